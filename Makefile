@@ -1,0 +1,75 @@
+# Everything a newcomer needs is here; Go and git are enough for all but e2e,
+# which installs what it needs (see deploy/lab).
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 20s
+BENCH ?= .
+COUNT ?= 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print what can be done
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## tell the main job as a story, on embedded parts
+	$(GO) run ./cmd/liftlock demo --once
+
+.PHONY: test
+test: ## run the tests
+	$(GO) test ./...
+
+.PHONY: race
+race: ## run the tests with the race detector, a package at a time
+	$(GO) test -race -p 1 ./...
+
+.PHONY: crash
+crash: ## kill the server at every point of the story, and at 50 random moments (minutes)
+	$(GO) test ./internal/demo -count=1 -timeout 60m -long
+
+.PHONY: build
+build: ## build bin/liftlock
+	$(GO) build -trimpath -o bin/liftlock ./cmd/liftlock
+
+.PHONY: vet
+vet: ## run go vet, also on the end-to-end suite
+	$(GO) vet ./...
+	$(GO) vet -tags e2e ./internal/e2e/...
+
+.PHONY: lint
+lint: ## run staticcheck
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) -tags e2e ./internal/e2e/...
+
+.PHONY: fmt-check
+fmt-check: ## fail when a file isn't formatted
+	@files=$$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l); \
+	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=regexp COUNT=10, for benchstat)
+	$(GO) test ./... -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME each
+	@$(GO) list -f '{{.ImportPath}}' ./... | while read -r pkg; do \
+	  $(GO) test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; } | while read -r f; do \
+	    echo "== $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; \
+	  done; \
+	done
+
+.PHONY: e2e
+e2e: ## tell the stories in a real world: Kubernetes, Argo CD, Gitea (builds them first, about 15 minutes)
+	deploy/lab/e2e
+
+.PHONY: lab-up
+lab-up: ## start the real world and leave it running
+	deploy/lab/lab build
+	deploy/lab/lab up
+
+.PHONY: lab-down
+lab-down: ## stop it
+	deploy/lab/lab down

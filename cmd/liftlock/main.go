@@ -1,0 +1,11 @@
+// Command liftlock moves releases from environment to environment through pull
+// requests.
+package main
+
+import (
+	"os"
+
+	"github.com/liftlock/liftlock/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:])) }

@@ -1,0 +1,323 @@
+package argocd
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// refreshAnnotation asks the application controller for a comparison; it removes
+// the annotation in the same write that stores the comparison's result.
+const refreshAnnotation = "argocd.argoproj.io/refresh"
+
+// unreadable is the condition of an Application that could not be decoded. It
+// ends in Error, so no verdict is ever built on such a state.
+const unreadable = "UnreadableError"
+
+// What is kept of one Application, however large its status is.
+const (
+	maxMessage    = 1000 // bytes of one message
+	maxConditions = 20
+	maxUnwell     = 50
+	maxSources    = 100
+)
+
+// wireMeta is the metadata that is used of any object.
+type wireMeta struct {
+	Namespace         string            `json:"namespace"`
+	Name              string            `json:"name"`
+	UID               string            `json:"uid"`
+	ResourceVersion   string            `json:"resourceVersion"`
+	DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
+	Annotations       map[string]string `json:"annotations"`
+	OwnerReferences   []struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"ownerReferences"`
+}
+
+// wireApplication holds the fields of an Application that are read. What is only
+// compared stays raw.
+type wireApplication struct {
+	Metadata wireMeta        `json:"metadata"`
+	Spec     wireSpec        `json:"spec"`
+	Op       json.RawMessage `json:"operation"`
+	Status   wireStatus      `json:"status"`
+}
+
+type wireSpec struct {
+	Source            json.RawMessage   `json:"source"`
+	Sources           []json.RawMessage `json:"sources"`
+	SourceHydrator    *wireHydrator     `json:"sourceHydrator"`
+	Destination       wireDestination   `json:"destination"`
+	IgnoreDifferences json.RawMessage   `json:"ignoreDifferences"`
+	SyncPolicy        *struct {
+		Automated *struct {
+			Enabled *bool `json:"enabled"`
+		} `json:"automated"`
+	} `json:"syncPolicy"`
+}
+
+type wireHydrator struct {
+	DrySource  wireSource `json:"drySource"`
+	SyncSource struct {
+		TargetBranch string `json:"targetBranch"`
+		Path         string `json:"path"`
+	} `json:"syncSource"`
+}
+
+type wireDestination struct {
+	Server    string `json:"server"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+type wireSource struct {
+	RepoURL        string `json:"repoURL"`
+	Path           string `json:"path,omitempty"`
+	Chart          string `json:"chart,omitempty"`
+	TargetRevision string `json:"targetRevision,omitempty"`
+	Ref            string `json:"ref,omitempty"`
+}
+
+type wireHealth struct {
+	Status             string     `json:"status"`
+	Message            string     `json:"message"`
+	LastTransitionTime *time.Time `json:"lastTransitionTime"`
+}
+
+type wireRevisions struct {
+	Revision  string   `json:"revision"`
+	Revisions []string `json:"revisions"`
+}
+
+type wireStatus struct {
+	Resources []struct {
+		Group     string      `json:"group"`
+		Kind      string      `json:"kind"`
+		Namespace string      `json:"namespace"`
+		Name      string      `json:"name"`
+		Health    *wireHealth `json:"health"`
+	} `json:"resources"`
+	Sync struct {
+		wireRevisions
+		Status     string `json:"status"`
+		ComparedTo *struct {
+			Source            json.RawMessage   `json:"source"`
+			Sources           []json.RawMessage `json:"sources"`
+			Destination       wireDestination   `json:"destination"`
+			IgnoreDifferences json.RawMessage   `json:"ignoreDifferences"`
+		} `json:"comparedTo"`
+	} `json:"sync"`
+	Health     wireHealth `json:"health"`
+	Conditions []struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"conditions"`
+	ReconciledAt   *time.Time `json:"reconciledAt"`
+	OperationState *struct {
+		Operation struct {
+			Sync  wireRevisions `json:"sync"`
+			Retry struct {
+				Limit int64 `json:"limit"`
+			} `json:"retry"`
+		} `json:"operation"`
+		Phase      string         `json:"phase"`
+		Message    string         `json:"message"`
+		SyncResult *wireRevisions `json:"syncResult"`
+		StartedAt  *time.Time     `json:"startedAt"`
+		FinishedAt *time.Time     `json:"finishedAt"`
+		RetryCount int64          `json:"retryCount"`
+	} `json:"operationState"`
+	SourceHydrator struct {
+		LastSuccessfulOperation *struct {
+			DrySHA      string `json:"drySHA"`
+			HydratedSHA string `json:"hydratedSHA"`
+		} `json:"lastSuccessfulOperation"`
+	} `json:"sourceHydrator"`
+}
+
+// decodeApplication reduces one Application, as the API server writes it, to
+// what a verdict needs. An object whose metadata can be read but whose rest
+// can't gives both an App with the condition UnreadableError and the error;
+// without a name there is only the error.
+func decodeApplication(argoCD string, raw []byte) (verification.App, error) {
+	var w wireApplication
+	if err := json.Unmarshal(raw, &w); err != nil {
+		err = fmt.Errorf("decode an Application: %w", err)
+		app := bareApplication(argoCD, raw)
+		if app.Name == "" {
+			return verification.App{}, err
+		}
+		app.Conditions = []verification.Condition{{Type: unreadable, Message: clip(err.Error())}}
+		return app, err
+	}
+	if w.Metadata.Name == "" {
+		return verification.App{}, fmt.Errorf("decode an Application: it has no name")
+	}
+	return w.app(argoCD), nil
+}
+
+// bareApplication reads what names an Application and nothing else.
+func bareApplication(argoCD string, raw []byte) verification.App {
+	var m struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+			UID       string `json:"uid"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(raw, &m) != nil {
+		return verification.App{}
+	}
+	return verification.App{ArgoCD: argoCD, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, UID: m.Metadata.UID}
+}
+
+func (w *wireApplication) app(argoCD string) verification.App {
+	_, refreshing := w.Metadata.Annotations[refreshAnnotation]
+	a := verification.App{
+		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID,
+		Sources:        w.Spec.sources(),
+		Destination:    verification.Destination(w.Spec.Destination),
+		AutoSync:       w.Spec.automated(),
+		Deleting:       w.Metadata.DeletionTimestamp != nil,
+		SyncStatus:     w.Status.Sync.Status,
+		Revisions:      w.dry(w.Status.Sync.list()),
+		ComparedToSpec: w.comparedToSpec(),
+		Health:         w.Status.Health.Status,
+		HealthMessage:  clip(w.Status.Health.Message),
+		HealthSince:    when(w.Status.Health.LastTransitionTime),
+		ReconciledAt:   when(w.Status.ReconciledAt),
+		RefreshPending: refreshing,
+		Operation:      w.operation(),
+	}
+	for _, o := range w.Metadata.OwnerReferences {
+		if o.Kind == "ApplicationSet" {
+			a.OwnedBySet = o.Name
+		}
+	}
+	// Argo CD keeps .operation while it runs the sync and removes it with the result.
+	a.Pending = present(w.Op) && (a.Operation == nil || a.Operation.Phase != "Running" && a.Operation.Phase != "Terminating")
+	for _, c := range w.Status.Conditions[:min(len(w.Status.Conditions), maxConditions)] {
+		a.Conditions = append(a.Conditions, verification.Condition{Type: c.Type, Message: clip(c.Message)})
+	}
+	a.Unwell = w.unwell()
+	return a
+}
+
+func (w *wireApplication) operation() *verification.Operation {
+	s := w.Status.OperationState
+	if s == nil {
+		return nil
+	}
+	// The result names what was synced; until there is one (it is dropped
+	// before a retry), the request does.
+	revisions := s.Operation.Sync.list()
+	if s.SyncResult != nil && len(s.SyncResult.list()) > 0 {
+		revisions = s.SyncResult.list()
+	}
+	op := &verification.Operation{
+		Phase: s.Phase, Message: clip(s.Message), Revisions: w.dry(revisions),
+		StartedAt: when(s.StartedAt), Retries: s.RetryCount, RetryLimit: s.Operation.Retry.Limit,
+	}
+	// Between two of its own retries Argo CD leaves a running sync with the time of the last failure.
+	if s.Phase != "Running" && s.Phase != "Terminating" {
+		op.FinishedAt = when(s.FinishedAt)
+	}
+	return op
+}
+
+// dry maps the commit that the source hydrator wrote back to the one it was made
+// from. One that isn't the last hydration's stays as it is: nobody knows.
+func (w *wireApplication) dry(revisions []string) []string {
+	last := w.Status.SourceHydrator.LastSuccessfulOperation
+	if w.Spec.SourceHydrator == nil || last == nil || len(revisions) != 1 || revisions[0] != last.HydratedSHA || last.DrySHA == "" {
+		return revisions
+	}
+	return []string{last.DrySHA}
+}
+
+func (w *wireApplication) unwell() []verification.Resource {
+	var all []verification.Resource
+	for _, r := range w.Status.Resources {
+		if r.Health == nil || r.Health.Status == "" || r.Health.Status == "Healthy" {
+			continue
+		}
+		all = append(all, verification.Resource{
+			Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+			Health: r.Health.Status, Message: clip(r.Health.Message),
+		})
+	}
+	if len(all) > maxUnwell {
+		slices.SortStableFunc(all, func(a, b verification.Resource) int {
+			return cmp.Compare(badness(b.Health), badness(a.Health))
+		})
+		all = slices.Clone(all[:maxUnwell])
+	}
+	return all
+}
+
+func badness(health string) int {
+	return slices.Index([]string{"Suspended", "Progressing", "Missing", "Degraded"}, health)
+}
+
+func (s *wireSpec) sources() []verification.Source {
+	if s.SourceHydrator != nil {
+		return []verification.Source{verification.Source(s.SourceHydrator.DrySource)}
+	}
+	raws := s.Sources
+	if len(raws) == 0 && present(s.Source) {
+		raws = []json.RawMessage{s.Source}
+	}
+	out := make([]verification.Source, min(len(raws), maxSources))
+	for i := range out {
+		var w wireSource
+		if json.Unmarshal(raws[i], &w) == nil {
+			out[i] = verification.Source(w)
+		}
+	}
+	return out
+}
+
+// automated: an empty policy is one; newer Argo CDs can switch it off in place.
+func (s *wireSpec) automated() bool {
+	p := s.SyncPolicy
+	return p != nil && p.Automated != nil && (p.Automated.Enabled == nil || *p.Automated.Enabled)
+}
+
+func (r wireRevisions) list() []string {
+	switch {
+	case len(r.Revisions) > 0:
+		return slices.Clone(r.Revisions[:min(len(r.Revisions), maxSources)])
+	case r.Revision != "":
+		return []string{r.Revision}
+	}
+	return nil
+}
+
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+func when(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// clip bounds a message from outside.
+func clip(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	cut := maxMessage
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.Clone(s[:cut]) + "…"
+}

@@ -1,0 +1,232 @@
+package argocd
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// Each testdata/*.json is an Application as Argo CD 2.14 leaves it; beside it is
+// what is kept of it.
+func TestDecodeApplication(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test data: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			app, err := decodeApplication("hub", raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.MarshalIndent(app, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, '\n')
+			if *update {
+				if err := os.WriteFile(file+".golden", got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file + ".golden")
+			if err != nil {
+				t.Fatalf("%v; write it with -update", err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestComparedToSpec(t *testing.T) {
+	const source = `{"repoURL":"r","path":"p","targetRevision":"main"}`
+	cases := []struct {
+		name, spec, comparedTo string
+		want                   bool
+	}{
+		{"equal", `"source":` + source + `,"destination":{"server":"s","namespace":"n"}`, `"source":` + source + `,"destination":{"server":"s","namespace":"n"}`, true},
+		{"never compared", `"source":` + source, ``, false},
+		{"another path", `"source":` + source, `"source":{"repoURL":"r","path":"q","targetRevision":"main"}`, false},
+		{"another Helm value", `"source":{"repoURL":"r","helm":{"valuesObject":{"tag":"2"}}}`, `"source":{"repoURL":"r","helm":{"valuesObject":{"tag":"1"}}}`, false},
+		{"key order and empty values don't matter", `"source":{"path":"p","repoURL":"r","helm":{"values":"","parameters":[]},"directory":{"recurse":false}}`, `"source":{"repoURL":"r","path":"p"}`, true},
+		{"a server inferred from the name", `"source":` + source + `,"destination":{"server":"s","name":"c"}`, `"source":` + source + `,"destination":{"name":"c"}`, true},
+		{"another server", `"source":` + source + `,"destination":{"server":"s2"}`, `"source":` + source + `,"destination":{"server":"s"}`, false},
+		{"another namespace", `"source":` + source + `,"destination":{"server":"s","namespace":"a"}`, `"source":` + source + `,"destination":{"server":"s","namespace":"b"}`, false},
+		{"sources added", `"sources":[` + source + `,` + source + `]`, `"sources":[` + source + `]`, false},
+		{"sources count before source", `"source":{"repoURL":"old"},"sources":[` + source + `]`, `"sources":[` + source + `]`, true},
+		{"other differences ignored", `"source":` + source + `,"ignoreDifferences":[{"kind":"Deployment"}]`, `"source":` + source, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			compared := ""
+			if c.comparedTo != "" {
+				compared = `"comparedTo":{` + c.comparedTo + `}`
+			}
+			app, err := decodeApplication("hub", []byte(`{"metadata":{"name":"a"},"spec":{`+c.spec+`},"status":{"sync":{`+compared+`}}}`))
+			if err != nil || app.ComparedToSpec != c.want {
+				t.Errorf("ComparedToSpec = %v, %v", app.ComparedToSpec, err)
+			}
+		})
+	}
+}
+
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"metadata":{"name":"big"},"status":{"resources":[`)
+	for i := range 3000 {
+		fmt.Fprintf(&b, `{"kind":"Pod","name":"p%d","health":{"status":"Progressing"}},`, i)
+	}
+	fmt.Fprintf(&b, `{"kind":"Deployment","name":"bad","health":{"status":"Degraded","message":%q}}],"conditions":[`, strings.Repeat("é", 5000))
+	for i := range 500 {
+		fmt.Fprintf(&b, `%s{"type":"OrphanedResourceWarning","message":"%d"}`, map[bool]string{true: ","}[i > 0], i)
+	}
+	b.WriteString(`]}}`)
+	app, err := decodeApplication("hub", []byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(app.Unwell) != maxUnwell || app.Unwell[0].Name != "bad" || len(app.Conditions) != maxConditions {
+		t.Errorf("%d unwell, first %s, %d conditions", len(app.Unwell), app.Unwell[0].Name, len(app.Conditions))
+	}
+	if m := app.Unwell[0].Message; len(m) > maxMessage+3 || !strings.HasSuffix(m, "é…") {
+		t.Errorf("%d bytes", len(m))
+	}
+}
+
+func TestReadPage(t *testing.T) {
+	cases := []struct {
+		name, page string
+		want       string // resourceVersion/continue/items, or the error
+	}{
+		{"items before metadata", `{"items":[{"a":1},{"a":2}],"metadata":{"resourceVersion":"5","continue":"c"}}`, `5/c/[{"a":1} {"a":2}]`},
+		{"metadata first, more keys", `{"metadata":{"resourceVersion":"5"},"x":[{}],"items":[]}`, `5//[]`},
+		{"no items", `{"metadata":{"resourceVersion":"5"},"items":null}`, `5//[]`},
+		{"cut in the items", `{"items":[{"a":1},`, "unexpected EOF"},
+		{"cut at the end", `{"items":[],"metadata":{"resourceVersion":"5"}`, "unexpected EOF"},
+		{"no resourceVersion", `{"items":[]}`, "no resourceVersion"},
+		{"not a list", `[]`, "want {"},
+		{"items are no list", `{"items":"x"}`, "want a list"},
+		{"empty", ``, "EOF"},
+		{"a huge object", `{"items":["` + strings.Repeat("x", maxObject+1<<20) + `"]}`, "larger than"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			items := []string{}
+			meta, err := readPage(strings.NewReader(c.page), func(raw []byte) { items = append(items, string(raw)) })
+			got := fmt.Sprintf("%s/%s/%s", meta.ResourceVersion, meta.Continue, items)
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
+				t.Errorf("got %.200q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzDecodeApplication(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.json")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"metadata":{"name":"x"},"status":{"health":[]}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		app, err := decodeApplication("hub", raw)
+		if err == nil && app.Name == "" {
+			t.Error("neither a name nor an error")
+		}
+		if err != nil && app.Name != "" && (len(app.Conditions) != 1 || app.Conditions[0].Type != unreadable) {
+			t.Error("an unreadable Application must say so")
+		}
+		if len(app.Unwell) > maxUnwell || len(app.Conditions) > maxConditions || len(app.HealthMessage) > maxMessage+3 {
+			t.Error("not bounded")
+		}
+	})
+}
+
+func FuzzReadStreams(f *testing.F) {
+	f.Add([]byte(`{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"5"}}`))
+	f.Add([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n" + `{"type":"ERROR","object":{"code":410}}`))
+	f.Add([]byte(`{"type":"DELETED","object":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s := newStore("hub", zap.NewNop(), nil)
+		for _, sink := range []sink{appSink{s}, setSink{s}} {
+			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { sink.put(o) })
+			feed := &feed{sink: sink, log: zap.NewNop()}
+			_ = readEvents(bytes.NewReader(raw), feed.take)
+		}
+	})
+}
+
+// BenchmarkList10000 reads a list of 10,000 Applications of about 17 KB each.
+// B/app-kept is the heap that stays, peak-MB the most there was above the start.
+func BenchmarkList10000(b *testing.B) {
+	raw, err := os.ReadFile("testdata/kustomize-synced.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		b.Fatal(err)
+	}
+	resource := `{"group":"apps","health":{"status":"Healthy"},"kind":"Deployment","name":"some-deployment-name","namespace":"web-qa","status":"Synced","version":"v1"},`
+	big := strings.Replace(compact.String(), `"resources":[{"health"`, `"resources":[`+strings.Repeat(resource, 95)+`{"health"`, 1)
+	const pages = 10_000 / pageSize
+	b.ReportAllocs()
+	for b.Loop() {
+		var before, now, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		peak := uint64(0)
+		s := newStore("hub", zap.NewNop(), func(verification.App, bool) {})
+		n := 0
+		for range pages {
+			var page strings.Builder
+			page.WriteString(`{"items":[`)
+			for i := range pageSize {
+				if i > 0 {
+					page.WriteByte(',')
+				}
+				n++
+				page.WriteString(strings.Replace(big, `"name":"web-qa"`, fmt.Sprintf(`"name":"web-%d"`, n), 1))
+			}
+			page.WriteString(`],"metadata":{"resourceVersion":"1"}}`)
+			if _, err := readPage(strings.NewReader(page.String()), func(o []byte) { appSink{s}.put(o) }); err != nil {
+				b.Fatal(err)
+			}
+			runtime.ReadMemStats(&now)
+			peak = max(peak, now.HeapAlloc-before.HeapAlloc)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if len(s.list()) != 10_000 {
+			b.Fatalf("%d applications", len(s.apps))
+		}
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/10_000, "B/app-kept")
+		b.ReportMetric(float64(peak)/1e6, "peak-MB")
+		b.ReportMetric(float64(len(big)), "B/app-wire")
+		runtime.KeepAlive(s)
+	}
+}

@@ -1,0 +1,312 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// pageSize bounds what the server puts together at once.
+	pageSize = 250
+	// pageTime is how long one page may take.
+	pageTime = 2 * time.Minute
+	// watchTime is after how long the server is asked to end a watch, up to
+	// twice that, so that watches don't end all at once. A connection that died
+	// unnoticed is found then at the latest.
+	watchTime = 4 * time.Minute
+	// watchGrace is how much later the client gives up.
+	watchGrace = 30 * time.Second
+	// shortWatch is how long a watch lasts at least that counts as having worked.
+	shortWatch = time.Second
+	// grace is how long a watch may be broken before Ready says so: an API
+	// server that restarts must not put every verdict in doubt.
+	grace = 20 * time.Second
+	// optionalRetry is how often a feed that may be missing is tried again.
+	optionalRetry = 10 * time.Minute
+)
+
+var errGone = errors.New("the watch is too old, listing again")
+
+// feed keeps a sink up to date with the objects of one resource in one namespace
+// (all when empty): a paged list, then watches from where it ended, again after
+// errors, with a new list when the server no longer knows the place.
+type feed struct {
+	client    rest.Interface
+	resource  string
+	namespace string
+	optional  bool // may be forbidden or absent: said once, then tried rarely
+	sink      sink
+	log       *zap.Logger
+	now       func() time.Time
+	retry     time.Duration // the first wait after an error; it doubles up to 100 times that
+
+	place string // resourceVersion to watch from; empty: list first. Only run uses it.
+
+	mu     sync.Mutex
+	listed bool
+	down   time.Time // since when there is no watch; zero: there is one
+	err    error     // why, when known
+	said   bool      // err is in the log
+}
+
+// sink takes what a feed sees, from one goroutine.
+type sink interface {
+	put(raw []byte) (key string, ok bool) // ok: key names the object, whether or not it could be read
+	drop(key string)
+	keys(namespace string) []string // what put has named and drop hasn't, in one namespace or, if empty, all
+}
+
+// run follows until ctx ends, pausing longer and longer while nothing works.
+func (f *feed) run(ctx context.Context) {
+	wait := f.retry
+	for {
+		worked, err := f.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if worked {
+			wait = f.retry
+		}
+		pause := wait/2 + rand.N(wait/2+1)
+		if f.failed(err) {
+			pause = optionalRetry
+		}
+		wait = min(2*wait, 100*f.retry)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// follow lists, unless the place of an earlier list or watch is known, and then
+// watches until something goes wrong. worked tells whether a watch lasted.
+func (f *feed) follow(ctx context.Context) (worked bool, err error) {
+	if f.place == "" {
+		if f.place, err = f.list(ctx); err != nil {
+			return false, err
+		}
+	}
+	for {
+		begun := f.now()
+		err = f.watch(ctx)
+		lasted := f.now().Sub(begun) >= shortWatch
+		worked = worked || lasted
+		if errors.Is(err, errGone) {
+			f.place = ""
+		}
+		if err != nil || !lasted {
+			return worked, err
+		}
+	}
+}
+
+// list reads every page and then drops what wasn't in any.
+func (f *feed) list(ctx context.Context) (place string, err error) {
+	seen := map[string]bool{}
+	next := ""
+	for {
+		meta, err := f.page(ctx, next, seen)
+		if err != nil {
+			return "", fmt.Errorf("list %s: %w", f.what(), err)
+		}
+		if next = meta.Continue; next == "" {
+			place = meta.ResourceVersion
+			break
+		}
+	}
+	for _, key := range f.sink.keys(f.namespace) {
+		if !seen[key] {
+			f.sink.drop(key)
+		}
+	}
+	f.mu.Lock()
+	f.listed, f.err = true, nil
+	f.mu.Unlock()
+	return place, nil
+}
+
+func (f *feed) page(ctx context.Context, next string, seen map[string]bool) (listMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTime)
+	defer cancel()
+	r := f.request().Param("limit", strconv.Itoa(pageSize))
+	if next != "" {
+		r = r.Param("continue", next)
+	}
+	body, err := r.Stream(ctx)
+	if err != nil {
+		return listMeta{}, err
+	}
+	defer closeBody(body)
+	return readPage(body, func(raw []byte) {
+		if key, ok := f.sink.put(raw); ok {
+			seen[key] = true
+		}
+	})
+}
+
+// watch takes events from f.place on, and moves it, until the stream ends (nil)
+// or breaks.
+func (f *feed) watch(ctx context.Context) error {
+	limit := watchTime + rand.N(watchTime)
+	ctx, cancel := context.WithTimeout(ctx, limit+watchGrace)
+	defer cancel()
+	body, err := f.request().Param("watch", "true").Param("allowWatchBookmarks", "true").
+		Param("resourceVersion", f.place).Param("timeoutSeconds", strconv.Itoa(int(limit.Seconds()))).Stream(ctx)
+	if err != nil {
+		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+			return errGone
+		}
+		return fmt.Errorf("watch %s: %w", f.what(), err)
+	}
+	defer closeBody(body)
+	f.alive()
+	defer f.ended()
+	if err := readEvents(body, f.take); err != nil {
+		if errors.Is(err, errGone) {
+			return err
+		}
+		return fmt.Errorf("watch %s: %w", f.what(), err)
+	}
+	return nil
+}
+
+func (f *feed) take(e event) error {
+	if e.Type == "ERROR" {
+		var status metav1.Status
+		if err := json.Unmarshal(e.Object, &status); err != nil {
+			return fmt.Errorf("an error that can't be read: %w", err)
+		}
+		if status.Code == http.StatusGone || status.Reason == metav1.StatusReasonExpired {
+			return errGone
+		}
+		return errors.New(clip(status.Message))
+	}
+	switch e.Type {
+	case "ADDED", "MODIFIED":
+		f.sink.put(e.Object)
+	case "DELETED":
+		if key := keyOf(e.Object); key != "" {
+			f.sink.drop(key)
+		}
+	}
+	var o struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(e.Object, &o) == nil && o.Metadata.ResourceVersion != "" {
+		f.place = o.Metadata.ResourceVersion // bookmarks move it too
+	}
+	return nil
+}
+
+func (f *feed) request() *rest.Request {
+	return f.client.Get().NamespaceIfScoped(f.namespace, f.namespace != "").Resource(f.resource)
+}
+
+// what names the feed for people.
+func (f *feed) what() string {
+	if f.namespace == "" {
+		return f.resource + " in all namespaces"
+	}
+	return f.resource + " in namespace " + f.namespace
+}
+
+func (f *feed) alive() {
+	f.mu.Lock()
+	said := f.said
+	f.down, f.err, f.said = time.Time{}, nil, false
+	f.mu.Unlock()
+	if said {
+		f.log.Info("watching again", zap.String("watch", f.what()))
+	}
+}
+
+func (f *feed) ended() {
+	f.mu.Lock()
+	f.down = f.now()
+	f.mu.Unlock()
+}
+
+// failed notes why there is no watch, and says it once. It tells whether the
+// feed is optional and can't be had.
+func (f *feed) failed(err error) (hopeless bool) {
+	if err == nil || errors.Is(err, errGone) {
+		return false // a watch that the server ended soon, or whose place is too old
+	}
+	err = explain(err, "get, list, watch", f.resource)
+	f.mu.Lock()
+	said := f.said
+	f.err, f.said = err, true
+	f.mu.Unlock()
+	hopeless = f.optional && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err))
+	switch {
+	case said:
+	case hopeless:
+		f.log.Warn("the turns of ApplicationSets' RollingSync steps stay unknown: their targets may be reported as not synced while they wait", zap.Error(err))
+	default:
+		f.log.Warn("Argo CD can't be watched; trying again", zap.Error(err))
+	}
+	return hopeless
+}
+
+// ready is nil while the feed has listed and has a watch, or had one until a
+// moment ago.
+func (f *feed) ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listed && (f.down.IsZero() || f.now().Sub(f.down) < grace) {
+		return nil
+	}
+	err := f.err
+	switch {
+	case err != nil:
+	case f.listed:
+		err = fmt.Errorf("watch %s: no answer", f.what())
+	default:
+		err = fmt.Errorf("list %s: not complete yet", f.what())
+	}
+	return fmt.Errorf("%w (since %s)", err, f.down.UTC().Format(time.RFC3339))
+}
+
+// explain adds to an error what a person can do about it.
+func explain(err error, verbs, resource string) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; allow Liftlock's account in a Role: apiGroups [argoproj.io], resources [%s], verbs [%s]", err, resource, verbs)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w; the credentials of argocd[].kubernetes in the server's file are not accepted", err)
+	}
+	return err
+}
+
+func closeBody(c io.Closer) { _ = c.Close() } // read only: there is nothing to lose
+
+// keyOf is namespace/name of an object, empty when it can't be read.
+func keyOf(raw []byte) string {
+	var o struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Metadata.Name == "" {
+		return ""
+	}
+	return o.Metadata.Namespace + "/" + o.Metadata.Name
+}

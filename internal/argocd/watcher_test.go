@@ -1,0 +1,410 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+type change struct {
+	app     verification.App
+	deleted bool
+}
+
+type world struct {
+	*apiServer
+	*Watcher
+	t       *testing.T
+	changes chan change
+	logs    *observer.ObservedLogs
+}
+
+func watch(t *testing.T, s *apiServer, adjust func(*Options)) *world {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	w := &world{apiServer: s, t: t, changes: make(chan change, 100_000), logs: logs}
+	o := Options{Name: "hub", Config: s.config(), Namespaces: []string{"argocd"}, Log: zap.New(core), OnChange: func(app verification.App, deleted bool) { w.changes <- change{app, deleted} }}
+	if adjust != nil {
+		adjust(&o)
+	}
+	watcher, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Watcher = watcher
+	for _, f := range append(watcher.apps, watcher.sets...) {
+		f.retry = 5 * time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := watcher.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Error("Run doesn't end")
+		}
+	})
+	return w
+}
+
+// next waits for a change that is as wanted, and ignores others before it.
+func (w *world) next(what string, wanted func(change) bool) change {
+	w.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case c := <-w.changes:
+			if wanted(c) {
+				return c
+			}
+		case <-timeout:
+			w.t.Fatalf("waited in vain for %s; Ready: %v", what, w.Ready())
+		}
+	}
+}
+
+// until waits for a condition that nothing announces.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ; !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain for %s; Ready: %v", what, w.Ready())
+		}
+	}
+}
+
+func named(name string) func(change) bool {
+	return func(c change) bool { return c.app.Name == name }
+}
+
+func healthIs(name, health string) func(change) bool {
+	return func(c change) bool { return c.app.Name == name && c.app.Health == health }
+}
+
+func object(health string) string {
+	return fmt.Sprintf(`{"spec":{},"status":{"health":{"status":%q}}}`, health)
+}
+
+func TestListsInPagesThenWatches(t *testing.T) {
+	s := newAPIServer(t)
+	for i := range 2*pageSize + 7 {
+		s.set("applications", "argocd", fmt.Sprintf("app-%04d", i), object("Healthy"))
+	}
+	s.set("applications", "other", "not-ours", object("Healthy"))
+	w := watch(t, s, nil)
+	w.next("the last one", named(fmt.Sprintf("app-%04d", 2*pageSize+6)))
+	w.until("ready", func() bool { return w.Ready() == nil })
+	if got := len(w.List()); got != 2*pageSize+7 {
+		t.Errorf("%d applications", got)
+	}
+	if got := s.seen("limit=250"); got != 3 {
+		t.Errorf("%d pages", got)
+	}
+	if list := w.List(); list[0].Name != "app-0000" || list[0].ArgoCD != "hub" {
+		t.Errorf("first is %+v", list[0])
+	}
+	s.set("applications", "argocd", "new", object("Progressing"))
+	w.next("the new one", named("new"))
+	s.set("applications", "argocd", "new", object("Healthy"))
+	w.next("its health", healthIs("new", "Healthy"))
+	s.remove("applications", "argocd", "new")
+	c := w.next("its end", named("new"))
+	if _, ok := w.Get("argocd", "new"); ok || !c.deleted || c.app.Health != "Healthy" {
+		t.Errorf("%+v, still there: %v", c, ok)
+	}
+	if _, ok := w.Get("argocd", "app-0003"); !ok {
+		t.Error("app-0003 is missing")
+	}
+}
+
+func TestOnlyRelevantChangesAreTold(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w := watch(t, s, nil)
+	w.next("web", named("web"))
+	s.set("applications", "argocd", "web", `{"metadata":{"labels":{"a":"b"}},"status":{"health":{"status":"Healthy"},"summary":{"images":["x"]}}}`)
+	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}},"status":{"health":{"status":"Healthy"}}}`)
+	if c := w.next("the mark", named("web")); !c.app.RefreshPending {
+		t.Errorf("told of %+v", c)
+	}
+	s.set("applications", "argocd", "web", `{"status":{"health":{"status":"Healthy"},"reconciledAt":"2025-03-04T10:00:00Z"}}`)
+	c := w.next("its end", named("web"))
+	if want := time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC); c.app.RefreshPending || !c.app.RefreshedAt.Equal(want) || !c.app.ReconciledAt.Equal(want) {
+		t.Errorf("%+v", c.app)
+	}
+}
+
+func TestGoesOnAfterTheWatchEnds(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w := watch(t, s, nil)
+	w.next("web", named("web"))
+	w.until("a watch", func() bool { return s.seen("watch=true") == 1 })
+	s.cutWatches()
+	s.set("applications", "argocd", "web", object("Degraded")) // while nobody watches
+	w.next("what was missed", healthIs("web", "Degraded"))
+	if got := s.seen("limit="); got != 1 {
+		t.Errorf("listed %d times, want the watch to go on from where it was", got)
+	}
+}
+
+func TestBookmarksMoveThePlace(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w := watch(t, s, nil)
+	w.next("web", named("web"))
+	w.until("a watch", func() bool { return s.seen("watch=true") == 1 })
+	s.bookmark("applications")
+	s.mu.Lock()
+	at := s.version
+	s.mu.Unlock()
+	s.set("applications", "argocd", "web", object("Degraded")) // tells that the bookmark was read
+	w.next("degraded", healthIs("web", "Degraded"))
+	s.bookmark("applications")
+	w.until("a watch from a bookmark", func() bool {
+		s.cutWatches()
+		return s.seen(fmt.Sprintf("resourceVersion=%d", at+2)) > 0
+	})
+}
+
+func TestListsAgainWhenTheWatchIsTooOld(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "goes", object("Healthy"))
+	s.set("applications", "argocd", "stays", object("Healthy"))
+	w := watch(t, s, nil)
+	w.until("both", func() bool { return len(w.List()) == 2 && s.seen("watch=true") == 1 })
+	s.failWith("applications", http.StatusServiceUnavailable)
+	s.cutWatches()
+	s.remove("applications", "argocd", "goes")
+	s.set("applications", "argocd", "stays", object("Degraded"))
+	s.forget()
+	s.failWith("applications", 0)
+	w.next("the change", healthIs("stays", "Degraded"))
+	if c := w.next("the end of the other", named("goes")); !c.deleted {
+		t.Errorf("%+v", c)
+	}
+	w.until("ready", func() bool { return w.Ready() == nil })
+}
+
+func TestReadyTellsWhyNotAndSinceWhen(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	s.failWith("applications", http.StatusForbidden)
+	w := watch(t, s, nil)
+	w.until("the reason", func() bool { return strings.Contains(fmt.Sprint(w.Ready()), "forbidden") })
+	for _, want := range []string{"argocd hub", s.url, "list applications in namespace argocd", "resources [applications], verbs [get, list, watch]", "since 20"} {
+		if got := w.Ready().Error(); !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+	s.failWith("applications", 0)
+	w.until("ready", func() bool { return w.Ready() == nil })
+
+	// A watch that breaks is only told after a while; the last state stays.
+	f := w.apps[0]
+	w.until("a watch", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.down.IsZero() })
+	s.failWith("applications", http.StatusInternalServerError)
+	s.cutWatches()
+	w.until("the failure", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.err != nil && !f.down.IsZero() })
+	if err := w.Ready(); err != nil {
+		t.Errorf("at once: %v", err)
+	}
+	f.mu.Lock()
+	f.down = f.down.Add(-grace)
+	f.mu.Unlock()
+	if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "failing as told") {
+		t.Errorf("after a while: %v", err)
+	}
+	if _, ok := w.Get("argocd", "web"); !ok {
+		t.Error("the last state is gone")
+	}
+	s.failWith("applications", 0)
+	w.until("ready again", func() bool { return w.Ready() == nil })
+	if got := w.logs.FilterMessageSnippet("can't be watched").Len(); got != 2 {
+		t.Errorf("%d warnings, want one an outage", got)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	s := newAPIServer(t)
+	config := s.config()
+	config.Host = "http://127.0.0.1:1"
+	w := watch(t, s, func(o *Options) { o.Config = config })
+	w.until("the reason", func() bool { return strings.Contains(fmt.Sprint(w.Ready()), "refused") })
+}
+
+func TestAllNamespaces(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "a", object("Healthy"))
+	s.set("applications", "team", "b", object("Healthy"))
+	w := watch(t, s, func(o *Options) { o.Namespaces = nil })
+	w.until("both", func() bool { return len(w.List()) == 2 })
+	s.set("applications", "third", "c", object("Healthy"))
+	w.next("c", named("c"))
+}
+
+func TestWhatCannotBeRead(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "odd", `{"status":{"health":"a string"}}`)
+	s.mu.Lock()
+	s.objects["applications/argocd/nameless"] = json.RawMessage(`{"metadata":{"name":7}}`)
+	s.mu.Unlock()
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w := watch(t, s, nil)
+	w.until("ready", func() bool { return w.Ready() == nil })
+	odd, ok := w.Get("argocd", "odd")
+	if !ok || len(odd.Conditions) != 1 || !strings.Contains(odd.Conditions[0].Message, "health") {
+		t.Fatalf("%+v", odd)
+	}
+	e := verification.Expect{Commit: "x"}
+	if v, _ := verification.Judge(e, odd, nil, verification.Memory{}, time.Now()); v.State == verification.Absent || v.State == verification.Verified {
+		t.Errorf("%+v", v)
+	}
+	if got := len(w.List()); got != 2 {
+		t.Errorf("%d applications", got)
+	}
+	if w.logs.FilterMessageSnippet("without a readable name").Len() != 1 || w.logs.FilterMessageSnippet("can't be read").Len() != 1 {
+		t.Errorf("%v", w.logs.All())
+	}
+	// An unreadable state doesn't leave the last good one to be believed.
+	w.next("web", named("web"))
+	s.set("applications", "argocd", "web", `{"status":{"health":{"status":7}}}`)
+	if c := w.next("web", named("web")); c.app.Health != "" || c.app.Conditions[0].Type != unreadable {
+		t.Errorf("%+v", c)
+	}
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w.next("web again", healthIs("web", "Healthy"))
+}
+
+const owned = `{"metadata":{"ownerReferences":[{"kind":"ApplicationSet","name":"shop"}]},"status":{"health":{"status":"Healthy"}}}`
+
+func TestRollingSyncSteps(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "plain", object("Healthy"))
+	s.set("applicationsets", "argocd", "shop", `{"status":{"applicationStatus":[{"application":"web-qa","status":"Waiting"},{"application":"plain","status":"Waiting"}]}}`)
+	w := watch(t, s, nil)
+	w.next("plain", named("plain"))
+	if s.seen("applicationsets") > 0 {
+		t.Error("no set owns anything yet")
+	}
+	s.set("applications", "argocd", "web-qa", owned)
+	step := func(want string) {
+		t.Helper()
+		w.next("step "+want, func(c change) bool { return c.app.Name == "web-qa" && c.app.SetStep == want })
+	}
+	step("Waiting")
+	s.set("applicationsets", "argocd", "shop", `{"status":{"applicationStatus":[{"application":"web-qa","status":"Pending"}]}}`)
+	step("Pending")
+	s.set("applications", "argocd", "web-qa", strings.Replace(owned, "Healthy", "Progressing", 1))
+	if c := w.next("health", healthIs("web-qa", "Progressing")); c.app.SetStep != "Pending" || c.app.OwnedBySet != "shop" {
+		t.Errorf("%+v", c)
+	}
+	s.remove("applicationsets", "argocd", "shop")
+	step("")
+	if app, _ := w.Get("argocd", "plain"); app.SetStep != "" {
+		t.Errorf("a set that doesn't own it: %+v", app)
+	}
+}
+
+func TestForbiddenApplicationSetsAreToleratedAndSaidOnce(t *testing.T) {
+	s := newAPIServer(t)
+	s.failWith("applicationsets", http.StatusForbidden)
+	s.set("applications", "argocd", "web-qa", owned)
+	w := watch(t, s, nil)
+	w.until("the message", func() bool { return w.logs.FilterMessageSnippet("RollingSync").Len() == 1 })
+	w.until("ready", func() bool { return w.Ready() == nil })
+}
+
+func TestRefresh(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w := watch(t, s, nil)
+	ctx := context.Background()
+	w.next("web", named("web"))
+	if err := w.Refresh(ctx, "argocd", "web"); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.next("the mark", named("web")); !c.app.RefreshPending {
+		t.Errorf("%+v", c)
+	}
+	if err := w.Refresh(ctx, "argocd", "none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	s.failWith("patch", http.StatusForbidden)
+	err := w.Refresh(ctx, "argocd", "web")
+	for _, want := range []string{"refresh Application argocd/web", "resources [applications], verbs [patch]", "refresh: off"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	off := watch(t, s, func(o *Options) { o.Refresh = RefreshOff })
+	if err := off.Refresh(ctx, "argocd", "web"); !errors.Is(err, ErrRefreshOff) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSync(t *testing.T) {
+	s := newAPIServer(t)
+	s.set("applications", "argocd", "web", `{"spec":{"syncPolicy":{"syncOptions":["ServerSideApply=true"],"retry":{"limit":3}}},"status":{"operationState":{"phase":"Succeeded"}}}`)
+	w := watch(t, s, nil)
+	ctx := context.Background()
+	w.next("web", named("web"))
+	if err := w.Sync(ctx, "argocd", "web", "abc"); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.next("the operation", named("web")); !c.app.Pending {
+		t.Errorf("%+v", c)
+	}
+	operation := func() string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var o struct{ Operation json.RawMessage }
+		_ = json.Unmarshal(s.objects["applications/argocd/web"], &o)
+		return string(o.Operation)
+	}
+	want := `{"initiatedBy":{"username":"liftlock"},"retry":{"limit":3},"sync":{"revision":"abc","syncOptions":["ServerSideApply=true"]}}`
+	if got := operation(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if err := w.Sync(ctx, "argocd", "web", "other"); err != nil || operation() != want {
+		t.Errorf("one is pending already: %v, %s", err, operation())
+	}
+	if err := w.Sync(ctx, "argocd", "none", ""); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for refresh, want := range map[string]string{"api": "not supported yet", "never": "unknown"} {
+		if _, err := New(Options{Name: "hub", Config: newAPIServer(t).config(), Refresh: refresh}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", refresh, err)
+		}
+	}
+	if _, err := New(Options{Name: "hub", Kubeconfig: "/nonexistent/config"}); err == nil || !strings.Contains(err.Error(), "/nonexistent/config") {
+		t.Errorf("got %v", err)
+	}
+}

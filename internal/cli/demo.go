@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/demo"
+	"github.com/liftlock/liftlock/internal/server"
+)
+
+func demoCommand() *cobra.Command {
+	var once, keep bool
+	var pace, dir string
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Tell the main job as a story, on embedded parts",
+		Long: "Starts a forge emulator (real Git over HTTP, GitHub's REST API), a simulated Argo CD and the\n" +
+			"server itself, and tells a release's way from dev to prod and another one's way back, as it\n" +
+			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			p, ok := map[string]demo.Pace{"demo": demo.Demo(), "fast": demo.Fast()}[pace]
+			if !ok {
+				return fmt.Errorf("--pace: %q is neither demo nor fast", pace)
+			}
+			if dir == "" {
+				tmp, err := os.MkdirTemp("", "liftlock-demo-")
+				if err != nil {
+					return err
+				}
+				dir = tmp
+				defer func() {
+					if err == nil && !keep {
+						os.RemoveAll(tmp) //nolint:errcheck // a leftover in the temporary folder harms nobody
+					} else {
+						fmt.Fprintln(cmd.ErrOrStderr(), "the world and the server's log are kept in "+tmp)
+					}
+				}()
+			}
+			return runDemo(cmd.Context(), cmd.OutOrStdout(), dir, p, once)
+		},
+	}
+	c.Flags().BoolVar(&once, "once", false, "end when the story is told: 0, or 1 naming the step that was not reached")
+	c.Flags().StringVar(&pace, "pace", "demo", "demo for people, fast for machines")
+	c.Flags().StringVar(&dir, "dir", "", "where the world lives (default: a temporary folder)")
+	c.Flags().BoolVar(&keep, "keep", false, "keep the temporary folder")
+	return c
+}
+
+func runDemo(ctx context.Context, out io.Writer, dir string, p demo.Pace, once bool) (err error) {
+	// The world's programs run in folders of their own.
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	log, closeLog, err := fileLogger(filepath.Join(dir, "liftlock.log"))
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	w, err := demo.Prepare(dir, p, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	cfg, err := config.Load(w.Config, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := server.New(ctx, server.Options{Config: cfg, Log: log, Version: Version()})
+	if err != nil {
+		return err
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	began := time.Now()
+	var mu sync.Mutex
+	tell := func(who, what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(out, "%6.1fs  %-9s %s\n", time.Since(began).Seconds(), who, what)
+	}
+	fmt.Fprintf(out, "the console is at %s, the forge at %s, the log in %s\n\n", w.URL, w.Forge.URL(), filepath.Join(dir, "liftlock.log"))
+	story := demo.Story{World: w, Tell: tell, State: demo.StateOver(w.URL)}
+	told := make(chan error, 1)
+	go func() { told <- story.Run(ctx) }()
+	select {
+	case err = <-told:
+	case err = <-ran:
+		return fmt.Errorf("the server ended before the story: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe story is told: one release went from dev to prod, one came back from qa.\n")
+	if !once {
+		fmt.Fprintf(out, "The console stays at %s until Ctrl-C.\n", w.URL)
+		<-ctx.Done()
+	}
+	cancel()
+	return <-ran
+}
+
+// fileLogger keeps the server's log out of the story.
+func fileLogger(file string) (*zap.Logger, func(), error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), f, zapcore.DebugLevel))
+	return log, func() { _ = f.Close() }, nil //nolint:errcheck // the log ends with the process anyway
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/console/client"
+)
+
+// remote are the flags of every command that speaks to a server.
+type remote struct{ server, tokenFile, repository, output string }
+
+// The variables that name a server and hold a token: a token on a command line
+// could be read by everybody on the machine.
+const (
+	serverVariable = "LIFTLOCK_SERVER"
+	tokenVariable  = "LIFTLOCK_TOKEN"
+)
+
+// remoteCommands are the commands that speak to a server's API.
+func remoteCommands() []*cobra.Command {
+	return []*cobra.Command{
+		statusCommand(), whyCommand(), promoteCommand(), holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
+		holdCommand("unhold", "Lift a hold"), onPromotionCommand("retry", "Try a promotion again after a failure or a close"),
+		onPromotionCommand("revert", "Take a promotion back with a pull request of its own"), skipCommand(),
+	}
+}
+
+func (r *remote) flags(c *cobra.Command) *cobra.Command {
+	server := os.Getenv(serverVariable)
+	if server == "" {
+		server = "http://127.0.0.1:8080"
+	}
+	c.Flags().StringVar(&r.server, "server", server, "the server's address, also from "+serverVariable)
+	c.Flags().StringVar(&r.tokenFile, "token-file", "", "a file with an API token; without it the token is in "+tokenVariable)
+	c.Flags().StringVar(&r.repository, "repository", "", "the repository, as forge:owner/name; needed only where several have a pipeline or pull request of that name")
+	return c
+}
+
+func (r *remote) client() (*client.Client, error) {
+	token := os.Getenv(tokenVariable)
+	if r.tokenFile != "" {
+		raw, err := os.ReadFile(r.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the API token: %w", err)
+		}
+		token = string(raw)
+	}
+	return client.New(r.server, strings.TrimSpace(token), Version())
+}
+
+// print writes an answer as the output flag says.
+func (r *remote) print(w io.Writer, v any, table func(io.Writer) error) error {
+	switch r.output {
+	case "table":
+		return table(w)
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+	return fmt.Errorf("-o is table or json, not %q", r.output)
+}
+
+func (r *remote) outputFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVarP(&r.output, "output", "o", "table", "table or json")
+	return c
+}
+
+func statusCommand() *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:   "status [PIPELINE [COMPONENT]]",
+		Short: "Show what runs where, and what wants to come",
+		Args:  cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return r.why(cmd, args[0], args[1], "")
+			}
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			all, err := cl.Pipelines(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var shown []api.Pipeline
+			for _, p := range all.Pipelines {
+				if len(args) == 1 && p.Name != args[0] || r.repository != "" && p.Repository != r.repository {
+					continue
+				}
+				full, err := cl.Pipeline(cmd.Context(), p.Repository, p.Name)
+				if err != nil {
+					return err
+				}
+				shown = append(shown, *full)
+			}
+			if len(args) == 1 && len(shown) == 0 {
+				return fmt.Errorf("the server knows no pipeline %q with a component", args[0])
+			}
+			all.Pipelines = shown
+			return r.print(cmd.OutOrStdout(), all, func(w io.Writer) error {
+				client.PrintTroubles(w, all.Troubles)
+				for i := range shown {
+					if i > 0 {
+						fmt.Fprintln(w)
+					}
+					if err := client.PrintPipeline(w, &shown[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	return r.outputFlag(r.flags(c))
+}
+
+func whyCommand() *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:   "why PIPELINE COMPONENT [ENVIRONMENT]",
+		Short: "Say why a component is where it is, and what the rest waits for",
+		Args:  cobra.RangeArgs(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.why(cmd, args[0], args[1], strings.Join(args[2:], ""))
+		},
+	}
+	return r.outputFlag(r.flags(c))
+}
+
+func (r *remote) why(cmd *cobra.Command, pipeline, component, environment string) error {
+	cl, err := r.client()
+	if err != nil {
+		return err
+	}
+	y, err := cl.Why(cmd.Context(), r.repository, pipeline, component, environment)
+	if err != nil {
+		return err
+	}
+	return r.print(cmd.OutOrStdout(), y, func(w io.Writer) error {
+		client.PrintTroubles(w, y.Troubles)
+		client.PrintWhy(w, y)
+		return nil
+	})
+}
+
+func promoteCommand() *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:     "promote PIPELINE COMPONENT ENVIRONMENT",
+		Short:   "Open a promotion into an environment, also one that is diverged or opened by hand only",
+		Example: "  liftlock promote shop web prod",
+		Args:    cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.onPipeline(cmd, args[0], "promote", api.OnPipeline{Component: args[1], Environment: args[2]})
+		},
+	}
+	return r.flags(c)
+}
+
+func (r *remote) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.OnPipeline) error {
+	cl, err := r.client()
+	if err != nil {
+		return err
+	}
+	body.Repository = r.repository
+	text, err := cl.OnPipeline(cmd.Context(), pipeline, verb, body)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), text)
+	return nil
+}
+
+func (r *remote) onPromotion(cmd *cobra.Command, promotion, verb string, body api.OnPromotion) error {
+	cl, err := r.client()
+	if err != nil {
+		return err
+	}
+	id, err := cl.Find(cmd.Context(), r.repository, promotion)
+	if err != nil {
+		return err
+	}
+	text, err := cl.OnPromotion(cmd.Context(), id, verb, body)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), text)
+	return nil
+}
+
+func holdCommand(verb, short string) *cobra.Command {
+	r := &remote{}
+	var environment, promotion, reason string
+	var all bool
+	c := &cobra.Command{
+		Use:   verb + " [PIPELINE [COMPONENT]]",
+		Short: short,
+		Example: fmt.Sprintf("  liftlock %[1]s shop web\n  liftlock %[1]s shop --environment prod\n  liftlock %[1]s shop --all\n"+
+			"  liftlock %[1]s --promotion 12\n  liftlock %[1]s --promotion '#14'", verb),
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if promotion != "" {
+				if len(args) > 0 || environment != "" || all {
+					return errors.New("--promotion stands alone: it names the pull request by itself")
+				}
+				return r.onPromotion(cmd, promotion, verb, api.OnPromotion{Reason: reason})
+			}
+			if len(args) == 0 {
+				return errors.New("name a pipeline, or a promotion with --promotion")
+			}
+			body := api.OnPipeline{Environment: environment, Reason: reason}
+			if len(args) == 2 {
+				body.Component = args[1]
+			}
+			if all {
+				body.Scope = "pipeline"
+			}
+			return r.onPipeline(cmd, args[0], verb, body)
+		},
+	}
+	c.Flags().StringVar(&environment, "environment", "", "the environment, with all its components")
+	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
+	c.Flags().StringVar(&promotion, "promotion", "", "one promotion's pull request: the promotion's number, or #14 for the pull request's")
+	c.Flags().StringVar(&reason, "reason", "", "why, for the others")
+	return r.flags(c)
+}
+
+func onPromotionCommand(verb, short string) *cobra.Command {
+	r := &remote{}
+	var reason string
+	c := &cobra.Command{
+		Use:     verb + " PROMOTION",
+		Short:   short,
+		Long:    short + ".\nPROMOTION is the promotion's number, or #14 for its pull request's.",
+		Example: "  liftlock " + verb + " '#14'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.onPromotion(cmd, args[0], verb, api.OnPromotion{Reason: reason})
+		},
+	}
+	if verb == "revert" {
+		c.Flags().StringVar(&reason, "reason", "", "why, for the others")
+	}
+	return r.flags(c)
+}
+
+func skipCommand() *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:   "skip PROMOTION GATE REASON",
+		Short: "Pass one gate for one release, on record (not supported yet)",
+		Args:  cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.onPromotion(cmd, args[0], "skip", api.OnPromotion{Gate: args[1], Reason: args[2]})
+		},
+	}
+	return r.flags(c)
+}

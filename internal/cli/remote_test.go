@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/console"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// serveConsole runs a real console with one component and one promotion, and
+// points the commands at it.
+func serveConsole(t *testing.T) *[]console.Order {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	data := `{"unit":{"repo":"hub:acme/fleet","pipeline":"shop","component":"web"},"decision":{"envs":[
+		{"environment":"dev","state":"verified","promotion":"idle","name":"1.5.0"},{"environment":"prod","state":"baseline","promotion":"idle","name":"1.4.2","why":[{"code":"manual","text":"open: manual"}]}]}}`
+	if err := s.PutUnit(t.Context(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", Data: []byte(data)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutPromotion(t.Context(), store.Promotion{Unit: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", Pull: 14, State: "open"}); err != nil {
+		t.Fatal(err)
+	}
+	orders := &[]console.Order{}
+	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "breakglass", Secret: "do"}},
+		Command: func(_ context.Context, o console.Order) (string, error) {
+			*orders = append(*orders, o)
+			return "noted", nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	t.Setenv(serverVariable, srv.URL)
+	t.Setenv(tokenVariable, "do")
+	return orders
+}
+
+// run runs a command line and returns what it prints.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	root := Root()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestRemoteQuestions(t *testing.T) {
+	serveConsole(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"status"}, "web         1.5.0 verified   1.4.2 baseline"},
+		{[]string{"status", "shop"}, "shop (hub:acme/fleet): 1 components"},
+		{[]string{"status", "-o", "json"}, `"component": "web"`},
+		{[]string{"status", "shop", "web"}, "prod carries 1.4.2: baseline\n- open: manual"},
+		{[]string{"why", "shop", "web", "prod"}, "- open: manual"},
+		{[]string{"why", "shop", "web", "-o", "json"}, `"text": "dev carries`},
+	} {
+		out, err := run(t, c.args...)
+		if err != nil || !strings.Contains(out, c.want) {
+			t.Errorf("%v: %v\n%s\nwant %q", c.args, err, out, c.want)
+		}
+	}
+}
+
+func TestRemoteCommands(t *testing.T) {
+	orders := serveConsole(t)
+	for _, c := range []struct {
+		args string
+		want console.Order
+	}{
+		{"promote shop web prod", console.Order{Verb: "promote", Component: "web", Environment: "prod"}},
+		{"hold shop web --reason later", console.Order{Verb: "hold", Scope: "component", Component: "web", Reason: "later"}},
+		{"hold shop --environment prod", console.Order{Verb: "hold", Scope: "environment", Environment: "prod"}},
+		{"unhold shop --all --repository hub:acme/fleet", console.Order{Verb: "unhold", Scope: "pipeline"}},
+		{"hold --promotion #14", console.Order{Verb: "hold", Scope: "pr", Component: "web", Environment: "prod", Pull: 14}},
+		{"retry 1", console.Order{Verb: "retry", Component: "web", Environment: "prod", Pull: 14}},
+		{"revert #14 --reason slow", console.Order{Verb: "revert", Component: "web", Environment: "prod", Pull: 14, Reason: "slow"}},
+	} {
+		*orders = nil
+		out, err := run(t, strings.Fields(c.args)...)
+		if err != nil || out != "noted\n" || len(*orders) != 1 {
+			t.Errorf("%s: %v, %q, %d orders", c.args, err, out, len(*orders))
+			continue
+		}
+		c.want.Repo, c.want.Pipeline, c.want.By, c.want.Role, c.want.Via, c.want.Source = "hub:acme/fleet", "shop", "ci", "breakglass", "api", (*orders)[0].Source
+		if (*orders)[0] != c.want {
+			t.Errorf("%s gives %+v, want %+v", c.args, (*orders)[0], c.want)
+		}
+	}
+}
+
+func TestRemoteCommandsThatAreRefused(t *testing.T) {
+	orders := serveConsole(t)
+	for args, want := range map[string]string{
+		"hold":                              "name a pipeline",
+		"hold shop":                         "say what it is about",
+		"hold shop web --environment prod":  "name one of them",
+		"hold shop --promotion 1":           "stands alone",
+		"promote shop web qa":               `no environment "qa"`,
+		"promote shop":                      "accepts 3 arg(s)",
+		"retry web":                         "is no promotion",
+		"retry #15":                         "no promotion is known",
+		"skip 1 soak hurry":                 "skip is not supported yet",
+		"status none":                       `no pipeline "none"`,
+		"status -o yaml":                    "table or json",
+		"status --server liftlock.example":  "the server's address",
+		"retry 1 --token-file /nonexistent": "read the API token",
+	} {
+		if out, err := run(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %q; want an error with %q", args, err, out, want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, "retry", "1", "--token-file", file); err == nil || !strings.Contains(err.Error(), "none of this server's API tokens") {
+		t.Errorf("a wrong token in a file: %v", err)
+	}
+	if len(*orders) > 0 {
+		t.Errorf("orders were given: %+v", *orders)
+	}
+}

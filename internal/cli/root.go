@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// exitError ends the program with a code of its own; what is to be said was said.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// Main runs the program and returns its exit code: 0 done, 1 refused or failed,
+// or the command's own.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := Root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.code
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "liftlock: "+err.Error())
+	return 1
+}
+
+// Root is the whole command tree.
+func Root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "liftlock",
+		Short:         "Moves releases from environment to environment through pull requests",
+		Long:          "Liftlock takes Git events, resolves ApplicationSets into per-environment targets, opens\npromotion pull requests that edit one environment's overlay, gates and merges them, waits\nuntil Argo CD has synced that commit and everything is healthy, and goes on or goes back.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       Version(),
+	}
+	root.AddCommand(serveCommand(), demoCommand(), validateCommand(), setCommand())
+	root.AddCommand(remoteCommands()...)
+	return root
+}
+
+// version is set by release builds.
+var version = ""
+
+// Version is the build's version: what a release build was given, else the
+// module's version or commit, else "dev".
+func Version() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}

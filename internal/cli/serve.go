@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server"
+)
+
+func serveCommand() *cobra.Command {
+	var file, level, format string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long:  "Runs the server that the file describes, until SIGINT or SIGTERM.\nLogs go to standard error.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(file, os.LookupEnv)
+			if err != nil {
+				return err
+			}
+			log, err := logger(level, format)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = log.Sync() }() // standard error can't always be synced
+			s, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, Version: Version()})
+			if err != nil {
+				return err
+			}
+			return s.Run(cmd.Context())
+		},
+	}
+	c.Flags().StringVar(&file, "config", "liftlock.yaml", "the server's file")
+	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.Flags().StringVar(&format, "log-format", "json", "json or console")
+	return c
+}
+
+// logger writes to standard error.
+func logger(level, format string) (*zap.Logger, error) {
+	lvl, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level: %w", err)
+	}
+	zc := zap.NewProductionConfig()
+	switch format {
+	case "json":
+	case "console":
+		zc.Encoding = "console"
+		zc.EncoderConfig = zap.NewDevelopmentEncoderConfig()
+	default:
+		return nil, fmt.Errorf("--log-format: %q is neither json nor console", format)
+	}
+	zc.Level = zap.NewAtomicLevelAt(lvl)
+	zc.Sampling = nil // what happened to a release must not be sampled away
+	zc.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	return zc.Build(zap.AddStacktrace(zapcore.FatalLevel))
+}

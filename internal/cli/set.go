@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/overlay"
+)
+
+// exitNothing is the code of --exit-code when there was nothing to do.
+const exitNothing = 3
+
+func setCommand() *cobra.Command {
+	var images []string
+	var exitCode bool
+	c := &cobra.Command{
+		Use:   "set FILE [PATH=VALUE...] [--image NAME=TAG]",
+		Short: "Set fields in a YAML, kustomization or JSON file, byte for byte",
+		Long: "Sets fields and leaves every other byte as it is: what a build job runs to release into dev.\n" +
+			"PATH is dotted (image.tag, hosts[0].name, containers[name=web].image) or, with a leading\n" +
+			"slash, a JSON Pointer. A file that can't be edited surely is refused and left untouched.",
+		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml image.tag=1.4.2",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ops := make([]overlay.Op, 0, len(args)+len(images))
+			for _, a := range args[1:] {
+				op, err := overlay.ParseOp(a)
+				if err != nil {
+					return err
+				}
+				ops = append(ops, op)
+			}
+			for _, a := range images {
+				op, err := overlay.ParseImageOp(a)
+				if err != nil {
+					return err
+				}
+				ops = append(ops, op)
+			}
+			if len(ops) == 0 {
+				return fmt.Errorf("nothing to set: give PATH=VALUE or --image NAME=TAG")
+			}
+			changes, err := setFile(args[0], ops)
+			if err != nil {
+				return err
+			}
+			for _, line := range overlay.Lines(changes) {
+				fmt.Fprintln(cmd.OutOrStdout(), line)
+			}
+			if exitCode && len(changes) == 0 {
+				return exitError{exitNothing}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME@DIGEST or NAME=TAG@DIGEST; may be repeated")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there was nothing to do")
+	return c
+}
+
+// setFile writes the new content beside the file and renames it over: a crash
+// leaves the old one or the new one.
+func setFile(file string, ops []overlay.Op) ([]overlay.Change, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; name the file itself", file)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	after, changes, err := overlay.Set(data, filepath.ToSlash(file), ops)
+	if err != nil || bytes.Equal(after, data) {
+		return changes, err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".liftlock-set-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // gone after the rename
+	if _, err := tmp.Write(after); err != nil {
+		return nil, err
+	}
+	if err := tmp.Chmod(info.Mode().Perm()); err != nil {
+		return nil, err
+	}
+	if err := tmp.Close(); err != nil {
+		return nil, err
+	}
+	return changes, os.Rename(tmp.Name(), file)
+}

@@ -1,0 +1,118 @@
+package command
+
+import (
+	"fmt"
+)
+
+// Permission is what somebody may do in the repository, in rising order.
+type Permission int
+
+// The permissions. Their values are those of the forge drivers.
+const (
+	None Permission = iota
+	Read
+	Write
+	Admin
+)
+
+// String names a permission for people.
+func (p Permission) String() string {
+	switch p {
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	case Admin:
+		return "admin"
+	}
+	return "none"
+}
+
+// Person is who gives a command: somebody on the forge, or a holder of one of the
+// API's tokens.
+type Person struct {
+	Login      string
+	Permission Permission // on the forge, as it says now; without a meaning when Role is set
+	// Approver: the environment's approvals gate would count this person's
+	// review. Where the gate lists people: one of them; where it lists nobody:
+	// anyone who may write and is no author of the release.
+	Approver bool
+	Role     string // an API token's: viewer, operator or breakglass; empty: a person on the forge
+}
+
+// The roles of the API's tokens. An operator is what a person who may write is,
+// and no approver unless Person.Approver says so; breakglass may do everything.
+const (
+	RoleViewer     = "viewer"
+	RoleOperator   = "operator"
+	RoleBreakGlass = "breakglass"
+)
+
+// Need is what a command takes, in rising order.
+type Need int
+
+// The needs. NeedApprover is NeedWrite where no approvals gate asks for more.
+const (
+	NeedRead Need = iota
+	NeedWrite
+	NeedApprover
+	NeedBreakGlass
+)
+
+// Needs is what a verb takes; an unknown verb takes what nobody has by accident.
+func Needs(verb string) Need {
+	switch verb {
+	case Help, Status, Diff, Why:
+		return NeedRead
+	case Hold, Retry:
+		return NeedWrite
+	case Unhold, Promote, Revert:
+		return NeedApprover
+	}
+	return NeedBreakGlass
+}
+
+// Authorise says why somebody may not give a command; nil when they may.
+// needApprover: an environment that the command is about has an approvals gate.
+// The error is for the one who gave it.
+func Authorise(c Command, who Person, needApprover bool) error {
+	permission, approver := who.Permission, who.Approver
+	switch who.Role {
+	case "":
+	case RoleViewer:
+		permission, approver = Read, false
+	case RoleOperator:
+		permission = Write
+	case RoleBreakGlass:
+		permission, approver = Admin, true
+	default:
+		return fmt.Errorf("%s has the unknown role %q", who.Login, cut(who.Role))
+	}
+	if who.Login == "" {
+		return fmt.Errorf("/liftlock %s: who gives it is not known", c.Verb)
+	}
+	need := Needs(c.Verb)
+	if need == NeedBreakGlass {
+		if who.Role == RoleBreakGlass {
+			return nil
+		}
+		return fmt.Errorf("%s may not give /liftlock %s: it takes breakGlass", who.Login, c.Verb)
+	}
+	if need == NeedRead {
+		if permission >= Read {
+			return nil
+		}
+		return refuse(c, who, "read", permission)
+	}
+	if permission < Write {
+		return refuse(c, who, "write to", permission)
+	}
+	if need == NeedApprover && needApprover && !approver {
+		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval counts there", who.Login, c.Verb)
+	}
+	return nil
+}
+
+func refuse(c Command, who Person, what string, has Permission) error {
+	return fmt.Errorf("%s may not give /liftlock %s: it takes the permission to %s the repository (the forge says: %s)", who.Login, c.Verb, what, has)
+}

@@ -1,0 +1,68 @@
+package command
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAuthorise(t *testing.T) {
+	people := map[string]Person{
+		"stranger":             {Login: "eve", Permission: None},
+		"reader":               {Login: "eve", Permission: Read},
+		"approver, reads only": {Login: "eve", Permission: Read, Approver: true},
+		"writer":               {Login: "eve", Permission: Write},
+		"admin":                {Login: "eve", Permission: Admin},
+		"approver":             {Login: "eve", Permission: Write, Approver: true},
+		"viewer":               {Login: "ci", Role: RoleViewer, Permission: Admin, Approver: true},
+		"operator":             {Login: "ci", Role: RoleOperator},
+		"approving operator":   {Login: "ci", Role: RoleOperator, Approver: true},
+		"breakglass":           {Login: "ci", Role: RoleBreakGlass},
+		"odd role":             {Login: "ci", Role: "root", Permission: Admin},
+		"nobody":               {Permission: Admin, Approver: true},
+	}
+	read := []string{Help, Status, Diff, Why}
+	write := []string{Hold, Retry}
+	approve := []string{Unhold, Promote, Revert}
+	for name, want := range map[string]struct{ read, write, approve, gated, glass bool }{
+		"stranger":             {},
+		"reader":               {read: true},
+		"approver, reads only": {read: true},
+		"writer":               {read: true, write: true, approve: true},
+		"admin":                {read: true, write: true, approve: true},
+		"approver":             {read: true, write: true, approve: true, gated: true},
+		"viewer":               {read: true},
+		"operator":             {read: true, write: true, approve: true},
+		"approving operator":   {read: true, write: true, approve: true, gated: true},
+		"breakglass":           {read: true, write: true, approve: true, gated: true, glass: true},
+		"odd role":             {},
+		"nobody":               {},
+	} {
+		check := func(verbs []string, gate, want bool) {
+			t.Helper()
+			for _, v := range verbs {
+				err := Authorise(Command{Verb: v}, people[name], gate)
+				if (err == nil) != want {
+					t.Errorf("%s, %s, gate %v: %v, want allowed %v", name, v, gate, err, want)
+				}
+				if err != nil && people[name].Login != "" && !strings.Contains(err.Error(), people[name].Login) {
+					t.Errorf("%s, %s: %v doesn't say who", name, v, err)
+				}
+			}
+		}
+		for _, gate := range []bool{false, true} {
+			check(read, gate, want.read)
+			check(write, gate, want.write)
+			check([]string{Skip, "", "nonsense"}, gate, want.glass)
+		}
+		check(approve, false, want.approve)
+		check(approve, true, want.gated)
+	}
+}
+
+func TestEveryVerbHasItsNeed(t *testing.T) {
+	for _, v := range Verbs() {
+		if Needs(v) == NeedBreakGlass {
+			t.Errorf("%s takes breakGlass", v)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The verbs.
+const (
+	Help    = "help"
+	Status  = "status"
+	Diff    = "diff"
+	Why     = "why"
+	Hold    = "hold"
+	Unhold  = "unhold"
+	Promote = "promote"
+	Revert  = "revert"
+	Retry   = "retry"
+	Skip    = "skip"
+)
+
+// The scopes of a hold.
+const (
+	ScopePR          = "pr"
+	ScopeComponent   = "component"
+	ScopeEnvironment = "environment"
+	ScopePipeline    = "pipeline"
+)
+
+// maxReason is how long a reason may be, in characters: it is shown on one line
+// of a table and kept in a file on the state branch.
+const maxReason = 300
+
+// Command is one command. Only what its verb takes is set.
+type Command struct {
+	Verb        string `json:"verb"`
+	Scope       string `json:"scope,omitempty"`       // hold, unhold
+	Environment string `json:"environment,omitempty"` // why, promote; empty: the one that the pull request is about
+	Gate        string `json:"gate,omitempty"`        // skip
+	Reason      string `json:"reason,omitempty"`      // hold, unhold, revert; one line
+}
+
+var verbs = []string{Help, Status, Diff, Why, Hold, Unhold, Promote, Revert, Retry, Skip}
+
+var scopes = []string{ScopePR, ScopeComponent, ScopeEnvironment, ScopePipeline}
+
+// unsupported are verbs that have a meaning which doesn't work yet.
+var unsupported = []string{Diff, Skip}
+
+// Verbs are all verbs that work, in the order in which help lists them.
+func Verbs() []string {
+	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return slices.Contains(unsupported, v) })
+}
+
+// environmentName is PRODUCT's form of a name.
+var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Check says what is wrong with a command that didn't come through Parse, so
+// that the API takes nothing that a comment couldn't say; nil when nothing is.
+func (c Command) Check() error {
+	switch {
+	case slices.Contains(unsupported, c.Verb):
+		return fmt.Errorf("/liftlock %s is not supported yet", c.Verb)
+	case !slices.Contains(verbs, c.Verb):
+		return unknownVerb(c.Verb)
+	case c.Gate != "":
+		return fmt.Errorf("/liftlock %s takes no gate", c.Verb)
+	case c.Scope != "" && c.Verb != Hold && c.Verb != Unhold:
+		return fmt.Errorf("/liftlock %s takes no scope", c.Verb)
+	case c.Scope != "" && !slices.Contains(scopes, c.Scope):
+		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, cut(c.Scope), strings.Join(scopes, ", "))
+	case c.Environment != "" && !environmentName.MatchString(c.Environment):
+		return fmt.Errorf("%q can't be an environment: names have lower-case letters, digits and dashes", cut(c.Environment))
+	case utf8.RuneCountInString(c.Reason) > maxReason:
+		return fmt.Errorf("the reason of /liftlock %s is too long; it takes %d characters", c.Verb, maxReason)
+	case c.Reason != oneLine(c.Reason):
+		return errors.New("a reason is one line of visible characters")
+	}
+	return nil
+}
+
+// Describe is the canonical form of a command for the audit trail and the logs.
+// The reason isn't part of it: the trail keeps it beside.
+func Describe(c Command) string {
+	words := []string{c.Verb}
+	for _, w := range []string{c.Scope, c.Environment, c.Gate} {
+		if w != "" {
+			words = append(words, oneLine(w))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// oneLine keeps what can be seen of a text, with single spaces.
+func oneLine(s string) string {
+	s = strings.ToValidUTF8(s, "")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// cut keeps a refused word from filling the answer.
+func cut(s string) string {
+	const limit = 40
+	if rs := []rune(oneLine(s)); len(rs) > limit {
+		return string(rs[:limit]) + "…"
+	}
+	return oneLine(s)
+}

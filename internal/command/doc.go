@@ -1,0 +1,12 @@
+// Package command is what people may tell Liftlock: one grammar, one table of who
+// may, one canonical form for the audit trail, whether a command comes from a
+// pull request's comment, the API or the command line.
+//
+// What lives here: reading commands out of comments, checking them, deciding who
+// may give them, and limiting how often a reader is answered. What doesn't: what
+// a command does (engine), who somebody is on a forge (the engine asks it).
+//
+// The invariant: a comment's text becomes a command only where its author plainly
+// wrote one (see Parse), and a command that isn't wholly understood is refused
+// with the reason, never carried out in part.
+package command

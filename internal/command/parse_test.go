@@ -1,0 +1,207 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func describe(cmds []Command, errs []error) string {
+	var out []string
+	for _, c := range cmds {
+		s := Describe(c)
+		if c.Reason != "" {
+			s += ": " + c.Reason
+		}
+		out = append(out, s)
+	}
+	for _, err := range errs {
+		out = append(out, "! "+err.Error())
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		bare     bool
+		want     string
+	}{
+		{"nothing", "", false, ""},
+		{"no command", "Looks good to me.", false, ""},
+		{"each verb", "/liftlock help\n/liftlock status\n/liftlock why\n/liftlock hold\n/liftlock unhold\n/liftlock promote\n/liftlock revert\n/liftlock retry", false,
+			"help\nstatus\nwhy\nhold pr\nunhold pr\npromote\nrevert\nretry"},
+		{"alone it is help", "/liftlock", false, "help"},
+		{"amid a comment", "I don't trust this yet.\n\n/liftlock hold the database moves tonight\n\nThanks!", false, "hold pr: the database moves tonight"},
+		{"right behind a line", "Please:\n/liftlock retry", false, "retry"},
+		{"CRLF", "hello\r\n/liftlock hold  two   words \r\n/liftlock retry\r\n", false, "hold pr: two words\nretry"},
+		{"old line ends", "hello\r/liftlock retry\rbye", false, "retry"},
+		{"capitals", "/Liftlock HOLD Component Busy", false, "hold component: Busy"},
+		{"tabs", "/liftlock\tpromote\tqa", false, "promote qa"},
+		{"scopes", "/liftlock hold environment: it burns\n/liftlock unhold pipeline\n/liftlock hold pr\n/liftlock hold component", false,
+			"hold environment: it burns\nunhold pipeline\nhold pr\nhold component"},
+		{"a reason that begins like no scope", "/liftlock hold components are late", false, "hold pr: components are late"},
+		{"an environment", "/liftlock promote prod-us\n/liftlock why qa", false, "promote prod-us\nwhy qa"},
+		{"a revert's reason", "/liftlock revert checkout is slow", false, "revert: checkout is slow"},
+		{"invisible characters", "/liftlock hold a\u202eb\u200bc \x00d", false, "hold pr: abc d"},
+
+		{"not in the first column", " /liftlock hold\n  /liftlock hold\n\t/liftlock hold\n    /liftlock hold", false, ""},
+		{"not first in the line", "please /liftlock hold\n- /liftlock hold\n**/liftlock hold**\n`/liftlock hold`", false, ""},
+		{"another bot's", "/liftlocked hold\n/promote\n/hold\n//liftlock hold\n/ liftlock", false, ""},
+		{"a quote", "> /liftlock promote\n>/liftlock promote\n   > /liftlock promote", false, ""},
+		{"a quote that goes on", "> somebody said\n/liftlock promote\nmore\n/liftlock promote\n\n/liftlock retry", false, "retry"},
+		{"a fence", "```\n/liftlock promote\n```\n/liftlock retry", false, "retry"},
+		{"a fence with a word", "```sh\n/liftlock promote\n```", false, ""},
+		{"a fence in tildes", "~~~ a `b`\n/liftlock promote\n```\n/liftlock promote\n~~~\n/liftlock retry", false, "retry"},
+		{"a longer fence", "````\n```\n/liftlock promote\n```\n````\n/liftlock retry", false, "retry"},
+		{"a fence that isn't closed", "```\n/liftlock promote", false, ""},
+		{"a fence that isn't closed by a word", "```\n``` no\n/liftlock promote", false, ""},
+		{"an indented fence", "  ```\n/liftlock promote\n  ```\n/liftlock retry", false, "retry"},
+		{"no fence", "```a`b\n/liftlock retry", false, "retry"},
+		{"an HTML comment", "<!-- /liftlock promote -->\n<!--\n/liftlock promote\n\n/liftlock promote\n-->\n/liftlock retry", false, "retry"},
+		{"an HTML comment that isn't closed", "hello <!--\n/liftlock promote", false, ""},
+		{"an HTML comment in a command", "/liftlock hold wait <!-- hidden\n/liftlock promote\n--> more", false, "hold pr: wait"},
+		{"behind an HTML comment", "<!-- x --> /liftlock promote\n<!-- x\n--> /liftlock promote", false, ""},
+		{"two HTML comments", "<!-- a --><!-- b\n/liftlock promote\n-->\n/liftlock retry", false, "retry"},
+		{"HTML's code", "<pre>\n/liftlock promote\n</pre>\n<PRE class=x>\n/liftlock promote\n</Pre>\n<code>\n/liftlock promote\n</code>\n/liftlock retry", false, "retry"},
+		{"HTML's quote", "<blockquote>\n\n/liftlock promote\n\n</blockquote>\n\n/liftlock retry", false, "retry"},
+		{"code that names HTML", "Use `<!--` or ``a ` <pre>``.\n/liftlock retry", false, "retry"},
+		{"an open backtick and HTML", "It's ` and <!--\n/liftlock promote\n-->\n/liftlock retry", false, "retry"},
+
+		{"bare", "/promote qa\n/hold\n/Retry\n/liftlock why", true, "promote qa\nhold pr\nretry\nwhy"},
+		{"bare, another bot's", "/assign ada\n/lgtm\n/holds\n/", true, ""},
+
+		{"unknown", "/liftlock promot qa", false, `! there is no command "promot"; did you mean promote? (/liftlock help lists them)`},
+		{"swapped", "/liftlock sttaus", false, `! there is no command "sttaus"; did you mean status? (/liftlock help lists them)`},
+		{"unknown, nothing near", "/liftlock deploy", false, `! there is no command "deploy" (/liftlock help lists them)`},
+		{"unknown and long", "/liftlock " + strings.Repeat("x", 100), false, `! there is no command "` + strings.Repeat("x", 40) + `…" (/liftlock help lists them)`},
+		{"not yet", "/liftlock diff\n/liftlock skip approvals it burns", false, "! /liftlock diff is not supported yet\n! /liftlock skip is not supported yet"},
+		{"not yet, bare", "/skip approvals it burns", true, "! /liftlock skip is not supported yet"},
+		{"too many words", "/liftlock promote qa now\n/liftlock why qa prod\n/liftlock retry qa\n/liftlock status please", false,
+			`! /liftlock promote takes at most an environment; "now" was not understood` + "\n" +
+				`! /liftlock why takes at most an environment; "prod" was not understood` + "\n" +
+				`! /liftlock retry takes nothing behind it; "qa" was not understood` + "\n" +
+				`! /liftlock status takes nothing behind it; "please" was not understood`},
+		{"no environment", "/liftlock promote QA\n/liftlock promote ../prod", false,
+			`! "QA" can't be an environment: names have lower-case letters, digits and dashes` + "\n" +
+				`! "../prod" can't be an environment: names have lower-case letters, digits and dashes`},
+		{"a reason that is too long", "/liftlock hold " + strings.Repeat("ä", 301), false, "! the reason of /liftlock hold is too long; it takes 300 characters"},
+		{"a reason that just fits", "/liftlock hold " + strings.Repeat("ä", 300), false, "hold pr: " + strings.Repeat("ä", 300)},
+		{"a line that is too long", "/liftlock hold " + strings.Repeat("x", 2000), false, "! a line with a command takes 2000 bytes; this one has 2015"},
+		{"some good, some not", "/liftlock retry\n/liftlock nope\n/liftlock hold", false, "retry\nhold pr\n" + `! there is no command "nope" (/liftlock help lists them)`},
+		{"as many as go", strings.Repeat("/liftlock retry\n", 11), false, strings.Repeat("retry\n", 10) + "! a comment takes 10 commands; the rest was not taken"},
+		{"a comment that is too long", "/liftlock retry\n" + strings.Repeat("x", maxComment), false, fmt.Sprintf("! the comment is too long for commands; put them into one of their own, of at most %d bytes", maxComment)},
+		{"a long comment without commands", strings.Repeat("x\n", maxComment), false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, describe(Parse(c.in, c.bare))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseArgs(t *testing.T) {
+	for in, want := range map[string]Command{
+		"":                       {Verb: Help},
+		"hold pipeline at night": {Verb: Hold, Scope: ScopePipeline, Reason: "at night"},
+		"promote prod":           {Verb: Promote, Environment: "prod"},
+		"unhold":                 {Verb: Unhold, Scope: ScopePR},
+	} {
+		got, err := ParseArgs(strings.Fields(in))
+		if err != nil || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", in, got, err, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		in   Command
+		want string // "" is fine
+	}{
+		{Command{Verb: Revert, Environment: "qa", Reason: "slow"}, ""},
+		{Command{Verb: Hold, Scope: ScopeEnvironment, Environment: "qa"}, ""},
+		{Command{Verb: Skip, Gate: "approvals"}, "not supported yet"},
+		{Command{Verb: ""}, "no command"},
+		{Command{Verb: "PROMOTE"}, "did you mean promote"},
+		{Command{Verb: Promote, Gate: "approvals"}, "takes no gate"},
+		{Command{Verb: Promote, Scope: ScopePR}, "takes no scope"},
+		{Command{Verb: Hold, Scope: "world"}, "pr, component, environment, pipeline"},
+		{Command{Verb: Promote, Environment: strings.Repeat("x", 64)}, "can't be an environment"},
+		{Command{Verb: Hold, Reason: "two\nlines"}, "one line"},
+		{Command{Verb: Hold, Reason: "a\u202eb"}, "one line"},
+		{Command{Verb: Hold, Reason: strings.Repeat("x", 301)}, "too long"},
+	} {
+		err := c.in.Check()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.in, err, c.want)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for want, c := range map[string]Command{
+		"hold environment qa": {Verb: Hold, Scope: ScopeEnvironment, Environment: "qa", Reason: "x"},
+		"promote prod":        {Verb: Promote, Environment: "prod"},
+		"skip soak":           {Verb: Skip, Gate: "so\nak "},
+	} {
+		if want == "skip soak" {
+			want = "skip so ak"
+		}
+		if got := Describe(c); got != want {
+			t.Errorf("%+v is %q, want %q", c, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"", "/liftlock promote qa", "> /liftlock hold\n/liftlock hold\n\n/promote", "```\n/liftlock retry\n```", "<!--\n/liftlock retry\n-->", "`<pre>` ``\n/liftlock hold environment: x <!-- y", "\r/liftlock\r\n/hold \u202e"} {
+		f.Add(s, true)
+		f.Add(s, false)
+	}
+	f.Fuzz(func(t *testing.T, s string, bare bool) {
+		cmds, errs := Parse(s, bare)
+		if len(cmds)+len(errs) > maxCommands+1 {
+			t.Fatalf("%d commands, %d errors", len(cmds), len(errs))
+		}
+		for _, c := range cmds {
+			if err := c.Check(); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			// What was understood can be said again.
+			again, err := ParseArgs(strings.Fields(Describe(Command{Verb: c.Verb, Scope: c.Scope, Environment: c.Environment}) + " " + c.Reason))
+			if err != nil || again != c {
+				t.Fatalf("%+v became %+v: %v", c, again, err)
+			}
+		}
+		for _, err := range errs {
+			if m := err.Error(); len(m) > 400 || !utf8.ValidString(m) || strings.ContainsAny(m, "\r\n") {
+				t.Fatalf("the error is %q", m)
+			}
+		}
+		// Quoted whole, a comment commands nothing.
+		var quoted strings.Builder
+		for line := range strings.Lines(strings.ReplaceAll(s, "\r", "\n")) {
+			quoted.WriteString("> " + line)
+		}
+		if cmds, errs := Parse(quoted.String(), bare); len(cmds)+len(errs) > 0 {
+			t.Fatalf("quoted, it commands %s", describe(cmds, errs))
+		}
+	})
+}
+
+// A line that never ends what it opens must not cost more than its length.
+func TestParseIsLinear(t *testing.T) {
+	for name, s := range map[string]string{
+		"comments": strings.Repeat("<!---->", maxComment/7), "opens": strings.Repeat("<!-- <pre ", maxComment/10), "backticks": strings.Repeat("` `` ", maxComment/5),
+		"angles": strings.Repeat("<", maxComment), "slashes": strings.Repeat("/liftlock x\n", maxComment/12),
+	} {
+		if cmds, errs := Parse(s, true); len(cmds)+len(errs) > maxCommands+1 {
+			t.Errorf("%s: %d", name, len(cmds)+len(errs))
+		}
+	}
+}

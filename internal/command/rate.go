@@ -1,0 +1,89 @@
+package command
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// Every answer is a comment, and on a public repository everybody may ask.
+const (
+	perLogin   = 5                // answers at once
+	everyLogin = 12 * time.Second // another one after
+	perAll     = 60
+	everyAll   = time.Second
+	maxLogins  = 1024 // remembered at the same time
+)
+
+// RateLimit limits how often readers are answered: each, and all together. Its
+// methods may be called concurrently.
+type RateLimit struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	all    bucket
+	logins map[string]bucket
+}
+
+// bucket is what is left at a time; it fills up again as time goes on.
+type bucket struct {
+	left int
+	at   time.Time
+}
+
+// NewRateLimit starts with everything left. now is the clock.
+func NewRateLimit(now func() time.Time) *RateLimit {
+	return &RateLimit{now: now, all: bucket{left: perAll, at: now()}, logins: map[string]bucket{}}
+}
+
+// Allow takes one answer for a login; false when it has to wait, or when so many
+// people ask at once that another one can't be remembered.
+func (l *RateLimit) Allow(login string) bool {
+	login = strings.ToLower(login)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	l.all = l.all.filled(now, perAll, everyAll)
+	b, known := l.logins[login]
+	if !known {
+		if len(l.logins) >= maxLogins {
+			l.forget(now)
+		}
+		if len(l.logins) >= maxLogins {
+			return false
+		}
+		b = bucket{left: perLogin, at: now}
+	}
+	b = b.filled(now, perLogin, everyLogin)
+	if b.left == 0 || l.all.left == 0 {
+		return false
+	}
+	b.left--
+	l.all.left--
+	l.logins[login] = b
+	return true
+}
+
+// forget drops who would start with everything left anyway.
+func (l *RateLimit) forget(now time.Time) {
+	for k, b := range l.logins {
+		if b.filled(now, perLogin, everyLogin).left == perLogin {
+			delete(l.logins, k)
+		}
+	}
+}
+
+// filled is the bucket at a later time; a clock that went back adds nothing.
+func (b bucket) filled(now time.Time, most int, every time.Duration) bucket {
+	n := now.Sub(b.at) / every
+	switch {
+	case n < 0:
+		b.at = now
+	case int64(n) >= int64(most-b.left):
+		b.left, b.at = most, now
+	default:
+		b.left += int(n)
+		b.at = b.at.Add(n * every)
+	}
+	return b
+}

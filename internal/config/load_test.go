@@ -1,0 +1,381 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
+)
+
+const (
+	githubToken   = "ghp_very-private-0001"
+	webhookSecret = "hook-private-0002"
+	ciToken       = "ci-private-0003-long-enough"
+)
+
+func environment(name string) (string, bool) {
+	value, ok := map[string]string{
+		"GITHUB_TOKEN":   githubToken,
+		"WEBHOOK_SECRET": webhookSecret,
+		"CI_TOKEN":       ciToken,
+		"EMPTY":          "",
+		"SHORT":          "private",
+		"DATABASE":       "postgres://liftlock:pa55word@db.example.com/liftlock",
+		"BAD_DATABASE":   "mysql://liftlock:pa55word@db.example.com/liftlock",
+	}[name]
+	return value, ok
+}
+
+func TestLoadSample(t *testing.T) {
+	got, err := Load("testdata/liftlock.yaml", environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Listen:        "127.0.0.1:8080",
+		ExternalURL:   "https://liftlock.example.com",
+		Store:         "sqlite:///var/lib/liftlock/liftlock.db",
+		DataDir:       "./data",
+		SweepInterval: 5 * time.Minute,
+		Forges: []Forge{{
+			Name: "hub", Type: GitHub, URL: "https://api.github.com",
+			Auth: Auth{Token: githubToken}, WebhookSecrets: []Secret{webhookSecret},
+		}},
+		Repositories: []Repository{{
+			Forge: "hub", Name: "acme/fleet", Branch: "main", ManageWebhooks: true, PollInterval: 3 * time.Minute,
+		}},
+		ArgoCD: []ArgoCD{{
+			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
+			Refresh: RefreshAnnotation, Globbing: GlobbingGit,
+		}},
+		API:   API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
+		Floor: []Floor{{Environments: []string{"prod*"}, Approvals: &FloorApprovals{Count: 1}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the sample (-want +got):\n%s", diff)
+	}
+	if got.StoreKind() != SQLite {
+		t.Errorf("the store is %s", got.StoreKind())
+	}
+	if owner, name := got.Repositories[0].Split(); owner != "acme" || name != "fleet" {
+		t.Errorf("the repository is %s and %s", owner, name)
+	}
+}
+
+// small is a valid file that the tests below change a part of.
+const small = `forges:
+  - name: hub
+    type: github
+    auth: {token: "${GITHUB_TOKEN}"}
+    webhookSecrets: ["${WEBHOOK_SECRET}"]
+repositories:
+  - forge: hub
+    name: acme/fleet
+argocd:
+  - name: hub
+`
+
+func write(t *testing.T, folder, name, content string) string {
+	t.Helper()
+	file := filepath.Join(folder, name)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func load(t *testing.T, content string) (*Config, error) {
+	t.Helper()
+	return Load(write(t, t.TempDir(), "liftlock.yaml", content), environment)
+}
+
+func TestDefaults(t *testing.T) {
+	got, err := load(t, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Listen != "127.0.0.1:8080" || got.DataDir != "./data" || got.SweepInterval != 5*time.Minute {
+		t.Errorf("the server's defaults are %+v", got)
+	}
+	if got.Store.Reveal() != "sqlite://data/liftlock.db" || got.StoreKind() != SQLite {
+		t.Errorf("the default store is %s", got.Store.Reveal())
+	}
+	if r := got.Repositories[0]; r.Branch != "main" || r.PollInterval != 3*time.Minute || r.ManageWebhooks {
+		t.Errorf("a repository's defaults are %+v", r)
+	}
+	if diff := cmp.Diff(ArgoCD{
+		Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}}, Refresh: "annotation", Globbing: "git",
+	}, got.ArgoCD[0]); diff != "" {
+		t.Errorf("an Argo CD's defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestFinders(t *testing.T) {
+	c := &Config{Forges: []Forge{{Name: "hub"}}, ArgoCD: []ArgoCD{{Name: "one"}, {Name: "two"}}}
+	if c.ForgeByName("hub") != &c.Forges[0] || c.ForgeByName("bub") != nil {
+		t.Error("the forge was not found by its name")
+	}
+	if c.ArgoCDByName("two") != &c.ArgoCD[1] || c.ArgoCDByName("") != &c.ArgoCD[0] || c.ArgoCDByName("three") != nil {
+		t.Error("the Argo CD was not found by its name, or the first one by none")
+	}
+}
+
+func TestFloorApprovals(t *testing.T) {
+	c := &Config{Floor: []Floor{
+		{Environments: []string{"prod*", "stage"}, Approvals: &FloorApprovals{Count: 1}},
+		{Environments: []string{"prod-eu"}, Approvals: &FloorApprovals{Count: 3}},
+	}}
+	for environment, want := range map[string]int{"dev": 0, "stage": 1, "prod": 1, "prod-us": 1, "prod-eu": 3} {
+		if got := c.FloorApprovals(environment); got != want {
+			t.Errorf("%s needs %d approvals, want %d", environment, got, want)
+		}
+	}
+}
+
+func TestSecretFiles(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "token", githubToken+"\n")
+	write(t, folder, "hooks", "first-private\n\n  second-private\r\n")
+	write(t, folder, "ci", ciToken)
+	store := write(t, folder, "store", "postgres://liftlock:pa55word@db.example.com/liftlock\n")
+	file := write(t, folder, "liftlock.yaml", `storeFile: `+store+`
+forges:
+  - name: hub
+    type: gitea
+    url: http://gitea.example.com/
+    auth: {tokenFile: token}
+    webhookSecretsFile: ./hooks
+repositories: [{forge: hub, name: acme/fleet}]
+argocd: [{name: hub, kubernetes: {kubeconfig: hub.kubeconfig}}]
+api: {tokens: [{name: ci, role: breakglass, tokenFile: ci}]}
+`)
+	got, err := Load(file, environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Forges[0].Auth.Token != githubToken || got.API.Tokens[0].Token != ciToken {
+		t.Error("a token is not what its file holds")
+	}
+	if diff := cmp.Diff([]Secret{"first-private", "second-private"}, got.Forges[0].WebhookSecrets); diff != "" {
+		t.Error("the webhook secrets are not the lines of their file")
+	}
+	if got.StoreKind() != Postgres || !strings.Contains(got.Store.Reveal(), "pa55word") {
+		t.Error("the store is not what its file holds")
+	}
+	if want := filepath.Join(folder, "hub.kubeconfig"); got.ArgoCD[0].Kubernetes.Kubeconfig != want {
+		t.Errorf("the kubeconfig is %s, want %s", got.ArgoCD[0].Kubernetes.Kubeconfig, want)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	// Each case changes the small file: old is replaced by new, or new is added
+	// at the end. The message is the whole of what must be said, without the
+	// folder of the file.
+	tests := map[string]struct {
+		old, new string
+		want     []string
+	}{
+		"an unknown key":          {"", "listn: 127.0.0.1:80\n", []string{`11: unknown key "listn"; did you mean "listen"?`}},
+		"a missing variable":      {"GITHUB_TOKEN", "NO_TOKEN", []string{`4: forges[0].auth.token: the environment variable NO_TOKEN is not set`}},
+		"an empty token":          {"GITHUB_TOKEN", "EMPTY", []string{`4: forges[0].auth.token: the token is empty`}},
+		"no token":                {`{token: "${GITHUB_TOKEN}"}`, "{}", []string{`4: forges[0].auth: token or tokenFile is missing`}},
+		"a token twice":           {`"}`, `", tokenFile: x}`, []string{`4: forges[0].auth.tokenFile: token is given too; keep one of them`}},
+		"a GitHub App":            {`{token: "${GITHUB_TOKEN}"}`, `{app: {id: 1}}`, []string{`4: forges[0].auth.app: not supported yet`}},
+		"an unusable token":       {`"${GITHUB_TOKEN}"`, `"pri vate"`, []string{`4: forges[0].auth.token: the token holds a space or a character that can't be sent`}},
+		"no webhook secrets":      {"    webhookSecrets: [\"${WEBHOOK_SECRET}\"]\n", "", []string{`2: forges[0].webhookSecrets: at least one secret is needed; what isn't signed can't be believed`}},
+		"a short webhook secret":  {"WEBHOOK_SECRET", "SHORT", []string{`5: forges[0].webhookSecrets[0]: the secret is shorter than 8 characters`}},
+		"a forge's bad name":      {"- name: hub\n    type", "- name: Hub\n    type", []string{`2: forges[0].name: "Hub" is not a name; use at most 63 lower-case letters, digits and hyphens, and no hyphen first`, `7: repositories[0].forge: there is no forge "hub"; did you mean "Hub"?`}},
+		"gitlab":                  {"github", "gitlab", []string{`3: forges[0].type: gitlab is not supported yet; only github and gitea`}},
+		"another type":            {"github", "githb", []string{`3: forges[0].type: "githb" is not one of github, gitea; did you mean "github"?`}},
+		"gitea without a url":     {"github", "gitea", []string{`2: forges[0]: url is missing: where this Gitea is, like https://gitea.example.com`}},
+		"credentials in a url":    {"    type", "    url: https://x:pa55word@example.com\n    type", []string{`3: forges[0].url: holds a user name or password; give credentials under their own keys`}},
+		"not a url":               {"    type", "    url: pa55word\n    type", []string{`3: forges[0].url: must be an address like https://liftlock.example.com`}},
+		"an unknown forge":        {"forge: hub", "forge: hob", []string{`7: repositories[0].forge: there is no forge "hob"; did you mean "hub"?`}},
+		"not a repository":        {"acme/fleet", "fleet", []string{`8: repositories[0].name: "fleet" is not a repository; write it as owner/name`}},
+		"a climbing repository":   {"acme/fleet", "acme/..", []string{`8: repositories[0].name: "acme/.." is not a repository; write it as owner/name`}},
+		"a repository twice":      {"argocd:", "  - {forge: hub, name: Acme/Fleet}\nargocd:", []string{`9: repositories[1].name: Acme/Fleet is already repositories[0]`}},
+		"a strange branch":        {"name: acme/fleet", "name: acme/fleet\n    branch: -f", []string{`9: repositories[0].branch: "-f" is not a branch's name`}},
+		"hooks without address":   {"name: acme/fleet", "name: acme/fleet\n    manageWebhooks: true", []string{`9: repositories[0].manageWebhooks: needs externalURL, the address that the forge sends events to`}},
+		"polling always":          {"name: acme/fleet", "name: acme/fleet\n    pollInterval: 0s", []string{`9: repositories[0].pollInterval: must be at least 1s; it is 0s`}},
+		"an interval's unit":      {"name: acme/fleet", "name: acme/fleet\n    pollInterval: 3", []string{`9: repositories[0].pollInterval: expected a duration such as 90s, 15m or 1h30m, found a whole number`}},
+		"no Argo CD":              {"argocd:\n  - name: hub\n", "", []string{`1: argocd: at least one Argo CD is needed`}},
+		"an Argo CD twice":        {"", "  - name: hub\n", []string{`11: argocd[1].name: "hub" is already argocd[0]`}},
+		"Argo CD's API":           {"", "    api: {url: https://argocd.example.com}\n", []string{`11: argocd[0].api: not supported yet`}},
+		"refresh by API":          {"", "    refresh: api\n", []string{`11: argocd[0].refresh: api is not supported yet; only annotation and off`}},
+		"another globbing":        {"", "    globbing: bash\n", []string{`11: argocd[0].globbing: "bash" is not one of git, doublestar`}},
+		"no namespaces":           {"", "    kubernetes: {namespaces: []}\n", []string{`11: argocd[0].kubernetes.namespaces: at least one namespace is needed`}},
+		"a namespace's name":      {"", "    kubernetes: {namespaces: [argocd, argocd, Argo]}\n", []string{`11: argocd[0].kubernetes.namespaces[1]: "argocd" is given twice`, `11: argocd[0].kubernetes.namespaces[2]: "Argo" is not a namespace's name`}},
+		"a role":                  {"", "api: {tokens: [{name: ci, role: admin, token: \"${CI_TOKEN}\"}]}\n", []string{`11: api.tokens[0].role: "admin" is not one of viewer, operator, breakglass`}},
+		"a short API token":       {"", "api: {tokens: [{name: ci, role: viewer, token: \"${SHORT}\"}]}\n", []string{`11: api.tokens[0].token: the token is shorter than 16 characters; make one with: openssl rand -hex 32`}},
+		"no API token":            {"", "api: {tokens: [{name: ci, role: viewer}]}\n", []string{`11: api.tokens[0]: token or tokenFile is missing`}},
+		"one API token for two":   {"", "api:\n  tokens:\n  - {name: ci, role: viewer, token: \"${CI_TOKEN}\"}\n  - {name: cd, role: operator, token: \"${CI_TOKEN}\"}\n", []string{`14: api.tokens[1].token: is the same as that of "ci"; whose it is could not be told`}},
+		"an API token's file":     {"", "api: {tokens: [{name: ci, role: viewer, tokenFile: none}]}\n", []string{`11: api.tokens[0].tokenFile: can't read FOLDER/none: no such file or directory`}},
+		"a floor's glob":          {"", "floor: [{environments: [\"prod[\"], approvals: {count: 1}}]\n", []string{`11: floor[0].environments[0]: "prod[" is not a valid glob`}},
+		"a floor of nothing":      {"", "floor: [{environments: [prod]}]\n", []string{`11: floor[0]: approvals is missing: what these environments need at least`}},
+		"a floor of zero":         {"", "floor: [{environments: [], approvals: {count: 0}}]\n", []string{`11: floor[0].environments: at least one glob on environments' names is needed`, `11: floor[0].approvals.count: must be at least 1; it is 0`}},
+		"a floor's people":        {"", "floor: [{environments: [prod], approvals: {count: 1, from: {users: [ada]}}}]\n", []string{`11: floor[0].approvals.from: not supported yet`}},
+		"a database's file":       {"", "storeFile: none\n", []string{`11: storeFile: can't read FOLDER/none: no such file or directory`}},
+		"a database twice":        {"", "store: sqlite://x\nstoreFile: none\n", []string{`12: storeFile: store is given too; keep one of them`}},
+		"hook secrets twice":      {"    webhookS", "    webhookSecretsFile: x\n    webhookS", []string{`5: forges[0].webhookSecretsFile: webhookSecrets is given too; keep one of them`}},
+		"hook secrets' file":      {`webhookSecrets: ["${WEBHOOK_SECRET}"]`, `webhookSecretsFile: ""`, []string{`5: forges[0].webhookSecretsFile: the path of a file is missing`}},
+		"a query in a url":        {"", "externalURL: https://example.com?x=1\n", []string{`11: externalURL: must not have a ? or # part`}},
+		"an API token's letters":  {"", "api: {tokens: [{name: ci, role: viewer, token: \"a token with spaces\"}]}\n", []string{`11: api.tokens[0].token: the token holds a space or a character that can't be sent`}},
+		"no forge's name":         {"  - name: hub\n    type", "  - type", []string{`2: forges[0].name: a name is missing`, `6: repositories[0].forge: there is no forge "hub"`}},
+		"a secret as a name":      {"forge: hub", "forge: ${CI_TOKEN}", []string{`7: repositories[0].forge: there is no forge "${CI_TOKEN}"`}},
+		"network generators":      {"", "generators: {plugin: true}\n", []string{`11: generators.plugin: not supported yet; only false`}},
+		"a listen address":        {"", "listen: localhost\n", []string{`11: listen: "localhost" is not an address; write it like 127.0.0.1:8080`}},
+		"a listen port":           {"", "listen: localhost:http\n", []string{`11: listen: "http" is not a port; it is a number up to 65535`}},
+		"any port with a URL":     {"", "listen: localhost:0\nexternalURL: https://example.com\n", []string{`11: listen: with port 0 any free port is taken, which externalURL can't lead to; give a port`}},
+		"another database":        {"", "store: ${BAD_DATABASE}\n", []string{`11: store: must be sqlite:// with the path of a file, or postgres:// with a host and a database`}},
+		"no database file":        {"", "store: sqlite://\n", []string{`11: store: the path of a file is missing after sqlite://`}},
+		"options of the database": {"", "store: sqlite://x?mode=memory\n", []string{`11: store: sqlite:// takes only the path of a file`}},
+		"no data folder":          {"", "dataDir: \"\"\n", []string{`11: dataDir: the path of a folder is missing`}},
+		"sweeping always":         {"", "sweepInterval: 1ms\n", []string{`11: sweepInterval: must be at least 1s; it is 1ms`}},
+		"several things":          {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea`, `4: forges[0]: unknown key "shell"`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			content := small + test.new
+			if test.old != "" {
+				if !strings.Contains(small, test.old) {
+					t.Fatalf("the small file has no %q", test.old)
+				}
+				content = strings.Replace(small, test.old, test.new, 1)
+			}
+			folder := t.TempDir()
+			file := write(t, folder, "liftlock.yaml", content)
+			_, err := Load(file, environment)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			var want []string
+			for _, w := range test.want {
+				want = append(want, "FOLDER/liftlock.yaml:"+w)
+			}
+			got := strings.Split(strings.ReplaceAll(err.Error(), folder, "FOLDER"), "\n")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the errors (-want +got):\n%s", diff)
+			}
+			if again := ValidateFile(file, environment); again == nil || again.Error() != err.Error() {
+				t.Errorf("ValidateFile says %v", again)
+			}
+			for _, private := range []string{githubToken, webhookSecret, ciToken, "pa55word", "pri vate"} {
+				if strings.Contains(err.Error(), private) {
+					t.Errorf("the error shows the secret %s", private)
+				}
+			}
+		})
+	}
+}
+
+func TestSecretFilesRefused(t *testing.T) {
+	tests := map[string]struct{ file, content, want string }{
+		"empty":     {"token", " \n", "forges[0].auth.tokenFile: FOLDER/token is empty"},
+		"two lines": {"token", "private\nprivate", "forges[0].auth.tokenFile: the file holds more than one line"},
+		"huge":      {"token", strings.Repeat("x", maxSecretFile+1), "forges[0].auth.tokenFile: FOLDER/token is larger than 65536 bytes; is it the right file?"},
+		"missing":   {"other", "private", "forges[0].auth.tokenFile: can't read FOLDER/token: no such file or directory"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			write(t, folder, test.file, test.content)
+			file := write(t, folder, "liftlock.yaml", strings.Replace(small, `{token: "${GITHUB_TOKEN}"}`, "{tokenFile: token}", 1))
+			_, err := Load(file, environment)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got, want := strings.ReplaceAll(err.Error(), folder, "FOLDER"), "FOLDER/liftlock.yaml:4: "+test.want; got != want {
+				t.Errorf("the error is\n%s, want\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml"), environment); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file gives %v", err)
+	}
+	for name, test := range map[string]struct{ content, want string }{
+		"empty":         {"# nothing\n", "the file is empty"},
+		"two documents": {small + "---\n" + small, "a second document"},
+		"not YAML":      {"a: b: c\n", "not valid YAML"},
+	} {
+		_, err := load(t, test.content)
+		var errs strictyaml.Errors
+		if !errors.As(err, &errs) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSecretIsNeverShown(t *testing.T) {
+	const private = "private-0001"
+	s := Secret(private)
+	holder := struct {
+		Inner *Secret
+		All   []Secret
+		One   Secret
+	}{&s, []Secret{s}, s}
+	var seen []string
+	for _, verb := range []string{"%s", "%v", "%+v", "%#v", "%q", "%x", "%X", "%d", "%10s", "%t"} {
+		seen = append(seen, fmt.Sprintf(verb, s), fmt.Sprintf(verb, &s), fmt.Sprintf(verb, []Secret{s}), fmt.Sprintf(verb, holder))
+	}
+	asJSON, err := json.Marshal(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asYAML, err := yaml.Marshal(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zapcore.DebugLevel)
+	zap.New(core).Info("secrets", zap.Any("any", s), zap.Any("all", holder), zap.Stringer("stringer", s), zap.Reflect("reflect", holder))
+	encoded, err := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()).EncodeEntry(logs.All()[0].Entry, logs.All()[0].Context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen = append(seen, string(asJSON), string(asYAML), encoded.String(), fmt.Sprint(fmt.Errorf("token %s", s)))
+	for _, text := range seen {
+		if strings.Contains(text, private) || strings.Contains(text, fmt.Sprintf("%x", private)) {
+			t.Errorf("the secret is shown: %s", text)
+		}
+	}
+	if s.Reveal() != private {
+		t.Error("Reveal doesn't give the secret")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	sample, err := os.ReadFile("testdata/liftlock.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample)
+	f.Add([]byte(small))
+	f.Add([]byte("store: postgres://u:${DATABASE}@h/d\nforges: [{name: ${CI_TOKEN}, url: \"${DATABASE}\"}]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if strings.Contains(string(data), "File") {
+			t.Skip("would read files of the machine")
+		}
+		config, err := parse("f", data, environment)
+		var errs strictyaml.Errors
+		if (config == nil) != (err != nil) || err != nil && !errors.As(err, &errs) {
+			t.Fatalf("%v and the error %v", config, err)
+		}
+		if config != nil && (len(config.Forges) == 0 || len(config.Forges[0].WebhookSecrets) == 0 || config.Forges[0].Auth.Token == "") {
+			t.Fatalf("accepted %+v", config)
+		}
+	})
+}

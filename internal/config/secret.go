@@ -1,0 +1,35 @@
+package config
+
+import (
+	"fmt"
+	"io"
+)
+
+// shown is what stands in a secret's place wherever it is printed.
+const shown = "[secret]"
+
+// Secret is a value that must not be seen in logs, errors or JSON: whatever
+// prints it prints "[secret]". Only Reveal gives it.
+type Secret string
+
+// Reveal is the secret itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// String is "[secret]".
+func (Secret) String() string { return shown }
+
+// GoString is "[secret]".
+func (Secret) GoString() string { return shown }
+
+// Format prints "[secret]" for every verb; without it, %x and %d would show the
+// bytes.
+func (Secret) Format(f fmt.State, _ rune) {
+	// A failing writer is the caller's to notice, as with any Formatter.
+	_, _ = io.WriteString(f, shown)
+}
+
+// MarshalText writes "[secret]"; JSON, YAML and zap's reflection use it.
+func (Secret) MarshalText() ([]byte, error) { return []byte(shown), nil }
+
+// MarshalJSON writes "[secret]".
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + shown + `"`), nil }

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// maxSecretFile bounds a secret's file; private keys take a few kilobytes.
+const maxSecretFile = 64 << 10
+
+// secrets reads the secrets that are given as files, and checks that each is
+// given once.
+func (c *checker) secrets(config *Config) {
+	c.secret("", "store", &config.Store, config.StoreFile)
+	for i := range config.Forges {
+		f := &config.Forges[i]
+		at := fmt.Sprintf("forges[%d]", i)
+		c.secret(at+".auth.", "token", &f.Auth.Token, f.Auth.TokenFile)
+		c.webhookSecrets(at, f)
+	}
+	for i := range config.API.Tokens {
+		t := &config.API.Tokens[i]
+		c.secret(fmt.Sprintf("api.tokens[%d].", i), "token", &t.Token, t.TokenFile)
+	}
+}
+
+// secret reads into value the file that stands for the key, where there is one.
+func (c *checker) secret(prefix, key string, value *Secret, file string) {
+	at := prefix + key + "File"
+	if !c.doc.Has(at) {
+		return
+	}
+	if c.doc.Has(prefix + key) {
+		c.errorf(at, "%s is given too; keep one of them", key)
+		return
+	}
+	content, err := c.secretFile(file)
+	switch {
+	case err != nil:
+		c.errorf(at, "%s", err)
+	case strings.ContainsAny(content, "\r\n"):
+		c.errorf(at, "the file holds more than one line")
+	default:
+		*value = Secret(content)
+	}
+}
+
+// webhookSecrets reads a forge's secrets from a file, one a line.
+func (c *checker) webhookSecrets(at string, f *Forge) {
+	at += ".webhookSecretsFile"
+	if !c.doc.Has(at) {
+		return
+	}
+	if f.WebhookSecrets != nil {
+		c.errorf(at, "webhookSecrets is given too; keep one of them")
+		return
+	}
+	content, err := c.secretFile(f.WebhookSecretsFile)
+	if err != nil {
+		c.errorf(at, "%s", err)
+		return
+	}
+	for line := range strings.Lines(content) {
+		if line = strings.TrimSpace(line); line != "" {
+			f.WebhookSecrets = append(f.WebhookSecrets, Secret(line))
+		}
+	}
+}
+
+// secretFile reads a secret. Its errors never show what is in the file.
+func (c *checker) secretFile(file string) (string, error) {
+	if file == "" {
+		return "", errors.New("the path of a file is missing")
+	}
+	data, err := readFile(c.path(file), maxSecretFile)
+	if err != nil {
+		var pathError *fs.PathError
+		if errors.As(err, &pathError) {
+			err = pathError.Err
+		}
+		return "", fmt.Errorf("can't read %s: %w", c.path(file), err)
+	}
+	if len(data) > maxSecretFile {
+		return "", fmt.Errorf("%s is larger than %d bytes; is it the right file?", c.path(file), maxSecretFile)
+	}
+	content := strings.TrimSpace(string(data))
+	if content == "" {
+		return "", fmt.Errorf("%s is empty", c.path(file))
+	}
+	return content, nil
+}
+
+// path resolves a path against the folder of the server's file.
+func (c *checker) path(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(c.folder, file)
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// Config is the server's file with its defaults filled in, its variables
+// expanded and its secret files read.
+type Config struct {
+	// Listen is the address of the webhooks, the API and the console.
+	Listen string `yaml:"listen"`
+	// ExternalURL is where people and forges reach the server, without a
+	// trailing slash; empty when it isn't given.
+	ExternalURL string `yaml:"externalURL"`
+	// Store is the database's URL, sqlite:// with a path or postgres://. It may
+	// hold a password.
+	Store     Secret `yaml:"store"`
+	StoreFile string `yaml:"storeFile"`
+	// DataDir holds the Git mirrors and, by default, the database.
+	DataDir string `yaml:"dataDir"`
+	// SweepInterval is how often everything open is looked at without an event.
+	SweepInterval time.Duration `yaml:"sweepInterval"`
+
+	Forges       []Forge      `yaml:"forges"`
+	Repositories []Repository `yaml:"repositories"`
+	ArgoCD       []ArgoCD     `yaml:"argocd"`
+	API          API          `yaml:"api"`
+	Floor        []Floor      `yaml:"floor"`
+	Generators   Generators   `yaml:"generators"`
+}
+
+// SetDefaults fills in what the file may leave out.
+func (c *Config) SetDefaults() {
+	c.Listen = "127.0.0.1:8080"
+	c.DataDir = "./data"
+	c.SweepInterval = 5 * time.Minute
+}
+
+// The databases.
+const (
+	SQLite   = "sqlite"
+	Postgres = "postgres"
+)
+
+// StoreKind is SQLite or Postgres.
+func (c *Config) StoreKind() string {
+	if strings.HasPrefix(c.Store.Reveal(), "sqlite://") {
+		return SQLite
+	}
+	return Postgres
+}
+
+// ForgeByName finds a forge; nil when there is none.
+func (c *Config) ForgeByName(name string) *Forge {
+	for i := range c.Forges {
+		if c.Forges[i].Name == name {
+			return &c.Forges[i]
+		}
+	}
+	return nil
+}
+
+// ArgoCDByName finds an Argo CD; the empty name is the first one. nil when there
+// is none.
+func (c *Config) ArgoCDByName(name string) *ArgoCD {
+	for i := range c.ArgoCD {
+		if name == "" || c.ArgoCD[i].Name == name {
+			return &c.ArgoCD[i]
+		}
+	}
+	return nil
+}
+
+// The types of forges.
+const (
+	GitHub = "github"
+	Gitea  = "gitea"
+)
+
+// Forge is a Git hosting service and how to speak to it.
+type Forge struct {
+	Name string `yaml:"name"` // also in the webhooks' address, /webhooks/<name>
+	Type string `yaml:"type"` // github or gitea
+	URL  string `yaml:"url"`  // of its API; empty: the public github.com
+	Auth Auth   `yaml:"auth"`
+	// WebhookSecrets: the first signs new hooks, all are accepted.
+	WebhookSecrets     []Secret `yaml:"webhookSecrets"`
+	WebhookSecretsFile string   `yaml:"webhookSecretsFile"`
+}
+
+// Auth is how Liftlock proves who it is.
+type Auth struct {
+	Token     Secret `yaml:"token"`
+	TokenFile string `yaml:"tokenFile"`
+}
+
+// Repository is a repository that Liftlock looks after.
+type Repository struct {
+	Forge  string `yaml:"forge"`
+	Name   string `yaml:"name"`   // owner/name
+	Branch string `yaml:"branch"` // the tracked branch
+	// ManageWebhooks creates and repairs the webhook; needs externalURL.
+	ManageWebhooks bool `yaml:"manageWebhooks"`
+	// PollInterval is how often the branch is fetched without an event.
+	PollInterval time.Duration `yaml:"pollInterval"`
+}
+
+// SetDefaults fills in what a repository may leave out.
+func (r *Repository) SetDefaults() {
+	r.Branch = "main"
+	r.PollInterval = 3 * time.Minute
+}
+
+// Split is the repository's owner and its own name.
+func (r *Repository) Split() (owner, name string) {
+	owner, name, _ = strings.Cut(r.Name, "/")
+	return owner, name
+}
+
+// How Argo CD is asked to look again.
+const (
+	RefreshAnnotation = "annotation"
+	RefreshOff        = "off"
+)
+
+// How the git file generator reads its globs.
+const (
+	GlobbingGit        = "git"        // * crosses /, the controller's default
+	GlobbingDoublestar = "doublestar" // --enable-new-git-file-globbing
+)
+
+// ArgoCD is an Argo CD that runs targets.
+type ArgoCD struct {
+	Name       string     `yaml:"name"`
+	Kubernetes Kubernetes `yaml:"kubernetes"`
+	Refresh    string     `yaml:"refresh"`
+	Globbing   string     `yaml:"globbing"`
+}
+
+// SetDefaults fills in what an Argo CD may leave out.
+func (a *ArgoCD) SetDefaults() {
+	a.Kubernetes.Namespaces = []string{"argocd"}
+	a.Refresh = RefreshAnnotation
+	a.Globbing = GlobbingGit
+}
+
+// Kubernetes is where an Argo CD's Applications are read.
+type Kubernetes struct {
+	Kubeconfig string   `yaml:"kubeconfig"` // empty: in-cluster, then the usual lookup
+	Context    string   `yaml:"context"`    // empty: the kubeconfig's current one
+	Namespaces []string `yaml:"namespaces"` // that Applications live in
+}
+
+// Role is what the holder of an API token may do, in rising order.
+type Role string
+
+// The roles.
+const (
+	Viewer     Role = "viewer"
+	Operator   Role = "operator"
+	BreakGlass Role = "breakglass"
+)
+
+// API is who may use the HTTP API; without tokens it only reads.
+type API struct {
+	Tokens []Token `yaml:"tokens"`
+}
+
+// Token is one API token.
+type Token struct {
+	Name      string `yaml:"name"` // in the audit trail
+	Role      Role   `yaml:"role"`
+	Token     Secret `yaml:"token"`
+	TokenFile string `yaml:"tokenFile"`
+}
+
+// Floor is what no pipeline file can go below in some environments.
+type Floor struct {
+	Environments []string        `yaml:"environments"` // globs on names
+	Approvals    *FloorApprovals `yaml:"approvals"`
+}
+
+// FloorApprovals is how many approvals are needed at least, by anybody who may
+// write to the repository.
+type FloorApprovals struct {
+	Count int `yaml:"count"`
+}
+
+// Generators are the ApplicationSet generators that make network calls. None
+// can be enabled yet.
+type Generators struct {
+	SCMProvider bool `yaml:"scmProvider"`
+	PullRequest bool `yaml:"pullRequest"`
+	Plugin      bool `yaml:"plugin"`
+}

@@ -1,0 +1,282 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
+)
+
+const (
+	// minTokenLength is the least that can't be guessed over the network: 16
+	// characters are 64 bits even in hexadecimal.
+	minTokenLength = 16
+	// minWebhookSecretLength: the secret signs what anybody can send.
+	minWebhookSecretLength = 8
+	// minInterval keeps a slip of the keyboard (3ms) from flooding a forge.
+	minInterval   = time.Second
+	maxNameLength = 63
+	// minHidden is the length from which a variable's value is hidden in errors;
+	// shorter ones are no secrets and are part of ordinary words.
+	minHidden = 6
+)
+
+var (
+	namePattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+	ownerNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+	branchPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
+	namespacePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+)
+
+// checker collects what is wrong with a server's file. Its messages never show
+// the values of secrets, nor those of URLs, which may hold one.
+type checker struct {
+	doc    *strictyaml.Document
+	folder string
+	// expanded are the variables that were used. A secret that somebody puts
+	// where a name belongs must not be shown either.
+	expanded map[string]string
+	errs     strictyaml.Errors
+}
+
+func (c *checker) errorf(path, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	for name, value := range c.expanded {
+		if len(value) >= minHidden {
+			message = strings.ReplaceAll(message, value, "${"+name+"}")
+		}
+	}
+	c.errs = append(c.errs, c.doc.Errorf(path, "%s", message))
+}
+
+// settle fills in what depends on other keys, and brings paths and addresses
+// into one form.
+func (c *checker) settle(config *Config) {
+	config.ExternalURL = strings.TrimRight(config.ExternalURL, "/")
+	if !c.doc.Has("store") && !c.doc.Has("storeFile") {
+		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
+	}
+	for i := range config.ArgoCD {
+		if k := &config.ArgoCD[i].Kubernetes; k.Kubeconfig != "" {
+			k.Kubeconfig = c.path(k.Kubeconfig)
+		}
+	}
+}
+
+func (c *checker) validate(config *Config) {
+	c.server(config)
+	c.store(config)
+	c.forges(config.Forges)
+	c.repositories(config)
+	c.argocd(config.ArgoCD)
+	c.tokens(config.API.Tokens)
+	c.floor(config.Floor)
+	for key, enabled := range map[string]bool{
+		"scmProvider": config.Generators.SCMProvider,
+		"pullRequest": config.Generators.PullRequest,
+		"plugin":      config.Generators.Plugin,
+	} {
+		if enabled {
+			c.errorf("generators."+key, "not supported yet; only false")
+		}
+	}
+}
+
+func (c *checker) server(config *Config) {
+	if _, port, err := net.SplitHostPort(config.Listen); err != nil {
+		c.errorf("listen", "%q is not an address; write it like 127.0.0.1:8080", config.Listen)
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		c.errorf("listen", "%q is not a port; it is a number up to 65535", port)
+	} else if n == 0 && config.ExternalURL != "" {
+		c.errorf("listen", "with port 0 any free port is taken, which externalURL can't lead to; give a port")
+	}
+	if c.doc.Has("externalURL") {
+		c.httpURL("externalURL", config.ExternalURL)
+	}
+	if config.DataDir == "" {
+		c.errorf("dataDir", "the path of a folder is missing")
+	}
+	c.interval("sweepInterval", config.SweepInterval)
+}
+
+func (c *checker) store(config *Config) {
+	at := "store"
+	if c.doc.Has("storeFile") {
+		at = "storeFile"
+		if config.Store == "" {
+			return // why the file gave none has been said
+		}
+	}
+	dsn := config.Store.Reveal()
+	if file, ok := strings.CutPrefix(dsn, "sqlite://"); ok {
+		if file == "" || strings.HasSuffix(file, "/") {
+			c.errorf(at, "the path of a file is missing after sqlite://")
+		} else if strings.ContainsAny(file, "?#") {
+			c.errorf(at, "sqlite:// takes only the path of a file")
+		}
+		return
+	}
+	if u, err := url.Parse(dsn); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" {
+		// The cause would show the URL, which may hold a password.
+		c.errorf(at, "must be sqlite:// with the path of a file, or postgres:// with a host and a database")
+	}
+}
+
+func (c *checker) forges(forges []Forge) {
+	c.atLeastOne("forges", len(forges), "forge")
+	first := map[string]int{}
+	for i, f := range forges {
+		at := fmt.Sprintf("forges[%d]", i)
+		c.uniqueName("forges", i, f.Name, first)
+		if f.Type == "gitlab" {
+			c.errorf(at+".type", "gitlab is not supported yet; only %s and %s", GitHub, Gitea)
+		} else {
+			c.oneOf(at+".type", f.Type, GitHub, Gitea)
+		}
+		if f.URL != "" || c.doc.Has(at+".url") {
+			c.httpURL(at+".url", f.URL)
+		} else if f.Type == Gitea {
+			c.errorf(at, "url is missing: where this Gitea is, like https://gitea.example.com")
+		}
+		switch {
+		case !c.doc.Has(at+".auth.token") && !c.doc.Has(at+".auth.tokenFile"):
+			c.errorf(at+".auth", "token or tokenFile is missing")
+		case f.Auth.Token == "" && c.doc.Has(at+".auth.token"):
+			c.errorf(at+".auth.token", "the token is empty")
+		case strings.ContainsFunc(f.Auth.Token.Reveal(), unprintable):
+			c.errorf(at+".auth.token", "the token holds a space or a character that can't be sent")
+		}
+		c.hookSecrets(at, f)
+	}
+}
+
+func (c *checker) hookSecrets(at string, f Forge) {
+	if len(f.WebhookSecrets) == 0 {
+		if !c.doc.Has(at + ".webhookSecretsFile") {
+			c.errorf(at+".webhookSecrets", "at least one secret is needed; what isn't signed can't be believed")
+		}
+		return
+	}
+	for j, s := range f.WebhookSecrets {
+		if len(s) < minWebhookSecretLength {
+			c.errorf(fmt.Sprintf("%s.webhookSecrets[%d]", at, j), "the secret is shorter than %d characters", minWebhookSecretLength)
+		}
+	}
+}
+
+func unprintable(r rune) bool { return r <= ' ' || r >= 0x7f }
+
+func (c *checker) repositories(config *Config) {
+	c.atLeastOne("repositories", len(config.Repositories), "repository")
+	first := map[string]int{}
+	for i, r := range config.Repositories {
+		at := fmt.Sprintf("repositories[%d]", i)
+		if config.ForgeByName(r.Forge) == nil {
+			var names []string
+			for _, f := range config.Forges {
+				names = append(names, f.Name)
+			}
+			c.errorf(at+".forge", "there is no forge %q%s", r.Forge, strictyaml.DidYouMean(r.Forge, names))
+		}
+		owner, name := r.Split()
+		if !ownerNamePattern.MatchString(r.Name) || strings.Trim(owner, ".") == "" || strings.Trim(name, ".") == "" {
+			c.errorf(at+".name", "%q is not a repository; write it as owner/name", r.Name)
+		}
+		// Forges compare names without regard to case.
+		key := r.Forge + "\x00" + strings.ToLower(r.Name)
+		if j, taken := first[key]; taken {
+			c.errorf(at+".name", "%s is already repositories[%d]", r.Name, j)
+		} else {
+			first[key] = i
+		}
+		if !validBranch(r.Branch) {
+			c.errorf(at+".branch", "%q is not a branch's name", r.Branch)
+		}
+		if r.ManageWebhooks && config.ExternalURL == "" {
+			c.errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")
+		}
+		c.interval(at+".pollInterval", r.PollInterval)
+	}
+}
+
+// validBranch follows git check-ref-format, without the exotic characters.
+func validBranch(name string) bool {
+	return branchPattern.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") &&
+		!strings.Contains(name, "/.") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") &&
+		!slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasSuffix(part, ".lock") })
+}
+
+func (c *checker) argocd(instances []ArgoCD) {
+	c.atLeastOne("argocd", len(instances), "Argo CD")
+	first := map[string]int{}
+	for i, a := range instances {
+		at := fmt.Sprintf("argocd[%d]", i)
+		c.uniqueName("argocd", i, a.Name, first)
+		if a.Refresh == "api" {
+			c.errorf(at+".refresh", "api is not supported yet; only %s and %s", RefreshAnnotation, RefreshOff)
+		} else {
+			c.oneOf(at+".refresh", a.Refresh, RefreshAnnotation, RefreshOff)
+		}
+		c.oneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
+		c.atLeastOne(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
+		for j, n := range a.Kubernetes.Namespaces {
+			path := fmt.Sprintf("%s.kubernetes.namespaces[%d]", at, j)
+			if len(n) > maxNameLength || !namespacePattern.MatchString(n) {
+				c.errorf(path, "%q is not a namespace's name", n)
+			} else if slices.Index(a.Kubernetes.Namespaces, n) < j {
+				c.errorf(path, "%q is given twice", n)
+			}
+		}
+	}
+}
+
+func (c *checker) tokens(tokens []Token) {
+	first := map[string]int{}
+	byToken := map[Secret]string{}
+	for i, t := range tokens {
+		at := fmt.Sprintf("api.tokens[%d]", i)
+		c.uniqueName("api.tokens", i, t.Name, first)
+		c.oneOf(at+".role", string(t.Role), string(Viewer), string(Operator), string(BreakGlass))
+		switch {
+		case t.Token == "" && c.doc.Has(at+".tokenFile"):
+			// Why the file gave none has been said.
+		case t.Token == "" && !c.doc.Has(at+".token"):
+			c.errorf(at, "token or tokenFile is missing")
+		case len(t.Token) < minTokenLength:
+			c.errorf(at+".token", "the token is shorter than %d characters; make one with: openssl rand -hex 32", minTokenLength)
+		case strings.ContainsFunc(t.Token.Reveal(), unprintable):
+			c.errorf(at+".token", "the token holds a space or a character that can't be sent")
+		case byToken[t.Token] != "":
+			c.errorf(at+".token", "is the same as that of %q; whose it is could not be told", byToken[t.Token])
+		default:
+			byToken[t.Token] = t.Name
+		}
+	}
+}
+
+func (c *checker) floor(floors []Floor) {
+	for i, f := range floors {
+		at := fmt.Sprintf("floor[%d]", i)
+		c.atLeastOne(at+".environments", len(f.Environments), "glob on environments' names")
+		for j, glob := range f.Environments {
+			if glob == "" || !doublestar.ValidatePattern(glob) {
+				c.errorf(fmt.Sprintf("%s.environments[%d]", at, j), "%q is not a valid glob", glob)
+			}
+		}
+		switch {
+		case f.Approvals == nil:
+			c.errorf(at, "approvals is missing: what these environments need at least")
+		case f.Approvals.Count < 1:
+			c.errorf(at+".approvals.count", "must be at least 1; it is %d", f.Approvals.Count)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Error is every answer that isn't a success.
+type Error struct {
+	Error string `json:"error"`
+}
+
+// Pipelines answers GET /api/v1/pipelines.
+type Pipelines struct {
+	Pipelines []Pipeline `json:"pipelines"`
+	Troubles  []Trouble  `json:"troubles,omitempty"`
+}
+
+// Pipeline is one pipeline of one repository. Components are left out of lists.
+type Pipeline struct {
+	Name         string      `json:"name"`
+	Repository   string      `json:"repository"`       // "forge:owner/name"
+	Environments []string    `json:"environments"`     // in the order of the pipeline
+	Broken       string      `json:"broken,omitempty"` // file:line: why the file on the default branch can't be used
+	Counts       Counts      `json:"counts"`
+	Components   []Component `json:"components,omitempty"`
+}
+
+// Counts are how many components of a pipeline there are, and in how many of
+// them something moves, waits or needs a person. One component may be in several.
+type Counts struct {
+	Components int `json:"components"`
+	Moving     int `json:"moving"`
+	Waiting    int `json:"waiting"`
+	Attention  int `json:"attention"`
+}
+
+// Component is what is promoted as a unit, with all its environments.
+type Component struct {
+	Repository   string        `json:"repository"`
+	Pipeline     string        `json:"pipeline"`
+	Component    string        `json:"component"`
+	At           time.Time     `json:"at"`            // when this last changed
+	Tip          string        `json:"tip,omitempty"` // the tracked branch's head that it was judged on
+	Broken       string        `json:"broken,omitempty"`
+	Environments []Environment `json:"environments"`
+}
+
+// Environment is one step of the pipeline for one component.
+type Environment struct {
+	Environment string    `json:"environment"`
+	State       string    `json:"state"` // of the release that is there
+	Reason      string    `json:"reason"`
+	Release     string    `json:"release,omitempty"` // its identity, 64 hex digits
+	Name        string    `json:"name,omitempty"`    // the same for people
+	Since       time.Time `json:"since,omitzero"`    // when it landed
+	VerifiedAt  time.Time `json:"verifiedAt,omitzero"`
+	Commit      string    `json:"commit,omitempty"` // that brought it
+	LandedBy    string    `json:"landedBy,omitempty"`
+	LandedIn    *Pull     `json:"landedIn,omitempty"` // the pull request that brought it
+	Targets     []Target  `json:"targets,omitempty"`  // by name
+	Incoming    *Incoming `json:"incoming,omitempty"` // what wants to come in
+	Undo        *Undo     `json:"undo,omitempty"`     // the open revert
+	Why         []Reason  `json:"why,omitempty"`      // why nothing (more) happens
+}
+
+// Pull is a pull request of Liftlock's.
+type Pull struct {
+	Number int    `json:"number"`
+	URL    string `json:"url,omitempty"`
+}
+
+// Target is one Argo CD Application with the verdict about what landed.
+type Target struct {
+	Name   string    `json:"name"`
+	State  string    `json:"state"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// Incoming is the release that wants to come into an environment.
+type Incoming struct {
+	State      string    `json:"state"` // waiting, open, held or closed
+	Release    string    `json:"release,omitempty"`
+	Name       string    `json:"name,omitempty"`
+	ReadySince time.Time `json:"readySince,omitzero"`
+	Pull       *Pull     `json:"pull,omitempty"` // nil: none yet
+	Gates      []Gate    `json:"gates,omitempty"`
+}
+
+// Undo is an open revert.
+type Undo struct {
+	Pull  Pull   `json:"pull"`
+	Gates []Gate `json:"gates,omitempty"`
+}
+
+// Gate is a gate's answer.
+type Gate struct {
+	Gate    string    `json:"gate"`
+	Outcome string    `json:"outcome"` // pass, wait or fail
+	Reason  string    `json:"reason"`
+	Who     []string  `json:"who,omitempty"`  // who can change it
+	Until   time.Time `json:"until,omitzero"` // when it may change by itself
+}
+
+// Reason is why something doesn't happen.
+type Reason struct {
+	Code string    `json:"code"` // stable, for programs
+	Text string    `json:"text"`
+	Who  string    `json:"who,omitempty"`
+	When time.Time `json:"when,omitzero"`
+}
+
+// Promotions answers GET /api/v1/promotions, newest first.
+type Promotions struct {
+	Promotions []Promotion `json:"promotions"`
+	// Next is the `before` of the next page; 0 on the last one.
+	Next int64 `json:"next,omitempty"`
+}
+
+// Promotion is one release moving into one environment, or back out of it.
+type Promotion struct {
+	ID          int64     `json:"id"`
+	Kind        string    `json:"kind"` // promotion or revert
+	Repository  string    `json:"repository"`
+	Pipeline    string    `json:"pipeline"`
+	Component   string    `json:"component"`
+	Environment string    `json:"environment"`
+	Release     string    `json:"release,omitempty"` // a revert's: the one that is taken back
+	Name        string    `json:"name,omitempty"`
+	Pull        *Pull     `json:"pull,omitempty"`
+	State       string    `json:"state"`
+	CreatedAt   time.Time `json:"createdAt"`
+	UpdatedAt   time.Time `json:"updatedAt"`
+
+	// Detail is left out of lists.
+	Detail *PromotionDetail `json:"detail,omitempty"`
+}
+
+// PromotionDetail is what is known of one promotion beyond its row.
+type PromotionDetail struct {
+	Title    string   `json:"title,omitempty"`    // the pull request's
+	Evidence []string `json:"evidence,omitempty"` // a revert's: what speaks against the release
+	By       string   `json:"by,omitempty"`       // a revert's: who asked for it; empty: the degradation
+	Reason   string   `json:"reason,omitempty"`   // the reason that was given
+	// Reverts is the promotion that a revert takes back, RevertedBy the revert
+	// that takes a promotion back; nil where there is none on record.
+	Reverts    *Related `json:"reverts,omitempty"`
+	RevertedBy *Related `json:"revertedBy,omitempty"`
+	// Current says that the release of this promotion is what the environment
+	// carries now, through it; then Targets are about it.
+	Current bool     `json:"current"`
+	Gates   []Gate   `json:"gates,omitempty"` // while it is open
+	Why     []Reason `json:"why,omitempty"`   // while it is open
+	Targets []Target `json:"targets,omitempty"`
+	// Timelines are the changes of the targets' states and health, while Current.
+	Timelines []Timeline `json:"timelines,omitempty"`
+	Events    []Event    `json:"events"` // oldest first, at most 200
+}
+
+// Related is another promotion.
+type Related struct {
+	ID   int64 `json:"id"`
+	Pull *Pull `json:"pull,omitempty"`
+}
+
+// Timeline is what happened to one target since the release reached it.
+type Timeline struct {
+	Target string `json:"target"`
+	Marks  []Mark `json:"marks"` // oldest first
+}
+
+// Mark is one change of a target's state or health.
+type Mark struct {
+	At    time.Time `json:"at"`
+	State string    `json:"state"`
+	Note  string    `json:"note,omitempty"`
+}
+
+// Why answers GET /api/v1/why.
+type Why struct {
+	Repository   string    `json:"repository"`
+	Pipeline     string    `json:"pipeline"`
+	Component    string    `json:"component"`
+	At           time.Time `json:"at"`
+	Environments []WhyHere `json:"environments"`
+	Troubles     []Trouble `json:"troubles,omitempty"`
+}
+
+// WhyHere is why one environment is as it is.
+type WhyHere struct {
+	Text string `json:"text"` // the same in words, several lines
+	Environment
+}
+
+// Event is something that happened. It is also the data of an event of the
+// stream GET /api/v1/events, whose id is Seq.
+type Event struct {
+	Seq         int64           `json:"seq"`
+	At          time.Time       `json:"at"`
+	Kind        string          `json:"kind"`
+	Repository  string          `json:"repository,omitempty"`
+	Pipeline    string          `json:"pipeline,omitempty"`
+	Component   string          `json:"component,omitempty"`
+	Environment string          `json:"environment,omitempty"`
+	Pull        *Pull           `json:"pull,omitempty"`
+	Message     string          `json:"message"`
+	Data        json.RawMessage `json:"data,omitempty"`
+}
+
+// Trouble is what keeps Liftlock, or a part of it, from its work.
+type Trouble struct {
+	Part    string    `json:"part"`    // "argocd hub", "pipeline file of hub:acme/fleet"
+	Message string    `json:"message"` // a broken pipeline file: file:line: reason
+	Since   time.Time `json:"since,omitzero"`
+}
+
+// OnPipeline is the body of POST /api/v1/pipelines/{name}/{promote,hold,unhold}.
+type OnPipeline struct {
+	Repository  string `json:"repository,omitempty"` // needed only where several repositories have a pipeline of this name
+	Component   string `json:"component,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	// Scope of a hold: component, environment or pipeline. It follows from what
+	// is named; a pipeline's hold must say it.
+	Scope  string `json:"scope,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// OnPromotion is the body of POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip};
+// it may be left out.
+type OnPromotion struct {
+	Gate   string `json:"gate,omitempty"` // skip: which
+	Reason string `json:"reason,omitempty"`
+}
+
+// Answer answers a command that was taken.
+type Answer struct {
+	Answer string `json:"answer"`
+}

@@ -1,0 +1,211 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+)
+
+const (
+	// timeout bounds a whole call.
+	timeout = 30 * time.Second
+	// maxAnswer bounds what is read of an answer: a pipeline of 5,000 components
+	// in five environments is about 30 MB.
+	maxAnswer = 128 << 20
+)
+
+// Client speaks to one server. It is safe for concurrent use.
+type Client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+	agent string
+}
+
+// New makes a client of the server at an http or https address. The token may
+// be empty: then only questions are answered.
+func New(server, token, version string) (*Client, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the server's address is not one like https://liftlock.example.com")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the server's address has no user, query or fragment; the token is given on its own")
+	}
+	return &Client{base: u, token: token, agent: "liftlock/" + version, http: &http.Client{
+		Timeout: timeout,
+		// A command isn't sent anywhere but where it was meant to go.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Refused is what the server answered to a request that it didn't serve.
+type Refused struct {
+	Status int
+	Reason string
+}
+
+func (e *Refused) Error() string { return e.Reason }
+
+// Pipelines lists the pipelines, without their components, and the troubles.
+func (c *Client) Pipelines(ctx context.Context) (*api.Pipelines, error) {
+	return ask[api.Pipelines](ctx, c, nil, "pipelines")
+}
+
+// Pipeline is one with its components. The repository may be empty where the
+// name says enough.
+func (c *Client) Pipeline(ctx context.Context, repository, name string) (*api.Pipeline, error) {
+	return ask[api.Pipeline](ctx, c, url.Values{"repository": {repository}}, "pipelines", name)
+}
+
+// Promotion is one with its detail.
+func (c *Client) Promotion(ctx context.Context, id int64) (*api.Promotion, error) {
+	return ask[api.Promotion](ctx, c, nil, "promotions", strconv.FormatInt(id, 10))
+}
+
+// Why says why a component is as it is; an empty environment means all of them.
+func (c *Client) Why(ctx context.Context, repository, pipeline, component, environment string) (*api.Why, error) {
+	return ask[api.Why](ctx, c, url.Values{"repository": {repository}, "pipeline": {pipeline}, "component": {component}, "environment": {environment}}, "why")
+}
+
+// OnPipeline gives a command about a pipeline: promote, hold or unhold. It
+// returns the server's answer for people.
+func (c *Client) OnPipeline(ctx context.Context, name, verb string, body api.OnPipeline) (string, error) {
+	return c.order(ctx, body, "pipelines", name, verb)
+}
+
+// OnPromotion gives a command about one promotion: hold, unhold, retry, revert or skip.
+func (c *Client) OnPromotion(ctx context.Context, id int64, verb string, body api.OnPromotion) (string, error) {
+	return c.order(ctx, body, "promotions", strconv.FormatInt(id, 10), verb)
+}
+
+// Find resolves how people name a promotion: by its number in Liftlock, or as
+// "#14" by its pull request.
+func (c *Client) Find(ctx context.Context, repository, name string) (int64, error) {
+	number, isPull := strings.CutPrefix(name, "#")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no promotion: give its number, or its pull request as #14", name)
+	}
+	if !isPull {
+		return n, nil
+	}
+	page, err := ask[api.Promotions](ctx, c, url.Values{"repository": {repository}, "pull": {number}, "limit": {"10"}}, "promotions")
+	if err != nil {
+		return 0, err
+	}
+	switch len(page.Promotions) {
+	case 0:
+		return 0, fmt.Errorf("no promotion is known with the pull request %s", name)
+	case 1:
+		return page.Promotions[0].ID, nil
+	}
+	var where []string
+	for _, p := range page.Promotions {
+		where = append(where, fmt.Sprintf("%d in %s", p.ID, p.Repository))
+	}
+	return 0, fmt.Errorf("several repositories have a pull request %s: promotion %s; give the promotion's number or --repository", name, strings.Join(where, ", "))
+}
+
+func (c *Client) order(ctx context.Context, body any, path ...string) (string, error) {
+	if c.token == "" {
+		return "", errors.New("a command needs one of the server's API tokens: give it in LIFTLOCK_TOKEN or with --token-file")
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return "", fmt.Errorf("write the command: %w", err)
+	}
+	req, err := c.request(ctx, http.MethodPost, nil, bytes.NewReader(raw), path...)
+	if err != nil {
+		return "", err
+	}
+	var key [12]byte
+	if _, err := rand.Read(key[:]); err != nil {
+		return "", fmt.Errorf("name the command: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Idempotency-Key", hex.EncodeToString(key[:]))
+	a, err := send[api.Answer](c, req)
+	if err != nil {
+		return "", err
+	}
+	return a.Answer, nil
+}
+
+func ask[T any](ctx context.Context, c *Client, query url.Values, path ...string) (*T, error) {
+	req, err := c.request(ctx, http.MethodGet, query, nil, path...)
+	if err != nil {
+		return nil, err
+	}
+	return send[T](c, req)
+}
+
+func (c *Client) request(ctx context.Context, method string, query url.Values, body io.Reader, path ...string) (*http.Request, error) {
+	u := c.base.JoinPath("api", "v1")
+	for _, p := range path {
+		if p == "" || p == "." || p == ".." {
+			return nil, fmt.Errorf("%q can't be a name", p)
+		}
+		u = u.JoinPath(url.PathEscape(p))
+	}
+	for k, v := range query {
+		if v[0] == "" {
+			delete(query, k)
+		}
+	}
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base.Host, err)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.agent)
+	return req, nil
+}
+
+func send[T any](c *Client, req *http.Request) (*T, error) {
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("reach the server: %w", err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", c.base.Host, err)
+	}
+	if len(raw) > maxAnswer {
+		return nil, fmt.Errorf("the answer of %s is larger than %d bytes", c.base.Host, maxAnswer)
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, c.refused(res, raw)
+	}
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("%s answers to %s %s, but not as Liftlock does: %w", c.base.Host, req.Method, req.URL.Path, err)
+	}
+	return &v, nil
+}
+
+func (c *Client) refused(res *http.Response, raw []byte) error {
+	var e api.Error
+	if err := json.Unmarshal(raw, &e); err == nil && e.Error != "" {
+		return &Refused{res.StatusCode, e.Error}
+	}
+	if to := res.Header.Get("Location"); to != "" {
+		return &Refused{res.StatusCode, fmt.Sprintf("%s sends us on to %.200s; give that address if it is Liftlock's", c.base.Host, to)}
+	}
+	return &Refused{res.StatusCode, fmt.Sprintf("%s answers %s, but not as Liftlock does; is it the server's address?", c.base.Host, res.Status)}
+}

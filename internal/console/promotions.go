@@ -1,0 +1,243 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sort"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// reach is how many of the newest promotions that a query chooses are paged
+// through: as many as the store gives at once.
+const reach = 1000
+
+// maxEvents bounds the events on one page.
+const maxEvents = 200
+
+// promotions reads one page of promotions, newest first.
+func (r *reader) promotions(ctx context.Context, l list) (*api.Promotions, error) {
+	rows, err := r.rows(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Promotions{Promotions: []api.Promotion{}}
+	for _, p := range rows {
+		if !l.wants(&p) {
+			continue
+		}
+		if len(out.Promotions) == l.Limit {
+			out.Next = out.Promotions[l.Limit-1].ID
+			break
+		}
+		if err := r.learnName(ctx, p); err != nil {
+			return nil, err
+		}
+		out.Promotions = append(out.Promotions, r.promotionRow(p))
+	}
+	return out, nil
+}
+
+// rows are at least the promotions that a query chooses, newest first.
+func (r *reader) rows(ctx context.Context, l list) ([]store.Promotion, error) {
+	if l.Repository != "" && l.Pull > 0 {
+		p, ok, err := r.store.PromotionByPull(ctx, l.Repository, l.Pull)
+		if err != nil || !ok {
+			return nil, err
+		}
+		return []store.Promotion{p}, nil
+	}
+	return r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
+		Environment: l.Environment, States: l.States, Limit: reach})
+}
+
+// wants says whether the query chooses a promotion.
+func (l *list) wants(p *store.Promotion) bool {
+	for _, c := range []struct{ want, is string }{
+		{l.Repository, p.Repo}, {l.Pipeline, p.Pipeline}, {l.Component, p.Component}, {l.Environment, p.Environment}, {l.Kind, p.Kind},
+	} {
+		if c.want != "" && c.want != c.is {
+			return false
+		}
+	}
+	return (len(l.States) == 0 || slices.Contains(l.States, p.State)) && (l.Pull == 0 || l.Pull == p.Pull) && (l.Before == 0 || p.ID < l.Before)
+}
+
+// learnName looks up what a promotion's release is called where no unit that is
+// shown says it any more: in the unit's history.
+func (r *reader) learnName(ctx context.Context, p store.Promotion) error {
+	if p.Release == "" || r.name(p.Release) != "" {
+		return nil
+	}
+	rows, err := r.store.ArrivedBy(ctx, p.Unit)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{p.Release: promotion.Short(p.Release)} // looked for once
+	for _, row := range rows {
+		var a arrived
+		if json.Unmarshal(row.Data, &a) == nil {
+			if n := called(a.Content.Fields); n != "" {
+				names[row.Release] = n
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, n := range names {
+		if r.names[id] == "" {
+			r.names[id] = n
+		}
+	}
+	return nil
+}
+
+// called names a release by the distinct values of its fields, as the overlays do.
+func called(fields []field) string {
+	var vals []string
+	seen := map[string]bool{}
+	for _, f := range fields {
+		if f.Value != "" && !seen[f.Value] {
+			seen[f.Value] = true
+			vals = append(vals, f.Value)
+		}
+	}
+	return joined(vals)
+}
+
+// promotion reads one promotion with everything that is known of it.
+func (r *reader) promotion(ctx context.Context, id int64) (*api.Promotion, error) {
+	row, ok, err := r.store.Promotion(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errorf(http.StatusNotFound, "there is no promotion %d", id)
+	}
+	s, err := r.snapshot(ctx) // also teaches names and addresses
+	if err != nil {
+		return nil, err
+	}
+	if err := r.learnName(ctx, row); err != nil {
+		return nil, err
+	}
+	b := r.booked(ctx, row.Repo, row.Pull)
+	if b != nil {
+		r.learnAddress(row.Repo, row.Pull, b.PR.URL)
+	}
+	p, d := r.promotionRow(row), &api.PromotionDetail{}
+	p.Detail = d
+	if b != nil {
+		d.Title = b.PR.Title
+	}
+	if err := r.evidence(ctx, row, d); err != nil {
+		return nil, err
+	}
+	if err := r.related(ctx, row, d); err != nil {
+		return nil, err
+	}
+	if err := r.now(ctx, s, row, d); err != nil {
+		return nil, err
+	}
+	f := store.EventFilter{Repo: row.Repo, Pull: row.Pull, Newest: true, Limit: maxEvents}
+	if row.Pull == 0 {
+		f.Pipeline, f.Component, f.Environment = row.Pipeline, row.Component, row.Environment
+	}
+	events, err := r.store.Events(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	sort.Slice(events, func(a, b int) bool { return events[a].Seq < events[b].Seq })
+	d.Events = r.events(events)
+	return &p, nil
+}
+
+// evidence fills in why a revert was opened.
+func (r *reader) evidence(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
+	if row.Kind != promotion.KindRevert || row.Pull == 0 {
+		return nil
+	}
+	raw, ok, err := r.store.State(ctx, evidenceKey(row.Repo, row.Pull))
+	if err != nil || !ok {
+		return err
+	}
+	var e evidence
+	if json.Unmarshal(raw, &e) == nil {
+		d.Evidence, d.By, d.Reason = e.Evidence, e.By, e.Reason
+	}
+	return nil
+}
+
+// related fills in the two ends of a way back: a revert carries the release that
+// it takes back.
+func (r *reader) related(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
+	all, err := r.store.Promotions(ctx, store.PromotionFilter{Unit: row.Unit, Environment: row.Environment, Limit: reach})
+	if err != nil {
+		return err
+	}
+	for _, p := range all { // newest first
+		if p.Release != row.Release || p.Kind == row.Kind {
+			continue
+		}
+		o := &api.Related{ID: p.ID, Pull: r.pull(p.Repo, p.Pull)}
+		switch {
+		case row.Kind == promotion.KindRevert && p.ID < row.ID && d.Reverts == nil:
+			d.Reverts = o
+		case row.Kind == promotion.KindPromotion && p.ID > row.ID:
+			d.RevertedBy = o // the last one that is set is the first that came
+		}
+	}
+	return nil
+}
+
+// now fills in what is true of the promotion at this moment: its gates while it
+// is open, its targets while what it brought is there.
+func (r *reader) now(ctx context.Context, s *snapshot, row store.Promotion, d *api.PromotionDetail) error {
+	if row.Pull == 0 {
+		return nil
+	}
+	for _, v := range s.views {
+		if unitKey(v.Unit) != row.Unit {
+			continue
+		}
+		c := r.component(v)
+		e, err := environmentOf(&c, row.Environment)
+		if err != nil {
+			return nil //nolint:nilerr // the pipeline has no such environment any more
+		}
+		switch {
+		case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == row.Pull:
+			d.Gates, d.Why = e.Incoming.Gates, e.Why
+		case e.Undo != nil && e.Undo.Pull.Number == row.Pull:
+			d.Gates, d.Why = e.Undo.Gates, e.Why
+		case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
+			d.Current, d.Targets = true, e.Targets
+			return r.timelines(ctx, row, e.Commit, d)
+		}
+	}
+	return nil
+}
+
+// timelines fills in what happened to the targets since the commit reached them.
+func (r *reader) timelines(ctx context.Context, row store.Promotion, commit string, d *api.PromotionDetail) error {
+	all, err := r.store.Observations(ctx, row.Unit)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		var m remembered
+		if o.Environment != row.Environment || json.Unmarshal(o.Data, &m) != nil || m.Commit != commit || len(m.Timeline) == 0 {
+			continue
+		}
+		t := api.Timeline{Target: o.Target}
+		for _, k := range m.Timeline {
+			t.Marks = append(t.Marks, api.Mark{At: k.At, State: k.State, Note: k.Note})
+		}
+		d.Timelines = append(d.Timelines, t)
+	}
+	return nil
+}

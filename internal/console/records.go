@@ -1,0 +1,71 @@
+package console
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// The records of other rooms that the console reads from the store, as far as
+// it needs them. They are theirs to write; a record that can't be read is shown
+// as absent, never guessed.
+
+// view is a unit as it was last judged (a store.Unit's data).
+type view struct {
+	Unit     promotion.Unit `json:"unit"`
+	At       time.Time      `json:"at"`
+	Tip      string         `json:"tip"`
+	Broken   string         `json:"broken"`
+	Decision struct {
+		Next time.Time            `json:"next"`
+		Envs []promotion.EnvState `json:"envs"`
+	} `json:"decision"`
+}
+
+// booked is a pull request in the store (a store.Pull's data).
+type booked struct {
+	PR struct {
+		URL   string
+		Title string
+	} `json:"pr"`
+}
+
+// remembered is what a verification remembers of one target (a
+// store.Observation's data).
+type remembered struct {
+	Commit   string
+	Timeline []struct {
+		At    time.Time
+		State string
+		Note  string
+	}
+}
+
+// evidence is why a revert was opened; it is kept as a state.
+type evidence struct {
+	Evidence []string `json:"evidence"`
+	By       string   `json:"by"`
+	Reason   string   `json:"reason"`
+}
+
+func evidenceKey(repo string, pull int) string { return fmt.Sprintf("evidence|%s|%d", repo, pull) }
+
+// arrived is what arrived in an environment (a store.Arrived's data).
+type arrived struct {
+	Content struct {
+		Fields []field `json:"fields"`
+	} `json:"content"`
+	By string `json:"by"`
+}
+
+// field is one carried field.
+type field struct {
+	Kind  string `json:"kind"`
+	File  string `json:"file"`
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// unitKey is the unit's key in the store.
+func unitKey(u promotion.Unit) string { return u.Repo + "|" + u.Pipeline + "|" + u.Component }

@@ -1,0 +1,108 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	applications    = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
+	applicationSets = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applicationsets"}
+	deployments     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+// app is what a story looks at in an Application.
+type app struct {
+	name, revision, reconciledAt      string
+	sync, health                      string
+	phase, message, operationRevision string // of the last operation
+	isThere                           bool
+}
+
+func (a app) String() string {
+	if !a.isThere {
+		return a.name + " doesn't exist"
+	}
+	return fmt.Sprintf("%s: %s, %s at %.10s, reconciled %s, operation %s at %.10s %s", a.name, a.sync, a.health, a.revision, a.reconciledAt, a.phase, a.operationRevision, a.message)
+}
+
+// application reads one; isThere tells whether it exists.
+func (w *world) application(ctx context.Context, name string) (app, error) {
+	u, err := w.kube.Resource(applications).Namespace("argocd").Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return app{name: name}, nil
+	}
+	if err != nil {
+		return app{}, err
+	}
+	return parseApp(u), nil
+}
+
+func parseApp(u *unstructured.Unstructured) app {
+	str := func(fields ...string) string {
+		s, _, _ := unstructured.NestedString(u.Object, fields...) // absent: empty
+		return s
+	}
+	return app{
+		name: u.GetName(), isThere: true,
+		sync: str("status", "sync", "status"), health: str("status", "health", "status"), revision: str("status", "sync", "revision"),
+		reconciledAt: str("status", "reconciledAt"), phase: str("status", "operationState", "phase"),
+		message: str("status", "operationState", "message"), operationRevision: str("status", "operationState", "syncResult", "revision"),
+	}
+}
+
+// image is the image that a component's Deployment asks for in a namespace; empty
+// when there is none.
+func (w *world) image(ctx context.Context, namespace, component string) (string, error) {
+	u, err := w.kube.Resource(deployments).Namespace(namespace).Get(ctx, component, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) == 0 {
+		return "", fmt.Errorf("deployment %s/%s has no containers: %w", namespace, component, err)
+	}
+	c, _ := containers[0].(map[string]any)
+	s, _ := c["image"].(string)
+	return s, nil
+}
+
+// apply creates the ApplicationSet, or replaces what is there.
+func (w *world) apply(ctx context.Context, manifest string) error {
+	var u unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		return fmt.Errorf("read the ApplicationSet: %w", err)
+	}
+	sets := w.kube.Resource(applicationSets).Namespace("argocd")
+	if _, err := sets.Create(ctx, &u, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	old, err := sets.Get(ctx, u.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	old.Object["spec"] = u.Object["spec"]
+	_, err = sets.Update(ctx, old, metav1.UpdateOptions{})
+	return err
+}
+
+// remove deletes an ApplicationSet and with it its Applications, so that Argo CD
+// has nothing left to do for a story that is over. What they deployed stays.
+func (w *world) remove(ctx context.Context, name string) error {
+	err := w.kube.Resource(applicationSets).Namespace("argocd").Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+)
+
+func branch(component, env string) string { return "liftlock/shop/" + env + "/" + component }
+
+func revertPrefix(component, env string) string {
+	return "liftlock-revert/shop/" + env + "/" + component + "/"
+}
+
+// pulls lists the repository's pull requests, newest first.
+func (s *story) pulls(state gitea.StateType) ([]*gitea.PullRequest, error) {
+	pulls, _, err := s.w.people[admins].api.ListRepoPullRequests(s.w.org, s.repo, gitea.ListPullRequestsOptions{
+		ListOptions: gitea.ListOptions{PageSize: 50}, State: state, Sort: "recentupdate"})
+	return pulls, err
+}
+
+// mine are Liftlock's pull requests whose branch starts so, newest first.
+func (s *story) mine(branch string) ([]*gitea.PullRequest, error) {
+	pulls, err := s.pulls(gitea.StateAll)
+	var out []*gitea.PullRequest
+	for _, p := range pulls {
+		if strings.HasPrefix(headBranch(p), branch) && p.Poster.UserName == bot {
+			at := 0
+			for at < len(out) && out[at].Index > p.Index {
+				at++
+			}
+			out = append(out[:at], append([]*gitea.PullRequest{p}, out[at:]...)...)
+		}
+	}
+	return out, err
+}
+
+// headBranch is the branch's name also when it was deleted since: Gitea then
+// gives refs/pull/N/head in Ref and the name in Name.
+func headBranch(p *gitea.PullRequest) string { return p.Head.Name }
+
+// opened waits for an open pull request of Liftlock's into an environment that
+// brings the tag, newer than the one given (0: any).
+func (s *story) opened(component, env, tag string, after int64) *gitea.PullRequest {
+	s.Helper()
+	return s.pull(branch(component, env), fmt.Sprintf("%s's pull request brings %s %s", env, component, tag), after, func(p *gitea.PullRequest) error {
+		if p.State != gitea.StateOpen {
+			return fmt.Errorf("#%d is %s", p.Index, p.State)
+		}
+		return s.brings(p, component, env, tag)
+	})
+}
+
+// merged waits until a pull request into an environment that brings the tag is merged.
+func (s *story) merged(component, env, tag string, after int64) *gitea.PullRequest {
+	s.Helper()
+	p := s.pull(branch(component, env), fmt.Sprintf("%s's pull request with %s %s is merged", env, component, tag), after, isMerged)
+	s.must(s.brings(p, component, env, tag))
+	return p
+}
+
+func isMerged(p *gitea.PullRequest) error {
+	if !p.HasMerged || p.MergedCommitID == nil {
+		return fmt.Errorf("#%d is %s, not merged", p.Index, p.State)
+	}
+	return nil
+}
+
+// brings checks what tag a pull request carries, or carried when it was merged.
+func (s *story) brings(p *gitea.PullRequest, component, env, tag string) error {
+	at := p.Head.Sha
+	if p.MergedCommitID != nil && p.HasMerged {
+		at = *p.MergedCommitID // the branch may have been used again
+	}
+	file, err := s.clone.show(s.ctx, s.w.people[dev], at, overlay(component, env))
+	if err != nil {
+		return err
+	}
+	if got := tagIn(file, component); got != tag {
+		return fmt.Errorf("#%d brings %s, wanted %s", p.Index, got, tag)
+	}
+	return nil
+}
+
+// composedOver waits until an open pull request is composed on a commit in which
+// the environment has the tag.
+func (s *story) composedOver(number int64, component, env, tag string) *gitea.PullRequest {
+	s.Helper()
+	return eventually(s, fmt.Sprintf("#%d is composed over %s", number, tag), func() (*gitea.PullRequest, error) {
+		p := s.get(number)
+		file, err := s.clone.show(s.ctx, s.w.people[dev], p.Head.Sha+"^", overlay(component, env))
+		if err == nil && tagIn(file, component) != tag {
+			err = fmt.Errorf("its parent has %s", tagIn(file, component))
+		}
+		return p, err
+	})
+}
+
+// pull waits for Liftlock's newest pull request on a branch to be as wanted.
+func (s *story) pull(prefix, what string, after int64, check func(*gitea.PullRequest) error) *gitea.PullRequest {
+	s.Helper()
+	return eventually(s, what, func() (*gitea.PullRequest, error) {
+		pulls, err := s.mine(prefix)
+		if err != nil {
+			return nil, err
+		}
+		if len(pulls) == 0 || pulls[0].Index <= after {
+			return nil, fmt.Errorf("no pull request on %s", prefix)
+		}
+		return pulls[0], check(pulls[0])
+	})
+}
+
+// approve is a person's approving review of the head.
+func (s *story) approve(login string, p *gitea.PullRequest) {
+	s.Helper()
+	_, _, err := s.w.people[login].api.CreatePullReview(s.w.org, s.repo, p.Index, gitea.CreatePullReviewOptions{State: gitea.ReviewStateApproved, CommitID: p.Head.Sha})
+	if err != nil {
+		s.Fatalf("%s approves #%d: %v", login, p.Index, err)
+	}
+	s.Logf("        %s approves #%d", login, p.Index)
+}
+
+// say is a person's comment, acknowledged by Liftlock's reaction.
+func (s *story) say(login string, number int64, text string) {
+	s.Helper()
+	c, _, err := s.w.people[login].api.CreateIssueComment(s.w.org, s.repo, number, gitea.CreateIssueCommentOption{Body: text})
+	if err != nil {
+		s.Fatalf("%s comments on #%d: %v", login, number, err)
+	}
+	reaction := eventually(s, fmt.Sprintf("%q by %s on #%d is acknowledged", text, login, number), func() (string, error) {
+		rs, _, err := s.w.people[admins].api.GetIssueCommentReactions(s.w.org, s.repo, c.ID)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range rs {
+			if r.User.UserName == bot {
+				return r.Reaction, nil
+			}
+		}
+		return "", fmt.Errorf("no reaction by %s", bot)
+	})
+	if reaction != "+1" {
+		s.Fatalf("%q by %s on #%d is answered with %q", text, login, number, reaction)
+	}
+}
+
+// get reads one pull request again.
+func (s *story) get(number int64) *gitea.PullRequest {
+	s.Helper()
+	p, _, err := s.w.people[admins].api.GetPullRequest(s.w.org, s.repo, number)
+	s.must(err)
+	return p
+}
+
+// mergeBy is a person's merge of the head as it is.
+func (s *story) mergeBy(login string, number int64) {
+	s.Helper()
+	eventually(s, fmt.Sprintf("%s merges #%d", login, number), func() (bool, error) {
+		// Gitea answers 405 while it still looks whether a merge is possible.
+		ok, _, err := s.w.people[login].api.MergePullRequest(s.w.org, s.repo, number, gitea.MergePullRequestOption{Style: gitea.MergeStyleMerge, HeadCommitId: s.get(number).Head.Sha})
+		if err == nil && !ok {
+			err = fmt.Errorf("#%d was not merged", number)
+		}
+		return ok, err
+	})
+}
+
+// titled waits until a pull request's title and body speak of a tag.
+func (s *story) titled(number int64, tag string) *gitea.PullRequest {
+	s.Helper()
+	return eventually(s, fmt.Sprintf("#%d speaks of %s", number, tag), func() (*gitea.PullRequest, error) {
+		p := s.get(number)
+		if !strings.Contains(p.Title, tag) || !strings.Contains(p.Body, tag) {
+			return nil, fmt.Errorf("its title is %q", p.Title)
+		}
+		return p, nil
+	})
+}

@@ -1,0 +1,193 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+)
+
+// serverStop bounds how long a server may take to end what it has begun.
+const serverStop = 30 * time.Second
+
+// server is one `liftlock serve` and its file. It can be started again on the
+// same data.
+type server struct {
+	w       *world
+	dir     string
+	address string
+	repo    string // owner/name
+	secret  string
+	refresh string // of the Argo CD
+	cmd     *exec.Cmd
+	done    chan error
+}
+
+// newServer writes nothing yet: start does.
+func newServer(w *world, dir, repo string) (*server, error) {
+	// The hooks need the address before the server runs, and after a restart it
+	// must be the same.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{w: w, dir: dir, address: l.Addr().String(), repo: repo, secret: rand.Text(), refresh: "annotation"}
+	return s, l.Close()
+}
+
+// file is the server's file. Secrets come through the environment.
+func (s *server) file() string {
+	return fmt.Sprintf(`listen: %s
+externalURL: http://%s
+dataDir: %s
+forges:
+  - name: gitea
+    type: gitea
+    url: %s
+    auth: {token: "${E2E_FORGE_TOKEN}"}
+    webhookSecrets: ["${E2E_WEBHOOK_SECRET}"]
+repositories:
+  - {forge: gitea, name: %s, branch: main, manageWebhooks: true}
+argocd:
+  - name: lab
+    kubernetes: {kubeconfig: %s, namespaces: [argocd]}
+    refresh: %s
+`, s.address, s.address, filepath.Join(s.dir, "data"), s.w.gitea, s.repo, s.w.kubeconfig, s.refresh)
+}
+
+func (s *server) log() string { return filepath.Join(s.dir, "liftlock.log") }
+
+// start runs the program; the log goes on in the same file.
+func (s *server) start(ctx context.Context) error {
+	file := filepath.Join(s.dir, "liftlock.yaml")
+	if err := os.WriteFile(file, []byte(s.file()), 0o600); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd = exec.Command(program, "serve", "--config", file, "--log-level", "debug", "--log-format", "console")
+	s.cmd.Env = append(os.Environ(), "E2E_FORGE_TOKEN="+s.w.people[bot].token, "E2E_WEBHOOK_SECRET="+s.secret)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	// If the tests die, the server must not outlive them.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("start liftlock serve: %w", err)
+	}
+	s.done = make(chan error, 1)
+	go func() { s.done <- s.cmd.Wait() }()
+	return s.ready(ctx)
+}
+
+func (s *server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	last := errors.New("no answer yet")
+	for {
+		select {
+		case err := <-s.done:
+			s.done <- err
+			return fmt.Errorf("liftlock serve ended: %w", err)
+		case <-ctx.Done():
+			return fmt.Errorf("liftlock serve is not ready: %w", last)
+		case <-time.After(interval):
+		}
+		if last = s.get(ctx, "/readyz", nil); last == nil {
+			return nil
+		}
+	}
+}
+
+// stop ends the server as an init system would; it must end by itself and well.
+func (s *server) stop() error {
+	if s.cmd == nil {
+		return nil
+	}
+	defer func() { s.cmd = nil }()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case err := <-s.done:
+		if err != nil {
+			return fmt.Errorf("liftlock serve did not end well: %w", err)
+		}
+		return nil
+	case <-time.After(serverStop):
+		return errors.Join(fmt.Errorf("liftlock serve did not end within %s of SIGTERM", serverStop), s.cmd.Process.Kill(), <-s.done)
+	}
+}
+
+// maxAnswer bounds an answer of the API.
+const maxAnswer = 8 << 20
+
+// get reads from the API; nil: only the status counts.
+func (s *server) get(ctx context.Context, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s: %s", path, resp.Status, bytes.TrimSpace(body))
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(body, into)
+}
+
+// why asks what Liftlock thinks of a component.
+func (s *server) why(ctx context.Context, component string) (*api.Why, error) {
+	var w api.Why
+	return &w, s.get(ctx, "/api/v1/why?pipeline=shop&component="+url.QueryEscape(component), &w)
+}
+
+// logTail is how much of a server's log a failure prints.
+const logTail = 120
+
+// tail prints the end of the log, without the lines that tell of nothing but routine.
+func (s *server) tail(t *testing.T) {
+	data, err := os.ReadFile(s.log())
+	if err != nil {
+		t.Logf("no log: %v", err)
+		return
+	}
+	var lines []string
+	for _, l := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
+		if !strings.Contains(l, "\tDEBUG\t") {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) > logTail {
+		lines = lines[len(lines)-logTail:]
+	}
+	t.Logf("the end of %s:\n%s", s.log(), strings.Join(lines, "\n"))
+}

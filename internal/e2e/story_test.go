@@ -1,0 +1,314 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+)
+
+const (
+	// interval is between two looks.
+	interval = 300 * time.Millisecond
+	// patience is what one step of a story may take: Argo CD's resync, the sync,
+	// the times in verify, and a machine that tells all stories at once.
+	patience = 2 * time.Minute
+)
+
+// story is one test's part of the world.
+type story struct {
+	*testing.T
+	ctx    context.Context
+	w      *world
+	prefix string // of everything in the cluster
+	repo   string // the repository's name in the organisation
+	clone  *clone
+	server *server
+	sets   []string // names of the ApplicationSets to remove
+	apps   []string // names of the Applications, for a failure's report
+}
+
+// begin makes the repository, applies its ApplicationSets, waits until the first
+// release runs everywhere, and starts the server. live, when not nil, makes what
+// is applied differ from what the repository says.
+func begin(t *testing.T, w *world, name string, f fleet, live func(set string) string) *story {
+	t.Helper()
+	s := prepare(t, w, name, f)
+	s.applySets(f, live)
+	s.settle()
+	s.startServer()
+	return s
+}
+
+func prepare(t *testing.T, w *world, name string, f fleet) *story {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	if deadline, ok := t.Deadline(); ok {
+		// Leave time to say what went wrong.
+		ctx, cancel = context.WithDeadline(context.Background(), deadline.Add(-time.Minute))
+	}
+	t.Cleanup(cancel)
+	s := &story{T: t, ctx: ctx, w: w, prefix: name + "-" + run, repo: name}
+	dir := filepath.Join(artifacts, name)
+	s.must(os.MkdirAll(filepath.Join(dir, "clone"), 0o750))
+	s.must(w.makeRepository(s.repo))
+	s.clone = &clone{dir: filepath.Join(dir, "clone"), url: w.gitea + "/" + w.org + "/" + s.repo + ".git"}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"remote", "add", "origin", s.clone.url}, {"checkout", "-q", "--orphan", "start"}} {
+		s.gits(args...)
+	}
+	for path, content := range f.files(s.prefix, s.clone.url) {
+		full := filepath.Join(s.clone.dir, filepath.FromSlash(path))
+		s.must(os.MkdirAll(filepath.Dir(full), 0o750))
+		s.must(os.WriteFile(full, []byte(content), 0o600))
+	}
+	s.gits("add", "-A")
+	s.gits("commit", "-q", "-m", "Overlays, ApplicationSets and a pipeline")
+	s.gits("push", "-q", "origin", "HEAD:refs/heads/main")
+	srv, err := newServer(w, dir, w.org+"/"+s.repo)
+	s.must(err)
+	s.server = srv
+	t.Cleanup(s.end)
+	return s
+}
+
+// applySets gives the cluster what the repository says, or what live makes of it.
+func (s *story) applySets(f fleet, live func(string) string) {
+	s.Helper()
+	for _, name := range slices.Sorted(maps.Keys(f.sets)) {
+		set := placed(f.sets[name], s.prefix, s.clone.url)
+		if live != nil {
+			set = live(set)
+		}
+		s.must(s.w.apply(s.ctx, set))
+	}
+	s.sets = []string{s.prefix, s.prefix + "-prod"}
+}
+
+// settle waits until every Application of the story's sets runs what Git says.
+func (s *story) settle() {
+	s.Helper()
+	eventually(s, "the ApplicationSets' Applications are synced and healthy", func() (bool, error) {
+		apps, err := s.applications()
+		if err != nil {
+			return false, err
+		}
+		if len(apps) == 0 {
+			return false, errors.New("no Applications yet")
+		}
+		s.apps = nil
+		for _, a := range apps {
+			s.apps = append(s.apps, a.name)
+			if a.sync != "Synced" || a.health != "Healthy" {
+				return false, errors.New(a.String())
+			}
+		}
+		return true, nil
+	})
+}
+
+// applications lists those of the story's sets.
+func (s *story) applications() ([]app, error) {
+	list, err := s.w.kube.Resource(applications).Namespace("argocd").List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var out []app
+	for i := range list.Items {
+		for _, o := range list.Items[i].GetOwnerReferences() {
+			if slices.Contains(s.sets, o.Name) {
+				out = append(out, parseApp(&list.Items[i]))
+			}
+		}
+	}
+	return out, nil
+}
+
+func (s *story) startServer() {
+	s.Helper()
+	s.must(s.server.start(s.ctx))
+	// The first look is what decides which releases are the baseline.
+	for _, c := range s.components() {
+		s.why(c, "", "was looked at", func(*api.WhyHere) error { return nil })
+	}
+}
+
+// components are the folders in apps/.
+func (s *story) components() (out []string) {
+	entries, err := os.ReadDir(filepath.Join(s.clone.dir, "apps"))
+	s.must(err)
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func (s *story) stopServer() {
+	s.Helper()
+	s.must(s.server.stop())
+}
+
+// end stops the server, says what there was when the story failed, and gives Argo
+// CD its peace.
+func (s *story) end() {
+	if s.Failed() {
+		s.report()
+	}
+	if err := s.server.stop(); err != nil {
+		s.Error(err)
+	}
+	ctx, cancel := background()
+	defer cancel()
+	for _, name := range s.sets {
+		if err := s.w.remove(ctx, name); err != nil {
+			s.Errorf("remove the ApplicationSet %s: %v", name, err)
+		}
+	}
+}
+
+// report prints what a person would look at first.
+func (s *story) report() {
+	ctx, cancel := background()
+	defer cancel()
+	s.server.tail(s.T)
+	for _, name := range s.apps {
+		a, err := s.w.application(ctx, name)
+		s.Logf("application %s (%v)", a, err)
+	}
+	for _, c := range s.components() {
+		w, err := s.server.why(ctx, c)
+		if err != nil {
+			s.Logf("why %s: %v", c, err)
+			continue
+		}
+		for i := range w.Environments {
+			s.Logf("why %s: %s", c, w.Environments[i].Text)
+		}
+	}
+	pulls, err := s.pulls(gitea.StateAll)
+	if err != nil {
+		s.Logf("pull requests: %v", err)
+	}
+	for _, p := range pulls {
+		s.Logf("pull request #%d %s by %s, %s (merged %t), head %.10s: %s\n%s", p.Index, p.Head.Ref, p.Poster.UserName, p.State, p.HasMerged, p.Head.Sha, p.Title, p.Body)
+		comments, _, err := s.w.people[admins].api.ListIssueComments(s.w.org, s.repo, p.Index, gitea.ListIssueCommentOptions{})
+		if err != nil {
+			s.Logf("comments of #%d: %v", p.Index, err)
+		}
+		for _, c := range comments {
+			s.Logf("  #%d, %s: %s", p.Index, c.Poster.UserName, c.Body)
+		}
+	}
+	s.Logf("the story's files are in %s", s.server.dir)
+}
+
+func (s *story) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *story) gits(args ...string) string {
+	s.Helper()
+	out, err := s.clone.git(s.ctx, s.w.people[dev], args...)
+	s.must(err)
+	return out
+}
+
+// eventually looks until the probe gives an answer without an error; the last
+// error is what the failure says.
+func eventually[T any](s *story, what string, probe func() (T, error)) T {
+	s.Helper()
+	start, last := time.Now(), error(nil)
+	for time.Since(start) < patience && s.ctx.Err() == nil {
+		var answer T
+		if answer, last = probe(); last == nil {
+			s.Logf("%5.1fs  %s", time.Since(start).Seconds(), what)
+			return answer
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+	s.Fatalf("not within %s: %s: %v", time.Since(start).Round(time.Second), what, last)
+	panic("unreachable")
+}
+
+// why waits until Liftlock's own account of a component in an environment (empty:
+// any) is as the check wants it.
+func (s *story) why(component, environment, what string, check func(*api.WhyHere) error) *api.WhyHere {
+	s.Helper()
+	return eventually(s, fmt.Sprintf("%s in %s: %s", component, environment, what), func() (*api.WhyHere, error) {
+		w, err := s.server.why(s.ctx, component)
+		if err != nil {
+			return nil, err
+		}
+		for i := range w.Environments {
+			e := &w.Environments[i]
+			if environment != "" && e.Environment.Environment != environment {
+				continue
+			}
+			if err := check(e); err != nil {
+				return nil, fmt.Errorf("%w; it says: %s", err, e.Text)
+			}
+			return e, nil
+		}
+		return nil, fmt.Errorf("it has no environment %q", environment)
+	})
+}
+
+// state waits until the release in an environment is in the state.
+func (s *story) state(component, environment, tag, state string) {
+	s.Helper()
+	s.why(component, environment, tag+" is "+state, func(e *api.WhyHere) error {
+		if e.State != state {
+			return fmt.Errorf("it is %s", e.State)
+		}
+		if got := s.tag(component, environment); got != tag {
+			return fmt.Errorf("it is %s", got)
+		}
+		return nil
+	})
+}
+
+// gate waits until a gate of the promotion into an environment gives the outcome.
+func (s *story) gate(component, environment, gate, outcome string) {
+	s.Helper()
+	s.why(component, environment, "the gate "+gate+" says "+outcome, func(e *api.WhyHere) error {
+		if e.Incoming == nil {
+			return errors.New("nothing wants to come in")
+		}
+		for _, g := range e.Incoming.Gates {
+			if g.Gate == gate && g.Outcome == outcome {
+				return nil
+			}
+		}
+		return fmt.Errorf("the gates say %+v", e.Incoming.Gates)
+	})
+}
+
+// says waits until Liftlock gives a reason with the code for an environment.
+func (s *story) says(component, environment, code string) {
+	s.Helper()
+	s.why(component, environment, "a reason is "+code, func(e *api.WhyHere) error {
+		for _, r := range e.Why {
+			if r.Code == code {
+				return nil
+			}
+		}
+		return fmt.Errorf("the reasons are %+v", e.Why)
+	})
+}

@@ -1,0 +1,252 @@
+package emulator
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// maxRequest bounds a REST call's body.
+const maxRequest = 4 << 20
+
+// call is one REST call while it is answered, with the forge's lock held.
+type call struct {
+	*Forge
+	r      *http.Request
+	user   *account
+	repo   *repository
+	body   []byte
+	status int
+	header http.Header
+	quota  *quota
+}
+
+// handler answers a call with a value for JSON; nil is an empty body.
+type handler func(*call) (any, error)
+
+// route is one REST call: what it needs, and who answers it.
+type route struct {
+	pattern string     // see router
+	need    Permission // in the repository of the path
+	refs    bool       // it moves references: pushes wait
+	answer  handler
+}
+
+// serve is the forge's front door: Git or REST, counted, and with its faults.
+func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/api/v3"); ok && (rest == "" || rest[0] == '/') {
+		r = r.Clone(r.Context())
+		r.URL.Path = rest
+		r.URL.RawPath = strings.TrimPrefix(r.URL.RawPath, "/api/v3")
+	}
+	git := gitRequest(r)
+	var rt *route
+	name := r.Method + " " + r.URL.Path
+	if git != nil {
+		name = git.name()
+	} else if rt = routes.find(r); rt != nil {
+		name = rt.pattern
+	}
+	f.mu.Lock()
+	f.count(name)
+	broken := f.fault(r.Method, r.URL.Path)
+	f.mu.Unlock()
+
+	if broken != nil && !broken.After {
+		f.strike(w, broken)
+		return
+	}
+	out := w
+	if broken != nil {
+		out = &discard{header: http.Header{}}
+	}
+	switch {
+	case git != nil:
+		f.serveGit(out, r, git)
+	case rt != nil:
+		f.rest(out, r, rt)
+	case !f.servePage(out, r):
+		f.writeError(out, notFound())
+	}
+	if broken != nil {
+		f.strike(w, broken)
+	}
+}
+
+// discard takes the answer of a call whose client is going to see a fault.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// rest answers a REST call.
+func (f *Forge) rest(w http.ResponseWriter, r *http.Request, rt *route) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		f.writeError(w, refuse(http.StatusBadRequest, "Problems reading the request"))
+		return
+	}
+	if rt.refs {
+		f.mu.Lock()
+		repo := f.repos[strings.ToLower(r.PathValue("owner")+"/"+r.PathValue("repo"))]
+		f.mu.Unlock()
+		if repo != nil {
+			repo.refsMu.Lock()
+			defer repo.refsMu.Unlock()
+		}
+	}
+	c := &call{Forge: f, r: r, body: body, status: http.StatusOK, header: w.Header()}
+	answer, err := c.run(rt)
+	if err != nil {
+		f.writeError(w, err)
+		return
+	}
+	c.write(w, answer)
+}
+
+// run authenticates and authorises the call and answers it, under the lock.
+func (c *call) run(rt *route) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.identify()
+	if err := c.signIn(); err != nil {
+		return nil, err
+	}
+	if owner := c.r.PathValue("owner"); owner != "" {
+		c.repo = c.repos[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]
+		if c.repo == nil || c.repo.permission(c.user) < Read {
+			return nil, notFound() // what may not be read isn't said to exist
+		}
+		switch have := c.repo.permission(c.user); {
+		case have >= rt.need:
+		case rt.need == Admin:
+			return nil, notFound()
+		default:
+			return nil, refuse(http.StatusForbidden, "Must have %s access to Repository.", rt.need)
+		}
+	}
+	if c.r.Method != http.MethodGet && !c.user.mayWrite() {
+		return nil, notPermitted()
+	}
+	return rt.answer(c)
+}
+
+// identify sets the headers that every answer has.
+func (c *call) identify() {
+	c.header.Set("X-GitHub-Request-Id", fmt.Sprintf("EMUL:%X:%X", time.Now().UnixNano()&0xffffff, c.nextID()))
+	c.header.Set("X-GitHub-Media-Type", "github.v3; format=json")
+	c.header.Set("Content-Type", "application/json; charset=utf-8")
+}
+
+// signIn finds the account that the call's credentials belong to.
+func (c *call) signIn() error {
+	_, token, ok := c.r.BasicAuth()
+	if !ok {
+		kind, value, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
+		if strings.EqualFold(kind, "bearer") || strings.EqualFold(kind, "token") {
+			token = strings.TrimSpace(value)
+		}
+	}
+	if token == "" {
+		return refuse(http.StatusUnauthorized, "Requires authentication")
+	}
+	c.user = c.accountByToken(token)
+	if c.user == nil {
+		return refuse(http.StatusUnauthorized, "Bad credentials")
+	}
+	c.header.Set("X-OAuth-Scopes", strings.Join(c.user.scopes, ", "))
+	c.header.Set("X-Accepted-OAuth-Scopes", "repo")
+	return c.charge()
+}
+
+// write sends the answer; a GET that the client has already seen is a 304.
+func (c *call) write(w http.ResponseWriter, answer any) {
+	if answer == nil {
+		w.Header().Del("Content-Type")
+		w.WriteHeader(c.status)
+		return
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		c.writeError(w, err)
+		return
+	}
+	if c.r.Method == http.MethodGet && c.status == http.StatusOK {
+		sum := sha256.Sum256(body)
+		tag := `W/"` + hex.EncodeToString(sum[:16]) + `"`
+		w.Header().Set("ETag", tag)
+		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
+		w.Header().Set("Vary", "Accept, Authorization, Cookie, X-GitHub-OTP")
+		if c.r.Header.Get("If-None-Match") == tag {
+			c.refund()
+			w.Header().Del("Content-Type")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	w.WriteHeader(c.status)
+	_, _ = w.Write(body) // a client that is gone needs no answer
+}
+
+func (f *Forge) writeError(w http.ResponseWriter, err error) {
+	var e *apiError
+	if !errors.As(err, &e) {
+		f.log.Error("the forge failed", zap.Error(err))
+		e = refuse(http.StatusInternalServerError, "Server Error")
+	}
+	for k, v := range e.Header {
+		w.Header()[k] = v
+	}
+	shown := *e
+	shown.Code = strconv.Itoa(e.Status)
+	if shown.Docs == "" {
+		shown.Docs = docsURL
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(e.Status)
+	_ = json.NewEncoder(w).Encode(shown) // a client that is gone needs no answer
+}
+
+// decode reads the call's body; unknown fields are GitHub's business to ignore.
+func (c *call) decode(v any) error {
+	if len(bytes.TrimSpace(c.body)) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(c.body, v); err != nil {
+		return refuse(http.StatusBadRequest, "Problems parsing JSON")
+	}
+	return nil
+}
+
+// number reads a number of the path; what isn't one is not found.
+func (c *call) number(name string) (int64, error) {
+	n, err := strconv.ParseInt(c.r.PathValue(name), 10, 64)
+	if err != nil || n <= 0 {
+		return 0, notFound()
+	}
+	return n, nil
+}
+
+// pull finds the pull request of the path.
+func (c *call) pull() (*pull, error) {
+	n, err := c.number("number")
+	if err != nil {
+		return nil, err
+	}
+	p := c.repo.pulls[int(n)]
+	if p == nil {
+		return nil, notFound()
+	}
+	return p, nil
+}

@@ -1,0 +1,208 @@
+package emulator
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+func listPulls(c *call) (any, error) {
+	q := c.r.URL.Query()
+	state := or(q.Get("state"), "open")
+	// GitHub ignores a head without "owner:" and then lists everything.
+	owner, branch, byHead := strings.Cut(q.Get("head"), ":")
+	var found []*pull
+	for _, n := range sortedNumbers(c.repo.pulls) {
+		p := c.repo.pulls[n]
+		switch {
+		case state == "open" && !p.open, state == "closed" && p.open:
+		case byHead && (!strings.EqualFold(p.headRepo.owner.login, owner) || p.branch != branch):
+		case q.Get("base") != "" && p.base != q.Get("base"):
+		default:
+			found = append(found, p)
+		}
+	}
+	sort := or(q.Get("sort"), "created")
+	slices.SortStableFunc(found, func(a, b *pull) int {
+		if sort == "updated" {
+			return a.updated.Compare(b.updated)
+		}
+		return a.created.Compare(b.created)
+	})
+	direction := q.Get("direction")
+	if direction == "" && sort == "created" {
+		direction = "desc"
+	}
+	if direction == "desc" {
+		slices.Reverse(found)
+	}
+	shown := []*wirePull{}
+	for _, p := range paginate(c, found) {
+		shown = append(shown, c.wirePull(p))
+	}
+	return shown, nil
+}
+
+func createPull(c *call) (any, error) {
+	var in struct {
+		Title string `json:"title"`
+		Body  string `json:"body"`
+		Head  string `json:"head"`
+		Base  string `json:"base"`
+		Draft bool   `json:"draft"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	n := newPull{title: in.Title, body: in.Body, head: c.repo, branch: in.Head, base: in.Base, draft: in.Draft}
+	if owner, branch, ok := strings.Cut(in.Head, ":"); ok {
+		n.branch = branch
+		if !strings.EqualFold(owner, c.repo.owner.login) {
+			n.head = c.fork(owner)
+		}
+	}
+	if n.head == nil {
+		return nil, invalid("PullRequest", "head", "invalid", "")
+	}
+	if n.head.permission(c.user) < Write {
+		return nil, refuse(http.StatusForbidden, "must be a collaborator")
+	}
+	p, err := c.openPull(c.repo, c.user, n)
+	if err != nil {
+		return nil, err
+	}
+	c.status = http.StatusCreated
+	return c.wirePullFull(p)
+}
+
+// fork finds the repository of an owner that was forked from the call's.
+func (c *call) fork(owner string) *repository {
+	for _, r := range c.repos {
+		if r.parent == c.repo && strings.EqualFold(r.owner.login, owner) {
+			return r
+		}
+	}
+	return nil
+}
+
+func getPull(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	return c.wirePullFull(p)
+}
+
+func patchPull(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	var in pullEdit
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if c.user != p.author && c.repo.permission(c.user) < Write {
+		return nil, notPermitted()
+	}
+	if err := c.editPull(p, c.user, in); err != nil {
+		return nil, err
+	}
+	return c.wirePullFull(p)
+}
+
+func isMerged(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	if !p.merged {
+		return nil, notFound()
+	}
+	c.status = http.StatusNoContent
+	return nil, nil
+}
+
+func putMerge(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	var in mergeOrder
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	sha, err := c.mergePull(p, c.user, in)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"sha": sha, "merged": true, "message": "Pull Request successfully merged"}, nil
+}
+
+func pullCommits(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	shown := []wireCommit{}
+	for _, sha := range paginate(c, p.commits) {
+		found, err := c.repo.git.commit(sha)
+		if err != nil {
+			return nil, err
+		}
+		found.Added, found.Removed, found.Changed = nil, nil, nil // lists have no files
+		shown = append(shown, c.wireCommit(c.repo, found))
+	}
+	return shown, nil
+}
+
+func listReviews(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	shown := []wireReview{}
+	for _, v := range p.reviews {
+		shown = append(shown, c.wireReview(p, v))
+	}
+	return paginate(c, shown), nil
+}
+
+func createReview(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Event  string `json:"event"`
+		Body   string `json:"body"`
+		Commit string `json:"commit_id"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	v, err := c.addReview(p, c.user, in.Event, in.Body, in.Commit)
+	if err != nil {
+		return nil, err
+	}
+	return c.wireReview(p, v), nil
+}
+
+func dismissReview(c *call) (any, error) {
+	p, err := c.pull()
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.number("id")
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(p.reviews, func(v *review) bool { return v.id == id })
+	if i < 0 {
+		return nil, notFound()
+	}
+	if err := c.dismiss(p, c.user, p.reviews[i]); err != nil {
+		return nil, err
+	}
+	return c.wireReview(p, p.reviews[i]), nil
+}

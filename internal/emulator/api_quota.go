@@ -1,0 +1,46 @@
+package emulator
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// quota is an account's REST calls in the present hour.
+type quota struct {
+	used  int
+	reset time.Time
+}
+
+// charge counts the call against its user's hourly limit. Callers hold mu.
+func (c *call) charge() error {
+	q := c.quotas[c.user.id]
+	if q == nil || !c.now().Before(q.reset) {
+		q = &quota{reset: c.now().Add(time.Hour)}
+		c.quotas[c.user.id] = q
+	}
+	q.used++
+	c.quota = q
+	c.showQuota()
+	if q.used > c.limit {
+		return refuse(http.StatusForbidden, "API rate limit exceeded for user ID %d.", c.user.id)
+	}
+	return nil
+}
+
+// refund takes a call back: answers of 304 cost nothing.
+func (c *call) refund() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quota.used--
+	c.showQuota()
+}
+
+func (c *call) showQuota() {
+	q := c.quota
+	c.header.Set("X-RateLimit-Limit", strconv.Itoa(c.limit))
+	c.header.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, c.limit-q.used)))
+	c.header.Set("X-RateLimit-Used", strconv.Itoa(min(q.used, c.limit)))
+	c.header.Set("X-RateLimit-Reset", strconv.FormatInt(q.reset.Unix(), 10))
+	c.header.Set("X-RateLimit-Resource", "core")
+}

@@ -1,0 +1,150 @@
+package emulator
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Repositories is where an ArgoCD reads what it deploys. A Forge is one. Its
+// methods are called often and must not call the ArgoCD back.
+type Repositories interface {
+	// CloneURL is what an Application's repoURL says for "owner/name".
+	CloneURL(repo string) string
+	// Head is a branch's commit; empty when there is no such branch.
+	Head(repo, branch string) (string, error)
+	// Tree lists a commit's files and folders: path → object id, "." for the whole.
+	Tree(repo, commit string) (map[string]string, error)
+	// Blob reads a file by its object id.
+	Blob(repo, id string) (string, error)
+}
+
+// ArgoOptions say how an ArgoCD is made.
+type ArgoOptions struct {
+	Repos Repositories // required
+	Pace  Pace
+	Now   func() time.Time // the clock of everything but Pace.Tick and Pace.Bookmark; nil: time.Now
+	Log   *zap.Logger      // nil: silent
+}
+
+// ArgoCD is a simulated Argo CD 2.14 behind the API of a Kubernetes server, on a
+// port of 127.0.0.1. All methods may be called concurrently.
+type ArgoCD struct {
+	repos Repositories
+	pace  Pace
+	now   func() time.Time
+	log   *zap.Logger
+	url   string
+	ca    []byte // its certificate's authority, in PEM
+	token string // what clients must show
+	http  *http.Server
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+
+	// mu guards everything below. It may be held while Repositories are asked.
+	mu       sync.Mutex
+	store    *objects
+	apps     map[string]*application // by namespace/name
+	contents map[string]content      // by repository, commit and folder
+	trees    map[string]map[string]string
+	blobs    map[string]string
+	fails    []*requestFault
+	stalled  bool          // watches send nothing
+	cut      chan struct{} // closed to end all watches
+	requests map[string]int
+}
+
+// NewArgoCD starts an Argo CD without Applications. The caller closes it.
+func NewArgoCD(o ArgoOptions) (*ArgoCD, error) {
+	if o.Repos == nil {
+		return nil, errors.New("starting the simulated Argo CD: no repositories were given")
+	}
+	cert, authority, err := selfSigned()
+	if err != nil {
+		return nil, fmt.Errorf("starting the simulated Argo CD: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the simulated Argo CD: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &ArgoCD{
+		repos: o.Repos, pace: o.Pace, now: o.Now, log: o.Log, url: "https://" + listener.Addr().String(),
+		ca: authority, token: newUUID(), stop: cancel, store: newObjects(o.Pace.keepEvents()), apps: map[string]*application{},
+		contents: map[string]content{}, trees: map[string]map[string]string{}, blobs: map[string]string{}, cut: make(chan struct{}), requests: map[string]int{},
+	}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	if a.log == nil {
+		a.log = zap.NewNop()
+	}
+	a.http = &http.Server{Handler: http.HandlerFunc(a.serve), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(a.log),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}
+	a.done.Go(func() {
+		if err := a.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			a.log.Error("the simulated Argo CD's server stopped", zap.Error(err))
+		}
+	})
+	a.done.Go(func() { a.run(ctx) })
+	return a, nil
+}
+
+// run lets the controller look at every tick.
+func (a *ArgoCD) run(ctx context.Context) {
+	tick := time.NewTicker(a.pace.tick())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.step()
+		}
+	}
+}
+
+// URL is the API server's address.
+func (a *ArgoCD) URL() string { return a.url }
+
+// WriteKubeconfig writes a kubeconfig with which kubectl and client-go reach the
+// API server. It holds the server's certificate and the token that it asks for.
+func (a *ArgoCD) WriteKubeconfig(path string) error {
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters:
+  - name: emulated
+    cluster: {server: %q, certificate-authority-data: %s}
+users:
+  - name: emulated
+    user: {token: %q}
+contexts:
+  - name: emulated
+    context: {cluster: emulated, user: emulated, namespace: argocd}
+current-context: emulated
+`, a.url, base64.StdEncoding.EncodeToString(a.ca), a.token)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// Close stops the controller and the server, and breaks open watches.
+func (a *ArgoCD) Close() error {
+	a.stop()
+	err := a.http.Close()
+	a.done.Wait()
+	if err != nil {
+		return fmt.Errorf("stopping the simulated Argo CD: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package emulator
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// AppSpec is an Application to run: a folder of a repository, deployed to a
+// namespace of a cluster.
+type AppSpec struct {
+	Name, Namespace      string // of the Application; Namespace empty: argocd
+	Project              string // empty: default
+	Repo                 string // owner/name
+	Branch               string // empty: main
+	Path                 string // the folder with kustomization.yaml
+	DestinationNamespace string
+	Cluster              string // a name, or an address with "://"; empty: https://kubernetes.default.svc
+	ApplicationSet       string // the owner's name; empty: a plain Application
+	Labels               map[string]string
+	Manual               bool          // no automated sync
+	Unsynced             bool          // starts without anything deployed; else it runs what the branch has, and is well
+	After                time.Duration // appears so much later, and then Unsynced
+}
+
+// application is one Application as its controller knows it.
+type application struct {
+	AppSpec
+	appears time.Time // zero when it is there
+
+	// What the controller knows of Git.
+	noticed string    // the branch's commit, as the revision cache has it
+	latest  string    // the branch's commit
+	moved   time.Time // since when latest isn't noticed
+
+	comparing  *comparison
+	soon       bool      // compare at the next look
+	resync     time.Time // when to compare without a reason
+	sync       string    // Synced, OutOfSync, Unknown or empty
+	revision   string    // what sync is about
+	health     health    // as reported, which is not as it is
+	reconciled time.Time
+	conditions []condition
+	op         *operation
+	failed     string // the commit whose automated sync failed: it isn't tried again
+	history    []any
+
+	live   *rollout // what the cluster runs; nil: nothing
+	fault  AppFault
+	wishes asked
+	dirty  bool // the reported state has changed
+}
+
+// comparison is one that is under way.
+type comparison struct {
+	ends    time.Time
+	commit  string
+	health  health // as it was when the comparison began
+	refresh bool   // it was asked for by the annotation
+}
+
+type condition struct {
+	kind, message string
+	since         time.Time
+}
+
+// operation is the running or last sync.
+type operation struct {
+	request          object // what .operation said
+	commit           string
+	phase, message   string
+	started, due, at time.Time // due: when it ends; at: when it ended
+	automated        bool
+}
+
+const refreshAnnotation = "argocd.argoproj.io/refresh"
+
+// AddApplication adds an Application. The names must be new; the repository must
+// exist, its branch and folder need not.
+func (a *ArgoCD) AddApplication(s AppSpec) error {
+	for _, d := range []struct {
+		field *string
+		value string
+	}{{&s.Namespace, "argocd"}, {&s.Project, "default"}, {&s.Branch, "main"}, {&s.Cluster, "https://kubernetes.default.svc"}} {
+		*d.field = or(*d.field, d.value)
+	}
+	key := s.Namespace + "/" + s.Name
+	fail := func(err error) error { return fmt.Errorf("adding Application %s: %w", key, err) }
+	if s.Name == "" || s.Repo == "" || s.Path == "" || s.DestinationNamespace == "" {
+		return fail(fmt.Errorf("name, repository, path and destination namespace are required"))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.apps[key] != nil {
+		return fail(fmt.Errorf("it exists already"))
+	}
+	head, err := a.repos.Head(s.Repo, s.Branch)
+	if err != nil {
+		return fail(err)
+	}
+	now := a.now()
+	app := &application{AppSpec: s, noticed: head, latest: head, resync: now}
+	a.apps[key] = app
+	if s.After > 0 {
+		app.appears = now.Add(s.After)
+		return nil
+	}
+	if s.Unsynced {
+		return a.create(app, now)
+	}
+	c, err := a.content(app, head)
+	if err != nil {
+		delete(a.apps, key)
+		return fail(err)
+	}
+	if c.missing {
+		return a.create(app, now)
+	}
+	app.live = &rollout{content: c, ready: true}
+	app.sync, app.revision, app.reconciled = "Synced", head, now
+	if a.pace.Resync > 0 {
+		app.resync = now.Add(a.pace.Resync)
+	}
+	app.health = a.truth(app, now)
+	app.health.since = now
+	return a.create(app, now)
+}
+
+// create puts the Application's object into the store.
+func (a *ArgoCD) create(app *application, now time.Time) error {
+	app.appears = time.Time{}
+	x := object{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+		"metadata": object{
+			"name": app.Name, "namespace": app.Namespace, "uid": newUUID(), "generation": 1,
+			"creationTimestamp": now.UTC().Format(time.RFC3339),
+		},
+		"spec": app.spec(a.repos.CloneURL(app.Repo)),
+	}
+	if len(app.Labels) > 0 {
+		meta(x)["labels"] = app.Labels
+	}
+	if app.ApplicationSet != "" {
+		meta(x)["ownerReferences"] = []any{object{
+			"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": app.ApplicationSet,
+			"uid": newUUID(), "controller": true, "blockOwnerDeletion": true,
+		}}
+	}
+	if app.sync != "" {
+		x["status"] = a.status(app)
+	}
+	return a.store.put("applications", app.Namespace, app.Name, x)
+}
+
+// RemoveApplication deletes an Application, as its ApplicationSet would.
+func (a *ArgoCD) RemoveApplication(namespace, name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.app(namespace, name); err != nil {
+		return err
+	}
+	delete(a.apps, namespace+"/"+name)
+	a.store.remove("applications", namespace, name)
+	return nil
+}
+
+func (a *ArgoCD) app(namespace, name string) (*application, error) {
+	app := a.apps[namespace+"/"+name]
+	if app == nil {
+		return nil, fmt.Errorf("there is no Application %s/%s", namespace, name)
+	}
+	return app, nil
+}
+
+// AddObject serves another object: resource is applicationsets, appprojects or
+// secrets. x needs metadata.name and metadata.namespace.
+func (a *ArgoCD) AddObject(resource string, x map[string]any) error {
+	if kinds[resource] == "" || resource == "applications" {
+		return fmt.Errorf("adding an object: %q is not one of applicationsets, appprojects and secrets", resource)
+	}
+	name, _ := meta(x)["name"].(string)
+	namespace, _ := meta(x)["namespace"].(string)
+	if name == "" || namespace == "" {
+		return fmt.Errorf("adding an object to %s: it needs metadata.name and metadata.namespace", resource)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if meta(x)["uid"] == nil {
+		meta(x)["uid"] = newUUID()
+	}
+	x["apiVersion"], x["kind"] = apiVersion(resource), kinds[resource]
+	return a.store.put(resource, namespace, name, x)
+}
+
+// AppState is what an Application reports, for stories and tests.
+type AppState struct {
+	Exists    bool
+	Sync      string
+	Revision  string
+	Health    string
+	Phase     string // of the last operation
+	Images    []string
+	Reconcile time.Time
+}
+
+// State is what an Application reports now.
+func (a *ArgoCD) State(namespace, name string) (AppState, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	app, err := a.app(namespace, name)
+	if err != nil || !app.appears.IsZero() {
+		return AppState{}, err
+	}
+	s := AppState{Exists: true, Sync: app.sync, Revision: app.revision, Health: app.health.status, Reconcile: app.reconciled}
+	if app.op != nil {
+		s.Phase = app.op.phase
+	}
+	if app.live != nil {
+		s.Images = app.live.content.images
+	}
+	return s, nil
+}
+
+// write brings the reported state into the Application's object.
+func (a *ArgoCD) write(app *application, change func(x object)) {
+	x := a.store.get("applications", app.Namespace, app.Name)
+	if x == nil {
+		return
+	}
+	if change != nil {
+		change(x)
+	}
+	x["status"] = a.status(app)
+	app.dirty = false
+	if err := a.store.put("applications", app.Namespace, app.Name, x); err != nil {
+		a.log.Error("an Application can't be written", zap.String("application", app.Namespace+"/"+app.Name), zap.Error(err))
+	}
+}

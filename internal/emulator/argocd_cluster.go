@@ -1,0 +1,208 @@
+package emulator
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// content is what a folder of a repository deploys.
+type content struct {
+	id      string // equal for equal manifests
+	images  []string
+	missing bool // there is no such folder
+}
+
+const (
+	// The bounds of what is remembered of repositories: past them it is all
+	// forgotten, and read again.
+	maxContents = 4096
+	maxTrees    = 16
+	maxBlobs    = 4096
+	// maxBases bounds how far a kustomization's references are followed.
+	maxBases = 20
+)
+
+// keep remembers a value in a bounded map.
+func keep[V any](m map[string]V, limit int, key string, v V) {
+	if len(m) >= limit {
+		clear(m)
+	}
+	m[key] = v
+}
+
+// content reads what an Application's folder deploys at a commit. With many
+// Applications a push is one git command, and one a changed kustomization.
+func (a *ArgoCD) content(app *application, commit string) (content, error) {
+	if commit == "" {
+		return content{missing: true}, nil
+	}
+	key := app.Repo + " " + commit + " " + app.Path
+	if c, ok := a.contents[key]; ok {
+		return c, nil
+	}
+	tree, err := a.tree(app.Repo, commit)
+	if err != nil {
+		return content{}, err
+	}
+	dir := path.Clean(app.Path)
+	c := content{missing: tree[dir] == ""}
+	if !c.missing {
+		ids, images, err := a.kustomization(app.Repo, tree, dir, maxBases)
+		if err != nil {
+			return c, err
+		}
+		c.id, c.images = strings.Join(append([]string{tree[dir]}, ids...), " "), images
+	}
+	keep(a.contents, maxContents, key, c)
+	return c, nil
+}
+
+func (a *ArgoCD) tree(repo, commit string) (map[string]string, error) {
+	key := repo + " " + commit
+	if t, ok := a.trees[key]; ok {
+		return t, nil
+	}
+	t, err := a.repos.Tree(repo, commit)
+	if err == nil {
+		keep(a.trees, maxTrees, key, t)
+	}
+	return t, err
+}
+
+func (a *ArgoCD) blob(repo, id string) (string, error) {
+	key := repo + " " + id
+	if text, ok := a.blobs[key]; ok {
+		return text, nil
+	}
+	text, err := a.repos.Blob(repo, id)
+	if err == nil {
+		keep(a.blobs, maxBlobs, key, text)
+	}
+	return text, err
+}
+
+// kustomization reads a folder's images, and the identities of the local
+// folders and files that it refers to: a change there is a change here.
+func (a *ArgoCD) kustomization(repo string, tree map[string]string, dir string, left int) (ids, images []string, err error) {
+	file := tree[path.Join(dir, "kustomization.yaml")]
+	if file == "" {
+		return nil, nil, nil
+	}
+	text, err := a.blob(repo, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	var k struct {
+		Resources  []string
+		Components []string
+		Bases      []string
+		Images     []struct {
+			Name    string `yaml:"name"`
+			NewName string `yaml:"newName"`
+			NewTag  string `yaml:"newTag"`
+			Digest  string `yaml:"digest"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
+		return nil, nil, fmt.Errorf("%s/kustomization.yaml: %w", dir, err)
+	}
+	for _, i := range k.Images {
+		image := cmp.Or(i.NewName, i.Name)
+		switch {
+		case i.Digest != "":
+			image += "@" + i.Digest
+		case i.NewTag != "":
+			image += ":" + i.NewTag
+		}
+		images = append(images, image)
+	}
+	for _, ref := range slices.Concat(k.Resources, k.Components, k.Bases) {
+		to := path.Join(dir, ref)
+		if left == 0 || strings.Contains(ref, "://") || tree[to] == "" {
+			continue
+		}
+		more, _, err := a.kustomization(repo, tree, to, left-1)
+		if err != nil {
+			return nil, nil, err
+		}
+		ids = append(append(ids, tree[to]), more...)
+	}
+	return ids, images, nil
+}
+
+// rollout is what a cluster runs since the sync that brought it.
+type rollout struct {
+	content content
+	at      time.Time
+	ready   bool // it runs since before the world began
+}
+
+// health is an Application's health with that of its resources.
+type health struct {
+	status, message string
+	since           time.Time
+	resources       []resource
+}
+
+type resource struct{ name, status, message string }
+
+// worst first; Argo CD reports the worst of an Application's resources.
+var healthOrder = []string{"Missing", "Degraded", "Progressing", "Healthy"}
+
+// truth is how an Application's resources are, which is not yet what Argo CD
+// says about them. since is not set.
+func (a *ArgoCD) truth(app *application, now time.Time) health {
+	if app.live == nil {
+		return health{status: "Missing"}
+	}
+	h := health{status: "Healthy"}
+	for _, image := range app.live.content.images {
+		r := a.deployment(app, image, now)
+		h.resources = append(h.resources, r)
+		if slices.Index(healthOrder, r.status) < slices.Index(healthOrder, h.status) {
+			h.status = r.status
+		}
+	}
+	return h
+}
+
+// deployment is the health of the Deployment that runs an image.
+func (a *ArgoCD) deployment(app *application, image string, now time.Time) resource {
+	name := path.Base(strings.SplitN(path.Base(image), ":", 2)[0])
+	name, _, _ = strings.Cut(name, "@")
+	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available..."}
+	age := now.Sub(app.live.at)
+	failed := resource{name: name, status: "Degraded", message: fmt.Sprintf("Deployment %q exceeded its progress deadline", name)}
+	switch {
+	case fails(image, "broken", app.DestinationNamespace):
+		if app.live.ready || age >= a.pace.Degrade {
+			return failed
+		}
+	case fails(image, "late", app.DestinationNamespace) && (app.live.ready || age >= a.pace.Rollout+a.pace.Late):
+		return failed
+	case app.live.ready || age >= a.pace.Rollout:
+		return resource{name: name, status: "Healthy"}
+	}
+	return r
+}
+
+// fails says whether an image has a way of failing that applies in a namespace:
+// the word is in its name or tag, and where it ends in "-in-x" the namespace is
+// x or ends in "-x".
+func fails(image, word, namespace string) bool {
+	if !strings.Contains(image, word) {
+		return false
+	}
+	i := strings.LastIndex(image, "-in-")
+	if i < 0 {
+		return true
+	}
+	where := image[i+len("-in-"):]
+	return namespace == where || strings.HasSuffix(namespace, "-"+where)
+}

@@ -1,0 +1,26 @@
+// Package emulator is a world in one process, for the demo and for tests: a
+// forge that answers as GitHub does, and an Argo CD that deploys what is in its
+// repositories.
+//
+// The Forge has real bare repositories behind smart HTTP, the REST calls that
+// Liftlock's GitHub driver makes, branch protection, reviews, statuses, three
+// merge methods carried out in Git, and signed webhooks. Its answers to what
+// goes wrong (404, 405, 409, 422, conditional requests, rate limits) have
+// GitHub's shape and words, because those are what a driver gets wrong.
+//
+// The ArgoCD serves Applications over the Kubernetes list and watch API and
+// follows branches of the forge's repositories: it notices, compares, syncs and
+// rolls out, each after a time that Pace sets. It is no more reliable than the
+// real one: right after a sync it still reports the health from before.
+//
+// People in a story and in tests act through methods (CommitAs, Approve,
+// Comment); programs under test only ever see HTTP. Faults are injected at the
+// same border.
+//
+// It never serves production: nothing that "liftlock serve" runs imports it. It
+// knows nothing of ApplicationSets either; its Applications are given to it.
+//
+// The invariant: what a client is told has happened in the bare repository
+// and in the memory behind it, in this order, under one lock. A client that is
+// killed in the middle of a call leaves either nothing or all of its effect.
+package emulator

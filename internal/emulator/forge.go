@@ -1,0 +1,151 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ForgeOptions say how a Forge is made.
+type ForgeOptions struct {
+	Dir          string           // where the bare repositories go; created when missing; required
+	Now          func() time.Time // the clock; nil: time.Now
+	Log          *zap.Logger      // nil: silent
+	WholeSeconds bool             // times without fractions of a second, as GitHub's are
+	RateLimit    int              // REST calls an hour and user; 0: DefaultRateLimit
+}
+
+// DefaultRateLimit is GitHub Enterprise Cloud's: high enough for any story.
+const DefaultRateLimit = 15000
+
+// readHeaderTimeout ends connections that never ask anything.
+const readHeaderTimeout = 10 * time.Second
+
+// Forge is a Git hosting service that answers as GitHub does, on a port of
+// 127.0.0.1. Its state is in memory, its repositories are on disk. All methods
+// may be called concurrently, and do not return before their effect is there;
+// only webhooks come later (WaitIdle).
+type Forge struct {
+	dir   string
+	clock func() time.Time
+	whole bool
+	limit int
+	log   *zap.Logger
+	url   string
+	http  *http.Server
+	mail  *courier
+	done  chan struct{} // closed when the server has stopped
+
+	// mu guards everything below and the state of accounts, repositories and
+	// pull requests. Lock order: repository.refsMu, then mu.
+	mu     sync.Mutex
+	users  map[string]*account    // by lower-case login
+	repos  map[string]*repository // by lower-case owner/name
+	lastID int64
+	quotas map[int64]*quota // by account
+	faults []*fault
+	calls  map[string]int
+}
+
+// NewForge starts a forge. The caller closes it.
+func NewForge(o ForgeOptions) (*Forge, error) {
+	if o.Dir == "" {
+		return nil, errors.New("starting the forge: no folder was given for its repositories")
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("starting the forge: %w", err)
+	}
+	f := &Forge{
+		dir: o.Dir, clock: o.Now, whole: o.WholeSeconds, limit: o.RateLimit, log: o.Log,
+		users: map[string]*account{}, repos: map[string]*repository{},
+		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}),
+	}
+	if f.clock == nil {
+		f.clock = time.Now
+	}
+	if f.log == nil {
+		f.log = zap.NewNop()
+	}
+	if f.limit <= 0 {
+		f.limit = DefaultRateLimit
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the forge: %w", err)
+	}
+	f.url = "http://" + listener.Addr().String()
+	f.mail = newCourier(f.log)
+	f.http = &http.Server{Handler: http.HandlerFunc(f.serve), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(f.log)}
+	go func() {
+		defer close(f.done)
+		if err := f.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			f.log.Error("the forge's server stopped", zap.Error(err))
+		}
+	}()
+	return f, nil
+}
+
+// URL is the forge's address, without a slash at the end. Its REST API answers
+// under it and under URL()+"/api/v3"; a repository's clone address is
+// URL()+"/owner/name.git".
+func (f *Forge) URL() string { return f.url }
+
+// Close stops the server and the webhooks, and breaks open connections. The
+// repositories stay on disk.
+func (f *Forge) Close() error {
+	f.mail.close()
+	err := f.http.Close()
+	<-f.done
+	if err != nil {
+		return fmt.Errorf("stopping the forge: %w", err)
+	}
+	return nil
+}
+
+func (f *Forge) now() time.Time {
+	t := f.clock().UTC().Round(0)
+	if f.whole {
+		t = t.Truncate(time.Second)
+	}
+	return t
+}
+
+func (f *Forge) nextID() int64 {
+	f.lastID++
+	return f.lastID
+}
+
+// locked runs fn under the forge's lock, on a repository and as a user.
+func (f *Forge) locked(repo, login string, fn func(r *repository, u *account) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.repository(repo)
+	if err != nil {
+		return err
+	}
+	u, err := f.account(login)
+	if err != nil {
+		return err
+	}
+	return fn(r, u)
+}
+
+// lockedRefs is locked for what moves references: pushes over HTTP to the same
+// repository wait meanwhile.
+func (f *Forge) lockedRefs(repo, login string, fn func(r *repository, u *account) error) error {
+	f.mu.Lock()
+	r, err := f.repository(repo)
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	r.refsMu.Lock()
+	defer r.refsMu.Unlock()
+	return f.locked(repo, login, fn)
+}

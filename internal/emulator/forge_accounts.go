@@ -1,0 +1,135 @@
+package emulator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Permission is what somebody may do in a repository, in rising order.
+type Permission int
+
+// GitHub's permissions that have names of their own in its older API.
+const (
+	NoPermission Permission = iota
+	Read
+	Write
+	Admin
+)
+
+// String is GitHub's word for it.
+func (p Permission) String() string {
+	return [...]string{"none", "read", "write", "admin"}[p]
+}
+
+// UserOptions are what an account can have beyond a login and a token.
+type UserOptions struct {
+	Email  string   // connects commits to the account; empty: login@users.example
+	Bot    bool     // the account is an app's: its type is "Bot"
+	Scopes []string // the token's scopes; nil: repo. Without repo every write is 403
+}
+
+// account is a user, a bot or an organisation.
+type account struct {
+	id     int64
+	login  string
+	email  string
+	kind   string // User, Bot or Organization
+	token  string
+	scopes []string
+}
+
+// mayWrite says whether the account's token may change anything at all.
+func (a *account) mayWrite() bool { return slices.Contains(a.scopes, "repo") }
+
+// AddUser creates an account. The token is its password for Git and its bearer
+// token for the API; an empty one can't sign in, but the account can act
+// through this package's methods. A login that exists is an error.
+func (f *Forge) AddUser(login, token string, o UserOptions) error {
+	if login == "" || strings.ContainsAny(login, "/ \n<>") {
+		return fmt.Errorf("adding a user: %q is not a login", login)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.users[strings.ToLower(login)]; ok {
+		return fmt.Errorf("adding user %s: the login is taken", login)
+	}
+	for _, u := range f.users {
+		if token != "" && u.token == token {
+			return fmt.Errorf("adding user %s: its token is already %s's", login, u.login)
+		}
+	}
+	a := &account{id: f.nextID(), login: login, email: o.Email, kind: "User", token: token, scopes: o.Scopes}
+	if a.email == "" {
+		a.email = login + "@users.example"
+	}
+	if o.Bot {
+		a.kind = "Bot"
+	}
+	if a.scopes == nil {
+		a.scopes = []string{"repo"}
+	}
+	f.users[strings.ToLower(login)] = a
+	return nil
+}
+
+// SetToken gives an account another token: the old one is refused from now on.
+// An empty one revokes it.
+func (f *Forge) SetToken(login, token string, scopes ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, err := f.account(login)
+	if err != nil {
+		return err
+	}
+	a.token = token
+	if len(scopes) > 0 {
+		a.scopes = scopes
+	}
+	return nil
+}
+
+func (f *Forge) account(login string) (*account, error) {
+	a, ok := f.users[strings.ToLower(login)]
+	if !ok {
+		return nil, fmt.Errorf("the forge has no user %q: AddUser it first", login)
+	}
+	return a, nil
+}
+
+func (f *Forge) accountByToken(token string) *account {
+	if token == "" {
+		return nil
+	}
+	for _, a := range f.users {
+		if a.token == token {
+			return a
+		}
+	}
+	return nil
+}
+
+// accountByEmail connects a commit to an account, as GitHub does by e-mail.
+func (f *Forge) accountByEmail(email string) *account {
+	for _, a := range f.users {
+		if strings.EqualFold(a.email, email) {
+			return a
+		}
+	}
+	return nil
+}
+
+// owner gives the account that a repository's owner names; one that nobody has
+// becomes an organisation.
+func (f *Forge) owner(login string) *account {
+	if a, ok := f.users[strings.ToLower(login)]; ok {
+		return a
+	}
+	a := &account{id: f.nextID(), login: login, kind: "Organization"}
+	f.users[strings.ToLower(login)] = a
+	return a
+}
+
+func (f *Forge) ident(a *account) ident {
+	return ident{Name: a.login, Email: a.email, When: f.now()}
+}

@@ -1,0 +1,196 @@
+package emulator
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+var allMethods = []string{"merge", "squash", "rebase"}
+
+// mergeability is what GitHub says about a pull request: mergeable is nil while
+// it is computing, state is its mergeable_state. Asking starts the computation.
+func (f *Forge) mergeability(p *pull) (mergeable *bool, state string, err error) {
+	if !p.open {
+		return nil, "unknown", nil
+	}
+	pair := p.head + " " + p.repo.head(p.base)
+	if p.tested != pair {
+		if err := f.testMerge(p); err != nil {
+			return nil, "", err
+		}
+		p.tested = pair
+		return nil, "unknown", nil
+	}
+	clean := p.clean
+	if !clean {
+		return &clean, "dirty", nil
+	}
+	if p.draft {
+		return &clean, "draft", nil
+	}
+	if why, err := f.blocked(p); err != nil || why != "" {
+		return &clean, "blocked", err
+	}
+	if f.combined(p.repo, p.head) != "success" && len(f.latest(p.repo, p.head)) > 0 {
+		return &clean, "unstable", nil
+	}
+	return &clean, "clean", nil
+}
+
+// testMerge tries the merge, and leaves the test merge's commit where GitHub
+// does: merge_commit_sha is set long before anything is merged.
+func (f *Forge) testMerge(p *pull) error {
+	base := p.repo.head(p.base)
+	tree, clean, err := p.repo.git.mergeTree(base, p.head)
+	if err != nil {
+		return err
+	}
+	p.clean, p.mergeSHA = clean, ""
+	if clean {
+		who := ident{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
+		p.mergeSHA, err = p.repo.git.commitTree(tree, []string{base, p.head}, who, who, "Merge "+p.head+" into "+base+"\n")
+	}
+	return err
+}
+
+// blocked says in GitHub's words what protection keeps a pull request from
+// merging; empty when nothing does.
+func (f *Forge) blocked(p *pull) (string, error) {
+	need := p.repo.protect[p.base]
+	if need.Strict {
+		up, err := p.repo.git.isAncestor(p.repo.head(p.base), p.head)
+		if err != nil {
+			return "", err
+		}
+		if !up {
+			return "The head branch is not up to date with the base branch.", nil
+		}
+	}
+	latest := f.latest(p.repo, p.head)
+	for _, context := range need.Contexts {
+		i := slices.IndexFunc(latest, func(s *status) bool { return s.context == context })
+		switch {
+		case i < 0:
+			return fmt.Sprintf("Required status check %q is expected.", context), nil
+		case latest[i].state == "pending":
+			return fmt.Sprintf("Required status check %q is pending.", context), nil
+		case latest[i].state != "success":
+			return fmt.Sprintf("Required status check %q is failing.", context), nil
+		}
+	}
+	if need.Approvals == 0 {
+		return "", nil
+	}
+	given := 0
+	for who, state := range p.standing() {
+		if p.repo.permission(who) < Write {
+			continue
+		}
+		if state == "CHANGES_REQUESTED" {
+			return "Changes have been requested by a reviewer with write access.", nil
+		}
+		if state == "APPROVED" {
+			given++
+		}
+	}
+	if given < need.Approvals {
+		plural := "s are"
+		if need.Approvals == 1 {
+			plural = " is"
+		}
+		return fmt.Sprintf("At least %d approving review%s required by reviewers with write access.", need.Approvals, plural), nil
+	}
+	return "", nil
+}
+
+// mergeOrder asks for a merge.
+type mergeOrder struct {
+	Title   string `json:"commit_title"`
+	Message string `json:"commit_message"`
+	SHA     string `json:"sha"` // the head that is meant; empty: whatever it is
+	Method  string `json:"merge_method"`
+}
+
+// mergePull merges, for real, and gives the commit that landed.
+func (f *Forge) mergePull(p *pull, by *account, o mergeOrder) (string, error) {
+	cannot := func(words string) (string, error) { return "", refuse(http.StatusMethodNotAllowed, "%s", words) }
+	if !p.open {
+		return cannot("Pull Request is not mergeable")
+	}
+	if o.SHA != "" && o.SHA != p.head {
+		return "", refuse(http.StatusConflict, "Head branch was modified. Review and try the merge again.")
+	}
+	if o.Method == "" {
+		o.Method = "merge"
+	}
+	if !slices.Contains(p.repo.methods, o.Method) {
+		word := map[string]string{"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}[o.Method]
+		if word == "" {
+			return "", invalid("PullRequest", "merge_method", "invalid", "")
+		}
+		return cannot(word + " are not allowed on this repository.")
+	}
+	if p.draft {
+		return cannot("Pull Request is still a draft")
+	}
+	why, err := f.blocked(p)
+	if err != nil {
+		return "", err
+	}
+	if why != "" {
+		return cannot(why)
+	}
+	base := p.repo.head(p.base)
+	landed, clean, err := f.landing(p, by, base, o)
+	if err != nil {
+		return "", err
+	}
+	if !clean {
+		if o.Method == "rebase" {
+			return cannot("This branch can't be rebased")
+		}
+		return cannot("Pull Request is not mergeable")
+	}
+	if err := p.repo.git.updateRef("refs/heads/"+p.base, landed, base); err != nil {
+		return cannot("Base branch was modified. Review and try the merge again.")
+	}
+	f.markMerged(p, by, landed)
+	if p.repo.tidy && p.headRepo == p.repo {
+		if err := p.repo.git.deleteRef("refs/heads/"+p.branch, p.head); err != nil {
+			return "", err
+		}
+	}
+	return landed, f.noticeRefs(p.repo, by)
+}
+
+// landing makes the commit that a merge puts on the base branch.
+func (f *Forge) landing(p *pull, by *account, base string, o mergeOrder) (commit string, clean bool, err error) {
+	git, web := p.repo.git, ident{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
+	if o.Method == "rebase" {
+		return git.rebase(p.commits, base, f.ident(by))
+	}
+	tree, clean, err := git.mergeTree(base, p.head)
+	if err != nil || !clean {
+		return "", clean, err
+	}
+	parents, author := []string{base, p.head}, f.ident(by)
+	title, message := o.Title, o.Message
+	if o.Method == "squash" {
+		parents, author = []string{base}, f.ident(p.author)
+		if title == "" {
+			title = fmt.Sprintf("%s (#%d)", p.title, p.number)
+		}
+	} else {
+		if title == "" {
+			title = fmt.Sprintf("Merge pull request #%d from %s/%s", p.number, p.headRepo.owner.login, p.branch)
+		}
+		if message == "" {
+			message = p.title
+		}
+	}
+	text := strings.TrimRight(title+"\n\n"+message, "\n") + "\n"
+	commit, err = git.commitTree(tree, parents, author, web, text)
+	return commit, true, err
+}

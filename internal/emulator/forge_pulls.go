@@ -1,0 +1,262 @@
+package emulator
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+type pull struct {
+	id       int64
+	number   int
+	title    string
+	body     string
+	author   *account
+	repo     *repository // where it is
+	headRepo *repository // where its branch is: repo, or a fork
+	branch   string
+	head     string // commit
+	base     string // branch
+	baseSHA  string // its tip when the head was last looked at
+	commits  []string
+	draft    bool
+	open     bool
+	merged   bool
+	mergedBy *account
+	mergeSHA string // of the merge, or of the last test merge
+	labels   []string
+	reviews  []*review
+	comments []*comment
+
+	created, updated, closed, mergedAt time.Time
+
+	// GitHub computes mergeability in the background: the first to ask hears
+	// "unknown". tested is the pair of commits that clean is about.
+	tested string
+	clean  bool
+}
+
+type review struct {
+	id     int64
+	user   *account
+	state  string // APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED
+	body   string
+	commit string
+	at     time.Time
+}
+
+// ref is where the pull request's head is kept in its own repository, whatever
+// happens to the branch.
+func (p *pull) ref() string { return "refs/pull/" + strconv.Itoa(p.number) + "/head" }
+
+func (f *Forge) touch(p *pull) { p.updated = f.now() }
+
+// newPull is a request to open a pull request.
+type newPull struct {
+	title, body  string
+	head         *repository
+	branch, base string
+	draft        bool
+}
+
+// openPull opens a pull request, or says in GitHub's words why it can't.
+func (f *Forge) openPull(r *repository, by *account, n newPull) (*pull, error) {
+	const resource = "PullRequest"
+	if n.title == "" {
+		return nil, invalid(resource, "title", "missing_field", "")
+	}
+	baseSHA := r.head(n.base)
+	if baseSHA == "" {
+		return nil, invalid(resource, "base", "invalid", "")
+	}
+	head := n.head.head(n.branch)
+	if head == "" {
+		return nil, invalid(resource, "head", "invalid", "")
+	}
+	for _, p := range r.pulls {
+		if p.open && p.headRepo == n.head && p.branch == n.branch && p.base == n.base {
+			return nil, invalid(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", n.head.owner.login, n.branch))
+		}
+	}
+	p := &pull{
+		number: r.lastNo + 1, title: n.title, body: n.body, author: by, repo: r, headRepo: n.head,
+		branch: n.branch, base: n.base, draft: n.draft, open: true, created: f.now(),
+	}
+	if err := f.moveHead(p, head); err != nil {
+		return nil, err
+	}
+	if len(p.commits) == 0 {
+		return nil, invalid(resource, "", "custom", fmt.Sprintf("No commits between %s and %s", n.base, n.branch))
+	}
+	r.lastNo = p.number
+	p.id = f.nextID()
+	r.pulls[p.number] = p
+	f.touch(p)
+	f.emitPull(p, by, "opened", nil)
+	return p, nil
+}
+
+// moveHead makes a commit the pull request's head.
+func (f *Forge) moveHead(p *pull, head string) error {
+	git := p.repo.git
+	if p.headRepo != p.repo {
+		if _, err := git.git("fetch", "--quiet", "--no-tags", "--", p.headRepo.git.dir, "refs/heads/"+p.branch); err != nil {
+			return err
+		}
+	}
+	commits, err := git.revList(p.repo.head(p.base), head)
+	if err != nil {
+		return err
+	}
+	if len(commits) > 0 {
+		if err := git.updateRef(p.ref(), head, ""); err != nil {
+			return err
+		}
+	}
+	p.head, p.commits, p.baseSHA = head, commits, p.repo.head(p.base)
+	return nil
+}
+
+// closePull closes a pull request without merging it.
+func (f *Forge) closePull(p *pull, by *account) {
+	p.open, p.closed = false, f.now()
+	f.touch(p)
+	f.emitPull(p, by, "closed", nil)
+}
+
+// reopenPull opens a closed one again, unless its branch is no longer what it was.
+func (f *Forge) reopenPull(p *pull, by *account) error {
+	refused := func(why string) error {
+		return invalid("PullRequest", "state", "invalid", "state cannot be changed. "+why)
+	}
+	if p.merged {
+		return refused("The pull request is already merged.")
+	}
+	tip := p.headRepo.head(p.branch)
+	if tip == "" {
+		return refused(fmt.Sprintf("The %s branch has been deleted.", p.branch))
+	}
+	// GitHub compares with the head that it closed with.
+	grown, err := p.headRepo.git.isAncestor(p.head, tip)
+	if err != nil {
+		return err
+	}
+	if !grown {
+		return refused(fmt.Sprintf("The %s branch was force-pushed or recreated.", p.branch))
+	}
+	for _, o := range p.repo.pulls {
+		if o.open && o.headRepo == p.headRepo && o.branch == p.branch && o.base == p.base {
+			return refused(fmt.Sprintf("There is already an open pull request from %s to %s.", p.branch, p.base))
+		}
+	}
+	if err := f.moveHead(p, tip); err != nil {
+		return err
+	}
+	if len(p.commits) == 0 {
+		return refused(fmt.Sprintf("There are no new commits on the %s branch.", p.branch))
+	}
+	p.open, p.closed = true, time.Time{}
+	f.touch(p)
+	f.emitPull(p, by, "reopened", nil)
+	return nil
+}
+
+// pullEdit says what to change; nil leaves a thing as it is.
+type pullEdit struct {
+	Title *string `json:"title"`
+	Body  *string `json:"body"`
+	State *string `json:"state"`
+	Base  *string `json:"base"`
+}
+
+func (f *Forge) editPull(p *pull, by *account, e pullEdit) error {
+	changes := map[string]any{}
+	if e.Title != nil && *e.Title != p.title {
+		changes["title"] = was(p.title)
+		p.title = *e.Title
+	}
+	if e.Body != nil && *e.Body != p.body {
+		changes["body"] = was(p.body)
+		p.body = *e.Body
+	}
+	if e.Base != nil && *e.Base != p.base {
+		if p.repo.head(*e.Base) == "" {
+			return invalid("PullRequest", "base", "invalid", "")
+		}
+		changes["base"] = map[string]any{"ref": was(p.base), "sha": was(p.baseSHA)}
+		p.base = *e.Base
+		if err := f.moveHead(p, p.head); err != nil {
+			return err
+		}
+	}
+	if len(changes) > 0 {
+		f.touch(p)
+		f.emitPull(p, by, "edited", map[string]any{"changes": changes})
+	}
+	switch {
+	case e.State == nil:
+	case *e.State == "closed" && p.open:
+		f.closePull(p, by)
+	case *e.State == "open" && !p.open:
+		return f.reopenPull(p, by)
+	case *e.State != "open" && *e.State != "closed":
+		return invalid("PullRequest", "state", "invalid", "")
+	}
+	return nil
+}
+
+func was(s string) map[string]any { return map[string]any{"from": s} }
+
+// addReview is a person's word on the pull request.
+func (f *Forge) addReview(p *pull, by *account, event, body, commit string) (*review, error) {
+	state := map[string]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[event]
+	if state == "" {
+		return nil, invalid("PullRequestReview", "event", "invalid", "")
+	}
+	if by == p.author && state != "COMMENTED" {
+		word := map[string]string{"APPROVED": "approve", "CHANGES_REQUESTED": "request changes on"}[state]
+		return nil, &apiError{
+			Status: http.StatusUnprocessableEntity, Message: "Unprocessable Entity",
+			Errors: []any{fmt.Sprintf("Can not %s your own pull request", word)},
+		}
+	}
+	if body == "" && state != "APPROVED" {
+		return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: "Unprocessable Entity", Errors: []any{"Body can not be blank"}}
+	}
+	if commit == "" {
+		commit = p.head
+	}
+	if commit != p.head && !slices.Contains(p.commits, commit) {
+		return nil, invalid("PullRequestReview", "commit_id", "invalid", "commit_id is not part of the pull request")
+	}
+	v := &review{id: f.nextID(), user: by, state: state, body: body, commit: commit, at: f.now()}
+	p.reviews = append(p.reviews, v)
+	f.touch(p)
+	f.emitReview(p, by, v, "submitted")
+	return v, nil
+}
+
+// dismiss takes a review's word back.
+func (f *Forge) dismiss(p *pull, by *account, v *review) error {
+	if v.state != "APPROVED" && v.state != "CHANGES_REQUESTED" {
+		return invalid("PullRequestReview", "state", "invalid", "Can not dismiss a commented pull request review")
+	}
+	v.state = "DISMISSED"
+	f.touch(p)
+	f.emitReview(p, by, v, "dismissed")
+	return nil
+}
+
+// standing is the last word of everybody who approved or asked for changes;
+// mere comments don't take a word back.
+func (p *pull) standing() map[*account]string {
+	last := map[*account]string{}
+	for _, v := range p.reviews {
+		if v.state != "COMMENTED" {
+			last[v.user] = v.state
+		}
+	}
+	return last
+}

@@ -1,0 +1,161 @@
+package emulator
+
+import (
+	"slices"
+	"strings"
+)
+
+// noticeRefs compares the repository's branches and tags with those that were
+// last seen and lets everything follow that follows from a push: the event, new
+// heads of pull requests, their closing and their merging. Callers hold refsMu
+// and mu. It is the only way in which the forge learns of a moved reference,
+// whoever moved it.
+func (f *Forge) noticeRefs(r *repository, by *account) error {
+	now, err := r.git.refs()
+	if err != nil {
+		return err
+	}
+	before := r.refs
+	r.refs = now
+	for _, name := range moved(before, now) {
+		r.pushed = f.now()
+		if err := f.emitPush(r, by, name, before[name], now[name]); err != nil {
+			return err
+		}
+		branch, ok := strings.CutPrefix(name, "refs/heads/")
+		if !ok {
+			continue
+		}
+		if err := f.headMoved(r, by, branch, now[name]); err != nil {
+			return err
+		}
+		if now[name] != "" && before[name] != "" {
+			if err := f.baseMoved(r, by, branch, before[name], now[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func moved(before, now map[string]string) []string {
+	var names []string
+	for name, id := range now {
+		if before[name] != id {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if now[name] == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// headMoved follows a pull request's branch. One that is gone, or has nothing
+// left to merge, closes its pull request.
+func (f *Forge) headMoved(r *repository, by *account, branch, tip string) error {
+	for _, p := range f.pullsFrom(r, branch) {
+		if tip == "" {
+			f.closePull(p, by)
+			continue
+		}
+		before := p.head
+		if err := f.moveHead(p, tip); err != nil {
+			return err
+		}
+		if p.repo.protect[p.base].DismissStale {
+			for _, v := range p.reviews {
+				if v.state == "APPROVED" {
+					v.state = "DISMISSED"
+					f.emitReview(p, by, v, "dismissed")
+				}
+			}
+		}
+		f.touch(p)
+		f.emitPull(p, by, "synchronize", map[string]any{"before": before, "after": tip})
+		if len(p.commits) == 0 {
+			f.closePull(p, by)
+		}
+	}
+	return nil
+}
+
+// pullsFrom lists the open pull requests whose head is the branch, by number.
+func (f *Forge) pullsFrom(r *repository, branch string) []*pull {
+	var found []*pull
+	for _, in := range []*repository{r, r.parent} {
+		if in == nil {
+			continue
+		}
+		for _, p := range in.pulls {
+			if p.open && p.headRepo == r && p.branch == branch {
+				found = append(found, p)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *pull) int { return a.number - b.number })
+	return found
+}
+
+// baseMoved finds the pull requests that somebody merged by pushing: their head
+// has become reachable from the base branch.
+func (f *Forge) baseMoved(r *repository, by *account, branch, before, tip string) error {
+	for _, n := range sortedNumbers(r.pulls) {
+		p := r.pulls[n]
+		if !p.open || p.base != branch {
+			continue
+		}
+		in, err := r.git.isAncestor(p.head, tip)
+		if err != nil {
+			return err
+		}
+		if !in {
+			continue
+		}
+		landed, err := r.git.landed(p.head, before, tip)
+		if err != nil {
+			return err
+		}
+		f.markMerged(p, by, landed)
+	}
+	return nil
+}
+
+func (f *Forge) markMerged(p *pull, by *account, commit string) {
+	p.open, p.merged, p.mergedBy, p.mergeSHA = false, true, by, commit
+	p.mergedAt = f.now()
+	p.closed = p.mergedAt
+	f.touch(p)
+	f.emitPull(p, by, "closed", nil)
+}
+
+func sortedNumbers(pulls map[int]*pull) []int {
+	numbers := make([]int, 0, len(pulls))
+	for n := range pulls {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// landed finds the commit of a branch's own line, between before and tip, with
+// which head came in.
+func (b *bare) landed(head, before, tip string) (string, error) {
+	out, err := b.git("rev-list", "--reverse", "--first-parent", "--end-of-options", tip, "^"+before)
+	if err != nil {
+		return "", err
+	}
+	for _, sha := range strings.Fields(out) {
+		in, err := b.isAncestor(head, sha)
+		if err != nil {
+			return "", err
+		}
+		if in {
+			return sha, nil
+		}
+	}
+	return tip, nil
+}

@@ -1,0 +1,207 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// RepoOptions say how a repository is made.
+type RepoOptions struct {
+	Branch  string                // the default branch; empty: main
+	Files   map[string]string     // path → content of the first commit; empty: the repository is empty
+	Message string                // of the first commit
+	Author  string                // login of its author; required with Files
+	Access  map[string]Permission // by login; its owner's account is an administrator anyway
+	Methods []string              // merge methods that are allowed: merge, squash, rebase; nil: all
+	// DeleteMergedBranches removes a pull request's branch after its merge.
+	DeleteMergedBranches bool
+}
+
+// Protection is what a branch asks for before a pull request into it merges.
+type Protection struct {
+	Approvals    int      // approving reviews by people who may write
+	Contexts     []string // commit statuses that must be success on the head
+	DismissStale bool     // a push dismisses approvals
+	Strict       bool     // the head must contain the base branch's tip
+}
+
+type repository struct {
+	id      int64
+	owner   *account
+	name    string
+	branch  string // the default branch
+	created time.Time
+	pushed  time.Time
+	git     *bare
+	parent  *repository // of a fork
+	access  map[int64]Permission
+	methods []string
+	tidy    bool // delete merged branches
+	labels  map[string]*label
+	protect map[string]Protection
+	pulls   map[int]*pull
+	lastNo  int
+	hooks   []*hook
+	checks  map[string][]*status // by commit, oldest first
+
+	// refsMu serialises what moves references: a push over HTTP holds it while
+	// receive-pack runs, without holding the forge's lock.
+	refsMu sync.Mutex
+	refs   map[string]string // branches and tags as they were last seen; guarded by Forge.mu
+}
+
+type label struct {
+	ID    int64
+	Name  string
+	Color string
+}
+
+func (r *repository) fullName() string { return r.owner.login + "/" + r.name }
+
+// head is a branch's tip, empty when there is no such branch.
+func (r *repository) head(branch string) string { return r.refs["refs/heads/"+branch] }
+
+func (r *repository) permission(a *account) Permission {
+	if a == nil {
+		return NoPermission
+	}
+	if a.id == r.owner.id {
+		return Admin
+	}
+	return r.access[a.id]
+}
+
+// CreateRepo creates "owner/name". An owner that is no user's login becomes an
+// organisation. The first commit is no push event: nobody listens yet.
+func (f *Forge) CreateRepo(name string, o RepoOptions) error {
+	fail := func(err error) error { return fmt.Errorf("creating repository %s: %w", name, err) }
+	if o.Branch == "" {
+		o.Branch = "main"
+	}
+	for _, m := range o.Methods {
+		if !slices.Contains(allMethods, m) {
+			return fail(fmt.Errorf("there is no merge method %q", m))
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.newRepository(name, o.Branch)
+	if err != nil {
+		return fail(err)
+	}
+	r.methods, r.tidy = o.Methods, o.DeleteMergedBranches
+	if r.methods == nil {
+		r.methods = allMethods
+	}
+	for login, p := range o.Access {
+		a, err := f.account(login)
+		if err != nil {
+			return fail(err)
+		}
+		r.access[a.id] = p
+	}
+	if len(o.Files) > 0 {
+		author, err := f.account(o.Author)
+		if err != nil {
+			return fail(err)
+		}
+		if o.Message == "" {
+			o.Message = "First commit"
+		}
+		if _, err := r.git.commitFiles(change{Branch: o.Branch, Author: f.ident(author), Message: o.Message + "\n", Write: o.Files}); err != nil {
+			return fail(err)
+		}
+		if r.refs, err = r.git.refs(); err != nil {
+			return fail(err)
+		}
+	}
+	f.repos[strings.ToLower(name)] = r
+	return nil
+}
+
+func (f *Forge) newRepository(name, branch string) (*repository, error) {
+	owner, short, ok := strings.Cut(name, "/")
+	if !ok || owner == "" || short == "" || strings.ContainsAny(name, " \\\n") || strings.Contains(short, "/") || strings.Contains(name, "..") {
+		return nil, errors.New("the name must be owner/name")
+	}
+	if _, ok := f.repos[strings.ToLower(name)]; ok {
+		return nil, errors.New("it exists already")
+	}
+	git, err := initBare(filepath.Join(f.dir, owner, short+".git"), branch)
+	if err != nil {
+		return nil, err
+	}
+	return &repository{
+		id: f.nextID(), owner: f.owner(owner), name: short, branch: branch, created: f.now(), pushed: f.now(),
+		git: git, access: map[int64]Permission{}, methods: allMethods, labels: map[string]*label{},
+		protect: map[string]Protection{}, pulls: map[int]*pull{}, checks: map[string][]*status{}, refs: map[string]string{},
+	}, nil
+}
+
+// Fork copies a repository to an account, who owns the copy: pull requests can
+// come from its branches.
+func (f *Forge) Fork(repo, login string) (string, error) {
+	fork := login
+	err := f.lockedRefs(repo, login, func(r *repository, u *account) error {
+		fork = u.login + "/" + r.name
+		c, err := f.newRepository(fork, r.branch)
+		if err != nil {
+			return err
+		}
+		if _, err := c.git.git("fetch", "--quiet", "--no-tags", "--", r.git.dir, "refs/heads/*:refs/heads/*"); err != nil {
+			return err
+		}
+		if c.refs, err = c.git.refs(); err != nil {
+			return err
+		}
+		c.parent = r
+		f.repos[strings.ToLower(fork)] = c
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("forking %s for %s: %w", repo, login, err)
+	}
+	return fork, nil
+}
+
+// Grant sets what a user may do in a repository.
+func (f *Forge) Grant(repo, login string, p Permission) error {
+	return f.locked(repo, login, func(r *repository, u *account) error {
+		r.access[u.id] = p
+		return nil
+	})
+}
+
+// Protect sets what merging into a branch needs; the zero Protection: nothing.
+func (f *Forge) Protect(repo, branch string, p Protection) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.repository(repo)
+	if err != nil {
+		return err
+	}
+	r.protect[branch] = p
+	return nil
+}
+
+func (f *Forge) repository(name string) (*repository, error) {
+	r, ok := f.repos[strings.ToLower(name)]
+	if !ok {
+		return nil, fmt.Errorf("the forge has no repository %q", name)
+	}
+	return r, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,118 @@
+package emulator
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func FuzzRouter(f *testing.F) {
+	for _, path := range []string{"/repos/a/b/issues/comments/1/reactions", "/repos/a/b/issues/1/labels/env%2Fqa", "/repos/a/b/git/refs/heads/x/y", "/repos//b", "/a/b.git/info/refs?service=git-upload-pack", "/%zz"} {
+		f.Add("GET", path)
+		f.Add("DELETE", path)
+	}
+	f.Fuzz(func(t *testing.T, method, path string) {
+		u, err := url.Parse(path)
+		if err != nil {
+			return
+		}
+		r := &http.Request{Method: method, URL: u}
+		if g := gitRequest(r); g != nil && (strings.Count(g.repo, "/") != 1 || g.name() == "") {
+			t.Errorf("%q is Git's with repository %q", path, g.repo)
+		}
+		rt := routes.find(r)
+		if rt == nil {
+			return
+		}
+		if !strings.HasPrefix(rt.pattern, method+" ") {
+			t.Errorf("%s %q found %s", method, path, rt.pattern)
+		}
+		for _, name := range []string{"owner", "repo"} {
+			if strings.Contains(rt.pattern, "{"+name+"}") && r.PathValue(name) == "" {
+				t.Errorf("%q has no %s for %s", path, name, rt.pattern)
+			}
+		}
+	})
+}
+
+func FuzzMergePatch(f *testing.F) {
+	f.Add(`{"a":1,"b":{"c":2}}`, `{"a":null,"b":{"c":null,"d":[1]}}`)
+	f.Add(`{}`, `{"a":{"b":null}}`)
+	f.Add(`[1]`, `{"a":"b"}`)
+	f.Fuzz(func(t *testing.T, target, change string) {
+		var x, c any
+		if json.Unmarshal([]byte(target), &x) != nil || json.Unmarshal([]byte(change), &c) != nil {
+			return
+		}
+		once := mergePatch(x, c)
+		before, err := json.Marshal(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again any
+		if err := json.Unmarshal(before, &again); err != nil {
+			t.Fatal(err)
+		}
+		if again = mergePatch(again, c); !reflect.DeepEqual(jsonOf(t, again), string(before)) {
+			t.Errorf("%s applied twice to %s: %s, then %s", change, target, before, jsonOf(t, again))
+		}
+	})
+}
+
+func jsonOf(t *testing.T, v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func FuzzParseCommit(f *testing.F) {
+	f.Add("a\x1fb\x1fc d\x1fn\x1fe\x1f1\x1fn\x1fe\x1f2\x1fmessage\n\x02\x00A\x00path\x00M\x00other\x00")
+	f.Add("\x02")
+	f.Fuzz(func(t *testing.T, record string) {
+		c, err := parseCommit(record)
+		if err == nil && strings.Contains(c.SHA, fieldSep) {
+			t.Errorf("read %q as %+v", record, c)
+		}
+	})
+}
+
+func FuzzParseQuery(f *testing.F) {
+	for _, path := range []string{"/apis/argoproj.io/v1alpha1/applications", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/web", "/api/v1/secrets", "/api/v1/namespaces//x"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		if q, ok := parseQuery(path); ok && (kinds[q.resource] == "" || q.name != "" && q.namespace == "") {
+			t.Errorf("%q asks for %+v", path, q)
+		}
+	})
+}
+
+func TestPage(t *testing.T) {
+	l := newLab(t, labPace)
+	_, err := l.forge.CommitAs("acme/fleet", "ada", "topic", "Change", map[string]string{"docs/readme": "<script>\n"})
+	l.ok(err)
+	n, err := l.forge.OpenPull("acme/fleet", "ada", "topic", "main", "A <b>title</b>", "body")
+	l.ok(err)
+	p, err := l.forge.Pull("acme/fleet", n)
+	l.ok(err)
+	show := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		l.forge.serve(w, httptest.NewRequest("GET", path, nil))
+		return w
+	}
+	text := show(strings.TrimPrefix(p.URL, l.forge.URL())).Body.String()
+	for _, want := range []string{"A &lt;b&gt;title", "&#43;&lt;script&gt;", "ada wants to merge"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %q:\n%s", want, text)
+		}
+	}
+	if w := show("/acme/fleet/pull/99"); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown one: %d", w.Code)
+	}
+}

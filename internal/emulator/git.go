@@ -1,0 +1,235 @@
+package emulator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+const (
+	// gitTimeout ends a git command that hangs; each takes milliseconds.
+	gitTimeout = 30 * time.Second
+	// zeroCommit is how Git spells the absence of a commit.
+	zeroCommit = "0000000000000000000000000000000000000000"
+)
+
+// errNoObject says that a revision or path does not exist.
+var errNoObject = errors.New("no such object")
+
+// bare is a bare repository on disk. Its methods may be called concurrently;
+// changes of references are compare-and-swap.
+type bare struct{ dir string }
+
+// gitEnv keeps the machine's own Git configuration out: the emulator must
+// behave the same everywhere.
+func gitEnv(home string) []string {
+	return []string{
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
+		"HOME=" + home, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+	}
+}
+
+// initBare creates an empty bare repository whose HEAD is the branch.
+func initBare(dir, branch string) (*bare, error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("creating the repository's folder: %w", err)
+	}
+	b := &bare{dir: dir}
+	if _, err := b.runIn(filepath.Dir(dir), nil, nil, "init", "--quiet", "--bare", "--initial-branch="+branch, "--", dir); err != nil {
+		return nil, err
+	}
+	// One write instead of a command a key. Durability is no concern of a
+	// world that ends with its process, and fsync is most of a push's time.
+	config := "[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[http]\n\treceivepack = true\n" +
+		"[receive]\n\tautogc = false\n\thideRefs = refs/pull\n" +
+		"[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n"
+	f, err := os.OpenFile(filepath.Join(dir, "config"), os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the repository: %w", err)
+	}
+	_, err = f.WriteString(config)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("configuring the repository: %w", err)
+	}
+	return b, nil
+}
+
+// git runs one command in the repository. It does not take a caller's context:
+// a client that goes away must not leave half an effect behind.
+func (b *bare) git(args ...string) (string, error) {
+	return b.runIn(b.dir, nil, nil, args...)
+}
+
+func (b *bare) runIn(dir string, stdin []byte, env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
+	defer cancel()
+	res, err := proc.Run(ctx, proc.Command{
+		Program: "git", Args: args, Dir: dir, Stdin: stdin,
+		Env: append(gitEnv(dir), env...),
+	})
+	return string(res.Stdout), err
+}
+
+// exitCode is the program's own exit code, -1 when it has none.
+func exitCode(err error) int {
+	var e *proc.Error
+	if errors.As(err, &e) && e.Err == nil && e.Signal == "" {
+		return e.ExitCode
+	}
+	return -1
+}
+
+// refs reads all branches and tags, by full name.
+func (b *bare) refs() (map[string]string, error) {
+	out, err := b.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(out) {
+		if name, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			refs[name] = id
+		}
+	}
+	return refs, nil
+}
+
+// resolve gives the commit that a revision names; errNoObject when there is none.
+func (b *bare) resolve(rev string) (string, error) {
+	out, err := b.git("rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+	if err != nil {
+		if exitCode(err) > 0 {
+			return "", fmt.Errorf("%s: %w", rev, errNoObject)
+		}
+		return "", err
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// object gives the id of what a commit has at a path (a blob's or a tree's);
+// errNoObject when there is nothing.
+func (b *bare) object(commit, path string) (string, error) {
+	out, err := b.git("rev-parse", "--verify", "--quiet", "--end-of-options", commit+":"+path)
+	if err != nil {
+		if exitCode(err) > 0 {
+			return "", fmt.Errorf("%s:%s: %w", commit, path, errNoObject)
+		}
+		return "", err
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// tree lists a commit's files and folders: path → object id.
+func (b *bare) tree(rev string) (map[string]string, error) {
+	out, err := b.git("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", rev)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(out))
+	tree := map[string]string{".": hex.EncodeToString(sum[:])}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		head, path, _ := strings.Cut(entry, "\t")
+		if f := strings.Fields(head); len(f) == 3 {
+			tree[path] = f[2]
+		}
+	}
+	return tree, nil
+}
+
+// file reads a blob at a commit; errNoObject when there is none.
+func (b *bare) file(commit, path string) ([]byte, error) {
+	out, err := b.git("cat-file", "blob", commit+":"+path)
+	if err != nil {
+		if exitCode(err) > 0 {
+			return nil, fmt.Errorf("%s:%s: %w", commit, path, errNoObject)
+		}
+		return nil, err
+	}
+	return []byte(out), nil
+}
+
+// isAncestor says whether b is reachable from a descendant, or is it.
+func (b *bare) isAncestor(ancestor, descendant string) (bool, error) {
+	if ancestor == descendant {
+		return true, nil
+	}
+	_, err := b.git("merge-base", "--is-ancestor", ancestor, descendant)
+	if err == nil {
+		return true, nil
+	}
+	if exitCode(err) == 1 {
+		return false, nil
+	}
+	return false, err
+}
+
+// revList is what head has and base has not, oldest first.
+func (b *bare) revList(base, head string) ([]string, error) {
+	out, err := b.git("rev-list", "--reverse", "--topo-order", "--end-of-options", head, "^"+base)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(out), nil
+}
+
+// updateRef moves a reference from old to commit; old is zeroCommit for one
+// that must not exist, empty for any.
+func (b *bare) updateRef(ref, commit, old string) error {
+	args := []string{"update-ref", "--end-of-options", ref, commit}
+	if old != "" {
+		args = append(args, old)
+	}
+	_, err := b.git(args...)
+	return err
+}
+
+func (b *bare) deleteRef(ref, old string) error {
+	_, err := b.git("update-ref", "-d", "--end-of-options", ref, old)
+	return err
+}
+
+// ident is an author or committer.
+type ident struct {
+	Name, Email string
+	When        time.Time
+}
+
+func (i ident) env(role string) []string {
+	return []string{
+		"GIT_" + role + "_NAME=" + i.Name, "GIT_" + role + "_EMAIL=" + i.Email,
+		"GIT_" + role + "_DATE=@" + strconv.FormatInt(i.When.Unix(), 10) + " +0000",
+	}
+}
+
+// commitTree makes a commit object and gives its id; no reference moves.
+func (b *bare) commitTree(tree string, parents []string, author, committer ident, message string) (string, error) {
+	args := []string{"commit-tree", tree}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	env := append(author.env("AUTHOR"), committer.env("COMMITTER")...)
+	out, err := b.runIn(b.dir, []byte(message), env, args...)
+	return strings.TrimSpace(out), err
+}
+
+// mergeTree merges two commits and gives the tree; clean is false when they
+// conflict, and then there is none.
+func (b *bare) mergeTree(ours, theirs string) (tree string, clean bool, err error) {
+	out, err := b.git("merge-tree", "--write-tree", "--no-messages", ours, theirs)
+	if err != nil {
+		if exitCode(err) == 1 {
+			return "", false, nil
+		}
+		return "", false, err
+	}
+	return strings.TrimSpace(out), true, nil
+}

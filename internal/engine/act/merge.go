@@ -1,0 +1,86 @@
+package act
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/conversation"
+	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// merge merges exactly the head that was judged, and nothing when the tracked
+// branch has moved since.
+func (a *Actor) merge(ctx context.Context, c *observe.Case, d *promotion.Decision, x promotion.Merge) error {
+	r := c.Snapshot.Repo
+	if c.Snapshot.Commit != x.Tip {
+		return fmt.Errorf("%w: %s is at %s", ErrMoved, r.Branch, promotion.Short(c.Snapshot.Commit))
+	}
+	in := a.input(ctx, c, d, x.Environment, x.Revert)
+	in.Number = x.Pull
+	env := envOf(c, x.Environment)
+	pull := env.Open
+	if x.Revert {
+		pull = env.Undo
+		if of := c.UndoOf[x.Pull]; of != nil {
+			in.Of = of.Number
+		}
+		if err := a.recall(ctx, c, x.Pull, &in); err != nil {
+			return err
+		}
+	}
+	in.Release, in.Name = pull.Release, pull.Name
+	a.describe(ctx, c, &in, c.Edits[x.Pull])
+	title, message := conversation.MergeMessage(in)
+	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: c.Facts.Pipeline.Spec.Merge.Method, Title: title, Message: message})
+	if err != nil {
+		return err
+	}
+	pr, err := a.o.Observer.Touch(ctx, r, x.Pull)
+	if err != nil {
+		return err
+	}
+	if err := r.Forge.DeleteBranch(ctx, r.Name, pr.Branch); err != nil {
+		a.o.Log.Warn("a merged branch could not be deleted; it is tried again", zap.String("branch", pr.Branch), zap.Error(err))
+	}
+	if _, err := r.Mirror.Fetch(ctx); err != nil {
+		return err
+	}
+	return a.merged(ctx, c, x, landed)
+}
+
+func (a *Actor) merged(ctx context.Context, c *observe.Case, x promotion.Merge, landed string) error {
+	env := envOf(c, x.Environment)
+	return a.o.Store.Tx(ctx, "merged", func(tx *store.Tx) error {
+		p, ok, err := tx.PromotionByPull(ctx, c.Facts.Unit.Repo, x.Pull)
+		if err != nil {
+			return err
+		}
+		if ok && a.o.Metrics != nil {
+			a.o.Metrics.Stage(x.Environment, "merged", c.Facts.Now.Sub(p.CreatedAt))
+		}
+		kind, release := promotion.KindPromotion, ""
+		if env.Open != nil {
+			release = env.Open.Release
+		}
+		if x.Revert {
+			kind, release = promotion.KindRevert, env.Undo.Release
+			if of := c.UndoOf[x.Pull]; of != nil {
+				if err := a.putPromotion(ctx, tx, c, x.Environment, of.Number, release, promotion.Reverted); err != nil {
+					return err
+				}
+			}
+		}
+		if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
+			return err
+		}
+		ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, c.Snapshot.Repo.Branch, promotion.Short(landed)))
+		ev.Once = observe.OnceMerged(c.Facts.Unit.Repo, x.Pull)
+		_, err = tx.AddEvents(ctx, ev)
+		return err
+	})
+}

@@ -1,0 +1,154 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// ComposedKey finds a composed edit in a Case.
+func ComposedKey(env, release string) string { return env + "|" + release }
+
+// compose answers Look compose: what moving a release into an environment
+// changes, or why it can't be done.
+func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
+	out := promotion.Composed{Tip: c.Snapshot.Commit}
+	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(c.Snapshot.Commit), at.Roots, c.Pipeline.Spec.Carry, c.Contents[l.Release])
+	if err != nil {
+		out.Refused = err.Error()
+	} else {
+		out.Empty = len(edits) == 0
+		for _, e := range edits {
+			out.Files = append(out.Files, e.File)
+		}
+		if out.Refused, err = o.shared(ctx, c, env.Name, out.Files); err != nil {
+			return err
+		}
+	}
+	c.Composed[ComposedKey(env.Name, l.Release)] = edits
+	env.Composed[l.Release] = out
+	return nil
+}
+
+// shared refuses an edit of files that a target outside the environment of this
+// component reads, naming those targets.
+func (o *Observer) shared(ctx context.Context, c *Case, env string, files []string) (string, error) {
+	for _, p := range c.Snapshot.Pipelines {
+		ix, err := p.index.get(ctx)
+		if err != nil {
+			return fmt.Sprintf("which targets read %s can't be told: %v", strings.Join(files, ", "), err), nil
+		}
+		for _, f := range files {
+			var others []string
+			for _, id := range ix.Readers(f) {
+				t := p.index.byID[id]
+				if p.Name() == c.Pipeline.Name() && t.Component == c.Facts.Unit.Component && t.Environment == env {
+					continue
+				}
+				others = append(others, t.Name)
+			}
+			if len(others) > 0 {
+				sort.Strings(others)
+				return fmt.Sprintf("%s is also read by %s; a promotion may only edit what no target outside %s depends on", f, listed(others), env), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func listed(names []string) string {
+	names = slices.Compact(names)
+	if len(names) > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// composeBack answers Look restore.
+func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
+	if !env.Landed.OK {
+		env.Restore = promotion.Unsure[promotion.Composed](env.Landed.Err)
+		return nil
+	}
+	out := promotion.Composed{Tip: c.Snapshot.Commit}
+	edits, err := o.restore(ctx, c, at, env.Landed.Value.Commit, c.Snapshot.Commit)
+	switch {
+	case err != nil:
+		out.Refused = err.Error()
+	case len(edits) == 0:
+		out.Empty, out.Refused = true, "the bytes are already as they were before"
+	default:
+		for _, e := range edits {
+			out.Files = append(out.Files, e.File)
+		}
+		if out.Refused, err = o.shared(ctx, c, env.Name, out.Files); err != nil {
+			return err
+		}
+	}
+	c.Restored[env.Name] = edits
+	env.Restore = promotion.Sure(out)
+	return nil
+}
+
+// blame answers Look blame: which other commits changed what the environment's
+// targets read since the release landed.
+func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error {
+	m := c.Snapshot.Repo.Mirror
+	ix, err := c.Pipeline.index.get(ctx)
+	if err != nil {
+		for i := range env.Targets {
+			env.Targets[i].Touched = promotion.Unsure[[]string](err.Error())
+		}
+		return nil
+	}
+	log, err := m.Log(ctx, gitrepo.LogQuery{From: c.Snapshot.Commit, Until: env.Landed.Value.Commit, FirstParent: true, Limit: landedDepth})
+	if err != nil {
+		return err
+	}
+	touched := map[string][]string{}
+	for _, ci := range log {
+		if len(ci.Parents) == 0 {
+			continue
+		}
+		changed, err := m.Changed(ctx, ci.Parents[0], ci.SHA)
+		if err != nil {
+			return err
+		}
+		for i := range env.Targets {
+			name := env.Targets[i].Name
+			files := ix.Files(c.Pipeline.index.idOf(name))
+			if slices.ContainsFunc(changed, func(ch gitrepo.FileChange) bool { return slices.Contains(files, ch.Path) }) {
+				touched[name] = append(touched[name], ci.SHA)
+			}
+		}
+	}
+	for i := range env.Targets {
+		env.Targets[i].Touched = promotion.Sure(touched[env.Targets[i].Name])
+	}
+	return nil
+}
+
+// Reach says which targets a set of files reaches and which of the pipeline's
+// other targets of the component it does not; for the pull request's body.
+func (o *Observer) Reach(ctx context.Context, c *Case, files []string) (reached, untouched []fleet.Target, err error) {
+	ix, err := c.Pipeline.index.get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range c.Pipeline.Fleet.Targets {
+		read := ix.Files(c.Pipeline.index.idOf(t.Name))
+		if slices.ContainsFunc(files, func(f string) bool { return slices.Contains(read, f) }) {
+			reached = append(reached, t)
+		} else {
+			untouched = append(untouched, t)
+		}
+	}
+	return reached, untouched, nil
+}

@@ -1,0 +1,179 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// landedDepth bounds how many commits of an overlay's files are walked to find
+// the one that brought its carried fields to where they are.
+const landedDepth = 200
+
+// landedMemo is where an environment's release came from, as far as Git knows.
+type landedMemo struct {
+	tip    string
+	files  []string
+	commit gitrepo.CommitInfo
+	first  bool // the fields did not exist before this commit
+	found  bool
+}
+
+// read reads a release at a commit, remembering its identity.
+func (o *Observer) read(r *Repository, commit string, p *PipelineAt, e *EnvAt) (overlay.Release, error) {
+	return overlay.Read(r.Mirror.Tree(commit), e.Roots, p.Spec.Carry)
+}
+
+// idAt is the identity of the release that an environment's roots hold at a
+// commit; "" when they hold none or can't be read.
+func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) string {
+	key := fmt.Sprintf("%s|%s|%s|%q|%+v", r.ID, commit, p.Name(), e.Roots, carryKey(p))
+	o.mu.Lock()
+	id, ok := o.releases[key]
+	o.mu.Unlock()
+	if ok {
+		return id
+	}
+	rel, err := o.read(r, commit, p, e)
+	if err == nil {
+		id = rel.ID()
+	}
+	o.mu.Lock()
+	if len(o.releases) > maxReleases {
+		clear(o.releases)
+	}
+	o.releases[key] = id
+	o.mu.Unlock()
+	return id
+}
+
+// maxReleases bounds the memory of releases by commit; past it, it starts anew.
+const maxReleases = 100_000
+
+func carryKey(p *PipelineAt) string {
+	return fmt.Sprintf("%+v", p.Spec.Carry)
+}
+
+// whence walks back to the commit that brought an environment's carried fields
+// to what they are at the tip.
+func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p *PipelineAt, e *EnvAt, now overlay.Release) (landedMemo, error) {
+	key = fmt.Sprintf("%s|%q|%s", key, e.Roots, carryKey(p))
+	o.mu.Lock()
+	memo, ok := o.landed[key]
+	o.mu.Unlock()
+	if ok && memo.tip == tip {
+		return memo, nil
+	}
+	if ok {
+		same, err := o.untouched(ctx, r, memo.tip, tip, memo.files)
+		if err != nil {
+			return landedMemo{}, err
+		}
+		if same {
+			memo.tip = tip
+			o.rememberLanded(key, memo)
+			return memo, nil
+		}
+	}
+	places, err := overlay.Locate(r.Mirror.Tree(tip), e.Roots, p.Spec.Carry)
+	if err != nil {
+		return landedMemo{}, err
+	}
+	memo = landedMemo{tip: tip}
+	for _, pl := range places {
+		if !slices.Contains(memo.files, pl.File) {
+			memo.files = append(memo.files, pl.File)
+		}
+	}
+	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: tip, FirstParent: true, Paths: memo.files, Limit: landedDepth})
+	if err != nil {
+		return landedMemo{}, err
+	}
+	for _, c := range log {
+		memo.commit = c
+		if len(c.Parents) == 0 {
+			memo.first, memo.found = true, true
+			break
+		}
+		if before := o.idAt(r, c.Parents[0], p, e); before != now.ID() {
+			memo.first, memo.found = before == "" && o.absent(r, c.Parents[0], p, e), true
+			break
+		}
+	}
+	o.rememberLanded(key, memo)
+	return memo, nil
+}
+
+func (o *Observer) rememberLanded(key string, m landedMemo) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.landed[key] = m
+}
+
+// absent says that the roots held no carried field at all, rather than some
+// that could not be read.
+func (o *Observer) absent(r *Repository, commit string, p *PipelineAt, e *EnvAt) bool {
+	places, err := overlay.Locate(r.Mirror.Tree(commit), e.Roots, p.Spec.Carry)
+	return err == nil && len(places) == 0
+}
+
+// untouched says that none of the files changed between two commits of which
+// the first is an ancestor of the second.
+func (o *Observer) untouched(ctx context.Context, r *Repository, from, to string, files []string) (bool, error) {
+	if ok, err := r.Mirror.IsAncestor(ctx, from, to); err != nil || !ok {
+		return false, nil //nolint:nilerr // an unknown commit only means to walk again
+	}
+	changed, err := r.Mirror.Changed(ctx, from, to)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range changed {
+		if slices.Contains(files, c.Path) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// landedOf joins what Git knows with our pull requests: who brought it.
+func (o *Observer) landedOf(ctx context.Context, r *Repository, p *PipelineAt, m landedMemo, ours []entry) (promotion.Landed, error) {
+	c := m.commit
+	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Who: c.Author.Name}
+	if len(c.Parents) > 0 {
+		l.Parent = c.Parents[0]
+	}
+	if !m.found {
+		l.By = promotion.ByBaseline
+		return l, nil
+	}
+	for i := range ours {
+		pr := &ours[i].PR
+		if pr.MergeCommit == "" || pr.MergeCommit != c.SHA || pr.Author != r.Me {
+			continue
+		}
+		l.By, l.Pull, l.Who = promotion.ByPromotion, pr.Number, ""
+		if ref, ok := promotion.ParseBranch(pr.Branch); ok && ref.Revert {
+			l.By = promotion.ByRevert
+		}
+		if !pr.MergedAt.IsZero() {
+			l.At = pr.MergedAt
+		}
+		return l, nil
+	}
+	if m.first {
+		l.By = promotion.ByBaseline
+		return l, nil
+	}
+	old, err := r.Mirror.IsAncestor(ctx, c.SHA, p.Baseline)
+	if err != nil {
+		return l, fmt.Errorf("compare %s with the baseline %s: %w", c.SHA, p.Baseline, err)
+	}
+	if old {
+		l.By = promotion.ByBaseline
+	}
+	return l, nil
+}

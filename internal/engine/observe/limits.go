@@ -1,0 +1,148 @@
+package observe
+
+import (
+	"context"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// revertWindow is the time that limits.revertsPer10Minutes counts over.
+const revertWindow = 10 * time.Minute
+
+// limits counts what is in use of the pipeline's limits, from the book: the
+// forge's own record, which outlives this store.
+func (o *Observer) limits(ctx context.Context, c *Case) (promotion.Limits, error) {
+	l, err := o.Used(ctx, c)
+	if err != nil {
+		return l, err
+	}
+	return l, o.ahead(ctx, c, &l)
+}
+
+// Used counts what is open and what was opened and merged lately, as the book
+// says it now.
+func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) {
+	l := promotion.Limits{OpenElsewhere: map[string]int{}, Ahead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
+	stormy := c.degradedSince()
+	u, now := c.Facts.Unit, c.Facts.Now
+	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
+		rows, err := o.o.Store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
+		if err != nil {
+			return l, err
+		}
+		for _, row := range rows {
+			ref, ok := promotion.ParseBranch(row.Branch)
+			if !ok {
+				continue
+			}
+			e, err := decodeEntry(row)
+			if err != nil {
+				return l, err
+			}
+			o.count(c, &l, ref, &e.PR, now, stormy)
+		}
+	}
+	return l, nil
+}
+
+// degradedSince says since when the unit's environments are degraded with what
+// they carry.
+func (c *Case) degradedSince() map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, env := range c.Facts.Envs {
+		if !env.Now.OK || !env.Landed.OK {
+			continue
+		}
+		for _, a := range env.History {
+			if a.Commit == env.Landed.Value.Commit && a.Release == env.Now.Value.ID && a.DegradedAt.After(a.VerifiedAt) {
+				out[env.Name] = a.DegradedAt
+			}
+		}
+	}
+	return out
+}
+
+// count adds one pull request. A revert counts for as long as its window lasts,
+// and for an environment that became degraded within that window until it is
+// mended: what held in a storm stays held when time passes, and asks once.
+func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, stormy map[string]time.Time) {
+	if pr.Author != c.Snapshot.Repo.Me {
+		return
+	}
+	if ref.Revert {
+		since := now
+		if bad, ok := stormy[ref.Environment]; ok {
+			since = bad
+		}
+		if since.Sub(pr.CreatedAt) > revertWindow {
+			return
+		}
+		l.RevertsByEnv[ref.Environment]++
+		if l.OldestRevertInTen.IsZero() || pr.CreatedAt.Before(l.OldestRevertInTen) {
+			l.OldestRevertInTen = pr.CreatedAt
+		}
+		seen := map[string]bool{}
+		if unit := c.Pipeline.Units[ref.Component]; unit != nil && unit.Envs[ref.Environment] != nil {
+			for i := range unit.Envs[ref.Environment].Targets {
+				if cl := ClusterOf(&unit.Envs[ref.Environment].Targets[i]); !seen[cl] {
+					seen[cl] = true
+					l.RevertsByCluster[cl]++
+				}
+			}
+		}
+		return
+	}
+	if pr.State == forge.Open && ref.Component != c.Facts.Unit.Component {
+		l.OpenElsewhere[ref.Environment]++
+	}
+	if pr.State == forge.Merged && now.Sub(pr.MergedAt) < time.Hour {
+		l.MergesLastHour++
+		if l.OldestMerge.IsZero() || pr.MergedAt.Before(l.OldestMerge) {
+			l.OldestMerge = pr.MergedAt
+		}
+	}
+}
+
+// ahead counts the components that have waited longer for a place in an
+// environment, as their own last decisions say.
+func (o *Observer) ahead(ctx context.Context, c *Case, l *promotion.Limits) error {
+	views, err := o.Views(ctx, c.Facts.Unit.Repo, c.Facts.Unit.Pipeline)
+	if err != nil {
+		return err
+	}
+	mine := map[string]time.Time{}
+	for _, v := range views {
+		if v.Unit == c.Facts.Unit {
+			for _, e := range v.Decision.Envs {
+				mine[e.Environment] = e.ReadySince
+			}
+		}
+	}
+	for _, v := range views {
+		if v.Unit == c.Facts.Unit {
+			continue
+		}
+		for _, e := range v.Decision.Envs {
+			if e.Promotion != promotion.Waiting || e.ReadySince.IsZero() || !waitsForPlace(&e) {
+				continue
+			}
+			own, ok := mine[e.Environment]
+			if !ok || own.IsZero() || e.ReadySince.Before(own) || e.ReadySince.Equal(own) && v.Unit.Component < c.Facts.Unit.Component {
+				l.Ahead[e.Environment]++
+			}
+		}
+	}
+	return nil
+}
+
+// waitsForPlace says that nothing but the limit keeps a promotion from opening.
+func waitsForPlace(e *promotion.EnvState) bool {
+	for _, w := range e.Why {
+		if w.Code != "limit" {
+			return false
+		}
+	}
+	return len(e.Why) > 0
+}

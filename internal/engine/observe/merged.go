@@ -1,0 +1,75 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// mergeTries is how often a run waits for a merge that the forge tells of and
+// Git doesn't show. After that the branch was rewritten since, or so it is taken.
+const mergeTries = 5
+
+// mergeSeen is the newest merge of ours in an environment.
+type mergeSeen struct {
+	commit string
+	tries  int
+	there  bool // or no longer waited for
+}
+
+// hasMerged makes sure that the newest merge of ours in an environment is in
+// what is judged. A pull request's news may come before the branch's; judged on
+// the branch as it was, what was just merged would be opened a second time. The
+// error asks for another look.
+func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, entries []entry) error {
+	r := c.Snapshot.Repo
+	var newest *forge.PullRequest
+	for i := range entries {
+		pr := &entries[i].PR
+		if pr.State == forge.Merged && pr.MergeCommit != "" && pr.Author == r.Me && pr.Base == r.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
+			newest = pr
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	key := UnitName(c.Facts.Unit) + "|" + env.Name
+	o.mu.Lock()
+	seen := o.merges[key]
+	o.mu.Unlock()
+	if seen.commit != newest.MergeCommit {
+		seen = mergeSeen{commit: newest.MergeCommit}
+	}
+	if seen.there {
+		return nil
+	}
+	ok, err := r.Mirror.IsAncestor(ctx, newest.MergeCommit, c.Snapshot.Commit)
+	if err != nil && !errors.Is(err, gitrepo.ErrUnknownCommit) {
+		return err
+	}
+	if !ok {
+		if _, err := r.Mirror.Fetch(ctx); err != nil {
+			return err
+		}
+		head, _, err := r.Mirror.Head(ctx, r.Branch)
+		if err != nil {
+			return err
+		}
+		if head != c.Snapshot.Commit {
+			return fmt.Errorf("%w: #%d was merged since %s was fetched", forge.ErrConflict, newest.Number, r.Branch)
+		}
+		seen.tries++
+	}
+	seen.there = ok || seen.tries >= mergeTries
+	o.mu.Lock()
+	o.merges[key] = seen
+	o.mu.Unlock()
+	if !seen.there {
+		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, promotion.Short(newest.MergeCommit), r.Branch)
+	}
+	return nil
+}

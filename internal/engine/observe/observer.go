@@ -1,0 +1,238 @@
+package observe
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// Apps is what is needed of a watched Argo CD.
+type Apps interface {
+	// Get finds an Application; an empty namespace means any watched one.
+	Get(namespace, name string) (*verification.App, bool)
+	List() []verification.App
+	// Ready says why the states may be out of date; nil when they aren't.
+	Ready() error
+}
+
+// Repository is one tracked repository with everything that reaches it.
+type Repository struct {
+	ID       string // "forge:owner/name"
+	Name     forge.Repo
+	Forge    forge.Forge
+	ForgeRef string // the forge's name in the server's file
+	Branch   string // the tracked branch
+	Mirror   *gitrepo.Mirror
+	URLs     []string // by which manifests may name it
+	Me       string   // our own login there
+}
+
+// Floor raises an environment's gates to what the server demands; it is given
+// the environment's name and the pipeline's gates.
+type Floor func(environment string, gates []policies.Gate) []policies.Gate
+
+// Options are the observer's parts. All are required but Log and Floor.
+type Options struct {
+	Store      *store.Store
+	Resolver   *fleet.Resolver
+	Apps       map[string]Apps // by the Argo CD's name in the server's file
+	MainArgoCD string          // for targets that name none
+	NoRefresh  map[string]bool // Argo CDs with refresh: off
+	Globbing   map[string]string
+	Floor      Floor
+	Now        func() time.Time
+	Log        *zap.Logger
+	// MaxAge is how long what was read of an open pull request may be used when
+	// nothing was heard of it.
+	MaxAge time.Duration
+}
+
+// Observer gathers facts. It is safe for concurrent use.
+type Observer struct {
+	o Options
+
+	mu        sync.Mutex
+	snapshots map[string]*Snapshot
+	building  map[string]*sync.Mutex
+	details   map[string]*detail // open pull requests as read from the forge
+	landed    map[string]landedMemo
+	releases  map[string]string    // release identity by environment key and commit
+	unwell    map[string]time.Time // since when an Application is unwell, by our clock
+	perms     map[string]permission
+	authors   map[string][]string
+	refused   map[string]refusal
+	explained map[string]string    // by environment: the last landed commit that the pull requests were read again for
+	reverted  map[string][]string  // releases that revert commits name, by environment and what landed
+	merges    map[string]mergeSeen // by environment: the newest merge of ours
+	booked    map[string]bool      // repositories whose list of pull requests was read in this process
+}
+
+type permission struct {
+	level forge.Permission
+	at    time.Time
+}
+
+// New makes an observer.
+func New(o Options) *Observer {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Floor == nil {
+		o.Floor = func(_ string, g []policies.Gate) []policies.Gate { return g }
+	}
+	return &Observer{
+		o:         o,
+		snapshots: map[string]*Snapshot{},
+		building:  map[string]*sync.Mutex{},
+		details:   map[string]*detail{},
+		landed:    map[string]landedMemo{},
+		releases:  map[string]string{},
+		unwell:    map[string]time.Time{},
+		perms:     map[string]permission{},
+		authors:   map[string][]string{},
+		refused:   map[string]refusal{},
+		explained: map[string]string{},
+		reverted:  map[string][]string{},
+		merges:    map[string]mergeSeen{},
+		booked:    map[string]bool{},
+	}
+}
+
+// Snapshot is what one commit of the tracked branch says.
+type Snapshot struct {
+	Repo      *Repository
+	Commit    string
+	Broken    string // why the pipeline files at Commit can't be used: file:line: message
+	GoodAt    string // the commit whose pipeline files are in force; Commit unless Broken
+	Pipelines []*PipelineAt
+	None      bool // there is no pipeline file
+}
+
+// PipelineAt is one pipeline with its targets.
+type PipelineAt struct {
+	*pipeline.Pipeline
+	Fleet    *fleet.Fleet
+	Problems []string // why targets can't be resolved; the last good ones are in force meanwhile
+	Baseline string   // the commit that brought the pipeline, or the last of its carry entries
+	Units    map[string]*UnitAt
+	index    *lazyIndex
+}
+
+// UnitAt is one component of a pipeline.
+type UnitAt struct {
+	Unit promotion.Unit
+	Envs map[string]*EnvAt
+}
+
+// EnvAt is one environment of a component.
+type EnvAt struct {
+	Targets []fleet.Target
+	Roots   []string
+}
+
+// Pipeline finds a pipeline by name; nil when there is none.
+func (s *Snapshot) Pipeline(name string) *PipelineAt {
+	for _, p := range s.Pipelines {
+		if p.Name() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Unit finds a unit; both are nil when the snapshot doesn't have it.
+func (s *Snapshot) Unit(u promotion.Unit) (*PipelineAt, *UnitAt) {
+	p := s.Pipeline(u.Pipeline)
+	if p == nil {
+		return nil, nil
+	}
+	return p, p.Units[u.Component]
+}
+
+// AllUnits lists the units of every pipeline.
+func (s *Snapshot) AllUnits() []promotion.Unit {
+	var out []promotion.Unit
+	for _, p := range s.Pipelines {
+		for _, u := range p.Units {
+			out = append(out, u.Unit)
+		}
+	}
+	return out
+}
+
+// NoteApp remembers since when an Application is unwell, by our clock. It is
+// called with every change that the watch reports.
+func (o *Observer) NoteApp(a verification.App, deleted bool) {
+	key := a.ArgoCD + "/" + a.Namespace + "/" + a.Name
+	bad := !deleted && (a.Health == "Degraded" || a.Health == "Missing")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !bad {
+		delete(o.unwell, key)
+		return
+	}
+	if _, ok := o.unwell[key]; !ok {
+		since := o.o.Now()
+		if !a.HealthSince.IsZero() && a.HealthSince.Before(since) {
+			since = a.HealthSince
+		}
+		o.unwell[key] = since
+	}
+}
+
+// app finds a target's Application; err says why its state can't be trusted.
+func (o *Observer) app(t *fleet.Target) (*verification.App, error) {
+	name := t.ArgoCD
+	if name == "" {
+		name = o.o.MainArgoCD
+	}
+	apps, ok := o.o.Apps[name]
+	if !ok {
+		return nil, &unknownArgoCD{name: name, target: t.Name}
+	}
+	if err := apps.Ready(); err != nil {
+		return nil, err
+	}
+	a, _ := apps.Get(t.Namespace, t.Name)
+	return a, nil
+}
+
+type unknownArgoCD struct{ name, target string }
+
+func (e *unknownArgoCD) Error() string {
+	return "the server's file has no Argo CD named " + e.name + ", which " + e.target + " belongs to"
+}
+
+// ArgoCDOf is the name of the Argo CD that runs a target.
+func (o *Observer) ArgoCDOf(t *fleet.Target) string {
+	if t.ArgoCD != "" {
+		return t.ArgoCD
+	}
+	return o.o.MainArgoCD
+}
+
+// MainArgoCD is the Argo CD of targets that name none.
+func (o *Observer) MainArgoCD() string { return o.o.MainArgoCD }
+
+// lock serialises the building of one repository's snapshot.
+func (o *Observer) lock(repo string) func() {
+	o.mu.Lock()
+	m, ok := o.building[repo]
+	if !ok {
+		m = &sync.Mutex{}
+		o.building[repo] = m
+	}
+	o.mu.Unlock()
+	m.Lock()
+	return m.Unlock
+}

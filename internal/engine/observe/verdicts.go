@@ -1,0 +1,281 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// targets fills in an environment's targets with their verdicts about what landed.
+func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []store.Observation) {
+	for i := range at.Targets {
+		t := &at.Targets[i]
+		out := promotion.Target{Name: t.Name, Cluster: ClusterOf(t)}
+		app, appErr := o.app(t)
+		if !env.Now.OK || !env.Landed.OK {
+			out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
+			env.Targets = append(env.Targets, out)
+			continue
+		}
+		e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Now.Value.ID, Landed: c.Facts.Now, Limits: o.limitsOf(env.Spec.Verify, t)}
+		for _, a := range env.History {
+			if a.Commit == e.Commit && a.Release == e.Release {
+				e.Landed = a.At
+			}
+		}
+		if appErr != nil {
+			e.Unreachable = appErr.Error()
+		}
+		var rel []verification.Relation
+		if app != nil {
+			rel = o.relations(c, env, at, t, app.Revisions)
+			if app.Operation != nil {
+				e.OperationRel = o.relations(c, env, at, t, app.Operation.Revisions)
+			}
+			out.Unwell = app.Unwell
+		}
+		var mem verification.Memory
+		name := ArgoName(o, t)
+		for _, m := range memories {
+			if m.Environment == env.Name && m.Target == name {
+				if err := json.Unmarshal(m.Data, &mem); err != nil {
+					mem = verification.Memory{} // an unreadable memory is none: the clock starts again
+				}
+			}
+		}
+		out.Verdict, mem = verification.Judge(e, app, rel, mem, c.Facts.Now)
+		out.Timeline = mem.Timeline
+		data, err := json.Marshal(mem)
+		if err != nil {
+			panic(err) // plain data always marshals
+		}
+		c.Memories = append(c.Memories, store.Observation{Unit: UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
+		env.Targets = append(env.Targets, out)
+	}
+}
+
+// ArgoName is a target's name across Argo CDs.
+func ArgoName(o *Observer, t *fleet.Target) string {
+	return o.ArgoCDOf(t) + "/" + t.Namespace + "/" + t.Name
+}
+
+// ClusterOf is the cluster that a target deploys to.
+func ClusterOf(t *fleet.Target) string {
+	return verification.Destination{Name: t.Cluster, Server: t.Server}.Cluster()
+}
+
+func (o *Observer) limitsOf(v pipeline.Verify, t *fleet.Target) verification.Limits {
+	return verification.Limits{
+		ArriveWithin: v.ArriveWithin.D(), Timeout: v.Timeout.D(), HealthyFor: v.HealthyFor.D(), Watch: v.Watch.D(), Debounce: v.Debounce.D(),
+		Trigger: v.Sync == "trigger", NoRefresh: o.o.NoRefresh[o.ArgoCDOf(t)],
+	}
+}
+
+// relations says how revisions that Argo CD reports, one a source, stand to what
+// landed; only for the sources that lie in this repository.
+func (o *Observer) relations(c *Case, env *promotion.Env, at *EnvAt, t *fleet.Target, revisions []string) []verification.Relation {
+	var out []verification.Relation
+	for i, s := range t.Sources {
+		if !s.Here {
+			continue
+		}
+		if i >= len(revisions) {
+			return nil
+		}
+		out = append(out, o.relation(c, env, at, revisions[i]))
+	}
+	return out
+}
+
+func (o *Observer) relation(c *Case, env *promotion.Env, at *EnvAt, rev string) verification.Relation {
+	ctx := context.Background() // local Git only, bounded by its own deadline
+	landed := env.Landed.Value.Commit
+	r := c.Snapshot.Repo
+	if rev == landed {
+		return verification.Holds
+	}
+	ok, err := r.Mirror.IsAncestor(ctx, landed, rev)
+	switch {
+	case errors.Is(err, gitrepo.ErrUnknownCommit):
+		c.Unknown = append(c.Unknown, rev)
+		return verification.Unresolved
+	case err != nil:
+		return verification.Unresolved
+	case !ok:
+		return verification.Before
+	case o.idAt(r, rev, c.Pipeline, at) == env.Now.Value.ID:
+		return verification.Holds
+	}
+	return verification.Moved
+}
+
+// weather lists the other units' targets that are unwell.
+func (o *Observer) weather(c *Case) []promotion.Weather {
+	own := map[string]bool{}
+	for _, e := range c.Unit.Envs {
+		for i := range e.Targets {
+			own[e.Targets[i].Name] = true
+		}
+	}
+	var out []promotion.Weather
+	for name, apps := range o.o.Apps {
+		for _, a := range apps.List() {
+			if own[a.Name] || a.Health != "Degraded" && a.Health != "Missing" {
+				continue
+			}
+			o.mu.Lock()
+			since, ok := o.unwell[name+"/"+a.Namespace+"/"+a.Name]
+			o.mu.Unlock()
+			if ok {
+				out = append(out, promotion.Weather{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b promotion.Weather) int { return strings.Compare(a.Target, b.Target) })
+	return out
+}
+
+// beforeKey is where the store keeps how an environment's targets were before a merge.
+func beforeKey(repo string, pull int) string {
+	return "before|" + repo + "|" + strconv.Itoa(pull)
+}
+
+// beforeMerge is how targets were when their pull request was still open.
+type beforeMerge struct {
+	At   time.Time       `json:"at"`
+	Well map[string]bool `json:"well"`
+}
+
+// before fills in whether the targets were well before what landed was merged,
+// and, while a promotion is open, notes how they are: people may merge it at any
+// moment.
+func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) error {
+	if env.Open != nil {
+		if err := o.noteBefore(ctx, c, env); err != nil {
+			return err
+		}
+	}
+	l := env.Landed.Value
+	if l.By != promotion.ByPromotion {
+		return nil
+	}
+	raw, ok, err := o.o.Store.State(ctx, beforeKey(c.Snapshot.Repo.ID, l.Pull))
+	if err != nil {
+		return err
+	}
+	var b beforeMerge
+	if ok {
+		if err := json.Unmarshal(raw, &b); err != nil {
+			ok = false
+		}
+	}
+	for i := range env.Targets {
+		t := &env.Targets[i]
+		well, known := b.Well[t.Name]
+		switch {
+		case !ok:
+			t.WellBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
+		case !known:
+			t.WellBefore = promotion.Sure(true) // it did not exist: there was nothing to be unwell
+		default:
+			t.WellBefore = promotion.Sure(well)
+		}
+	}
+	return nil
+}
+
+func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) error {
+	at := c.Unit.Envs[env.Name]
+	now := beforeMerge{Well: map[string]bool{}}
+	for i := range at.Targets {
+		t := &at.Targets[i]
+		app, err := o.app(t)
+		switch {
+		case err != nil:
+			now.Well[t.Name] = false // nobody can tell: never held for the promotion's doing
+		case app != nil:
+			now.Well[t.Name] = verification.WasWell(app)
+		}
+	}
+	key := beforeKey(c.Snapshot.Repo.ID, env.Open.Number)
+	raw, ok, err := o.o.Store.State(ctx, key)
+	if err != nil {
+		return err
+	}
+	if ok {
+		var last beforeMerge
+		if json.Unmarshal(raw, &last) == nil && mapsEqual(last.Well, now.Well) {
+			return nil
+		}
+	}
+	now.At = c.Facts.Now
+	data, err := json.Marshal(now)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return o.o.Store.PutState(ctx, key, data)
+}
+
+func mapsEqual(a, b map[string]bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || w != v {
+			return false
+		}
+	}
+	return true
+}
+
+// revertCommits lists the releases that revert commits on the branch name and
+// that nothing has brought back since: a restraint that outlives the store and
+// the pull requests. A revert changes what landed, so the answer is remembered by that.
+func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
+	if env.Source() {
+		return nil
+	}
+	u := c.Facts.Unit
+	key := UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
+	o.mu.Lock()
+	known, ok := o.reverted[key]
+	o.mu.Unlock()
+	if ok {
+		env.Reverted = known
+		return nil
+	}
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: c.Snapshot.Commit, Paths: at.Roots, Grep: promotion.TrailerKind + ": ", Limit: landedDepth})
+	if err != nil {
+		return err
+	}
+	settled := map[string]bool{}
+	for _, ci := range log {
+		t := ci.Trailers
+		if t[promotion.TrailerPipeline] != u.Pipeline || t[promotion.TrailerComponent] != u.Component || t[promotion.TrailerEnvironment] != env.Name {
+			continue
+		}
+		id := t[promotion.TrailerRelease]
+		if len(id) < 12 || settled[id[:12]] {
+			continue
+		}
+		settled[id[:12]] = true
+		if t[promotion.TrailerKind] == promotion.KindRevert {
+			env.Reverted = append(env.Reverted, id[:12])
+		}
+	}
+	o.mu.Lock()
+	o.reverted[key] = env.Reverted
+	o.mu.Unlock()
+	return nil
+}

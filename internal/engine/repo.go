@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/conversation"
+	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// repo fetches, resolves what the branch says now and wakes the units. It asks to
+// run again after the poll interval: with every webhook lost, things only happen later.
+func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
+	if _, err := r.Mirror.Fetch(ctx); err != nil {
+		return time.Time{}, err
+	}
+	s, err := e.o.Observer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return time.Time{}, err
+	}
+	next := e.o.Clock.Now().Add(r.PollInterval)
+	heads, err := r.Mirror.Heads(ctx, "")
+	if err != nil {
+		return time.Time{}, err
+	}
+	seen, ok, err := e.o.Store.State(ctx, headsKey(r))
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := fingerprint(heads, r.Branch)
+	e.setWakers(s)
+	e.mu.Lock()
+	if s.Broken != "" {
+		e.broken[r.ID] = s.Broken
+	} else {
+		delete(e.broken, r.ID)
+	}
+	e.mu.Unlock()
+	if err := e.branchStatus(ctx, r, s); err != nil {
+		return time.Time{}, err
+	}
+	if first := e.firstLook(r.ID); ok && string(seen) == now && !first {
+		return next, nil
+	}
+	var keys []string
+	for _, u := range s.AllUnits() {
+		keys = append(keys, observe.Key(u))
+	}
+	known, err := e.o.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, u := range known {
+		keys = append(keys, "unit:"+u.Key) // one that is gone is forgotten by its run
+	}
+	return next, e.o.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
+		if err := tx.PutState(ctx, headsKey(r), []byte(now)); err != nil {
+			return err
+		}
+		return tx.Wake(ctx, keys...)
+	})
+}
+
+func headsKey(r *Repository) string { return "heads|" + r.ID }
+
+// firstLook says, once a repository, that this process has not looked at its
+// units yet: what the last process knew may be out of date.
+func (e *Engine) firstLook(repo string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := !e.looked[repo]
+	e.looked[repo] = true
+	return first
+}
+
+// fingerprint says which of the branches that matter are where.
+func fingerprint(heads map[string]string, branch string) string {
+	var b strings.Builder
+	b.WriteString(heads[branch] + " " + heads[observe.StateBranch])
+	names := make([]string, 0, len(heads))
+	for name := range heads {
+		if strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name, promotion.RevertPrefix) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range sorted(names) {
+		b.WriteString(" " + name + "=" + heads[name])
+	}
+	return b.String()
+}
+
+// branchStatus shows a broken pipeline file on the tracked branch's commit, and,
+// once it is mended, that it is.
+func (e *Engine) branchStatus(ctx context.Context, r *Repository, s *observe.Snapshot) error {
+	const key = "broken|"
+	_, was, err := e.o.Store.State(ctx, key+r.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Broken != "":
+		if err := e.o.Actor.Status(ctx, r.Repository, 0, s.Commit, conversation.OtherStatus(s.Broken, true)); err != nil {
+			return err
+		}
+		if err := e.o.Store.PutState(ctx, key+r.ID, []byte(s.Broken)); err != nil {
+			return err
+		}
+		_, err := e.o.Store.AddEvents(ctx, store.Event{At: e.o.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.Broken, Once: "broken|" + r.ID + "|" + s.Commit})
+		return err
+	case was:
+		if err := e.o.Actor.Status(ctx, r.Repository, 0, s.Commit, conversation.OtherStatus("", true)); err != nil {
+			return err
+		}
+		return e.o.Store.DeleteState(ctx, key+r.ID)
+	}
+	return nil
+}
+
+// sweep looks at everything that is open and everything that moved, through the
+// same keys as an event would.
+func (e *Engine) sweep(ctx context.Context, r *Repository) (time.Time, error) {
+	next := e.o.Clock.Now().Add(r.SweepInterval)
+	if r.Hook != nil {
+		changed, err := r.Forge.EnsureHook(ctx, r.Name, *r.Hook)
+		if err != nil {
+			e.o.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
+		} else if changed {
+			e.o.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
+		}
+	}
+	if err := e.o.Observer.RefreshBook(ctx, r.Repository); err != nil {
+		return time.Time{}, err
+	}
+	open, err := e.o.Observer.OpenPulls(ctx, r.Repository)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var keys []string
+	for _, pr := range open {
+		keys = append(keys, PullKey(r.ID, pr.Number))
+	}
+	if err := e.maintain(ctx, r); err != nil {
+		return time.Time{}, err
+	}
+	if _, err := e.o.Store.Prune(ctx, e.o.Clock.Now().Add(-e.o.Keep)); err != nil {
+		return time.Time{}, err
+	}
+	return next, e.o.Store.Wake(ctx, keys...)
+}
+
+// maintainEvery is how often a mirror is packed anew.
+const maintainEvery = 24 * time.Hour
+
+// maintain keeps the mirror fast: once a day, by whichever process is first.
+func (e *Engine) maintain(ctx context.Context, r *Repository) error {
+	key := "maintained|" + r.ID
+	raw, ok, err := e.o.Store.State(ctx, key)
+	if err != nil {
+		return err
+	}
+	now := e.o.Clock.Now()
+	if last, perr := time.Parse(time.RFC3339, string(raw)); ok && perr == nil && now.Sub(last) < maintainEvery {
+		return nil
+	}
+	if err := r.Mirror.Maintain(ctx); err != nil {
+		return err
+	}
+	return e.o.Store.PutState(ctx, key, []byte(now.UTC().Format(time.RFC3339)))
+}
+
+// pull reads one pull request again, takes the commands in it and wakes its unit.
+func (e *Engine) pull(ctx context.Context, r *Repository, number int) (time.Time, error) {
+	pr, err := e.o.Observer.Touch(ctx, r.Repository, number)
+	if gone(err) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	ref, ours := promotion.ParseBranch(pr.Branch)
+	if !ours || pr.Fork || pr.Author != r.Me {
+		if ours && !pr.Fork {
+			// A stranger's pull request on a branch named like ours keeps us from opening one.
+			u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
+			if err := e.o.Store.Wake(ctx, observe.Key(u)); err != nil {
+				return time.Time{}, err
+			}
+		}
+		return time.Time{}, e.checkOther(ctx, r, pr)
+	}
+	if err := e.commands(ctx, r, pr, ref); err != nil {
+		return time.Time{}, err
+	}
+	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
+	if err := e.o.Store.Wake(ctx, observe.Key(u)); err != nil {
+		return time.Time{}, err
+	}
+	return time.Time{}, e.orphan(ctx, r, pr, u, ref.Environment)
+}
+
+// orphan says on an open pull request of ours that nothing looks after it any
+// more: its component, environment or pipeline is gone. It is left to people.
+func (e *Engine) orphan(ctx context.Context, r *Repository, pr *forge.PullRequest, u promotion.Unit, env string) error {
+	if pr.State != forge.Open {
+		return nil
+	}
+	s, err := e.o.Observer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return err
+	}
+	p, unit := s.Unit(u)
+	if s.Broken != "" || p != nil && (len(p.Problems) > 0 || unit != nil && unit.Envs[env] != nil) {
+		return nil
+	}
+	return e.o.Actor.Status(ctx, r.Repository, pr.Number, pr.Head, conversation.Status{State: string(forge.StatusFailure),
+		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch, u.Component, env)})
+}
+
+// checkOther sets the commit status on a pull request that isn't ours: are the
+// pipeline files that it brings valid?
+func (e *Engine) checkOther(ctx context.Context, r *Repository, pr *forge.PullRequest) error {
+	if pr.State != forge.Open || pr.Base != r.Branch {
+		return nil
+	}
+	if err := r.Mirror.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
+		return fmt.Errorf("fetch #%d: %w", pr.Number, err)
+	}
+	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
+	if err != nil || !ok {
+		return err
+	}
+	changed, err := r.Mirror.Changed(ctx, tip, pr.Head)
+	if err != nil {
+		return err
+	}
+	touches, problem := false, ""
+	for _, ch := range changed {
+		if pipeline.IsPipelinePath(ch.Path) {
+			touches = true
+		}
+	}
+	if touches {
+		if _, err := pipeline.Load(fs.FS(r.Mirror.Tree(pr.Head))); err != nil && !isNone(err) {
+			problem = err.Error()
+		}
+	}
+	return e.o.Actor.Status(ctx, r.Repository, pr.Number, pr.Head, conversation.OtherStatus(problem, touches))
+}

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+)
+
+// keep holds the last fleets by what they were resolved from. A commit's
+// files never change, so its fleet doesn't either.
+type keep struct {
+	mu     sync.Mutex
+	most   int
+	fleets map[string]*Fleet
+	order  []string // oldest first
+}
+
+func newKeep(most int) *keep { return &keep{most: most, fleets: map[string]*Fleet{}} }
+
+func (k *keep) get(key string) *Fleet {
+	if key == "" {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.fleets[key]
+}
+
+func (k *keep) put(key string, f *Fleet) {
+	if key == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, there := k.fleets[key]; !there {
+		k.order = append(k.order, key)
+	}
+	k.fleets[key] = f
+	for len(k.order) > k.most {
+		delete(k.fleets, k.order[0])
+		k.order = k.order[1:]
+	}
+}
+
+// key identifies everything that an answer depends on; "" for a tree that is
+// not a commit's.
+func (in *Input) key() (string, error) {
+	if in.Revision == "" {
+		return "", nil
+	}
+	raw, err := json.Marshal(struct {
+		Pipeline         any
+		File             string
+		Revision, Branch string
+		URLs             []string
+		Clusters         []Cluster
+		KnowsClusters    bool
+		Projects         []string
+		KnowsProjects    bool
+		Globbing         string
+		Manifests        bool
+	}{in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, in.RepoURLs, in.Clusters, in.Clusters != nil,
+		in.Projects, in.Projects != nil, in.Globbing, in.Manifests})
+	if err != nil {
+		return "", fmt.Errorf("resolving ApplicationSets: writing down the inputs: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,108 @@
+package fleet
+
+import "encoding/json"
+
+// Target is one Argo CD Application as its ApplicationSet generates it.
+// Targets are shared between callers: read them, don't change them.
+type Target struct {
+	Name        string `json:"name"`      // the Application's
+	Namespace   string `json:"namespace"` // where the Application object lives; empty: the ApplicationSet's
+	Project     string `json:"project"`
+	Component   string `json:"component"`   // what the pipeline's template gave; empty: not managed
+	Environment string `json:"environment"` // likewise
+	ArgoCD      string `json:"argocd"`      // the server's file's name of the Argo CD that runs it
+
+	ApplicationSet     string `json:"applicationSet"`     // its name; empty for a plain Application
+	ApplicationSetFile string `json:"applicationSetFile"` // where the set was read, from the repository's root
+
+	Params map[string]any `json:"params,omitempty"` // as the generators gave them
+	// GeneratorFile is the git file generator's own file, from the repository's
+	// root; empty for other generators. Where a matrix combines several, it is
+	// the first of GeneratorFiles.
+	GeneratorFile string `json:"generatorFile,omitempty"`
+	// GeneratorFiles are all generator files that this target may depend on,
+	// sorted. In a set with a merge of git files these are the whole set's,
+	// because a merge doesn't tell which of them met.
+	GeneratorFiles []string `json:"generatorFiles,omitempty"`
+
+	Server   string   `json:"server,omitempty"`  // destination.server
+	Cluster  string   `json:"cluster,omitempty"` // destination.name
+	DestNS   string   `json:"destinationNamespace,omitempty"`
+	Sources  []Source `json:"sources"`
+	AutoSync bool     `json:"autoSync"`
+
+	// Application is the generated manifest; only there when Input.Manifests asked for it.
+	Application json.RawMessage `json:"application,omitempty"`
+}
+
+// Managed says that the pipeline's templates gave the target a component and
+// an environment.
+func (t Target) Managed() bool { return t.Component != "" && t.Environment != "" }
+
+// ID identifies the target among all targets of a repository: two Argo CDs,
+// and two namespaces of one, may have Applications of the same name.
+func (t Target) ID() string { return t.ArgoCD + "/" + t.Namespace + "/" + t.Name }
+
+// SourceType says how Argo CD turns a source into manifests.
+type SourceType string
+
+// The source types that an Application can ask for. Detected is the usual
+// one: what lies at the path decides.
+const (
+	Detected  SourceType = ""
+	Kustomize SourceType = "Kustomize"
+	Helm      SourceType = "Helm"
+	Directory SourceType = "Directory"
+	Plugin    SourceType = "Plugin"
+)
+
+// Source is one source of a target.
+type Source struct {
+	RepoURL        string     `json:"repoURL"`
+	Path           string     `json:"path,omitempty"`
+	Chart          string     `json:"chart,omitempty"`
+	TargetRevision string     `json:"targetRevision,omitempty"`
+	Ref            string     `json:"ref,omitempty"`
+	Type           SourceType `json:"type,omitempty"`
+	ValueFiles     []string   `json:"valueFiles,omitempty"` // as written: relative to Path, or $ref/…
+	Files          []string   `json:"files,omitempty"`      // what else the source's options name, as written: file parameters, components, patches, Jsonnet libraries
+	Here           bool       `json:"here"`                 // RepoURL is the repository that was resolved
+	Recurse        bool       `json:"recurse,omitempty"`    // directory.recurse
+	Include        string     `json:"include,omitempty"`    // directory.include
+	Exclude        string     `json:"exclude,omitempty"`    // directory.exclude
+}
+
+// Problem is something that kept a target, or a whole ApplicationSet, from
+// being resolved. While one stands, nothing of the pipeline that it concerns is merged.
+type Problem struct {
+	File           string `json:"file"` // from the repository's root; "" for a live object
+	ApplicationSet string `json:"applicationSet,omitempty"`
+	Application    string `json:"application,omitempty"`
+	Message        string `json:"message"`
+}
+
+// String is the problem as one line for people.
+func (p Problem) String() string {
+	s := p.File
+	if p.ApplicationSet != "" {
+		s = joinNonEmpty(s, "ApplicationSet "+p.ApplicationSet)
+	}
+	if p.Application != "" {
+		s = joinNonEmpty(s, "Application "+p.Application)
+	}
+	return joinNonEmpty(s, p.Message)
+}
+
+func joinNonEmpty(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ": " + b
+}
+
+// Fleet is what one pipeline's ApplicationSets resolve to at one commit.
+// Targets are sorted by name.
+type Fleet struct {
+	Targets  []Target  `json:"targets"`
+	Problems []Problem `json:"problems,omitempty"`
+}

@@ -1,0 +1,226 @@
+package forge
+
+import (
+	"context"
+	"time"
+)
+
+// Repo names a repository on a forge: the owner (user, organisation or group
+// path) and the repository's own name, both as the forge spells them.
+type Repo struct {
+	Owner string
+	Name  string
+}
+
+// String is "owner/name".
+func (r Repo) String() string { return r.Owner + "/" + r.Name }
+
+// State is where a pull request is in its life.
+type State string
+
+// The states of a pull request. Merged is never reported as Closed.
+const (
+	Open   State = "open"
+	Closed State = "closed"
+	Merged State = "merged"
+)
+
+// Mergeable is the forge's own opinion of whether a merge would succeed now.
+type Mergeable string
+
+// What a forge can say about a merge. Unknown means that the forge is still
+// computing it: look again. Dirty means that it conflicts with its base;
+// Blocked means that branch protection, a required check or a review stops it.
+const (
+	MergeableUnknown Mergeable = "unknown"
+	MergeableYes     Mergeable = "yes"
+	MergeableDirty   Mergeable = "dirty"
+	MergeableBlocked Mergeable = "blocked"
+	MergeableBehind  Mergeable = "behind"
+)
+
+// PullRequest is a pull (merge) request as it was read from the forge.
+type PullRequest struct {
+	Number      int
+	URL         string // for people
+	Title       string
+	Body        string
+	Author      string // login
+	Branch      string // head branch, without refs/heads/
+	Fork        bool   // the head lives in another repository
+	Head        string // head commit, 40 hex digits
+	Ref         string // full name of the ref under which the forge keeps the head, also a fork's
+	Base        string // base branch
+	State       State
+	Draft       bool
+	Labels      []string // sorted
+	Mergeable   Mergeable
+	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it
+	MergeCommit string // when Merged: the commit that landed on the base branch
+	MergedBy    string // when Merged: login
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	ClosedAt    time.Time // zero while open; also set when merged
+	MergedAt    time.Time // zero unless Merged
+}
+
+// HasLabel says whether the pull request carries the label.
+func (p *PullRequest) HasLabel(name string) bool {
+	for _, l := range p.Labels {
+		if l == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Review is a person's standing word on a pull request.
+type Review struct {
+	ID       int64
+	User     string
+	Bot      bool
+	Approved bool // approved and not dismissed; false: asked for changes, dismissed or only commented
+	Rejected bool // asked for changes and not dismissed
+	Commit   string
+	At       time.Time
+}
+
+// Comment is one comment in a pull request's conversation.
+type Comment struct {
+	ID        int64
+	User      string
+	Bot       bool
+	Body      string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	URL       string
+}
+
+// Permission is what a user may do in a repository, in rising order.
+type Permission int
+
+// The permissions that Liftlock tells apart.
+const (
+	PermissionNone Permission = iota
+	PermissionRead
+	PermissionWrite
+	PermissionAdmin
+)
+
+// StatusState is the state of a commit status.
+type StatusState string
+
+// The states that every forge has.
+const (
+	StatusPending StatusState = "pending"
+	StatusSuccess StatusState = "success"
+	StatusFailure StatusState = "failure"
+	StatusError   StatusState = "error"
+)
+
+// Status is a commit status.
+type Status struct {
+	Context     string
+	State       StatusState
+	Description string // cut to what the forge takes by the driver
+	TargetURL   string
+	Creator     string
+}
+
+// NewPullRequest is what is needed to open one.
+type NewPullRequest struct {
+	Title, Body string
+	Branch      string // head branch in the same repository
+	Base        string
+	Labels      []string // created where they don't exist
+}
+
+// Change says what to change in a pull request; nil leaves a thing as it is.
+type Change struct {
+	Title, Body *string
+	State       *State // Open or Closed
+}
+
+// MergeRequest asks for a merge of exactly one head.
+type MergeRequest struct {
+	Number  int
+	Head    string // the commit that was judged; another head is ErrConflict
+	Method  string // merge, squash or rebase
+	Title   string // of the merge or squash commit
+	Message string // its body; carries the trailers
+}
+
+// Hook is the webhook that Liftlock wants to find on a repository.
+type Hook struct {
+	URL    string
+	Secret string
+	Events []string // the forge's own event names; empty: the driver's DefaultEvents
+}
+
+// User is an account on the forge.
+type User struct {
+	Login string
+	Bot   bool
+}
+
+// Forge is what Liftlock needs of a Git hosting service. A driver is safe for
+// concurrent use. Every call is bounded by its context; every error wraps one
+// of this package's kinds where the forge's answer allows to tell.
+type Forge interface {
+	// Me is the identity that the credentials belong to.
+	Me(ctx context.Context) (User, error)
+	// CloneURL is where Git finds the repository over HTTP, without
+	// credentials; GitAuth gives the credentials for it.
+	CloneURL(ctx context.Context, r Repo) (string, error)
+	GitAuth(ctx context.Context) (username, password string, err error)
+
+	// PullRequests lists pull requests of every state that were updated at or
+	// after since (zero: all of them), most recently updated first.
+	PullRequests(ctx context.Context, r Repo, since time.Time) ([]PullRequest, error)
+	// PullRequest reads one, with Mergeable filled in. ErrGone when there is none.
+	PullRequest(ctx context.Context, r Repo, number int) (*PullRequest, error)
+	// PullRequestsByBranch lists those whose head is the branch of this very
+	// repository, of every state, newest first.
+	PullRequestsByBranch(ctx context.Context, r Repo, branch string) ([]PullRequest, error)
+	// CreatePullRequest opens one. When an open one already exists for this
+	// branch and base, that one is returned with created false.
+	CreatePullRequest(ctx context.Context, r Repo, n NewPullRequest) (pr *PullRequest, created bool, err error)
+	UpdatePullRequest(ctx context.Context, r Repo, number int, c Change) error
+	// Merge merges exactly m.Head and returns the commit that landed. Merging
+	// what is already merged with that head is success. ErrConflict: the head
+	// moved or the base was modified meanwhile; ErrNotMergeable: the forge
+	// refuses for a reason that it names.
+	Merge(ctx context.Context, r Repo, m MergeRequest) (commit string, err error)
+	// DeleteBranch removes a branch; one that is already gone is success.
+	DeleteBranch(ctx context.Context, r Repo, branch string) error
+
+	Reviews(ctx context.Context, r Repo, number int) ([]Review, error)
+	// Permission is the user's effective permission; an unknown user has none.
+	Permission(ctx context.Context, r Repo, login string) (Permission, error)
+	// CommitAuthors are the logins that the forge itself connects to a commit:
+	// its author and committer, and the author of the pull request that brought
+	// it, where there is one. Sorted; empty when it knows none.
+	CommitAuthors(ctx context.Context, r Repo, commit string) ([]string, error)
+
+	AddLabels(ctx context.Context, r Repo, number int, labels ...string) error
+	// RemoveLabel: a label that isn't there is success.
+	RemoveLabel(ctx context.Context, r Repo, number int, label string) error
+
+	// Comments lists the conversation's comments updated at or after since, oldest first.
+	Comments(ctx context.Context, r Repo, number int, since time.Time) ([]Comment, error)
+	CreateComment(ctx context.Context, r Repo, number int, body string) (*Comment, error)
+	UpdateComment(ctx context.Context, r Repo, number int, id int64, body string) error
+	// React adds a reaction ("eyes", "+1", "-1", "confused") to a comment; twice is once.
+	React(ctx context.Context, r Repo, number int, comment int64, reaction string) error
+	// Reacted says whether Me has left any reaction on the comment.
+	Reacted(ctx context.Context, r Repo, number int, comment int64) (bool, error)
+
+	// SetStatus sets a commit status.
+	SetStatus(ctx context.Context, r Repo, commit string, s Status) error
+	// Statuses are the newest status of each context on a commit.
+	Statuses(ctx context.Context, r Repo, commit string) ([]Status, error)
+
+	// EnsureHook creates the webhook, or repairs the one with the same URL
+	// (events, content type, active, secret). changed says whether it had to.
+	EnsureHook(ctx context.Context, r Repo, h Hook) (changed bool, err error)
+}

@@ -1,0 +1,84 @@
+package gitea
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// overlap covers a server whose clock is set back a little.
+const overlap = time.Minute
+
+// branchList is which pull requests of a repository came from which of its
+// branches. A pull request's number and branch don't change, so the list only
+// grows, by what was updated since the last look.
+type branchList struct {
+	mu      sync.Mutex // held while it is brought up to date
+	newest  time.Time  // the latest update that it knows
+	numbers map[string][]int
+	known   map[int]bool
+}
+
+// PullRequestsByBranch reads the pull requests of a branch one by one. Gitea has
+// no filter by head, so the driver keeps a list by branch: the first call of a
+// repository lists all its pull requests, later ones only what is new.
+func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
+	d.mu.Lock()
+	list := d.branches[r]
+	if list == nil {
+		list = &branchList{numbers: map[string][]int{}, known: map[int]bool{}}
+		d.branches[r] = list
+	}
+	d.mu.Unlock()
+
+	numbers, err := list.of(ctx, d, r, branch)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]forge.PullRequest, 0, len(numbers))
+	for _, n := range numbers {
+		pr, err := d.PullRequest(ctx, r, n)
+		switch {
+		case errors.Is(err, forge.ErrGone): // deleted by an administrator
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, *pr)
+		}
+	}
+	return found, nil
+}
+
+// of brings the list up to date and gives a branch's numbers, highest first.
+func (l *branchList) of(ctx context.Context, d *Driver, r forge.Repo, branch string) ([]int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since := l.newest
+	if !since.IsZero() {
+		since = since.Add(-overlap)
+	}
+	updated, err := d.list(ctx, r, since)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range updated {
+		pr := neutral(p)
+		if !l.known[pr.Number] {
+			l.known[pr.Number] = true
+			if !pr.Fork {
+				l.numbers[pr.Branch] = append(l.numbers[pr.Branch], pr.Number)
+			}
+		}
+		if pr.UpdatedAt.After(l.newest) {
+			l.newest = pr.UpdatedAt
+		}
+	}
+	numbers := slices.Clone(l.numbers[branch])
+	slices.SortFunc(numbers, func(a, b int) int { return cmp.Compare(b, a) })
+	return numbers, nil
+}

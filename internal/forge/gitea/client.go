@@ -1,0 +1,191 @@
+package gitea
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+const (
+	// perPage is what a server gives at most unless its MAX_RESPONSE_ITEMS says
+	// otherwise; a smaller limit there is noticed and respected.
+	perPage = 50
+
+	// maxPages bounds every list, as in the other drivers, to 10,000 entries.
+	maxPages = 200
+
+	// cacheBytes is small: Gitea itself sends no ETags for most of its API, a
+	// caching proxy in front may.
+	cacheBytes = 4 << 20
+
+	// defaultCheckTime is far beyond the second or so that Gitea's conflict check
+	// takes; after it, "not mergeable" is taken for a conflict.
+	defaultCheckTime = 30 * time.Second
+)
+
+// Options say which Gitea, and who we are.
+type Options struct {
+	URL        string       // the server's root, https://git.example.com; with /api/v1 behind it is fine too; required
+	Token      string       // an access token with the scopes read:user and write:repository; required
+	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
+	UserAgent  string       // empty: "liftlock"
+
+	// CheckTime is for how long a pull request that Gitea calls not mergeable is
+	// thought to be still checked for conflicts; 0: 30 s.
+	CheckTime time.Duration
+
+	// Observe is told every call, for metrics: a name of bounded cardinality such
+	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
+	// took. It may be nil and is called concurrently.
+	Observe func(endpoint string, status int, d time.Duration)
+}
+
+// Driver talks to one Gitea with one identity. Safe for concurrent use.
+type Driver struct {
+	http      *http.Client
+	base      *url.URL
+	token     string
+	checkTime time.Duration
+	now       func() time.Time
+
+	labels sync.Mutex // one at a time looks for labels and creates them: Gitea allows several of one name
+
+	mu       sync.Mutex
+	me       forge.User                 // once it is known
+	heads    map[headKey]string         // see exactHead
+	checks   map[string]check           // see mergeable
+	branches map[forge.Repo]*branchList // see PullRequestsByBranch
+	lacks    map[string]bool            // hook events that this server doesn't have
+}
+
+var _ forge.Forge = (*Driver)(nil)
+
+// New makes a driver. It makes no call: whether the token is good shows at the
+// first one.
+func New(o Options) (*Driver, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		shown := "(unreadable)"
+		if base != nil {
+			shown = base.Redacted()
+		}
+		return nil, fmt.Errorf("forge url %q is not a server's address: write https://HOST", shown)
+	}
+	if o.Token == "" {
+		return nil, errors.New("the Gitea driver needs a token")
+	}
+	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api/v1")
+	if o.CheckTime == 0 {
+		o.CheckTime = defaultCheckTime
+	}
+	api := base.JoinPath("api", "v1")
+	return &Driver{
+		http: transport.New(transport.Options{
+			Base:          api,
+			Authorization: "token " + o.Token,
+			UserAgent:     o.UserAgent,
+			HTTPClient:    o.HTTPClient,
+			CacheBytes:    cacheBytes,
+			Observe:       o.Observe,
+		}),
+		base:      base,
+		token:     o.Token,
+		checkTime: o.CheckTime,
+		now:       time.Now,
+		heads:     map[headKey]string{},
+		checks:    map[string]check{},
+		branches:  map[forge.Repo]*branchList{},
+		lacks:     map[string]bool{},
+	}, nil
+}
+
+// api is the SDK's client for one call. The SDK keeps the context in the client,
+// so a client that is shared can't have one a call; making one costs nothing,
+// the connections are the driver's. An empty version keeps it from asking the
+// server for its own.
+func (d *Driver) api(ctx context.Context) *sdk.Client {
+	c, err := sdk.NewClient(d.base.String(), sdk.SetGiteaVersion(""), sdk.SetContext(ctx), sdk.SetHTTPClient(d.http))
+	if err != nil {
+		// NewClient can only fail by asking for the version, which it doesn't.
+		panic(fmt.Sprintf("gitea: making a client: %v", err))
+	}
+	return c
+}
+
+// get reads what the SDK has no call for. The segments are escaped.
+func (d *Driver) get(ctx context.Context, op string, query url.Values, out any, segments ...string) error {
+	for i, s := range segments {
+		segments[i] = transport.Segment(s)
+	}
+	u := d.base.JoinPath("api", "v1").String() + "/" + strings.Join(segments, "/") + "?" + query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return fail(op, nil, err)
+	}
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return fail(op, nil, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return refused(op, &sdk.Response{Response: resp})
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fail(op, &sdk.Response{Response: resp}, err)
+	}
+	return nil
+}
+
+// pages calls list with one page after the other. It ends when everything that
+// the server counts has come, when a page is empty, or when list has enough.
+func pages(op string, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
+	seen := 0
+	for page := 1; page <= maxPages; page++ {
+		got, enough, resp, err := list(sdk.ListOptions{Page: page, PageSize: perPage})
+		if err != nil {
+			return fail(op, resp, err)
+		}
+		seen += got
+		total, counted := 0, false
+		if resp != nil {
+			n, err := strconv.Atoi(resp.Header.Get("X-Total-Count"))
+			total, counted = n, err == nil
+		}
+		if enough || got == 0 || counted && seen >= total {
+			return nil
+		}
+	}
+	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", maxPages*perPage)}
+}
+
+// isBot says whether an account is one of Gitea's own (the actions, the ghost):
+// they have negative numbers. Accounts of type bot aren't shown as such.
+func isBot(u *sdk.User) bool { return u != nil && u.ID < 0 }
+
+func login(u *sdk.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.UserName
+}
+
+func deref(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+func number(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }

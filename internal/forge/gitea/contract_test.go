@@ -1,0 +1,184 @@
+package gitea_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/forge/gitea"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// The contract runs against a real Gitea, whose [webhook] ALLOWED_HOST_LIST must
+// allow this machine. The token is an administrator's, with every scope: the
+// accounts and repositories are made with it.
+const (
+	urlVariable   = "LIFTLOCK_TEST_GITEA_URL"
+	tokenVariable = "LIFTLOCK_TEST_GITEA_TOKEN"
+)
+
+// checkTime is short, so that a conflict shows before patience is over.
+const checkTime = 3 * time.Second
+
+func TestContract(t *testing.T) {
+	url, token := os.Getenv(urlVariable), os.Getenv(tokenVariable)
+	if url == "" || token == "" {
+		t.Skipf("needs a Gitea: set %s and %s", urlVariable, tokenVariable)
+	}
+	l := &lab{url: url, admin: client(t, url, sdk.SetToken(token)), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	bot, reviewer := l.account(t, "bot"), l.account(t, "reviewer")
+	stranger := l.account(t, "stranger")
+
+	forgetest.Run(t, forgetest.World{
+		Type:     webhooks.Gitea,
+		Patience: 30 * time.Second,
+		BadToken: func(t *testing.T) forge.Forge { return driver(t, url, strings.Repeat("0", 40)) },
+		Place: func(t *testing.T) *forgetest.Place {
+			owner := client(t, url, sdk.SetToken(bot.token))
+			repo, _, err := owner.CreateRepo(sdk.CreateRepoOption{
+				Name: fmt.Sprintf("fleet-%d", l.repos.Add(1)), Private: true, AutoInit: true, DefaultBranch: "main",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			write := sdk.AccessModeWrite
+			if _, err := owner.AddCollaborator(bot.login, repo.Name, reviewer.login, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
+				t.Fatal(err)
+			}
+			p := &place{t: t, lab: l, owner: bot.login, name: repo.Name, bot: owner, reviewer: reviewer}
+			return &forgetest.Place{
+				Repo:     forge.Repo{Owner: bot.login, Name: repo.Name},
+				Forge:    driver(t, url, bot.token),
+				Reviewer: driver(t, url, reviewer.token),
+				Stranger: stranger.login,
+				Nobody:   "nobody-" + l.run,
+				Review:   p.review,
+				Fork:     p.fork,
+				Hooks:    p.hooks,
+				AddHook:  p.addHook,
+			}
+		},
+	})
+}
+
+// lab is a Gitea with the accounts of one run.
+type lab struct {
+	url   string
+	admin *sdk.Client
+	run   string // in every name, so that runs don't meet
+	repos atomic.Int64
+}
+
+type account struct{ login, token string }
+
+// account makes an account with a token.
+func (l *lab) account(t *testing.T, role string) account {
+	t.Helper()
+	login, password, no := role+"-"+l.run, "a password of "+role, false
+	_, _, err := l.admin.AdminCreateUser(sdk.CreateUserOption{
+		Username: login, Email: login + "@example.com", Password: password, MustChangePassword: &no,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := client(t, l.url, sdk.SetBasicAuth(login, password)).CreateAccessToken(sdk.CreateAccessTokenOption{
+		Name: "contract", Scopes: []sdk.AccessTokenScope{sdk.AccessTokenScopeAll},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account{login, token.Token}
+}
+
+func client(t *testing.T, url string, auth sdk.ClientOption) *sdk.Client {
+	t.Helper()
+	c, err := sdk.NewClient(url, auth, sdk.SetGiteaVersion(""), sdk.SetContext(context.Background()), sdk.SetHTTPClient(http.DefaultClient))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func driver(t *testing.T, url, token string) forge.Forge {
+	t.Helper()
+	d, err := gitea.New(gitea.Options{URL: url, Token: token, CheckTime: checkTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// place is one repository, handled beside the driver.
+type place struct {
+	t           *testing.T
+	lab         *lab
+	owner, name string
+	bot         *sdk.Client
+	reviewer    account
+}
+
+func (p *place) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+	t.Helper()
+	state := map[forgetest.Verdict]sdk.ReviewStateType{
+		forgetest.Approve: sdk.ReviewStateApproved, forgetest.Reject: sdk.ReviewStateRequestChanges, forgetest.Remark: sdk.ReviewStateComment,
+	}[v]
+	_, _, err := client(t, p.lab.url, sdk.SetToken(p.reviewer.token)).CreatePullReview(p.owner, p.name, int64(number), sdk.CreatePullReviewOptions{
+		State: state, Body: string(v), CommitID: commit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *place) fork(t *testing.T, branch string) int {
+	t.Helper()
+	c := client(t, p.lab.url, sdk.SetToken(p.reviewer.token))
+	name := p.name + "-fork"
+	if _, _, err := c.CreateFork(p.owner, p.name, sdk.CreateForkOption{Name: &name}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := c.CreateFile(p.reviewer.login, name, "fork.txt", sdk.CreateFileOptions{
+		FileOptions: sdk.FileOptions{Message: "from a fork", BranchName: branch}, Content: "Zm9yawo=",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr, _, err := c.CreatePullRequest(p.owner, p.name, sdk.CreatePullRequestOption{Title: "from a fork", Head: p.reviewer.login + ":" + branch, Base: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(pr.Index)
+}
+
+func (p *place) hooks(t *testing.T) []forgetest.Hook {
+	t.Helper()
+	list, _, err := p.bot.ListRepoHooks(p.owner, p.name, sdk.ListHooksOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hooks []forgetest.Hook
+	for _, h := range list {
+		hooks = append(hooks, forgetest.Hook{URL: h.Config["url"], Events: h.Events, Active: h.Active})
+	}
+	return hooks
+}
+
+func (p *place) addHook(t *testing.T, h forgetest.Hook) {
+	t.Helper()
+	_, _, err := p.bot.CreateRepoHook(p.owner, p.name, sdk.CreateHookOption{
+		Type: sdk.HookTypeGitea, Config: map[string]string{"url": h.URL, "content_type": "json"}, Events: h.Events, Active: h.Active,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

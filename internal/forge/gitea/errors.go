@@ -1,0 +1,104 @@
+package gitea
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// maxMessage bounds what is repeated of the server's words.
+const maxMessage = 500
+
+// limitWait is how long to wait after a 429 without a time. Gitea has no limits
+// of its own; a proxy before it may.
+const limitWait = time.Minute
+
+// fail gives an error of the SDK its kind. resp may be nil.
+func fail(op string, resp *sdk.Response, err error) error {
+	var known *forge.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
+		return classify(op, resp, clip(err.Error()), err)
+	}
+	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.Message = "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Message = "no answer in time"
+	default:
+		e.Message = clip(err.Error())
+	}
+	return e
+}
+
+// refused makes the error of an answer that the SDK only told the status of. The
+// body can still be read: the transport has put it in memory.
+func refused(op string, resp *sdk.Response) *forge.Error {
+	var said struct {
+		Message string `json:"message"`
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err == nil && json.Unmarshal(data, &said) != nil {
+		said.Message = string(data)
+	}
+	return classify(op, resp, clip(said.Message), nil)
+}
+
+// classify reads the kind out of an answer.
+func classify(op string, resp *sdk.Response, message string, cause error) *forge.Error {
+	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: resp.StatusCode, Message: message, Err: cause}
+	switch e.Status {
+	case http.StatusUnauthorized:
+		e.Kind, e.Hint = forge.ErrUnauthorized, "give Liftlock a valid token; this one is wrong, expired or revoked"
+	case http.StatusForbidden, http.StatusLocked: // 423: the repository is archived
+		e.Kind = forge.ErrForbidden
+		if _, scopes, ok := strings.Cut(message, "required scope(s):"); ok {
+			e.Hint = "the token needs the scope " + strings.TrimSpace(scopes)
+		}
+	case http.StatusNotFound, http.StatusGone:
+		e.Kind = forge.ErrGone
+	case http.StatusConflict, http.StatusPreconditionFailed: // 412: merged meanwhile
+		e.Kind = forge.ErrConflict
+	case http.StatusTooManyRequests:
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, time.Now().Add(limitWait)
+	default:
+		if e.Status >= 500 {
+			e.Kind = forge.ErrRetryable
+		}
+	}
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
+		e.RetryAfter = time.Now().Add(time.Duration(s) * time.Second)
+	}
+	return e
+}
+
+// clip makes one bounded line of a text from outside.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4*maxMessage)], "?")
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}
+
+// status is the HTTP status behind an error; 0 when there was no answer.
+func status(err error) int {
+	var e *forge.Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}

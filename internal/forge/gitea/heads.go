@@ -1,0 +1,100 @@
+package gitea
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// maxRemembered bounds each of the driver's memories; one that is full starts anew.
+const maxRemembered = 10_000
+
+// headKey is a closed pull request as it was last changed.
+type headKey struct {
+	repo    forge.Repo
+	number  int64
+	updated time.Time
+}
+
+// exactHead corrects the head of a closed or merged pull request. As long as its
+// branch lives, Gitea shows the branch's commit, which is another one as soon as
+// the branch is used again for the next pull request; refs/pull/N/head stays at
+// what was closed (services/convert/pull.go, ToAPIPullRequest).
+func (d *Driver) exactHead(ctx context.Context, r forge.Repo, p *sdk.PullRequest) error {
+	if p.Head == nil || p.State == sdk.StateOpen || p.Head.Ref != p.Head.Name {
+		return nil
+	}
+	key := headKey{r, p.Index, deref(p.Updated)}
+	d.mu.Lock()
+	head := d.heads[key]
+	d.mu.Unlock()
+	if head == "" {
+		name := fmt.Sprintf("refs/pull/%d/head", p.Index)
+		refs, resp, err := d.api(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
+		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			return fail("read the head of "+number(r, int(p.Index)), resp, err)
+		}
+		for _, ref := range refs {
+			if ref.Ref == name && ref.Object != nil {
+				head = ref.Object.SHA
+			}
+		}
+		if head == "" {
+			return nil // imported without its ref: what is shown is all there is
+		}
+		d.mu.Lock()
+		if len(d.heads) >= maxRemembered {
+			clear(d.heads)
+		}
+		d.heads[key] = head
+		d.mu.Unlock()
+	}
+	p.Head.Sha = head
+	return nil
+}
+
+// check is since when a pull request has not been mergeable as it is.
+type check struct {
+	head, base string
+	since      time.Time
+}
+
+// mergeable reads Gitea's opinion. It has only a bool, and false stands for a
+// check that is under way, a conflict, a failed check and a draft. A check takes
+// about a second and starts again when the head or the base moves: what stays
+// false for the check time with the same two commits is a conflict. Branch
+// protection is not part of it: that shows at the merge.
+func (d *Driver) mergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
+	key := number(r, int(p.Index))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p.State != sdk.StateOpen || p.Mergeable || p.Draft || p.Head == nil || p.Base == nil {
+		delete(d.checks, key)
+		switch {
+		case p.State != sdk.StateOpen:
+			return forge.MergeableUnknown, ""
+		case p.Draft:
+			return forge.MergeableBlocked, "work in progress"
+		case p.Mergeable:
+			return forge.MergeableYes, ""
+		}
+		return forge.MergeableUnknown, ""
+	}
+	seen, ok := d.checks[key]
+	if !ok || seen.head != p.Head.Sha || seen.base != p.Base.Sha {
+		if len(d.checks) >= maxRemembered {
+			clear(d.checks)
+		}
+		seen = check{p.Head.Sha, p.Base.Sha, d.now()}
+		d.checks[key] = seen
+	}
+	if d.now().Sub(seen.since) < d.checkTime {
+		return forge.MergeableUnknown, "being checked for conflicts"
+	}
+	return forge.MergeableDirty, "not mergeable"
+}

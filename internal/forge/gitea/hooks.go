@@ -1,0 +1,124 @@
+package gitea
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// DefaultEvents are the events that Liftlock listens to. pull_request stands for
+// all events of pull requests, their comments and reviews too. A deleted branch
+// is no push for Gitea.
+var DefaultEvents = []string{"push", "delete", "pull_request", "status"}
+
+// pullEvents are those that must be on where pull_request was asked for: Gitea
+// shows them one by one.
+var pullEvents = []string{
+	"pull_request", "pull_request_label", "pull_request_sync", "pull_request_comment",
+	"pull_request_review_approved", "pull_request_review_rejected",
+}
+
+// EnsureHook finds the hook by its URL and replaces it where it isn't right:
+// Gitea's API can neither show nor change a hook's secret, and (1.23) changing a
+// hook loses its status events. To know a secret again, a fingerprint of it goes
+// along in the hook's authorization header, which only administrators of the
+// repository can read. The new hook is made before the old one is removed, so
+// nothing is missed in between; a delivery that comes twice is one too many.
+func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
+	want := h.Events
+	if len(want) == 0 {
+		want = DefaultEvents
+	}
+	hooks, err := d.hooksOf(ctx, r, h.URL)
+	if err != nil {
+		return false, err
+	}
+	mark := fingerprint(h.Secret)
+	right := slices.IndexFunc(hooks, func(hook *sdk.Hook) bool {
+		return hook.Active && hook.BranchFilter == "" && hook.Config["content_type"] == "json" &&
+			hook.AuthorizationHeader == mark && len(d.missing(want, hook.Events)) == 0
+	})
+	changed := right < 0
+	if changed {
+		created, resp, err := d.api(ctx).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{
+			Type:                sdk.HookTypeGitea,
+			Config:              map[string]string{"url": h.URL, "content_type": "json", "secret": h.Secret},
+			Events:              want,
+			Active:              true,
+			AuthorizationHeader: mark,
+		})
+		if err != nil {
+			return false, fail("create the webhook of "+r.String(), resp, err)
+		}
+		d.learn(d.missing(want, created.Events))
+	} else {
+		hooks = slices.Delete(hooks, right, right+1)
+	}
+	// What is left under our address is what was replaced, now or by a process
+	// that died in between.
+	for _, hook := range hooks {
+		if resp, err := d.api(ctx).DeleteRepoHook(r.Owner, r.Name, hook.ID); err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			return changed, fail("remove a webhook of "+r.String()+" that was replaced", resp, err)
+		}
+		changed = true
+	}
+	return changed, nil
+}
+
+// hooksOf gives the hooks with the URL.
+func (d *Driver) hooksOf(ctx context.Context, r forge.Repo, url string) ([]*sdk.Hook, error) {
+	var found []*sdk.Hook
+	err := pages("list the webhooks of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.api(ctx).ListRepoHooks(r.Owner, r.Name, sdk.ListHooksOptions{ListOptions: o})
+		for _, hook := range page {
+			if hook.Config["url"] == url {
+				found = append(found, hook)
+			}
+		}
+		return len(page), false, resp, err
+	})
+	return found, err
+}
+
+// learn remembers events that the server didn't take although they were asked
+// for: an older one knows no status.
+func (d *Driver) learn(lacks []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range lacks {
+		d.lacks[e] = true
+	}
+}
+
+// missing are the events that aren't on, of those that the server has.
+func (d *Driver) missing(want, have []string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var missing []string
+	for _, e := range want {
+		parts := []string{e}
+		if e == "pull_request" {
+			parts = pullEvents
+		}
+		for _, part := range parts {
+			if !slices.Contains(have, part) && !d.lacks[part] {
+				missing = append(missing, part)
+			}
+		}
+	}
+	return missing
+}
+
+// fingerprint tells secrets apart without giving them away.
+func fingerprint(secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("liftlock webhook secret"))
+	return "Liftlock " + hex.EncodeToString(mac.Sum(nil)[:8])
+}

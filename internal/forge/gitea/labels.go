@@ -1,0 +1,87 @@
+package gitea
+
+import (
+	"context"
+	"slices"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// labelColor is that of the labels which Liftlock creates; people may change it.
+const labelColor = "#1d76db"
+
+// AddLabels adds labels and creates those that the repository doesn't have.
+func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...string) error {
+	if len(labels) == 0 {
+		return nil
+	}
+	ids, err := d.labelIDs(ctx, r, labels)
+	if err != nil {
+		return err
+	}
+	if _, resp, err := d.api(ctx).AddIssueLabels(r.Owner, r.Name, int64(n), sdk.IssueLabelsOption{Labels: ids}); err != nil {
+		return fail("label "+number(r, n), resp, err)
+	}
+	return nil
+}
+
+// labelIDs finds the repository's labels by name, which Gitea has no call for.
+func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]int64, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	d.labels.Lock()
+	defer d.labels.Unlock()
+	have := map[string]int64{}
+	err := pages("list the labels of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.api(ctx).ListRepoLabels(r.Owner, r.Name, sdk.ListLabelsOptions{ListOptions: o})
+		for _, l := range page {
+			if slices.Contains(names, l.Name) {
+				have[l.Name] = l.ID
+			}
+		}
+		return len(page), len(have) == len(names), resp, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, 0, len(names))
+	for _, name := range names {
+		if _, ok := have[name]; !ok {
+			l, resp, err := d.api(ctx).CreateLabel(r.Owner, r.Name, sdk.CreateLabelOption{Name: name, Color: labelColor})
+			if err != nil {
+				return nil, fail("create the label "+name+" of "+r.String(), resp, err)
+			}
+			have[name] = l.ID
+		}
+		ids = append(ids, have[name])
+	}
+	return ids, nil
+}
+
+// RemoveLabel takes off every label of that name: there may be several, and some
+// of the organisation's.
+func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
+	var ids []int64
+	err := pages("list the labels of "+number(r, n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.api(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: o})
+		for _, l := range page {
+			if l.Name == label && !slices.Contains(ids, l.ID) {
+				ids = append(ids, l.ID)
+			}
+		}
+		// This list has neither pages nor a count.
+		return len(page), true, resp, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if resp, err := d.api(ctx).DeleteIssueLabel(r.Owner, r.Name, int64(n), id); err != nil {
+			return fail("take the label "+label+" off "+number(r, n), resp, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package gitea
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// PullRequests lists with Mergeable only where Gitea says yes.
+func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
+	list, err := d.list(ctx, r, since)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]forge.PullRequest, len(list))
+	for i, p := range list {
+		if err := d.exactHead(ctx, r, p); err != nil {
+			return nil, err
+		}
+		found[i] = neutral(p)
+	}
+	return found, nil
+}
+
+// list reads what was updated at or after since, most recently first.
+func (d *Driver) list(ctx context.Context, r forge.Repo, since time.Time) ([]*sdk.PullRequest, error) {
+	since = since.Truncate(time.Second) // Gitea's times are whole seconds
+	var found []*sdk.PullRequest
+	seen := map[int64]bool{} // one that is updated meanwhile moves, and shifts a page
+	err := pages("list the pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.api(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{
+			ListOptions: o, State: sdk.StateAll, Sort: "recentupdate",
+		})
+		for _, p := range page {
+			if deref(p.Updated).Before(since) {
+				return len(page), true, resp, err
+			}
+			if !seen[p.Index] {
+				seen[p.Index] = true
+				found = append(found, p)
+			}
+		}
+		return len(page), false, resp, err
+	})
+	return found, err
+}
+
+// PullRequest reads one with everything.
+func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
+	p, resp, err := d.api(ctx).GetPullRequest(r.Owner, r.Name, int64(n))
+	if err != nil {
+		return nil, fail("read "+number(r, n), resp, err)
+	}
+	if err := d.exactHead(ctx, r, p); err != nil {
+		return nil, err
+	}
+	pr := neutral(p)
+	pr.Mergeable, pr.MergeReason = d.mergeable(r, p)
+	return &pr, nil
+}
+
+// CreatePullRequest opens one, or finds the open one that Gitea says is there.
+func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
+	op := "open a pull request in " + r.String() + " from " + n.Branch
+	labels, err := d.labelIDs(ctx, r, n.Labels)
+	if err != nil {
+		return nil, false, err
+	}
+	p, resp, err := d.api(ctx).CreatePullRequest(r.Owner, r.Name, sdk.CreatePullRequestOption{
+		Title: n.Title, Body: n.Body, Head: n.Branch, Base: n.Base, Labels: labels,
+	})
+	if err == nil {
+		pr := neutral(p)
+		return &pr, true, nil
+	}
+	if resp == nil || resp.StatusCode != http.StatusConflict {
+		return nil, false, fail(op, resp, err)
+	}
+	pr, findErr := d.open(ctx, r, n.Branch, n.Base)
+	if findErr != nil {
+		return nil, false, findErr
+	}
+	if pr == nil { // closed between the two calls
+		return nil, false, fail(op, resp, err)
+	}
+	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
+	if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
+		return nil, false, err
+	}
+	pr.Labels = append(pr.Labels, missing...)
+	slices.Sort(pr.Labels)
+	return pr, false, nil
+}
+
+// open finds the open pull request of a branch onto a base; nil when there is none.
+func (d *Driver) open(ctx context.Context, r forge.Repo, branch, base string) (*forge.PullRequest, error) {
+	var found *forge.PullRequest
+	err := pages("list the open pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.api(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
+		for _, p := range page {
+			if pr := neutral(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
+				found = &pr
+			}
+		}
+		return len(page), found != nil, resp, err
+	})
+	return found, err
+}
+
+// UpdatePullRequest sets what c names.
+func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c forge.Change) error {
+	if c == (forge.Change{}) {
+		return nil
+	}
+	var edit sdk.EditPullRequestOption
+	if c.Title != nil {
+		edit.Title = *c.Title // an empty one is "leave it" for Gitea, and no title for anybody
+	}
+	edit.Body = c.Body
+	if c.State != nil {
+		s := sdk.StateType(*c.State)
+		edit.State = &s
+	}
+	if _, resp, err := d.api(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit); err != nil {
+		return fail("update "+number(r, n), resp, err)
+	}
+	return nil
+}
+
+// DeleteBranch removes a branch. For one that isn't there Gitea answers 404, as
+// for a repository that isn't there, or (1.23) 500: so it is asked what is.
+func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
+	op := "delete the branch " + branch + " of " + r.String()
+	deleted, resp, err := d.api(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
+	if err != nil {
+		return fail(op, resp, err)
+	}
+	if deleted {
+		return nil
+	}
+	refusal := refused(op, resp)
+	if refusal.Status != http.StatusNotFound && refusal.Status != http.StatusInternalServerError {
+		return refusal
+	}
+	if _, resp, err := d.api(ctx).GetRepo(r.Owner, r.Name); err != nil {
+		return fail(op, resp, err)
+	}
+	if _, resp, err := d.api(ctx).GetRepoBranch(r.Owner, r.Name, branch); err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	return refusal
+}
+
+// neutral translates a pull request as it is in a list.
+func neutral(p *sdk.PullRequest) forge.PullRequest {
+	pr := forge.PullRequest{
+		Number:    int(p.Index),
+		URL:       p.HTMLURL,
+		Title:     p.Title,
+		Body:      p.Body,
+		Author:    login(p.Poster),
+		Draft:     p.Draft,
+		Ref:       fmt.Sprintf("refs/pull/%d/head", p.Index),
+		State:     forge.Open,
+		Mergeable: forge.MergeableUnknown,
+		CreatedAt: deref(p.Created),
+		UpdatedAt: deref(p.Updated),
+		ClosedAt:  deref(p.Closed),
+	}
+	if p.Head != nil && p.Base != nil {
+		// A head whose repository has been deleted has the number -1.
+		pr.Branch, pr.Head, pr.Base, pr.Fork = p.Head.Name, p.Head.Sha, p.Base.Ref, p.Head.RepoID != p.Base.RepoID
+	}
+	for _, l := range p.Labels {
+		pr.Labels = append(pr.Labels, l.Name)
+	}
+	slices.Sort(pr.Labels)
+	pr.Labels = slices.Compact(pr.Labels)
+	switch {
+	case p.HasMerged:
+		pr.State, pr.MergedAt, pr.MergedBy = forge.Merged, deref(p.Merged), login(p.MergedBy)
+		if p.MergedCommitID != nil {
+			pr.MergeCommit = *p.MergedCommitID
+		}
+	case p.State == sdk.StateClosed:
+		pr.State = forge.Closed
+	case p.Mergeable:
+		pr.Mergeable = forge.MergeableYes
+	}
+	return pr
+}

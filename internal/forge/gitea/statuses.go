@@ -1,0 +1,65 @@
+package gitea
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// maxDescription is the longest description, in characters, that Gitea's pages
+// show in one line; it takes more.
+const maxDescription = 255
+
+// SetStatus sets a commit status.
+func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
+	_, resp, err := d.api(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
+		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: cut(s.Description, maxDescription), Context: s.Context,
+	})
+	if err != nil {
+		return fail("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
+	}
+	return nil
+}
+
+// Statuses reads the whole list and keeps, for each context, the one with the
+// highest number.
+func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
+	newest := map[string]*sdk.Status{}
+	err := pages("list the statuses of a commit of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.api(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
+		for _, s := range page {
+			if known := newest[s.Context]; known == nil || s.ID > known.ID {
+				newest[s.Context] = s
+			}
+		}
+		return len(page), false, resp, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]forge.Status, 0, len(newest))
+	for _, s := range newest {
+		state := forge.StatusState(s.State)
+		if s.State == sdk.StatusWarning { // no other forge has it; it doesn't pass a required check
+			state = forge.StatusFailure
+		}
+		found = append(found, forge.Status{
+			Context: s.Context, State: state, Description: s.Description, TargetURL: s.TargetURL, Creator: login(s.Creator),
+		})
+	}
+	slices.SortFunc(found, func(a, b forge.Status) int { return strings.Compare(a.Context, b.Context) })
+	return found, nil
+}
+
+// cut shortens a text to so many characters and shows that it did.
+func cut(s string, max int) string {
+	runes := []rune(s)
+	if len(runes) <= max {
+		return s
+	}
+	return string(runes[:max-1]) + "…"
+}

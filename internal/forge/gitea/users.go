@@ -1,0 +1,101 @@
+package gitea
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// Me reads the token's own account; once read it is remembered.
+func (d *Driver) Me(ctx context.Context) (forge.User, error) {
+	d.mu.Lock()
+	me := d.me
+	d.mu.Unlock()
+	if me.Login != "" {
+		return me, nil
+	}
+	u, resp, err := d.api(ctx).GetMyUserInfo()
+	if err != nil {
+		return forge.User{}, fail("read the token's own account", resp, err)
+	}
+	me = forge.User{Login: login(u), Bot: isBot(u)}
+	d.mu.Lock()
+	d.me = me
+	d.mu.Unlock()
+	return me, nil
+}
+
+// CloneURL follows from the server's address.
+func (d *Driver) CloneURL(_ context.Context, r forge.Repo) (string, error) {
+	return d.base.JoinPath(url.PathEscape(r.Owner), url.PathEscape(r.Name)+".git").String(), nil
+}
+
+// GitAuth is how Gitea takes a token over HTTP: as the password of its owner.
+func (d *Driver) GitAuth(ctx context.Context) (username, password string, err error) {
+	me, err := d.Me(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	return me.Login, d.token, nil
+}
+
+// Permission is the user's effective permission; teams count. Gitea tells it to
+// the repository's administrators only, and answers 404 for somebody it doesn't
+// know.
+func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (forge.Permission, error) {
+	if strings.Trim(user, ".") == "" {
+		return forge.PermissionNone, nil // no account's name, but a path's
+	}
+	level, resp, err := d.api(ctx).CollaboratorPermission(r.Owner, r.Name, user)
+	switch {
+	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
+		return forge.PermissionNone, nil
+	case err != nil:
+		err = fail("read the permission of "+user+" in "+r.String(), resp, err)
+		var e *forge.Error
+		if errors.As(err, &e) && e.Kind == forge.ErrForbidden && e.Hint == "" {
+			e.Hint = "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission"
+		}
+		return forge.PermissionNone, err
+	}
+	switch level.Permission {
+	case sdk.AccessModeOwner, sdk.AccessModeAdmin:
+		return forge.PermissionAdmin, nil
+	case sdk.AccessModeWrite:
+		return forge.PermissionWrite, nil
+	case sdk.AccessModeRead:
+		return forge.PermissionRead, nil
+	default:
+		return forge.PermissionNone, nil
+	}
+}
+
+// CommitAuthors are the commit's author and committer, as far as Gitea connects
+// their addresses with accounts, and the author of the pull request that landed
+// as this commit. Gitea doesn't know the pull request of commits below it.
+func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string) ([]string, error) {
+	op := "read a commit of " + r.String()
+	var c sdk.Commit
+	query := url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"false"}} // only the people matter
+	if err := d.get(ctx, op, query, &c, "repos", r.Owner, r.Name, "git", "commits", commit); err != nil {
+		return nil, err
+	}
+	logins := []string{login(c.Author), login(c.Committer)}
+	var p sdk.PullRequest
+	switch err := d.get(ctx, "find the pull request of a commit of "+r.String(), nil, &p, "repos", r.Owner, r.Name, "commits", commit, "pull"); {
+	case err == nil:
+		logins = append(logins, login(p.Poster))
+	case status(err) != http.StatusNotFound:
+		return nil, err
+	}
+	logins = slices.DeleteFunc(logins, func(l string) bool { return l == "" })
+	slices.Sort(logins)
+	return slices.Compact(logins), nil
+}

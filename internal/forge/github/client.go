@@ -1,0 +1,141 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+// DefaultURL is the API of the public service.
+const DefaultURL = "https://api.github.com/"
+
+const (
+	// perPage is the most that GitHub gives at once.
+	perPage = 100
+
+	// maxPages bounds every list: beyond 10,000 entries something is wrong, and
+	// an error is better than an hour of calls.
+	maxPages = 100
+
+	// cacheBytes holds the conditional answers of some hundred pull requests.
+	cacheBytes = 32 << 20
+)
+
+// Options say which GitHub, and who we are.
+type Options struct {
+	URL        string       // the API's root: https://api.github.com, https://ghe.example/api/v3; empty: the public service
+	Token      string       // a personal access token, classic or fine-grained; required
+	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
+	UserAgent  string       // empty: "liftlock"
+
+	// Observe is told every call, for metrics: a name of bounded cardinality such
+	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
+	// took. It may be nil and is called concurrently.
+	Observe func(endpoint string, status int, d time.Duration)
+}
+
+// Driver talks to one GitHub with one identity. Safe for concurrent use.
+type Driver struct {
+	api   *gh.Client
+	base  *url.URL
+	token string
+
+	mu      sync.Mutex
+	me      forge.User       // once it is known; a token's owner doesn't change
+	secrets map[int64]string // hook: digest of the secret that this process has set
+}
+
+var _ forge.Forge = (*Driver)(nil)
+
+// New makes a driver. It makes no call: whether the token is good shows at the
+// first one.
+func New(o Options) (*Driver, error) {
+	if o.URL == "" {
+		o.URL = DefaultURL
+	}
+	base, err := url.Parse(o.URL)
+	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)", redacted(base, o.URL))
+	}
+	if o.Token == "" {
+		return nil, errors.New("the GitHub driver needs a token")
+	}
+	base.Path = strings.TrimRight(base.Path, "/") + "/"
+	client := gh.NewClient(transport.New(transport.Options{
+		Base:          base,
+		Authorization: "Bearer " + o.Token,
+		UserAgent:     o.UserAgent,
+		HTTPClient:    o.HTTPClient,
+		CacheBytes:    cacheBytes,
+		Observe:       o.Observe,
+	}))
+	client.BaseURL = base
+	return &Driver{api: client, base: base, token: o.Token, secrets: map[int64]string{}}, nil
+}
+
+// redacted is an address that can be shown: somebody may have put credentials in.
+func redacted(u *url.URL, raw string) string {
+	if u == nil {
+		return "(unreadable)"
+	}
+	if u.User != nil {
+		return u.Redacted()
+	}
+	return raw
+}
+
+// path gives a repository's owner and name as path segments.
+func path(r forge.Repo) (owner, name string) {
+	return transport.Segment(r.Owner), transport.Segment(r.Name)
+}
+
+// pages calls list with one page after the other. It ends when there are no
+// more, or when list says that it has enough.
+func pages(op string, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
+	o := gh.ListOptions{PerPage: perPage}
+	for range maxPages {
+		resp, enough, err := list(o)
+		if err != nil {
+			return fail(op, resp, err)
+		}
+		if enough || resp.NextPage == 0 {
+			return nil
+		}
+		o.Page = resp.NextPage
+	}
+	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", maxPages*perPage)}
+}
+
+// isBot says whether an account is an app's.
+func isBot(u *gh.User) bool { return u.GetType() == "Bot" }
+
+func number(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }
+
+// Me reads the token's own account; once read it is remembered.
+func (d *Driver) Me(ctx context.Context) (forge.User, error) {
+	d.mu.Lock()
+	me := d.me
+	d.mu.Unlock()
+	if me.Login != "" {
+		return me, nil
+	}
+	u, resp, err := d.api.Users.Get(ctx, "")
+	if err != nil {
+		return forge.User{}, fail("read the token's own account", resp, err)
+	}
+	me = forge.User{Login: u.GetLogin(), Bot: isBot(u)}
+	d.mu.Lock()
+	d.me = me
+	d.mu.Unlock()
+	return me, nil
+}

@@ -1,0 +1,157 @@
+package github_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+const (
+	botLogin, botToken           = "liftlock-bot", "bot-token"
+	reviewerLogin, reviewerToken = "grace", "grace-token"
+	strangerLogin, strangerToken = "mallory", "mallory-token"
+)
+
+// TestContract runs the contract against the emulator, with times in whole
+// seconds as GitHub's are.
+func TestContract(t *testing.T) {
+	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), WholeSeconds: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := em.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for login, token := range map[string]string{botLogin: botToken, reviewerLogin: reviewerToken, strangerLogin: strangerToken} {
+		if err := em.AddUser(login, token, emulator.UserOptions{Scopes: []string{"repo", "admin:repo_hook"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var places atomic.Int64
+	forgetest.Run(t, forgetest.World{
+		Type:     webhooks.GitHub,
+		Patience: 20 * time.Second,
+		BadToken: func(t *testing.T) forge.Forge { return driver(t, em, "no-such-token") },
+		Place: func(t *testing.T) *forgetest.Place {
+			r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("fleet-%d", places.Add(1))}
+			err := em.CreateRepo(r.String(), emulator.RepoOptions{
+				Author: botLogin, Files: map[string]string{"README.md": "the fleet\n"},
+				Access: map[string]emulator.Permission{botLogin: emulator.Admin, reviewerLogin: emulator.Write},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &place{em: em, repo: r, bot: client(t, em, botToken), reviewer: client(t, em, reviewerToken)}
+			return &forgetest.Place{
+				Repo:     r,
+				Forge:    driver(t, em, botToken),
+				Reviewer: driver(t, em, reviewerToken),
+				Stranger: strangerLogin,
+				Nobody:   "nobody",
+				Review:   p.review,
+				Fork:     p.fork,
+				Hooks:    p.hooks,
+				AddHook:  p.addHook,
+			}
+		},
+	})
+}
+
+func driver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
+	t.Helper()
+	d, err := github.New(github.Options{URL: em.URL() + "/api/v3", Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// client is GitHub's API beside the driver.
+func client(t *testing.T, em *emulator.Forge, token string) *gh.Client {
+	t.Helper()
+	c := gh.NewClient(nil).WithAuthToken(token)
+	base, err := url.Parse(em.URL() + "/api/v3/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.BaseURL = base
+	return c
+}
+
+// place is one repository, handled beside the driver.
+type place struct {
+	em            *emulator.Forge
+	repo          forge.Repo
+	bot, reviewer *gh.Client
+}
+
+func (p *place) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+	t.Helper()
+	event := map[forgetest.Verdict]string{
+		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.Remark: "COMMENT",
+	}[v]
+	_, _, err := p.reviewer.PullRequests.CreateReview(context.Background(), p.repo.Owner, p.repo.Name, number, &gh.PullRequestReviewRequest{
+		Event: &event, Body: gh.String(string(v)), CommitID: &commit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *place) fork(t *testing.T, branch string) int {
+	t.Helper()
+	name, err := p.em.Fork(p.repo.String(), strangerLogin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.em.Grant(p.repo.String(), strangerLogin, emulator.Read); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, p.em, strangerToken)
+	pr, _, err := c.PullRequests.Create(context.Background(), p.repo.Owner, p.repo.Name, &gh.NewPullRequest{
+		Title: gh.String("from a fork"), Head: gh.String(strangerLogin + ":" + branch), Base: gh.String("main"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pr.GetNumber()
+}
+
+func (p *place) hooks(t *testing.T) []forgetest.Hook {
+	t.Helper()
+	list, _, err := p.bot.Repositories.ListHooks(context.Background(), p.repo.Owner, p.repo.Name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hooks []forgetest.Hook
+	for _, h := range list {
+		hooks = append(hooks, forgetest.Hook{URL: h.Config.GetURL(), Events: h.Events, Active: h.GetActive()})
+	}
+	return hooks
+}
+
+func (p *place) addHook(t *testing.T, h forgetest.Hook) {
+	t.Helper()
+	_, _, err := p.bot.Repositories.CreateHook(context.Background(), p.repo.Owner, p.repo.Name, &gh.Hook{
+		Config: &gh.HookConfig{URL: &h.URL, ContentType: gh.String("json")}, Events: h.Events, Active: &h.Active,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,178 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+const (
+	// maxMessage bounds what is repeated of GitHub's words.
+	maxMessage = 500
+
+	// secondaryWait is how long to wait after a secondary limit without a time:
+	// "wait for at least one minute" (REST API, "Rate limits").
+	secondaryWait = time.Minute
+)
+
+// fail gives an error of go-github its kind. resp may be nil.
+func fail(op string, resp *gh.Response, err error) error {
+	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
+	var limited *gh.RateLimitError
+	var secondary *gh.AbuseRateLimitError
+	var accepted *gh.AcceptedError
+	var answer *gh.ErrorResponse
+	var otp *gh.TwoFactorAuthError
+	switch {
+	case errors.As(err, &limited):
+		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clip(limited.Message), limited.Rate.Reset.Time
+	case errors.As(err, &secondary):
+		wait := secondaryWait
+		if secondary.RetryAfter != nil {
+			wait = *secondary.RetryAfter
+		}
+		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clip(secondary.Message), time.Now().Add(wait)
+	case errors.As(err, &accepted):
+		e.Status, e.Message = http.StatusAccepted, "GitHub is still computing it"
+	case errors.As(err, &otp):
+		e.Kind, e.Status, e.Message = forge.ErrUnauthorized, http.StatusUnauthorized, clip(otp.Message)
+	case errors.As(err, &answer):
+		classify(e, answer)
+	case errors.Is(err, context.Canceled):
+		e.Message = "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Message = "no answer in time"
+	default:
+		if resp != nil && resp.Response != nil {
+			e.Status = resp.StatusCode
+		}
+		e.Message = clip(err.Error())
+	}
+	if e.Kind == forge.ErrUnauthorized {
+		e.Hint = "give Liftlock a valid token; this one is wrong, expired or revoked"
+	}
+	return e
+}
+
+// classify reads the kind out of an answer.
+func classify(e *forge.Error, answer *gh.ErrorResponse) {
+	h := answer.Response.Header
+	e.Status, e.Message = answer.Response.StatusCode, message(answer)
+	switch e.Status {
+	case http.StatusUnauthorized:
+		e.Kind = forge.ErrUnauthorized
+	case http.StatusTooManyRequests:
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryWait)
+	case http.StatusForbidden:
+		// Not every secondary limit carries the documentation link that
+		// go-github looks for; a Retry-After or these words do.
+		if h.Get("Retry-After") != "" || strings.Contains(strings.ToLower(e.Message), "rate limit") {
+			e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryWait)
+			return
+		}
+		e.Kind, e.Hint = forge.ErrForbidden, scopeHint(h)
+	case http.StatusNotFound, http.StatusGone:
+		// GitHub hides what a token may not see behind 404.
+		e.Kind, e.Hint = forge.ErrGone, scopeHint(h)
+	case http.StatusConflict:
+		e.Kind = forge.ErrConflict
+	default:
+		e.Kind = forge.ErrInvalid
+		if e.Status >= 500 {
+			e.Kind, e.RetryAfter = forge.ErrRetryable, waitUntil(h, 0)
+		} else if strings.HasPrefix(e.Message, "No commit found") { // 422
+			e.Kind = forge.ErrGone
+		}
+	}
+}
+
+// waitUntil reads when GitHub wants to be asked again: Retry-After in seconds,
+// or the time when the limit starts anew. fallback 0 gives the zero time.
+func waitUntil(h http.Header, fallback time.Duration) time.Time {
+	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
+		return time.Now().Add(time.Duration(s) * time.Second)
+	}
+	if h.Get("X-RateLimit-Remaining") == "0" {
+		if s, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
+			return time.Unix(s, 0)
+		}
+	}
+	if fallback == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(fallback)
+}
+
+// scopeHint says which scope or permission the token lacks, where the headers
+// allow it: classic tokens carry X-OAuth-Scopes, fine-grained ones are answered
+// with X-Accepted-GitHub-Permissions.
+func scopeHint(h http.Header) string {
+	accepted := split(h.Get("X-Accepted-OAuth-Scopes"))
+	if _, classic := h["X-Oauth-Scopes"]; classic && len(accepted) > 0 {
+		has := split(h.Get("X-OAuth-Scopes"))
+		if !slices.ContainsFunc(accepted, func(s string) bool { return slices.Contains(has, s) || covered(s, has) }) {
+			return fmt.Sprintf("the token has the scopes [%s] and needs one of [%s]", clip(strings.Join(has, " ")), clip(strings.Join(accepted, " ")))
+		}
+		return ""
+	}
+	if p := h.Get("X-Accepted-GitHub-Permissions"); p != "" {
+		return "the token needs the permission " + clip(p)
+	}
+	return ""
+}
+
+// covered says whether a broader scope that the token has includes this one:
+// "repo" includes "repo:status", "admin:repo_hook" includes "write:repo_hook".
+func covered(scope string, has []string) bool {
+	before, after, _ := strings.Cut(scope, ":")
+	return slices.Contains(has, before) || after != "" && slices.Contains(has, "admin:"+after)
+}
+
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// message is GitHub's own explanation: the message and what it says per field.
+func message(answer *gh.ErrorResponse) string {
+	parts := []string{answer.Message}
+	for _, e := range answer.Errors {
+		switch {
+		case e.Message != "":
+			parts = append(parts, e.Message)
+		case e.Field != "":
+			parts = append(parts, e.Field+" "+e.Code)
+		}
+	}
+	return clip(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": "))
+}
+
+// clip makes one bounded line of a text from outside.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4*maxMessage)], "?")
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}
+
+// is says whether an error is an answer with this status.
+func is(err error, status int) bool {
+	var answer *gh.ErrorResponse
+	return errors.As(err, &answer) && answer.Response.StatusCode == status
+}
+
+// says tells whether GitHub's words contain a phrase, without regard to case.
+func says(err error, phrase string) bool {
+	var answer *gh.ErrorResponse
+	return errors.As(err, &answer) && strings.Contains(strings.ToLower(message(answer)), strings.ToLower(phrase))
+}

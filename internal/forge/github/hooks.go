@@ -1,0 +1,94 @@
+package github
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// DefaultEvents are the events that Liftlock listens to. check_suite stands for
+// its runs: one event instead of dozens.
+var DefaultEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
+
+// EnsureHook finds the hook by its URL. GitHub never shows a hook's secret, so
+// the first call of a process for a hook sets it in any case (changed stays
+// false when that is all); later calls do when they come with another one.
+func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
+	owner, name := path(r)
+	want := h.Events
+	if len(want) == 0 {
+		want = DefaultEvents
+	}
+	config := &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}
+
+	hook, err := d.findHook(ctx, r, h.URL)
+	if err != nil {
+		return false, err
+	}
+	if hook == nil {
+		hook, resp, err := d.api.Repositories.CreateHook(ctx, owner, name, &gh.Hook{Config: config, Events: want, Active: gh.Bool(true)})
+		if err != nil {
+			return false, fail("create the webhook of "+r.String(), resp, err)
+		}
+		d.secretIsSet(hook.GetID(), h.Secret)
+		return true, nil
+	}
+
+	missing := slices.ContainsFunc(want, func(e string) bool {
+		return !slices.Contains(hook.Events, e) && !slices.Contains(hook.Events, "*")
+	})
+	wrong := missing || !hook.GetActive() || hook.Config.GetContentType() != "json" || hook.Config.GetInsecureSSL() == "1"
+	known, same := d.knownSecret(hook.GetID(), h.Secret)
+	if !wrong && same {
+		return false, nil
+	}
+	edit := &gh.Hook{Config: config, Active: gh.Bool(true)}
+	if missing {
+		edit.Events = want
+	}
+	if _, resp, err := d.api.Repositories.EditHook(ctx, owner, name, hook.GetID(), edit); err != nil {
+		return false, fail("repair the webhook of "+r.String(), resp, err)
+	}
+	d.secretIsSet(hook.GetID(), h.Secret)
+	return wrong || known, nil
+}
+
+func (d *Driver) findHook(ctx context.Context, r forge.Repo, url string) (*gh.Hook, error) {
+	owner, name := path(r)
+	var found *gh.Hook
+	err := pages("list the webhooks of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.Repositories.ListHooks(ctx, owner, name, &page)
+		for _, hook := range list {
+			if found == nil && hook.Config != nil && hook.Config.GetURL() == url {
+				found = hook
+			}
+		}
+		return resp, found != nil, err
+	})
+	return found, err
+}
+
+// knownSecret says whether this process has set the hook's secret, and whether
+// it was this one. Only digests are kept.
+func (d *Driver) knownSecret(hook int64, secret string) (known, same bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	digest, known := d.secrets[hook]
+	return known, known && digest == digestOf(secret)
+}
+
+func (d *Driver) secretIsSet(hook int64, secret string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.secrets[hook] = digestOf(secret)
+}
+
+func digestOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

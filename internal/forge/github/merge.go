@@ -1,0 +1,60 @@
+package github
+
+import (
+	"context"
+	"net/http"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+// Merge merges one head. GitHub's refusals are 405 and 409 with words: what they
+// mean is decided by looking at the pull request afterwards, so that a merge
+// whose answer was lost is recognised.
+func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	owner, name := path(r)
+	op := "merge " + number(r, m.Number)
+	if m.Head == "" {
+		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
+	}
+	result, resp, err := d.api.PullRequests.Merge(ctx, owner, name, m.Number, m.Message, &gh.PullRequestOptions{
+		CommitTitle: m.Title, SHA: m.Head, MergeMethod: m.Method,
+	})
+	if err == nil {
+		return result.GetSHA(), nil
+	}
+	if !is(err, http.StatusMethodNotAllowed) && !is(err, http.StatusConflict) {
+		return "", fail(op, resp, err)
+	}
+	refusal := fail(op, resp, err).(*forge.Error)
+	pr, lookErr := d.PullRequest(ctx, r, m.Number)
+	if lookErr != nil {
+		return "", lookErr
+	}
+	switch {
+	case pr.State == forge.Merged && pr.Head == m.Head:
+		return pr.MergeCommit, nil
+	case pr.Head != m.Head:
+		refusal.Kind, refusal.Message = forge.ErrConflict, "its head is "+pr.Head+", not "+m.Head
+	case pr.State == forge.Closed:
+		refusal.Kind, refusal.Message = forge.ErrNotMergeable, "it is closed"
+	case refusal.Status == http.StatusConflict || says(err, "was modified"):
+		// "Base branch was modified. Review and try the merge again": another merge
+		// came just before. "Head branch was modified" with the same head: a push is
+		// on its way.
+		refusal.Kind = forge.ErrConflict
+	case pr.Mergeable == forge.MergeableUnknown:
+		// "Pull Request is not mergeable" is also what it says while it computes.
+		refusal.Kind = forge.ErrConflict
+	default:
+		refusal.Kind = forge.ErrNotMergeable
+		if pr.MergeReason != "" {
+			refusal.Message += " (" + pr.MergeReason + ")"
+		}
+	}
+	return "", refusal
+}
+
+func segment(s string) string { return transport.Segment(s) }

@@ -1,0 +1,222 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// PullRequests lists without Mergeable, MergeReason and MergedBy, which GitHub
+// only tells of a single pull request.
+func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
+	owner, name := path(r)
+	o := &gh.PullRequestListOptions{State: "all", Sort: "updated", Direction: "desc"}
+	var found []forge.PullRequest
+	seen := map[int]bool{} // one that is updated meanwhile moves, and shifts a page
+	err := pages("list the pull requests of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+		o.ListOptions = page
+		list, resp, err := d.api.PullRequests.List(ctx, owner, name, o)
+		if err != nil {
+			return resp, false, err
+		}
+		for _, p := range list {
+			if p.GetUpdatedAt().Before(since) {
+				return resp, true, nil
+			}
+			if !seen[p.GetNumber()] {
+				seen[p.GetNumber()] = true
+				found = append(found, neutral(r, p))
+			}
+		}
+		return resp, false, nil
+	})
+	return found, err
+}
+
+// PullRequest reads one with everything.
+func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
+	owner, name := path(r)
+	p, resp, err := d.api.PullRequests.Get(ctx, owner, name, n)
+	if err != nil {
+		return nil, fail("read "+number(r, n), resp, err)
+	}
+	pr := neutral(r, p)
+	return &pr, nil
+}
+
+// PullRequestsByBranch filters by head, which GitHub only does for owner:branch;
+// without the owner it silently ignores the filter (gitops-promoter#1417), so the
+// answer is filtered again.
+func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
+	return d.byHead(ctx, r, branch, gh.PullRequestListOptions{State: "all", Sort: "created", Direction: "desc"})
+}
+
+func (d *Driver) byHead(ctx context.Context, r forge.Repo, branch string, o gh.PullRequestListOptions) ([]forge.PullRequest, error) {
+	owner, name := path(r)
+	o.Head = r.Owner + ":" + branch
+	var found []forge.PullRequest
+	err := pages("list the pull requests of "+r.String()+" from "+branch, func(page gh.ListOptions) (*gh.Response, bool, error) {
+		o.ListOptions = page
+		list, resp, err := d.api.PullRequests.List(ctx, owner, name, &o)
+		for _, p := range list {
+			if pr := neutral(r, p); pr.Branch == branch && !pr.Fork {
+				found = append(found, pr)
+			}
+		}
+		return resp, false, err
+	})
+	return found, err
+}
+
+// CreatePullRequest opens one, or finds the open one that GitHub says is there.
+func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
+	owner, name := path(r)
+	op := "open a pull request in " + r.String() + " from " + n.Branch
+	p, resp, err := d.api.PullRequests.Create(ctx, owner, name, &gh.NewPullRequest{
+		Title: &n.Title, Body: &n.Body, Head: &n.Branch, Base: &n.Base,
+	})
+	var pr forge.PullRequest
+	created := err == nil
+	switch {
+	case created:
+		pr = neutral(r, p)
+	case is(err, http.StatusUnprocessableEntity) && says(err, "already exists"):
+		open, findErr := d.byHead(ctx, r, n.Branch, gh.PullRequestListOptions{State: "open", Base: n.Base})
+		if findErr != nil {
+			return nil, false, findErr
+		}
+		i := slices.IndexFunc(open, func(p forge.PullRequest) bool { return p.Base == n.Base && p.State == forge.Open })
+		if i < 0 { // closed between the two calls
+			return nil, false, &forge.Error{Op: op, Kind: forge.ErrConflict, Message: "it exists and can't be found"}
+		}
+		pr = open[i]
+	default:
+		return nil, false, fail(op, resp, err)
+	}
+	// Also on one that was found: a process may have died between the two calls.
+	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
+	if len(missing) > 0 {
+		if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
+			return nil, false, err
+		}
+		pr.Labels = append(pr.Labels, missing...)
+		slices.Sort(pr.Labels)
+	}
+	return &pr, created, nil
+}
+
+// UpdatePullRequest sets what c names.
+func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c forge.Change) error {
+	if c == (forge.Change{}) {
+		return nil
+	}
+	edit := &gh.PullRequest{Title: c.Title, Body: c.Body}
+	if c.State != nil {
+		edit.State = gh.String(string(*c.State))
+	}
+	owner, name := path(r)
+	if _, resp, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit); err != nil {
+		return fail("update "+number(r, n), resp, err)
+	}
+	return nil
+}
+
+// DeleteBranch removes a branch. GitHub answers 422 for one that isn't there.
+func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
+	owner, name := path(r)
+	resp, err := d.api.Git.DeleteRef(ctx, owner, name, "heads/"+branch)
+	if err == nil || is(err, http.StatusUnprocessableEntity) && says(err, "does not exist") {
+		return nil
+	}
+	return fail("delete the branch "+branch+" of "+r.String(), resp, err)
+}
+
+// AddLabels adds labels; GitHub creates those that don't exist.
+func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...string) error {
+	if len(labels) == 0 {
+		return nil
+	}
+	owner, name := path(r)
+	if _, resp, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels); err != nil {
+		return fail("label "+number(r, n), resp, err)
+	}
+	return nil
+}
+
+// RemoveLabel takes a label off. go-github puts it into the path as it is, and
+// labels have slashes.
+func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
+	owner, name := path(r)
+	resp, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, segment(label))
+	if err == nil || is(err, http.StatusNotFound) && says(err, "label does not exist") {
+		return nil
+	}
+	return fail("take the label "+label+" off "+number(r, n), resp, err)
+}
+
+// neutral translates a pull request.
+func neutral(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
+	own := p.GetBase().GetRepo().GetFullName() // a renamed repository has another name than r
+	if own == "" {
+		own = r.String()
+	}
+	pr := forge.PullRequest{
+		Number:    p.GetNumber(),
+		URL:       p.GetHTMLURL(),
+		Title:     p.GetTitle(),
+		Body:      p.GetBody(),
+		Author:    p.GetUser().GetLogin(),
+		Branch:    p.GetHead().GetRef(),
+		Head:      p.GetHead().GetSHA(),
+		Ref:       fmt.Sprintf("refs/pull/%d/head", p.GetNumber()),
+		Base:      p.GetBase().GetRef(),
+		Draft:     p.GetDraft(),
+		CreatedAt: p.GetCreatedAt().Time,
+		UpdatedAt: p.GetUpdatedAt().Time,
+		ClosedAt:  p.GetClosedAt().Time,
+		MergedAt:  p.GetMergedAt().Time,
+		MergedBy:  p.GetMergedBy().GetLogin(),
+		// A head without a repository is a fork that has been deleted.
+		Fork:      !strings.EqualFold(p.GetHead().GetRepo().GetFullName(), own),
+		State:     forge.Open,
+		Mergeable: forge.MergeableUnknown,
+	}
+	for _, l := range p.Labels {
+		pr.Labels = append(pr.Labels, l.GetName())
+	}
+	slices.Sort(pr.Labels)
+	switch {
+	case !pr.MergedAt.IsZero(): // lists have no "merged"
+		pr.State, pr.MergeCommit = forge.Merged, p.GetMergeCommitSHA()
+	case p.GetState() == "closed":
+		pr.State = forge.Closed
+	default:
+		pr.Mergeable, pr.MergeReason = mergeable(p)
+	}
+	return pr
+}
+
+// mergeable reads mergeable_state ("Pull request merge status" of the GraphQL
+// API names the same values). Only unstable and has_hooks can be merged beside
+// clean: checks that aren't required fail, or a pre-receive hook decides.
+func mergeable(p *gh.PullRequest) (forge.Mergeable, string) {
+	switch s := p.GetMergeableState(); s {
+	case "clean", "unstable", "has_hooks":
+		return forge.MergeableYes, ""
+	case "dirty":
+		return forge.MergeableDirty, s
+	case "behind":
+		return forge.MergeableBehind, s
+	case "blocked", "draft":
+		return forge.MergeableBlocked, s
+	default: // unknown, in a list nothing
+		return forge.MergeableUnknown, s
+	}
+}

@@ -1,0 +1,46 @@
+package transport
+
+import (
+	"net/url"
+	"strings"
+)
+
+// words are the path segments that name a thing of a forge's API. Everything
+// else in a path (owners, numbers, branches) is left out of an endpoint's name.
+var words = map[string]bool{
+	"branches": true, "collaborators": true, "comments": true, "commits": true, "git": true,
+	"hooks": true, "issues": true, "labels": true, "merge": true, "permission": true,
+	"pull": true, "pulls": true, "reactions": true, "refs": true, "reviews": true,
+	"search": true, "status": true, "statuses": true, "user": true, "users": true, "version": true,
+}
+
+// maxWords keeps names short and their number bounded, whatever a branch is called.
+const maxWords = 3
+
+// Endpoint names a call for metrics: the method and the API's own words in the
+// path, without what is particular to one call: "PUT pulls/merge".
+func Endpoint(method, base, path string) string {
+	segments := strings.Split(strings.Trim(strings.TrimPrefix(path, strings.TrimSuffix(base, "/")), "/"), "/")
+	if len(segments) >= 3 && segments[0] == "repos" {
+		segments = segments[3:]
+		if len(segments) == 0 {
+			return method + " repos"
+		}
+	}
+	var named []string
+	for _, s := range segments {
+		if words[s] && len(named) < maxWords {
+			named = append(named, s)
+		}
+	}
+	return method + " " + strings.Join(named, "/")
+}
+
+// Segment makes one path segment of a name from outside: it can't leave its
+// place in the path, neither with a slash nor with dots.
+func Segment(s string) string {
+	if strings.Trim(s, ".") == "" {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}

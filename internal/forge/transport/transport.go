@@ -1,0 +1,163 @@
+package transport
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	// callTimeout bounds one call, its answer read. Forges give up themselves
+	// after 10 s (GitHub) to 60 s (usual proxies).
+	callTimeout = 60 * time.Second
+
+	// maxAnswer is the largest answer that is read. A page of a hundred pull
+	// requests with the longest bodies (64 kB each) stays below.
+	maxAnswer = 16 << 20
+
+	// maxRedirects is enough for a repository that was renamed twice.
+	maxRedirects = 3
+)
+
+// ErrTooLarge is an answer beyond the limit.
+var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+
+// Options say how to reach a forge.
+type Options struct {
+	Base          *url.URL     // the API's root; credentials are sent below its scheme and host only
+	Authorization string       // the header's value; empty sends none
+	UserAgent     string       // empty: "liftlock"
+	HTTPClient    *http.Client // its Transport is used (proxies, certificates); nil: the default one
+	CacheBytes    int          // room for conditional requests; 0 switches them off
+
+	// Observe is told every call that went out: a name of bounded cardinality
+	// ("GET pulls/reviews"), the HTTP status as it came over the wire (0 without
+	// an answer) and how long it took with its body read. It may be nil and is
+	// called concurrently.
+	Observe func(endpoint string, status int, d time.Duration)
+}
+
+// New makes the client that a driver hands to its SDK.
+func New(o Options) *http.Client {
+	t := &roundTripper{Options: o}
+	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
+		t.next = o.HTTPClient.Transport
+	} else {
+		base := http.DefaultTransport.(*http.Transport).Clone()
+		base.MaxIdleConnsPerHost = 16 // the default of 2 reconnects all the time
+		base.MaxConnsPerHost = 32     // GitHub: no more than 100 calls at once
+		base.ResponseHeaderTimeout = callTimeout
+		t.next = base
+	}
+	if o.CacheBytes > 0 {
+		t.cache = newCache(o.CacheBytes)
+	}
+	if t.UserAgent == "" {
+		t.UserAgent = "liftlock"
+	}
+	return &http.Client{Transport: t, Timeout: callTimeout, CheckRedirect: t.checkRedirect}
+}
+
+type roundTripper struct {
+	Options
+	next  http.RoundTripper
+	cache *cache
+}
+
+// checkRedirect follows a forge's redirects within itself (a renamed repository)
+// and refuses those to anywhere else.
+func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) error {
+	if !t.own(req.URL) {
+		return errors.New("the forge redirects to another host, which is not followed: correct the forge's url in the server's file")
+	}
+	if len(via) > maxRedirects {
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	}
+	return nil
+}
+
+// own says whether the URL is on the forge itself.
+func (t *roundTripper) own(u *url.URL) bool {
+	return u.Scheme == t.Base.Scheme && u.Host == t.Base.Host
+}
+
+// RoundTrip sends one request. The answer's body has been read and is in memory.
+func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error) {
+	req := original.Clone(original.Context()) // a RoundTripper must not change its request
+	req.Header.Set("User-Agent", t.UserAgent)
+	req.Header.Del("Authorization")
+	if t.Authorization != "" && t.own(req.URL) {
+		req.Header.Set("Authorization", t.Authorization)
+	}
+	key := ""
+	var seen *entry
+	if t.cache != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
+		key = req.URL.String() + "\n" + req.Header.Get("Accept")
+		if seen = t.cache.get(key); seen != nil {
+			req.Header.Set("If-None-Match", seen.etag)
+		}
+	}
+
+	start := time.Now()
+	resp, err := t.next.RoundTrip(req)
+	status := 0
+	var body []byte
+	if err == nil {
+		status = resp.StatusCode
+		body, err = readAll(resp.Body)
+	}
+	if t.Observe != nil {
+		t.Observe(Endpoint(req.Method, t.Base.Path, req.URL.Path), status, time.Since(start))
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case seen != nil && status == http.StatusNotModified:
+		// The limits in the headers are this answer's, the content is the one seen.
+		for name, values := range seen.header {
+			if resp.Header.Get(name) == "" {
+				resp.Header[name] = values
+			}
+		}
+		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
+		body = seen.body
+	case key != "" && status == http.StatusOK:
+		if etag := resp.Header.Get("ETag"); etag != "" {
+			t.cache.put(key, &entry{etag: etag, header: keep(resp.Header), body: body})
+		}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return resp, nil
+}
+
+// keep are the headers that belong to the content.
+func keep(h http.Header) http.Header {
+	kept := http.Header{}
+	for _, name := range []string{"Content-Type", "Link", "X-Total-Count"} {
+		if v := h.Values(name); len(v) > 0 {
+			kept[http.CanonicalHeaderKey(name)] = v
+		}
+	}
+	return kept
+}
+
+func readAll(body io.ReadCloser) ([]byte, error) {
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxAnswer {
+		return nil, ErrTooLarge
+	}
+	return data, nil
+}

@@ -1,0 +1,128 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// RefusedError says that a file can't be read or edited surely. The file is
+// untouched.
+type RefusedError struct {
+	File   string // from the repository's root; empty where the caller gave bytes only
+	Line   int    // from 1; 0: the file as a whole
+	Field  string // the path that was asked for; empty: none in particular
+	Reason string // what is in the way and what to do
+}
+
+func (e *RefusedError) Error() string {
+	var b strings.Builder
+	switch {
+	case e.File != "" && e.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
+	case e.File != "":
+		b.WriteString(e.File + ": ")
+	case e.Line > 0:
+		fmt.Fprintf(&b, "line %d: ", e.Line)
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	return b.String() + e.Reason
+}
+
+func refuse(line int, format string, args ...any) error {
+	return &RefusedError{Line: line, Reason: fmt.Sprintf(format, args...)}
+}
+
+// in adds to a refusal where it happened, as far as that isn't known yet.
+func in(err error, file, field string) error {
+	var r *RefusedError
+	if !errors.As(err, &r) {
+		return err
+	}
+	c := *r
+	if c.File == "" {
+		c.File = file
+	}
+	if c.Field == "" {
+		c.Field = field
+	}
+	return &c
+}
+
+// MixedError says that the roots of one environment disagree about a field, so
+// the environment has no one release.
+type MixedError struct {
+	Kind, Path string
+	Found      []Location // at least two, with different values
+}
+
+func (e *MixedError) Error() string {
+	var at []string
+	for _, l := range e.Found {
+		at = append(at, fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line))
+	}
+	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", e.Path, strings.Join(at, ", "))
+}
+
+// Absent is a field of a release that has no place in an environment.
+type Absent struct {
+	File   string // from the repository's root where the file exists, else relative to a root
+	Field  Field
+	Reason string
+}
+
+// AbsentError says which fields of a release the environment doesn't have,
+// where the pipeline's whenAbsent refuses to add them or they can't be added.
+type AbsentError struct{ Fields []Absent }
+
+func (e *AbsentError) Error() string {
+	var at []string
+	for _, a := range e.Fields {
+		at = append(at, fmt.Sprintf("%s: %s %s", a.File, a.Field.Path, a.Reason))
+	}
+	return strings.Join(at, "; ")
+}
+
+// ExtraError says which carried fields an environment has that the release
+// doesn't, so that it can't come to carry exactly that release.
+type ExtraError struct{ Found []Location }
+
+func (e *ExtraError) Error() string {
+	var at []string
+	for _, l := range e.Found {
+		at = append(at, fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Field.Path))
+	}
+	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or set whenAbsent: skip",
+		strings.Join(at, "; "))
+}
+
+// ChangedField is a field that was given another value after a promotion
+// landed. A value is "" with Gone set where the field isn't there any more.
+type ChangedField struct {
+	File, Kind, Path    string
+	Line                int // in the file as it is now; 0 where the field is gone
+	Before, Landed, Now string
+	Gone                bool
+}
+
+// ChangedError says that carried fields changed again since a promotion
+// landed: undoing the promotion would undo somebody else's change.
+type ChangedError struct{ Fields []ChangedField }
+
+func (e *ChangedError) Error() string {
+	var at []string
+	for _, f := range e.Fields {
+		now := fmt.Sprintf("is %q now", f.Now)
+		if f.Gone {
+			now = "is gone now"
+		}
+		place := f.File
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		at = append(at, fmt.Sprintf("%s: %s was %q before the promotion, %q with it, and %s", place, f.Path, f.Before, f.Landed, now))
+	}
+	return strings.Join(at, "; ") + ": decide by hand what it should be"
+}

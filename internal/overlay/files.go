@@ -1,0 +1,142 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// files reads the files of one commit, with edits laid over them, and keeps
+// what it parsed. It refuses by name what is not a plain file of its own:
+// fs.Lstat on the tree must report symlinks and submodules by their mode.
+type files struct {
+	tree fs.FS
+	over map[string][]byte
+	docs map[string]*document
+	only string // set: locate looks at this file only
+}
+
+func newFiles(tree fs.FS, edits []Edit) *files {
+	f := &files{tree: tree, over: map[string][]byte{}, docs: map[string]*document{}}
+	for _, e := range edits {
+		f.over[e.File] = e.After
+	}
+	return f
+}
+
+// errAbsent says that there is no such file.
+var errAbsent = errors.New("no such file")
+
+// stat checks name and the folders it is in. errAbsent where it isn't there.
+func (f *files) stat(name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &RefusedError{File: name, Reason: "the path leaves the repository"}
+	}
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		at := strings.Join(parts[:i+1], "/")
+		info, err := fs.Lstat(f.tree, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, errAbsent
+		case err != nil:
+			return nil, fmt.Errorf("looking at %s: %w", at, err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return nil, &RefusedError{File: at, Reason: "it is a symlink, which may lead into another environment: keep a file of its own here"}
+		case i < len(parts)-1 && !info.IsDir() && info.Mode().IsRegular():
+			return nil, errAbsent
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return nil, &RefusedError{File: at, Reason: "it is neither a file nor a folder of this repository (a submodule?)"}
+		case i == len(parts)-1:
+			return info, nil
+		}
+	}
+	return nil, errAbsent
+}
+
+// read is a file's content; errAbsent where there is none.
+func (f *files) read(name string) ([]byte, error) {
+	if data, ok := f.over[name]; ok {
+		return data, nil
+	}
+	info, err := f.stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, &RefusedError{File: name, Reason: "it is a folder, not a file"}
+	}
+	if info.Size() > MaxFileSize {
+		return nil, &RefusedError{File: name, Reason: fmt.Sprintf("the file has %d bytes; at most %d are read", info.Size(), MaxFileSize)}
+	}
+	file, err := f.tree.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", name, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, MaxFileSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if err := bounded(data); err != nil {
+		return nil, in(err, name, "")
+	}
+	return data, nil
+}
+
+// document is a file parsed; errAbsent where there is none.
+func (f *files) document(name string, as format) (*document, error) {
+	if d, ok := f.docs[name]; ok && d.format == as {
+		return d, nil
+	}
+	data, err := f.read(name)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parse(data, as)
+	if err != nil {
+		return nil, in(err, name, "")
+	}
+	f.docs[name] = d
+	return d, nil
+}
+
+// skips says that locate shall not look at a file.
+func (f *files) skips(name string) bool { return f.only != "" && f.only != name }
+
+// cleanRoots checks and normalises the roots: no duplicates, "." for the
+// repository itself.
+func cleanRoots(roots []string) ([]string, error) {
+	var out []string
+	seen := map[string]bool{}
+	for _, r := range roots {
+		c := path.Clean(strings.TrimSuffix(r, "/"))
+		if r == "" {
+			c = "."
+		}
+		if !fs.ValidPath(c) {
+			return nil, fmt.Errorf("the root %q isn't a folder of the repository", r)
+		}
+		if !seen[c] {
+			seen[c] = true
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// under says that a file is in a root.
+func under(root, file string) bool {
+	return root == "." || strings.HasPrefix(file, root+"/")
+}
+
+// join is a root-relative file from the repository's root.
+func join(root, file string) string {
+	if root == "." {
+		return file
+	}
+	return root + "/" + file
+}

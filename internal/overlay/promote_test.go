@@ -1,0 +1,202 @@
+package overlay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// fleet is a random environment with one to three roots, and what it carries.
+type fleet struct {
+	commit fstest.MapFS
+	roots  []string
+	carry  []pipeline.Carry
+	have   Release
+}
+
+// genFleet makes an environment whose overlays have random kustomizations,
+// values and JSON files; ok is false where its roots disagree or it carries
+// nothing.
+func genFleet(t *rapid.T) (fleet, bool) {
+	f := fleet{commit: fstest.MapFS{"outside/values.yaml": &fstest.MapFile{Data: []byte("image:\n  tag: v1\n")}}}
+	yamlDoc, jsonDoc := generate(t, false), generate(t, true)
+	pick := func(g *generated) []string {
+		var out []string
+		for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(g.paths), 1, 3, rapid.ID[string]).Draw(t, "carried") {
+			if !g.hard[p] {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	f.carry = []pipeline.Carry{
+		{KustomizeImages: []string{"registry.example/*"}},
+		{YAML: &pipeline.FieldPick{Files: []string{"values.yaml"}, Paths: pick(yamlDoc)}},
+		{JSON: &pipeline.FieldPick{Files: []string{"conf/*.json"}, Paths: pick(jsonDoc)}},
+	}
+	kustomization := genKustomization(t)
+	for i := range rapid.IntRange(1, 3).Draw(t, "roots") {
+		root := fmt.Sprintf("overlays/e%d", i)
+		f.roots = append(f.roots, root)
+		for name, text := range map[string]string{"kustomization.yaml": kustomization, "values.yaml": yamlDoc.text, "conf/a.json": jsonDoc.text} {
+			f.commit[root+"/"+name] = &fstest.MapFile{Data: []byte(text)}
+		}
+	}
+	have, err := Read(f.commit, f.roots, f.carry)
+	if err != nil {
+		var r *RefusedError
+		if !errors.As(err, &r) {
+			t.Fatal(err)
+		}
+		return f, false
+	}
+	f.have = have
+	return f, !have.Empty()
+}
+
+func genKustomization(t *rapid.T) string {
+	eol := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "eol")
+	indent := rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent")
+	var b strings.Builder
+	b.WriteString("resources:" + eol + indent + "- ../../base # base" + eol + "images:" + eol)
+	for i, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"registry.example/web", "registry.example/api", "other/x", "'registry.example/db'"}), 1, 4, rapid.ID[string]).Draw(t, "images") {
+		if rapid.Bool().Draw(t, "flow") {
+			fmt.Fprintf(&b, "%s- {name: %s, newTag: 'v%d'}%s", indent, name, i, eol)
+			continue
+		}
+		fmt.Fprintf(&b, "%s- name: %s%s%s  newTag: %s # tag%s", indent, name, eol, indent, rapid.SampledFrom([]string{"v1", `"1.20"`, "'2'"}).Draw(t, "tag"), eol)
+		if rapid.Bool().Draw(t, "digest") {
+			fmt.Fprintf(&b, "%s  digest: sha256:%d%s", indent, i, eol)
+		}
+	}
+	return b.String()
+}
+
+// newRelease gives some of a release's fields other values of their types.
+func newRelease(t *rapid.T, r Release) Release {
+	out := Release{Fields: append([]Field(nil), r.Fields...)}
+	for i := range out.Fields {
+		if rapid.Bool().Draw(t, "keep") {
+			continue
+		}
+		switch f := &out.Fields[i]; {
+		case f.Kind == KindJSON && f.Type == TypeNumber:
+			f.Value = rapid.SampledFrom([]string{"1", "2.5", "1e3"}).Draw(t, "number")
+		case f.Kind == KindJSON && f.Type == TypeBool:
+			f.Value = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "bool")
+		default:
+			f.Value = genValue(t)
+		}
+	}
+	return out
+}
+
+// TestPropertyPromoteAndRevert holds that a promotion gives the environment
+// exactly the release, with as many changed lines as moved fields and nothing
+// outside of its roots, and that undoing it restores its bytes, also in files
+// that others changed in the meantime.
+func TestPropertyPromoteAndRevert(t *testing.T) {
+	composed, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		f, ok := genFleet(t)
+		if !ok {
+			return
+		}
+		want := newRelease(t, f.have)
+		edits, err := Compose(f.commit, f.roots, f.carry, want)
+		if err != nil {
+			var r *RefusedError
+			if !errors.As(err, &r) {
+				t.Fatal(err)
+			}
+			refused++
+			return
+		}
+		composed++
+		landed := apply(f.commit, edits)
+		got, err := Read(landed, f.roots, f.carry)
+		if err != nil || got.ID() != want.ID() {
+			t.Fatalf("carries %v instead of %v (%v)", got, want, err)
+		}
+		if (want.ID() == f.have.ID()) != (edits == nil) {
+			t.Fatalf("%d edits for %v", len(edits), want)
+		}
+		var files []string
+		for _, e := range edits {
+			files = append(files, e.File)
+			checkLines(t, e)
+		}
+		again, err := Compose(f.commit, f.roots, f.carry, got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Exactly(landed, files, again); err != nil {
+			t.Fatalf("composing from what landed: %v", err)
+		}
+		back, err := Restore(f.commit, landed, landed, files, f.roots, f.carry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, f.commit, apply(landed, back), "")
+
+		const later = "# später\n"
+		now := fstest.MapFS{}
+		for name, file := range landed {
+			if strings.HasSuffix(name, ".yaml") {
+				file = &fstest.MapFile{Data: append(append([]byte(nil), file.Data...), "\n"+later...)}
+			}
+			now[name] = file
+		}
+		back, err = Restore(f.commit, landed, now, files, f.roots, f.carry)
+		if err != nil {
+			var r *RefusedError
+			if errors.As(err, &r) {
+				return
+			}
+			t.Fatal(err)
+		}
+		sameFiles(t, f.commit, apply(now, back), "\n"+later)
+	})
+	if refused*10 > composed {
+		t.Errorf("%d promotions were refused, %d composed", refused, composed)
+	}
+}
+
+func checkLines(t *rapid.T, e Edit) {
+	before, after := bytes.Split(e.Before, []byte("\n")), bytes.Split(e.After, []byte("\n"))
+	if len(before) != len(after) {
+		t.Fatalf("%s: lines were added", e.File)
+	}
+	moved := map[int]bool{}
+	for _, c := range e.Changes {
+		moved[c.Line] = true
+	}
+	for i := range before {
+		if !bytes.Equal(before[i], after[i]) != moved[i+1] {
+			t.Fatalf("%s:%d: %q became %q with the changes %v", e.File, i+1, before[i], after[i], e.Changes)
+		}
+	}
+}
+
+// sameFiles compares two commits; the second may have tail behind YAML files.
+func sameFiles(t *rapid.T, want, got fstest.MapFS, tail string) {
+	for name, file := range want {
+		expect := string(file.Data)
+		if strings.HasSuffix(name, ".yaml") {
+			expect += tail
+		}
+		if string(got[name].Data) != expect {
+			t.Fatalf("%s: %q instead of %q", name, got[name].Data, expect)
+		}
+	}
+	if len(want) != len(got) {
+		t.Fatal("there are other files")
+	}
+}

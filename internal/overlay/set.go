@@ -1,0 +1,174 @@
+package overlay
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Op is one thing to set in a file: a path, or an image of a kustomization.
+type Op struct {
+	Path  Path
+	Value string
+
+	Image string // set: Edit applies to this image, and Path and Value don't
+	Edit  ImageEdit
+}
+
+// ParseOp reads PATH=VALUE. The equals sign is the first one outside of
+// brackets; the value is taken as it is and may be empty.
+func ParseOp(arg string) (Op, error) {
+	at := -1
+	var quoted rune
+	inside := false
+	for i, c := range arg {
+		switch {
+		case quoted != 0:
+			if c == quoted && arg[i-1] != '\\' {
+				quoted = 0
+			}
+		case inside && (c == '"' || c == '\''):
+			quoted = c
+		case c == '[' && arg[0] != '/':
+			inside = true
+		case c == ']':
+			inside = false
+		case c == '=' && !inside:
+			at = i
+		}
+		if at >= 0 {
+			break
+		}
+	}
+	if at < 0 {
+		return Op{}, fmt.Errorf("%q isn't PATH=VALUE, such as image.tag=1.4.2", arg)
+	}
+	p, err := ParsePath(arg[:at])
+	if err != nil {
+		return Op{}, err
+	}
+	return Op{Path: p, Value: arg[at+1:]}, nil
+}
+
+var (
+	tagPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+	digestPattern = regexp.MustCompile(`^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,}$`)
+)
+
+// ParseImageOp reads NAME=TAG, NAME@DIGEST or NAME=TAG@DIGEST.
+func ParseImageOp(arg string) (Op, error) {
+	name, tag, tagged := strings.Cut(arg, "=")
+	rest := &name
+	if tagged {
+		rest = &tag
+	}
+	var digest string
+	pinned := false
+	*rest, digest, pinned = strings.Cut(*rest, "@")
+	switch {
+	case name == "" || !tagged && !pinned:
+		return Op{}, fmt.Errorf("%q isn't NAME=TAG or NAME@sha256:…", arg)
+	case tagged && !tagPattern.MatchString(tag):
+		return Op{}, fmt.Errorf("%q: %q isn't an image tag (letters, digits, _ . -, at most 128)", arg, tag)
+	case pinned && !digestPattern.MatchString(digest):
+		return Op{}, fmt.Errorf("%q: %q isn't a digest such as sha256:…", arg, digest)
+	}
+	return Op{Image: name, Edit: ImageEdit{NewTag: tag, Digest: digest}}, nil
+}
+
+// Set applies ops to one file's bytes; file is its path, by whose name it is a
+// kustomization, YAML or JSON. It returns the new bytes and what changed, by
+// line; no changes and the bytes as they were where all is so already. Any op
+// that is refused refuses all.
+func Set(data []byte, file string, ops []Op) ([]byte, []Change, error) {
+	kind, as, err := fileKind(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := parse(data, as)
+	if err != nil {
+		return nil, nil, in(err, file, "")
+	}
+	w := &editing{before: data, doc: d}
+	seen := map[string]bool{}
+	for _, op := range ops {
+		if op.Image != "" && kind != KindImage {
+			return nil, nil, &RefusedError{File: file, Reason: fmt.Sprintf("it isn't a kustomization (%s), so it has no image %s to set", strings.Join(kustomizations, ", "), op.Image)}
+		}
+		if err := w.apply(file, op, as, seen); err != nil {
+			return nil, nil, in(err, file, "")
+		}
+	}
+	changes, err := w.changes(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.doc.data, changes, nil
+}
+
+func (w *editing) apply(file string, op Op, as format, seen map[string]bool) error {
+	name := op.Path.String()
+	if op.Image != "" {
+		name = "images[" + op.Image + "]"
+	}
+	if seen[name] {
+		return refuse(0, "%s is set twice", name)
+	}
+	seen[name] = true
+	if op.Image != "" {
+		return w.setImage(file, op.Image, op.Edit)
+	}
+	return w.set(file, address{kind: as.kind(), path: op.Path}, op.Value, TypeString)
+}
+
+// fileKind tells from a file's name what it holds.
+func fileKind(file string) (string, format, error) {
+	base := path.Base(strings.ReplaceAll(file, `\`, "/"))
+	switch ext := strings.ToLower(path.Ext(base)); {
+	case slices.Contains(kustomizations, base):
+		return KindImage, formatYAML, nil
+	case ext == ".yaml" || ext == ".yml":
+		return KindYAML, formatYAML, nil
+	case ext == ".json":
+		return KindJSON, formatJSON, nil
+	}
+	return "", 0, &RefusedError{File: file, Reason: "its name says neither YAML (.yaml, .yml, Kustomization) nor JSON (.json)"}
+}
+
+// String is the change in one line, as people read it:
+//
+//	overlays/dev/kustomization.yaml:7: images[registry.example/web].newTag 1.4.1 → 1.4.2
+func (c Change) String() string {
+	at := fmt.Sprintf("line %d", c.Line)
+	if c.File != "" {
+		at = fmt.Sprintf("%s:%d", c.File, c.Line)
+	}
+	if c.Added {
+		return fmt.Sprintf("%s: %s %s (added)", at, c.Path, shown(c.New))
+	}
+	return fmt.Sprintf("%s: %s %s → %s", at, c.Path, shown(c.Old), shown(c.New))
+}
+
+// shown is a value on one line, quoted where it would be misread otherwise.
+func shown(v string) string {
+	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if v == "" || strings.ContainsFunc(v, odd) {
+		return fmt.Sprintf("%q", v)
+	}
+	return v
+}
+
+// Lines are changes for a terminal, one a line; "nothing to do" without any.
+func Lines(changes []Change) []string {
+	if len(changes) == 0 {
+		return []string{"nothing to do"}
+	}
+	var out []string
+	for _, c := range changes {
+		out = append(out, c.String())
+	}
+	return out
+}

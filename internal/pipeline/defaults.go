@@ -1,0 +1,40 @@
+package pipeline
+
+import "time"
+
+// SetDefaults fills in what a pipeline file may leave out.
+func (p *Pipeline) SetDefaults() {
+	p.Spec.Mode = Act
+	p.Spec.Adopt = AdoptBaseline
+	p.Spec.Layout = LayoutDirectories
+	p.Spec.Batch = BatchComponent
+	p.Spec.Merge.Method = MethodMerge
+	p.Spec.Limits = Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3}
+}
+
+// SetDefaults fills in what an entry of carry may leave out.
+func (c *Carry) SetDefaults() { c.WhenAbsent = WhenAbsentRefuse }
+
+// SetDefaults fills in what an environment may leave out.
+func (e *Environment) SetDefaults() {
+	e.Open = Auto
+	e.Merge = Manual
+	e.OnDegraded = OnDegradedRevert
+	e.Verify = Verify{
+		ArriveWithin: Duration(15 * time.Minute),
+		Timeout:      Duration(10 * time.Minute),
+		HealthyFor:   Duration(time.Minute),
+		Watch:        Duration(30 * time.Minute),
+		Debounce:     Duration(30 * time.Second),
+		Sync:         SyncWait,
+	}
+}
+
+// settle fills in what depends on other keys.
+func (p *Pipeline) settle() {
+	for i := range p.Spec.Environments {
+		if e := &p.Spec.Environments[i]; e.Source() {
+			e.OnDegraded = OnDegradedHold // there is no promotion of ours to revert
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/invopop/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+)
+
+var update = flag.Bool("update", false, "write the generated files in docs/ anew")
+
+const (
+	module        = "github.com/liftlock/liftlock"
+	schemaFile    = "../../docs/pipeline.schema.json"
+	referenceFile = "../../docs/pipeline-reference.md"
+)
+
+// schema is the JSON schema of a pipeline, from the types, their tags and comments.
+func schema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	r := &jsonschema.Reflector{
+		FieldNameTag:               "yaml",
+		RequiredFromJSONSchemaTags: true,
+		Mapper: func(of reflect.Type) *jsonschema.Schema {
+			if of == reflect.TypeFor[Duration]() {
+				return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
+			}
+			return nil
+		},
+	}
+	for _, folder := range []string{".", "../../policies"} {
+		if err := r.AddGoComments(module+"/internal/pipeline", folder, jsonschema.WithFullComment()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, comment := range r.CommentMap {
+		r.CommentMap[name] = strings.Join(strings.Fields(comment), " ")
+	}
+	s := r.Reflect(&Pipeline{})
+	s.ID = ""
+	s.Title = "Liftlock pipeline"
+	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json")
+	exactlyOne(s.Definitions["Gate"], "approvals")
+	return s
+}
+
+// exactlyOne asks for one of some keys, which tags can't say.
+func exactlyOne(s *jsonschema.Schema, keys ...string) {
+	for _, k := range keys {
+		s.OneOf = append(s.OneOf, &jsonschema.Schema{Required: []string{k}})
+	}
+}
+
+// golden compares a generated file with the one in docs/, or writes it.
+func golden(t *testing.T, file string, want []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is stale; run go test ./internal/pipeline -update (-generated +file):\n%s", file, diff)
+	}
+}
+
+func TestSchemaIsCurrent(t *testing.T) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(schema(t)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, schemaFile, b.Bytes())
+}
+
+func TestReferenceIsCurrent(t *testing.T) {
+	golden(t, referenceFile, reference(t, schema(t)))
+}
+
+// TestSchemaAgrees holds the schema against Parse: what Parse takes, the schema
+// takes, and what is wrong by shape alone, both refuse.
+func TestSchemaAgrees(t *testing.T) {
+	compiled, err := validator.NewCompiler().Compile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string]string{"the sample": string(valid)}
+	for name, change := range map[string][2]string{
+		"an unknown key":        {"  mode: act", "  moed: act"},
+		"a mode":                {"mode: act", "mode: watch"},
+		"two kinds of a carry":  {`kustomizeImages: ["registry.example/*"]`, `{kustomizeImages: [a], yaml: {files: [a], paths: [b]}}`},
+		"no kind of a carry":    {`kustomizeImages: ["registry.example/*"]`, `whenAbsent: add`},
+		"a duration":            {"arriveWithin: 15m", "arriveWithin: 15"},
+		"a limit":               {"mergesPerHour: 20", "mergesPerHour: 0"},
+		"a name":                {"name: dev", "name: Dev"},
+		"no gate":               {"approvals: {count: 2, from: {users: [ada, grace]}}", "{}"},
+		"a gate's count":        {"count: 2", "count: none"},
+		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "soak: {environment: qa, for: 2h}"},
+		"another kind":          {"kind: Pipeline", "kind: Pipe"},
+		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
+		"environments by name":  {"    - name: dev\n", "    - title: dev\n"},
+		"a list for a template": {"component: '{{ index .path.segments 1 }}'", "component: []"},
+	} {
+		changed := strings.Replace(string(valid), change[0], change[1], 1)
+		if changed == string(valid) {
+			t.Fatalf("%s: the sample has no %q", name, change[0])
+		}
+		examples[name] = changed
+	}
+	for name, text := range examples {
+		var document any
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+			t.Fatal(err)
+		}
+		_, parseErr := Parse("p.yaml", []byte(text))
+		schemaErr := compiled.Validate(document)
+		if wantOK := name == "the sample"; (parseErr == nil) != wantOK || (schemaErr == nil) != wantOK {
+			t.Errorf("%s: Parse says %v, the schema %v", name, parseErr, schemaErr)
+		}
+	}
+}
+
+const introduction = `# The pipeline file
+
+<!-- Generated from the types in internal/pipeline: go test ./internal/pipeline -update -->
+
+A repository's pipelines are in ` + "`.liftlock.yaml`" + ` or in ` + "`.liftlock/*.yaml`" + ` on its default branch, one a YAML
+document. The file is read strictly: an unknown key, a key given twice, a key without a value or a value of another type is
+an error with its file and line. Editors can check it with [pipeline.schema.json](pipeline.schema.json). ` + "`liftlock validate`" + `
+checks it completely.
+
+Durations are written like ` + "`90s`, `15m` or `1h30m`" + `. Globs on files know ` + "`*`, `**`, `?`, `[…]` and `{a,b}`" + `.
+The templates of components and environments are Go templates with those of
+[sprig's functions](https://masterminds.github.io/sprig/) that always give the same answer (no clock, no randomness, no
+environment, no network); a parameter that doesn't exist is an error.
+
+`
+
+// reference is the reference of the file format, for people.
+func reference(t *testing.T, s *jsonschema.Schema) []byte {
+	t.Helper()
+	sample, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	b.WriteString(introduction)
+	fmt.Fprintf(&b, "## Example\n\n```yaml\n%s```\n", sample)
+	paths := map[string][]string{} // of the keys that hold a type
+	queue := []place{{of: "Pipeline"}}
+	var order []string
+	for len(queue) > 0 {
+		next := queue[0]
+		queue = queue[1:]
+		if paths[next.of] == nil {
+			order = append(order, next.of)
+			queue = append(queue, refers(s.Definitions[next.of], next.path)...)
+		}
+		paths[next.of] = append(paths[next.of], "`"+next.path+"`")
+	}
+	for _, name := range order {
+		section(t, &b, name, paths[name], s.Definitions[name])
+	}
+	b.WriteString("\n## Not supported yet\n\nThese keys are known and refused by name:\n\n")
+	for _, key := range slices.Sorted(slices.Values(notYet)) {
+		fmt.Fprintf(&b, "- `%s`\n", key)
+	}
+	b.WriteString("\nSo are the values `converge` of `spec.adopt`, `branches` of `spec.layout` and `environment` of `spec.batch`.\n")
+	return b.Bytes()
+}
+
+// place is a type and the path of a key that holds it.
+type place struct{ of, path string }
+
+// refers are the places of the types that a type at a path refers to.
+func refers(s *jsonschema.Schema, path string) []place {
+	var places []place
+	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+		if _, of := valueOf(pair.Value); of != "" {
+			at := strings.TrimPrefix(path+"."+pair.Key, ".")
+			if pair.Value.Type == "array" {
+				at += "[]"
+			}
+			places = append(places, place{of: of, path: at})
+		}
+	}
+	return places
+}
+
+// section writes one type.
+func section(t *testing.T, b *bytes.Buffer, name string, paths []string, s *jsonschema.Schema) {
+	t.Helper()
+	fmt.Fprintf(b, "\n## %s\n\n", name)
+	if paths[0] != "``" {
+		fmt.Fprintf(b, "At %s. ", strings.Join(paths, " and "))
+	}
+	fmt.Fprintf(b, "%s\n\n| key | value | default | |\n|---|---|---|---|\n", s.Description)
+	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+		key, p := pair.Key, pair.Value
+		if p.Description == "" {
+			t.Errorf("%s.%s has no comment", name, key)
+		}
+		fallback := ""
+		if p.Default != nil {
+			fallback = fmt.Sprintf("`%v`", p.Default)
+		}
+		if slices.Contains(s.Required, key) {
+			fallback = "required"
+		}
+		value, _ := valueOf(p)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, value, fallback, strings.ReplaceAll(p.Description, "|", `\|`))
+	}
+}
+
+// valueOf says what a key takes, and the type it refers to, if any.
+func valueOf(p *jsonschema.Schema) (text, refersTo string) {
+	if ref := strings.TrimPrefix(p.Ref, "#/$defs/"); ref != "" {
+		return fmt.Sprintf("[%s](#%s)", ref, strings.ToLower(ref)), ref
+	}
+	switch {
+	case len(p.Enum) > 0:
+		var choices []string
+		for _, e := range p.Enum {
+			choices = append(choices, fmt.Sprintf("`%v`", e))
+		}
+		return strings.Join(choices, ", "), ""
+	case p.Type == "array":
+		text, refersTo = valueOf(p.Items)
+		return "list of " + text, refersTo
+	case p.Type == "integer" && p.Minimum != "":
+		return "whole number, at least " + p.Minimum.String(), ""
+	case p.Type == "integer":
+		return "whole number", ""
+	case p.Type == "string" && strings.Contains(p.Pattern, "µs"):
+		return "duration", ""
+	case p.Pattern == namePattern.String():
+		return fmt.Sprintf("name: `[a-z0-9][a-z0-9-]*`, at most %d characters", maxNameLength), ""
+	case p.Type == "string":
+		return "text", ""
+	}
+	return p.Type, ""
+}

@@ -1,0 +1,105 @@
+package pipeline
+
+import "slices"
+
+// Topo is the environments in an order in which each comes after all of its
+// `after` environments; where that leaves a choice, in the file's order. The
+// pointers are into the pipeline.
+func (p *Pipeline) Topo() []*Environment {
+	environments := p.Spec.Environments
+	ordered := make([]*Environment, 0, len(environments))
+	placed := map[string]bool{}
+	for len(ordered) < len(environments) {
+		before := len(ordered)
+		for i := range environments {
+			e := &environments[i]
+			if placed[e.Name] || slices.ContainsFunc(e.After, func(a string) bool { return !placed[a] }) {
+				continue
+			}
+			ordered = append(ordered, e)
+			placed[e.Name] = true
+			break // from the top again, to stay close to the file's order
+		}
+		if len(ordered) == before {
+			return ordered // a cycle, which Parse refuses
+		}
+	}
+	return ordered
+}
+
+// Upstream is the names of all environments that a release must pass before it
+// may come to the environment, in the order of Topo; nil for a source
+// environment and for a name that the pipeline doesn't have.
+func (p *Pipeline) Upstream(environment string) []string {
+	reached := map[string]bool{}
+	var walk func(name string)
+	walk = func(name string) {
+		e := p.Spec.EnvironmentByName(name)
+		if e == nil {
+			return
+		}
+		for _, a := range e.After {
+			if !reached[a] {
+				reached[a] = true
+				walk(a)
+			}
+		}
+	}
+	walk(environment)
+	var names []string
+	for _, e := range p.Topo() {
+		if reached[e.Name] {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// Downstream is the names of all environments that the environment is upstream
+// of, in the order of Topo.
+func (p *Pipeline) Downstream(environment string) []string {
+	var names []string
+	for _, e := range p.Topo() {
+		if slices.ContainsFunc(e.After, func(a string) bool { return a == environment || slices.Contains(names, a) }) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// cycle is one cycle of the `after` graph as a path that ends where it began,
+// nil when there is none. Names that don't exist are passed over.
+func (s *Spec) cycle() []string {
+	const (
+		walking = 1
+		done    = 2
+	)
+	state := map[string]int{}
+	var path []string
+	var walk func(name string) []string
+	walk = func(name string) []string {
+		e := s.EnvironmentByName(name)
+		if e == nil || state[name] == done {
+			return nil
+		}
+		if state[name] == walking {
+			return append(slices.Clone(path[slices.Index(path, name):]), name)
+		}
+		state[name] = walking
+		path = append(path, name)
+		for _, a := range e.After {
+			if c := walk(a); c != nil {
+				return c
+			}
+		}
+		path = path[:len(path)-1]
+		state[name] = done
+		return nil
+	}
+	for _, e := range s.Environments {
+		if c := walk(e.Name); c != nil {
+			return c
+		}
+	}
+	return nil
+}

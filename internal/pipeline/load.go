@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
+)
+
+// Where pipeline files are, from the repository's root.
+const (
+	FileName   = ".liftlock.yaml"
+	FolderName = ".liftlock"
+)
+
+// maxFiles bounds how many files the folder may hold.
+const maxFiles = 200
+
+// ErrNone says that a repository has no pipeline file.
+var ErrNone = errors.New("no pipeline file: neither " + FileName + " nor " + FolderName + "/*.yaml")
+
+// IsPipelinePath says whether a path from the repository's root is that of a
+// pipeline file, existing or not.
+func IsPipelinePath(file string) bool {
+	return file == FileName || path.Dir(file) == FolderName && strings.HasSuffix(file, ".yaml")
+}
+
+// Load reads a repository's pipelines: those of .liftlock.yaml or those of
+// .liftlock/*.yaml, in the order of the files' names. ErrNone: it has neither.
+// A [strictyaml.Errors] is everything that is wrong with the files; any other
+// error is one of reading them. No pipeline is returned with an error.
+func Load(fsys fs.FS) ([]*Pipeline, error) {
+	files, err := find(fsys)
+	if err != nil {
+		return nil, err
+	}
+	var all []document
+	var errs strictyaml.Errors
+	for _, file := range files {
+		data, err := read(fsys, file)
+		if err != nil {
+			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
+		}
+		documents, err := parse(file, data)
+		var found strictyaml.Errors
+		if err != nil && !errors.As(err, &found) {
+			return nil, err
+		}
+		errs = append(errs, found...)
+		all = append(all, documents...)
+	}
+	errs = append(errs, duplicates(all)...)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return pipelines(all), nil
+}
+
+// find lists the pipeline files of a repository.
+func find(fsys fs.FS) ([]string, error) {
+	var files []string
+	if _, err := fs.Stat(fsys, FileName); err == nil {
+		files = append(files, FileName)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for %s: %w", FileName, err)
+	}
+	entries, err := fs.ReadDir(fsys, FolderName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the folder %s: %w", FolderName, err)
+	}
+	var inFolder []string
+	for _, e := range entries {
+		name := path.Join(FolderName, e.Name())
+		switch {
+		case e.IsDir():
+		case strings.HasSuffix(name, ".yaml"):
+			inFolder = append(inFolder, name)
+		case strings.HasSuffix(name, ".yml"):
+			return nil, misnamed(name)
+		}
+	}
+	switch {
+	case len(files) > 0 && len(inFolder) > 0:
+		return nil, strictyaml.Errors{{File: FileName, Message: "there is also " + inFolder[0] + "; keep the file or the folder, not both"}}
+	case len(inFolder) > maxFiles:
+		return nil, strictyaml.Errors{{File: FolderName, Message: fmt.Sprintf("%d pipeline files are too many; at most %d", len(inFolder), maxFiles)}}
+	case len(files)+len(inFolder) > 0:
+		return append(files, inFolder...), nil
+	}
+	if _, err := fs.Stat(fsys, ".liftlock.yml"); err == nil {
+		return nil, misnamed(".liftlock.yml")
+	}
+	return nil, ErrNone
+}
+
+func misnamed(file string) error {
+	return strictyaml.Errors{{File: file, Message: "pipeline files end in .yaml; rename it"}}
+}
+
+// read reads a file up to just beyond what Parse accepts.
+func read(fsys fs.FS, file string) ([]byte, error) {
+	f, err := fsys.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
+}
+
+// ValidateFile checks one pipeline file on disk. The error is a
+// [strictyaml.Errors], or one of reading the file.
+func ValidateFile(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("read the pipeline file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
+	if err != nil {
+		return fmt.Errorf("read the pipeline file %s: %w", file, err)
+	}
+	_, err = Parse(file, data)
+	return err
+}
+
+// Is says whether a file means to be a pipeline file: its first document has an
+// apiVersion or a kind, which the server's file doesn't.
+func Is(data []byte) bool {
+	docs, err := strictyaml.Parse("", data)
+	return err == nil && len(docs) > 0 && (docs[0].Has("apiVersion") || docs[0].Has("kind"))
+}

@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
+)
+
+// notYet are the keys of the format that Liftlock doesn't act on yet.
+var notYet = []string{
+	"spec.applications",
+	"spec.applicationSets[].live",
+	"spec.carry[].files",
+	"spec.environments[].branch",
+	"spec.environments[].gates[].window",
+	"spec.environments[].gates[].freeze",
+	"spec.environments[].gates[].soak",
+	"spec.environments[].gates[].checks",
+	"spec.environments[].gates[].expression",
+	"spec.environments[].gates[].approvals.from.teams",
+	"spec.breakGlass",
+}
+
+// Parse reads the pipelines of one file, one a document, with their defaults
+// filled in. file is from the repository's root. The error is a
+// [strictyaml.Errors] with everything that is wrong, and then no pipeline is
+// returned: a file is in force as a whole or not at all.
+func Parse(file string, data []byte) ([]*Pipeline, error) {
+	documents, err := parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := duplicates(documents).Err(); err != nil {
+		return nil, err
+	}
+	return pipelines(documents), nil
+}
+
+// document is a pipeline with the positions of its values.
+type document struct {
+	*strictyaml.Document
+	pipeline *Pipeline
+}
+
+func pipelines(documents []document) []*Pipeline {
+	var all []*Pipeline
+	for _, d := range documents {
+		all = append(all, d.pipeline)
+	}
+	return all
+}
+
+func parse(file string, data []byte) ([]document, error) {
+	docs, err := strictyaml.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, strictyaml.Errors{{File: file, Message: "the file is empty; a pipeline file begins with apiVersion: " + APIVersion}}
+	}
+	var all []document
+	var errs strictyaml.Errors
+	for _, d := range docs {
+		p := &Pipeline{File: file}
+		var found strictyaml.Errors
+		if err := d.Decode(p, strictyaml.NotYet(notYet...)); err != nil && !errors.As(err, &found) {
+			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
+		}
+		errs = append(errs, found...)
+		errs = append(errs, strictyaml.Elsewhere(validate(d, p), found)...)
+		p.settle()
+		all = append(all, document{Document: d, pipeline: p})
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// duplicates reports pipelines that have the name of an earlier one.
+func duplicates(documents []document) strictyaml.Errors {
+	var errs strictyaml.Errors
+	first := map[string]document{}
+	for _, d := range documents {
+		name := d.pipeline.Name()
+		before, taken := first[name]
+		if !taken {
+			first[name] = d
+			continue
+		}
+		where := before.Errorf("metadata.name", "")
+		errs = append(errs, d.Errorf("metadata.name", "the pipeline %q is already defined at %s:%d", name, where.File, where.Line))
+	}
+	return errs
+}

@@ -1,0 +1,306 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/policies"
+)
+
+func sample(t testing.TB) string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestParseSample(t *testing.T) {
+	got, err := Parse("argo/.liftlock.yaml", []byte(sample(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify := Verify{
+		ArriveWithin: Duration(15 * time.Minute), Timeout: Duration(10 * time.Minute), HealthyFor: Duration(time.Minute),
+		Watch: Duration(30 * time.Minute), Debounce: Duration(30 * time.Second), Sync: "wait",
+	}
+	want := []*Pipeline{{
+		APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: "shop"}, File: "argo/.liftlock.yaml",
+		Spec: Spec{
+			Mode: Act, Adopt: "baseline", Layout: "directories", Batch: "component",
+			ApplicationSets: []ApplicationSetSource{
+				{Path: "argocd/*.yaml"},
+				{Path: "argocd/legacy-prod.yaml", Environment: "prod", ArgoCD: "prod-hub"},
+			},
+			Component: "{{ index .path.segments 1 }}", Environment: "{{ .path.basename }}",
+			Carry: []Carry{
+				{KustomizeImages: []string{"registry.example/*"}, WhenAbsent: "refuse"},
+				{YAML: &FieldPick{Files: []string{"values*.yaml"}, Paths: []string{"image.tag"}}, WhenAbsent: "refuse"},
+				{JSON: &FieldPick{Files: []string{"config.json"}, Paths: []string{"releaseTag"}}, WhenAbsent: "add"},
+			},
+			Merge:  Merge{Method: "merge"},
+			Limits: Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
+			Environments: []Environment{
+				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: "hold", Verify: verify},
+				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: "revert", Verify: verify},
+				{
+					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: "revert", Verify: verify,
+					Gates: []policies.Gate{{Approvals: &policies.Approvals{Count: 2, From: policies.From{Users: []string{"ada", "grace"}}}}},
+				},
+			},
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got[0].Name() != "shop" {
+		t.Errorf("the name is %s", got[0].Name())
+	}
+}
+
+// small is a valid file that the tests below change a part of.
+const small = `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata: {name: shop}
+spec:
+  applicationSets:
+    - path: argocd/*.yaml
+  component: '{{ .name }}'
+  environment: '{{ .env }}'
+  carry:
+    - kustomizeImages: ["*"]
+  environments:
+    - name: dev
+    - name: qa
+      after: [dev]
+    - name: prod
+      after: [qa]
+`
+
+func TestDefaults(t *testing.T) {
+	got, err := Parse("p", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := got[0].Spec
+	if s.Mode != Act || s.Adopt != AdoptBaseline || s.Layout != LayoutDirectories || s.Batch != BatchComponent || s.Merge.Method != MethodMerge || s.Commands != "" {
+		t.Errorf("the defaults are %+v", s)
+	}
+	if s.Limits != (Limits{10, 20, 3}) {
+		t.Errorf("the limits are %+v", s.Limits)
+	}
+	if s.Carry[0].WhenAbsent != WhenAbsentRefuse {
+		t.Errorf("what is absent: %s", s.Carry[0].WhenAbsent)
+	}
+	for _, e := range s.Environments {
+		want := OnDegradedRevert
+		if e.Source() {
+			want = OnDegradedHold
+		}
+		if e.Open != Auto || e.Merge != Manual || e.OnDegraded != want {
+			t.Errorf("the defaults of %s are %+v", e.Name, e)
+		}
+	}
+	changed, err := Parse("p", []byte(strings.Replace(small, "    - name: qa\n", "    - name: qa\n      verify: {watch: 2h}\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := changed[0].Spec.Environments[1].Verify; v.Watch.D() != 2*time.Hour || v.Timeout.D() != 10*time.Minute || v.Sync != SyncWait {
+		t.Errorf("one time given changes the others' defaults: %+v", v)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	const dev, qa, prod = "    - name: dev\n", "    - name: qa\n", "    - name: prod\n"
+	// Each case replaces old by new in the small file, or adds new at its end.
+	tests := map[string]struct {
+		old, new string
+		want     []string
+	}{
+		"another apiVersion":        {"v1alpha1", "v1", []string{`1: apiVersion: must be liftlock.dev/v1alpha1`}},
+		"another kind":              {"kind: Pipeline\n", "", []string{`1: kind: must be Pipeline`}},
+		"no name":                   {"{name: shop}", "{}", []string{`3: metadata.name: a name is missing`}},
+		"a bad name":                {"name: shop", "name: Shop/x", []string{`3: metadata.name: "Shop/x" is not a name; use lower-case letters, digits and hyphens, and no hyphen first`}},
+		"a long name":               {"name: shop", "name: " + strings.Repeat("x", 64), []string{`3: metadata.name: the name is 64 characters long; at most 63`}},
+		"an unknown key":            {"  carry:", "  merg: {method: squash}\n  carry:", []string{`9: spec: unknown key "merg"; did you mean "merge"?`}},
+		"a mode":                    {"spec:\n", "spec:\n  mode: obsrve\n", []string{`5: spec.mode: "obsrve" is not one of act, observe; did you mean "observe"?`}},
+		"a merge method":            {"spec:\n", "spec:\n  merge: {method: ff}\n", []string{`5: spec.merge.method: "ff" is not one of merge, squash, rebase`}},
+		"limits":                    {"spec:\n", "spec:\n  limits: {openPerEnvironment: 0, mergesPerHour: -1}\n", []string{`5: spec.limits.openPerEnvironment: must be at least 1; it is 0`, `5: spec.limits.mergesPerHour: must be at least 1; it is -1`}},
+		"commands":                  {"spec:\n", "spec:\n  commands: \"\"\n", []string{`5: spec.commands: "" is not one of bare`}},
+		"converge":                  {"spec:\n", "spec:\n  adopt: converge\n", []string{`5: spec.adopt: converge is not supported yet; only baseline`}},
+		"branches":                  {"spec:\n", "spec:\n  layout: branches\n", []string{`5: spec.layout: branches is not supported yet; only directories`}},
+		"a batch":                   {"spec:\n", "spec:\n  batch: environment\n", []string{`5: spec.batch: environment is not supported yet; only component`}},
+		"a batch of nothing known":  {"spec:\n", "spec:\n  batch: envionment\n", []string{`5: spec.batch: "envionment" is not one of component`}},
+		"applications":              {"spec:\n", "spec:\n  applications: []\n", []string{`5: spec.applications: not supported yet`}},
+		"breakGlass":                {"spec:\n", "spec:\n  breakGlass: {teams: [acme/oncall]}\n", []string{`5: spec.breakGlass: not supported yet`}},
+		"a live ApplicationSet":     {"- path: argocd/*.yaml", "- live: {argocd: hub}", []string{`6: spec.applicationSets[0].live: not supported yet`}},
+		"files to carry":            {`- kustomizeImages: ["*"]`, `- files: {include: ["**"]}`, []string{`10: spec.carry[0].files: not supported yet`}},
+		"an environment's branch":   {dev, dev + "      branch: main\n", []string{`13: spec.environments[0].branch: not supported yet`}},
+		"a window":                  {qa, qa + "      gates: [{window: {}}]\n", []string{`14: spec.environments[1].gates[0].window: not supported yet`}},
+		"all gates to come":         {qa, qa + "      gates:\n      - freeze: {}\n      - soak: {}\n      - checks: {}\n      - expression: x\n", []string{`15: spec.environments[1].gates[0].freeze: not supported yet`, `16: spec.environments[1].gates[1].soak: not supported yet`, `17: spec.environments[1].gates[2].checks: not supported yet`, `18: spec.environments[1].gates[3].expression: not supported yet`}},
+		"teams":                     {qa, qa + "      gates: [{approvals: {count: 1, from: {teams: [acme/sre]}}}]\n", []string{`14: spec.environments[1].gates[0].approvals.from.teams: not supported yet`}},
+		"no ApplicationSets":        {"  applicationSets:\n    - path: argocd/*.yaml\n", "", []string{`4: spec.applicationSets: at least one entry with ApplicationSets is needed`}},
+		"no path":                   {"- path: argocd/*.yaml", "- argocd: hub", []string{`6: spec.applicationSets[0]: path is missing: a glob of ApplicationSet manifests in this repository`}},
+		"a glob":                    {"argocd/*.yaml", "\"argocd/[.yaml\"", []string{`6: spec.applicationSets[0].path: "argocd/[.yaml" is not a valid glob`}},
+		"a glob out of here":        {"argocd/*.yaml", "a/../../x", []string{`6: spec.applicationSets[0].path: "a/../../x" leaves the repository; write it from the root, without a leading / and without ..`}},
+		"a glob from the disk":      {"argocd/*.yaml", "/etc/*", []string{`6: spec.applicationSets[0].path: "/etc/*" leaves the repository; write it from the root, without a leading / and without ..`}},
+		"a glob in a long form":     {"argocd/*.yaml", "./argocd//*.yaml", []string{`6: spec.applicationSets[0].path: "./argocd//*.yaml" is not in its shortest form; write "argocd/*.yaml"`}},
+		"an empty glob":             {"argocd/*.yaml", `""`, []string{`6: spec.applicationSets[0].path: a glob is missing`}},
+		"an Argo CD's name":         {"argocd/*.yaml", "argocd/*.yaml\n      argocd: Hub", []string{`7: spec.applicationSets[0].argocd: "Hub" is not a name; use lower-case letters, digits and hyphens, and no hyphen first`}},
+		"a template":                {"'{{ .name }}'", "'{{ .name '", []string{`7: spec.component: not a Go template: 1: unclosed action`}},
+		"a template's function":     {"'{{ .name }}'", "'{{ env \"HOME\" }}'", []string{`7: spec.component: not a Go template: 1: function "env" not defined`}},
+		"an override's template":    {"argocd/*.yaml", "argocd/*.yaml\n      component: '{{ end }}'", []string{`7: spec.applicationSets[0].component: not a Go template: 1: unexpected {{end}}`}},
+		"a long template":           {"'{{ .name }}'", strings.Repeat("x", maxTemplateLength+1), []string{`7: spec.component: the template is longer than 4096 characters`}},
+		"no component template":     {"  component: '{{ .name }}'\n", "", []string{`6: spec.applicationSets[0]: no component template: give spec.component or one here`}},
+		"no environment template":   {"  environment: '{{ .env }}'\n", "", []string{`6: spec.applicationSets[0]: no environment template: give spec.environment or one here`}},
+		"a fixed environment":       {"argocd/*.yaml", "argocd/*.yaml\n      environment: prd", []string{`7: spec.applicationSets[0].environment: there is no environment "prd"; did you mean "prod"?`}},
+		"nothing to carry":          {`- kustomizeImages: ["*"]`, "[]", []string{`9: spec.carry: at least one entry that says what is promoted is needed`}},
+		"two kinds in one entry":    {`["*"]`, "[\"*\"]\n      json: {files: [a], paths: [b]}", []string{`10: spec.carry[0]: exactly one of kustomizeImages, yaml and json is needed; this entry has 2`}},
+		"no images":                 {`["*"]`, "[]", []string{`10: spec.carry[0].kustomizeImages: at least one glob on image names is needed`}},
+		"an image glob":             {`["*"]`, `["a[", "a b"]`, []string{`10: spec.carry[0].kustomizeImages[0]: "a[" is not a valid glob on image names`, `10: spec.carry[0].kustomizeImages[1]: "a b" is not a valid glob on image names`}},
+		"no files and no paths":     {`kustomizeImages: ["*"]`, "yaml: {files: []}", []string{`10: spec.carry[0].yaml.paths: at least one path of a field is needed`, `10: spec.carry[0].yaml.files: at least one glob of files is needed`}},
+		"a field's path":            {`kustomizeImages: ["*"]`, `json: {files: ["*.json"], paths: ["", " a"]}`, []string{`10: spec.carry[0].json.paths[0]: "" is not the path of a field; write it like image.tag`, `10: spec.carry[0].json.paths[1]: " a" is not the path of a field; write it like image.tag`}},
+		"what is absent":            {`["*"]`, "[\"*\"]\n      whenAbsent: ignore", []string{`11: spec.carry[0].whenAbsent: "ignore" is not one of add, refuse`}},
+		"skipping what is absent":   {`["*"]`, "[\"*\"]\n      whenAbsent: skip", []string{`11: spec.carry[0].whenAbsent: skip is not supported yet; only add and refuse`}},
+		"no environments":           {dev + qa + "      after: [dev]\n" + prod + "      after: [qa]\n", "    []\n", []string{`11: spec.environments: at least one environment is needed`}},
+		"an environment's name":     {"name: prod", "name: Prod", []string{`15: spec.environments[2].name: "Prod" is not a name; use lower-case letters, digits and hyphens, and no hyphen first`}},
+		"an environment twice":      {"name: prod", "name: qa", []string{`15: spec.environments[2].name: the environment "qa" is already spec.environments[1]`}},
+		"an unknown environment":    {"[qa]", "[qa2]", []string{`16: spec.environments[2].after[0]: there is no environment "qa2"; did you mean "qa"?`}},
+		"after itself":              {"[qa]", "[prod]", []string{`16: spec.environments[2].after: goes round in a circle: prod after prod`}},
+		"a circle":                  {"[dev]", "[prod]", []string{`14: spec.environments[1].after: goes round in a circle: qa after prod after qa`}},
+		"after the same twice":      {"[qa]", "[qa, dev, qa]", []string{`16: spec.environments[2].after[2]: "qa" is given twice`}},
+		"who opens":                 {prod, prod + "      open: always\n", []string{`16: spec.environments[2].open: "always" is not one of auto, manual`}},
+		"who merges":                {prod, prod + "      merge: atuo\n", []string{`16: spec.environments[2].merge: "atuo" is not one of auto, manual; did you mean "auto"?`}},
+		"what a degradation does":   {prod, prod + "      onDegraded: rollback\n", []string{`16: spec.environments[2].onDegraded: "rollback" is not one of revert, revert-and-merge, hold`}},
+		"keys idle in a source":     {dev, dev + "      merge: auto\n      gates: []\n      onDegraded: revert\n", []string{"13: spec.environments[0].merge: does nothing in a source environment, which has no pull requests; remove it or give `after`", "14: spec.environments[0].gates: does nothing in a source environment, which has no pull requests; remove it or give `after`", "15: spec.environments[0].onDegraded: is always hold in a source environment, where releases arrive from outside; remove it or give `after`"}},
+		"a gate of no kind":         {prod, prod + "      gates:\n        - {}\n", []string{`17: spec.environments[2].gates[0]: a gate has exactly one kind (approvals); this one has 0`}},
+		"a gate's settings":         {prod, prod + "      gates:\n        - approvals:\n            count: 0\n            from: {users: [\"@ada\"]}\n", []string{`18: spec.environments[2].gates[0].approvals.count: must be at least 1; it is 0`, `19: spec.environments[2].gates[0].approvals.from.users[0]: "@ada" is not a login; write it without @ and spaces`}},
+		"a gate without a value":    {prod, prod + "      gates:\n        - approvals:\n", []string{`17: spec.environments[2].gates[0].approvals: no value; give one or remove the key`}},
+		"a time of zero":            {dev, dev + "      verify: {healthyFor: 0s, watch: -1m}\n", []string{`13: spec.environments[0].verify.healthyFor: must be longer than 0; it is 0s`, `13: spec.environments[0].verify.watch: must be longer than 0; it is -1m`}},
+		"not a time":                {dev, dev + "      verify: {timeout: 2d}\n", []string{`13: spec.environments[0].verify.timeout: not a duration; write it like 90s, 15m or 1h30m`}},
+		"who syncs":                 {dev, dev + "      verify: {sync: now}\n", []string{`13: spec.environments[0].verify.sync: "now" is not one of wait, trigger`}},
+		"not a mapping":             {small, "[1]\n", []string{`1: expected a mapping, found a list`}},
+		"empty":                     {small, "# nothing\n", []string{` the file is empty; a pipeline file begins with apiVersion: liftlock.dev/v1alpha1`}},
+		"not YAML":                  {small, "a: b: c\n", []string{`1: not valid YAML: mapping values are not allowed in this context`}},
+		"the same name in one file": {"", "---\n" + small, []string{`20: metadata.name: the pipeline "shop" is already defined at p.yaml:3`}},
+		"several, by line":          {"'{{ .env }}'", "prd\n  mode: x\n  limit: {}", []string{`8: spec.environment: there is no environment "prd"; did you mean "prod"?`, `9: spec.mode: "x" is not one of act, observe`, `10: spec: unknown key "limit"; did you mean "limits"?`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			content := small + test.new
+			if test.old != "" {
+				if !strings.Contains(small, test.old) {
+					t.Fatalf("the small file has no %q", test.old)
+				}
+				content = strings.Replace(small, test.old, test.new, 1)
+			}
+			all, err := Parse("p.yaml", []byte(content))
+			var errs strictyaml.Errors
+			if !errors.As(err, &errs) || all != nil {
+				t.Fatalf("%d pipelines and the error %v", len(all), err)
+			}
+			want := "p.yaml:" + strings.Join(test.want, "\np.yaml:")
+			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("the errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseSeveral(t *testing.T) {
+	got, err := Parse("p.yaml", []byte(small+"---\n"+strings.Replace(small, "shop", "depot", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Name() != "shop" || got[1].Name() != "depot" {
+		t.Errorf("the pipelines are %v", got)
+	}
+}
+
+func TestTooMany(t *testing.T) {
+	list := func(n int, item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+", ", n), ", ") + "]"
+	}
+	var environments strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&environments, "    - name: e%d\n", i)
+	}
+	for name, test := range map[string]struct{ old, new, want string }{
+		"environments":     {"", environments.String(), "p.yaml:11: spec.environments: 20003 are too many; at most 100"},
+		"after":            {"[dev]", list(40_000, "dev"), "p.yaml:14: spec.environments[1].after: 40000 are too many; at most 100"},
+		"gates":            {"[dev]", "[dev]\n      gates: " + list(1001, "{}"), "p.yaml:15: spec.environments[1].gates: 1001 are too many; at most 1000"},
+		"ApplicationSets":  {"\n    - path: argocd/*.yaml", " " + list(10_000, "{path: a, environment: x}"), "p.yaml:5: spec.applicationSets: 10000 are too many; at most 1000"},
+		"entries to carry": {"\n    - kustomizeImages: [\"*\"]", " " + list(1001, "{}"), "p.yaml:9: spec.carry: 1001 are too many; at most 1000"},
+		"images":           {`["*"]`, list(1001, "x"), "p.yaml:10: spec.carry[0].kustomizeImages: 1001 are too many; at most 1000"},
+		"files":            {`kustomizeImages: ["*"]`, "yaml: {files: " + list(1001, "x") + ", paths: [a]}", "p.yaml:10: spec.carry[0].yaml.files: 1001 are too many; at most 1000"},
+		"paths":            {`kustomizeImages: ["*"]`, "json: {files: [x], paths: " + list(1001, "x") + "}", "p.yaml:10: spec.carry[0].json.paths: 1001 are too many; at most 1000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := small + test.new
+			if test.old != "" {
+				content = strings.Replace(small, test.old, test.new, 1)
+			}
+			_, err := Parse("p.yaml", []byte(content))
+			if err == nil || err.Error() != test.want {
+				t.Errorf("the error is %.200v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPipelineMarshalsReadably(t *testing.T) {
+	all, err := Parse("p", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), `"watch":"30m"`) {
+		t.Errorf("a duration is not readable: %s", data)
+	}
+	back := Pipeline{File: "p"}
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(data), string(again)); diff != "" {
+		t.Errorf("JSON doesn't bring it back (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(sample(f)))
+	f.Add([]byte(strings.Replace(small, "[dev]", "[prod]", 1)))
+	f.Add([]byte("apiVersion: x\nspec: &a {<<: *a}\n"))
+	f.Add([]byte("---\n---\nspec: {environments: [{after: [x]}]}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := Parse("f", data)
+		if err != nil {
+			var errs strictyaml.Errors
+			if !errors.As(err, &errs) || len(errs) == 0 || all != nil {
+				t.Fatalf("%d pipelines and the error %#v", len(all), err)
+			}
+			return
+		}
+		for _, p := range all {
+			if ValidName(p.Name()) != nil || len(p.Topo()) != len(p.Spec.Environments) || len(p.Spec.Environments) == 0 {
+				t.Fatalf("accepted %+v", p)
+			}
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"github.com/liftlock/liftlock/policies"
+)
+
+// The file's apiVersion and kind.
+const (
+	APIVersion = "liftlock.dev/v1alpha1"
+	Kind       = "Pipeline"
+)
+
+// Pipeline is one pipeline: one YAML document of a pipeline file.
+type Pipeline struct {
+	// Always liftlock.dev/v1alpha1.
+	APIVersion string `yaml:"apiVersion" json:"apiVersion" jsonschema:"required,enum=liftlock.dev/v1alpha1"`
+	// Always Pipeline.
+	Kind string `yaml:"kind" json:"kind" jsonschema:"required,enum=Pipeline"`
+	// What the pipeline is called.
+	Metadata Metadata `yaml:"metadata" json:"metadata" jsonschema:"required"`
+	// The pipeline itself.
+	Spec Spec `yaml:"spec" json:"spec" jsonschema:"required"`
+
+	File string `yaml:"-" json:"-"` // where it was read, from the repository's root
+}
+
+// Name is metadata.name.
+func (p *Pipeline) Name() string { return p.Metadata.Name }
+
+// Metadata names the pipeline.
+type Metadata struct {
+	// Unique in the repository; part of branch names.
+	Name string `yaml:"name" json:"name" jsonschema:"required,pattern=^[a-z0-9][a-z0-9-]*$,maxLength=63"`
+}
+
+// Mode says whether Liftlock acts or only says what it would do.
+type Mode string
+
+// The modes.
+const (
+	Act     Mode = "act"
+	Observe Mode = "observe"
+)
+
+// The values of the keys that Liftlock doesn't choose between yet.
+const (
+	AdoptBaseline     = "baseline"
+	LayoutDirectories = "directories"
+	BatchComponent    = "component"
+)
+
+// CommandsBare lets people write /promote for /liftlock promote.
+const CommandsBare = "bare"
+
+// Spec is the pipeline itself.
+type Spec struct {
+	// act, or observe: says what it would do, opens and merges nothing.
+	Mode Mode `yaml:"mode" json:"mode" jsonschema:"enum=act,enum=observe,default=act"`
+	// What is promoted when the pipeline is new. baseline: only releases introduced after this pipeline (or component, or carry entry) came in.
+	Adopt string `yaml:"adopt" json:"adopt" jsonschema:"enum=baseline,default=baseline"`
+	// Where the targets come from; at least one.
+	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets" jsonschema:"required,minItems=1"`
+	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. Empty: the target is not managed. Needed here or in every entry of applicationSets.
+	Component string `yaml:"component" json:"component"`
+	// Likewise, each target's environment.
+	Environment string `yaml:"environment" json:"environment"`
+	// How environments are told apart in Git: each has its own directories.
+	Layout string `yaml:"layout" json:"layout" jsonschema:"enum=directories,default=directories"`
+	// What a promotion moves; at least one entry.
+	Carry []Carry `yaml:"carry" json:"carry" jsonschema:"required,minItems=1"`
+	// What one pull request holds: one component.
+	Batch string `yaml:"batch" json:"batch" jsonschema:"enum=component,default=component"`
+	// How pull requests are merged.
+	Merge Merge `yaml:"merge" json:"merge"`
+	// What Liftlock does at once, at most.
+	Limits Limits `yaml:"limits" json:"limits"`
+	// bare: commands in pull requests may also be written without /liftlock, as /promote. Not set: other bots keep those.
+	Commands string `yaml:"commands" json:"commands" jsonschema:"enum=bare"`
+	// The steps of the pipeline; at least one.
+	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
+}
+
+// EnvironmentByName finds an environment by name; nil when there is none.
+func (s *Spec) EnvironmentByName(name string) *Environment {
+	for i := range s.Environments {
+		if s.Environments[i].Name == name {
+			return &s.Environments[i]
+		}
+	}
+	return nil
+}
+
+// ApplicationSetSource says where ApplicationSets are read from, with the
+// overrides for those.
+type ApplicationSetSource struct {
+	// A glob of manifests, from the repository's root.
+	Path string `yaml:"path" json:"path" jsonschema:"required,minLength=1"`
+	// Overrides spec.component for the sets of this entry.
+	Component string `yaml:"component" json:"component"`
+	// Overrides spec.environment for the sets of this entry.
+	Environment string `yaml:"environment" json:"environment"`
+	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there.
+	ArgoCD string `yaml:"argocd" json:"argocd"`
+}
+
+// What happens to a field that the source has and the target hasn't.
+const (
+	WhenAbsentAdd    = "add"
+	WhenAbsentRefuse = "refuse"
+	WhenAbsentSkip   = "skip"
+)
+
+// Carry is one entry of what a promotion moves: exactly one of kustomizeImages,
+// yaml and json is set.
+type Carry struct {
+	// Globs on the names in a kustomization's images list; their newTag, newName and digest are carried.
+	KustomizeImages []string `yaml:"kustomizeImages" json:"kustomizeImages,omitempty" jsonschema:"minItems=1"`
+	// Fields of YAML files.
+	YAML *FieldPick `yaml:"yaml" json:"yaml,omitempty"`
+	// Fields of JSON files.
+	JSON *FieldPick `yaml:"json" json:"json,omitempty"`
+	// What to do with a field that the source environment has and the target environment hasn't.
+	WhenAbsent string `yaml:"whenAbsent" json:"whenAbsent" jsonschema:"enum=add,enum=refuse,default=refuse"`
+}
+
+// FieldPick picks fields by address in files by glob.
+type FieldPick struct {
+	// Globs, relative to a root: a target's source paths, its values files' folders, its generator file's folder.
+	Files []string `yaml:"files" json:"files" jsonschema:"required,minItems=1"`
+	// Addresses in those files: image.tag, hosts[0].name.
+	Paths []string `yaml:"paths" json:"paths" jsonschema:"required,minItems=1"`
+}
+
+// The merge methods.
+const (
+	MethodMerge  = "merge"
+	MethodSquash = "squash"
+	MethodRebase = "rebase"
+)
+
+// Merge says how pull requests are merged.
+type Merge struct {
+	// The forge's merge method.
+	Method string `yaml:"method" json:"method" jsonschema:"enum=merge,enum=squash,enum=rebase,default=merge"`
+}
+
+// Limits bound what Liftlock does at once.
+type Limits struct {
+	// Promotions that are open at the same time in one environment.
+	OpenPerEnvironment int `yaml:"openPerEnvironment" json:"openPerEnvironment" jsonschema:"minimum=1,default=10"`
+	// Merges by Liftlock itself in any hour.
+	MergesPerHour int `yaml:"mergesPerHour" json:"mergesPerHour" jsonschema:"minimum=1,default=20"`
+	// Reverts in any ten minutes, in one environment or on one cluster. Past it, everything holds and says so once.
+	RevertsPer10Minutes int `yaml:"revertsPer10Minutes" json:"revertsPer10Minutes" jsonschema:"minimum=1,default=3"`
+}
+
+// Who acts.
+const (
+	Auto   = "auto"
+	Manual = "manual"
+)
+
+// What happens when an environment degrades.
+const (
+	OnDegradedRevert         = "revert"
+	OnDegradedRevertAndMerge = "revert-and-merge"
+	OnDegradedHold           = "hold"
+)
+
+// Environment is one step of the pipeline.
+type Environment struct {
+	// What the environment template yields for its targets.
+	Name string `yaml:"name" json:"name" jsonschema:"required,pattern=^[a-z0-9][a-z0-9-]*$,maxLength=63"`
+	// The environments that must have verified a release before it moves here. Not set: a source environment, where releases arrive from outside Liftlock.
+	After []string `yaml:"after" json:"after"`
+	// auto: the pull request opens when every environment of after verified the release; manual: /liftlock promote opens it. Not in a source environment.
+	Open string `yaml:"open" json:"open" jsonschema:"enum=auto,enum=manual,default=auto"`
+	// manual: people merge; auto: Liftlock merges when all gates pass. Not in a source environment.
+	Merge string `yaml:"merge" json:"merge" jsonschema:"enum=manual,enum=auto,default=manual"`
+	// What happens when a promotion's targets degrade: open a revert, open and merge it, or hold and ask. In a source environment it is always hold.
+	OnDegraded string `yaml:"onDegraded" json:"onDegraded" jsonschema:"enum=revert,enum=revert-and-merge,enum=hold,default=revert"`
+	// What must pass before the merge. Not in a source environment.
+	Gates []policies.Gate `yaml:"gates" json:"gates"`
+	// The times of the verification.
+	Verify Verify `yaml:"verify" json:"verify"`
+}
+
+// Source says that releases arrive here from outside Liftlock.
+func (e *Environment) Source() bool { return len(e.After) == 0 }
+
+// How a merged commit gets synced.
+const (
+	SyncWait    = "wait"
+	SyncTrigger = "trigger"
+)
+
+// Verify holds the times of a verification.
+type Verify struct {
+	// How long a target may take to notice the commit and begin to sync it.
+	ArriveWithin Duration `yaml:"arriveWithin" json:"arriveWithin" jsonschema:"default=15m"`
+	// How long it may take, once synced, to become healthy.
+	Timeout Duration `yaml:"timeout" json:"timeout" jsonschema:"default=10m"`
+	// How long it must be healthy without a break to be verified.
+	HealthyFor Duration `yaml:"healthyFor" json:"healthyFor" jsonschema:"default=1m"`
+	// How long after that a degradation is still answered.
+	Watch Duration `yaml:"watch" json:"watch" jsonschema:"default=30m"`
+	// How long bad health must last to count as degraded.
+	Debounce Duration `yaml:"debounce" json:"debounce" jsonschema:"default=30s"`
+	// wait: Argo CD syncs by itself; trigger: Liftlock asks for the sync of targets without an automated policy.
+	Sync string `yaml:"sync" json:"sync" jsonschema:"enum=wait,enum=trigger,default=wait"`
+}

@@ -1,0 +1,341 @@
+package pipeline
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// Bounds on what one pipeline may hold; far above any real one.
+const (
+	maxNameLength     = 63
+	maxEnvironments   = 100
+	maxListed         = 1000 // entries of any other list
+	maxTemplateLength = 4096
+)
+
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
+// ValidName says why a name of a pipeline, environment or component can't be
+// used, nil when it can: it becomes part of branch names and labels.
+func ValidName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("a name is missing")
+	case len(name) > maxNameLength:
+		return fmt.Errorf("the name is %d characters long; at most %d", len(name), maxNameLength)
+	case !namePattern.MatchString(name):
+		return fmt.Errorf("%q is not a name; use lower-case letters, digits and hyphens, and no hyphen first", name)
+	}
+	return nil
+}
+
+// checker collects what is wrong with one pipeline.
+type checker struct {
+	doc  *strictyaml.Document
+	errs strictyaml.Errors
+}
+
+func (c *checker) errorf(path, format string, args ...any) {
+	c.errs = append(c.errs, c.doc.Errorf(path, format, args...))
+}
+
+func validate(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
+	c := &checker{doc: doc}
+	if c.sizes(&p.Spec); len(c.errs) > 0 {
+		return c.errs // the rules between keys take time that grows with the square
+	}
+	if p.APIVersion != APIVersion {
+		c.errorf("apiVersion", "must be %s", APIVersion)
+	}
+	if p.Kind != Kind {
+		c.errorf("kind", "must be %s", Kind)
+	}
+	if err := ValidName(p.Metadata.Name); err != nil {
+		c.errorf("metadata.name", "%s", err)
+	}
+	s := &p.Spec
+	c.oneOf("spec.mode", string(s.Mode), string(Act), string(Observe))
+	c.onlyYet("spec.adopt", s.Adopt, AdoptBaseline, "converge")
+	c.onlyYet("spec.layout", s.Layout, LayoutDirectories, "branches")
+	c.onlyYet("spec.batch", s.Batch, BatchComponent, "environment")
+	c.oneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)
+	if s.Commands != "" || c.doc.Has("spec.commands") {
+		c.oneOf("spec.commands", s.Commands, CommandsBare)
+	}
+	c.atLeastOne("spec.limits.openPerEnvironment", s.Limits.OpenPerEnvironment)
+	c.atLeastOne("spec.limits.mergesPerHour", s.Limits.MergesPerHour)
+	c.atLeastOne("spec.limits.revertsPer10Minutes", s.Limits.RevertsPer10Minutes)
+	c.template("spec.component", s.Component)
+	c.template("spec.environment", s.Environment)
+	c.applicationSets(s)
+	c.carry(s.Carry)
+	c.environments(s)
+	return c.errs
+}
+
+// oneOf checks a choice.
+func (c *checker) oneOf(path, value string, choices ...string) {
+	if !slices.Contains(choices, value) {
+		c.errorf(path, "%q is not one of %s%s", value, strings.Join(choices, ", "), strictyaml.DidYouMean(value, choices))
+	}
+}
+
+// onlyYet checks a choice of which only one value is supported yet.
+func (c *checker) onlyYet(path, value, supported string, later ...string) {
+	if slices.Contains(later, value) {
+		c.errorf(path, "%s is not supported yet; only %s", value, supported)
+		return
+	}
+	c.oneOf(path, value, supported)
+}
+
+func (c *checker) atLeastOne(path string, value int) {
+	if value < 1 {
+		c.errorf(path, "must be at least 1; it is %d", value)
+	}
+}
+
+// some checks that a list isn't empty.
+func (c *checker) some(path string, n int, what string) {
+	if n == 0 {
+		c.errorf(path, "at least one %s is needed", what)
+	}
+}
+
+// atMost checks a list's length.
+func (c *checker) atMost(path string, n, most int) {
+	if n > most {
+		c.errorf(path, "%d are too many; at most %d", n, most)
+	}
+}
+
+// sizes checks the lengths of all lists.
+func (c *checker) sizes(s *Spec) {
+	c.atMost("spec.environments", len(s.Environments), maxEnvironments)
+	for i, e := range s.Environments {
+		at := fmt.Sprintf("spec.environments[%d]", i)
+		c.atMost(at+".after", len(e.After), maxEnvironments)
+		c.atMost(at+".gates", len(e.Gates), maxListed)
+	}
+	c.atMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
+	c.atMost("spec.carry", len(s.Carry), maxListed)
+	for i, e := range s.Carry {
+		at := fmt.Sprintf("spec.carry[%d]", i)
+		c.atMost(at+".kustomizeImages", len(e.KustomizeImages), maxListed)
+		for kind, pick := range map[string]*FieldPick{"yaml": e.YAML, "json": e.JSON} {
+			if pick != nil {
+				c.atMost(at+"."+kind+".files", len(pick.Files), maxListed)
+				c.atMost(at+"."+kind+".paths", len(pick.Paths), maxListed)
+			}
+		}
+	}
+}
+
+// template checks that a template can be parsed; the empty one is none.
+func (c *checker) template(path, text string) {
+	if len(text) > maxTemplateLength {
+		c.errorf(path, "the template is longer than %d characters", maxTemplateLength)
+		return
+	}
+	if _, err := ParseTemplate(path, text); err != nil {
+		c.errorf(path, "%s", err)
+	}
+}
+
+// filesGlob checks a glob on slash-separated paths below some root.
+func (c *checker) filesGlob(at, glob string) {
+	switch {
+	case glob == "":
+		c.errorf(at, "a glob is missing")
+	case strings.HasPrefix(glob, "/") || slices.Contains(strings.Split(glob, "/"), ".."):
+		c.errorf(at, "%q leaves the repository; write it from the root, without a leading / and without ..", glob)
+	case path.Clean(glob) != glob:
+		c.errorf(at, "%q is not in its shortest form; write %q", glob, path.Clean(glob))
+	case !doublestar.ValidatePattern(glob):
+		c.errorf(at, "%q is not a valid glob", glob)
+	}
+}
+
+func (c *checker) applicationSets(s *Spec) {
+	c.some("spec.applicationSets", len(s.ApplicationSets), "entry with ApplicationSets")
+	for i, a := range s.ApplicationSets {
+		at := fmt.Sprintf("spec.applicationSets[%d]", i)
+		if !c.doc.Has(at + ".path") {
+			c.errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository")
+		} else {
+			c.filesGlob(at+".path", a.Path)
+		}
+		c.template(at+".component", a.Component)
+		c.template(at+".environment", a.Environment)
+		if a.Component == "" && s.Component == "" {
+			c.errorf(at, "no component template: give spec.component or one here")
+		}
+		if a.Environment == "" && s.Environment == "" {
+			c.errorf(at, "no environment template: give spec.environment or one here")
+		}
+		c.constantEnvironment(at+".environment", a.Environment, s)
+		if a.ArgoCD != "" || c.doc.Has(at+".argocd") {
+			if err := ValidName(a.ArgoCD); err != nil {
+				c.errorf(at+".argocd", "%s", err)
+			}
+		}
+	}
+	c.constantEnvironment("spec.environment", s.Environment, s)
+}
+
+// constantEnvironment checks an environment that is given as plain text.
+func (c *checker) constantEnvironment(at, text string, s *Spec) {
+	if text != "" && constant(text) && s.EnvironmentByName(text) == nil {
+		c.errorf(at, "there is no environment %q%s", text, strictyaml.DidYouMean(text, s.names()))
+	}
+}
+
+func (s *Spec) names() []string {
+	var names []string
+	for _, e := range s.Environments {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func (c *checker) carry(entries []Carry) {
+	c.some("spec.carry", len(entries), "entry that says what is promoted")
+	for i, e := range entries {
+		at := fmt.Sprintf("spec.carry[%d]", i)
+		kinds := 0
+		for _, kind := range []string{"kustomizeImages", "yaml", "json"} {
+			if c.doc.Has(at + "." + kind) {
+				kinds++
+			}
+		}
+		if kinds != 1 {
+			c.errorf(at, "exactly one of kustomizeImages, yaml and json is needed; this entry has %d", kinds)
+		}
+		if e.WhenAbsent == WhenAbsentSkip {
+			// A skipped field makes the two environments' releases differ in
+			// identity, by which everything downstream is judged.
+			c.errorf(at+".whenAbsent", "skip is not supported yet; only add and refuse")
+		} else {
+			c.oneOf(at+".whenAbsent", e.WhenAbsent, WhenAbsentAdd, WhenAbsentRefuse)
+		}
+		if c.doc.Has(at + ".kustomizeImages") {
+			c.some(at+".kustomizeImages", len(e.KustomizeImages), "glob on image names")
+		}
+		for j, glob := range e.KustomizeImages {
+			if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
+				c.errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q is not a valid glob on image names", glob)
+			}
+		}
+		c.pick(at+".yaml", e.YAML)
+		c.pick(at+".json", e.JSON)
+	}
+}
+
+func (c *checker) pick(at string, f *FieldPick) {
+	if f == nil {
+		return
+	}
+	c.some(at+".files", len(f.Files), "glob of files")
+	for i, glob := range f.Files {
+		c.filesGlob(fmt.Sprintf("%s.files[%d]", at, i), glob)
+	}
+	c.some(at+".paths", len(f.Paths), "path of a field")
+	for i, p := range f.Paths {
+		if p == "" || strings.TrimSpace(p) != p {
+			c.errorf(fmt.Sprintf("%s.paths[%d]", at, i), "%q is not the path of a field; write it like image.tag", p)
+		}
+	}
+}
+
+func (c *checker) environments(s *Spec) {
+	c.some("spec.environments", len(s.Environments), "environment")
+	first := map[string]int{}
+	for i := range s.Environments {
+		e := &s.Environments[i]
+		at := fmt.Sprintf("spec.environments[%d]", i)
+		if err := ValidName(e.Name); err != nil {
+			c.errorf(at+".name", "%s", err)
+		} else if j, taken := first[e.Name]; taken {
+			c.errorf(at+".name", "the environment %q is already spec.environments[%d]", e.Name, j)
+		} else {
+			first[e.Name] = i
+		}
+		c.after(at, e, s)
+		c.oneOf(at+".open", e.Open, Auto, Manual)
+		c.oneOf(at+".merge", e.Merge, Auto, Manual)
+		c.oneOf(at+".onDegraded", e.OnDegraded, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
+		c.source(at, e)
+		c.gates(at, e.Gates)
+		c.verify(at+".verify", e.Verify)
+	}
+	if cycle := s.cycle(); cycle != nil {
+		i := slices.Index(s.names(), cycle[0])
+		c.errorf(fmt.Sprintf("spec.environments[%d].after", i), "goes round in a circle: %s", strings.Join(cycle, " after "))
+	}
+}
+
+func (c *checker) after(at string, e *Environment, s *Spec) {
+	for j, a := range e.After {
+		path := fmt.Sprintf("%s.after[%d]", at, j)
+		if s.EnvironmentByName(a) == nil {
+			c.errorf(path, "there is no environment %q%s", a, strictyaml.DidYouMean(a, s.names()))
+		}
+		if slices.Index(e.After, a) < j {
+			c.errorf(path, "%q is given twice", a)
+		}
+	}
+}
+
+// source refuses keys that could do nothing in a source environment, where
+// there is no pull request to open, to gate or to merge.
+func (c *checker) source(at string, e *Environment) {
+	if !e.Source() {
+		return
+	}
+	for _, key := range []string{"open", "merge", "gates"} {
+		if c.doc.Has(at + "." + key) {
+			c.errorf(at+"."+key, "does nothing in a source environment, which has no pull requests; remove it or give `after`")
+		}
+	}
+	if c.doc.Has(at+".onDegraded") && e.OnDegraded != OnDegradedHold {
+		c.errorf(at+".onDegraded", "is always hold in a source environment, where releases arrive from outside; remove it or give `after`")
+	}
+}
+
+func (c *checker) gates(at string, gates []policies.Gate) {
+	for i := range gates {
+		for _, p := range policies.Problems(gates[i].Validate()) {
+			path := fmt.Sprintf("%s.gates[%d]", at, i)
+			if p.Path != "" {
+				path += "." + p.Path
+			}
+			c.errorf(path, "%s", p.Message)
+		}
+	}
+}
+
+func (c *checker) verify(at string, v Verify) {
+	for _, d := range []struct {
+		key   string
+		value Duration
+	}{
+		{"arriveWithin", v.ArriveWithin},
+		{"timeout", v.Timeout},
+		{"healthyFor", v.HealthyFor},
+		{"watch", v.Watch},
+		{"debounce", v.Debounce},
+	} {
+		if d.value <= 0 {
+			c.errorf(at+"."+d.key, "must be longer than 0; it is %s", d.value)
+		}
+	}
+	c.oneOf(at+".sync", v.Sync, SyncWait, SyncTrigger)
+}

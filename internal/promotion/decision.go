@@ -1,0 +1,314 @@
+package promotion
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/liftlock/liftlock/policies"
+)
+
+// The states of a promotion or of a release in an environment.
+const (
+	Idle       = "idle"     // nothing to do: same release as upstream, or nothing newer
+	Baseline   = "baseline" // was there before the pipeline; never moved by itself
+	Waiting    = "waiting"  // a release would move, something keeps the pull request from opening
+	Opened     = "open"
+	Held       = "held"
+	Verifying  = "verifying"
+	Verified   = "verified"
+	Degraded   = "degraded"
+	Failed     = "failed"
+	Reverting  = "reverting"
+	Reverted   = "reverted"
+	Closed     = "closed"   // by a person: a veto
+	Diverged   = "diverged" // a person's own change: hands off
+	Mixed      = "mixed"
+	Unreadable = "unreadable"
+)
+
+// EnvState is what the decision says of one environment.
+type EnvState struct {
+	Environment string                `json:"environment"`
+	State       string                `json:"state"`             // of the release that is there
+	Promotion   string                `json:"promotion"`         // of the release that wants to come in; Idle when none
+	Reason      string                `json:"reason"`            // one sentence about State
+	Why         []Reason              `json:"why,omitempty"`     // why nothing (more) happens
+	Release     string                `json:"release,omitempty"` // what is there
+	Name        string                `json:"name,omitempty"`    // the same for people
+	Since       time.Time             `json:"since,omitzero"`    // when it landed
+	VerifiedAt  time.Time             `json:"verifiedAt,omitzero"`
+	Candidate   string                `json:"candidate,omitempty"` // what would come next
+	Coming      string                `json:"coming,omitempty"`    // the same for people
+	ReadySince  time.Time             `json:"readySince,omitzero"` // since when the candidate could have come
+	Gates       []policies.Result     `json:"gates,omitempty"`     // of the open promotion
+	UndoGates   []policies.Result     `json:"undoGates,omitempty"` // of the open revert
+	Targets     map[string]TargetView `json:"targets,omitempty"`
+	Pull        int                   `json:"pull,omitempty"` // open promotion
+	Undo        int                   `json:"undo,omitempty"` // open revert
+	LandedPull  int                   `json:"landedPull,omitempty"`
+	LandedBy    string                `json:"landedBy,omitempty"`
+	Commit      string                `json:"commit,omitempty"`
+}
+
+// TargetView is a target for people.
+type TargetView struct {
+	State  string    `json:"state"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// Reason is why something doesn't happen, and who can change that.
+type Reason struct {
+	Code string    `json:"code"` // stable, for programs
+	Text string    `json:"text"`
+	Who  string    `json:"who,omitempty"`
+	When time.Time `json:"when,omitzero"`
+}
+
+// Decision is what is to be done now, when to look again at the latest, and why.
+type Decision struct {
+	Actions []Action   `json:"-"`
+	Next    time.Time  `json:"next,omitzero"`
+	Envs    []EnvState `json:"envs"`
+}
+
+// Action is one thing to do. Actions carry what they were judged on.
+type Action interface{ Describe() string }
+
+// Look asks for an expensive fact about an environment.
+type Look struct {
+	What        string // compose, restore or blame
+	Environment string
+	Release     string // compose: which release's identity
+}
+
+// The expensive facts.
+const (
+	LookCompose = "compose"
+	LookRestore = "restore"
+	LookBlame   = "blame"
+)
+
+// Record writes down what was found out about what landed in an environment.
+type Record struct {
+	Environment, Release, Commit string
+	Verified, Degraded           bool
+}
+
+// Open opens a promotion composed on Tip.
+type Open struct {
+	Environment string
+	Release     string
+	Name        string
+	Tip         string
+	Ask         int64 // the promote that it fulfils, 0 without one
+}
+
+// Replace composes an open promotion anew: for a newer release, or on a newer
+// tip for the same.
+type Replace struct {
+	Environment string
+	Pull        int
+	Head        string // what was judged; another head and nothing is done
+	Release     string
+	Name        string
+	Tip         string
+	Why         string
+	Ask         int64
+}
+
+// Close closes one of ours, marked as superseded so that it is no veto.
+type Close struct {
+	Environment string
+	Pull        int
+	Revert      bool
+	Why         string
+}
+
+// Merge merges exactly Head. Judged while the tracked branch was at Tip.
+type Merge struct {
+	Environment string
+	Pull        int
+	Head, Tip   string
+	Revert      bool
+}
+
+// OpenRevert opens the way back of a landed promotion.
+type OpenRevert struct {
+	Environment string
+	Pull        int    // the promotion
+	Release     string // the one that is taken back
+	Commit      string // where it landed
+	Tip         string
+	Evidence    []string // for people
+	By          string   // who asked; empty: the degradation
+	Reason      string
+	Ask         int64
+}
+
+// RestoreUndo composes an open revert anew on a newer tip.
+type RestoreUndo struct {
+	Environment string
+	Pull        int
+	Head        string
+	Tip         string
+}
+
+// Refresh asks Argo CD to look at a target again; Sync to sync it.
+type Refresh struct{ Environment, Target string }
+
+// Sync asks Argo CD to sync a target to a commit.
+type Sync struct{ Environment, Target, Commit string }
+
+// Forget starts the verification of what landed in an environment again.
+type Forget struct{ Environment string }
+
+// Forgive takes a veto back: the closed pull request is marked as superseded.
+type Forgive struct {
+	Environment string
+	Pull        int
+}
+
+// Bind ties a command to the release that it became about: it stays in force for
+// that release and no other until it is answered.
+type Bind struct {
+	Environment string
+	ID          int64
+	Release     string
+}
+
+// FinishAsk answers a person's command.
+type FinishAsk struct {
+	Environment string
+	ID          int64
+	Done        bool
+	Outcome     string
+}
+
+// EnvironmentOf is the environment that an action is about.
+func EnvironmentOf(a Action) string {
+	switch a := a.(type) {
+	case Look:
+		return a.Environment
+	case Record:
+		return a.Environment
+	case Open:
+		return a.Environment
+	case Replace:
+		return a.Environment
+	case Close:
+		return a.Environment
+	case Merge:
+		return a.Environment
+	case OpenRevert:
+		return a.Environment
+	case RestoreUndo:
+		return a.Environment
+	case Refresh:
+		return a.Environment
+	case Sync:
+		return a.Environment
+	case Forget:
+		return a.Environment
+	case Forgive:
+		return a.Environment
+	case Bind:
+		return a.Environment
+	case FinishAsk:
+		return a.Environment
+	}
+	return ""
+}
+
+// Describe says in a few words what is done; for logs and the timeline.
+func (a Look) Describe() string { return "look: " + a.What + " in " + a.Environment }
+
+// Describe says in a few words what is done.
+func (a Record) Describe() string {
+	w := "verified"
+	if a.Degraded {
+		w = "degraded"
+	}
+	return fmt.Sprintf("record %s %s in %s", Short(a.Release), w, a.Environment)
+}
+
+// Describe says in a few words what is done.
+func (a Open) Describe() string {
+	return fmt.Sprintf("open a promotion of %s into %s", a.Name, a.Environment)
+}
+
+// Describe says in a few words what is done.
+func (a Replace) Describe() string {
+	return fmt.Sprintf("compose #%d anew for %s: %s", a.Pull, a.Name, a.Why)
+}
+
+// Describe says in a few words what is done.
+func (a Close) Describe() string { return fmt.Sprintf("close #%d: %s", a.Pull, a.Why) }
+
+// Describe says in a few words what is done.
+func (a Merge) Describe() string {
+	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, Short(a.Head))
+}
+
+// Describe says in a few words what is done.
+func (a OpenRevert) Describe() string {
+	return fmt.Sprintf("open a revert of #%d in %s", a.Pull, a.Environment)
+}
+
+// Describe says in a few words what is done.
+func (a RestoreUndo) Describe() string {
+	return fmt.Sprintf("compose revert #%d anew", a.Pull)
+}
+
+// Describe says in a few words what is done.
+func (a Refresh) Describe() string { return "refresh " + a.Target }
+
+// Describe says in a few words what is done.
+func (a Sync) Describe() string { return "sync " + a.Target + " to " + Short(a.Commit) }
+
+// Describe says in a few words what is done.
+func (a Forget) Describe() string { return "verify " + a.Environment + " again" }
+
+// Describe says in a few words what is done.
+func (a Forgive) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
+
+// Describe says in a few words what is done.
+func (a Bind) Describe() string {
+	return fmt.Sprintf("bind %d to %s in %s", a.ID, Short(a.Release), a.Environment)
+}
+
+// Describe says in a few words what is done.
+func (a FinishAsk) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID, a.Outcome) }
+
+// MarshalJSON writes the actions with their kind, so that a decision can be
+// kept as a golden and read by people.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	type plain Decision
+	acts := make([]map[string]any, 0, len(d.Actions))
+	for _, a := range d.Actions {
+		raw, err := json.Marshal(a)
+		if err != nil {
+			return nil, fmt.Errorf("marshal %T: %w", a, err)
+		}
+		var m map[string]any
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, fmt.Errorf("marshal %T: %w", a, err)
+		}
+		acts = append(acts, map[string]any{fmt.Sprintf("%T", a)[len("promotion."):]: m})
+	}
+	return json.Marshal(struct {
+		Actions []map[string]any `json:"actions"`
+		plain
+	}{acts, plain(d)})
+}
+
+// Env finds an environment's state by name; nil when there is none.
+func (d *Decision) Env(name string) *EnvState {
+	for i := range d.Envs {
+		if d.Envs[i].Environment == name {
+			return &d.Envs[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package promotion
+
+import (
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// Known is a fact that may be unknown. While it isn't OK a gate waits and
+// nothing loosens; Err says why, empty when nobody has looked yet.
+type Known[T any] struct {
+	Value T      `json:"value"`
+	OK    bool   `json:"ok"`
+	Err   string `json:"err,omitempty"`
+}
+
+// Sure wraps a value that was read.
+func Sure[T any](v T) Known[T] { return Known[T]{Value: v, OK: true} }
+
+// Unsure wraps the reason why a value could not be read.
+func Unsure[T any](why string) Known[T] { return Known[T]{Err: why} }
+
+// Unit is what a decision is about: one component of one pipeline.
+type Unit struct {
+	Repo      string `json:"repo"` // "forge:owner/name"
+	Pipeline  string `json:"pipeline"`
+	Component string `json:"component"`
+}
+
+// Facts are everything that a decision about one unit is made from.
+type Facts struct {
+	Now      time.Time          `json:"now"`
+	Unit     Unit               `json:"unit"`
+	Pipeline *pipeline.Pipeline `json:"pipeline"`         // the last good one
+	Broken   string             `json:"broken,omitempty"` // why the file on the default branch can't be used: file:line: reason
+	Problems []string           `json:"problems,omitempty"`
+	Tip      string             `json:"tip"`  // the tracked branch's head
+	Envs     []Env              `json:"envs"` // topological: every environment after all its `after`
+	Holds    []Hold             `json:"holds,omitempty"`
+	HoldsErr string             `json:"holdsErr,omitempty"` // why the holds can't be read: then nothing merges
+	Weather  []Weather          `json:"weather,omitempty"`
+	Limits   Limits             `json:"limits"`
+	Asks     []Ask              `json:"asks,omitempty"`
+}
+
+// Hold is a person's stop on something larger than a pull request.
+type Hold struct {
+	Scope       string    `json:"scope"`                 // component, environment or pipeline
+	Environment string    `json:"environment,omitempty"` // scope environment: which; scope component: empty, all of them
+	By          string    `json:"by"`
+	Reason      string    `json:"reason,omitempty"`
+	At          time.Time `json:"at"`
+}
+
+// Weather is another unit's target that became unwell.
+type Weather struct {
+	Cluster string    `json:"cluster"`
+	Target  string    `json:"target"`
+	Since   time.Time `json:"since"` // by our clock
+}
+
+// Limits are what is in use of the pipeline's limits, this unit not counted
+// where it says so.
+type Limits struct {
+	OpenElsewhere  map[string]int `json:"openElsewhere,omitempty"` // by environment: open promotions of other components
+	Ahead          map[string]int `json:"ahead,omitempty"`         // by environment: other components that have waited longer for a place
+	MergesLastHour int            `json:"mergesLastHour"`
+	OldestMerge    time.Time      `json:"oldestMerge,omitzero"` // of those
+	// Reverts opened within 10 minutes, this unit's too; where this unit is
+	// degraded, those since 10 minutes before it became so, so that a storm stays
+	// one when time passes and a person is asked once.
+	RevertsByEnv      map[string]int `json:"revertsByEnv,omitempty"`
+	RevertsByCluster  map[string]int `json:"revertsByCluster,omitempty"` // likewise, by cluster
+	OldestRevertInTen time.Time      `json:"oldestRevertInTen,omitzero"`
+}
+
+// Ask is a person's command that waits to take effect.
+type Ask struct {
+	ID          int64     `json:"id"`
+	Verb        string    `json:"verb"` // promote, revert or retry
+	Environment string    `json:"environment"`
+	Release     string    `json:"release,omitempty"` // identity it was given for; empty: whatever is there when it is judged
+	By          string    `json:"by"`
+	Reason      string    `json:"reason,omitempty"`
+	At          time.Time `json:"at"`
+}
+
+// How a release came to be in an environment.
+const (
+	ByBaseline  = "baseline"  // before the pipeline (or this part of it) came in
+	ByPromotion = "promotion" // a promotion of ours that was merged
+	ByRevert    = "revert"    // a revert of ours that was merged
+	ByPerson    = "person"    // a commit of somebody's: an arrival in a source environment, a divergence elsewhere
+)
+
+// Landed is the commit that brought an environment's carried fields to where they are.
+type Landed struct {
+	Commit string    `json:"commit"`
+	Parent string    `json:"parent,omitempty"` // first parent
+	At     time.Time `json:"at"`               // the forge's merge time for our own, else the commit's time
+	By     string    `json:"by"`
+	Pull   int       `json:"pull,omitempty"` // ByPromotion, ByRevert
+	Who    string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
+}
+
+// Arrival is a release that was, or is, in an environment.
+type Arrival struct {
+	Seq        int64     `json:"seq"` // rises with every arrival in this unit
+	Release    string    `json:"release"`
+	Name       string    `json:"name"`
+	Commit     string    `json:"commit"`
+	By         string    `json:"by"`
+	At         time.Time `json:"at"`
+	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
+	DegradedAt time.Time `json:"degradedAt,omitzero"`
+}
+
+// Env is one environment of the unit.
+type Env struct {
+	Name    string               `json:"name"`
+	Spec    pipeline.Environment `json:"spec"`
+	Gates   []policies.Gate      `json:"gates,omitempty"` // the spec's, raised to the server's floor
+	Now     Known[Release]       `json:"now"`
+	Mixed   string               `json:"mixed,omitempty"` // its overlays disagree: which, where
+	Landed  Known[Landed]        `json:"landed"`
+	Targets []Target             `json:"targets,omitempty"`
+	Open    *Pull                `json:"open,omitempty"`    // our open promotion
+	Undo    *Pull                `json:"undo,omitempty"`    // our open revert
+	Foreign string               `json:"foreign,omitempty"` // what of somebody else's stands on our promotion's branch
+	// ForeignUndo is what of somebody else's stands on the branch that a revert
+	// of what is there now would use.
+	ForeignUndo string              `json:"foreignUndo,omitempty"`
+	Past        []Past              `json:"past,omitempty"`     // ours that are no longer open, newest first
+	History     []Arrival           `json:"history,omitempty"`  // newest first
+	Composed    map[string]Composed `json:"composed,omitempty"` // answers to Look compose, by release identity
+	Restore     Known[Composed]     `json:"restore"`            // the answer to Look restore
+	Reverted    []string            `json:"reverted,omitempty"` // short releases that a revert commit on the branch names
+}
+
+// Source says that releases arrive here from outside.
+func (e *Env) Source() bool { return e.Spec.Source() }
+
+// Target is one target of an environment with the verdict about what landed.
+type Target struct {
+	Name     string                  `json:"name"`
+	Cluster  string                  `json:"cluster"`
+	Verdict  verification.Verdict    `json:"verdict"`
+	Unwell   []verification.Resource `json:"unwell,omitempty"`
+	Timeline []verification.Mark     `json:"timeline,omitempty"`
+	// WellBefore: was it well just before the promotion was merged? Not OK when
+	// that evidence is gone; then a degradation asks a person.
+	WellBefore Known[bool] `json:"wellBefore"`
+	// Touched are commits other than the landed one that changed what the target
+	// reads since; the answer to Look blame.
+	Touched Known[[]string] `json:"touched"`
+}
+
+// Pull is one of our open pull requests.
+type Pull struct {
+	Number    int            `json:"number"`
+	URL       string         `json:"url,omitempty"`
+	Head      string         `json:"head"`
+	Release   string         `json:"release"`           // the identity its head carries (a revert: the one it takes back; only its short form where its promotion isn't known)
+	Claimed   string         `json:"claimed,omitempty"` // the release that its description says we put there; empty: it says none
+	Name      string         `json:"name"`
+	CreatedAt time.Time      `json:"createdAt"`
+	UpdatedAt time.Time      `json:"updatedAt,omitzero"`
+	Held      bool           `json:"held,omitempty"`      // the label liftlock/hold
+	Unsound   string         `json:"unsound,omitempty"`   // why its head is not what we compose: somebody else's work
+	Stale     bool           `json:"stale,omitempty"`     // the files it edits changed on the tracked branch since, or it conflicts
+	Mergeable string         `json:"mergeable,omitempty"` // the forge's word: yes, unknown, dirty, blocked, behind
+	MergeNote string         `json:"mergeNote,omitempty"`
+	Review    policies.Facts `json:"review"`             // what gates are evaluated over; Now is filled in by Decide
+	Diverged  bool           `json:"diverged,omitempty"` // Restore refused: the reverted fields changed since
+}
+
+// Past is one of our pull requests that is no longer open.
+type Past struct {
+	Number     int       `json:"number"`
+	Revert     bool      `json:"revert,omitempty"`
+	Release    string    `json:"release,omitempty"` // full identity; for a revert, and where the head is gone, maybe only its short form; empty: unknown
+	Merged     bool      `json:"merged,omitempty"`
+	Superseded bool      `json:"superseded,omitempty"` // closed by us, or forgiven by /liftlock retry
+	At         time.Time `json:"at"`                   // merged or closed
+	Commit     string    `json:"commit,omitempty"`
+	By         string    `json:"by,omitempty"`
+}
+
+// Composed is what an edit would be.
+type Composed struct {
+	Tip     string   `json:"tip"` // what it was composed on
+	Empty   bool     `json:"empty,omitempty"`
+	Refused string   `json:"refused,omitempty"` // why it can't be made
+	Files   []string `json:"files,omitempty"`
+}

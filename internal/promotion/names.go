@@ -1,0 +1,75 @@
+package promotion
+
+import (
+	"strings"
+)
+
+// The branches of Liftlock's own pull requests start with these.
+const (
+	BranchPrefix = "liftlock/"
+	RevertPrefix = "liftlock-revert/"
+)
+
+// The labels that mean something to Liftlock.
+const (
+	LabelOurs       = "liftlock"
+	LabelHold       = "liftlock/hold"
+	LabelSuperseded = "liftlock/superseded"
+)
+
+// The trailers of our commits. They inform people; they may restrain, never loosen.
+const (
+	TrailerPipeline    = "Liftlock-Pipeline"
+	TrailerEnvironment = "Liftlock-Environment"
+	TrailerComponent   = "Liftlock-Component"
+	TrailerRelease     = "Liftlock-Release"
+	TrailerKind        = "Liftlock-Kind"
+
+	KindPromotion = "promotion"
+	KindRevert    = "revert"
+)
+
+// BranchRef is what the name of one of our branches says.
+type BranchRef struct {
+	Pipeline, Environment, Component string
+	Short                            string // a revert's release, 12 hex digits
+	Revert                           bool
+}
+
+// Branch is the branch of the promotion into an environment.
+func Branch(pipeline, environment, component string) string {
+	return BranchPrefix + pipeline + "/" + environment + "/" + component
+}
+
+// RevertBranch is the branch of the revert of a release from an environment.
+func RevertBranch(pipeline, environment, component, release string) string {
+	return RevertPrefix + pipeline + "/" + environment + "/" + component + "/" + Short(release)
+}
+
+// ParseBranch reads a branch name; false when it isn't one of ours.
+func ParseBranch(name string) (BranchRef, bool) {
+	if rest, ok := strings.CutPrefix(name, RevertPrefix); ok {
+		p := strings.Split(rest, "/")
+		if len(p) != 4 || hasEmpty(p) {
+			return BranchRef{}, false
+		}
+		return BranchRef{Pipeline: p[0], Environment: p[1], Component: p[2], Short: p[3], Revert: true}, true
+	}
+	if rest, ok := strings.CutPrefix(name, BranchPrefix); ok {
+		p := strings.Split(rest, "/")
+		if len(p) != 3 || hasEmpty(p) {
+			return BranchRef{}, false
+		}
+		return BranchRef{Pipeline: p[0], Environment: p[1], Component: p[2]}, true
+	}
+	return BranchRef{}, false
+}
+
+func hasEmpty(parts []string) bool {
+	for _, p := range parts {
+		if p == "" {
+			return true
+		}
+	}
+	return false
+}

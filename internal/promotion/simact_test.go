@@ -1,0 +1,157 @@
+package promotion
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// errMoved says that the world is no longer what an action was judged on.
+var errMoved = errors.New("moved")
+
+// errCrash says that the process died between the forge's part of an action and
+// the store's.
+var errCrash = errors.New("crashed")
+
+// do performs an action as act does: the forge first, then the store. With crash
+// the process dies in between.
+func (w *simWorld) do(f *Facts, a Action, crash bool) error {
+	switch a := a.(type) {
+	case Open:
+		if w.foreign(a.Environment, false, "") {
+			return errMoved
+		}
+		w.create(&simPull{env: a.Environment, ours: true, release: a.Release, claimed: a.Release, base: w.at(a.Tip)})
+		return w.bound(a.Ask, a.Release, crash)
+	case Replace:
+		p, err := w.still(a.Pull, a.Head)
+		if err != nil {
+			return err
+		}
+		p.release, p.spoilt, p.base, p.head, p.changed = a.Release, "", w.at(a.Tip), w.newHead(), w.now
+		if crash {
+			return errCrash // the description still names the old release
+		}
+		p.claimed = a.Release
+		return w.bound(a.Ask, a.Release, false)
+	case Close:
+		p, err := w.still(a.Pull, simHead(f, a.Environment, a.Pull))
+		if err != nil {
+			return err
+		}
+		p.super = true
+		if crash {
+			return errCrash // labelled, still open
+		}
+		p.open, p.ended = false, w.now
+	case Merge:
+		p, err := w.still(a.Pull, a.Head)
+		if err != nil {
+			return err
+		}
+		if w.tip() != a.Tip {
+			return errMoved
+		}
+		if !w.merge(p, true, true) {
+			return errMoved
+		}
+		if crash {
+			return errCrash
+		}
+	case OpenRevert:
+		if w.foreign(a.Environment, true, a.Release) {
+			return errMoved
+		}
+		c := &w.log[w.at(a.Commit)-1]
+		w.create(&simPull{env: a.Environment, revert: true, ours: true, release: a.Release, back: c.before, base: w.at(a.Tip)})
+		return w.bound(a.Ask, a.Release, crash)
+	case RestoreUndo:
+		p, err := w.still(a.Pull, a.Head)
+		if err != nil {
+			return err
+		}
+		p.base, p.head, p.changed = w.at(a.Tip), w.newHead(), w.now
+	case Forgive:
+		w.pull(a.Pull).super = true
+	case Forget:
+		w.forget(a.Environment)
+	case Bind:
+		return w.bound(a.ID, a.Release, false)
+	case FinishAsk:
+		w.store.asks = slices.DeleteFunc(w.store.asks, func(k Ask) bool { return k.ID == a.ID })
+	case Record:
+		for i := range w.store.history[a.Environment] {
+			h := &w.store.history[a.Environment][i]
+			if h.Release != a.Release || h.Commit != a.Commit {
+				continue
+			}
+			if a.Verified {
+				h.VerifiedAt = w.now
+			} else {
+				h.DegradedAt = w.now
+			}
+		}
+	case Refresh, Sync:
+	default:
+		return fmt.Errorf("no way to do %T", a)
+	}
+	return nil
+}
+
+// bound is the store's part of an action that fulfils a command.
+func (w *simWorld) bound(ask int64, release string, crash bool) error {
+	if crash {
+		return errCrash
+	}
+	for i := range w.store.asks {
+		if w.store.asks[i].ID == ask {
+			w.store.asks[i].Release = release
+		}
+	}
+	return nil
+}
+
+// still finds a pull request that must still be as it was judged.
+func (w *simWorld) still(number int, head string) (*simPull, error) {
+	p := w.pull(number)
+	if !p.open || p.head != head {
+		return nil, errMoved
+	}
+	return p, nil
+}
+
+func (w *simWorld) foreign(env string, revert bool, release string) bool {
+	return slices.ContainsFunc(w.pulls, func(p *simPull) bool {
+		return p.open && !p.ours && p.env == env && p.revert == revert && (!revert || p.release == release)
+	})
+}
+
+func (w *simWorld) forget(env string) {
+	i := w.landed(env)
+	for k := range w.store.history[env] {
+		if h := &w.store.history[env][k]; h.Commit == w.log[i].sha {
+			h.VerifiedAt, h.DegradedAt = time.Time{}, time.Time{}
+		}
+	}
+	for _, t := range w.targets[env] {
+		t.state, t.since = verification.Arriving, w.now
+	}
+}
+
+// at is the length of the log whose last commit is sha.
+func (w *simWorld) at(sha string) int {
+	return slices.IndexFunc(w.log, func(c simCommit) bool { return c.sha == sha }) + 1
+}
+
+func simHead(f *Facts, env string, number int) string {
+	e := simEnv(f, env)
+	for _, p := range []*Pull{e.Open, e.Undo} {
+		if p != nil && p.Number == number {
+			return p.Head
+		}
+	}
+	return ""
+}

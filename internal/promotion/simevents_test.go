@@ -1,0 +1,267 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// simShapes are the pipelines that worlds are made of: name and after.
+var simShapes = map[string][][]string{
+	"line":        {{"dev"}, {"qa", "dev"}, {"prod", "qa"}},
+	"diamond":     {{"dev"}, {"qa-a", "dev"}, {"qa-b", "dev"}, {"prod", "qa-a", "qa-b"}},
+	"two sources": {{"dev-a"}, {"dev-b"}, {"qa", "dev-a", "dev-b"}, {"prod", "qa"}},
+	"fan":         {{"dev"}, {"qa", "dev"}, {"prod-eu", "qa"}, {"prod-us", "qa", "prod-eu"}},
+}
+
+// newSim draws a pipeline and a fleet that may already differ.
+func newSim(t *rapid.T) *simWorld {
+	w := &simWorld{now: noon, targets: map[string][]*simTarget{}, refused: map[string]bool{},
+		book: simBook{verified: map[string]bool{}, promotes: map[string]time.Time{}}}
+	w.likely = rapid.Permutation(simEvents).Draw(t, "events")
+	w.loseStore()
+	names := []string{"diamond", "fan", "line", "two sources"}
+	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
+	for _, def := range simShapes[rapid.SampledFrom(names).Draw(t, "shape")] {
+		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, OnDegraded: pipeline.OnDegradedHold}
+		if !s.Source() {
+			s.Open = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "open")
+			s.Merge = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "merge")
+			s.OnDegraded = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedHold}).Draw(t, "onDegraded")
+			if n := rapid.IntRange(0, 2).Draw(t, "approvals"); n > 0 {
+				s.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: n}}}
+			}
+		}
+		w.specs = append(w.specs, s)
+		release := id(rapid.SampledFrom([]string{"r0", "r1", "r1"}).Draw(t, "start"))
+		w.log = append(w.log, simCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: s.Name, after: release, at: w.now.Add(-24 * time.Hour)})
+		for i := range rapid.IntRange(1, 2).Draw(t, "targets") {
+			w.targets[s.Name] = append(w.targets[s.Name], &simTarget{name: fmt.Sprintf("web-%s-%d", s.Name, i), cluster: fmt.Sprintf("c%d", i), state: verification.Verified})
+		}
+	}
+	w.spec = pipeline.Spec{Mode: pipeline.Act, Environments: w.specs, Limits: pipeline.Limits{OpenPerEnvironment: 2, MergesPerHour: 20, RevertsPer10Minutes: 3}}
+	return w
+}
+
+func (w *simWorld) sources(is bool) []string {
+	var out []string
+	for _, s := range w.specs {
+		if s.Source() == is {
+			out = append(out, s.Name)
+		}
+	}
+	return out
+}
+
+// ask is a person's command.
+func (w *simWorld) ask(verb, env string) {
+	w.asks++
+	w.store.asks = append(w.store.asks, Ask{ID: w.asks, Verb: verb, Environment: env, By: "ada", At: w.now})
+	if verb == "promote" {
+		w.book.promotes[env] = w.now
+	}
+}
+
+// simNext is where a target's verdict can go from where it is.
+var simNext = map[verification.State][]verification.State{
+	verification.Absent:      {verification.Arriving},
+	verification.Arriving:    {verification.Syncing, verification.Queued, verification.Failed, verification.Unclear, verification.Absent},
+	verification.Queued:      {verification.Arriving},
+	verification.Syncing:     {verification.Refreshing, verification.Degraded, verification.Failed},
+	verification.Refreshing:  {verification.Progressing, verification.Soaking, verification.Unclear},
+	verification.Progressing: {verification.Soaking, verification.Degraded, verification.Suspended},
+	verification.Suspended:   {verification.Soaking, verification.Failed},
+	verification.Soaking:     {verification.Verified, verification.Verified, verification.Progressing, verification.Degraded},
+	verification.Verified:    {verification.Degraded, verification.Unclear, verification.Progressing},
+	verification.Degraded:    {verification.Soaking, verification.Verified, verification.Unclear},
+	verification.Failed:      {verification.Syncing, verification.Verified},
+	verification.Unclear:     {verification.Soaking, verification.Degraded, verification.Verified},
+}
+
+// event lets something happen that is none of Liftlock's doing.
+func (w *simWorld) event(t *rapid.T) {
+	env := func() string { return oneOf(t, append(w.sources(true), w.sources(false)...), "env") }
+	down := func() string { return oneOf(t, w.sources(false), "env") }
+	mine := func() *simPull {
+		var open []*simPull
+		for _, p := range w.pulls {
+			if p.open && p.ours {
+				open = append(open, p)
+			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		return oneOf(t, open, "pull")
+	}
+	release := func() string {
+		if rapid.Bool().Draw(t, "new") {
+			w.released++
+		}
+		return id(fmt.Sprintf("r%d", max(0, w.released-rapid.IntRange(0, 3).Draw(t, "older"))))
+	}
+	toggle := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		} else {
+			*s = ""
+		}
+	}
+	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+	switch what := rapid.SampledFrom(w.likely).Draw(t, "event"); what {
+	case "release":
+		r := release()
+		for _, s := range w.sources(true) {
+			w.commit(s, r, "person")
+		}
+	case "release one":
+		w.commit(oneOf(t, w.sources(true), "env"), release(), "person")
+	case "change by hand":
+		w.commit(down(), release(), "person")
+	case "noise":
+		e := env()
+		w.commit(e, w.now1(e), "person")
+	case "verdict":
+		tg := rapid.SampledFrom(w.targets[env()]).Draw(t, "target")
+		tg.state, tg.since = rapid.SampledFrom(simNext[tg.state]).Draw(t, "state"), w.now
+	case "well":
+		w.settle(env(), verification.Verified)
+	case "bad":
+		e := down()
+		for _, s := range w.sources(false) {
+			if c := &w.log[w.landed(s)]; c.by == "ours" && w.now.Sub(c.at) < time.Hour {
+				e = s
+			}
+		}
+		w.settle(e, verification.Degraded)
+	case "approve":
+		if p := mine(); p != nil && !p.revert {
+			p.approvals[rapid.SampledFrom([]string{"ada", "grace"}).Draw(t, "who")] = p.release
+		}
+	case "label":
+		if p := mine(); p != nil {
+			p.held = !p.held
+		}
+	case "hold":
+		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now}
+		if h.Scope == "environment" {
+			h.Environment = down()
+		}
+		if len(w.holds) > 0 {
+			w.holds = nil
+		} else {
+			w.holds = []Hold{h}
+		}
+	case "holds unreadable":
+		toggle(&w.holdsErr, "the state branch can't be read")
+	case "pipeline file":
+		toggle(&w.broken, ".liftlock.yaml:3: unknown key")
+	case "targets":
+		if w.problems == nil {
+			w.problems = []string{"argocd/shop.yaml: a template error"}
+		} else {
+			w.problems = nil
+		}
+	case "person closes":
+		if p := mine(); p != nil {
+			p.open, p.ended = false, w.now
+		}
+	case "person merges":
+		if p := mine(); p != nil {
+			w.merge(p, false, rapid.Bool().Draw(t, "trailers"))
+		}
+	case "person pushes":
+		if p := mine(); p != nil {
+			p.head, p.changed = w.newHead(), w.now
+			if p.revert || rapid.Bool().Draw(t, "spoilt") {
+				p.spoilt = "it changes base/kustomization.yaml"
+			} else {
+				p.release = release() // well made, but who knows what it is
+			}
+		}
+	case "stranger":
+		e, revert := down(), rapid.Bool().Draw(t, "revert")
+		if i := slices.IndexFunc(w.pulls, func(p *simPull) bool { return p.open && !p.ours }); i >= 0 {
+			w.pulls[i].open, w.pulls[i].ended = false, w.now
+		} else if w.openOurs(e, revert) == nil {
+			w.create(&simPull{env: e, revert: revert, release: w.now1(e), base: len(w.log)})
+		}
+	case "promote", "revert", "retry":
+		w.ask(what, env())
+	case "store lost":
+		w.loseStore()
+	case "mergeable":
+		if p := mine(); p != nil {
+			p.mergeable, p.changed = rapid.SampledFrom([]string{"yes", "yes", "unknown", "blocked", "behind"}).Draw(t, "word"), w.now
+		}
+	case "weather":
+		if len(w.weather) > 0 {
+			w.weather = nil
+		} else {
+			w.weather = []Weather{{Cluster: "c0", Target: "db", Since: w.now}}
+		}
+	case "places":
+		w.limits.OpenElsewhere = map[string]int{down(): rapid.IntRange(0, 3).Draw(t, "open")}
+	case "refused":
+		w.refused[down()+"|"+release()] = true
+	case "hours":
+		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "hours")) * time.Hour)
+	}
+}
+
+// smooth is a stretch in which things go as they should: releases are made, what
+// was to be known is known, what arrived is well, people approve and merge.
+func (w *simWorld) smooth(t *rapid.T) {
+	w.now = w.now.Add(time.Minute)
+	if oneOf(t, []bool{true, false, false}, "release") {
+		w.released++
+		for _, s := range w.sources(true) {
+			w.commit(s, id(fmt.Sprintf("r%d", w.released)), "person")
+		}
+	}
+	for _, s := range w.specs {
+		if !slices.ContainsFunc(w.targets[s.Name], func(tg *simTarget) bool { return tg.state == verification.Degraded || tg.state == verification.Failed }) {
+			w.settle(s.Name, verification.Verified)
+		}
+	}
+	if rapid.Bool().Draw(t, "people") {
+		for _, p := range w.pulls {
+			if p.open && p.ours && !p.revert && p.spoilt == "" {
+				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
+			}
+		}
+	}
+	for range 4 {
+		w.run(t, false)
+	}
+}
+
+// simEvents can happen. In each world some are more likely than others, so that
+// every few of them meet often in some world.
+var simEvents = []string{"release", "release one", "change by hand", "noise", "verdict", "well", "bad", "approve", "label", "hold", "holds unreadable",
+	"pipeline file", "targets", "person closes", "person merges", "person pushes", "stranger", "promote", "revert", "retry", "store lost", "mergeable",
+	"weather", "places", "refused", "hours"}
+
+// oneOf draws evenly; rapid's own draws prefer what comes first.
+func oneOf[T any](t *rapid.T, of []T, label string) T {
+	n := 0
+	for range 8 {
+		n *= 2
+		if rapid.Bool().Draw(t, label) {
+			n++
+		}
+	}
+	return of[n*len(of)/256]
+}
+
+func (w *simWorld) settle(env string, s verification.State) {
+	for _, t := range w.targets[env] {
+		t.state, t.since = s, w.now
+	}
+}

@@ -1,0 +1,43 @@
+package reads
+
+// Layout says how the files at a source become manifests.
+type Layout string
+
+// The layouts. Detected looks at the folder: a kustomization before a chart
+// before a plain folder. Anything, or a name that is not listed here, means
+// that every file below the path may matter.
+const (
+	Detected  Layout = ""
+	Kustomize Layout = "kustomize"
+	Helm      Layout = "helm"
+	Directory Layout = "directory"
+	Anything  Layout = "anything"
+)
+
+// Source is one folder that a reader renders. Paths are relative to the
+// tree's root.
+type Source struct {
+	Path       string
+	Layout     Layout
+	ValueFiles []string // Helm values files besides the chart's own, from the tree's root
+
+	// For plain folders: whether subfolders count, and globs on the path
+	// below Path, in which * crosses slashes and {a,b} are alternatives.
+	Recurse          bool
+	Include, Exclude string
+}
+
+// Reader is what depends on files.
+type Reader struct {
+	ID      string // unique among the readers of an index
+	Sources []Source
+	Extra   []string // further files and folders, from the tree's root
+}
+
+// Problem is something about a reader's files that could not be followed, so
+// that its reads were widened.
+type Problem struct {
+	Reader  string
+	File    string // from the tree's root
+	Message string
+}

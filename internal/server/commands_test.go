@@ -1,0 +1,371 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+const operator = "a-token-of-an-operator"
+
+// inProd brings a release to where it waits in prod for approvals.
+func (s *scene) inProd(tag string) emulator.PullRequest {
+	s.t.Helper()
+	s.quiet()
+	s.release("web", tag)
+	p := s.opened("web", "prod", tag)
+	return s.pullIs(p.Number, "waits for approvals", func(p *emulator.PullRequest) bool { return statusOf(p.Statuses).State == "pending" })
+}
+
+// TestQuestions asks in comments; every question is answered once, and what is
+// no new comment by a person is left alone.
+func TestQuestions(t *testing.T) {
+	s := begin(t, plan{})
+	s.must("add an app", s.Forge.AddUser("robot", "token-of-robot", emulator.UserOptions{Bot: true}))
+	p := s.inProd("1.1.0")
+	for _, c := range []struct{ name, who, body, reaction, answer string }{
+		{"status by a reader", "rita", "/liftlock status", "+1", "`prod`"},
+		{"why", "linus", "/liftlock why", "+1", "approvals"},
+		{"why of another environment", "linus", "/liftlock why qa", "+1", "`qa`"},
+		{"help", "ada", "Good morning.\n\n/liftlock help\n", "+1", "/liftlock promote"},
+		{"an unknown command", "ada", "/liftlock statsu", "confused", "did you mean status?"},
+		{"a stranger", "mallory", "/liftlock status", "confused", "read the repository"},
+		{"a hold by a reader", "rita", "/liftlock hold", "confused", "write to the repository"},
+		{"a promote by a writer who is no approver", "linus", "/liftlock promote prod", "confused", "approvals gate"},
+		{"what isn't supported yet", "ada", "/liftlock skip soak because", "confused", "not supported yet"},
+		{"an environment that isn't there", "ada", "/liftlock promote nowhere", "confused", "no environment"},
+	} {
+		id := s.comment(p.Number, c.who, c.body)
+		if a := s.reacted(p.Number, id, c.reaction); !strings.Contains(a, c.answer) || !strings.Contains(a, "@"+c.who) {
+			t.Errorf("%s: the answer is %q, want one to @%s with %q", c.name, a, c.who, c.answer)
+		}
+	}
+	var ignored []int64
+	for _, c := range []struct{ who, body string }{
+		{"linus", "> /liftlock hold\n> and so on"},
+		{"linus", "```\n/liftlock hold\n```"},
+		{"linus", "write /liftlock hold to stop it"},
+		{"linus", "/hold"},
+		{"robot", "/liftlock hold"},
+	} {
+		ignored = append(ignored, s.comment(p.Number, c.who, c.body))
+	}
+	edited := s.comment(p.Number, "linus", "nothing of interest")
+	s.restAs("linus", http.MethodPatch, "/repos/"+repoName+"/issues/comments/"+itoa(int(edited)), map[string]any{"body": "/liftlock hold"})
+	ignored = append(ignored, edited)
+	// Every delivery again: nothing is answered twice.
+	for _, d := range s.Forge.Deliveries() {
+		if d.Event == "issue_comment" {
+			s.must("redeliver", s.Forge.Redeliver(d.ID))
+		}
+	}
+	last := s.comment(p.Number, "ada", "/liftlock status")
+	s.reacted(p.Number, last, "+1")
+	s.idle()
+	now := s.pull(p.Number)
+	if slices.Contains(now.Labels, promotion.LabelHold) {
+		t.Error("something that is no command put the pull request on hold")
+	}
+	answers := map[string]int{}
+	for _, c := range now.Comments {
+		if slices.Contains(ignored, c.ID) && len(c.Reactions) > 0 {
+			t.Errorf("comment %q got %v", c.Body, c.Reactions)
+		}
+		if c.User != bot && len(c.Reactions) > 1 {
+			t.Errorf("comment %q got %v", c.Body, c.Reactions)
+		}
+		if c.User == bot && strings.HasPrefix(c.Body, "<!-- liftlock:answer id=") {
+			mark, _, _ := strings.Cut(c.Body, "-->")
+			answers[mark]++
+		}
+	}
+	for mark, n := range answers {
+		if n != 1 {
+			t.Errorf("%s…: %d answers", mark, n)
+		}
+	}
+	if len(answers) != 11 {
+		t.Errorf("%d answers, want 11", len(answers))
+	}
+}
+
+// TestHoldOnPullRequest stops a merge with the label, and lets it go again.
+func TestHoldOnPullRequest(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.inProd("1.1.0")
+	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock hold pr the database is moving"), "+1")
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.pullIs(p.Number, "is held", func(p *emulator.PullRequest) bool {
+		return slices.Contains(p.Labels, promotion.LabelHold) && strings.Contains(statusOf(p.Statuses).Description, "hold")
+	})
+	s.idle()
+	if s.pull(p.Number).Merged {
+		t.Fatal("a held pull request was merged")
+	}
+	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock unhold"), "confused"); !strings.Contains(a, "approvals gate") {
+		t.Errorf("a writer who is no approver lifts a hold: %q", a)
+	}
+	s.reacted(p.Number, s.comment(p.Number, "grace", "/liftlock unhold"), "+1")
+	s.merged(p.Number)
+}
+
+// TestHoldsOutliveTheDatabase sets holds on all that is larger than a pull
+// request, by comment and by API; they are files that are found again.
+func TestHoldsOutliveTheDatabase(t *testing.T) {
+	s := begin(t, plan{components: []string{"web", "api"}})
+	p := s.inProd("1.1.0")
+	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock hold component the schema is moving"), "+1")
+	s.file("liftlock-state", "holds/shop/component/web.yaml", "the schema is moving")
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.says("web", "prod", "component web is on hold by linus")
+	for _, h := range []struct {
+		body api.OnPipeline
+		file string
+	}{
+		{api.OnPipeline{Environment: "qa", Reason: "load test"}, "holds/shop/environment/qa.yaml"},
+		{api.OnPipeline{Scope: "pipeline", Reason: "a long weekend"}, "holds/shop/pipeline.yaml"},
+	} {
+		if status, answer := s.post(operator, "/api/v1/pipelines/shop/hold", h.body); status != http.StatusOK {
+			t.Fatalf("hold %+v: HTTP %d %s", h.body, status, answer)
+		}
+		s.file("liftlock-state", h.file, h.body.Reason)
+	}
+	s.idle()
+	s.forget()
+	s.release("api", "2.0.0")
+	s.start()
+	s.says("web", "prod", "component web is on hold by linus")
+	s.says("api", "qa", "environment qa is on hold by ops")
+	s.says("api", "qa", "the pipeline is on hold by ops")
+	s.idle()
+	if s.pull(p.Number).Merged || len(s.pulls("api", "qa")) != 0 {
+		t.Fatal("a hold was lost with the database")
+	}
+	// What covers an environment with an approvals gate takes an approver.
+	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock unhold pipeline"), "confused"); !strings.Contains(a, "approvals gate") {
+		t.Errorf("a writer who is no approver lifts the pipeline's hold: %q", a)
+	}
+	if status, answer := s.post(operator, "/api/v1/pipelines/shop/unhold", api.OnPipeline{Scope: "pipeline"}); status != http.StatusConflict || !strings.Contains(answer, "approvals gate") {
+		t.Errorf("an operator, who is no approver, lifts the pipeline's hold: HTTP %d %s", status, answer)
+	}
+	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock unhold pipeline"), "+1")
+	if status, answer := s.post(operator, "/api/v1/pipelines/shop/unhold", api.OnPipeline{Environment: "qa"}); status != http.StatusOK {
+		t.Errorf("unhold qa: HTTP %d %s", status, answer)
+	}
+	s.opened("api", "qa", "2.0.0")
+	if s.pull(p.Number).Merged {
+		t.Error("web is still on hold and was merged")
+	}
+	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock unhold component"), "+1")
+	s.merged(p.Number)
+}
+
+// file waits until a file on a branch has a text.
+func (s *scene) file(branch, name, text string) {
+	s.t.Helper()
+	s.until(name+" on "+branch+" has "+text, func() (bool, string) {
+		got, ok, err := s.Forge.File(repoName, branch, name)
+		return err == nil && ok && strings.Contains(got, text), got
+	})
+}
+
+// TestManualOpening opens only when a person says so.
+func TestManualOpening(t *testing.T) {
+	s := begin(t, plan{pipeline: pipelineOf(nil, dev, qa+"\nopen: manual", prod)})
+	s.quiet()
+	s.release("web", "1.1.0")
+	s.says("web", "qa", "/liftlock promote qa opens it")
+	s.idle()
+	if n := len(s.pulls("web", "qa")); n != 0 {
+		t.Fatalf("%d pull requests were opened without a person", n)
+	}
+	body := api.OnPipeline{Component: "web", Environment: "qa"}
+	for token, want := range map[string]int{"": 401, "a-token-of-nobody": 401, "a-token-of-a-viewer": 403} {
+		if status, answer := s.post(token, "/api/v1/pipelines/shop/promote", body); status != want {
+			t.Errorf("promote with %q: HTTP %d %s, want %d", token, status, answer, want)
+		}
+	}
+	if status, answer := s.post(operator, "/api/v1/pipelines/shop/promote", body); status != http.StatusOK {
+		t.Fatalf("promote: HTTP %d %s", status, answer)
+	}
+	p := s.merged(s.opened("web", "qa", "1.1.0").Number)
+	s.verified("web", "qa", "1.1.0")
+	prodPull := s.opened("web", "prod", "1.1.0")
+	s.idle()
+	// The upstream promotion's pull request takes a promote for what comes after it.
+	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock promote"), "confused"); !strings.Contains(a, "approvals gate") {
+		t.Errorf("promote to prod by no approver: %q", a)
+	}
+	s.stop()
+	if got := s.audit(); !slices.Contains(got, "ops api promote taken") || !slices.Contains(got, "linus comment promote refused") {
+		t.Errorf("the audit trail holds %q", got)
+	}
+	if !s.pull(prodPull.Number).Open {
+		t.Error("prod's pull request is not open")
+	}
+}
+
+// audit reads the audit trail, "actor via verb outcome" each; the server must be
+// stopped.
+func (s *scene) audit() []string {
+	s.t.Helper()
+	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db"), store.Options{})
+	s.must("open the database", err)
+	rows, err := db.AuditTrail(context.Background(), store.AuditFilter{}, 100)
+	s.must("read the audit trail", errors.Join(err, db.Close()))
+	var out []string
+	for _, a := range rows {
+		outcome, _, _ := strings.Cut(a.Outcome, ":")
+		out = append(out, strings.Join([]string{a.Actor, a.Via, a.Verb, outcome}, " "))
+	}
+	return out
+}
+
+// TestDivergedIsTakenOver leaves a hotfix alone until an approver promotes over it.
+func TestDivergedIsTakenOver(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.story()
+	s.edit("grace", "web", "prod", "1.1.0-hotfix")
+	s.is("web", "prod", "is diverged", func(e *api.WhyHere) bool { return e.State == promotion.Diverged && strings.Contains(e.Text, "grace") })
+	s.release("web", "1.2.0")
+	s.verified("web", "qa", "1.2.0")
+	s.idle()
+	if n := len(s.pulls("web", "prod")); n != 1 {
+		t.Fatalf("%d pull requests into the diverged prod", n-1)
+	}
+	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock promote prod"), "+1")
+	p = s.opened("web", "prod", "1.2.0")
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.merged(p.Number)
+	s.verified("web", "prod", "1.2.0")
+}
+
+// TestQuarantineIsLifted reverts what degrades, keeps it away, and lets a person
+// bring it back on record.
+func TestQuarantineIsLifted(t *testing.T) {
+	s := begin(t, plan{})
+	s.quiet()
+	const bad = "1.1.0-broken-in-qa"
+	s.release("web", bad)
+	first := s.merged(s.opened("web", "qa", bad).Number)
+	s.until("the revert merges", func() (bool, string) {
+		rs := s.reverts("web", "qa")
+		return len(rs) == 1 && rs[0].Merged, ""
+	})
+	s.says("web", "qa", "was reverted from qa")
+	s.idle()
+	if n := len(s.pulls("web", "qa")) + len(s.pulls("web", "prod")); n != 1 {
+		t.Fatalf("%d promotions of a release that was reverted", n)
+	}
+	// Also without the database.
+	s.forget()
+	s.start()
+	s.says("web", "qa", "was reverted from qa")
+	s.idle()
+	if n := len(s.pulls("web", "qa")); n != 1 {
+		t.Fatalf("%d promotions after the database was lost", n)
+	}
+	s.reacted(first.Number, s.comment(first.Number, "linus", "/liftlock promote qa"), "+1")
+	s.opened("web", "qa", bad)
+	s.stop()
+	if got := s.audit(); !slices.Contains(got, "linus comment promote taken") {
+		t.Errorf("the audit trail holds %q", got)
+	}
+}
+
+// TestRevertByCommand takes a healthy release back because a person says so.
+func TestRevertByCommand(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.story()
+	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock revert"), "confused"); !strings.Contains(a, "approvals gate") {
+		t.Errorf("a revert by no approver: %q", a)
+	}
+	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock revert customers complain"), "+1")
+	var undo emulator.PullRequest
+	s.until("the revert opens", func() (bool, string) {
+		rs := s.reverts("web", "prod")
+		if len(rs) == 1 {
+			undo = rs[0]
+		}
+		_, seen := s.env("web", "prod")
+		return len(rs) == 1, seen
+	})
+	undo = s.pullIs(undo.Number, "says why", func(p *emulator.PullRequest) bool {
+		return strings.Contains(p.Body, "customers complain") && strings.Contains(p.Body, "ada")
+	})
+	if _, err := s.Forge.MergePull(repoName, undo.Number, "grace", "merge"); err != nil {
+		t.Fatal(err)
+	}
+	s.is("web", "prod", "is back", func(e *api.WhyHere) bool {
+		return e.LandedBy == promotion.ByRevert && strings.Contains(e.Name, "1.0.0")
+	})
+	s.idle()
+	if n := len(s.pulls("web", "prod")); n != 1 {
+		t.Errorf("%d promotions into prod after its revert", n)
+	}
+}
+
+// TestVetoByClosing keeps closed what a person closed, until retry.
+func TestVetoByClosing(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.inProd("1.1.0")
+	s.must("close it", s.Forge.ClosePull(repoName, p.Number, "grace"))
+	s.says("web", "prod", "was closed by a person")
+	s.idle()
+	s.forget()
+	s.start()
+	s.says("web", "prod", "was closed by a person")
+	s.idle()
+	if n := len(s.pulls("web", "prod")); n != 1 {
+		t.Fatalf("%d pull requests after a person closed the first", n)
+	}
+	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock retry"), "+1")
+	again := s.opened("web", "prod", "1.1.0")
+	s.must("close it", s.Forge.ClosePull(repoName, again.Number, "grace"))
+	s.says("web", "prod", "was closed by a person")
+	// A new release is another matter.
+	s.release("web", "1.2.0")
+	s.opened("web", "prod", "1.2.0")
+}
+
+// TestAPIOnPromotions gives the commands by a promotion's id.
+func TestAPIOnPromotions(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.inProd("1.1.0")
+	s.idle()
+	var list api.Promotions
+	if _, err := s.get("/api/v1/promotions", &list); err != nil {
+		t.Fatal(err)
+	}
+	id := int64(0)
+	for _, row := range list.Promotions {
+		if row.Pull != nil && row.Pull.Number == p.Number {
+			id = row.ID
+		}
+	}
+	path := "/api/v1/promotions/" + itoa(int(id))
+	if status, answer := s.post(operator, path+"/hold", api.OnPromotion{Reason: "wait"}); status != http.StatusOK {
+		t.Fatalf("hold: HTTP %d %s", status, answer)
+	}
+	s.pullIs(p.Number, "is held", func(p *emulator.PullRequest) bool { return slices.Contains(p.Labels, promotion.LabelHold) })
+	for verb, want := range map[string]int{"unhold": 409, "revert": 409, "skip": 403} {
+		if status, answer := s.post(operator, path+"/"+verb, api.OnPromotion{}); status != want {
+			t.Errorf("%s by an operator: HTTP %d %s, want %d", verb, status, answer, want)
+		}
+	}
+	if status, answer := s.post("a-token-of-a-viewer", path+"/hold", api.OnPromotion{}); status != 403 {
+		t.Errorf("hold by a viewer: HTTP %d %s", status, answer)
+	}
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/engine"
+	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+)
+
+// connectLast is the longest wait between two tries to reach a forge at start.
+const connectLast = time.Minute
+
+// connect finds out who we are on every forge and opens the mirrors. It tries
+// until it succeeds or the context ends (false): a forge that is down when
+// Liftlock starts is no reason to be down as well.
+func (s *Server) connect(ctx context.Context) bool {
+	for _, r := range s.o.Config.Repositories {
+		wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(connectLast), backoff.WithMaxElapsedTime(0))
+		err := backoff.RetryNotify(func() error { return s.reach(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+			s.health.trouble("repository "+r.Name, err)
+			s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", hint(err)), zap.Error(err))
+		})
+		if err != nil {
+			return false
+		}
+		s.health.well("repository " + r.Name)
+	}
+	return true
+}
+
+// hint says what a person can do about an error at start.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, gitrepo.ErrAuth):
+		return "correct forges[].auth in the server's file"
+	case errors.Is(err, forge.ErrForbidden):
+		return "give the token the permission that is named, or use another one"
+	case errors.Is(err, forge.ErrGone), errors.Is(err, gitrepo.ErrNoRepository):
+		return "correct repositories[].name, or give the token access to it"
+	}
+	return "check forges[].url and the network"
+}
+
+func (s *Server) reach(ctx context.Context, r config.Repository) error {
+	f := s.forges[r.Forge]
+	fc := s.o.Config.ForgeByName(r.Forge)
+	me, err := f.Me(ctx)
+	if err != nil {
+		return err
+	}
+	owner, name := r.Split()
+	repo := forge.Repo{Owner: owner, Name: name}
+	url, err := f.CloneURL(ctx, repo)
+	if err != nil {
+		return err
+	}
+	id := r.Forge + ":" + r.Name
+	m, err := gitrepo.Open(ctx, gitrepo.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Log: s.log.Named("git"), Author: commitAuthor,
+		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
+	if err != nil {
+		return err
+	}
+	if _, err := m.Fetch(ctx); err != nil {
+		return errors.Join(err, m.Close())
+	}
+	er := &engine.Repository{
+		Repository:   &observe.Repository{ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, Me: me.Login},
+		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
+	}
+	if r.ManageWebhooks {
+		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.ExternalURL, r.Forge), Secret: fc.WebhookSecrets[0].Reveal()}
+	}
+	s.repos = append(s.repos, er)
+	return nil
+}

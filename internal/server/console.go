@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/command"
+	"github.com/liftlock/liftlock/internal/console"
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/engine"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// console builds the pages and the API.
+func (s *Server) console() (http.Handler, error) {
+	tokens := make([]console.Token, 0, len(s.o.Config.API.Tokens))
+	for _, t := range s.o.Config.API.Tokens {
+		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
+	}
+	return console.New(console.Options{Store: s.store, Health: s.troubles, Command: s.command, Tokens: tokens,
+		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console")})
+}
+
+// command hands an order of the API to the engine.
+func (s *Server) command(ctx context.Context, o console.Order) (string, error) {
+	e := s.running()
+	if e == nil {
+		return "", console.ErrNotReady
+	}
+	answer, err := e.Command(ctx, engine.Order{
+		Unit: promotion.Unit{Repo: o.Repo, Pipeline: o.Pipeline, Component: o.Component}, Pull: o.Pull,
+		Command: command.Command{Verb: o.Verb, Scope: o.Scope, Environment: o.Environment, Reason: o.Reason},
+		By:      o.By, Role: o.Role, Via: o.Via, Source: o.Source,
+	})
+	var refused *engine.RefusedError
+	if errors.As(err, &refused) {
+		return "", &console.Refusal{Reason: refused.Why}
+	}
+	return answer, err
+}
+
+// troubles are what keeps Liftlock from working as a whole, for the console.
+func (s *Server) troubles(context.Context) []api.Trouble {
+	out := s.health.all()
+	for name, w := range s.watchers {
+		if err := w.Ready(); err != nil {
+			out = append(out, api.Trouble{Part: "argocd " + name, Message: err.Error()})
+		}
+	}
+	if e := s.running(); e != nil {
+		for repo, why := range e.Broken() {
+			out = append(out, api.Trouble{Part: "pipeline file of " + repo, Message: why})
+		}
+		for key, f := range e.Failing() {
+			out = append(out, api.Trouble{Part: partOf(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.Again.UTC().Format(time.RFC3339)), Since: f.Since})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Part < out[j].Part })
+	return out
+}
+
+// partOf names a key of the queue for people.
+func partOf(key string) string {
+	kind, rest, _ := strings.Cut(key, ":")
+	switch kind {
+	case "repo":
+		return "fetching " + rest
+	case "unit":
+		return "component " + strings.ReplaceAll(rest, "|", " ")
+	case "pr":
+		return "pull request " + rest
+	case "merge":
+		return "merging in " + rest
+	case "sweep":
+		return "sweep of " + rest
+	}
+	return key
+}
+
+// all lists the troubles.
+func (h *health) all() []api.Trouble {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []api.Trouble
+	for part, t := range h.troubles {
+		out = append(out, api.Trouble{Part: part, Message: t.why, Since: t.since})
+	}
+	return out
+}
+
+// trouble is one of them.
+type trouble struct {
+	why   string
+	since time.Time
+}

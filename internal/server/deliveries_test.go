@@ -1,0 +1,264 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// delivery is one request to the webhook's address.
+type delivery struct {
+	event, id, key string // key signs; empty: no signature
+	body           []byte
+}
+
+func (s *scene) deliver(d delivery) (int, http.Header) {
+	s.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, s.url+"/webhooks/hub", bytes.NewReader(d.body))
+	s.must("make a request", err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", d.event)
+	req.Header.Set("X-GitHub-Delivery", d.id)
+	if d.key != "" {
+		mac := hmac.New(sha256.New, []byte(d.key))
+		mac.Write(d.body)
+		req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	}
+	res, err := http.DefaultClient.Do(req)
+	s.must("deliver", err)
+	defer res.Body.Close() //nolint:errcheck // only its head matters
+	return res.StatusCode, res.Header
+}
+
+// stored counts the deliveries in the database; the server must be stopped.
+func (s *scene) stored() int {
+	s.t.Helper()
+	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db"), store.Options{})
+	s.must("open the database", err)
+	n, err := db.PruneDeliveries(context.Background(), time.Now().Add(time.Hour))
+	s.must("count the deliveries", errors.Join(err, db.Close()))
+	return n
+}
+
+func pushOf(repo string) []byte {
+	return []byte(fmt.Sprintf(`{"ref":"refs/heads/main","before":"%040d","after":"%040d","repository":{"full_name":%q},"sender":{"login":"linus"}}`, 1, 2, repo))
+}
+
+// TestDeliveries sends what may come to the webhook's address, good and bad.
+func TestDeliveries(t *testing.T) {
+	s := begin(t, plan{noHook: true})
+	s.quiet()
+	s.idle()
+	s.Forge.ResetCalls()
+	push := pushOf(repoName)
+	for _, c := range []struct {
+		name   string
+		d      delivery
+		status int
+	}{
+		{"no signature", delivery{event: "push", id: "none", body: push}, 401},
+		{"a wrong signature", delivery{event: "push", id: "wrong", key: "not-the-secret", body: push}, 401},
+		{"a wrong signature on nonsense", delivery{event: "push", id: "worse", key: "not-the-secret", body: []byte("{")}, 401},
+		{"26 MB", delivery{event: "push", id: "large", key: secret, body: bytes.Repeat([]byte(" "), 26<<20)}, 413},
+		{"malformed JSON, well signed", delivery{event: "push", id: "malformed", key: secret, body: []byte(`{"ref":`)}, 400},
+	} {
+		if got, _ := s.deliver(c.d); got != c.status {
+			t.Errorf("%s: HTTP %d, want %d", c.name, got, c.status)
+		}
+	}
+	s.idle()
+	if n := s.calls("", ""); n != 0 {
+		t.Errorf("refused deliveries made %d calls to the forge", n)
+	}
+	for _, c := range []struct {
+		name   string
+		d      delivery
+		status int
+	}{
+		{"authentic but unknown", delivery{event: "sponsorship", id: "unknown", key: secret, body: []byte(`{"action":"created"}`)}, 202},
+		{"a push", delivery{event: "push", id: "good", key: secret, body: push}, 200},
+		{"the same again", delivery{event: "push", id: "good", key: secret, body: push}, 200},
+		{"signed with the older secret", delivery{event: "push", id: "older", key: "an-older-secret", body: push}, 200},
+		{"of a repository that isn't looked after", delivery{event: "push", id: "elsewhere", key: secret, body: pushOf("acme/other")}, 200},
+	} {
+		if got, _ := s.deliver(c.d); got != c.status {
+			t.Errorf("%s: HTTP %d, want %d", c.name, got, c.status)
+		}
+	}
+	s.idle()
+	_, page := s.text("/metrics")
+	for outcome, want := range map[string]string{"unauthenticated": "3", "too_large": "1", "malformed": "1", "ignored": "1", "accepted": "4"} {
+		if got := metric(page, `liftlock_webhook_deliveries_total{forge="hub",outcome="`+outcome+`"}`); got != want {
+			t.Errorf("%s deliveries in /metrics: %q, want %s", outcome, got, want)
+		}
+	}
+	s.stop()
+	// What was refused is not stored, what came twice is stored once.
+	if got := s.stored(); got != 4 {
+		t.Errorf("%d deliveries are stored, want 4", got)
+	}
+}
+
+// TestDeliveredThriceAndShuffled holds that repeated and reordered deliveries
+// change nothing.
+func TestDeliveredThriceAndShuffled(t *testing.T) {
+	s := begin(t, plan{})
+	s.Forge.SetWebhooks(emulator.Webhooks{Times: 3, Shuffle: true, Seed: 7})
+	s.story()
+}
+
+// TestWebhooksOff holds that polling and sweeping find everything, only later.
+func TestWebhooksOff(t *testing.T) {
+	s := begin(t, plan{noHook: true, poll: 200 * time.Millisecond, sweep: 200 * time.Millisecond})
+	p := s.story()
+	id := s.comment(p.Number, "ada", "/liftlock status")
+	if a := s.reacted(p.Number, id, "+1"); !strings.Contains(a, "qa") {
+		t.Errorf("the answer to status is %q", a)
+	}
+}
+
+// TestHookIsManaged makes the hook, and repairs it after somebody spoilt it.
+func TestHookIsManaged(t *testing.T) {
+	s := begin(t, plan{manage: true, sweep: 300 * time.Millisecond})
+	good := func() (bool, string) {
+		hooks, err := s.Forge.Hooks(repoName)
+		s.must("list the hooks", err)
+		return len(hooks) == 1 && hooks[0].Active && hooks[0].URL == s.url+"/webhooks/hub", fmt.Sprintf("%+v", hooks)
+	}
+	s.until("the hook is made", good)
+	s.quiet()
+	s.rest(http.MethodPatch, "/repos/"+repoName+"/hooks/"+s.hookID(), map[string]any{"active": false, "events": []string{"push"}})
+	s.until("the hook is spoilt", func() (bool, string) { ok, seen := good(); return !ok, seen })
+	s.until("the hook is repaired", good)
+	s.release("web", "1.1.0")
+	s.opened("web", "qa", "1.1.0")
+}
+
+// hookID is the id of the repository's only hook.
+func (s *scene) hookID() string {
+	s.t.Helper()
+	var hooks []struct{ ID int64 }
+	s.must("read the hooks", json.Unmarshal(s.rest(http.MethodGet, "/repos/"+repoName+"/hooks", nil), &hooks))
+	if len(hooks) != 1 {
+		s.t.Fatalf("%d hooks", len(hooks))
+	}
+	return strconv.FormatInt(hooks[0].ID, 10)
+}
+
+// openFrom opens a pull request from "owner:branch", as only the API can.
+func (s *scene) openFrom(login, head, title string) int {
+	s.t.Helper()
+	var p struct{ Number int }
+	s.must("read a pull request", json.Unmarshal(s.restAs(login, http.MethodPost, "/repos/"+repoName+"/pulls",
+		map[string]any{"title": title, "head": head, "base": "main"}), &p))
+	return p.Number
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// rest calls the forge's API as its administrator.
+func (s *scene) rest(method, path string, body any) []byte {
+	s.t.Helper()
+	return s.restAs("the-bot", method, path, body)
+}
+
+func (s *scene) restAs(login, method, path string, body any) []byte {
+	s.t.Helper()
+	raw, err := json.Marshal(body)
+	s.must("write a body", err)
+	req, err := http.NewRequest(method, s.Forge.URL()+"/api/v3"+path, bytes.NewReader(raw))
+	s.must("make a request", err)
+	req.Header.Set("Authorization", "Bearer token-of-"+login)
+	res, err := http.DefaultClient.Do(req)
+	s.must("call the forge", err)
+	defer res.Body.Close() //nolint:errcheck // it was read
+	answer, err := io.ReadAll(res.Body)
+	s.must("read the answer", err)
+	if res.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: HTTP %d: %s", method, path, res.StatusCode, answer)
+	}
+	return answer
+}
+
+// TestStoreIsFull refuses deliveries while nothing more can be written, stays
+// up, and loses nothing that it took.
+func TestStoreIsFull(t *testing.T) {
+	s := scenery(t, plan{seams: server.Seams{StoreMaxPages: 100}, noHook: true})
+	s.start()
+	s.quiet()
+	s.idle()
+	taken, id := 0, ""
+	s.until("the store is full", func() (bool, string) {
+		for range 50 {
+			id = fmt.Sprintf("%0120d", taken)
+			status, header := s.deliver(delivery{event: "push", id: id, key: secret, body: pushOf("acme/" + strings.Repeat("o", 400))})
+			switch {
+			case status == http.StatusServiceUnavailable && header.Get("Retry-After") != "":
+				return true, ""
+			case status != http.StatusOK:
+				t.Fatalf("a delivery to a store that is nearly full: HTTP %d", status)
+			}
+			taken++
+		}
+		return false, fmt.Sprintf("%d taken", taken)
+	})
+	s.until("a person is told", func() (bool, string) { return s.said("full") > 0, "the log doesn't say it" })
+	if status, _ := s.text("/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz answers %d while the store is full", status)
+	}
+	s.release("web", "1.1.0")
+	s.stop()
+	// There is room again; the forge delivers what was refused.
+	s.p.seams.StoreMaxPages = 0
+	s.start()
+	if status, _ := s.deliver(delivery{event: "push", id: id, key: secret, body: pushOf(repoName)}); status != http.StatusOK {
+		t.Errorf("a delivery after the store has room again: HTTP %d", status)
+	}
+	s.merged(s.opened("web", "qa", "1.1.0").Number)
+	s.stop()
+	if got := s.stored(); got != taken+1 {
+		t.Errorf("%d deliveries are stored, %d were taken", got, taken+1)
+	}
+}
+
+// TestManyAtOnce sends many deliveries at once; every one is stored once.
+func TestManyAtOnce(t *testing.T) {
+	s := begin(t, plan{noHook: true})
+	s.quiet()
+	const each, ids = 3, 100
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for i := range each * ids {
+		wg.Go(func() {
+			if ctx.Err() != nil {
+				return
+			}
+			if got, _ := s.deliver(delivery{event: "push", id: fmt.Sprintf("n%d", i%ids), key: secret, body: pushOf(repoName)}); got != http.StatusOK {
+				t.Errorf("HTTP %d", got)
+			}
+		})
+	}
+	wg.Wait()
+	s.stop()
+	if got := s.stored(); got != ids {
+		t.Errorf("%d deliveries are stored, want %d", got, ids)
+	}
+}

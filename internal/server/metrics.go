@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// metrics are what /metrics shows. They implement the interfaces of the rooms
+// that report to them.
+type metrics struct {
+	registry   *prometheus.Registry
+	calls      *prometheus.CounterVec
+	callTime   *prometheus.HistogramVec
+	deliveries *prometheus.CounterVec
+	runs       *prometheus.CounterVec
+	runTime    *prometheus.HistogramVec
+	stages     *prometheus.HistogramVec
+	reverts    *prometheus.CounterVec
+}
+
+// stageBuckets span a promotion's life: seconds to days.
+var stageBuckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
+
+func newMetrics(s *store.Store) *metrics {
+	m := &metrics{
+		registry:   prometheus.NewRegistry(),
+		calls:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_calls_total", Help: "Calls to a forge's API, by endpoint and HTTP status (0: no answer)."}, []string{"forge", "endpoint", "status"}),
+		callTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_forge_call_seconds", Help: "How long calls to a forge's API took.", Buckets: prometheus.DefBuckets}, []string{"forge"}),
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_webhook_deliveries_total", Help: "Webhook deliveries by outcome."}, []string{"forge", "outcome"}),
+		runs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_runs_total", Help: "Runs of keys by kind and result."}, []string{"kind", "result"}),
+		runTime:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
+		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
+		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
+	}
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, newQueueCollector(s),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// forgeCall observes one forge's calls.
+func (m *metrics) forgeCall(name string) func(endpoint string, status int, d time.Duration) {
+	return func(endpoint string, status int, d time.Duration) {
+		m.calls.WithLabelValues(name, endpoint, strconv.Itoa(status)).Inc()
+		m.callTime.WithLabelValues(name).Observe(d.Seconds())
+	}
+}
+
+// Run implements engine.Metrics.
+func (m *metrics) Run(kind string, took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.runs.WithLabelValues(kind, result).Inc()
+	m.runTime.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// Stage implements act.Metrics.
+func (m *metrics) Stage(environment, stage string, took time.Duration) {
+	m.stages.WithLabelValues(environment, stage).Observe(took.Seconds())
+}
+
+// Reverted implements act.Metrics.
+func (m *metrics) Reverted(environment string) { m.reverts.WithLabelValues(environment).Inc() }
+
+// queueCollector reads the queue's depth when it is asked for.
+type queueCollector struct {
+	store *store.Store
+	depth *prometheus.Desc
+	age   *prometheus.Desc
+}
+
+func newQueueCollector(s *store.Store) *queueCollector {
+	return &queueCollector{store: s,
+		depth: prometheus.NewDesc("liftlock_queue_keys", "Keys in the queue by state.", []string{"state"}, nil),
+		age:   prometheus.NewDesc("liftlock_queue_oldest_seconds", "How long the longest due key has been due.", nil, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (q *queueCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- q.depth
+	ch <- q.age
+}
+
+// collectTime bounds how long a scrape waits for the store.
+const collectTime = 2 * time.Second
+
+// Collect implements prometheus.Collector.
+func (q *queueCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	defer cancel()
+	d, err := q.store.Depth(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(q.depth, err)
+		return
+	}
+	for state, n := range map[string]int{"due": d.Due, "later": d.Later, "running": d.Running} {
+		ch <- prometheus.MustNewConstMetric(q.depth, prometheus.GaugeValue, float64(n), state)
+	}
+	ch <- prometheus.MustNewConstMetric(q.age, prometheus.GaugeValue, d.Oldest.Seconds())
+}

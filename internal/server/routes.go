@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/engine"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// bodiesInMemory caps what all webhook bodies that are being read may take
+// together: four of the largest that GitHub sends.
+const bodiesInMemory = 4 * 25 << 20
+
+// routes builds the HTTP surface.
+func (s *Server) routes() (http.Handler, error) {
+	mux := http.NewServeMux()
+	budget, err := webhooks.NewBudget(bodiesInMemory)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range s.o.Config.Forges {
+		secrets := make([][]byte, 0, len(f.WebhookSecrets))
+		for _, k := range f.WebhookSecrets {
+			secrets = append(secrets, []byte(k.Reveal()))
+		}
+		recv, err := webhooks.New(f.Type, secrets, budget)
+		if err != nil {
+			return nil, fmt.Errorf("webhooks of %s: %w", f.Name, err)
+		}
+		name := f.Name
+		observe := func(outcome string) { s.metrics.deliveries.WithLabelValues(name, outcome).Inc() }
+		mux.Handle("/webhooks/"+name, webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.accept(ctx, name, ev) }, observe))
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	pages, err := s.console()
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/", pages)
+	return mux, nil
+}
+
+// accept turns a verified delivery into keys and writes both down.
+func (s *Server) accept(ctx context.Context, name string, ev *webhooks.Event) error {
+	_, err := s.store.Accept(ctx, store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(), Keys: s.keys(ctx, name, ev)})
+	if err != nil {
+		s.log.Error("a delivery could not be stored and was refused; the forge may deliver it again, the sweep finds what it was about",
+			zap.String("forge", name), zap.String("delivery", ev.Delivery), zap.String("event", ev.Name), zap.Error(err))
+	}
+	return err
+}
+
+// keys says where an event makes us look again. It only ever widens: an event
+// that says too little wakes the whole repository.
+func (s *Server) keys(ctx context.Context, name string, ev *webhooks.Event) []string {
+	id := ""
+	for _, r := range s.o.Config.Repositories {
+		if r.Forge == name && strings.EqualFold(r.Name, ev.Repo) {
+			id = r.Forge + ":" + r.Name
+		}
+	}
+	if id == "" {
+		return nil // authentic, but not about a repository of ours
+	}
+	if ev.Kind != webhooks.Push && s.isMe(id, ev.Sender) {
+		return nil // our own doing was looked at when it was done
+	}
+	switch ev.Kind {
+	case webhooks.Push:
+		return []string{engine.RepoKey(id)}
+	case webhooks.PullRequest, webhooks.Review, webhooks.Comment:
+		if ev.Number > 0 {
+			return []string{engine.PullKey(id, ev.Number)}
+		}
+		return []string{engine.SweepKey(id)}
+	case webhooks.Status:
+		return s.pullsAt(ctx, id, ev)
+	}
+	return nil
+}
+
+// pullsAt finds our open pull requests whose head a status is about.
+func (s *Server) pullsAt(ctx context.Context, id string, ev *webhooks.Event) []string {
+	var keys []string
+	rows, err := s.store.Pulls(ctx, id, "")
+	if err != nil {
+		return []string{engine.SweepKey(id)}
+	}
+	for _, p := range rows {
+		if p.State == string(forge.Open) && strings.Contains(string(p.Data), ev.Commit) && ev.Commit != "" {
+			keys = append(keys, engine.PullKey(id, p.Number))
+		}
+	}
+	return keys
+}
+
+func (s *Server) isMe(id, login string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.repos {
+		if r.ID == id {
+			return r.Me == login
+		}
+	}
+	return false
+}
+
+// readyz says whether Liftlock can do its work, a line a part. It answers 503
+// while the repositories have not been reached or the store can't be read; an
+// Argo CD that can't be reached is said but doesn't take the server out of
+// service: webhooks must still be accepted.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	lines, ok := s.health.lines()
+	if _, err := s.store.Depth(r.Context()); err != nil {
+		ok = false
+		lines = append(lines, "store: "+err.Error())
+	} else {
+		lines = append(lines, "store: ok")
+	}
+	names := make([]string, 0, len(s.watchers))
+	for name := range s.watchers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := s.watchers[name].Ready(); err != nil {
+			lines = append(lines, "argocd "+name+": "+err.Error())
+		} else {
+			lines = append(lines, "argocd "+name+": ok")
+		}
+	}
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
+}
+
+// health collects what keeps the server from working.
+type health struct {
+	now      func() time.Time
+	mu       sync.Mutex
+	isReady  bool
+	troubles map[string]trouble
+}
+
+func newHealth(now func() time.Time) *health {
+	return &health{now: now, troubles: map[string]trouble{}}
+}
+
+func (h *health) trouble(part string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := trouble{why: err.Error(), since: h.now()}
+	if was, ok := h.troubles[part]; ok {
+		t.since = was.since
+	}
+	h.troubles[part] = t
+}
+
+func (h *health) well(part string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.troubles, part)
+}
+
+func (h *health) ready() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.isReady = true
+}
+
+func (h *health) lines() ([]string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isReady {
+		return []string{"engine: ok"}, true
+	}
+	out := []string{"engine: not started: the repositories have not been reached yet"}
+	for part, why := range h.troubles {
+		out = append(out, fmt.Sprintf("%s: %s (since %s)", part, why.why, why.since.UTC().Format(time.RFC3339)))
+	}
+	sort.Strings(out[1:])
+	return out, false
+}

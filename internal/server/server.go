@@ -1,0 +1,297 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/engine"
+	"github.com/liftlock/liftlock/internal/engine/act"
+	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/gitea"
+	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// Options say what to build. Config is required; the rest has defaults.
+type Options struct {
+	Config  *config.Config
+	Log     *zap.Logger
+	Version string
+	Clock   clock.WithTicker
+
+	// Seams lets a test stand between the parts. The zero value is production's.
+	Seams Seams
+}
+
+// Seams are the places where a test may watch, count, or die.
+type Seams struct {
+	Forge         func(forge.Forge) forge.Forge
+	OnCommit      func(name string, before bool)
+	BeforePush    func(ref string)
+	AfterPush     func(ref string)
+	StoreMaxPages int
+}
+
+// Server is a built server. Run runs it once.
+type Server struct {
+	o        Options
+	log      *zap.Logger
+	store    *store.Store
+	metrics  *metrics
+	watchers map[string]*argocd.Watcher
+	repos    []*engine.Repository
+	forges   map[string]forge.Forge
+	listener net.Listener
+	http     *http.Server
+	health   *health
+
+	mu     sync.Mutex
+	engine *engine.Engine // nil until the repositories are reached
+}
+
+// commitAuthor is who our commits are by.
+var commitAuthor = gitrepo.Ident{Name: "Liftlock", Email: "liftlock@users.noreply.liftlock.dev"}
+
+// New opens what is local (the store, the mirrors, the port) and builds the rest.
+// Nothing outside is spoken to yet. The caller runs or closes it.
+func New(ctx context.Context, o Options) (_ *Server, err error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if err := os.MkdirAll(o.Config.DataDir, 0o750); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	s := &Server{o: o, log: o.Log, watchers: map[string]*argocd.Watcher{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.store, err = store.Open(ctx, o.Config.Store.Reveal(), store.Options{Log: o.Log.Named("store"), Now: o.Clock.Now, OnCommit: o.Seams.OnCommit, MaxPages: o.Seams.StoreMaxPages})
+	if err != nil {
+		return nil, err
+	}
+	s.metrics = newMetrics(s.store)
+	for _, f := range o.Config.Forges {
+		if s.forges[f.Name], err = s.forge(f); err != nil {
+			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
+		}
+	}
+	for _, a := range o.Config.ArgoCD {
+		if err = s.watcher(a); err != nil {
+			return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
+		}
+	}
+	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Listen); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", o.Config.Listen, err)
+	}
+	return s, nil
+}
+
+// forge builds the driver of one forge.
+func (s *Server) forge(f config.Forge) (forge.Forge, error) {
+	observe := s.metrics.forgeCall(f.Name)
+	agent := "liftlock/" + s.o.Version
+	var d forge.Forge
+	var err error
+	switch f.Type {
+	case config.GitHub:
+		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Observe: observe})
+	case config.Gitea:
+		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Observe: observe})
+	default:
+		err = fmt.Errorf("type %q is not supported", f.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.o.Seams.Forge != nil {
+		d = s.o.Seams.Forge(d)
+	}
+	return d, nil
+}
+
+// watcher builds the watch of one Argo CD.
+func (s *Server) watcher(a config.ArgoCD) error {
+	w, err := argocd.New(argocd.Options{
+		Name: a.Name, Kubeconfig: a.Kubernetes.Kubeconfig, Context: a.Kubernetes.Context, Namespaces: a.Kubernetes.Namespaces,
+		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged,
+	})
+	if err != nil {
+		return err
+	}
+	s.watchers[a.Name] = w
+	return nil
+}
+
+func (s *Server) appChanged(a verification.App, deleted bool) {
+	if e := s.running(); e != nil {
+		e.AppChanged(a, deleted)
+	}
+}
+
+func (s *Server) running() *engine.Engine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine
+}
+
+// URL is where the server listens.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Close gives back what New opened; Run does it by itself.
+func (s *Server) Close() {
+	if s.listener != nil {
+		_ = s.listener.Close() // closed already when the HTTP server ran
+	}
+	for _, r := range s.repos {
+		if err := r.Mirror.Close(); err != nil {
+			s.log.Warn("a mirror did not close cleanly", zap.String("repository", r.ID), zap.Error(err))
+		}
+	}
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.log.Warn("the store did not close cleanly", zap.Error(err))
+		}
+	}
+}
+
+// Run serves until the context ends, then lets what has begun come to its end.
+// Deliveries are accepted from the first moment, also while a forge can't be reached.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	handler, err := s.routes()
+	if err != nil {
+		return err
+	}
+	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: zap.NewStdLog(s.log.Named("http")), BaseContext: func(net.Listener) context.Context { return ctx }}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			cancel(fmt.Errorf("serve HTTP: %w", err))
+		}
+	})
+	for name, w := range s.watchers {
+		wg.Go(func() {
+			if err := w.Run(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("watch the Argo CD %s: %w", name, err))
+			}
+		})
+	}
+	s.log.Info("listening", zap.String("address", s.URL()), zap.String("version", s.o.Version))
+	if s.connect(ctx) {
+		if err := s.work(ctx); err != nil {
+			cancel(err)
+		}
+	}
+	<-ctx.Done()
+	s.stopHTTP()
+	wg.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && err != nil {
+		return err
+	}
+	return nil
+}
+
+const (
+	headerTimeout = 10 * time.Second
+	// readTimeout leaves a slow forge time for its largest body.
+	readTimeout = 60 * time.Second
+	idleTimeout = 2 * time.Minute
+	// drainTime is how long open requests may take when the server stops.
+	drainTime = 5 * time.Second
+)
+
+func (s *Server) stopHTTP() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		_ = s.http.Close() // streams of events don't end by themselves
+	}
+}
+
+// work builds the engine over the reached repositories and runs it.
+func (s *Server) work(ctx context.Context) error {
+	owner, err := ownerName()
+	if err != nil {
+		return err
+	}
+	apps, acts := map[string]observe.Apps{}, map[string]act.ArgoCD{}
+	noRefresh, globbing := map[string]bool{}, map[string]string{}
+	for name, w := range s.watchers {
+		apps[name], acts[name] = w, w
+	}
+	for _, a := range s.o.Config.ArgoCD {
+		noRefresh[a.Name], globbing[a.Name] = a.Refresh == config.RefreshOff, a.Globbing
+	}
+	// The sweep reads every open pull request anew; twice its interval keeps a
+	// unit that looks at the same moment from reading it a second time.
+	maxAge := 2 * s.o.Config.SweepInterval
+	obs := observe.New(observe.Options{
+		Store: s.store, Resolver: fleet.New(fleet.Options{Log: s.log.Named("fleet")}), Apps: apps, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		NoRefresh: noRefresh, Globbing: globbing, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge,
+	})
+	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
+		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
+	e := engine.New(engine.Options{Store: s.store, Observer: obs, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("engine"), Metrics: s.metrics, Owner: owner})
+	s.mu.Lock()
+	s.engine = e
+	s.mu.Unlock()
+	if err := e.Start(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	s.health.ready()
+	return e.Run(ctx)
+}
+
+// floor raises an environment's gates to what the server's file demands.
+func (s *Server) floor(env string, gates []policies.Gate) []policies.Gate {
+	if n := s.o.Config.FloorApprovals(env); n > 0 {
+		return policies.Raise(gates, &policies.Approvals{Count: n})
+	}
+	return gates
+}
+
+// ownerName names this process in the queue.
+func ownerName() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	var b [6]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", fmt.Errorf("name this process: %w", err)
+	}
+	return host + "-" + hex.EncodeToString(b[:]), nil
+}
+
+// mirrorDir is where a repository's mirror lies.
+func (s *Server) mirrorDir(id string) string {
+	return filepath.Join(s.o.Config.DataDir, "mirrors", strings.NewReplacer("/", "_", ":", "_").Replace(id)+".git")
+}

@@ -1,0 +1,205 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// TestStrangersBranch leaves a branch that is named like ours and isn't.
+func TestStrangersBranch(t *testing.T) {
+	s := begin(t, plan{})
+	s.quiet()
+	branch := promotion.Branch("shop", "qa", "web")
+	theirs := s.editOn("linus", branch, "web", "qa", "6.6.6")
+	s.release("web", "1.1.0")
+	s.says("web", "qa", branch)
+	s.idle()
+	if head, err := s.Forge.Head(repoName, branch); err != nil || head != theirs {
+		t.Errorf("the stranger's branch is at %s (%v), want %s", head, err, theirs)
+	}
+	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 0 {
+		t.Errorf("%d pull requests (%v)", len(all), err)
+	}
+	// Gone, the way is free.
+	s.must("delete the branch", s.Forge.SetBranch(repoName, "linus", branch, ""))
+	s.merged(s.opened("web", "qa", "1.1.0").Number)
+}
+
+// TestStrangersPullRequest leaves a pull request that is named like ours and
+// isn't: no commands, no merge, no label.
+func TestStrangersPullRequest(t *testing.T) {
+	s := begin(t, plan{})
+	s.quiet()
+	branch := promotion.Branch("shop", "qa", "web")
+	s.editOn("linus", branch, "web", "qa", "6.6.6")
+	n, err := s.Forge.OpenPull(repoName, "linus", branch, "main", "Promote web to qa: 6.6.6", "")
+	s.must("open a pull request", err)
+	s.release("web", "1.1.0")
+	s.is("web", "qa", "names the stranger's pull request", func(e *api.WhyHere) bool {
+		return strings.Contains(e.Text, "#"+itoa(n)) && strings.Contains(e.Text, "linus")
+	})
+	s.comment(n, "ada", "/liftlock status")
+	s.idle()
+	p := s.pull(n)
+	if !p.Open || p.Merged || len(p.Labels) != 0 || p.Title != "Promote web to qa: 6.6.6" {
+		t.Errorf("the stranger's pull request was touched: %+v", p)
+	}
+	if len(s.pulls("web", "qa")) != 0 {
+		t.Error("a promotion was opened beside it")
+	}
+}
+
+// TestPushToOurBranch stops when somebody pushes to the branch of an open
+// promotion, and retry takes it over.
+func TestPushToOurBranch(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.inProd("1.1.0")
+	s.editOn("grace", p.Branch, "web", "prod", "6.6.6")
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.pullIs(p.Number, "is stopped", func(p *emulator.PullRequest) bool { return statusOf(p.Statuses).State == "failure" })
+	s.idle()
+	if s.pull(p.Number).Merged {
+		t.Fatal("what somebody pushed was merged")
+	}
+	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock retry"), "+1")
+	p = s.opened("web", "prod", "1.1.0")
+	s.pullIs(p.Number, "carries the release again", func(p *emulator.PullRequest) bool {
+		text, _, err := s.Forge.File(repoName, p.Head, overlay("web", "prod")+"/kustomization.yaml")
+		return err == nil && strings.Contains(text, "newTag: 1.1.0")
+	})
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.merged(p.Number)
+}
+
+// TestSameOverlayMeanwhile keeps what somebody commits to the same overlay while
+// the pull request is open.
+func TestSameOverlayMeanwhile(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.inProd("1.1.0")
+	file := overlay("web", "prod") + "/kustomization.yaml"
+	text, _, err := s.Forge.File(repoName, "main", file)
+	s.must("read an overlay", err)
+	s.commit("grace", "main", "Label prod", map[string]string{file: "# prod's own\n" + text})
+	p = s.pullIs(p.Number, "is composed anew", func(now *emulator.PullRequest) bool { return now.Head != p.Head })
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.merged(p.Number)
+	want := "# prod's own\n" + strings.Replace(text, "newTag: 1.0.0", "newTag: 1.1.0", 1)
+	if got, _, err := s.Forge.File(repoName, "main", file); err != nil || got != want {
+		t.Errorf("prod's overlay is (%v)\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+// TestSharedFileIsRefused edits nothing that targets outside the environment
+// read too, and names those.
+func TestSharedFileIsRefused(t *testing.T) {
+	s := begin(t, plan{
+		pipeline: pipelineOf(nil, dev, qa, prod),
+		files: map[string]string{
+			// prod builds on qa's overlay: what moves in qa moves in prod.
+			overlay("web", "prod") + "/kustomization.yaml": "resources:\n  - ../qa\nimages:\n  - name: registry.example/web\n    newTag: 1.0.0\n",
+		},
+	})
+	s.quiet()
+	s.release("web", "1.1.0")
+	s.is("web", "qa", "is refused with the other target's name", func(e *api.WhyHere) bool {
+		return strings.Contains(e.Text, "web-prod") && strings.Contains(e.Text, "also read by")
+	})
+	s.idle()
+	if n := len(s.pulls("web", "qa")); n != 0 {
+		t.Errorf("%d pull requests that change prod were opened", n)
+	}
+}
+
+// TestIncident degrades a neighbour on the same cluster in the same moment: that
+// is no promotion's doing, so a person decides.
+func TestIncident(t *testing.T) {
+	s := begin(t, plan{components: []string{"web", "api"}})
+	s.quiet()
+	s.release("web", "1.1.0")
+	p := s.merged(s.opened("web", "qa", "1.1.0").Number)
+	s.verified("web", "qa", "1.1.0")
+	for _, name := range []string{"api-qa", "web-qa"} {
+		s.must("degrade "+name, s.ArgoCD.SetFault("argocd", name, emulator.AppFault{Health: "Degraded", Message: "node not ready"}))
+	}
+	s.says("web", "qa", "an incident is likely")
+	s.idle()
+	if n := len(s.reverts("web", "qa")) + len(s.reverts("api", "qa")); n != 0 {
+		t.Fatalf("%d reverts were opened because of an incident", n)
+	}
+	s.pullIs(p.Number, "asks a person", func(p *emulator.PullRequest) bool { return countComments(p, "an incident is likely") == 1 })
+	for _, name := range []string{"api-qa", "web-qa"} {
+		s.must("mend "+name, s.ArgoCD.SetFault("argocd", name, emulator.AppFault{}))
+	}
+	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock retry"), "+1")
+	s.verified("web", "qa", "1.1.0")
+}
+
+// TestUnwellBefore holds instead of reverting what was unwell before the merge.
+func TestUnwellBefore(t *testing.T) {
+	s := begin(t, plan{pipeline: pipelineOf(nil, dev, manualQA)})
+	s.quiet()
+	s.must("degrade web-qa", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{Health: "Degraded", Message: "disk full"}))
+	s.release("web", "1.1.0")
+	p := s.opened("web", "qa", "1.1.0")
+	s.pullIs(p.Number, "is judged", func(p *emulator.PullRequest) bool { return statusOf(p.Statuses).State != "" })
+	if _, err := s.Forge.MergePull(repoName, p.Number, "linus", "merge"); err != nil {
+		t.Fatal(err)
+	}
+	s.says("web", "qa", "already unwell before the merge")
+	s.idle()
+	if n := len(s.reverts("web", "qa")); n != 0 {
+		t.Errorf("%d reverts of what was unwell before", n)
+	}
+}
+
+// TestSquashByPerson merges by hand with a squash: found, verified, and not
+// opened a second time, in whatever order the news comes.
+func TestSquashByPerson(t *testing.T) {
+	components := []string{"a", "b", "c", "d"}
+	s := begin(t, plan{components: components, pipeline: pipelineOf(nil, dev, manualQA)})
+	s.quiet()
+	s.Forge.SetWebhooks(emulator.Webhooks{Shuffle: true, Seed: 3})
+	for _, c := range components {
+		s.release(c, "1.1.0")
+	}
+	for _, c := range components {
+		p := s.opened(c, "qa", "1.1.0")
+		if _, err := s.Forge.MergePull(repoName, p.Number, "linus", "squash"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range components {
+		s.verified(c, "qa", "1.1.0")
+	}
+	s.idle()
+	for _, c := range components {
+		if n := len(s.pulls(c, "qa")); n != 1 {
+			t.Errorf("%d pull requests for %s, want 1", n, c)
+		}
+	}
+	if n := s.said("No commits between"); n != 0 {
+		t.Errorf("%d times what was merged was opened again", n)
+	}
+}
+
+// TestApplicationComesLater waits for a target that doesn't exist yet.
+func TestApplicationComesLater(t *testing.T) {
+	s := scenery(t, plan{})
+	s.must("remove an Application", s.ArgoCD.RemoveApplication("argocd", "web-qa"))
+	s.start()
+	s.quiet()
+	s.release("web", "1.1.0")
+	s.merged(s.opened("web", "qa", "1.1.0").Number)
+	s.is("web", "qa", "waits for its Application", func(e *api.WhyHere) bool {
+		return e.State == promotion.Verifying && strings.Contains(e.Text, "no such Application exists yet")
+	})
+	s.must("add it", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-qa", Repo: repoName, Path: overlay("web", "qa"), DestinationNamespace: "web-qa", ApplicationSet: "shop", Unsynced: true}))
+	s.verified("web", "qa", "1.1.0")
+}

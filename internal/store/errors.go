@@ -1,0 +1,101 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+// The kinds of failure that callers tell apart with errors.Is.
+var (
+	// ErrFull: there is no room for the write. Nothing of it was stored; the same
+	// call succeeds once there is room again, without a restart.
+	ErrFull = errors.New("the store is full: free space on its disk, or raise its size limit")
+	// ErrLost: the claim's lease ended and the key is somebody else's by now, or
+	// it was finished already. Nothing of the transaction was stored.
+	ErrLost = errors.New("the claim was lost: its lease ended before the run did")
+	// ErrInUse: another process has the database open.
+	ErrInUse = errors.New("another liftlock is running on this database")
+	// ErrCorrupt: the file is damaged or isn't a database at all.
+	ErrCorrupt = errors.New("the database is damaged: restore it from a backup, or move it away and start without it" +
+		" (Liftlock finds what is in flight again from Git, the forge and Argo CD; the history is lost)")
+	// ErrNewer: a newer version of Liftlock has changed the tables.
+	ErrNewer = errors.New("the database was written by a newer version of Liftlock: run that version, or start with another database")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+	// ErrInvalid: the caller gave something that can't be stored, such as an
+	// empty or overlong key.
+	ErrInvalid = errors.New("can't be stored")
+)
+
+// PostgreSQL's error codes that matter here ("PostgreSQL Error Codes", appendix
+// A of its documentation).
+const (
+	pgDiskFull             = "53100"
+	pgUniqueViolation      = "23505"
+	pgSerializationFailure = "40001"
+	pgDeadlock             = "40P01"
+	pgDataCorrupted        = "XX001"
+	pgIndexCorrupted       = "XX002"
+)
+
+// wrap says what was being done and adds the kind, where the database's error
+// has one. It returns nil for nil.
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kinded(err))
+}
+
+// kinded puts the kind in front of a database's own error.
+func kinded(err error) error {
+	kind := kindOf(err)
+	if kind == nil || errors.Is(err, kind) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", kind, err)
+}
+
+func kindOf(err error) error {
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff { // the low byte is the primary result code
+		case sqlitelib.SQLITE_FULL:
+			return ErrFull
+		case sqlitelib.SQLITE_CORRUPT, sqlitelib.SQLITE_NOTADB:
+			return ErrCorrupt
+		}
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case pgDiskFull:
+			return ErrFull
+		case pgDataCorrupted, pgIndexCorrupted:
+			return ErrCorrupt
+		}
+	}
+	return nil
+}
+
+// again says whether PostgreSQL gave up a transaction only because of another
+// that ran beside it, so that running it once more may succeed. Two
+// transactions that number an arrival of the same unit at the same moment are
+// such a case.
+func again(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case pgSerializationFailure, pgDeadlock:
+		return true
+	case pgUniqueViolation:
+		return pg.ConstraintName == "arrived_seq"
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPromotions(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		p := Promotion{Unit: "u", Repo: "acme/fleet", Pipeline: "shop", Component: "web", Environment: "qa", Kind: "promotion",
+			Release: "r1", Pull: 7, State: "open", CreatedAt: w.Now(), UpdatedAt: w.Now(), Data: json.RawMessage(`{}`)}
+		p.ID = value(w.PutPromotion(ctx, p))(t)
+
+		byPull := p
+		byPull.ID, byPull.State, byPull.CreatedAt, byPull.UpdatedAt = 0, "merged", w.Now().Add(time.Hour), w.Now().Add(time.Hour)
+		same(t, value(w.PutPromotion(ctx, byPull))(t), p.ID)
+		p.State, p.UpdatedAt = byPull.State, byPull.UpdatedAt
+		same(t, found(w.Promotion(ctx, p.ID))(t), p)
+		same(t, found(w.PromotionByPull(ctx, p.Repo, 7))(t), p)
+		absent(w.PromotionByPull(ctx, p.Repo, 8))(t)
+		absent(w.Promotion(ctx, p.ID+100))(t)
+
+		waiting := Promotion{Unit: "u", Repo: p.Repo, Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", State: "waiting", CreatedAt: w.Now(), UpdatedAt: w.Now()}
+		waiting.ID = value(w.PutPromotion(ctx, waiting))(t)
+		other := waiting
+		other.ID, other.Component = 0, "api"
+		other.ID = value(w.PutPromotion(ctx, other))(t)
+		if other.ID == waiting.ID {
+			t.Fatal("two promotions without a pull request are taken for one")
+		}
+		absent(w.PromotionByPull(ctx, p.Repo, 0))(t)
+		waiting.Pull, waiting.State = 8, "open"
+		same(t, value(w.PutPromotion(ctx, waiting))(t), waiting.ID)
+
+		for _, tt := range []struct {
+			name   string
+			filter PromotionFilter
+			want   []Promotion
+		}{
+			{"all", PromotionFilter{}, []Promotion{other, waiting, p}},
+			{"component", PromotionFilter{Pipeline: "shop", Component: "web"}, []Promotion{waiting, p}},
+			{"environment", PromotionFilter{Environment: "qa"}, []Promotion{p}},
+			{"states", PromotionFilter{States: []string{"open", "merged"}}, []Promotion{waiting, p}},
+			{"limit", PromotionFilter{Limit: 1}, []Promotion{other}},
+			{"nothing", PromotionFilter{Repo: "acme/other"}, nil},
+		} {
+			t.Run(tt.name, func(t *testing.T) { same(t, value(w.Promotions(ctx, tt.filter))(t), tt.want) })
+		}
+		if _, err := w.PutPromotion(ctx, Promotion{ID: 999}); !errors.Is(err, ErrInvalid) {
+			t.Fatalf("an unknown ID: %v, want ErrInvalid", err)
+		}
+	})
+}
+
+func TestEvents(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		news, cancel := w.Subscribe()
+		event := func(component, once string, pull int) Event {
+			return Event{At: w.Now(), Repo: "acme/fleet", Pipeline: "shop", Component: component, Environment: "qa", Pull: pull, Kind: "opened", Message: "m", Once: once}
+		}
+		same(t, value(w.AddEvents(ctx, event("web", "1", 1), event("api", "2", 2), event("web", "1", 1)))(t), 2)
+		await(t, news, "new events")
+		same(t, value(w.AddEvents(ctx, event("web", "", 1), event("web", "", 1), event("web", "2", 1)))(t), 2)
+		await(t, news, "new events")
+		cancel()
+		all := value(w.Events(ctx, EventFilter{}))(t)
+		if len(all) != 4 || !slices.IsSortedFunc(all, func(a, b Event) int { return int(a.Seq - b.Seq) }) {
+			t.Fatalf("events are %+v", all)
+		}
+		want := event("web", "1", 1)
+		want.Seq = all[0].Seq
+		same(t, all[0], want)
+		same(t, value(w.Events(ctx, EventFilter{After: all[1].Seq}))(t), all[2:])
+		same(t, value(w.Events(ctx, EventFilter{Component: "api", Repo: "acme/fleet", Pull: 2}))(t), all[1:2])
+		same(t, value(w.Events(ctx, EventFilter{Newest: true, Limit: 1}))(t), all[3:])
+		same(t, value(w.Events(ctx, EventFilter{Environment: "prod"}))(t), []Event(nil))
+
+		must(t, func() error { _, err := w.AddEvents(ctx, Event{Message: strings.Repeat("x\x00", maxText)}); return err }())
+		got := value(w.Events(ctx, EventFilter{Newest: true, Limit: 1}))(t)[0]
+		if len(got.Message) > maxText || !strings.HasSuffix(got.Message, "…") || !got.At.Equal(w.Now()) {
+			t.Fatalf("a long message is kept as %d bytes at %s", len(got.Message), got.At)
+		}
+		select {
+		case <-news:
+			t.Fatal("signalled after cancel")
+		default:
+		}
+	})
+}
+
+func TestAudit(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		a := Audit{At: w.Now(), Actor: "ada", Via: "comment", Verb: "hold", Subject: "shop/prod", Reason: "r", Outcome: "held", Source: "c1"}
+		must(t, w.AddAudit(ctx, a))
+		must(t, w.AddAudit(ctx, a))
+		b := Audit{Actor: "ci", Via: "api", Verb: "promote", Subject: "shop/qa", Outcome: "refused"}
+		must(t, w.AddAudit(ctx, b))
+		must(t, w.AddAudit(ctx, b))
+		all := value(w.AuditTrail(ctx, AuditFilter{}, 0))(t)
+		if len(all) != 3 {
+			t.Fatalf("%d entries, want 3", len(all))
+		}
+		a.ID = all[2].ID
+		same(t, all[2], a)
+		same(t, value(w.AuditTrail(ctx, AuditFilter{Actor: "ada", Subject: "shop/prod"}, 10))(t), all[2:])
+		same(t, value(w.AuditTrail(ctx, AuditFilter{Via: "api", Verb: "promote"}, 1))(t), all[:1])
+	})
+}
+
+func TestPrune(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		fill := func(id string) {
+			t.Helper()
+			value(w.Accept(ctx, Delivery{Forge: "hub", ID: id, ReceivedAt: w.Now(), Keys: []string{"idle " + id}}))(t)
+			value(w.AddEvents(ctx, Event{Kind: id}))(t)
+			must(t, w.AddAudit(ctx, Audit{Actor: id}))
+			must(t, w.FinishAsk(ctx, value(w.PutAsk(ctx, Ask{Unit: id, Verb: "retry"}))(t), "done"))
+			value(w.PutArrived(ctx, Arrived{Unit: "gone", Commit: id, At: w.Now()}))(t)
+			value(w.PutArrived(ctx, Arrived{Unit: "shown", Commit: id, At: w.Now()}))(t)
+			for _, c := range value(w.Claim(ctx, me, 100))(t) {
+				must(t, w.Finish(ctx, me, c, Outcome{}))
+			}
+		}
+		must(t, w.PutUnit(ctx, Unit{Key: "shown"}))
+		value(w.PutAsk(ctx, Ask{Unit: "open", Verb: "retry"}))(t)
+		fill("old")
+		must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "later"))
+		w.Advance(time.Minute)
+		fill("new")
+		same(t, value(w.Prune(ctx, w.Now()))(t), 6)
+		same(t, value(w.Prune(ctx, w.Now()))(t), 0)
+		same(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
+		same(t, len(value(w.AuditTrail(ctx, AuditFilter{}, 0))(t)), 1)
+		same(t, len(value(w.ArrivedBy(ctx, "shown"))(t)), 2)
+		same(t, len(value(w.ArrivedBy(ctx, "gone"))(t)), 1)
+		same(t, len(value(w.OpenAsks(ctx, "open"))(t)), 1)
+		found(w.NextDue(ctx))(t)
+	})
+}
+
+// More than one portion of old rows goes in one call.
+func TestPruneInPortions(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		must(t, w.Tx(ctx, "fill", func(tx *Tx) error {
+			for range 2*pruneAtOnce + 5 {
+				if _, err := tx.AddEvents(ctx, Event{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		same(t, value(w.Prune(ctx, w.Now().Add(time.Second)))(t), 2*pruneAtOnce+5)
+	})
+}

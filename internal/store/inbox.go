@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Delivery is one webhook delivery: who it is and whom it wakes. Its body is not
+// kept: a run reads the world again.
+type Delivery struct {
+	Forge      string // the forge's name in the server's file
+	ID         string // the forge's own, the same when it delivers again
+	Event      string // the forge's name for it
+	Repo       string // as the forge spells it; empty when the event has none
+	ReceivedAt time.Time
+	Keys       []string // to wake; may be empty
+}
+
+// Accept writes the delivery down and wakes its keys, in one transaction: when
+// it returns without an error, both are safe and the delivery may be
+// acknowledged. A delivery whose forge and ID are known already changes nothing
+// and isn't fresh. Safe, and on SQLite much cheaper, to call concurrently.
+func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
+	return get(ctx, s, "accept", func(tx *Tx) (bool, error) { return tx.Accept(ctx, d) })
+}
+
+// Accept is Store.Accept.
+func (t *Tx) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
+	if err := d.check(); err != nil {
+		return false, wrap(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
+	}
+	keys, err := json.Marshal(d.Keys)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		d.Forge, d.ID, d.Event, d.Repo, string(keys), micros(d.ReceivedAt))
+	if err != nil || n == 0 {
+		return false, wrap(err, "accept the delivery %s of %s", d.ID, d.Forge)
+	}
+	return true, t.Wake(ctx, d.Keys...)
+}
+
+func (d Delivery) check() error {
+	if len(d.Keys) > maxKeys {
+		return fmt.Errorf("%w: it wakes %d keys, at most %d are allowed", ErrInvalid, len(d.Keys), maxKeys)
+	}
+	for _, k := range d.Keys {
+		if err := checkKey("a key to wake", k); err != nil {
+			return err
+		}
+	}
+	if err := checkKey("the forge's name", d.Forge); err != nil {
+		return err
+	}
+	if err := checkKey("the delivery's id", d.ID); err != nil {
+		return err
+	}
+	return checkNames("the event's name", d.Event, "the repository's name", d.Repo)
+}
+
+// PruneDeliveries forgets deliveries received before the time and returns how
+// many. What a forge delivers again after that counts as fresh, and does no more
+// harm than a look at the world.
+func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, error) {
+	return s.prune(ctx, "deliveries", "received_at < $1", before)
+}

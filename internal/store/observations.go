@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+)
+
+// Observation is what a verification remembers of one target between two looks.
+type Observation struct {
+	Unit        string
+	Environment string
+	Target      string
+	Data        json.RawMessage
+}
+
+// PutObservations writes down those that have changed.
+func (s *Store) PutObservations(ctx context.Context, all ...Observation) error {
+	return s.Tx(ctx, "putObservations", func(tx *Tx) error { return tx.PutObservations(ctx, all...) })
+}
+
+// DeleteObservation forgets one target, because it doesn't exist any more. One
+// that isn't known is success.
+func (s *Store) DeleteObservation(ctx context.Context, unit, environment, target string) error {
+	return s.Tx(ctx, "deleteObservation", func(tx *Tx) error { return tx.DeleteObservation(ctx, unit, environment, target) })
+}
+
+// PutObservations is Store.PutObservations.
+func (t *Tx) PutObservations(ctx context.Context, all ...Observation) error {
+	for _, o := range all {
+		err := checkNames("its unit", o.Unit, "its environment", o.Environment, "its target", o.Target)
+		if err == nil {
+			err = checkJSON(o.Data)
+		}
+		if err == nil {
+			_, err = t.db.exec(ctx, `INSERT INTO observations (unit, environment, target, data) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (unit, environment, target) DO UPDATE SET data = excluded.data WHERE excluded.data <> observations.data`,
+				o.Unit, o.Environment, o.Target, string(o.Data))
+		}
+		if err != nil {
+			return wrap(err, "store what was observed of %.80q in %.80q", o.Target, o.Environment)
+		}
+	}
+	return nil
+}
+
+// DeleteObservation is Store.DeleteObservation.
+func (t *Tx) DeleteObservation(ctx context.Context, unit, environment, target string) error {
+	_, err := t.db.exec(ctx, `DELETE FROM observations WHERE unit = $1 AND environment = $2 AND target = $3`, unit, environment, target)
+	return wrap(err, "forget what was observed of %s in %s", target, environment)
+}
+
+// Observations are the unit's, sorted by environment and target.
+func (r reads) Observations(ctx context.Context, unit string) ([]Observation, error) {
+	all, err := list(ctx, r.db, func(rows *sql.Rows) (o Observation, err error) {
+		var data string
+		err = rows.Scan(&o.Unit, &o.Environment, &o.Target, &data)
+		o.Data = payload(data)
+		return o, err
+	}, `SELECT unit, environment, target, data FROM observations WHERE unit = $1 ORDER BY environment, target`, unit)
+	return all, wrap(err, "read what was observed of %s", unit)
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+)
+
+// Promotion is one release moving into one environment, or back out of it.
+type Promotion struct {
+	ID          int64 // given by the store
+	Unit        string
+	Repo        string
+	Pipeline    string
+	Component   string
+	Environment string
+	Kind        string // promotion or revert
+	Release     string
+	Pull        int // the pull request's number; 0: none yet
+	State       string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	Data        json.RawMessage
+}
+
+// PromotionFilter chooses promotions; an empty field chooses all.
+type PromotionFilter struct {
+	Repo, Pipeline, Component, Environment, Unit string
+	States                                       []string
+	Limit                                        int // 0: 100; at most 1000
+}
+
+// PutPromotion writes a promotion down and returns its ID. One with an ID, or
+// with a pull request that is known in the repository, is written anew, except
+// for when it was created; any other is added. Times that are zero are now.
+func (s *Store) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
+	return get(ctx, s, "putPromotion", func(tx *Tx) (int64, error) { return tx.PutPromotion(ctx, p) })
+}
+
+// PutPromotion is Store.PutPromotion.
+func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
+	if err := p.check(); err != nil {
+		return 0, wrap(err, "store a promotion of %.80q", p.Unit)
+	}
+	now := t.now()
+	if p.CreatedAt.IsZero() {
+		p.CreatedAt = now
+	}
+	if p.UpdatedAt.IsZero() {
+		p.UpdatedAt = now
+	}
+	if p.ID != 0 {
+		n, err := t.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
+				kind = $6, release_id = $7, pull = $8, state = $9, updated_at = $10, data = $11 WHERE id = $12`,
+			p.Unit, p.Repo, p.Pipeline, p.Component, p.Environment, p.Kind, p.Release, p.Pull, p.State,
+			micros(p.UpdatedAt), string(p.Data), p.ID)
+		return p.ID, changed(n, err, "store the promotion %d", p.ID)
+	}
+	id, _, err = one(ctx, t.db, column[int64], `INSERT INTO promotions
+			(unit, repo, pipeline, component, environment, kind, release_id, pull, state, updated_at, data, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (repo, pull) WHERE pull > 0 DO UPDATE SET unit = excluded.unit, pipeline = excluded.pipeline,
+			component = excluded.component, environment = excluded.environment, kind = excluded.kind,
+			release_id = excluded.release_id, state = excluded.state, updated_at = excluded.updated_at, data = excluded.data
+		RETURNING id`,
+		p.Unit, p.Repo, p.Pipeline, p.Component, p.Environment, p.Kind, p.Release, p.Pull, p.State,
+		micros(p.UpdatedAt), string(p.Data), micros(p.CreatedAt))
+	return id, wrap(err, "store the promotion of %s to %s (%s#%d)", p.Unit, p.Environment, p.Repo, p.Pull)
+}
+
+func (p Promotion) check() error {
+	if err := checkNames("its unit", p.Unit, "its repository", p.Repo, "its pipeline", p.Pipeline, "its component", p.Component,
+		"its environment", p.Environment, "its kind", p.Kind, "its release", p.Release, "its state", p.State); err != nil {
+		return err
+	}
+	return checkJSON(p.Data)
+}
+
+const promotionColumns = `id, unit, repo, pipeline, component, environment, kind, release_id, pull, state, created_at, updated_at, data`
+
+func scanPromotion(rows *sql.Rows) (p Promotion, err error) {
+	var created, updated int64
+	var data string
+	err = rows.Scan(&p.ID, &p.Unit, &p.Repo, &p.Pipeline, &p.Component, &p.Environment, &p.Kind, &p.Release, &p.Pull, &p.State,
+		&created, &updated, &data)
+	p.CreatedAt, p.UpdatedAt, p.Data = fromMicros(created), fromMicros(updated), payload(data)
+	return p, err
+}
+
+// Promotions are those that the filter chooses, newest first.
+func (r reads) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
+	var w where
+	w.text("repo", f.Repo)
+	w.text("pipeline", f.Pipeline)
+	w.text("component", f.Component)
+	w.text("environment", f.Environment)
+	w.text("unit", f.Unit)
+	w.in("state", f.States)
+	w.args = append(w.args, limited(f.Limit))
+	all, err := list(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
+		` ORDER BY id DESC LIMIT `+w.last(), w.args...)
+	return all, wrap(err, "read the promotions")
+}
+
+// Promotion is one; false when it isn't known.
+func (r reads) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
+	p, ok, err := one(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
+	return p, ok, wrap(err, "read the promotion %d", id)
+}
+
+// PromotionByPull is the one with this pull request; false when it isn't known.
+func (r reads) PromotionByPull(ctx context.Context, repo string, pull int) (Promotion, bool, error) {
+	p, ok, err := one(ctx, r.db, scanPromotion,
+		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND pull > 0`, repo, pull)
+	return p, ok, wrap(err, "read the promotion of %s#%d", repo, pull)
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// pruneAtOnce is how many rows one transaction deletes, so that nobody waits
+// long for it.
+const pruneAtOnce = 1000
+
+// aged are the tables that only grow, with which of their rows are over. Events
+// and audit are history, asks only those done; keys that nothing wakes and that
+// have not run since are as good as new ones; the arrivals of a unit that is
+// still shown are bounded by their number instead.
+var aged = []struct{ table, over string }{
+	{"deliveries", "received_at < $1"},
+	{"events", "at < $1"},
+	{"audit", "at < $1"},
+	{"asks", "done_at > 0 AND done_at < $1"},
+	{"wakes", "ready_at = 9223372036854775807 AND fails = 0 AND ended_at < $1"},
+	{"arrived", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
+}
+
+// Prune forgets the history before the time: deliveries, events, the audit
+// trail, commands that were done, keys that are idle since, and where releases
+// of units were that don't exist any more. It returns how many rows went. It may
+// run beside everything else, and on several replicas.
+func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for _, a := range aged {
+		n, err := s.prune(ctx, a.table, a.over, before)
+		total += n
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// rowIDs names the rows of tables whose key has several columns.
+var rowIDs = map[string]string{
+	"deliveries": "forge, id", "arrived": "unit, environment, commit_id, release_id",
+	"events": "seq", "audit": "id", "asks": "id", "wakes": "key",
+}
+
+func (s *Store) prune(ctx context.Context, table, over string, before time.Time) (int, error) {
+	id := rowIDs[table]
+	query := "DELETE FROM " + table + " WHERE (" + id + ") IN (SELECT " + id + " FROM " + table +
+		" WHERE " + over + " LIMIT $2" + s.backend.words().skipLocked + ")"
+	total := 0
+	for {
+		n, err := get(ctx, s, "prune", func(tx *Tx) (int64, error) {
+			return tx.db.exec(ctx, query, micros(before), pruneAtOnce)
+		})
+		total += int(n)
+		if err != nil || n < pruneAtOnce {
+			return total, wrap(err, "prune old %s", table)
+		}
+	}
+}

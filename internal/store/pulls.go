@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+)
+
+// Pull is a pull request as it was last read from the forge.
+type Pull struct {
+	Repo      string
+	Number    int
+	Branch    string // head branch
+	State     string
+	UpdatedAt time.Time // by the forge
+	Data      json.RawMessage
+}
+
+// PutPulls writes pull requests down. One that was updated later than what is
+// given stays as it is, so that an answer that was overtaken does no harm.
+func (s *Store) PutPulls(ctx context.Context, pulls ...Pull) error {
+	return s.Tx(ctx, "putPulls", func(tx *Tx) error { return tx.PutPulls(ctx, pulls...) })
+}
+
+// SetPullCursor remembers how far the repository's list of pull requests was read.
+func (s *Store) SetPullCursor(ctx context.Context, repo string, cursor time.Time) error {
+	return s.Tx(ctx, "setPullCursor", func(tx *Tx) error { return tx.SetPullCursor(ctx, repo, cursor) })
+}
+
+// PutPulls is Store.PutPulls.
+func (t *Tx) PutPulls(ctx context.Context, pulls ...Pull) error {
+	for _, p := range pulls {
+		if err := t.putPull(ctx, p); err != nil {
+			return wrap(err, "store the pull request %s#%d", p.Repo, p.Number)
+		}
+	}
+	return nil
+}
+
+func (t *Tx) putPull(ctx context.Context, p Pull) error {
+	if err := checkKey("its repository", p.Repo); err != nil {
+		return err
+	}
+	if err := checkJSON(p.Data); err != nil {
+		return err
+	}
+	// A stranger's branch may have any name; the column only finds ours, so a
+	// cut one does no harm, and refusing it would stop the repository.
+	_, err := t.db.exec(ctx, `INSERT INTO pulls (repo, number, branch, state, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state,
+			updated_at = excluded.updated_at, data = excluded.data
+		WHERE excluded.updated_at >= pulls.updated_at`,
+		p.Repo, p.Number, cut(p.Branch, maxKey), text(p.State), micros(p.UpdatedAt), string(p.Data))
+	return err
+}
+
+// SetPullCursor is Store.SetPullCursor.
+func (t *Tx) SetPullCursor(ctx context.Context, repo string, cursor time.Time) error {
+	_, err := t.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
+		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, micros(cursor))
+	return wrap(err, "store how far the pull requests of %s were read", repo)
+}
+
+// PullCursor is how far the repository's list of pull requests was read; zero
+// when it never was.
+func (r reads) PullCursor(ctx context.Context, repo string) (time.Time, error) {
+	us, _, err := one(ctx, r.db, column[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
+	return fromMicros(us), wrap(err, "read how far the pull requests of %s were read", repo)
+}
+
+const pullColumns = `repo, number, branch, state, updated_at, data`
+
+func scanPull(rows *sql.Rows) (p Pull, err error) {
+	var updated int64
+	var data string
+	err = rows.Scan(&p.Repo, &p.Number, &p.Branch, &p.State, &updated, &data)
+	p.UpdatedAt, p.Data = fromMicros(updated), payload(data)
+	return p, err
+}
+
+// Pulls are the repository's pull requests whose branch begins with the prefix
+// (empty: all), of every state, the newest number first.
+func (r reads) Pulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
+	var w where
+	w.add("repo = $%d", repo)
+	w.prefix("branch", branchPrefix)
+	pulls, err := list(ctx, r.db, scanPull, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
+	return pulls, wrap(err, "read the pull requests of %s", repo)
+}
+
+// Pull is one pull request; false when it isn't known.
+func (r reads) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
+	p, ok, err := one(ctx, r.db, scanPull, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
+	return p, ok, wrap(err, "read the pull request %s#%d", repo, number)
+}

@@ -1,0 +1,328 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func same(t testing.TB, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("differs (-want +got):\n%s", d)
+	}
+}
+
+func TestDeliveries(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		d := Delivery{Forge: "hub", ID: "1", Event: "push", Repo: "acme/fleet", ReceivedAt: w.Now(), Keys: []string{"repo:acme/fleet", "pr:7"}}
+		if !value(w.Accept(ctx, d))(t) {
+			t.Fatal("the first is not fresh")
+		}
+		c := w.claim(t, me, "repo:acme/fleet", "pr:7")
+		must(t, w.Finish(ctx, me, c[0], Outcome{}))
+		if value(w.Accept(ctx, d))(t) {
+			t.Fatal("delivered again, it is fresh")
+		}
+		w.claim(t, me)
+		d.Forge = "other"
+		if !value(w.Accept(ctx, d))(t) {
+			t.Fatal("the same id of another forge is not fresh")
+		}
+		if value(w.Accept(ctx, Delivery{Forge: "hub", ID: "2", ReceivedAt: w.Now()}))(t) != true {
+			t.Fatal("one that wakes nothing is not fresh")
+		}
+		if n := value(w.PruneDeliveries(ctx, w.Now()))(t); n != 0 {
+			t.Fatalf("pruned %d that are not older", n)
+		}
+		w.Advance(time.Second)
+		if n := value(w.PruneDeliveries(ctx, w.Now()))(t); n != 3 {
+			t.Fatalf("pruned %d, want 3", n)
+		}
+		if !value(w.Accept(ctx, d))(t) {
+			t.Fatal("after it was forgotten, it is not fresh")
+		}
+		for _, bad := range []Delivery{{ID: "1"}, {Forge: "hub"}, {Forge: "hub", ID: "3", Keys: []string{""}},
+			{Forge: "hub", ID: "4", Keys: make([]string, maxKeys+1)}, {Forge: "hub", ID: "5", Repo: "\x00"}} {
+			if _, err := w.Accept(ctx, bad); !errors.Is(err, ErrInvalid) {
+				t.Errorf("Accept(%.80v): %v, want ErrInvalid", bad, err)
+			}
+		}
+	})
+}
+
+func TestPulls(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		const repo = "acme/fleet"
+		at := w.Now()
+		pull := func(number int, branch string, updated time.Time, data string) Pull {
+			return Pull{Repo: repo, Number: number, Branch: branch, State: "open", UpdatedAt: updated, Data: json.RawMessage(data)}
+		}
+		one, two := pull(1, "liftlock/shop/qa/web", at, `{"a":1}`), pull(2, "liftlock/shop/qa/web2", at, "")
+		two.Data = nil
+		three := pull(3, "Liftlock/shop", at, `{}`)
+		must(t, w.PutPulls(ctx, one, two, three))
+		must(t, w.SetPullCursor(ctx, repo, at))
+		same(t, value(w.PullCursor(ctx, repo))(t), at)
+		same(t, value(w.Pulls(ctx, repo, ""))(t), []Pull{three, two, one})
+		same(t, value(w.Pulls(ctx, repo, "liftlock/"))(t), []Pull{two, one})
+		same(t, value(w.Pulls(ctx, repo, "liftlock/shop/qa/web2"))(t), []Pull{two})
+		same(t, value(w.Pulls(ctx, "acme/other", ""))(t), []Pull(nil))
+		same(t, found(w.Pull(ctx, repo, 1))(t), one)
+		absent(w.Pull(ctx, repo, 9))(t)
+		if got := value(w.PullCursor(ctx, "acme/other"))(t); !got.IsZero() {
+			t.Fatalf("cursor of an unread repository is %s", got)
+		}
+
+		newer, older := pull(1, one.Branch, at.Add(time.Second), `{"a":2}`), pull(1, one.Branch, at.Add(-time.Second), `{"a":0}`)
+		must(t, w.PutPulls(ctx, newer))
+		must(t, w.PutPulls(ctx, older))
+		same(t, found(w.Pull(ctx, repo, 1))(t), newer)
+
+		must(t, w.PutPulls(ctx, pull(4, strings.Repeat("é", maxKey), at, `{}`)))
+		if got := found(w.Pull(ctx, repo, 4))(t).Branch; len(got) > maxKey || !utf8.ValidString(got) {
+			t.Fatalf("a stranger's long branch is kept as %q", got)
+		}
+		must(t, w.SetPullCursor(ctx, repo, time.Time{}))
+		if got := value(w.PullCursor(ctx, repo))(t); !got.IsZero() {
+			t.Fatalf("cursor is %s after it was reset", got)
+		}
+	})
+}
+
+func TestUnits(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		web := Unit{Key: "unit:shop/web", Repo: "acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", UpdatedAt: w.Now(), Data: json.RawMessage(`{"n":1}`)}
+		api := Unit{Key: "unit:shop/api", Repo: "acme/fleet", Pipeline: "shop", Component: "api", Digest: "1", UpdatedAt: w.Now(), Data: json.RawMessage(`{}`)}
+		ads := Unit{Key: "unit:ads/web", Repo: "acme/ads", Pipeline: "ads", Component: "web", Digest: "1", UpdatedAt: w.Now()}
+		for _, u := range []Unit{web, api, ads} {
+			must(t, w.PutUnit(ctx, u))
+		}
+		same(t, value(w.Units(ctx, UnitFilter{}))(t), []Unit{ads, api, web})
+		same(t, value(w.Units(ctx, UnitFilter{Pipeline: "shop"}))(t), []Unit{api, web})
+		same(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads"}))(t), []Unit{ads})
+		same(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads", Pipeline: "shop"}))(t), []Unit(nil))
+
+		unchanged := web
+		unchanged.UpdatedAt, unchanged.Data = w.Now().Add(time.Hour), json.RawMessage(`{"n":2}`)
+		must(t, w.PutUnit(ctx, unchanged))
+		same(t, found(w.Unit(ctx, web.Key))(t), web)
+		changed := unchanged
+		changed.Digest = "2"
+		must(t, w.PutUnit(ctx, changed))
+		same(t, found(w.Unit(ctx, web.Key))(t), changed)
+
+		must(t, w.PutObservations(ctx, Observation{Unit: web.Key, Environment: "qa", Target: "web-qa"}))
+		must(t, w.AddWish(ctx, "acme/fleet", web.Key))
+		must(t, w.DeleteUnit(ctx, web.Key))
+		must(t, w.DeleteUnit(ctx, web.Key))
+		absent(w.Unit(ctx, web.Key))(t)
+		same(t, value(w.Observations(ctx, web.Key))(t), []Observation(nil))
+		same(t, value(w.Wishes(ctx, "acme/fleet"))(t), []string(nil))
+	})
+}
+
+func TestArrived(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		a := Arrived{Unit: "u", Environment: "qa", Release: "r1", Commit: "c1", At: w.Now()}
+		same(t, value(w.PutArrived(ctx, a))(t), int64(1))
+		b := Arrived{Unit: "u", Environment: "prod", Release: "r1", Commit: "c2", At: w.Now(), Data: json.RawMessage(`{}`)}
+		same(t, value(w.PutArrived(ctx, b))(t), int64(2))
+		a.VerifiedAt, a.DegradedAt = w.Now().Add(time.Second), w.Now().Add(time.Minute)
+		same(t, value(w.PutArrived(ctx, a))(t), int64(1))
+		same(t, value(w.PutArrived(ctx, Arrived{Unit: "other", Environment: "qa", Release: "r1", Commit: "c1"}))(t), int64(1))
+		a.Seq, b.Seq = 1, 2
+		same(t, value(w.ArrivedBy(ctx, "u"))(t), []Arrived{b, a})
+
+		for i := range 2 * arrivedKept {
+			seq := value(w.PutArrived(ctx, Arrived{Unit: "u", Environment: "qa", Release: fmt.Sprint("r", i), Commit: "c9"}))(t)
+			same(t, seq, int64(3+i))
+		}
+		all := value(w.ArrivedBy(ctx, "u"))(t)
+		qa := slices.DeleteFunc(slices.Clone(all), func(a Arrived) bool { return a.Environment != "qa" })
+		if len(qa) != arrivedKept || qa[0].Seq != 2+2*arrivedKept || len(all) != len(qa)+1 {
+			t.Fatalf("kept %d of qa, the newest is %d; %d in all", len(qa), qa[0].Seq, len(all))
+		}
+	})
+}
+
+func TestObservations(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		obs := func(env, target, data string) Observation {
+			return Observation{Unit: "u", Environment: env, Target: target, Data: json.RawMessage(data)}
+		}
+		must(t, w.PutObservations(ctx, obs("qa", "web-2", `1`), obs("qa", "web-1", `1`), obs("dev", "web", `1`)))
+		must(t, w.PutObservations(ctx, obs("qa", "web-2", `2`), obs("dev", "web", `1`)))
+		same(t, value(w.Observations(ctx, "u"))(t), []Observation{obs("dev", "web", `1`), obs("qa", "web-1", `1`), obs("qa", "web-2", `2`)})
+		must(t, w.DeleteObservation(ctx, "u", "qa", "web-1"))
+		must(t, w.DeleteObservation(ctx, "u", "qa", "web-1"))
+		same(t, len(value(w.Observations(ctx, "u"))(t)), 2)
+	})
+}
+
+func TestAsks(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ask := Ask{Unit: "u", Environment: "prod", Verb: "promote", Release: "r", By: "ada", Reason: "now", Source: "hub:acme/fleet#1/comment/5", At: w.Now()}
+		id := value(w.PutAsk(ctx, ask))(t)
+		again := ask
+		again.Verb = "revert"
+		same(t, value(w.PutAsk(ctx, again))(t), id)
+		ask.ID = id
+		second := Ask{Unit: "u", Verb: "retry", By: "grace", At: w.Now()}
+		second.ID = value(w.PutAsk(ctx, second))(t)
+		third := value(w.PutAsk(ctx, Ask{Unit: "u", Verb: "retry", By: "grace"}))(t)
+		if third == second.ID {
+			t.Fatal("two commands without a source are taken for one")
+		}
+		bind := func(id int64, release string) {
+			t.Helper()
+			must(t, w.Tx(ctx, "bind", func(tx *Tx) error { return tx.BindAsk(ctx, id, release) }))
+		}
+		bind(second.ID, "r2")
+		second.Release = "r2"
+		must(t, w.FinishAsk(ctx, third, "done"))
+		bind(third, "r3") // done: it stays as it was
+		same(t, value(w.OpenAsks(ctx, "u"))(t), []Ask{ask, second})
+		w.Advance(time.Minute)
+		must(t, w.FinishAsk(ctx, id, "promoted"))
+		must(t, w.FinishAsk(ctx, id, "too late"))
+		same(t, value(w.OpenAsks(ctx, "u"))(t), []Ask{second})
+		ask.DoneAt, ask.Outcome = w.Now(), "promoted"
+		same(t, found(w.AskBySource(ctx, ask.Source))(t), ask)
+		absent(w.AskBySource(ctx, ""))(t)
+		same(t, value(w.PutAsk(ctx, again))(t), id)
+		same(t, value(w.OpenAsks(ctx, "u"))(t), []Ask{second})
+	})
+}
+
+func TestSlots(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		take := func(owner string, want bool) {
+			t.Helper()
+			same(t, value(w.TakeSlot(ctx, "merge:acme/fleet", owner, time.Minute))(t), want)
+		}
+		take("a", true)
+		take("a", true)
+		take("b", false)
+		must(t, w.FreeSlot(ctx, "merge:acme/fleet", "b"))
+		take("b", false)
+		must(t, w.FreeSlot(ctx, "merge:acme/fleet", "a"))
+		take("b", true)
+		w.Advance(time.Minute)
+		take("a", true)
+		same(t, value(w.TakeSlot(ctx, "merge:acme/other", "b", time.Minute))(t), true)
+	})
+}
+
+func TestWishes(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		for _, u := range []string{"b", "a", "c", "b"} {
+			must(t, w.AddWish(ctx, "acme/fleet", u))
+		}
+		must(t, w.AddWish(ctx, "acme/other", "x"))
+		same(t, value(w.Wishes(ctx, "acme/fleet"))(t), []string{"b", "a", "c"})
+		must(t, w.DropWish(ctx, "acme/fleet", "a"))
+		must(t, w.DropWish(ctx, "acme/fleet", "a"))
+		must(t, w.AddWish(ctx, "acme/fleet", "a"))
+		same(t, value(w.Wishes(ctx, "acme/fleet"))(t), []string{"b", "c", "a"})
+	})
+}
+
+func TestState(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		absent(w.State(ctx, "a/1"))(t)
+		must(t, w.PutState(ctx, "a/1", []byte("\x00\xff")))
+		must(t, w.PutState(ctx, "a/2", nil))
+		must(t, w.PutState(ctx, "b", []byte("x")))
+		must(t, w.PutState(ctx, "b", []byte("y")))
+		same(t, found(w.State(ctx, "a/1"))(t), []byte("\x00\xff"))
+		if got := found(w.State(ctx, "a/2"))(t); len(got) != 0 {
+			t.Fatalf("an empty state came back as %q", got)
+		}
+		got := value(w.StateByPrefix(ctx, "a/"))(t)
+		if len(got) != 2 || string(got["a/1"]) != "\x00\xff" {
+			t.Fatalf("under a/: %q", got)
+		}
+		same(t, len(value(w.StateByPrefix(ctx, ""))(t)), 3)
+		must(t, w.DeleteState(ctx, "b"))
+		must(t, w.DeleteState(ctx, "b"))
+		absent(w.State(ctx, "b"))(t)
+	})
+}
+
+// A transaction sees its own writes, others don't see them before the commit,
+// and a failure takes all of them back.
+func TestTransaction(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		stop := errors.New("stop")
+		put := func(tx *Tx) error {
+			if err := tx.PutState(ctx, "k", []byte("v")); err != nil {
+				return err
+			}
+			if _, ok, err := tx.State(ctx, "k"); err != nil || !ok {
+				return fmt.Errorf("own write: %v, %v", ok, err)
+			}
+			absent(w.State(ctx, "k"))(t)
+			_, err := tx.AddEvents(ctx, Event{Kind: "k"})
+			return err
+		}
+		err := w.Tx(ctx, "run", func(tx *Tx) error {
+			if err := put(tx); err != nil {
+				return err
+			}
+			return stop
+		})
+		if !errors.Is(err, stop) {
+			t.Fatalf("got %v, want the function's error", err)
+		}
+		absent(w.State(ctx, "k"))(t)
+		must(t, w.Tx(ctx, "run", put))
+		found(w.State(ctx, "k"))(t)
+		same(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
+	})
+}
+
+func TestTooBigIsRefused(t *testing.T) {
+	w := onSQLite(t)
+	big := json.RawMessage(strings.Repeat("x", maxData+1))
+	_, event := w.AddEvents(ctx, Event{Data: big})
+	_, arrived := w.PutArrived(ctx, Arrived{Unit: "u", Data: big})
+	_, promotion := w.PutPromotion(ctx, Promotion{Data: big})
+	for name, err := range map[string]error{
+		"event": event, "arrived": arrived, "promotion": promotion,
+		"pull":        w.PutPulls(ctx, Pull{Repo: "r", Data: big}),
+		"unit":        w.PutUnit(ctx, Unit{Key: "u", Data: big}),
+		"observation": w.PutObservations(ctx, Observation{Data: big}),
+		"state":       w.PutState(ctx, "k", big),
+		"long key":    w.PutState(ctx, strings.Repeat("x", maxKey+1), nil),
+		"no text":     w.PutUnit(ctx, Unit{Key: "u", Data: json.RawMessage("\xff")}),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s")) + rapid.String().Draw(t, "more")
+		n := rapid.IntRange(3, 64).Draw(t, "n")
+		got := cut(s, n)
+		switch {
+		case len(got) > n:
+			t.Fatalf("%q has %d bytes, want at most %d", got, len(got), n)
+		case !storable(got):
+			t.Fatalf("%q can't be stored", got)
+		case storable(s) && len(s) <= n && got != s:
+			t.Fatalf("%q was changed to %q without need", s, got)
+		}
+	})
+}

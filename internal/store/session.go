@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// session runs statements: on a pool, or inside one transaction. Statements are
+// written once for both databases, with $1… for arguments and liftlock_now()
+// for the time in microseconds.
+type session interface {
+	exec(ctx context.Context, query string, args ...any) (affected int64, err error)
+	query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// runner is what *sql.DB and *sql.Tx have in common.
+type runner interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// plain is a session that passes statements on as they are, or, with a clock,
+// with the time filled in: SQLite has no function liftlock_now.
+type plain struct {
+	db  runner
+	now func() time.Time
+}
+
+func (p plain) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	query, args = timed(p.now, query, args)
+	res, err := p.db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (p plain) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	query, args = timed(p.now, query, args)
+	return p.db.QueryContext(ctx, query, args...)
+}
+
+const clockCall = "liftlock_now()"
+
+// timed turns the call of the clock into one more argument. A nil clock leaves
+// the statement to the database's own.
+func timed(now func() time.Time, query string, args []any) (string, []any) {
+	if now == nil || !strings.Contains(query, clockCall) {
+		return query, args
+	}
+	query = strings.ReplaceAll(query, clockCall, fmt.Sprintf("$%d", len(args)+1))
+	return query, append(args[:len(args):len(args)], micros(now()))
+}
+
+// list runs a query and scans every row.
+func list[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := db.query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return out, rows.Close()
+}
+
+// one is list for at most one row; false when there is none.
+func one[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
+	var zero T
+	all, err := list(ctx, db, scan, query, args...)
+	if err != nil || len(all) == 0 {
+		return zero, false, err
+	}
+	return all[0], true, nil
+}
+
+// column scans a row of one column.
+func column[T any](rows *sql.Rows) (T, error) {
+	var v T
+	err := rows.Scan(&v)
+	return v, err
+}
+
+// never is a due time that doesn't come.
+const never = math.MaxInt64
+
+// micros is a time as it is stored; the zero time is 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is a stored time; 0 is the zero time.
+func fromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// until is the distance from now to at in microseconds: rounded up, so that
+// nothing is due early, and 0 for what has passed.
+func until(now, at time.Time) int64 {
+	d := at.Sub(now)
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Microsecond) + 1
+}
+
+// where collects the conditions of a filter; an empty value asks for nothing.
+type where struct {
+	conds []string
+	args  []any
+}
+
+// add appends a condition whose %d places are the numbers of its arguments.
+func (w *where) add(cond string, args ...any) {
+	numbers := make([]any, len(args))
+	for i, a := range args {
+		w.args = append(w.args, a)
+		numbers[i] = len(w.args)
+	}
+	w.conds = append(w.conds, fmt.Sprintf(cond, numbers...))
+}
+
+func (w *where) text(column, value string) {
+	if value != "" {
+		w.add(column+" = $%d", value)
+	}
+}
+
+func (w *where) prefix(column, prefix string) {
+	if prefix != "" {
+		// A range, so that the index serves it: LIKE would need escaping and,
+		// on SQLite, ignores case.
+		w.add(column+" >= $%d AND "+column+" < $%d", prefix, prefix+"\U0010FFFF")
+	}
+}
+
+func (w *where) in(column string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = v
+	}
+	w.add(column+" IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(values)), ", ")+")", args...)
+}
+
+// last is the place of the argument that was appended last.
+func (w *where) last() string { return fmt.Sprintf("$%d", len(w.args)) }
+
+// String is the WHERE clause, empty without conditions.
+func (w *where) String() string {
+	if len(w.conds) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conds, " AND ")
+}
+
+// Lists are bounded: a caller that doesn't say gets defaultLimit, and nobody
+// gets more than maxLimit rows at once.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+func limited(n int) int {
+	switch {
+	case n <= 0:
+		return defaultLimit
+	case n > maxLimit:
+		return maxLimit
+	}
+	return n
+}

@@ -1,0 +1,55 @@
+package store
+
+import "sync"
+
+// The subjects that processes on one PostgreSQL database tell each other about.
+const (
+	subjectWakes  = "wakes"
+	subjectEvents = "events"
+)
+
+// signals tells this process's runner and subscribers that there is news. A
+// signal carries nothing, so one that is pending already says enough.
+type signals struct {
+	wakes chan struct{}
+
+	mu   sync.Mutex
+	subs map[chan struct{}]struct{}
+}
+
+func newSignals() *signals {
+	return &signals{wakes: make(chan struct{}, 1), subs: map[chan struct{}]struct{}{}}
+}
+
+// about signals the subject; an unknown one (of a newer replica) is ignored.
+func (s *signals) about(subject string) {
+	switch subject {
+	case subjectWakes:
+		nudge(s.wakes)
+	case subjectEvents:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.subs {
+			nudge(c)
+		}
+	}
+}
+
+func (s *signals) subscribe() (<-chan struct{}, func()) {
+	c := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs[c] = struct{}{}
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subs, c)
+	}
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

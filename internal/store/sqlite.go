@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+const (
+	// sqliteReaders is how many reads run beside each other.
+	sqliteReaders = 4
+	// busyTimeout is for tools that look at the file while Liftlock runs, in
+	// milliseconds; Liftlock's own connections don't get into each other's way.
+	busyTimeout = 5000
+	// checkBelow is the size in bytes up to which the whole file is checked for
+	// damage at start, which takes a fraction of a second. In a larger one damage
+	// shows when it is met.
+	checkBelow = 32 << 20
+)
+
+// lite is the embedded database.
+type lite struct {
+	lock    *os.File
+	pool    *sql.DB // of the one writing connection
+	conn    *sql.Conn
+	writer  *writer
+	readers *sql.DB
+}
+
+// openSQLite opens or creates the database file.
+func openSQLite(ctx context.Context, path string, o Options) (_ *lite, err error) {
+	if path == "" || strings.ContainsAny(path, "?#") {
+		return nil, errors.New(`the store's address must be "sqlite://" and a file's path, without options`)
+	}
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the database %s: %w", path, err)
+	}
+	db := &lite{}
+	defer func() {
+		if err != nil {
+			db.close()
+			err = wrap(err, "open the database %s", path)
+		}
+	}()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if db.lock, err = lockFile(path + ".lock"); err != nil {
+		return nil, err
+	}
+	if db.pool, err = sql.Open("sqlite", liteDSN(path, o.MaxPages, "journal_mode(WAL)", "journal_size_limit(67108864)")); err != nil {
+		return nil, err
+	}
+	db.pool.SetMaxOpenConns(1)
+	if err := checkFile(ctx, db.pool, path); err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, db.pool, sqliteTables); err != nil {
+		return nil, err
+	}
+	if db.conn, err = db.pool.Conn(ctx); err != nil {
+		return nil, err
+	}
+	if err := forgetOwners(ctx, plain{db: db.conn, now: o.Now}); err != nil {
+		return nil, err
+	}
+	if db.readers, err = sql.Open("sqlite", liteDSN(path, 0, "query_only(1)")); err != nil {
+		return nil, err
+	}
+	db.readers.SetMaxOpenConns(sqliteReaders)
+	db.readers.SetMaxIdleConns(sqliteReaders)
+	if err := db.readers.PingContext(ctx); err != nil {
+		return nil, err
+	}
+	db.writer = startWriter(db.conn, o.Now, o.OnCommit)
+	return db, nil
+}
+
+// liteDSN is the file as the driver wants it named, with the settings of every
+// connection. synchronous=FULL: in WAL mode a commit that was answered survives
+// a power failure only with it ("PRAGMA synchronous").
+func liteDSN(path string, maxPages int, pragmas ...string) string {
+	q := url.Values{}
+	q.Set("_busy_timeout", strconv.Itoa(busyTimeout))
+	for _, p := range append([]string{"synchronous(FULL)", "foreign_keys(1)"}, pragmas...) {
+		q.Add("_pragma", p)
+	}
+	if maxPages > 0 {
+		q.Add("_pragma", fmt.Sprintf("max_page_count(%d)", maxPages))
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// lockFile takes the lock that keeps a second process away. The kernel lets go
+// of it when this process ends, however it ends.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		who := ""
+		if pid, err := io.ReadAll(io.LimitReader(f, 20)); err == nil && len(pid) > 0 {
+			who = " as process " + strings.TrimSpace(string(pid))
+		}
+		return nil, fmt.Errorf("%w%s; it holds %s: stop it, or give this one another file", ErrInUse, who, path)
+	}
+	// The process id is for that message only; without it the lock is as good.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return f, nil
+}
+
+// checkFile looks for damage before anything is written.
+func checkFile(ctx context.Context, pool *sql.DB, path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && (info.Size() == 0 || info.Size() > checkBelow) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	report, _, err := one(ctx, plain{db: pool}, column[string], "PRAGMA quick_check(1)")
+	if err == nil && report != "ok" {
+		err = fmt.Errorf("%w: %.200s", ErrCorrupt, report)
+	}
+	return err
+}
+
+// forgetOwners ends what a process that is gone was at: nobody else can be
+// running here, so its keys can be claimed at once, and its slots are free.
+func forgetOwners(ctx context.Context, db session) error {
+	if _, err := db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0,
+		due_at = CASE WHEN due_at < liftlock_now() THEN due_at ELSE liftlock_now() END WHERE owner <> ''`); err != nil {
+		return err
+	}
+	_, err := db.exec(ctx, `DELETE FROM slots`)
+	return err
+}
+
+func (l *lite) tx(ctx context.Context, name string, f func(session) error) error {
+	return l.writer.do(ctx, name, f)
+}
+
+func (l *lite) words() words { return words{} }
+
+// close is also for a database that was opened half-way.
+func (l *lite) close() error {
+	var errs []error
+	if l.readers != nil {
+		errs = append(errs, l.readers.Close())
+	}
+	if l.writer != nil {
+		l.writer.close()
+	}
+	if l.conn != nil {
+		errs = append(errs, l.conn.Close())
+	}
+	if l.pool != nil {
+		errs = append(errs, l.pool.Close())
+	}
+	if l.lock != nil {
+		// Closing alone leaves the lock to a program that is being started in this
+		// moment and has not yet closed what it inherited.
+		errs = append(errs, unix.Flock(int(l.lock.Fd()), unix.LOCK_UN), l.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+)
+
+// postgresEnv names a PostgreSQL database for the tests; every test makes a
+// schema of its own there.
+const postgresEnv = "LIFTLOCK_TEST_POSTGRES"
+
+var ctx = context.Background()
+
+// start is when the tests' clock starts.
+var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// clock is a time that only the test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+	// moved tells the database's own clock, where it has one.
+	moved func(time.Time)
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	if c.moved != nil {
+		c.moved(c.now)
+	}
+}
+
+// world is an open store under a test's control.
+type world struct {
+	*Store
+	*clock
+	t    testing.TB
+	dsn  string
+	open func() *Store
+}
+
+// reopen closes the store and opens it again, as after a restart.
+func (w *world) reopen() {
+	w.t.Helper()
+	if err := w.Store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.Store = w.open()
+}
+
+// each runs the test over both databases.
+func each(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Run("sqlite", func(t *testing.T) { f(t, onSQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { f(t, onPostgres(t)) })
+}
+
+func onSQLite(t testing.TB) *world {
+	c := &clock{now: start}
+	w := &world{clock: c, t: t, dsn: "sqlite://" + filepath.Join(t.TempDir(), "liftlock.db")}
+	w.open = func() *Store { return mustOpen(t, w.dsn, Options{Now: c.Now}) }
+	w.Store = w.open()
+	return w
+}
+
+// onPostgres opens a store whose database's clock is the test's.
+func onPostgres(t testing.TB) *world {
+	dsn := postgresSchema(t)
+	c := &clock{now: start}
+	w := &world{clock: c, t: t, dsn: dsn}
+	w.open = func() *Store { return mustOpen(t, dsn, Options{Now: c.Now}) }
+	w.Store = w.open()
+	db := w.Store.backend.(*pg).pool
+	mustExec(t, db, `CREATE TABLE test_clock (us BIGINT)`)
+	mustExec(t, db, `INSERT INTO test_clock VALUES ($1)`, micros(start))
+	mustExec(t, db, `CREATE OR REPLACE FUNCTION liftlock_now() RETURNS BIGINT LANGUAGE sql STABLE AS 'SELECT us FROM test_clock'`)
+	c.moved = func(now time.Time) {
+		mustExec(t, w.Store.backend.(*pg).pool, `UPDATE test_clock SET us = $1`, micros(now))
+	}
+	return w
+}
+
+var schemas atomic.Int64
+
+// postgresSchema makes an empty schema and returns the address that uses it.
+func postgresSchema(t testing.TB) string {
+	t.Helper()
+	dsn := os.Getenv(postgresEnv)
+	if dsn == "" {
+		t.Skipf("%s is not set to the URL of a PostgreSQL database", postgresEnv)
+	}
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	schema := fmt.Sprintf("liftlock_test_%d_%d", os.Getpid(), schemas.Add(1))
+	mustExec(t, db, `DROP SCHEMA IF EXISTS `+schema+` CASCADE`)
+	mustExec(t, db, `CREATE SCHEMA `+schema)
+	t.Cleanup(func() { mustExec(t, db, `DROP SCHEMA `+schema+` CASCADE`) })
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatalf("%s: %v", postgresEnv, err)
+	}
+	q := u.Query()
+	q.Set("search_path", schema)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(ctx, query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func mustOpen(t testing.TB, dsn string, o Options) *Store {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = zaptest.NewLogger(t)
+	}
+	s, err := Open(ctx, dsn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// must fails the test for an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value is must for a call with a result.
+func value[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// found is value for a lookup.
+func found[T any](v T, ok bool, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		if !ok {
+			t.Fatal("not found")
+		}
+		return v
+	}
+}
+
+// absent fails the test when a lookup finds something.
+func absent[T any](v T, ok bool, err error) func(t testing.TB) {
+	return func(t testing.TB) {
+		t.Helper()
+		must(t, err)
+		if ok {
+			t.Fatalf("found %+v, want nothing", v)
+		}
+	}
+}
+
+// keysOf are the claims' keys in their order.
+func keysOf(claims []Claim) []string {
+	var keys []string
+	for _, c := range claims {
+		keys = append(keys, c.Key)
+	}
+	return keys
+}

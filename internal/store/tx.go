@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+)
+
+// reads are the methods that only read. They are the store's and, inside a
+// transaction, the transaction's, which sees its own writes.
+type reads struct {
+	db  session
+	now func() time.Time
+}
+
+// Tx is one write transaction. It is for one goroutine and only until the
+// function that it was given to returns.
+type Tx struct {
+	reads
+	s        *Store
+	words    words
+	wakes    map[string]int64 // key to distance from now, in microseconds
+	finishes map[string]finish
+	subjects map[string]bool // what to signal after the commit
+}
+
+// finish is a run's end, kept until the transaction's end.
+type finish struct {
+	owner   string
+	claim   Claim
+	outcome Outcome
+}
+
+// Tx runs f in one write transaction: all of it is stored, or, when f or the
+// commit fails, nothing. The name is for Options.OnCommit. Wakes and finishes
+// take effect at the transaction's end, so a lost claim (ErrLost) comes back
+// from Tx, not from Tx.Finish.
+//
+// On SQLite one transaction runs at a time and f keeps all other writers
+// waiting: read the world before, and don't call the store's own writing
+// methods in f, they would wait forever. On PostgreSQL f runs again, a few times
+// at most, when the database gives a transaction up for another's sake; so f
+// must touch nothing but tx and what it sets anew.
+func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error {
+	var tx *Tx
+	var own error // f's or our own, which say already what was being done
+	err := s.backend.tx(ctx, name, func(db session) error {
+		tx = &Tx{
+			reads: reads{db: db, now: s.now}, s: s, words: s.backend.words(),
+			wakes: map[string]int64{}, finishes: map[string]finish{}, subjects: map[string]bool{},
+		}
+		own = f(tx)
+		if own == nil {
+			own = tx.end(ctx)
+		}
+		return own
+	})
+	switch {
+	case own != nil:
+		return own
+	case err != nil:
+		return wrap(err, "store the transaction %q", name)
+	}
+	for subject := range tx.subjects {
+		s.signals.about(subject)
+	}
+	return nil
+}
+
+// end writes the finishes and wakes. They come last and in the order of their
+// keys, so that two transactions that wake and finish each other's keys don't
+// wait for each other.
+func (t *Tx) end(ctx context.Context) error {
+	keys := make([]string, 0, len(t.wakes)+len(t.finishes))
+	for k := range t.wakes {
+		keys = append(keys, k)
+	}
+	for k := range t.finishes {
+		if _, ok := t.wakes[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	sort.Strings(keys)
+	var run []string // neighbouring keys that are only woken go in one statement
+	flush := func() error {
+		err := t.writeWakes(ctx, run)
+		run = run[:0]
+		return err
+	}
+	for _, k := range keys {
+		if fin, ok := t.finishes[k]; ok {
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := t.writeFinish(ctx, fin); err != nil {
+				return err
+			}
+		}
+		if _, ok := t.wakes[k]; ok {
+			run = append(run, k)
+		}
+		if len(run) == wakesAtOnce {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if t.words.notify == "" {
+		return nil
+	}
+	for subject := range t.subjects {
+		if _, err := t.db.exec(ctx, t.words.notify, subject); err != nil {
+			return wrap(err, "announce new %s to the other replicas", subject)
+		}
+	}
+	return nil
+}
+
+// get is Tx for one call with a result.
+func get[T any](ctx context.Context, s *Store, name string, f func(tx *Tx) (T, error)) (T, error) {
+	var out T
+	err := s.Tx(ctx, name, func(tx *Tx) (err error) {
+		out, err = f(tx)
+		return err
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return out, nil
+}
+
+// changed turns "wrote a row" into an error when there was none to write.
+func changed(n int64, err error, format string, args ...any) error {
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: there is no such record", ErrInvalid)
+	}
+	return wrap(err, format, args...)
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+)
+
+// Unit is what is shown of a unit (a component of a pipeline, or a batch): the
+// facts and the decision of its last run.
+type Unit struct {
+	Key       string
+	Repo      string
+	Pipeline  string
+	Component string
+	Digest    string // of Data, without what changes at every run
+	UpdatedAt time.Time
+	Data      json.RawMessage
+}
+
+// UnitFilter chooses units; an empty field chooses all.
+type UnitFilter struct{ Repo, Pipeline string }
+
+// PutUnit writes the unit down, unless its Digest is what is there already.
+func (s *Store) PutUnit(ctx context.Context, u Unit) error {
+	return s.Tx(ctx, "putUnit", func(tx *Tx) error { return tx.PutUnit(ctx, u) })
+}
+
+// DeleteUnit forgets the unit, what was observed of its targets, and its wish to
+// merge. Its history stays. A unit that isn't known is success.
+func (s *Store) DeleteUnit(ctx context.Context, key string) error {
+	return s.Tx(ctx, "deleteUnit", func(tx *Tx) error { return tx.DeleteUnit(ctx, key) })
+}
+
+// PutUnit is Store.PutUnit.
+func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
+	if err := u.check(); err != nil {
+		return wrap(err, "store the unit %.80q", u.Key)
+	}
+	_, err := t.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
+			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
+		WHERE excluded.digest <> units.digest`,
+		u.Key, u.Repo, u.Pipeline, u.Component, u.Digest, micros(u.UpdatedAt), string(u.Data))
+	return wrap(err, "store the unit %s", u.Key)
+}
+
+func (u Unit) check() error {
+	if err := checkKey("its key", u.Key); err != nil {
+		return err
+	}
+	if err := checkNames("its repository", u.Repo, "its pipeline", u.Pipeline, "its component", u.Component, "its digest", u.Digest); err != nil {
+		return err
+	}
+	return checkJSON(u.Data)
+}
+
+// DeleteUnit is Store.DeleteUnit.
+func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
+	for _, q := range []string{
+		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM wishes WHERE unit = $1`,
+	} {
+		if _, err := t.db.exec(ctx, q, key); err != nil {
+			return wrap(err, "forget the unit %s", key)
+		}
+	}
+	return nil
+}
+
+const unitColumns = `key, repo, pipeline, component, digest, updated_at, data`
+
+func scanUnit(rows *sql.Rows) (u Unit, err error) {
+	var updated int64
+	var data string
+	err = rows.Scan(&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, &updated, &data)
+	u.UpdatedAt, u.Data = fromMicros(updated), payload(data)
+	return u, err
+}
+
+// Units are the units that the filter chooses, sorted by pipeline, component and key.
+func (r reads) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
+	var w where
+	w.text("repo", f.Repo)
+	w.text("pipeline", f.Pipeline)
+	units, err := list(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
+	return units, wrap(err, "read the units")
+}
+
+// Unit is one unit; false when it isn't known.
+func (r reads) Unit(ctx context.Context, key string) (Unit, bool, error) {
+	u, ok, err := one(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
+	return u, ok, wrap(err, "read the unit %s", key)
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// wakesAtOnce is how many keys one statement wakes.
+const wakesAtOnce = 50
+
+// Claim is a key that its owner may work on.
+type Claim struct {
+	Key   string
+	Gen   int64 // which claim of the key this is, rising; Finish knows a lost claim by it
+	Fails int   // how many runs in a row have ended with Outcome.Failed
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	Next      time.Time // when to run again at the latest; zero: only when woken
+	NotBefore time.Time // not earlier, however often the key is woken; zero: no such bound
+	Failed    bool      // counts in Claim.Fails; the caller derives Next from it
+}
+
+// Depth is how much the queue holds.
+type Depth struct {
+	Due     int           // can be claimed now
+	Later   int           // have a time to come
+	Running int           // are claimed
+	Oldest  time.Duration // how long the longest waiting of Due has been due; 0 without any
+}
+
+// Wake makes the keys due now. A key that is running runs once more after that.
+func (s *Store) Wake(ctx context.Context, keys ...string) error {
+	return s.Tx(ctx, "wake", func(tx *Tx) error { return tx.Wake(ctx, keys...) })
+}
+
+// WakeAt makes the keys due at a time, unless they are due earlier already.
+func (s *Store) WakeAt(ctx context.Context, at time.Time, keys ...string) error {
+	return s.Tx(ctx, "wake", func(tx *Tx) error { return tx.WakeAt(ctx, at, keys...) })
+}
+
+// Wake is Store.Wake; it takes effect at the transaction's end.
+func (t *Tx) Wake(_ context.Context, keys ...string) error { return t.wakeIn(0, keys) }
+
+// WakeAt is Store.WakeAt; it takes effect at the transaction's end.
+func (t *Tx) WakeAt(_ context.Context, at time.Time, keys ...string) error {
+	return t.wakeIn(until(t.now(), at), keys)
+}
+
+func (t *Tx) wakeIn(distance int64, keys []string) error {
+	for _, k := range keys {
+		if err := checkKey("the key to wake", k); err != nil {
+			return err
+		}
+		if d, ok := t.wakes[k]; !ok || distance < d {
+			t.wakes[k] = distance
+		}
+		t.subjects[subjectWakes] = true
+	}
+	return nil
+}
+
+// writeWakes wakes at most wakesAtOnce keys, which are in order. A key that is
+// due no later already isn't written again, but PostgreSQL locks its row all the
+// same until the commit, so that no run that misses this transaction's other
+// writes can take the wake with it.
+func (t *Tx) writeWakes(ctx context.Context, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	var rows []string
+	var args []any
+	for _, k := range keys {
+		args = append(args, k, t.wakes[k])
+		rows = append(rows, fmt.Sprintf("($%d, liftlock_now() + $%d)", len(args)-1, len(args)))
+	}
+	_, err := t.db.exec(ctx, `INSERT INTO wakes (key, due_at) VALUES `+strings.Join(rows, ", ")+`
+		ON CONFLICT (key) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < wakes.due_at`, args...)
+	return wrap(err, "wake %s", keys[0])
+}
+
+// Claim takes at most n keys that are due, the longest due first, for the owner:
+// the name of one process, which nobody else uses. A claim holds for
+// Options.Lease and is renewed with Renew. No keys and no error: nothing is due.
+func (s *Store) Claim(ctx context.Context, owner string, n int) ([]Claim, error) {
+	if err := checkKey("the claim's owner", owner); err != nil {
+		return nil, err
+	}
+	if n <= 0 {
+		return nil, nil
+	}
+	query := `WITH picked AS MATERIALIZED (
+			SELECT key FROM wakes WHERE ready_at <= liftlock_now() ORDER BY ready_at LIMIT $1` + s.backend.words().skipLocked + `)
+		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
+		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails`
+	claims, err := get(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
+		return list(ctx, tx.db, func(r *sql.Rows) (c Claim, err error) {
+			err = r.Scan(&c.Key, &c.Gen, &c.Fails)
+			return c, err
+		}, query, limited(n), owner, int64(never), s.lease.Microseconds())
+	})
+	return claims, wrap(err, "claim keys that are due")
+}
+
+// Finish ends a run and says when the next one is due. ErrLost: the claim isn't
+// the owner's any more, nothing was stored, and the key runs elsewhere.
+func (s *Store) Finish(ctx context.Context, owner string, c Claim, o Outcome) error {
+	return s.Tx(ctx, "finish", func(tx *Tx) error { return tx.Finish(ctx, owner, c, o) })
+}
+
+// Finish is Store.Finish as part of the transaction in which a run's results are
+// stored: when the claim was lost, Store.Tx returns ErrLost and stores nothing.
+func (t *Tx) Finish(_ context.Context, owner string, c Claim, o Outcome) error {
+	t.finishes[c.Key] = finish{owner: owner, claim: c, outcome: o}
+	return nil
+}
+
+func (t *Tx) writeFinish(ctx context.Context, f finish) error {
+	next, hold, failed := int64(-1), int64(-1), 0
+	if !f.outcome.Next.IsZero() {
+		next = until(t.now(), f.outcome.Next)
+	}
+	if !f.outcome.NotBefore.IsZero() {
+		hold = until(t.now(), f.outcome.NotBefore)
+	}
+	if f.outcome.Failed {
+		failed = 1
+	}
+	// The wakes since the claim are in due_at: the earlier of them and next.
+	due, ok, err := one(ctx, t.db, column[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
+			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
+				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
+			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
+			fails = CASE WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
+		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
+		next, hold, failed, f.claim.Key, f.owner, f.claim.Gen)
+	if err == nil && !ok {
+		err = ErrLost
+	}
+	if err == nil && due < never {
+		t.subjects[subjectWakes] = true
+	}
+	return wrap(err, "finish the run of %s", f.claim.Key)
+}
+
+// Renew extends the owner's claims and returns the keys that aren't its own any
+// more: their runs must stop. After an error nothing is known to be renewed.
+func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []string, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	held, err := get(ctx, s, "renew", func(tx *Tx) ([]string, error) {
+		var held []string
+		for rest := keys; len(rest) > 0; {
+			n := min(len(rest), wakesAtOnce)
+			var w where
+			w.text("owner", owner)
+			w.in("key", rest[:n])
+			rest = rest[n:]
+			w.args = append(w.args, s.lease.Microseconds())
+			some, err := list(ctx, tx.db, column[string],
+				`UPDATE wakes SET lease_until = liftlock_now() + `+w.last()+w.String()+` RETURNING key`, w.args...)
+			if err != nil {
+				return nil, err
+			}
+			held = append(held, some...)
+		}
+		return held, nil
+	})
+	if err != nil {
+		return nil, wrap(err, "renew the claims of %d keys", len(keys))
+	}
+	mine := make(map[string]bool, len(held))
+	for _, k := range held {
+		mine[k] = true
+	}
+	for _, k := range keys {
+		if !mine[k] {
+			lost = append(lost, k)
+		}
+	}
+	return lost, nil
+}
+
+// NextDue is when the next key can be claimed, by Options.Now; false when no key
+// has a time. The time of a key that is running is the end of its lease.
+func (r reads) NextDue(ctx context.Context) (time.Time, bool, error) {
+	in, ok, err := one(ctx, r.db, column[int64],
+		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(never))
+	if err != nil || !ok {
+		return time.Time{}, false, wrap(err, "read when the next key is due")
+	}
+	return r.now().Add(time.Duration(in) * time.Microsecond), true, nil
+}
+
+// Depth counts the keys in the queue.
+func (r reads) Depth(ctx context.Context) (Depth, error) {
+	d, _, err := one(ctx, r.db, func(rows *sql.Rows) (d Depth, err error) {
+		var oldest int64
+		err = rows.Scan(&d.Due, &d.Later, &d.Running, &oldest)
+		d.Oldest = time.Duration(oldest) * time.Microsecond
+		return d, err
+	}, `SELECT
+			coalesce(sum(CASE WHEN ready_at <= liftlock_now() THEN 1 ELSE 0 END), 0),
+			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner = '' THEN 1 ELSE 0 END), 0),
+			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner <> '' THEN 1 ELSE 0 END), 0),
+			coalesce(max(CASE WHEN ready_at <= liftlock_now() THEN liftlock_now() - ready_at END), 0)
+		FROM wakes WHERE ready_at < $1`, int64(never))
+	return d, wrap(err, "count the keys in the queue")
+}

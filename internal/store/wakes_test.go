@@ -1,0 +1,267 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+const me = "runner-1"
+
+// claim claims everything that is due and compares the keys, in any order.
+func (w *world) claim(t *testing.T, owner string, want ...string) []Claim {
+	t.Helper()
+	claims := value(w.Claim(ctx, owner, 100))(t)
+	got := keysOf(claims)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("claimed %q, want %q", got, want)
+	}
+	return claims
+}
+
+func TestWakes(t *testing.T) {
+	tests := []struct {
+		name string
+		run  func(t *testing.T, w *world)
+	}{
+		{"a woken key is claimed once", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a", "b", "a"))
+			w.claim(t, me, "a", "b")
+			w.claim(t, me)
+		}},
+		{"the longest due comes first, and no more than asked for", func(t *testing.T, w *world) {
+			for _, k := range []string{"c", "a", "b"} {
+				must(t, w.Wake(ctx, k))
+				w.Advance(time.Second)
+			}
+			for _, want := range []string{"c", "a", "b"} {
+				got := keysOf(value(w.Claim(ctx, me, 1))(t))
+				if !slices.Equal(got, []string{want}) {
+					t.Fatalf("claimed %q, want %q", got, want)
+				}
+			}
+		}},
+		{"a later time waits", func(t *testing.T, w *world) {
+			must(t, w.WakeAt(ctx, w.Now().Add(time.Minute), "a"))
+			w.claim(t, me)
+			w.Advance(time.Minute - time.Microsecond)
+			w.claim(t, me)
+			w.Advance(time.Microsecond)
+			w.claim(t, me, "a")
+		}},
+		{"an earlier time replaces a later one", func(t *testing.T, w *world) {
+			must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
+			must(t, w.WakeAt(ctx, w.Now().Add(time.Minute), "a"))
+			must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
+			w.Advance(time.Minute)
+			w.claim(t, me, "a")
+		}},
+		{"a time in the past is now", func(t *testing.T, w *world) {
+			must(t, w.WakeAt(ctx, w.Now().Add(-time.Hour), "a"))
+			w.claim(t, me, "a")
+		}},
+		{"a wake during a run causes another run, and not beside it", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			c := w.claim(t, me, "a")
+			must(t, w.Wake(ctx, "a"))
+			w.claim(t, "runner-2")
+			must(t, w.Finish(ctx, me, c[0], Outcome{}))
+			w.claim(t, "runner-2", "a")
+		}},
+		{"no wake during a run, no other run", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			c := w.claim(t, me, "a")
+			must(t, w.Finish(ctx, me, c[0], Outcome{}))
+			w.claim(t, me)
+			absent(w.NextDue(ctx))(t)
+		}},
+		{"a time asked for during a run is kept", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			c := w.claim(t, me, "a")
+			must(t, w.WakeAt(ctx, w.Now().Add(time.Minute), "a"))
+			must(t, w.Finish(ctx, me, c[0], Outcome{Next: w.Now().Add(time.Hour)}))
+			w.claim(t, me)
+			w.Advance(time.Minute)
+			w.claim(t, me, "a")
+		}},
+		{"a run says when the next is due", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			c := w.claim(t, me, "a")
+			next := w.Now().Add(time.Minute)
+			must(t, w.Finish(ctx, me, c[0], Outcome{Next: next}))
+			if got := found(w.NextDue(ctx))(t); !got.Equal(next) {
+				t.Fatalf("next due at %s, want %s", got, next)
+			}
+			w.Advance(time.Minute)
+			w.claim(t, me, "a")
+		}},
+		{"a key that is held back stays back however often it is woken", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			c := w.claim(t, me, "a")
+			back := w.Now().Add(time.Minute)
+			must(t, w.Finish(ctx, me, c[0], Outcome{NotBefore: back}))
+			absent(w.NextDue(ctx))(t)
+			must(t, w.Wake(ctx, "a"))
+			w.claim(t, me)
+			if got := found(w.NextDue(ctx))(t); !got.Equal(back) {
+				t.Fatalf("next due at %s, want %s", got, back)
+			}
+			w.Advance(time.Minute)
+			c = w.claim(t, me, "a")
+			must(t, w.Finish(ctx, me, c[0], Outcome{}))
+			must(t, w.Wake(ctx, "a"))
+			w.claim(t, me, "a")
+		}},
+		{"failures in a row are counted", func(t *testing.T, w *world) {
+			for _, step := range []struct {
+				fails  int
+				failed bool
+			}{{0, true}, {1, true}, {2, false}, {0, true}, {1, false}} {
+				must(t, w.Wake(ctx, "a"))
+				c := w.claim(t, me, "a")
+				if c[0].Fails != step.fails {
+					t.Fatalf("claimed with %d fails, want %d", c[0].Fails, step.fails)
+				}
+				must(t, w.Finish(ctx, me, c[0], Outcome{Failed: step.failed}))
+			}
+		}},
+		{"a lease that isn't renewed ends", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			c := w.claim(t, me, "a")
+			if got := found(w.NextDue(ctx))(t); !got.Equal(w.Now().Add(DefaultLease)) {
+				t.Fatalf("next due at %s, want the end of the lease", got)
+			}
+			w.Advance(DefaultLease)
+			second := w.claim(t, "runner-2", "a")
+			if err := w.Finish(ctx, me, c[0], Outcome{}); !errors.Is(err, ErrLost) {
+				t.Fatalf("finish of a lost claim: %v, want ErrLost", err)
+			}
+			must(t, w.Finish(ctx, "runner-2", second[0], Outcome{}))
+		}},
+		{"a lost claim is lost also when its owner has the key again", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a"))
+			first := w.claim(t, me, "a")
+			w.Advance(DefaultLease)
+			second := w.claim(t, me, "a")
+			if err := w.Finish(ctx, me, first[0], Outcome{}); !errors.Is(err, ErrLost) {
+				t.Fatalf("finish of a lost claim: %v, want ErrLost", err)
+			}
+			must(t, w.Finish(ctx, me, second[0], Outcome{}))
+		}},
+		{"a renewed lease goes on, and the lost ones are named", func(t *testing.T, w *world) {
+			must(t, w.Wake(ctx, "a", "b"))
+			w.claim(t, me, "a", "b")
+			w.Advance(DefaultLease / 2)
+			if lost := value(w.Renew(ctx, me, []string{"a"}))(t); len(lost) != 0 {
+				t.Fatalf("lost %q, want none", lost)
+			}
+			w.Advance(DefaultLease / 2)
+			w.claim(t, "runner-2", "b")
+			if lost := value(w.Renew(ctx, me, []string{"a", "b", "c"}))(t); !slices.Equal(lost, []string{"b", "c"}) {
+				t.Fatalf("lost %q, want b and c", lost)
+			}
+		}},
+		{"the queue's depth", func(t *testing.T, w *world) {
+			if d := value(w.Depth(ctx))(t); d != (Depth{}) {
+				t.Fatalf("depth of an empty queue is %+v", d)
+			}
+			must(t, w.Wake(ctx, "running"))
+			w.claim(t, me, "running")
+			must(t, w.Wake(ctx, "due"))
+			w.Advance(time.Second)
+			must(t, w.Wake(ctx, "due too"))
+			must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "later"))
+			want := Depth{Due: 2, Later: 1, Running: 1, Oldest: time.Second}
+			if d := value(w.Depth(ctx))(t); d != want {
+				t.Fatalf("depth is %+v, want %+v", d, want)
+			}
+		}},
+		{"many keys at once", func(t *testing.T, w *world) {
+			var keys []string
+			for i := range 3*wakesAtOnce + 7 {
+				keys = append(keys, "key-"+string(rune('A'+i%26))+string(rune('0'+i/26)))
+			}
+			must(t, w.Wake(ctx, keys...))
+			claims := value(w.Claim(ctx, me, 1000))(t)
+			if len(claims) != len(keys) {
+				t.Fatalf("claimed %d, want %d", len(claims), len(keys))
+			}
+			if lost := value(w.Renew(ctx, me, keys))(t); len(lost) != 0 {
+				t.Fatalf("lost %q", lost)
+			}
+		}},
+		{"what can't be a key is refused", func(t *testing.T, w *world) {
+			for _, key := range []string{"", "a\x00b", "\xff", string(make([]byte, maxKey+1))} {
+				if err := w.Wake(ctx, key); !errors.Is(err, ErrInvalid) {
+					t.Errorf("Wake(%.20q): %v, want ErrInvalid", key, err)
+				}
+			}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { each(t, tt.run) })
+	}
+}
+
+// A transaction that finishes its key and wakes it leaves it due.
+func TestFinishAndWakeInOneTransaction(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		must(t, w.Wake(ctx, "b"))
+		c := w.claim(t, me, "b")
+		must(t, w.Tx(ctx, "run", func(tx *Tx) error {
+			if err := tx.Wake(ctx, "a", "b", "c"); err != nil {
+				return err
+			}
+			return tx.Finish(ctx, me, c[0], Outcome{})
+		}))
+		w.claim(t, me, "a", "b", "c")
+	})
+}
+
+// A lost claim takes everything that its run would have stored with it.
+func TestLostClaimStoresNothing(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		must(t, w.Wake(ctx, "a"))
+		c := w.claim(t, me, "a")
+		w.Advance(DefaultLease)
+		w.claim(t, "runner-2", "a")
+		err := w.Tx(ctx, "run", func(tx *Tx) error {
+			if err := tx.PutState(ctx, "k", []byte("v")); err != nil {
+				return err
+			}
+			if err := tx.Wake(ctx, "b"); err != nil {
+				return err
+			}
+			return tx.Finish(ctx, me, c[0], Outcome{})
+		})
+		if !errors.Is(err, ErrLost) {
+			t.Fatalf("got %v, want ErrLost", err)
+		}
+		absent(w.State(ctx, "k"))(t)
+		w.claim(t, me)
+	})
+}
+
+func TestWakeupsAreSignalled(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
+		await(t, w.Wakeups(), "a wake")
+		must(t, w.Wake(ctx, "a"))
+		await(t, w.Wakeups(), "a wake")
+		c := w.claim(t, me, "a")
+		must(t, w.Finish(ctx, me, c[0], Outcome{Next: w.Now().Add(time.Minute)}))
+		await(t, w.Wakeups(), "a finish with a next time")
+	})
+}
+
+func await(t testing.TB, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no signal of %s", what)
+	}
+}

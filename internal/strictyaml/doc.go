@@ -1,0 +1,15 @@
+// Package strictyaml decodes YAML into Go structs by their yaml tags and
+// believes nothing that it wasn't told about: an unknown or repeated key, a
+// value of another type than expected, an empty value or a merge of the wrong
+// thing is an error with its file, line and column, and with the key that was
+// probably meant. All errors of a document are reported at once.
+//
+// Documents come from outside, so everything is bounded: bytes, nesting, the
+// number of documents, and the number of values after aliases are expanded.
+//
+// What a file means (defaults beyond a type's own, rules between keys) belongs
+// to the packages that own its types; they report through [Document.Errorf], so
+// that their errors carry positions too. The invariant: no error of this
+// package ever prints a value, because a value may be a secret; keys, paths,
+// types and the names of variables only.
+package strictyaml

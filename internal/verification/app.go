@@ -1,0 +1,132 @@
+package verification
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Argo CD's own words.
+const (
+	synced    = "Synced"
+	outOfSync = "OutOfSync"
+	unknown   = "Unknown"
+
+	healthy        = "Healthy"
+	progressing    = "Progressing"
+	degradedHealth = "Degraded"
+	suspended      = "Suspended"
+	missing        = "Missing"
+
+	succeeded = "Succeeded"
+
+	// windowMessage is what a sync that was asked for says while a window
+	// forbids it; an automated one is skipped without a trace in the Application.
+	windowMessage = "blocked by sync window"
+)
+
+// maxReason bounds what is taken over from Argo CD's messages, in bytes.
+const maxReason = 400
+
+// Follow completes an Application's new state with what only the sequence of
+// states tells: RefreshedAt, from the refresh annotation being there and then
+// gone. prev is the state seen before, nil at first. Whoever watches
+// Applications calls it for each state in order; without it Judge still answers,
+// only later.
+func Follow(prev *App, next App) App {
+	if prev == nil || prev.UID != next.UID {
+		return next
+	}
+	next.RefreshedAt = prev.RefreshedAt
+	if prev.RefreshPending && !next.RefreshPending {
+		next.RefreshedAt = next.ReconciledAt
+	}
+	return next
+}
+
+// WasWell tells whether a target was certainly well: healthy, and Argo CD sure
+// of it. It is asked before a merge; a degradation after it is only the
+// promotion's doing if the answer was true. A nil App was not well.
+func WasWell(app *App) bool {
+	return app != nil && doubt(app) == "" && app.Health == healthy
+}
+
+// doubt says why Argo CD can't tell how an Application is, empty when it can.
+func doubt(a *App) string {
+	if a.Deleting {
+		return "the Application is being deleted"
+	}
+	for _, c := range a.Conditions {
+		if strings.HasSuffix(c.Type, "Error") && c.Type != "SyncError" {
+			return clip("Argo CD reports " + c.Type + suffix(c.Message))
+		}
+	}
+	if windowed(a) {
+		return "a sync window keeps the sync from running"
+	}
+	if a.SyncStatus == unknown {
+		return "Argo CD can't compare it: the sync status is Unknown"
+	}
+	return ""
+}
+
+func windowed(a *App) bool {
+	return a.Operation != nil && running(a.Operation) && strings.Contains(a.Operation.Message, windowMessage)
+}
+
+func running(op *Operation) bool {
+	return op.Phase == "Running" || op.Phase == "Terminating"
+}
+
+func inProgress(a *App) bool { return a.Operation != nil && running(a.Operation) }
+
+func ended(op *Operation) bool {
+	return op != nil && (op.Phase == "Failed" || op.Phase == "Error")
+}
+
+func syncError(a *App) string {
+	for _, c := range a.Conditions {
+		if c.Type == "SyncError" {
+			if c.Message == "" {
+				return "no message"
+			}
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// plain is a time as JSON gives it back: UTC, without a monotonic reading.
+func plain(t time.Time) time.Time { return t.UTC().Round(0) }
+
+// spell writes a duration without zero parts at its end: 10m, not 10m0s.
+func spell(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func suffix(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + clip(message)
+}
+
+// clip makes one bounded line of a message from outside.
+func clip(s string) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s[:min(len(s), 4*maxReason)]), " "), "")
+	if len(s) <= maxReason {
+		return s
+	}
+	cut := maxReason
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,694 @@
+package verification
+
+import (
+	"testing"
+	"time"
+)
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+// TestVerification has a case for every line of "Verification".
+func TestVerification(t *testing.T) {
+	cases := []struct {
+		name string
+		tell func(s *story)
+	}{
+		{"1 there: not generated yet waits, until arriveWithin, then failed", func(s *story) {
+			s.app = nil
+			s.look(0, Absent, "no such Application")
+			s.wantNext(15 * minute)
+			s.look(15*minute-second, Absent, "")
+			s.look(15*minute, Failed, "not synced within 15m: no such Application")
+		}},
+		{"1 there: generated late, arrives and is verified", func(s *story) {
+			app := s.app
+			s.app = nil
+			s.look(0, Absent, "")
+			s.app = app
+			s.sync()
+			s.look(10*minute, Refreshing, "")
+			s.refresh(10*minute, Soaking, "")
+			s.look(11*minute, Verified, "")
+		}},
+		{"1 there: failed is no end, it may still come", func(s *story) {
+			app := s.app
+			s.app = nil
+			s.look(0, Absent, "")
+			s.look(20*minute, Failed, "")
+			s.app = app
+			s.sync()
+			s.look(21*minute, Refreshing, "")
+		}},
+		{"2 has X: healthy with the old commit is never enough", func(s *story) {
+			v := s.look(0, Arriving, "has not noticed the commit")
+			if !v.Refresh {
+				s.t.Error("the revision may lag until a refresh: want one")
+			}
+			s.reconcile()
+			s.look(5*minute, Arriving, commitW)
+			s.reconcile()
+			s.look(10*minute, Arriving, "")
+			s.look(15*minute, Failed, "has not noticed")
+		}},
+		{"2 has X: nothing reported yet", func(s *story) {
+			s.rel, s.app.Revisions, s.app.SyncStatus = nil, nil, ""
+			s.look(0, Arriving, "not reported a revision")
+			s.look(15*minute, Failed, "not reported a revision")
+		}},
+		{"2 has X: a descendant holds it", func(s *story) {
+			s.sync()
+			s.app.Revisions = []string{commitY}
+			s.look(0, Refreshing, "")
+		}},
+		{"2 has X: a descendant that changed the fields again", func(s *story) {
+			s.sync()
+			s.rel = []Relation{Moved}
+			s.look(0, Arriving, "a later commit has changed the carried fields")
+			s.look(time.Hour, Arriving, "")
+			s.app.Health = "Degraded"
+			s.look(2*time.Hour, Arriving, "")
+		}},
+		{"2 has X: moved on and back starts anew", func(s *story) {
+			s.verify()
+			s.rel = []Relation{Moved}
+			s.look(2*minute, Arriving, "")
+			s.rel = []Relation{Holds}
+			s.look(3*minute, Refreshing, "")
+		}},
+		{"2 has X: every source must", func(s *story) {
+			s.sync()
+			s.rel = []Relation{Holds, Before}
+			s.look(0, Arriving, "")
+			s.rel = []Relation{Holds, Holds}
+			s.look(second, Refreshing, "")
+		}},
+		{"2 has X: a revision Git doesn't know yet", func(s *story) {
+			s.sync()
+			s.rel = []Relation{Unresolved}
+			s.look(0, Arriving, "Git doesn't know")
+			s.look(15*minute, Failed, "Git doesn't know")
+		}},
+		{"2 has X: an unknown revision after it was done is only unclear", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.rel = []Relation{Unresolved}
+			s.look(30*second, Unclear, "Git doesn't know")
+			s.rel = []Relation{Holds}
+			s.look(90*second, Soaking, "")
+			s.look(150*second, Verified, "")
+		}},
+		{"2 has X: deployed back to an older commit", func(s *story) {
+			s.verify()
+			s.rel = []Relation{Before}
+			s.look(2*minute, Arriving, "")
+			s.wantNext(2*minute + 2*second)
+			s.look(17*minute, Failed, "")
+		}},
+		{"2 failed: no automated policy", func(s *story) {
+			s.app.AutoSync = false
+			s.notice()
+			s.look(0, Syncing, "no automated sync policy")
+			if s.v.Sync {
+				s.t.Error("sync: wait must not sync")
+			}
+			s.look(15*minute, Failed, "set verify.sync to trigger")
+		}},
+		{"2 sync: trigger asks for the sync, again and more rarely", func(s *story) {
+			s.app.AutoSync, s.e.Limits.Trigger = false, true
+			s.notice()
+			for _, ask := range []struct {
+				at   time.Duration
+				want bool
+			}{{0, true}, {second, false}, {2 * second, true}, {3 * second, false}, {6 * second, true}, {40 * second, true}, {60 * second, true}, {61 * second, false}} {
+				if v := s.look(ask.at, Syncing, "Liftlock asks for the sync"); v.Sync != ask.want {
+					s.t.Errorf("at %s: Sync %v", ask.at, v.Sync)
+				}
+			}
+			s.app.Pending = true
+			if v := s.look(5*minute, Syncing, "has not begun"); v.Sync {
+				s.t.Error("one is pending already")
+			}
+		}},
+		{"2 sync: trigger leaves automated and step-wise targets alone", func(s *story) {
+			s.e.Limits.Trigger = true
+			s.notice()
+			if v := s.look(0, Syncing, "automated"); v.Sync {
+				s.t.Error("automated")
+			}
+			s.app.AutoSync, s.app.SetStep = false, "Progressing"
+			if v := s.look(0, Syncing, "RollingSync"); v.Sync {
+				s.t.Error("RollingSync syncs it")
+			}
+		}},
+		{"2 sync: trigger does not sync the same commit twice", func(s *story) {
+			s.app.AutoSync, s.e.Limits.Trigger = false, true
+			s.notice()
+			s.operate("Succeeded", "")
+			if v := s.look(0, Syncing, "although the sync of this commit succeeded"); v.Sync {
+				s.t.Error("synced already")
+			}
+		}},
+		{"2 failed: a sync window", func(s *story) {
+			s.notice()
+			s.operate("Running", "Sync operation blocked by sync window")
+			s.look(0, Unclear, "sync window")
+			s.look(15*minute, Failed, "sync window")
+		}},
+		{"2 failed: automated, but nothing syncs", func(s *story) {
+			s.notice()
+			s.look(0, Syncing, "closed sync window")
+			s.look(15*minute, Failed, "OutOfSync, and no sync has begun")
+		}},
+		{"2 failed: out of sync with the controller's message", func(s *story) {
+			s.notice()
+			s.app.Conditions = []Condition{{"SyncError", "Skipping sync attempt: auto-sync will wipe out all resources"}}
+			s.look(0, Syncing, "wipe out")
+			s.look(15*minute, Failed, "OutOfSync: Skipping")
+		}},
+		{"2 queued: a waiting step's clock has not started", func(s *story) {
+			s.app.AutoSync = false
+			s.look(0, Arriving, "")
+			s.notice()
+			s.app.SetStep = "Waiting"
+			s.look(10*minute, Queued, "waits its turn")
+			s.app.SetStep = "Pending"
+			s.look(3*time.Hour, Queued, "Pending")
+			s.app.SetStep = "Progressing"
+			s.look(4*time.Hour, Syncing, "")
+			s.wantNext(4*time.Hour + 15*minute)
+			s.look(4*time.Hour+15*minute, Failed, "RollingSync")
+		}},
+		{"2 queued: what is synced is not waiting, whatever the set says", func(s *story) {
+			s.sync()
+			s.app.SetStep = "Waiting"
+			s.look(0, Refreshing, "")
+		}},
+		{"3 done: compared to an older spec", func(s *story) {
+			s.sync()
+			s.app.ComparedToSpec = false
+			s.look(0, Syncing, "present spec")
+			s.look(15*minute, Failed, "")
+		}},
+		{"3 done: an operation is pending", func(s *story) {
+			s.sync()
+			s.app.Pending = true
+			s.look(0, Syncing, "not begun")
+		}},
+		{"3 done: an operation runs", func(s *story) {
+			s.sync()
+			s.operate("Running", "waiting for healthy state of apps/Deployment/web")
+			s.look(0, Syncing, "waiting for healthy state")
+			s.look(16*minute, Syncing, "") // it took the commit in time
+			s.look(25*minute, Failed, "not synced within 25m: the sync is running")
+		}},
+		{"3 done: an operation terminates", func(s *story) {
+			s.sync()
+			s.operate("Terminating", "")
+			s.look(0, Syncing, "")
+		}},
+		{"3 done: no operation at all, when nothing differed", func(s *story) {
+			s.sync()
+			s.app.Operation, s.e.OperationRel = nil, nil
+			s.look(0, Refreshing, "")
+		}},
+		{"3 done: the old commit's operation, when nothing differed", func(s *story) {
+			s.sync()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Succeeded", Revisions: []string{commitW}}, []Relation{Before}
+			s.look(0, Refreshing, "")
+		}},
+		{"3 done: the old commit's failed operation doesn't count against a revert", func(s *story) {
+			s.sync()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Failed", Revisions: []string{commitW}}, []Relation{Before}
+			s.look(0, Refreshing, "")
+		}},
+		{"3 done: a failed operation of an unknown revision", func(s *story) {
+			s.sync()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Failed", Revisions: []string{commitY}}, []Relation{Unresolved}
+			s.look(0, Syncing, "Git doesn't know")
+		}},
+		{"3 done: ComparisonError is unclear, then failed", func(s *story) {
+			s.sync()
+			s.app.SyncStatus, s.app.Revisions, s.rel = "Unknown", nil, nil
+			s.app.Conditions = []Condition{{"ComparisonError", "Failed to load target state: kustomize build failed"}}
+			s.look(0, Unclear, "ComparisonError: Failed to load")
+			s.look(15*minute, Failed, "kustomize build failed")
+		}},
+		{"3 done: InvalidSpecError", func(s *story) {
+			s.sync()
+			s.app.Conditions = []Condition{{"InvalidSpecError", "project does not exist"}}
+			s.look(0, Unclear, "InvalidSpecError")
+		}},
+		{"3 done: a warning is no error", func(s *story) {
+			s.sync()
+			s.app.Conditions = []Condition{{"SharedResourceWarning", "shared"}}
+			s.look(0, Refreshing, "")
+		}},
+		{"3 done: not Synced", func(s *story) {
+			s.notice()
+			s.look(0, Syncing, "OutOfSync")
+		}},
+		{"4 fresh: the same reconciledAt is the same state", func(s *story) {
+			s.sync()
+			s.look(0, Refreshing, "older state")
+			s.look(second, Refreshing, "")
+		}},
+		{"4 fresh: the mark must be gone", func(s *story) {
+			s.sync()
+			s.look(0, Refreshing, "")
+			s.app.RefreshPending = true
+			s.reconcile()
+			s.look(second, Refreshing, "")
+			s.reconcile()
+			s.look(2*second, Refreshing, "")
+		}},
+		{"4 fresh: one change without a mark may be a comparison that began before", func(s *story) {
+			s.sync()
+			s.look(0, Refreshing, "")
+			s.reconcile()
+			s.look(second, Refreshing, "")
+			s.reconcile()
+			s.look(2*second, Soaking, "")
+		}},
+		{"4 fresh: a mark from before doesn't count", func(s *story) {
+			s.sync()
+			s.app.RefreshPending = true
+			if v := s.look(0, Refreshing, ""); v.Refresh {
+				s.t.Error("one is under way, and its end says nothing")
+			}
+			s.app.RefreshPending = false
+			s.reconcile()
+			if v := s.look(second, Refreshing, ""); !v.Refresh {
+				s.t.Error("now is the time to ask")
+			}
+			s.refresh(2*second, Soaking, "")
+		}},
+		{"4 fresh: no error condition", func(s *story) {
+			s.sync()
+			s.look(0, Refreshing, "")
+			s.app.RefreshPending = true
+			s.look(second, Refreshing, "")
+			s.app.RefreshPending = false
+			s.reconcile()
+			s.app.Conditions = []Condition{{"ComparisonError", "repo server is down"}}
+			s.look(2*second, Unclear, "")
+			s.app.Conditions = nil
+			s.look(3*second, Soaking, "")
+		}},
+		{"4 fresh: within the same second it is asked again", func(s *story) {
+			s.sync()
+			if v := s.look(0, Refreshing, ""); !v.Refresh {
+				s.t.Error("want a refresh")
+			}
+			s.wantNext(2 * second)
+			s.app.RefreshPending = true
+			s.look(100*time.Millisecond, Refreshing, "")
+			s.app.RefreshPending = false
+			s.look(200*time.Millisecond, Refreshing, "")
+			if v := s.look(2*second, Refreshing, ""); !v.Refresh {
+				s.t.Error("want it again")
+			}
+			s.wantNext(6 * second)
+			s.refresh(2100*time.Millisecond, Soaking, "")
+		}},
+		{"4 fresh: asked at most every 30 s in the long run", func(s *story) {
+			s.sync()
+			asked := 0
+			for at := time.Duration(0); at < 9*minute; at += second {
+				if s.look(at, Refreshing, "").Refresh {
+					asked++
+				}
+			}
+			if asked < 15 || asked > 22 {
+				s.t.Errorf("asked %d times in 9 minutes", asked)
+			}
+		}},
+		{"4 fresh: a comparison that never comes is unclear", func(s *story) {
+			s.sync()
+			s.look(0, Refreshing, "")
+			s.app.Health = "Degraded"
+			s.look(10*minute, Unclear, "has not compared again within 10m")
+			s.look(time.Hour, Unclear, "")
+		}},
+		{"4 fresh: refresh off takes two further changes", func(s *story) {
+			s.e.Limits.NoRefresh = true
+			if v := s.look(0, Arriving, ""); v.Refresh {
+				s.t.Error("refresh is off")
+			}
+			s.sync()
+			if v := s.look(second, Refreshing, ""); v.Refresh {
+				s.t.Error("refresh is off")
+			}
+			s.reconcile()
+			s.look(3*minute, Refreshing, "")
+			s.reconcile()
+			s.look(6*minute, Soaking, "")
+		}},
+		{"4 fresh: another sync before that begins it again", func(s *story) {
+			s.sync()
+			s.look(0, Refreshing, "")
+			s.app.RefreshPending = true
+			s.look(second, Refreshing, "")
+			s.operate("Running", "")
+			s.look(2*second, Syncing, "")
+			s.app.RefreshPending = false
+			s.sync()
+			s.look(3*second, Refreshing, "")
+			s.refresh(4*second, Soaking, "")
+		}},
+		{"4 fresh: clocks may differ by years", func(s *story) {
+			s.now = start
+			s.app.ReconciledAt = cluster.AddDate(-20, 0, 0)
+			s.sync()
+			s.verify()
+		}},
+		{"5 well: healthy for healthyFor", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.wantNext(minute)
+			s.look(59*second, Soaking, "not yet for 1m")
+			s.look(60*second, Verified, "")
+		}},
+		{"5 well: continuously", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health = "Progressing"
+			s.look(50*second, Progressing, "")
+			s.app.Health = "Healthy"
+			s.look(55*second, Soaking, "")
+			s.look(114*second, Soaking, "")
+			s.look(115*second, Verified, "")
+		}},
+		{"5 well: a transition between two looks counts", func(s *story) {
+			s.app.HealthSince = cluster
+			s.deploy(0, "Healthy", Soaking)
+			s.app.HealthSince = cluster.Add(30 * second)
+			s.look(60*second, Soaking, "")
+			s.look(119*second, Soaking, "")
+			s.look(120*second, Verified, "")
+		}},
+		{"5 well: progressing waits until the timeout, counted from done", func(s *story) {
+			s.deploy(0, "Progressing", Progressing)
+			s.wantNext(10 * minute)
+			s.look(10*minute-second, Progressing, "")
+			s.app.Health = "Healthy"
+			s.look(10*minute-second, Soaking, "")
+			s.look(11*minute, Verified, "")
+		}},
+		{"5 well: suspended waits, then failed", func(s *story) {
+			s.deploy(0, "Suspended", Suspended)
+			s.wantNext(10 * minute)
+			s.look(10*minute, Failed, "suspended for longer than 10m")
+			s.app.Health = "Healthy"
+			s.look(11*minute, Soaking, "")
+		}},
+		{"5 well: unknown waits and is not healthy time", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health = "Unknown"
+			s.look(30*second, Unclear, "health is Unknown")
+			s.app.Health = "Healthy"
+			s.look(70*second, Soaking, "")
+			s.look(130*second, Verified, "")
+		}},
+		{"5 well: missing in the middle of a sync waits", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health = "Missing"
+			s.operate("Running", "")
+			s.look(second, Progressing, "while a sync is under way")
+			s.look(20*minute, Progressing, "")
+		}},
+		{"5 well: out of sync again is not verified", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.SyncStatus = "OutOfSync"
+			s.look(2*minute, Syncing, "OutOfSync")
+			s.app.SyncStatus = "Synced"
+			s.look(3*minute, Verified, "")
+		}},
+		{"5 well: out of sync for good is failed", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.SyncStatus = "OutOfSync"
+			s.look(second, Syncing, "")
+			s.look(15*minute+second, Failed, "OutOfSync")
+		}},
+		{"verified stays so while watching", func(s *story) {
+			s.verify()
+			s.app.SyncStatus = "OutOfSync"
+			s.look(2*minute, Verified, "")
+			s.app.Health = "Suspended"
+			s.look(time.Hour, Verified, "")
+			s.app.Conditions = []Condition{{"ComparisonError", "x"}}
+			s.look(2*time.Hour, Verified, "ComparisonError")
+			s.e.Unreachable = "connection refused"
+			s.look(3*time.Hour, Verified, "connection refused")
+		}},
+		{"a deleted Application is no longer verified", func(s *story) {
+			s.verify()
+			s.app = nil
+			s.look(2*minute, Absent, "")
+			s.look(17*minute, Failed, "")
+		}},
+		{"an Application made anew starts anew", func(s *story) {
+			s.verify()
+			s.app.UID = "u2"
+			s.look(2*minute, Refreshing, "")
+		}},
+		{"one that is being deleted is unclear", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Deleting, s.app.Health = true, "Missing"
+			s.look(time.Hour, Unclear, "being deleted")
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.tell(newStory(t)) })
+	}
+}
+
+// TestDegraded has a case for every line of "When health degrades" that is about
+// one target.
+func TestDegraded(t *testing.T) {
+	cases := []struct {
+		name string
+		tell func(s *story)
+	}{
+		{"Degraded continuously for debounce", func(s *story) {
+			s.deploy(0, "Degraded", Progressing)
+			s.wantNext(30 * second)
+			s.look(29*second, Progressing, "")
+			s.look(30*second, Degraded, "health is Degraded for 30s or longer")
+		}},
+		{"Missing continuously for debounce", func(s *story) {
+			s.deploy(0, "Missing", Progressing)
+			s.look(30*second, Degraded, "health is Missing")
+		}},
+		{"Degraded and Missing in turns is still continuous", func(s *story) {
+			s.deploy(0, "Missing", Progressing)
+			s.app.Health = "Degraded"
+			s.look(20*second, Progressing, "")
+			s.look(30*second, Degraded, "")
+		}},
+		{"a blip is not", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health = "Degraded"
+			s.look(10*second, Progressing, "")
+			s.app.Health = "Healthy"
+			s.look(20*second, Soaking, "")
+			s.app.Health = "Degraded"
+			s.look(35*second, Progressing, "")
+			s.look(64*second, Progressing, "")
+			s.look(65*second, Degraded, "")
+		}},
+		{"the health of the old commit doesn't count", func(s *story) {
+			s.app.Health = "Degraded"
+			s.look(0, Arriving, "")
+			s.notice()
+			s.look(minute, Syncing, "")
+			s.sync()
+			s.look(2*minute, Refreshing, "")
+			s.refresh(5*minute, Progressing, "Degraded")
+			s.wantNext(5*minute + 30*second)
+		}},
+		{"healthy, then progressing for longer than timeout", func(s *story) {
+			s.verify()
+			s.app.Health = "Progressing"
+			s.look(2*minute, Verified, "at the moment health is Progressing")
+			s.wantNext(12 * minute)
+			s.look(12*minute-second, Verified, "")
+			s.look(12*minute, Degraded, "was healthy")
+		}},
+		{"progressing and degraded in turns, never healthy again", func(s *story) {
+			s.verify()
+			for at := 2 * minute; at < 12*minute; at += 20 * second {
+				s.app.Health = map[bool]string{true: "Degraded", false: "Progressing"}[s.app.Health != "Degraded"]
+				s.look(at, Verified, "")
+			}
+			s.app.Health = "Progressing"
+			s.look(12*minute, Degraded, "was healthy")
+		}},
+		{"never healthy within timeout", func(s *story) {
+			s.deploy(0, "Progressing", Progressing)
+			s.look(10*minute, Degraded, "did not become healthy within 10m")
+		}},
+		{"a late refresh doesn't convict at once", func(s *story) {
+			s.sync()
+			s.app.Health = "Progressing"
+			s.look(0, Refreshing, "")
+			s.app.RefreshPending = true
+			s.look(second, Refreshing, "")
+			s.app.RefreshPending = false
+			s.reconcile()
+			s.look(20*minute, Progressing, "")
+			s.wantNext(20*minute + 30*second)
+			s.look(20*minute+30*second, Degraded, "")
+		}},
+		{"the time in which nobody could tell doesn't count", func(s *story) {
+			s.deploy(0, "Progressing", Progressing)
+			s.app.Health = "Unknown"
+			s.look(5*minute, Unclear, "")
+			s.app.Health = "Progressing"
+			s.look(11*minute, Progressing, "")
+			s.wantNext(16 * minute)
+			s.look(16*minute, Degraded, "")
+		}},
+		{"nor that in which it was suspended", func(s *story) {
+			s.deploy(0, "Suspended", Suspended)
+			s.app.Health = "Progressing"
+			s.look(9*minute, Progressing, "")
+			s.wantNext(19 * minute)
+		}},
+		{"the sync of X failed after Argo CD's retries", func(s *story) {
+			s.notice()
+			s.operate("Running", "one or more objects failed to apply. Retrying attempt #3")
+			s.look(0, Syncing, "")
+			s.operate("Failed", "one or more objects failed to apply (retried 5 times).")
+			s.app.Operation.Retries = 5
+			s.look(second, Degraded, "the sync of this commit ended Failed after 5 retries: one or more")
+		}},
+		{"the sync of X ended in an error", func(s *story) {
+			s.notice()
+			s.operate("Error", "boom")
+			s.look(0, Degraded, "ended Error: boom")
+		}},
+		{"told by its revisions alone", func(s *story) {
+			s.notice()
+			s.operate("Failed", "boom")
+			s.e.OperationRel = nil
+			s.look(0, Degraded, "")
+		}},
+		{"the sync of another commit failed", func(s *story) {
+			s.notice()
+			s.operate("Failed", "boom")
+			s.app.Operation.Revisions, s.e.OperationRel = []string{commitW}, []Relation{Before}
+			s.look(0, Syncing, "")
+		}},
+		{"a newer commit that holds the release may be tried yet", func(s *story) {
+			s.notice()
+			s.operate("Failed", "boom")
+			s.app.Revisions = []string{commitY}
+			s.look(0, Syncing, "a newer commit may be tried")
+			s.wantNext(30 * second)
+			s.look(30*second, Degraded, "")
+		}},
+		{"a failed sync that is tried again", func(s *story) {
+			s.notice()
+			s.operate("Failed", "boom")
+			s.look(0, Degraded, "")
+			s.app.Pending = true
+			s.look(second, Syncing, "")
+			s.app.Pending = false
+			s.verify()
+		}},
+		{"a failed hook, although all is synced", func(s *story) {
+			s.sync()
+			s.operate("Failed", "PostSync hook failed")
+			s.look(0, Degraded, "hook")
+		}},
+		{"within the watch, and after it", func(s *story) {
+			s.verify()
+			s.app.Health = "Degraded"
+			s.look(20*minute, Verified, "at the moment")
+			s.look(20*minute+30*second, Degraded, "")
+			s.app.Health = "Healthy"
+			s.look(2*time.Hour, Soaking, "")
+			s.look(2*time.Hour+minute, Verified, "")
+			s.app.Health = "Degraded"
+			s.look(5*time.Hour, Verified, "")
+			s.look(6*time.Hour, Degraded, "")
+		}},
+		{"health that comes back before anyone acted", func(s *story) {
+			s.deploy(0, "Degraded", Progressing)
+			s.look(minute, Degraded, "")
+			s.app.Health = "Progressing"
+			s.look(2*minute, Degraded, "has not been Healthy since")
+			s.app.Health = "Healthy"
+			s.look(3*minute, Soaking, "")
+			s.look(4*minute, Verified, "")
+		}},
+		{"a degraded sibling resource is named", func(s *story) {
+			s.app.Unwell = []Resource{{Kind: "Deployment", Name: "web", Health: "Degraded", Message: "exceeded its progress deadline"}}
+			s.deploy(0, "Degraded", Progressing)
+			s.look(minute, Degraded, "Deployment web: exceeded its progress deadline")
+		}},
+		{"Unknown is never degraded", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health = "Unknown"
+			s.look(minute, Unclear, "")
+			s.look(100*time.Hour, Unclear, "")
+		}},
+		{"ComparisonError is never degraded", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health, s.app.Conditions = "Degraded", []Condition{{"ComparisonError", "x"}}
+			s.look(minute, Unclear, "")
+			s.look(100*time.Hour, Unclear, "")
+		}},
+		{"a sync window is never degraded", func(s *story) {
+			s.deploy(0, "Healthy", Soaking)
+			s.operate("Running", "Sync operation blocked by sync window")
+			s.app.Health = "Degraded"
+			s.look(minute, Unclear, "sync window")
+			s.look(100*time.Hour, Unclear, "")
+		}},
+		{"a cluster that doesn't answer is never degraded, and pauses the clocks", func(s *story) {
+			s.look(0, Arriving, "")
+			s.e.Unreachable = "dial tcp 10.0.0.1:443: connection refused"
+			s.look(minute, Unclear, "connection refused")
+			s.look(100*time.Hour, Unclear, "")
+			s.e.Unreachable = ""
+			s.look(101*time.Hour, Arriving, "")
+			s.look(101*time.Hour+14*minute, Arriving, "")
+			s.look(101*time.Hour+15*minute, Failed, "")
+		}},
+		{"a gap interrupts the debounce", func(s *story) {
+			s.deploy(0, "Degraded", Progressing)
+			s.e.Unreachable = "timeout"
+			s.look(20*second, Unclear, "")
+			s.e.Unreachable = ""
+			s.look(40*second, Progressing, "")
+			s.look(70*second, Degraded, "")
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.tell(newStory(t)) })
+	}
+}
+
+func TestWasWell(t *testing.T) {
+	cases := []struct {
+		name string
+		app  *App
+		want bool
+	}{
+		{"healthy", &App{Health: "Healthy", SyncStatus: "Synced"}, true},
+		{"out of sync but healthy", &App{Health: "Healthy", SyncStatus: "OutOfSync"}, true},
+		{"none", nil, false},
+		{"degraded", &App{Health: "Degraded", SyncStatus: "Synced"}, false},
+		{"progressing", &App{Health: "Progressing", SyncStatus: "Synced"}, false},
+		{"unsure", &App{Health: "Healthy", SyncStatus: "Unknown"}, false},
+		{"error", &App{Health: "Healthy", SyncStatus: "Synced", Conditions: []Condition{{"ComparisonError", ""}}}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := WasWell(c.app); got != c.want {
+				t.Errorf("WasWell = %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package verification
+
+import "time"
+
+// Requests to Argo CD are repeated while nothing happens, first soon (its times
+// have a granularity of a second, so a refresh may not show in reconciledAt),
+// then rarely.
+const (
+	firstRepeat = 2 * time.Second
+	lastRepeat  = 30 * time.Second
+)
+
+// lookAgain is when to look again while Argo CD can't be asked.
+const lookAgain = time.Minute
+
+// The Timeline keeps its first and its last marks: how it began and how it ended.
+const (
+	maxMarks  = 60
+	keepFirst = 10
+)
+
+// recall is the Memory to go on with: mem if it is about e and app, a new one
+// otherwise. Times in the future, which a clock that was set back leaves behind,
+// become now: a limit may take longer then, but never an hour.
+func recall(mem Memory, e Expect, app *App, now time.Time) Memory {
+	if mem.Commit != e.Commit || mem.Release != e.Release {
+		mem = Memory{Commit: e.Commit, Release: e.Release}
+	}
+	if app != nil && app.UID != "" && app.UID != mem.UID {
+		if mem.UID != "" {
+			mem.startAgain()
+		}
+		mem.UID = app.UID
+	}
+	for _, t := range []*time.Time{
+		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncAsked, &mem.RefreshAsked, &mem.FreshAt,
+		&mem.TimeoutFrom, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
+		&mem.SuspendedSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
+	} {
+		if t.After(now) {
+			*t = now
+		}
+	}
+	return mem
+}
+
+// verified tells whether the target was verified and has not been degraded since.
+func (m *Memory) verified() bool { return !m.VerifiedAt.IsZero() && m.DegradedAt.IsZero() }
+
+// startAgain forgets how far the target was, but not what happened: it no longer
+// runs the commit, so whatever it runs next must arrive and become well anew. A
+// clock that is already running goes on unless the target had been done.
+func (m *Memory) startAgain() {
+	arrival := m.Arrival
+	if !m.Done.IsZero() {
+		arrival = time.Time{}
+	}
+	*m = Memory{
+		Commit: m.Commit, Release: m.Release, UID: m.UID,
+		State: m.State, Health: m.Health, Since: m.Since, Timeline: m.Timeline,
+		Arrival: arrival,
+	}
+}
+
+// interrupt ends everything that must hold continuously: a time in which nobody
+// could tell counts neither as healthy nor as unwell.
+func (m *Memory) interrupt() {
+	m.HealthySince, m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+}
+
+// pause stops the clock of the timeout; resume lets it go on.
+func (m *Memory) pause(now time.Time) {
+	if m.PausedSince.IsZero() {
+		m.PausedSince = now
+	}
+}
+
+func (m *Memory) resume(now time.Time) {
+	if m.PausedSince.IsZero() {
+		return
+	}
+	if !m.TimeoutFrom.IsZero() {
+		from := m.PausedSince
+		if from.Before(m.TimeoutFrom) {
+			from = m.TimeoutFrom
+		}
+		m.TimeoutFrom = m.TimeoutFrom.Add(now.Sub(from))
+	}
+	m.PausedSince = time.Time{}
+}
+
+// remember writes the verdict into the memory and completes it with Since.
+func (j *judgement) remember(v *Verdict) {
+	m, health := &j.mem, ""
+	if j.app != nil && j.e.Unreachable == "" {
+		health = j.app.Health
+	}
+	if m.State != v.State || m.Health != health {
+		if m.State != v.State || m.Since.IsZero() {
+			m.Since = j.now
+		}
+		m.State, m.Health = v.State, health
+		m.mark(Mark{At: j.now, State: v.State, Note: v.Reason})
+	}
+	v.Since = m.Since
+}
+
+// mark appends to a copy of the Timeline, so that an earlier Memory keeps its own.
+func (m *Memory) mark(k Mark) {
+	line := make([]Mark, 0, len(m.Timeline)+1)
+	line = append(append(line, m.Timeline...), k)
+	if over := len(line) - maxMarks; over > 0 {
+		line = append(line[:keepFirst], line[keepFirst+over:]...)
+	}
+	m.Timeline = line
+}
+
+// askRefresh sets Refresh if it is time to, and Next to when it is next time.
+func (j *judgement) askRefresh(v *Verdict) {
+	if j.NoRefresh {
+		return
+	}
+	ask, next := repeat(&j.mem.RefreshAsked, &j.mem.RefreshAsks, j.now, j.app.RefreshPending)
+	v.Refresh = ask
+	v.sooner(next)
+}
+
+// askSync sets Sync where Liftlock is to trigger syncs and nobody else will: the
+// target is out of sync with the commit, has no automated policy, is in no
+// RollingSync, and has not been synced to this commit already.
+func (j *judgement) askSync(v *Verdict) {
+	a := j.app
+	if !j.Trigger || a.SyncStatus != outOfSync || a.AutoSync || a.SetStep != "" || a.Pending || inProgress(a) ||
+		a.Operation != nil && j.operationStands() == Holds {
+		return
+	}
+	ask, next := repeat(&j.mem.SyncAsked, &j.mem.SyncAsks, j.now, false)
+	v.Sync = ask
+	v.sooner(next)
+}
+
+// repeat decides whether to ask again. While the last request is still pending
+// nothing is asked.
+func repeat(asked *time.Time, asks *int, now time.Time, pending bool) (ask bool, next time.Time) {
+	wait := lastRepeat
+	if n := *asks; n > 0 && n < 5 {
+		wait = min(firstRepeat<<(n-1), lastRepeat)
+	}
+	due := asked.Add(wait)
+	switch {
+	case pending:
+		return false, time.Time{}
+	case *asks > 0 && now.Before(due):
+		return false, due
+	}
+	*asked = now
+	*asks = min(*asks+1, 1000)
+	wait = lastRepeat
+	if n := *asks; n < 5 {
+		wait = min(firstRepeat<<(n-1), lastRepeat)
+	}
+	return true, now.Add(wait)
+}
+
+func (v *Verdict) sooner(at time.Time) {
+	if !at.IsZero() && (v.Next.IsZero() || at.Before(v.Next)) {
+		v.Next = at
+	}
+}

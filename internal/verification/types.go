@@ -1,0 +1,194 @@
+package verification
+
+import "time"
+
+// App is one Argo CD Application reduced to what a verdict needs.
+type App struct {
+	ArgoCD    string // name of the Argo CD instance in the server's file
+	Namespace string
+	Name      string
+	UID       string
+
+	Sources     []Source // spec.source or spec.sources, in order
+	Destination Destination
+	AutoSync    bool   // spec.syncPolicy.automated is set
+	OwnedBySet  string // name of the owning ApplicationSet, empty when plain
+	Deleting    bool
+
+	SyncStatus     string   // Synced, OutOfSync, Unknown or empty
+	Revisions      []string // status.sync.revision or .revisions, one a source; shorter when Argo CD has said nothing yet
+	ComparedToSpec bool     // status.sync.comparedTo equals the spec's sources and destination
+	Health         string   // Healthy, Progressing, Degraded, Suspended, Missing, Unknown or empty
+	HealthMessage  string
+	HealthSince    time.Time // zero where this Argo CD doesn't report lastTransitionTime
+	ReconciledAt   time.Time // zero when never reconciled; only ever compared for having changed
+
+	RefreshPending bool      // the refresh annotation is set
+	RefreshedAt    time.Time // the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen (see Follow)
+	Pending        bool      // .operation is set: a sync was asked for and has not begun
+	Operation      *Operation
+	Conditions     []Condition
+	Unwell         []Resource // resources whose health is neither Healthy nor empty
+	SetStep        string     // this application's status in its ApplicationSet's RollingSync: Waiting, Pending, Progressing, Healthy; empty without one
+}
+
+// Source is one source of an Application.
+type Source struct {
+	RepoURL, Path, Chart, TargetRevision, Ref string
+}
+
+// Destination is where an Application deploys to.
+type Destination struct {
+	Server, Name, Namespace string
+}
+
+// Cluster is the destination's identity: its name, else its server address.
+func (d Destination) Cluster() string {
+	if d.Name != "" {
+		return d.Name
+	}
+	return d.Server
+}
+
+// Operation is the running or last sync.
+type Operation struct {
+	Phase      string // Running, Terminating, Succeeded, Failed or Error
+	Message    string
+	Revisions  []string // what it synced, one a source
+	StartedAt  time.Time
+	FinishedAt time.Time // zero while it runs
+	Retries    int64
+	RetryLimit int64 // 0: none
+}
+
+// Condition is one of an Application's conditions.
+type Condition struct{ Type, Message string }
+
+// Resource is one resource of an Application with its health.
+type Resource struct {
+	Group, Kind, Namespace, Name string
+	Health, Message              string
+}
+
+// Relation is how a revision that Argo CD reports stands to the commit that is
+// being verified. The caller computes it from Git.
+type Relation string
+
+// The relations. Holds: the revision is the commit or a descendant of it, and
+// the carried fields there hold the release. Moved: a descendant whose carried
+// fields hold another release. Before: neither. Unresolved: Git doesn't know the
+// revision (not fetched yet, or a source of another repository).
+const (
+	Holds      Relation = "holds"
+	Moved      Relation = "moved"
+	Before     Relation = "before"
+	Unresolved Relation = "unresolved"
+)
+
+// Limits are the times of a verification, from the pipeline file.
+type Limits struct {
+	ArriveWithin, Timeout, HealthyFor, Watch, Debounce time.Duration
+	Trigger                                            bool // sync: trigger
+	NoRefresh                                          bool // the server's refresh: off
+}
+
+// Expect is what is being verified on one target. Commit and Release are its
+// identity; OperationRel and Unreachable are about one look only.
+type Expect struct {
+	Commit  string    // the commit that landed
+	Release string    // the release's identity; part of what a Memory is about
+	Landed  time.Time // by our own clock: when Liftlock first saw the commit on the branch
+	Limits  Limits
+
+	// OperationRel is how App.Operation.Revisions stand to Commit, restricted
+	// and ordered like Judge's rel. It tells a sync of this commit from one of
+	// another. Empty: there was no operation, or it names no revision; then an
+	// operation whose revisions equal App.Revisions is taken to stand as those do.
+	OperationRel []Relation
+
+	// Unreachable says why Argo CD can't be asked at this look (the watch is
+	// broken, access is refused), so that App may be old or missing. Empty: it can.
+	Unreachable string
+}
+
+// State is where one target is on the way.
+type State string
+
+// The states, in the order in which a target passes through them. Failed:
+// never reached, not synced, or suspended past its time: a person is asked.
+const (
+	Absent      State = "absent"      // no such Application yet
+	Arriving    State = "arriving"    // has not taken the commit yet
+	Queued      State = "queued"      // a RollingSync step waits its turn; the clock has not started
+	Syncing     State = "syncing"     // has it, not done
+	Refreshing  State = "refreshing"  // done, but the health may be about an older state
+	Progressing State = "progressing" // fresh, not healthy yet
+	Suspended   State = "suspended"
+	Soaking     State = "soaking" // healthy, not yet for healthyFor
+	Verified    State = "verified"
+	Degraded    State = "degraded"
+	Failed      State = "failed"
+	Unclear     State = "unclear" // Argo CD can't tell: Unknown, ComparisonError, unreachable. Neither well nor unwell.
+)
+
+// Memory is what must be remembered between two looks at a target. It belongs
+// to one Expect (commit and release) and one Application object; a Memory about
+// another is discarded. It marshals to JSON. The zero Memory is the start. All
+// times are the caller's clock, but for DoneReconciled, LastReconciled and
+// HealthMark, which are Argo CD's and only ever compared with Argo CD's own.
+type Memory struct {
+	Commit, Release string
+	UID             string    // the Application object's; another object starts again
+	State           State     // at the last look
+	Health          string    // at the last look
+	Since           time.Time // since when State holds
+	Timeline        []Mark    // state and health changes, oldest first, bounded
+
+	// Taking the commit.
+	Arrival     time.Time // when the arriveWithin clock started; zero: not yet (queued, or Argo CD out of reach)
+	Done        time.Time // when the commit was first seen taken and synced (2 and 3)
+	UndoneSince time.Time // after Done: since when that no longer holds; zero: it does
+	SyncAsked   time.Time // when a sync was last wanted
+	SyncAsks    int       // how often in a row
+
+	// Being sure that the health is about it.
+	DoneReconciled time.Time // the ReconciledAt that was seen with Done and no refresh pending; zero: not seen yet
+	Reconciles     int       // how often ReconciledAt has changed since
+	LastReconciled time.Time
+	RefreshAsked   time.Time // when a refresh was last wanted
+	RefreshAsks    int       // how often in a row
+	Fresh          bool      // a fresh state has been seen since Done
+	FreshAt        time.Time
+
+	// Being well.
+	TimeoutFrom     time.Time // Done, moved forward by the time in which nobody could tell or the target was suspended
+	PausedSince     time.Time // since when the timeout's clock stands still; zero: it runs
+	HealthySince    time.Time // continuously healthy since; zero: not healthy
+	HealthMark      time.Time // the HealthSince seen with it: another one means that it was unhealthy between two looks
+	EverHealthy     bool
+	BadSince        time.Time // continuously degraded or missing since
+	NotReadySince   time.Time // not healthy since, after having been healthy
+	SuspendedSince  time.Time
+	SyncFailedSince time.Time // the sync of the commit ended Failed or Error
+	VerifiedAt      time.Time // when it was first verified
+	DegradedAt      time.Time // since when it is degraded; zero: it isn't, or was verified again since
+	Unhealed        bool      // degraded by its health and not healthy since
+}
+
+// Mark is a change of a target's health or state, for the evidence.
+type Mark struct {
+	At    time.Time
+	State State
+	Note  string
+}
+
+// Verdict is the answer about one target and one commit.
+type Verdict struct {
+	State   State
+	Lapsed  bool      // Verified, but only from before: how it is right now can't be told
+	Reason  string    // for people, one sentence
+	Since   time.Time // since when the State holds; zero: unknown
+	Next    time.Time // when the verdict changes at the latest if nothing is heard; zero: only on news
+	Refresh bool      // ask Argo CD for a refresh now
+	Sync    bool      // ask Argo CD for a sync now (sync: trigger)
+}

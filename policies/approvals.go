@@ -1,0 +1,199 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Approvals asks for reviews on the forge. One person counts once, for the diff
+// that the review was given on, and only with the permission to write to the
+// repository. The release's authors and Liftlock's own account never count.
+type Approvals struct {
+	// How many people must approve.
+	Count int `yaml:"count" json:"count" jsonschema:"required,minimum=1"`
+	// Whose approval counts; without it, that of anybody who may write to the repository.
+	From From `yaml:"from" json:"from"`
+}
+
+// From narrows whose approval counts; empty: anybody who may write to the repository.
+type From struct {
+	// Logins on the forge. They need the permission to write all the same.
+	Users []string `yaml:"users" json:"users,omitempty"`
+}
+
+// Approval is one standing review that approves.
+type Approval struct {
+	User     string
+	MayWrite bool
+	Current  bool // given on this very diff
+}
+
+// maxCount bounds how many approvals can be asked for; more is a slip of the
+// keyboard that would block an environment for good.
+const maxCount = 100
+
+var _ evaluator = (*Approvals)(nil)
+
+func (*Approvals) name() string { return "approvals" }
+
+func (a *Approvals) validate() []Problem {
+	var problems []Problem
+	add := func(path, format string, args ...any) {
+		problems = append(problems, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case a.Count < 1:
+		add("approvals.count", "must be at least 1; it is %d", a.Count)
+	case a.Count > maxCount:
+		add("approvals.count", "must be at most %d; it is %d", maxCount, a.Count)
+	}
+	seen := map[string]bool{}
+	for i, u := range a.From.Users {
+		path := fmt.Sprintf("approvals.from.users[%d]", i)
+		switch {
+		case u == "" || strings.ContainsAny(u, " \t\r\n@/,"):
+			add(path, "%q is not a login; write it without @ and spaces", u)
+		case seen[login(u)]:
+			add(path, "%q is given twice", u)
+		}
+		seen[login(u)] = true
+	}
+	if n := len(seen); n > 0 && n < a.Count {
+		add("approvals.count", "%d approvals can't come from %s", a.Count, people(n))
+	}
+	return problems
+}
+
+func (a *Approvals) evaluate(f Facts) Result {
+	r := Result{Gate: a.name(), Outcome: Wait, Who: a.missing(nil, f)}
+	if f.ApprovalsErr != "" {
+		r.Reason = "the approvals can't be read: " + f.ApprovalsErr
+		return r
+	}
+	if f.AuthorsErr != "" {
+		r.Reason = "the release's authors, whose approval would not count, can't be told: " + f.AuthorsErr
+		return r
+	}
+	t := a.tally(f)
+	counted := fmt.Sprintf("%d of %d %s", len(t.counted), a.Count, plural(a.Count, "approval", "approvals"))
+	if len(t.counted) > a.Count {
+		counted = fmt.Sprintf("%d approvals, %d needed", len(t.counted), a.Count)
+	}
+	if len(t.counted) > 0 {
+		counted += " (" + strings.Join(t.counted, ", ") + ")"
+	}
+	if len(t.counted) >= a.Count {
+		r.Outcome, r.Reason, r.Who = Pass, counted, nil
+		return r
+	}
+	more := a.Count - len(t.counted)
+	r.Who = a.missing(t.counted, f)
+	waiting := fmt.Sprintf("waiting for %d more from ", more)
+	switch {
+	case len(a.From.Users) == 0:
+		waiting += "people who may write to the repository"
+	case len(r.Who) < more:
+		// Only a change of the rules or of the release's authors can help, but a
+		// dismissed or newly permitted person's review isn't excluded: it waits.
+		waiting = fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot don't count", more, people(len(r.Who)))
+	default:
+		waiting += strings.Join(r.Who, ", ")
+	}
+	r.Reason = strings.Join(append([]string{counted, waiting}, t.notes()...), "; ")
+	return r
+}
+
+// tally is who approved, sorted, by whether and why it counts. Each person is
+// in at most one list.
+type tally struct {
+	counted, older, authors, noWrite, notAsked []string
+}
+
+func (a *Approvals) tally(f Facts) tally {
+	// A person may have several standing reviews: it is enough that one is about
+	// this diff. If they disagree about the permission, it isn't taken for granted.
+	byLogin := map[string]Approval{}
+	for _, v := range f.Approvals {
+		if before, ok := byLogin[login(v.User)]; ok {
+			v.Current = v.Current || before.Current
+			v.MayWrite = v.MayWrite && before.MayWrite
+			v.User = min(v.User, before.User)
+		}
+		byLogin[login(v.User)] = v
+	}
+	var t tally
+	for _, v := range byLogin {
+		switch {
+		case v.User == "" || is(f.Bot, v.User):
+			// Liftlock's own review says nothing to anybody.
+		case among(f.Authors, v.User):
+			t.authors = append(t.authors, v.User)
+		case !a.asks(v.User):
+			t.notAsked = append(t.notAsked, v.User)
+		case !v.MayWrite:
+			t.noWrite = append(t.noWrite, v.User)
+		case !v.Current:
+			t.older = append(t.older, v.User)
+		default:
+			t.counted = append(t.counted, v.User)
+		}
+	}
+	for _, l := range [][]string{t.counted, t.older, t.authors, t.noWrite, t.notAsked} {
+		slices.Sort(l)
+	}
+	return t
+}
+
+// notes explain the approvals that were given and don't count.
+func (t tally) notes() []string {
+	var notes []string
+	if n := len(t.older); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d %s given on an older diff (%s) and must be given again",
+			n, plural(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
+	}
+	if len(t.authors) > 0 {
+		notes = append(notes, "authors of the release don't count ("+strings.Join(t.authors, ", ")+")")
+	}
+	if len(t.noWrite) > 0 {
+		notes = append(notes, "approvals without write permission don't count ("+strings.Join(t.noWrite, ", ")+")")
+	}
+	if len(t.notAsked) > 0 {
+		notes = append(notes, "approvals by people who aren't asked don't count ("+strings.Join(t.notAsked, ", ")+")")
+	}
+	return notes
+}
+
+// asks says whether the person's approval is wanted.
+func (a *Approvals) asks(user string) bool {
+	return len(a.From.Users) == 0 || among(a.From.Users, user)
+}
+
+// missing are the people by name who could still approve; nil when anybody may.
+func (a *Approvals) missing(counted []string, f Facts) []string {
+	var left []string
+	for _, u := range a.From.Users {
+		if !among(counted, u) && !among(f.Authors, u) && !is(f.Bot, u) {
+			left = append(left, u)
+		}
+	}
+	return left
+}
+
+// login is how forges compare accounts: without regard to case.
+func login(user string) string { return strings.ToLower(user) }
+
+func is(a, b string) bool { return a != "" && login(a) == login(b) }
+
+func among(users []string, user string) bool {
+	return slices.ContainsFunc(users, func(u string) bool { return is(u, user) })
+}
+
+func people(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "person", "people")) }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

@@ -1,0 +1,250 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func approved(users ...string) []Approval {
+	var all []Approval
+	for _, u := range users {
+		all = append(all, Approval{User: u, MayWrite: true, Current: true})
+	}
+	return all
+}
+
+func TestApprovals(t *testing.T) {
+	anybody := func(count int) Approvals { return Approvals{Count: count} }
+	from := func(count int, users ...string) Approvals { return Approvals{Count: count, From: From{Users: users}} }
+	const any1 = "people who may write to the repository"
+	tests := map[string]struct {
+		gate  Approvals
+		facts Facts
+		want  Result
+	}{
+		"nobody yet": {
+			anybody(1), Facts{},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1},
+		},
+		"enough": {
+			anybody(2), Facts{Approvals: approved("grace", "ada")},
+			Result{Outcome: Pass, Reason: "2 of 2 approvals (ada, grace)"},
+		},
+		"more than enough": {
+			anybody(1), Facts{Approvals: approved("grace", "ada")},
+			Result{Outcome: Pass, Reason: "2 approvals, 1 needed (ada, grace)"},
+		},
+		"one of two by name": {
+			from(2, "ada", "grace", "linus"), Facts{Approvals: approved("ada")},
+			Result{Outcome: Wait, Reason: "1 of 2 approvals (ada); waiting for 1 more from grace, linus", Who: []string{"grace", "linus"}},
+		},
+		"one person twice is one": {
+			anybody(2), Facts{Approvals: approved("ada", "Ada")},
+			Result{Outcome: Wait, Reason: "1 of 2 approvals (Ada); waiting for 1 more from " + any1},
+		},
+		"the author doesn't count": {
+			anybody(1), Facts{Approvals: approved("ada"), Authors: []string{"ADA"}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1 + "; authors of the release don't count (ada)"},
+		},
+		"the bot doesn't count": {
+			anybody(1), Facts{Approvals: approved("liftlock-bot"), Bot: "liftlock-bot"},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1},
+		},
+		"a nameless one doesn't count": {
+			anybody(1), Facts{Approvals: approved("")},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1},
+		},
+		"without write permission": {
+			anybody(1), Facts{Approvals: []Approval{{User: "ada", Current: true}}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1 + "; approvals without write permission don't count (ada)"},
+		},
+		"asked by name but without write permission": {
+			from(1, "ada"), Facts{Approvals: []Approval{{User: "ada", Current: true}}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from ada; approvals without write permission don't count (ada)", Who: []string{"ada"}},
+		},
+		"not asked": {
+			from(1, "ada"), Facts{Approvals: approved("grace")},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from ada; approvals by people who aren't asked don't count (grace)", Who: []string{"ada"}},
+		},
+		"on an older diff": {
+			anybody(2), Facts{Approvals: []Approval{{User: "grace", MayWrite: true}, {User: "ada", MayWrite: true}}},
+			Result{Outcome: Wait, Reason: "0 of 2 approvals; waiting for 2 more from " + any1 + "; 2 approvals were given on an older diff (ada, grace) and must be given again"},
+		},
+		"on an older diff and again": {
+			anybody(1), Facts{Approvals: []Approval{{User: "ada", MayWrite: true}, {User: "ada", MayWrite: true, Current: true}, {User: "ada", MayWrite: true}}},
+			Result{Outcome: Pass, Reason: "1 of 1 approval (ada)"},
+		},
+		"only the authors are asked": {
+			from(1, "ada"), Facts{Authors: []string{"ada"}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more, but of those who are asked only 0 people can still approve: the release's authors and the bot don't count"},
+		},
+		"too few are left": {
+			from(2, "ada", "grace"), Facts{Authors: []string{"ada"}, Bot: "x"},
+			Result{Outcome: Wait, Reason: "0 of 2 approvals; waiting for 2 more, but of those who are asked only 1 person can still approve: the release's authors and the bot don't count", Who: []string{"grace"}},
+		},
+		"approvals unknown": {
+			from(1, "ada", "grace"), Facts{Approvals: approved("ada"), ApprovalsErr: "the forge can't answer now"},
+			Result{Outcome: Wait, Reason: "the approvals can't be read: the forge can't answer now", Who: []string{"ada", "grace"}},
+		},
+		"authors unknown": {
+			anybody(1), Facts{Approvals: approved("ada"), AuthorsErr: "no such commit"},
+			Result{Outcome: Wait, Reason: "the release's authors, whose approval would not count, can't be told: no such commit"},
+		},
+		"several reasons": {
+			from(2, "ada", "grace", "linus"),
+			Facts{Approvals: append(approved("ada", "ken", "margaret"), Approval{User: "grace", MayWrite: true}), Authors: []string{"margaret"}},
+			Result{Outcome: Wait, Reason: "1 of 2 approvals (ada); waiting for 1 more from grace, linus; 1 approval was given on an older diff (grace) and must be given again; authors of the release don't count (margaret); approvals by people who aren't asked don't count (ken)", Who: []string{"grace", "linus"}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.want.Gate = "approvals"
+			gate := Gate{Approvals: &test.gate}
+			if diff := cmp.Diff(test.want, gate.Evaluate(test.facts)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInvalidGateFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate Gate
+		name string
+		want []Problem
+	}{
+		"no kind":       {Gate{}, "", []Problem{{"", "a gate has exactly one kind (approvals); this one has 0"}}},
+		"no count":      {Gate{&Approvals{}}, "approvals", []Problem{{"approvals.count", "must be at least 1; it is 0"}}},
+		"a huge count":  {Gate{&Approvals{Count: 101}}, "approvals", []Problem{{"approvals.count", "must be at most 100; it is 101"}}},
+		"bad users":     {Gate{&Approvals{Count: 1, From: From{Users: []string{"@ada", "", "a b", "ok", "OK"}}}}, "approvals", []Problem{{"approvals.from.users[0]", `"@ada" is not a login; write it without @ and spaces`}, {"approvals.from.users[1]", `"" is not a login; write it without @ and spaces`}, {"approvals.from.users[2]", `"a b" is not a login; write it without @ and spaces`}, {"approvals.from.users[4]", `"OK" is given twice`}}},
+		"too few users": {Gate{&Approvals{Count: 2, From: From{Users: []string{"ada"}}}}, "approvals", []Problem{{"approvals.count", "2 approvals can't come from 1 person"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.gate.Validate()
+			if diff := cmp.Diff(test.want, Problems(err)); diff != "" {
+				t.Errorf("the problems (-want +got):\n%s", diff)
+			}
+			got := test.gate.Evaluate(Facts{Approvals: approved("ada", "grace")})
+			if got.Outcome != Fail || got.Gate != test.name || got.Reason != "the gate is not valid: "+err.Error() {
+				t.Errorf("the answer is %+v", got)
+			}
+		})
+	}
+	valid := Gate{&Approvals{Count: 1}}
+	if err := valid.Validate(); err != nil || Problems(err) != nil || valid.Name() != "approvals" {
+		t.Errorf("a valid gate %s has the error %v", valid.Name(), err)
+	}
+	if got := Problems(fmt.Errorf("other")); len(got) != 1 || got[0].Error() != "other" {
+		t.Errorf("another error is the problems %v", got)
+	}
+}
+
+var (
+	logins    = rapid.SampledFrom([]string{"ada", "Ada", "grace", "linus", "ken", "margaret", "liftlock-bot"})
+	approvals = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Approval {
+		return Approval{User: logins.Draw(t, "user"), MayWrite: rapid.Bool().Draw(t, "write"), Current: rapid.Bool().Draw(t, "current")}
+	}), 0, 8)
+	gates = rapid.Custom(func(t *rapid.T) Gate {
+		users := rapid.SliceOfNDistinct(logins, 0, 4, strings.ToLower).Draw(t, "from")
+		most := 3
+		if len(users) > 0 {
+			most = len(users)
+		}
+		return Gate{&Approvals{Count: rapid.IntRange(1, most).Draw(t, "count"), From: From{Users: users}}}
+	})
+	factsOf = rapid.Custom(func(t *rapid.T) Facts {
+		return Facts{Approvals: approvals.Draw(t, "approvals"), Authors: rapid.SliceOfN(logins, 0, 2).Draw(t, "authors"), Bot: "liftlock-bot"}
+	})
+)
+
+// TestApprovalsHold: a gate passes exactly when enough distinct people approved
+// this diff who may write, are asked, and are neither authors nor the bot; the
+// order of the reviews never matters; what is unknown never passes.
+func TestApprovalsHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gate, facts := gates.Draw(t, "gate"), factsOf.Draw(t, "facts")
+		mayNot, current := map[string]bool{}, map[string]bool{}
+		for _, a := range facts.Approvals {
+			user := strings.ToLower(a.User)
+			mayNot[user] = mayNot[user] || !a.MayWrite
+			current[user] = current[user] || a.Current
+		}
+		counted := 0
+		for user := range current {
+			same := func(u string) bool { return strings.ToLower(u) == user }
+			wanted := len(gate.Approvals.From.Users) == 0 || slices.ContainsFunc(gate.Approvals.From.Users, same)
+			if current[user] && !mayNot[user] && wanted && !slices.ContainsFunc(facts.Authors, same) && user != "liftlock-bot" {
+				counted++
+			}
+		}
+		got := gate.Evaluate(facts)
+		if want := counted >= gate.Approvals.Count; (got.Outcome == Pass) != want || got.Outcome == Fail || got.Reason == "" {
+			t.Fatalf("%d people count, and the answer is %+v", counted, got)
+		}
+		shuffled := facts
+		shuffled.Approvals = rapid.Permutation(facts.Approvals).Draw(t, "shuffled")
+		if again := gate.Evaluate(shuffled); !cmp.Equal(again, got) {
+			t.Fatalf("in another order the answer is %+v, not %+v", again, got)
+		}
+		for _, unknown := range []Facts{{Approvals: facts.Approvals, ApprovalsErr: "x"}, {Approvals: facts.Approvals, AuthorsErr: "x"}} {
+			if got := gate.Evaluate(unknown); got.Outcome != Wait || !strings.Contains(got.Reason, "x") {
+				t.Fatalf("an unknown fact gives %+v", got)
+			}
+		}
+	})
+}
+
+func TestRaise(t *testing.T) {
+	gate := func(count int, users ...string) Gate { return Gate{&Approvals{Count: count, From: From{Users: users}}} }
+	for name, test := range map[string]struct {
+		gates []Gate
+		floor *Approvals
+		want  []Gate
+	}{
+		"no floor":                      {[]Gate{gate(1)}, nil, []Gate{gate(1)}},
+		"no gates":                      {nil, gate(2).Approvals, []Gate{gate(2)}},
+		"high enough":                   {[]Gate{gate(3)}, gate(2).Approvals, []Gate{gate(3)}},
+		"high enough by fewer people":   {[]Gate{gate(2, "ada", "grace")}, gate(2).Approvals, []Gate{gate(2, "ada", "grace")}},
+		"too low":                       {[]Gate{gate(1)}, gate(2).Approvals, []Gate{gate(2)}},
+		"too low, by name":              {[]Gate{gate(1, "ada")}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
+		"a floor by name":               {[]Gate{gate(3)}, gate(1, "ada").Approvals, []Gate{gate(3), gate(1, "ada")}},
+		"a floor by the same names":     {[]Gate{gate(1, "Ada", "grace")}, gate(2, "grace", "ada").Approvals, []Gate{gate(2, "Ada", "grace")}},
+		"the second gate is enough":     {[]Gate{gate(1), gate(2, "ada", "ken")}, gate(2).Approvals, []Gate{gate(1), gate(2, "ada", "ken")}},
+		"the second gate can be raised": {[]Gate{gate(1, "ada"), gate(1)}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := fmt.Sprint(test.gates)
+			if diff := cmp.Diff(test.want, Raise(test.gates, test.floor)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if fmt.Sprint(test.gates) != before {
+				t.Error("the gates were modified")
+			}
+		})
+	}
+}
+
+// TestRaiseHolds: under a floor, the gates pass exactly when both they and the
+// floor would pass.
+func TestRaiseHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		own := rapid.SliceOfN(gates, 0, 3).Draw(t, "gates")
+		floor := gates.Draw(t, "floor")
+		facts := factsOf.Draw(t, "facts")
+		passes := func(all []Gate) bool {
+			return !slices.ContainsFunc(all, func(g Gate) bool { return g.Evaluate(facts).Outcome != Pass })
+		}
+		raised := Raise(own, floor.Approvals)
+		if want := passes(own) && passes([]Gate{floor}); passes(raised) != want {
+			t.Fatalf("%v raised to %v pass: %t, want %t", own, raised, !want, want)
+		}
+		if again := Raise(raised, floor.Approvals); !cmp.Equal(again, raised) {
+			t.Fatalf("raised twice: %v and %v", raised, again)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Gate is one entry of an environment's gates: exactly one of its kinds is set.
+type Gate struct {
+	// Asks for reviews that approve, given on the forge.
+	Approvals *Approvals `yaml:"approvals" json:"approvals,omitempty"`
+}
+
+// Outcome is a gate's answer.
+type Outcome string
+
+// The outcomes. Wait can become Pass by itself or by somebody's doing; Fail
+// can't without a change of the pull request or the rules.
+const (
+	Pass Outcome = "pass"
+	Wait Outcome = "wait"
+	Fail Outcome = "fail"
+)
+
+// Facts are what gates are evaluated over.
+type Facts struct {
+	Now       time.Time
+	Approvals []Approval
+	// ApprovalsErr says why the approvals could not be read; then the gate waits.
+	ApprovalsErr string
+	// Authors of the release and Bot never count as approvers.
+	Authors []string
+	// AuthorsErr says why the authors could not be read; then the gate waits.
+	AuthorsErr string
+	Bot        string
+}
+
+// Result is a gate's answer with its reason.
+type Result struct {
+	Gate    string    `json:"gate"` // "approvals"
+	Outcome Outcome   `json:"outcome"`
+	Reason  string    `json:"reason"`          // for people
+	Who     []string  `json:"who,omitempty"`   // who can change it
+	Until   time.Time `json:"until,omitempty"` // when it may change by itself; zero: unknown
+}
+
+// evaluator is one kind of gate.
+type evaluator interface {
+	name() string
+	validate() []Problem
+	evaluate(Facts) Result
+}
+
+// kinds are the kinds that the gate sets; a valid gate sets exactly one.
+func (g *Gate) kinds() []evaluator {
+	var set []evaluator
+	if g.Approvals != nil {
+		set = append(set, g.Approvals)
+	}
+	return set
+}
+
+// Name is the gate's kind as the pipeline file spells it: "approvals"; "" when
+// the gate sets none.
+func (g *Gate) Name() string {
+	if kinds := g.kinds(); len(kinds) > 0 {
+		return kinds[0].name()
+	}
+	return ""
+}
+
+// Evaluate answers for the gate. It never loosens on doubt: a fact that could
+// not be read waits with the reason, and an invalid gate fails with it. Same
+// gate, same facts, same answer; it may be called concurrently.
+func (g *Gate) Evaluate(f Facts) Result {
+	if err := g.Validate(); err != nil {
+		return Result{Gate: g.Name(), Outcome: Fail, Reason: "the gate is not valid: " + err.Error()}
+	}
+	return g.kinds()[0].evaluate(f)
+}
+
+// Problem is one thing that is wrong with a gate's settings.
+type Problem struct {
+	Path    string // inside the gate, "approvals.count"; "" for the gate as a whole
+	Message string
+}
+
+// Error is "path: message".
+func (p Problem) Error() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// Validate checks the gate's settings. The error joins one [Problem] for each
+// thing that is wrong; [Problems] takes it apart.
+func (g *Gate) Validate() error {
+	kinds := g.kinds()
+	if len(kinds) != 1 {
+		return Problem{Message: fmt.Sprintf("a gate has exactly one kind (approvals); this one has %d", len(kinds))}
+	}
+	var errs []error
+	for _, p := range kinds[0].validate() {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}
+
+// Problems are the things that are wrong in an error of [Gate.Validate].
+func Problems(err error) []Problem {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case Problem:
+		return []Problem{e}
+	case interface{ Unwrap() []error }:
+		var all []Problem
+		for _, inner := range e.Unwrap() {
+			all = append(all, Problems(inner)...)
+		}
+		return all
+	}
+	return []Problem{{Message: err.Error()}}
+}

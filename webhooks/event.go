@@ -1,0 +1,89 @@
+package webhooks
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Kind is what an event is about, in the same words for every forge.
+type Kind string
+
+// The kinds of events. Other is authentic, and nothing that a wake-up depends on.
+const (
+	Push        Kind = "push"         // a branch or tag was created, moved or deleted
+	PullRequest Kind = "pull_request" // a pull request was opened, changed or closed
+	Review      Kind = "review"       // a review was given, edited or dismissed
+	Comment     Kind = "comment"      // a comment in a pull request's conversation
+	Status      Kind = "status"       // a commit status, check run or check suite
+	Ping        Kind = "ping"         // the forge tries the hook
+	Other       Kind = "other"
+)
+
+// Event is one delivery, reduced to what a wake-up key needs. Fields that the
+// payload doesn't have are empty: callers fall back to the wider key (the
+// repository instead of the pull request).
+type Event struct {
+	Forge      string `json:"forge"`                 // the forge's type: github or gitea
+	Delivery   string `json:"delivery"`              // the forge's identity of the delivery; a redelivery keeps it
+	Name       string `json:"name"`                  // the forge's own name for the event
+	Kind       Kind   `json:"kind"`                  // the neutral kind
+	Action     string `json:"action,omitempty"`      // what happened, in the forge's word: opened, submitted, success
+	Repo       string `json:"repo,omitempty"`        // owner/name
+	Branch     string `json:"branch,omitempty"`      // Push: without refs/heads/; empty for a tag
+	Before     string `json:"before,omitempty"`      // Push: the commit before; zeros when the branch is new
+	After      string `json:"after,omitempty"`       // Push: the commit after; zeros when Deleted
+	Deleted    bool   `json:"deleted,omitempty"`     // Push: the branch or tag is gone
+	Number     int    `json:"number,omitempty"`      // the pull request
+	HeadBranch string `json:"head_branch,omitempty"` // the pull request's, or the status's where it names exactly one
+	Fork       bool   `json:"fork,omitempty"`        // the pull request's head is in another repository
+	Commit     string `json:"commit,omitempty"`      // the pull request's head or the status's commit
+	Sender     string `json:"sender,omitempty"`      // login
+}
+
+// maxField bounds every string of an event, in bytes. Forges stop far below:
+// a branch name at 255, owner and name at 140 together.
+const maxField = 1024
+
+// check refuses values that no forge sends, before they become keys, rows or
+// arguments somewhere: overlong ones, control characters (PostgreSQL can't
+// store NUL) and commits that aren't hexadecimal.
+func (e *Event) check() error {
+	for _, f := range []struct{ name, value string }{
+		{"action", e.Action}, {"repository name", e.Repo}, {"branch", e.Branch},
+		{"head branch", e.HeadBranch}, {"sender", e.Sender},
+	} {
+		if err := checkText(f.name, f.value); err != nil {
+			return err
+		}
+	}
+	for _, f := range []struct{ name, value string }{
+		{"commit before", e.Before}, {"commit after", e.After}, {"commit", e.Commit},
+	} {
+		if !isCommit(f.value) {
+			return fmt.Errorf("the %s is not a commit id", f.name)
+		}
+	}
+	if e.Number < 0 {
+		return fmt.Errorf("the pull request's number is negative")
+	}
+	return nil
+}
+
+func checkText(name, value string) error {
+	if len(value) > maxField {
+		return fmt.Errorf("the %s is longer than %d bytes", name, maxField)
+	}
+	if !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Errorf("the %s holds control characters", name)
+	}
+	return nil
+}
+
+// isCommit accepts SHA-1 and SHA-256 object names, and nothing.
+func isCommit(s string) bool {
+	if len(s) != 0 && len(s) != 40 && len(s) != 64 {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) })
+}

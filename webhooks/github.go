@@ -1,0 +1,118 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// GitHub is the forge type of GitHub and GitHub Enterprise Server.
+const GitHub = "github"
+
+// github follows "Validating webhook deliveries" and "Webhook events and
+// payloads" of GitHub's documentation. The signature covers the body as it was
+// sent, also where the hook is configured to send forms.
+var github = dialect{
+	name:      GitHub,
+	delivery:  func(h http.Header) string { return h.Get("X-GitHub-Delivery") },
+	eventName: func(h http.Header) string { return h.Get("X-GitHub-Event") },
+	signature: func(h http.Header) string {
+		hex, ok := strings.CutPrefix(h.Get("X-Hub-Signature-256"), "sha256=")
+		if !ok {
+			return ""
+		}
+		return hex
+	},
+	forms: true,
+	parse: parseGitHub,
+}
+
+// githubPayload is the union of the fields that are read of GitHub's payloads.
+type githubPayload struct {
+	Action     string     `json:"action"`
+	Repository repository `json:"repository"`
+	Sender     account    `json:"sender"`
+
+	// push
+	Ref     string `json:"ref"`
+	Before  string `json:"before"`
+	After   string `json:"after"`
+	Deleted bool   `json:"deleted"`
+
+	// pull_request, pull_request_review
+	Number      int  `json:"number"`
+	PullRequest pull `json:"pull_request"`
+
+	// issue_comment: an issue is a pull request when it has a pull_request
+	Issue struct {
+		Number      int             `json:"number"`
+		PullRequest json.RawMessage `json:"pull_request"`
+	} `json:"issue"`
+
+	// status
+	SHA      string `json:"sha"`
+	State    string `json:"state"`
+	Branches []struct {
+		Name string `json:"name"`
+	} `json:"branches"`
+
+	// check_run (whose suite names the branch), check_suite
+	CheckRun struct {
+		HeadSHA      string     `json:"head_sha"`
+		PullRequests []pull     `json:"pull_requests"`
+		CheckSuite   checkSuite `json:"check_suite"`
+	} `json:"check_run"`
+	CheckSuite checkSuite `json:"check_suite"`
+}
+
+type checkSuite struct {
+	HeadBranch   string `json:"head_branch"`
+	HeadSHA      string `json:"head_sha"`
+	PullRequests []pull `json:"pull_requests"`
+}
+
+func parseGitHub(name string, body []byte) (*Event, error) {
+	switch name {
+	case "push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite":
+	default:
+		return parseEnvelope(name, body)
+	}
+	var p githubPayload
+	if err := decode(body, &p); err != nil {
+		return nil, err
+	}
+	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}
+	switch name {
+	case "push":
+		e.push(p.Ref, p.Before, p.After, p.Deleted)
+	case "pull_request", "pull_request_review":
+		e.pull(p.Number, p.PullRequest)
+		if name == "pull_request_review" {
+			e.Kind = Review
+		}
+	case "issue_comment":
+		// A comment on a plain issue concerns nobody here.
+		if r := string(p.Issue.PullRequest); r != "" && r != "null" {
+			e.Kind, e.Number = Comment, p.Issue.Number
+		}
+	case "status":
+		e.Kind, e.Commit, e.Action = Status, p.SHA, p.State
+		if len(p.Branches) == 1 {
+			e.HeadBranch = p.Branches[0].Name
+		}
+	case "check_run":
+		e.checks(p.CheckRun.HeadSHA, p.CheckRun.CheckSuite.HeadBranch, p.CheckRun.PullRequests)
+	case "check_suite":
+		e.checks(p.CheckSuite.HeadSHA, p.CheckSuite.HeadBranch, p.CheckSuite.PullRequests)
+	}
+	return e, nil
+}
+
+// checks fills in a check run or suite. Its pull requests are those of this
+// repository only; with more than one, the commit is the key.
+func (e *Event) checks(commit, branch string, pulls []pull) {
+	e.Kind, e.Commit, e.HeadBranch = Status, commit, branch
+	if len(pulls) == 1 {
+		e.Number = pulls[0].Number
+	}
+}

@@ -1,0 +1,65 @@
+package webhooks
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// The outcomes of a delivery, for counting. There are no others.
+const (
+	OutcomeAccepted        = "accepted"        // written down
+	OutcomeIgnored         = "ignored"         // written down; of kind Other
+	OutcomeUnauthenticated = "unauthenticated" // 401
+	OutcomeTooLarge        = "too_large"       // 413
+	OutcomeMalformed       = "malformed"       // 400, 405, 408, 415
+	OutcomeBusy            = "busy"            // 503: no room for its body
+	OutcomeFailed          = "failed"          // 503: it couldn't be written down
+)
+
+// Handler answers a forge's deliveries. accept is called for every authentic
+// event, also of kind Other, and must return only once the event is stored; it
+// may be called more than once for a delivery and must then succeed, and it
+// may be called concurrently. Only after it has returned nil is the delivery
+// acknowledged: 200, or 202 for kind Other (an authentic delivery is never
+// refused for its kind, because forges disable hooks that fail). An error of
+// accept is answered with 503 and Retry-After; its text is not shown to the
+// sender, so accept logs it. observe, which may be nil, is told the outcome of
+// every request.
+func Handler(r *Receiver, accept func(context.Context, *Event) error, observe func(outcome string)) http.Handler {
+	if observe == nil {
+		observe = func(string) {}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		e, refusal := r.Read(w, req)
+		if refusal == nil {
+			if err := accept(req.Context(), e); err != nil {
+				refusal = &Refusal{http.StatusServiceUnavailable, OutcomeFailed, "the delivery couldn't be stored; try again"}
+			}
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if refusal != nil {
+			switch refusal.Status {
+			case http.StatusServiceUnavailable:
+				h.Set("Retry-After", strconv.Itoa(int(RetryAfter.Seconds())))
+			case http.StatusMethodNotAllowed:
+				h.Set("Allow", http.MethodPost)
+			}
+			observe(refusal.Outcome)
+			w.WriteHeader(refusal.Status)
+			_, _ = io.WriteString(w, refusal.Reason+"\n")
+			return
+		}
+		if e.Kind == Other {
+			observe(OutcomeIgnored)
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(w, "nothing to do for this event\n")
+			return
+		}
+		observe(OutcomeAccepted)
+		_, _ = io.WriteString(w, "accepted\n")
+	})
+}

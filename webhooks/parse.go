@@ -1,0 +1,144 @@
+package webhooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// parser is what differs between forges once the bytes are known.
+type parser func(name string, body []byte) (*Event, error)
+
+// Parse reads an authentic payload. name is the forge's own name of the event,
+// as its header says it; an unknown name gives an event of kind Other. The body
+// must be a JSON object: anything else, and values of the wrong type, are an
+// error, which names the field but not its value. Safe for concurrent use.
+func Parse(forgeType, delivery, name string, body []byte) (*Event, error) {
+	d, err := dialectOf(forgeType)
+	if err != nil {
+		return nil, err
+	}
+	return d.event(delivery, name, body)
+}
+
+func (d dialect) event(delivery, name string, body []byte) (*Event, error) {
+	if err := checkText("event name", name); err != nil {
+		return nil, err
+	}
+	if err := checkText("delivery id", delivery); err != nil {
+		return nil, err
+	}
+	e, err := d.parse(name, body)
+	if err != nil {
+		return nil, err
+	}
+	e.Forge, e.Delivery, e.Name = d.name, delivery, name
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// decode reads a JSON object into v. The errors of encoding/json can quote the
+// body; these don't.
+func decode(body []byte, v any) error {
+	err := json.Unmarshal(body, v)
+	var wrong *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // null fits any type
+			return errors.New("the payload is not a JSON object")
+		}
+		return nil
+	case errors.As(err, &wrong):
+		return fmt.Errorf("the payload's %q has the wrong type (byte %d)", wrong.Field, wrong.Offset)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the payload is not JSON (byte %d)", syntax.Offset)
+	default:
+		return errors.New("the payload is not JSON")
+	}
+}
+
+// branchOf gives the branch of a full ref name; nothing for a tag.
+func branchOf(ref string) string {
+	branch, ok := strings.CutPrefix(ref, "refs/heads/")
+	if !ok {
+		return ""
+	}
+	return branch
+}
+
+// isZero says whether a commit id is the one that stands for "none".
+func isZero(commit string) bool {
+	return commit != "" && strings.Trim(commit, "0") == ""
+}
+
+// The parts that the payloads of the known forges share. Everything is a plain
+// value: what is missing or null is empty, and nothing can be dereferenced.
+type (
+	account struct {
+		Login string `json:"login"`
+	}
+	repository struct {
+		FullName string `json:"full_name"`
+	}
+	pullHead struct {
+		Label string     `json:"label"`
+		Ref   string     `json:"ref"`
+		SHA   string     `json:"sha"`
+		Repo  repository `json:"repo"`
+	}
+	pull struct {
+		Number int      `json:"number"`
+		Head   pullHead `json:"head"`
+	}
+)
+
+// push fills in a branch's or tag's move.
+func (e *Event) push(ref, before, after string, deleted bool) {
+	e.Kind, e.Branch, e.Before, e.After = Push, branchOf(ref), before, after
+	e.Deleted = deleted || isZero(after)
+}
+
+// pull fills in a pull request. A head without a repository is a fork that has
+// been deleted.
+func (e *Event) pull(number int, p pull) {
+	e.Kind, e.Number, e.HeadBranch, e.Commit = PullRequest, number, p.Head.Ref, p.Head.SHA
+	if e.Number == 0 {
+		e.Number = p.Number
+	}
+	e.Fork = p.Head.SHA != "" && !strings.EqualFold(p.Head.Repo.FullName, e.Repo)
+}
+
+// parseEnvelope reads only what every payload has, of events that nothing more
+// is known about.
+func parseEnvelope(name string, body []byte) (*Event, error) {
+	var p struct {
+		Action     json.RawMessage `json:"action"`
+		Repository json.RawMessage `json:"repository"`
+		Sender     json.RawMessage `json:"sender"`
+	}
+	if err := decode(body, &p); err != nil {
+		return nil, err
+	}
+	// An unknown event may use these words for something else: what doesn't fit is left out.
+	e := &Event{Kind: Other}
+	var r repository
+	var s account
+	if json.Unmarshal(p.Action, &e.Action) != nil {
+		e.Action = ""
+	}
+	if json.Unmarshal(p.Repository, &r) == nil {
+		e.Repo = r.FullName
+	}
+	if json.Unmarshal(p.Sender, &s) == nil {
+		e.Sender = s.Login
+	}
+	if name == "ping" {
+		e.Kind = Ping
+	}
+	return e, nil
+}

@@ -1,0 +1,234 @@
+package webhooks
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+)
+
+const (
+	// MaxBody is the largest body that is read, in bytes. GitHub caps its
+	// payloads at 25 MB and drops what is larger; the default of other servers
+	// (1 GB in GHSA-jmvp-698c-4x3w) lets a stranger fill the memory.
+	MaxBody = 25_000_000
+
+	// ReadTimeout is how long a sender may take for its body. GitHub itself gives
+	// up a delivery after 10 s.
+	ReadTimeout = 15 * time.Second
+
+	// firstRead is the first buffer's size; most deliveries fit.
+	firstRead = 16 << 10
+
+	// RetryAfter is what a sender is told to wait when there is no room or the
+	// event couldn't be written down. Neither GitHub nor Gitea retries by itself:
+	// it is for the person or proxy in between, and for redeliveries.
+	RetryAfter = 5 * time.Second
+)
+
+// Refusal is why a delivery was not taken. Reason is safe to show to the sender:
+// it holds nothing of the request and no secret.
+type Refusal struct {
+	Status  int    // HTTP status
+	Outcome string // one of the Outcome constants
+	Reason  string // what is wrong and what to do
+}
+
+func (r *Refusal) Error() string { return r.Reason }
+
+// Receiver verifies and parses the deliveries of one forge. Safe for concurrent
+// use.
+type Receiver struct {
+	dialect dialect
+	secrets [][]byte
+	budget  *Budget
+}
+
+// New makes the receiver for a forge type. A delivery signed with any of the
+// secrets is authentic, so that a secret can be changed without losing
+// deliveries; there must be at least one, and none may be empty. budget is
+// shared by all receivers of a process; nil gives this one its own of
+// DefaultBudget bytes.
+func New(forgeType string, secrets [][]byte, budget *Budget) (*Receiver, error) {
+	d, err := dialectOf(forgeType)
+	if err != nil {
+		return nil, err
+	}
+	if len(secrets) == 0 {
+		return nil, fmt.Errorf("a webhook receiver for %s needs at least one secret", forgeType)
+	}
+	r := &Receiver{dialect: d, budget: budget}
+	for i, s := range secrets {
+		if len(s) == 0 {
+			return nil, fmt.Errorf("webhook secret %d for %s is empty", i+1, forgeType)
+		}
+		r.secrets = append(r.secrets, append([]byte(nil), s...))
+	}
+	if r.budget == nil {
+		r.budget = &Budget{max: DefaultBudget}
+	}
+	return r, nil
+}
+
+// Read verifies a delivery and parses it. w is only used to bound the time that
+// reading takes; nothing is written to it. The body is not kept. Exactly one of
+// the results is nil.
+func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refusal) {
+	if req.Method != http.MethodPost {
+		return nil, &Refusal{http.StatusMethodNotAllowed, OutcomeMalformed, "deliveries are POSTed"}
+	}
+	if req.ContentLength > MaxBody {
+		return nil, tooLarge()
+	}
+	form, refusal := r.isForm(req.Header)
+	if refusal != nil {
+		return nil, refusal
+	}
+	sum, ok := decodeSignature(r.dialect.signature(req.Header))
+	if !ok {
+		return nil, unsigned()
+	}
+
+	// Not every ResponseWriter has deadlines (recorders don't); the server's own then hold.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(ReadTimeout))
+	buf := &buffer{budget: r.budget}
+	defer buf.release()
+	if refusal := buf.fill(req.Body, req.ContentLength); refusal != nil {
+		return nil, refusal
+	}
+	if !verify(r.secrets, buf.data, sum) {
+		return nil, unsigned()
+	}
+
+	// From here on the sender knows a secret.
+	delivery, name := r.dialect.delivery(req.Header), r.dialect.eventName(req.Header)
+	if delivery == "" {
+		return nil, malformed("the delivery's id is missing from its headers")
+	}
+	if name == "" {
+		return nil, malformed("the event's name is missing from its headers")
+	}
+	body := buf.data
+	if form {
+		if !buf.more(len(body)) {
+			return nil, busy()
+		}
+		values, err := url.ParseQuery(string(body))
+		if err != nil || !values.Has("payload") {
+			return nil, malformed("the form has no readable payload field")
+		}
+		body = []byte(values.Get("payload"))
+	}
+	e, err := r.dialect.event(delivery, name, body)
+	if err != nil {
+		return nil, malformed(err.Error())
+	}
+	return e, nil
+}
+
+// isForm tells the two content types apart that forges send.
+func (r *Receiver) isForm(h http.Header) (bool, *Refusal) {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	switch {
+	case err == nil && kind == "application/json":
+		return false, nil
+	case err == nil && kind == "application/x-www-form-urlencoded" && r.dialect.forms:
+		return true, nil
+	default:
+		return false, &Refusal{http.StatusUnsupportedMediaType, OutcomeMalformed, "set the webhook's content type to application/json"}
+	}
+}
+
+func tooLarge() *Refusal {
+	return &Refusal{http.StatusRequestEntityTooLarge, OutcomeTooLarge, fmt.Sprintf("the body is larger than %d bytes", MaxBody)}
+}
+
+// unsigned is the one answer to every delivery that can't be trusted: it doesn't
+// say whether the signature was missing, unreadable or wrong.
+func unsigned() *Refusal {
+	return &Refusal{http.StatusUnauthorized, OutcomeUnauthenticated, "the signature is missing or made with another secret"}
+}
+
+func malformed(reason string) *Refusal {
+	return &Refusal{http.StatusBadRequest, OutcomeMalformed, reason}
+}
+
+func busy() *Refusal {
+	return &Refusal{http.StatusServiceUnavailable, OutcomeBusy, "too many deliveries at once; try again"}
+}
+
+// buffer is a body in memory with the room it takes in the budget.
+type buffer struct {
+	budget *Budget
+	taken  int
+	data   []byte
+}
+
+// more takes room for n further bytes.
+func (b *buffer) more(n int) bool {
+	if !b.budget.take(n) {
+		return false
+	}
+	b.taken += n
+	return true
+}
+
+// release gives all room back; the data must not be used afterwards.
+func (b *buffer) release() {
+	b.budget.give(b.taken)
+	b.taken, b.data = 0, nil
+}
+
+// fill reads a body to its end. announced is the Content-Length, negative when
+// it isn't known; the bytes that come are counted all the same.
+func (b *buffer) fill(body io.Reader, announced int64) *Refusal {
+	limit := MaxBody + 1 // one byte more than allowed shows that there is too much
+	if announced >= 0 && announced < MaxBody {
+		limit = int(announced) + 1
+	}
+	for {
+		if len(b.data) == cap(b.data) {
+			if len(b.data) > MaxBody {
+				return tooLarge()
+			}
+			if refusal := b.grow(limit); refusal != nil {
+				return refusal
+			}
+		}
+		n, err := body.Read(b.data[len(b.data):cap(b.data)])
+		b.data = b.data[:len(b.data)+n]
+		switch {
+		case len(b.data) > MaxBody:
+			return tooLarge()
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return &Refusal{http.StatusRequestTimeout, OutcomeMalformed, "the body took too long to arrive"}
+		case err != nil:
+			return malformed("the body ended too early")
+		}
+	}
+}
+
+// grow doubles the buffer, up to limit. While it copies, both buffers count.
+func (b *buffer) grow(limit int) *Refusal {
+	old := cap(b.data)
+	size := min(max(2*old, firstRead), limit)
+	if size <= old {
+		// More bytes than were announced: only a broken server lets them through.
+		return malformed("the body is longer than its Content-Length")
+	}
+	if !b.more(size) {
+		return busy()
+	}
+	data := make([]byte, len(b.data), size)
+	copy(data, b.data)
+	b.data = data
+	b.budget.give(old)
+	b.taken -= old
+	return nil
+}
