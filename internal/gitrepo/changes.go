@@ -32,8 +32,8 @@ type FileChange struct {
 // Changed lists the paths that differ between the files of a and those of b,
 // sorted as git sorts; a renamed file is one deleted and one added. With a ==
 // "" everything in b is added. ErrUnknownCommit when the mirror lacks either.
-func (m *Mirror) Changed(ctx context.Context, a, b string) ([]FileChange, error) {
-	out, err := m.diffTree(ctx, a, b, maxList, "--raw", "-z")
+func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, error) {
+	out, err := r.diffTree(ctx, a, b, maxList, "--raw", "-z")
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func parseMode(s string) (Mode, error) {
 // Diff is the unified diff from a's files to b's, of some paths (files or
 // folders, taken literally) or of all. What is past MaxDiff is cut off, and
 // the last line says so. With a == "" everything in b is added.
-func (m *Mirror) Diff(ctx context.Context, a, b string, paths ...string) (string, error) {
+func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (string, error) {
 	args := append([]string{"-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--"}, paths...)
-	out, err := m.diffTree(ctx, a, b, MaxDiff, args...)
+	out, err := r.diffTree(ctx, a, b, MaxDiff, args...)
 	if errors.Is(err, proc.ErrTooMuchOutput) {
 		if i := bytes.LastIndexByte(out, '\n'); i >= 0 {
 			out = out[:i+1]
@@ -87,8 +87,8 @@ func (m *Mirror) Diff(ctx context.Context, a, b string, paths ...string) (string
 // patch-id it does not ignore white space, which means something in YAML. The
 // id is 64 hex digits; a change of nothing has the id "". ErrTooLarge for a
 // diff of more than 64 MiB.
-func (m *Mirror) PatchID(ctx context.Context, a, b string) (string, error) {
-	out, err := m.diffTree(ctx, a, b, maxPatch, "-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--full-index")
+func (r *repository) PatchID(ctx context.Context, a, b string) (string, error) {
+	out, err := r.diffTree(ctx, a, b, maxPatch, "-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--full-index")
 	if errors.Is(err, proc.ErrTooMuchOutput) {
 		return "", &Error{Op: "identify the change from " + a + " to " + b, Kind: ErrTooLarge}
 	}
@@ -119,14 +119,14 @@ func patchID(diff []byte) string {
 }
 
 // diffTree compares two commits' trees. The output comes back also with an error.
-func (m *Mirror) diffTree(ctx context.Context, a, b string, limit int64, args ...string) ([]byte, error) {
+func (r *repository) diffTree(ctx context.Context, a, b string, limit int64, args ...string) ([]byte, error) {
 	known := []string{b}
 	if a != "" {
 		known = append(known, a)
 	} else {
 		a = emptyTree
 	}
-	if err := m.known(ctx, known...); err != nil {
+	if err := r.known(ctx, known...); err != nil {
 		return nil, err
 	}
 	// Paths, when there are any, come after the trees.
@@ -138,11 +138,11 @@ func (m *Mirror) diffTree(ctx context.Context, a, b string, limit int64, args ..
 		}
 	}
 	all := append([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options...)
-	c := m.command(append(append(all, a, b), paths...)...)
+	c := r.command(append(append(all, a, b), paths...)...)
 	c.MaxStdout = limit
-	out, err := m.run(ctx, c)
+	out, err := r.run(ctx, c)
 	if err != nil {
-		return out, m.localError("compare "+a+" with "+b, err)
+		return out, r.localError("compare "+a+" with "+b, err)
 	}
 	return out, nil
 }
@@ -151,14 +151,14 @@ func (m *Mirror) diffTree(ctx context.Context, a, b string, limit int64, args ..
 // two commits with the same hash have the same content there.
 // fs.ErrNotExist when there is nothing, ErrUnknownCommit when the mirror
 // lacks the commit.
-func (m *Mirror) TreeHash(ctx context.Context, sha, path string) (string, error) {
+func (r *repository) TreeHash(ctx context.Context, sha, path string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	if path == "" {
 		path = "."
 	}
-	e, err := m.Tree(sha).lookup("hash", path)
+	e, err := r.Tree(sha).lookup("hash", path)
 	return e.sha, err
 }
 
@@ -172,8 +172,8 @@ type Entry struct {
 // Files lists all files below a folder ("" or "." is the root), or the one
 // file at that path, with links and submodules, sorted as git sorts. Nothing
 // there is an empty list. ErrUnknownCommit when the mirror lacks the commit.
-func (m *Mirror) Files(ctx context.Context, sha, prefix string) ([]Entry, error) {
-	if err := m.known(ctx, sha); err != nil {
+func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, error) {
+	if err := r.known(ctx, sha); err != nil {
 		return nil, err
 	}
 	args := []string{"ls-tree", "-r", "-z", "--full-tree", sha, "--"}
@@ -183,9 +183,9 @@ func (m *Mirror) Files(ctx context.Context, sha, prefix string) ([]Entry, error)
 		}
 		args = append(args, prefix)
 	}
-	out, err := m.run(ctx, m.command(args...))
+	out, err := r.run(ctx, r.command(args...))
 	if err != nil {
-		return nil, m.localError("list the files of "+sha, err)
+		return nil, r.localError("list the files of "+sha, err)
 	}
 	// "100644 blob <id>\tpath\0"; one string for all paths.
 	text := string(out)

@@ -29,36 +29,36 @@ type CommitInfo struct {
 }
 
 // read reads an object, and remembers when the mirror turns out to be damaged.
-func (m *Mirror) read(spec string) (object, error) {
-	o, err := m.objects.read(spec)
+func (r *repository) read(spec string) (object, error) {
+	o, err := r.objects.read(spec)
 	if errors.Is(err, ErrCorrupt) {
-		m.damaged.Store(true)
+		r.damaged.Store(true)
 	}
 	return o, err
 }
 
 // find looks an object up without reading it.
-func (m *Mirror) find(spec string) (object, error) {
-	o, err := m.objects.find(spec)
+func (r *repository) find(spec string) (object, error) {
+	o, err := r.objects.find(spec)
 	if errors.Is(err, ErrCorrupt) {
-		m.damaged.Store(true)
+		r.damaged.Store(true)
 	}
 	return o, err
 }
 
-func (m *Mirror) unknown(sha string) error {
-	return &Error{Op: "look up " + sha + " in the mirror of " + m.remote.url, Kind: ErrUnknownCommit}
+func (r *repository) unknown(sha string) error {
+	return &Error{Op: "look up " + sha + " in " + r.name, Kind: ErrUnknownCommit}
 }
 
 // Has says whether the mirror has the commit, reachable from a branch or not.
-func (m *Mirror) Has(ctx context.Context, sha string) (bool, error) {
+func (r *repository) Has(ctx context.Context, sha string) (bool, error) {
 	if err := checkSHA(sha); err != nil {
 		return false, err
 	}
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	o, err := m.find(sha)
+	o, err := r.find(sha)
 	if errors.Is(err, errMissing) {
 		return false, nil
 	}
@@ -66,16 +66,16 @@ func (m *Mirror) Has(ctx context.Context, sha string) (bool, error) {
 }
 
 // Commit reads one commit. ErrUnknownCommit when the mirror has none of this id.
-func (m *Mirror) Commit(ctx context.Context, sha string) (*CommitInfo, error) {
+func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error) {
 	if err := checkSHA(sha); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	o, err := m.read(sha)
+	o, err := r.read(sha)
 	if errors.Is(err, errMissing) || err == nil && o.kind != "commit" {
-		return nil, m.unknown(sha)
+		return nil, r.unknown(sha)
 	}
 	if err != nil {
 		return nil, err
@@ -90,43 +90,43 @@ func (m *Mirror) Commit(ctx context.Context, sha string) (*CommitInfo, error) {
 
 // IsAncestor says whether descendant's history holds ancestor; a commit is its
 // own ancestor. ErrUnknownCommit when the mirror lacks either.
-func (m *Mirror) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
-	if err := m.known(ctx, ancestor, descendant); err != nil {
+func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
+	if err := r.known(ctx, ancestor, descendant); err != nil {
 		return false, err
 	}
 	if ancestor == descendant {
 		return true, nil
 	}
-	_, err := m.run(ctx, m.command("merge-base", "--is-ancestor", ancestor, descendant))
+	_, err := r.run(ctx, r.command("merge-base", "--is-ancestor", ancestor, descendant))
 	if exitCode(err) == 1 {
 		return false, nil
 	}
 	if err != nil {
-		return false, m.localError("compare "+ancestor+" with "+descendant, err)
+		return false, r.localError("compare "+ancestor+" with "+descendant, err)
 	}
 	return true, nil
 }
 
 // known makes sure that the commits are there.
-func (m *Mirror) known(ctx context.Context, shas ...string) error {
+func (r *repository) known(ctx context.Context, shas ...string) error {
 	for _, sha := range shas {
-		ok, err := m.Has(ctx, sha)
+		ok, err := r.Has(ctx, sha)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return m.unknown(sha)
+			return r.unknown(sha)
 		}
 	}
 	return nil
 }
 
 // localError wraps the failure of a command that only works on the mirror.
-func (m *Mirror) localError(op string, err error) error {
+func (r *repository) localError(op string, err error) error {
 	e := &Error{Op: op, Err: err}
 	if maybeDamaged(err) {
 		e.Kind = ErrCorrupt
-		m.damaged.Store(true)
+		r.damaged.Store(true)
 	}
 	return e
 }

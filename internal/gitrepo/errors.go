@@ -27,8 +27,9 @@ var (
 	// ErrRejected: the remote refuses this push (branch protection, a hook), or
 	// sends objects that git's own checks refuse. Needs a person.
 	ErrRejected = errors.New("refused")
-	// ErrCorrupt: the mirror itself is damaged. The next Fetch makes it anew.
-	ErrCorrupt = errors.New("the mirror is damaged")
+	// ErrCorrupt: the repository on this machine is damaged. A mirror is made
+	// anew by the next Fetch.
+	ErrCorrupt = errors.New("the repository on this machine is damaged")
 	// ErrTooLarge: past one of this package's limits.
 	ErrTooLarge = errors.New("too large")
 	// ErrNotFollowed: a symbolic link or a submodule, or a path through one.

@@ -55,39 +55,20 @@ func gitVersion(ctx context.Context) (version, error) {
 	return v, nil
 }
 
-// command is git on the mirror. The explicit --git-dir keeps git from looking
-// for a repository, and from refusing one that another user owns (a volume in
-// a container): that check is for repositories that were found.
-func (m *Mirror) command(args ...string) proc.Command {
-	return proc.Command{
-		Program: "git",
-		Args: append([]string{
-			"--git-dir=" + m.dir, "--no-replace-objects", "--literal-pathspecs",
-		}, args...),
-		Dir: m.dir,
-		Env: []string{
-			"GIT_CONFIG_NOSYSTEM=1",
-			// Ours alone; before git 2.32 it is found as HOME's. That HOME also
-			// keeps curl from somebody's ~/.netrc.
-			"GIT_CONFIG_GLOBAL=" + filepath.Join(m.dir, userConfig),
-			"HOME=" + m.dir,
-			"XDG_CONFIG_HOME=" + m.dir,
-			"GIT_TERMINAL_PROMPT=0",
-			"GIT_ALLOW_PROTOCOL=" + m.remote.scheme,
-			"GIT_OPTIONAL_LOCKS=0",
-			"GIT_NO_LAZY_FETCH=1",
-		},
-		MaxStdout: maxList,
-		Grace:     grace,
+// mirrorEnv is the environment of git on a mirror in dir.
+func mirrorEnv(dir, scheme string) []string {
+	return []string{
+		"GIT_CONFIG_NOSYSTEM=1",
+		// Ours alone; before git 2.32 it is found as HOME's. That HOME also
+		// keeps curl from somebody's ~/.netrc.
+		"GIT_CONFIG_GLOBAL=" + filepath.Join(dir, userConfig),
+		"HOME=" + dir,
+		"XDG_CONFIG_HOME=" + dir,
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ALLOW_PROTOCOL=" + scheme,
+		"GIT_OPTIONAL_LOCKS=0",
+		"GIT_NO_LAZY_FETCH=1",
 	}
-}
-
-// run runs a git command that only works on the mirror.
-func (m *Mirror) run(ctx context.Context, c proc.Command) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, localTimeout)
-	defer cancel()
-	r, err := proc.Run(ctx, c)
-	return r.Stdout, err
 }
 
 // userConfig is the file that git takes for the user's own configuration.

@@ -23,8 +23,8 @@ type LogQuery struct {
 
 // Log lists commits, newest first; no commit comes before one of its
 // descendants. ErrUnknownCommit when the mirror lacks From or Until.
-func (m *Mirror) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) {
-	if err := m.known(ctx, q.From); err != nil {
+func (r *repository) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) {
+	if err := r.known(ctx, q.From); err != nil {
 		return nil, err
 	}
 	args := []string{"rev-list"}
@@ -45,20 +45,20 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) {
 	}
 	args = append(args, q.From)
 	if q.Until != "" {
-		if err := m.known(ctx, q.Until); err != nil {
+		if err := r.known(ctx, q.Until); err != nil {
 			return nil, err
 		}
 		args = append(args, "^"+q.Until)
 	}
 	args = append(args, "--")
 	args = append(args, q.Paths...)
-	out, err := m.run(ctx, m.command(args...))
+	out, err := r.run(ctx, r.command(args...))
 	if err != nil {
-		return nil, m.localError("list the history of "+q.From, err)
+		return nil, r.localError("list the history of "+q.From, err)
 	}
 	var commits []CommitInfo
 	for line := range bytes.Lines(out) {
-		c, err := m.Commit(ctx, strings.TrimSuffix(string(line), "\n"))
+		c, err := r.Commit(ctx, strings.TrimSuffix(string(line), "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("list the history of %s: %w", q.From, err)
 		}

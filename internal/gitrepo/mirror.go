@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,19 +53,16 @@ type Options struct {
 
 // Mirror is a bare mirror of one remote repository's branches. It is safe for
 // concurrent use: reads run side by side, Fetch, Push, Write and Maintain one
-// at a time. One process at a time may have a folder open.
+// at a time. One process at a time may have a folder open. A damaged one is
+// made anew by the next Fetch.
 type Mirror struct {
-	dir    string
+	repository
 	remote remote
 	opts   Options
 	log    *zap.Logger
 	git    version
 
 	writing chan struct{} // holds one token while nobody writes
-
-	objects *objects
-	trees   *treeCache
-	damaged atomic.Bool // a read met what can't be; the next Fetch makes the mirror anew
 
 	headsMu sync.Mutex
 	heads   map[string]string // by branch; nil: to be read. Replaced, never changed.
@@ -118,21 +114,17 @@ func newMirror(ctx context.Context, o Options) (*Mirror, error) {
 		o.Now = time.Now
 	}
 	m := &Mirror{
-		dir: dir, remote: r, opts: o, git: v,
+		repository: repository{
+			dir: dir, env: mirrorEnv(dir, r.scheme),
+			name: "the mirror of " + r.url, remedy: "the next fetch makes the mirror anew",
+		},
+		remote: r, opts: o, git: v,
 		log:     o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
 		writing: make(chan struct{}, 1),
-		trees:   newTreeCache(),
 	}
-	m.objects = newObjects(m)
+	m.open()
 	m.writing <- struct{}{}
 	return m, nil
-}
-
-// Close ends the mirror's helper processes. Later reads start them again, so
-// it is only needed at the end of the mirror's use.
-func (m *Mirror) Close() error {
-	m.objects.close()
-	return nil
 }
 
 // URL is the remote's address, without credentials.

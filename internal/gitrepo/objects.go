@@ -41,10 +41,10 @@ type objects struct {
 	contents, lookups *batch
 }
 
-func newObjects(m *Mirror) *objects {
+func newObjects(r *repository) *objects {
 	return &objects{
-		contents: &batch{command: m.command("cat-file", "--batch")},
-		lookups:  &batch{command: m.command("cat-file", "--batch-check")},
+		contents: &batch{command: r.command("cat-file", "--batch")},
+		lookups:  &batch{command: r.command("cat-file", "--batch-check")},
 	}
 }
 

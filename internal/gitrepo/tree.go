@@ -23,7 +23,7 @@ import (
 // not have is ErrUnknownCommit. Names are compared byte by byte and need not
 // be UTF-8. Modification times are zero.
 type Tree struct {
-	m   *Mirror
+	r   *repository
 	sha string
 }
 
@@ -35,7 +35,7 @@ var (
 )
 
 // Tree gives a commit's files. Whether the commit exists shows when it is read.
-func (m *Mirror) Tree(sha string) *Tree { return &Tree{m: m, sha: sha} }
+func (r *repository) Tree(sha string) *Tree { return &Tree{r: r, sha: sha} }
 
 // Open opens a file, read whole into memory, or a folder.
 func (t *Tree) Open(name string) (fs.File, error) {
@@ -116,48 +116,48 @@ func (t *Tree) root() (treeEntry, error) {
 	if err := checkSHA(t.sha); err != nil {
 		return treeEntry{}, err
 	}
-	if sha, ok := t.m.trees.rootOf(t.sha); ok {
+	if sha, ok := t.r.trees.rootOf(t.sha); ok {
 		return treeEntry{name: ".", mode: Directory, sha: sha}, nil
 	}
 	o, err := t.stored(t.sha + "^{tree}")
 	if err != nil {
 		return treeEntry{}, err
 	}
-	if _, err := t.m.parsed(o); err != nil {
+	if _, err := t.r.parsed(o); err != nil {
 		return treeEntry{}, err
 	}
-	t.m.trees.putRoot(t.sha, o.sha)
+	t.r.trees.putRoot(t.sha, o.sha)
 	return treeEntry{name: ".", mode: Directory, sha: o.sha}, nil
 }
 
 // stored reads an object that the commit needs.
 func (t *Tree) stored(spec string) (object, error) {
-	o, err := t.m.read(spec)
+	o, err := t.r.read(spec)
 	if errors.Is(err, errMissing) {
-		at, err := t.m.find(t.sha)
+		at, err := t.r.find(t.sha)
 		if errors.Is(err, errMissing) || err == nil && at.kind != "commit" && at.kind != "tree" {
-			return object{}, t.m.unknown(t.sha)
+			return object{}, t.r.unknown(t.sha)
 		}
-		t.m.damaged.Store(true)
-		return object{}, &Error{Op: "read object " + spec + ", which commit " + t.sha + " needs", Kind: ErrCorrupt, Hint: "the next fetch makes the mirror anew"}
+		t.r.damaged.Store(true)
+		return object{}, &Error{Op: "read object " + spec + ", which commit " + t.sha + " needs", Kind: ErrCorrupt, Hint: t.r.remedy}
 	}
 	return o, err
 }
 
 // entries lists a folder by the id of its tree object. The slice is shared.
 func (t *Tree) entries(sha string) ([]treeEntry, error) {
-	if e, ok := t.m.trees.get(sha); ok {
+	if e, ok := t.r.trees.get(sha); ok {
 		return e, nil
 	}
 	o, err := t.stored(sha)
 	if err != nil {
 		return nil, err
 	}
-	return t.m.parsed(o)
+	return t.r.parsed(o)
 }
 
 // parsed parses a tree object and keeps the listing.
-func (m *Mirror) parsed(o object) ([]treeEntry, error) {
+func (r *repository) parsed(o object) ([]treeEntry, error) {
 	entries, err := parseTree(o.data)
 	if o.kind != "tree" {
 		err = fmt.Errorf("it is a %s", o.kind)
@@ -165,7 +165,7 @@ func (m *Mirror) parsed(o object) ([]treeEntry, error) {
 	if err != nil {
 		return nil, &Error{Op: "read tree " + o.sha, Kind: ErrCorrupt, Err: err}
 	}
-	m.trees.put(o.sha, entries)
+	r.trees.put(o.sha, entries)
 	return entries, nil
 }
 
@@ -263,7 +263,7 @@ func (t *Tree) sized(op, name string, e treeEntry) (fs.FileInfo, error) {
 	if e.mode == Directory || e.mode == Submodule {
 		return info, nil // a submodule's commit is not here
 	}
-	o, err := t.m.find(e.sha)
+	o, err := t.r.find(e.sha)
 	if errors.Is(err, errMissing) {
 		o, err = t.stored(e.sha) // finds out why
 	}

@@ -141,7 +141,7 @@ func (m *Mirror) plan(base string, files []FileWrite) ([]FileWrite, error) {
 			written[f.Path] = true
 		}
 	}
-	tree := &Tree{m: m, sha: base}
+	tree := &Tree{r: &m.repository, sha: base}
 	out := slices.Clone(files)
 	for i := range out {
 		f := &out[i]
