@@ -36,6 +36,19 @@ type Input struct {
 	// Globbing is how the controller matches git file generators' paths;
 	// empty means GlobbingGit, its default.
 	Globbing string
+	// ArgoCDs are the Argo CDs of which other things are known than the three
+	// fields above say, by the name that the pipeline's entries use. Those that
+	// are not here are as the fields above say.
+	ArgoCDs map[string]ArgoCD
+	// Main is the name of the Argo CD that an entry without one means.
+	Main string
+	// Live is what is known of the running Argo CDs' objects; nil: no connection.
+	Live *Live
+	// Generators are those that ask the network and may.
+	Generators Generators
+	// Other gives other repositories and revisions to git generators. It names
+	// what it refuses in its error; nil refuses all.
+	Other func(ctx context.Context, repoURL, revision string) (*Elsewhere, error)
 	// Manifests asks for Target.Application.
 	Manifests bool
 }

@@ -1,6 +1,9 @@
 package fleet
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Target is one Argo CD Application as its ApplicationSet generates it.
 // Targets are shared between callers: read them, don't change them.
@@ -14,6 +17,11 @@ type Target struct {
 
 	ApplicationSet     string `json:"applicationSet"`     // its name; empty for a plain Application
 	ApplicationSetFile string `json:"applicationSetFile"` // where the set was read, from the repository's root
+
+	// Live says that the target is a live Application as it runs, not one that
+	// was resolved: it is plain, or its ApplicationSet can't be understood here.
+	Live   bool   `json:"live,omitempty"`
+	Policy Policy `json:"policy,omitzero"` // its ApplicationSet's; zero for a plain Application
 
 	Params map[string]any `json:"params,omitempty"` // as the generators gave them
 	// GeneratorFile is the git file generator's own file, from the repository's
@@ -30,6 +38,9 @@ type Target struct {
 	DestNS   string   `json:"destinationNamespace,omitempty"`
 	Sources  []Source `json:"sources"`
 	AutoSync bool     `json:"autoSync"`
+	// Hydration is there where Argo CD's source hydrator stands between: Sources
+	// has what the hydrator reads, and this says where its output goes.
+	Hydration *Hydration `json:"hydration,omitempty"`
 
 	// Application is the generated manifest; only there when Input.Manifests asked for it.
 	Application json.RawMessage `json:"application,omitempty"`
@@ -42,6 +53,15 @@ func (t Target) Managed() bool { return t.Component != "" && t.Environment != ""
 // ID identifies the target among all targets of a repository: two Argo CDs,
 // and two namespaces of one, may have Applications of the same name.
 func (t Target) ID() string { return t.ArgoCD + "/" + t.Namespace + "/" + t.Name }
+
+// Hydration is where the source hydrator writes a target's manifests. The
+// Application syncs from Branch, so its synced revisions are commits of that
+// branch and not of the one that Sources name.
+type Hydration struct {
+	Branch  string `json:"branch"`            // syncSource.targetBranch
+	Path    string `json:"path"`              // syncSource.path
+	Staging string `json:"staging,omitempty"` // hydrateTo.targetBranch: written there first, and moved to Branch by somebody else
+}
 
 // SourceType says how Argo CD turns a source into manifests.
 type SourceType string
@@ -105,4 +125,11 @@ func joinNonEmpty(a, b string) string {
 type Fleet struct {
 	Targets  []Target  `json:"targets"`
 	Problems []Problem `json:"problems,omitempty"`
+	// Notes say what should be known but stops nothing, such as targets that
+	// are live Applications because their set can't be understood here.
+	Notes []Problem `json:"notes,omitempty"`
+	// RefreshAfter is when the same inputs may give another answer, because
+	// something was asked that is not in Git: a forge, a plugin, a cluster. It
+	// counts from the call that gave this fleet; 0 means never.
+	RefreshAfter time.Duration `json:"-"`
 }
