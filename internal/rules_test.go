@@ -38,6 +38,8 @@ var rooms = map[string][]string{
 	"internal/command":         {"internal/promotion"},
 	"internal/conversation":    {"internal/promotion", "policies"},
 	"internal/store":           {},
+	"internal/sandbox":         {"internal/proc"},
+	"internal/evaluate":        {"internal/sandbox", "internal/fleet", "internal/reads", "internal/pipeline"},
 	"internal/engine":          {"*"},
 	"internal/engine/observe":  {"*"},
 	"internal/engine/act":      {"*"},

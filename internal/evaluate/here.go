@@ -1,0 +1,83 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/reads"
+)
+
+// Here evaluates a tree in this process: for trees whose authors could do
+// worse than to keep it busy. What is wrong with the tree is in the world's
+// problems; the error is for a context that ended, a tree that can't be read
+// and a call that can't be meant. It may be called concurrently.
+func Here(ctx context.Context, resolver *fleet.Resolver, tree fs.FS, in Input) (*World, error) {
+	w := &World{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
+	for _, p := range in.Pipelines {
+		if p == nil {
+			return nil, errors.New("evaluating a tree: one of the pipelines is nil")
+		}
+		if w.Pipelines[p.Name()] != nil {
+			return nil, fmt.Errorf("evaluating a tree: two pipelines are named %q", p.Name())
+		}
+		f, err := resolver.Resolve(ctx, fleet.Input{
+			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs,
+			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, Manifests: in.Manifests,
+		})
+		if err != nil {
+			return nil, err
+		}
+		part, err := follow(ctx, tree, f, in.Changed)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline %s: %w", p.Name(), err)
+		}
+		w.Pipelines[p.Name()] = part
+	}
+	return w, nil
+}
+
+// follow finds out which of the targets read the changed files.
+func follow(ctx context.Context, tree fs.FS, f *fleet.Fleet, changed []string) (*Pipeline, error) {
+	own := *f // the resolver's is shared
+	own.Targets = make([]fleet.Target, len(f.Targets))
+	copy(own.Targets, f.Targets)
+	for i := range own.Targets {
+		own.Targets[i].Params = nil
+	}
+	out := &Pipeline{Fleet: &own, Touched: map[string][]string{}, Doubts: []reads.Problem{}}
+	if len(changed) == 0 {
+		return out, nil
+	}
+	readers := make([]reads.Reader, len(own.Targets))
+	for i := range own.Targets {
+		readers[i] = Reader(&own.Targets[i])
+	}
+	ix, err := reads.Build(ctx, tree, readers)
+	if err != nil {
+		return nil, err
+	}
+	out.Touched = ix.Touched(changed)
+	out.Doubts = append(out.Doubts, ix.Problems()...)
+	return out, nil
+}
+
+// Reader says what a target reads of this repository, under the target's ID. A
+// source of a kind that isn't known reads everything below its path.
+func Reader(t *fleet.Target) reads.Reader {
+	r := reads.Reader{ID: t.ID(), Extra: fleet.HereFiles(*t)}
+	for _, s := range t.Sources {
+		if !s.Here || s.Path == "" {
+			continue
+		}
+		layout := reads.Detected
+		if s.Type != "" {
+			layout = reads.Layout(strings.ToLower(string(s.Type)))
+		}
+		r.Sources = append(r.Sources, reads.Source{Path: s.Path, Layout: layout, Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude})
+	}
+	return r
+}

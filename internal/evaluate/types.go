@@ -1,0 +1,47 @@
+package evaluate
+
+import (
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/reads"
+)
+
+// Input is what a tree is evaluated with. The pipelines are those of the base,
+// also when the tree is a pull request's head: a change is not judged by rules
+// that it brings along.
+type Input struct {
+	Pipelines []*pipeline.Pipeline
+
+	// Changed are the paths, from the root, that the change in question
+	// created, changed or deleted, by their names before and after.
+	// World says who reads them.
+	Changed []string
+
+	Revision string   // the tree's commit, in full; empty: not a commit
+	Branch   string   // the branch that the tree stands for, or is to be merged into
+	RepoURLs []string // how manifests may name this repository
+
+	Clusters []fleet.Cluster // nil: not known; as in fleet.Input
+	Projects []string        // nil: not known; as in fleet.Input
+	Globbing string          // as in fleet.Input; empty: the controller's default
+	// Manifests asks for every target's Application.
+	Manifests bool
+}
+
+// World is what a tree stands for. Maps and lists are never nil.
+type World struct {
+	Pipelines map[string]*Pipeline `json:"pipelines"` // by the pipeline's name, all that were asked for
+}
+
+// Pipeline is one pipeline's part of a world.
+type Pipeline struct {
+	// Fleet is what its ApplicationSets generate. Its targets come without
+	// their Params: what those decide is decided.
+	Fleet *fleet.Fleet `json:"fleet"`
+	// Touched holds, by [fleet.Target.ID], every target that reads one of
+	// Input.Changed, or would if it were there, with those paths, sorted.
+	Touched map[string][]string `json:"touched"`
+	// Doubts are what could not be followed in the targets' files, so that
+	// they count as reading more than they may; Reader is the target's ID.
+	Doubts []reads.Problem `json:"doubts"`
+}
