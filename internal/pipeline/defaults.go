@@ -12,6 +12,15 @@ func (p *Pipeline) SetDefaults() {
 	p.Spec.Limits = Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3}
 }
 
+// liveNamespace is where Argo CD's own manifests put it.
+const liveNamespace = "argocd"
+
+// SetDefaults fills in what the name of a live ApplicationSet may leave out.
+func (l *LiveApplicationSet) SetDefaults() { l.Namespace = liveNamespace }
+
+// SetDefaults fills in what a selection of live Applications may leave out.
+func (l *LiveApplications) SetDefaults() { l.Namespace = liveNamespace }
+
 // SetDefaults fills in what an entry of carry may leave out.
 func (c *Carry) SetDefaults() { c.WhenAbsent = WhenAbsentRefuse }
 

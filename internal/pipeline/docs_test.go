@@ -52,6 +52,12 @@ func schema(t *testing.T) *jsonschema.Schema {
 	s.Title = "Liftlock pipeline"
 	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json")
 	exactlyOne(s.Definitions["Gate"], "approvals")
+	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "live")
+	for _, k := range []string{"applicationSets", "applications"} {
+		someOf := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{k}}
+		someOf.Properties.Set(k, &jsonschema.Schema{MinItems: new(uint64(1))})
+		s.Definitions["Spec"].AnyOf = append(s.Definitions["Spec"].AnyOf, someOf)
+	}
 	return s
 }
 
@@ -123,6 +129,8 @@ func TestSchemaAgrees(t *testing.T) {
 		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "soak: {environment: qa, for: 2h}"},
 		"another kind":          {"kind: Pipeline", "kind: Pipe"},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
+		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},
+		"Applications at will":  {"  component:", "  applications: [{live: {argocd: hub}}]\n  component:"},
 		"environments by name":  {"    - name: dev\n", "    - title: dev\n"},
 		"a list for a template": {"component: '{{ index .path.segments 1 }}'", "component: []"},
 	} {

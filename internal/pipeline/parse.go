@@ -9,8 +9,6 @@ import (
 
 // notYet are the keys of the format that Liftlock doesn't act on yet.
 var notYet = []string{
-	"spec.applications",
-	"spec.applicationSets[].live",
 	"spec.carry[].files",
 	"spec.environments[].branch",
 	"spec.environments[].gates[].window",

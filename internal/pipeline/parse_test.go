@@ -119,6 +119,41 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestLiveTargets(t *testing.T) {
+	const live = `  applicationSets:
+    - live: {argocd: hub, namespace: teams, name: shop.v2}
+    - live: {name: other}
+    - {path: argocd/*.yaml, argocd: prod-hub}
+  applications:
+    - live: {selector: "team=shop,tier notin (test)"}
+      component: web
+`
+	got, err := Parse("p", []byte(strings.Replace(small, "  applicationSets:\n    - path: argocd/*.yaml\n", live, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := got[0].Spec
+	if d := cmp.Diff([]ApplicationSetSource{
+		{Live: &LiveApplicationSet{ArgoCD: "hub", Namespace: "teams", Name: "shop.v2"}},
+		{Live: &LiveApplicationSet{Namespace: "argocd", Name: "other"}},
+		{Path: "argocd/*.yaml", ArgoCD: "prod-hub"},
+	}, s.ApplicationSets); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]ApplicationSource{{Live: &LiveApplications{Namespace: "argocd", Selector: "team=shop,tier notin (test)"}, Component: "web"}}, s.Applications); d != "" {
+		t.Error(d)
+	}
+	for i, want := range []string{"hub", "", "prod-hub"} {
+		if s.ApplicationSets[i].RunBy() != want {
+			t.Errorf("entry %d is run by %q, want %q", i, s.ApplicationSets[i].RunBy(), want)
+		}
+	}
+	alone := strings.Replace(small, "  applicationSets:\n    - path: argocd/*.yaml\n", "  applications: [{live: {selector: a}}]\n", 1)
+	if _, err := Parse("p", []byte(alone)); err != nil {
+		t.Errorf("Applications alone: %v", err)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	const dev, qa, prod = "    - name: dev\n", "    - name: qa\n", "    - name: prod\n"
 	// Each case replaces old by new in the small file, or adds new at its end.
@@ -140,16 +175,24 @@ func TestParseRefuses(t *testing.T) {
 		"branches":                  {"spec:\n", "spec:\n  layout: branches\n", []string{`5: spec.layout: branches is not supported yet; only directories`}},
 		"a batch":                   {"spec:\n", "spec:\n  batch: environment\n", []string{`5: spec.batch: environment is not supported yet; only component`}},
 		"a batch of nothing known":  {"spec:\n", "spec:\n  batch: envionment\n", []string{`5: spec.batch: "envionment" is not one of component`}},
-		"applications":              {"spec:\n", "spec:\n  applications: []\n", []string{`5: spec.applications: not supported yet`}},
 		"breakGlass":                {"spec:\n", "spec:\n  breakGlass: {teams: [acme/oncall]}\n", []string{`5: spec.breakGlass: not supported yet`}},
-		"a live ApplicationSet":     {"- path: argocd/*.yaml", "- live: {argocd: hub}", []string{`6: spec.applicationSets[0].live: not supported yet`}},
+		"a nameless live set":       {"- path: argocd/*.yaml", "- live: {argocd: hub}", []string{`6: spec.applicationSets[0].live.name: a name is missing`}},
+		"a live set's Argo CD":      {"- path: argocd/*.yaml", "- live: {argocd: Hub, name: shop}", []string{`6: spec.applicationSets[0].live.argocd: "Hub" is not a name; use lower-case letters, digits and hyphens, and no hyphen first`}},
+		"a live set's names":        {"- path: argocd/*.yaml", "- live: {namespace: A, name: s_h}", []string{`6: spec.applicationSets[0].live.namespace: "A" is not a Kubernetes object's namespace: lower-case letters, digits, hyphens and dots`, `6: spec.applicationSets[0].live.name: "s_h" is not a Kubernetes object's name: lower-case letters, digits, hyphens and dots`}},
+		"two Argo CDs for a set":    {"- path: argocd/*.yaml", "- live: {name: shop}\n      argocd: hub", []string{`7: spec.applicationSets[0].argocd: goes into live here, which says where the object runs`}},
+		"two places of a set":       {"- path: argocd/*.yaml", "- {path: a, live: {name: shop}}", []string{`6: spec.applicationSets[0]: path and live are both given; an entry takes one of them`}},
+		"an empty live":             {"- path: argocd/*.yaml", "- live:", []string{`6: spec.applicationSets[0].live: no value; give one or remove the key`}},
+		"Applications of nothing":   {"  component:", "  applications: [{}]\n  component:", []string{`7: spec.applications[0]: live is missing: which Applications of a running Argo CD these are`}},
+		"Applications unselected":   {"  component:", "  applications: [{live: {argocd: hub}}]\n  component:", []string{`7: spec.applications[0].live: selector is missing: which labels the Applications have, like team=shop`}},
+		"a selector":                {"  component:", "  applications: [{live: {selector: 'a in b'}}]\n  component:", []string{`7: spec.applications[0].live.selector: "a in b" is not a selector over labels, like team=shop,tier!=test: unable to parse requirement: found 'b' expected: '('`}},
+		"Applications untemplated":  {"  component: '{{ .name }}'\n", "  applications: [{live: {selector: a=b}}]\n", []string{`6: spec.applicationSets[0]: no component template: give spec.component or one here`, `7: spec.applications[0]: no component template: give spec.component or one here`}},
 		"files to carry":            {`- kustomizeImages: ["*"]`, `- files: {include: ["**"]}`, []string{`10: spec.carry[0].files: not supported yet`}},
 		"an environment's branch":   {dev, dev + "      branch: main\n", []string{`13: spec.environments[0].branch: not supported yet`}},
 		"a window":                  {qa, qa + "      gates: [{window: {}}]\n", []string{`14: spec.environments[1].gates[0].window: not supported yet`}},
 		"all gates to come":         {qa, qa + "      gates:\n      - freeze: {}\n      - soak: {}\n      - checks: {}\n      - expression: x\n", []string{`15: spec.environments[1].gates[0].freeze: not supported yet`, `16: spec.environments[1].gates[1].soak: not supported yet`, `17: spec.environments[1].gates[2].checks: not supported yet`, `18: spec.environments[1].gates[3].expression: not supported yet`}},
 		"teams":                     {qa, qa + "      gates: [{approvals: {count: 1, from: {teams: [acme/sre]}}}]\n", []string{`14: spec.environments[1].gates[0].approvals.from.teams: not supported yet`}},
 		"no ApplicationSets":        {"  applicationSets:\n    - path: argocd/*.yaml\n", "", []string{`4: spec.applicationSets: at least one entry with ApplicationSets is needed`}},
-		"no path":                   {"- path: argocd/*.yaml", "- argocd: hub", []string{`6: spec.applicationSets[0]: path is missing: a glob of ApplicationSet manifests in this repository`}},
+		"no path":                   {"- path: argocd/*.yaml", "- argocd: hub", []string{`6: spec.applicationSets[0]: path is missing: a glob of ApplicationSet manifests in this repository; or live, for an object of a running Argo CD`}},
 		"a glob":                    {"argocd/*.yaml", "\"argocd/[.yaml\"", []string{`6: spec.applicationSets[0].path: "argocd/[.yaml" is not a valid glob`}},
 		"a glob out of here":        {"argocd/*.yaml", "a/../../x", []string{`6: spec.applicationSets[0].path: "a/../../x" leaves the repository; write it from the root, without a leading / and without ..`}},
 		"a glob from the disk":      {"argocd/*.yaml", "/etc/*", []string{`6: spec.applicationSets[0].path: "/etc/*" leaves the repository; write it from the root, without a leading / and without ..`}},

@@ -58,9 +58,11 @@ type Spec struct {
 	Mode Mode `yaml:"mode" json:"mode" jsonschema:"enum=act,enum=observe,default=act"`
 	// What is promoted when the pipeline is new. baseline: only releases introduced after this pipeline (or component, or carry entry) came in.
 	Adopt string `yaml:"adopt" json:"adopt" jsonschema:"enum=baseline,default=baseline"`
-	// Where the targets come from; at least one.
-	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets" jsonschema:"required,minItems=1"`
-	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. Empty: the target is not managed. Needed here or in every entry of applicationSets.
+	// Where the targets come from; at least one entry here or in applications.
+	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets,omitempty"`
+	// Plain Applications that are targets, such as the children of an app of apps.
+	Applications []ApplicationSource `yaml:"applications" json:"applications,omitempty"`
+	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application. Empty: the target is not managed. Needed here or in every entry of applicationSets and applications.
 	Component string `yaml:"component" json:"component"`
 	// Likewise, each target's environment.
 	Environment string `yaml:"environment" json:"environment"`
@@ -91,16 +93,58 @@ func (s *Spec) EnvironmentByName(name string) *Environment {
 }
 
 // ApplicationSetSource says where ApplicationSets are read from, with the
-// overrides for those.
+// overrides for those: exactly one of path and live is set.
 type ApplicationSetSource struct {
 	// A glob of manifests, from the repository's root.
-	Path string `yaml:"path" json:"path" jsonschema:"required,minLength=1"`
+	Path string `yaml:"path" json:"path,omitempty" jsonschema:"minLength=1"`
+	// The object as it runs, for a set that is templated or generated elsewhere.
+	Live *LiveApplicationSet `yaml:"live" json:"live,omitempty"`
 	// Overrides spec.component for the sets of this entry.
 	Component string `yaml:"component" json:"component"`
 	// Overrides spec.environment for the sets of this entry.
 	Environment string `yaml:"environment" json:"environment"`
+	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there. Not with live, which has its own.
+	ArgoCD string `yaml:"argocd" json:"argocd"`
+}
+
+// RunBy is the name of the Argo CD that runs the entry's sets; empty means the
+// first one in the server's file.
+func (s *ApplicationSetSource) RunBy() string {
+	if s.Live != nil {
+		return s.Live.ArgoCD
+	}
+	return s.ArgoCD
+}
+
+// LiveApplicationSet names one ApplicationSet object of a running Argo CD.
+type LiveApplicationSet struct {
+	// The Argo CD that runs it, by its name in the server's file. Not set: the first one there.
+	ArgoCD string `yaml:"argocd" json:"argocd"`
+	// The namespace that the object is in.
+	Namespace string `yaml:"namespace" json:"namespace" jsonschema:"default=argocd"`
+	// The object's name.
+	Name string `yaml:"name" json:"name" jsonschema:"required,minLength=1"`
+}
+
+// ApplicationSource says which plain Applications are targets, with the
+// overrides for those.
+type ApplicationSource struct {
+	// The objects as they run.
+	Live *LiveApplications `yaml:"live" json:"live,omitempty" jsonschema:"required"`
+	// Overrides spec.component for the Applications of this entry.
+	Component string `yaml:"component" json:"component"`
+	// Overrides spec.environment for the Applications of this entry.
+	Environment string `yaml:"environment" json:"environment"`
+}
+
+// LiveApplications selects Application objects of a running Argo CD.
+type LiveApplications struct {
 	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there.
 	ArgoCD string `yaml:"argocd" json:"argocd"`
+	// The namespace that the objects are in.
+	Namespace string `yaml:"namespace" json:"namespace" jsonschema:"default=argocd"`
+	// A selector over labels, as kubectl takes it: team=shop,tier!=test.
+	Selector string `yaml:"selector" json:"selector" jsonschema:"required,minLength=1"`
 }
 
 // What happens to a field that the source has and the target hasn't.

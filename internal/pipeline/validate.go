@@ -126,6 +126,7 @@ func (c *checker) sizes(s *Spec) {
 		c.atMost(at+".gates", len(e.Gates), maxListed)
 	}
 	c.atMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
+	c.atMost("spec.applications", len(s.Applications), maxListed)
 	c.atMost("spec.carry", len(s.Carry), maxListed)
 	for i, e := range s.Carry {
 		at := fmt.Sprintf("spec.carry[%d]", i)
@@ -162,33 +163,6 @@ func (c *checker) filesGlob(at, glob string) {
 	case !doublestar.ValidatePattern(glob):
 		c.errorf(at, "%q is not a valid glob", glob)
 	}
-}
-
-func (c *checker) applicationSets(s *Spec) {
-	c.some("spec.applicationSets", len(s.ApplicationSets), "entry with ApplicationSets")
-	for i, a := range s.ApplicationSets {
-		at := fmt.Sprintf("spec.applicationSets[%d]", i)
-		if !c.doc.Has(at + ".path") {
-			c.errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository")
-		} else {
-			c.filesGlob(at+".path", a.Path)
-		}
-		c.template(at+".component", a.Component)
-		c.template(at+".environment", a.Environment)
-		if a.Component == "" && s.Component == "" {
-			c.errorf(at, "no component template: give spec.component or one here")
-		}
-		if a.Environment == "" && s.Environment == "" {
-			c.errorf(at, "no environment template: give spec.environment or one here")
-		}
-		c.constantEnvironment(at+".environment", a.Environment, s)
-		if a.ArgoCD != "" || c.doc.Has(at+".argocd") {
-			if err := ValidName(a.ArgoCD); err != nil {
-				c.errorf(at+".argocd", "%s", err)
-			}
-		}
-	}
-	c.constantEnvironment("spec.environment", s.Environment, s)
 }
 
 // constantEnvironment checks an environment that is given as plain text.
