@@ -46,12 +46,18 @@ type how struct {
 	pace    demo.Pace // Fast when zero
 }
 
-// begin makes a world and starts its server.
-func begin(t *testing.T, h how) *telling {
+// notUnderRace skips what is told in the story's time.
+func notUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector && !*long {
 		t.Skip("the story's times are too short for the race detector; internal/server runs the same parts under it")
 	}
+}
+
+// begin makes a world and starts its server.
+func begin(t *testing.T, h how) *telling {
+	t.Helper()
+	notUnderRace(t)
 	// t.TempDir keeps the # of a point's name, which no address of a store may have.
 	dir, err := os.MkdirTemp("", "liftlock-demo-test-")
 	if err != nil {
@@ -274,6 +280,7 @@ const tries = 3
 // long run visits that anyway. Each place must be reached. tell ends the telling;
 // it fails the test if it must.
 func at(t *testing.T, point string, h how, tell func(t *testing.T, r *telling)) {
+	notUnderRace(t)
 	for {
 		last := ""
 		h.dieAt = point

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -39,8 +40,11 @@ func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) s
 		return id
 	}
 	rel, err := o.read(r, commit, p, e)
-	if err == nil {
+	switch {
+	case err == nil:
 		id = rel.ID()
+	case errors.Is(err, gitrepo.ErrUnknownCommit):
+		return "" // a fetch may bring it
 	}
 	o.mu.Lock()
 	if len(o.releases) > maxReleases {

@@ -197,27 +197,30 @@ func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) erro
 
 func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) error {
 	at := c.Unit.Envs[env.Name]
-	now := beforeMerge{Well: map[string]bool{}}
+	key := beforeKey(c.Snapshot.Repo.ID, env.Open.Number)
+	raw, ok, err := o.o.Store.State(ctx, key)
+	if err != nil {
+		return err
+	}
+	var last, now beforeMerge
+	if ok && json.Unmarshal(raw, &last) != nil {
+		ok, last = false, beforeMerge{}
+	}
+	now.Well = map[string]bool{}
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		app, err := o.app(t)
 		switch {
 		case err != nil:
 			now.Well[t.Name] = false // nobody can tell: never held for the promotion's doing
+		case app != nil && o.deployedAlready(c, at, env.Open.Release, t, app):
+			now.Well[t.Name] = last.Well[t.Name]
 		case app != nil:
 			now.Well[t.Name] = verification.WasWell(app)
 		}
 	}
-	key := beforeKey(c.Snapshot.Repo.ID, env.Open.Number)
-	raw, ok, err := o.o.Store.State(ctx, key)
-	if err != nil {
-		return err
-	}
-	if ok {
-		var last beforeMerge
-		if json.Unmarshal(raw, &last) == nil && mapsEqual(last.Well, now.Well) {
-			return nil
-		}
+	if ok && mapsEqual(last.Well, now.Well) {
+		return nil
 	}
 	now.At = c.Facts.Now
 	data, err := json.Marshal(now)
@@ -225,6 +228,21 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 		panic(err) // plain data always marshals
 	}
 	return o.o.Store.PutState(ctx, key, data)
+}
+
+// deployedAlready says that a target has the release of a pull request that we still
+// take for open, or a commit that was not fetched yet: it was merged, and how
+// the target is now tells nothing of how it was before.
+func (o *Observer) deployedAlready(c *Case, at *EnvAt, release string, t *fleet.Target, app *verification.App) bool {
+	for i, s := range t.Sources {
+		if !s.Here || i >= len(app.Revisions) || app.Hydration != nil {
+			continue
+		}
+		if id := o.idAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
+			return true
+		}
+	}
+	return false
 }
 
 func mapsEqual(a, b map[string]bool) bool {
