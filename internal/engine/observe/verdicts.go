@@ -235,7 +235,7 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 // the target is now tells nothing of how it was before.
 func (o *Observer) deployedAlready(c *Case, at *EnvAt, release string, t *fleet.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
-		if !s.Here || i >= len(app.Revisions) || app.Hydration != nil {
+		if !s.Here || i >= len(app.Revisions) {
 			continue
 		}
 		if id := o.idAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
