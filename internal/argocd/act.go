@@ -113,5 +113,5 @@ func readable(err error, verb string) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
-	return explain(err, verb, "applications")
+	return explain(err, verb, "argoproj.io", "applications")
 }

@@ -2,8 +2,12 @@ package argocd
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +39,7 @@ type wireMeta struct {
 	UID               string            `json:"uid"`
 	ResourceVersion   string            `json:"resourceVersion"`
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
+	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 	OwnerReferences   []struct {
 		Kind string `json:"kind"`
@@ -42,13 +47,37 @@ type wireMeta struct {
 	} `json:"ownerReferences"`
 }
 
+// owner is the name of the ApplicationSet that owns the object; empty without one.
+func (m *wireMeta) owner() string {
+	name := ""
+	for _, o := range m.OwnerReferences {
+		if o.Kind == "ApplicationSet" {
+			name = o.Name
+		}
+	}
+	return name
+}
+
 // wireApplication holds the fields of an Application that are read. What is only
 // compared stays raw.
 type wireApplication struct {
 	Metadata wireMeta        `json:"metadata"`
-	Spec     wireSpec        `json:"spec"`
+	Spec     seenSpec        `json:"spec"`
 	Op       json.RawMessage `json:"operation"`
 	Status   wireStatus      `json:"status"`
+}
+
+// seenSpec is a specification with a digest of its bytes.
+type seenSpec struct {
+	wireSpec
+	digest uint64
+}
+
+func (s *seenSpec) UnmarshalJSON(raw []byte) error {
+	h := fnv.New64a()
+	_, _ = h.Write(raw) // never fails
+	s.digest = h.Sum64()
+	return json.Unmarshal(raw, &s.wireSpec)
 }
 
 type wireSpec struct {
@@ -84,6 +113,14 @@ type wireSource struct {
 	Chart          string `json:"chart,omitempty"`
 	TargetRevision string `json:"targetRevision,omitempty"`
 	Ref            string `json:"ref,omitempty"`
+}
+
+// wireHydration is one run of the source hydrator.
+type wireHydration struct {
+	Phase       string `json:"phase"`
+	Message     string `json:"message"`
+	DrySHA      string `json:"drySHA"`
+	HydratedSHA string `json:"hydratedSHA"`
 }
 
 type wireHealth struct {
@@ -136,32 +173,42 @@ type wireStatus struct {
 		RetryCount int64          `json:"retryCount"`
 	} `json:"operationState"`
 	SourceHydrator struct {
-		LastSuccessfulOperation *struct {
-			DrySHA      string `json:"drySHA"`
-			HydratedSHA string `json:"hydratedSHA"`
-		} `json:"lastSuccessfulOperation"`
+		LastSuccessfulOperation *wireHydration `json:"lastSuccessfulOperation"`
+		CurrentOperation        *wireHydration `json:"currentOperation"`
 	} `json:"sourceHydrator"`
 }
 
 // decodeApplication reduces one Application, as the API server writes it, to
-// what a verdict needs. An object whose metadata can be read but whose rest
-// can't gives both an App with the condition UnreadableError and the error;
-// without a name there is only the error.
-func decodeApplication(argoCD string, raw []byte) (verification.App, error) {
+// what a verdict needs. spec is a digest of what people and ApplicationSets write
+// into it: its specification, labels and owner. An object whose metadata can be
+// read but whose rest can't gives both an App with the condition UnreadableError
+// and the error; without a name there is only the error.
+func decodeApplication(argoCD string, raw []byte) (app verification.App, spec uint64, err error) {
 	var w wireApplication
 	if err := json.Unmarshal(raw, &w); err != nil {
 		err = fmt.Errorf("decode an Application: %w", err)
 		app := bareApplication(argoCD, raw)
 		if app.Name == "" {
-			return verification.App{}, err
+			return verification.App{}, 0, err
 		}
 		app.Conditions = []verification.Condition{{Type: unreadable, Message: clip(err.Error())}}
-		return app, err
+		return app, 0, err
 	}
 	if w.Metadata.Name == "" {
-		return verification.App{}, fmt.Errorf("decode an Application: it has no name")
+		return verification.App{}, 0, fmt.Errorf("decode an Application: it has no name")
 	}
-	return w.app(argoCD), nil
+	app = w.app(argoCD)
+	return app, w.written(app.OwnedBySet), nil
+}
+
+// written is a digest of what people and ApplicationSets write into an Application.
+func (w *wireApplication) written(owner string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %q", w.Spec.digest, owner)
+	for _, k := range slices.Sorted(maps.Keys(w.Metadata.Labels)) {
+		fmt.Fprintf(h, " %q=%q", k, w.Metadata.Labels[k])
+	}
+	return h.Sum64()
 }
 
 // bareApplication reads what names an Application and nothing else.
@@ -196,12 +243,12 @@ func (w *wireApplication) app(argoCD string) verification.App {
 		ReconciledAt:   when(w.Status.ReconciledAt),
 		RefreshPending: refreshing,
 		Operation:      w.operation(),
+		Hydration:      w.hydration(),
 	}
-	for _, o := range w.Metadata.OwnerReferences {
-		if o.Kind == "ApplicationSet" {
-			a.OwnedBySet = o.Name
-		}
+	if h := w.Spec.SourceHydrator; h != nil {
+		a.HydratedPath = h.SyncSource.Path
 	}
+	a.OwnedBySet = w.Metadata.owner()
 	// Argo CD keeps .operation while it runs the sync and removes it with the result.
 	a.Pending = present(w.Op) && (a.Operation == nil || a.Operation.Phase != "Running" && a.Operation.Phase != "Terminating")
 	for _, c := range w.Status.Conditions[:min(len(w.Status.Conditions), maxConditions)] {
@@ -234,13 +281,28 @@ func (w *wireApplication) operation() *verification.Operation {
 }
 
 // dry maps the commit that the source hydrator wrote back to the one it was made
-// from. One that isn't the last hydration's stays as it is: nobody knows.
+// from, where the Application's own status says so. Another one stays as it is:
+// the hydrated tree itself may say it.
 func (w *wireApplication) dry(revisions []string) []string {
-	last := w.Status.SourceHydrator.LastSuccessfulOperation
-	if w.Spec.SourceHydrator == nil || last == nil || len(revisions) != 1 || revisions[0] != last.HydratedSHA || last.DrySHA == "" {
+	if w.Spec.SourceHydrator == nil || len(revisions) != 1 {
 		return revisions
 	}
-	return []string{last.DrySHA}
+	h := &w.Status.SourceHydrator
+	for _, op := range []*wireHydration{h.LastSuccessfulOperation, h.CurrentOperation} {
+		if op != nil && revisions[0] != "" && op.HydratedSHA == revisions[0] && op.DrySHA != "" {
+			return []string{op.DrySHA}
+		}
+	}
+	return revisions
+}
+
+// hydration is the hydrator's present or last run; nil when there was none.
+func (w *wireApplication) hydration() *verification.Hydration {
+	op := w.Status.SourceHydrator.CurrentOperation
+	if w.Spec.SourceHydrator == nil || op == nil {
+		return nil
+	}
+	return &verification.Hydration{Phase: op.Phase, Message: clip(op.Message), Dry: op.DrySHA}
 }
 
 func (w *wireApplication) unwell() []verification.Resource {
@@ -269,7 +331,8 @@ func badness(health string) int {
 
 func (s *wireSpec) sources() []verification.Source {
 	if s.SourceHydrator != nil {
-		return []verification.Source{verification.Source(s.SourceHydrator.DrySource)}
+		d := s.SourceHydrator.DrySource
+		return []verification.Source{{RepoURL: d.RepoURL, Path: d.Path, TargetRevision: d.TargetRevision}}
 	}
 	raws := s.Sources
 	if len(raws) == 0 && present(s.Source) {
@@ -277,12 +340,47 @@ func (s *wireSpec) sources() []verification.Source {
 	}
 	out := make([]verification.Source, min(len(raws), maxSources))
 	for i := range out {
-		var w wireSource
-		if json.Unmarshal(raws[i], &w) == nil {
-			out[i] = verification.Source(w)
-		}
+		out[i] = SourceOf(raws[i])
 	}
 	return out
+}
+
+// SourceOf reads one source as the JSON of an Application has it. What isn't
+// understood leaves its fields empty.
+func SourceOf(raw json.RawMessage) verification.Source {
+	var w wireSource
+	if json.Unmarshal(raw, &w) != nil {
+		return verification.Source{}
+	}
+	return verification.Source{RepoURL: w.RepoURL, Path: w.Path, Chart: w.Chart, TargetRevision: w.TargetRevision, Ref: w.Ref, Options: optionsOf(raw)}
+}
+
+// optionsOf is a digest of what else a source says (Helm's parameters, images,
+// patches); empty when it says nothing else. Empty values count as absent, as
+// the API server and the controllers leave them out or not as it comes.
+func optionsOf(raw json.RawMessage) string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(raw, &all) != nil {
+		return ""
+	}
+	for _, known := range []string{"repoURL", "path", "chart", "targetRevision", "ref"} {
+		delete(all, known)
+	}
+	rest := map[string]any{}
+	for k, v := range all {
+		if m := meaning(v); m != nil {
+			rest[k] = m
+		}
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	canonical, err := json.Marshal(rest)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:8])
 }
 
 // automated: an empty policy is one; newer Argo CDs can switch it off in place.

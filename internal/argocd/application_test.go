@@ -31,7 +31,7 @@ func TestDecodeApplication(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			app, err := decodeApplication("hub", raw)
+			app, _, err := decodeApplication("hub", raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestComparedToSpec(t *testing.T) {
 			if c.comparedTo != "" {
 				compared = `"comparedTo":{` + c.comparedTo + `}`
 			}
-			app, err := decodeApplication("hub", []byte(`{"metadata":{"name":"a"},"spec":{`+c.spec+`},"status":{"sync":{`+compared+`}}}`))
+			app, _, err := decodeApplication("hub", []byte(`{"metadata":{"name":"a"},"spec":{`+c.spec+`},"status":{"sync":{`+compared+`}}}`))
 			if err != nil || app.ComparedToSpec != c.want {
 				t.Errorf("ComparedToSpec = %v, %v", app.ComparedToSpec, err)
 			}
@@ -99,7 +99,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, `%s{"type":"OrphanedResourceWarning","message":"%d"}`, map[bool]string{true: ","}[i > 0], i)
 	}
 	b.WriteString(`]}}`)
-	app, err := decodeApplication("hub", []byte(b.String()))
+	app, _, err := decodeApplication("hub", []byte(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func FuzzDecodeApplication(f *testing.F) {
 	}
 	f.Add([]byte(`{"metadata":{"name":"x"},"status":{"health":[]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		app, err := decodeApplication("hub", raw)
+		app, _, err := decodeApplication("hub", raw)
 		if err == nil && app.Name == "" {
 			t.Error("neither a name nor an error")
 		}
@@ -171,7 +171,7 @@ func FuzzReadStreams(f *testing.F) {
 	f.Add([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n" + `{"type":"ERROR","object":{"code":410}}`))
 	f.Add([]byte(`{"type":"DELETED","object":null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s := newStore("hub", zap.NewNop(), nil)
+		s := newStore("hub", zap.NewNop(), nil, &news{onChange: func() {}})
 		for _, sink := range []sink{appSink{s}, setSink{s}} {
 			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { sink.put(o) })
 			feed := &feed{sink: sink, log: zap.NewNop()}
@@ -200,7 +200,7 @@ func BenchmarkList10000(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		peak := uint64(0)
-		s := newStore("hub", zap.NewNop(), func(verification.App, bool) {})
+		s := newStore("hub", zap.NewNop(), func(verification.App, bool) {}, &news{onChange: func() {}})
 		n := 0
 		for range pages {
 			var page strings.Builder

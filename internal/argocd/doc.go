@@ -1,14 +1,20 @@
 // Package argocd looks at one Argo CD over the Kubernetes API of the cluster it
-// runs in: it lists and watches Applications (and, where an ApplicationSet owns
-// one, ApplicationSets), keeps of each the few fields of verification.App, and
-// says when one of those changed. It asks for refreshes and syncs by patching
-// the Application, which is all it ever writes.
+// runs in: it lists and watches Applications and keeps of each the few fields of
+// verification.App, and says when one of those changed. It asks for refreshes and
+// syncs by patching the Application, which is all it ever writes.
+//
+// Beside the Applications it knows what a resolver of ApplicationSets asks of a
+// running Argo CD: the ApplicationSets themselves, the names of the AppProjects
+// and, only where that is allowed and from when it is first asked, the clusters
+// as their Secrets describe them, without the credentials. Each of these may be
+// forbidden: then it is unknown, with the reason, and the rest works. What an
+// Application is as a whole is not kept but listed anew when it is wanted (Each).
 //
 // What a state means for a commit is decided in verification; what to do about
 // it, elsewhere. The package imports nothing of Argo CD.
 //
-// The invariant: what Get and List return is what the API server said last, in
-// its order, and Ready tells when that may no longer be so.
+// The invariant: what Get, List and Sets return is what the API server said last,
+// in its order, and Ready and the errors tell when that may no longer be so.
 //
 // Objects are decoded one at a time from the stream of a paged list and only
 // their few fields are kept, so that ten thousand Applications cost tens of

@@ -48,10 +48,12 @@ type feed struct {
 	resource  string
 	namespace string
 	optional  bool // may be forbidden or absent: said once, then tried rarely
+	missed    string // what stays unknown where an optional feed can't be had
 	sink      sink
 	log       *zap.Logger
 	now       func() time.Time
 	retry     time.Duration // the first wait after an error; it doubles up to 100 times that
+	turned    func(well bool) // told when ready turns nil (true), and the first time that it fails (false)
 
 	place string // resourceVersion to watch from; empty: list first. Only run uses it.
 
@@ -134,10 +136,19 @@ func (f *feed) list(ctx context.Context) (place string, err error) {
 			f.sink.drop(key)
 		}
 	}
+	lost := f.ready() != nil
 	f.mu.Lock()
 	f.listed, f.err = true, nil
 	f.mu.Unlock()
+	f.back(lost)
 	return place, nil
+}
+
+// back tells that what was lost is well again.
+func (f *feed) back(lost bool) {
+	if lost && f.ready() == nil {
+		f.turned(true)
+	}
 }
 
 func (f *feed) page(ctx context.Context, next string, seen map[string]bool) (listMeta, error) {
@@ -228,10 +239,12 @@ func (f *feed) what() string {
 }
 
 func (f *feed) alive() {
+	lost := f.ready() != nil
 	f.mu.Lock()
 	said := f.said
 	f.down, f.err, f.said = time.Time{}, nil, false
 	f.mu.Unlock()
+	f.back(lost)
 	if said {
 		f.log.Info("watching again", zap.String("watch", f.what()))
 	}
@@ -249,16 +262,19 @@ func (f *feed) failed(err error) (hopeless bool) {
 	if err == nil || errors.Is(err, errGone) {
 		return false // a watch that the server ended soon, or whose place is too old
 	}
-	err = explain(err, "get, list, watch", f.resource)
+	err = explain(err, "get, list, watch", "argoproj.io", f.resource)
 	f.mu.Lock()
 	said := f.said
 	f.err, f.said = err, true
 	f.mu.Unlock()
 	hopeless = f.optional && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err))
+	if !said {
+		f.turned(false)
+	}
 	switch {
 	case said:
 	case hopeless:
-		f.log.Warn("the turns of ApplicationSets' RollingSync steps stay unknown: their targets may be reported as not synced while they wait", zap.Error(err))
+		f.log.Warn(f.missed, zap.Error(err))
 	default:
 		f.log.Warn("Argo CD can't be watched; trying again", zap.Error(err))
 	}
@@ -284,11 +300,21 @@ func (f *feed) ready() error {
 	return fmt.Errorf("%w (since %s)", err, f.down.UTC().Format(time.RFC3339))
 }
 
+// complete says that everything has been listed once.
+func (f *feed) complete() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listed
+}
+
 // explain adds to an error what a person can do about it.
-func explain(err error, verbs, resource string) error {
+func explain(err error, verbs, group, resource string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; allow Liftlock's account in a Role: apiGroups [argoproj.io], resources [%s], verbs [%s]", err, resource, verbs)
+		if group == "" {
+			group = `""` // the core group, as a Role has it
+		}
+		return fmt.Errorf("%w; allow Liftlock's account in a Role: apiGroups [%s], resources [%s], verbs [%s]", err, group, resource, verbs)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w; the credentials of argocd[].kubernetes in the server's file are not accepted", err)
 	}

@@ -53,15 +53,15 @@ const (
 	requestBurst      = 100
 )
 
-// newClient makes a client for argoproj.io/v1alpha1. Its scheme knows no types
-// but Status, which the server's errors are.
-func newClient(config *rest.Config) (rest.Interface, error) {
+// newClient makes a client for one version of an API group, whose addresses begin
+// with path. Its scheme knows no types but Status, which the server's errors are.
+func newClient(config *rest.Config, path string, group schema.GroupVersion) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
 	c := rest.CopyConfig(config)
 	c.Timeout = 0 // it would also end watches; every call has its own deadline
-	c.APIPath = "/apis"
-	c.GroupVersion = &schema.GroupVersion{Group: "argoproj.io", Version: "v1alpha1"}
+	c.APIPath = path
+	c.GroupVersion = &group
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	c.UserAgent = "liftlock"

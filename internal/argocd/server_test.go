@@ -142,8 +142,24 @@ func (s *apiServer) seen(substr string) int {
 	return n
 }
 
+// watches counts the watches of a resource that were asked for.
+func (s *apiServer) watches(resource string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.requests {
+		if strings.Contains(r, "/"+resource+"?") && strings.Contains(r, "watch=true") {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, ok := strings.CutPrefix(r.URL.Path, "/apis/argoproj.io/v1alpha1/")
+	if !ok {
+		path, ok = strings.CutPrefix(r.URL.Path, "/api/v1/")
+	}
 	if !ok {
 		answer(w, http.StatusNotFound, "NotFound", "no such path "+r.URL.Path)
 		return

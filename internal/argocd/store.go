@@ -1,7 +1,6 @@
 package argocd
 
 import (
-	"encoding/json"
 	"reflect"
 	"sort"
 	"strings"
@@ -17,27 +16,27 @@ type store struct {
 	argoCD   string
 	log      *zap.Logger
 	onChange func(verification.App, bool)
-	onOwned  func() // called for each Application that an ApplicationSet owns
+	news     *news
 
 	order sync.Mutex // one change and its onChange at a time
 	mu    sync.RWMutex
 	apps  map[string]*verification.App // by namespace/name; replaced, never changed in place
+	specs map[string]uint64            // of each Application: what its specification, labels and owner were when last seen
 	steps map[string]map[string]string // namespace/set → application → its RollingSync status
+	sets  map[string]Set               // namespace/set → what a resolver needs of it
+	held  int                          // bytes of all sets' objects
 }
 
-// Those that feeds write to: Applications, and the ApplicationSets' steps.
-type (
-	appSink struct{ *store }
-	setSink struct{ *store }
-)
+// appSink is what the Applications' feeds write to.
+type appSink struct{ *store }
 
-func newStore(argoCD string, log *zap.Logger, onChange func(verification.App, bool)) *store {
+func newStore(argoCD string, log *zap.Logger, onChange func(verification.App, bool), news *news) *store {
 	if onChange == nil {
 		onChange = func(verification.App, bool) {}
 	}
 	return &store{
-		argoCD: argoCD, log: log, onChange: onChange, onOwned: func() {},
-		apps: map[string]*verification.App{}, steps: map[string]map[string]string{},
+		argoCD: argoCD, log: log, onChange: onChange, news: news,
+		apps: map[string]*verification.App{}, specs: map[string]uint64{}, steps: map[string]map[string]string{}, sets: map[string]Set{},
 	}
 }
 
@@ -72,7 +71,7 @@ func (s *store) list() []verification.App {
 // the place of the last state all the same, marked as such: an old state would
 // be believed.
 func (s appSink) put(raw []byte) (string, bool) {
-	app, err := decodeApplication(s.argoCD, raw)
+	app, spec, err := decodeApplication(s.argoCD, raw)
 	if app.Name == "" {
 		s.log.Warn("skipping an Application without a readable name", zap.Error(err), zap.ByteString("begins", raw[:min(len(raw), 100)]))
 		return "", false
@@ -83,12 +82,16 @@ func (s appSink) put(raw []byte) (string, bool) {
 	s.mu.RLock()
 	prev := s.apps[key]
 	app.SetStep = s.steps[app.Namespace+"/"+app.OwnedBySet][app.Name]
+	same := s.specs[key] == spec
 	s.mu.RUnlock()
+	if !same {
+		s.mu.Lock()
+		s.specs[key] = spec
+		s.mu.Unlock()
+		s.news.tell(ofApplications)
+	}
 	if err != nil && (prev == nil || len(prev.Conditions) == 0 || prev.Conditions[0].Type != unreadable) {
 		s.log.Warn("an Application can't be read; it counts as unclear until it can", zap.String("application", key), zap.Error(err))
-	}
-	if app.OwnedBySet != "" {
-		s.onOwned()
 	}
 	s.replace(key, prev, verification.Follow(prev, app))
 	return key, true
@@ -111,80 +114,15 @@ func (s appSink) drop(key string) {
 	s.mu.Lock()
 	app := s.apps[key]
 	delete(s.apps, key)
+	delete(s.specs, key)
 	s.mu.Unlock()
 	if app != nil {
+		s.news.tell(ofApplications)
 		s.onChange(*app, true)
 	}
 }
 
 func (s appSink) keys(namespace string) []string { return keysIn(&s.mu, s.apps, namespace) }
-
-// wireSet holds what is read of an ApplicationSet.
-type wireSet struct {
-	Metadata struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"metadata"`
-	Status struct {
-		ApplicationStatus []struct {
-			Application string `json:"application"`
-			Status      string `json:"status"`
-		} `json:"applicationStatus"`
-	} `json:"status"`
-}
-
-// put takes an ApplicationSet's RollingSync statuses over to its Applications.
-func (s setSink) put(raw []byte) (string, bool) {
-	key := keyOf(raw)
-	var w wireSet
-	if err := json.Unmarshal(raw, &w); err != nil {
-		s.log.Warn("an ApplicationSet can't be read; its RollingSync steps stay unknown", zap.String("applicationSet", key), zap.Error(err))
-		if key == "" {
-			return "", false
-		}
-		w = wireSet{} // its steps are forgotten rather than believed
-	}
-	steps := map[string]string{}
-	for _, a := range w.Status.ApplicationStatus {
-		steps[a.Application] = a.Status
-	}
-	s.setSteps(key, steps)
-	return key, key != ""
-}
-
-func (s setSink) drop(key string) { s.setSteps(key, nil) }
-
-func (s setSink) keys(namespace string) []string { return keysIn(&s.mu, s.steps, namespace) }
-
-func (s *store) setSteps(key string, steps map[string]string) {
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.mu.Lock()
-	old := s.steps[key]
-	if steps == nil {
-		delete(s.steps, key)
-	} else {
-		s.steps[key] = steps
-	}
-	s.mu.Unlock()
-	namespace, set, _ := strings.Cut(key, "/")
-	for _, from := range []map[string]string{old, steps} {
-		for name := range from {
-			if old[name] == steps[name] {
-				continue
-			}
-			appKey := namespace + "/" + name
-			s.mu.RLock()
-			prev := s.apps[appKey]
-			s.mu.RUnlock()
-			if prev != nil && prev.OwnedBySet == set {
-				next := *prev
-				next.SetStep = steps[name]
-				s.replace(appKey, prev, next)
-			}
-		}
-	}
-}
 
 func keysIn[T any](mu *sync.RWMutex, m map[string]T, namespace string) []string {
 	mu.RLock()

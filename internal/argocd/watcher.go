@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/liftlock/liftlock/internal/verification"
@@ -32,7 +33,11 @@ type Options struct {
 	Config     *rest.Config
 	Kubeconfig string
 	Context    string
-	Namespaces []string // none: all, which needs a ClusterRole
+	// Namespaces are those with Applications and ApplicationSets; the first is
+	// Argo CD's own, where its projects and cluster Secrets are. None: all, which
+	// needs a ClusterRole, and projects and clusters are looked for everywhere.
+	Namespaces []string
+	Clusters   bool // the cluster Secrets may be listed
 
 	Refresh string // RefreshAnnotation (also when empty) or RefreshOff
 	Log     *zap.Logger
@@ -42,6 +47,12 @@ type Options struct {
 	// only make a note: the watch waits for it. It may call Get and List. nil:
 	// nobody is told.
 	OnChange func(app verification.App, deleted bool)
+	// OnAround is told that Version is another one, under the same rules. nil:
+	// nobody is told.
+	OnAround func()
+	// OnReady is told that Ready has become nil, also the first time, under the
+	// same rules. nil: nobody is told.
+	OnReady func()
 }
 
 // Watcher knows the Applications of one Argo CD. All its methods but Run may be
@@ -53,8 +64,12 @@ type Watcher struct {
 	client rest.Interface
 	store  *store
 	log    *zap.Logger
-	apps   []*feed
-	sets   []*feed // started when an ApplicationSet turns out to own an Application
+
+	apps     []*feed
+	sets     []*feed
+	projects []*feed
+	named    *projects
+	clusters *clusterList // nil: the cluster Secrets may not be listed
 }
 
 // New makes a Watcher. It doesn't dial: an Argo CD out of reach is no error but
@@ -74,7 +89,7 @@ func New(o Options) (*Watcher, error) {
 			return nil, fmt.Errorf("argocd %s: %w", o.Name, err)
 		}
 	}
-	client, err := newClient(config)
+	client, err := newClient(config, "/apis", schema.GroupVersion{Group: "argoproj.io", Version: "v1alpha1"})
 	if err != nil {
 		return nil, fmt.Errorf("argocd %s: make a Kubernetes client: %w", o.Name, err)
 	}
@@ -83,16 +98,40 @@ func New(o Options) (*Watcher, error) {
 		log = zap.NewNop()
 	}
 	log = log.With(zap.String("argocd", o.Name))
-	w := &Watcher{name: o.Name, host: config.Host, off: o.Refresh == RefreshOff, client: client, store: newStore(o.Name, log, o.OnChange), log: log}
+	for _, f := range []*func(){&o.OnAround, &o.OnReady} {
+		if *f == nil {
+			*f = func() {}
+		}
+	}
+	n := &news{onChange: o.OnAround}
+	w := &Watcher{name: o.Name, host: config.Host, off: o.Refresh == RefreshOff, client: client, store: newStore(o.Name, log, o.OnChange, n), log: log}
+	w.named = &projects{store: w.store, names: map[string]bool{}}
+	own := ""
+	if len(o.Namespaces) > 0 {
+		own = o.Namespaces[0]
+	}
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	for _, ns := range namespaces {
-		w.apps = append(w.apps, w.feed("applications", ns, appSink{w.store}))
-		set := w.feed("applicationsets", ns, setSink{w.store})
-		set.optional = true
-		w.sets = append(w.sets, set)
+		f := w.feed("applications", ns, appSink{w.store})
+		f.turned = func(well bool) {
+			if well && w.Ready() == nil {
+				o.OnReady()
+			}
+		}
+		w.apps = append(w.apps, f)
+		w.sets = append(w.sets, w.optional("applicationsets", ns, setSink{w.store}, ofSets,
+			"live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced while they wait"))
+	}
+	w.projects = []*feed{w.optional("appprojects", own, w.named, ofProjects, "AppProjects stay unknown: whether a target's project exists is not checked")}
+	if o.Clusters {
+		core, err := newClient(config, "/api", schema.GroupVersion{Version: "v1"})
+		if err != nil {
+			return nil, fmt.Errorf("argocd %s: make a Kubernetes client: %w", o.Name, err)
+		}
+		w.clusters = &clusterList{client: core, namespace: own, log: log, now: time.Now, news: n, wanted: make(chan struct{})}
 	}
 	return w, nil
 }
@@ -100,29 +139,29 @@ func New(o Options) (*Watcher, error) {
 func (w *Watcher) feed(resource, namespace string, s sink) *feed {
 	return &feed{
 		client: w.client, resource: resource, namespace: namespace, sink: s,
-		log: w.log, now: time.Now, retry: firstRetry, down: time.Now(),
+		log: w.log, now: time.Now, retry: firstRetry, down: time.Now(), turned: func(bool) {},
 	}
+}
+
+// optional makes a feed that may be forbidden; missed is what is unknown then.
+func (w *Watcher) optional(resource, namespace string, s sink, k kind, missed string) *feed {
+	f := w.feed(resource, namespace, s)
+	f.optional, f.missed = true, missed
+	f.turned = func(bool) { w.store.news.tell(k) }
+	return f
 }
 
 // Run watches until ctx ends, then returns nil. It survives whatever the API
 // server does; Ready tells how it is. It can be called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	var once sync.Once
-	w.store.onOwned = func() {
-		once.Do(func() {
-			for _, f := range w.sets {
-				wg.Add(1)
-				go func() { defer wg.Done(); f.run(ctx) }()
-			}
-		})
+	for _, f := range slices.Concat(w.apps, w.sets, w.projects) {
+		wg.Go(func() { f.run(ctx) })
 	}
-	for _, f := range w.apps {
-		wg.Add(1)
-		go func() { defer wg.Done(); f.run(ctx) }()
+	if w.clusters != nil {
+		wg.Go(func() { w.clusters.run(ctx) })
 	}
-	<-ctx.Done()
+	wg.Wait()
 	return nil
 }
 
@@ -142,8 +181,12 @@ func (w *Watcher) List() []verification.App { return w.store.list() }
 // old then, and no verdict may be built on it. A watch that has been broken for
 // some seconds only counts as alive.
 func (w *Watcher) Ready() error {
+	return w.readyOf(w.apps)
+}
+
+func (w *Watcher) readyOf(feeds []*feed) error {
 	var errs []error
-	for _, f := range w.apps {
+	for _, f := range feeds {
 		if err := f.ready(); err != nil {
 			errs = append(errs, err)
 		}
@@ -153,3 +196,49 @@ func (w *Watcher) Ready() error {
 	}
 	return fmt.Errorf("argocd %s (%s): %w", w.name, w.host, errors.Join(errs...))
 }
+
+// Sets lists the ApplicationSets as last seen, by namespace and name. The error
+// says why they may be missing or out of date; what was seen before is there all
+// the same.
+func (w *Watcher) Sets() ([]Set, error) {
+	sets, err := w.store.liveSets()
+	if err != nil {
+		return nil, fmt.Errorf("argocd %s: %w", w.name, err)
+	}
+	return sets, w.readyOf(w.sets)
+}
+
+// Projects lists the names of the AppProjects as last seen, sorted, under the
+// same conditions as Sets. It is nil while they were never listed: then nothing
+// is known, which is something else than that there are none.
+func (w *Watcher) Projects() ([]string, error) {
+	for _, f := range w.projects {
+		if !f.complete() {
+			return nil, w.readyOf(w.projects)
+		}
+	}
+	return w.named.list(), w.readyOf(w.projects)
+}
+
+// ErrClustersOff is returned by Clusters when the server's file doesn't allow it.
+var ErrClustersOff = errors.New("reading the cluster Secrets is switched off")
+
+// Clusters lists the clusters that Argo CD knows, without their credentials. The
+// first call reads them, for up to some seconds; later ones are answered from
+// memory, which is brought up to date every minute. With an error the clusters
+// are those of before, nil where there were none: ErrClustersOff, or why they
+// can't be read. The result is shared: read it, don't change it.
+func (w *Watcher) Clusters(ctx context.Context) ([]Cluster, error) {
+	if w.clusters == nil {
+		return nil, ErrClustersOff
+	}
+	clusters, err := w.clusters.get(ctx)
+	if err != nil {
+		err = fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
+	}
+	return clusters, err
+}
+
+// Version says which state of everything but the Applications' health is known now.
+func (w *Watcher) Version() Version { return w.store.news.version() }
+

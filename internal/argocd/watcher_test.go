@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func watch(t *testing.T, s *apiServer, adjust func(*Options)) *world {
 		t.Fatal(err)
 	}
 	w.Watcher = watcher
-	for _, f := range append(watcher.apps, watcher.sets...) {
+	for _, f := range slices.Concat(watcher.apps, watcher.sets, watcher.projects) {
 		f.retry = 5 * time.Millisecond
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +122,7 @@ func TestListsInPagesThenWatches(t *testing.T) {
 	if got := len(w.List()); got != 2*pageSize+7 {
 		t.Errorf("%d applications", got)
 	}
-	if got := s.seen("limit=250"); got != 3 {
+	if got := s.seen("/applications?") - s.watches("applications"); got != 3 {
 		t.Errorf("%d pages", got)
 	}
 	if list := w.List(); list[0].Name != "app-0000" || list[0].ArgoCD != "hub" {
@@ -163,11 +164,11 @@ func TestGoesOnAfterTheWatchEnds(t *testing.T) {
 	s.set("applications", "argocd", "web", object("Healthy"))
 	w := watch(t, s, nil)
 	w.next("web", named("web"))
-	w.until("a watch", func() bool { return s.seen("watch=true") == 1 })
+	w.until("a watch", func() bool { return s.watches("applications") == 1 })
 	s.cutWatches()
 	s.set("applications", "argocd", "web", object("Degraded")) // while nobody watches
 	w.next("what was missed", healthIs("web", "Degraded"))
-	if got := s.seen("limit="); got != 1 {
+	if got := s.seen("applications?limit="); got != 1 {
 		t.Errorf("listed %d times, want the watch to go on from where it was", got)
 	}
 }
@@ -177,7 +178,7 @@ func TestBookmarksMoveThePlace(t *testing.T) {
 	s.set("applications", "argocd", "web", object("Healthy"))
 	w := watch(t, s, nil)
 	w.next("web", named("web"))
-	w.until("a watch", func() bool { return s.seen("watch=true") == 1 })
+	w.until("a watch", func() bool { return s.watches("applications") == 1 })
 	s.bookmark("applications")
 	s.mu.Lock()
 	at := s.version
@@ -196,7 +197,7 @@ func TestListsAgainWhenTheWatchIsTooOld(t *testing.T) {
 	s.set("applications", "argocd", "goes", object("Healthy"))
 	s.set("applications", "argocd", "stays", object("Healthy"))
 	w := watch(t, s, nil)
-	w.until("both", func() bool { return len(w.List()) == 2 && s.seen("watch=true") == 1 })
+	w.until("both", func() bool { return len(w.List()) == 2 && s.watches("applications") == 1 })
 	s.failWith("applications", http.StatusServiceUnavailable)
 	s.cutWatches()
 	s.remove("applications", "argocd", "goes")
@@ -308,9 +309,6 @@ func TestRollingSyncSteps(t *testing.T) {
 	s.set("applicationsets", "argocd", "shop", `{"status":{"applicationStatus":[{"application":"web-qa","status":"Waiting"},{"application":"plain","status":"Waiting"}]}}`)
 	w := watch(t, s, nil)
 	w.next("plain", named("plain"))
-	if s.seen("applicationsets") > 0 {
-		t.Error("no set owns anything yet")
-	}
 	s.set("applications", "argocd", "web-qa", owned)
 	step := func(want string) {
 		t.Helper()
@@ -337,6 +335,10 @@ func TestForbiddenApplicationSetsAreToleratedAndSaidOnce(t *testing.T) {
 	w := watch(t, s, nil)
 	w.until("the message", func() bool { return w.logs.FilterMessageSnippet("RollingSync").Len() == 1 })
 	w.until("ready", func() bool { return w.Ready() == nil })
+	sets, err := w.Sets()
+	if len(sets) != 0 || err == nil || !strings.Contains(err.Error(), "resources [applicationsets]") {
+		t.Errorf("Sets: %v, %v", sets, err)
+	}
 }
 
 func TestRefresh(t *testing.T) {

@@ -27,14 +27,25 @@ type App struct {
 	RefreshedAt    time.Time // the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen (see Follow)
 	Pending        bool      // .operation is set: a sync was asked for and has not begun
 	Operation      *Operation
+	Hydration      *Hydration // nil without a source hydrator
+	HydratedPath   string     // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
 	Unwell         []Resource // resources whose health is neither Healthy nor empty
 	SetStep        string     // this application's status in its ApplicationSet's RollingSync: Waiting, Pending, Progressing, Healthy; empty without one
 }
 
-// Source is one source of an Application.
+// Source is one source of an Application. Options stands for whatever else the
+// source says: sources with equal Options say the same.
 type Source struct {
 	RepoURL, Path, Chart, TargetRevision, Ref string
+	Options                                   string
+}
+
+// Hydration is the source hydrator's present or last run for an Application.
+type Hydration struct {
+	Phase   string // Hydrating, Hydrated or Failed
+	Message string
+	Dry     string // the commit it was made from, where it is known
 }
 
 // Destination is where an Application deploys to.

@@ -1,0 +1,216 @@
+package argocd
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// clusterSelector is how Argo CD marks its cluster Secrets.
+	clusterSelector = "argocd.argoproj.io/secret-type=cluster"
+	// clusterInterval is how often the cluster Secrets are listed while somebody
+	// asks for them. They are listed and not watched: a watch would need another
+	// permission, and would keep a buffer with credentials for as long as it lasts.
+	clusterInterval = time.Minute
+	// clusterIdle is after how long without a question the listing stops.
+	clusterIdle = time.Hour
+)
+
+// Cluster is a cluster as its Secret describes it, without the credentials.
+type Cluster struct {
+	Secret, Namespace     string // the Secret's
+	Name, Server, Project string
+	Labels, Annotations   map[string]string
+}
+
+// clusterList knows the cluster Secrets of one Argo CD, from when it is first asked.
+type clusterList struct {
+	client    rest.Interface // of the core API
+	namespace string
+	log       *zap.Logger
+	now       func() time.Time
+	news      *news
+	wanted    chan struct{} // closed at the first question
+	once      sync.Once
+
+	reading sync.Mutex // one list at a time
+	mu      sync.Mutex
+	known   []Cluster // nil: never listed
+	err     error     // why the last list failed
+	at      time.Time // of the last list, successful or not
+	asked   time.Time // of the last question
+}
+
+// get answers from memory or, the first time and after an idle hour, from a list.
+func (c *clusterList) get(ctx context.Context) ([]Cluster, error) {
+	c.once.Do(func() { close(c.wanted) })
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.mu.Lock()
+	c.asked = c.now()
+	old := c.at.IsZero() || c.now().Sub(c.at) > 2*clusterInterval
+	c.mu.Unlock()
+	if old {
+		c.read(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil && c.err == nil {
+		return nil, ctx.Err() // the caller left before there was an answer
+	}
+	return c.known, c.err
+}
+
+// run lists again and again from the first question on, until ctx ends.
+func (c *clusterList) run(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-c.wanted:
+	}
+	tick := time.NewTicker(clusterInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.mu.Lock()
+			idle := c.now().Sub(c.asked) > clusterIdle
+			c.mu.Unlock()
+			if idle {
+				continue
+			}
+			c.reading.Lock()
+			c.read(ctx)
+			c.reading.Unlock()
+		}
+	}
+}
+
+// read lists once and tells if the answer is another one. The caller holds reading.
+func (c *clusterList) read(ctx context.Context) {
+	clusters, err := c.list(ctx)
+	if err != nil && ctx.Err() != nil {
+		return // whoever asked is gone: that says nothing about the clusters
+	}
+	c.mu.Lock()
+	changed := (err == nil) != (c.err == nil) && !c.at.IsZero() || err == nil && c.known != nil && !reflect.DeepEqual(c.known, clusters)
+	failed := err != nil && c.err == nil
+	c.at, c.err = c.now(), err
+	if err == nil {
+		c.known = clusters
+	}
+	c.mu.Unlock()
+	if failed {
+		c.log.Warn("the cluster Secrets can't be read", zap.Error(err))
+	}
+	if changed {
+		c.news.tell(ofClusters)
+	}
+}
+
+func (c *clusterList) list(ctx context.Context) ([]Cluster, error) {
+	out, next := []Cluster{}, ""
+	for {
+		meta, err := c.page(ctx, next, &out)
+		if err != nil {
+			return nil, fmt.Errorf("list cluster Secrets in namespace %s: %w", c.namespace, explain(err, "list", "", "secrets"))
+		}
+		if next = meta.Continue; next == "" {
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b Cluster) int { return strings.Compare(a.Secret, b.Secret) })
+	return out, nil
+}
+
+func (c *clusterList) page(ctx context.Context, next string, out *[]Cluster) (listMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r := c.client.Get().Namespace(c.namespace).Resource("secrets").Param("labelSelector", clusterSelector).Param("limit", strconv.Itoa(pageSize))
+	if next != "" {
+		r = r.Param("continue", next)
+	}
+	body, err := r.Stream(ctx)
+	if err != nil {
+		return listMeta{}, err
+	}
+	defer closeBody(body)
+	var broken error
+	meta, err := readPage(body, func(raw []byte) {
+		cluster, err := decodeCluster(raw)
+		clear(raw) // the credentials are in it
+		if err != nil {
+			broken = err
+			return
+		}
+		*out = append(*out, cluster)
+	})
+	if err == nil {
+		err = broken
+	}
+	return meta, err
+}
+
+// decodeCluster reads a cluster Secret but for its data.config, which holds the
+// credentials, and for kubectl's copy of the whole. Its errors quote nothing.
+func decodeCluster(raw []byte) (Cluster, error) {
+	var s struct {
+		Metadata struct {
+			Name        string                     `json:"name"`
+			Namespace   string                     `json:"namespace"`
+			Labels      map[string]string          `json:"labels"`
+			Annotations map[string]json.RawMessage `json:"annotations"`
+		} `json:"metadata"`
+		Data struct {
+			Name    string `json:"name"`
+			Server  string `json:"server"`
+			Project string `json:"project"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(raw, &s) != nil || s.Metadata.Name == "" {
+		return Cluster{}, fmt.Errorf("a cluster Secret can't be read")
+	}
+	c := Cluster{Secret: s.Metadata.Name, Namespace: s.Metadata.Namespace, Labels: s.Metadata.Labels}
+	for k, v := range s.Metadata.Annotations {
+		if k == lastApplied {
+			clear(v)
+			continue
+		}
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		var text string
+		if json.NewDecoder(bytes.NewReader(v)).Decode(&text) != nil {
+			return Cluster{}, fmt.Errorf("cluster Secret %q: its annotations can't be read", c.Secret)
+		}
+		c.Annotations[k] = text
+	}
+	for _, f := range []struct {
+		key, encoded string
+		to           *string
+	}{{"name", s.Data.Name, &c.Name}, {"server", s.Data.Server, &c.Server}, {"project", s.Data.Project, &c.Project}} {
+		plain, err := base64.StdEncoding.DecodeString(f.encoded)
+		if err != nil {
+			return Cluster{}, fmt.Errorf("cluster Secret %q: data.%s is not base64", c.Secret, f.key)
+		}
+		*f.to = string(plain)
+	}
+	if c.Server == "" {
+		return Cluster{}, fmt.Errorf("cluster Secret %q: data.server is missing", c.Secret)
+	}
+	return c, nil
+}

@@ -1,0 +1,220 @@
+package argocd
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// maxHeld bounds what is kept of all ApplicationSets together, in bytes.
+// Thousands of ordinary ones are a few megabytes; one with ten thousand list
+// elements is two.
+const maxHeld = 128 << 20
+
+// lastApplied is kubectl's annotation that repeats the whole object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Set is an ApplicationSet as the cluster has it.
+type Set struct {
+	Namespace, Name string
+	// Object is the whole object as JSON, without status, managed fields and
+	// kubectl's copy of it. It is shared: read it, don't change it.
+	Object json.RawMessage
+	// Version is a digest of Object: a change of the status alone, which Argo CD
+	// writes often, is none.
+	Version string
+}
+
+// setSink is what the ApplicationSets' feeds write to.
+type setSink struct{ *store }
+
+// put keeps an ApplicationSet's specification, and takes its RollingSync
+// statuses over to its Applications.
+func (s setSink) put(raw []byte) (string, bool) {
+	key := keyOf(raw)
+	if key == "" {
+		s.log.Warn("skipping an ApplicationSet without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
+		return "", false
+	}
+	set, steps, err := decodeSet(raw)
+	if err != nil {
+		// Its steps are forgotten rather than believed, and so is what it generates.
+		s.log.Warn("an ApplicationSet can't be read; it counts as absent until it can", zap.String("applicationSet", key), zap.Error(err))
+	}
+	s.setSteps(key, steps)
+	s.keepSet(key, set)
+	return key, true
+}
+
+func (s setSink) drop(key string) {
+	s.setSteps(key, nil)
+	s.keepSet(key, Set{})
+}
+
+func (s setSink) keys(namespace string) []string { return keysIn(&s.mu, s.steps, namespace) }
+
+// decodeSet reduces an ApplicationSet to what a resolver needs of it, and the
+// RollingSync status of each of its Applications. The result holds no part of
+// raw. steps is never nil.
+func decodeSet(raw []byte) (set Set, steps map[string]string, err error) {
+	steps = map[string]string{}
+	var top, meta map[string]json.RawMessage
+	var w struct {
+		Metadata struct {
+			Namespace   string                     `json:"namespace"`
+			Name        string                     `json:"name"`
+			Annotations map[string]json.RawMessage `json:"annotations"`
+		} `json:"metadata"`
+		Status struct {
+			ApplicationStatus []struct {
+				Application string `json:"application"`
+				Status      string `json:"status"`
+			} `json:"applicationStatus"`
+		} `json:"status"`
+	}
+	for _, into := range []any{&top, &w} {
+		if err := json.Unmarshal(raw, into); err != nil {
+			return Set{}, steps, fmt.Errorf("decode an ApplicationSet: %w", err)
+		}
+	}
+	if err := json.Unmarshal(top["metadata"], &meta); err != nil {
+		return Set{}, steps, fmt.Errorf("decode an ApplicationSet's metadata: %w", err)
+	}
+	for _, a := range w.Status.ApplicationStatus {
+		steps[strings.Clone(a.Application)] = a.Status
+	}
+	delete(top, "status")
+	for _, noise := range []string{"managedFields", "resourceVersion", "generation", "selfLink"} {
+		delete(meta, noise)
+	}
+	if _, ok := w.Metadata.Annotations[lastApplied]; ok {
+		delete(w.Metadata.Annotations, lastApplied)
+		if meta["annotations"], err = json.Marshal(w.Metadata.Annotations); err != nil {
+			return Set{}, steps, fmt.Errorf("keep an ApplicationSet's annotations: %w", err)
+		}
+	}
+	if top["metadata"], err = json.Marshal(meta); err != nil {
+		return Set{}, steps, fmt.Errorf("keep an ApplicationSet's metadata: %w", err)
+	}
+	object, err := json.Marshal(top)
+	if err != nil {
+		return Set{}, steps, fmt.Errorf("keep an ApplicationSet: %w", err)
+	}
+	sum := sha256.Sum256(object)
+	return Set{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Object: object, Version: hex.EncodeToString(sum[:])}, steps, nil
+}
+
+// keepSet stores a set, or forgets it when it has no object, and tells if that
+// changed anything.
+func (s *store) keepSet(key string, set Set) {
+	s.mu.Lock()
+	old, had := s.sets[key]
+	s.held += len(set.Object) - len(old.Object)
+	if set.Object == nil {
+		delete(s.sets, key)
+	} else {
+		s.sets[key] = set
+	}
+	s.mu.Unlock()
+	if had != (set.Object != nil) || old.Version != set.Version {
+		s.news.tell(ofSets)
+	}
+}
+
+// liveSets lists the sets, sorted; the error says that they are more than is kept.
+func (s *store) liveSets() ([]Set, error) {
+	s.mu.RLock()
+	held, out := s.held, slices.Collect(maps.Values(s.sets))
+	s.mu.RUnlock()
+	if held > maxHeld {
+		return nil, fmt.Errorf("the ApplicationSets are %d MiB together, more than the %d that are read", held>>20, maxHeld>>20)
+	}
+	slices.SortFunc(out, func(a, b Set) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	return out, nil
+}
+
+// setSteps takes over the RollingSync statuses of one set's Applications; nil
+// forgets the set's.
+func (s *store) setSteps(key string, steps map[string]string) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	old := s.steps[key]
+	if steps == nil {
+		delete(s.steps, key)
+	} else {
+		s.steps[key] = steps
+	}
+	s.mu.Unlock()
+	namespace, set, _ := strings.Cut(key, "/")
+	for _, from := range []map[string]string{old, steps} {
+		for name := range from {
+			if old[name] == steps[name] {
+				continue
+			}
+			appKey := namespace + "/" + name
+			s.mu.RLock()
+			prev := s.apps[appKey]
+			s.mu.RUnlock()
+			if prev != nil && prev.OwnedBySet == set {
+				next := *prev
+				next.SetStep = steps[name]
+				s.replace(appKey, prev, next)
+			}
+		}
+	}
+}
+
+// projects are the names of the AppProjects in Argo CD's own namespace.
+type projects struct {
+	*store
+	names map[string]bool // by namespace/name, guarded by the store's mu
+}
+
+func (p *projects) put(raw []byte) (string, bool) {
+	key := keyOf(raw)
+	if key == "" {
+		p.log.Warn("skipping an AppProject without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
+		return "", false
+	}
+	p.mu.Lock()
+	had := p.names[key]
+	p.names[key] = true
+	p.mu.Unlock()
+	if !had {
+		p.news.tell(ofProjects)
+	}
+	return key, true
+}
+
+func (p *projects) drop(key string) {
+	p.mu.Lock()
+	had := p.names[key]
+	delete(p.names, key)
+	p.mu.Unlock()
+	if had {
+		p.news.tell(ofProjects)
+	}
+}
+
+func (p *projects) keys(namespace string) []string { return keysIn(&p.mu, p.names, namespace) }
+
+// list gives the names, sorted; never nil.
+func (p *projects) list() []string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	out := []string{}
+	for key := range p.names {
+		_, name, _ := strings.Cut(key, "/")
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
