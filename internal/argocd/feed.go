@@ -47,12 +47,12 @@ type feed struct {
 	client    rest.Interface
 	resource  string
 	namespace string
-	optional  bool // may be forbidden or absent: said once, then tried rarely
+	optional  bool   // may be forbidden or absent: said once, then tried rarely
 	missed    string // what stays unknown where an optional feed can't be had
 	sink      sink
 	log       *zap.Logger
 	now       func() time.Time
-	retry     time.Duration // the first wait after an error; it doubles up to 100 times that
+	retry     time.Duration   // the first wait after an error; it doubles up to 100 times that
 	turned    func(well bool) // told when ready turns nil (true), and the first time that it fails (false)
 
 	place string // resourceVersion to watch from; empty: list first. Only run uses it.

@@ -241,4 +241,3 @@ func (w *Watcher) Clusters(ctx context.Context) ([]Cluster, error) {
 
 // Version says which state of everything but the Applications' health is known now.
 func (w *Watcher) Version() Version { return w.store.news.version() }
-
