@@ -20,6 +20,9 @@ var inherited = []string{
 // environ is the program's whole environment. Messages are in English (LC_ALL
 // is C), because callers tell failures apart by them.
 func environ(c Command) []string {
+	if c.Alone {
+		return append([]string{}, c.Env...) // not nil, which would be ours
+	}
 	env := []string{"LC_ALL=C"}
 	for _, name := range append(slices.Clone(inherited), c.Inherit...) {
 		if v, ok := os.LookupEnv(name); ok {

@@ -37,6 +37,8 @@ type Command struct {
 	// over it. Inherit names further variables of our own environment to pass on.
 	Env     []string
 	Inherit []string
+	// Alone leaves out the allow list and Inherit: Env is the whole environment.
+	Alone bool
 
 	Stdin     []byte // nil: empty
 	MaxStdout int64  // bytes; 0: DefaultMaxStdout
@@ -59,6 +61,9 @@ type Limits struct {
 	Size  uint64        // bytes of the largest file it may write (RLIMIT_FSIZE)
 	CPU   time.Duration // CPU time, rounded up to seconds (RLIMIT_CPU)
 }
+
+// CanLimit says whether Limits can be asked for here.
+func CanLimit() bool { return Limits{Data: 1}.supported() == nil }
 
 // Result is what a program left.
 type Result struct {

@@ -120,6 +120,20 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 	}
 }
 
+func TestAlone(t *testing.T) {
+	t.Setenv("LIFTLOCK_ASKED_FOR", "yes")
+	for want, env := range map[string][]string{"": nil, "ADDED=1\n": {"ADDED=1"}} {
+		program, err := exec.LookPath("env")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(t.Context(), Command{Program: program, Alone: true, Env: env, Inherit: []string{"LIFTLOCK_ASKED_FOR"}})
+		if err != nil || string(r.Stdout) != want {
+			t.Errorf("%q, %v; want %q", r.Stdout, err, want)
+		}
+	}
+}
+
 func TestDeadlineEndsTheWholeGroup(t *testing.T) {
 	dir := t.TempDir()
 	pidFile := filepath.Join(dir, "pid")
@@ -233,6 +247,9 @@ func TestProcess(t *testing.T) {
 	}
 	if err := p.Wait(); err != nil {
 		t.Fatalf("the second Wait: %v", err)
+	}
+	if p.CPU() <= 0 {
+		t.Errorf("it took %s of CPU time", p.CPU())
 	}
 	p.Kill() // after the end: nothing
 }

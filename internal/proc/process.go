@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 )
 
 // Process is a running program whose standard input and output the caller
@@ -69,6 +70,16 @@ func (p *Process) Wait() error {
 		p.cancel()
 	})
 	return p.err
+}
+
+// CPU is the CPU time that the program itself took. It is known, and may be
+// asked for, once Wait or End has returned.
+func (p *Process) CPU() time.Duration {
+	state := p.run.cmd.ProcessState
+	if state == nil {
+		return 0
+	}
+	return state.UserTime() + state.SystemTime()
 }
 
 // Kill ends the process group at once, without waiting for it. It may be
