@@ -191,18 +191,19 @@ func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, er
 	text := string(out)
 	entries := make([]Entry, 0, strings.Count(text, "\x00"))
 	for text != "" {
-		line, rest, _ := strings.Cut(text, "\x00")
-		text = rest
+		var line string
+		line, text, _ = strings.Cut(text, "\x00")
 		head, path, ok := strings.Cut(line, "\t")
-		f := strings.Fields(head)
-		if !ok || len(f) != 3 {
+		modeText, rest, _ := strings.Cut(head, " ")
+		_, id, found := strings.Cut(rest, " ")
+		if !ok || !found {
 			return nil, fmt.Errorf("list the files of %s: git ls-tree answers %q", sha, shorten(line))
 		}
-		mode, err := parseMode(f[0])
+		mode, err := parseMode(modeText)
 		if err != nil {
 			return nil, fmt.Errorf("list the files of %s: %w", sha, err)
 		}
-		entries = append(entries, Entry{Path: path, Mode: mode, Blob: f[2]})
+		entries = append(entries, Entry{Path: path, Mode: mode, Blob: id})
 	}
 	return entries, nil
 }

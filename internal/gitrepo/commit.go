@@ -152,7 +152,7 @@ func parseCommit(data []byte) (*CommitInfo, error) {
 			return nil, fmt.Errorf("its %s: %w", key, err)
 		}
 	}
-	if !shaForm.MatchString(c.Tree) {
+	if !isSHA(c.Tree) {
 		return nil, errors.New("it names no tree")
 	}
 	return c, nil

@@ -205,7 +205,7 @@ func (m *Mirror) refs(ctx context.Context, prefix string) (map[string]string, er
 	refs := map[string]string{}
 	for line := range bytes.Lines(out) {
 		sha, ref, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-		if !ok || !shaForm.MatchString(sha) {
+		if !ok || !isSHA(sha) {
 			return nil, fmt.Errorf("git for-each-ref answers %q", shorten(string(line)))
 		}
 		refs[ref] = sha

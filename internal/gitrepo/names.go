@@ -3,7 +3,6 @@ package gitrepo
 import (
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,12 +43,23 @@ func (m Mode) FS() fs.FileMode {
 	return 0o444
 }
 
-var shaForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
+// isSHA says that a text is a full object id.
+func isSHA(s string) bool {
+	if len(s) != 40 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
 
 // checkSHA refuses what is not a full object id, so that nothing from outside
 // is ever read as an option or as git's revision syntax.
 func checkSHA(sha string) error {
-	if !shaForm.MatchString(sha) {
+	if !isSHA(sha) {
 		return &Error{Op: fmt.Sprintf("commit %q", shorten(sha)), Kind: ErrInvalid, Hint: "40 hexadecimal digits in lower case are expected"}
 	}
 	return nil

@@ -108,38 +108,50 @@ func (b *batch) talk(spec string, contents bool) (object, error) {
 	if _, err := io.WriteString(b.p.Stdin, spec+"\n"); err != nil {
 		return object{}, err
 	}
-	line, err := b.out.ReadSlice('\n')
+	o, err := readHeader(b.out, spec)
+	if err != nil || !contents {
+		return o, err
+	}
+	if o.size > MaxFileSize {
+		return o, fmt.Errorf("%w: its %d bytes are more than the %d that are read", ErrTooLarge, o.size, MaxFileSize)
+	}
+	o.data, err = readContent(b.out, o.size)
+	if err != nil {
+		return object{}, err
+	}
+	return o, nil
+}
+
+// readHeader reads the line before an object: "<id> <kind> <size>", or
+// "<spec> missing", which is errMissing.
+func readHeader(out *bufio.Reader, spec string) (object, error) {
+	line, err := out.ReadSlice('\n')
 	if err != nil || len(line) > maxHeader {
 		return object{}, errors.Join(err, errors.New("no answer line"))
 	}
-	// "<id> <kind> <size>" or "<spec> missing"
 	header := strings.TrimSuffix(string(line), "\n")
 	if header == spec+" missing" {
 		return object{}, errMissing
 	}
-	f := strings.Fields(header)
-	if len(f) != 3 || !shaForm.MatchString(f[0]) {
+	sha, rest, _ := strings.Cut(header, " ")
+	kind, digits, _ := strings.Cut(rest, " ")
+	size, err := strconv.ParseInt(digits, 10, 64)
+	if !isSHA(sha) || err != nil || size < 0 {
 		return object{}, fmt.Errorf("it answers %q", shorten(header))
 	}
-	size, err := strconv.ParseInt(f[2], 10, 64)
-	if err != nil || size < 0 {
-		return object{}, fmt.Errorf("it answers %q", shorten(header))
+	return object{sha: sha, kind: kind, size: size}, nil
+}
+
+// readContent reads an object's bytes and the line end behind them.
+func readContent(out *bufio.Reader, size int64) ([]byte, error) {
+	data := make([]byte, size)
+	if _, err := io.ReadFull(out, data); err != nil {
+		return nil, err
 	}
-	o := object{sha: f[0], kind: f[1], size: size}
-	if !contents {
-		return o, nil
+	if end, err := out.ReadByte(); err != nil || end != '\n' {
+		return nil, errors.Join(err, errors.New("the object does not end where it should"))
 	}
-	if size > MaxFileSize {
-		return o, fmt.Errorf("%w: its %d bytes are more than the %d that are read", ErrTooLarge, size, MaxFileSize)
-	}
-	o.data = make([]byte, size)
-	if _, err := io.ReadFull(b.out, o.data); err != nil {
-		return object{}, err
-	}
-	if end, err := b.out.ReadByte(); err != nil || end != '\n' {
-		return object{}, errors.Join(err, errors.New("the object does not end where it should"))
-	}
-	return o, nil
+	return data, nil
 }
 
 // explain adds the process's own words. Git ends at an object that it can't

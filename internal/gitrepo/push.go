@@ -139,7 +139,7 @@ func (m *Mirror) remoteHead(ctx context.Context, ref string) (string, error) {
 	}
 	for line := range bytes.Lines(out) {
 		// The pattern also matches refs that only end in it.
-		if sha, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t"); ok && name == ref && shaForm.MatchString(sha) {
+		if sha, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t"); ok && name == ref && isSHA(sha) {
 			return sha, nil
 		}
 	}
