@@ -229,6 +229,14 @@ func TestEach(t *testing.T) {
 	if none, err := w.Owned(context.Background(), "team", "shop"); err != nil || len(none) != 0 || none == nil {
 		t.Errorf("another namespace: %v, %v", none, err)
 	}
+	if _, err := w.Owned(context.Background(), "elsewhere", "shop"); err == nil || !strings.Contains(err.Error(), "not watched") {
+		t.Errorf("a namespace that isn't watched: %v", err)
+	}
+	s.set("applications", "team", "labelled", `{"metadata":{"labels":{"team":"shop"}}}`)
+	selected, err := w.Selected(context.Background(), "team", "team=shop")
+	if err != nil || len(selected) != 1 || s.seen("labelSelector=team%3Dshop") != 1 {
+		t.Errorf("%d selected, %v", len(selected), err)
+	}
 	stop, seen := errors.New("enough"), 0
 	if err := w.Each(context.Background(), func(json.RawMessage) error { seen++; return stop }); !errors.Is(err, stop) || seen != 1 {
 		t.Errorf("%d visits, %v", seen, err)

@@ -12,29 +12,38 @@ import (
 // doesn't. It asks the API server anew, a page at a time, and keeps nothing; raw
 // is only valid during the call. visit should be quick: the server's patience
 // with a page is minutes. The order is the server's. An error of visit ends it
-// and is returned as it is; a list that failed half-way is an error too, and
+// and is returned, wrapped; a list that failed half-way is an error too, and
 // what was visited is then not all there is.
 func (w *Watcher) Each(ctx context.Context, visit func(raw json.RawMessage) error) error {
 	for _, f := range w.apps {
-		next := ""
-		for {
-			meta, err := f.visit(ctx, next, visit)
-			if err != nil {
-				return err
-			}
-			if next = meta.Continue; next == "" {
-				break
-			}
+		if err := f.each(ctx, "", visit); err != nil {
+			return fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
 		}
 	}
 	return nil
 }
 
-// visit reads one page for Each.
-func (f *feed) visit(ctx context.Context, next string, visit func(json.RawMessage) error) (listMeta, error) {
+// each visits the objects of the feed's namespace that a label selector chooses;
+// an empty one chooses all.
+func (f *feed) each(ctx context.Context, selector string, visit func(json.RawMessage) error) error {
+	next := ""
+	for {
+		meta, err := f.visit(ctx, selector, next, visit)
+		if err != nil || meta.Continue == "" {
+			return err
+		}
+		next = meta.Continue
+	}
+}
+
+// visit reads one page for each.
+func (f *feed) visit(ctx context.Context, selector, next string, visit func(json.RawMessage) error) (listMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTime)
 	defer cancel()
 	r := f.request().Param("limit", strconv.Itoa(pageSize))
+	if selector != "" {
+		r = r.Param("labelSelector", selector)
+	}
 	if next != "" {
 		r = r.Param("continue", next)
 	}
@@ -64,19 +73,51 @@ func (f *feed) visit(ctx context.Context, next string, visit func(json.RawMessag
 // Owned lists the live Applications that an ApplicationSet owns, as whole
 // objects, the caller's to keep.
 func (w *Watcher) Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error) {
+	out, err := w.in(ctx, namespace, "", func(m *wireMeta) bool { return m.owner() == set })
+	if err != nil {
+		return nil, fmt.Errorf("the Applications of ApplicationSet %s/%s: %w", namespace, set, err)
+	}
+	return out, nil
+}
+
+// Selected lists the live Applications of a namespace that a label selector, as
+// kubectl takes it, chooses, as whole objects, the caller's to keep.
+func (w *Watcher) Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error) {
+	out, err := w.in(ctx, namespace, selector, func(*wireMeta) bool { return true })
+	if err != nil {
+		return nil, fmt.Errorf("the Applications in %s that %s selects: %w", namespace, selector, err)
+	}
+	return out, nil
+}
+
+// in lists whole Applications of one watched namespace.
+func (w *Watcher) in(ctx context.Context, namespace, selector string, wanted func(*wireMeta) bool) ([]json.RawMessage, error) {
+	f := w.feedOf(namespace)
+	if f == nil {
+		return nil, fmt.Errorf("argocd %s: namespace %s is not watched; add it to argocd[].kubernetes.namespaces in the server's file", w.name, namespace)
+	}
 	out := []json.RawMessage{}
-	err := w.Each(ctx, func(raw json.RawMessage) error {
+	err := f.each(ctx, selector, func(raw json.RawMessage) error {
 		var o struct {
 			Metadata wireMeta `json:"metadata"`
 		}
-		if json.Unmarshal(raw, &o) != nil || o.Metadata.Namespace != namespace || o.Metadata.owner() != set {
-			return nil
+		if json.Unmarshal(raw, &o) == nil && o.Metadata.Namespace == namespace && wanted(&o.Metadata) {
+			out = append(out, append(json.RawMessage(nil), raw...))
 		}
-		out = append(out, append(json.RawMessage(nil), raw...))
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("argocd %s: the Applications of ApplicationSet %s/%s: %w", w.name, namespace, set, err)
+		return nil, fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
 	}
 	return out, nil
+}
+
+// feedOf is the Applications' feed that a namespace is in; nil when none is.
+func (w *Watcher) feedOf(namespace string) *feed {
+	for _, f := range w.apps {
+		if f.namespace == "" || f.namespace == namespace {
+			return f
+		}
+	}
+	return nil
 }

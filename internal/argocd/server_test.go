@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 )
 
@@ -209,9 +210,16 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, resource, 
 	if namespace != "" {
 		prefix += namespace + "/"
 	}
+	selector, err := labels.Parse(q.Get("labelSelector"))
+	if err != nil {
+		answer(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
 	var keys []string
-	for key := range s.objects {
-		if strings.HasPrefix(key, prefix) {
+	for key, raw := range s.objects {
+		var o struct{ Metadata wireMeta }
+		_ = json.Unmarshal(raw, &o) // without labels, if it can't be read
+		if strings.HasPrefix(key, prefix) && selector.Matches(labels.Set(o.Metadata.Labels)) {
 			keys = append(keys, key)
 		}
 	}
