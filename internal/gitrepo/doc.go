@@ -1,7 +1,8 @@
 // Package gitrepo keeps bare mirrors of remote repositories through the git
 // command line: fetch, a commit as an fs.FS, file lists, ancestry, commits
-// without a work tree and pushes with a lease. It is the only package that
-// runs git.
+// without a work tree and pushes with a lease. It also reads a checkout that
+// a person has on disk, uncommitted edits included, for the commands that need
+// no server. It is the only package that runs git.
 //
 // What the files mean, which branch a change belongs to and when to fetch or
 // push is decided elsewhere; so is where credentials come from.

@@ -2,6 +2,8 @@ package gitrepo
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/liftlock/liftlock/internal/proc"
@@ -11,10 +13,13 @@ import (
 // the history of one repository on this machine, read through git. All of its
 // methods only read, and are safe for concurrent use.
 type repository struct {
-	dir    string   // git's own folder
-	name   string   // in messages: "the mirror of https://…"
-	remedy string   // what to do when an object is missing
-	env    []string // of every git that runs on it
+	dir    string // git's own folder
+	name   string // in messages: "the mirror of https://…"
+	remedy string // what to do when an object is missing
+
+	// Of every git that runs on it: further arguments before the command, and
+	// its environment.
+	settings, env, inherit []string
 
 	objects *objects
 	trees   *treeCache
@@ -40,11 +45,12 @@ func (r *repository) Close() error {
 func (r *repository) command(args ...string) proc.Command {
 	return proc.Command{
 		Program: "git",
-		Args: append([]string{
+		Args: slices.Concat([]string{
 			"--git-dir=" + r.dir, "--no-replace-objects", "--literal-pathspecs",
-		}, args...),
+		}, r.settings, args),
 		Dir:       r.dir,
 		Env:       r.env,
+		Inherit:   r.inherit,
 		MaxStdout: maxList,
 		Grace:     grace,
 	}
@@ -56,4 +62,23 @@ func (r *repository) run(ctx context.Context, c proc.Command) ([]byte, error) {
 	defer cancel()
 	result, err := proc.Run(ctx, c)
 	return result.Stdout, err
+}
+
+// MergeBase is the newest commit that both histories have, what a pull request
+// is compared with; ok is false when they have none in common, or when a
+// shallow clone is cut off before it. ErrUnknownCommit when the repository
+// lacks either.
+func (r *repository) MergeBase(ctx context.Context, a, b string) (sha string, ok bool, err error) {
+	if err := r.known(ctx, a, b); err != nil {
+		return "", false, err
+	}
+	out, err := r.run(ctx, r.command("merge-base", a, b))
+	if exitCode(err) == 1 {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, r.localError("find what "+a+" and "+b+" have in common", err)
+	}
+	sha = strings.TrimSpace(string(out))
+	return sha, true, checkSHA(sha)
 }
