@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/controllers/template"
-	"github.com/argoproj/argo-cd/v2/applicationset/generators"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
@@ -27,7 +26,7 @@ type generated struct {
 // run is what one set generates, before the controller's validation.
 type run struct {
 	apps  []generated
-	files []string // what its git file generators read
+	files []string // what its git file generators read of this commit, sorted
 }
 
 // errPanicked marks a panic of the library, which has some on valid input
@@ -36,7 +35,7 @@ var errPanicked = errors.New("the generator library failed on it")
 
 // generate runs one ApplicationSet's generators and templates. It doesn't
 // return before the library does; the caller bounds it in time.
-func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *snapshot) (out *run, err error) {
+func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *snapshot, ask *asker) (out *run, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Warn("Argo CD's generator library panicked",
@@ -44,10 +43,9 @@ func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *sna
 			out, err = nil, fmt.Errorf("%w: %v", errPanicked, p)
 		}
 	}()
-	repos := &commitRepos{ctx: ctx, commit: c, files: map[string]bool{}}
-	client := &snapshotClient{secrets: snap.secrets, projects: snap.projects}
+	repos := &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing, files: map[string]bool{}}
 	set := s.spec.DeepCopy()
-	gens := generators.GetGenerators(ctx, client, &snapshotClientset{secrets: snap.secrets}, set.Namespace, repos, nil, generators.SCMConfig{})
+	client, gens := snap.generators(ctx, repos, ask)
 	spy := &spy{renderer: newRenderer(ctx)}
 	apps, _, err := template.GenerateApplications(logrus.WithField("applicationset", set.Name), *set, gens, spy, client)
 	if err != nil {

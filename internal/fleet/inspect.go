@@ -9,7 +9,10 @@ import (
 func walk(a *argov1alpha1.ApplicationSet, visit func(g *argov1alpha1.ApplicationSetNestedGenerator, merged bool)) {
 	for i := range a.Spec.Generators {
 		g := &a.Spec.Generators[i]
-		visit(&argov1alpha1.ApplicationSetNestedGenerator{List: g.List, Clusters: g.Clusters, Git: g.Git}, false)
+		visit(&argov1alpha1.ApplicationSetNestedGenerator{
+			List: g.List, Clusters: g.Clusters, Git: g.Git,
+			SCMProvider: g.SCMProvider, ClusterDecisionResource: g.ClusterDecisionResource, PullRequest: g.PullRequest, Plugin: g.Plugin,
+		}, false)
 		if g.Matrix != nil {
 			walkNested(g.Matrix.Generators, false, visit)
 		}
@@ -47,12 +50,5 @@ func mergesFiles(a *argov1alpha1.ApplicationSet) bool {
 	walk(a, func(g *argov1alpha1.ApplicationSetNestedGenerator, merged bool) {
 		found = found || merged && g.Git != nil && len(g.Git.Files) > 0
 	})
-	return found
-}
-
-// asksForClusters says that the set's Applications depend on which clusters there are.
-func asksForClusters(a *argov1alpha1.ApplicationSet) bool {
-	found := false
-	walk(a, func(g *argov1alpha1.ApplicationSetNestedGenerator, _ bool) { found = found || g.Clusters != nil })
 	return found
 }

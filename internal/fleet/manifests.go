@@ -3,6 +3,7 @@ package fleet
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
-
-	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 const (
@@ -32,21 +31,34 @@ const (
 
 // set is one ApplicationSet as it was found.
 type set struct {
-	file  string
-	entry int // index into the pipeline's applicationSets
-	raw   []byte
-	spec  argov1alpha1.ApplicationSet
+	file    string // empty for a live one
+	entry   int    // index into the pipeline's applicationSets
+	raw     []byte
+	spec    argov1alpha1.ApplicationSet
+	policy  Policy
+	unknown error // what of it isn't known here, so that it can't be resolved; the rest is decoded
 }
 
 // findSets reads the ApplicationSets that the pipeline's entries name. A file
 // that several entries match belongs to the last of them, so that an entry
 // can override an earlier, wider one. passing says that the tree itself
 // failed, so that another try may answer differently.
-func findSets(tree fs.FS, p *pipeline.Pipeline) (sets []set, problems []Problem, passing bool) {
+func findSets(in *Input) (sets []set, problems []Problem, passing bool) {
+	tree, p := in.Tree, in.Pipeline
 	entries := p.Spec.ApplicationSets
 	matches := make([][]string, len(entries))
 	owner := map[string]int{}
 	for i, e := range entries {
+		if e.Live != nil {
+			s, wrong, again := in.runningSet(e.Live)
+			if wrong != nil {
+				problems, passing = append(problems, *wrong), passing || again
+				continue
+			}
+			s.entry = i
+			sets = append(sets, s)
+			continue
+		}
 		names, err := globManifests(tree, e.Path)
 		if err == nil && len(names) == 0 {
 			err = errors.New("no file of that path exists")
@@ -208,32 +220,44 @@ func (s *set) decode(version string) error {
 	if version != apiVersion {
 		return fmt.Errorf("its apiVersion is %q; only %s is known", version, apiVersion)
 	}
-	if err := strictly(s.raw, &s.spec, ""); err != nil {
+	wrong, err := strictly(s.raw, &s.spec, "")
+	if err != nil {
 		return err
 	}
 	if s.spec.Name == "" {
 		return errors.New("metadata.name is missing")
 	}
 	for i := range s.spec.Spec.Generators {
-		if err := checkGenerator(&s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)); err != nil {
-			return err
+		g, at := &s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
+		var matrix, merge []argov1alpha1.ApplicationSetNestedGenerator
+		if g.Matrix != nil {
+			matrix = g.Matrix.Generators
+		}
+		if g.Merge != nil {
+			merge = g.Merge.Generators
+		}
+		for _, err := range []error{checkNested(matrix, at+".matrix", &wrong), checkNested(merge, at+".merge", &wrong)} {
+			if err != nil {
+				return err
+			}
 		}
 	}
+	s.unknown, s.policy = wrong, policyOf(&s.spec)
 	return nil
 }
 
-// strictly decodes as the API server does, names by letter case, and refuses
-// what it would drop: a field that a newer Argo CD understands changes which
-// Applications there are.
-func strictly(raw []byte, into any, at string) error {
+// strictly decodes as the API server does, names by letter case. What it
+// would drop is the first of its results: a field that a newer Argo CD
+// understands changes which Applications there are.
+func strictly(raw []byte, into any, at string) (unknown, err error) {
 	wrong, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix(at), err)
+		return nil, fmt.Errorf("%s%w", prefix(at), err)
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", prefix(at), wrong[0])
+		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", prefix(at), wrong[0]), nil
 	}
-	return nil
+	return nil, nil
 }
 
 func prefix(at string) string {
@@ -243,80 +267,29 @@ func prefix(at string) string {
 	return "in " + at + ": "
 }
 
-// checkGenerator refuses what can't be resolved from a commit, nested
-// generators included, and decodes those strictly: the library itself
-// decodes them leniently, from raw JSON.
-func checkGenerator(g *argov1alpha1.ApplicationSetGenerator, at string) error {
-	if err := refuse(g.SCMProvider != nil, g.PullRequest != nil, g.Plugin != nil, g.ClusterDecisionResource != nil, at); err != nil {
-		return err
-	}
-	if g.Matrix != nil {
-		if err := checkNested(g.Matrix.Generators, at+".matrix"); err != nil {
-			return err
-		}
-	}
-	if g.Merge != nil {
-		return checkNested(g.Merge.Generators, at+".merge")
-	}
-	return nil
-}
-
-func checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string) error {
+// checkNested decodes nested combining generators strictly: the library
+// decodes them leniently, from raw JSON. What those nest in turn is typed.
+// The first field that isn't known goes into unknown.
+func checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
 	for i := range nested {
-		g, here := &nested[i], fmt.Sprintf("%s.generators[%d]", at, i)
-		if err := refuse(g.SCMProvider != nil, g.PullRequest != nil, g.Plugin != nil, g.ClusterDecisionResource != nil, here); err != nil {
-			return err
-		}
-		matrix, merge := argov1alpha1.NestedMatrixGenerator{}, argov1alpha1.NestedMergeGenerator{}
-		if err := checkRaw(g.Matrix, &matrix, here+".matrix"); err != nil {
-			return err
-		}
-		if err := checkRaw(g.Merge, &merge, here+".merge"); err != nil {
-			return err
-		}
-		if err := checkTerminal(matrix.Generators, here+".matrix"); err != nil {
-			return err
-		}
-		if err := checkTerminal(merge.Generators, here+".merge"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkRaw(raw *apiextensionsv1.JSON, into any, at string) error {
-	if raw == nil {
-		return nil
-	}
-	return strictly(raw.Raw, into, at)
-}
-
-func checkTerminal(terminal []argov1alpha1.ApplicationSetTerminalGenerator, at string) error {
-	for i := range terminal {
-		g := &terminal[i]
-		if err := refuse(g.SCMProvider != nil, g.PullRequest != nil, g.Plugin != nil, g.ClusterDecisionResource != nil,
-			fmt.Sprintf("%s.generators[%d]", at, i)); err != nil {
-			return err
+		here := fmt.Sprintf("%s.generators[%d]", at, i)
+		for _, c := range []struct {
+			raw  *apiextensionsv1.JSON
+			into any
+			at   string
+		}{
+			{nested[i].Matrix, &argov1alpha1.NestedMatrixGenerator{}, here + ".matrix"},
+			{nested[i].Merge, &argov1alpha1.NestedMergeGenerator{}, here + ".merge"},
+		} {
+			if c.raw == nil {
+				continue
+			}
+			wrong, err := strictly(c.raw.Raw, c.into, c.at)
+			if err != nil {
+				return err
+			}
+			*unknown = cmp.Or(*unknown, wrong)
 		}
 	}
 	return nil
-}
-
-// refuse names a generator that needs more than a commit and a snapshot.
-func refuse(scmProvider, pullRequest, plugin, duck bool, at string) error {
-	switch {
-	case scmProvider:
-		return networkError(at, "scmProvider")
-	case pullRequest:
-		return networkError(at, "pullRequest")
-	case plugin:
-		return networkError(at, "plugin")
-	case duck:
-		return fmt.Errorf("%s.clusterDecisionResource: not supported yet", at)
-	}
-	return nil
-}
-
-func networkError(at, generator string) error {
-	return fmt.Errorf("%s.%s: generators that call the network are off, and the server file's generators.%s that would turn them on is not supported yet", at, generator, generator)
 }

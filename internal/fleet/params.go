@@ -2,10 +2,21 @@ package fleet
 
 import (
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 )
+
+// generatorFiles are those of this commit that one set of parameters names:
+// git file generators may read other repositories too, and any generator may
+// give parameters of these names.
+func (r *run) generatorFiles(params map[string]any, goTemplate bool) []string {
+	return slices.DeleteFunc(generatorFiles(params, goTemplate), func(f string) bool {
+		_, read := slices.BinarySearch(r.files, f)
+		return !read
+	})
+}
 
 // generatorFiles are the git file generators' files that one set of
 // parameters names: path and filename, plain or under a pathParamPrefix. The

@@ -55,9 +55,10 @@ type Input struct {
 
 // Options of a Resolver. The zero value is usable.
 type Options struct {
-	Log     *zap.Logger   // default: none
-	Timeout time.Duration // for one ApplicationSet; default one minute
-	Keep    int           // how many fleets are kept by what they were resolved from; default 32
+	Log     *zap.Logger      // default: none
+	Timeout time.Duration    // for one ApplicationSet; default one minute
+	Keep    int              // how many fleets are kept by what they were resolved from; default 32
+	Now     func() time.Time // the clock of what the network said; default time.Now
 }
 
 const (
@@ -72,8 +73,9 @@ type Resolver struct {
 	// slots bound the generators that run at once. The library can't be
 	// interrupted, so one that runs past its time keeps its slot until it
 	// ends: a bomb costs a slot, not the process.
-	slots chan struct{}
-	kept  *keep
+	slots   chan struct{}
+	kept    *keep
+	replies *replies
 }
 
 // New makes a resolver. The first one of a process takes the generator
@@ -88,11 +90,15 @@ func New(o Options) *Resolver {
 	if o.Keep <= 0 {
 		o.Keep = defaultKeep
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	quietLibrary(o.Log)
 	return &Resolver{
 		log: o.Log, timeout: o.Timeout,
-		slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
-		kept:  newKeep(o.Keep),
+		slots:   make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		kept:    newKeep(o.Keep),
+		replies: newReplies(o.Now),
 	}
 }
 
@@ -115,7 +121,7 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := r.kept.get(key); f != nil {
+	if f := r.kept.get(key); f != nil && f.still(ctx, in.Other) {
 		return f, nil
 	}
 	f, passing, err := r.resolve(ctx, &in)
@@ -132,33 +138,45 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
 type outcome struct {
 	targets  []Target
 	problems []Problem
-	passing  bool // the problems may be gone at another try
+	notes    []Problem
+	passing  bool          // another try may answer differently
+	refresh  time.Duration // when it may, if that is known
 }
 
 func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bool, err error) {
-	sets, problems, passing := findSets(in.Tree, in.Pipeline)
-	entries, wrong := newEntries(in.Pipeline)
+	sets, problems, passing := findSets(in)
+	entries, plain, wrong := newEntries(in.Pipeline)
 	problems = append(problems, wrong...)
-	snap := newSnapshot(in.Clusters, in.Projects)
-	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, globbing: in.Globbing}
+	snaps := newSnapshots(in)
+	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, other: in.Other}
 
-	outcomes := make([]outcome, len(sets))
+	outcomes := make([]outcome, len(sets)+len(plain))
 	var wg sync.WaitGroup
 	for i := range sets {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			outcomes[i] = r.one(ctx, in, &sets[i], &entries[sets[i].entry], c, snap)
+			e := &entries[sets[i].entry]
+			outcomes[i] = r.one(ctx, in, &sets[i], e, c, snaps[e.argocd])
+		}()
+	}
+	for i := range plain {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			outcomes[len(sets)+i] = r.plain(ctx, in, i, &plain[i], c)
 		}()
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, false, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
 	}
-	f = &Fleet{Targets: []Target{}, Problems: problems}
+	f = &Fleet{Targets: []Target{}, Problems: problems, answers: c.answers()}
 	for _, o := range outcomes {
 		f.Targets = append(f.Targets, o.targets...)
 		f.Problems = append(f.Problems, o.problems...)
+		f.Notes = append(f.Notes, o.notes...)
+		f.RefreshAfter = sooner(f.RefreshAfter, o.refresh)
 		passing = passing || o.passing
 	}
 	f.finish()
@@ -176,11 +194,14 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 			passing:  errors.Is(err, errTree) || errors.Is(err, errSlow),
 		}
 	}
-	if in.Clusters == nil && asksForClusters(&s.spec) {
-		return fail(errors.New("it generates from Argo CD's clusters, and those are not known here: give the resolver the cluster Secrets"))
-	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
+	if s.unknown != nil {
+		return r.running(ctx, in, s, e, c, snap)
+	}
+	if err := snap.allows(&s.spec); err != nil {
+		return fail(err)
+	}
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -189,12 +210,17 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 	done := make(chan outcome, 1)
 	go func() {
 		defer func() { <-r.slots }()
-		out, err := generate(ctx, r.log, s, c, snap)
+		ask := r.asker(ctx)
+		out, err := generate(ctx, r.log, s, c, snap, ask)
+		var o outcome
 		if err != nil {
-			done <- fail(err)
-			return
+			o = fail(err)
+		} else {
+			o = e.targets(in, s, out, c, snap)
 		}
-		done <- e.targets(in, s, out, c, snap)
+		o.refresh = ask.left()
+		o.passing = o.passing || o.refresh != 0
+		done <- o
 	}()
 	select {
 	case o := <-done:
@@ -204,6 +230,16 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 	}
 }
 
+// asker lets one set ask. Waiting for an answer is no work, so it gives up
+// the set's slot meanwhile.
+func (r *Resolver) asker(ctx context.Context) *asker {
+	return &asker{ctx: ctx, replies: r.replies, idle: func(wait func()) {
+		<-r.slots
+		defer func() { r.slots <- struct{}{} }()
+		wait()
+	}}
+}
+
 // entry is one of the pipeline's applicationSets with its two templates.
 type entry struct {
 	argocd                 string
@@ -211,8 +247,8 @@ type entry struct {
 	environments           map[string]bool
 }
 
-func newEntries(p *pipeline.Pipeline) ([]entry, []Problem) {
-	var problems []Problem
+// newEntries gives those of applicationSets, and those of applications.
+func newEntries(p *pipeline.Pipeline) (sets, plain []entry, problems []Problem) {
 	environments := map[string]bool{}
 	for _, e := range p.Spec.Environments {
 		environments[e.Name] = true
@@ -231,16 +267,22 @@ func newEntries(p *pipeline.Pipeline) ([]entry, []Problem) {
 		parsed[key] = a
 		return a
 	}
-	out := make([]entry, len(p.Spec.ApplicationSets))
-	for i, s := range p.Spec.ApplicationSets {
-		out[i] = entry{
-			argocd:       s.ArgoCD,
-			component:    parse("component", s.Component, p.Spec.Component),
-			environment:  parse("environment", s.Environment, p.Spec.Environment),
+	make := func(argocd, component, environment string) entry {
+		return entry{
+			argocd:       argocd,
+			component:    parse("component", component, p.Spec.Component),
+			environment:  parse("environment", environment, p.Spec.Environment),
 			environments: environments,
 		}
 	}
-	return out, problems
+	for i := range p.Spec.ApplicationSets {
+		s := &p.Spec.ApplicationSets[i]
+		sets = append(sets, make(s.RunBy(), s.Component, s.Environment))
+	}
+	for _, a := range p.Spec.Applications {
+		plain = append(plain, make(a.Live.ArgoCD, a.Component, a.Environment))
+	}
+	return sets, plain, problems
 }
 
 // targets validates what a set generated and describes it.
@@ -249,15 +291,8 @@ func (e *entry) targets(in *Input, s *set, out *run, c *commit, snap *snapshot) 
 	o := outcome{targets: make([]Target, 0, len(kept)), problems: problems}
 	wholeSet := mergesFiles(&s.spec)
 	for i := range kept {
-		g := &kept[i]
-		t := Target{
-			Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
-			ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params,
-			Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
-			Sources:  sourcesOf(&g.app, c.here),
-			AutoSync: g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
-		}
-		t.GeneratorFiles = generatorFiles(g.params, s.spec.Spec.GoTemplate)
+		t := e.target(in, s, &kept[i], c, &o)
+		t.GeneratorFiles = out.generatorFiles(kept[i].params, s.spec.Spec.GoTemplate)
 		if len(t.GeneratorFiles) > 0 {
 			t.GeneratorFile = t.GeneratorFiles[0]
 		}
@@ -266,23 +301,35 @@ func (e *entry) targets(in *Input, s *set, out *run, c *commit, snap *snapshot) 
 		} else {
 			slices.Sort(t.GeneratorFiles)
 		}
-		if err := e.assign(&t, g, s); err != nil {
-			o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
-		}
-		if g.app.Spec.SourceHydrator != nil {
-			o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name,
-				Message: "spec.sourceHydrator is not supported yet"})
-		}
-		if in.Manifests {
-			raw, err := manifest(&g.app)
-			if err != nil {
-				o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
-			}
-			t.Application = raw
-		}
 		o.targets = append(o.targets, t)
 	}
 	return o
+}
+
+// target describes one Application; what is wrong with it goes into o.
+func (e *entry) target(in *Input, s *set, g *generated, c *commit, o *outcome) Target {
+	t := Target{
+		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
+		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
+		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
+		Sources:   sourcesOf(&g.app, c.here),
+		AutoSync:  g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
+		Hydration: hydrationOf(&g.app),
+	}
+	wrong := func(err error) {
+		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
+	}
+	if err := e.assign(&t, g, s); err != nil {
+		wrong(err)
+	}
+	if in.Manifests {
+		raw, err := manifest(&g.app)
+		if err != nil {
+			wrong(err)
+		}
+		t.Application = raw
+	}
+	return t
 }
 
 // assign gives the target its component and environment, both or none.
@@ -341,7 +388,10 @@ func (f *Fleet) finish() {
 			Message: fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", a.ApplicationSet, a.ApplicationSetFile)})
 		return true
 	})
-	slices.SortStableFunc(f.Problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ApplicationSet, b.ApplicationSet), cmp.Compare(a.Application, b.Application), cmp.Compare(a.Message, b.Message))
-	})
+	slices.SortStableFunc(f.Problems, compareProblems)
+	slices.SortStableFunc(f.Notes, compareProblems)
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ApplicationSet, b.ApplicationSet), cmp.Compare(a.Application, b.Application), cmp.Compare(a.Message, b.Message))
 }

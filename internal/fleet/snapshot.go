@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,11 +29,25 @@ var errSnapshot = errors.New("not in the snapshot that ApplicationSets are resol
 // generate turns into an error.
 type snapshotClient struct {
 	client.Client
-	secrets  []corev1.Secret
-	projects map[string]bool // nil: not known, all exist
+	secrets   []corev1.Secret
+	projects  map[string]bool // nil: not known, all exist
+	kube      *Kube           // nil: no connection
+	namespace string          // Argo CD's
 }
 
-func (c *snapshotClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if c.kube != nil {
+		switch into := obj.(type) {
+		case *corev1.Secret:
+			return readInto(into, func() (*corev1.Secret, error) {
+				return c.kube.client.CoreV1().Secrets(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
+			})
+		case *corev1.ConfigMap:
+			return readInto(into, func() (*corev1.ConfigMap, error) {
+				return c.kube.client.CoreV1().ConfigMaps(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
+			})
+		}
+	}
 	project, ok := obj.(*argov1alpha1.AppProject)
 	if !ok {
 		return fmt.Errorf("reading %T %s: %w", obj, key, errSnapshot)
@@ -42,6 +57,14 @@ func (c *snapshotClient) Get(_ context.Context, key client.ObjectKey, obj client
 	}
 	project.Name, project.Namespace = key.Name, key.Namespace
 	return nil
+}
+
+func readInto[T any](into *T, read func() (*T, error)) error {
+	got, err := read()
+	if err == nil {
+		*into = *got
+	}
+	return err
 }
 
 func (c *snapshotClient) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -59,10 +82,11 @@ func (c *snapshotClient) List(_ context.Context, list client.ObjectList, opts ..
 type snapshotClientset struct {
 	kubernetes.Interface
 	secrets []corev1.Secret
+	kube    *Kube // nil: no connection
 }
 
 func (c *snapshotClientset) CoreV1() typedcorev1.CoreV1Interface {
-	return &snapshotCore{secrets: c.secrets}
+	return &snapshotCore{secrets: c.secrets, kube: c.kube}
 }
 
 func (c *snapshotClientset) Discovery() discovery.DiscoveryInterface { return noDiscovery{} }
@@ -70,6 +94,12 @@ func (c *snapshotClientset) Discovery() discovery.DiscoveryInterface { return no
 type snapshotCore struct {
 	typedcorev1.CoreV1Interface
 	secrets []corev1.Secret
+	kube    *Kube
+}
+
+// ConfigMaps are the cluster's own: only sets that were allowed to ask it get here.
+func (c *snapshotCore) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
+	return c.kube.client.CoreV1().ConfigMaps(namespace)
 }
 
 func (c *snapshotCore) Secrets(string) typedcorev1.SecretInterface {

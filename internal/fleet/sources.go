@@ -11,11 +11,27 @@ import (
 // sourcesOf describes an Application's sources; here tells this repository's URLs.
 func sourcesOf(app *argov1alpha1.Application, here func(url string) bool) []Source {
 	specs := app.Spec.GetSources()
+	if h := app.Spec.SourceHydrator; h != nil {
+		// What Argo CD syncs is the hydrator's output; people edit its input.
+		specs = []argov1alpha1.ApplicationSource{h.GetDrySource()}
+	}
 	out := make([]Source, 0, len(specs))
 	for i := range specs {
 		out = append(out, sourceOf(&specs[i], here))
 	}
 	return out
+}
+
+func hydrationOf(app *argov1alpha1.Application) *Hydration {
+	s := app.Spec.SourceHydrator
+	if s == nil {
+		return nil
+	}
+	h := &Hydration{Branch: s.SyncSource.TargetBranch, Path: s.SyncSource.Path}
+	if s.HydrateTo != nil {
+		h.Staging = s.HydrateTo.TargetBranch
+	}
+	return h
 }
 
 func sourceOf(spec *argov1alpha1.ApplicationSource, here func(string) bool) Source {

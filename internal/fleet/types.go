@@ -132,4 +132,6 @@ type Fleet struct {
 	// something was asked that is not in Git: a forge, a plugin, a cluster. It
 	// counts from the call that gave this fleet; 0 means never.
 	RefreshAfter time.Duration `json:"-"`
+
+	answers []answer // what other repositories were at
 }

@@ -18,6 +18,10 @@ type snapshot struct {
 	servers       map[string][]string // by cluster name
 	names         map[string][]string // by server
 	projects      map[string]bool     // nil: not known
+
+	name    string // the Argo CD's
+	argocd  ArgoCD
+	allowed Generators
 }
 
 func newSnapshot(clusters []Cluster, projects []string) *snapshot {
