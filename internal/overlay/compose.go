@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/liftlock/liftlock/internal/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -211,9 +212,13 @@ func picksFile(globs []string, file string) bool {
 	return false
 }
 
-func picksPath(paths []string, at string) bool {
-	for _, text := range paths {
-		if p, err := ParsePath(text); err == nil && p.String() == at {
+func picksPath(patterns []string, at string) bool {
+	path, err := fieldpath.Parse(at)
+	if err != nil {
+		return false
+	}
+	for _, text := range patterns {
+		if p, err := fieldpath.ParsePattern(text); err == nil && p.Matches(path) {
 			return true
 		}
 	}

@@ -1,5 +1,7 @@
 package overlay
 
+import "github.com/liftlock/liftlock/internal/fieldpath"
+
 // SetYAML sets the scalar at path in a YAML file to value and returns the new
 // bytes. Only the scalar's own bytes change: its quote style is kept, and
 // quotes are added only where the value would be of another type, or another
@@ -7,28 +9,28 @@ package overlay
 // sibling, as a string. With the value there already, the bytes are returned
 // as they are and Change.Old equals Change.New. What can't be edited surely is
 // a *RefusedError.
-func SetYAML(data []byte, path Path, value string) ([]byte, Change, error) {
+func SetYAML(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
 	return setPath(data, formatYAML, path, value)
 }
 
 // SetJSON does for a JSON file what SetYAML does for YAML. A string stays a
 // string; a number or boolean keeps its type or is refused.
-func SetJSON(data []byte, path Path, value string) ([]byte, Change, error) {
+func SetJSON(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
 	return setPath(data, formatJSON, path, value)
 }
 
 // GetYAML reads the scalar at path. ok is false where it is absent. A value
 // that can't be read surely, or isn't a single one, is a *RefusedError.
-func GetYAML(data []byte, path Path) (value string, ok bool, err error) {
+func GetYAML(data []byte, path fieldpath.Path) (value string, ok bool, err error) {
 	return getPath(data, formatYAML, path)
 }
 
 // GetJSON does for a JSON file what GetYAML does for YAML; a number is its text.
-func GetJSON(data []byte, path Path) (value string, ok bool, err error) {
+func GetJSON(data []byte, path fieldpath.Path) (value string, ok bool, err error) {
 	return getPath(data, formatJSON, path)
 }
 
-func setPath(data []byte, f format, path Path, value string) ([]byte, Change, error) {
+func setPath(data []byte, f format, path fieldpath.Path, value string) ([]byte, Change, error) {
 	d, err := parse(data, f)
 	if err != nil {
 		return nil, Change{}, in(err, "", path.String())
@@ -40,7 +42,7 @@ func setPath(data []byte, f format, path Path, value string) ([]byte, Change, er
 	return d.data, c, nil
 }
 
-func getPath(data []byte, f format, path Path) (string, bool, error) {
+func getPath(data []byte, f format, path fieldpath.Path) (string, bool, error) {
 	d, err := parse(data, f)
 	if err != nil {
 		return "", false, in(err, "", path.String())
@@ -63,7 +65,7 @@ func (f format) kind() string {
 // an image's name and one of its keys.
 type address struct {
 	kind  string
-	path  Path
+	path  fieldpath.Path
 	image string
 	key   string
 }

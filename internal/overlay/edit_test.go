@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
-func mustPath(t testing.TB, s string) Path {
+func mustPath(t testing.TB, s string) fieldpath.Path {
 	t.Helper()
-	p, err := ParsePath(s)
+	p, err := fieldpath.Parse(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +207,7 @@ func TestBounds(t *testing.T) {
 		"nodes": strings.Repeat("- ", maxMarks+1),
 		"depth": strings.Repeat("[", 100_000),
 	} {
-		for as, set := range map[string]func([]byte, Path, string) ([]byte, Change, error){"YAML": SetYAML, "JSON": SetJSON} {
+		for as, set := range map[string]func([]byte, fieldpath.Path, string) ([]byte, Change, error){"YAML": SetYAML, "JSON": SetJSON} {
 			_, _, err := set([]byte(data), mustPath(t, "a"), "b")
 			var r *RefusedError
 			if !errors.As(err, &r) {

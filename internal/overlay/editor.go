@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"sort"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
 // editor collects edits of several fields in several files.
@@ -122,7 +124,7 @@ func addressOf(f Field) (address, error) {
 		}
 		return address{kind: f.Kind, image: image, key: key}, nil
 	case KindYAML, KindJSON:
-		p, err := ParsePath(f.Path)
+		p, err := fieldpath.Parse(f.Path)
 		if err != nil {
 			return address{}, err
 		}

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
 // generated is a random document and the paths of the scalars in it.
 type generated struct {
 	text  string
-	paths []string // as ParsePath reads them
+	paths []string // as fieldpath.Parse reads them
 	segs  [][]any  // the same: string keys and int indexes
 	eol   string
 	hard  map[string]bool // paths of scalars that may be refused
@@ -96,7 +98,7 @@ func (g *generator) key(k string, flow bool) string {
 }
 
 func keyPath(path, k string) string {
-	p := Path{segs: []segment{{kind: segKey, key: "x"}, {kind: segKey, key: k}}}.String()[1:]
+	p := fieldpath.New(fieldpath.Segment{Key: "x"}, fieldpath.Segment{Key: k}).String()[1:]
 	if path == "" {
 		return strings.TrimPrefix(p, ".")
 	}

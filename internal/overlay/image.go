@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
 // The keys of an image entry that are carried, in kustomize's order.
@@ -105,6 +107,17 @@ func (w *editing) setImage(file, image string, e ImageEdit) error {
 	return nil
 }
 
+var imagesPath = fieldpath.New(fieldpath.Segment{Kind: fieldpath.Key, Key: "images"})
+
+// entryPath is an image's field as a path of the file.
+func entryPath(image, key string) fieldpath.Path {
+	return fieldpath.New(
+		fieldpath.Segment{Kind: fieldpath.Key, Key: "images"},
+		fieldpath.Segment{Kind: fieldpath.Match, In: []string{"name"}, Value: image},
+		fieldpath.Segment{Kind: fieldpath.Key, Key: key},
+	)
+}
+
 func imagePath(image, key string) string { return fmt.Sprintf("images[%s].%s", image, key) }
 
 // parseImagePath takes an image field's path apart.
@@ -122,7 +135,7 @@ func parseImagePath(path string) (image, key string, err error) {
 // findImage finds a key of an image's entry. Where there is no entry, the
 // spot's parent is the images list or, without one, the kustomization itself.
 func (d *document) findImage(image, key string) (spot, error) {
-	images, err := d.find(Path{segs: []segment{{kind: segKey, key: "images"}}})
+	images, err := d.find(imagesPath)
 	if err != nil {
 		return spot{}, err
 	}
@@ -134,17 +147,13 @@ func (d *document) findImage(image, key string) (spot, error) {
 		images.node = nil
 		return images, nil
 	}
-	s, err := d.find(Path{segs: []segment{
-		{kind: segKey, key: "images"},
-		{kind: segMatch, key: "name", value: image},
-		{kind: segKey, key: key},
-	}})
+	s, err := d.find(entryPath(image, key))
 	if err != nil {
 		return spot{}, err
 	}
 	s.entry = s.depth == 2
 	if s.node == nil && !s.entry && s.parent != nil && s.parent.Kind == yaml.SequenceNode {
-		s.others = others(s.parent, "name")
+		s.others = others(s.parent, []string{"name"})
 		s.mismatch = nil
 	}
 	return s, nil
@@ -160,7 +169,7 @@ func (s spot) missing(image string) error {
 
 // images lists the names of the entries that have a carried key.
 func (d *document) images() ([]string, error) {
-	s, err := d.find(Path{segs: []segment{{kind: segKey, key: "images"}}})
+	s, err := d.find(imagesPath)
 	if err != nil || s.node == nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (d *document) insertKey(s spot, value, typ, after string) (*document, error
 	}
 	a := addition{value: value, typ: typ, after: after}
 	for _, seg := range s.rest {
-		a.keys = append(a.keys, seg.key)
+		a.keys = append(a.keys, seg.Key)
 	}
 	m := s.parent
 	index := len(m.Content)

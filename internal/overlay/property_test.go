@@ -13,6 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
 	yaml11 "sigs.k8s.io/yaml"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
 var long = flag.Bool("long", false, "run the property tests with 20,000 cases")
@@ -146,7 +148,7 @@ func TestPropertySetYAML(t *testing.T) {
 		i := rapid.IntRange(0, len(g.paths)-1).Draw(t, "target")
 		value := genValue(t)
 		before := []byte(g.text)
-		p, err := ParsePath(g.paths[i])
+		p, err := fieldpath.Parse(g.paths[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +192,7 @@ func TestPropertySetJSON(t *testing.T) {
 		i := rapid.IntRange(0, len(g.paths)-1).Draw(t, "target")
 		value := genValue(t)
 		before := []byte(g.text)
-		p, err := ParsePath(g.paths[i])
+		p, err := fieldpath.Parse(g.paths[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,11 +235,11 @@ func TestPropertyAddKey(t *testing.T) {
 				return
 			}
 			value := genValue(t)
-			p, err := ParsePath(g.paths[i])
+			p, err := fieldpath.Parse(g.paths[i])
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.segs[len(p.segs)-1].key = "neu"
+			p.Segments()[len(p.Segments())-1].Key = "neu"
 			set, read := SetYAML, read12
 			if asJSON {
 				set, read = SetJSON, readJSON
@@ -275,41 +277,4 @@ func TestPropertyAddKey(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPropertyPath(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var p Path
-		if p.pointer = rapid.Bool().Draw(t, "pointer"); p.pointer {
-			for _, k := range rapid.SliceOfN(rapid.StringN(0, 8, -1), 1, 5).Draw(t, "tokens") {
-				if k != "-" {
-					p.segs = append(p.segs, segment{kind: segToken, key: k})
-				}
-			}
-		} else {
-			for range rapid.IntRange(1, 5).Draw(t, "segments") {
-				text := rapid.OneOf(rapid.SampledFrom([]string{"a", "a.b", "[x]", "0", "=", "?", "'", `"`, `\`, "/x", ""}), rapid.StringN(0, 8, -1))
-				seg := segment{kind: rapid.SampledFrom([]segmentKind{segKey, segIndex, segMatch}).Draw(t, "kind")}
-				switch seg.kind {
-				case segIndex:
-					seg.index = rapid.IntRange(0, 99).Draw(t, "index")
-				case segMatch:
-					seg.key, seg.value = text.Draw(t, "key"), text.Draw(t, "value")
-					if seg.key == "" {
-						seg.key = "name"
-					}
-				default:
-					seg.key = text.Draw(t, "key")
-				}
-				p.segs = append(p.segs, seg)
-			}
-		}
-		if len(p.segs) == 0 {
-			return
-		}
-		back, err := ParsePath(p.String())
-		if err != nil || !reflect.DeepEqual(p, back) {
-			t.Fatalf("%#v is written %q and read %#v, %v", p, p.String(), back, err)
-		}
-	})
 }

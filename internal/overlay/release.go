@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/liftlock/liftlock/internal/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -203,7 +204,7 @@ func (f *files) noOverrides(root string) error {
 }
 
 func (f *files) locatePaths(root string, as format, pick pipeline.FieldPick) ([]Location, error) {
-	paths, err := parsePaths(pick.Paths)
+	patterns, err := parsePatterns(pick.Paths)
 	if err != nil {
 		return nil, err
 	}
@@ -220,23 +221,29 @@ func (f *files) locatePaths(root string, as format, pick pipeline.FieldPick) ([]
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range paths {
-			l, ok, err := locateField(d, root, name, address{kind: as.kind(), path: p})
+		for _, p := range patterns {
+			paths, err := d.expand(p)
 			if err != nil {
-				return nil, err
+				return nil, in(err, join(root, name), p.String())
 			}
-			if ok {
-				found = append(found, l)
+			for _, one := range paths {
+				l, ok, err := locateField(d, root, name, address{kind: as.kind(), path: one})
+				if err != nil {
+					return nil, err
+				}
+				if ok {
+					found = append(found, l)
+				}
 			}
 		}
 	}
 	return found, nil
 }
 
-func parsePaths(texts []string) ([]Path, error) {
-	var out []Path
+func parsePatterns(texts []string) ([]fieldpath.Pattern, error) {
+	var out []fieldpath.Pattern
 	for _, t := range texts {
-		p, err := ParsePath(t)
+		p, err := fieldpath.ParsePattern(t)
 		if err != nil {
 			return nil, err
 		}

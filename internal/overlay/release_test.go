@@ -137,7 +137,7 @@ func TestReadBadCarry(t *testing.T) {
 	for name, c := range map[string]pipeline.Carry{
 		"no kind":         {},
 		"bad path":        {YAML: &pipeline.FieldPick{Files: []string{"*"}, Paths: []string{"a..b"}}},
-		"wildcard":        {YAML: &pipeline.FieldPick{Files: []string{"*"}, Paths: []string{"a.*"}}},
+		"half a wildcard": {YAML: &pipeline.FieldPick{Files: []string{"*"}, Paths: []string{"a.b*"}}},
 		"leaves the root": {YAML: &pipeline.FieldPick{Files: []string{"../*.yaml"}, Paths: []string{"a"}}},
 		"absolute":        {JSON: &pipeline.FieldPick{Files: []string{"/a.json"}, Paths: []string{"a"}}},
 		"bad glob":        {KustomizeImages: []string{"[a"}},

@@ -6,17 +6,19 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
 // spot is where a path leads in one document.
 type spot struct {
-	node   *yaml.Node // the value; nil where it is absent
-	parent *yaml.Node // the mapping or list that holds it or, where it is absent, the deepest that exists
-	rest   []segment  // the segments from parent on that don't exist; empty where node is set
-	depth  int        // how many segments lead to parent
-	flow   bool       // parent is written in flow style
-	entry  bool       // for an image: parent is its entry
-	others string     // for an image without an entry: which there are
+	node   *yaml.Node          // the value; nil where it is absent
+	parent *yaml.Node          // the mapping or list that holds it or, where it is absent, the deepest that exists
+	rest   []fieldpath.Segment // the segments from parent on that don't exist; empty where node is set
+	depth  int                 // how many segments lead to parent
+	flow   bool                // parent is written in flow style
+	entry  bool                // for an image: parent is its entry
+	others string              // for an image without an entry: which there are
 
 	// uneditable says why the value, though read surely, can't be edited:
 	// an alias or an anchor on the way would carry the change elsewhere.
@@ -24,12 +26,15 @@ type spot struct {
 	mismatch   error // absent, and can't be added: what is in the way
 }
 
-// find follows a path through every document of the file. It is absent, with
+// find follows a path through the file's documents. It is absent, with
 // spot.node nil, or in exactly one; anything less sure is a refusal.
-func (d *document) find(p Path) (spot, error) {
+func (d *document) find(p fieldpath.Path) (spot, error) {
+	if d.picksDocument(p.Segments()) {
+		return d.findPicked(p)
+	}
 	var hits, misses []spot
 	for _, root := range d.roots {
-		s, err := walk(root, p)
+		s, err := walk(root, p, 0)
 		if err != nil {
 			return spot{}, err
 		}
@@ -43,29 +48,62 @@ func (d *document) find(p Path) (spot, error) {
 	case len(hits) == 1:
 		return hits[0], nil
 	case len(hits) > 1:
-		return spot{}, refuse(hits[1].node.Line, "it is in several documents of the file (also on line %d): split the file", hits[0].node.Line)
+		return spot{}, refuse(hits[1].node.Line, "it is in several documents of the file (also on line %d): name the document, as in [metadata.name=web].%s",
+			hits[0].node.Line, p)
 	case len(misses) == 1:
 		return misses[0], nil
 	case len(misses) == 0:
 		return spot{mismatch: refuse(0, "the file is empty")}, nil
 	}
-	return spot{mismatch: refuse(0, "the file has %d documents and none has it: add it where it belongs", len(misses))}, nil
+	return spot{mismatch: refuse(0, "the file has %d documents and none has it: name the document, as in [metadata.name=web].%s", len(misses), p)}, nil
 }
 
-func walk(root *yaml.Node, p Path) (spot, error) {
+// picksDocument says that a path starts by naming one of the file's documents:
+// with a bracket, unless that is an item of the list that the only one is.
+func (d *document) picksDocument(segs []fieldpath.Segment) bool {
+	if d.format == formatJSON || len(segs) == 0 || len(d.roots) == 0 {
+		return false
+	}
+	switch segs[0].Kind {
+	case fieldpath.Index, fieldpath.Match, fieldpath.Each:
+		return len(d.roots) > 1 || d.roots[0].Kind != yaml.SequenceNode
+	}
+	return false
+}
+
+// findPicked follows a path whose first segment names the document.
+func (d *document) findPicked(p fieldpath.Path) (spot, error) {
+	stream := &yaml.Node{Kind: yaml.SequenceNode, Content: d.roots, Line: 1}
+	root, err := step(stream, p.Segments()[0])
+	if err != nil {
+		return spot{}, err
+	}
+	if root == nil {
+		seg := p.Segments()[0]
+		if seg.Kind == fieldpath.Match {
+			return spot{mismatch: refuse(0, "no document of the file has %s=%s%s", strings.Join(seg.In, "."), seg.Value, others(stream, seg.In))}, nil
+		}
+		return spot{mismatch: refuse(0, "the file has only %d documents, so there is no %s", len(d.roots), p.UpTo(1))}, nil
+	}
+	return walk(root, p, 1)
+}
+
+// walk follows a path's segments from the given one on.
+func walk(root *yaml.Node, p fieldpath.Path, from int) (spot, error) {
 	s := spot{}
 	cur := root
-	for i, seg := range p.segs {
+	segs := p.Segments()
+	for i := from; i < len(segs); i++ {
 		cur = s.enter(cur)
 		if cur.Kind == yaml.MappingNode || cur.Kind == yaml.SequenceNode {
 			s.parent, s.depth, s.flow = cur, i, cur.Style&yaml.FlowStyle != 0
 		}
-		next, err := step(cur, seg)
+		next, err := step(cur, segs[i])
 		if err != nil {
 			return spot{}, err
 		}
 		if next == nil {
-			s.rest = p.segs[i:]
+			s.rest = segs[i:]
 			s.mismatch = s.obstacle(cur, p, i)
 			return s, nil
 		}
@@ -97,25 +135,25 @@ func (s *spot) forbid(line int, format string, args ...any) {
 }
 
 // step is the child that a segment names; nil where there is none.
-func step(n *yaml.Node, seg segment) (*yaml.Node, error) {
+func step(n *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		if seg.kind != segKey && seg.kind != segToken {
+		if seg.Kind != fieldpath.Key && seg.Kind != fieldpath.Token {
 			return nil, nil
 		}
-		return lookup(n, seg.key)
+		return lookup(n, seg.Key)
 	case yaml.SequenceNode:
-		switch seg.kind {
-		case segIndex:
-			if seg.index < len(n.Content) {
-				return n.Content[seg.index], nil
+		switch seg.Kind {
+		case fieldpath.Index:
+			if seg.Index < len(n.Content) {
+				return n.Content[seg.Index], nil
 			}
-		case segToken:
-			if i, err := strconv.Atoi(seg.key); err == nil && i >= 0 && strconv.Itoa(i) == seg.key && i < len(n.Content) {
+		case fieldpath.Token:
+			if i, err := strconv.Atoi(seg.Key); err == nil && i >= 0 && strconv.Itoa(i) == seg.Key && i < len(n.Content) {
 				return n.Content[i], nil
 			}
-		case segMatch:
-			return match(n, seg.key, seg.value)
+		case fieldpath.Match:
+			return match(n, seg)
 		}
 	}
 	return nil, nil
@@ -147,32 +185,45 @@ func lookup(m *yaml.Node, key string) (*yaml.Node, error) {
 	return found, nil
 }
 
-// match finds the one mapping in a list whose key has the value.
-func match(l *yaml.Node, key, value string) (*yaml.Node, error) {
+// within is the scalar to which keys lead from an item of a list; nil where
+// there is none.
+func within(item *yaml.Node, keys []string) (*yaml.Node, error) {
+	n := item
+	for _, key := range keys {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if n.Kind != yaml.MappingNode {
+			return nil, nil
+		}
+		v, err := lookup(n, key)
+		if err != nil || v == nil {
+			return nil, err
+		}
+		n = v
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.ScalarNode {
+		return nil, nil
+	}
+	return n, nil
+}
+
+// match finds the one item of a list in which a key has the value.
+func match(l *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 	var found *yaml.Node
 	for _, item := range l.Content {
-		m := item
-		if m.Kind == yaml.AliasNode {
-			m = m.Alias
-		}
-		if m.Kind != yaml.MappingNode {
-			continue
-		}
-		v, err := lookup(m, key)
+		v, err := within(item, seg.In)
 		if err != nil {
 			return nil, err
 		}
-		if v == nil {
-			continue
-		}
-		if v.Kind == yaml.AliasNode {
-			v = v.Alias
-		}
-		if v.Kind != yaml.ScalarNode || v.Value != value {
+		if v == nil || v.Value != seg.Value {
 			continue
 		}
 		if found != nil {
-			return nil, refuse(item.Line, "two items have %s=%s (also on line %d): remove one", key, value, found.Line)
+			return nil, refuse(item.Line, "two items have %s=%s (also on line %d): pick it by another key, or remove one", strings.Join(seg.In, "."), seg.Value, found.Line)
 		}
 		found = item
 	}
@@ -181,37 +232,34 @@ func match(l *yaml.Node, key, value string) (*yaml.Node, error) {
 
 // obstacle says why what is missing below cur at segment i can't simply be
 // added as keys; nil when it can.
-func (s *spot) obstacle(cur *yaml.Node, p Path, i int) error {
-	at, what := p.upTo(i), kindName(cur)
-	seg := p.segs[i]
+func (s *spot) obstacle(cur *yaml.Node, p fieldpath.Path, i int) error {
+	at, what := p.UpTo(i), kindName(cur)
+	seg := p.Segments()[i]
 	switch {
 	case cur.Kind == yaml.ScalarNode || cur.Kind == yaml.AliasNode:
-		return refuse(cur.Line, "%s is %s, so there is no %s in it", at, what, p.upTo(i+1))
-	case cur.Kind == yaml.SequenceNode && seg.kind == segKey:
-		return refuse(cur.Line, "%s is a list: pick an item as %s[0] or %s[key=value] instead of %q", at, at, at, seg.key)
-	case cur.Kind == yaml.SequenceNode && seg.kind == segMatch:
-		return refuse(cur.Line, "no item of %s has %s=%s%s", at, seg.key, seg.value, others(cur, seg.key))
+		return refuse(cur.Line, "%s is %s, so there is no %s in it", at, what, p.UpTo(i+1))
+	case cur.Kind == yaml.SequenceNode && seg.Kind == fieldpath.Key:
+		return refuse(cur.Line, "%s is a list: pick an item as %s[0] or %s[key=value] instead of %q", at, at, at, seg.Key)
+	case cur.Kind == yaml.SequenceNode && seg.Kind == fieldpath.Match:
+		return refuse(cur.Line, "no item of %s has %s=%s%s", at, strings.Join(seg.In, "."), seg.Value, others(cur, seg.In))
 	case cur.Kind == yaml.SequenceNode:
-		return refuse(cur.Line, "%s has only %d items, so there is no %s", at, len(cur.Content), p.upTo(i+1))
-	case seg.kind == segIndex || seg.kind == segMatch:
-		return refuse(cur.Line, "%s is a mapping, not a list, so there is no %s", at, p.upTo(i+1))
+		return refuse(cur.Line, "%s has only %d items, so there is no %s", at, len(cur.Content), p.UpTo(i+1))
+	case seg.Kind == fieldpath.Index || seg.Kind == fieldpath.Match:
+		return refuse(cur.Line, "%s is a mapping, not a list, so there is no %s", at, p.UpTo(i+1))
 	}
-	for j, r := range p.segs[i:] {
-		if r.kind == segIndex || r.kind == segMatch {
-			return refuse(cur.Line, "there is no %s: add the list by hand", p.upTo(i+j))
+	for j, r := range p.Segments()[i:] {
+		if r.Kind == fieldpath.Index || r.Kind == fieldpath.Match {
+			return refuse(cur.Line, "there is no %s: add the list by hand", p.UpTo(i+j))
 		}
 	}
 	return nil
 }
 
 // others lists what the items of a list have, at most five, to help with a typo.
-func others(l *yaml.Node, key string) string {
+func others(l *yaml.Node, keys []string) string {
 	var have []string
 	for _, item := range l.Content {
-		if item.Kind != yaml.MappingNode {
-			continue
-		}
-		if v, err := lookup(item, key); err == nil && v != nil && v.Kind == yaml.ScalarNode {
+		if v, err := within(item, keys); err == nil && v != nil {
 			if len(have) == 5 {
 				have = append(have, "…")
 				break

@@ -7,50 +7,26 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
 // Op is one thing to set in a file: a path, or an image of a kustomization.
 type Op struct {
-	Path  Path
+	Path  fieldpath.Path
 	Value string
 
 	Image string // set: Edit applies to this image, and Path and Value don't
 	Edit  ImageEdit
 }
 
-// ParseOp reads PATH=VALUE. The equals sign is the first one outside of
-// brackets; the value is taken as it is and may be empty.
+// ParseOp reads PATH=VALUE; see fieldpath.ParseAssignment.
 func ParseOp(arg string) (Op, error) {
-	at := -1
-	var quoted rune
-	inside := false
-	for i, c := range arg {
-		switch {
-		case quoted != 0:
-			if c == quoted && arg[i-1] != '\\' {
-				quoted = 0
-			}
-		case inside && (c == '"' || c == '\''):
-			quoted = c
-		case c == '[' && arg[0] != '/':
-			inside = true
-		case c == ']':
-			inside = false
-		case c == '=' && !inside:
-			at = i
-		}
-		if at >= 0 {
-			break
-		}
-	}
-	if at < 0 {
-		return Op{}, fmt.Errorf("%q isn't PATH=VALUE, such as image.tag=1.4.2", arg)
-	}
-	p, err := ParsePath(arg[:at])
+	p, value, err := fieldpath.ParseAssignment(arg)
 	if err != nil {
 		return Op{}, err
 	}
-	return Op{Path: p, Value: arg[at+1:]}, nil
+	return Op{Path: p, Value: value}, nil
 }
 
 var (

@@ -212,6 +212,7 @@ func TestParseRefuses(t *testing.T) {
 		"an image glob":             {`["*"]`, `["a[", "a b"]`, []string{`10: spec.carry[0].kustomizeImages[0]: "a[" is not a valid glob on image names`, `10: spec.carry[0].kustomizeImages[1]: "a b" is not a valid glob on image names`}},
 		"no files and no paths":     {`kustomizeImages: ["*"]`, "yaml: {files: []}", []string{`10: spec.carry[0].yaml.paths: at least one path of a field is needed`, `10: spec.carry[0].yaml.files: at least one glob of files is needed`}},
 		"a field's path":            {`kustomizeImages: ["*"]`, `json: {files: ["*.json"], paths: ["", " a"]}`, []string{`10: spec.carry[0].json.paths[0]: "" is not the path of a field; write it like image.tag`, `10: spec.carry[0].json.paths[1]: " a" is not the path of a field; write it like image.tag`}},
+		"a path that isn't one":     {`kustomizeImages: ["*"]`, `json: {files: ["*.json"], paths: ["a..b"]}`, []string{`10: spec.carry[0].json.paths[0]: path "a..b": segment 2: it is empty (there is no .. that searches at every depth: write a * for each level)`}},
 		"what is absent":            {`["*"]`, "[\"*\"]\n      whenAbsent: ignore", []string{`11: spec.carry[0].whenAbsent: "ignore" is not one of add, refuse`}},
 		"skipping what is absent":   {`["*"]`, "[\"*\"]\n      whenAbsent: skip", []string{`11: spec.carry[0].whenAbsent: skip is not supported yet; only add and refuse`}},
 		"no environments":           {dev + qa + "      after: [dev]\n" + prod + "      after: [qa]\n", "    []\n", []string{`11: spec.environments: at least one environment is needed`}},

@@ -171,7 +171,7 @@ type Carry struct {
 type FieldPick struct {
 	// Globs, relative to a root: a target's source paths, its values files' folders, its generator file's folder.
 	Files []string `yaml:"files" json:"files" jsonschema:"required,minItems=1"`
-	// Addresses in those files: image.tag, hosts[0].name.
+	// Addresses in those files: image.tag, hosts[0].name, containers[name=web].image, JSON Pointers and simple JSONPath. A * stands for every key of a mapping or item of a list: dependencies[*].version.
 	Paths []string `yaml:"paths" json:"paths" jsonschema:"required,minItems=1"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/liftlock/liftlock/internal/fieldpath"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -223,8 +224,11 @@ func (c *checker) pick(at string, f *FieldPick) {
 	}
 	c.some(at+".paths", len(f.Paths), "path of a field")
 	for i, p := range f.Paths {
+		path := fmt.Sprintf("%s.paths[%d]", at, i)
 		if p == "" || strings.TrimSpace(p) != p {
-			c.errorf(fmt.Sprintf("%s.paths[%d]", at, i), "%q is not the path of a field; write it like image.tag", p)
+			c.errorf(path, "%q is not the path of a field; write it like image.tag", p)
+		} else if _, err := fieldpath.ParsePattern(p); err != nil {
+			c.errorf(path, "%v", err)
 		}
 	}
 }
