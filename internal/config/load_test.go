@@ -234,7 +234,6 @@ func TestRefused(t *testing.T) {
 		"an API token's letters":  {"", "api: {tokens: [{name: ci, role: viewer, token: \"a token with spaces\"}]}\n", []string{`11: api.tokens[0].token: the token holds a space or a character that can't be sent`}},
 		"no forge's name":         {"  - name: hub\n    type", "  - type", []string{`2: forges[0].name: a name is missing`, `6: repositories[0].forge: there is no forge "hub"`}},
 		"a secret as a name":      {"forge: hub", "forge: ${CI_TOKEN}", []string{`7: repositories[0].forge: there is no forge "${CI_TOKEN}"`}},
-		"network generators":      {"", "generators: {plugin: true}\n", []string{`11: generators.plugin: not supported yet; only false`}},
 		"a listen address":        {"", "listen: localhost\n", []string{`11: listen: "localhost" is not an address; write it like 127.0.0.1:8080`}},
 		"a listen port":           {"", "listen: localhost:http\n", []string{`11: listen: "http" is not a port; it is a number up to 65535`}},
 		"any port with a URL":     {"", "listen: localhost:0\nexternalURL: https://example.com\n", []string{`11: listen: with port 0 any free port is taken, which externalURL can't lead to; give a port`}},

@@ -187,8 +187,9 @@ type FloorApprovals struct {
 	Count int `yaml:"count"`
 }
 
-// Generators are the ApplicationSet generators that make network calls. None
-// can be enabled yet.
+// Generators are the ApplicationSet generators that ask the network, and which
+// of them may. They send tokens from the Secrets of the cluster that Argo CD
+// runs in to addresses that an ApplicationSet names, so none may by default.
 type Generators struct {
 	SCMProvider bool `yaml:"scmProvider"`
 	PullRequest bool `yaml:"pullRequest"`

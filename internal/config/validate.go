@@ -80,15 +80,6 @@ func (c *checker) validate(config *Config) {
 	c.argocd(config.ArgoCD)
 	c.tokens(config.API.Tokens)
 	c.floor(config.Floor)
-	for key, enabled := range map[string]bool{
-		"scmProvider": config.Generators.SCMProvider,
-		"pullRequest": config.Generators.PullRequest,
-		"plugin":      config.Generators.Plugin,
-	} {
-		if enabled {
-			c.errorf("generators."+key, "not supported yet; only false")
-		}
-	}
 }
 
 func (c *checker) server(config *Config) {
