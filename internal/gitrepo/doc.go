@@ -11,5 +11,6 @@
 // one is made anew; nothing of the remote is changed but by a push that names
 // what must be there; writes to one mirror happen one at a time, and being
 // killed during one leaves nothing that stops the next; credentials are in the
-// environment of the one process that needs them and nowhere else.
+// environment of the one process that needs them and nowhere else; a person's
+// checkout is never written, and nothing that its configuration names is run.
 package gitrepo
