@@ -23,6 +23,7 @@ type Error struct {
 	ExitCode int
 	Signal   string // the signal that ended it; empty when none did
 	Stderr   string // the end of standard error, bounded, without secrets
+	First    string // its beginning, likewise; not part of the text
 	Err      error  // why it was ended or not started; nil when it ended by itself
 }
 

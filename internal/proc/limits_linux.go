@@ -19,16 +19,19 @@ func (l Limits) apply(pid int) error {
 		name     string
 		resource int
 		value    uint64
+		grace    uint64 // of the hard limit beyond the soft one
 	}{
-		{"RLIMIT_DATA", unix.RLIMIT_DATA, l.Data},
-		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, l.Files},
-		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, l.Size},
-		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpu},
+		{"RLIMIT_DATA", unix.RLIMIT_DATA, l.Data, 0},
+		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, l.Files, 0},
+		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, l.Size, 0},
+		// At the soft limit comes SIGXCPU, which ends most programs and says
+		// why; at the hard one SIGKILL.
+		{"RLIMIT_CPU", unix.RLIMIT_CPU, cpu, 1},
 	} {
 		if limit.value == 0 {
 			continue
 		}
-		r := unix.Rlimit{Cur: limit.value, Max: limit.value}
+		r := unix.Rlimit{Cur: limit.value, Max: limit.value + limit.grace}
 		if err := unix.Prlimit(pid, limit.resource, &r, nil); err != nil {
 			return fmt.Errorf("%s to %d: %w", limit.name, limit.value, err)
 		}

@@ -17,6 +17,8 @@ const (
 	// maxStderr is how much of the end of standard error is kept: enough for
 	// any message a person would read, whatever the program repeats before it.
 	maxStderr = 64 << 10
+	// maxFirst is how much of its beginning is kept besides.
+	maxFirst = 2 << 10
 	// pipeGrace is how long after a program's end its output may still be held
 	// open by what it started itself.
 	pipeGrace = 2 * time.Second
@@ -59,7 +61,7 @@ type Limits struct {
 	Data  uint64        // bytes of data segment and private anonymous memory (RLIMIT_DATA)
 	Files uint64        // open files (RLIMIT_NOFILE)
 	Size  uint64        // bytes of the largest file it may write (RLIMIT_FSIZE)
-	CPU   time.Duration // CPU time, rounded up to seconds (RLIMIT_CPU)
+	CPU   time.Duration // CPU time, rounded up to seconds (RLIMIT_CPU): then SIGXCPU, a second later SIGKILL
 }
 
 // CanLimit says whether Limits can be asked for here.
@@ -173,7 +175,9 @@ func (r *running) wait() error {
 }
 
 func (r *running) fail(why error) error {
-	return newError(r.c, exitCode(r.cmd), signalName(r.cmd), r.stderrText(), why)
+	e := newError(r.c, exitCode(r.cmd), signalName(r.cmd), r.stderrText(), why)
+	e.First = r.stderr.beginning(r.c.Secrets)
+	return e
 }
 
 func (r *running) stderrText() string { return redactTail(r.stderr, r.c.Secrets) }

@@ -49,7 +49,7 @@ func TestSecretsAreInNoError(t *testing.T) {
 			if !errors.As(err, &pe) {
 				t.Fatalf("got %v", err)
 			}
-			for _, s := range append(pe.Args, err.Error(), pe.Stderr, r.Stderr) {
+			for _, s := range append(pe.Args, err.Error(), pe.Stderr, pe.First, r.Stderr) {
 				for i := 0; i+8 <= len(secret); i++ {
 					if strings.Contains(s, secret[i:i+8]) {
 						t.Fatalf("%.300q holds %q", s, secret[i:i+8])
@@ -84,6 +84,30 @@ func TestTail(t *testing.T) {
 			t.Fatalf("shows %q", shown)
 		}
 	})
+}
+
+func TestTheBeginningIsKept(t *testing.T) {
+	const secret = "correct-horse-battery-staple"
+	for name, tc := range map[string]struct{ written, want string }{
+		"little":           {"fatal: no\n", "fatal: no"},
+		"nothing":          {"", ""},
+		"much":             {"fatal: no\n" + strings.Repeat("trace\n", 1000), "fatal: no\n" + strings.TrimSpace(strings.Repeat("trace\n", (maxFirst-len("fatal: no\n"))/6))},
+		"one endless line": {strings.Repeat("x", 3*maxFirst), strings.Repeat("x", maxFirst)},
+		"a secret":         {"it is " + secret, "it is ***"},
+		"a cut secret":     {strings.Repeat("x", maxFirst-5) + secret, strings.Repeat("x", maxFirst-5)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tail := &tail{max: 10}
+			for _, piece := range strings.SplitAfter(tc.written, "\n") {
+				if _, err := tail.Write([]byte(piece)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := tail.beginning([]string{secret}); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
 }
 
 func FuzzRedact(f *testing.F) {

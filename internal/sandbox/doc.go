@@ -1,0 +1,22 @@
+// Package sandbox runs a handler over a tree of files in a child process that
+// can be given up: with limits on its memory, its CPU time, its time and its
+// answer, with nothing of our environment, and with no files but those it asks
+// its parent for.
+//
+// It is for input that a stranger wrote. Parsers and template engines can be
+// made to take all memory, to run for ever or to crash, in ways that no check
+// in the same process can stop. What is run, and what its answer means, is not
+// known here.
+//
+// The invariant: a run ends within its limits, in the handler's own answer or
+// in an error that names which limit it was. Nothing that the child says is
+// believed further than its form: frames, counts and bytes are bounded, and
+// only names inside the tree are looked up.
+//
+// # Protocol
+//
+// The child's standard input and output carry frames: a letter, the length of
+// what follows as four bytes, and that. The parent sends the task. From then
+// on the child asks about the tree, as many questions ahead as it likes, and
+// the parent answers in their order; the child's last frame is its answer.
+package sandbox

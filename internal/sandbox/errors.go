@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+// Why a run came to no answer; callers tell them apart with errors.Is. All of
+// them are the input's doing as a rule, and would come again.
+var (
+	ErrMemory  = errors.New("too much memory")    // past Limits.Memory
+	ErrCPU     = errors.New("too much CPU time")  // past Limits.CPU
+	ErrTime    = errors.New("too much time")      // past Limits.Time
+	ErrReads   = errors.New("too much read")      // past Limits.Reads
+	ErrCrashed = errors.New("crashed")            // a panic, endless recursion, a signal from elsewhere, an exit without an answer
+	ErrAnswer  = errors.New("not a valid answer") // too large, or not the protocol
+)
+
+// Error is a run that came to no answer.
+type Error struct {
+	Task string // the kind of task
+	Kind error  // one of the Err values above
+	Text string // what happened, for people; bounded, valid UTF-8
+}
+
+// Error names the task and what happened.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s, in a process of its own: %s", e.Task, e.Text)
+}
+
+// Unwrap gives the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// Refused is the handler's own error.
+type Refused struct {
+	Message string // at most 16 KiB of valid UTF-8
+}
+
+// Error is the handler's message.
+func (e *Refused) Error() string { return e.Message }
+
+// outOfMemory are the Go runtime's last words when the system gives it no
+// more memory, in the heap, for a thread, or for itself.
+var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages`)
+
+// stackOverflow are its words for endless recursion.
+const stackOverflow = "stack overflow"
+
+// shownWords is how much of a crash is told to people.
+const shownWords = 400
+
+// ended explains a child that ended without an answer.
+func (l Limits) ended(task string, err error, cpu time.Duration) *Error {
+	var pe *proc.Error
+	words, signal := "", ""
+	if errors.As(err, &pe) {
+		words, signal = pe.First, pe.Signal // the traces come after the words
+	}
+	fail := func(kind error, text string) *Error { return &Error{Task: task, Kind: kind, Text: text} }
+	switch {
+	case strings.Contains(words, stackOverflow):
+		return fail(ErrCrashed, "it crashed: it recurses without end (stack overflow)")
+	case outOfMemory.MatchString(words):
+		return fail(ErrMemory, l.memoryText())
+	case signal != "" && cpu >= l.CPU/4*3: // the kernel counts by ticks when it ends a process
+		return fail(ErrCPU, l.cpuText())
+	case signal != "":
+		return fail(ErrCrashed, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of memory", signal))
+	case words != "":
+		return fail(ErrCrashed, "it crashed: "+clip(firstLines(words), shownWords))
+	case err != nil:
+		return fail(ErrCrashed, "it crashed: "+clip(err.Error(), shownWords))
+	}
+	return fail(ErrCrashed, "it ended without an answer")
+}
+
+func (l Limits) cpuText() string {
+	return fmt.Sprintf("it needs more than %s of CPU time", l.CPU)
+}
+
+func (l Limits) memoryText() string {
+	return fmt.Sprintf("it needs more than %s of memory", bytesText(l.Memory))
+}
+
+// firstLines are the lines that say what happened, without the traces after.
+func firstLines(s string) string {
+	s, _, _ = strings.Cut(s, "\n\n")
+	return strings.Join(strings.Fields(s), " ")
+}
+
+func bytesText(n uint64) string {
+	switch {
+	case n >= 1<<30 && n%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

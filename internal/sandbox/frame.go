@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The letters of the frames.
+const (
+	// Parent to child.
+	frameTask byte = 't' // a string, the task's name, then its input as JSON
+	frameOK   byte = 'o' // a question's answer
+	frameFail byte = 'e' // why a question has none: see failure
+
+	// Child to parent: questions, each with a name in the tree.
+	frameList byte = 'L' // a folder: see appendFolder
+	frameStat byte = 'S' // a file or folder: see facts
+	frameFile byte = 'F' // a file's bytes
+	frameLink byte = 'K' // a symbolic link's text
+
+	// Child to parent: the end.
+	frameAnswer  byte = 'A' // the handler's output as JSON
+	frameRefused byte = 'R' // the handler's error
+	framePanic   byte = 'P' // what it panicked with: a string, then the stack
+	frameCPU     byte = 'C' // its CPU time is used up
+)
+
+const (
+	// maxTask bounds a task's input; the largest part are the clusters.
+	maxTask = 64 << 20
+	// maxFile bounds a file, a listing and any other answer to a question.
+	maxFile = 32 << 20
+	// maxQuestion bounds a name in the tree, longer than file systems allow.
+	maxQuestion = 16 << 10
+	// maxWords bounds a handler's error, and maxPanic a panic with its stack.
+	maxWords = 16 << 10
+	maxPanic = 64 << 10
+)
+
+// errProtocol marks a peer that doesn't speak the protocol.
+var errProtocol = errors.New("not the protocol")
+
+// writeFrame writes one frame; the parts are joined. A frame must be flushed
+// by its writer.
+func writeFrame(w *bufio.Writer, letter byte, parts ...[]byte) error {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	if uint64(size) > 1<<32-1 {
+		return fmt.Errorf("%d bytes are too many for a frame", size)
+	}
+	head := binary.BigEndian.AppendUint32([]byte{letter}, uint32(size))
+	for _, p := range append([][]byte{head}, parts...) {
+		if _, err := w.Write(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFrame reads one frame. most says how long a frame with that letter may
+// be; less than 0: there is none with that letter. io.EOF: the peer ended
+// between two frames. Memory is taken as bytes arrive, not as they are promised.
+func readFrame(r io.Reader, most func(letter byte) int64) (letter byte, payload []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	letter, size := head[0], int64(binary.BigEndian.Uint32(head[1:]))
+	switch max := most(letter); {
+	case max < 0:
+		return 0, nil, fmt.Errorf("%w: no frame begins with %q", errProtocol, letter)
+	case size > max:
+		return letter, nil, &oversize{letter: letter, size: size, max: max}
+	}
+	var buf bytes.Buffer
+	if _, err := io.CopyN(&buf, r, size); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, nil, err
+	}
+	return letter, buf.Bytes(), nil
+}
+
+// oversize is a frame that is longer than it may be.
+type oversize struct {
+	letter    byte
+	size, max int64
+}
+
+func (e *oversize) Error() string {
+	return fmt.Sprintf("a frame %q of %d bytes, of at most %d", e.letter, e.size, e.max)
+}
+
+func (e *oversize) Unwrap() error { return errProtocol }
+
+// fromParent bounds the frames that a child accepts.
+func fromParent(letter byte) int64 {
+	switch letter {
+	case frameTask:
+		return maxTask + maxQuestion
+	case frameOK:
+		return maxFile + maxQuestion // a file with its facts
+	case frameFail:
+		return maxWords + 1
+	}
+	return -1
+}
+
+// fromChild bounds the frames that a parent accepts; answer is the caller's limit.
+func fromChild(answer int64) func(letter byte) int64 {
+	return func(letter byte) int64 {
+		switch letter {
+		case frameList, frameStat, frameFile, frameLink:
+			return maxQuestion
+		case frameAnswer:
+			return answer
+		case frameRefused:
+			return maxWords
+		case framePanic:
+			return maxPanic
+		case frameCPU:
+			return 0
+		}
+		return -1
+	}
+}

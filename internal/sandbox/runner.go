@@ -1,0 +1,265 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+// Limits bound one run. A field that is 0 is its default's. Memory and CPU
+// exist on Linux only; the others are held everywhere.
+type Limits struct {
+	Memory uint64        // bytes of heap, stacks and other private memory (RLIMIT_DATA); default 512 MiB
+	CPU    time.Duration // CPU time, rounded up to seconds (RLIMIT_CPU); default 1 minute
+	Time   time.Duration // from the child's start; default 90 seconds
+	Answer int64         // bytes of the answer as JSON, at most 4 GiB; default 64 MiB
+	Values int           // values in the answer, each member or element one: a few bytes can be a large Go value; default 4 million
+	Reads  int64         // bytes of the tree that are sent, listings included; default 1 GiB
+}
+
+func (l Limits) withDefaults() Limits {
+	orElse(&l.Memory, 512<<20)
+	orElse(&l.CPU, time.Minute)
+	orElse(&l.Time, 90*time.Second)
+	orElse(&l.Answer, 64<<20)
+	orElse(&l.Values, 4_000_000)
+	orElse(&l.Reads, 1<<30)
+	return l
+}
+
+func orElse[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+const (
+	// childFiles are the open files a child may have; it needs its three pipes
+	// and the runtime's own.
+	childFiles = 64
+	// childFileSize is the largest file that a child may write: none is wanted.
+	childFileSize = 1
+	// childThreads bounds what a child takes of the machine at once.
+	childThreads = 2
+	// defaultAtOnce is how many children run at once unless told otherwise.
+	defaultAtOnce = 2
+)
+
+// Options of a Runner. Program is required.
+type Options struct {
+	Program string   // the program that calls Serve: our own executable
+	Args    []string // what makes it do so
+	Limits  Limits
+	AtOnce  int         // how many children run at once, at most; default 2
+	Log     *zap.Logger // default: none
+}
+
+// Runner runs tasks in child processes. It is safe for concurrent use.
+type Runner struct {
+	o     Options
+	slots chan struct{}
+}
+
+// New makes a runner. Nothing is started yet.
+func New(o Options) *Runner {
+	o.Limits = o.Limits.withDefaults()
+	if o.AtOnce <= 0 {
+		o.AtOnce = defaultAtOnce
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	return &Runner{o: o, slots: make(chan struct{}, o.AtOnce)}
+}
+
+// Run has the named handler evaluate the tree with the input in a child, and
+// decodes its answer into output, a pointer. Input and output are JSON on the
+// way. The tree must be safe for concurrent use and must not lead out of
+// itself (os.DirFS follows links that do; os.Root doesn't).
+//
+// The error is a [*Refused] for the handler's own, an [*Error] for a run that
+// came to no answer, and otherwise the context's or one of starting the child.
+// When the context or the time ends while the tree is being read, Run doesn't
+// wait for the tree: that read's answer is dropped when it comes.
+func (r *Runner) Run(ctx context.Context, task string, tree fs.FS, input, output any) error {
+	sent, err := json.Marshal(input)
+	if err != nil {
+		return fmt.Errorf("%s: writing the input: %w", task, err)
+	}
+	if len(sent) > maxTask {
+		return fmt.Errorf("%s: the input has %d bytes, of at most %d", task, len(sent), maxTask)
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return fmt.Errorf("%s: waiting for other processes to end: %w", task, context.Cause(ctx))
+	}
+	timed, cancel := context.WithTimeoutCause(ctx, r.o.Limits.Time, ErrTime)
+	defer cancel()
+	begun := time.Now()
+	answer, err := r.once(timed, task, sent, tree)
+	r.o.Log.Debug("a task ran in a process of its own", zap.String("task", task), zap.Duration("took", time.Since(begun)), zap.Int("answer", len(answer)), zap.Error(err))
+	if err != nil {
+		return err
+	}
+	if n := values(answer); n > r.o.Limits.Values {
+		return &Error{Task: task, Kind: ErrAnswer, Text: fmt.Sprintf("its answer has %d values, of at most %d", n, r.o.Limits.Values)}
+	}
+	if err := json.Unmarshal(answer, output); err != nil {
+		return &Error{Task: task, Kind: ErrAnswer, Text: "its answer can't be read: " + clip(err.Error(), shownWords)}
+	}
+	return nil
+}
+
+// once starts a child and talks to it until its last frame, its end, or the
+// context's.
+func (r *Runner) once(ctx context.Context, task string, input []byte, tree fs.FS) ([]byte, error) {
+	p, err := proc.Start(ctx, r.command())
+	if err != nil {
+		return nil, fmt.Errorf("%s: starting a process for it: %w", task, err)
+	}
+	type outcome struct {
+		answer []byte
+		err    error
+	}
+	talked := make(chan outcome, 1)
+	go func() {
+		answer, err := r.talk(p, task, input, tree)
+		talked <- outcome{answer, err}
+	}()
+	var o outcome
+	select {
+	case o = <-talked:
+	case <-ctx.Done():
+		p.End()
+		o.err = errHungUp
+	}
+	if o.err == nil {
+		p.End() // it has nothing to do but to end
+		return o.answer, nil
+	}
+	return nil, r.explain(ctx, p, task, o.err)
+}
+
+// command is how a child is started: with nothing of our environment, in a
+// folder that is not ours, and with a garbage collector that tries to stay
+// well within the limit before the kernel refuses.
+func (r *Runner) command() proc.Command {
+	l := r.o.Limits
+	c := proc.Command{
+		Program: r.o.Program, Args: r.o.Args, Dir: "/", Alone: true,
+		Env: []string{
+			"LC_ALL=C", "GOTRACEBACK=none",
+			"GOMAXPROCS=" + strconv.Itoa(min(childThreads, runtime.NumCPU())),
+			"GOMEMLIMIT=" + strconv.FormatUint(l.Memory/4*3, 10),
+		},
+	}
+	if proc.CanLimit() {
+		c.Limits = proc.Limits{Data: l.Memory, CPU: l.CPU, Files: childFiles, Size: childFileSize}
+	}
+	return c
+}
+
+// errHungUp says that the child's end, or the context's, is why there is no answer.
+var errHungUp = errors.New("no answer")
+
+// talk sends the task and answers questions until the last frame.
+func (r *Runner) talk(p *proc.Process, task string, input []byte, tree fs.FS) ([]byte, error) {
+	in, out := bufio.NewReaderSize(p.Stdout, 64<<10), bufio.NewWriterSize(p.Stdin, 64<<10)
+	if writeFrame(out, frameTask, appendString(nil, task), input) != nil || out.Flush() != nil {
+		return nil, errHungUp
+	}
+	h := &host{tree: tree, left: r.o.Limits.Reads, sent: map[string]bool{}}
+	most := fromChild(r.o.Limits.Answer)
+	for {
+		letter, payload, err := readFrame(in, most)
+		if err != nil {
+			if errors.Is(err, errProtocol) {
+				return nil, err
+			}
+			return nil, errHungUp
+		}
+		switch letter {
+		case frameAnswer:
+			return payload, nil
+		case frameRefused:
+			return nil, &Refused{Message: clip(string(payload), maxWords)}
+		case framePanic:
+			return nil, r.panicked(task, payload)
+		case frameCPU:
+			return nil, &Error{Task: task, Kind: ErrCPU, Text: r.o.Limits.cpuText()}
+		}
+		letter, payload, err = h.answer(letter, string(payload))
+		if err != nil {
+			return nil, err
+		}
+		if err := writeFrame(out, letter, payload); err != nil {
+			return nil, errHungUp
+		}
+		if in.Buffered() == 0 { // else the child waits for several answers anyway
+			if err := out.Flush(); err != nil {
+				return nil, errHungUp
+			}
+		}
+	}
+}
+
+func (r *Runner) panicked(task string, payload []byte) error {
+	words := &reader{rest: payload}
+	text := words.text()
+	r.o.Log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", clip(text, shownWords)), zap.String("stack", clip(string(words.rest), maxPanic)))
+	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + clip(text, shownWords)}
+}
+
+// explain ends the child and says why there is no answer.
+func (r *Runner) explain(ctx context.Context, p *proc.Process, task string, err error) error {
+	fail := func(kind error, text string) error { return &Error{Task: task, Kind: kind, Text: text} }
+	l := r.o.Limits
+	var big *oversize
+	switch {
+	case errors.Is(err, errHungUp):
+		ended := p.Wait() // its output is at its end, or the context's end has ended it
+		if cause := context.Cause(ctx); errors.Is(cause, ErrTime) {
+			return fail(ErrTime, fmt.Sprintf("it takes longer than %s", l.Time))
+		} else if cause != nil {
+			return fmt.Errorf("%s: %w", task, cause)
+		}
+		return l.ended(task, ended, p.CPU())
+	case errors.Is(err, errReads):
+		err = fail(ErrReads, fmt.Sprintf("it reads more than %s of the tree", bytesText(uint64(l.Reads))))
+	case errors.As(err, &big) && big.letter == frameAnswer:
+		err = fail(ErrAnswer, fmt.Sprintf("its answer has %s, of at most %s", bytesText(uint64(big.size)), bytesText(uint64(big.max))))
+	case errors.Is(err, errProtocol):
+		err = fail(ErrAnswer, clip(err.Error(), shownWords))
+	}
+	p.End()
+	return err
+}
+
+// values counts what a JSON text holds: one more than its separators.
+func values(text []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '{' || c == '['):
+			n++
+		}
+	}
+	return n
+}

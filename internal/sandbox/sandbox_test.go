@@ -1,0 +1,615 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+// childArg makes this test binary a child.
+const childArg = "sandbox-child"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		os.Exit(child(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// child is what the children of these tests do: serve, or with a further
+// argument something that no child of ours would.
+func child(args []string) int {
+	if len(args) > 0 {
+		return rogues[args[0]](os.Stdin, os.Stdout)
+	}
+	if err := Serve(context.Background(), os.Stdin, os.Stdout, handlers); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// handlers are what well-behaved children run, input bombs included.
+var handlers = map[string]Handler{
+	"echo": func(_ context.Context, _ fs.FS, input json.RawMessage) (any, error) { return input, nil },
+	"walk": func(_ context.Context, tree fs.FS, _ json.RawMessage) (any, error) { return snapshot(tree) },
+	"testfs": func(_ context.Context, tree fs.FS, input json.RawMessage) (any, error) {
+		var expected []string
+		if err := json.Unmarshal(input, &expected); err != nil {
+			return nil, err
+		}
+		return "fine", fstest.TestFS(tree, expected...)
+	},
+	"read": func(_ context.Context, tree fs.FS, input json.RawMessage) (any, error) {
+		var name string
+		if err := json.Unmarshal(input, &name); err != nil {
+			return nil, err
+		}
+		data, err := fs.ReadFile(tree, name)
+		return len(data), err
+	},
+	"errors": func(_ context.Context, tree fs.FS, input json.RawMessage) (any, error) {
+		var name string
+		if err := json.Unmarshal(input, &name); err != nil {
+			return nil, err
+		}
+		out := map[string]string{}
+		for op, err := range map[string]error{
+			"stat": second(fs.Stat(tree, name)), "lstat": second(fs.Lstat(tree, name)), "read": second(fs.ReadFile(tree, name)),
+			"readdir": second(fs.ReadDir(tree, name)), "readlink": second(fs.ReadLink(tree, name)), "open": second(tree.Open(name)),
+		} {
+			switch {
+			case err == nil:
+				out[op] = ""
+			case errors.Is(err, fs.ErrNotExist):
+				out[op] = "not there"
+			case errors.Is(err, fs.ErrInvalid):
+				out[op] = "invalid"
+			default:
+				out[op] = err.Error()
+			}
+		}
+		return out, nil
+	},
+	"environment": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+		dir, err := os.Getwd()
+		env := os.Environ()
+		slices.Sort(env)
+		return append([]string{dir}, env...), err
+	},
+	"write": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+		return nil, os.WriteFile(os.TempDir()+"/liftlock-sandbox-test", []byte("more than one byte"), 0o600)
+	},
+	"refuse": func(_ context.Context, _ fs.FS, input json.RawMessage) (any, error) {
+		var text string
+		if err := json.Unmarshal(input, &text); err != nil {
+			return nil, err
+		}
+		return nil, errors.New(strings.ReplaceAll(text, "?", "\xff"))
+	},
+	"unwritable": func(context.Context, fs.FS, json.RawMessage) (any, error) { return func() {}, nil },
+	"panic":      func(context.Context, fs.FS, json.RawMessage) (any, error) { panic("no such luck") },
+	"panic aside": func(ctx context.Context, _ fs.FS, _ json.RawMessage) (any, error) {
+		go panic("no such luck")
+		<-ctx.Done()
+		return nil, nil
+	},
+	"exit":    func(context.Context, fs.FS, json.RawMessage) (any, error) { os.Exit(7); return nil, nil },
+	"recurse": func(context.Context, fs.FS, json.RawMessage) (any, error) { return recurse(1), nil },
+	"one huge string": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+		return len(strings.Repeat("x", 4_000_000_000)), nil
+	},
+	"many small ones": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+		var all []string
+		for i := range 1_000_000_000 {
+			all = append(all, fmt.Sprint(i))
+		}
+		return len(all), nil
+	},
+	"many stacks": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+		never := make(chan bool)
+		for {
+			go func() { <-never }()
+		}
+	},
+	"large answer": func(context.Context, fs.FS, json.RawMessage) (any, error) { return strings.Repeat("x", 2<<20), nil },
+	"many values":  func(context.Context, fs.FS, json.RawMessage) (any, error) { return make([]bool, 2000), nil },
+	"work": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+		for i := 0; ; i++ {
+			runtime.KeepAlive(i)
+		}
+	},
+	"never": func(context.Context, fs.FS, json.RawMessage) (any, error) { select {} },
+	"read for ever": func(_ context.Context, tree fs.FS, _ json.RawMessage) (any, error) {
+		for {
+			if _, err := fs.ReadFile(tree, "a/file"); err != nil {
+				return nil, err
+			}
+		}
+	},
+	"ask for ever": func(_ context.Context, tree fs.FS, _ json.RawMessage) (any, error) {
+		for {
+			_, _ = fs.ReadLink(tree, "not/there")
+		}
+	},
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func recurse(n int) int {
+	if n < 0 {
+		return 0
+	}
+	return recurse(n+1) + n
+}
+
+// snapshot is everything in a tree.
+func snapshot(tree fs.FS) (map[string]string, error) {
+	out := map[string]string{}
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			out[name] = "folder"
+		case d.Type()&fs.ModeSymlink != 0:
+			to, err := fs.ReadLink(tree, name)
+			out[name] = "-> " + to
+			return err
+		default:
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			data, err := fs.ReadFile(tree, name)
+			out[name] = fmt.Sprintf("%d %x", info.Size(), data)
+			return err
+		}
+		return nil
+	})
+	return out, err
+}
+
+// rogues are children that a stranger has taken over.
+var rogues = map[string]func(in io.Reader, out io.Writer) int{
+	"garbage": func(_ io.Reader, out io.Writer) int {
+		for {
+			if _, err := io.WriteString(out, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+				return 0
+			}
+		}
+	},
+	"silence": func(in io.Reader, _ io.Writer) int { return drain(in) },
+	"deaf": func(_ io.Reader, out io.Writer) int { // asks, and never reads an answer
+		w := bufio.NewWriter(out)
+		for {
+			if writeFrame(w, frameFile, []byte("a/file")) != nil {
+				return 0
+			}
+		}
+	},
+	"leaves":     func(io.Reader, io.Writer) int { return 0 },
+	"complains":  func(io.Reader, io.Writer) int { fmt.Fprintln(os.Stderr, "I won't"); return 3 },
+	"climbs":     says(frameFile, "../../etc/passwd"),
+	"absolute":   says(frameFile, "/etc/passwd"),
+	"nul":        says(frameLink, "a\x00b"),
+	"long name":  says(frameFile, strings.Repeat("a/", maxQuestion)+"a"),
+	"task":       says(frameTask, "{}"),
+	"not JSON":   says(frameAnswer, "{"),
+	"other JSON": says(frameAnswer, `"a string"`),
+	"huge frame": func(in io.Reader, out io.Writer) int {
+		_, _ = out.Write([]byte{frameAnswer, 0xff, 0xff, 0xff, 0xff})
+		return drain(in)
+	},
+	"promises": func(in io.Reader, out io.Writer) int { // a large frame that never comes
+		_, _ = out.Write([]byte{frameAnswer, 0, 0x0f, 0, 0})
+		return drain(in)
+	},
+	"cut off": func(_ io.Reader, out io.Writer) int {
+		_, _ = out.Write([]byte{frameAnswer, 0, 0, 0, 9, '{'})
+		return 0
+	},
+	"bad refusal": says(frameRefused, "\xff\xfe no"),
+	"bad panic":   says(framePanic, "\xff\xff\xff"),
+	"lingers": func(in io.Reader, out io.Writer) int { // answers, and doesn't end
+		says(frameAnswer, "1")(in, out)
+		select {}
+	},
+	"closes": func(in io.Reader, _ io.Writer) int { // gives its output up, and doesn't end
+		_ = os.Stdout.Close()
+		select {}
+	},
+}
+
+func says(letter byte, payload string) func(io.Reader, io.Writer) int {
+	return func(in io.Reader, out io.Writer) int {
+		w := bufio.NewWriter(out)
+		_ = writeFrame(w, letter, []byte(payload))
+		_ = w.Flush()
+		return drain(in)
+	}
+}
+
+func drain(in io.Reader) int {
+	_, _ = io.Copy(io.Discard, in)
+	return 0
+}
+
+// runner starts this test binary. Under the race detector the program's own
+// bookkeeping passes any limit on memory.
+func runner(t testing.TB, l Limits, args ...string) *Runner {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Memory == 0 && raceDetector {
+		l.Memory = 1 << 46
+	}
+	return New(Options{Program: program, Args: append([]string{childArg}, args...), Limits: l})
+}
+
+var small = fstest.MapFS{
+	"a/file":     {Data: []byte("hello")},
+	"a/b/c/deep": {Data: []byte("deep")},
+	"empty":      {},
+	"large":      {Data: make([]byte, maxPeek+1)},
+	"ä ö/ü\n\"'": {Data: []byte("name")},
+	"link":       {Data: []byte("a/file"), Mode: fs.ModeSymlink},
+	"folder":     {Data: []byte("a"), Mode: fs.ModeSymlink},
+	"loop":       {Data: []byte("loop"), Mode: fs.ModeSymlink},
+	"out":        {Data: []byte("../../etc/passwd"), Mode: fs.ModeSymlink},
+	"--help":     {Data: []byte("no option")},
+}
+
+func TestTheChildSeesTheTree(t *testing.T) {
+	t.Parallel()
+	many := fstest.MapFS{}
+	for i := range 3000 {
+		many[fmt.Sprintf("apps/%02d/overlays/%04d/kustomization.yaml", i%40, i)] = &fstest.MapFile{Data: []byte(fmt.Sprint(i))}
+	}
+	valid := fstest.MapFS{}
+	for name, f := range small {
+		if name != "loop" && name != "out" && fs.ValidPath(name) {
+			valid[name] = f
+		}
+	}
+	for name, tree := range map[string]fs.FS{"small": small, "not UTF-8": raw{small}, "many": many, "empty": fstest.MapFS{}, "on disk": os.DirFS("testdata")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, err := snapshot(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			if err := runner(t, Limits{}).Run(t.Context(), "walk", tree, nil, &got); err != nil {
+				t.Fatal(err)
+			}
+			for n, w := range want {
+				if n = strings.ToValidUTF8(n, "\uFFFD"); got[n] != w {
+					t.Errorf("%q is %q, want %q", n, got[n], w)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("%d names, want %d", len(got), len(want))
+			}
+		})
+	}
+	t.Run("as a file system must be", func(t *testing.T) {
+		t.Parallel()
+		var got string
+		expected := []string{"a/file", "a/b/c/deep", "ä ö/ü\n\"'", "large"}
+		if err := runner(t, Limits{}).Run(t.Context(), "testfs", valid, expected, &got); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// raw is a tree with names that are not UTF-8, as Git's may be.
+type raw struct{ tree fstest.MapFS }
+
+func (raw) real(name string) string { return strings.ReplaceAll(name, "\xff", "?") }
+
+func (r raw) Open(name string) (fs.File, error)      { return r.tree.Open(r.real(name)) }
+func (r raw) ReadFile(name string) ([]byte, error)   { return r.tree.ReadFile(r.real(name)) }
+func (r raw) Stat(name string) (fs.FileInfo, error)  { return r.tree.Stat(r.real(name)) }
+func (r raw) Lstat(name string) (fs.FileInfo, error) { return r.tree.Lstat(r.real(name)) }
+func (r raw) ReadLink(name string) (string, error)   { return r.tree.ReadLink(r.real(name)) }
+func (r raw) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := r.tree.ReadDir(r.real(name))
+	for i, e := range entries {
+		entries[i] = rawEntry{e}
+	}
+	return entries, err
+}
+
+type rawEntry struct{ fs.DirEntry }
+
+func (e rawEntry) Name() string { return strings.ReplaceAll(e.DirEntry.Name(), "?", "\xff") }
+
+func TestErrorsOfTheTree(t *testing.T) {
+	t.Parallel()
+	r := runner(t, Limits{})
+	for name, tc := range map[string]struct {
+		tree fs.FS
+		path string
+		want map[string]string
+	}{
+		"nothing":      {small, "no/thing", map[string]string{"stat": "not there", "lstat": "not there", "read": "not there", "readdir": "not there", "readlink": "not there", "open": "not there"}},
+		"outside":      {small, "../x", map[string]string{"stat": "invalid", "lstat": "invalid", "read": "invalid", "readdir": "invalid", "readlink": "invalid", "open": "invalid"}},
+		"absolute":     {small, "/etc/passwd", map[string]string{"stat": "invalid", "lstat": "invalid", "read": "invalid", "readdir": "invalid", "readlink": "invalid", "open": "invalid"}},
+		"a file":       {small, "a/file", map[string]string{"stat": "", "lstat": "", "read": "", "readdir": "readdir a/file: not implemented", "readlink": "invalid", "open": ""}},
+		"below a link": {small, "folder/file", map[string]string{"stat": "", "lstat": "", "read": "", "readdir": "readdir folder/file: not implemented", "readlink": "invalid", "open": ""}},
+		"vanished": {&vanishing{FS: small}, "a/file", map[string]string{"stat": "stat a/file: the disk is gone", "lstat": "lstat a/file: the disk is gone",
+			"read": "read a/file: the disk is gone", "readdir": "readdir a/file: the disk is gone", "readlink": "invalid", "open": "open a/file: the disk is gone"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := map[string]string{}
+			if err := r.Run(t.Context(), "errors", tc.tree, tc.path, &got); err != nil {
+				t.Fatal(err)
+			}
+			for op, want := range tc.want {
+				if got[op] != want {
+					t.Errorf("%s: %q, want %q", op, got[op], want)
+				}
+			}
+		})
+	}
+}
+
+// vanishing is a tree that ends after some reads.
+type vanishing struct {
+	fs.FS
+	mu    sync.Mutex
+	after int
+}
+
+func (v *vanishing) Open(name string) (fs.File, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.after--; v.after < 0 {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("the disk is gone")}
+	}
+	return v.FS.Open(name)
+}
+
+func TestATreeThatVanishesMidWay(t *testing.T) {
+	t.Parallel()
+	var refused *Refused
+	err := runner(t, Limits{}).Run(t.Context(), "walk", &vanishing{FS: os.DirFS("testdata"), after: 4}, nil, &map[string]string{})
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "the disk is gone") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// stuck is a tree that never answers.
+type stuck struct{ until chan struct{} }
+
+func (s stuck) Open(string) (fs.File, error) { <-s.until; return nil, fs.ErrClosed }
+
+func TestATreeThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	tree := stuck{make(chan struct{})}
+	defer close(tree.until)
+	err := runner(t, Limits{Time: 500 * time.Millisecond}).Run(t.Context(), "walk", tree, nil, &map[string]string{})
+	if !errors.Is(err, ErrTime) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInputsAndOutputs(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]any{"null": nil, "text": "ä\n\"<&>", "large": strings.Repeat("x", 3<<20), "nested": map[string]any{"a": []any{1.5, true, nil}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got any
+			if err := runner(t, Limits{}).Run(t.Context(), "echo", small, value, &got); err != nil {
+				t.Fatal(err)
+			}
+			if g, w := fmt.Sprint(got), fmt.Sprint(value); g != w {
+				t.Errorf("got %.80s, want %.80s", g, w)
+			}
+		})
+	}
+	t.Run("unwritable", func(t *testing.T) {
+		t.Parallel()
+		if err := runner(t, Limits{}).Run(t.Context(), "echo", small, func() {}, new(any)); err == nil {
+			t.Error("a function was sent")
+		}
+	})
+}
+
+func TestTheChildHasNothingOfOurs(t *testing.T) {
+	t.Setenv("LIFTLOCK_TOKEN", "secret")
+	t.Setenv("HTTPS_PROXY", "http://me:secret@proxy.example")
+	var got []string
+	if err := runner(t, Limits{}).Run(t.Context(), "environment", small, nil, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range got[1:] {
+		if key, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"LC_ALL", "GOTRACEBACK", "GOMAXPROCS", "GOMEMLIMIT", "SYSTEMROOT"}, key) {
+			t.Errorf("it has %s", v)
+		}
+	}
+	if here, err := os.Getwd(); err != nil || got[0] == here {
+		t.Errorf("it works in %s (%v)", got[0], err)
+	}
+}
+
+// failing is a run and the end it must come to.
+type failing struct {
+	task   string
+	args   []string
+	limits Limits
+	kind   error
+	words  string
+	only   func() bool
+}
+
+func limited() bool { return proc.CanLimit() && !raceDetector }
+
+func TestEveryEndHasAName(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]failing{
+		"one huge string":        {task: "one huge string", kind: ErrMemory, words: "it needs more than 512 MiB of memory", only: limited},
+		"many small ones":        {task: "many small ones", limits: Limits{Memory: 256 << 20}, kind: ErrMemory, words: "256 MiB", only: limited},
+		"many stacks":            {task: "many stacks", limits: Limits{Memory: 256 << 20}, kind: ErrMemory, words: "256 MiB", only: limited},
+		"endless work":           {task: "work", limits: Limits{CPU: time.Second, Time: time.Minute}, kind: ErrCPU, words: "it needs more than 1s of CPU time", only: proc.CanLimit},
+		"endless work, by clock": {task: "work", limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime, words: "it takes longer than 300ms"},
+		"a handler that waits":   {task: "never", limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime, words: "it takes longer than 300ms"},
+		"endless recursion":      {task: "recurse", kind: ErrCrashed, words: "it recurses without end", only: func() bool { return !raceDetector }},
+		"a panic":                {task: "panic", kind: ErrCrashed, words: "no such luck"},
+		"a panic elsewhere":      {task: "panic aside", kind: ErrCrashed, words: "no such luck"},
+		"an exit":                {task: "exit", kind: ErrCrashed, words: "exit code 7"},
+		"a large answer":         {task: "large answer", limits: Limits{Answer: 1 << 20}, kind: ErrAnswer, words: "its answer has 2 MiB, of at most 1 MiB"},
+		"too many values":        {task: "many values", limits: Limits{Values: 1000}, kind: ErrAnswer, words: "2001 values, of at most 1000"},
+		"endless reading":        {task: "read for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the tree"},
+		"endless questions":      {task: "ask for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the tree"},
+
+		"garbage":              {args: []string{"garbage"}, kind: ErrAnswer},
+		"never a word":         {args: []string{"silence"}, limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime},
+		"deaf to answers":      {args: []string{"deaf"}, limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime},
+		"leaves":               {args: []string{"leaves"}, kind: ErrCrashed, words: "it ended without an answer"},
+		"complains":            {args: []string{"complains"}, kind: ErrCrashed, words: "I won't"},
+		"climbs out":           {args: []string{"climbs"}, kind: ErrAnswer, words: "../../etc/passwd"},
+		"an absolute path":     {args: []string{"absolute"}, kind: ErrAnswer, words: "/etc/passwd"},
+		"a NUL":                {args: []string{"nul"}, kind: ErrAnswer},
+		"an endless name":      {args: []string{"long name"}, kind: ErrAnswer},
+		"a parent's frame":     {args: []string{"task"}, kind: ErrAnswer},
+		"a huge frame":         {args: []string{"huge frame"}, kind: ErrAnswer, words: "4095 MiB"},
+		"a frame that is late": {args: []string{"promises"}, limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime},
+		"a frame that is cut":  {args: []string{"cut off"}, kind: ErrCrashed},
+		"not JSON":             {args: []string{"not JSON"}, kind: ErrAnswer, words: "can't be read"},
+		"a panic that is none": {args: []string{"bad panic"}, kind: ErrCrashed},
+		"gives its output up":  {args: []string{"closes"}, limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.only != nil && !tc.only() {
+				t.Skip("the limit can't be held here")
+			}
+			if tc.task == "" {
+				tc.task = "rogue"
+			}
+			var out map[string]any
+			err := runner(t, tc.limits, tc.args...).Run(t.Context(), tc.task, small, nil, &out)
+			var ended *Error
+			if !errors.Is(err, tc.kind) || !errors.As(err, &ended) {
+				t.Fatalf("got %v, want %v", err, tc.kind)
+			}
+			if !strings.Contains(err.Error(), tc.words) || !strings.HasPrefix(err.Error(), tc.task+", in a process of its own: ") || len(err.Error()) > 2*shownWords {
+				t.Errorf("%q; want %q in it", err, tc.words)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		task, text, want string
+		args             []string
+	}{
+		"words":         {task: "refuse", text: "the set shop can't be read", want: "the set shop can't be read"},
+		"invalid UTF-8": {task: "refuse", text: "a?b", want: "a?b"},
+		"long":          {task: "refuse", text: strings.Repeat("x", 2*maxWords), want: strings.Repeat("x", maxWords-3) + "…"},
+		"not an answer": {task: "unwritable", text: "", want: "writing the answer: json: unsupported type: func()"},
+		"unknown task":  {task: "dance", text: "", want: `this program has no task "dance": parent and child are of different versions`},
+		"a rogue's":     {task: "refuse", args: []string{"bad refusal"}, want: "? no"},
+		"writes a file": {task: "write", want: "write " + os.TempDir() + "/liftlock-sandbox-test: file too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.task == "write" && !proc.CanLimit() {
+				t.Skip("the limit can't be held here")
+			}
+			var refused *Refused
+			if err := runner(t, Limits{}, tc.args...).Run(t.Context(), tc.task, small, tc.text, new(any)); !errors.As(err, &refused) || refused.Message != tc.want {
+				t.Errorf("got %.200v, want %.200q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsEnough(t *testing.T) {
+	t.Parallel()
+	var got int
+	if err := runner(t, Limits{Time: time.Hour}, "lingers").Run(t.Context(), "echo", small, nil, &got); err != nil || got != 1 {
+		t.Errorf("%d, %v", got, err)
+	}
+}
+
+func TestTheContextEndsTheChild(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("shutting down")
+	tree := &watched{FS: small, opened: func() { cancel(reason) }}
+	err := runner(t, Limits{Time: time.Hour}).Run(ctx, "read for ever", tree, nil, new(any))
+	var ended *Error
+	if !errors.Is(err, reason) || errors.As(err, &ended) {
+		t.Errorf("got %v", err)
+	}
+	if err := runner(t, Limits{}).Run(ctx, "echo", small, nil, new(any)); !errors.Is(err, reason) {
+		t.Errorf("a context that is done: %v", err)
+	}
+}
+
+// watched tells of every file that is opened.
+type watched struct {
+	fs.FS
+	opened func()
+}
+
+func (w *watched) Open(name string) (fs.File, error) { w.opened(); return w.FS.Open(name) }
+
+func TestOnlySoManyAtOnce(t *testing.T) {
+	t.Parallel()
+	r := runner(t, Limits{})
+	r.slots = make(chan struct{}, 1)
+	first, second := stuck{make(chan struct{})}, make(chan struct{})
+	var wg sync.WaitGroup
+	begun := make(chan struct{})
+	wg.Go(func() {
+		tree := &watched{FS: first, opened: sync.OnceFunc(func() { close(begun) })}
+		_ = r.Run(t.Context(), "walk", tree, nil, new(any))
+	})
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	wg.Go(func() {
+		tree := &watched{FS: small, opened: sync.OnceFunc(func() { close(second) })}
+		if err := r.Run(ctx, "walk", tree, nil, new(any)); !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that waited: %v", err)
+		}
+	})
+	cancel()
+	select {
+	case <-second:
+		t.Error("two ran at once")
+	default:
+	}
+	close(first.until)
+	wg.Wait()
+}
+
+func TestAProgramThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	r := New(Options{Program: "/no/such/program"})
+	if err := r.Run(t.Context(), "echo", small, nil, new(any)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,91 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime/debug"
+)
+
+// Handler evaluates something over a tree, in the child. The output becomes
+// JSON. The error becomes a [Refused]; its text is for people. The context
+// ends when nobody waits for the output any more.
+type Handler func(ctx context.Context, tree fs.FS, input json.RawMessage) (output any, err error)
+
+// maxStack bounds one goroutine's stack, so that endless recursion ends as such
+// before it has used up the memory. Templates may nest 100,000 deep, which
+// takes less.
+const maxStack = 128 << 20
+
+// Serve is the child's side: it reads one task from in, runs its handler, and
+// answers on out. Nothing is parsed before the task is there, which the parent
+// sends when the limits are in force. It returns when the answer is written;
+// the process must end then, because a handler may still be running. The error
+// is for a parent that is gone or doesn't speak the protocol; what the handler
+// does is the parent's to hear.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string]Handler) error {
+	debug.SetMaxStack(maxStack)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	buffered := bufio.NewReaderSize(in, 64<<10)
+	letter, payload, err := readFrame(buffered, fromParent)
+	if err != nil {
+		return fmt.Errorf("reading the task: %w", err)
+	}
+	task := &reader{rest: payload}
+	kind := task.text()
+	if task.err != nil || letter != frameTask {
+		return fmt.Errorf("reading the task: %w", errors.Join(errProtocol, task.err))
+	}
+	c := newConn(buffered, bufio.NewWriterSize(out, 64<<10))
+	handler, ok := handlers[kind]
+	if !ok {
+		return c.end(frameRefused, []byte(clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxWords)))
+	}
+	usedUp, stop := cpuUsedUp()
+	defer stop()
+	ended := make(chan verdict, 1)
+	go func() { ended <- run(ctx, handler, newRemoteTree(c), task.rest) }()
+	select {
+	case v := <-ended:
+		return c.end(v.letter, v.payload)
+	case <-usedUp:
+		return c.end(frameCPU, nil)
+	case <-c.gone:
+		return c.lost
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// verdict is the child's last frame.
+type verdict struct {
+	letter  byte
+	payload []byte
+}
+
+// run runs a handler to its end, whatever end that is.
+func run(ctx context.Context, h Handler, tree fs.FS, input json.RawMessage) (v verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			words := appendString(nil, clip(fmt.Sprint(p), maxWords))
+			v = verdict{framePanic, append(words, clip(string(debug.Stack()), maxPanic-len(words))...)}
+		}
+	}()
+	output, err := h(ctx, tree, input)
+	if err != nil {
+		return verdict{frameRefused, []byte(clip(err.Error(), maxWords))}
+	}
+	payload, err := json.Marshal(output)
+	if err != nil {
+		return verdict{frameRefused, []byte(clip(fmt.Sprintf("writing the answer: %v", err), maxWords))}
+	}
+	return verdict{frameAnswer, payload}
+}
+
+// end writes the last frame.
+func (c *conn) end(letter byte, payload []byte) error { return c.send(letter, payload, nil) }

@@ -1,0 +1,214 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// typeBits are what is told of a file's mode. Permissions are not: a commit
+// has none but one, and a listing doesn't know it.
+const typeBits = fs.ModeType
+
+// validName is fs.ValidPath without its demand for UTF-8, which Git doesn't make.
+func validName(name string) bool {
+	if name == "." {
+		return true
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." || strings.IndexByte(part, 0) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// reader takes a payload apart; after a first mistake everything is empty.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) number() uint64 {
+	n, used := binary.Uvarint(r.rest)
+	if used <= 0 {
+		r.fail("a number is cut off")
+		return 0
+	}
+	r.rest = r.rest[used:]
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.fail("a string is cut off")
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *reader) fail(why string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", errProtocol, why)
+	}
+	r.rest = nil
+}
+
+// entry is one name in a folder.
+type entry struct {
+	name string
+	mode fs.FileMode // its type bits
+}
+
+// folder is one folder's listing, sorted by name.
+type folder struct {
+	name    string // from the root
+	entries []entry
+}
+
+// appendFolder writes a folder: its name, how many entries it has, and each
+// entry's name and type.
+func appendFolder(b []byte, name string, entries []fs.DirEntry) []byte {
+	b = appendString(b, name)
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	for _, e := range entries {
+		b = appendString(b, e.Name())
+		b = binary.AppendUvarint(b, uint64(e.Type()&typeBits))
+	}
+	return b
+}
+
+// readFolders reads what appendFolder wrote, as often as it did.
+func readFolders(payload []byte) ([]folder, error) {
+	r := &reader{rest: payload}
+	var out []folder
+	for len(r.rest) > 0 && r.err == nil {
+		f := folder{name: r.text()}
+		count := r.number()
+		if count > uint64(len(r.rest)) { // an entry has at least two bytes
+			r.fail("a listing is cut off")
+			break
+		}
+		f.entries = make([]entry, 0, min(count, 1<<10))
+		for range count {
+			e := entry{name: r.text(), mode: fs.FileMode(r.number()) & typeBits}
+			if r.err != nil {
+				break
+			}
+			if e.name == "." || !validName(e.name) || strings.Contains(e.name, "/") {
+				r.fail(fmt.Sprintf("an entry is named %q", clip(e.name, 80)))
+				break
+			}
+			f.entries = append(f.entries, e)
+		}
+		slices.SortFunc(f.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+		out = append(out, f)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return out, nil
+}
+
+// facts are what a parent says of one file or folder, and its bytes where they
+// are few: who asks for a file's size usually goes on to read it.
+type facts struct {
+	mode    fs.FileMode // its type bits
+	size    int64
+	data    []byte
+	hasData bool
+}
+
+func (f facts) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(f.mode&typeBits))
+	b = binary.AppendUvarint(b, uint64(max(f.size, 0)))
+	if f.hasData {
+		return append(append(b, 1), f.data...)
+	}
+	return append(b, 0)
+}
+
+func readFacts(payload []byte) (facts, error) {
+	r := &reader{rest: payload}
+	f := facts{mode: fs.FileMode(r.number()) & typeBits}
+	size := r.number()
+	if f.size = int64(size); f.size < 0 {
+		r.fail("a negative size")
+	}
+	f.hasData = r.number() == 1
+	if r.err != nil {
+		return facts{}, r.err
+	}
+	if f.hasData {
+		f.data = r.rest
+	}
+	return f, nil
+}
+
+// The errors that a tree's readers tell apart, by their number in a failure.
+var known = []error{nil, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission}
+
+// failure writes why a question has no answer: the number of a known error, 0
+// for others, and the words.
+func failure(err error) []byte {
+	n := 0
+	for i, k := range known {
+		if k != nil && errors.Is(err, k) {
+			n = i
+			break
+		}
+	}
+	// The child names operation and path itself.
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe == err { //nolint:errorlint // only the outermost
+		err = pe.Err
+	}
+	return append([]byte{byte(n)}, clip(err.Error(), maxWords)...)
+}
+
+func readFailure(payload []byte) error {
+	if len(payload) == 0 || int(payload[0]) >= len(known) {
+		return fmt.Errorf("%w: an unknown failure", errProtocol)
+	}
+	words, is := string(payload[1:]), known[payload[0]]
+	if is != nil && words == is.Error() {
+		return is
+	}
+	return &treeError{words: words, is: is}
+}
+
+// treeError is the parent's tree's error, as far as it came over.
+type treeError struct {
+	words string
+	is    error
+}
+
+func (e *treeError) Error() string { return e.words }
+func (e *treeError) Unwrap() error { return e.is }
+
+// clip cuts a text to at most n bytes of valid UTF-8.
+func clip(s string, n int) string {
+	const more = "…"
+	if len(s) > n {
+		s = s[:n-len(more)] + more
+	}
+	return strings.ToValidUTF8(s, "?") // never longer than what it replaces
+}
+
+// join is path.Join for a folder and a name in it.
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return path.Join(dir, name)
+}
