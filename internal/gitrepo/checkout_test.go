@@ -262,6 +262,12 @@ func TestCheckoutRunsNothing(t *testing.T) {
 	if err != nil || len(changed) != 2 || changed[0].Path != "a" || changed[1].Path != "b" {
 		t.Errorf("%+v, %v", changed, err)
 	}
+	if _, err := w.Grep(t.Context(), "2"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Tree(head).Grep(t.Context(), "1"); err != nil {
+		t.Error(err)
+	}
 	if _, err := c.Diff(t.Context(), "", head); err != nil {
 		t.Error(err)
 	}

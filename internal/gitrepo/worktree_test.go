@@ -141,6 +141,40 @@ func TestWorkingTreeOfASparseCheckout(t *testing.T) {
 		if changed, err := w.Changed(t.Context(), git(t, dir, "rev-parse", "HEAD")); err != nil || len(changed) > 0 {
 			t.Errorf("%s: %+v, %v", index, changed, err)
 		}
+		if names, err := w.Grep(t.Context(), "^[12]$"); err != nil || !slices.Equal(names, []string{"in/a", "out/b/c"}) {
+			t.Errorf("%s: %q, %v", index, names, err)
+		}
+	}
+}
+
+func TestGrep(t *testing.T) {
+	t.Parallel()
+	dir := newCheckoutDir(t, map[string]string{
+		"a/set.yaml": "a: b\n  kind: ApplicationSet\n", "b.json": `{"kind":"ApplicationSet"}`, "c.txt": "kind: ApplicationSet\n", "d.yaml": "kind: Application\n",
+		"gone.yaml": "kind: ApplicationSet\n", ".gitignore": "ignored.yaml\n", "-x y.yml": "\x00kind: 'ApplicationSet'\n",
+	})
+	head := git(t, dir, "rev-parse", "HEAD")
+	put(t, dir, map[string]string{"new.yaml": "- kind: ApplicationSet\n", "ignored.yaml": "kind: ApplicationSet\n", "d.yaml": "kind: ApplicationSet\n"})
+	if err := os.Remove(filepath.Join(dir, "gone.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	c := checkout(t, filepath.Join(dir, "a"))
+	const kind = `kind["']?:[[:space:]]*["']?ApplicationSet`
+	globs := []string{"*.yaml", "*.yml", "*.json"}
+	names, err := c.Tree(head).Grep(t.Context(), kind, globs...)
+	if want := []string{"-x y.yml", "a/set.yaml", "b.json", "gone.yaml"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("commit: %q, %v; want %q", names, err, want)
+	}
+	w := workingTree(t, c)
+	names, err = w.Grep(t.Context(), kind, globs...)
+	if want := []string{"-x y.yml", "a/set.yaml", "b.json", "d.yaml", "new.yaml"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("working tree: %q, %v; want %q", names, err, want)
+	}
+	if names, err := w.Grep(t.Context(), "nowhere to be found", globs...); err != nil || len(names) > 0 {
+		t.Errorf("nothing: %q, %v", names, err)
+	}
+	if _, err := c.Tree(strings.Repeat("1", 40)).Grep(t.Context(), kind); !errors.Is(err, ErrUnknownCommit) {
+		t.Errorf("unknown: %v", err)
 	}
 }
 
