@@ -78,11 +78,11 @@ func (e *expansion) from(n *yaml.Node, segs, prefix []fieldpath.Segment) error {
 	if err != nil || next == nil {
 		return err
 	}
-	return e.from(next, rest, join2(prefix, seg))
+	return e.from(next, rest, extended(prefix, seg))
 }
 
-// join2 is prefix and one segment, in memory of its own.
-func join2(prefix []fieldpath.Segment, seg fieldpath.Segment) []fieldpath.Segment {
+// extended is prefix and one segment, in memory of its own.
+func extended(prefix []fieldpath.Segment, seg fieldpath.Segment) []fieldpath.Segment {
 	return append(slices.Clip(prefix), seg)
 }
 
@@ -93,7 +93,7 @@ func (e *expansion) keys(m *yaml.Node, rest, prefix []fieldpath.Segment) error {
 			if err != nil {
 				return err
 			}
-			if err := e.from(v, rest, join2(prefix, fieldpath.Segment{Kind: fieldpath.Key, Key: k.Value})); err != nil {
+			if err := e.from(v, rest, extended(prefix, fieldpath.Segment{Kind: fieldpath.Key, Key: k.Value})); err != nil {
 				return err
 			}
 		}
@@ -105,7 +105,7 @@ func (e *expansion) items(l *yaml.Node, seg fieldpath.Segment, rest, prefix []fi
 	lines := map[string]int{} // of the items, by their identity
 	for i, item := range l.Content {
 		before := len(e.paths)
-		at := join2(prefix, fieldpath.Segment{Kind: fieldpath.Index, Index: i})
+		at := extended(prefix, fieldpath.Segment{Kind: fieldpath.Index, Index: i})
 		if err := e.from(item, rest, at); err != nil {
 			return err
 		}

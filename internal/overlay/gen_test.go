@@ -27,6 +27,9 @@ type generator struct {
 	eol  string
 	step int
 	out  *generated
+	// anchors are the scalars' and mappings' that were written so far.
+	anchors, maps []string
+	fixed         []string // paths under which nothing can be edited
 }
 
 var genKeys = []string{"image", "tag", "name", "repo", "a.b/c", "on", "ключ", "naïve", "x-y", "host", "1", "true", "with space"}
@@ -65,12 +68,21 @@ func generate(t *rapid.T, asJSON bool) *generated {
 		if g.maybe(4) {
 			g.b.WriteString("# über allem" + g.eol)
 		}
-		if g.maybe(6) {
-			g.b.WriteString("---" + g.eol)
+		if g.maybe(20) {
+			g.b.WriteString("%YAML 1.1" + g.eol + "---" + g.eol)
+		} else if g.maybe(6) {
+			g.b.WriteString(rapid.SampledFrom([]string{"---", "--- # eins", "---  "}).Draw(g.t, "start") + g.eol)
 		}
 		g.mapping("", nil, 0, 0)
 		if g.maybe(6) {
-			g.b.WriteString("---" + g.eol + "zweites: dokument" + g.eol)
+			g.b.WriteString(rapid.SampledFrom([]string{"", "..." + g.eol}).Draw(g.t, "stop") + "---" + g.eol + "zweites: dokument" + g.eol)
+		}
+	}
+	for _, p := range g.out.paths {
+		for _, under := range g.fixed {
+			if strings.HasPrefix(p, under) {
+				g.out.hard[p] = true
+			}
 		}
 	}
 	g.out.text = g.b.String()
@@ -80,7 +92,10 @@ func generate(t *rapid.T, asJSON bool) *generated {
 	return g.out
 }
 
-func (g *generator) maybe(oneIn int) bool { return rapid.IntRange(1, oneIn).Draw(g.t, "maybe") == 1 }
+// maybe is true about once in so many times; small numbers are drawn more often.
+func (g *generator) maybe(oneIn int) bool {
+	return rapid.IntRange(1, oneIn).Draw(g.t, "maybe") == oneIn/2+1
+}
 
 func (g *generator) keys() []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(genKeys), 1, 4, rapid.ID[string]).Draw(g.t, "keys")
@@ -112,15 +127,24 @@ func (g *generator) mapping(path string, segs []any, indent, depth int) {
 	for i, k := range g.keys() {
 		if i > 0 {
 			if g.maybe(6) {
-				g.b.WriteString(g.eol)
+				g.b.WriteString(rapid.SampledFrom([]string{"", "", "   "}).Draw(g.t, "blank") + g.eol)
 			}
 			if g.maybe(8) {
 				g.b.WriteString(strings.Repeat(" ", indent) + "# Größe: {{ no }}" + g.eol)
 			}
 			g.b.WriteString(strings.Repeat(" ", indent))
 		}
-		g.b.WriteString(g.key(k, false) + ":")
+		if g.maybe(30) {
+			g.b.WriteString("? " + g.key(k, false) + g.eol + strings.Repeat(" ", indent))
+		} else {
+			g.b.WriteString(g.key(k, false) + rapid.SampledFrom([]string{"", "", "", "", " "}).Draw(g.t, "before colon"))
+		}
+		g.b.WriteString(":")
 		g.value(keyPath(path, k), with(segs, k), indent, depth)
+	}
+	if len(g.maps) > 0 && depth > 0 && g.maybe(6) {
+		g.b.WriteString(strings.Repeat(" ", indent) + "<<: *" + rapid.SampledFrom(g.maps).Draw(g.t, "merged") + g.eol)
+		g.fixed = append(g.fixed, path)
 	}
 }
 
@@ -128,8 +152,17 @@ func (g *generator) mapping(path string, segs []any, indent, depth int) {
 func (g *generator) value(path string, segs []any, indent, depth int) {
 	switch choice := rapid.IntRange(0, 9).Draw(g.t, "kind"); {
 	case choice < 2 && depth < 3:
+		anchor := ""
+		if g.maybe(40) {
+			anchor = fmt.Sprintf("m%d", len(g.b.String()))
+			g.b.WriteString(" &" + anchor)
+			g.fixed = append(g.fixed, path)
+		}
 		g.b.WriteString(g.eol + strings.Repeat(" ", indent+g.step))
 		g.mapping(path, segs, indent+g.step, depth+1)
+		if anchor != "" {
+			g.maps = append(g.maps, anchor)
+		}
 	case choice < 4 && depth < 3:
 		g.b.WriteString(g.eol)
 		g.list(path, segs, indent+rapid.SampledFrom([]int{0, g.step}).Draw(g.t, "dash"), depth+1)
@@ -150,26 +183,41 @@ func (g *generator) list(path string, segs []any, indent, depth int) {
 			g.scalar(p, s, indent)
 			continue
 		}
-		g.b.WriteString(" ")
-		g.mapping(p, s, indent+2, depth+1)
+		gap := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(g.t, "behind the dash")
+		g.b.WriteString(strings.Repeat(" ", gap))
+		g.mapping(p, s, indent+1+gap, depth+1)
 	}
 }
 
 func (g *generator) scalar(path string, segs []any, indent int) {
 	g.note(path, segs)
-	switch rapid.IntRange(0, 60).Draw(g.t, "odd") {
-	case 0:
+	switch rapid.IntRange(0, 60).Draw(g.t, "odd") { // small numbers are drawn more often
+	case 31:
 		g.out.hard[path] = true
 		in := strings.Repeat(" ", indent+g.step)
 		g.b.WriteString(" |" + g.eol + in + "ein" + g.eol + g.eol + in + "# block" + g.eol)
 		return
-	case 1:
+	case 32:
 		g.out.hard[path] = true
-		g.b.WriteString(" &anchor" + fmt.Sprint(len(g.out.paths)) + " v1")
-	case 2:
+		name := "a" + fmt.Sprint(len(g.out.paths))
+		g.b.WriteString(" &" + name + " v1")
+		g.anchors = append(g.anchors, name)
+	case 33:
 		g.out.hard[path] = true
 		g.b.WriteString(" !!str v1")
-	case 3:
+	case 34:
+		g.out.hard[path] = true
+		in := strings.Repeat(" ", indent+g.step)
+		g.b.WriteString(rapid.SampledFrom([]string{" ein" + g.eol + in + "wort", ` "ein` + g.eol + in + `wort"`, " 'ein" + g.eol + g.eol + in + "wort'", " >-" + g.eol + in + "ein" + g.eol + in + "wort"}).Draw(g.t, "over lines"))
+		if strings.Contains(g.b.String()[max(0, g.b.Len()-20):], ">-") {
+			g.b.WriteString(g.eol)
+			return
+		}
+	case 35:
+		if len(g.anchors) > 0 {
+			g.out.hard[path] = true
+			g.b.WriteString(" *" + rapid.SampledFrom(g.anchors).Draw(g.t, "alias"))
+		}
 	default:
 		g.b.WriteString(rapid.SampledFrom([]string{" ", " ", "  "}).Draw(g.t, "gap"))
 		g.b.WriteString(rapid.SampledFrom(genScalars).Draw(g.t, "scalar"))
@@ -178,7 +226,11 @@ func (g *generator) scalar(path string, segs []any, indent int) {
 }
 
 func (g *generator) lineEnd() {
-	g.b.WriteString(rapid.SampledFrom([]string{"", "", "", " ", " # bemerkt: 'x'", "\t# tab"}).Draw(g.t, "end") + g.eol)
+	ends := []string{"", "", "", " ", " # bemerkt: 'x'", "\t# tab"}
+	if strings.HasSuffix(g.b.String(), ":") || strings.HasSuffix(g.b.String(), "-") {
+		ends = ends[:5] // readers don't take a tab for a space here
+	}
+	g.b.WriteString(rapid.SampledFrom(ends).Draw(g.t, "end") + g.eol)
 }
 
 func (g *generator) note(path string, segs []any) {

@@ -30,9 +30,12 @@ func (d *document) insertKey(s spot, value, typ, after string) (*document, error
 		a.keys = append(a.keys, seg.Key)
 	}
 	m := s.parent
+	if after == "" {
+		a.after = inOrder(m, a.keys[0])
+	}
 	index := len(m.Content)
-	for i := 0; after != "" && i+1 < len(m.Content); i += 2 {
-		if m.Content[i].Value == after {
+	for i := 0; a.after != "" && i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value == a.after {
 			index = i + 2
 		}
 	}
@@ -46,6 +49,27 @@ func (d *document) insertKey(s spot, value, typ, after string) (*document, error
 		return d.insertFlow(c, d.flowEntry(m, a.keys, text))
 	}
 	return d.insertLines(c, d.blockEntry(m, a.keys, text), m.Content[0].Column-1)
+}
+
+// inOrder is the key behind which a new one goes so that a mapping whose keys
+// are in alphabetical order stays so; empty where they aren't, where they are
+// too few to tell, and where the new one would come first.
+func inOrder(m *yaml.Node, key string) string {
+	const telling = 3
+	after := ""
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		k := m.Content[i].Value
+		if m.Content[i].Kind != yaml.ScalarNode || i > 0 && m.Content[i-2].Value >= k {
+			return ""
+		}
+		if k < key {
+			after = k
+		}
+	}
+	if len(m.Content) < 2*telling {
+		return ""
+	}
+	return after
 }
 
 // tree is what the addition must parse as.

@@ -142,7 +142,7 @@ func checkBytes(t *rapid.T, before, after []byte, eol string) {
 }
 
 func TestPropertySetYAML(t *testing.T) {
-	cases, refused := 0, 0
+	cases, refused, ordinary := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := generate(t, false)
 		i := rapid.IntRange(0, len(g.paths)-1).Draw(t, "target")
@@ -159,9 +159,9 @@ func TestPropertySetYAML(t *testing.T) {
 			if !errors.As(err, &r) {
 				t.Fatalf("refused without being a refusal: %v", err)
 			}
-			if !g.hard[g.paths[i]] {
+			if refused++; !g.hard[g.paths[i]] {
 				t.Logf("refused: %v in\n%s", err, g.text)
-				refused++
+				ordinary++
 			}
 			return
 		}
@@ -179,11 +179,14 @@ func TestPropertySetYAML(t *testing.T) {
 			return
 		}
 		checkEdit(t, read12, before, after, g.segs[i], value)
-		checkEdit(t, read11, before, after, g.segs[i], value)
+		if _, err := read11(before); err == nil { // it doesn't know tabs in some places
+			checkEdit(t, read11, before, after, g.segs[i], value)
+		}
 	})
-	if refused*10 > cases {
-		t.Errorf("%d of %d ordinary edits were refused", refused, cases)
+	if refused*10 > cases || ordinary*50 > cases {
+		t.Errorf("of %d edits %d were refused, of which %d could be made", cases, refused, ordinary)
 	}
+	t.Logf("of %d edits %d were refused, of which %d could be made", cases, refused, ordinary)
 }
 
 func TestPropertySetJSON(t *testing.T) {

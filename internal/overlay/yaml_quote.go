@@ -142,7 +142,7 @@ func plainText(s string, flow bool) bool {
 		return false
 	case strings.Contains(s, "{{"):
 		return false
-	case flow && strings.ContainsAny(s, ",[]{}:"):
+	case flow && strings.ContainsAny(s, ",[]{}:?"):
 		return false
 	}
 	return true
