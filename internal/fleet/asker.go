@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -149,6 +150,9 @@ func (g *askingGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenera
 	if spec == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
+	if err := withoutOurToken(spec); err != nil {
+		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+	}
 	// What is asked is all that the answer depends on: a matrix asks the same
 	// generator with other parameters, and a values block is part of it.
 	key, err := json.Marshal([]any{
@@ -175,6 +179,34 @@ func (g *askingGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenera
 		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
 	}
 	return params, err
+}
+
+// withoutOurToken refuses a generator that has no token of its own while this
+// process has one in its environment: the library would send that, which is
+// likely Liftlock's, to whatever address the generator names.
+func withoutOurToken(spec *argov1alpha1.ApplicationSetGenerator) error {
+	var bare []string
+	note := func(has bool, variable string) {
+		if has {
+			bare = append(bare, variable)
+		}
+	}
+	if s := spec.SCMProvider; s != nil {
+		note(s.Github != nil && s.Github.TokenRef == nil && s.Github.AppSecretName == "", "GITHUB_TOKEN")
+		note(s.Gitlab != nil && s.Gitlab.TokenRef == nil, "GITLAB_TOKEN")
+		note(s.Gitea != nil && s.Gitea.TokenRef == nil, "GITEA_TOKEN")
+	}
+	if p := spec.PullRequest; p != nil {
+		note(p.Github != nil && p.Github.TokenRef == nil && p.Github.AppSecretName == "", "GITHUB_TOKEN")
+		note(p.GitLab != nil && p.GitLab.TokenRef == nil, "GITLAB_TOKEN")
+		note(p.Gitea != nil && p.Gitea.TokenRef == nil, "GITEA_TOKEN")
+	}
+	for _, variable := range bare {
+		if os.Getenv(variable) != "" {
+			return fmt.Errorf("it has no tokenRef, and Argo CD's library would send the %s of Liftlock's own environment: give it a tokenRef, or give Liftlock its token in a file or under another name", variable)
+		}
+	}
+	return nil
 }
 
 // sooner is the smaller of two times, of which 0 means never.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,9 +40,12 @@ func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj clie
 	if c.kube != nil {
 		switch into := obj.(type) {
 		case *corev1.Secret:
-			return readInto(into, func() (*corev1.Secret, error) {
+			err := readInto(into, func() (*corev1.Secret, error) {
 				return c.kube.client.CoreV1().Secrets(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
 			})
+			// For an empty token the library takes one of the environment.
+			maps.DeleteFunc(into.Data, func(_ string, value []byte) bool { return len(value) == 0 })
+			return err
 		case *corev1.ConfigMap:
 			return readInto(into, func() (*corev1.ConfigMap, error) {
 				return c.kube.client.CoreV1().ConfigMaps(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
