@@ -1,93 +1,218 @@
 package reads
 
 import (
+	"archive/tar"
 	"bytes"
-	"fmt"
+	"compress/gzip"
+	"errors"
+	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
-// chartFiles are what Helm reads of a chart besides its folders.
-var chartFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml", "requirements.lock", ".helmignore"}
+// chartMetadata are the files that Helm reads of a chart besides its folders.
+var chartMetadata = []string{"Chart.yaml", "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml", "requirements.lock", ".helmignore"}
 
 // chartFolders are read as a whole.
 var chartFolders = []string{"templates", "crds", "charts"}
 
-// chart is one Helm chart's folder: its own files, what templates read
-// through .Files, and dependencies that lie in the repository.
+// chart is one Helm chart's folder: its own files, and dependencies that lie
+// in the repository. What its templates read by name is told by its traits:
+// [release] draws the conclusion.
 func (w *walker) chart(dir string) {
-	if !w.enter("chart", dir) {
+	at, err := w.find(dir)
+	if err != nil {
+		w.problem(dir, err)
 		return
 	}
-	for _, f := range chartFiles {
+	dir = at.path
+	for _, f := range chartMetadata {
 		w.file(path.Join(dir, f))
 	}
 	for _, f := range chartFolders {
-		w.everything(path.Join(dir, f))
+		w.use(roleEverything, path.Join(dir, f), "")
 	}
 	for _, f := range []string{"Chart.yaml", "requirements.yaml"} {
 		w.dependencies(dir, path.Join(dir, f))
 	}
-	if w.readsAnyFile(dir) {
-		w.everything(dir)
-	}
+	w.templates(path.Join(dir, "templates"), ^traits(0))
+	// A chart's chart reads its own files, which count already.
+	w.templates(path.Join(dir, "charts"), ^usesFiles)
+	w.scan(path.Join(dir, "values.yaml"))
 }
 
 // dependencies follows file:// dependencies.
 func (w *walker) dependencies(dir, name string) {
-	found, err := w.view.find(name)
-	if err != nil || found.kind != file {
-		return // its absence is recorded, and Helm's to complain about
+	at, err := w.find(name)
+	if err != nil || at.kind != file {
+		return // Helm's to complain about
 	}
-	data, err := w.view.read(found)
+	data, err := w.read(at)
 	if err != nil {
 		w.widen(dir, name, err)
 		return
 	}
-	var doc struct {
-		Dependencies []struct {
-			Repository string `yaml:"repository"`
-		} `yaml:"dependencies"`
-	}
-	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); err != nil {
-		w.widen(dir, name, fmt.Errorf("it can't be read as YAML: %w", err))
+	doc, err := document(data)
+	if err != nil {
+		w.widen(dir, name, err)
 		return
 	}
-	for _, d := range doc.Dependencies {
-		local, ok := strings.CutPrefix(d.Repository, "file://")
+	if doc == nil {
+		return
+	}
+	c := &collector{}
+	c.each(doc, "dependencies", func(n *yaml.Node) {
+		repo := c.text(n, "repository", "")
+		local, ok := strings.CutPrefix(repo, "file://")
 		if !ok {
-			if d.Repository != "" {
-				w.remote(d.Repository)
+			if repo != "" {
+				w.remote(repo)
 			}
-			continue
+			return
 		}
 		p, err := clean(dir, local)
 		if err != nil {
 			w.widen(dir, name, err)
-			continue
+			return
 		}
-		w.chart(w.folder(p))
+		w.use(roleChart, p, "")
+	})
+	if c.err != nil {
+		w.widen(dir, name, c.err)
 	}
 }
 
-// readsAnyFile says that a template uses .Files, which reads any file of the
-// chart by a name that may be computed.
-func (w *walker) readsAnyFile(dir string) bool {
-	found, err := w.view.find(path.Join(dir, "templates"))
-	if err != nil || found.kind != folder {
-		return false
-	}
-	list, err := w.view.below(found.path)
+// values is a values file: its text may be rendered as a template.
+func (w *walker) values(name string) {
+	at, err := w.find(name)
 	if err != nil {
-		return true
+		w.problem(name, err)
+		return
+	}
+	if at.kind == folder {
+		w.use(roleEverything, at.path, "")
+		return
+	}
+	w.scan(name)
+}
+
+func (w *walker) scan(name string) {
+	at, err := w.find(name)
+	if err != nil || at.kind != file {
+		return
+	}
+	data, err := w.read(at)
+	if err != nil {
+		w.out.traits |= namesFiles
+		return
+	}
+	w.out.traits |= traitsOf(data) & namesFiles
+}
+
+// templates notes what the templates below a folder do; packed charts are
+// looked into. What can't be read may do anything. Only the traits of mask
+// count.
+func (w *walker) templates(dir string, mask traits) {
+	at, err := w.find(dir)
+	if err != nil || at.kind != folder {
+		return
+	}
+	list, err := w.view.below(at.path)
+	if err != nil {
+		w.problem(dir, err)
+		w.out.traits |= doubt & mask
+		return
 	}
 	for _, name := range list.files {
-		data, err := w.view.read(place{path: name, kind: file})
-		if err != nil || bytes.Contains(data, []byte(".Files")) {
-			return true
+		if !isChartText(name) {
+			continue
+		}
+		at, err := w.view.find(name)
+		if err != nil || at.kind != file {
+			continue
+		}
+		data, err := w.read(at)
+		switch {
+		case err != nil:
+			w.out.traits |= doubt & mask
+		case strings.HasSuffix(name, packedSuffix):
+			w.out.traits |= unpacked(data) & mask
+		default:
+			w.out.traits |= traitsOf(data) & mask
 		}
 	}
-	return false
+}
+
+const packedSuffix = ".tgz"
+
+// isChartText says that a file below a chart's templates or charts may be
+// rendered, or hold such text.
+func isChartText(name string) bool {
+	return strings.HasSuffix(name, packedSuffix) || path.Base(name) == "values.yaml" || strings.Contains(name, "/templates/")
+}
+
+// chartTexts lists what following a chart reads, when the tree is listed.
+func (v *view) chartTexts(dir string) []string {
+	var out []string
+	for _, f := range []string{"Chart.yaml", "requirements.yaml", "values.yaml"} {
+		out = append(out, inFolder(dir, f))
+	}
+	for _, f := range []string{"templates", "charts"} {
+		first, end := v.span(inFolder(dir, f))
+		for _, name := range v.files[first:end] {
+			if isChartText(name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// maxUnpacked bounds what is read of a packed chart.
+const maxUnpacked = 32 << 20
+
+// unpacked reads the traits of a packed chart's files.
+func unpacked(data []byte) traits {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return 0 // Helm can't load it either
+	}
+	limited := &io.LimitedReader{R: z, N: maxUnpacked}
+	archive := tar.NewReader(limited)
+	var t traits
+	for {
+		switch _, err := archive.Next(); {
+		case errors.Is(err, io.EOF):
+			return t
+		case err != nil:
+			return t | doubt
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil || limited.N <= 0 {
+			return t | doubt
+		}
+		t |= traitsOf(text)
+	}
+}
+
+// release says which further folders a Helm release reads: those of all its
+// charts, when any template may read a file by a name that isn't known. charts
+// are the folders with their charts' traits, also is what is known besides.
+func release(charts map[string]traits, also traits) []key {
+	all := also
+	for _, t := range charts {
+		all |= t
+	}
+	spread := all&lendsFiles != 0 || all&usesTpl != 0 && all&namesFiles != 0
+	var out []key
+	for dir, t := range charts {
+		if spread || t&usesFiles != 0 {
+			out = append(out, key{role: roleEverything, dir: dir})
+		}
+	}
+	slices.SortFunc(out, func(a, b key) int { return strings.Compare(a.dir, b.dir) })
+	return out
 }

@@ -1,9 +1,7 @@
 package reads
 
 import (
-	"context"
-	"fmt"
-	"io/fs"
+	"encoding/binary"
 	"path"
 	"slices"
 	"sort"
@@ -12,202 +10,254 @@ import (
 
 // Index answers which reader reads which file of one commit. It doesn't
 // change once built and is safe for concurrent use.
+//
+// It is a graph: readers use folders and files, those use further ones. A
+// base that a thousand readers share is in it once.
 type Index struct {
-	names    []string         // files by number, sorted
-	numbers  map[string]int32 // their numbers
-	readers  map[string]*entry
-	closures []compact
-	byFile   [][]int32          // file number → closures, ascending
-	byFolder map[string][]ruled // folder of a rule → that rule
+	ids   []string   // the readers', sorted
+	specs [][32]byte // what they were, to tell changed ones from others
+	nodes []node     // the readers first, in the order of ids
+
+	names  []string // files by number, sorted; folders that were looked at included
+	states []state  // by name
+	byFile table    // name → nodes that read it
+	users  table    // node → nodes that use it
+	rules  []ruled  // by folder
+}
+
+// node is one reader, folder or file, with what it reads by itself.
+type node struct {
+	key    key
+	files  []uint32 // names, ascending
+	uses   []uint32 // nodes, as they were found
+	late   []uint32 // of a reader: nodes that only all its Helm charts together tell
+	traits traits
+	more   *more // nil for nothing
+}
+
+// more is what few nodes have.
+type more struct {
+	rules    []rule
+	remotes  []string
 	problems []Problem
 }
 
-// entry is one reader: the closures of its sources and extras.
-type entry struct {
-	closures []int32
-}
-
-// compact is a closure for keeps.
-type compact struct {
-	files   []int32 // ascending
-	readers []string
-	remotes []string
-}
-
+// ruled is a rule and the node that it is of.
 type ruled struct {
-	closure int32
-	rule    rule
+	rule
+	node uint32
 }
 
-// Build follows every reader's sources through the tree. Sources that several
-// readers share are followed once. What can't be followed is in
-// [Index.Problems]; the error is for a context that ended, a tree that can't
-// be read, and reader IDs that are not unique.
-func Build(ctx context.Context, tree fs.FS, readers []Reader) (*Index, error) {
-	if _, err := fs.Stat(tree, "."); err != nil {
-		return nil, fmt.Errorf("reading the commit's files: %w", err)
-	}
-	b := &builder{
-		ctx: ctx, view: newView(tree), known: map[string]int32{},
-		index: &Index{numbers: map[string]int32{}, readers: map[string]*entry{}, byFolder: map[string][]ruled{}},
-	}
-	for i := range readers {
-		if err := b.reader(&readers[i]); err != nil {
-			return nil, err
-		}
-	}
-	b.finish()
-	return b.index, nil
-}
+// state is what lies at a name itself, no links followed.
+type state uint8
 
-type builder struct {
-	ctx      context.Context //nolint:containedctx // one build, one context
-	view     *view
-	index    *Index
-	known    map[string]int32 // what was followed → closure
-	found    []*closure
-	problems [][]Problem // by closure
-}
+const (
+	absent state = iota
+	present
+	aFolder
+)
 
-func (b *builder) reader(r *Reader) error {
-	if _, twice := b.index.readers[r.ID]; twice {
-		return fmt.Errorf("indexing what is read: two readers are called %q", r.ID)
-	}
-	e := &entry{}
-	for _, s := range r.Sources {
-		key := strings.Join(append([]string{"s", s.Path, string(s.Layout), fmt.Sprint(s.Recurse), s.Include, s.Exclude}, s.ValueFiles...), "\x00")
-		e.closures = append(e.closures, b.follow(key, func(w *walker) { w.source(s) }))
-	}
-	for _, p := range r.Extra {
-		e.closures = append(e.closures, b.follow("x\x00"+p, func(w *walker) { w.extra(p) }))
-	}
-	if err := b.ctx.Err(); err != nil {
-		return fmt.Errorf("indexing what is read: %w", err)
-	}
-	slices.Sort(e.closures)
-	e.closures = slices.Compact(e.closures)
-	for _, c := range e.closures {
-		b.index.closures[c].readers = append(b.index.closures[c].readers, r.ID)
-		for _, p := range b.problems[c] {
-			p.Reader = r.ID
-			b.index.problems = append(b.index.problems, p)
-		}
-	}
-	b.index.readers[r.ID] = e
-	return nil
-}
+// table maps numbers to lists of numbers.
+type table struct{ start, list []uint32 }
 
-// follow walks once for each key.
-func (b *builder) follow(key string, do func(*walker)) int32 {
-	if n, ok := b.known[key]; ok {
-		return n
+// newTable turns pairs, given twice by each, into a table of n lists.
+func newTable(n int, each func(yield func(from, to uint32))) table {
+	t := table{start: make([]uint32, n+1)}
+	each(func(from, _ uint32) { t.start[from+1]++ })
+	for i := range n {
+		t.start[i+1] += t.start[i]
 	}
-	w := &walker{ctx: b.ctx, view: b.view, out: &closure{files: map[string]bool{}}, seen: map[string]bool{}}
-	do(w)
-	n := int32(len(b.found))
-	b.known[key] = n
-	b.found = append(b.found, w.out)
-	b.problems = append(b.problems, w.out.problems)
-	slices.Sort(w.out.remotes)
-	b.index.closures = append(b.index.closures, compact{remotes: slices.Compact(w.out.remotes)})
-	for _, r := range w.out.rules {
-		b.index.byFolder[r.dir] = append(b.index.byFolder[r.dir], ruled{n, r})
-	}
-	return n
-}
-
-// finish numbers the files in order and turns the maps into lists.
-func (b *builder) finish() {
-	x := b.index
-	for _, c := range b.found {
-		for name := range c.files {
-			if _, ok := x.numbers[name]; !ok {
-				x.numbers[name] = 0
-				x.names = append(x.names, name)
-			}
-		}
-	}
-	sort.Strings(x.names)
-	for i, name := range x.names {
-		x.numbers[name] = int32(i)
-	}
-	x.byFile = make([][]int32, len(x.names))
-	for n, c := range b.found {
-		list := make([]int32, 0, len(c.files))
-		for name := range c.files {
-			list = append(list, x.numbers[name])
-		}
-		slices.Sort(list)
-		x.closures[n].files = list
-		for _, f := range list {
-			x.byFile[f] = append(x.byFile[f], int32(n))
-		}
-	}
-	sort.SliceStable(x.problems, func(i, j int) bool {
-		a, c := x.problems[i], x.problems[j]
-		return a.Reader < c.Reader || a.Reader == c.Reader && a.File < c.File
+	t.list = make([]uint32, t.start[n])
+	next := slices.Clone(t.start)
+	each(func(from, to uint32) {
+		t.list[next[from]] = to
+		next[from]++
 	})
+	return t
+}
+
+func (t *table) of(i uint32) []uint32 { return t.list[t.start[i]:t.start[i+1]] }
+
+// reader finds a reader's node.
+func (x *Index) reader(id string) (uint32, bool) {
+	i, ok := slices.BinarySearch(x.ids, id)
+	return uint32(i), ok
 }
 
 // Files lists what a reader reads, sorted: files that are there, and files
 // whose absence it depends on. nil for an unknown reader.
 func (x *Index) Files(id string) []string {
-	e, ok := x.readers[id]
+	r, ok := x.reader(id)
 	if !ok {
 		return nil
 	}
-	seen := map[int32]bool{}
-	for _, c := range e.closures {
-		for _, f := range x.closures[c].files {
-			seen[f] = true
+	var numbers []uint32
+	for _, n := range x.below(r) {
+		for _, f := range x.nodes[n].files {
+			if x.states[f] != aFolder {
+				numbers = append(numbers, f)
+			}
 		}
 	}
-	out := make([]string, 0, len(seen))
-	for f := range seen {
-		out = append(out, x.names[f])
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	out := make([]string, len(numbers))
+	for i, f := range numbers {
+		out[i] = x.names[f]
 	}
-	sort.Strings(out)
 	return out
 }
 
-// Readers lists who reads a file, or would if it existed; sorted, nil for nobody.
+// Readers lists who reads a file, or would if it existed; sorted, nil for
+// nobody. For a folder it lists who would notice a link in its place.
 func (x *Index) Readers(name string) []string {
+	nodes := x.readBy(name)
+	if len(nodes) == 0 {
+		return nil
+	}
 	var out []string
-	for _, c := range x.closuresOf(name) {
-		out = append(out, x.closures[c].readers...)
+	for _, r := range x.above(nodes, newMarks(len(x.nodes))) {
+		out = append(out, x.ids[r])
+	}
+	return out
+}
+
+// Touched maps every reader that reads one of the files to those of them that
+// it reads, sorted. Files are what a change created, changed or deleted, by
+// their paths before and after. Readers that read the same of them share one
+// list: don't change it.
+func (x *Index) Touched(files []string) map[string][]string {
+	sorted := slices.Clone(files)
+	slices.Sort(sorted)
+	// Files that the same nodes read have the same readers.
+	groups := map[string]int{}
+	var members [][]string
+	var reach [][]uint32
+	marks := newMarks(len(x.nodes))
+	for _, name := range slices.Compact(sorted) {
+		nodes := x.readBy(name)
+		if len(nodes) == 0 {
+			continue
+		}
+		k := keyOf(nodes)
+		g, ok := groups[k]
+		if !ok {
+			g = len(members)
+			groups[k] = g
+			members = append(members, nil)
+			reach = append(reach, x.above(nodes, marks))
+		}
+		members[g] = append(members[g], name)
+	}
+	groupsOf := map[uint32][]uint32{}
+	for g, readers := range reach {
+		for _, r := range readers {
+			groupsOf[r] = append(groupsOf[r], uint32(g))
+		}
+	}
+	lists := map[string][]string{}
+	out := make(map[string][]string, len(groupsOf))
+	for r, of := range groupsOf {
+		if len(of) == 1 {
+			out[x.ids[r]] = members[of[0]]
+			continue
+		}
+		k := keyOf(of)
+		list, ok := lists[k]
+		if !ok {
+			for _, g := range of {
+				list = append(list, members[g]...)
+			}
+			slices.Sort(list)
+			lists[k] = list
+		}
+		out[x.ids[r]] = list
+	}
+	return out
+}
+
+func keyOf(numbers []uint32) string {
+	b := make([]byte, 0, 4*len(numbers))
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return string(b)
+}
+
+// Remote lists what a reader takes from outside the repository, as it is
+// written there; sorted.
+func (x *Index) Remote(id string) []string {
+	r, ok := x.reader(id)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, n := range x.below(r) {
+		if m := x.nodes[n].more; m != nil {
+			out = append(out, m.remotes...)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Touched maps every reader that reads one of the files to those of them that
-// it reads, sorted. Files are what a change created, changed or deleted, by
-// their paths before and after.
-func (x *Index) Touched(files []string) map[string][]string {
-	out := map[string][]string{}
-	sorted := slices.Clone(files)
-	slices.Sort(sorted)
-	for _, name := range slices.Compact(sorted) {
-		for _, id := range x.Readers(name) {
-			out[id] = append(out[id], name)
+// Problems lists what could not be followed, by reader and file.
+func (x *Index) Problems() []Problem {
+	var out []Problem
+	marks := newMarks(len(x.nodes))
+	for n := range x.nodes {
+		m := x.nodes[n].more
+		if m == nil || len(m.problems) == 0 {
+			continue
 		}
-	}
-	return out
-}
-
-// closuresOf finds the closures of a file, there or not.
-func (x *Index) closuresOf(name string) []int32 {
-	var out []int32
-	if n, ok := x.numbers[name]; ok {
-		out = append(out, x.byFile[n]...)
-	}
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
-		for i := range x.byFolder[dir] {
-			if r := &x.byFolder[dir][i]; r.rule.covers(name) {
-				out = append(out, r.closure)
+		for _, r := range x.above([]uint32{uint32(n)}, marks) {
+			for _, p := range m.problems {
+				p.Reader = x.ids[r]
+				out = append(out, p)
 			}
 		}
-		if dir == "." || dir == "/" {
+	}
+	slices.SortFunc(out, func(a, b Problem) int {
+		if c := strings.Compare(a.Reader, b.Reader); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	return slices.Compact(out)
+}
+
+// readBy finds the nodes that read a file by themselves, there or not,
+// ascending: those that name it, that name something missing above it (it may
+// become a folder) or something below it (it may become a link), and those
+// with a rule that covers it.
+func (x *Index) readBy(name string) []uint32 {
+	var out []uint32
+	first, end := below(x.names, name)
+	for f := first; f < end; f++ {
+		out = append(out, x.byFile.of(uint32(f))...)
+	}
+	r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= name })
+	for ; r < len(x.rules) && strings.HasPrefix(x.rules[r].dir, name); r++ {
+		if rest := x.rules[r].dir[len(name):]; rest == "" || rest[0] == '/' {
+			out = append(out, x.rules[r].node)
+		}
+	}
+	for at := name; ; at = path.Dir(at) {
+		if f, ok := slices.BinarySearch(x.names, at); ok && (at == name || x.states[f] == absent) {
+			out = append(out, x.byFile.of(uint32(f))...)
+		}
+		if at != name {
+			r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= at })
+			for ; r < len(x.rules) && x.rules[r].dir == at; r++ {
+				if x.rules[r].covers(name) {
+					out = append(out, x.rules[r].node)
+				}
+			}
+		}
+		if at == "." || at == "/" {
 			break
 		}
 	}
@@ -215,20 +265,62 @@ func (x *Index) closuresOf(name string) []int32 {
 	return slices.Compact(out)
 }
 
-// Remote lists what a reader takes from outside the repository, as it is
-// written there; sorted.
-func (x *Index) Remote(id string) []string {
-	e, ok := x.readers[id]
-	if !ok {
-		return nil
-	}
-	var out []string
-	for _, c := range e.closures {
-		out = append(out, x.closures[c].remotes...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+// marks says which nodes were seen.
+type marks []uint64
+
+func newMarks(n int) marks { return make(marks, (n+63)/64) }
+
+// add marks a node and says whether it wasn't before.
+func (m marks) add(n uint32) bool {
+	bit := uint64(1) << (n % 64)
+	was := m[n/64] & bit
+	m[n/64] |= bit
+	return was == 0
 }
 
-// Problems lists what could not be followed, by reader and file.
-func (x *Index) Problems() []Problem { return slices.Clone(x.problems) }
+func (m marks) remove(n uint32) { m[n/64] &^= 1 << (n % 64) }
+
+// above finds the readers that use one of the nodes, ascending. The marks
+// come and go empty.
+func (x *Index) above(nodes []uint32, seen marks) []uint32 {
+	var all, readers []uint32
+	for _, n := range nodes {
+		if seen.add(n) {
+			all = append(all, n)
+		}
+	}
+	for i := 0; i < len(all); i++ {
+		if int(all[i]) < len(x.ids) {
+			readers = append(readers, all[i])
+			continue // nobody uses a reader
+		}
+		for _, u := range x.users.of(all[i]) {
+			if seen.add(u) {
+				all = append(all, u)
+			}
+		}
+	}
+	for _, n := range all {
+		seen.remove(n)
+	}
+	slices.Sort(readers)
+	return readers
+}
+
+// below finds a node and all that it uses.
+func (x *Index) below(n uint32) []uint32 {
+	seen := map[uint32]bool{n: true}
+	all := []uint32{n}
+	for i := 0; i < len(all); i++ {
+		at := &x.nodes[all[i]]
+		for _, list := range [][]uint32{at.uses, at.late} {
+			for _, u := range list {
+				if !seen[u] {
+					seen[u] = true
+					all = append(all, u)
+				}
+			}
+		}
+	}
+	return all
+}

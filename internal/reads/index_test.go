@@ -147,7 +147,9 @@ func TestHelm(t *testing.T) {
 
 func TestDirectory(t *testing.T) {
 	fsys := tree(map[string]string{
-		"d/a.yaml": "", "d/b.json": "", "d/notes.md": "", "d/sub/c.yml": "", "d/sub/skip.yaml": "", "j/x.jsonnet": "", "j/lib/y.libsonnet": "",
+		"d/a.yaml": "", "d/b.json": "", "d/notes.md": "", "d/sub/c.yml": "", "d/sub/skip.yaml": "",
+		"j/x.jsonnet":       "local a = import 'lib/y.libsonnet'; // import 'no.jsonnet'\n[import /* so */ @\"../shared/z.jsonnet\", importstr 'd\\u0061ta.txt', importbin \"lib.bin\", { 'import': 'no.txt' }, |||\n  import 'no.libsonnet'\n|||]",
+		"j/lib/y.libsonnet": "import 'deep.libsonnet'", "libs/deep.libsonnet": "", "libs/lib.bin": "", "libs/other": "", "shared/z.jsonnet": "", "j/data.txt": "import 'no.txt'", "j/no.txt": "",
 	})
 	cases := []struct {
 		name   string
@@ -159,7 +161,7 @@ func TestDirectory(t *testing.T) {
 		{"include", Source{Path: "d", Recurse: true, Include: "{sub/*,*.json}"}, []string{"d/b.json", "d/sub/c.yml", "d/sub/skip.yaml"}},
 		{"exclude", Source{Path: "d", Recurse: true, Exclude: "*skip*"}, []string{"d/a.yaml", "d/b.json", "d/sub/c.yml"}},
 		{"bad glob takes all", Source{Path: "d", Include: "["}, []string{"d/a.yaml", "d/b.json", "d/notes.md", "d/sub/c.yml", "d/sub/skip.yaml"}},
-		{"jsonnet takes all", Source{Path: "j"}, []string{"j/lib/y.libsonnet", "j/x.jsonnet"}},
+		{"jsonnet imports", Source{Path: "j", Libs: []string{"libs"}}, []string{"j/data.txt", "j/lib/y.libsonnet", "j/x.jsonnet", "libs/deep.libsonnet", "libs/lib.bin", "shared/z.jsonnet"}},
 		{"plugin takes all", Source{Path: "d", Layout: Anything}, []string{"d/a.yaml", "d/b.json", "d/notes.md", "d/sub/c.yml", "d/sub/skip.yaml"}},
 		{"nothing there", Source{Path: "none"}, nil},
 		{"the root", Source{Path: "."}, nil},

@@ -1,29 +1,46 @@
 package reads
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"sort"
 	"strings"
+	"sync"
 )
 
 const (
 	// maxFile bounds a file that is parsed.
 	maxFile = 4 << 20
-	// maxLinks bounds a chain of symbolic links, as the kernel does.
+	// maxLinks bounds the symbolic links passed on the way to one path, as
+	// the kernel does.
 	maxLinks = 40
-	// maxBelow bounds the files of one folder that count as a whole.
-	maxBelow = 1_000_000
+	// maxBelow bounds the files of a tree.
+	maxBelow = 2_000_000
 )
 
+// Bulk is what a tree may offer besides [fs.FS], so that it can be read
+// fast. Trees that have it must also be fs.ReadLinkFS.
+type Bulk interface {
+	// List calls do for every file, symbolic link and submodule (an irregular
+	// file), sorted by path byte by byte. The id stands for the content.
+	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
+	// ReadBlobs calls do for every content in the order of ids, with an error
+	// for one that can't be read or has more than limit bytes.
+	ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error
+}
+
 // kind is what lies at a path.
-type kind int
+type kind uint8
 
 const (
 	missing kind = iota
-	file
+	file         // or a submodule: nothing lies below it
 	folder
+	link // only of a path itself, never of one with its links resolved
 )
 
 // place is a path with its symbolic links resolved.
@@ -33,13 +50,22 @@ type place struct {
 	links []string // passed on the way: changing one changes what is read
 }
 
-// view answers what is where in the tree, each question once. It isn't safe
-// for concurrent use.
+// view answers what is where in a tree. It is safe for concurrent use.
 type view struct {
-	tree   fs.FS
-	links  fs.ReadLinkFS // nil: the tree follows links itself, or has none
-	places map[string]place
-	lists  map[string]contents
+	tree  fs.FS
+	links fs.ReadLinkFS // nil: the tree follows links itself, or has none
+
+	// With a listing every question is answered from memory.
+	bulk     Bulk
+	files    []string // sorted; nil: no listing
+	ids      []string
+	at       map[string]int32 // file → its number
+	kinds    []kind
+	anyLinks bool                // otherwise no path needs resolving
+	charts   map[string][]string // folder → files in it whose name ends in Chart.yaml
+
+	mu    sync.Mutex
+	lists map[string]contents // without a listing: what lies below a folder
 }
 
 // contents is what lies below a folder.
@@ -48,10 +74,42 @@ type contents struct {
 	links []string // those of them that are symbolic links
 }
 
-func newView(tree fs.FS) *view {
-	v := &view{tree: tree, places: map[string]place{}, lists: map[string]contents{}}
+// newView looks at a tree. With list it takes a whole listing first, where
+// the tree offers one.
+func newView(ctx context.Context, tree fs.FS, list bool) (*view, error) {
+	v := &view{tree: tree, lists: map[string]contents{}}
 	v.links, _ = tree.(fs.ReadLinkFS)
-	return v
+	bulk, ok := tree.(Bulk)
+	if !ok || v.links == nil || !list {
+		if _, err := fs.Stat(tree, "."); err != nil {
+			return nil, err
+		}
+		return v, nil
+	}
+	v.bulk, v.charts = bulk, map[string][]string{}
+	err := bulk.List(ctx, func(name string, mode fs.FileMode, id string) error {
+		if len(v.files) >= maxBelow {
+			return fmt.Errorf("more than %d files", maxBelow)
+		}
+		k := file
+		if mode&fs.ModeSymlink != 0 {
+			k, v.anyLinks = link, true
+		}
+		if strings.HasSuffix(name, chartSuffix) {
+			dir := path.Dir(name)
+			v.charts[dir] = append(v.charts[dir], path.Base(name))
+		}
+		v.files, v.ids, v.kinds = append(v.files, name), append(v.ids, id), append(v.kinds, k)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.at = make(map[string]int32, len(v.files))
+	for i, name := range v.files {
+		v.at[name] = int32(i)
+	}
+	return v, nil
 }
 
 // errOutside marks a path that leads out of the tree.
@@ -69,77 +127,135 @@ func clean(from, p string) (string, error) {
 	return c, nil
 }
 
-// find looks a cleaned path up. A path that is not there is no error.
-func (v *view) find(p string) (place, error) {
-	return v.findAt(p, 0)
-}
-
-// findAt is find after depth links: a link to something below itself must
-// come to an end.
-func (v *view) findAt(p string, depth int) (place, error) {
-	if found, ok := v.places[p]; ok {
-		return found, nil
+// lstat says what lies at a cleaned path whose folders are no links.
+func (v *view) lstat(p string) (kind, error) {
+	if v.at != nil {
+		return v.listed(p), nil
 	}
-	found, err := v.resolve(p, depth)
-	if err != nil {
-		return place{}, err
+	var info fs.FileInfo
+	var err error
+	if v.links != nil {
+		info, err = v.links.Lstat(p)
+	} else {
+		info, err = fs.Stat(v.tree, p)
 	}
-	v.places[p] = found
-	return found, nil
-}
-
-func (v *view) resolve(p string, depth int) (place, error) {
-	if depth > maxLinks {
-		return place{}, fmt.Errorf("%s: more than %d symbolic links in a row", p, maxLinks)
-	}
-	if v.links == nil || p == "." {
-		return v.stat(p, v.tree)
-	}
-	parent, err := v.findAt(path.Dir(p), depth)
-	if err != nil || parent.kind == missing {
-		return place{path: p, links: parent.links}, err
-	}
-	at := path.Join(parent.path, path.Base(p))
-	info, err := v.links.Lstat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		return place{path: at, links: parent.links}, nil
+		return missing, nil
 	case err != nil:
-		return place{}, fmt.Errorf("looking %s up: %w", p, err)
-	case info.Mode()&fs.ModeSymlink == 0:
-		found := place{path: at, kind: file, links: parent.links}
-		if info.IsDir() {
-			found.kind = folder
-		}
-		return found, nil
-	}
-	to, err := v.links.ReadLink(at)
-	if err != nil {
-		return place{}, fmt.Errorf("reading the symbolic link %s: %w", p, err)
-	}
-	next, err := clean(path.Dir(at), to)
-	if err != nil {
-		return place{}, fmt.Errorf("the symbolic link %s: %w", p, err)
-	}
-	found, err := v.resolve(next, depth+1)
-	if err != nil {
-		return place{}, err
-	}
-	found.links = append(append([]string{at}, parent.links...), found.links...)
-	return found, nil
-}
-
-func (v *view) stat(p string, tree fs.FS) (place, error) {
-	info, err := fs.Stat(tree, p)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		return place{path: p}, nil
-	case err != nil:
-		return place{}, fmt.Errorf("looking %s up: %w", p, err)
+		return missing, fmt.Errorf("looking %s up: %w", p, err)
 	case info.IsDir():
-		return place{path: p, kind: folder}, nil
+		return folder, nil
+	case info.Mode()&fs.ModeSymlink != 0 && v.links != nil:
+		return link, nil
 	}
-	return place{path: p, kind: file}, nil
+	return file, nil
+}
+
+func (v *view) listed(p string) kind {
+	if i, ok := v.at[p]; ok {
+		return v.kinds[i]
+	}
+	if first, end := v.span(p); first < end || p == "." {
+		return folder
+	}
+	return missing
+}
+
+// span finds the files below a folder among the listed ones.
+func (v *view) span(dir string) (first, end int) {
+	if dir == "." {
+		return 0, len(v.files)
+	}
+	return below(v.files, dir)
+}
+
+// state says what lies at a name, when none of its folders is a link.
+func (v *view) state(name string) state {
+	if !v.reachable(name) {
+		return absent
+	}
+	switch k, err := v.lstat(name); {
+	case err != nil || k == missing:
+		return absent
+	case k == folder:
+		return aFolder
+	}
+	return present
+}
+
+// reachable says that the folders above a name are none of them links.
+func (v *view) reachable(name string) bool {
+	if v.at != nil || v.links == nil {
+		return true // then lstat tells by itself
+	}
+	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if k, err := v.lstat(dir); err == nil && k == link {
+			return false
+		}
+	}
+	return true
+}
+
+// below finds the names below a folder in a sorted list.
+func below(sorted []string, dir string) (first, end int) {
+	first = sort.SearchStrings(sorted, dir+"/")
+	end = first + sort.Search(len(sorted)-first, func(i int) bool { return !strings.HasPrefix(sorted[first+i], dir+"/") })
+	return first, end
+}
+
+// find looks a cleaned path up and resolves its links as a kernel does. A
+// path that is not there is no error.
+func (v *view) find(p string) (place, error) {
+	if v.links == nil || v.at != nil && !v.anyLinks {
+		k, err := v.lstat(p)
+		return place{path: p, kind: k}, err
+	}
+	out := place{path: ".", kind: folder}
+	todo := strings.Split(p, "/")
+	for len(todo) > 0 {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case ".", "":
+			continue
+		case "..":
+			if out.path == "." {
+				return place{links: out.links}, fmt.Errorf("the symbolic link %s: %w", out.links[len(out.links)-1], errOutside)
+			}
+			out.path = path.Dir(out.path)
+			continue
+		}
+		at := path.Join(out.path, part)
+		k, err := v.lstat(at)
+		if err != nil {
+			return place{path: at, links: out.links}, err
+		}
+		rest := len(todo) > 0
+		switch {
+		case k == link:
+			if len(out.links) >= maxLinks {
+				return place{path: at, links: out.links}, fmt.Errorf("%s: more than %d symbolic links on the way", p, maxLinks)
+			}
+			to, err := v.links.ReadLink(at)
+			out.links = append(out.links, at)
+			if err != nil {
+				return place{path: at, links: out.links}, fmt.Errorf("reading the symbolic link %s: %w", at, err)
+			}
+			if path.IsAbs(to) || len(to) > maxPath {
+				return place{path: at, links: out.links}, fmt.Errorf("the symbolic link %s: %w", at, errOutside)
+			}
+			todo = slices.Concat(strings.Split(to, "/"), todo)
+		case k == missing, k == file && rest:
+			if end := path.Join(append([]string{at}, todo...)...); fs.ValidPath(end) {
+				at = end
+			}
+			return place{path: at, links: out.links}, nil
+		default:
+			out.path, out.kind = at, k
+		}
+	}
+	return out, nil
 }
 
 // read returns a file's bytes; found says where it really lies.
@@ -149,7 +265,7 @@ func (v *view) read(found place) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", found.path, err)
 	}
 	if info.Size() > maxFile {
-		return nil, fmt.Errorf("reading %s: its %d bytes are more than the %d that are read", found.path, info.Size(), maxFile)
+		return nil, fmt.Errorf("reading %s: %w: its %d bytes are more than the %d that are parsed", found.path, errTooLarge, info.Size(), maxFile)
 	}
 	data, err := fs.ReadFile(v.tree, found.path)
 	if err != nil {
@@ -158,12 +274,28 @@ func (v *view) read(found place) ([]byte, error) {
 	return data, nil
 }
 
-// below lists every file below a folder, the folder's path first in each name.
+// errTooLarge marks a file that the tools may read and that isn't read here.
+var errTooLarge = errors.New("it is too large")
+
+// below lists every file below a folder whose links are resolved, the
+// folder's path first in each name.
 func (v *view) below(dir string) (contents, error) {
+	var out contents
+	if v.at != nil {
+		first, end := v.span(dir)
+		out.files = v.files[first:end]
+		for i := first; v.anyLinks && i < end; i++ {
+			if v.kinds[i] == link {
+				out.links = append(out.links, v.files[i])
+			}
+		}
+		return out, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if list, ok := v.lists[dir]; ok {
 		return list, nil
 	}
-	var out contents
 	err := fs.WalkDir(v.tree, dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -186,6 +318,27 @@ func (v *view) below(dir string) (contents, error) {
 		return contents{}, fmt.Errorf("listing %s: %w", dir, err)
 	}
 	v.lists[dir] = out
+	return out, nil
+}
+
+// chartSuffix is how a file's name ends that makes a folder count as a chart.
+const chartSuffix = "Chart.yaml"
+
+// chartNames are the files in a folder whose name ends in Chart.yaml, sorted.
+func (v *view) chartNames(dir string) ([]string, error) {
+	if v.at != nil {
+		return v.charts[dir], nil
+	}
+	entries, err := fs.ReadDir(v.tree, dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", dir, err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), chartSuffix) {
+			out = append(out, e.Name())
+		}
+	}
 	return out, nil
 }
 

@@ -1,0 +1,444 @@
+package reads
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// Build follows every reader's sources through the tree. What several readers
+// share is followed once. What can't be followed is in [Index.Problems]; the
+// error is for a context that ended, a tree that can't be read, and reader
+// IDs that are not unique. A tree that is [Bulk] is read in few large steps.
+func Build(ctx context.Context, tree fs.FS, readers []Reader) (*Index, error) {
+	v, err := newView(ctx, tree, true)
+	if err != nil {
+		return nil, fmt.Errorf("reading the commit's files: %w", err)
+	}
+	b, err := newBuilder(ctx, v, readers, &Index{})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.run(); err != nil {
+		return nil, err
+	}
+	return b.finish(func(names []string) []state { return statesOf(v, names) }), nil
+}
+
+// builder puts an index together, from nothing or from the one before.
+type builder struct {
+	*work
+	before  *Index
+	readers []*Reader // by ID
+	specs   [][32]byte
+	nodes   []node // the readers first
+	numbers map[key]uint32
+	todo    []uint32
+
+	// The names of before keep their numbers; new ones follow.
+	newNames map[string]uint32
+	list     []string
+}
+
+// newBuilder sorts the readers; none of them is followed yet.
+func newBuilder(ctx context.Context, v *view, readers []Reader, before *Index) (*builder, error) {
+	b := &builder{
+		work:   &work{ctx: ctx, view: v, jsonnet: map[string][]imported{}},
+		before: before, readers: make([]*Reader, len(readers)), specs: make([][32]byte, len(readers)),
+		nodes: make([]node, len(readers), 2*len(readers)+16), numbers: make(map[key]uint32, len(readers)),
+		newNames: map[string]uint32{},
+	}
+	for i := range readers {
+		b.readers[i] = &readers[i]
+	}
+	slices.SortFunc(b.readers, func(x, y *Reader) int { return strings.Compare(x.ID, y.ID) })
+	for i, r := range b.readers {
+		if i > 0 && b.readers[i-1].ID == r.ID {
+			return nil, fmt.Errorf("indexing what is read: two readers are called %q", r.ID)
+		}
+		spec, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("indexing what is read: %w", err)
+		}
+		b.specs[i] = sha256.Sum256(spec)
+		b.nodes[i] = node{key: key{role: roleReader, arg: r.ID}}
+	}
+	if before.nodes == nil {
+		for i := range b.readers {
+			b.todo = append(b.todo, uint32(i))
+		}
+	}
+	return b, nil
+}
+
+// run follows what is to do, and what comes up, until nothing does.
+func (b *builder) run() error {
+	for {
+		for len(b.todo) > 0 {
+			round := b.todo
+			b.todo = nil
+			results, err := b.follow(round)
+			if err != nil {
+				return fmt.Errorf("indexing what is read: %w", err)
+			}
+			for i, n := range round {
+				b.take(n, &results[i])
+			}
+		}
+		if b.releases(); len(b.todo) == 0 {
+			return nil
+		}
+	}
+}
+
+// take makes what was found part of a node.
+func (b *builder) take(n uint32, f *found) {
+	files := make([]uint32, len(f.files))
+	for i, name := range f.files {
+		files[i] = b.name(name)
+	}
+	slices.Sort(files)
+	at := &b.nodes[n]
+	at.files = slices.Clip(slices.Compact(files))
+	at.traits, at.more, at.uses = f.traits, nil, nil
+	if len(f.rules)+len(f.remotes)+len(f.problems) > 0 {
+		at.more = &more{rules: f.rules, remotes: f.remotes, problems: f.problems}
+	}
+	uses := make([]uint32, 0, len(f.children))
+	for _, k := range f.children {
+		if u := b.number(k); !slices.Contains(uses, u) {
+			uses = append(uses, u)
+		}
+	}
+	b.nodes[n].uses = uses
+}
+
+// number finds a node, or makes it and notes that it is to be followed.
+func (b *builder) number(k key) uint32 {
+	if n, ok := b.numbers[k]; ok {
+		return n
+	}
+	n := uint32(len(b.nodes))
+	b.nodes = append(b.nodes, node{key: k})
+	b.numbers[k] = n
+	b.todo = append(b.todo, n)
+	return n
+}
+
+// name finds a name's number, or gives it one.
+func (b *builder) name(name string) uint32 {
+	if n, ok := slices.BinarySearch(b.before.names, name); ok {
+		return uint32(n)
+	}
+	if n, ok := b.newNames[name]; ok {
+		return n
+	}
+	n := uint32(len(b.before.names) + len(b.list))
+	b.newNames[name] = n
+	b.list = append(b.list, name)
+	return n
+}
+
+func (b *builder) nameOf(n uint32) string {
+	if int(n) < len(b.before.names) {
+		return b.before.names[n]
+	}
+	return b.list[int(n)-len(b.before.names)]
+}
+
+// batchSize is how many nodes a goroutine follows at a time.
+const batchSize = 128
+
+// follow follows nodes, several at a time; results are in the nodes' order.
+// With a bulk tree, what they will surely read is read ahead.
+func (b *builder) follow(round []uint32) ([]found, error) {
+	results := make([]found, len(round))
+	given := make([][]content, len(round))
+	batches := make(chan []int, 4)
+	var running sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for batch := range batches {
+				for _, i := range batch {
+					if b.ctx.Err() == nil {
+						b.one(round[i], given[i], &results[i])
+					}
+					given[i] = nil
+				}
+			}
+		})
+	}
+	err := b.ahead(round, given, batches)
+	close(batches)
+	running.Wait()
+	if err == nil {
+		err = b.ctx.Err()
+	}
+	return results, err
+}
+
+func (b *builder) one(n uint32, given []content, out *found) {
+	w := &walker{work: b.work, given: given, out: out}
+	if k := b.nodes[n].key; k.role != roleReader {
+		w.follow(k)
+		return
+	}
+	w.reader(b.readers[n])
+}
+
+// ahead hands all nodes of a round out, each once what it will read is there.
+func (b *builder) ahead(round []uint32, given [][]content, batches chan<- []int) error {
+	var batch []int
+	ready := func(i int) {
+		if batch = append(batch, i); len(batch) == batchSize {
+			batches <- batch
+			batch = nil
+		}
+	}
+	var ids, paths []string
+	var of []int
+	for i, n := range round {
+		before := len(ids)
+		if b.view.bulk != nil {
+			for _, name := range b.willRead(n) {
+				if f, ok := b.view.at[name]; ok && b.view.kinds[f] == file {
+					ids, paths, of = append(ids, b.view.ids[f]), append(paths, name), append(of, i)
+				}
+			}
+		}
+		if len(ids) == before {
+			ready(i)
+		}
+	}
+	var err error
+	if len(ids) > 0 {
+		err = b.view.bulk.ReadBlobs(b.ctx, ids, maxFile, func(i int, data []byte, err error) error {
+			if err != nil {
+				err = fmt.Errorf("reading %s: %w: %w", paths[i], errTooLarge, err)
+			}
+			given[of[i]] = append(given[of[i]], content{paths[i], data, err})
+			if i+1 == len(of) || of[i+1] != of[i] {
+				ready(of[i])
+			}
+			return b.ctx.Err()
+		})
+	}
+	if len(batch) > 0 {
+		batches <- batch
+	}
+	return err
+}
+
+// willRead foretells the files that following a node reads.
+func (b *builder) willRead(n uint32) []string {
+	switch k := b.nodes[n].key; k.role {
+	case roleReader:
+		var out []string
+		for _, s := range b.readers[n].Sources {
+			out = append(out, s.Options...)
+		}
+		return out
+	case roleKustomization:
+		for _, name := range kustomizationNames {
+			if name = inFolder(k.dir, name); b.view.listed(name) == file {
+				return []string{name}
+			}
+		}
+	case roleValues, roleJsonnet:
+		return []string{k.dir}
+	case roleConfig:
+		return []string{k.arg}
+	case roleChart:
+		return b.view.chartTexts(k.dir)
+	}
+	return nil
+}
+
+func inFolder(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// releases draws the conclusions that need all charts of a reader.
+func (b *builder) releases() {
+	known := map[uint32]map[string]traits{}
+	for n := range b.readers {
+		at := &b.nodes[n]
+		at.late = nil
+		also := at.traits
+		var charts []uint32
+		for _, u := range at.uses {
+			switch b.nodes[u].key.role {
+			case roleChart:
+				charts = append(charts, u)
+			case roleValues:
+				also |= b.nodes[u].traits
+			}
+		}
+		var late []uint32
+		for _, c := range charts {
+			if known[c] == nil {
+				known[c] = b.chartsBelow(c)
+			}
+			for _, k := range release(known[c], also) {
+				late = append(late, b.number(k))
+			}
+		}
+		b.nodes[n].late = late
+	}
+}
+
+// chartsBelow finds a chart and those that it depends on, by folder.
+func (b *builder) chartsBelow(c uint32) map[string]traits {
+	out := map[string]traits{}
+	seen := map[uint32]bool{c: true}
+	for all := []uint32{c}; len(all) > 0; {
+		at := &b.nodes[all[0]]
+		all = all[1:]
+		out[at.key.dir] |= at.traits
+		for _, u := range at.uses {
+			if b.nodes[u].key.role == roleChart && !seen[u] {
+				seen[u] = true
+				all = append(all, u)
+			}
+		}
+	}
+	return out
+}
+
+// finish drops what no reader uses any more, sorts the names and turns
+// everything around. statesFor says what lies at names, which come sorted.
+func (b *builder) finish(statesFor func(names []string) []state) *Index {
+	order := b.used()
+	place := make([]uint32, len(b.nodes))
+	for to, from := range order {
+		place[from] = uint32(to)
+	}
+	x := &Index{specs: b.specs, nodes: make([]node, len(order)), ids: make([]string, len(b.readers))}
+	for i, r := range b.readers {
+		x.ids[i] = r.ID
+	}
+	renamed := b.sortNames(order, x)
+	for to, from := range order {
+		n := b.nodes[from]
+		n.files = renumber(n.files, renamed)
+		slices.Sort(n.files)
+		n.uses, n.late = renumber(n.uses, place), renumber(n.late, place)
+		x.nodes[to] = n
+	}
+	x.states = statesFor(x.names)
+	x.turn()
+	return x
+}
+
+// renumber maps numbers into a new list.
+func renumber(list, to []uint32) []uint32 {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]uint32, len(list))
+	for i, n := range list {
+		out[i] = to[n]
+	}
+	return out
+}
+
+// used lists the nodes that readers get to, the readers first.
+func (b *builder) used() []uint32 {
+	seen := newMarks(len(b.nodes))
+	var order []uint32
+	for i := range b.readers {
+		seen.add(uint32(i))
+		order = append(order, uint32(i))
+	}
+	for i := 0; i < len(order); i++ {
+		at := &b.nodes[order[i]]
+		for _, list := range [][]uint32{at.uses, at.late} {
+			for _, u := range list {
+				if seen.add(u) {
+					order = append(order, u)
+				}
+			}
+		}
+	}
+	return order
+}
+
+// sortNames gives x the names that its nodes use, in order and in one piece
+// of memory, and says which number each had before.
+func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
+	renamed = make([]uint32, len(b.before.names)+len(b.list))
+	used := newMarks(len(renamed))
+	var numbers []uint32
+	size := 0
+	for _, n := range order {
+		for _, f := range b.nodes[n].files {
+			if used.add(f) {
+				numbers = append(numbers, f)
+				size += len(b.nameOf(f))
+			}
+		}
+	}
+	sort.Slice(numbers, func(i, j int) bool { return b.nameOf(numbers[i]) < b.nameOf(numbers[j]) })
+	var text strings.Builder
+	text.Grow(size)
+	for _, f := range numbers {
+		text.WriteString(b.nameOf(f))
+	}
+	x.names = make([]string, len(numbers))
+	rest := text.String()
+	for i, f := range numbers {
+		n := len(b.nameOf(f))
+		x.names[i], rest = rest[:n], rest[n:]
+		renamed[f] = uint32(i)
+	}
+	return renamed
+}
+
+// turn makes the ways back: from names to nodes, from nodes to their users,
+// and the rules by folder.
+func (x *Index) turn() {
+	x.byFile = newTable(len(x.names), func(yield func(from, to uint32)) {
+		for n := range x.nodes {
+			for _, f := range x.nodes[n].files {
+				yield(f, uint32(n))
+			}
+		}
+	})
+	x.users = newTable(len(x.nodes), func(yield func(from, to uint32)) {
+		for n := range x.nodes {
+			for _, u := range x.nodes[n].uses {
+				yield(u, uint32(n))
+			}
+			for _, u := range x.nodes[n].late {
+				yield(u, uint32(n))
+			}
+		}
+	})
+	for n := range x.nodes {
+		if m := x.nodes[n].more; m != nil {
+			for _, r := range m.rules {
+				x.rules = append(x.rules, ruled{r, uint32(n)})
+			}
+		}
+	}
+	slices.SortStableFunc(x.rules, func(a, b ruled) int { return strings.Compare(a.dir, b.dir) })
+}
+
+// statesOf says what lies at each of the sorted names.
+func statesOf(v *view, names []string) []state {
+	out := make([]state, len(names))
+	for i, name := range names {
+		out[i] = v.state(name)
+	}
+	return out
+}

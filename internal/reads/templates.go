@@ -1,0 +1,79 @@
+package reads
+
+import (
+	"regexp"
+)
+
+// traits are what a Helm release's other files have to know of one of them.
+type traits uint8
+
+const (
+	// usesFiles: a template reads files of the chart, by names that may be computed.
+	usesFiles traits = 1 << iota
+	// lendsFiles: a named template does, in whatever chart calls it.
+	lendsFiles
+	// usesTpl: a template renders strings from the values as templates.
+	usesTpl
+	// namesFiles: the text would read files if it were rendered as a template.
+	namesFiles
+
+	doubt = usesFiles | lendsFiles | usesTpl
+)
+
+var (
+	filesWord  = regexp.MustCompile(`\bFiles\b`)
+	tplWord    = regexp.MustCompile(`\btpl\b`)
+	defineWord = regexp.MustCompile(`\bdefine\b`)
+
+	// A dump writes all that a template knows, .Files included.
+	dollarDump = regexp.MustCompile(`\b(to[A-Z]\w*|print\w*|quote|squote|cat)\s+\$(\s|\||\)|-?\}\})|(\{\{-?|\()\s*\$\s*\|`)
+	dotDump    = regexp.MustCompile(`\b(to[A-Z]\w*|print\w*|quote|squote|cat)\s+\.(\s|\||\)|-?\}\})|(\{\{-?|\()\s*\.\s*\|`)
+	action     = regexp.MustCompile(`(?s)\{\{-?\s*(\w*).*?\}\}`)
+)
+
+// traitsOf reads a template, or a values file, for the words that matter.
+func traitsOf(data []byte) traits {
+	var t traits
+	if filesWord.Match(data) || dollarDump.Match(data) || dotDumped(data) {
+		t |= usesFiles | namesFiles
+		if defineWord.Match(data) {
+			t |= lendsFiles
+		}
+	}
+	if tplWord.Match(data) {
+		t |= usesTpl
+	}
+	return t
+}
+
+// dotDumped says that a template writes the dot out where it is surely
+// everything: outside of all that gives it another meaning.
+func dotDumped(data []byte) bool {
+	if !dotDump.Match(data) {
+		return false
+	}
+	var open []bool // by block: the dot may be something else in it
+	elsewhere := 0
+	for _, at := range action.FindAllSubmatchIndex(data, -1) {
+		word := string(data[at[2]:at[3]])
+		if elsewhere == 0 && dotDump.Match(data[at[0]:at[1]]) {
+			return true
+		}
+		switch word {
+		case "if", "with", "range", "define", "block":
+			open = append(open, word != "if")
+			if word != "if" {
+				elsewhere++
+			}
+		case "end":
+			if len(open) == 0 {
+				continue
+			}
+			if open[len(open)-1] {
+				elsewhere--
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	return false
+}
