@@ -28,6 +28,7 @@ var rooms = map[string][]string{
 	"internal/fleet":           {"internal/pipeline", "internal/strictyaml"},
 	"internal/reads":           {},
 	"internal/overlay":         {"internal/pipeline", "internal/fieldpath"},
+	"internal/render":          {},
 	"internal/verification":    {},
 	"internal/argocd":          {"internal/verification"},
 	"internal/promotion":       {"policies", "internal/pipeline", "internal/verification"},
@@ -68,6 +69,8 @@ var owners = map[string][]string{
 	"os/exec":                        {"internal/proc", "internal/emulator", "internal/forge/forgetest"}, // the last two are never in serve
 	"k8s.io/client-go/":              {"internal/argocd", "internal/fleet"},
 	"sigs.k8s.io/controller-runtime": {"internal/fleet"},
+	"sigs.k8s.io/kustomize/":         {"internal/render"},
+	"helm.sh/helm/":                  {"internal/render"},
 }
 
 type listed struct {

@@ -1,0 +1,268 @@
+package render
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/ignore"
+)
+
+// chart loads a chart from its folder, with the dependencies that lie in the
+// repository.
+func (r *rendering) chart(dir string) (*chart.Chart, error) {
+	c, err := r.chartFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return c, r.dependencies(dir, c)
+}
+
+func (r *rendering) chartFolder(dir string) (*chart.Chart, error) {
+	l := &chartLoader{files: r.files, dir: dir, rules: ignore.Empty()}
+	p := path.Join(dir, ignore.HelmIgnore)
+	if found, err := r.files.find(p); err != nil {
+		return nil, err
+	} else if found.kind == file {
+		data, err := r.files.read(p)
+		if err != nil {
+			return nil, err
+		}
+		if l.rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
+			return nil, fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	l.rules.AddDefaults()
+	if err := l.walk(dir, "", 0); err != nil {
+		return nil, err
+	}
+	c, err := loader.LoadFiles(l.loaded)
+	if err != nil {
+		return nil, fmt.Errorf("the chart in %s: %w", dir, err)
+	}
+	return c, nil
+}
+
+// chartLoader reads a chart's folder as Helm does, following links.
+type chartLoader struct {
+	files    *files
+	dir      string
+	rules    *ignore.Rules
+	loaded   []*loader.BufferedFile
+	unpacked int64
+}
+
+// entry is what the ignore rules ask of a file: its name and whether it is a folder.
+type entry struct {
+	fs.FileInfo
+	folder bool
+}
+
+func (e entry) IsDir() bool { return e.folder }
+
+// walk takes what is in one folder; below is how the chart calls it.
+func (l *chartLoader) walk(dir, below string, links int) error {
+	entries, err := l.files.list(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(below, e.Name())
+		found, err := l.files.find(path.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		if found.kind == missing {
+			return fmt.Errorf("%s: the symbolic link leads nowhere", path.Join(dir, e.Name()))
+		}
+		if l.rules.Ignore(name, entry{folder: found.kind == folder}) {
+			continue
+		}
+		if found.kind == folder {
+			depth := links
+			if !e.IsDir() {
+				depth++
+			}
+			if depth > maxLinks {
+				return fmt.Errorf("%s: %w: links to folders that hold themselves", path.Join(dir, e.Name()), ErrLimit)
+			}
+			if err := l.walk(found.path, name, depth); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.take(found.path, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *chartLoader) take(p, name string) error {
+	data, err := l.files.read(p)
+	if err != nil {
+		return err
+	}
+	if path.Dir(name) == "charts" && path.Ext(name) == ".tgz" {
+		if err := l.packed(p, bytes.NewReader(data)); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	if isYAML(name) {
+		if err := checkAliases(data); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	l.loaded = append(l.loaded, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+	if len(l.loaded) > maxFiles {
+		return fmt.Errorf("%w: a chart of more than %d files", ErrLimit, maxFiles)
+	}
+	return nil
+}
+
+// isYAML says that Helm parses a chart's file of this name when it loads it.
+func isYAML(name string) bool {
+	switch path.Base(name) {
+	case "Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock":
+		return true
+	}
+	return false
+}
+
+// packed measures a packed chart before Helm unpacks it into memory: Helm
+// 3.16 doesn't stop at any size (CVE-2025-32386).
+func (l *chartLoader) packed(name string, data io.Reader) error {
+	unzipped, err := gzip.NewReader(data)
+	if err != nil {
+		return fmt.Errorf("it is no packed chart: %w", err)
+	}
+	archive := tar.NewReader(&counted{r: unzipped, left: &l.unpacked})
+	for n := 0; ; n++ {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if n > maxFiles {
+			return fmt.Errorf("%w: a packed chart of more than %d files", ErrLimit, maxFiles)
+		}
+		if strings.HasSuffix(header.Name, ".tgz") && strings.Contains(header.Name, "charts/") {
+			if err := l.packed(header.Name, archive); err != nil {
+				return fmt.Errorf("%s: %w", header.Name, err)
+			}
+		}
+		if isYAML(header.Name) {
+			text, err := io.ReadAll(archive)
+			if err != nil {
+				return err
+			}
+			if err := checkAliases(text); err != nil {
+				return fmt.Errorf("%s: %w", header.Name, err)
+			}
+		}
+	}
+}
+
+// counted stops reading when all packed charts together unpack to too much.
+type counted struct {
+	r    io.Reader
+	left *int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if *c.left += int64(n); *c.left > maxUnpacked {
+		return n, fmt.Errorf("%w: packed charts unpack to more than %d bytes", ErrLimit, maxUnpacked)
+	}
+	return n, err
+}
+
+// dependencies adds what the repo server would build with `helm dependency
+// build`: when one that Chart.yaml declares is not in charts/, those with
+// file:// addresses are taken from their folders. Theirs are not looked at.
+func (r *rendering) dependencies(dir string, c *chart.Chart) error {
+	vendored := map[string]bool{}
+	for _, d := range c.Dependencies() {
+		vendored[d.Name()] = true
+	}
+	var missing bool
+	var remote []string
+	for _, d := range c.Metadata.Dependencies {
+		if d == nil || vendored[d.Name] {
+			continue
+		}
+		missing = true
+		switch {
+		case d.Repository == "":
+			return fmt.Errorf("the chart's dependency %s is not in its charts folder, and has no repository", d.Name)
+		case !strings.HasPrefix(d.Repository, "file://"):
+			remote = append(remote, d.Repository+" ("+d.Name+")")
+		}
+	}
+	if len(remote) > 0 {
+		return unrenderable("the chart's dependencies are not in its charts folder", remote...)
+	}
+	if !missing {
+		return nil
+	}
+	return r.local(dir, c)
+}
+
+// local takes the dependencies with file:// addresses from their folders.
+func (r *rendering) local(dir string, c *chart.Chart) error {
+	all := c.Dependencies()
+	for _, d := range c.Metadata.Dependencies {
+		if d == nil || !strings.HasPrefix(d.Repository, "file://") {
+			continue
+		}
+		p := strings.TrimPrefix(d.Repository, "file://")
+		at, ok := inTree(path.Join(dir, p))
+		if path.IsAbs(p) || !ok {
+			return fmt.Errorf("the chart's dependency %s: %s: %w", d.Name, d.Repository, errOutside)
+		}
+		found, err := r.files.find(at)
+		if err != nil {
+			return err
+		}
+		if found.kind != folder {
+			return fmt.Errorf("the chart's dependency %s: %s is no folder", d.Name, at)
+		}
+		sub, err := r.chartFolder(found.path)
+		if err != nil {
+			return fmt.Errorf("the chart's dependency %s: %w", d.Name, err)
+		}
+		if ok, err := satisfies(sub.Metadata.Version, d.Version); err != nil {
+			return fmt.Errorf("the chart's dependency %s: %w", d.Name, err)
+		} else if !ok {
+			return fmt.Errorf("the chart's dependency %s: %s has version %s, and %s is asked for", d.Name, at, sub.Metadata.Version, d.Version)
+		}
+		all = slices.DeleteFunc(all, func(old *chart.Chart) bool { return old.Name() == sub.Name() })
+		all = append(all, sub)
+	}
+	c.SetDependencies(all...)
+	return nil
+}
+
+// satisfies says whether a dependency's version is one that is asked for.
+func satisfies(version, constraint string) (bool, error) {
+	asked, err := semver.NewConstraint(constraint)
+	if err != nil {
+		return false, err
+	}
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return false, err
+	}
+	return asked.Check(v), nil
+}

@@ -1,0 +1,74 @@
+package render
+
+import (
+	"encoding/base64"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gobwas/glob"
+	"helm.sh/helm/v3/pkg/chart"
+)
+
+// chartFiles is .Files: a chart's files that are no templates, by their names.
+type chartFiles map[string][]byte
+
+func newChartFiles(from []*chart.File) chartFiles {
+	out := chartFiles{}
+	for _, f := range from {
+		out[f.Name] = f.Data
+	}
+	return out
+}
+
+// GetBytes gives a file's bytes; none for a file that isn't there.
+func (f chartFiles) GetBytes(name string) []byte {
+	if data, ok := f[name]; ok {
+		return data
+	}
+	return []byte{}
+}
+
+// Get gives a file's text.
+func (f chartFiles) Get(name string) string { return string(f.GetBytes(name)) }
+
+// Glob gives the files that match; all of them for what is no pattern.
+func (f chartFiles) Glob(pattern string) chartFiles {
+	g, err := glob.Compile(pattern, '/')
+	out := chartFiles{}
+	for name, data := range f {
+		if err != nil || g.Match(name) {
+			out[name] = data
+		}
+	}
+	return out
+}
+
+// AsConfig gives the files as a ConfigMap's data.
+func (f chartFiles) AsConfig() string {
+	return f.yaml(func(data []byte) string { return string(data) })
+}
+
+// AsSecrets gives the files as a Secret's data.
+func (f chartFiles) AsSecrets() string { return f.yaml(base64.StdEncoding.EncodeToString) }
+
+func (f chartFiles) yaml(value func([]byte) string) string {
+	if f == nil {
+		return ""
+	}
+	out := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f)) { // of two of a name the last counts
+		out[path.Base(name)] = value(f[name])
+	}
+	return toYAML(out)
+}
+
+// Lines gives a file's lines.
+func (f chartFiles) Lines(name string) []string {
+	data := f[name]
+	if len(data) == 0 {
+		return []string{}
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}

@@ -1,0 +1,142 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/gobwas/glob"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// manifestName is what counts as a manifest in a plain folder.
+var manifestName = regexp.MustCompile(`\.(yaml|yml|json|jsonnet)$`)
+
+// directory takes a plain folder's manifests as they are.
+func (r *rendering) directory(dir string, o *directoryOptions) error {
+	d := &directory{files: r.files, dir: dir, recurse: o.Recurse}
+	var err error
+	if d.include, err = compile(o.Include); err != nil {
+		return fmt.Errorf("directory.include: %w", err)
+	}
+	if d.exclude, err = compile(o.Exclude); err != nil {
+		return fmt.Errorf("directory.exclude: %w", err)
+	}
+	if err := d.walk("."); err != nil {
+		return err
+	}
+	for _, name := range d.found {
+		if strings.HasSuffix(name, ".jsonnet") {
+			return unrenderable(name + " is Jsonnet, which is not evaluated")
+		}
+		if err := r.manifest(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// compile compiles a glob in which * crosses slashes; nil for none.
+func compile(pattern string) (glob.Glob, error) {
+	if pattern == "" {
+		return nil, nil //nolint:nilnil // no pattern, no filter
+	}
+	return glob.Compile(pattern)
+}
+
+// directory is the walk through a plain folder. Links to folders aren't
+// followed, as in Argo CD.
+type directory struct {
+	files            *files
+	dir              string
+	recurse          bool
+	include, exclude glob.Glob
+	found            []string // from the tree's root, in order
+}
+
+func (d *directory) walk(below string) error {
+	entries, err := d.files.list(path.Join(d.dir, below))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		rel := path.Join(below, e.Name())
+		if e.IsDir() {
+			if d.recurse {
+				if err := d.walk(rel); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if !manifestName.MatchString(e.Name()) || d.exclude != nil && d.exclude.Match(rel) || d.include != nil && !d.include.Match(rel) {
+			continue
+		}
+		found, err := d.files.find(path.Join(d.dir, rel))
+		if err != nil {
+			return err
+		}
+		if found.kind != file {
+			continue // a link to nowhere or to a folder
+		}
+		if d.found = append(d.found, path.Join(d.dir, rel)); len(d.found) > maxFiles {
+			return fmt.Errorf("%w: more than %d manifest files", ErrLimit, maxFiles)
+		}
+	}
+	return nil
+}
+
+// manifest takes the objects of one file. A YAML file that has no object and
+// doesn't look like one is passed over: not every YAML file is a manifest.
+func (r *rendering) manifest(name string) error {
+	raw, err := r.files.read(name)
+	if err != nil {
+		return err
+	}
+	data, err := decoded(raw)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(name, ".json") {
+		return r.single(data)
+	}
+	before := r.out
+	err = r.out.yaml(data)
+	if err == nil || errors.Is(err, ErrLimit) {
+		return err
+	}
+	looks := bytes.Contains(data, []byte("apiVersion:")) && bytes.Contains(data, []byte("kind:")) && bytes.Contains(data, []byte("metadata:"))
+	if looks || len(r.out.objects) > len(before.objects) {
+		return err
+	}
+	r.out = before
+	return nil
+}
+
+// single takes the one object of a JSON file.
+func (r *rendering) single(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return fmt.Errorf("it is not valid JSON: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("it has more than one JSON object, and may have only one")
+	}
+	return r.out.json(raw)
+}
+
+// decoded is text without its byte order mark, which may say that it is UTF-16.
+func decoded(raw []byte) ([]byte, error) {
+	data, _, err := transform.Bytes(unicode.BOMOverride(unicode.UTF8.NewDecoder()), raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading its text: %w", err)
+	}
+	return data, nil
+}

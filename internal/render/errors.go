@@ -1,0 +1,70 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Unrenderable says that a source can't be rendered from the commit's files
+// alone. It is no mistake in the files: Argo CD may well render it.
+type Unrenderable struct {
+	Source string   // the source's path or chart; "" when it isn't about one
+	Reason string   // what is missing, for people
+	Remote []string // the addresses that would have to be asked, sorted
+}
+
+func (e *Unrenderable) Error() string {
+	var b strings.Builder
+	b.WriteString("can't be rendered")
+	if e.Source != "" {
+		fmt.Fprintf(&b, " (%s)", e.Source)
+	}
+	fmt.Fprintf(&b, ": %s", e.Reason)
+	if len(e.Remote) > 0 {
+		fmt.Fprintf(&b, ": %s", strings.Join(e.Remote, ", "))
+	}
+	return b.String()
+}
+
+// unrenderable makes an Unrenderable; remote addresses lose their credentials.
+func unrenderable(reason string, remote ...string) *Unrenderable {
+	out := make([]string, len(remote))
+	for i, r := range remote {
+		out[i] = withoutCredentials(r)
+	}
+	slices.Sort(out)
+	return &Unrenderable{Reason: reason, Remote: slices.Compact(out)}
+}
+
+// withoutCredentials drops user:password@ from an address.
+func withoutCredentials(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + rest[strings.LastIndexByte(host, '@')+1:]
+}
+
+// clipped is an error with a bounded text in valid UTF-8 that wraps the original.
+type clipped struct {
+	text string
+	err  error
+}
+
+func (e *clipped) Error() string { return e.text }
+func (e *clipped) Unwrap() error { return e.err }
+
+// clip bounds an error's text: libraries quote what they choke on.
+func clip(err error) error {
+	text := err.Error()
+	if len(text) <= maxMessage && utf8.ValidString(text) {
+		return err
+	}
+	if len(text) > maxMessage {
+		text = text[:maxMessage] + "…"
+	}
+	return &clipped{text: strings.ToValidUTF8(text, "\uFFFD"), err: err}
+}

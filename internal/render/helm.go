@@ -1,0 +1,141 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+)
+
+// helm renders a chart as `helm template` does with the Application's options.
+func (r *rendering) helm(dir string, o *helmOptions, env environment) error {
+	if o.Version != "" && o.Version != "v3" {
+		return fmt.Errorf("helm.version %q is not known to Argo CD", o.Version)
+	}
+	vals, err := r.values(dir, o, env)
+	if err != nil {
+		return err
+	}
+	c, err := r.chart(dir)
+	if err != nil {
+		return err
+	}
+	if c.Metadata.Type != "" && c.Metadata.Type != "application" {
+		return fmt.Errorf("the chart %s is of type %s, which gives no objects", c.Name(), c.Metadata.Type)
+	}
+	caps, err := r.capabilities(o)
+	if err != nil {
+		return err
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(c, vals); err != nil {
+		return fmt.Errorf("the chart's dependencies: %w", err)
+	}
+	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
+		return fmt.Errorf("the chart asks for Kubernetes %s; the target's is %s", want, caps.KubeVersion.String())
+	}
+	if !o.SkipSchemaValidation {
+		if err := localSchemas(c); err != nil {
+			return err
+		}
+	}
+	top, err := chartutil.ToRenderValuesWithSchemaValidation(c, vals, r.releaseOptions(o), caps, o.SkipSchemaValidation)
+	if err != nil {
+		return fmt.Errorf("the chart's values: %w", err)
+	}
+	return r.templates(c, top, o)
+}
+
+func (r *rendering) releaseOptions(o *helmOptions) chartutil.ReleaseOptions {
+	out := chartutil.ReleaseOptions{Name: r.in.Application, Namespace: r.in.Namespace, Revision: 1, IsInstall: true}
+	if o.ReleaseName != "" {
+		out.Name = o.ReleaseName
+	}
+	if o.Namespace != "" {
+		out.Namespace = o.Namespace
+	}
+	return out
+}
+
+// capabilities are the cluster's version and APIs, as far as they are known.
+func (r *rendering) capabilities(o *helmOptions) (*chartutil.Capabilities, error) {
+	version := DefaultKubeVersion
+	for _, v := range []string{r.in.KubeVersion, o.KubeVersion} {
+		if v != "" {
+			version = v
+		}
+	}
+	parsed, err := chartutil.ParseKubeVersion(version)
+	if err != nil {
+		return nil, fmt.Errorf("the Kubernetes version %q: %w", version, err)
+	}
+	caps := chartutil.DefaultCapabilities.Copy()
+	caps.KubeVersion = *parsed
+	apis := r.in.APIVersions
+	if len(o.APIVersions) > 0 {
+		apis = o.APIVersions
+	}
+	caps.APIVersions = append(slices.Clip(caps.APIVersions), apis...)
+	return caps, nil
+}
+
+// templates executes the chart and takes its objects: custom resource
+// definitions, manifests and hooks.
+func (r *rendering) templates(c *chart.Chart, top chartutil.Values, o *helmOptions) error {
+	e := newEngine(r.files.ctx)
+	rendered, err := e.render(c, top)
+	if err != nil {
+		return err
+	}
+	if e.stoodIn {
+		r.out.note("templates ask for random values or the time; stand-ins take their place here")
+	}
+	if e.asksCluster && r.in.KubeVersion == "" && o.KubeVersion == "" {
+		r.out.note("templates ask what the cluster is able to do; Kubernetes " + DefaultKubeVersion + " without further APIs was assumed")
+	}
+	if e.looksUp {
+		r.out.note("templates look objects up in the cluster; nothing is found here, as in Argo CD")
+	}
+	for name, text := range rendered {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(rendered, name)
+		} else if err := checkAliases([]byte(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	hooks, manifests, err := releaseutil.SortManifests(rendered, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return fmt.Errorf("the chart's manifests: %w", err)
+	}
+	if !o.SkipCrds {
+		for _, crd := range c.CRDObjects() {
+			if err := r.take(crd.Filename, string(crd.File.Data)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range manifests {
+		if err := r.take(m.Name, m.Content); err != nil {
+			return err
+		}
+	}
+	for _, h := range hooks {
+		if o.SkipTests && slices.Contains(h.Events, release.HookTest) {
+			continue
+		}
+		if err := r.take(h.Path, h.Manifest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rendering) take(name, text string) error {
+	if err := r.out.yaml([]byte(text)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

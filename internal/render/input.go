@@ -1,0 +1,113 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Input is what one target asks for. It marshals to JSON and back.
+type Input struct {
+	Application string   `json:"application"`           // the Application's name: Helm's release name unless a source says otherwise
+	Namespace   string   `json:"namespace,omitempty"`   // the destination's namespace
+	Revision    string   `json:"revision,omitempty"`    // the commit, for $ARGOCD_APP_REVISION; a rendering that uses it changes with every commit
+	KubeVersion string   `json:"kubeVersion,omitempty"` // the cluster's, e.g. 1.31.2; empty: DefaultKubeVersion, and a note where it matters
+	APIVersions []string `json:"apiVersions,omitempty"` // the cluster's, as group/version or group/version/Kind, besides Kubernetes' own
+	Sources     []Source `json:"sources"`
+}
+
+// Source is one source of an Application.
+type Source struct {
+	RepoURL        string `json:"repoURL,omitempty"`
+	Path           string `json:"path,omitempty"`
+	Chart          string `json:"chart,omitempty"`
+	TargetRevision string `json:"targetRevision,omitempty"`
+	Ref            string `json:"ref,omitempty"`
+	// Here says that the source's repository and revision are the tree that is rendered.
+	Here bool `json:"here"`
+	// Options are the source's kustomize, helm, directory and plugin blocks,
+	// as a JSON object with these keys, as the Application has them. Other
+	// keys are ignored.
+	Options json.RawMessage `json:"options,omitempty"`
+}
+
+// options are a source's blocks; a pointer is nil where the Application has none.
+type options struct {
+	Kustomize *kustomizeOptions `json:"kustomize"`
+	Helm      *helmOptions      `json:"helm"`
+	Directory *directoryOptions `json:"directory"`
+	Plugin    *struct{}         `json:"plugin"`
+}
+
+type kustomizeOptions struct {
+	NamePrefix                string            `json:"namePrefix"`
+	NameSuffix                string            `json:"nameSuffix"`
+	Images                    []string          `json:"images"`
+	CommonLabels              map[string]string `json:"commonLabels"`
+	CommonAnnotations         map[string]string `json:"commonAnnotations"`
+	ForceCommonLabels         bool              `json:"forceCommonLabels"`
+	ForceCommonAnnotations    bool              `json:"forceCommonAnnotations"`
+	Namespace                 string            `json:"namespace"`
+	CommonAnnotationsEnvsubst bool              `json:"commonAnnotationsEnvsubst"`
+	Replicas                  []struct {
+		Name  string      `json:"name"`
+		Count json.Number `json:"count"` // a number, or a string of one
+	} `json:"replicas"`
+	Patches              []json.RawMessage `json:"patches"`
+	Components           []string          `json:"components"`
+	LabelWithoutSelector bool              `json:"labelWithoutSelector"`
+}
+
+type helmOptions struct {
+	ValueFiles []string `json:"valueFiles"`
+	Parameters []struct {
+		Name        string `json:"name"`
+		Value       string `json:"value"`
+		ForceString bool   `json:"forceString"`
+	} `json:"parameters"`
+	FileParameters []struct {
+		Name string `json:"name"`
+		Path string `json:"path"`
+	} `json:"fileParameters"`
+	ReleaseName             string          `json:"releaseName"`
+	Values                  string          `json:"values"`
+	ValuesObject            json.RawMessage `json:"valuesObject"`
+	Version                 string          `json:"version"`
+	IgnoreMissingValueFiles bool            `json:"ignoreMissingValueFiles"`
+	SkipCrds                bool            `json:"skipCrds"`
+	SkipTests               bool            `json:"skipTests"`
+	SkipSchemaValidation    bool            `json:"skipSchemaValidation"`
+	Namespace               string          `json:"namespace"`
+	KubeVersion             string          `json:"kubeVersion"`
+	APIVersions             []string        `json:"apiVersions"`
+}
+
+type directoryOptions struct {
+	Recurse bool   `json:"recurse"`
+	Include string `json:"include"`
+	Exclude string `json:"exclude"`
+}
+
+// parseOptions decodes a source's blocks.
+func parseOptions(raw json.RawMessage) (options, error) {
+	var o options
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return o, nil
+	}
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return options{}, fmt.Errorf("the source's options: %w", err)
+	}
+	return o, nil
+}
+
+// inTree cleans a path that people wrote, relative to the tree's root, and
+// says whether it stays below it.
+func inTree(p string) (string, bool) {
+	clean := path.Clean(p)
+	if path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") {
+		return "", false
+	}
+	return clean, true
+}

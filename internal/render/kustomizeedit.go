@@ -1,0 +1,265 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/pkg/util"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+)
+
+// edit puts the Application's options into the kustomization, as the repo
+// server does with `kustomize edit` before it builds.
+func (k *kustomizeFS) edit(dir string, o *kustomizeOptions, env environment) error {
+	if o.empty() {
+		return nil
+	}
+	name, data, err := k.kustomization(dir)
+	if err != nil {
+		return err
+	}
+	var spec types.Kustomization
+	if err := spec.Unmarshal(data); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	spec.FixKustomization()
+	e := edits{spec: &spec, options: o, env: env}
+	for _, step := range []func() error{e.names, e.images, e.replicas, e.labels, e.annotations, e.patches} {
+		if err := step(); err != nil {
+			return fmt.Errorf("the Application's kustomize options: %w", err)
+		}
+	}
+	if err := k.components(dir, &spec, o.Components); err != nil {
+		return fmt.Errorf("the Application's kustomize options: %w", err)
+	}
+	out, err := yaml.Marshal(&spec)
+	if err != nil {
+		return fmt.Errorf("%s with the Application's options: %w", name, err)
+	}
+	k.edited[name] = out
+	return nil
+}
+
+func (o *kustomizeOptions) empty() bool {
+	return o.NamePrefix == "" && o.NameSuffix == "" && o.Namespace == "" && len(o.Images) == 0 && len(o.CommonLabels) == 0 &&
+		len(o.CommonAnnotations) == 0 && len(o.Replicas) == 0 && len(o.Patches) == 0 && len(o.Components) == 0
+}
+
+// kustomization finds a folder's kustomization and reads it.
+func (k *kustomizeFS) kustomization(dir string) (string, []byte, error) {
+	var found []place
+	for _, base := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		at, err := k.files.find(path.Join(dir, base))
+		if err != nil {
+			return "", nil, err
+		}
+		if at.kind == file {
+			found = append(found, at)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil, errors.New("there is no kustomization for the Application's options")
+	case 1:
+	default:
+		return "", nil, errors.New("there is more than one kustomization")
+	}
+	data, err := k.files.read(found[0].path)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := checkAliases(data); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", found[0].path, err)
+	}
+	return found[0].path, data, nil
+}
+
+// edits puts one Application's options into one kustomization.
+type edits struct {
+	spec    *types.Kustomization
+	options *kustomizeOptions
+	env     environment
+}
+
+func (e *edits) names() error {
+	set := func(to *string, value string) {
+		if value != "" {
+			*to = value
+		}
+	}
+	set(&e.spec.NamePrefix, e.options.NamePrefix)
+	set(&e.spec.NameSuffix, e.options.NameSuffix)
+	set(&e.spec.Namespace, e.options.Namespace)
+	return nil
+}
+
+// images replaces the kustomization's entries of the same names. An asterisk
+// keeps what the kustomization says.
+func (e *edits) images() error {
+	if len(e.options.Images) == 0 {
+		return nil
+	}
+	byName := map[string]types.Image{}
+	for _, text := range e.options.Images {
+		img, err := parseImage(e.env.expand(text))
+		if err != nil {
+			return err
+		}
+		byName[img.Name] = img
+	}
+	for _, old := range e.spec.Images {
+		img, ok := byName[old.Name]
+		if !ok {
+			byName[old.Name] = old
+			continue
+		}
+		byName[old.Name] = types.Image{Name: img.Name, NewName: kept(img.NewName, old.NewName), NewTag: kept(img.NewTag, old.NewTag), Digest: kept(img.Digest, old.Digest), TagSuffix: img.TagSuffix}
+	}
+	e.spec.Images = nil
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		img := byName[name]
+		img.NewName, img.NewTag, img.Digest = kept(img.NewName, ""), kept(img.NewTag, ""), kept(img.Digest, "")
+		e.spec.Images = append(e.spec.Images, img)
+	}
+	return nil
+}
+
+func kept(value, old string) string {
+	if value == "*" {
+		return old
+	}
+	return value
+}
+
+// parseImage reads NAME[=NEWNAME][:TAG][@DIGEST].
+func parseImage(text string) (types.Image, error) {
+	key, value, renamed := strings.Cut(text, "=")
+	if !renamed {
+		key, value = "", text
+	}
+	name, tag, digest := util.SplitImageName(value)
+	if name == text {
+		return types.Image{}, fmt.Errorf("the image %q has no new name, tag or digest", text)
+	}
+	if key == "" {
+		return types.Image{Name: name, NewTag: tag, Digest: digest}, nil
+	}
+	return types.Image{Name: key, NewName: name, NewTag: tag, Digest: digest}, nil
+}
+
+func (e *edits) replicas() error {
+	if len(e.options.Replicas) == 0 {
+		return nil
+	}
+	byName := map[string]types.Replica{}
+	for _, r := range slices.Backward(e.spec.Replicas) { // of two of a name the first counts
+		byName[r.Name] = r
+	}
+	for _, r := range e.options.Replicas {
+		count, err := strconv.ParseInt(r.Count.String(), 10, 64)
+		if err != nil {
+			return fmt.Errorf("the replicas of %s: %q is no number", r.Name, r.Count)
+		}
+		byName[r.Name] = types.Replica{Name: r.Name, Count: count}
+	}
+	e.spec.Replicas = nil
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		e.spec.Replicas = append(e.spec.Replicas, byName[name])
+	}
+	return nil
+}
+
+func (e *edits) labels() error {
+	if len(e.options.CommonLabels) == 0 {
+		return nil
+	}
+	to := map[string]string{}
+	if e.options.LabelWithoutSelector {
+		e.spec.Labels = append(e.spec.Labels, types.Label{Pairs: to})
+	} else {
+		if e.spec.CommonLabels == nil { //nolint:staticcheck // what `kustomize edit add label` writes
+			e.spec.CommonLabels = to //nolint:staticcheck // see above
+		}
+		to = e.spec.CommonLabels //nolint:staticcheck // see above
+	}
+	return addPairs("label", to, e.options.CommonLabels, e.options.ForceCommonLabels, e.env.expand)
+}
+
+func (e *edits) annotations() error {
+	if len(e.options.CommonAnnotations) == 0 {
+		return nil
+	}
+	if e.spec.CommonAnnotations == nil {
+		e.spec.CommonAnnotations = map[string]string{}
+	}
+	expand := func(s string) string { return s }
+	if e.options.CommonAnnotationsEnvsubst {
+		expand = e.env.expand
+	}
+	return addPairs("annotation", e.spec.CommonAnnotations, e.options.CommonAnnotations, e.options.ForceCommonAnnotations, expand)
+}
+
+// addPairs adds labels or annotations. One pair of quotes around a value is
+// the command line's, on which the repo server puts it.
+func addPairs(what string, to, pairs map[string]string, force bool, expand func(string) string) error {
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		key, value, _ := strings.Cut(key+":"+expand(pairs[key]), ":")
+		if key == "" {
+			return fmt.Errorf("a %s has no name", what)
+		}
+		if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
+			value = value[1 : len(value)-1]
+		}
+		if _, there := to[key]; there && !force {
+			return fmt.Errorf("the %s %s is already in the kustomization", what, key)
+		}
+		to[key] = value
+	}
+	return nil
+}
+
+func (e *edits) patches() error {
+	for _, raw := range e.options.Patches {
+		var p types.Patch
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return fmt.Errorf("a patch: %w", err)
+		}
+		e.spec.Patches = append(e.spec.Patches, p)
+	}
+	return nil
+}
+
+// components adds kustomize components by their paths from the source's
+// folder; a path may have wildcards.
+func (k *kustomizeFS) components(dir string, spec *types.Kustomization, patterns []string) error {
+	for _, pattern := range patterns {
+		if fetched(pattern) || cloned(pattern) {
+			return unrenderable("a component is outside the repository", pattern)
+		}
+		found, err := k.Glob(path.Join(mount, dir, pattern))
+		if err != nil {
+			return fmt.Errorf("the component %s: %w", pattern, err)
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("the component %s is not there", pattern)
+		}
+		for _, p := range found {
+			rel, err := filepath.Rel(path.Join(mount, dir), p)
+			if err != nil {
+				return fmt.Errorf("the component %s: %w", p, err)
+			}
+			if !slices.Contains(spec.Components, rel) {
+				spec.Components = append(spec.Components, rel)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"sigs.k8s.io/kustomize/api/types"
+)
+
+// check refuses a kustomization that refers to anything outside the tree:
+// kustomize would fetch it. It reads the file as kustomize itself does.
+func (k *kustomizeFS) check(name string, data []byte) error {
+	var spec types.Kustomization
+	if err := spec.Unmarshal(data); err != nil {
+		return nil //nolint:nilerr // kustomize says it better, and reads no further
+	}
+	if len(spec.OpenAPI) > 0 && !k.lone {
+		return errSchema
+	}
+	if len(spec.HelmCharts) > 0 || len(spec.HelmChartInflationGenerator) > 0 {
+		return unrenderable(fmt.Sprintf("%s inflates Helm charts, which kustomize does with the helm program", name))
+	}
+	for _, ref := range loaded(&spec) {
+		if fetched(ref) || cloned(ref) {
+			return unrenderable(name+" refers to what is outside the repository", ref)
+		}
+	}
+	for _, list := range [][]string{spec.Generators, spec.Transformers, spec.Validators} {
+		for _, entry := range list {
+			if err := k.plugin(name, entry, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return k.inline(name, &spec)
+}
+
+// loaded lists every reference of a kustomization that kustomize loads,
+// other than plugins' configurations.
+func loaded(spec *types.Kustomization) []string {
+	out := append([]string(nil), spec.Resources...)
+	out = append(out, spec.Components...)
+	out = append(out, spec.Bases...)
+	out = append(out, spec.Crds...)
+	out = append(out, spec.Configurations...)
+	out = append(out, spec.OpenAPI["path"])
+	for _, p := range spec.Patches {
+		out = append(out, p.Path)
+	}
+	for _, p := range spec.PatchesJson6902 {
+		out = append(out, p.Path)
+	}
+	for _, p := range spec.PatchesStrategicMerge {
+		out = append(out, string(p))
+	}
+	for _, r := range spec.Replacements {
+		out = append(out, r.Path)
+	}
+	for _, g := range spec.ConfigMapGenerator {
+		out = append(out, sources(g.KvPairSources)...)
+	}
+	for _, g := range spec.SecretGenerator {
+		out = append(out, sources(g.KvPairSources)...)
+	}
+	return out
+}
+
+// sources lists the files of a generator, each also without its key=.
+func sources(s types.KvPairSources) []string {
+	out := append([]string{s.EnvSource}, s.EnvSources...)
+	for _, f := range s.FileSources {
+		out = append(out, f)
+		if _, p, ok := strings.Cut(f, "="); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// fetched says that kustomize takes a reference for a web address.
+func fetched(ref string) bool {
+	lower := strings.ToLower(ref)
+	return strings.HasPrefix(lower, "http:") || strings.HasPrefix(lower, "https:")
+}
+
+// user is how an address of a Git repository over SSH begins.
+var user = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
+
+// cloned says that kustomize may take a reference for a Git repository. It
+// looks at the beginning alone, so a folder of such a name counts too.
+func cloned(ref string) bool {
+	lower := strings.ToLower(ref)
+	for _, prefix := range []string{"git::", "ssh://", "file://", "github.com/", "github.com:"} {
+		if strings.HasPrefix(lower, prefix) {
+			return true
+		}
+	}
+	return user.MatchString(ref)
+}
+
+// inline refuses alias bombs in the YAML that a kustomization holds as text.
+func (k *kustomizeFS) inline(name string, spec *types.Kustomization) error {
+	var texts []string
+	for _, p := range spec.Patches {
+		texts = append(texts, p.Patch)
+	}
+	for _, p := range spec.PatchesJson6902 {
+		texts = append(texts, p.Patch)
+	}
+	for _, p := range spec.PatchesStrategicMerge {
+		texts = append(texts, string(p))
+	}
+	for _, text := range texts {
+		if err := checkAliases([]byte(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// plugin checks one entry of a list of plugins: a configuration as text, in a
+// file, or in a kustomization that only collects files. What a kustomization
+// could put together out of parts can't be known to stay in the tree.
+func (k *kustomizeFS) plugin(name, entry string, depth int) error {
+	const maxDepth = 10
+	if depth > maxDepth {
+		return fmt.Errorf("%s: %w: plugins' configurations more than %d folders deep", name, ErrLimit, maxDepth)
+	}
+	if fetched(entry) || cloned(entry) {
+		return unrenderable(name+" refers to what is outside the repository", entry)
+	}
+	if mapping([]byte(entry)) {
+		return pluginConfig(name, []byte(entry))
+	}
+	at, ok := inTree(path.Join(path.Dir(name), entry))
+	if !ok {
+		return nil // kustomize refuses it
+	}
+	found, err := k.files.find(at)
+	if err != nil || found.kind == missing {
+		return err
+	}
+	if found.kind == file {
+		data, err := k.files.read(found.path)
+		if err != nil {
+			return err
+		}
+		return pluginConfig(found.path, data)
+	}
+	return k.pluginFolder(found.path, depth)
+}
+
+func (k *kustomizeFS) pluginFolder(dir string, depth int) error {
+	for _, base := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		p := path.Join(dir, base)
+		found, err := k.files.find(p)
+		if err != nil {
+			return err
+		}
+		if found.kind != file {
+			continue
+		}
+		data, err := k.files.read(p)
+		if err != nil {
+			return err
+		}
+		var spec types.Kustomization
+		if err := spec.Unmarshal(data); err != nil {
+			return nil //nolint:nilerr // kustomize says it better
+		}
+		resources := spec.Resources
+		if spec.TypeMeta, spec.Resources = (types.TypeMeta{}), nil; spec.CheckEmpty() == nil {
+			return unrenderable(p + " puts plugins' configurations together, so that what they read can't be told beforehand")
+		}
+		for _, r := range resources {
+			if err := k.plugin(p, r, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mapping says that text is YAML whose first document is a mapping: then
+// kustomize takes it for a configuration, not for a path.
+func mapping(text []byte) bool {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil || len(doc.Content) == 0 {
+		return bytes.IndexByte(text, '\n') >= 0 // not a path in any case
+	}
+	return doc.Content[0].Kind == yaml.MappingNode
+}
+
+// pluginPaths are the keys under which the built-in plugins name files, in
+// lower case: they are read without regard to it.
+var pluginPaths = map[string]bool{"path": true, "paths": true, "files": true, "file": true, "env": true, "envs": true, "targetfilepath": true}
+
+// pluginConfig refuses a plugin's configuration that names a web address
+// where a built-in plugin reads a file. Other plugins never run.
+func pluginConfig(name string, data []byte) error {
+	if err := checkAliases(data); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc any
+		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			// Readers differ in what they accept, so this one may not decide alone.
+			if lower := bytes.ToLower(data); bytes.Contains(lower, []byte("http:")) || bytes.Contains(lower, []byte("https:")) {
+				return unrenderable(name + " can't be read as YAML and mentions a web address")
+			}
+			return nil
+		}
+		if ref := webPath(doc, false); ref != "" {
+			return unrenderable(name+" refers to what is outside the repository", ref)
+		}
+	}
+}
+
+// webPath finds a web address under a key that names files.
+func webPath(v any, file bool) string {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if ref := webPath(value, file || pluginPaths[strings.ToLower(key)]); ref != "" {
+				return ref
+			}
+		}
+	case map[any]any:
+		for _, value := range v { // with keys that aren't text no plugin can be configured
+			if ref := webPath(value, true); ref != "" {
+				return ref
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if ref := webPath(item, file); ref != "" {
+				return ref
+			}
+		}
+	case string:
+		_, after, _ := strings.Cut(v, "=")
+		if file && fetched(v) {
+			return v
+		} else if file && fetched(after) {
+			return after
+		}
+	}
+	return ""
+}

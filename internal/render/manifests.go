@@ -1,0 +1,268 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Manifests are the objects that a target asks for. They marshal to JSON and
+// back without loss.
+type Manifests struct {
+	Objects []Object `json:"objects"` // sorted by kind of object, namespace and name; no two of one identity
+	Reads   Reads    `json:"reads"`
+	// Notes say what was assumed, for people; sorted.
+	Notes []string `json:"notes,omitempty"`
+	// Digest is the same for two renderings exactly when their objects are;
+	// reads and notes don't count.
+	Digest string `json:"digest"`
+}
+
+// Object is one Kubernetes object as its source gives it. Namespace is empty
+// where the manifest names none: Argo CD then takes the destination's.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// JSON is the whole object, with its keys sorted: equal objects are equal bytes.
+	JSON json.RawMessage `json:"json"`
+}
+
+// identity is what makes two objects the same one in a cluster: the version
+// of its API doesn't.
+type identity struct{ group, kind, namespace, name string }
+
+func (o *Object) identity() identity {
+	group, _, ok := strings.Cut(o.APIVersion, "/")
+	if !ok {
+		group = ""
+	}
+	return identity{group: group, kind: o.Kind, namespace: o.Namespace, name: o.Name}
+}
+
+func (a identity) compare(b identity) int {
+	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
+
+// collector gathers a target's objects.
+type collector struct {
+	objects []Object
+	bytes   int
+	notes   map[string]bool
+}
+
+func (c *collector) note(text string) {
+	if c.notes == nil {
+		c.notes = map[string]bool{}
+	}
+	c.notes[text] = true
+}
+
+// yaml takes every object of a stream of YAML or JSON documents; empty ones
+// are skipped and lists are their items, as the repo server does.
+func (c *collector) yaml(data []byte) error {
+	if err := checkAliases(data); err != nil {
+		return err
+	}
+	dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var doc runtime.RawExtension
+		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("a manifest is not valid YAML: %w", err)
+		}
+		raw := bytes.TrimSpace(doc.Raw)
+		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		if err := c.json(raw); err != nil {
+			return err
+		}
+	}
+}
+
+// json takes one object, or the items of a list.
+func (c *collector) json(raw []byte) error {
+	fields, err := decodeFields(raw)
+	if err != nil {
+		return fmt.Errorf("a manifest is no object: %w", err)
+	}
+	if kind, _ := fields["kind"].(string); kind == "" {
+		return fmt.Errorf("a manifest has no kind: %s", excerpt(raw))
+	}
+	switch items, has := fields["items"]; {
+	case has && items == nil && fields["spec"] == nil && fields["status"] == nil:
+		return nil // a list of nothing
+	case has:
+		if list, ok := items.([]any); ok {
+			return c.items(list)
+		}
+	}
+	return c.object(fields)
+}
+
+func (c *collector) items(list []any) error {
+	for _, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return errors.New("a list has an item that is no object")
+		}
+		if err := c.object(fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *collector) object(fields map[string]any) error {
+	metadata, _ := fields["metadata"].(map[string]any)
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	o := Object{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(metadata, "namespace"), Name: text(metadata, "name")}
+	if o.Name == "" { // a hook may have a generateName only
+		o.Name = text(metadata, "generateName")
+	}
+	var err error
+	if o.JSON, err = encodeFields(fields); err != nil {
+		return fmt.Errorf("%s %s: %w", o.Kind, o.Name, err)
+	}
+	c.objects = append(c.objects, o)
+	if len(c.objects) > maxObjects {
+		return fmt.Errorf("%w: more than %d objects", ErrLimit, maxObjects)
+	}
+	if c.bytes += len(o.JSON); c.bytes > maxOutput {
+		return fmt.Errorf("%w: manifests of more than %d bytes", ErrLimit, maxOutput)
+	}
+	return nil
+}
+
+// manifests sorts what was gathered. Of an object that is given twice the
+// last counts, as in the controller.
+func (c *collector) manifests(reads Reads) *Manifests {
+	last := make(map[identity]int, len(c.objects))
+	for i := range c.objects {
+		id := c.objects[i].identity()
+		if _, twice := last[id]; twice {
+			c.note(fmt.Sprintf("%s %s is given more than once; the last one counts", c.objects[i].Kind, c.objects[i].Name))
+		}
+		last[id] = i
+	}
+	m := &Manifests{Objects: make([]Object, 0, len(last)), Reads: reads}
+	for i := range c.objects {
+		if last[c.objects[i].identity()] == i {
+			m.Objects = append(m.Objects, c.objects[i])
+		}
+	}
+	slices.SortFunc(m.Objects, func(a, b Object) int { return a.identity().compare(b.identity()) })
+	for n := range c.notes {
+		m.Notes = append(m.Notes, n)
+	}
+	slices.Sort(m.Notes)
+	m.Digest = digest(m.Objects)
+	return m
+}
+
+// digest is over the objects' bytes, which hold their identities.
+func digest(objects []Object) string {
+	h := sha256.New()
+	for i := range objects {
+		h.Write(objects[i].JSON) // a hash never fails
+		h.Write([]byte{'\n'})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// decodeFields decodes a JSON object, numbers as they are written.
+func decodeFields(raw []byte) (map[string]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var fields map[string]any
+	if err := dec.Decode(&fields); err != nil {
+		return nil, err
+	}
+	if fields == nil {
+		return nil, errors.New("it is null")
+	}
+	return fields, nil
+}
+
+// encodeFields writes an object with its keys sorted, and escaped as
+// [json.Marshal] does: marshalling the result again doesn't change it.
+func encodeFields(fields map[string]any) ([]byte, error) { return json.Marshal(fields) }
+
+func excerpt(raw []byte) string {
+	const most = 80
+	if len(raw) > most {
+		return strings.ToValidUTF8(string(raw[:most]), "") + "…"
+	}
+	return string(raw)
+}
+
+// checkAliases refuses YAML whose aliases, written out, make it much larger:
+// kustomize writes them out without a limit of its own. Bytes that are no
+// YAML pass; their reader complains.
+func checkAliases(data []byte) error {
+	if bytes.IndexByte(data, '*') < 0 || bytes.IndexByte(data, '&') < 0 {
+		return nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc yaml.Node
+		if err := dec.Decode(&doc); err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		c := aliasCount{sizes: map[*yaml.Node]int{}}
+		total, err := c.node(&doc)
+		if err != nil {
+			return err
+		}
+		if total-c.written > maxAliased {
+			return fmt.Errorf("%w: YAML whose aliases stand for more than %d nodes", ErrLimit, maxAliased)
+		}
+	}
+}
+
+// aliasCount counts the nodes of a document as it is written, and of each
+// anchor with its aliases written out.
+type aliasCount struct {
+	written int
+	sizes   map[*yaml.Node]int
+}
+
+// node is how many nodes n is with its aliases written out, at most a number
+// that is far too many.
+func (c *aliasCount) node(n *yaml.Node) (int, error) {
+	const many = 1 << 40
+	if n.Kind == yaml.AliasNode {
+		size, known := c.sizes[n.Alias]
+		if !known {
+			return 0, fmt.Errorf("%w: line %d: the alias *%s is part of what it stands for", ErrLimit, n.Line, n.Value)
+		}
+		return size, nil
+	}
+	c.written++
+	total := 1
+	for _, child := range n.Content {
+		size, err := c.node(child)
+		if err != nil {
+			return 0, err
+		}
+		total = min(total+size, many)
+	}
+	if n.Anchor != "" {
+		c.sizes[n] = total
+	}
+	return total, nil
+}

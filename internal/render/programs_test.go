@@ -1,0 +1,98 @@
+package render
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// program finds one of the programs that Argo CD itself runs. `make lab`
+// builds them; where they aren't, the recorded answers have to do.
+func program(t testing.TB, name string) func(t testing.TB, dir string, args ...string) []byte {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return func(t testing.TB, dir string, args ...string) []byte {
+		t.Helper()
+		cmd := exec.Command(path, args...)
+		cmd.Dir = dir
+		cmd.Env = []string{"PATH=/nonexistent", "HOME=" + t.TempDir()}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+		}
+		return out
+	}
+}
+
+func TestHelmProgram(t *testing.T) {
+	helm := program(t, "helm")
+	contents := archive(t, filepath.Join("testdata", "chart.txtar"))
+	root := disk(t, contents)
+	for _, tt := range []struct {
+		name, options string
+		args          []string
+	}{
+		{name: "defaults"},
+		{name: "values", options: `{"helm":{"valueFiles":["../../env/prod.yaml"],"parameters":[{"name":"image.tag","value":"9"},{"name":"list","value":"{a,b}"},{"name":"s","value":"1,2","forceString":true}],"skipTests":true}}`,
+			args: []string{"--values", "../../env/prod.yaml", "--set", "image.tag=9", "--set", "list={a,b}", "--set-string", `s=1\,2`, "--skip-tests"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := mustRender(t, contents, one("charts/web", tt.options))
+			args := append([]string{"template", ".", "--name-template", "web", "--namespace", "shop", "--include-crds", "--kube-version", DefaultKubeVersion}, tt.args...)
+			want := yamlObjects(t, helm(t, filepath.Join(root, "charts/web"), args...))
+			if d := cmp.Diff(want, objects(m)); d != "" {
+				t.Error(d)
+			}
+			if len(m.Objects) == 0 {
+				t.Error("no objects")
+			}
+		})
+	}
+}
+
+// TestKustomizeProgram compares with what the repo server does: edits by the
+// program, then a build by it.
+func TestKustomizeProgram(t *testing.T) {
+	kustomize := program(t, "kustomize")
+	contents := archive(t, filepath.Join("testdata", "kustomize.txtar"))
+	for _, tt := range []struct {
+		name, path, options string
+		edits               [][]string
+	}{
+		{name: "plain", path: "overlays/prod"},
+		{name: "link", path: "overlays/linked"},
+		{name: "deprecated", path: "overlays/old"},
+		{name: "names", path: "overlays/prod", options: `{"kustomize":{"namePrefix":"p-","nameSuffix":"-s","namespace":"other"}}`,
+			edits: [][]string{{"set", "nameprefix", "--", "p-"}, {"set", "namesuffix", "--", "-s"}, {"set", "namespace", "--", "other"}}},
+		{name: "images", path: "overlays/prod", options: `{"kustomize":{"images":["registry.example/web:9","sidecar=other/side@sha256:aa","*.x=y:z","log=*:2"]}}`,
+			edits: [][]string{{"set", "image", "registry.example/web:9", "sidecar=other/side@sha256:aa", "*.x=y:z", "log=*:2"}}},
+		{name: "replicas", path: "overlays/prod", options: `{"kustomize":{"replicas":[{"name":"web","count":"7"}]}}`,
+			edits: [][]string{{"set", "replicas", "web=7"}}},
+		{name: "labels", path: "overlays/prod", options: `{"kustomize":{"commonLabels":{"a":"$ARGOCD_APP_NAME","q":"\"true\""},"forceCommonLabels":true,"commonAnnotations":{"b":"1:2"}}}`,
+			edits: [][]string{{"add", "label", "--force", "a:web", `q:"true"`}, {"add", "annotation", "b:1:2"}}},
+		{name: "labels without selectors", path: "overlays/prod", options: `{"kustomize":{"commonLabels":{"a":"b"},"labelWithoutSelector":true}}`,
+			edits: [][]string{{"add", "label", "--without-selector", "a:b"}}},
+		{name: "components", path: "overlays/prod", options: `{"kustomize":{"components":["../../components/*"]}}`,
+			edits: [][]string{{"add", "component", "../../components/*"}}},
+		{name: "edits of deprecated fields", path: "overlays/old", options: `{"kustomize":{"images":["registry.example/web:9"]}}`,
+			edits: [][]string{{"set", "image", "registry.example/web:9"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := disk(t, contents)
+			for _, edit := range tt.edits {
+				kustomize(t, filepath.Join(root, tt.path), append([]string{"edit"}, edit...)...)
+			}
+			want := yamlObjects(t, kustomize(t, root, "build", tt.path))
+			m := mustRender(t, contents, one(tt.path, tt.options))
+			if d := cmp.Diff(want, objects(m)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// DefaultKubeVersion is the cluster's version where an [Input] has none: the
+// one that Argo CD 2.14 is built for.
+const DefaultKubeVersion = "v1.31.0"
+
+// Render turns a target's sources into objects. tree is the commit's files;
+// a symbolic link is followed when tree is an [fs.ReadLinkFS], and only
+// within the tree.
+//
+// The error is an [*Unrenderable] for what would need more than the tree,
+// wraps [ErrLimit] for what is too large and the context's error when that
+// ended; any other says what is wrong with the files, as the repo server
+// would in other words. Without sources, or with none that gives objects,
+// the manifests are empty. It may be called concurrently.
+func Render(ctx context.Context, tree fs.FS, in Input) (*Manifests, error) {
+	type answer struct {
+		m   *Manifests
+		err error
+	}
+	// The libraries take no context: when it ends, the caller is let go.
+	done := make(chan answer, 1)
+	go func() {
+		m, err := recovered(ctx, tree, &in)
+		done <- answer{m, err}
+	}()
+	select {
+	case a := <-done:
+		return a.m, a.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("rendering %s: %w", in.Application, ctx.Err())
+	}
+}
+
+// recovered renders, and turns a library's panic into an error.
+func recovered(ctx context.Context, tree fs.FS, in *Input) (m *Manifests, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			m, err = nil, clip(fmt.Errorf("rendering %s: the library failed: %v", in.Application, r))
+		}
+	}()
+	r := &rendering{in: in, files: newFiles(ctx, tree)}
+	for i := range in.Sources {
+		if err := r.source(&in.Sources[i]); err != nil {
+			return nil, clip(about(&in.Sources[i], err))
+		}
+	}
+	return r.out.manifests(r.files.reads()), nil
+}
+
+// about says which source an error is about.
+func about(s *Source, err error) error {
+	name := s.Path
+	if s.Chart != "" {
+		name = s.Chart
+	}
+	var u *Unrenderable
+	if errors.As(err, &u) {
+		return &Unrenderable{Source: name, Reason: u.Reason, Remote: u.Remote}
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// rendering is one call of Render.
+type rendering struct {
+	in    *Input
+	files *files
+	out   collector
+}
+
+func (r *rendering) source(s *Source) error {
+	opts, err := parseOptions(s.Options)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Ref != "" && s.Path == "" && s.Chart == "" && opts.Helm == nil:
+		return nil // only there for other sources' $ref
+	case s.Chart != "":
+		return unrenderable(fmt.Sprintf("the chart %s comes from a Helm repository", s.Chart), s.RepoURL)
+	case !s.Here:
+		return unrenderable("the source is in another repository or revision", s.RepoURL)
+	}
+	dir, ok := inTree(s.Path)
+	if !ok {
+		return fmt.Errorf("the source's path %w", errOutside)
+	}
+	found, err := r.files.find(dir)
+	if err != nil {
+		return err
+	}
+	if found.kind != folder {
+		return errors.New("the source's path is no folder")
+	}
+	if opts, err = r.overridden(s, found.path, opts); err != nil {
+		return err
+	}
+	layout, err := r.layout(found.path, opts)
+	if err != nil {
+		return err
+	}
+	env := newEnvironment(r.in, s)
+	switch layout {
+	case kustomizeLayout:
+		if opts.Kustomize == nil {
+			opts.Kustomize = &kustomizeOptions{}
+		}
+		return r.kustomize(found.path, opts.Kustomize, env)
+	case helmLayout:
+		if opts.Helm == nil {
+			opts.Helm = &helmOptions{}
+		}
+		return r.helm(found.path, opts.Helm, env)
+	case directoryLayout:
+		if opts.Directory == nil {
+			opts.Directory = &directoryOptions{}
+		}
+		return r.directory(found.path, opts.Directory)
+	}
+	return unrenderable("a config management plugin renders it")
+}
+
+// overridden applies the folder's .argocd-source files, which may change a
+// source's options (Image Updater writes its overrides there).
+func (r *rendering) overridden(s *Source, dir string, opts options) (options, error) {
+	raw := s.Options
+	for _, name := range []string{".argocd-source.yaml", ".argocd-source-" + r.in.Application + ".yaml"} {
+		p := path.Join(dir, name)
+		found, err := r.files.find(p)
+		if err != nil {
+			return options{}, err
+		}
+		if found.kind != file {
+			continue
+		}
+		data, err := r.files.read(p)
+		if err != nil {
+			return options{}, err
+		}
+		if raw, err = merged(raw, data); err != nil {
+			return options{}, fmt.Errorf("%s: %w", p, err)
+		}
+		if opts, err = parseOptions(raw); err != nil {
+			return options{}, fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return opts, nil
+}
+
+// merged applies a YAML merge patch (RFC 7386) to a JSON object.
+func merged(doc json.RawMessage, patch []byte) (json.RawMessage, error) {
+	if err := checkAliases(patch); err != nil {
+		return nil, err
+	}
+	var to, by any
+	if len(doc) > 0 {
+		if err := json.Unmarshal(doc, &to); err != nil {
+			return nil, err
+		}
+	}
+	if err := yaml.Unmarshal(patch, &by); err != nil {
+		return nil, err
+	}
+	if _, ok := by.(map[string]any); !ok {
+		return nil, errors.New("it is no mapping")
+	}
+	return json.Marshal(mergePatch(to, by))
+}
+
+func mergePatch(to, by any) any {
+	patch, ok := by.(map[string]any)
+	if !ok {
+		return by
+	}
+	target, ok := to.(map[string]any)
+	if !ok {
+		target = map[string]any{}
+	}
+	for key, value := range patch {
+		if value == nil {
+			delete(target, key)
+			continue
+		}
+		target[key] = mergePatch(target[key], value)
+	}
+	return target
+}
+
+type layout int
+
+const (
+	directoryLayout layout = iota
+	kustomizeLayout
+	helmLayout
+	pluginLayout
+)
+
+// layout is what the options ask for, else what lies in the folder. There the
+// last name in order that tells something decides, as in Argo CD's walk.
+func (r *rendering) layout(dir string, o options) (layout, error) {
+	var asked []layout
+	for l, is := range []bool{directoryLayout: o.Directory != nil, kustomizeLayout: o.Kustomize != nil, helmLayout: o.Helm != nil, pluginLayout: o.Plugin != nil} {
+		if is {
+			asked = append(asked, layout(l))
+		}
+	}
+	switch len(asked) {
+	case 0:
+	case 1:
+		return asked[0], nil
+	default:
+		return 0, errors.New("the source's options are of more than one kind of kustomize, helm, directory and plugin")
+	}
+	entries, err := r.files.list(dir)
+	if err != nil {
+		return 0, err
+	}
+	found := directoryLayout
+	for _, e := range entries {
+		switch {
+		case e.IsDir():
+		case strings.HasSuffix(e.Name(), "Chart.yaml"):
+			found = helmLayout
+		case isKustomization(e.Name()):
+			found = kustomizeLayout
+		}
+	}
+	return found, nil
+}
+
+// isKustomization says that a file of this name is a kustomization.
+func isKustomization(name string) bool {
+	return name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization"
+}

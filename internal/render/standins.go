@@ -1,0 +1,218 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// standIn makes up what templates ask of chance: bytes that depend on the
+// template's file and on how many it asked for before, and on nothing else.
+type standIn struct {
+	name  string
+	asked uint64
+}
+
+// file says which file the next values are for.
+func (s *standIn) file(name string) { *s = standIn{name: name} }
+
+// bytes are n made-up bytes.
+func (s *standIn) bytes(n int) []byte {
+	s.asked++
+	out := make([]byte, 0, n+sha256.Size)
+	for block := uint64(0); len(out) < n; block++ {
+		seed := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte(s.name+"\x00"), s.asked), block)
+		sum := sha256.Sum256(seed)
+		out = append(out, sum[:]...)
+	}
+	return out[:n]
+}
+
+// of makes n characters of an alphabet.
+func (s *standIn) of(alphabet string, n int) string {
+	var b strings.Builder
+	for _, c := range s.bytes(n) {
+		b.WriteByte(alphabet[int(c)%len(alphabet)])
+	}
+	return b.String()
+}
+
+// certificate has the fields of Sprig's.
+type certificate struct{ Cert, Key string }
+
+func (s *standIn) pem(kind string) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: s.bytes(256)}))
+}
+
+func (s *standIn) certificate() certificate {
+	return certificate{Cert: s.pem("CERTIFICATE"), Key: s.pem("RSA PRIVATE KEY")}
+}
+
+const (
+	digits  = "0123456789"
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+// standIns are the functions whose results depend on chance, on the clock, on
+// the machine's time zone or on the order in which Go walks maps.
+func (e *engine) standIns() template.FuncMap {
+	random := func(alphabet string) func(int) (string, error) {
+		return func(n int) (string, error) {
+			e.stoodIn = true
+			if err := text("a random text", 1, n); err != nil || n < 0 {
+				return "", err
+			}
+			return e.standIn.of(alphabet, n), nil
+		}
+	}
+	made := func() certificate {
+		e.stoodIn = true
+		return e.standIn.certificate()
+	}
+	f := template.FuncMap{
+		"randAlphaNum": random(letters + digits),
+		"randAlpha":    random(letters),
+		"randNumeric":  random(digits),
+		"randAscii":    random(printable()),
+		"randBytes": func(n int) (string, error) {
+			e.stoodIn = true
+			if err := text("randBytes", 2, n); err != nil || n < 0 {
+				return "", err
+			}
+			return base64.StdEncoding.EncodeToString(e.standIn.bytes(n)), nil
+		},
+		"randInt": func(low, high int) (int, error) {
+			e.stoodIn = true
+			if high <= low {
+				return 0, fmt.Errorf("randInt: there is nothing between %d and %d", low, high)
+			}
+			return low + int(binary.BigEndian.Uint32(e.standIn.bytes(4)))%(high-low), nil
+		},
+		"uuidv4": func() string {
+			e.stoodIn = true
+			u := e.standIn.bytes(16)
+			u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+			return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+		},
+		"shuffle": func(s string) string { e.stoodIn = true; return s },
+		"bcrypt": func(string) string {
+			e.stoodIn = true
+			return "$2a$10$" + e.standIn.of("./"+letters+digits, 53)
+		},
+		"htpasswd": func(name, _ string) (string, error) {
+			e.stoodIn = true
+			if strings.Contains(name, ":") {
+				return "invalid username: " + name, nil
+			}
+			return name + ":$2a$10$" + e.standIn.of("./"+letters+digits, 53), nil
+		},
+		"encryptAES": func(_, plain string) string {
+			e.stoodIn = true
+			return base64.StdEncoding.EncodeToString(e.standIn.bytes(16 + len(plain)/16*16 + 16))
+		},
+		"genPrivateKey": func(kind string) string {
+			e.stoodIn = true
+			return e.standIn.pem(strings.ToUpper(kind) + " PRIVATE KEY")
+		},
+		"genCA":                    func(string, int) certificate { return made() },
+		"genCAWithKey":             func(_ string, _ int, key string) certificate { c := made(); c.Key = key; return c },
+		"genSelfSignedCert":        func(string, []any, []any, int) certificate { return made() },
+		"genSelfSignedCertWithKey": func(_ string, _, _ []any, _ int, key string) certificate { c := made(); c.Key = key; return c },
+		"genSignedCert":            func(string, []any, []any, int, certificate) certificate { return made() },
+		"genSignedCertWithKey": func(_ string, _, _ []any, _ int, _ certificate, key string) certificate {
+			c := made()
+			c.Key = key
+			return c
+		},
+		"buildCustomCert": func(cert, key string) (certificate, error) {
+			c, err := base64.StdEncoding.DecodeString(cert)
+			if err != nil {
+				return certificate{}, fmt.Errorf("buildCustomCert: the certificate is not base64: %w", err)
+			}
+			k, err := base64.StdEncoding.DecodeString(key)
+			if err != nil {
+				return certificate{}, fmt.Errorf("buildCustomCert: the key is not base64: %w", err)
+			}
+			return certificate{Cert: string(c), Key: string(k)}, nil
+		},
+		"keys":   sortedKeys,
+		"values": sortedValues,
+	}
+	for name, fn := range e.clock() {
+		f[name] = fn
+	}
+	return f
+}
+
+// clock are the functions of time, for which it is always the same moment in
+// the same place.
+func (e *engine) clock() template.FuncMap {
+	moment := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+	now := func() time.Time { e.stoodIn = true; return moment }
+	inZone := sprig.TxtFuncMap()["dateInZone"].(func(string, any, string) string)
+	since := sprig.TxtFuncMap()["durationRound"].(func(any) string)
+	// Sprig takes the time that it is for anything that is no time.
+	known := func(v any) any {
+		switch v := v.(type) {
+		case time.Time, int64, int, int32:
+			return v
+		case *time.Time:
+			if v != nil {
+				return v
+			}
+		}
+		return now()
+	}
+	dateInZone := func(layout string, v any, zone string) string {
+		if strings.EqualFold(zone, "local") {
+			zone = "UTC"
+		}
+		return inZone(layout, known(v), zone)
+	}
+	toDate := func(layout, value string) (time.Time, error) { return time.ParseInLocation(layout, value, time.UTC) }
+	return template.FuncMap{
+		"now":            now,
+		"date":           func(layout string, v any) string { return dateInZone(layout, v, "UTC") },
+		"htmlDate":       func(v any) string { return dateInZone(time.DateOnly, v, "UTC") },
+		"htmlDateInZone": func(v any, zone string) string { return dateInZone(time.DateOnly, v, zone) },
+		"dateInZone":     dateInZone,
+		"date_in_zone":   dateInZone,
+		"toDate":         func(layout, value string) time.Time { t, _ := toDate(layout, value); return t },
+		"mustToDate":     toDate,
+		"ago": func(v any) string {
+			var t time.Time
+			switch v := known(v).(type) {
+			case time.Time:
+				t = v
+			case int64:
+				t = time.Unix(v, 0)
+			case int:
+				t = time.Unix(int64(v), 0)
+			default:
+				t = now()
+			}
+			return now().Sub(t).Round(time.Second).String()
+		},
+		"durationRound": func(v any) string {
+			if t, ok := v.(time.Time); ok {
+				return since(int64(now().Sub(t)))
+			}
+			return since(v)
+		},
+	}
+}
+
+func printable() string {
+	var b strings.Builder
+	for c := byte(' '); c <= '~'; c++ {
+		b.WriteByte(c)
+	}
+	return b.String()
+}
