@@ -246,7 +246,7 @@ func oneLeaf(read func([]byte) ([]any, error), before, after []byte, value strin
 	}
 	changed := -1
 	for i := range old {
-		if reflect.DeepEqual(old[i], now[i]) {
+		if same(old[i], now[i]) {
 			continue
 		}
 		if changed >= 0 {
@@ -254,8 +254,11 @@ func oneLeaf(read func([]byte) ([]any, error), before, after []byte, value strin
 		}
 		changed = i
 	}
-	if changed < 0 {
-		return fmt.Errorf("nothing changed for %q", value)
+	if changed < 0 { // the same number in other words, such as 16 for 0x10
+		if v, err := read([]byte(value)); err != nil || len(v) != 1 || !slices.ContainsFunc(now, func(o any) bool { return same(o, v[0]) }) {
+			return fmt.Errorf("nothing changed for %q", value)
+		}
+		return nil
 	}
 	is := now[changed]
 	if is == any(value) {
@@ -264,10 +267,15 @@ func oneLeaf(read func([]byte) ([]any, error), before, after []byte, value strin
 	if _, text := old[changed].(string); text {
 		return fmt.Errorf("%q was text and reads as %v (%T), not %q", old[changed], is, is, value)
 	}
-	if plain, err := read([]byte(value)); err != nil || len(plain) != 1 || !reflect.DeepEqual(is, plain[0]) {
+	if plain, err := read([]byte(value)); err != nil || len(plain) != 1 || !same(is, plain[0]) {
 		return fmt.Errorf("reads as %v (%T), not %q", is, is, value)
 	}
 	return nil
+}
+
+// same compares two scalars; .nan is itself.
+func same(a, b any) bool {
+	return reflect.DeepEqual(a, b) || fmt.Sprintf("%T %v", a, a) == "float64 NaN" && fmt.Sprint(b) == "NaN"
 }
 
 // leaves11 lists the scalars that go-yaml 2 sees, keys among them: it is the
@@ -353,7 +361,9 @@ func leavesJSON(data []byte) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, tok)
+		if _, bracket := tok.(json.Delim); !bracket {
+			out = append(out, tok)
+		}
 	}
 }
 

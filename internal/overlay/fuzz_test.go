@@ -3,6 +3,8 @@ package overlay
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/fieldpath"
@@ -19,7 +21,7 @@ func FuzzSetYAML(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, path, value string) {
-		fuzzSet(t, data, path, value, SetYAML, GetYAML)
+		fuzzSet(t, data, path, value, SetYAML, GetYAML, leaves11, leaves12)
 	})
 }
 
@@ -32,14 +34,15 @@ func FuzzSetJSON(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, path, value string) {
-		fuzzSet(t, data, path, value, SetJSON, GetJSON)
+		fuzzSet(t, data, path, value, SetJSON, GetJSON, leavesJSON)
 	})
 }
 
 // fuzzSet holds what is so for any bytes: an edit is refused by a
-// *RefusedError, or reads back, changes one place, and is its own repetition.
+// *RefusedError, or reads back, changes one place, is its own repetition, and
+// parse(edit(doc)) is set(parse(doc)) to every reader that can read doc.
 func fuzzSet(t *testing.T, data []byte, path, value string,
-	set func([]byte, fieldpath.Path, string) ([]byte, Change, error), get func([]byte, fieldpath.Path) (string, bool, error)) {
+	set func([]byte, fieldpath.Path, string) ([]byte, Change, error), get func([]byte, fieldpath.Path) (string, bool, error), readers ...func([]byte) ([]any, error)) {
 	p, err := fieldpath.Parse(path)
 	if err != nil {
 		return
@@ -59,6 +62,19 @@ func fuzzSet(t *testing.T, data []byte, path, value string,
 	if err != nil || !bytes.Equal(after, again) {
 		t.Fatalf("again: %q, %v", again, err)
 	}
+	for _, read := range readers {
+		if _, err := read(data); err != nil || c.Old == c.New && !c.Added {
+			continue
+		}
+		if c.Added {
+			err = addedLeaves(read, data, after, value)
+		} else {
+			err = oneLeaf(read, data, after, value)
+		}
+		if err != nil {
+			t.Fatalf("%q became %q: %v", data, after, err)
+		}
+	}
 	if c.Added {
 		// Only bytes were added, in one place.
 		n := len(after) - len(data)
@@ -74,4 +90,27 @@ func fuzzSet(t *testing.T, data []byte, path, value string,
 	if bytes.Count(data, []byte("\n")) != bytes.Count(after, []byte("\n")) {
 		t.Fatalf("%q became %q", data, after)
 	}
+}
+
+// addedLeaves holds that a reader sees scalars come in one place, value the
+// last of them, and no other change.
+func addedLeaves(read func([]byte) ([]any, error), before, after []byte, value string) error {
+	old, err := read(before)
+	if err != nil {
+		return err
+	}
+	now, err := read(after)
+	if err != nil {
+		return fmt.Errorf("the edited file can't be read: %w", err)
+	}
+	n := len(now) - len(old)
+	for i := 0; i <= len(old) && n > 0; i++ {
+		if slices.EqualFunc(old[i:], now[i+n:], same) && now[i+n-1] == any(value) {
+			return nil
+		}
+		if i < len(old) && !same(old[i], now[i]) {
+			break
+		}
+	}
+	return fmt.Errorf("%d scalars became %d, not by adding %q alone", len(old), len(now), value)
 }
