@@ -42,6 +42,8 @@ var rooms = map[string][]string{
 	"internal/store":           {},
 	"internal/sandbox":         {"internal/proc"},
 	"internal/evaluate":        {"internal/sandbox", "internal/fleet", "internal/reads", "internal/pipeline"},
+	"internal/impact":          {"internal/evaluate", "internal/fleet", "internal/pipeline"},
+	"internal/local":           {"internal/impact", "internal/evaluate", "internal/fleet", "internal/gitrepo", "internal/pipeline"},
 	"internal/engine":          {"*"},
 	"internal/engine/observe":  {"*"},
 	"internal/engine/act":      {"*"},

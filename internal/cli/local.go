@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/local"
+)
+
+// Bounds of what is read because it was named on the command line.
+const (
+	maxManifest = 16 << 20
+	maxClusters = 64 << 20
+)
+
+// checkout are the flags of the commands that work on a checkout.
+type checkout struct {
+	repo     string
+	urls     []string
+	clusters string
+	globbing string
+	output   string
+}
+
+func (c *checkout) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
+	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
+	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them; credentials in it are not looked at")
+	cmd.Flags().StringVar(&c.globbing, "globbing", fleet.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, yaml or json")
+}
+
+// known reads what the flags say of Argo CD.
+func (c *checkout) known() (k local.Known, err error) {
+	switch c.globbing {
+	case fleet.GlobbingGit, fleet.GlobbingDoublestar:
+		k.Globbing = c.globbing
+	default:
+		return k, fmt.Errorf("--globbing is %s or %s, not %q", fleet.GlobbingGit, fleet.GlobbingDoublestar, c.globbing)
+	}
+	if c.clusters == "" {
+		return k, nil
+	}
+	data, err := readBounded(c.clusters, maxClusters)
+	if err != nil {
+		return k, fmt.Errorf("--clusters: %w", err)
+	}
+	if k.Clusters, err = fleet.ParseClusters(data); err != nil {
+		return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
+	}
+	return k, nil
+}
+
+// chosen is one of the ways to write an answer, by the output flag.
+func chosen[T any](output string, table, yaml, json T) (T, error) {
+	switch output {
+	case "table":
+		return table, nil
+	case "yaml":
+		return yaml, nil
+	case "json":
+		return json, nil
+	}
+	var none T
+	return none, fmt.Errorf("-o is table, yaml or json, not %q", output)
+}
+
+// manifests reads the files of -f, of which one may be standard input.
+func manifests(cmd *cobra.Command, names []string) ([]local.File, error) {
+	var out []local.File
+	stdin := false
+	for _, name := range names {
+		if name == "-" {
+			if stdin {
+				return nil, errors.New("-f -: standard input can be read once")
+			}
+			stdin = true
+			data, err := readAll(cmd.InOrStdin(), "standard input", maxManifest)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, local.File{Name: "standard input", Data: data})
+			continue
+		}
+		data, err := readBounded(name, maxManifest)
+		if err != nil {
+			return nil, fmt.Errorf("-f: %w", err)
+		}
+		at, err := filepath.Abs(name)
+		if err == nil {
+			at, err = filepath.EvalSymlinks(at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("-f: %w", err)
+		}
+		out = append(out, local.File{Name: name, Path: at, Data: data})
+	}
+	return out, nil
+}
+
+// readBounded reads a file that people named.
+func readBounded(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name the files in it", name)
+	}
+	return readAll(f, name, most)
+}
+
+func readAll(from io.Reader, name string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("%s is larger than the %d bytes that are read", name, most)
+	}
+	return data, nil
+}
+
+// printProblems tells what is wrong on standard error, and returns the exit
+// code that says so.
+func printProblems(cmd *cobra.Command, problems, notes []fleet.Problem) error {
+	w := cmd.ErrOrStderr()
+	for _, n := range notes {
+		fmt.Fprintln(w, "note: "+local.Printable(n.String()))
+	}
+	for _, p := range problems {
+		fmt.Fprintln(w, "problem: "+local.Printable(p.String()))
+	}
+	switch len(problems) {
+	case 0:
+		return nil
+	case 1:
+		fmt.Fprintln(w, "liftlock: because of this problem the answer is not complete")
+	default:
+		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", len(problems))
+	}
+	return exitError{1}
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/local"
+)
+
+func resolveCommand() *cobra.Command {
+	var at checkout
+	var q local.Query
+	var files []string
+	c := &cobra.Command{
+		Use:   "resolve",
+		Short: "List the Applications that ApplicationSets generate, as the controller would",
+		Long: "Lists the Applications that the ApplicationSets of a checkout generate, as Argo CD's controller\n" +
+			"would, with nothing but the checkout: no server, no cluster, no network.\n\n" +
+			"Which ApplicationSets: those of -f; else those that the checkout's pipeline files name, with\n" +
+			"component and environment; else all in its YAML and JSON files.\n\n" +
+			"Without --rev the files are those of the working tree, with every edit that isn't committed yet\n" +
+			"and every new file that git doesn't ignore. A git generator's repository URL that is one of the\n" +
+			"checkout's remotes is read from the checkout; its default branch and the branch that is checked\n" +
+			"out are the files that are looked at, other revisions are what the checkout has of them.\n\n" +
+			"-o yaml and -o json print the Applications as kubectl apply takes them.\n" +
+			"Exits with 1 when something could not be resolved; what could be is printed all the same.",
+		Example: "  liftlock resolve\n  liftlock resolve --rev v1.2.0 -o yaml\n  liftlock resolve -f argocd/web.yaml --clusters clusters.yaml\n" +
+			"  helm template charts/sets | liftlock resolve -f -",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			write, err := chosen(at.output, local.WriteTable, local.WriteYAML, local.WriteJSON)
+			if err != nil {
+				return err
+			}
+			q.Manifests = at.output != "table"
+			if q.Known, err = at.known(); err != nil {
+				return err
+			}
+			if q.Files, err = manifests(cmd, files); err != nil {
+				return err
+			}
+			r, err := local.Open(cmd.Context(), at.repo, at.urls)
+			if err != nil {
+				return err
+			}
+			defer r.Close() //nolint:errcheck // only read
+			answer, err := r.Resolve(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if err := write(cmd.OutOrStdout(), answer); err != nil {
+				return err
+			}
+			return printProblems(cmd, answer.Problems, answer.Notes)
+		},
+	}
+	at.flags(c)
+	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of the working tree")
+	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input; may be repeated")
+	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the sets of this pipeline only")
+	return c
+}

@@ -1,0 +1,201 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Query says what to resolve, and what is known beside the checkout.
+type Query struct {
+	Rev      string // "" is the working tree
+	Files    []File // these manifests alone; none: the pipelines' sets or, where there is no pipeline, all that the tree has
+	Pipeline string // this pipeline alone; "" is all
+
+	Known Known
+	// Manifests asks for the targets' Applications.
+	Manifests bool
+}
+
+// Known is what is known of the Argo CD that runs the ApplicationSets; the
+// fields are those of [fleet.Input].
+type Known struct {
+	Clusters []fleet.Cluster
+	Projects []string
+	Globbing string
+	Live     *fleet.Live
+}
+
+// Answer is what the ApplicationSets come to.
+type Answer struct {
+	Tree   string // what was looked at, for people
+	Fleets []Fleet
+	// Problems kept something from being resolved: with one, the answer is not
+	// all there is. Notes should be known.
+	Problems, Notes []fleet.Problem
+}
+
+// Fleet is one pipeline's targets, or those of sets without one.
+type Fleet struct {
+	Pipeline string // its name; "" for sets without one
+	Targets  []fleet.Target
+}
+
+// Resolve turns ApplicationSets into Applications, as the controller would.
+// What is wrong with the files is in the answer; the error is for what is
+// asked: a revision, a pipeline or a tree that isn't there.
+func (r *Repository) Resolve(ctx context.Context, q Query) (*Answer, error) {
+	t, err := r.At(ctx, q.Rev)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close() //nolint:errcheck // only read
+	a := &Answer{Tree: t.Name}
+	pipes, err := a.pipelines(t, q.Pipeline)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range q.Files {
+		if !mayHoldSet(f.Data) {
+			return nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
+		}
+	}
+	g, files, err := r.with(t, q.Files)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Files) > 0 {
+		pipes = only(pipes, files)
+	} else if len(pipes) == 0 {
+		if pipes, err = a.all(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	resolver := fleet.New(fleet.Options{})
+	for _, p := range pipes {
+		in := fleet.Input{
+			Pipeline: p, Tree: g, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, Other: r.other(t.FS, t.Commit),
+			Clusters: q.Known.Clusters, Projects: q.Known.Projects, Globbing: q.Known.Globbing, Live: q.Known.Live, Manifests: q.Manifests,
+		}
+		f, err := resolver.Resolve(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		f = g.rename(f)
+		a.Fleets = append(a.Fleets, Fleet{Pipeline: p.Name(), Targets: f.Targets})
+		a.Problems = append(a.Problems, f.Problems...)
+		a.Notes = append(a.Notes, f.Notes...)
+	}
+	a.once()
+	return a, nil
+}
+
+// pipelines are those of the tree. Broken files are a problem, and then there
+// are none.
+func (a *Answer) pipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
+	pipes, err := pipeline.Load(t.FS)
+	switch {
+	case errors.Is(err, pipeline.ErrNone) && name == "":
+		return nil, nil
+	case err != nil && name == "":
+		for line := range strings.Lines(err.Error()) {
+			a.Problems = append(a.Problems, fleet.Problem{Message: strings.TrimSuffix(line, "\n")})
+		}
+		a.Problems = append(a.Problems, fleet.Problem{Message: "the pipeline files can't be used, so components and environments are not known"})
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find the pipeline %q in %s: %w", name, t.Name, err)
+	}
+	if name == "" {
+		return pipes, nil
+	}
+	var names []string
+	for _, p := range pipes {
+		if p.Name() == name {
+			return []*pipeline.Pipeline{p}, nil
+		}
+		names = append(names, p.Name())
+	}
+	return nil, fmt.Errorf("%s has no pipeline %q; it has %s", t.Name, name, strings.Join(names, ", "))
+}
+
+// all is a pipeline over every ApplicationSet in the tree.
+func (a *Answer) all(ctx context.Context, t *Tree) ([]*pipeline.Pipeline, error) {
+	sets, templates, err := t.findSets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range templates {
+		a.Notes = append(a.Notes, fleet.Problem{File: name, Message: "left out, because it is a template of a Helm chart: render it and name the result with -f"})
+	}
+	if len(sets) == 0 {
+		a.Notes = append(a.Notes, fleet.Problem{Message: fmt.Sprintf("no ApplicationSet is in any YAML or JSON file of %s", t.Name)})
+		return nil, nil
+	}
+	return []*pipeline.Pipeline{everySet(sets)}, nil
+}
+
+// only narrows the pipelines to some files, and adds what none of them has.
+func only(pipes []*pipeline.Pipeline, files []string) []*pipeline.Pipeline {
+	var out []*pipeline.Pipeline
+	taken := map[string]bool{}
+	for _, p := range pipes {
+		n := narrowed(p, files)
+		if n == nil {
+			continue
+		}
+		out = append(out, n)
+		for _, entry := range n.Spec.ApplicationSets {
+			taken[entry.Path] = true
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return taken[escape(name)] })
+	if len(rest) > 0 {
+		out = append(out, everySet(rest))
+	}
+	return out
+}
+
+// once drops what several pipelines say alike: problems, and the Applications
+// that a pipeline doesn't manage, where they are shown already.
+func (a *Answer) once() {
+	if len(a.Fleets) < 2 {
+		return
+	}
+	managed := map[string]bool{}
+	for _, f := range a.Fleets {
+		for i := range f.Targets {
+			if f.Targets[i].Managed() {
+				managed[f.Targets[i].ID()] = true
+			}
+		}
+	}
+	shown := map[string]bool{}
+	for i := range a.Fleets {
+		f := &a.Fleets[i]
+		f.Targets = slices.DeleteFunc(f.Targets, func(t fleet.Target) bool {
+			id := t.ID()
+			if t.Managed() {
+				return false
+			}
+			again := managed[id] || shown[id]
+			shown[id] = true
+			return again
+		})
+	}
+	a.Problems, a.Notes = distinct(a.Problems), distinct(a.Notes)
+}
+
+func distinct(list []fleet.Problem) []fleet.Problem {
+	seen := map[fleet.Problem]bool{}
+	return slices.DeleteFunc(list, func(p fleet.Problem) bool {
+		again := seen[p]
+		seen[p] = true
+		return again
+	})
+}
