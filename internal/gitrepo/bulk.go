@@ -2,11 +2,13 @@ package gitrepo
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/proc"
 )
@@ -17,17 +19,49 @@ import (
 // of do ends the listing and is returned. ErrUnknownCommit when the
 // repository lacks the commit.
 func (t *Tree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
-	entries, err := t.r.Files(ctx, t.sha, "")
+	if err := t.r.known(ctx, t.sha); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, localTimeout)
+	defer cancel()
+	c := t.r.command("ls-tree", "-r", "-z", "--full-tree", t.sha)
+	c.MaxStdout = 0 // piped
+	p, err := proc.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	for i := range entries {
-		e := &entries[i]
-		if err := do(e.Path, e.Mode.FS(), e.Blob); err != nil {
-			return err
+	defer p.End()
+	buf := make([]byte, 0, 1<<20)
+	for {
+		n, err := p.Stdout.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		// One string for the paths of many lines.
+		end := bytes.LastIndexByte(buf, 0) + 1
+		text := string(buf[:end])
+		buf = append(buf[:0], buf[end:]...)
+		for text != "" {
+			var line string
+			line, text, _ = strings.Cut(text, "\x00")
+			e, err := parseEntry(line)
+			if err != nil {
+				return fmt.Errorf("list the files of %s: %w", t.sha, err)
+			}
+			if err := do(e.Path, e.Mode.FS(), e.Blob); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if err := p.Wait(); err != nil {
+				return t.r.localError("list the files of "+t.sha, err)
+			}
+			return nil
+		case err != nil:
+			return fmt.Errorf("list the files of %s: %w", t.sha, errors.Join(ctx.Err(), err))
+		case len(buf) == cap(buf):
+			return fmt.Errorf("list the files of %s: a path of more than %d bytes", t.sha, cap(buf))
 		}
 	}
-	return nil
 }
 
 // ReadBlobs reads many contents in one go and calls do for each, in the order

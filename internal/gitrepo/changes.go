@@ -193,17 +193,23 @@ func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, er
 	for text != "" {
 		var line string
 		line, text, _ = strings.Cut(text, "\x00")
-		head, path, ok := strings.Cut(line, "\t")
-		modeText, rest, _ := strings.Cut(head, " ")
-		_, id, found := strings.Cut(rest, " ")
-		if !ok || !found {
-			return nil, fmt.Errorf("list the files of %s: git ls-tree answers %q", sha, shorten(line))
-		}
-		mode, err := parseMode(modeText)
+		e, err := parseEntry(line)
 		if err != nil {
 			return nil, fmt.Errorf("list the files of %s: %w", sha, err)
 		}
-		entries = append(entries, Entry{Path: path, Mode: mode, Blob: id})
+		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// parseEntry reads one line of git ls-tree: "100644 blob <id>\tpath".
+func parseEntry(line string) (Entry, error) {
+	head, path, ok := strings.Cut(line, "\t")
+	modeText, rest, _ := strings.Cut(head, " ")
+	_, id, found := strings.Cut(rest, " ")
+	mode, err := parseMode(modeText)
+	if err != nil || !ok || !found {
+		return Entry{}, fmt.Errorf("git ls-tree answers %q", shorten(line))
+	}
+	return Entry{Path: path, Mode: mode, Blob: id}, nil
 }

@@ -3,12 +3,11 @@ package reads
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 )
@@ -53,7 +52,7 @@ func newBuilder(ctx context.Context, v *view, readers []Reader, before *Index) (
 		work:   &work{ctx: ctx, view: v, jsonnet: map[string][]imported{}},
 		before: before, readers: make([]*Reader, len(readers)), specs: make([][32]byte, len(readers)),
 		nodes: make([]node, len(readers), 2*len(readers)+16), numbers: make(map[key]uint32, len(readers)),
-		newNames: map[string]uint32{},
+		newNames: make(map[string]uint32, len(v.files)),
 	}
 	for i := range readers {
 		b.readers[i] = &readers[i]
@@ -63,11 +62,7 @@ func newBuilder(ctx context.Context, v *view, readers []Reader, before *Index) (
 		if i > 0 && b.readers[i-1].ID == r.ID {
 			return nil, fmt.Errorf("indexing what is read: two readers are called %q", r.ID)
 		}
-		spec, err := json.Marshal(r)
-		if err != nil {
-			return nil, fmt.Errorf("indexing what is read: %w", err)
-		}
-		b.specs[i] = sha256.Sum256(spec)
+		b.specs[i] = specOf(r)
 		b.nodes[i] = node{key: key{role: roleReader, arg: r.ID}}
 	}
 	if before.nodes == nil {
@@ -76,6 +71,27 @@ func newBuilder(ctx context.Context, v *view, readers []Reader, before *Index) (
 		}
 	}
 	return b, nil
+}
+
+// specOf tells readers apart by what they name.
+func specOf(r *Reader) [32]byte {
+	text := make([]byte, 0, 512)
+	add := func(list ...string) {
+		text = binary.AppendUvarint(text, uint64(len(list)))
+		for _, s := range list {
+			text = binary.AppendUvarint(text, uint64(len(s)))
+			text = append(text, s...)
+		}
+	}
+	for i := range r.Sources {
+		s := &r.Sources[i]
+		add(s.Path, string(s.Layout), s.Include, s.Exclude, fmt.Sprint(s.Recurse, s.AnyFile))
+		add(s.ValueFiles...)
+		add(s.Options...)
+		add(s.Libs...)
+	}
+	add(r.Extra...)
+	return sha256.Sum256(text)
 }
 
 // run follows what is to do, and what comes up, until nothing does.
@@ -246,9 +262,9 @@ func (b *builder) willRead(n uint32) []string {
 		}
 		return out
 	case roleKustomization:
-		for _, name := range kustomizationNames {
-			if name = inFolder(k.dir, name); b.view.listed(name) == file {
-				return []string{name}
+		for _, name := range b.view.marks[k.dir] {
+			if !strings.HasSuffix(name, chartSuffix) {
+				return []string{inFolder(k.dir, name)}
 			}
 		}
 	case roleValues, roleJsonnet:
@@ -259,13 +275,6 @@ func (b *builder) willRead(n uint32) []string {
 		return b.view.chartTexts(k.dir)
 	}
 	return nil
-}
-
-func inFolder(dir, name string) string {
-	if dir == "." {
-		return name
-	}
-	return dir + "/" + name
 }
 
 // releases draws the conclusions that need all charts of a reader.
@@ -378,28 +387,32 @@ func (b *builder) used() []uint32 {
 func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
 	renamed = make([]uint32, len(b.before.names)+len(b.list))
 	used := newMarks(len(renamed))
-	var numbers []uint32
+	type numbered struct {
+		name   string
+		number uint32
+	}
+	list := make([]numbered, 0, len(renamed))
 	size := 0
 	for _, n := range order {
 		for _, f := range b.nodes[n].files {
 			if used.add(f) {
-				numbers = append(numbers, f)
+				list = append(list, numbered{b.nameOf(f), f})
 				size += len(b.nameOf(f))
 			}
 		}
 	}
-	sort.Slice(numbers, func(i, j int) bool { return b.nameOf(numbers[i]) < b.nameOf(numbers[j]) })
+	slices.SortFunc(list, func(x, y numbered) int { return strings.Compare(x.name, y.name) })
 	var text strings.Builder
 	text.Grow(size)
-	for _, f := range numbers {
-		text.WriteString(b.nameOf(f))
+	for _, f := range list {
+		text.WriteString(f.name)
 	}
-	x.names = make([]string, len(numbers))
+	x.names = make([]string, len(list))
 	rest := text.String()
-	for i, f := range numbers {
-		n := len(b.nameOf(f))
+	for i, f := range list {
+		n := len(f.name)
 		x.names[i], rest = rest[:n], rest[n:]
-		renamed[f] = uint32(i)
+		renamed[f.number] = uint32(i)
 	}
 	return renamed
 }

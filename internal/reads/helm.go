@@ -30,18 +30,18 @@ func (w *walker) chart(dir string) {
 	}
 	dir = at.path
 	for _, f := range chartMetadata {
-		w.file(path.Join(dir, f))
+		w.file(inFolder(dir, f))
 	}
 	for _, f := range chartFolders {
-		w.use(roleEverything, path.Join(dir, f), "")
+		w.use(roleEverything, inFolder(dir, f), "")
 	}
 	for _, f := range []string{"Chart.yaml", "requirements.yaml"} {
-		w.dependencies(dir, path.Join(dir, f))
+		w.dependencies(dir, inFolder(dir, f))
 	}
-	w.templates(path.Join(dir, "templates"), ^traits(0))
+	w.templates(inFolder(dir, "templates"), ^traits(0))
 	// A chart's chart reads its own files, which count already.
-	w.templates(path.Join(dir, "charts"), ^usesFiles)
-	w.scan(path.Join(dir, "values.yaml"))
+	w.templates(inFolder(dir, "charts"), ^usesFiles)
+	w.scan(inFolder(dir, "values.yaml"))
 }
 
 // dependencies follows file:// dependencies.

@@ -8,16 +8,17 @@ import (
 // kustomizationNames are the names that kustomize looks for, in its order.
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// kustomizationFile finds a folder's kustomization, "" for none.
-func (w *walker) kustomizationFile(dir string) string {
-	first := ""
+// kustomizationFile finds the kustomization of a folder whose links are
+// resolved; what it really is with its own links resolved, and its name in the
+// folder. "" for none.
+func (w *walker) kustomizationFile(dir string) (name string, at place) {
 	for _, n := range kustomizationNames {
-		name := path.Join(dir, n)
-		if at, err := w.find(name); err == nil && at.kind == file && first == "" {
-			first = name
+		n = inFolder(dir, n)
+		if found, err := w.find(n); err == nil && found.kind == file && name == "" {
+			name, at = n, found
 		}
 	}
-	return first
+	return name, at
 }
 
 // kustomization follows one folder's kustomization.
@@ -28,13 +29,9 @@ func (w *walker) kustomization(dir string) {
 		return
 	}
 	dir = at.path
-	name := w.kustomizationFile(dir)
+	name, at := w.kustomizationFile(dir)
 	if name == "" {
 		return // a missing base: kustomize fails until one comes into being
-	}
-	if at, err = w.find(name); err != nil {
-		w.widen(dir, name, err)
-		return
 	}
 	data, err := w.read(at)
 	if err != nil {
@@ -216,10 +213,6 @@ func (w *walker) options(dir, name string) {
 		if _, above := within(p, dir); err != nil || at.kind != folder || above {
 			continue
 		}
-		if w.kustomizationFile(at.path) != "" {
-			w.use(roleKustomization, at.path, "")
-		} else {
-			w.use(roleEverything, at.path, "")
-		}
+		w.folder(at.path)
 	}
 }

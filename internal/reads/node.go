@@ -3,8 +3,8 @@ package reads
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -261,33 +261,30 @@ func (w *walker) detect(dir string, k kind) Layout {
 		return Anything // whatever comes into being there counts
 	}
 	w.out.rules = append(w.out.rules, rule{dir: dir, shape: chartFiles})
-	charts, err := w.view.chartNames(dir)
-	if err != nil {
+	for _, n := range kustomizationNames {
+		w.see(inFolder(dir, n))
+	}
+	marks, err := w.view.marksIn(dir)
+	switch {
+	case err != nil:
 		w.problem(dir, err)
 		return Anything
+	case len(marks) == 0:
+		return Directory
+	case strings.HasSuffix(marks[len(marks)-1], chartSuffix):
+		return Helm
 	}
-	layout, last := Directory, ""
-	if len(charts) > 0 {
-		layout, last = Helm, charts[len(charts)-1]
-	}
-	for _, n := range kustomizationNames {
-		name := path.Join(dir, n)
-		w.see(name)
-		if k, err := w.view.lstat(name); err == nil && (k == file || k == link) && n > last {
-			layout, last = Kustomize, n
-		}
-	}
-	return layout
+	return Kustomize
 }
 
 // whatever follows a folder of which only the path is known: all that lies
 // there, and what a kustomization or a chart there pulls in from elsewhere.
 func (w *walker) whatever(dir string) {
 	w.use(roleEverything, dir, "")
-	if w.kustomizationFile(dir) != "" {
+	if name, _ := w.kustomizationFile(dir); name != "" {
 		w.use(roleKustomization, dir, "")
 	}
-	if at, err := w.find(path.Join(dir, "Chart.yaml")); err == nil && at.kind == file {
+	if at, err := w.find(inFolder(dir, "Chart.yaml")); err == nil && at.kind == file {
 		w.use(roleChart, dir, "")
 	}
 }
@@ -303,10 +300,17 @@ func (w *walker) extra(name string) {
 	switch {
 	case err != nil:
 		w.problem(p, err)
-	case at.kind != folder:
-	case w.kustomizationFile(at.path) != "":
-		w.use(roleKustomization, at.path, "")
-	default:
-		w.use(roleEverything, at.path, "")
+	case at.kind == folder:
+		w.folder(at.path)
 	}
+}
+
+// folder follows a folder that is named as a whole: what its kustomization
+// pulls in, or all of it.
+func (w *walker) folder(dir string) {
+	if name, _ := w.kustomizationFile(dir); name != "" {
+		w.use(roleKustomization, dir, "")
+		return
+	}
+	w.use(roleEverything, dir, "")
 }

@@ -1,6 +1,7 @@
 package reads
 
 import (
+	"bytes"
 	"regexp"
 )
 
@@ -34,13 +35,14 @@ var (
 // traitsOf reads a template, or a values file, for the words that matter.
 func traitsOf(data []byte) traits {
 	var t traits
-	if filesWord.Match(data) || dollarDump.Match(data) || dotDumped(data) {
+	// Looking for plain text first saves most of the time.
+	if bytes.Contains(data, []byte("Files")) && filesWord.Match(data) || bytes.IndexByte(data, '$') >= 0 && dollarDump.Match(data) || dotDumped(data) {
 		t |= usesFiles | namesFiles
 		if defineWord.Match(data) {
 			t |= lendsFiles
 		}
 	}
-	if tplWord.Match(data) {
+	if bytes.Contains(data, []byte("tpl")) && tplWord.Match(data) {
 		t |= usesTpl
 	}
 	return t
@@ -49,7 +51,7 @@ func traitsOf(data []byte) traits {
 // dotDumped says that a template writes the dot out where it is surely
 // everything: outside of all that gives it another meaning.
 func dotDumped(data []byte) bool {
-	if !dotDump.Match(data) {
+	if !bareDot(data) || !dotDump.Match(data) {
 		return false
 	}
 	var open []bool // by block: the dot may be something else in it
@@ -73,6 +75,16 @@ func dotDumped(data []byte) bool {
 				elsewhere--
 			}
 			open = open[:len(open)-1]
+		}
+	}
+	return false
+}
+
+// bareDot says that there is a dot between what may surround the whole dot.
+func bareDot(data []byte) bool {
+	for i := 1; i+1 < len(data); i++ {
+		if data[i] == '.' && bytes.IndexByte([]byte(" \t\r\n({-"), data[i-1]) >= 0 && bytes.IndexByte([]byte(" \t\r\n|)}-"), data[i+1]) >= 0 {
+			return true
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package reads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,8 +62,9 @@ type view struct {
 	ids      []string
 	at       map[string]int32 // file → its number
 	kinds    []kind
+	folders  map[string]struct{}
 	anyLinks bool                // otherwise no path needs resolving
-	charts   map[string][]string // folder → files in it whose name ends in Chart.yaml
+	marks    map[string][]string // folder → files in it that mark a layout
 
 	mu    sync.Mutex
 	lists map[string]contents // without a listing: what lies below a folder
@@ -86,7 +88,7 @@ func newView(ctx context.Context, tree fs.FS, list bool) (*view, error) {
 		}
 		return v, nil
 	}
-	v.bulk, v.charts = bulk, map[string][]string{}
+	v.bulk, v.marks = bulk, map[string][]string{}
 	err := bulk.List(ctx, func(name string, mode fs.FileMode, id string) error {
 		if len(v.files) >= maxBelow {
 			return fmt.Errorf("more than %d files", maxBelow)
@@ -95,9 +97,9 @@ func newView(ctx context.Context, tree fs.FS, list bool) (*view, error) {
 		if mode&fs.ModeSymlink != 0 {
 			k, v.anyLinks = link, true
 		}
-		if strings.HasSuffix(name, chartSuffix) {
+		if base := name[strings.LastIndexByte(name, '/')+1:]; isMark(base) {
 			dir := path.Dir(name)
-			v.charts[dir] = append(v.charts[dir], path.Base(name))
+			v.marks[dir] = append(v.marks[dir], base)
 		}
 		v.files, v.ids, v.kinds = append(v.files, name), append(v.ids, id), append(v.kinds, k)
 		return nil
@@ -106,8 +108,20 @@ func newView(ctx context.Context, tree fs.FS, list bool) (*view, error) {
 		return nil, err
 	}
 	v.at = make(map[string]int32, len(v.files))
+	v.folders = map[string]struct{}{".": {}}
+	last := "."
 	for i, name := range v.files {
 		v.at[name] = int32(i)
+		dir := path.Dir(name)
+		if dir == last {
+			continue
+		}
+		for last = dir; ; dir = path.Dir(dir) {
+			if _, known := v.folders[dir]; known {
+				break
+			}
+			v.folders[dir] = struct{}{}
+		}
 	}
 	return v, nil
 }
@@ -156,7 +170,7 @@ func (v *view) listed(p string) kind {
 	if i, ok := v.at[p]; ok {
 		return v.kinds[i]
 	}
-	if first, end := v.span(p); first < end || p == "." {
+	if _, ok := v.folders[p]; ok {
 		return folder
 	}
 	return missing
@@ -199,9 +213,21 @@ func (v *view) reachable(name string) bool {
 
 // below finds the names below a folder in a sorted list.
 func below(sorted []string, dir string) (first, end int) {
-	first = sort.SearchStrings(sorted, dir+"/")
-	end = first + sort.Search(len(sorted)-first, func(i int) bool { return !strings.HasPrefix(sorted[first+i], dir+"/") })
+	first = sort.Search(len(sorted), func(i int) bool { return against(sorted[i], dir) >= 0 })
+	end = first + sort.Search(len(sorted)-first, func(i int) bool { return against(sorted[first+i], dir) > 0 })
 	return first, end
+}
+
+// against says whether a name sorts before all that lies below a folder (-1),
+// lies below it (0), or comes after that (1).
+func against(name, dir string) int {
+	if len(name) <= len(dir) || name[:len(dir)] != dir {
+		if name <= dir {
+			return -1
+		}
+		return 1 // it differs from dir before dir's end
+	}
+	return cmp.Compare(name[len(dir)], '/')
 }
 
 // find looks a cleaned path up and resolves its links as a kernel does. A
@@ -324,10 +350,15 @@ func (v *view) below(dir string) (contents, error) {
 // chartSuffix is how a file's name ends that makes a folder count as a chart.
 const chartSuffix = "Chart.yaml"
 
-// chartNames are the files in a folder whose name ends in Chart.yaml, sorted.
-func (v *view) chartNames(dir string) ([]string, error) {
+// isMark says that a file of this name tells something of its folder's layout.
+func isMark(base string) bool {
+	return strings.HasSuffix(base, chartSuffix) || slices.Contains(kustomizationNames, base)
+}
+
+// marksIn are the files in a folder that mark a layout, sorted by name.
+func (v *view) marksIn(dir string) ([]string, error) {
 	if v.at != nil {
-		return v.charts[dir], nil
+		return v.marks[dir], nil
 	}
 	entries, err := fs.ReadDir(v.tree, dir)
 	if err != nil {
@@ -335,11 +366,19 @@ func (v *view) chartNames(dir string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), chartSuffix) {
+		if !e.IsDir() && isMark(e.Name()) {
 			out = append(out, e.Name())
 		}
 	}
 	return out, nil
+}
+
+// inFolder is a file's name from the tree's root.
+func inFolder(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
 }
 
 // within says that name lies below dir, and how it is called from there.
