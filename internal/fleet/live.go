@@ -131,11 +131,11 @@ const unparameterized = "; it is a live Application, which has no generator para
 // itself has fields that aren't known here.
 func (r *Resolver) running(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot) outcome {
 	problem := func(format string, args ...any) outcome {
-		return outcome{passing: true, refresh: liveRefresh, problems: []Problem{{
+		return outcome{failed: true, passing: true, refresh: liveRefresh, problems: []Problem{{
 			File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error() + fmt.Sprintf(format, args...)}}}
 	}
 	if in.Live == nil || in.Live.Applications == nil {
-		return outcome{problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error()}}}
+		return outcome{failed: true, problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error()}}}
 	}
 	found, err := in.running(e.argocd, s.spec.Namespace, s.spec.Name)
 	if err != nil {

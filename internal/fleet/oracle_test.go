@@ -150,14 +150,26 @@ var duckResource = schema.GroupVersionResource{Group: "apps.open-cluster-managem
 // the error it put into the set's status.
 func (o *oracle) reconcile(t rapid.TB, manifest []byte) (map[string]string, string) {
 	t.Helper()
+	list, failed := o.reconcileOver(t, manifest)
+	apps := map[string]string{}
+	for i := range list {
+		apps[list[i].Name] = canonical(t, &list[i])
+	}
+	return apps, failed
+}
+
+// reconcileOver runs the controller once over live Applications, and returns
+// what is live then.
+func (o *oracle) reconcileOver(t rapid.TB, manifest []byte, live ...client.Object) ([]argov1alpha1.Application, string) {
+	t.Helper()
 	ctx := context.Background()
 	scheme := runtime.NewScheme()
 	must(t, argov1alpha1.AddToScheme(scheme))
 	must(t, corev1.AddToScheme(scheme))
 	set := &argov1alpha1.ApplicationSet{}
 	must(t, yaml.Unmarshal(manifest, set))
-	set.Namespace = oracleNamespace
-	objects := []client.Object{set}
+	set.Namespace, set.UID = oracleNamespace, "1"
+	objects := append([]client.Object{set}, live...)
 	var secrets []runtime.Object
 	for _, s := range clusterSecrets(o.clusters) {
 		s.Namespace = oracleNamespace
@@ -181,7 +193,8 @@ func (o *oracle) reconcile(t rapid.TB, manifest []byte) (map[string]string, stri
 		Client: c, Scheme: scheme, Recorder: record.NewFakeRecorder(10_000), KubeClientset: kube, ArgoCDNamespace: oracleNamespace,
 		Generators: generators.GetGenerators(ctx, c, kube, oracleNamespace, checkoutRepos{o.dir, &o.listed}, o.dynamic(),
 			generators.NewSCMConfig("", nil, true, nil, false)),
-		Renderer: &utils.Render{}, Metrics: metrics.NewFakeAppsetMetrics(c), Policy: argov1alpha1.ApplicationsSyncPolicySync,
+		Renderer: &utils.Render{}, Metrics: metrics.NewFakeAppsetMetrics(c),
+		Policy: argov1alpha1.ApplicationsSyncPolicySync, EnablePolicyOverride: true, EnableProgressiveSyncs: true,
 	}
 	key := types.NamespacedName{Namespace: oracleNamespace, Name: set.Name}
 	if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key}); err != nil {
@@ -197,11 +210,7 @@ func (o *oracle) reconcile(t rapid.TB, manifest []byte) (map[string]string, stri
 	}
 	var list argov1alpha1.ApplicationList
 	must(t, c.List(ctx, &list))
-	apps := map[string]string{}
-	for i := range list.Items {
-		apps[list.Items[i].Name] = canonical(t, &list.Items[i])
-	}
-	return apps, failed
+	return list.Items, failed
 }
 
 // canonical is what a generated Application consists of, as sorted YAML.

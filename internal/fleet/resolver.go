@@ -139,6 +139,7 @@ type outcome struct {
 	targets  []Target
 	problems []Problem
 	notes    []Problem
+	failed   bool          // there are no targets because of the problems
 	passing  bool          // another try may answer differently
 	refresh  time.Duration // when it may, if that is known
 }
@@ -172,6 +173,13 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 		return nil, false, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
 	}
 	f = &Fleet{Targets: []Target{}, Problems: problems, answers: c.answers()}
+	for i := range sets {
+		s := &sets[i]
+		f.sets = append(f.sets, knownSet{
+			argocd: entries[s.entry].argocd, namespace: s.spec.Namespace, name: s.spec.Name, file: s.file,
+			policy: s.policy, resolved: !outcomes[i].failed,
+		})
+	}
 	for _, o := range outcomes {
 		f.Targets = append(f.Targets, o.targets...)
 		f.Problems = append(f.Problems, o.problems...)
@@ -190,6 +198,7 @@ var errSlow = errors.New("not resolved in time")
 func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot) outcome {
 	fail := func(err error) outcome {
 		return outcome{
+			failed:   true,
 			problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: err.Error()}},
 			passing:  errors.Is(err, errTree) || errors.Is(err, errSlow),
 		}

@@ -133,5 +133,6 @@ type Fleet struct {
 	// counts from the call that gave this fleet; 0 means never.
 	RefreshAfter time.Duration `json:"-"`
 
-	answers []answer // what other repositories were at
+	answers []answer   // what other repositories were at
+	sets    []knownSet // what the targets are of
 }
