@@ -16,17 +16,16 @@ import (
 // problems; the error is for a context that ended, a tree that can't be read
 // and a call that can't be meant. It may be called concurrently.
 func Here(ctx context.Context, resolver *fleet.Resolver, tree fs.FS, in Input) (*World, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	w := &World{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
+	argocds := in.offline()
 	for _, p := range in.Pipelines {
-		if p == nil {
-			return nil, errors.New("evaluating a tree: one of the pipelines is nil")
-		}
-		if w.Pipelines[p.Name()] != nil {
-			return nil, fmt.Errorf("evaluating a tree: two pipelines are named %q", p.Name())
-		}
 		f, err := resolver.Resolve(ctx, fleet.Input{
 			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs,
-			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, Manifests: in.Manifests,
+			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing,
+			ArgoCDs: argocds, Main: in.Main, Live: in.Live, Other: in.Other, Manifests: in.Manifests,
 		})
 		if err != nil {
 			return nil, err
@@ -38,6 +37,21 @@ func Here(ctx context.Context, resolver *fleet.Resolver, tree fs.FS, in Input) (
 		w.Pipelines[p.Name()] = part
 	}
 	return w, nil
+}
+
+// check refuses what can't be meant.
+func (in *Input) check() error {
+	names := map[string]bool{}
+	for _, p := range in.Pipelines {
+		switch {
+		case p == nil:
+			return errors.New("evaluating a tree: one of the pipelines is nil")
+		case names[p.Name()]:
+			return fmt.Errorf("evaluating a tree: two pipelines are named %q", p.Name())
+		}
+		names[p.Name()] = true
+	}
+	return nil
 }
 
 // follow finds out which of the targets read the changed files.

@@ -1,6 +1,9 @@
 package evaluate
 
 import (
+	"context"
+	"maps"
+
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/reads"
@@ -21,11 +24,30 @@ type Input struct {
 	Branch   string   // the branch that the tree stands for, or is to be merged into
 	RepoURLs []string // how manifests may name this repository
 
-	Clusters []fleet.Cluster // nil: not known; as in fleet.Input
-	Projects []string        // nil: not known; as in fleet.Input
-	Globbing string          // as in fleet.Input; empty: the controller's default
+	// The others are as in fleet.Input. There are no Generators: those that ask
+	// the network would do it with our tokens at addresses that a stranger
+	// wrote. Sets with such generators are problems, here as in a child, so that
+	// base and head can be compared; an ArgoCD's Kube is not used either.
+	Clusters []fleet.Cluster // nil: not known
+	Projects []string        // nil: not known
+	Globbing string
+	ArgoCDs  map[string]fleet.ArgoCD
+	Main     string
+	Live     *fleet.Live
+	Other    func(ctx context.Context, repoURL, revision string) (*fleet.Elsewhere, error)
+
 	// Manifests asks for every target's Application.
 	Manifests bool
+}
+
+// offline is what may be known of the Argo CDs without asking them.
+func (in *Input) offline() map[string]fleet.ArgoCD {
+	out := maps.Clone(in.ArgoCDs)
+	for name, a := range out {
+		a.Kube = nil
+		out[name] = a
+	}
+	return out
 }
 
 // World is what a tree stands for. Maps and lists are never nil.

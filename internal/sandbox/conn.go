@@ -66,10 +66,10 @@ func (c *conn) listen(in io.Reader) error {
 	}
 }
 
-// ask asks one question and waits for its answer.
-func (c *conn) ask(letter byte, name string) ([]byte, error) {
+// ask asks one question about a tree and waits for its answer.
+func (c *conn) ask(letter byte, tree, name string) ([]byte, error) {
 	answer := make(chan reply, 1)
-	if err := c.send(letter, []byte(name), answer); err != nil {
+	if err := c.send(letter, append(appendString(nil, tree), name...), answer); err != nil {
 		return nil, err
 	}
 	select {

@@ -1,5 +1,5 @@
-// Package sandbox runs a handler over a tree of files in a child process that
-// can be given up: with limits on its memory, its CPU time, its time and its
+// Package sandbox runs a handler over trees of files in a child process that can
+// be given up: with limits on its memory, its CPU time, its time and its
 // answer, with nothing of our environment, and with no files but those it asks
 // its parent for.
 //
@@ -11,7 +11,7 @@
 // The invariant: a run ends within its limits, in the handler's own answer or
 // in an error that names which limit it was. Nothing that the child says is
 // believed further than its form: frames, counts and bytes are bounded, and
-// only names inside the tree are looked up.
+// only names inside the trees are looked up.
 //
 // # Protocol
 //

@@ -16,7 +16,7 @@ const (
 	frameOK   byte = 'o' // a question's answer
 	frameFail byte = 'e' // why a question has none: see failure
 
-	// Child to parent: questions, each with a name in the tree.
+	// Child to parent: questions, each a string, the tree's name, and a name in it.
 	frameList byte = 'L' // a folder: see appendFolder
 	frameStat byte = 'S' // a file or folder: see facts
 	frameFile byte = 'F' // a file's bytes
@@ -34,7 +34,8 @@ const (
 	maxTask = 64 << 20
 	// maxFile bounds a file, a listing and any other answer to a question.
 	maxFile = 32 << 20
-	// maxQuestion bounds a name in the tree, longer than file systems allow.
+	// maxQuestion bounds a tree's name with a name in it, longer than file
+	// systems allow.
 	maxQuestion = 16 << 10
 	// maxWords bounds a handler's error, and maxPanic a panic with its stack.
 	maxWords = 16 << 10

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,37 +17,52 @@ const (
 	questionCost = 64
 )
 
-// host answers a child's questions about a tree. The child may be under a
-// stranger's control: what it asks for outside the tree, or beyond what it may
+// maxTrees bounds how many trees a child may open.
+const maxTrees = 256
+
+// host answers a child's questions about trees. The child may be under a
+// stranger's control: what it asks for outside of them, or beyond what it may
 // read, ends it.
 type host struct {
-	tree fs.FS
-	left int64 // bytes that may still be served
-	sent map[string]bool
+	trees Trees
+	left  int64 // bytes that may still be served
+	open  map[string]*openTree
 }
 
-// errReads ends a child that reads too much.
-var errReads = errors.New("reads too much")
+// openTree is one tree that a child has asked about.
+type openTree struct {
+	fs.FS
+	err  error           // why it can't be opened
+	sent map[string]bool // the folders that were listed
+}
+
+func newHost(trees Trees, reads int64) *host {
+	return &host{trees: trees, left: reads, open: map[string]*openTree{"": {FS: trees.Main, sent: map[string]bool{}}}}
+}
+
+var (
+	errReads = errors.New("reads too much")
+	errTrees = fmt.Errorf("%w: it opens more than %d trees", errProtocol, maxTrees)
+)
 
 // answer answers one question: a frame's letter and payload. The error is for
 // a question that ends the child.
-func (h *host) answer(letter byte, name string) (byte, []byte, error) {
+func (h *host) answer(ctx context.Context, letter byte, question []byte) (byte, []byte, error) {
+	r := &reader{rest: question}
+	tree, name := r.text(), string(r.rest)
+	if r.err != nil {
+		return 0, nil, r.err
+	}
 	if !validName(name) {
 		return 0, nil, fmt.Errorf("%w: it asked for %q, outside of the tree", errProtocol, clip(name, 80))
 	}
-	var payload []byte
-	var err error
-	switch letter {
-	case frameList:
-		payload, err = h.list(name)
-	case frameStat:
-		payload, err = h.stat(name)
-	case frameFile:
-		payload, err = h.file(name)
-	case frameLink:
-		payload, err = h.link(name)
-	default:
-		return 0, nil, fmt.Errorf("%w: no question begins with %q", errProtocol, letter)
+	t, err := h.tree(ctx, tree)
+	if err != nil {
+		return 0, nil, err
+	}
+	payload, err := t.answer(letter, name)
+	if errors.Is(err, errProtocol) {
+		return 0, nil, err
 	}
 	if err != nil {
 		letter, payload = frameFail, failure(err)
@@ -59,24 +75,58 @@ func (h *host) answer(letter byte, name string) (byte, []byte, error) {
 	return letter, payload, nil
 }
 
+// tree opens a tree once.
+func (h *host) tree(ctx context.Context, name string) (*openTree, error) {
+	if t := h.open[name]; t != nil {
+		return t, nil
+	}
+	if len(h.open) >= maxTrees {
+		return nil, errTrees
+	}
+	t := &openTree{sent: map[string]bool{}, err: errors.New("there is no such tree")}
+	if h.trees.Named != nil {
+		t.FS, t.err = h.trees.Named(ctx, name)
+	}
+	h.open[name] = t
+	return t, nil
+}
+
+func (t *openTree) answer(letter byte, name string) ([]byte, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	switch letter {
+	case frameList:
+		return t.list(name)
+	case frameStat:
+		return t.stat(name)
+	case frameFile:
+		return t.file(name)
+	case frameLink:
+		to, err := fs.ReadLink(t.FS, name)
+		return []byte(to), err
+	}
+	return nil, fmt.Errorf("%w: no question begins with %q", errProtocol, letter)
+}
+
 // list lists a folder, and folders below it that weren't listed yet, nearest
 // first, while there is room.
-func (h *host) list(name string) ([]byte, error) {
-	entries, err := fs.ReadDir(h.tree, name)
+func (t *openTree) list(name string) ([]byte, error) {
+	entries, err := fs.ReadDir(t.FS, name)
 	if err != nil {
 		return nil, err
 	}
-	h.sent[name] = true
+	t.sent[name] = true
 	out := appendFolder(nil, name, entries)
 	if len(out) > maxFile {
 		return nil, fmt.Errorf("the folder has %d entries, too many to list", len(entries))
 	}
 	below := subfolders(nil, name, entries)
 	for i := 0; i < len(below) && len(out) < readAhead; i++ {
-		if h.sent[below[i]] {
+		if t.sent[below[i]] {
 			continue
 		}
-		entries, err := fs.ReadDir(h.tree, below[i])
+		entries, err := fs.ReadDir(t.FS, below[i])
 		if err != nil {
 			continue // whoever asks for it gets the error
 		}
@@ -85,7 +135,7 @@ func (h *host) list(name string) ([]byte, error) {
 			break
 		}
 		out = more
-		h.sent[below[i]] = true
+		t.sent[below[i]] = true
 		below = subfolders(below, below[i], entries)
 	}
 	return out, nil
@@ -100,8 +150,8 @@ func subfolders(list []string, dir string, entries []fs.DirEntry) []string {
 	return list
 }
 
-func (h *host) stat(name string) ([]byte, error) {
-	i, err := fs.Stat(h.tree, name)
+func (t *openTree) stat(name string) ([]byte, error) {
+	i, err := fs.Stat(t.FS, name)
 	if err != nil {
 		return nil, err
 	}
@@ -109,15 +159,15 @@ func (h *host) stat(name string) ([]byte, error) {
 	if i.Mode().IsRegular() && i.Size() <= maxPeek {
 		// A file that can be described but not read is read again when asked
 		// for, and says why.
-		if data, err := fs.ReadFile(h.tree, name); err == nil && len(data) <= maxPeek {
+		if data, err := fs.ReadFile(t.FS, name); err == nil && len(data) <= maxPeek {
 			f.data, f.hasData, f.size = data, true, int64(len(data))
 		}
 	}
 	return f.append(nil), nil
 }
 
-func (h *host) file(name string) ([]byte, error) {
-	i, err := fs.Stat(h.tree, name)
+func (t *openTree) file(name string) ([]byte, error) {
+	i, err := fs.Stat(t.FS, name)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +179,7 @@ func (h *host) file(name string) ([]byte, error) {
 	case i.Size() > maxFile:
 		return nil, tooLarge(i.Size())
 	}
-	data, err := fs.ReadFile(h.tree, name)
+	data, err := fs.ReadFile(t.FS, name)
 	if err == nil && len(data) > maxFile {
 		err = tooLarge(int64(len(data)))
 	}
@@ -138,9 +188,4 @@ func (h *host) file(name string) ([]byte, error) {
 
 func tooLarge(size int64) error {
 	return fmt.Errorf("its %d bytes are more than the %d that are read", size, maxFile)
-}
-
-func (h *host) link(name string) ([]byte, error) {
-	to, err := fs.ReadLink(h.tree, name)
-	return []byte(to), err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"strconv"
 	"time"
@@ -24,7 +23,7 @@ type Limits struct {
 	Time   time.Duration // from the child's start; default 90 seconds
 	Answer int64         // bytes of the answer as JSON, at most 4 GiB; default 64 MiB
 	Values int           // values in the answer, each member or element one: a few bytes can be a large Go value; default 4 million
-	Reads  int64         // bytes of the tree that are sent, listings included; default 1 GiB
+	Reads  int64         // bytes of the trees that are sent, listings included; default 1 GiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -83,16 +82,16 @@ func New(o Options) *Runner {
 	return &Runner{o: o, slots: make(chan struct{}, o.AtOnce)}
 }
 
-// Run has the named handler evaluate the tree with the input in a child, and
+// Run has the named handler evaluate the trees with the input in a child, and
 // decodes its answer into output, a pointer. Input and output are JSON on the
-// way. The tree must be safe for concurrent use and must not lead out of
-// itself (os.DirFS follows links that do; os.Root doesn't).
+// way. A tree must not lead out of itself (os.DirFS follows links that do;
+// os.Root doesn't).
 //
 // The error is a [*Refused] for the handler's own, an [*Error] for a run that
 // came to no answer, and otherwise the context's or one of starting the child.
 // When the context or the time ends while the tree is being read, Run doesn't
 // wait for the tree: that read's answer is dropped when it comes.
-func (r *Runner) Run(ctx context.Context, task string, tree fs.FS, input, output any) error {
+func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, output any) error {
 	sent, err := json.Marshal(input)
 	if err != nil {
 		return fmt.Errorf("%s: writing the input: %w", task, err)
@@ -109,7 +108,7 @@ func (r *Runner) Run(ctx context.Context, task string, tree fs.FS, input, output
 	timed, cancel := context.WithTimeoutCause(ctx, r.o.Limits.Time, ErrTime)
 	defer cancel()
 	begun := time.Now()
-	answer, err := r.once(timed, task, sent, tree)
+	answer, err := r.once(timed, task, sent, trees)
 	r.o.Log.Debug("a task ran in a process of its own", zap.String("task", task), zap.Duration("took", time.Since(begun)), zap.Int("answer", len(answer)), zap.Error(err))
 	if err != nil {
 		return err
@@ -125,7 +124,7 @@ func (r *Runner) Run(ctx context.Context, task string, tree fs.FS, input, output
 
 // once starts a child and talks to it until its last frame, its end, or the
 // context's.
-func (r *Runner) once(ctx context.Context, task string, input []byte, tree fs.FS) ([]byte, error) {
+func (r *Runner) once(ctx context.Context, task string, input []byte, trees Trees) ([]byte, error) {
 	p, err := proc.Start(ctx, r.command())
 	if err != nil {
 		return nil, fmt.Errorf("%s: starting a process for it: %w", task, err)
@@ -136,7 +135,7 @@ func (r *Runner) once(ctx context.Context, task string, input []byte, tree fs.FS
 	}
 	talked := make(chan outcome, 1)
 	go func() {
-		answer, err := r.talk(p, task, input, tree)
+		answer, err := r.talk(ctx, p, task, input, trees)
 		talked <- outcome{answer, err}
 	}()
 	var o outcome
@@ -176,12 +175,12 @@ func (r *Runner) command() proc.Command {
 var errHungUp = errors.New("no answer")
 
 // talk sends the task and answers questions until the last frame.
-func (r *Runner) talk(p *proc.Process, task string, input []byte, tree fs.FS) ([]byte, error) {
+func (r *Runner) talk(ctx context.Context, p *proc.Process, task string, input []byte, trees Trees) ([]byte, error) {
 	in, out := bufio.NewReaderSize(p.Stdout, 64<<10), bufio.NewWriterSize(p.Stdin, 64<<10)
 	if writeFrame(out, frameTask, appendString(nil, task), input) != nil || out.Flush() != nil {
 		return nil, errHungUp
 	}
-	h := &host{tree: tree, left: r.o.Limits.Reads, sent: map[string]bool{}}
+	h := newHost(trees, r.o.Limits.Reads)
 	most := fromChild(r.o.Limits.Answer)
 	for {
 		letter, payload, err := readFrame(in, most)
@@ -201,7 +200,7 @@ func (r *Runner) talk(p *proc.Process, task string, input []byte, tree fs.FS) ([
 		case frameCPU:
 			return nil, &Error{Task: task, Kind: ErrCPU, Text: r.o.Limits.cpuText()}
 		}
-		letter, payload, err = h.answer(letter, string(payload))
+		letter, payload, err = h.answer(ctx, letter, payload)
 		if err != nil {
 			return nil, err
 		}
@@ -238,7 +237,7 @@ func (r *Runner) explain(ctx context.Context, p *proc.Process, task string, err 
 		}
 		return l.ended(task, ended, p.CPU())
 	case errors.Is(err, errReads):
-		err = fail(ErrReads, fmt.Sprintf("it reads more than %s of the tree", bytesText(uint64(l.Reads))))
+		err = fail(ErrReads, fmt.Sprintf("it reads more than %s of the repository", bytesText(uint64(l.Reads))))
 	case errors.As(err, &big) && big.letter == frameAnswer:
 		err = fail(ErrAnswer, fmt.Sprintf("its answer has %s, of at most %s", bytesText(uint64(big.size)), bytesText(uint64(big.max))))
 	case errors.Is(err, errProtocol):

@@ -45,32 +45,32 @@ func child(args []string) int {
 
 // handlers are what well-behaved children run, input bombs included.
 var handlers = map[string]Handler{
-	"echo": func(_ context.Context, _ fs.FS, input json.RawMessage) (any, error) { return input, nil },
-	"walk": func(_ context.Context, tree fs.FS, _ json.RawMessage) (any, error) { return snapshot(tree) },
-	"testfs": func(_ context.Context, tree fs.FS, input json.RawMessage) (any, error) {
+	"echo": func(_ context.Context, _ Trees, input json.RawMessage) (any, error) { return input, nil },
+	"walk": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) { return snapshot(trees.Main) },
+	"testfs": func(_ context.Context, trees Trees, input json.RawMessage) (any, error) {
 		var expected []string
 		if err := json.Unmarshal(input, &expected); err != nil {
 			return nil, err
 		}
-		return "fine", fstest.TestFS(tree, expected...)
+		return "fine", fstest.TestFS(trees.Main, expected...)
 	},
-	"read": func(_ context.Context, tree fs.FS, input json.RawMessage) (any, error) {
+	"read": func(_ context.Context, trees Trees, input json.RawMessage) (any, error) {
 		var name string
 		if err := json.Unmarshal(input, &name); err != nil {
 			return nil, err
 		}
-		data, err := fs.ReadFile(tree, name)
+		data, err := fs.ReadFile(trees.Main, name)
 		return len(data), err
 	},
-	"errors": func(_ context.Context, tree fs.FS, input json.RawMessage) (any, error) {
+	"errors": func(_ context.Context, trees Trees, input json.RawMessage) (any, error) {
 		var name string
 		if err := json.Unmarshal(input, &name); err != nil {
 			return nil, err
 		}
 		out := map[string]string{}
 		for op, err := range map[string]error{
-			"stat": second(fs.Stat(tree, name)), "lstat": second(fs.Lstat(tree, name)), "read": second(fs.ReadFile(tree, name)),
-			"readdir": second(fs.ReadDir(tree, name)), "readlink": second(fs.ReadLink(tree, name)), "open": second(tree.Open(name)),
+			"stat": second(fs.Stat(trees.Main, name)), "lstat": second(fs.Lstat(trees.Main, name)), "read": second(fs.ReadFile(trees.Main, name)),
+			"readdir": second(fs.ReadDir(trees.Main, name)), "readlink": second(fs.ReadLink(trees.Main, name)), "open": second(trees.Main.Open(name)),
 		} {
 			switch {
 			case err == nil:
@@ -85,65 +85,81 @@ var handlers = map[string]Handler{
 		}
 		return out, nil
 	},
-	"environment": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+	"environment": func(context.Context, Trees, json.RawMessage) (any, error) {
 		dir, err := os.Getwd()
 		env := os.Environ()
 		slices.Sort(env)
 		return append([]string{dir}, env...), err
 	},
-	"write": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+	"write": func(context.Context, Trees, json.RawMessage) (any, error) {
 		return nil, os.WriteFile(os.TempDir()+"/liftlock-sandbox-test", []byte("more than one byte"), 0o600)
 	},
-	"refuse": func(_ context.Context, _ fs.FS, input json.RawMessage) (any, error) {
+	"refuse": func(_ context.Context, _ Trees, input json.RawMessage) (any, error) {
 		var text string
 		if err := json.Unmarshal(input, &text); err != nil {
 			return nil, err
 		}
 		return nil, errors.New(strings.ReplaceAll(text, "?", "\xff"))
 	},
-	"unwritable": func(context.Context, fs.FS, json.RawMessage) (any, error) { return func() {}, nil },
-	"panic":      func(context.Context, fs.FS, json.RawMessage) (any, error) { panic("no such luck") },
-	"panic aside": func(ctx context.Context, _ fs.FS, _ json.RawMessage) (any, error) {
+	"unwritable": func(context.Context, Trees, json.RawMessage) (any, error) { return func() {}, nil },
+	"panic":      func(context.Context, Trees, json.RawMessage) (any, error) { panic("no such luck") },
+	"panic aside": func(ctx context.Context, _ Trees, _ json.RawMessage) (any, error) {
 		go panic("no such luck")
 		<-ctx.Done()
 		return nil, nil
 	},
-	"exit":    func(context.Context, fs.FS, json.RawMessage) (any, error) { os.Exit(7); return nil, nil },
-	"recurse": func(context.Context, fs.FS, json.RawMessage) (any, error) { return recurse(1), nil },
-	"one huge string": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+	"exit":    func(context.Context, Trees, json.RawMessage) (any, error) { os.Exit(7); return nil, nil },
+	"recurse": func(context.Context, Trees, json.RawMessage) (any, error) { return recurse(1), nil },
+	"one huge string": func(context.Context, Trees, json.RawMessage) (any, error) {
 		return len(strings.Repeat("x", 4_000_000_000)), nil
 	},
-	"many small ones": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+	"many small ones": func(context.Context, Trees, json.RawMessage) (any, error) {
 		var all []string
 		for i := range 1_000_000_000 {
 			all = append(all, fmt.Sprint(i))
 		}
 		return len(all), nil
 	},
-	"many stacks": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+	"many stacks": func(context.Context, Trees, json.RawMessage) (any, error) {
 		never := make(chan bool)
 		for {
 			go func() { <-never }()
 		}
 	},
-	"large answer": func(context.Context, fs.FS, json.RawMessage) (any, error) { return strings.Repeat("x", 2<<20), nil },
-	"many values":  func(context.Context, fs.FS, json.RawMessage) (any, error) { return make([]bool, 2000), nil },
-	"work": func(context.Context, fs.FS, json.RawMessage) (any, error) {
+	"large answer": func(context.Context, Trees, json.RawMessage) (any, error) { return strings.Repeat("x", 2<<20), nil },
+	"many values":  func(context.Context, Trees, json.RawMessage) (any, error) { return make([]bool, 2000), nil },
+	"work": func(context.Context, Trees, json.RawMessage) (any, error) {
 		for i := 0; ; i++ {
 			runtime.KeepAlive(i)
 		}
 	},
-	"never": func(context.Context, fs.FS, json.RawMessage) (any, error) { select {} },
-	"read for ever": func(_ context.Context, tree fs.FS, _ json.RawMessage) (any, error) {
+	"never": func(context.Context, Trees, json.RawMessage) (any, error) { select {} },
+	"read for ever": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) {
 		for {
-			if _, err := fs.ReadFile(tree, "a/file"); err != nil {
+			if _, err := fs.ReadFile(trees.Main, "a/file"); err != nil {
 				return nil, err
 			}
 		}
 	},
-	"ask for ever": func(_ context.Context, tree fs.FS, _ json.RawMessage) (any, error) {
+	"open for ever": func(ctx context.Context, trees Trees, _ json.RawMessage) (any, error) {
+		for i := 0; ; i++ {
+			_, _ = trees.Named(ctx, fmt.Sprint("tree ", i))
+		}
+	},
+	"walk another": func(ctx context.Context, trees Trees, input json.RawMessage) (any, error) {
+		var name string
+		if err := json.Unmarshal(input, &name); err != nil {
+			return nil, err
+		}
+		tree, err := trees.Named(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return snapshot(tree)
+	},
+	"ask for ever": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) {
 		for {
-			_, _ = fs.ReadLink(tree, "not/there")
+			_, _ = fs.ReadLink(trees.Main, "not/there")
 		}
 	},
 }
@@ -197,17 +213,18 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 	"deaf": func(_ io.Reader, out io.Writer) int { // asks, and never reads an answer
 		w := bufio.NewWriter(out)
 		for {
-			if writeFrame(w, frameFile, []byte("a/file")) != nil {
+			if writeFrame(w, frameFile, []byte("\x00a/file")) != nil {
 				return 0
 			}
 		}
 	},
 	"leaves":     func(io.Reader, io.Writer) int { return 0 },
 	"complains":  func(io.Reader, io.Writer) int { fmt.Fprintln(os.Stderr, "I won't"); return 3 },
-	"climbs":     says(frameFile, "../../etc/passwd"),
-	"absolute":   says(frameFile, "/etc/passwd"),
-	"nul":        says(frameLink, "a\x00b"),
+	"climbs":     says(frameFile, "\x00../../etc/passwd"),
+	"absolute":   says(frameFile, "\x00/etc/passwd"),
+	"nul":        says(frameLink, "\x00a\x00b"),
 	"long name":  says(frameFile, strings.Repeat("a/", maxQuestion)+"a"),
+	"cut name":   says(frameFile, "\xff\x01a"),
 	"task":       says(frameTask, "{}"),
 	"not JSON":   says(frameAnswer, "{"),
 	"other JSON": says(frameAnswer, `"a string"`),
@@ -296,7 +313,7 @@ func TestTheChildSeesTheTree(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := map[string]string{}
-			if err := runner(t, Limits{}).Run(t.Context(), "walk", tree, nil, &got); err != nil {
+			if err := runner(t, Limits{}).Run(t.Context(), "walk", Trees{Main: tree}, nil, &got); err != nil {
 				t.Fatal(err)
 			}
 			for n, w := range want {
@@ -313,7 +330,7 @@ func TestTheChildSeesTheTree(t *testing.T) {
 		t.Parallel()
 		var got string
 		expected := []string{"a/file", "a/b/c/deep", "ä ö/ü\n\"'", "large"}
-		if err := runner(t, Limits{}).Run(t.Context(), "testfs", valid, expected, &got); err != nil {
+		if err := runner(t, Limits{}).Run(t.Context(), "testfs", Trees{Main: valid}, expected, &got); err != nil {
 			t.Error(err)
 		}
 	})
@@ -360,7 +377,7 @@ func TestErrorsOfTheTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := map[string]string{}
-			if err := r.Run(t.Context(), "errors", tc.tree, tc.path, &got); err != nil {
+			if err := r.Run(t.Context(), "errors", Trees{Main: tc.tree}, tc.path, &got); err != nil {
 				t.Fatal(err)
 			}
 			for op, want := range tc.want {
@@ -391,7 +408,7 @@ func (v *vanishing) Open(name string) (fs.File, error) {
 func TestATreeThatVanishesMidWay(t *testing.T) {
 	t.Parallel()
 	var refused *Refused
-	err := runner(t, Limits{}).Run(t.Context(), "walk", &vanishing{FS: os.DirFS("testdata"), after: 4}, nil, &map[string]string{})
+	err := runner(t, Limits{}).Run(t.Context(), "walk", Trees{Main: &vanishing{FS: os.DirFS("testdata"), after: 4}}, nil, &map[string]string{})
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "the disk is gone") {
 		t.Errorf("got %v", err)
 	}
@@ -406,9 +423,47 @@ func TestATreeThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	tree := stuck{make(chan struct{})}
 	defer close(tree.until)
-	err := runner(t, Limits{Time: 500 * time.Millisecond}).Run(t.Context(), "walk", tree, nil, &map[string]string{})
+	err := runner(t, Limits{Time: 500 * time.Millisecond}).Run(t.Context(), "walk", Trees{Main: tree}, nil, &map[string]string{})
 	if !errors.Is(err, ErrTime) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestOtherTrees(t *testing.T) {
+	t.Parallel()
+	named := func(_ context.Context, name string) (fs.FS, error) {
+		switch name {
+		case "other":
+			return fstest.MapFS{"a": {Data: []byte("x")}}, nil
+		case "broken":
+			return &vanishing{FS: small}, nil
+		}
+		return nil, fmt.Errorf("%q is not one of ours", name)
+	}
+	for name, tc := range map[string]struct {
+		named   func(context.Context, string) (fs.FS, error)
+		tree    string
+		refused string
+	}{
+		"there":        {named: named, tree: "other"},
+		"not there":    {named: named, tree: "secret", refused: `"secret" is not one of ours`},
+		"broken":       {named: named, tree: "broken", refused: "the disk is gone"},
+		"without name": {named: named, tree: "", refused: "opening a tree: it needs a name"},
+		"none at all":  {tree: "other", refused: "there is no such tree"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, refused := map[string]string{}, (*Refused)(nil)
+			err := runner(t, Limits{}).Run(t.Context(), "walk another", Trees{Main: small, Named: tc.named}, tc.tree, &got)
+			switch {
+			case tc.refused == "":
+				if err != nil || len(got) != 2 || got["a"] != "1 78" {
+					t.Errorf("%v, %v", got, err)
+				}
+			case !errors.As(err, &refused) || refused.Message != tc.refused:
+				t.Errorf("got %v, want %s", err, tc.refused)
+			}
+		})
 	}
 }
 
@@ -418,7 +473,7 @@ func TestInputsAndOutputs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got any
-			if err := runner(t, Limits{}).Run(t.Context(), "echo", small, value, &got); err != nil {
+			if err := runner(t, Limits{}).Run(t.Context(), "echo", Trees{Main: small}, value, &got); err != nil {
 				t.Fatal(err)
 			}
 			if g, w := fmt.Sprint(got), fmt.Sprint(value); g != w {
@@ -428,7 +483,7 @@ func TestInputsAndOutputs(t *testing.T) {
 	}
 	t.Run("unwritable", func(t *testing.T) {
 		t.Parallel()
-		if err := runner(t, Limits{}).Run(t.Context(), "echo", small, func() {}, new(any)); err == nil {
+		if err := runner(t, Limits{}).Run(t.Context(), "echo", Trees{Main: small}, func() {}, new(any)); err == nil {
 			t.Error("a function was sent")
 		}
 	})
@@ -438,7 +493,7 @@ func TestTheChildHasNothingOfOurs(t *testing.T) {
 	t.Setenv("LIFTLOCK_TOKEN", "secret")
 	t.Setenv("HTTPS_PROXY", "http://me:secret@proxy.example")
 	var got []string
-	if err := runner(t, Limits{}).Run(t.Context(), "environment", small, nil, &got); err != nil {
+	if err := runner(t, Limits{}).Run(t.Context(), "environment", Trees{Main: small}, nil, &got); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range got[1:] {
@@ -478,8 +533,8 @@ func TestEveryEndHasAName(t *testing.T) {
 		"an exit":                {task: "exit", kind: ErrCrashed, words: "exit code 7"},
 		"a large answer":         {task: "large answer", limits: Limits{Answer: 1 << 20}, kind: ErrAnswer, words: "its answer has 2 MiB, of at most 1 MiB"},
 		"too many values":        {task: "many values", limits: Limits{Values: 1000}, kind: ErrAnswer, words: "2001 values, of at most 1000"},
-		"endless reading":        {task: "read for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the tree"},
-		"endless questions":      {task: "ask for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the tree"},
+		"endless reading":        {task: "read for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the repository"},
+		"endless questions":      {task: "ask for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the repository"},
 
 		"garbage":              {args: []string{"garbage"}, kind: ErrAnswer},
 		"never a word":         {args: []string{"silence"}, limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime},
@@ -490,6 +545,8 @@ func TestEveryEndHasAName(t *testing.T) {
 		"an absolute path":     {args: []string{"absolute"}, kind: ErrAnswer, words: "/etc/passwd"},
 		"a NUL":                {args: []string{"nul"}, kind: ErrAnswer},
 		"an endless name":      {args: []string{"long name"}, kind: ErrAnswer},
+		"a name that is cut":   {args: []string{"cut name"}, kind: ErrAnswer},
+		"endless trees":        {task: "open for ever", kind: ErrAnswer, words: "more than 256 trees"},
 		"a parent's frame":     {args: []string{"task"}, kind: ErrAnswer},
 		"a huge frame":         {args: []string{"huge frame"}, kind: ErrAnswer, words: "4095 MiB"},
 		"a frame that is late": {args: []string{"promises"}, limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime},
@@ -507,7 +564,7 @@ func TestEveryEndHasAName(t *testing.T) {
 				tc.task = "rogue"
 			}
 			var out map[string]any
-			err := runner(t, tc.limits, tc.args...).Run(t.Context(), tc.task, small, nil, &out)
+			err := runner(t, tc.limits, tc.args...).Run(t.Context(), tc.task, Trees{Main: small}, nil, &out)
 			var ended *Error
 			if !errors.Is(err, tc.kind) || !errors.As(err, &ended) {
 				t.Fatalf("got %v, want %v", err, tc.kind)
@@ -539,7 +596,7 @@ func TestRefused(t *testing.T) {
 				t.Skip("the limit can't be held here")
 			}
 			var refused *Refused
-			if err := runner(t, Limits{}, tc.args...).Run(t.Context(), tc.task, small, tc.text, new(any)); !errors.As(err, &refused) || refused.Message != tc.want {
+			if err := runner(t, Limits{}, tc.args...).Run(t.Context(), tc.task, Trees{Main: small}, tc.text, new(any)); !errors.As(err, &refused) || refused.Message != tc.want {
 				t.Errorf("got %.200v, want %.200q", err, tc.want)
 			}
 		})
@@ -549,7 +606,7 @@ func TestRefused(t *testing.T) {
 func TestAnAnswerIsEnough(t *testing.T) {
 	t.Parallel()
 	var got int
-	if err := runner(t, Limits{Time: time.Hour}, "lingers").Run(t.Context(), "echo", small, nil, &got); err != nil || got != 1 {
+	if err := runner(t, Limits{Time: time.Hour}, "lingers").Run(t.Context(), "echo", Trees{Main: small}, nil, &got); err != nil || got != 1 {
 		t.Errorf("%d, %v", got, err)
 	}
 }
@@ -559,12 +616,12 @@ func TestTheContextEndsTheChild(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("shutting down")
 	tree := &watched{FS: small, opened: func() { cancel(reason) }}
-	err := runner(t, Limits{Time: time.Hour}).Run(ctx, "read for ever", tree, nil, new(any))
+	err := runner(t, Limits{Time: time.Hour}).Run(ctx, "read for ever", Trees{Main: tree}, nil, new(any))
 	var ended *Error
 	if !errors.Is(err, reason) || errors.As(err, &ended) {
 		t.Errorf("got %v", err)
 	}
-	if err := runner(t, Limits{}).Run(ctx, "echo", small, nil, new(any)); !errors.Is(err, reason) {
+	if err := runner(t, Limits{}).Run(ctx, "echo", Trees{Main: small}, nil, new(any)); !errors.Is(err, reason) {
 		t.Errorf("a context that is done: %v", err)
 	}
 }
@@ -586,13 +643,13 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 	begun := make(chan struct{})
 	wg.Go(func() {
 		tree := &watched{FS: first, opened: sync.OnceFunc(func() { close(begun) })}
-		_ = r.Run(t.Context(), "walk", tree, nil, new(any))
+		_ = r.Run(t.Context(), "walk", Trees{Main: tree}, nil, new(any))
 	})
 	<-begun
 	ctx, cancel := context.WithCancel(t.Context())
 	wg.Go(func() {
 		tree := &watched{FS: small, opened: sync.OnceFunc(func() { close(second) })}
-		if err := r.Run(ctx, "walk", tree, nil, new(any)); !errors.Is(err, context.Canceled) {
+		if err := r.Run(ctx, "walk", Trees{Main: tree}, nil, new(any)); !errors.Is(err, context.Canceled) {
 			t.Errorf("the one that waited: %v", err)
 		}
 	})
@@ -609,7 +666,7 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 func TestAProgramThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := New(Options{Program: "/no/such/program"})
-	if err := r.Run(t.Context(), "echo", small, nil, new(any)); !errors.Is(err, fs.ErrNotExist) {
+	if err := r.Run(t.Context(), "echo", Trees{Main: small}, nil, new(any)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,10 +11,18 @@ import (
 	"runtime/debug"
 )
 
-// Handler evaluates something over a tree, in the child. The output becomes
+// Trees are what a task looks at: the parent's, and in the child the way to them.
+type Trees struct {
+	Main fs.FS
+	// Named opens another tree by a name that both sides understand; nil:
+	// there is no other. The error's text comes over, its type doesn't.
+	Named func(ctx context.Context, name string) (fs.FS, error)
+}
+
+// Handler evaluates something over trees, in the child. The output becomes
 // JSON. The error becomes a [Refused]; its text is for people. The context
 // ends when nobody waits for the output any more.
-type Handler func(ctx context.Context, tree fs.FS, input json.RawMessage) (output any, err error)
+type Handler func(ctx context.Context, trees Trees, input json.RawMessage) (output any, err error)
 
 // maxStack bounds one goroutine's stack, so that endless recursion ends as such
 // before it has used up the memory. Templates may nest 100,000 deep, which
@@ -49,7 +57,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	usedUp, stop := cpuUsedUp()
 	defer stop()
 	ended := make(chan verdict, 1)
-	go func() { ended <- run(ctx, handler, newRemoteTree(c), task.rest) }()
+	go func() { ended <- run(ctx, handler, c.trees(), task.rest) }()
 	select {
 	case v := <-ended:
 		return c.end(v.letter, v.payload)
@@ -69,14 +77,14 @@ type verdict struct {
 }
 
 // run runs a handler to its end, whatever end that is.
-func run(ctx context.Context, h Handler, tree fs.FS, input json.RawMessage) (v verdict) {
+func run(ctx context.Context, h Handler, trees Trees, input json.RawMessage) (v verdict) {
 	defer func() {
 		if p := recover(); p != nil {
 			words := appendString(nil, clip(fmt.Sprint(p), maxWords))
 			v = verdict{framePanic, append(words, clip(string(debug.Stack()), maxPanic-len(words))...)}
 		}
 	}()
-	output, err := h(ctx, tree, input)
+	output, err := h(ctx, trees, input)
 	if err != nil {
 		return verdict{frameRefused, []byte(clip(err.Error(), maxWords))}
 	}

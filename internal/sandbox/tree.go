@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ const maxPeeked = 8 << 20
 // Permissions and times are not told: files are 0444, folders 0555.
 type remoteTree struct {
 	conn *conn
+	tree string // its name; empty: the main one
 
 	mu      sync.Mutex
 	folders map[string][]entry // all that were listed; commits don't change
@@ -36,8 +38,25 @@ var (
 	_ fs.ReadLinkFS = (*remoteTree)(nil)
 )
 
-func newRemoteTree(c *conn) *remoteTree {
-	return &remoteTree{conn: c, folders: map[string][]entry{}, peeked: map[string][]byte{}}
+func newRemoteTree(c *conn, name string) *remoteTree {
+	return &remoteTree{conn: c, tree: name, folders: map[string][]entry{}, peeked: map[string][]byte{}}
+}
+
+// trees are the child's way to the parent's.
+func (c *conn) trees() Trees {
+	return Trees{
+		Main: newRemoteTree(c, ""),
+		Named: func(_ context.Context, name string) (fs.FS, error) {
+			if name == "" {
+				return nil, errors.New("opening a tree: it needs a name")
+			}
+			t := newRemoteTree(c, name)
+			if _, err := t.facts("."); err != nil { // opens it
+				return nil, err
+			}
+			return t, nil
+		},
+	}
 }
 
 func pathError(op, name string, err error) error {
@@ -52,7 +71,7 @@ func (t *remoteTree) list(name string) ([]entry, error) {
 	if entries, ok := t.folders[name]; ok {
 		return entries, nil
 	}
-	payload, err := t.conn.ask(frameList, name)
+	payload, err := t.conn.ask(frameList, t.tree, name)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +120,7 @@ func (t *remoteTree) find(name string) (fs.FileMode, error) {
 
 // facts asks what is at a name, and keeps its bytes if they come along.
 func (t *remoteTree) facts(name string) (facts, error) {
-	payload, err := t.conn.ask(frameStat, name)
+	payload, err := t.conn.ask(frameStat, t.tree, name)
 	if err != nil {
 		return facts{}, err
 	}
@@ -177,7 +196,7 @@ func (t *remoteTree) ReadLink(name string) (string, error) {
 	if !validName(name) {
 		return "", pathError("readlink", name, fs.ErrInvalid)
 	}
-	payload, err := t.conn.ask(frameLink, name)
+	payload, err := t.conn.ask(frameLink, t.tree, name)
 	if err != nil {
 		return "", pathError("readlink", name, err)
 	}
@@ -204,7 +223,7 @@ func (t *remoteTree) read(op, name string) ([]byte, error) {
 	if _, err := t.find(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, pathError(op, name, fs.ErrNotExist)
 	}
-	data, err := t.conn.ask(frameFile, name)
+	data, err := t.conn.ask(frameFile, t.tree, name)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
