@@ -73,6 +73,12 @@ func (c *clusterList) get(ctx context.Context) ([]Cluster, error) {
 	return c.known, c.err
 }
 
+func (c *clusterList) trouble() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // run lists again and again from the first question on, until ctx ends.
 func (c *clusterList) run(ctx context.Context) {
 	select {

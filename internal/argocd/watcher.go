@@ -239,5 +239,14 @@ func (w *Watcher) Clusters(ctx context.Context) ([]Cluster, error) {
 	return clusters, err
 }
 
+// ClustersTrouble says why the cluster Secrets could not be listed last time; nil
+// when they could, when nobody has asked for them, and when that isn't allowed.
+func (w *Watcher) ClustersTrouble() error {
+	if w.clusters == nil {
+		return nil
+	}
+	return w.clusters.trouble()
+}
+
 // Version says which state of everything but the Applications' health is known now.
 func (w *Watcher) Version() Version { return w.store.news.version() }

@@ -59,6 +59,7 @@ func TestLoadSample(t *testing.T) {
 		ArgoCD: []ArgoCD{{
 			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
 			Refresh: RefreshAnnotation, Globbing: GlobbingGit,
+			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml")},
 		}},
 		API:   API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
 		Floor: []Floor{{Environments: []string{"prod*"}, Approvals: &FloorApprovals{Count: 1}}},
@@ -215,6 +216,8 @@ func TestRefused(t *testing.T) {
 		"Argo CD's API":           {"", "    api: {url: https://argocd.example.com}\n", []string{`11: argocd[0].api: not supported yet`}},
 		"refresh by API":          {"", "    refresh: api\n", []string{`11: argocd[0].refresh: api is not supported yet; only annotation and off`}},
 		"another globbing":        {"", "    globbing: bash\n", []string{`11: argocd[0].globbing: "bash" is not one of git, doublestar`}},
+		"no clusters' file":       {"", "    clusters: {file: \"\"}\n", []string{`11: argocd[0].clusters.file: the path of a file is missing`}},
+		"clusters in a word":      {"", "    clusters: live\n", []string{`11: argocd[0].clusters: expected a mapping, found text`}},
 		"no namespaces":           {"", "    kubernetes: {namespaces: []}\n", []string{`11: argocd[0].kubernetes.namespaces: at least one namespace is needed`}},
 		"a namespace's name":      {"", "    kubernetes: {namespaces: [argocd, argocd, Argo]}\n", []string{`11: argocd[0].kubernetes.namespaces[1]: "argocd" is given twice`, `11: argocd[0].kubernetes.namespaces[2]: "Argo" is not a namespace's name`}},
 		"a role":                  {"", "api: {tokens: [{name: ci, role: admin, token: \"${CI_TOKEN}\"}]}\n", []string{`11: api.tokens[0].role: "admin" is not one of viewer, operator, breakglass`}},

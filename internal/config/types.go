@@ -136,6 +136,7 @@ type ArgoCD struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	Refresh    string     `yaml:"refresh"`
 	Globbing   string     `yaml:"globbing"`
+	Clusters   Clusters   `yaml:"clusters"`
 }
 
 // SetDefaults fills in what an Argo CD may leave out.
@@ -149,7 +150,15 @@ func (a *ArgoCD) SetDefaults() {
 type Kubernetes struct {
 	Kubeconfig string   `yaml:"kubeconfig"` // empty: in-cluster, then the usual lookup
 	Context    string   `yaml:"context"`    // empty: the kubeconfig's current one
-	Namespaces []string `yaml:"namespaces"` // that Applications live in
+	Namespaces []string `yaml:"namespaces"` // that Applications live in; the first is Argo CD's own
+}
+
+// Clusters is where the clusters are known from that Argo CD deploys to: without
+// either, ApplicationSets that ask for clusters can't be resolved, and
+// destinations are not checked. With both, the two together are all there are.
+type Clusters struct {
+	Live bool   `yaml:"live"` // list Argo CD's cluster Secrets; needs list on secrets
+	File string `yaml:"file"` // cluster Secrets as kubectl get secret -o yaml prints them
 }
 
 // Role is what the holder of an API token may do, in rising order.

@@ -66,8 +66,11 @@ func (c *checker) settle(config *Config) {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
 	}
 	for i := range config.ArgoCD {
-		if k := &config.ArgoCD[i].Kubernetes; k.Kubeconfig != "" {
-			k.Kubeconfig = c.path(k.Kubeconfig)
+		a := &config.ArgoCD[i]
+		for _, file := range []*string{&a.Kubernetes.Kubeconfig, &a.Clusters.File} {
+			if *file != "" {
+				*file = c.path(*file)
+			}
 		}
 	}
 }
@@ -218,6 +221,9 @@ func (c *checker) argocd(instances []ArgoCD) {
 			c.oneOf(at+".refresh", a.Refresh, RefreshAnnotation, RefreshOff)
 		}
 		c.oneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
+		if a.Clusters.File == "" && c.doc.Has(at+".clusters.file") {
+			c.errorf(at+".clusters.file", "the path of a file is missing")
+		}
 		c.atLeastOne(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
 		for j, n := range a.Kubernetes.Namespaces {
 			path := fmt.Sprintf("%s.kubernetes.namespaces[%d]", at, j)

@@ -63,7 +63,8 @@ type ArgoCD struct {
 	requests map[string]int
 }
 
-// NewArgoCD starts an Argo CD without Applications. The caller closes it.
+// NewArgoCD starts an Argo CD without Applications, with the project default as
+// every Argo CD has it. The caller closes it.
 func NewArgoCD(o ArgoOptions) (*ArgoCD, error) {
 	if o.Repos == nil {
 		return nil, errors.New("starting the simulated Argo CD: no repositories were given")
@@ -87,6 +88,10 @@ func NewArgoCD(o ArgoOptions) (*ArgoCD, error) {
 	}
 	if a.log == nil {
 		a.log = zap.NewNop()
+	}
+	if err := a.AddObject("appprojects", object{"metadata": object{"name": "default", "namespace": "argocd"}}); err != nil {
+		cancel()
+		return nil, errors.Join(fmt.Errorf("starting the simulated Argo CD: %w", err), listener.Close())
 	}
 	a.http = &http.Server{Handler: http.HandlerFunc(a.serve), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(a.log),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}

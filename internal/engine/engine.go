@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,12 +61,14 @@ type Engine struct {
 	active map[string]bool    // units for which even a mere reconciliation is news
 	units  map[string]*sync.Mutex
 	wakers map[string][]string // unit keys by application, from the last snapshots
-	looked map[string]bool     // repositories whose units this process has looked at
+	looked map[string]uint64   // repositories whose units this process has looked at, and their snapshot's turn then
 	fails  map[string]Failure  // runs that failed last time, by key
 	asked  map[string]bool     // revisions that were fetched for
 	broken map[string]string   // why pipeline files can't be used, by repository
-	heard  map[string]bool     // unit keys whose Applications changed, not yet in the store
+	heard  map[string]bool     // keys about which something was heard, not yet in the store
+	around bool                // what targets depend on besides Git may have changed
 	hear   chan struct{}
+	deaf   map[string]map[string]bool // by Argo CD: unit keys that were judged while it couldn't be asked
 }
 
 // New makes an engine.
@@ -78,7 +81,7 @@ func New(o Options) *Engine {
 	}
 	e := &Engine{o: o, repos: map[string]*Repository{}, limit: command.NewRateLimit(o.Clock.Now),
 		apps: map[string]appSeen{}, active: map[string]bool{}, units: map[string]*sync.Mutex{}, wakers: map[string][]string{},
-		looked: map[string]bool{}, fails: map[string]Failure{}, asked: map[string]bool{}, broken: map[string]string{}, heard: map[string]bool{}, hear: make(chan struct{}, 1)}
+		looked: map[string]uint64{}, fails: map[string]Failure{}, asked: map[string]bool{}, broken: map[string]string{}, heard: map[string]bool{}, hear: make(chan struct{}, 1), deaf: map[string]map[string]bool{}}
 	for _, r := range o.Repos {
 		e.repos[r.ID] = r
 	}
@@ -203,6 +206,47 @@ func (e *Engine) AppChanged(a verification.App, deleted bool) {
 		}
 	}
 	e.mu.Unlock()
+	e.heardOf(keys)
+}
+
+// AroundChanged is told that something changed that targets depend on besides
+// Git: a live ApplicationSet, a project, a cluster, what is written into an
+// Application. It wakes the repositories whose targets were resolved from it.
+func (e *Engine) AroundChanged() {
+	e.mu.Lock()
+	e.around = true
+	e.mu.Unlock()
+	e.listen()
+}
+
+// ArgoCDBack is told that an Argo CD can be asked again, and wakes the units that
+// were judged while it couldn't be.
+func (e *Engine) ArgoCDBack(argocd string) {
+	e.mu.Lock()
+	keys := slices.Collect(maps.Keys(e.deaf[argocd]))
+	delete(e.deaf, argocd)
+	e.mu.Unlock()
+	e.heardOf(keys)
+}
+
+// noteDeaf remembers which Argo CDs could not be asked for a unit.
+func (e *Engine) noteDeaf(c *observe.Case) {
+	key := observe.Key(c.Facts.Unit)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, keys := range e.deaf {
+		delete(keys, key)
+	}
+	for _, name := range c.Unreached {
+		if e.deaf[name] == nil {
+			e.deaf[name] = map[string]bool{}
+		}
+		e.deaf[name][key] = true
+	}
+}
+
+// heardOf notes keys to wake.
+func (e *Engine) heardOf(keys []string) {
 	if len(keys) == 0 {
 		return
 	}
@@ -211,14 +255,18 @@ func (e *Engine) AppChanged(a verification.App, deleted bool) {
 		e.heard[k] = true
 	}
 	e.mu.Unlock()
+	e.listen()
+}
+
+func (e *Engine) listen() {
 	select {
 	case e.hear <- struct{}{}:
 	default:
 	}
 }
 
-// wakeHeard writes the wakes of changed Applications to the store: the watch
-// doesn't wait for a commit, and a burst of changes is one of them.
+// wakeHeard writes the wakes of what was heard from Argo CD to the store: the
+// watch doesn't wait for a commit, and a burst of changes is one of them.
 func (e *Engine) wakeHeard(ctx context.Context) {
 	for {
 		select {
@@ -227,14 +275,18 @@ func (e *Engine) wakeHeard(ctx context.Context) {
 		case <-e.hear:
 		}
 		e.mu.Lock()
-		keys := make([]string, 0, len(e.heard))
-		for k := range e.heard {
-			keys = append(keys, k)
-		}
+		keys := slices.Collect(maps.Keys(e.heard))
+		around := e.around
 		clear(e.heard)
+		e.around = false
 		e.mu.Unlock()
+		if around {
+			for _, repo := range e.o.Observer.Outdated(ctx) {
+				keys = append(keys, RepoKey(repo))
+			}
+		}
 		if err := e.o.Store.Wake(ctx, sorted(keys)...); err != nil && ctx.Err() == nil {
-			e.o.Log.Error("changes of Applications could not be noted; the sweep finds them", zap.Int("units", len(keys)), zap.Error(err))
+			e.o.Log.Error("news of Argo CD could not be noted; the sweep finds it", zap.Int("keys", len(keys)), zap.Error(err))
 		}
 	}
 }
@@ -301,6 +353,9 @@ func (e *Engine) Broken() map[string]string {
 	defer e.mu.Unlock()
 	return maps.Clone(e.broken)
 }
+
+// ClusterTroubles says, by a clusters file's path, why it can't be used.
+func (e *Engine) ClusterTroubles() map[string]string { return e.o.Observer.ClusterTroubles() }
 
 // Failure is a run that failed and is tried again.
 type Failure struct {

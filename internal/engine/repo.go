@@ -28,6 +28,9 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 		return time.Time{}, err
 	}
 	next := e.o.Clock.Now().Add(r.PollInterval)
+	if until := s.Until(); !until.IsZero() && until.Before(next) {
+		next = until
+	}
 	heads, err := r.Mirror.Heads(ctx, "")
 	if err != nil {
 		return time.Time{}, err
@@ -48,7 +51,7 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 	if err := e.branchStatus(ctx, r, s); err != nil {
 		return time.Time{}, err
 	}
-	if first := e.firstLook(r.ID); ok && string(seen) == now && !first {
+	if news := e.newTargets(r.ID, s.Turn); ok && string(seen) == now && !news {
 		return next, nil
 	}
 	var keys []string
@@ -62,6 +65,9 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 	for _, u := range known {
 		keys = append(keys, "unit:"+u.Key) // one that is gone is forgotten by its run
 	}
+	for _, other := range e.o.Observer.Dependents(r.ID) {
+		keys = append(keys, RepoKey(other))
+	}
 	return next, e.o.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
 		if err := tx.PutState(ctx, headsKey(r), []byte(now)); err != nil {
 			return err
@@ -72,14 +78,15 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 
 func headsKey(r *Repository) string { return "heads|" + r.ID }
 
-// firstLook says, once a repository, that this process has not looked at its
-// units yet: what the last process knew may be out of date.
-func (e *Engine) firstLook(repo string) bool {
+// newTargets says that this process has not looked at a repository's units yet,
+// or not since its targets changed without a commit: what was known of them
+// before may be out of date.
+func (e *Engine) newTargets(repo string, turn uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	first := !e.looked[repo]
-	e.looked[repo] = true
-	return first
+	last, looked := e.looked[repo]
+	e.looked[repo] = turn
+	return !looked || last != turn
 }
 
 // fingerprint says which of the branches that matter are where.

@@ -32,7 +32,12 @@ func (e *Engine) unit(ctx context.Context, r *Repository, u promotion.Unit) (tim
 		if p := s.Pipeline(u.Pipeline); p != nil && len(p.Problems) > 0 {
 			return time.Time{}, nil // it may only be that it can't be resolved right now
 		}
-		return time.Time{}, e.o.Store.DeleteUnit(ctx, observe.UnitName(u))
+		return time.Time{}, e.o.Store.Tx(ctx, "gone", func(tx *store.Tx) error {
+			if err := e.o.Observer.DropQueue(ctx, tx, u); err != nil {
+				return err
+			}
+			return tx.DeleteUnit(ctx, observe.UnitName(u))
+		})
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -119,11 +124,15 @@ func (e *Engine) note(ctx context.Context, c *observe.Case, d *promotion.Decisio
 	e.mu.Lock()
 	e.active[key] = busy(d)
 	e.mu.Unlock()
+	e.noteDeaf(c)
 	return e.o.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
 		if err := tx.PutObservations(ctx, c.Memories...); err != nil {
 			return err
 		}
 		if err := tx.PutUnit(ctx, row); err != nil {
+			return err
+		}
+		if err := e.o.Observer.PutQueue(ctx, tx, c, d); err != nil {
 			return err
 		}
 		for _, p := range records {

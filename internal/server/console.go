@@ -47,9 +47,9 @@ func (s *Server) command(ctx context.Context, o console.Order) (string, error) {
 // troubles are what keeps Liftlock from working as a whole, for the console.
 func (s *Server) troubles(context.Context) []api.Trouble {
 	out := s.health.all()
-	for name, w := range s.watchers {
-		if err := w.Ready(); err != nil {
-			out = append(out, api.Trouble{Part: "argocd " + name, Message: err.Error()})
+	for _, p := range append(s.argocdParts(), s.clusterFiles()...) {
+		if p.err != nil {
+			out = append(out, api.Trouble{Part: p.name, Message: p.err.Error()})
 		}
 	}
 	if e := s.running(); e != nil {

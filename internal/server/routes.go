@@ -130,16 +130,11 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: ok")
 	}
-	names := make([]string, 0, len(s.watchers))
-	for name := range s.watchers {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		if err := s.watchers[name].Ready(); err != nil {
-			lines = append(lines, "argocd "+name+": "+err.Error())
+	for _, p := range append(s.argocdParts(), s.clusterFiles()...) {
+		if p.err != nil {
+			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
-			lines = append(lines, "argocd "+name+": ok")
+			lines = append(lines, p.name+": ok")
 		}
 	}
 	if !ok {

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/engine"
 	"github.com/liftlock/liftlock/internal/engine/act"
@@ -28,7 +27,6 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/store"
-	"github.com/liftlock/liftlock/internal/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -58,7 +56,7 @@ type Server struct {
 	log      *zap.Logger
 	store    *store.Store
 	metrics  *metrics
-	watchers map[string]*argocd.Watcher
+	argocds  map[string]*argoCD
 	repos    []*engine.Repository
 	forges   map[string]forge.Forge
 	listener net.Listener
@@ -84,7 +82,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Config.DataDir, 0o750); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
-	s := &Server{o: o, log: o.Log, watchers: map[string]*argocd.Watcher{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argoCD{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -101,7 +99,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		}
 	}
 	for _, a := range o.Config.ArgoCD {
-		if err = s.watcher(a); err != nil {
+		if s.argocds[a.Name], err = s.argocd(a); err != nil {
 			return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
 		}
 	}
@@ -132,25 +130,6 @@ func (s *Server) forge(f config.Forge) (forge.Forge, error) {
 		d = s.o.Seams.Forge(d)
 	}
 	return d, nil
-}
-
-// watcher builds the watch of one Argo CD.
-func (s *Server) watcher(a config.ArgoCD) error {
-	w, err := argocd.New(argocd.Options{
-		Name: a.Name, Kubeconfig: a.Kubernetes.Kubeconfig, Context: a.Kubernetes.Context, Namespaces: a.Kubernetes.Namespaces,
-		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged,
-	})
-	if err != nil {
-		return err
-	}
-	s.watchers[a.Name] = w
-	return nil
-}
-
-func (s *Server) appChanged(a verification.App, deleted bool) {
-	if e := s.running(); e != nil {
-		e.AppChanged(a, deleted)
-	}
 }
 
 func (s *Server) running() *engine.Engine {
@@ -197,9 +176,9 @@ func (s *Server) Run(ctx context.Context) error {
 			cancel(fmt.Errorf("serve HTTP: %w", err))
 		}
 	})
-	for name, w := range s.watchers {
+	for name, a := range s.argocds {
 		wg.Go(func() {
-			if err := w.Run(ctx); err != nil && ctx.Err() == nil {
+			if err := a.watcher.Run(ctx); err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("watch the Argo CD %s: %w", name, err))
 			}
 		})
@@ -242,20 +221,20 @@ func (s *Server) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	apps, acts := map[string]observe.Apps{}, map[string]act.ArgoCD{}
-	noRefresh, globbing := map[string]bool{}, map[string]string{}
-	for name, w := range s.watchers {
-		apps[name], acts[name] = w, w
+	argocds, acts := map[string]observe.ArgoCD{}, map[string]act.ArgoCD{}
+	for name, a := range s.argocds {
+		argocds[name], acts[name] = a.observed(), a.watcher
 	}
-	for _, a := range s.o.Config.ArgoCD {
-		noRefresh[a.Name], globbing[a.Name] = a.Refresh == config.RefreshOff, a.Globbing
+	repos := make([]*observe.Repository, 0, len(s.repos))
+	for _, r := range s.repos {
+		repos = append(repos, r.Repository)
 	}
 	// The sweep reads every open pull request anew; twice its interval keeps a
 	// unit that looks at the same moment from reading it a second time.
 	maxAge := 2 * s.o.Config.SweepInterval
 	obs := observe.New(observe.Options{
-		Store: s.store, Resolver: fleet.New(fleet.Options{Log: s.log.Named("fleet")}), Apps: apps, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		NoRefresh: noRefresh, Globbing: globbing, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge,
+		Store: s.store, Resolver: fleet.New(fleet.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		Generators: fleet.Generators(s.o.Config.Generators), Repos: repos, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge,
 	})
 	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})

@@ -23,12 +23,14 @@ type Case struct {
 	Contents map[string]overlay.Release // what releases carry, by identity
 	Memories []store.Observation        // verification memories, to be written with the run
 	Unknown  []string                   // revisions that Argo CD reports and Git doesn't know yet
-	Pulls    map[int]*forge.PullRequest // our open ones
-	Bases    map[int]string             // what their heads were made on
-	Edits    map[int][]overlay.Edit     // what their heads change
-	UndoOf   map[int]*forge.PullRequest // the promotion that an open revert takes back
-	Composed map[string][]overlay.Edit  // answers to Look compose, by environment and release
-	Restored map[string][]overlay.Edit  // answers to Look restore, by environment
+
+	Unreached []string                   // the Argo CDs that can't be asked about targets of this unit
+	Pulls     map[int]*forge.PullRequest // our open ones
+	Bases     map[int]string             // what their heads were made on
+	Edits     map[int][]overlay.Edit     // what their heads change
+	UndoOf    map[int]*forge.PullRequest // the promotion that an open revert takes back
+	Composed  map[string][]overlay.Edit  // answers to Look compose, by environment and release
+	Restored  map[string][]overlay.Edit  // answers to Look restore, by environment
 }
 
 // know remembers what a release carries and gives its name to the facts.
@@ -60,7 +62,7 @@ func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fre
 	c := &Case{Snapshot: s, Pipeline: p, Unit: ua,
 		Pulls: map[int]*forge.PullRequest{}, Bases: map[int]string{}, Edits: map[int][]overlay.Edit{}, UndoOf: map[int]*forge.PullRequest{},
 		Contents: map[string]overlay.Release{}, Composed: map[string][]overlay.Edit{}, Restored: map[string][]overlay.Edit{},
-		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, Broken: s.Broken, Problems: p.Problems, Tip: s.Commit}}
+		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, Broken: s.Broken, Problems: p.ProblemsOf(u.Component), Tip: s.Commit}}
 	// Commands first: what a command was given about was written down before it,
 	// so it is among what is read after it.
 	var err error

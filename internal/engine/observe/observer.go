@@ -45,10 +45,10 @@ type Floor func(environment string, gates []policies.Gate) []policies.Gate
 type Options struct {
 	Store      *store.Store
 	Resolver   *fleet.Resolver
-	Apps       map[string]Apps // by the Argo CD's name in the server's file
-	MainArgoCD string          // for targets that name none
-	NoRefresh  map[string]bool // Argo CDs with refresh: off
-	Globbing   map[string]string
+	ArgoCDs    map[string]ArgoCD // by the name in the server's file
+	MainArgoCD string            // for targets that name none
+	Generators fleet.Generators  // that ask the network and may
+	Repos      []*Repository     // all that are tracked: what generators may read of each other
 	Floor      Floor
 	Now        func() time.Time
 	Log        *zap.Logger
@@ -75,6 +75,9 @@ type Observer struct {
 	reverted  map[string][]string  // releases that revert commits name, by environment and what landed
 	merges    map[string]mergeSeen // by environment: the newest merge of ours
 	booked    map[string]bool      // repositories whose list of pull requests was read in this process
+
+	clusterFiles clusterFiles
+	taken        taken
 }
 
 type permission struct {
@@ -116,14 +119,20 @@ type Snapshot struct {
 	GoodAt    string // the commit whose pipeline files are in force; Commit unless Broken
 	Pipelines []*PipelineAt
 	None      bool // there is no pipeline file
+
+	// Turn changes when targets changed although the commit is the same: another
+	// repository, a cluster or a live object did. It counts within one process.
+	Turn   uint64
+	around around
 }
 
 // PipelineAt is one pipeline with its targets.
 type PipelineAt struct {
 	*pipeline.Pipeline
-	Fleet    *fleet.Fleet
-	Problems []string // why targets can't be resolved; the last good ones are in force meanwhile
-	Baseline string   // the commit that brought the pipeline, or the last of its carry entries
+	Fleet    *fleet.Fleet // the targets in force, and what was wrong
+	Problems []string     // why targets can't be resolved; the last good ones are in force meanwhile
+	troubles []trouble    // the same, with whom it concerns
+	Baseline string       // the commit that brought the pipeline, or the last of its carry entries
 	Units    map[string]*UnitAt
 	index    *lazyIndex
 }
@@ -196,14 +205,14 @@ func (o *Observer) app(t *fleet.Target) (*verification.App, error) {
 	if name == "" {
 		name = o.o.MainArgoCD
 	}
-	apps, ok := o.o.Apps[name]
+	argo, ok := o.o.ArgoCDs[name]
 	if !ok {
 		return nil, &unknownArgoCD{name: name, target: t.Name}
 	}
-	if err := apps.Ready(); err != nil {
+	if err := argo.Apps.Ready(); err != nil {
 		return nil, err
 	}
-	a, _ := apps.Get(t.Namespace, t.Name)
+	a, _ := argo.Apps.Get(t.Namespace, t.Name)
 	return a, nil
 }
 

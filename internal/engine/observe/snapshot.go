@@ -24,7 +24,8 @@ const historyDepth = 500
 var pipelinePaths = []string{".liftlock.yaml", ".liftlock"}
 
 // Snapshot gives what the tracked branch's newest fetched commit says, from
-// memory when that commit was seen before. It does not fetch.
+// memory when that commit was seen before and nothing else that targets depend
+// on has changed since. It does not fetch.
 func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
 	defer o.lock(r.ID)()
 	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
@@ -37,12 +38,18 @@ func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, erro
 	o.mu.Lock()
 	last := o.snapshots[r.ID]
 	o.mu.Unlock()
-	if last != nil && last.Commit == tip {
+	if last != nil && last.Commit == tip && o.current(ctx, last) {
 		return last, nil
 	}
 	s, err := o.build(ctx, r, tip, last)
 	if err != nil {
 		return nil, err
+	}
+	if last != nil {
+		s.Turn = last.Turn
+		if last.Commit == tip && !sameTargets(last, s) {
+			s.Turn++
+		}
 	}
 	o.mu.Lock()
 	o.snapshots[r.ID] = s
@@ -62,78 +69,73 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 			return nil, err
 		}
 	}
+	sur := o.surroundings(r)
 	for _, p := range pipes {
-		at, err := o.resolve(ctx, r, p, tip)
+		at, err := o.pipelineAt(ctx, sur, p, tip, last)
 		if err != nil {
 			return nil, err
 		}
-		if len(at.Problems) > 0 {
-			if at.Fleet, err = o.lastTargets(ctx, r, at, tip, last); err != nil {
-				return nil, err
-			}
-		}
-		at.Baseline, err = o.baseline(ctx, r, p, s.GoodAt)
-		if err != nil {
+		if at.Baseline, err = o.baseline(ctx, r, p, s.GoodAt); err != nil {
 			return nil, err
 		}
-		at.Units = unitsOf(r.ID, p, at.Fleet)
-		at.index = &lazyIndex{tree: r.Mirror.Tree(tip), targets: at.Fleet.Targets}
 		s.Pipelines = append(s.Pipelines, at)
 	}
+	s.around = sur.around
 	return s, nil
 }
 
-// resolve asks the ApplicationSets for a pipeline's targets. What can't be
-// resolved becomes a problem of the pipeline, not an error of the run.
-func (o *Observer) resolve(ctx context.Context, r *Repository, p *pipeline.Pipeline, commit string) (*PipelineAt, error) {
-	fl, err := o.o.Resolver.Resolve(ctx, fleet.Input{
-		Pipeline: p, Tree: r.Mirror.Tree(commit), Revision: commit, Branch: r.Branch, RepoURLs: r.URLs,
-		Globbing: o.o.Globbing[o.o.MainArgoCD],
-	})
+// pipelineAt resolves a pipeline at a commit and puts the last good targets in
+// force where it can't be.
+func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipeline.Pipeline, tip string, last *Snapshot) (*PipelineAt, error) {
+	fl, err := o.resolve(ctx, sur, p, tip)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
+		return nil, err
+	}
+	if d := fl.RefreshAfter; d > 0 {
+		if at := o.o.Now().Add(d); sur.until.IsZero() || at.Before(sur.until) {
+			sur.until = at
 		}
-		o.o.Log.Warn("the targets can't be resolved", zap.String("repository", r.ID), zap.String("pipeline", p.Name()), zap.Error(err))
-		fl = &fleet.Fleet{Problems: []fleet.Problem{{Message: err.Error()}}}
 	}
 	at := &PipelineAt{Pipeline: p, Fleet: fl}
 	for _, pr := range fl.Problems {
 		at.Problems = append(at.Problems, problemText(pr))
 	}
+	good := &fleet.Fleet{}
+	if len(fl.Problems) > 0 {
+		if good, err = o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last); err != nil {
+			return nil, err
+		}
+		at.Fleet = inForce(fl, good, p.File)
+	}
+	at.Units = unitsOf(sur.repo.ID, p, at.Fleet)
+	at.troubles = troublesOf(fl.Problems, at.Fleet, p.File)
+	at.index = &lazyIndex{tree: sur.repo.Mirror.Tree(tip), targets: at.Fleet.Targets}
 	return at, nil
 }
 
-// lastTargetsDepth bounds how far back targets are looked for that could still
-// be resolved.
-const lastTargetsDepth = 20
+// sameTargets says whether two snapshots of one commit mean the same to every unit.
+func sameTargets(a, b *Snapshot) bool {
+	return slices.EqualFunc(a.Pipelines, b.Pipelines, func(a, b *PipelineAt) bool {
+		return a.Name() == b.Name() && slices.Equal(a.Problems, b.Problems) && reflect.DeepEqual(a.Fleet.Targets, b.Fleet.Targets)
+	})
+}
 
-// lastTargets keeps the last good targets in force while some can't be resolved:
-// those of the snapshot before or, after a start, of the newest commit whose
-// ApplicationSets can be. Without any, what could be resolved is all there is.
-func (o *Observer) lastTargets(ctx context.Context, r *Repository, at *PipelineAt, tip string, last *Snapshot) (*fleet.Fleet, error) {
-	if last != nil {
-		if before := last.Pipeline(at.Name()); before != nil && reflect.DeepEqual(before.Spec, at.Spec) {
-			return &fleet.Fleet{Targets: before.Fleet.Targets, Problems: at.Fleet.Problems}, nil
-		}
+// resolve asks the ApplicationSets for a pipeline's targets. What can't be
+// resolved is in the fleet's problems, and no error of the run.
+func (o *Observer) resolve(ctx context.Context, sur *surroundings, p *pipeline.Pipeline, commit string) (*fleet.Fleet, error) {
+	in, err := sur.input(ctx, p, commit)
+	var fl *fleet.Fleet
+	if err == nil {
+		fl, err = o.o.Resolver.Resolve(ctx, in)
 	}
-	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: tip, FirstParent: true, Limit: lastTargetsDepth})
 	if err != nil {
-		return nil, fmt.Errorf("look for the last good targets of %s: %w", at.Name(), err)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
+		}
+		o.o.Log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
+		fl = &fleet.Fleet{Problems: []fleet.Problem{{File: p.File, Message: err.Error()}}}
 	}
-	for _, c := range log {
-		if c.SHA == tip {
-			continue
-		}
-		then, err := o.resolve(ctx, r, at.Pipeline, c.SHA)
-		if err != nil {
-			return nil, err
-		}
-		if len(then.Problems) == 0 {
-			return &fleet.Fleet{Targets: then.Fleet.Targets, Problems: at.Fleet.Problems}, nil
-		}
-	}
-	return at.Fleet, nil
+	return fl, nil
 }
 
 func problemText(p fleet.Problem) string {

@@ -23,6 +23,9 @@ func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []st
 		t := &at.Targets[i]
 		out := promotion.Target{Name: t.Name, Cluster: ClusterOf(t)}
 		app, appErr := o.app(t)
+		if name := o.ArgoCDOf(t); appErr != nil && !slices.Contains(c.Unreached, name) {
+			c.Unreached = append(c.Unreached, name)
+		}
 		if !env.Now.OK || !env.Landed.OK {
 			out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
 			env.Targets = append(env.Targets, out)
@@ -78,7 +81,7 @@ func ClusterOf(t *fleet.Target) string {
 func (o *Observer) limitsOf(v pipeline.Verify, t *fleet.Target) verification.Limits {
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.D(), Timeout: v.Timeout.D(), HealthyFor: v.HealthyFor.D(), Watch: v.Watch.D(), Debounce: v.Debounce.D(),
-		Trigger: v.Sync == "trigger", NoRefresh: o.o.NoRefresh[o.ArgoCDOf(t)],
+		Trigger: v.Sync == "trigger", NoRefresh: o.o.ArgoCDs[o.ArgoCDOf(t)].NoRefresh,
 	}
 }
 
@@ -129,8 +132,8 @@ func (o *Observer) weather(c *Case) []promotion.Weather {
 		}
 	}
 	var out []promotion.Weather
-	for name, apps := range o.o.Apps {
-		for _, a := range apps.List() {
+	for name, argo := range o.o.ArgoCDs {
+		for _, a := range argo.Apps.List() {
 			if own[a.Name] || a.Health != "Degraded" && a.Health != "Missing" {
 				continue
 			}

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,28 +21,6 @@ type View struct {
 		Next time.Time            `json:"next,omitzero"`
 		Envs []promotion.EnvState `json:"envs"`
 	} `json:"decision"`
-}
-
-// Views reads the views of a repository's units; an empty pipeline means all.
-func (o *Observer) Views(ctx context.Context, repo, pipeline string) ([]View, error) {
-	return ReadViews(ctx, o.o.Store, repo, pipeline)
-}
-
-// ReadViews reads views from a store; empty arguments mean all.
-func ReadViews(ctx context.Context, s *store.Store, repo, pipeline string) ([]View, error) {
-	rows, err := s.Units(ctx, store.UnitFilter{Repo: repo, Pipeline: pipeline})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]View, 0, len(rows))
-	for _, row := range rows {
-		var v View
-		if err := json.Unmarshal(row.Data, &v); err != nil {
-			return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
-		}
-		out = append(out, v)
-	}
-	return out, nil
 }
 
 // PackView makes the store's row of a judged unit. Its digest leaves out when it

@@ -1,0 +1,434 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Live is what a resolver and a comparison ask of a running Argo CD.
+// *argocd.Watcher is one.
+type Live interface {
+	// Sets, Projects and Clusters give what was seen last; an error says why it
+	// may be missing or out of date. Projects and Clusters are nil while unknown.
+	Sets() ([]argocd.Set, error)
+	Projects() ([]string, error)
+	Clusters(ctx context.Context) ([]argocd.Cluster, error)
+	// Owned, Selected and Each ask the API server anew.
+	Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error)
+	Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error)
+	Each(ctx context.Context, visit func(raw json.RawMessage) error) error
+	// Version tells whether any of it has changed.
+	Version() argocd.Version
+}
+
+// ArgoCD is one Argo CD of the server's file.
+type ArgoCD struct {
+	Apps      Apps
+	Live      Live   // nil: only its Applications are known
+	Namespace string // its own, where its projects and clusters are
+	Globbing  string
+	NoRefresh bool // refresh: off
+	// ClustersFile holds cluster Secrets; with those of Live, where both are
+	// given, they are all that there are. Empty: none.
+	ClustersFile string
+	Kube         *fleet.Kube // for generators that ask the cluster; nil: none may
+}
+
+// around says what a snapshot's targets were resolved from besides the commit.
+type around struct {
+	argocds map[string]aroundArgoCD
+	others  map[elsewhere]string // revisions of other repositories: their commits, empty where there is none
+	until   time.Time            // when the same inputs may give another answer; zero: never
+}
+
+type aroundArgoCD struct {
+	version argocd.Version // Applications is 0 where no target was taken from them
+	file    fileStamp
+}
+
+// elsewhere is a revision of another tracked repository.
+type elsewhere struct{ repo, revision string }
+
+// fileStamp tells whether a file was written since.
+type fileStamp struct {
+	size int64
+	at   time.Time
+}
+
+// surroundings collects around while a pipeline is resolved.
+type surroundings struct {
+	o    *Observer
+	repo *Repository
+
+	mu sync.Mutex // the resolver asks from several goroutines
+	around
+}
+
+func (o *Observer) surroundings(r *Repository) *surroundings {
+	return &surroundings{o: o, repo: r, around: around{argocds: map[string]aroundArgoCD{}, others: map[elsewhere]string{}}}
+}
+
+// argocdsOf names the Argo CDs that a pipeline's entries are run by.
+func (o *Observer) argocdsOf(p *pipeline.Pipeline) []string {
+	names := map[string]bool{}
+	for i := range p.Spec.ApplicationSets {
+		names[cmp.Or(p.Spec.ApplicationSets[i].RunBy(), o.o.MainArgoCD)] = true
+	}
+	for _, a := range p.Spec.Applications {
+		if a.Live != nil {
+			names[cmp.Or(a.Live.ArgoCD, o.o.MainArgoCD)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// input is all that a pipeline's targets at a commit depend on.
+func (s *surroundings) input(ctx context.Context, p *pipeline.Pipeline, commit string) (fleet.Input, error) {
+	in := fleet.Input{
+		Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs,
+		ArgoCDs: map[string]fleet.ArgoCD{}, Main: s.o.o.MainArgoCD, Generators: s.o.o.Generators, Other: s.other,
+		Live: &fleet.Live{Unknown: map[string]string{}, Applications: s.owned, Selected: s.selected},
+	}
+	for _, name := range s.o.argocdsOf(p) {
+		a, ok := s.o.o.ArgoCDs[name]
+		if !ok {
+			in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
+			continue
+		}
+		if err := s.argocd(ctx, name, &a, &in); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// argocd adds what is known of one Argo CD to the input.
+func (s *surroundings) argocd(ctx context.Context, name string, a *ArgoCD, in *fleet.Input) error {
+	known := fleet.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Kube: a.Kube}
+	seen := aroundArgoCD{}
+	if a.Live != nil {
+		// Before what it is the version of: what changes in between is seen again.
+		seen.version = a.Live.Version()
+		seen.version.Applications = 0
+		sets, err := a.Live.Sets()
+		if err != nil {
+			in.Live.Unknown[name] = err.Error()
+		}
+		for _, set := range sets {
+			in.Live.Sets = append(in.Live.Sets, fleet.LiveSet{ArgoCD: name, Namespace: set.Namespace, Name: set.Name, Object: set.Object})
+		}
+		known.Projects, _ = a.Live.Projects() // the server's health says why they are unknown
+	} else {
+		in.Live.Unknown[name] = "there is no connection to it"
+	}
+	var err error
+	if known.Clusters, seen.file, err = s.o.clusters(ctx, a); err != nil {
+		return fmt.Errorf("the clusters of the Argo CD %s: %w", name, err)
+	}
+	in.ArgoCDs[name] = known
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.argocds[name]; ok && old.version.Applications != 0 {
+		seen.version.Applications = old.version.Applications
+	}
+	s.argocds[name] = seen
+	return nil
+}
+
+// clusters are those of the file and of the running Argo CD together; nil: not
+// known. One that both name is as the running one says. The error is for a
+// context that ended.
+func (o *Observer) clusters(ctx context.Context, a *ArgoCD) ([]fleet.Cluster, fileStamp, error) {
+	var out []fleet.Cluster
+	var stamp fileStamp
+	if a.ClustersFile != "" {
+		var err error
+		if out, stamp, err = o.clusterFiles.read(a.ClustersFile); err != nil {
+			return nil, stamp, nil // not known; the server's health says why
+		}
+	}
+	if a.Live == nil {
+		return out, stamp, nil
+	}
+	live, err := a.Live.Clusters(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, stamp, ctx.Err()
+	case errors.Is(err, argocd.ErrClustersOff):
+		return out, stamp, nil
+	case live == nil:
+		return nil, stamp, nil // a part of them would make the rest unknown destinations
+	}
+	byServer := map[string]bool{}
+	merged := make([]fleet.Cluster, 0, len(live)+len(out))
+	for _, c := range live {
+		byServer[c.Server] = true
+		merged = append(merged, fleet.Cluster(c))
+	}
+	for _, c := range out {
+		if !byServer[c.Server] {
+			merged = append(merged, c)
+		}
+	}
+	return merged, stamp, nil
+}
+
+// ClusterTroubles says, by a clusters file's path, why it can't be used.
+func (o *Observer) ClusterTroubles() map[string]string { return o.clusterFiles.troubles() }
+
+// owned gives the resolver the live Applications of a set that it can't resolve itself.
+func (s *surroundings) owned(ctx context.Context, name, namespace, set string) ([]json.RawMessage, error) {
+	return s.applications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) { return l.Owned(ctx, namespace, set) })
+}
+
+// selected gives the resolver plain live Applications.
+func (s *surroundings) selected(ctx context.Context, name, namespace, selector string) ([]json.RawMessage, error) {
+	return s.applications(name, "selected "+namespace+" "+selector, func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
+}
+
+// applications asks an Argo CD for Applications, unless nothing was written into
+// any since the same was asked last, and notes that targets are taken from them:
+// from now on their changes are news.
+func (s *surroundings) applications(name, question string, ask func(Live) ([]json.RawMessage, error)) ([]json.RawMessage, error) {
+	name = cmp.Or(name, s.o.o.MainArgoCD)
+	a := s.o.o.ArgoCDs[name]
+	if a.Live == nil {
+		return nil, fmt.Errorf("there is no connection to the Argo CD %s", name)
+	}
+	version := a.Live.Version().Applications
+	s.mu.Lock()
+	seen := s.argocds[name]
+	seen.version.Applications = max(1, version)
+	s.argocds[name] = seen
+	s.mu.Unlock()
+	if err := a.Apps.Ready(); err != nil {
+		return nil, err // what is remembered may be old, and asking would only take its time
+	}
+	return s.o.taken.get(name+" "+question, version, func() ([]json.RawMessage, error) { return ask(a.Live) })
+}
+
+// other gives the resolver a tracked repository, or another branch of this one.
+func (s *surroundings) other(ctx context.Context, url, revision string) (*fleet.Elsewhere, error) {
+	for _, r := range s.o.o.Repos {
+		if !slices.ContainsFunc(r.URLs, func(u string) bool { return fleet.SameRepository(u, url) }) {
+			continue
+		}
+		commit, err := commitOf(ctx, r, revision)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.others[elsewhere{r.ID, revision}] = commit
+		s.mu.Unlock()
+		if commit == "" {
+			return nil, fmt.Errorf("%s has no branch or fetched commit %q", r.ID, revision)
+		}
+		return &fleet.Elsewhere{Tree: r.Mirror.Tree(commit), Commit: commit}, nil
+	}
+	return nil, fmt.Errorf("it is none of the repositories in the server's file; add it to repositories there, and Liftlock reads it")
+}
+
+// commitOf finds a revision of a tracked repository: a branch, HEAD (the tracked
+// branch) or a commit that was fetched; empty when there is none.
+func commitOf(ctx context.Context, r *Repository, revision string) (string, error) {
+	if revision == "" || revision == "HEAD" {
+		revision = r.Branch
+	}
+	commit, ok, err := r.Mirror.Head(ctx, revision)
+	if err != nil {
+		return "", fmt.Errorf("look for %s in %s: %w", revision, r.ID, err)
+	}
+	if ok {
+		return commit, nil
+	}
+	if known, err := r.Mirror.Has(ctx, revision); err != nil || !known {
+		return "", nil // no commit's name, or one of a commit that isn't here
+	}
+	return revision, nil
+}
+
+// current says whether a snapshot of its commit would still come out the same.
+func (o *Observer) current(ctx context.Context, s *Snapshot) bool {
+	a := &s.around
+	if !a.until.IsZero() && !o.o.Now().Before(a.until) {
+		return false
+	}
+	for name, seen := range a.argocds {
+		now := o.o.ArgoCDs[name]
+		if now.ClustersFile != "" && stampOf(now.ClustersFile) != seen.file {
+			return false
+		}
+		if now.Live == nil {
+			continue
+		}
+		v := now.Live.Version()
+		if seen.version.Applications == 0 {
+			v.Applications = 0
+		} else {
+			v.Applications = max(1, v.Applications)
+		}
+		if v != seen.version {
+			return false
+		}
+	}
+	for at, commit := range a.others {
+		i := slices.IndexFunc(o.o.Repos, func(r *Repository) bool { return r.ID == at.repo })
+		if now, err := commitOf(ctx, o.o.Repos[i], at.revision); err != nil || now != commit {
+			return false
+		}
+	}
+	return true
+}
+
+// Outdated lists the repositories whose targets may come out differently than
+// when they were last resolved, although their branch hasn't moved.
+func (o *Observer) Outdated(ctx context.Context) []string {
+	o.mu.Lock()
+	last := maps.Clone(o.snapshots)
+	o.mu.Unlock()
+	var out []string
+	for id, s := range last {
+		if !o.current(ctx, s) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Dependents lists the other repositories whose targets were resolved from this one.
+func (o *Observer) Dependents(repo string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []string
+	for id, s := range o.snapshots {
+		for at := range s.around.others {
+			if at.repo == repo && id != repo && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Until is when the snapshot's targets may come out differently without anything
+// having been heard; zero: never.
+func (s *Snapshot) Until() time.Time { return s.around.until }
+
+// clusterFiles remembers parsed files of cluster Secrets.
+type clusterFiles struct {
+	mu    sync.Mutex
+	files map[string]clusterFile
+}
+
+type clusterFile struct {
+	stamp    fileStamp
+	clusters []fleet.Cluster
+	err      error
+}
+
+// maxClusterFile bounds a file of cluster Secrets; the parser's own bound is the same.
+const maxClusterFile = 64 << 20
+
+// read gives a file's clusters, from memory while it isn't written.
+func (f *clusterFiles) read(path string) ([]fleet.Cluster, fileStamp, error) {
+	stamp := stampOf(path)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known, ok := f.files[path]; ok && known.stamp == stamp && known.err == nil {
+		return known.clusters, stamp, nil
+	}
+	var now clusterFile
+	now.stamp = stamp
+	if stamp.size > maxClusterFile {
+		now.err = fmt.Errorf("%s is larger than %d MiB", path, maxClusterFile>>20)
+	} else if raw, err := os.ReadFile(path); err != nil {
+		now.err = err
+	} else if now.clusters, err = fleet.ParseClusters(raw); err != nil {
+		now.err = fmt.Errorf("%s: %w", path, err)
+	}
+	if f.files == nil {
+		f.files = map[string]clusterFile{}
+	}
+	f.files[path] = now
+	return now.clusters, stamp, now.err
+}
+
+// troubles says which files can't be used.
+func (f *clusterFiles) troubles() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[string]string{}
+	for path, c := range f.files {
+		if c.err != nil {
+			out[path] = c.err.Error()
+		}
+	}
+	return out
+}
+
+// stampOf is zero for a file that can't be looked at.
+func stampOf(path string) fileStamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
+}
+
+// taken remembers the Applications that targets were taken from.
+type taken struct {
+	mu      sync.Mutex
+	answers map[string]takenAnswer
+}
+
+type takenAnswer struct {
+	version uint64
+	objects []json.RawMessage // without status
+}
+
+// maxTaken bounds how many answers are remembered; past it all are forgotten.
+const maxTaken = 256
+
+func (t *taken) get(question string, version uint64, ask func() ([]json.RawMessage, error)) ([]json.RawMessage, error) {
+	t.mu.Lock()
+	known, ok := t.answers[question]
+	t.mu.Unlock()
+	if ok && known.version == version {
+		return known.objects, nil
+	}
+	objects, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	for i, raw := range objects {
+		var top map[string]json.RawMessage
+		if json.Unmarshal(raw, &top) != nil {
+			continue // whoever reads it says why
+		}
+		delete(top, "status")
+		if objects[i], err = json.Marshal(top); err != nil {
+			return nil, fmt.Errorf("keep an Application: %w", err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.answers == nil || len(t.answers) >= maxTaken {
+		t.answers = map[string]takenAnswer{}
+	}
+	t.answers[question] = takenAnswer{version, objects}
+	return objects, nil
+}

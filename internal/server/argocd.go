@@ -1,0 +1,114 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// argoCD is one Argo CD of the server's file with what reaches it.
+type argoCD struct {
+	config  config.ArgoCD
+	watcher *argocd.Watcher
+	kube    *fleet.Kube
+}
+
+// argocd builds what reaches one Argo CD. Nothing is dialled.
+func (s *Server) argocd(a config.ArgoCD) (*argoCD, error) {
+	rest, err := argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
+	if err != nil {
+		return nil, err
+	}
+	out := &argoCD{config: a}
+	if out.kube, err = fleet.NewKube(rest); err != nil {
+		return nil, err
+	}
+	out.watcher, err = argocd.New(argocd.Options{
+		Name: a.Name, Config: rest, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
+		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnAround: s.aroundChanged,
+		OnReady: func() { s.argocdBack(a.Name) },
+	})
+	return out, err
+}
+
+// observed is the Argo CD as the observer knows it.
+func (a *argoCD) observed() observe.ArgoCD {
+	return observe.ArgoCD{
+		Apps: a.watcher, Live: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing,
+		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
+	}
+}
+
+func (s *Server) appChanged(a verification.App, deleted bool) {
+	if e := s.running(); e != nil {
+		e.AppChanged(a, deleted)
+	}
+}
+
+func (s *Server) aroundChanged() {
+	if e := s.running(); e != nil {
+		e.AroundChanged()
+	}
+}
+
+func (s *Server) argocdBack(name string) {
+	if e := s.running(); e != nil {
+		e.ArgoCDBack(name)
+	}
+}
+
+// part is how one part of the server is; nil: well.
+type part struct {
+	name string
+	err  error
+}
+
+// argocdParts says how the Argo CDs are, by name. What may be forbidden (their
+// ApplicationSets and projects) is only told of an Argo CD that can be reached.
+func (s *Server) argocdParts() []part {
+	names := make([]string, 0, len(s.argocds))
+	for name := range s.argocds {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var out []part
+	for _, name := range names {
+		a := s.argocds[name]
+		at := "argocd " + name
+		ready := a.watcher.Ready()
+		out = append(out, part{at, ready})
+		if ready != nil {
+			continue
+		}
+		_, sets := a.watcher.Sets()
+		_, projects := a.watcher.Projects()
+		for _, p := range []part{{at + " applicationsets", sets}, {at + " appprojects", projects}, {at + " clusters", a.watcher.ClustersTrouble()}} {
+			if p.err != nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// clusterFiles says which files of cluster Secrets can't be used, as of the last
+// look at them.
+func (s *Server) clusterFiles() []part {
+	e := s.running()
+	if e == nil {
+		return nil
+	}
+	var out []part
+	for file, why := range e.ClusterTroubles() {
+		out = append(out, part{"clusters file " + file, fmt.Errorf("%s", why)})
+	}
+	slices.SortFunc(out, func(a, b part) int { return strings.Compare(a.name, b.name) })
+	return out
+}
