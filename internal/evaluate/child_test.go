@@ -20,11 +20,8 @@ import (
 	"github.com/liftlock/liftlock/internal/sandbox"
 )
 
-// childArg makes this test binary a child.
-const childArg = "sandbox-child"
-
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == childArg {
+	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, Handlers(zap.NewNop())); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -36,14 +33,14 @@ func TestMain(m *testing.M) {
 
 func runner(t testing.TB, l sandbox.Limits) *sandbox.Runner {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if raceDetector {
 		l.Memory = 1 << 46
 	}
-	return sandbox.New(sandbox.Options{Program: program, Args: []string{childArg}, Limits: l})
+	r, err := NewRunner(l, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // bothWays evaluates here and in a child and holds that the answer is one.

@@ -1,0 +1,28 @@
+package evaluate
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/sandbox"
+)
+
+// Command is the argument that makes our program a child: it calls
+// [sandbox.Serve] with [Handlers].
+const Command = "sandbox"
+
+// NewRunner makes a runner whose children are this very program, also when its
+// file was replaced since it started.
+func NewRunner(l sandbox.Limits, log *zap.Logger) (*sandbox.Runner, error) {
+	program := "/proc/self/exe"
+	if runtime.GOOS != "linux" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("finding this program, to start it for evaluations: %w", err)
+		}
+	}
+	return sandbox.New(sandbox.Options{Program: program, Args: []string{Command}, Limits: l, Log: log}), nil
+}
