@@ -340,30 +340,33 @@ func (s *wireSpec) sources() []verification.Source {
 	}
 	out := make([]verification.Source, min(len(raws), maxSources))
 	for i := range out {
-		out[i] = SourceOf(raws[i])
+		out[i] = sourceOf(raws[i])
 	}
 	return out
 }
 
-// SourceOf reads one source as the JSON of an Application has it. What isn't
-// understood leaves its fields empty.
-func SourceOf(raw json.RawMessage) verification.Source {
+// sourceOf reads one source. What isn't understood leaves its fields empty.
+func sourceOf(raw json.RawMessage) verification.Source {
 	var w wireSource
 	if json.Unmarshal(raw, &w) != nil {
 		return verification.Source{}
 	}
-	return verification.Source{RepoURL: w.RepoURL, Path: w.Path, Chart: w.Chart, TargetRevision: w.TargetRevision, Ref: w.Ref, Options: optionsOf(raw)}
+	return verification.Source{RepoURL: w.RepoURL, Path: w.Path, Chart: w.Chart, TargetRevision: w.TargetRevision, Ref: w.Ref, Options: OptionsOf(raw)}
 }
 
-// optionsOf is a digest of what else a source says (Helm's parameters, images,
-// patches); empty when it says nothing else. Empty values count as absent, as
+// OptionsOf is a digest of what else a source of an Application says (Helm's
+// parameters, images, patches) than where it is; empty when it says nothing else.
+// It is what verification.Source.Options holds. Empty values count as absent, as
 // the API server and the controllers leave them out or not as it comes.
-func optionsOf(raw json.RawMessage) string {
+func OptionsOf(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
 		return ""
 	}
-	for _, known := range []string{"repoURL", "path", "chart", "targetRevision", "ref"} {
+	for _, known := range []string{"repoURL", "path", "chart", "targetRevision", "ref", "name"} {
 		delete(all, known)
 	}
 	rest := map[string]any{}

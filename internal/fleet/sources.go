@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"path"
 	"sort"
 	"strings"
@@ -62,7 +63,25 @@ func sourceOf(spec *argov1alpha1.ApplicationSource, here func(string) bool) Sour
 		s.Recurse, s.Include, s.Exclude = d.Recurse, d.Include, d.Exclude
 		s.Files = append(s.Files, d.Jsonnet.Libs...)
 	}
+	s.Options = optionsOf(spec)
 	return s
+}
+
+// optionsOf are a source's blocks of options; nil when it has none.
+func optionsOf(spec *argov1alpha1.ApplicationSource) json.RawMessage {
+	if spec.Kustomize == nil && spec.Helm == nil && spec.Directory == nil && spec.Plugin == nil {
+		return nil
+	}
+	raw, err := json.Marshal(struct {
+		Kustomize *argov1alpha1.ApplicationSourceKustomize `json:"kustomize,omitempty"`
+		Helm      *argov1alpha1.ApplicationSourceHelm      `json:"helm,omitempty"`
+		Directory *argov1alpha1.ApplicationSourceDirectory `json:"directory,omitempty"`
+		Plugin    *argov1alpha1.ApplicationSourcePlugin    `json:"plugin,omitempty"`
+	}{spec.Kustomize, spec.Helm, spec.Directory, spec.Plugin})
+	if err != nil {
+		return nil // only raw JSON that isn't any can fail, and that was decoded
+	}
+	return raw
 }
 
 // HereFiles are the single files (or folders, for a component or a library)

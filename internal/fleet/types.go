@@ -90,6 +90,9 @@ type Source struct {
 	Recurse        bool       `json:"recurse,omitempty"`    // directory.recurse
 	Include        string     `json:"include,omitempty"`    // directory.include
 	Exclude        string     `json:"exclude,omitempty"`    // directory.exclude
+	// Options are the source's kustomize, helm, directory and plugin blocks as
+	// the Application has them, in a JSON object with these keys; nil when it has none.
+	Options json.RawMessage `json:"-"`
 }
 
 // Problem is something that kept a target, or a whole ApplicationSet, from
