@@ -130,14 +130,24 @@ func (a *Answer) all(ctx context.Context, t *Tree) ([]*pipeline.Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range templates {
-		a.Notes = append(a.Notes, fleet.Problem{File: name, Message: "left out, because it is a template of a Helm chart: render it and name the result with -f"})
-	}
+	a.Notes = append(a.Notes, chartNotes(templates)...)
 	if len(sets) == 0 {
-		a.Notes = append(a.Notes, fleet.Problem{Message: fmt.Sprintf("no ApplicationSet is in any YAML or JSON file of %s", t.Name)})
+		a.Notes = append(a.Notes, noSets(t))
 		return nil, nil
 	}
 	return []*pipeline.Pipeline{everySet(sets)}, nil
+}
+
+func chartNotes(templates []string) []fleet.Problem {
+	var out []fleet.Problem
+	for _, name := range templates {
+		out = append(out, fleet.Problem{File: name, Message: "left out, because it is a template of a Helm chart: render it and name the result with -f"})
+	}
+	return out
+}
+
+func noSets(t *Tree) fleet.Problem {
+	return fleet.Problem{Message: fmt.Sprintf("no ApplicationSet is in any YAML or JSON file of %s", t.Name)}
 }
 
 // only narrows the pipelines to some files, and adds what none of them has.

@@ -102,6 +102,17 @@ func escape(name string) string { return globMeta.ReplaceAllString(name, `\$0`) 
 
 var globMeta = regexp.MustCompile(`[\\*?\[\]{}]`)
 
+// matchesAny says whether a tree has a file that a glob matches; also when that
+// can't be found out, so that whoever looks into it says why.
+func matchesAny(tree fs.FS, glob string) bool {
+	found := false
+	err := doublestar.GlobWalk(tree, path.Clean(glob), func(string, fs.DirEntry) error {
+		found = true
+		return doublestar.SkipDir
+	}, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+	return found || err != nil
+}
+
 // everySet is a pipeline over these files, whose targets belong to no
 // component and no environment.
 func everySet(files []string) *pipeline.Pipeline {

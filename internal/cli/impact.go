@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/impact"
+	"github.com/liftlock/liftlock/internal/local"
+)
+
+// exitMultiple is the code of --exit-code when a change reaches more than one
+// environment.
+const exitMultiple = 3
+
+func impactCommand() *cobra.Command {
+	var at checkout
+	var change local.Change
+	var exitCode bool
+	c := &cobra.Command{
+		Use:   "impact",
+		Short: "Say which targets and environments a change touches, and how",
+		Long: "Says which Applications a change creates, changes and deletes, in which environments: those whose\n" +
+			"specification differs, and those that read a file that differs. It needs nothing but a checkout.\n\n" +
+			"Compared are the files of --head with those of the newest commit that it has in common with\n" +
+			"--base, as in a pull request. The pipelines are the base's, so a change is not judged by rules\n" +
+			"that it brings along; without any, all ApplicationSets in YAML and JSON files count.\n\n" +
+			"Exits with 1 when the change brings a problem, such as an ApplicationSet that can't be resolved;\n" +
+			"with --exit-code, with 3 when it reaches more than one environment of a pipeline.",
+		Example: "  liftlock impact\n  liftlock impact --base origin/main --head HEAD -o json\n  liftlock impact --base v1.1.0 --head v1.2.0 --exit-code",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			write, err := chosen(at.output, impact.WriteTable, impact.WriteYAML, impact.WriteJSON)
+			if err != nil {
+				return err
+			}
+			if change.Known, err = at.known(); err != nil {
+				return err
+			}
+			r, err := local.Open(cmd.Context(), at.repo, at.urls)
+			if err != nil {
+				return err
+			}
+			defer r.Close() //nolint:errcheck // only read
+			found, err := r.Impact(cmd.Context(), change)
+			if err != nil {
+				return err
+			}
+			if at.output == "table" {
+				fmt.Fprintf(cmd.OutOrStdout(), "From %s to %s:\n\n", local.Printable(found.From), local.Printable(found.To))
+			}
+			if err := write(cmd.OutOrStdout(), found.Report); err != nil {
+				return err
+			}
+			if err := printNewProblems(cmd, found); err != nil {
+				return err
+			}
+			if exitCode && len(found.Report.Multiple()) > 0 {
+				return exitError{exitMultiple}
+			}
+			return nil
+		},
+	}
+	at.flags(c)
+	c.Flags().StringVar(&change.Base, "base", "", "what the change is to be merged into (default: the remote's default branch, as last fetched)")
+	c.Flags().StringVar(&change.Head, "head", "", "the change's branch, tag or commit (default: the working tree, with what isn't committed yet)")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when the change reaches more than one environment of a pipeline")
+	return c
+}
+
+// printNewProblems tells what is wrong; only what the change brings decides
+// the exit code.
+func printNewProblems(cmd *cobra.Command, found *local.Impact) error {
+	var brought []fleet.Problem
+	notes := slices.Clone(found.Notes)
+	for _, p := range found.Report.Pipelines {
+		brought = append(brought, p.Problems...)
+		for _, s := range p.Standing {
+			s.Message += " (it was so before the change)"
+			notes = append(notes, s)
+		}
+		for _, m := range p.Mended {
+			m.Message += " (only before the change)"
+			notes = append(notes, m)
+		}
+	}
+	return printProblems(cmd, brought, notes)
+}

@@ -1,0 +1,11 @@
+// Package impact compares what two trees stand for, and says what a change
+// does: which targets it creates, changes and deletes in which environment,
+// how, and what can't be told.
+//
+// It is pure: the worlds come from package evaluate, which files changed from
+// git. How a pull request is told of it is not known here.
+//
+// The invariant: a target that is not in a report is the same in both worlds
+// and reads none of the changed files. A target that could not be resolved on
+// one of the sides is reported as unknown, never as created or deleted.
+package impact
