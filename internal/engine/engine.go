@@ -64,6 +64,7 @@ type Engine struct {
 	looked map[string]uint64   // repositories whose units this process has looked at, and their snapshot's turn then
 	fails  map[string]Failure  // runs that failed last time, by key
 	asked  map[string]bool     // revisions that were fetched for
+	awaits map[string]string   // unit keys that wait for such a fetch, and of which repository
 	broken map[string]string   // why pipeline files can't be used, by repository
 	heard  map[string]bool     // keys about which something was heard, not yet in the store
 	around bool                // what targets depend on besides Git may have changed
@@ -81,7 +82,7 @@ func New(o Options) *Engine {
 	}
 	e := &Engine{o: o, repos: map[string]*Repository{}, limit: command.NewRateLimit(o.Clock.Now),
 		apps: map[string]appSeen{}, active: map[string]bool{}, units: map[string]*sync.Mutex{}, wakers: map[string][]string{},
-		looked: map[string]uint64{}, fails: map[string]Failure{}, asked: map[string]bool{}, broken: map[string]string{}, heard: map[string]bool{}, hear: make(chan struct{}, 1), deaf: map[string]map[string]bool{}}
+		looked: map[string]uint64{}, fails: map[string]Failure{}, asked: map[string]bool{}, awaits: map[string]string{}, broken: map[string]string{}, heard: map[string]bool{}, hear: make(chan struct{}, 1), deaf: map[string]map[string]bool{}}
 	for _, r := range o.Repos {
 		e.repos[r.ID] = r
 	}

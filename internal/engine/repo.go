@@ -51,6 +51,11 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 	if err := e.branchStatus(ctx, r, s); err != nil {
 		return time.Time{}, err
 	}
+	if keys := e.fetchedFor(r.ID); len(keys) > 0 {
+		if err := e.o.Store.Wake(ctx, keys...); err != nil {
+			return time.Time{}, err
+		}
+	}
 	if news := e.newTargets(r.ID, s.Turn); ok && string(seen) == now && !news {
 		return next, nil
 	}
@@ -87,6 +92,20 @@ func (e *Engine) newTargets(repo string, turn uint64) bool {
 	last, looked := e.looked[repo]
 	e.looked[repo] = turn
 	return !looked || last != turn
+}
+
+// fetchedFor takes the units that waited for a fetch of a repository.
+func (e *Engine) fetchedFor(repo string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var keys []string
+	for key, of := range e.awaits {
+		if of == repo {
+			keys = append(keys, key)
+			delete(e.awaits, key)
+		}
+	}
+	return sorted(keys)
 }
 
 // fingerprint says which of the branches that matter are where.

@@ -63,7 +63,8 @@ func (e *Engine) unit(ctx context.Context, r *Repository, u promotion.Unit) (tim
 }
 
 // fetchUnknown looks at the repository when Argo CD is ahead of what was fetched:
-// the push's own event may be lost or late. A revision that a fetch didn't bring
+// the push's own event may be lost or late. The unit looks again after the fetch,
+// also when it only brought a branch that isn't tracked. A revision that a fetch didn't bring
 // (a hydrated branch, another repository) is asked for once.
 func (e *Engine) fetchUnknown(ctx context.Context, r *Repository, c *observe.Case) error {
 	news := false
@@ -75,6 +76,9 @@ func (e *Engine) fetchUnknown(ctx context.Context, r *Repository, c *observe.Cas
 	}
 	if len(e.asked) > maxAsked {
 		clear(e.asked)
+	}
+	if len(c.Unknown) > 0 {
+		e.awaits[observe.Key(c.Facts.Unit)] = r.ID
 	}
 	e.mu.Unlock()
 	if !news {

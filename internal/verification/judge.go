@@ -58,10 +58,15 @@ func (j *judgement) verdict() Verdict {
 		return j.unclear(why)
 	}
 	j.mem.resume(j.now)
-	if stand == Holds {
-		return j.taken()
+	if stand != Holds {
+		return j.arriving()
 	}
-	return j.arriving()
+	if g := j.e.Generated; g != nil && g.Carries && j.mem.Done.IsZero() {
+		if why := j.outdated(); why != "" {
+			return j.waiting(Arriving, why)
+		}
+	}
+	return j.taken()
 }
 
 // unreachable suspends every clock: neither the time to arrive nor the time to
@@ -121,14 +126,21 @@ func (j *judgement) whyNotTaken() string {
 	if len(j.app.Revisions) > 0 {
 		at = clip(j.app.Revisions[0])
 	}
-	switch {
+	switch h := j.app.Hydration; {
+	case h != nil && h.Phase == "Failed":
+		return "the source hydrator failed" + suffix(h.Message)
+	case h != nil && h.Phase == "Hydrating":
+		return "the source hydrator is at work"
 	case len(j.rel) == 0 || at == "":
 		return "Argo CD has not reported a revision yet"
 	case slices.Contains(j.rel, Unresolved):
 		return "Argo CD reports revision " + at + ", which Git doesn't know here yet"
-	default:
-		return "Argo CD has not noticed the commit: it compares with revision " + at
 	}
+	why := "Argo CD has not noticed the commit: it compares with revision " + at
+	if g := j.outdated(); g != "" {
+		why += "; " + g
+	}
+	return why
 }
 
 // queued answers for a target whose RollingSync step waits its turn: its clock

@@ -106,6 +106,58 @@ func TestVerification(t *testing.T) {
 			s.wantNext(2*minute + 2*second)
 			s.look(17*minute, Failed, "")
 		}},
+		{"2 has X: not until the Application is as its set generates it", func(s *story) {
+			s.app.Sources = []Source{{Path: "web", Options: "old"}}
+			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{Path: "web", Options: "new"}}, Carries: true}
+			s.sync()
+			s.look(0, Arriving, "the ApplicationSet shop has not brought the Application up to date yet: its options")
+			s.wantNext(15 * minute)
+			s.app.Sources = []Source{{Path: "web", Options: "new"}}
+			s.app.ComparedToSpec = false
+			s.look(minute, Syncing, "present spec")
+			s.app.ComparedToSpec = true
+			s.look(2*minute, Refreshing, "")
+			s.refresh(2*minute, Soaking, "")
+			s.app.Sources = []Source{{Path: "web", Options: "newer"}} // another commit's doing, after it was done
+			s.look(3*minute, Verified, "")
+		}},
+		{"2 failed: a set that never updates its Applications", func(s *story) {
+			s.app.Sources = []Source{{TargetRevision: "v1"}}
+			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{TargetRevision: "v2"}}, Carries: true, NoUpdate: true}
+			s.sync()
+			s.look(0, Arriving, "the ApplicationSet shop only creates Applications and never updates them (applicationsSync), so this one stays as it is: its targetRevision is v1 and should be v2")
+			s.look(15*minute, Failed, "never updates them")
+			s.app.Sources = []Source{{TargetRevision: "v2"}} // by hand
+			s.look(16*minute, Refreshing, "")
+		}},
+		{"2 has X: what the release is not carried through may differ", func(s *story) {
+			s.app.Sources = []Source{{Options: "old"}}
+			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{Options: "new"}}, NoUpdate: true}
+			s.sync()
+			s.look(0, Refreshing, "")
+		}},
+		{"2 failed: pinned elsewhere", func(s *story) {
+			s.app.Sources = []Source{{TargetRevision: "v1"}, {Ref: "values"}}
+			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{TargetRevision: "main"}, {Ref: "values"}}, Ignored: []string{"/spec/sources/0/targetRevision"}}
+			s.look(0, Arriving, "it compares with revision "+commitW+"; the ApplicationSet shop has not brought the Application up to date: its source 1's targetRevision is v1 and should be main; its ignoreApplicationDifferences (/spec/sources/0/targetRevision) may keep it so")
+			s.look(15*minute, Failed, "targetRevision is v1")
+		}},
+		{"2 has X: another number of sources", func(s *story) {
+			s.app.Sources = []Source{{Path: "a"}}
+			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{Path: "a"}, {Chart: "c"}}}
+			s.look(0, Arriving, "it has 1 source and should have 2 sources")
+			s.app.Sources = []Source{{Path: "a"}, {}}
+			s.look(0, Arriving, "its source 2's chart is not set and should be c")
+		}},
+		{"2 has X: the hydrator is at work, then fails", func(s *story) {
+			s.app.Hydration = &Hydration{Phase: "Hydrating"}
+			s.look(0, Arriving, "the source hydrator is at work")
+			s.app.Hydration = &Hydration{Phase: "Failed", Message: "kustomize build failed"}
+			s.look(minute, Arriving, "the source hydrator failed: kustomize build failed")
+			s.app.Hydration = &Hydration{Phase: "Hydrated", Dry: commitW}
+			s.look(2*minute, Arriving, "has not noticed")
+			s.look(15*minute, Failed, "")
+		}},
 		{"2 failed: no automated policy", func(s *story) {
 			s.app.AutoSync = false
 			s.notice()

@@ -117,9 +117,26 @@ type Expect struct {
 	// operation whose revisions equal App.Revisions is taken to stand as those do.
 	OperationRel []Relation
 
+	// Generated is how the target's ApplicationSet wants its Application to be.
+	// nil: there is no set, or what it generates is not known.
+	Generated *Generated
+
 	// Unreachable says why Argo CD can't be asked at this look (the watch is
 	// broken, access is refused), so that App may be old or missing. Empty: it can.
 	Unreachable string
+}
+
+// Generated is what an ApplicationSet generates for one target, as far as a
+// verdict needs it.
+type Generated struct {
+	Set     string   // the ApplicationSet's name
+	Sources []Source // one for each of App.Sources
+	// Carries says that the release's fields are in what the set generates from
+	// (a generator's file, the set's own manifest), so that the target has the
+	// release only when its Application's sources are these.
+	Carries  bool
+	NoUpdate bool     // applicationsSync is create-only or create-delete: the controller leaves an Application as it was created
+	Ignored  []string // what ignoreApplicationDifferences leaves as it is, as the set says it
 }
 
 // State is where one target is on the way.

@@ -40,13 +40,17 @@ func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []st
 		if appErr != nil {
 			e.Unreachable = appErr.Error()
 		}
+		e.Generated = generated(at, t, c.Contents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
+			out.Unwell = app.Unwell
 			rel = o.relations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
 				e.OperationRel = o.relations(c, env, at, t, app.Operation.Revisions)
 			}
-			out.Unwell = app.Unwell
+			if nothingHere(t) && e.Generated != nil && e.Generated.Carries {
+				rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
+			}
 		}
 		var mem verification.Memory
 		name := ArgoName(o, t)
@@ -96,7 +100,13 @@ func (o *Observer) relations(c *Case, env *promotion.Env, at *EnvAt, t *fleet.Ta
 		if i >= len(revisions) {
 			return nil
 		}
-		out = append(out, o.relation(c, env, at, revisions[i]))
+		rel := o.relation(c, env, at, revisions[i])
+		if t.Hydration != nil && rel != verification.Holds {
+			if dry := dryOf(c.Snapshot.Repo, t, revisions[i]); dry != "" {
+				rel = o.relation(c, env, at, dry)
+			}
+		}
+		out = append(out, rel)
 	}
 	return out
 }

@@ -1,0 +1,88 @@
+package observe
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// generated is how a target's ApplicationSet wants its Application to be; nil
+// where there is no set, or where the target is taken from what runs.
+func generated(at *EnvAt, t *fleet.Target, rel overlay.Release, app *verification.App) *verification.Generated {
+	if t.ApplicationSet == "" || t.Live {
+		return nil
+	}
+	g := &verification.Generated{Set: t.ApplicationSet, NoUpdate: t.Policy.NoUpdate, Carries: carries(at, t, rel)}
+	for i, s := range t.Sources {
+		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
+		if app != nil && i < len(app.Sources) && fleet.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {
+			want.RepoURL = app.Sources[i].RepoURL // spelled otherwise
+		}
+		g.Sources = append(g.Sources, want)
+	}
+	for _, d := range t.Policy.IgnoreDifferences {
+		if d.Name == "" || d.Name == t.Name {
+			g.Ignored = append(append(g.Ignored, d.JSONPointers...), d.JQPaths...)
+		}
+	}
+	return g
+}
+
+// carries says whether the target has a release's fields from what its
+// ApplicationSet generates: they are in a generator's file, or in the set itself.
+func carries(at *EnvAt, t *fleet.Target, rel overlay.Release) bool {
+	for _, f := range rel.Fields {
+		for _, root := range at.Roots {
+			file := path.Join(root, f.File)
+			if slices.Contains(t.GeneratorFiles, file) || file == t.ApplicationSetFile {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nothingHere says that none of a target's sources lies in this repository: what
+// it has of it, it has through its ApplicationSet.
+func nothingHere(t *fleet.Target) bool {
+	return !slices.ContainsFunc(t.Sources, func(s fleet.Source) bool { return s.Here })
+}
+
+// hydratorFile is where Argo CD's source hydrator writes what a commit was made
+// from: in each hydrated folder and in the root.
+const hydratorFile = "hydrator.metadata"
+
+// maxHydratorFile bounds it, in bytes; it holds a commit's name and the commands
+// that rendered it.
+const maxHydratorFile = 1 << 20
+
+// dryOf is the commit that a hydrated one was made from, as its own tree says;
+// empty when it says nothing about this repository.
+func dryOf(r *Repository, t *fleet.Target, hydrated string) string {
+	tree := r.Mirror.Tree(hydrated)
+	for _, dir := range []string{t.Hydration.Path, "."} {
+		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
+		if err != nil || info.Size() > maxHydratorFile {
+			continue
+		}
+		raw, err := fs.ReadFile(tree, path.Join(dir, hydratorFile))
+		if err != nil {
+			continue
+		}
+		var meta struct {
+			RepoURL string `json:"repoURL"`
+			DrySHA  string `json:"drySha"`
+		}
+		ours := func(url string) bool { return fleet.SameRepository(url, meta.RepoURL) }
+		if json.Unmarshal(raw, &meta) == nil && (meta.RepoURL == "" || slices.ContainsFunc(r.URLs, ours)) {
+			return meta.DrySHA
+		}
+	}
+	return ""
+}
