@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 	"internal/sandbox":         {"internal/proc"},
 	"internal/evaluate":        {"internal/sandbox", "internal/fleet", "internal/reads", "internal/pipeline"},
 	"internal/impact":          {"internal/evaluate", "internal/fleet", "internal/pipeline"},
-	"internal/local":           {"internal/impact", "internal/evaluate", "internal/fleet", "internal/gitrepo", "internal/pipeline"},
+	"internal/local":           {"internal/argocd", "internal/impact", "internal/evaluate", "internal/fleet", "internal/gitrepo", "internal/pipeline"},
 	"internal/engine":          {"*"},
 	"internal/engine/observe":  {"*"},
 	"internal/engine/act":      {"*"},

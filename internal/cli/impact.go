@@ -36,7 +36,7 @@ func impactCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if change.Known, err = at.known(); err != nil {
+			if change.Known, err = at.known(cmd.Context(), false); err != nil {
 				return err
 			}
 			r, err := local.Open(cmd.Context(), at.repo, at.urls)

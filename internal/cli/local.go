@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,35 +27,56 @@ type checkout struct {
 	clusters string
 	globbing string
 	output   string
+
+	connection local.Connection
+	argocd     string
 }
+
+// clustersLive is the value of --clusters that asks the running Argo CD.
+const clustersLive = "live"
 
 func (c *checkout) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
 	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
-	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them; credentials in it are not looked at")
+	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
 	cmd.Flags().StringVar(&c.globbing, "globbing", fleet.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
+	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD (default: as kubectl does)")
+	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
+	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
+	cmd.Flags().StringVar(&c.argocd, "argocd", "", "which of the Argo CDs that the pipelines name the running one is; needed only where they name several")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, yaml or json")
 }
 
-// known reads what the flags say of Argo CD.
-func (c *checkout) known() (k local.Known, err error) {
+// known reads what the flags say of Argo CD, and asks a running one if they say
+// so or if connect does.
+func (c *checkout) known(ctx context.Context, connect bool) (k local.Known, err error) {
 	switch c.globbing {
 	case fleet.GlobbingGit, fleet.GlobbingDoublestar:
 		k.Globbing = c.globbing
 	default:
 		return k, fmt.Errorf("--globbing is %s or %s, not %q", fleet.GlobbingGit, fleet.GlobbingDoublestar, c.globbing)
 	}
-	if c.clusters == "" {
-		return k, nil
+	switch c.clusters {
+	case "":
+	case clustersLive:
+		connect, c.connection.Clusters = true, true
+	default:
+		data, err := readBounded(c.clusters, maxClusters)
+		if err != nil {
+			return k, fmt.Errorf("--clusters: %w", err)
+		}
+		if k.Clusters, err = fleet.ParseClusters(data); err != nil {
+			return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
+		}
 	}
-	data, err := readBounded(c.clusters, maxClusters)
-	if err != nil {
-		return k, fmt.Errorf("--clusters: %w", err)
+	if connect {
+		if len(c.connection.Namespaces) == 0 {
+			return k, errors.New("--namespace is empty")
+		}
+		k.ArgoCD = c.argocd
+		k.Running, err = local.Connect(ctx, c.connection)
 	}
-	if k.Clusters, err = fleet.ParseClusters(data); err != nil {
-		return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
-	}
-	return k, nil
+	return k, err
 }
 
 // chosen is one of the ways to write an answer, by the output flag.

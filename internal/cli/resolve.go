@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/local"
 )
 
@@ -10,6 +11,7 @@ func resolveCommand() *cobra.Command {
 	var at checkout
 	var q local.Query
 	var files []string
+	var diff bool
 	c := &cobra.Command{
 		Use:   "resolve",
 		Short: "List the Applications that ApplicationSets generate, as the controller would",
@@ -22,7 +24,10 @@ func resolveCommand() *cobra.Command {
 			"checkout's remotes is read from the checkout; its default branch and the branch that is checked\n" +
 			"out are the files that are looked at, other revisions are what the checkout has of them.\n\n" +
 			"-o yaml and -o json print the Applications as kubectl apply takes them.\n" +
-			"Exits with 1 when something could not be resolved; what could be is printed all the same.",
+			"--diff compares with what runs instead, over the connection that kubectl would use: what is\n" +
+			"missing, what is extra and what differs, as the controller would see it.\n\n" +
+			"Exits with 1 when something could not be resolved; what could be is printed all the same. With\n" +
+			"--diff, with 3 when something differs that Argo CD should not have left so.",
 		Example: "  liftlock resolve\n  liftlock resolve --rev v1.2.0 -o yaml\n  liftlock resolve -f argocd/web.yaml --clusters clusters.yaml\n" +
 			"  helm template charts/sets | liftlock resolve -f -",
 		Args: cobra.NoArgs,
@@ -32,7 +37,7 @@ func resolveCommand() *cobra.Command {
 				return err
 			}
 			q.Manifests = at.output != "table"
-			if q.Known, err = at.known(); err != nil {
+			if q.Known, err = at.known(cmd.Context(), diff); err != nil {
 				return err
 			}
 			if q.Files, err = manifests(cmd, files); err != nil {
@@ -43,6 +48,9 @@ func resolveCommand() *cobra.Command {
 				return err
 			}
 			defer r.Close() //nolint:errcheck // only read
+			if diff {
+				return printDifferences(cmd, &at, r, q)
+			}
 			answer, err := r.Resolve(cmd.Context(), q)
 			if err != nil {
 				return err
@@ -57,5 +65,30 @@ func resolveCommand() *cobra.Command {
 	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of the working tree")
 	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input; may be repeated")
 	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the sets of this pipeline only")
+	c.Flags().BoolVar(&diff, "diff", false, "compare with the Applications that run")
 	return c
+}
+
+// exitDifferent is the code of --diff when something differs.
+const exitDifferent = 3
+
+func printDifferences(cmd *cobra.Command, at *checkout, r *local.Repository, q local.Query) error {
+	write, err := chosen(at.output, fleet.WriteDifferencesTable, fleet.WriteDifferencesYAML, fleet.WriteDifferencesJSON)
+	if err != nil {
+		return err
+	}
+	d, answer, err := r.Differences(cmd.Context(), q)
+	if err != nil {
+		return err
+	}
+	if err := write(cmd.OutOrStdout(), d); err != nil {
+		return err
+	}
+	if err := printProblems(cmd, answer.Problems, answer.Notes); err != nil {
+		return err
+	}
+	if d.Unexpected() > 0 {
+		return exitError{exitDifferent}
+	}
+	return nil
 }

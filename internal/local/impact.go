@@ -49,8 +49,12 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Impact{From: base.Name, To: head.Name}
+	out := &Impact{From: base.Name, To: head.Name, Notes: c.Known.notes()}
 	before, after, err := out.rules(ctx, base, head)
+	if err != nil {
+		return nil, err
+	}
+	known, err := c.Known.input(slices.Concat(before, after))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	world := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.World, error) {
 		return evaluate.Here(ctx, resolver, t.FS, evaluate.Input{
 			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, Other: r.other(t.FS, t.Commit),
-			Clusters: c.Known.Clusters, Projects: c.Known.Projects, Globbing: c.Known.Globbing, Live: c.Known.Live, Manifests: true,
+			Clusters: known.Clusters, Globbing: known.Globbing, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
 		})
 	}
 	was, err := world(base, before)

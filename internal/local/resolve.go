@@ -22,15 +22,6 @@ type Query struct {
 	Manifests bool
 }
 
-// Known is what is known of the Argo CD that runs the ApplicationSets; the
-// fields are those of [fleet.Input].
-type Known struct {
-	Clusters []fleet.Cluster
-	Projects []string
-	Globbing string
-	Live     *fleet.Live
-}
-
 // Answer is what the ApplicationSets come to.
 type Answer struct {
 	Tree   string // what was looked at, for people
@@ -55,44 +46,63 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Answer, error) {
 		return nil, err
 	}
 	defer t.Close() //nolint:errcheck // only read
-	a := &Answer{Tree: t.Name}
-	pipes, err := a.pipelines(t, q.Pipeline)
+	a := &Answer{Tree: t.Name, Notes: q.Known.notes()}
+	g, pipes, err := r.asked(ctx, t, q, a)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range q.Files {
-		if !mayHoldSet(f.Data) {
-			return nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
-		}
-	}
-	g, files, err := r.with(t, q.Files)
+	in, err := q.Known.input(pipes)
 	if err != nil {
 		return nil, err
-	}
-	if len(q.Files) > 0 {
-		pipes = only(pipes, files)
-	} else if len(pipes) == 0 {
-		if pipes, err = a.all(ctx, t); err != nil {
-			return nil, err
-		}
 	}
 	resolver := fleet.New(fleet.Options{})
 	for _, p := range pipes {
-		in := fleet.Input{
-			Pipeline: p, Tree: g, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, Other: r.other(t.FS, t.Commit),
-			Clusters: q.Known.Clusters, Projects: q.Known.Projects, Globbing: q.Known.Globbing, Live: q.Known.Live, Manifests: q.Manifests,
-		}
-		f, err := resolver.Resolve(ctx, in)
+		in.Pipeline = p
+		f, err := r.resolve(ctx, resolver, g, t, in, q.Manifests)
 		if err != nil {
 			return nil, err
 		}
-		f = g.rename(f)
-		a.Fleets = append(a.Fleets, Fleet{Pipeline: p.Name(), Targets: f.Targets})
-		a.Problems = append(a.Problems, f.Problems...)
-		a.Notes = append(a.Notes, f.Notes...)
+		a.take(p.Name(), g.rename(f))
 	}
 	a.once()
 	return a, nil
+}
+
+// asked are the pipelines that a query is about, and the tree with the files
+// that it names.
+func (r *Repository) asked(ctx context.Context, t *Tree, q Query, a *Answer) (*given, []*pipeline.Pipeline, error) {
+	pipes, err := a.pipelines(t, q.Pipeline)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range q.Files {
+		if !mayHoldSet(f.Data) {
+			return nil, nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
+		}
+	}
+	g, files, err := r.with(t, q.Files)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(files) > 0:
+		pipes = only(pipes, files)
+	case len(pipes) == 0:
+		pipes, err = a.all(ctx, t)
+	}
+	return g, pipes, err
+}
+
+// resolve resolves one pipeline's sets.
+func (r *Repository) resolve(ctx context.Context, resolver *fleet.Resolver, g *given, t *Tree, in fleet.Input, manifests bool) (*fleet.Fleet, error) {
+	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.Other = g, t.Commit, r.main, r.urls, r.other(t.FS, t.Commit)
+	in.Manifests = manifests
+	return resolver.Resolve(ctx, in)
+}
+
+func (a *Answer) take(pipeline string, f *fleet.Fleet) {
+	a.Fleets = append(a.Fleets, Fleet{Pipeline: pipeline, Targets: f.Targets})
+	a.Problems = append(a.Problems, f.Problems...)
+	a.Notes = append(a.Notes, f.Notes...)
 }
 
 // pipelines are those of the tree. Broken files are a problem, and then there
