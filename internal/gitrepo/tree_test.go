@@ -27,6 +27,12 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	if err != nil || info.Size() != 5 || info.Mode() != 0o444 || info.Name() != "c.yaml" {
 		t.Errorf("%v, %v", info, err)
 	}
+	if id, err := m.Tree(sha).ObjectID("README"); err != nil || id != "b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0" {
+		t.Errorf("the content's id is %s, %v", id, err)
+	}
+	if id, err := m.Tree(sha).ObjectID("a"); err == nil {
+		t.Errorf("a folder's id is %s", id)
+	}
 	f, err := m.Tree(sha).Open("README")
 	if err != nil {
 		t.Fatal(err)

@@ -3,11 +3,8 @@ package overlay
 import (
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/liftlock/liftlock/internal/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -15,17 +12,19 @@ import (
 
 // Compose returns the edits that make the environment under roots carry want:
 // each field is set at its root-relative place, in every root that has it. A
-// field that no root has is added, refused (an *AbsentError) or skipped, as
-// its carry entry's whenAbsent says; it is added in every root that has the
-// file. A field that the environment has and want hasn't is an *ExtraError,
-// unless its entry says skip.
+// field that no root has is added or refused (an *AbsentError), as its carry
+// entry's whenAbsent says; it is added in every root that has the file. A field
+// that the environment has and want hasn't is an *ExtraError.
 //
-// After the edits, Read gives a release that Matches want; it has want's
-// identity where nothing was skipped. That is checked on the edited tree.
-// There is one Edit a file, sorted; nil where there is nothing to do. Roots
-// that disagree now are made to agree. What can't be edited surely is a
-// *RefusedError, and then nothing is edited.
-func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release) ([]Edit, error) {
+// Whole files are carried as a set: where their entry says whenAbsent: add,
+// those that the environment lacks are created and those that want lacks are
+// deleted. contents gives their bytes; without whole files it may be nil.
+//
+// After the edits the environment has want's identity: that is checked on the
+// edited tree. There is one Edit a file, sorted; nil where there is nothing to
+// do. Roots that disagree now are made to agree. What can't be edited surely is
+// a *RefusedError, and then nothing is edited.
+func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release, contents Contents) ([]Edit, error) {
 	roots, err := cleanRoots(roots)
 	if err != nil {
 		return nil, err
@@ -35,91 +34,128 @@ func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release) (
 	if err != nil {
 		return nil, err
 	}
-	have := map[string][]Location{}
+	c := &composer{editor: newEditor(f), roots: roots, carry: carry, have: map[string][]Location{}, contents: contents}
 	for _, l := range found {
-		have[l.Field.Place()] = append(have[l.Field.Place()], l)
+		c.have[l.Field.Place()] = append(c.have[l.Field.Place()], l)
 	}
-	if err := noExtras(found, want, carry); err != nil {
-		return nil, err
-	}
-	e := newEditor(f)
 	want = Release{Fields: slices.Clone(want.Fields)}
 	want.Sort() // the order decides where added fields go
+	if err := c.remove(found, want); err != nil {
+		return nil, err
+	}
+	if err := c.setAll(want); err != nil {
+		return nil, err
+	}
+	edits, err := c.editor.edits()
+	if err != nil {
+		return nil, err
+	}
+	got, err := Read(Apply(tree, edits), roots, carry)
+	if err != nil {
+		return nil, fmt.Errorf("reading the edited environment back: %w", err)
+	}
+	if got.ID() != want.ID() {
+		return nil, fmt.Errorf("the edited environment would carry %s instead of %s: promote by hand", got, want)
+	}
+	return edits, nil
+}
+
+// composer makes one environment carry a release.
+type composer struct {
+	editor   *editor
+	roots    []string
+	carry    []pipeline.Carry
+	have     map[string][]Location // by place
+	contents Contents
+}
+
+// setAll sets every field of the release.
+func (c *composer) setAll(want Release) error {
 	var missing []Absent
 	for _, field := range want.Fields {
-		a, err := addressOf(field)
+		var absent *Absent
+		var err error
+		if field.Kind == KindFile {
+			absent, err = c.setWhole(field)
+		} else {
+			absent, err = c.set(field)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the release: %w", err)
-		}
-		at := have[field.Place()]
-		for _, l := range at {
-			if err := e.set(l.File, a, field.Value, field.Type); err != nil {
-				return nil, err
-			}
-		}
-		if len(at) > 0 {
-			continue
-		}
-		absent, err := e.add(roots, carry, field, a)
-		if err != nil {
-			return nil, err
+			return err
 		}
 		if absent != nil {
 			missing = append(missing, *absent)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, &AbsentError{Fields: missing}
+		return &AbsentError{Fields: missing}
 	}
-	edits, err := e.edits()
-	if err != nil {
-		return nil, err
-	}
-	after, err := newFiles(tree, edits).locate(roots, carry)
-	if err != nil {
-		return nil, fmt.Errorf("reading the edited environment back: %w", err)
-	}
-	got, err := releaseOf(after)
-	if err != nil {
-		return nil, fmt.Errorf("reading the edited environment back: %w", err)
-	}
-	if !Matches(got, want, carry) {
-		return nil, fmt.Errorf("the edited environment would carry %s instead of %s: promote by hand", got, want)
-	}
-	return edits, nil
+	return nil
 }
 
-// Matches says that an environment carrying have carries the release want:
-// the same fields with the same values, except those whose carry entry says
-// whenAbsent: skip and that only one of the two has.
-func Matches(have, want Release, carry []pipeline.Carry) bool {
-	values := map[string]string{}
-	for _, f := range have.Fields {
-		values[f.Place()] = f.Value
+// set sets a field where the environment has it, or adds it, or says why not.
+func (c *composer) set(field Field) (*Absent, error) {
+	a, err := addressOf(field)
+	if err != nil {
+		return nil, fmt.Errorf("reading the release: %w", err)
 	}
-	for _, f := range want.Fields {
-		v, ok := values[f.Place()]
-		if ok && v != f.Value || !ok && whenAbsent(carry, f) != pipeline.WhenAbsentSkip {
-			return false
-		}
-		delete(values, f.Place())
-	}
-	for _, f := range have.Fields {
-		if _, extra := values[f.Place()]; extra && whenAbsent(carry, f) != pipeline.WhenAbsentSkip {
-			return false
+	at := c.have[field.Place()]
+	for _, l := range at {
+		if err := c.editor.set(l.File, a, field.Value, field.Type); err != nil {
+			return nil, err
 		}
 	}
-	return true
+	if len(at) > 0 {
+		return nil, nil
+	}
+	files := c.holding(field)
+	if absent := c.absent(field, files); absent != nil {
+		return absent, nil
+	}
+	if len(files) == 0 {
+		return &Absent{File: field.File, Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
+	}
+	for _, file := range files {
+		if err := c.editor.set(file, a, field.Value, field.Type); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
-func noExtras(found []Location, want Release, carry []pipeline.Carry) error {
+// absent says why a field that no root has isn't added; nil where it may be.
+func (c *composer) absent(field Field, files []string) *Absent {
+	absent := &Absent{File: field.File, Field: field}
+	if len(files) > 0 {
+		absent.File = files[0]
+	}
+	switch whenAbsent(c.carry, field) {
+	case pipeline.WhenAbsentAdd:
+		return nil
+	case "":
+		absent.Reason = "isn't carried by the pipeline any more: release it again"
+	default:
+		absent.Reason = "isn't there: add it by hand, or set whenAbsent: add"
+	}
+	return absent
+}
+
+// remove deletes the whole files that the release doesn't have, where their
+// entry may, and refuses any other field that it doesn't have.
+func (c *composer) remove(found []Location, want Release) error {
 	wanted := map[string]bool{}
 	for _, f := range want.Fields {
 		wanted[f.Place()] = true
 	}
 	var extra []Location
 	for _, l := range found {
-		if !wanted[l.Field.Place()] && whenAbsent(carry, l.Field) != pipeline.WhenAbsentSkip {
+		switch {
+		case wanted[l.Field.Place()]:
+		case l.Field.Kind == KindFile && whenAbsent(c.carry, l.Field) == pipeline.WhenAbsentAdd:
+			if err := c.editor.deleteWhole(l); err != nil {
+				return err
+			}
+		default:
 			extra = append(extra, l)
 		}
 	}
@@ -129,43 +165,12 @@ func noExtras(found []Location, want Release, carry []pipeline.Carry) error {
 	return nil
 }
 
-// add adds a field that no root has, or says why it isn't added; neither
-// where it is skipped.
-func (e *editor) add(roots []string, carry []pipeline.Carry, field Field, a address) (*Absent, error) {
-	absent := func(reason string) *Absent {
-		file := field.File
-		if at := e.holding(roots, field); len(at) > 0 {
-			file = at[0]
-		}
-		return &Absent{File: file, Field: field, Reason: reason}
-	}
-	switch whenAbsent(carry, field) {
-	case pipeline.WhenAbsentSkip:
-		return nil, nil
-	case "":
-		return absent("isn't carried by the pipeline any more: release it again"), nil
-	case pipeline.WhenAbsentAdd:
-	default:
-		return absent("isn't there: add it by hand, or set whenAbsent: add"), nil
-	}
-	at := e.holding(roots, field)
-	if len(at) == 0 {
-		return absent("can't be added, because the environment doesn't have the file: create it"), nil
-	}
-	for _, file := range at {
-		if err := e.set(file, a, field.Value, field.Type); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
 // holding lists the files at a field's place that exist.
-func (e *editor) holding(roots []string, field Field) []string {
+func (c *composer) holding(field Field) []string {
 	var at []string
-	for _, root := range roots {
+	for _, root := range c.roots {
 		file := join(root, field.File)
-		if info, err := e.files.stat(file); err == nil && !info.IsDir() {
+		if info, err := c.editor.files.stat(file); err == nil && !info.IsDir() {
 			at = append(at, file)
 		}
 	}
@@ -199,17 +204,10 @@ func picks(c pipeline.Carry, f Field) bool {
 		return ok && err == nil
 	case KindJSON:
 		pick = c.JSON
+	case KindFile:
+		return picksWhole(c.Files, f.File)
 	}
 	return pick != nil && picksFile(pick.Files, f.File) && picksPath(pick.Paths, f.Path)
-}
-
-func picksFile(globs []string, file string) bool {
-	for _, g := range globs {
-		if ok, err := doublestar.Match(strings.TrimPrefix(g, "./"), path.Clean(file)); err == nil && ok {
-			return true
-		}
-	}
-	return false
 }
 
 func picksPath(patterns []string, at string) bool {

@@ -19,7 +19,9 @@ func apply(commit fstest.MapFS, edits []Edit) fstest.MapFS {
 		out[name] = f
 	}
 	for _, e := range edits {
-		out[e.File] = &fstest.MapFile{Data: e.After}
+		if out[e.File] = (&fstest.MapFile{Data: e.After, Mode: e.Mode.perm()}); e.Deleted {
+			delete(out, e.File)
+		}
 	}
 	return out
 }
@@ -60,7 +62,7 @@ func TestCompose(t *testing.T) {
 	want := mustRead(t, commit, allKinds, "dev")
 
 	t.Run("sets what differs, in every root", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"qa/eu", "qa/us"}, allKinds, want)
+		edits, err := Compose(commit, []string{"qa/eu", "qa/us"}, allKinds, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,12 +95,12 @@ func TestCompose(t *testing.T) {
 		if id := mustRead(t, after, allKinds, "qa/eu", "qa/us").ID(); id != want.ID() {
 			t.Error("the edited environment has another identity")
 		}
-		if again, err := Compose(after, []string{"qa/eu", "qa/us"}, allKinds, want); err != nil || again != nil {
+		if again, err := Compose(after, []string{"qa/eu", "qa/us"}, allKinds, want, nil); err != nil || again != nil {
 			t.Errorf("again: %v, %v", again, err)
 		}
 	})
 	t.Run("refuses what is absent, by name", func(t *testing.T) {
-		_, err := Compose(commit, []string{"prod"}, allKinds, want)
+		_, err := Compose(commit, []string{"prod"}, allKinds, want, nil)
 		var absent *AbsentError
 		if !errors.As(err, &absent) || len(absent.Fields) != 4 {
 			t.Fatalf("got %v", err)
@@ -110,7 +112,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("adds what is absent, typed as at its source", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"prod"}, whenever("add"), want)
+		edits, err := Compose(commit, []string{"prod"}, whenever("add"), want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("composes the same from what it added", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"prod"}, whenever("add"), want)
+		edits, err := Compose(commit, []string{"prod"}, whenever("add"), want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +137,7 @@ func TestCompose(t *testing.T) {
 			files = append(files, e.File)
 		}
 		head := apply(commit, edits)
-		again, err := Compose(commit, []string{"prod"}, whenever("add"), mustRead(t, head, allKinds, "prod"))
+		again, err := Compose(commit, []string{"prod"}, whenever("add"), mustRead(t, head, allKinds, "prod"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,7 @@ func TestCompose(t *testing.T) {
 	})
 	t.Run("adds images where there are none", func(t *testing.T) {
 		images := whenever("add")[:1]
-		edits, err := Compose(commit, []string{"bare"}, images, mustRead(t, commit, images, "dev"))
+		edits, err := Compose(commit, []string{"bare"}, images, mustRead(t, commit, images, "dev"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,53 +156,41 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("can't add in a file that isn't there", func(t *testing.T) {
-		_, err := Compose(commit, []string{"bare"}, whenever("add"), want)
+		_, err := Compose(commit, []string{"bare"}, whenever("add"), want, nil)
 		var absent *AbsentError
 		if !errors.As(err, &absent) || !strings.Contains(err.Error(), "values.yaml: image.tag can't be added") {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("skips what is absent", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"prod"}, whenever("skip"), want)
-		if err != nil || len(edits) != 1 || len(edits[0].Changes) != 1 {
-			t.Fatalf("got %v, %v", edits, err)
-		}
-		if got := mustRead(t, apply(commit, edits), allKinds, "prod"); !Matches(got, want, whenever("skip")) || Matches(got, want, allKinds) {
-			t.Error("what was skipped isn't seen as such")
-		}
-	})
 	t.Run("refuses what the release hasn't", func(t *testing.T) {
-		_, err := Compose(commit, []string{"staging"}, whenever("add"), want)
+		_, err := Compose(commit, []string{"staging"}, whenever("add"), want, nil)
 		var extra *ExtraError
 		if !errors.As(err, &extra) || !strings.Contains(err.Error(), "staging/kustomization.yaml:10: images[registry.example/extra].newTag") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := Compose(commit, []string{"staging"}, whenever("skip"), want); err != nil {
-			t.Errorf("with skip: %v", err)
-		}
 	})
 	t.Run("makes roots agree that don't", func(t *testing.T) {
 		mixed := tree(map[string]string{"a/values.yaml": "replicas: 1\n", "b/values.yaml": "replicas: 2\n"})
-		edits, err := Compose(mixed, []string{"a", "b"}, allKinds, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "replicas", Value: "2"}}})
+		edits, err := Compose(mixed, []string{"a", "b"}, allKinds, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "replicas", Value: "2"}}}, nil)
 		if err != nil || len(edits) != 1 || string(edits[0].After) != "replicas: 2\n" || edits[0].File != "a/values.yaml" {
 			t.Errorf("got %v, %v", edits, err)
 		}
 	})
 	t.Run("refuses to edit what it can read only", func(t *testing.T) {
 		aliased := tree(map[string]string{"values.yaml": "x: &x {tag: v1}\nimage: *x\n"})
-		_, err := Compose(aliased, []string{"."}, allKinds, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "image.tag", Value: "2"}}})
+		_, err := Compose(aliased, []string{"."}, allKinds, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "image.tag", Value: "2"}}}, nil)
 		var r *RefusedError
 		if !errors.As(err, &r) || r.File != "values.yaml" || r.Line != 2 || r.Field != "image.tag" {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("refuses a release that the pipeline doesn't carry", func(t *testing.T) {
-		_, err := Compose(commit, []string{"prod"}, allKinds[1:], want)
+		_, err := Compose(commit, []string{"prod"}, allKinds[1:], want, nil)
 		if err == nil || !strings.Contains(err.Error(), "isn't carried") {
 			t.Errorf("got %v", err)
 		}
 		for _, f := range []Field{{Kind: "x"}, {Kind: KindImage, Path: "newTag"}, {Kind: KindYAML, Path: "a..b"}} {
-			if _, err := Compose(commit, []string{"qa"}, allKinds, Release{Fields: []Field{f}}); err == nil {
+			if _, err := Compose(commit, []string{"qa"}, allKinds, Release{Fields: []Field{f}}, nil); err == nil {
 				t.Errorf("%+v was taken", f)
 			}
 		}
@@ -276,28 +266,101 @@ func TestRestore(t *testing.T) {
 			}
 		}
 	})
-	t.Run("created files", func(t *testing.T) {
-		_, err := Restore(fstest.MapFS{}, landed, landed, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
-		if err == nil || !strings.Contains(err.Error(), "not supported yet") {
-			t.Errorf("got %v", err)
+	t.Run("a file that the promotion created", func(t *testing.T) {
+		edits, err := Restore(fstest.MapFS{}, landed, landed, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		if err != nil || len(edits) != 1 || !edits[0].Deleted || len(edits[0].Changes) != 2 || !edits[0].Changes[0].Removed {
+			t.Errorf("got %+v, %v", edits, err)
 		}
 	})
-	t.Run("added, and the file changed since", func(t *testing.T) {
-		landed := tree(map[string]string{"qa/values.yaml": was + "x: 1\n"})
-		before := tree(map[string]string{"qa/values.yaml": "image:\n  tag: 1.5 # old\nx: 1\n"})
-		now := tree(map[string]string{"qa/values.yaml": was + "x: 2\n"})
-		_, err := Restore(before, landed, now, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
-		var r *RefusedError
-		if !errors.As(err, &r) || r.Line != 3 || r.Field != "replicas" {
+	t.Run("a file that it created changed since", func(t *testing.T) {
+		_, err := Restore(fstest.MapFS{}, landed, before, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		if err == nil || !strings.Contains(err.Error(), "qa/values.yaml: the file was absent before the promotion, 100644 5f3d92a1") {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
+// TestRestoreTakesOut undoes added fields in files that changed since.
+func TestRestoreTakesOut(t *testing.T) {
+	images := []pipeline.Carry{{KustomizeImages: []string{"r/*"}, WhenAbsent: "add"}}
+	values := []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"f.yaml"}, Paths: []string{"a.tag", "a.b.c.tag", "a.b.c.digest", "n"}}, WhenAbsent: "add"}}
+	json := []pipeline.Carry{{JSON: &pipeline.FieldPick{Files: []string{"f.json"}, Paths: []string{"a.tag", "n"}}, WhenAbsent: "add"}}
+	field := func(path, value string) Field { return Field{Kind: KindYAML, File: "f.yaml", Path: path, Value: value} }
+	image := func(path, value string) Field {
+		return Field{Kind: KindImage, File: "kustomization.yaml", Path: path, Value: value}
+	}
+	tests := []struct {
+		name, file, before string
+		carry              []pipeline.Carry
+		add                []Field
+		now                [2]string // what is replaced since the promotion landed
+		err                string    // otherwise what is as before, but for what changed since
+	}{
+		{"a key", "f.yaml", "a:\n  repo: x # r\nb: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"b: 1", "b: 2 # now"}, ""},
+		{"with CRLF", "f.yaml", "a:\r\n  repo: x\r\nb: 1", values, []Field{field("a.tag", "v1"), field("n", "x")}, [2]string{"b: 1", "b: 2"}, ""},
+		{"mappings", "f.yaml", "a:\n  repo: x\nb: 1\n", values, []Field{field("a.b.c.tag", "v1"), field("a.b.c.digest", "d")}, [2]string{"b: 1", "b: 2"}, ""},
+		{"in flow", "f.yaml", "a: {repo: x}\nb: 1\n", values, []Field{field("a.tag", "v1"), field("a.b.c.tag", "v1")}, [2]string{"b: 1", "b: 2"}, ""},
+		{"in empty flow", "f.yaml", "a: {}\nb: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"b: 1", "b: 2"}, ""},
+		{"siblings came since", "f.yaml", "a:\n  repo: x\nb: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"  tag: v1\n", "  tag: v1\n  more: y\n"}, ""},
+		{"in flow, siblings went since", "f.yaml", "a: {repo: x}\nb: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"{repo: x, tag: v1}", "{tag: v1, other: y}"}, ""},
+		{"images", "kustomization.yaml", "resources: [x]\n", images, []Field{image("images[r/web].newTag", "v1"), image("images[r/web].digest", "d")}, [2]string{"[x]", "[x, y]"}, ""},
+		{"an image's entry", "kustomization.yaml", "images:\n- name: r/db\n  newTag: v1\nresources: [x]\n", images, []Field{image("images[r/db].newTag", "v1"), image("images[r/web].newTag", "v1")}, [2]string{"[x]", "[x, y]"}, ""},
+		{"an image's key", "kustomization.yaml", "images:\n- name: r/web\n  newTag: v1\nresources: [x]\n", images, []Field{image("images[r/web].newTag", "v2"), image("images[r/web].digest", "d")}, [2]string{"[x]", "[x, y]"}, ""},
+		{"JSON", "f.json", "{\n  \"a\": {},\n  \"b\": 1\n}\n", json, []Field{{Kind: KindJSON, File: "f.json", Path: "a.tag", Value: "v1"}, {Kind: KindJSON, File: "f.json", Path: "n", Value: "2"}}, [2]string{`"b": 1`, `"b": 5`}, ""},
+		{"more came into what it added", "f.yaml", "b: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"  tag: v1\n", "  tag: v1\n  more: y\n"}, "a.tag: the promotion added a, and more has changed in it since: remove it by hand"},
+		{"another value since", "f.yaml", "a: {}\n", values, []Field{field("a.tag", "v1")}, [2]string{"v1", "v2"}, `f.yaml:1: a.tag wasn't there before the promotion, "v1" with it, and is "v2" now`},
+		{"gone since", "f.yaml", "a: {}\nb: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"{tag: v1}\nb: 1", "{}\nb: 2"}, ""},
+		{"a comment came behind it", "f.yaml", "a:\n  b: 1\n", values, []Field{field("a.tag", "v1")}, [2]string{"tag: v1", "tag: v1 # mine"}, "it shares its line"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before := tree(map[string]string{tt.file: tt.before})
+			edits, err := Compose(before, []string{"."}, tt.carry, Release{Fields: tt.add}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			landed := apply(before, edits)
+			text := string(landed[tt.file].Data)
+			now := strings.Replace(text, tt.now[0], tt.now[1], 1)
+			if now == text {
+				t.Fatalf("%q isn't in %q", tt.now[0], text)
+			}
+			back, err := Restore(before, landed, tree(map[string]string{tt.file: now}), []string{tt.file}, []string{"."}, tt.carry)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("got %v, %v", back, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, now)
+			}
+			want := strings.Replace(tt.before, tt.now[0], tt.now[1], 1)
+			switch tt.name { // what changed since is in what was added
+			case "siblings came since":
+				want = "a:\n  repo: x\n  more: y\nb: 1\n"
+			case "in flow, siblings went since":
+				want = "a: {other: y}\nb: 1\n"
+			case "gone since":
+				want = now
+			}
+			got := now
+			if len(back) > 0 {
+				got = string(back[0].After)
+			}
+			if got != want {
+				t.Errorf("got\n%q\nwant\n%q", got, want)
+			}
+		})
+	}
+}
+
 func TestExactly(t *testing.T) {
 	head := tree(map[string]string{"a.yaml": "x: 2\n", "b.yaml": "y: 1\n"})
-	edit := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 2\n")}
-	other := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 3\n")}
+	edit := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 2\n"), Mode: ModeRegular}
+	other := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 3\n"), Mode: ModeRegular}
+	script := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 2\n"), Mode: ModeExecutable}
+	gone := Edit{File: "c.yaml", Before: []byte("x: 1\n"), Deleted: true}
 	tests := []struct {
 		name    string
 		changed []string
@@ -309,7 +372,10 @@ func TestExactly(t *testing.T) {
 		{"another file too", []string{"a.yaml", "b.yaml"}, []Edit{edit}, "b.yaml is changed"},
 		{"other bytes", []string{"a.yaml"}, []Edit{other}, "a.yaml has other changes"},
 		{"an edit is missing", nil, []Edit{edit}, "a.yaml isn't changed"},
-		{"the file is gone", []string{"c.yaml"}, []Edit{{File: "c.yaml"}}, "c.yaml: no such file"},
+		{"another mode", []string{"a.yaml"}, []Edit{script}, "a.yaml has the mode 100644, with the release it has 100755"},
+		{"a deletion", []string{"a.yaml", "c.yaml"}, []Edit{edit, gone}, ""},
+		{"the file is gone", []string{"c.yaml"}, []Edit{{File: "c.yaml", Mode: ModeRegular}}, "c.yaml is deleted"},
+		{"the file isn't gone", []string{"a.yaml"}, []Edit{{File: "a.yaml", Deleted: true}}, "a.yaml is still there"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -77,6 +77,14 @@ func (a address) String() string {
 	return a.path.String()
 }
 
+// where is the address as a path of the file.
+func (a address) where() fieldpath.Path {
+	if a.kind == KindImage {
+		return entryPath(a.image, a.key)
+	}
+	return a.path
+}
+
 func (d *document) spot(a address) (spot, error) {
 	if a.kind == KindImage {
 		return d.findImage(a.image, a.key)

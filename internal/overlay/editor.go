@@ -12,11 +12,13 @@ import (
 type editor struct {
 	files *files
 	open  map[string]*editing
+	whole map[string]Edit // of files that are replaced, created or deleted
 }
 
 // editing is one file on its way: every accepted edit gives the next document.
 type editing struct {
 	before []byte
+	mode   Mode
 	doc    *document
 	fields []edited
 }
@@ -26,7 +28,9 @@ type edited struct {
 	change Change
 }
 
-func newEditor(f *files) *editor { return &editor{files: f, open: map[string]*editing{}} }
+func newEditor(f *files) *editor {
+	return &editor{files: f, open: map[string]*editing{}, whole: map[string]Edit{}}
+}
 
 func (e *editor) file(name string, as format) (*editing, error) {
 	if w, ok := e.open[name]; ok {
@@ -35,11 +39,15 @@ func (e *editor) file(name string, as format) (*editing, error) {
 		}
 		return w, nil
 	}
+	info, err := e.files.stat(name)
+	if err != nil {
+		return nil, err
+	}
 	d, err := e.files.document(name, as)
 	if err != nil {
 		return nil, err
 	}
-	w := &editing{before: d.data, doc: d}
+	w := &editing{before: d.data, doc: d, mode: modeOf(info)}
 	e.open[name] = w
 	return w, nil
 }
@@ -75,15 +83,26 @@ func (w *editing) record(file string, d *document, a address, c Change) {
 // edits are the files that changed, sorted, with their changes by line.
 func (e *editor) edits() ([]Edit, error) {
 	var out []Edit
+	for _, edit := range e.whole {
+		out = append(out, edit)
+	}
 	for name, w := range e.open {
 		if bytes.Equal(w.before, w.doc.data) {
 			continue
+		}
+		if _, twice := e.whole[name]; twice {
+			return nil, &RefusedError{File: name, Reason: "it is carried as a whole and by field: exclude it from `files`"}
 		}
 		changes, err := w.changes(name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Edit{File: name, Before: w.before, After: w.doc.data, Changes: changes})
+		out = append(out, Edit{File: name, Before: w.before, After: w.doc.data, Mode: w.mode, Changes: changes})
+	}
+	for _, edit := range out {
+		if err := writable(edit.File); err != nil {
+			return nil, err
+		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].File < out[j].File })
 	return out, nil
@@ -97,10 +116,12 @@ func (w *editing) changes(name string) ([]Change, error) {
 		if err != nil {
 			return nil, in(err, name, "")
 		}
-		if !at.ok || at.value != f.change.New {
+		if at.ok == f.change.Removed || at.ok && at.value != f.change.New {
 			return nil, &RefusedError{File: name, Line: at.line, Field: f.at.String(), Reason: "another edit of the same file changed it again"}
 		}
-		f.change.Line = at.line
+		if at.ok {
+			f.change.Line = at.line
+		}
 		out = append(out, f.change)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Line < out[j].Line })

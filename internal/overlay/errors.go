@@ -61,9 +61,17 @@ type MixedError struct {
 func (e *MixedError) Error() string {
 	var at []string
 	for _, l := range e.Found {
+		if l.Field.Kind == KindFile {
+			at = append(at, fmt.Sprintf("%s in %s", shown(l.Field.Kind, l.Field.Value), l.File))
+			continue
+		}
 		at = append(at, fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line))
 	}
-	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", e.Path, strings.Join(at, ", "))
+	what := e.Path
+	if e.Kind == KindFile {
+		what = e.Found[0].Field.File
+	}
+	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", what, strings.Join(at, ", "))
 }
 
 // Absent is a field of a release that has no place in an environment.
@@ -80,7 +88,11 @@ type AbsentError struct{ Fields []Absent }
 func (e *AbsentError) Error() string {
 	var at []string
 	for _, a := range e.Fields {
-		at = append(at, fmt.Sprintf("%s: %s %s", a.File, a.Field.Path, a.Reason))
+		what := a.File
+		if a.Field.Path != "" {
+			what += ": " + a.Field.Path
+		}
+		at = append(at, what+" "+a.Reason)
 	}
 	return strings.Join(at, "; ")
 }
@@ -92,19 +104,48 @@ type ExtraError struct{ Found []Location }
 func (e *ExtraError) Error() string {
 	var at []string
 	for _, l := range e.Found {
+		if l.Field.Kind == KindFile {
+			at = append(at, l.File)
+			continue
+		}
 		at = append(at, fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Field.Path))
 	}
-	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or set whenAbsent: skip",
+	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) set whenAbsent: add",
 		strings.Join(at, "; "))
 }
 
 // ChangedField is a field that was given another value after a promotion
-// landed. A value is "" with Gone set where the field isn't there any more.
+// landed. The value of what wasn't there (New: before the promotion; Gone: now)
+// is "". For a whole file the value "" says that it wasn't there.
 type ChangedField struct {
 	File, Kind, Path    string
 	Line                int // in the file as it is now; 0 where the field is gone
 	Before, Landed, Now string
-	Gone                bool
+	New, Gone           bool
+}
+
+func (f ChangedField) String() string {
+	if f.Kind == KindFile {
+		was := func(v string) string {
+			if v == "" {
+				return "absent"
+			}
+			return v
+		}
+		return fmt.Sprintf("%s: the file was %s before the promotion, %s with it, and is %s now", f.File, was(f.Before), was(f.Landed), was(f.Now))
+	}
+	before, now := fmt.Sprintf("was %q before", f.Before), fmt.Sprintf("is %q now", f.Now)
+	if f.New {
+		before = "wasn't there before"
+	}
+	if f.Gone {
+		now = "is gone now"
+	}
+	place := f.File
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return fmt.Sprintf("%s: %s %s the promotion, %q with it, and %s", place, f.Path, before, f.Landed, now)
 }
 
 // ChangedError says that carried fields changed again since a promotion
@@ -114,15 +155,7 @@ type ChangedError struct{ Fields []ChangedField }
 func (e *ChangedError) Error() string {
 	var at []string
 	for _, f := range e.Fields {
-		now := fmt.Sprintf("is %q now", f.Now)
-		if f.Gone {
-			now = "is gone now"
-		}
-		place := f.File
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", f.File, f.Line)
-		}
-		at = append(at, fmt.Sprintf("%s: %s was %q before the promotion, %q with it, and %s", place, f.Path, f.Before, f.Landed, now))
+		at = append(at, f.String())
 	}
 	return strings.Join(at, "; ") + ": decide by hand what it should be"
 }

@@ -7,24 +7,22 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unicode"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// files reads the files of one commit, with edits laid over them, and keeps
-// what it parsed. It refuses by name what is not a plain file of its own:
-// fs.Lstat on the tree must report symlinks and submodules by their mode.
+// files reads the files of one commit and keeps what it parsed. It refuses by
+// name what is not a plain file of its own: fs.Lstat on the tree must report
+// symlinks and submodules by their mode.
 type files struct {
 	tree fs.FS
-	over map[string][]byte
 	docs map[string]*document
 	only string // set: locate looks at this file only
 }
 
 func newFiles(tree fs.FS, edits []Edit) *files {
-	f := &files{tree: tree, over: map[string][]byte{}, docs: map[string]*document{}}
-	for _, e := range edits {
-		f.over[e.File] = e.After
-	}
-	return f
+	return &files{tree: Apply(tree, edits), docs: map[string]*document{}}
 }
 
 // errAbsent says that there is no such file.
@@ -49,7 +47,7 @@ func (f *files) stat(name string) (fs.FileInfo, error) {
 		case i < len(parts)-1 && !info.IsDir() && info.Mode().IsRegular():
 			return nil, errAbsent
 		case !info.IsDir() && !info.Mode().IsRegular():
-			return nil, &RefusedError{File: at, Reason: "it is neither a file nor a folder of this repository (a submodule?)"}
+			return nil, &RefusedError{File: at, Reason: "it is neither a file nor a folder of this repository (a submodule?): keep a file of its own here"}
 		case i == len(parts)-1:
 			return info, nil
 		}
@@ -57,11 +55,8 @@ func (f *files) stat(name string) (fs.FileInfo, error) {
 	return nil, errAbsent
 }
 
-// read is a file's content; errAbsent where there is none.
-func (f *files) read(name string) ([]byte, error) {
-	if data, ok := f.over[name]; ok {
-		return data, nil
-	}
+// bytes is a file's content, whatever it holds; errAbsent where there is none.
+func (f *files) bytes(name string) ([]byte, error) {
 	info, err := f.stat(name)
 	if err != nil {
 		return nil, err
@@ -70,7 +65,7 @@ func (f *files) read(name string) ([]byte, error) {
 		return nil, &RefusedError{File: name, Reason: "it is a folder, not a file"}
 	}
 	if info.Size() > MaxFileSize {
-		return nil, &RefusedError{File: name, Reason: fmt.Sprintf("the file has %d bytes; at most %d are read", info.Size(), MaxFileSize)}
+		return nil, tooLarge(name, info.Size())
 	}
 	file, err := f.tree.Open(name)
 	if err != nil {
@@ -78,13 +73,17 @@ func (f *files) read(name string) ([]byte, error) {
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, MaxFileSize+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if err := bounded(data); err != nil {
-		return nil, in(err, name, "")
+	case len(data) > MaxFileSize:
+		return nil, tooLarge(name, int64(len(data)))
 	}
 	return data, nil
+}
+
+func tooLarge(name string, size int64) error {
+	return &RefusedError{File: name, Reason: fmt.Sprintf("the file has %d bytes; at most %d are read", size, MaxFileSize)}
 }
 
 // document is a file parsed; errAbsent where there is none.
@@ -92,7 +91,7 @@ func (f *files) document(name string, as format) (*document, error) {
 	if d, ok := f.docs[name]; ok && d.format == as {
 		return d, nil
 	}
-	data, err := f.read(name)
+	data, err := f.bytes(name)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +105,24 @@ func (f *files) document(name string, as format) (*document, error) {
 
 // skips says that locate shall not look at a file.
 func (f *files) skips(name string) bool { return f.only != "" && f.only != name }
+
+// writable refuses files that no promotion may touch: the pipeline's own, by
+// whose rules it is judged, and names that a reviewer or a script would misread.
+func writable(name string) error {
+	odd := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`"'\`, r) }
+	switch {
+	case pipeline.IsPipelinePath(name):
+		return &RefusedError{File: name, Reason: "it is a pipeline file, and a promotion doesn't change the rules it is judged by"}
+	case strings.ContainsFunc(name, odd):
+		return &RefusedError{File: fmt.Sprintf("%q", name), Reason: "names with quotes, backslashes or control characters are not written: rename the file"}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, "-") {
+			return &RefusedError{File: name, Reason: "names that look like options are not written: rename " + part}
+		}
+	}
+	return nil
+}
 
 // cleanRoots checks and normalises the roots: no duplicates, "." for the
 // repository itself.

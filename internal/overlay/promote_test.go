@@ -110,7 +110,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			return
 		}
 		want := newRelease(t, f.have)
-		edits, err := Compose(f.commit, f.roots, f.carry, want)
+		edits, err := Compose(f.commit, f.roots, f.carry, want, nil)
 		if err != nil {
 			var r *RefusedError
 			if !errors.As(err, &r) {
@@ -133,7 +133,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			files = append(files, e.File)
 			checkLines(t, e)
 		}
-		again, err := Compose(f.commit, f.roots, f.carry, got)
+		again, err := Compose(f.commit, f.roots, f.carry, got, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,6 +93,9 @@ func (f *files) locate(roots []string, carry []pipeline.Carry) ([]Location, erro
 			}
 		}
 	}
+	if err := oneWay(all); err != nil {
+		return nil, err
+	}
 	sort.SliceStable(all, func(i, j int) bool {
 		if all[i].File != all[j].File {
 			return all[i].File < all[j].File
@@ -121,6 +124,8 @@ func (f *files) locateEntry(root string, c pipeline.Carry) ([]Location, error) {
 		return f.locatePaths(root, formatYAML, *c.YAML)
 	case c.JSON != nil:
 		return f.locatePaths(root, formatJSON, *c.JSON)
+	case c.Files != nil:
+		return f.locateWhole(root, *c.Files)
 	}
 	return nil, fmt.Errorf("the entry has no kind")
 }

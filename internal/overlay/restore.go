@@ -5,21 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 // Restore returns the edits that undo a promotion: before is the tree it was
 // made on, landed the tree with it, now the tree to undo it in, files what it
-// edited (from the repository's root, each under one of roots).
+// touched (from the repository's root, each under one of roots).
 //
-// A file that is as it landed gets exactly its bytes from before. In one that
-// has changed since, each carried field that the promotion moved and that
-// still has the landed value gets its value from before, written as it was
-// then; one that has its value from before already is left alone; and where
-// any has a third value the error is a *ChangedError with all of them: nothing
-// is edited, and a person decides. nil where there is nothing to undo.
+// A file that is as it landed becomes exactly what it was before: its bytes,
+// its mode, there or not. In one that has changed since, each carried field that
+// the promotion moved and that still has the landed value gets its value from
+// before, written as it was then, and one that it added is taken out again; one
+// that is as before already is left alone; and where any has a third value the
+// error is a *ChangedError with all of them: nothing is edited, and a person
+// decides. A file that is carried as a whole is one field. nil where there is
+// nothing to undo.
 func Restore(before, landed, now fs.FS, files, roots []string, carry []pipeline.Carry) ([]Edit, error) {
 	roots, err := cleanRoots(roots)
 	if err != nil {
@@ -27,34 +31,20 @@ func Restore(before, landed, now fs.FS, files, roots []string, carry []pipeline.
 	}
 	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil), roots: roots, carry: carry}
 	r.editor = newEditor(r.now)
-	names := append([]string(nil), files...)
-	sort.Strings(names)
-	var whole []Edit
-	for i, name := range names {
-		if i > 0 && name == names[i-1] {
-			continue
-		}
+	names := slices.Clone(files)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		if err := r.inside(name); err != nil {
 			return nil, err
 		}
-		e, err := r.file(name)
-		if err != nil {
+		if err := r.file(name); err != nil {
 			return nil, err
-		}
-		if e != nil {
-			whole = append(whole, *e)
 		}
 	}
 	if len(r.changed) > 0 {
 		return nil, &ChangedError{Fields: r.changed}
 	}
-	edits, err := r.editor.edits()
-	if err != nil {
-		return nil, err
-	}
-	edits = append(edits, whole...)
-	sort.Slice(edits, func(i, j int) bool { return edits[i].File < edits[j].File })
-	return edits, nil
+	return r.editor.edits()
 }
 
 type restorer struct {
@@ -74,48 +64,100 @@ func (r *restorer) inside(name string) error {
 	return &RefusedError{File: name, Reason: "the promotion edited it, but it is outside the environment's overlays: undo it by hand"}
 }
 
-// file undoes one file: as a whole where the returned edit is set, otherwise
-// field by field through the editor.
-func (r *restorer) file(name string) (*Edit, error) {
-	was, err := content(r.before, name)
+// file undoes one file: as a whole where it is as it landed, otherwise field by
+// field.
+func (r *restorer) file(name string) error {
+	was, err := r.before.content(name)
 	if err != nil {
-		return nil, fmt.Errorf("before the promotion: %w", err)
+		return fmt.Errorf("before the promotion: %w", err)
 	}
-	with, err := content(r.landed, name)
+	with, err := r.landed.content(name)
 	if err != nil {
-		return nil, fmt.Errorf("as the promotion landed: %w", err)
+		return fmt.Errorf("as the promotion landed: %w", err)
 	}
-	is, err := content(r.now, name)
+	is, err := r.now.content(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch {
-	case was == nil || with == nil:
-		return nil, &RefusedError{File: name, Reason: "the promotion created or removed the file, which is not supported yet: undo it by hand"}
-	case is != nil && bytes.Equal(is, was):
-		return nil, nil
-	case is != nil && bytes.Equal(is, with):
-		changes, err := r.moved(name)
-		if err != nil {
-			return nil, err
-		}
-		return &Edit{File: name, Before: is, After: was, Changes: changes}, nil
+	case is.equals(was):
+		return nil
+	case is.equals(with):
+		return r.back(name, is, was)
+	case was == nil || with == nil || r.whole(name):
+		r.changed = append(r.changed, ChangedField{File: name, Kind: KindFile, Before: was.value(), Landed: with.value(), Now: is.value(), Gone: is == nil})
+		return nil
 	}
-	return nil, r.fields(name, is != nil)
+	return r.fields(name)
 }
 
-// content is a file's bytes; nil where there is no such file.
-func content(f *files, name string) ([]byte, error) {
-	data, err := f.read(name)
-	switch {
-	case errors.Is(err, errAbsent):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case data == nil:
-		return []byte{}, nil
+// content is a file as it is in one tree; nil where there is none.
+type content struct {
+	data []byte
+	mode Mode
+}
+
+func (f *files) content(name string) (*content, error) {
+	info, err := f.stat(name)
+	if err == nil {
+		var data []byte
+		data, err = f.bytes(name)
+		if err == nil {
+			return &content{data, modeOf(info)}, nil
+		}
 	}
-	return data, nil
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+func (c *content) equals(o *content) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return c.mode == o.mode && bytes.Equal(c.data, o.data)
+}
+
+func (c *content) value() string {
+	if c == nil {
+		return ""
+	}
+	return wholeValue(c.mode, objectID(c.data))
+}
+
+// back makes a file exactly what it was.
+func (r *restorer) back(name string, is, was *content) error {
+	changes, err := r.moved(name)
+	if err != nil {
+		return err
+	}
+	e := Edit{File: name, Changes: changes}
+	if len(changes) == 0 {
+		e.Changes = []Change{{File: name, Kind: KindFile, Old: is.value(), New: was.value(), Added: is == nil, Removed: was == nil}}
+	}
+	if is == nil {
+		e.Created = true
+	} else {
+		e.Before = is.data
+	}
+	if was == nil {
+		e.Deleted = true
+	} else {
+		e.After, e.Mode = was.data, was.mode
+	}
+	r.editor.whole[name] = e
+	return nil
+}
+
+// whole says that a file is carried as a whole.
+func (r *restorer) whole(name string) bool {
+	for _, root := range r.roots {
+		if under(root, name) && whenAbsent(r.carry, Field{Kind: KindFile, File: strings.TrimPrefix(name, join(root, ""))}) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // inFile lists the carried fields of one file, by address. Other files aren't
@@ -147,6 +189,11 @@ func (r *restorer) moved(name string) ([]Change, error) {
 				Old: l.Field.Value, New: w.Field.Value, Line: w.Line, Added: !had})
 		}
 	}
+	for key, l := range with {
+		if _, had := was[key]; !had {
+			out = append(out, Change{File: name, Kind: l.Field.Kind, Path: l.Field.Path, Old: l.Field.Value, Removed: true})
+		}
+	}
 	sort.Slice(out, func(i, j int) bool {
 		return out[i].Line < out[j].Line || out[i].Line == out[j].Line && out[i].Path < out[j].Path
 	})
@@ -164,16 +211,14 @@ func (r *restorer) sides(name string) (was, with map[string]Location, err error)
 }
 
 // fields undoes the fields of a file that changed since.
-func (r *restorer) fields(name string, exists bool) error {
+func (r *restorer) fields(name string) error {
 	was, with, err := r.sides(name)
 	if err != nil {
 		return err
 	}
-	is := map[string]Location{}
-	if exists {
-		if is, err = r.inFile(r.now, name); err != nil {
-			return err
-		}
+	is, err := r.inFile(r.now, name)
+	if err != nil {
+		return err
 	}
 	keys := make([]string, 0, len(with))
 	for key := range with {
@@ -208,15 +253,19 @@ func (r *restorer) field(name string, was, with, is map[string]Location, key str
 			f = b.Field
 		}
 		r.changed = append(r.changed, ChangedField{File: name, Kind: f.Kind, Path: f.Path, Line: n.Line,
-			Before: b.Field.Value, Landed: l.Field.Value, Now: n.Field.Value, Gone: !hasNow})
+			Before: b.Field.Value, Landed: l.Field.Value, Now: n.Field.Value, New: !hadBefore, Gone: !hasNow})
 		return nil
-	case !hadBefore:
-		return &RefusedError{File: name, Line: n.Line, Field: n.Field.Path,
-			Reason: "the promotion added it, and the file has changed since: remove it by hand"}
 	}
-	a, err := addressOf(n.Field)
+	f := l.Field
+	if hadBefore {
+		f = b.Field
+	}
+	a, err := addressOf(f)
 	if err != nil {
 		return err
+	}
+	if !hadBefore {
+		return in(r.takeOut(name, a), name, a.String())
 	}
 	return r.setAsBefore(name, a, b.Field)
 }
@@ -237,4 +286,51 @@ func (r *restorer) setAsBefore(name string, a address, was Field) error {
 		return nil
 	}
 	return r.editor.set(name, a, was.Value, was.Type)
+}
+
+// takeOut removes a field that the promotion added, with what it had to add to
+// hold it: as much as the file didn't have before.
+func (r *restorer) takeOut(name string, a address) error {
+	w, err := r.editor.file(name, a.format())
+	if err != nil {
+		return err
+	}
+	if at, err := w.doc.get(a); err != nil || !at.ok {
+		return err // gone with another one that held it
+	}
+	old, err := r.before.document(name, a.format())
+	if err != nil {
+		return err
+	}
+	landed, err := r.landed.document(name, a.format())
+	if err != nil {
+		return err
+	}
+	outer, err := old.firstMissing(a.where())
+	if err != nil {
+		return err
+	}
+	with, err := landed.find(outer)
+	if err != nil {
+		return err
+	}
+	is, err := w.doc.find(outer)
+	if err != nil {
+		return err
+	}
+	if with.node == nil || is.node == nil || !sameTree(with.node, is.node, nil) {
+		return refuse(0, "the promotion added %s, and more has changed in it since: remove it by hand", outer)
+	}
+	line, value := is.node.Line, with.node
+	d, err := w.doc.cut(is)
+	if err != nil {
+		return err
+	}
+	c := Change{Kind: a.kind, Path: a.String(), Removed: true}
+	if n, err := readable(value); err == nil {
+		c.Old = scalarValue(n)
+	}
+	c.Line = line
+	w.record(name, d, a, c)
+	return nil
 }

@@ -117,19 +117,41 @@ func fileKind(file string) (string, format, error) {
 // String is the change in one line, as people read it:
 //
 //	overlays/dev/kustomization.yaml:7: images[registry.example/web].newTag 1.4.1 → 1.4.2
+//	overlays/dev/config/app.conf: 6ccfdb5 → 1e9e2cc
 func (c Change) String() string {
-	at := fmt.Sprintf("line %d", c.Line)
-	if c.File != "" {
-		at = fmt.Sprintf("%s:%d", c.File, c.Line)
+	var b strings.Builder
+	switch {
+	case c.File == "":
+		fmt.Fprintf(&b, "line %d:", c.Line)
+	case c.Line == 0:
+		b.WriteString(c.File + ":")
+	default:
+		fmt.Fprintf(&b, "%s:%d:", c.File, c.Line)
 	}
-	if c.Added {
-		return fmt.Sprintf("%s: %s %s (added)", at, c.Path, shown(c.New))
+	if c.Path != "" {
+		b.WriteString(" " + c.Path)
 	}
-	return fmt.Sprintf("%s: %s %s → %s", at, c.Path, shown(c.Old), shown(c.New))
+	was, is := shown(c.Kind, c.Old), shown(c.Kind, c.New)
+	switch {
+	case c.Added:
+		fmt.Fprintf(&b, " %s (added)", is)
+	case c.Removed:
+		fmt.Fprintf(&b, " %s (removed)", was)
+	default:
+		fmt.Fprintf(&b, " %s → %s", was, is)
+	}
+	return b.String()
 }
 
-// shown is a value on one line, quoted where it would be misread otherwise.
-func shown(v string) string {
+// shown is a value on one line, quoted where it would be misread otherwise; of
+// a whole file the start of its content's id.
+func shown(kind, v string) string {
+	if mode, id, ok := (Field{Kind: kind, Value: v}).whole(); ok {
+		if id = id[:7]; mode == ModeExecutable {
+			id += " executable"
+		}
+		return id
+	}
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if v == "" || strings.ContainsFunc(v, odd) {
 		return fmt.Sprintf("%q", v)

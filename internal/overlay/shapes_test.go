@@ -209,7 +209,7 @@ func TestWildcardCarriesByIdentity(t *testing.T) {
 	commit := tree(map[string]string{"dev/Chart.yaml": chartDev, "prod/Chart.yaml": chartProd})
 	carry := []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"Chart.yaml"}, Paths: []string{"dependencies[*].version"}}}}
 	want := mustRead(t, commit, carry, "dev")
-	edits, err := Compose(commit, []string{"prod"}, carry, want)
+	edits, err := Compose(commit, []string{"prod"}, carry, want, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestWildcardCarriesByIdentity(t *testing.T) {
 	}
 	less := tree(map[string]string{"prod/Chart.yaml": strings.Replace(chartProd, "postgresql", "mysql", 1)})
 	var extra *ExtraError
-	if _, err := Compose(less, []string{"prod"}, carry, want); !errors.As(err, &extra) || !strings.Contains(err.Error(), "dependencies[name=mysql].version") {
+	if _, err := Compose(less, []string{"prod"}, carry, want, nil); !errors.As(err, &extra) || !strings.Contains(err.Error(), "dependencies[name=mysql].version") {
 		t.Errorf("another dependency: %v", err)
 	}
 }

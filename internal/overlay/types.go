@@ -13,11 +13,14 @@ const (
 	KindImage = "image" // an entry of a kustomization's images list
 	KindYAML  = "yaml"  // a scalar in a YAML file
 	KindJSON  = "json"  // a scalar in a JSON file
+	KindFile  = "file"  // a whole file
 )
 
 // Field is one carried value. File is relative to the root that it was found
 // under; Path is the field's address in the file: for an image
-// "images[NAME].newTag" (or .newName, .digest), otherwise the dotted path.
+// "images[NAME].newTag" (or .newName, .digest), for a scalar its path. A whole
+// file has no path, and its mode and git's id of its content as the value:
+// "100644 " (or "100755 ") and 40 hex digits.
 type Field struct {
 	Kind  string `json:"kind"`
 	File  string `json:"file"`
@@ -98,19 +101,23 @@ func (r Release) String() string {
 
 // Change is one field that an edit moves.
 type Change struct {
-	File  string // from the repository's root; empty where only bytes were given
-	Kind  string
-	Path  string
-	Old   string // "" where Added
-	New   string
-	Line  int  // in the new file, from 1
-	Added bool // the field wasn't there
+	File    string // from the repository's root; empty where only bytes were given
+	Kind    string
+	Path    string
+	Old     string // "" where Added
+	New     string // "" where Removed
+	Line    int    // in the new file, from 1; 0 for a whole file and where Removed
+	Added   bool   // the field wasn't there
+	Removed bool   // the field isn't there any more
 }
 
-// Edit is one file's new content.
+// Edit is what happens to one file.
 type Edit struct {
 	File    string // from the repository's root
 	Before  []byte
 	After   []byte
+	Mode    Mode // with the edit; 0 where Deleted
+	Created bool // it wasn't there; Before is nil
+	Deleted bool // it isn't there any more; After is nil
 	Changes []Change
 }

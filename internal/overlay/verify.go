@@ -75,6 +75,33 @@ func (c inserted) at(old, new *yaml.Node) (same, done bool) {
 	return true, true
 }
 
+// removed is entries that a mapping or list has no more.
+type removed struct {
+	parent   *yaml.Node
+	index, n int // in parent.Content
+}
+
+func (c removed) line() int { return c.parent.Line }
+
+func (c removed) at(old, new *yaml.Node) (same, done bool) {
+	if old != c.parent {
+		return false, false
+	}
+	if new.Kind != old.Kind || new.Tag != old.Tag || new.Anchor != old.Anchor || len(new.Content) != len(old.Content)-c.n {
+		return false, true
+	}
+	for i, n := range new.Content {
+		j := i
+		if i >= c.index {
+			j += c.n
+		}
+		if !sameTree(old.Content[j], n, nil) {
+			return false, true
+		}
+	}
+	return true, true
+}
+
 // holds says that an added node is what was to be added; a want without a tag
 // leaves the scalar's type open.
 func holds(want, got *yaml.Node) bool {

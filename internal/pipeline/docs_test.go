@@ -50,7 +50,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	s := r.Reflect(&Pipeline{})
 	s.ID = ""
 	s.Title = "Liftlock pipeline"
-	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json")
+	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json", "files")
 	exactlyOne(s.Definitions["Gate"], "approvals")
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "live")
 	for _, k := range []string{"applicationSets", "applications"} {

@@ -155,7 +155,7 @@ const (
 )
 
 // Carry is one entry of what a promotion moves: exactly one of kustomizeImages,
-// yaml and json is set.
+// yaml, json and files is set.
 type Carry struct {
 	// Globs on the names in a kustomization's images list; their newTag, newName and digest are carried.
 	KustomizeImages []string `yaml:"kustomizeImages" json:"kustomizeImages,omitempty" jsonschema:"minItems=1"`
@@ -163,7 +163,9 @@ type Carry struct {
 	YAML *FieldPick `yaml:"yaml" json:"yaml,omitempty"`
 	// Fields of JSON files.
 	JSON *FieldPick `yaml:"json" json:"json,omitempty"`
-	// What to do with a field that the source environment has and the target environment hasn't.
+	// Whole files: their content and whether they are executable.
+	Files *FilePick `yaml:"files" json:"files,omitempty"`
+	// What to do with a field that the source environment has and the target environment hasn't. For files, add also deletes those that the source environment hasn't.
 	WhenAbsent string `yaml:"whenAbsent" json:"whenAbsent" jsonschema:"enum=add,enum=refuse,default=refuse"`
 }
 
@@ -173,6 +175,14 @@ type FieldPick struct {
 	Files []string `yaml:"files" json:"files" jsonschema:"required,minItems=1"`
 	// Addresses in those files: image.tag, hosts[0].name, containers[name=web].image, JSON Pointers and simple JSONPath. A * stands for every key of a mapping or item of a list: dependencies[*].version.
 	Paths []string `yaml:"paths" json:"paths" jsonschema:"required,minItems=1"`
+}
+
+// FilePick picks files by glob.
+type FilePick struct {
+	// Globs, relative to a root, of the files that are carried.
+	Include []string `yaml:"include" json:"include" jsonschema:"required,minItems=1"`
+	// Globs of those among them that aren't.
+	Exclude []string `yaml:"exclude" json:"exclude,omitempty"`
 }
 
 // The merge methods.

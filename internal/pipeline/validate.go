@@ -132,6 +132,10 @@ func (c *checker) sizes(s *Spec) {
 	for i, e := range s.Carry {
 		at := fmt.Sprintf("spec.carry[%d]", i)
 		c.atMost(at+".kustomizeImages", len(e.KustomizeImages), maxListed)
+		if e.Files != nil {
+			c.atMost(at+".files.include", len(e.Files.Include), maxListed)
+			c.atMost(at+".files.exclude", len(e.Files.Exclude), maxListed)
+		}
 		for kind, pick := range map[string]*FieldPick{"yaml": e.YAML, "json": e.JSON} {
 			if pick != nil {
 				c.atMost(at+"."+kind+".files", len(pick.Files), maxListed)
@@ -186,18 +190,19 @@ func (c *checker) carry(entries []Carry) {
 	for i, e := range entries {
 		at := fmt.Sprintf("spec.carry[%d]", i)
 		kinds := 0
-		for _, kind := range []string{"kustomizeImages", "yaml", "json"} {
+		for _, kind := range []string{"kustomizeImages", "yaml", "json", "files"} {
 			if c.doc.Has(at + "." + kind) {
 				kinds++
 			}
 		}
 		if kinds != 1 {
-			c.errorf(at, "exactly one of kustomizeImages, yaml and json is needed; this entry has %d", kinds)
+			c.errorf(at, "exactly one of kustomizeImages, yaml, json and files is needed; this entry has %d", kinds)
 		}
 		if e.WhenAbsent == WhenAbsentSkip {
 			// A skipped field makes the two environments' releases differ in
-			// identity, by which everything downstream is judged.
-			c.errorf(at+".whenAbsent", "skip is not supported yet; only add and refuse")
+			// identity, by which everything downstream is judged: a revert would
+			// put another release in quarantine than the one that is promoted.
+			c.errorf(at+".whenAbsent", "skip is not supported, because an environment that lacks a field would carry another release than the one it was given; carry the field where all environments have it, or use add or refuse")
 		} else {
 			c.oneOf(at+".whenAbsent", e.WhenAbsent, WhenAbsentAdd, WhenAbsentRefuse)
 		}
@@ -211,6 +216,20 @@ func (c *checker) carry(entries []Carry) {
 		}
 		c.pick(at+".yaml", e.YAML)
 		c.pick(at+".json", e.JSON)
+		c.wholeFiles(at+".files", e.Files)
+	}
+}
+
+func (c *checker) wholeFiles(at string, f *FilePick) {
+	if f == nil {
+		return
+	}
+	c.some(at+".include", len(f.Include), "glob of files")
+	for i, glob := range f.Include {
+		c.filesGlob(fmt.Sprintf("%s.include[%d]", at, i), glob)
+	}
+	for i, glob := range f.Exclude {
+		c.filesGlob(fmt.Sprintf("%s.exclude[%d]", at, i), glob)
 	}
 }
 

@@ -139,7 +139,7 @@ func (a *Actor) push(ctx context.Context, c *observe.Case, branch, base string, 
 	}
 	spec := gitrepo.CommitSpec{Parents: []string{base}, Base: base, Message: message, When: info.CommitTime}
 	for _, e := range edits {
-		spec.Files = append(spec.Files, gitrepo.FileWrite{Path: e.File, Content: e.After})
+		spec.Files = append(spec.Files, gitrepo.FileWrite{Path: e.File, Mode: gitrepo.Mode(e.Mode), Content: e.After, Delete: e.Deleted})
 	}
 	head, err := m.Write(ctx, spec)
 	if err != nil {

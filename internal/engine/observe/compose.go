@@ -20,7 +20,8 @@ func ComposedKey(env, release string) string { return env + "|" + release }
 // changes, or why it can't be done.
 func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
 	out := promotion.Composed{Tip: c.Snapshot.Commit}
-	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(c.Snapshot.Commit), at.Roots, c.Pipeline.Spec.Carry, c.Contents[l.Release])
+	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(c.Snapshot.Commit), at.Roots, c.Pipeline.Spec.Carry, c.Contents[l.Release],
+		wholeFiles(ctx, c.Snapshot.Repo.Mirror, c.Snapshot.Commit))
 	if err != nil {
 		out.Refused = err.Error()
 	} else {
@@ -35,6 +36,18 @@ func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at 
 	c.Composed[ComposedKey(env.Name, l.Release)] = edits
 	env.Composed[l.Release] = out
 	return nil
+}
+
+// wholeFiles gives the files that a release carries as a whole out of the
+// mirror, which keeps every content by its id.
+func wholeFiles(ctx context.Context, m *gitrepo.Mirror, commit string) overlay.Contents {
+	return func(f overlay.Field) (data []byte, err error) {
+		err = m.Tree(commit).ReadBlobs(ctx, []string{f.ObjectID()}, overlay.MaxFileSize, func(_ int, content []byte, err error) error {
+			data = content
+			return err
+		})
+		return data, err
+	}
 }
 
 // shared refuses an edit of files that a target outside the environment of this

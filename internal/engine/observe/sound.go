@@ -55,7 +55,7 @@ func (o *Observer) inspectPromotion(ctx context.Context, c *Case, at *EnvAt, p *
 		return "its release can't be read: " + err.Error(), nil
 	}
 	p.Release, p.Name = rel.ID(), c.know(rel).Name
-	edits, err := overlay.Compose(r.Mirror.Tree(base), at.Roots, c.Pipeline.Spec.Carry, rel)
+	edits, err := overlay.Compose(r.Mirror.Tree(base), at.Roots, c.Pipeline.Spec.Carry, rel, wholeFiles(ctx, r.Mirror, p.Head))
 	if err != nil {
 		return "its release can't be composed: " + err.Error(), nil
 	}
