@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -64,11 +65,15 @@ func (f chartFiles) yaml(value func([]byte) string) string {
 	return toYAML(out)
 }
 
-// Lines gives a file's lines.
-func (f chartFiles) Lines(name string) []string {
-	data := f[name]
-	if len(data) == 0 {
-		return []string{}
+// Lines gives a file's lines; none for a file that isn't there. As in Helm
+// 3.16, asking an empty file for its lines is an error.
+func (f chartFiles) Lines(name string) ([]string, error) {
+	data, ok := f[name]
+	switch {
+	case !ok || data == nil:
+		return []string{}, nil
+	case len(data) == 0:
+		return nil, fmt.Errorf("%s is empty, and has no lines", name)
 	}
-	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil
 }

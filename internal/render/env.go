@@ -1,14 +1,20 @@
 package render
 
-import "os"
+import (
+	"os"
+	"strings"
+)
 
 // environment are the variables that the repo server puts into values files'
 // names, parameters, images, labels and annotations.
-type environment map[string]string
+type environment struct {
+	values   map[string]string
+	revision *bool // set once the commit was asked for
+}
 
-func newEnvironment(in *Input, s *Source) environment {
+func newEnvironment(in *Input, s *Source, revision *bool) environment {
 	short := func(n int) string { return in.Revision[:min(n, len(in.Revision))] }
-	return environment{
+	return environment{revision: revision, values: map[string]string{
 		"ARGOCD_APP_NAME":                   in.Application,
 		"ARGOCD_APP_NAMESPACE":              in.Namespace,
 		"ARGOCD_APP_REVISION":               in.Revision,
@@ -17,7 +23,7 @@ func newEnvironment(in *Input, s *Source) environment {
 		"ARGOCD_APP_SOURCE_REPO_URL":        s.RepoURL,
 		"ARGOCD_APP_SOURCE_PATH":            s.Path,
 		"ARGOCD_APP_SOURCE_TARGET_REVISION": s.TargetRevision,
-	}
+	}}
 }
 
 // expand replaces $NAME and ${NAME}; an unknown one is empty, $$ is a dollar.
@@ -26,6 +32,9 @@ func (e environment) expand(s string) string {
 		if name == "$" {
 			return "$"
 		}
-		return e[name]
+		if strings.HasPrefix(name, "ARGOCD_APP_REVISION") {
+			*e.revision = true
+		}
+		return e.values[name]
 	})
 }

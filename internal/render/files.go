@@ -18,6 +18,8 @@ type Reads struct {
 	Links   []string `json:"links,omitempty"`   // symbolic links that were followed
 	Folders []string `json:"folders,omitempty"` // listed
 	Absent  []string `json:"absent,omitempty"`  // asked for, and not there
+	// Revision says that the commit's name was read, through $ARGOCD_APP_REVISION.
+	Revision bool `json:"revision,omitempty"`
 }
 
 // kind is what lies at a path.

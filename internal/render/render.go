@@ -57,7 +57,9 @@ func recovered(ctx context.Context, tree fs.FS, in *Input) (m *Manifests, err er
 			return nil, clip(about(&in.Sources[i], err))
 		}
 	}
-	return r.out.manifests(r.files.reads()), nil
+	reads := r.files.reads()
+	reads.Revision = r.revision
+	return r.out.manifests(reads), nil
 }
 
 // about says which source an error is about.
@@ -78,6 +80,8 @@ type rendering struct {
 	in    *Input
 	files *files
 	out   collector
+	// revision says that the commit's own name went into the objects.
+	revision bool
 }
 
 func (r *rendering) source(s *Source) error {
@@ -111,7 +115,7 @@ func (r *rendering) source(s *Source) error {
 	if err != nil {
 		return err
 	}
-	env := newEnvironment(r.in, s)
+	env := newEnvironment(r.in, s, &r.revision)
 	switch layout {
 	case kustomizeLayout:
 		if opts.Kustomize == nil {

@@ -45,6 +45,9 @@ func localSchema(data []byte) ([]byte, error) {
 	if s.inner && s.refs {
 		return nil, unrenderable("has parts with addresses of their own, so that what its references mean can't be told")
 	}
+	if err := newEndless(doc).check(doc); err != nil {
+		return nil, err
+	}
 	return json.Marshal(doc)
 }
 

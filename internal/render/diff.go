@@ -1,0 +1,209 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Op says what happened to an object or a field.
+type Op string
+
+// What can happen. Reordered is a list's: the same items in another order.
+const (
+	Added     Op = "added"
+	Removed   Op = "removed"
+	Changed   Op = "changed"
+	Reordered Op = "reordered"
+)
+
+// Changes are what differs between two renderings; none is equality of their
+// digests. They marshal to JSON; what is hidden isn't in them at all.
+type Changes struct {
+	Objects []Change `json:"objects"` // sorted as manifests are
+}
+
+// Change is one object that differs.
+type Change struct {
+	Op         Op      `json:"op"` // not Reordered
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Namespace  string  `json:"namespace,omitempty"`
+	Name       string  `json:"name"`
+	Was        string  `json:"was,omitempty"` // its name before, where only the hash of its content in it changed
+	Fields     []Field `json:"fields"`        // of an added or removed object all, but its identity
+}
+
+// Field is one field that differs.
+type Field struct {
+	// Path is dotted, with items of lists by what tells them apart, e.g.
+	// spec.containers[name=web].image, or else by their places.
+	Path string `json:"path"`
+	Op   Op     `json:"op"`
+	// Old and New are as JSON decodes, numbers as json.Number; nil where
+	// there was or is none. For Reordered they list what tells the items apart.
+	Old any `json:"old,omitempty"`
+	New any `json:"new,omitempty"`
+	// Hidden says that the values are secret: then neither is here.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// Diff says what changed from before to after; nil stands for no objects.
+// Objects are the same when group, kind, namespace and name are; ConfigMaps and
+// Secrets also when their names differ in nothing but kustomize's hash.
+func Diff(before, after *Manifests) *Changes {
+	old, recent := byIdentity(before), byIdentity(after)
+	for from, to := range renamed(old, recent) {
+		o := old[from]
+		delete(old, from)
+		o.now = to
+		old[to] = o
+	}
+	var ids []identity
+	for id := range old {
+		ids = append(ids, id)
+	}
+	for id := range recent {
+		if _, both := old[id]; !both {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, identity.compare)
+	out := &Changes{Objects: []Change{}}
+	for _, id := range ids {
+		if c, differs := compared(old[id].object, recent[id].object); differs {
+			out.Objects = append(out.Objects, c)
+		}
+	}
+	return out
+}
+
+// known is an object of one side, and whom it is compared with on the other.
+type known struct {
+	object *Object
+	now    identity
+}
+
+func byIdentity(m *Manifests) map[identity]known {
+	out := map[identity]known{}
+	if m == nil {
+		return out
+	}
+	for i := range m.Objects {
+		out[m.Objects[i].identity()] = known{object: &m.Objects[i]}
+	}
+	return out
+}
+
+// hashed is a name with the ten characters that kustomize makes of a hash.
+var hashed = regexp.MustCompile(`^(.+)-[bcdfghkmt2456789]{10}$`)
+
+// renamed pairs objects that went with objects that came, where the names
+// differ in the hash alone and there is only one of each.
+func renamed(old, recent map[identity]known) map[identity]identity {
+	went, came := unmatched(old, recent), unmatched(recent, old)
+	out := map[identity]identity{}
+	for base, from := range went {
+		if to := came[base]; len(from) == 1 && len(to) == 1 {
+			out[from[0]] = to[0]
+		}
+	}
+	return out
+}
+
+// unmatched lists the hashed objects that the other side doesn't have, by
+// their names without the hash.
+func unmatched(side, other map[identity]known) map[identity][]identity {
+	out := map[identity][]identity{}
+	for id := range side {
+		if _, there := other[id]; there || id.group != "" || id.kind != "ConfigMap" && id.kind != "Secret" {
+			continue
+		}
+		if parts := hashed.FindStringSubmatch(id.name); parts != nil {
+			base := id
+			base.name = parts[1]
+			out[base] = append(out[base], id)
+		}
+	}
+	return out
+}
+
+// compared says how an object changed; nil stands for none.
+func compared(old, recent *Object) (Change, bool) {
+	switch {
+	case old == nil:
+		return whole(Added, recent), true
+	case recent == nil:
+		return whole(Removed, old), true
+	case bytes.Equal(old.JSON, recent.JSON):
+		return Change{}, false
+	}
+	c := header(Changed, recent)
+	if old.Name != recent.Name {
+		c.Was = old.Name
+	}
+	d := differ{}
+	d.value("", fieldsOf(old), fieldsOf(recent), newVeil(recent))
+	if c.Was != "" {
+		d.fields = slices.DeleteFunc(d.fields, func(f Field) bool { return f.Path == "metadata.name" })
+	}
+	c.Fields = d.fields
+	return c, true
+}
+
+func header(op Op, o *Object) Change {
+	return Change{Op: op, APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Fields: []Field{}}
+}
+
+// whole lists an added or removed object's fields, one each.
+func whole(op Op, o *Object) Change {
+	c := header(op, o)
+	fields := fieldsOf(o)
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "name")
+		delete(metadata, "namespace")
+		if len(metadata) == 0 {
+			delete(fields, "metadata")
+		}
+	}
+	d := differ{}
+	for _, key := range sortedKeys(fields) {
+		d.one(op, keyPath("", key), fields[key], newVeil(o).key(fields, key))
+	}
+	c.Fields = d.fields
+	return c
+}
+
+// fieldsOf decodes an object; what isn't one has no fields.
+func fieldsOf(o *Object) map[string]any {
+	fields, err := decodeFields(o.JSON)
+	if err != nil {
+		return map[string]any{}
+	}
+	return fields
+}
+
+// Empty says that nothing differs.
+func (c *Changes) Empty() bool { return c == nil || len(c.Objects) == 0 }
+
+// Summary counts the objects, e.g. "1 added, 2 changed"; "no changes" for none.
+func (c *Changes) Summary() string {
+	if c.Empty() {
+		return "no changes"
+	}
+	count := map[Op]int{}
+	for _, o := range c.Objects {
+		count[o.Op]++
+	}
+	var parts []string
+	for _, op := range []Op{Added, Changed, Removed} {
+		if count[op] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[op], op))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,75 @@
+package render
+
+// hunk is a run of lines, or items, that differs: old[oldFrom:oldTo] became
+// new[newFrom:newTo]. One of them may be empty.
+type hunk struct{ oldFrom, oldTo, newFrom, newTo int }
+
+// maxCompared bounds the table for the longest common subsequence; what is
+// larger counts as replaced between its common beginning and end.
+const maxCompared = 4_000_000
+
+// hunks says where two lists differ, by their longest common subsequence.
+func hunks(old, recent []string) []hunk {
+	from := 0
+	for from < len(old) && from < len(recent) && old[from] == recent[from] {
+		from++
+	}
+	oldTo, newTo := len(old), len(recent)
+	for oldTo > from && newTo > from && old[oldTo-1] == recent[newTo-1] {
+		oldTo, newTo = oldTo-1, newTo-1
+	}
+	a, b := old[from:oldTo], recent[from:newTo]
+	if len(a) == 0 && len(b) == 0 {
+		return nil
+	}
+	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared/len(b) {
+		return []hunk{{from, oldTo, from, newTo}}
+	}
+	var out []hunk
+	i, j := 0, 0
+	start := hunk{oldFrom: from, newFrom: from}
+	for _, at := range common(a, b) {
+		if at.old > i || at.recent > j {
+			start.oldTo, start.newTo = from+at.old, from+at.recent
+			out = append(out, start)
+		}
+		i, j = at.old+1, at.recent+1
+		start = hunk{oldFrom: from + i, newFrom: from + j}
+	}
+	if i < len(a) || j < len(b) {
+		start.oldTo, start.newTo = oldTo, newTo
+		out = append(out, start)
+	}
+	return out
+}
+
+// same is an item that both lists have.
+type same struct{ old, recent int }
+
+// common is the longest common subsequence.
+func common(a, b []string) []same {
+	width := len(b) + 1
+	length := make([]int32, (len(a)+1)*width) // of the common subsequence of what is left
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				length[i*width+j] = length[(i+1)*width+j+1] + 1
+			} else {
+				length[i*width+j] = max(length[(i+1)*width+j], length[i*width+j+1])
+			}
+		}
+	}
+	var out []same
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case a[i] == b[j]:
+			out = append(out, same{i, j})
+			i, j = i+1, j+1
+		case length[(i+1)*width+j] >= length[i*width+j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package render
+
+import (
+	"regexp"
+	"slices"
+)
+
+// Placeholder stands for a secret value within a larger one.
+const Placeholder = "(hidden)"
+
+// veil knows at each place of an object whether its value is a secret:
+// everything under data, stringData and encryptedData of Secrets and of the
+// kinds that become Secrets, the values of environment variables whose names
+// sound secret, and entries of ConfigMaps under such names.
+type veil struct {
+	kind   string
+	hidden bool
+	depth  int
+	named  bool // within a ConfigMap's data
+}
+
+// secretKinds hold what only few may read, as it is or encrypted.
+var secretKinds = []string{"Secret", "SealedSecret", "SopsSecret"}
+
+// soundsSecret matches names whose values had better not be shown.
+var soundsSecret = regexp.MustCompile(`(?i)passw(or)?d|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key`)
+
+func newVeil(o *Object) veil { return veil{kind: o.Kind} }
+
+// key goes into one field of a mapping.
+func (v veil) key(parent map[string]any, key string) veil {
+	out := v
+	out.depth++
+	out.named = v.depth == 0 && v.kind == "ConfigMap" && (key == "data" || key == "binaryData")
+	switch {
+	case v.hidden:
+	case slices.Contains(secretKinds, v.kind):
+		out.hidden = key == "data" || key == "stringData" || key == "encryptedData" || key == "kubectl.kubernetes.io/last-applied-configuration"
+	case v.named:
+		out.hidden = soundsSecret.MatchString(key)
+	case key == "value":
+		name, _ := parent["name"].(string)
+		out.hidden = soundsSecret.MatchString(name)
+	}
+	return out
+}
+
+// either goes into a field that both sides have: it is hidden when either
+// side's is.
+func (v veil) either(a, b map[string]any, key string) veil {
+	out := v.key(a, key)
+	out.hidden = out.hidden || v.key(b, key).hidden
+	return out
+}
+
+// masked is a value with what is secret in it replaced.
+func (v veil) masked(value any) any {
+	if v.hidden {
+		return Placeholder
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for key, item := range value {
+			out[key] = v.key(value, key).masked(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, item := range value {
+			out[i] = v.masked(item)
+		}
+		return out
+	}
+	return value
+}
