@@ -49,12 +49,21 @@ func browser(t *testing.T) context.Context {
 // overflow is how much of a page sticks out of its window, in pixels.
 const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
+// shown is what is there when a page is: what says that it is live, on those that are.
+func shown(page string) string {
+	if page == "differences" {
+		return "main h1"
+	}
+	return "#live"
+}
+
 func TestPagesFitTheirWindows(t *testing.T) {
 	ctx := browser(t)
 	w := newWorld(t, nil)
 	w.fill()
+	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differing(repo, pipeline), nil }
 	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
-	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2"} {
+	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop"} {
 		for _, size := range []struct {
 			name          string
 			width, height int64
@@ -65,7 +74,7 @@ func TestPagesFitTheirWindows(t *testing.T) {
 				err := chromedp.Run(ctx,
 					chromedp.EmulateViewport(size.width, size.height),
 					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-					chromedp.Navigate(w.url+path), chromedp.WaitVisible("#live"), chromedp.Evaluate(overflow, &out))
+					chromedp.Navigate(w.url+path), chromedp.WaitVisible(shown(name)), chromedp.Evaluate(overflow, &out))
 				if err == nil && *pictures != "" {
 					err = chromedp.Run(ctx, chromedp.FullScreenshot(&shot, 100))
 				}

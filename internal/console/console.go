@@ -62,7 +62,11 @@ type Options struct {
 	// Command carries an order out and returns an answer for people. Its errors:
 	// *Refusal, ErrNotReady, or what went wrong. Nil: no commands are taken.
 	Command func(context.Context, Order) (answer string, err error)
-	Tokens  []Token // empty: everything only reads
+	// Differences compares what a pipeline resolves to with what runs. It may take
+	// a while: its answers are remembered for a moment. Its errors: *Refusal when
+	// there is no such pipeline, ErrNotReady, or what went wrong. Nil: nothing is compared.
+	Differences func(ctx context.Context, repo, pipeline string) (*api.Differences, error)
+	Tokens      []Token // empty: everything only reads
 	// ExternalURL is where people reach the server; its path, if it has one, is
 	// the prefix of every link. The prefix is expected to be gone from requests.
 	ExternalURL string
@@ -89,9 +93,10 @@ type console struct {
 	read  *reader
 	hub   *hub
 	pages *pages
+	diffs *comparisons
 }
 
-// New makes the handler of /, /pipelines/, /promotions, /assets/ and /api/v1/.
+// New makes the handler of /, /pipelines/, /differences/, /promotions, /assets/ and /api/v1/.
 // It is safe for concurrent use and needs no closing: streams end with their
 // requests' contexts.
 func New(o Options) (http.Handler, error) {
@@ -126,6 +131,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	c.read = newReader(o.Store, o.Health)
 	c.hub = newHub(c.read, o.Streams, o.Poll)
+	c.diffs = newComparisons(o.Differences, o.Now)
 	if c.pages, err = newPages(c.base, o.Version, o.Now, c.read.twice); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
@@ -137,6 +143,7 @@ func (c *console) routes() http.Handler {
 	r := newRouter()
 	r.api("GET", "/api/v1/pipelines", c.getPipelines)
 	r.api("GET", "/api/v1/pipelines/{pipeline}", c.getPipeline)
+	r.api("GET", "/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
 	r.api("GET", "/api/v1/promotions", c.getPromotions)
 	r.api("GET", "/api/v1/promotions/{id}", c.getPromotion)
 	r.api("GET", "/api/v1/why", c.getWhy)
@@ -150,6 +157,7 @@ func (c *console) routes() http.Handler {
 	r.page("/{$}", c.home)
 	r.page("/pipelines/{pipeline}", c.pipelinePage)
 	r.page("/pipelines/{pipeline}/{component}", c.componentPage)
+	r.page("/differences/{pipeline}", c.differencesPage)
 	r.page("/promotions", c.promotionsPage)
 	r.page("/promotions/{id}", c.promotionPage)
 	r.page("/assets/{name}", c.pages.asset)

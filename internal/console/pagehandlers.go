@@ -21,6 +21,7 @@ type home struct {
 	Counts    api.Counts
 	Query     string
 	Show      string // all, moving, waiting or attention
+	Compares  bool   // a pipeline can be compared with what runs
 	Filters   []filter
 	Events    []api.Event
 }
@@ -112,7 +113,7 @@ func (c *console) grid(w http.ResponseWriter, r *http.Request, name string) {
 			h.Pipelines = append(h.Pipelines, bounded(p))
 		}
 	}
-	h.Filters = h.filters(r.URL.Path, c.base)
+	h.Filters, h.Compares = h.filters(r.URL.Path, c.base), c.o.Differences != nil
 	events, err := c.o.Store.Events(r.Context(), store.EventFilter{Pipeline: name, Newest: true, Limit: activity})
 	if err != nil {
 		c.sorry(w, r, err)

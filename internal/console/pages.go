@@ -43,10 +43,11 @@ type page struct {
 	Now      time.Time
 	Version  string
 	Troubles []api.Trouble
+	Still    bool // it is made with effort and isn't made anew at every event
 	Body     any
 }
 
-var pageNames = []string{"home", "component", "promotions", "promotion", "message"}
+var pageNames = []string{"home", "component", "promotions", "promotion", "differences", "message"}
 
 func newPages(base, version string, now func() time.Time, twice func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, now: now, twice: twice, byName: map[string]*template.Template{}, assets: map[string]asset{}}
@@ -81,6 +82,7 @@ func (p *pages) funcs() template.FuncMap {
 		"short":     func(id string) string { return id[:min(len(id), 12)] },
 		"link":      p.link,
 		"component": p.component,
+		"compare":   p.compare,
 		"byPull":    p.promotionByPull,
 		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
 		"place":     place,
@@ -102,6 +104,15 @@ func (p *pages) link(parts ...any) string {
 // component is the address of a component's page.
 func (p *pages) component(repo, pipeline, component string) string {
 	out := p.link("pipelines", pipeline, component)
+	if p.twice(pipeline) {
+		out += "?repository=" + url.QueryEscape(repo)
+	}
+	return out
+}
+
+// compare is the address where a pipeline is compared with what runs.
+func (p *pages) compare(repo, pipeline string) string {
+	out := p.link("differences", pipeline)
 	if p.twice(pipeline) {
 		out += "?repository=" + url.QueryEscape(repo)
 	}

@@ -39,6 +39,7 @@ type world struct {
 	orders   []Order
 	refuse   error
 	troubles []api.Trouble
+	compared func(repo, pipeline string) (*api.Differences, error)
 }
 
 // newWorld fills a store and serves it; change may be nil.
@@ -55,7 +56,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	})
 	w := &world{t: t, store: s}
 	w.options = Options{
-		Store: s, Health: w.health, Command: w.command, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
+		Store: s, Health: w.health, Command: w.command, Differences: w.differences, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
 		Tokens: []Token{{"reader", command.RoleViewer, "see"}, {"ci", command.RoleOperator, "do"}, {"oncall", command.RoleBreakGlass, "break"}},
 	}
 	if change != nil {
@@ -85,6 +86,12 @@ func (w *world) command(_ context.Context, o Order) (string, error) {
 	}
 	w.orders = append(w.orders, o)
 	return o.Verb + " noted", nil
+}
+
+func (w *world) differences(_ context.Context, repo, pipeline string) (*api.Differences, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.compared(repo, pipeline)
 }
 
 func (w *world) must(err error) {

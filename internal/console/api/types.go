@@ -237,3 +237,39 @@ type OnPromotion struct {
 type Answer struct {
 	Answer string `json:"answer"`
 }
+
+// Differences answers GET /api/v1/pipelines/{name}/differences: where the
+// Applications that the pipeline's ApplicationSets resolve to and the live ones part.
+type Differences struct {
+	Repository string       `json:"repository"`
+	Pipeline   string       `json:"pipeline"`
+	At         time.Time    `json:"at"`                 // when they were compared
+	Commit     string       `json:"commit"`             // of the tracked branch
+	Equal      int          `json:"equal"`              // how many Argo CD would leave alone
+	Unexpected int          `json:"unexpected"`         // how many differences no policy explains
+	Missing    []Difference `json:"missing"`            // resolved, but not live
+	Extra      []Difference `json:"extra"`              // live and of one of the sets, but not resolved
+	Different  []Difference `json:"different"`          // both, but not equal
+	LeftOut    int          `json:"leftOut,omitempty"`  // how many more there are than the lists show
+	Unsure     []string     `json:"unsure,omitempty"`   // ApplicationSets that can't be resolved, and are not compared
+	Problems   []string     `json:"problems,omitempty"` // why
+}
+
+// Difference is one Application.
+type Difference struct {
+	ArgoCD         string            `json:"argocd"`
+	Namespace      string            `json:"namespace"`
+	Name           string            `json:"name"`
+	ApplicationSet string            `json:"applicationSet,omitempty"`
+	File           string            `json:"file,omitempty"`     // the set's manifest; empty for a live set
+	Fields         []FieldDifference `json:"fields,omitempty"`   // what differs
+	More           int               `json:"more,omitempty"`     // how many more fields differ
+	Expected       string            `json:"expected,omitempty"` // why Argo CD leaves it so; empty where it should not
+}
+
+// FieldDifference is one field. A value is empty where there is none.
+type FieldDifference struct {
+	Path     string `json:"path"`
+	Live     string `json:"live"`
+	Resolved string `json:"resolved"`
+}

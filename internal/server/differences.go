@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/liftlock/liftlock/internal/console"
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/fleet"
+)
+
+// differences compares what a pipeline resolves to with what runs, for the console.
+func (s *Server) differences(ctx context.Context, repo, pipeline string) (*api.Differences, error) {
+	e := s.running()
+	if e == nil {
+		return nil, console.ErrNotReady
+	}
+	c, err := e.Compare(ctx, repo, pipeline)
+	if errors.Is(err, observe.ErrNoPipeline) {
+		return nil, &console.Refusal{Reason: err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &api.Differences{
+		Repository: repo, Pipeline: pipeline, At: s.o.Clock.Now(), Commit: c.Commit, Problems: c.Problems, Equal: c.Equal, Unexpected: c.Unexpected(),
+		Unsure: c.Unsure, Missing: differing(c.Missing), Extra: differing(c.Extra), Different: differing(c.Different),
+	}, nil
+}
+
+func differing(list []fleet.Difference) []api.Difference {
+	out := make([]api.Difference, 0, len(list))
+	for _, d := range list {
+		o := api.Difference{ArgoCD: d.ArgoCD, Namespace: d.Namespace, Name: d.Name, ApplicationSet: d.ApplicationSet, File: d.File, Expected: d.Expected, More: d.More}
+		for _, f := range d.Fields {
+			o.Fields = append(o.Fields, api.FieldDifference(f))
+		}
+		out = append(out, o)
+	}
+	return out
+}
