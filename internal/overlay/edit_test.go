@@ -100,6 +100,7 @@ func TestSetYAML(t *testing.T) {
 		{"two keys tell no order", "a: 1\nc: 2\n", "b", "x", "a: 1\nc: 2\nb: x\n"},
 		{"a key is added below a comment at the end", "image:\n  repo: x\n  # tag is set elsewhere\nother: 1\n", "image.tag", "v2", "image:\n  repo: x\n  tag: v2\n  # tag is set elsewhere\nother: 1\n"},
 		{"a key is added to a document of several", "a: {x: 1}\n---\nmetadata:\n  name: b\nspec:\n    y: 1\n", "[metadata.name=b].spec.tag", "v2", "a: {x: 1}\n---\nmetadata:\n  name: b\nspec:\n    y: 1\n    tag: v2\n"},
+		{"a key is added beside one with a question mark", "a:\n  ? b\n  : 1\n  c: 2\nx: 1\n", "a.tag", "v2", "a:\n  ? b\n  : 1\n  c: 2\n  tag: v2\nx: 1\n"},
 		{"a key is added in a list's item", "l:\n  - name: a\n    x: 1\n  - name: b\n", "l[name=a].tag", "v2", "l:\n  - name: a\n    x: 1\n    tag: v2\n  - name: b\n"},
 	}
 	for _, tt := range tests {

@@ -3,6 +3,7 @@ package overlay
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -31,9 +32,25 @@ func (d *document) end(n *yaml.Node, indent int) (int, error) {
 	}
 	own := n.Column - 1
 	if n.Kind == yaml.MappingNode {
-		own = n.Content[0].Column - 1
+		own = d.indentOf(n)
 	}
 	return d.end(n.Content[len(n.Content)-1], own)
+}
+
+// indentOf is how far the keys of a block mapping are indented. The first may
+// be written behind a question mark.
+func (d *document) indentOf(m *yaml.Node) int {
+	first := m.Content[0]
+	at, err := d.offset(first)
+	if err != nil {
+		return first.Column - 1
+	}
+	start, _ := d.lineBounds(at)
+	lead := bytes.TrimRight(d.data[start:at], " \t")
+	if len(lead) > 0 && lead[len(lead)-1] == '?' {
+		return first.Column - 1 - utf8.RuneCount(d.data[start+len(lead)-1:at])
+	}
+	return first.Column - 1
 }
 
 func (d *document) scalarEnd(n *yaml.Node, at, indent int) int {

@@ -254,7 +254,7 @@ func (d *document) addImage(s spot, a address, value string) (*document, error) 
 	if pad := listIndent(s.parent); pad != "" {
 		lines = []string{pad + lines[0], pad + lines[1]}
 	}
-	return d.insertLines(c, append([]string{strings.TrimRight(key("images"), " ")}, lines...), s.parent.Content[0].Column-1)
+	return d.insertLines(c, append([]string{strings.TrimRight(key("images"), " ")}, lines...), d.indentOf(s.parent))
 }
 
 // sibling is the last key before key, in kustomize's order, that the entry has.

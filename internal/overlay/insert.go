@@ -48,7 +48,7 @@ func (d *document) insertKey(s spot, value, typ, after string) (*document, error
 	if m.Style&yaml.FlowStyle != 0 {
 		return d.insertFlow(c, d.flowEntry(m, a.keys, text))
 	}
-	return d.insertLines(c, d.blockEntry(m, a.keys, text), m.Content[0].Column-1)
+	return d.insertLines(c, d.blockEntry(m, a.keys, text), d.indentOf(m))
 }
 
 // inOrder is the key behind which a new one goes so that a mapping whose keys
