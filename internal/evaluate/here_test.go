@@ -44,7 +44,7 @@ spec:
 	return tree
 }
 
-func shopPipeline(t *testing.T) *pipeline.Pipeline {
+func shopPipeline(t testing.TB) *pipeline.Pipeline {
 	t.Helper()
 	all, err := pipeline.Parse(".liftlock.yaml", []byte(`apiVersion: liftlock.dev/v1alpha1
 kind: Pipeline
@@ -64,7 +64,7 @@ spec:
 	return all[0]
 }
 
-func shopInput(t *testing.T) Input {
+func shopInput(t testing.TB) Input {
 	return Input{
 		Pipelines: []*pipeline.Pipeline{shopPipeline(t)}, Branch: "main", RepoURLs: []string{"https://git.example/acme/fleet.git"},
 		Changed: []string{"apps/web/base/deployment.yaml", "apps/api/overlays/prod/new.yaml", "README.md"},

@@ -68,10 +68,20 @@ func (c *conn) listen(in io.Reader) error {
 
 // ask asks one question about a tree and waits for its answer.
 func (c *conn) ask(letter byte, tree, name string) ([]byte, error) {
-	answer := make(chan reply, 1)
-	if err := c.send(letter, append(appendString(nil, tree), name...), answer); err != nil {
+	answer, err := c.begin(letter, tree, name)
+	if err != nil {
 		return nil, err
 	}
+	return c.end(answer)
+}
+
+// begin asks a question; end waits for its answer.
+func (c *conn) begin(letter byte, tree, name string) (<-chan reply, error) {
+	answer := make(chan reply, 1)
+	return answer, c.send(letter, append(appendString(nil, tree), name...), answer)
+}
+
+func (c *conn) end(answer <-chan reply) ([]byte, error) {
 	select {
 	case r := <-answer:
 		return r.payload, r.err

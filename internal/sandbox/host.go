@@ -10,8 +10,13 @@ import (
 const (
 	// maxPeek is the largest file whose bytes go along with its facts.
 	maxPeek = 64 << 10
-	// readAhead is how much of a listing folders below the asked one may fill.
-	readAhead = 64 << 10
+	// Folders that weren't asked for fill a listing up to some bytes: few at
+	// first, twice as many with each question, because who asks for many
+	// folders goes on to the rest.
+	firstAhead = 2 << 10
+	lastAhead  = 256 << 10
+	// maxPending bounds the folders that are remembered for that.
+	maxPending = 100_000
 	// questionCost counts for a question besides its answer, so that the
 	// number of questions is bounded too.
 	questionCost = 64
@@ -32,8 +37,10 @@ type host struct {
 // openTree is one tree that a child has asked about.
 type openTree struct {
 	fs.FS
-	err  error           // why it can't be opened
-	sent map[string]bool // the folders that were listed
+	err     error           // why it can't be opened
+	sent    map[string]bool // the folders that were listed
+	pending []string        // folders that are known of and were perhaps not listed
+	ahead   int             // how long the next listing may get
 }
 
 func newHost(trees Trees, reads int64) *host {
@@ -109,8 +116,8 @@ func (t *openTree) answer(letter byte, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%w: no question begins with %q", errProtocol, letter)
 }
 
-// list lists a folder, and folders below it that weren't listed yet, nearest
-// first, while there is room.
+// list lists a folder, and folders that weren't listed yet while there is
+// room: those below it first.
 func (t *openTree) list(name string) ([]byte, error) {
 	entries, err := fs.ReadDir(t.FS, name)
 	if err != nil {
@@ -121,22 +128,34 @@ func (t *openTree) list(name string) ([]byte, error) {
 	if len(out) > maxFile {
 		return nil, fmt.Errorf("the folder has %d entries, too many to list", len(entries))
 	}
-	below := subfolders(nil, name, entries)
-	for i := 0; i < len(below) && len(out) < readAhead; i++ {
-		if t.sent[below[i]] {
+	t.ahead = min(max(2*t.ahead, firstAhead), lastAhead)
+	next := subfolders(nil, name, entries)
+	for len(out) < t.ahead {
+		if len(next) == 0 {
+			next, t.pending = t.pending, nil
+		}
+		if len(next) == 0 {
+			break
+		}
+		below := next[0]
+		next = next[1:]
+		if t.sent[below] {
 			continue
 		}
-		entries, err := fs.ReadDir(t.FS, below[i])
+		entries, err := fs.ReadDir(t.FS, below)
 		if err != nil {
 			continue // whoever asks for it gets the error
 		}
-		more := appendFolder(out, below[i], entries)
+		more := appendFolder(out, below, entries)
 		if len(more) > maxFile {
 			break
 		}
 		out = more
-		t.sent[below[i]] = true
-		below = subfolders(below, below[i], entries)
+		t.sent[below] = true
+		next = subfolders(next, below, entries)
+	}
+	if t.pending = append(next, t.pending...); len(t.pending) > maxPending {
+		t.pending = t.pending[:maxPending]
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strconv"
 	"time"
@@ -135,7 +136,7 @@ func (r *Runner) once(ctx context.Context, task string, input []byte, trees Tree
 	}
 	talked := make(chan outcome, 1)
 	go func() {
-		answer, err := r.talk(ctx, p, task, input, trees)
+		answer, err := r.converse(ctx, p.Stdout, p.Stdin, task, input, trees)
 		talked <- outcome{answer, err}
 	}()
 	var o outcome
@@ -174,9 +175,9 @@ func (r *Runner) command() proc.Command {
 // errHungUp says that the child's end, or the context's, is why there is no answer.
 var errHungUp = errors.New("no answer")
 
-// talk sends the task and answers questions until the last frame.
-func (r *Runner) talk(ctx context.Context, p *proc.Process, task string, input []byte, trees Trees) ([]byte, error) {
-	in, out := bufio.NewReaderSize(p.Stdout, 64<<10), bufio.NewWriterSize(p.Stdin, 64<<10)
+// converse sends the task and answers questions until the last frame.
+func (r *Runner) converse(ctx context.Context, from io.Reader, to io.Writer, task string, input []byte, trees Trees) ([]byte, error) {
+	in, out := bufio.NewReaderSize(from, 64<<10), bufio.NewWriterSize(to, 64<<10)
 	if writeFrame(out, frameTask, appendString(nil, task), input) != nil || out.Flush() != nil {
 		return nil, errHungUp
 	}

@@ -52,7 +52,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	c := newConn(buffered, bufio.NewWriterSize(out, 64<<10))
 	handler, ok := handlers[kind]
 	if !ok {
-		return c.end(frameRefused, []byte(clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxWords)))
+		return c.last(frameRefused, []byte(clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxWords)))
 	}
 	usedUp, stop := cpuUsedUp()
 	defer stop()
@@ -60,9 +60,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	go func() { ended <- run(ctx, handler, c.trees(), task.rest) }()
 	select {
 	case v := <-ended:
-		return c.end(v.letter, v.payload)
+		return c.last(v.letter, v.payload)
 	case <-usedUp:
-		return c.end(frameCPU, nil)
+		return c.last(frameCPU, nil)
 	case <-c.gone:
 		return c.lost
 	case <-ctx.Done():
@@ -95,5 +95,5 @@ func run(ctx context.Context, h Handler, trees Trees, input json.RawMessage) (v 
 	return verdict{frameAnswer, payload}
 }
 
-// end writes the last frame.
-func (c *conn) end(letter byte, payload []byte) error { return c.send(letter, payload, nil) }
+// last writes the last frame.
+func (c *conn) last(letter byte, payload []byte) error { return c.send(letter, payload, nil) }
