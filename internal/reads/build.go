@@ -387,32 +387,47 @@ func (b *builder) used() []uint32 {
 func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
 	renamed = make([]uint32, len(b.before.names)+len(b.list))
 	used := newMarks(len(renamed))
-	type numbered struct {
-		name   string
-		number uint32
-	}
-	list := make([]numbered, 0, len(renamed))
-	size := 0
 	for _, n := range order {
 		for _, f := range b.nodes[n].files {
-			if used.add(f) {
-				list = append(list, numbered{b.nameOf(f), f})
-				size += len(b.nameOf(f))
-			}
+			used.add(f)
 		}
 	}
-	slices.SortFunc(list, func(x, y numbered) int { return strings.Compare(x.name, y.name) })
+	// Those of the index before are in order already.
+	first := uint32(len(b.before.names))
+	fresh := make([]uint32, 0, len(b.list))
+	for f := first; f < uint32(len(renamed)); f++ {
+		if used.has(f) {
+			fresh = append(fresh, f)
+		}
+	}
+	slices.SortFunc(fresh, func(x, y uint32) int { return strings.Compare(b.list[x-first], b.list[y-first]) })
+	numbers := make([]uint32, 0, len(renamed))
+	size := 0
+	for old := uint32(0); old < first || len(fresh) > 0; {
+		switch {
+		case old < first && !used.has(old):
+			old++
+			continue
+		case len(fresh) == 0 || old < first && b.before.names[old] < b.list[fresh[0]-first]:
+			numbers = append(numbers, old)
+			old++
+		default:
+			numbers = append(numbers, fresh[0])
+			fresh = fresh[1:]
+		}
+		size += len(b.nameOf(numbers[len(numbers)-1]))
+	}
 	var text strings.Builder
 	text.Grow(size)
-	for _, f := range list {
-		text.WriteString(f.name)
+	for _, f := range numbers {
+		text.WriteString(b.nameOf(f))
 	}
-	x.names = make([]string, len(list))
+	x.names = make([]string, len(numbers))
 	rest := text.String()
-	for i, f := range list {
-		n := len(f.name)
+	for i, f := range numbers {
+		n := len(b.nameOf(f))
 		x.names[i], rest = rest[:n], rest[n:]
-		renamed[f.number] = uint32(i)
+		renamed[f] = uint32(i)
 	}
 	return renamed
 }

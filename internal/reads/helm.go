@@ -33,7 +33,7 @@ func (w *walker) chart(dir string) {
 		w.file(inFolder(dir, f))
 	}
 	for _, f := range chartFolders {
-		w.use(roleEverything, inFolder(dir, f), "")
+		w.everything(inFolder(dir, f))
 	}
 	for _, f := range []string{"Chart.yaml", "requirements.yaml"} {
 		w.dependencies(dir, inFolder(dir, f))

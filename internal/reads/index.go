@@ -42,6 +42,19 @@ type more struct {
 	problems []Problem
 }
 
+// equal says that a node reads and uses the same as another of the same
+// index, or of one with the same numbers.
+func (n *node) equal(o *node) bool {
+	return n.key == o.key && n.traits == o.traits && slices.Equal(n.files, o.files) && slices.Equal(n.uses, o.uses) && slices.Equal(n.late, o.late) && n.more.equal(o.more)
+}
+
+func (m *more) equal(o *more) bool {
+	if m == nil || o == nil {
+		return m == o
+	}
+	return slices.EqualFunc(m.rules, o.rules, rule.equal) && slices.Equal(m.remotes, o.remotes) && slices.Equal(m.problems, o.problems)
+}
+
 // ruled is a rule and the node that it is of.
 type ruled struct {
 	rule
@@ -277,6 +290,8 @@ func (m marks) add(n uint32) bool {
 	m[n/64] |= bit
 	return was == 0
 }
+
+func (m marks) has(n uint32) bool { return m[n/64]&(1<<(n%64)) != 0 }
 
 func (m marks) remove(n uint32) { m[n/64] &^= 1 << (n % 64) }
 

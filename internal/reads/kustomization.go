@@ -126,7 +126,15 @@ func (w *walker) candidates(dir, name string, data []byte) {
 // The files that they name are looked for in dir, the folder of the
 // kustomization that uses the plugins.
 func (w *walker) configs(dir, p string) {
-	inner := &walker{work: w.work, given: w.given, out: w.out, seen: map[key]bool{}}
+	k := key{roleConfigs, dir, p}
+	if w.configured[k] {
+		return // plugins whose configurations are made by these plugins
+	}
+	inner := &walker{work: w.work, given: w.given, out: w.out, seen: map[key]bool{}, configured: w.configured}
+	if inner.configured == nil {
+		inner.configured = map[key]bool{}
+	}
+	inner.configured[k] = true
 	first := len(w.out.files)
 	inner.use(roleKustomization, p, "")
 	made := w.out.files[first:]

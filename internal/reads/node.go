@@ -49,6 +49,8 @@ type walker struct {
 	given []content // contents that were read ahead
 	out   *found
 	seen  map[key]bool // not nil: children are followed on the spot, once each
+
+	configured map[key]bool // the folders of configurations that are followed so
 }
 
 // content is what reading a file gave.

@@ -12,7 +12,10 @@ const maxGlob = 4096
 // pattern is an include or exclude glob. It is matched with the library that
 // Argo CD uses, so that odd patterns mean the same here and there; that
 // library panics on some of them, when compiling or when matching.
-type pattern struct{ glob glob.Glob }
+type pattern struct {
+	text string
+	glob glob.Glob
+}
 
 // compile reads a pattern; nil for an empty one.
 func compile(text string) (p *pattern, err error) {
@@ -31,7 +34,7 @@ func compile(text string) (p *pattern, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{g}, nil
+	return &pattern{text, g}, nil
 }
 
 // match reports whether name matches, or doubt where the library fails.
@@ -42,4 +45,12 @@ func (p *pattern) match(name string, doubt bool) (matched bool) {
 		}
 	}()
 	return p.glob.Match(name)
+}
+
+// String is the pattern as it was written; "" for none.
+func (p *pattern) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.text
 }

@@ -45,3 +45,8 @@ func (r *rule) covers(name string) bool {
 	}
 	return r.include == nil || r.include.match(rel, true)
 }
+
+// equal says that two rules cover the same files.
+func (r rule) equal(o rule) bool {
+	return r.dir == o.dir && r.shape == o.shape && r.include.String() == o.include.String() && r.exclude.String() == o.exclude.String()
+}

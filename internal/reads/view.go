@@ -184,10 +184,17 @@ func (v *view) span(dir string) (first, end int) {
 	return below(v.files, dir)
 }
 
-// state says what lies at a name, when none of its folders is a link.
+// state says what lies at a name, no links followed.
 func (v *view) state(name string) state {
-	if !v.reachable(name) {
-		return absent
+	// A listing tells by itself; otherwise the folders above come first,
+	// because a path through a link is not to be asked for.
+	for i := 0; v.at == nil && v.links != nil && i < len(name); i++ {
+		if name[i] != '/' {
+			continue
+		}
+		if k, err := v.lstat(name[:i]); err != nil || k != folder {
+			return absent
+		}
 	}
 	switch k, err := v.lstat(name); {
 	case err != nil || k == missing:
@@ -196,19 +203,6 @@ func (v *view) state(name string) state {
 		return aFolder
 	}
 	return present
-}
-
-// reachable says that the folders above a name are none of them links.
-func (v *view) reachable(name string) bool {
-	if v.at != nil || v.links == nil {
-		return true // then lstat tells by itself
-	}
-	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if k, err := v.lstat(dir); err == nil && k == link {
-			return false
-		}
-	}
-	return true
 }
 
 // below finds the names below a folder in a sorted list.
