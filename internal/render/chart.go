@@ -146,7 +146,7 @@ func (l *chartLoader) packed(name string, data io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("it is no packed chart: %w", err)
 	}
-	archive := tar.NewReader(&counted{r: unzipped, left: &l.unpacked})
+	archive := tar.NewReader(&counted{r: unzipped, read: &l.unpacked})
 	for n := 0; ; n++ {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -177,14 +177,15 @@ func (l *chartLoader) packed(name string, data io.Reader) error {
 // counted stops reading when all packed charts together unpack to too much.
 type counted struct {
 	r    io.Reader
-	left *int64
+	read *int64
 }
 
 func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	if *c.left += int64(n); *c.left > maxUnpacked {
-		return n, fmt.Errorf("%w: packed charts unpack to more than %d bytes", ErrLimit, maxUnpacked)
+	if *c.read > maxUnpacked { // an error that comes with bytes is lost on the readers above
+		return 0, fmt.Errorf("%w: packed charts unpack to more than %d bytes", ErrLimit, maxUnpacked)
 	}
+	n, err := c.r.Read(p)
+	*c.read += int64(n)
 	return n, err
 }
 

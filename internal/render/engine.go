@@ -23,6 +23,7 @@ type engine struct {
 	ctx     context.Context //nolint:containedctx // one chart, one context
 	steps   int
 	nested  int
+	stopped error                // a limit that was reached, or the context's end
 	marked  map[*parse.Tree]bool // trees that count their steps
 	standIn standIn
 
@@ -72,6 +73,9 @@ func (e *engine) render(c *chart.Chart, top chartutil.Values) (map[string]string
 		u.values["Template"] = chartutil.Values{"Name": name, "BasePath": u.base}
 		e.standIn.file(name)
 		text, err := execute(t.Lookup(name), u.values)
+		if e.stopped != nil { // without the whole chain of templates
+			return nil, fmt.Errorf("executing %s: %w", name, e.stopped)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("executing a template: %w", err)
 		}
@@ -238,17 +242,17 @@ func call(name string) parse.Node {
 // step counts one round of a loop or one template.
 func (e *engine) step() (string, error) {
 	if e.steps++; e.steps > maxSteps {
-		return "", fmt.Errorf("%w: the chart's templates take more than %d steps", ErrLimit, maxSteps)
+		e.stopped = fmt.Errorf("%w: the chart's templates take more than %d steps", ErrLimit, maxSteps)
+	} else if e.steps%256 == 0 {
+		e.stopped = e.ctx.Err()
 	}
-	if e.steps%256 == 0 {
-		return "", e.ctx.Err()
-	}
-	return "", nil
+	return "", e.stopped
 }
 
 func (e *engine) enter() (string, error) {
 	if e.nested++; e.nested > maxNested {
-		return "", fmt.Errorf("%w: templates call one another more than %d deep", ErrLimit, maxNested)
+		e.stopped = fmt.Errorf("%w: templates call one another more than %d deep", ErrLimit, maxNested)
+		return "", e.stopped
 	}
 	return e.step()
 }

@@ -63,8 +63,8 @@ func clip(err error) error {
 	if len(text) <= maxMessage && utf8.ValidString(text) {
 		return err
 	}
-	if len(text) > maxMessage {
-		text = text[:maxMessage] + "…"
+	if len(text) > maxMessage { // a chain of causes has the first one at its end
+		text = text[:maxMessage/4] + " … " + text[len(text)-maxMessage*3/4:]
 	}
 	return &clipped{text: strings.ToValidUTF8(text, "\uFFFD"), err: err}
 }

@@ -87,7 +87,7 @@ func (f *files) look() error {
 		return err
 	}
 	if f.looks++; f.looks > maxReads {
-		return fmt.Errorf("%w: more than %d looks at files; do kustomizations or links include one another over and over?", ErrLimit, maxReads)
+		return fmt.Errorf("%w: more than %d looks at files", ErrLimit, maxReads)
 	}
 	return nil
 }

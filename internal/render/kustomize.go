@@ -47,7 +47,7 @@ func (k *kustomizeFS) alone(dir string) ([]byte, error) {
 	schemas.Lock()
 	defer schemas.Unlock()
 	defer openapi.ResetOpenAPI()
-	k.lone, k.refused = true, nil
+	k.lone, k.refused, k.kustomizations = true, nil, 0
 	return k.build(dir)
 }
 

@@ -24,6 +24,8 @@ type kustomizeFS struct {
 	// refused is the first error that must not be lost: kustomize takes some
 	// errors for a missing file and goes on.
 	refused error
+	// kustomizations counts those that were read.
+	kustomizations int
 	// lone says that no other build runs, so that an OpenAPI schema may come along.
 	lone bool
 }
@@ -78,6 +80,9 @@ func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
 		}
 	}
 	if isKustomization(path.Base(found.path)) {
+		if k.kustomizations++; k.kustomizations > maxKustomizations {
+			return nil, k.keep(fmt.Errorf("%w: more than %d kustomizations; do they include one another over and over?", ErrLimit, maxKustomizations))
+		}
 		if err := k.check(found.path, data); err != nil {
 			return nil, k.keep(err)
 		}

@@ -11,9 +11,11 @@ const (
 	maxFile = 10 << 20
 	// maxRead bounds the bytes of all reads together; a file read twice counts twice.
 	maxRead = 128 << 20
-	// maxReads bounds the number of looks at the tree. Kustomizations that
-	// include one another twice grow as 2ⁿ and end here.
+	// maxReads bounds the number of looks at the tree.
 	maxReads = 50_000
+	// maxKustomizations bounds the kustomizations that are built, one that is
+	// included twice counting twice: so they grow as 2ⁿ.
+	maxKustomizations = 2_000
 	// maxFiles bounds the files of one chart or plain folder.
 	maxFiles = 10_000
 	// maxLinks bounds a chain of symbolic links, as the kernel does.
@@ -31,7 +33,7 @@ const (
 	maxText = 16 << 20
 	// maxSteps bounds the rounds of a chart's loops and the calls of its
 	// templates together.
-	maxSteps = 20_000_000
+	maxSteps = 2_000_000
 	// maxNested bounds templates within templates; Helm's own limit is 1,000.
 	maxNested = 1_000
 	// maxCount bounds what one call of until, untilStep or seq counts.
