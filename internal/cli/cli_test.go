@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"errors"
+	"flag"
 	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+var update = flag.Bool("update", false, "write what scripts compare standard output with anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"liftlock": func() { os.Exit(Main(os.Args[1:])) }})
@@ -13,5 +19,38 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command line as a user does, a file a story.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, Setup: setup,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+	})
+}
+
+// setup makes git's commits the same everywhere, at any time.
+func setup(e *testscript.Env) error {
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		e.Setenv("GIT_"+who+"_NAME", "ada")
+		e.Setenv("GIT_"+who+"_EMAIL", "ada@example.com")
+		e.Setenv("GIT_"+who+"_DATE", "2026-01-02T03:04:05Z")
+	}
+	e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	e.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	return nil
+}
+
+// exits runs a program that must end with a given code: exits CODE PROGRAM ARG...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
+	}
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if want := args[0]; strconv.Itoa(code) != want {
+		ts.Fatalf("it exits with %d, not %s", code, want)
+	}
 }

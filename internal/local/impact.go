@@ -104,7 +104,7 @@ func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*T
 	t := r.git.Tree(common)
 	at := &Tree{FS: t, Commit: common, Name: describe(name, sha), files: t}
 	if common != sha {
-		at.Name = describe(common, common) + ", where it left " + name
+		at.Name = describe(common, common) + " (where it left " + name + ")"
 	}
 	return at, nil
 }

@@ -116,7 +116,7 @@ func (a *Answer) pipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
 		for line := range strings.Lines(err.Error()) {
 			a.Problems = append(a.Problems, fleet.Problem{Message: strings.TrimSuffix(line, "\n")})
 		}
-		a.Problems = append(a.Problems, fleet.Problem{Message: "the pipeline files can't be used, so components and environments are not known"})
+		a.Notes = append(a.Notes, fleet.Problem{Message: "without pipeline files that can be used, components and environments are not known"})
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("find the pipeline %q in %s: %w", name, t.Name, err)
