@@ -8,14 +8,21 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.uber.org/zap"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/controllers/template"
+	"github.com/argoproj/argo-cd/v2/applicationset/generators"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// maxApplications bounds what one ApplicationSet may generate. Argo CD's own
-// community tests end at 50,000 in a whole installation.
-const maxApplications = 50_000
+const (
+	// maxApplications bounds what one ApplicationSet may generate. Argo CD's own
+	// community tests end at 50,000 in a whole installation.
+	maxApplications = 50_000
+	// renderAtOnce is how many Applications are rendered before they are
+	// described and let go: they are many times as large as what is kept.
+	renderAtOnce = 256
+)
 
 // generated is one Application with the parameters that led to it.
 type generated struct {
@@ -33,50 +40,114 @@ type run struct {
 // (argo-cd#16417).
 var errPanicked = errors.New("the generator library failed on it")
 
-// generate runs one ApplicationSet's generators and templates. It doesn't
-// return before the library does; the caller bounds it in time.
-func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *snapshot, ask *asker) (out *run, err error) {
+// generation is one run of one ApplicationSet's generators and templates. It
+// is used by one goroutine.
+type generation struct {
+	ctx    context.Context //nolint:containedctx // the library drops the caller's
+	set    *argov1alpha1.ApplicationSet
+	client client.Client
+	gens   map[string]generators.Generator
+	render *renderer
+	repos  *commitRepos
+}
+
+func newGeneration(ctx context.Context, s *set, c *commit, snap *snapshot, ask *asker, recall *recall) *generation {
+	g := &generation{
+		ctx: ctx, set: s.spec.DeepCopy(),
+		repos: &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing, files: map[string]bool{}},
+	}
+	g.render = newRenderer(ctx, g.set)
+	g.client, g.gens = snap.generators(ctx, g.repos, ask, g.render, recall)
+	return g
+}
+
+// generate runs a set and returns all of its Applications. It doesn't return
+// before the library does; the caller bounds it in time.
+func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *snapshot, ask *asker) (*run, error) {
+	g := newGeneration(ctx, s, c, snap, ask, nil)
+	out := &run{}
+	err := g.each(log, s, nil, func(app *argov1alpha1.Application, params map[string]any) {
+		out.apps = append(out.apps, generated{*app, params})
+	})
+	out.files = g.repos.seen()
+	return out, err
+}
+
+// each runs the generators and calls made for every Application, in order.
+// Where known says that what would be made of some parameters is known
+// already, they are not rendered. With an error, what was made counts for
+// nothing, as in the controller.
+func (g *generation) each(log *zap.Logger, s *set, known func(params map[string]any) bool, made func(app *argov1alpha1.Application, params map[string]any)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Warn("Argo CD's generator library panicked",
 				zap.String("applicationSet", s.spec.Name), zap.String("file", s.file), zap.ByteString("stack", debug.Stack()))
-			out, err = nil, fmt.Errorf("%w: %v", errPanicked, p)
+			err = fmt.Errorf("%w: %v", errPanicked, p)
 		}
 	}()
-	repos := &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing, files: map[string]bool{}}
-	set := s.spec.DeepCopy()
-	client, gens := snap.generators(ctx, repos, ask)
-	spy := &spy{renderer: newRenderer(ctx)}
-	apps, _, err := template.GenerateApplications(logrus.WithField("applicationset", set.Name), *set, gens, spy, client)
-	if err != nil {
-		// What was generated beside an error is discarded, as the controller does.
-		return nil, err
+	total := 0
+	for i := range g.set.Spec.Generators {
+		results, err := transform(&g.set.Spec.Generators[i], g.gens, g.set, g.client)
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			if total += len(r.params); total > maxApplications {
+				return fmt.Errorf("it generates more than %d Applications", maxApplications)
+			}
+			if err := g.make(r, known, made); err != nil {
+				return err
+			}
+		}
 	}
-	if len(apps) != len(spy.params) {
-		return nil, fmt.Errorf("%d Applications came of %d sets of parameters", len(apps), len(spy.params))
-	}
-	out = &run{apps: make([]generated, len(apps)), files: repos.read()}
-	for i := range apps {
-		out.apps[i] = generated{app: apps[i], params: spy.params[i]}
-	}
-	return out, nil
+	return nil
 }
 
-// spy notes which parameters each Application was rendered from: the library
-// renders in order, once an Application, and doesn't say.
-type spy struct {
-	*renderer
-	params []map[string]any
+// make renders what isn't known of one generator's parameters.
+func (g *generation) make(r result, known func(params map[string]any) bool, made func(app *argov1alpha1.Application, params map[string]any)) error {
+	// A template may write into its parameters, which others share.
+	own := g.render.writes(&g.set.Spec.Template, r.template, g.set.Spec.TemplatePatch)
+	todo := make([]map[string]any, 0, min(len(r.params), renderAtOnce))
+	flush := func() error {
+		given := todo
+		if own {
+			given = copyParams(todo)
+		}
+		apps, err := g.applications(r.template, given)
+		if err != nil {
+			return err
+		}
+		if len(apps) != len(todo) {
+			return fmt.Errorf("%d Applications came of %d sets of parameters", len(apps), len(todo))
+		}
+		for i := range apps {
+			made(&apps[i], todo[i])
+		}
+		todo = todo[:0]
+		return nil
+	}
+	for _, params := range r.params {
+		if known != nil && known(params) {
+			continue
+		}
+		if todo = append(todo, params); len(todo) == renderAtOnce {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	return flush()
 }
 
-func (s *spy) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *argov1alpha1.ApplicationSetSyncPolicy, params map[string]any, goTemplate bool, options []string) (*argov1alpha1.Application, error) {
-	if len(s.params) >= maxApplications {
-		return nil, fmt.Errorf("it generates more than %d Applications", maxApplications)
-	}
-	app, err := s.renderer.RenderTemplateParams(tmpl, policy, params, goTemplate, options)
-	if err != nil {
-		return nil, err
-	}
-	s.params = append(s.params, params)
-	return app, nil
+// applications has the library make Applications of parameters, with the
+// set's template and a generator's own over it.
+func (g *generation) applications(over *argov1alpha1.ApplicationSetTemplate, params []map[string]any) ([]argov1alpha1.Application, error) {
+	set := *g.set
+	set.Spec.Generators = []argov1alpha1.ApplicationSetGenerator{{List: &argov1alpha1.ListGenerator{Template: *over}}}
+	apps, _, err := template.GenerateApplications(logrus.WithField("applicationset", set.Name), set,
+		map[string]generators.Generator{"List": &given{params: params}}, g.render, g.client)
+	return apps, err
 }

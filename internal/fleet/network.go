@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/generators"
-	"github.com/argoproj/argo-cd/v2/applicationset/services"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
@@ -100,9 +100,10 @@ func (s *snapshot) allowsOne(g *argov1alpha1.ApplicationSetNestedGenerator) erro
 	return nil
 }
 
-// generators are the library's, over the snapshot; those that ask something
-// that is not in it ask through a.
-func (s *snapshot) generators(ctx context.Context, repos services.Repos, a *asker) (client.Client, map[string]generators.Generator) {
+// generators are the library's, over the snapshot, or stand in for them: the
+// matrix is ours, git generators recall what they can, and those that ask
+// something that is not in the snapshot ask through a.
+func (s *snapshot) generators(ctx context.Context, repos *commitRepos, a *asker, r *renderer, recall *recall) (client.Client, map[string]generators.Generator) {
 	namespace := s.argocd.Namespace
 	c := &snapshotClient{secrets: s.secrets, projects: s.projects, kube: s.argocd.Kube, namespace: namespace}
 	clientset := &snapshotClientset{secrets: s.secrets, kube: s.argocd.Kube}
@@ -116,22 +117,26 @@ func (s *snapshot) generators(ctx context.Context, repos services.Repos, a *aske
 	}
 	terminal := map[string]generators.Generator{
 		"List":                    generators.NewListGenerator(),
-		"Clusters":                generators.NewClusterGenerator(c, ctx, clientset, namespace),
-		"Git":                     generators.NewGitGenerator(repos, namespace),
+		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, ctx, clientset, namespace), r},
+		"Git":                     newGitGenerator(repos, namespace, r, recall, false),
 		"SCMProvider":             asking("scmProvider", generators.NewSCMProviderGenerator(c, scm)),
 		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(ctx, dyn, clientset, namespace)),
 		"PullRequest":             asking("pullRequest", generators.NewPullRequestGenerator(c, scm)),
 		"Plugin":                  asking("plugin", generators.NewPluginGenerator(c, ctx, clientset, namespace)),
 	}
-	return c, combined(combined(terminal))
+	fresh := maps.Clone(terminal)
+	fresh["Git"] = newGitGenerator(repos, namespace, r, recall, true)
+	return c, combined(terminal, fresh, r)
 }
 
-// combined adds the combining generators over children.
-func combined(children map[string]generators.Generator) map[string]generators.Generator {
-	out := make(map[string]generators.Generator, len(children)+2)
-	for name, g := range children {
-		out[name] = g
-	}
-	out["Matrix"], out["Merge"] = generators.NewMatrixGenerator(children), generators.NewMergeGenerator(children)
+// combined adds the combining generators, which nest each other once. A merge
+// writes into what its children give, which those in fresh give to nobody else.
+func combined(terminal, fresh map[string]generators.Generator, r *renderer) map[string]generators.Generator {
+	nested := maps.Clone(terminal)
+	nested["Matrix"], nested["Merge"] = newMatrix(r, terminal, false), generators.NewMergeGenerator(fresh)
+	merged := maps.Clone(fresh)
+	merged["Matrix"], merged["Merge"] = newMatrix(r, fresh, true), generators.NewMergeGenerator(fresh)
+	out := maps.Clone(terminal)
+	out["Matrix"], out["Merge"] = newMatrix(r, nested, false), generators.NewMergeGenerator(merged)
 	return out
 }

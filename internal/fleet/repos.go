@@ -3,17 +3,16 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/argoproj/argo-cd/v2/applicationset/services"
 )
 
 // The controller's ways to match a git file generator's paths.
@@ -139,51 +138,42 @@ func (f *Fleet) still(ctx context.Context, other func(ctx context.Context, repoU
 	return true
 }
 
-// commitRepos implements the library's view of repositories for one
-// ApplicationSet. The library passes contexts without a deadline, so it
-// carries the run's.
+// commitRepos answers one ApplicationSet's git generators. The library passes
+// contexts without a deadline, so it carries the run's. It is used by one
+// goroutine.
 type commitRepos struct {
 	ctx    context.Context //nolint:containedctx // the library drops the caller's
 	commit *commit
 	// globbing is how the controller matches paths.
 	globbing string
 
-	mu    sync.Mutex
 	bytes int
-	files map[string]bool // everything read of this commit
+	files map[string]bool // of this commit, whose content counted
 }
 
-var _ services.Repos = (*commitRepos)(nil)
+// fileAt is a file of a commit.
+type fileAt struct {
+	at   *commit
+	name string
+	id   string // stands for what the file says; empty: not known without reading it
+}
 
-// GetFiles returns the files that match pattern, by path.
-func (r *commitRepos) GetFiles(_ context.Context, repoURL, revision, pattern string, _, _ bool) (map[string][]byte, error) {
+// locate lists the files that match pattern, sorted.
+func (r *commitRepos) locate(repoURL, revision, pattern string) ([]fileAt, error) {
 	at, err := r.at(repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
-	names, err := r.glob(at, pattern)
+	found, err := r.glob(at, pattern)
 	if err != nil {
 		return nil, fmt.Errorf("listing the files of %s: %w", withoutCredentials(repoURL), err)
 	}
-	out := make(map[string][]byte, len(names))
-	for _, name := range names {
-		if r.ctx.Err() != nil {
-			return nil, r.ctx.Err()
-		}
-		data, err := readFile(at.tree, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.record(at, name, len(data)); err != nil {
-			return nil, err
-		}
-		out[name] = data
-	}
-	return out, nil
+	return found, nil
 }
 
-// GetDirectories returns all folders but hidden ones, which the library filters.
-func (r *commitRepos) GetDirectories(_ context.Context, repoURL, revision string, _, _ bool) ([]string, error) {
+// folders lists the folders that begin like one of some paths, but hidden
+// ones, in the controller's order.
+func (r *commitRepos) folders(repoURL, revision string, prefixes []string) ([]string, error) {
 	at, err := r.at(repoURL, revision)
 	if err != nil {
 		return nil, err
@@ -192,7 +182,32 @@ func (r *commitRepos) GetDirectories(_ context.Context, repoURL, revision string
 	if err != nil {
 		return nil, err
 	}
-	return slices.Clone(l.dirs), nil
+	return l.foldersBelow(prefixes), nil
+}
+
+// identify gives what stands for what a file says, and the file itself if
+// that took reading it.
+func (r *commitRepos) identify(f *fileAt) (id string, data []byte, err error) {
+	if f.id != "" {
+		return f.id, nil, r.record(f, 0)
+	}
+	if data, err = r.read(f); err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(data)
+	return string(sum[:]), data, nil
+}
+
+// read reads a file.
+func (r *commitRepos) read(f *fileAt) ([]byte, error) {
+	if r.ctx.Err() != nil {
+		return nil, r.ctx.Err()
+	}
+	data, err := readFile(f.at.tree, f.name)
+	if err != nil {
+		return nil, err
+	}
+	return data, r.record(f, len(data))
 }
 
 func (r *commitRepos) at(repoURL, revision string) (*commit, error) {
@@ -202,46 +217,42 @@ func (r *commitRepos) at(repoURL, revision string) (*commit, error) {
 	return r.commit.at(r.ctx, repoURL, revision)
 }
 
-func (r *commitRepos) record(at *commit, name string, size int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *commitRepos) record(f *fileAt, size int) error {
 	if r.bytes += size; r.bytes > maxGeneratorBytes {
 		return fmt.Errorf("the git file generators read more than %d bytes", maxGeneratorBytes)
 	}
-	if at == r.commit {
-		r.files[name] = true
+	if f.at == r.commit {
+		r.files[f.name] = true
 	}
 	return nil
 }
 
-// read lists every file that was read, sorted.
-func (r *commitRepos) read() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]string, 0, len(r.files))
-	for f := range r.files {
-		out = append(out, f)
-	}
-	sort.Strings(out)
-	return out
+// seen lists every file of this commit that counted, sorted.
+func (r *commitRepos) seen() []string {
+	return slices.Sorted(maps.Keys(r.files))
 }
 
-func (r *commitRepos) glob(at *commit, pattern string) ([]string, error) {
+func (r *commitRepos) glob(at *commit, pattern string) ([]fileAt, error) {
+	l, err := at.all(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []fileAt
 	if r.globbing == GlobbingDoublestar {
-		return globDoublestar(at.tree, pattern)
+		names, err := globDoublestar(at.tree, pattern)
+		for _, name := range names {
+			out = append(out, fileAt{at, name, l.id(name)})
+		}
+		return out, err
 	}
 	spec, err := cleanPathspec(pattern)
 	if err != nil {
 		return nil, err
 	}
-	l, err := at.all(r.ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, name := range l.files {
-		if matchPathspec(spec, name) {
-			out = append(out, name)
+	start, end := l.beginning(literalPrefix(spec))
+	for i := start; i < end; i++ {
+		if matchPathspec(spec, l.files[i]) {
+			out = append(out, fileAt{at, l.files[i], l.idAt(i)})
 		}
 	}
 	return out, nil

@@ -203,6 +203,7 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 			passing:  errors.Is(err, errTree) || errors.Is(err, errSlow),
 		}
 	}
+	slow := fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errSlow, r.timeout)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if s.unknown != nil {
@@ -221,6 +222,9 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 		defer func() { <-r.slots }()
 		ask := r.asker(ctx)
 		out, err := generate(ctx, r.log, s, c, snap, ask)
+		if err != nil && ctx.Err() != nil {
+			err = slow
+		}
 		var o outcome
 		if err != nil {
 			o = fail(err)
@@ -235,7 +239,7 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 	case o := <-done:
 		return o
 	case <-ctx.Done():
-		return fail(fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errSlow, r.timeout))
+		return fail(slow)
 	}
 }
 

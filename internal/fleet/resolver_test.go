@@ -263,7 +263,7 @@ func TestOverridesAndLaterEntryWins(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	set := strings.Replace(directoriesSet, "{{ index .path.segments 1 }}-", `{{ range until 4000000 }}{{ end }}`, 1)
+	set := strings.Replace(directoriesSet, "{{ index .path.segments 1 }}-", `{{ range until 200000 }}{{ range until 200000 }}{{ end }}{{ end }}`, 1)
 	tree := directoriesTree()
 	tree["argocd/shop.yaml"].Data = []byte(set)
 	r := New(Options{Timeout: 20 * time.Millisecond})

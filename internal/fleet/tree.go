@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strings"
+	"sync"
 )
 
 const (
@@ -20,11 +22,86 @@ const (
 	maxLinks = 40
 )
 
-// listing is a commit's files and folders, each sorted.
+// listing is a commit's files and folders.
 type listing struct {
-	files []string // links included, as git lists them
-	dirs  []string // without the root and without hidden ones
+	files []string // sorted; links included, as git lists them
+	ids   []string // in the order of files, what stands for what they say; nil: not known
 	links map[string]bool
+
+	found   []string // folders, if the walk met them
+	walk    sync.Once
+	folders []string // in a walk's order; without the root and hidden ones
+}
+
+// lister is a tree that knows its files without being walked. The id stands
+// for a file's content, or for a symbolic link's target: as long as it is the
+// same, so is that.
+type lister interface {
+	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
+}
+
+// beginning is the range of the files whose paths begin with prefix.
+func (l *listing) beginning(prefix string) (start, end int) {
+	start = sort.SearchStrings(l.files, prefix)
+	n := sort.Search(len(l.files)-start, func(i int) bool { return !strings.HasPrefix(l.files[start+i], prefix) })
+	return start, start + n
+}
+
+// idAt is a file's id, which doesn't tell for a link: it stands for the path
+// that the link leads to, not for what is there.
+func (l *listing) idAt(i int) string {
+	if l.ids == nil || l.links[l.files[i]] {
+		return ""
+	}
+	return l.ids[i]
+}
+
+func (l *listing) id(name string) string {
+	i, found := slices.BinarySearch(l.files, name)
+	if !found {
+		return ""
+	}
+	return l.idAt(i)
+}
+
+// foldersBelow lists the folders that begin like one of the prefixes, in a
+// walk's order: "a/b" before "a-b".
+func (l *listing) foldersBelow(prefixes []string) []string {
+	l.walk.Do(l.sortFolders)
+	if len(prefixes) == 1 {
+		// Whatever begins alike is together in a walk.
+		start := sort.Search(len(l.folders), func(i int) bool { return !walkLess(l.folders[i], prefixes[0]) })
+		n := 0
+		for start+n < len(l.folders) && strings.HasPrefix(l.folders[start+n], prefixes[0]) {
+			n++
+		}
+		return slices.Clone(l.folders[start : start+n])
+	}
+	var out []string
+	for _, f := range l.folders {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f, p) }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// sortFolders puts the folders into the controller's order. In Git, folders
+// are what files' paths say.
+func (l *listing) sortFolders() {
+	l.folders, l.found = l.found, nil
+	if l.ids != nil {
+		seen := map[string]bool{}
+		for _, f := range l.files {
+			for dir := path.Dir(f); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+				seen[dir] = true
+				if !hidden(dir) {
+					l.folders = append(l.folders, dir)
+				}
+			}
+		}
+	}
+	sort.Slice(l.folders, func(i, j int) bool { return walkLess(l.folders[i], l.folders[j]) })
 }
 
 // errTree marks a failure of the tree itself, not of what is in it: worth
@@ -38,10 +115,27 @@ func treeError(err error) error {
 	return fmt.Errorf("%w: %w", errTree, plain(err))
 }
 
-// list walks the whole tree once.
+// list lists the whole tree once.
 func list(ctx context.Context, tree fs.FS) (*listing, error) {
 	l := &listing{links: map[string]bool{}}
 	entries := 0
+	if t, ok := tree.(lister); ok {
+		l.ids = []string{}
+		err := t.List(ctx, func(name string, mode fs.FileMode, id string) error {
+			if entries++; entries > maxTreeEntries {
+				return fmt.Errorf("more than %d files", maxTreeEntries)
+			}
+			l.files, l.ids = append(l.files, name), append(l.ids, id)
+			if mode&fs.ModeSymlink != 0 {
+				l.links[name] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("listing the commit's files: %w", treeError(err))
+		}
+		return l, nil
+	}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -57,7 +151,7 @@ func list(ctx context.Context, tree fs.FS) (*listing, error) {
 				return fs.SkipDir
 			}
 			if name != "." && !hidden(name) {
-				l.dirs = append(l.dirs, name)
+				l.found = append(l.found, name)
 			}
 			return nil
 		}
@@ -71,8 +165,6 @@ func list(ctx context.Context, tree fs.FS) (*listing, error) {
 		return nil, fmt.Errorf("listing the commit's files: %w", treeError(err))
 	}
 	sort.Strings(l.files)
-	// The controller's order: a walk's, in which "a/b" comes before "a-b".
-	sort.Slice(l.dirs, func(i, j int) bool { return walkLess(l.dirs[i], l.dirs[j]) })
 	return l, nil
 }
 
