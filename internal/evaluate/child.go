@@ -19,9 +19,10 @@ import (
 // Task is the name of the child's handler.
 const Task = "evaluate"
 
-// setTime is what one ApplicationSet may take in a child: a part of the
-// child's time, so that a slow one is a problem by name and the rest is told.
-const setTime = 30 * time.Second
+// slowSets is how many ApplicationSets may take all the time they have, one
+// after the other, before the child's time is up: so a slow one is a problem
+// by name, and the rest is told.
+const slowSets = 3
 
 // Handlers are what a child serves, by their names.
 func Handlers(log *zap.Logger) map[string]sandbox.Handler {
@@ -31,8 +32,12 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 			if err := json.Unmarshal(raw, &s); err != nil {
 				return nil, fmt.Errorf("evaluating a tree: reading the input: %w", err)
 			}
+			o := fleet.Options{Log: log}
+			if deadline, ok := ctx.Deadline(); ok {
+				o.Timeout = max(time.Until(deadline)/slowSets, time.Second).Truncate(100 * time.Millisecond)
+			}
 			in := s.input(trees)
-			w, err := Here(ctx, fleet.New(fleet.Options{Log: log, Timeout: setTime}), trees.Main, in)
+			w, err := Here(ctx, fleet.New(o), trees.Main, in)
 			if err != nil {
 				return nil, err
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 // childArg makes this test binary a child.
@@ -140,6 +141,10 @@ var handlers = map[string]Handler{
 			return nil, err
 		}
 		return nil, errors.New(strings.ReplaceAll(text, "?", "\xff"))
+	},
+	"deadline": func(ctx context.Context, _ Trees, _ json.RawMessage) (any, error) {
+		deadline, ok := ctx.Deadline()
+		return ok && time.Until(deadline) > 59*time.Minute && time.Until(deadline) <= time.Hour, nil
 	},
 	"unwritable": func(context.Context, Trees, json.RawMessage) (any, error) { return func() {}, nil },
 	"panic":      func(context.Context, Trees, json.RawMessage) (any, error) { panic("no such luck") },

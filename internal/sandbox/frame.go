@@ -12,7 +12,7 @@ import (
 // The letters of the frames.
 const (
 	// Parent to child.
-	frameTask byte = 't' // a string, the task's name, then its input as JSON
+	frameTask byte = 't' // a string, the task's name; its time in nanoseconds; its input as JSON
 	frameOK   byte = 'o' // a question's answer
 	frameFail byte = 'e' // why a question has none: see failure
 

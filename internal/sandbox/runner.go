@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -178,7 +179,8 @@ var errHungUp = errors.New("no answer")
 // converse sends the task and answers questions until the last frame.
 func (r *Runner) converse(ctx context.Context, from io.Reader, to io.Writer, task string, input []byte, trees Trees) ([]byte, error) {
 	in, out := bufio.NewReaderSize(from, 64<<10), bufio.NewWriterSize(to, 64<<10)
-	if writeFrame(out, frameTask, appendString(nil, task), input) != nil || out.Flush() != nil {
+	head := binary.AppendUvarint(appendString(nil, task), uint64(r.o.Limits.Time))
+	if writeFrame(out, frameTask, head, input) != nil || out.Flush() != nil {
 		return nil, errHungUp
 	}
 	h := newHost(trees, r.o.Limits.Reads)

@@ -387,6 +387,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestAHandlerKnowsItsDeadline(t *testing.T) {
+	t.Parallel()
+	var knows bool
+	if err := runner(t, Limits{Time: time.Hour}).Run(t.Context(), "deadline", Trees{Main: small}, nil, &knows); err != nil || !knows {
+		t.Errorf("%v, %v", knows, err)
+	}
+}
+
 func TestAnAnswerIsEnough(t *testing.T) {
 	t.Parallel()
 	var got int

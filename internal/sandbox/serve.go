@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"runtime/debug"
+	"time"
 )
 
 // Trees are what a task looks at: the parent's, and in the child the way to them.
@@ -20,8 +21,9 @@ type Trees struct {
 }
 
 // Handler evaluates something over trees, in the child. The output becomes
-// JSON. The error becomes a [Refused]; its text is for people. The context
-// ends when nobody waits for the output any more.
+// JSON. The error becomes a [Refused]; its text is for people. The context has
+// the run's deadline, at which the process is ended: a handler that wants to
+// say what took so long ends earlier.
 type Handler func(ctx context.Context, trees Trees, input json.RawMessage) (output any, err error)
 
 // maxStack bounds one goroutine's stack, so that endless recursion ends as such
@@ -45,7 +47,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 		return fmt.Errorf("reading the task: %w", err)
 	}
 	task := &reader{rest: payload}
-	kind := task.text()
+	kind, timeout := task.text(), time.Duration(task.number())
 	if task.err != nil || letter != frameTask {
 		return fmt.Errorf("reading the task: %w", errors.Join(errProtocol, task.err))
 	}
@@ -57,7 +59,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	usedUp, stop := cpuUsedUp()
 	defer stop()
 	ended := make(chan verdict, 1)
-	go func() { ended <- run(ctx, handler, c.trees(), task.rest) }()
+	// The end of its time is the parent's to tell.
+	timed, cancelTimed := context.WithTimeout(ctx, timeout)
+	defer cancelTimed()
+	go func() { ended <- run(timed, handler, c.trees(), task.rest) }()
 	select {
 	case v := <-ended:
 		return c.last(v.letter, v.payload)

@@ -222,7 +222,7 @@ func FuzzServe(f *testing.F) {
 	task := func(kind, input string) string {
 		var buf bytes.Buffer
 		w := bufio.NewWriter(&buf)
-		_ = writeFrame(w, frameTask, appendString(nil, kind), []byte(input))
+		_ = writeFrame(w, frameTask, append(appendString(nil, kind), 100), []byte(input))
 		_ = w.Flush()
 		return buf.String()
 	}
