@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/json"
+	"os"
 	"path"
 	"sort"
 	"strings"
@@ -48,7 +49,7 @@ func sourceOf(spec *argov1alpha1.ApplicationSource, here func(string) bool) Sour
 	if h := spec.Helm; h != nil {
 		s.ValueFiles = append(s.ValueFiles, h.ValueFiles...)
 		for _, p := range h.FileParameters {
-			s.Files = append(s.Files, p.Path)
+			s.FileParameters = append(s.FileParameters, p.Path)
 		}
 	}
 	if k := spec.Kustomize; k != nil {
@@ -61,7 +62,7 @@ func sourceOf(spec *argov1alpha1.ApplicationSource, here func(string) bool) Sour
 	}
 	if d := spec.Directory; d != nil {
 		s.Recurse, s.Include, s.Exclude = d.Recurse, d.Include, d.Exclude
-		s.Files = append(s.Files, d.Jsonnet.Libs...)
+		s.Libs = append(s.Libs, d.Jsonnet.Libs...)
 	}
 	s.Options = optionsOf(spec)
 	return s
@@ -84,38 +85,57 @@ func optionsOf(spec *argov1alpha1.ApplicationSource) json.RawMessage {
 	return raw
 }
 
-// HereFiles are the single files (or folders, for a component or a library)
-// of the resolved repository that a target reads besides what its sources'
-// paths pull in: values files, files that its options name, generator files,
-// and Argo CD's parameter overrides. From the repository's root, sorted;
-// whether they exist is not looked at, because creating one changes the
-// target too.
-func HereFiles(t Target) []string {
-	refs := map[string]bool{} // $ref names of this repository
-	for _, s := range t.Sources {
-		if s.Ref != "" && s.Here {
-			refs[s.Ref] = true
-		}
+// SourceFiles are what one source of a target reads of the resolved
+// repository besides what its path pulls in. From the repository's root,
+// sorted; whether they exist is not looked at, because creating one changes
+// the target too.
+type SourceFiles struct {
+	Values    []string // Helm's values files, also those that other sources' $ref leads to
+	Named     []string // files, and folders of components, that the options name
+	Libs      []string // folders in which Jsonnet looks imports up
+	Overrides []string // Argo CD's parameter overrides beside the manifests
+}
+
+// FilesOf are the files of one of the target's sources.
+func FilesOf(t Target, s Source) SourceFiles {
+	var out SourceFiles
+	refs := refsOf(t)
+	for _, f := range s.ValueFiles {
+		out.Values = append(out.Values, helmFiles(t, s, refs, f)...)
 	}
-	var out []string
-	for _, s := range t.Sources {
-		for _, f := range s.ValueFiles {
-			if p, ok := hereFile(s, refs, f, true); ok {
-				out = append(out, p)
-			}
-		}
+	for _, f := range s.FileParameters {
+		out.Named = append(out.Named, helmFiles(t, s, refs, f)...)
+	}
+	if s.Here {
 		for _, f := range s.Files {
-			if p, ok := hereFile(s, refs, f, false); ok {
-				out = append(out, p)
+			if p, ok := hereFile(s, f); ok {
+				out.Named = append(out.Named, p)
 			}
 		}
-		if s.Here && s.Path != "" {
-			if dir, ok := inTree(s.Path); ok {
-				out = append(out, path.Join(dir, ".argocd-source.yaml"), path.Join(dir, ".argocd-source-"+t.Name+".yaml"))
+		for _, f := range s.Libs { // from the root, whatever the path is
+			if p, ok := inTree(f); ok {
+				out.Libs = append(out.Libs, p)
+			}
+		}
+		if dir, ok := inTree(s.Path); ok && s.Path != "" {
+			out.Overrides = append(out.Overrides, path.Join(dir, ".argocd-source.yaml"))
+			for _, name := range instanceNames(t) {
+				out.Overrides = append(out.Overrides, path.Join(dir, ".argocd-source-"+name+".yaml"))
 			}
 		}
 	}
-	out = append(out, t.GeneratorFiles...)
+	return SourceFiles{unique(out.Values), unique(out.Named), unique(out.Libs), unique(out.Overrides)}
+}
+
+// HereFiles are all of a target's SourceFiles, and its generator files, sorted.
+func HereFiles(t Target) []string {
+	out := append([]string(nil), t.GeneratorFiles...)
+	for _, s := range t.Sources {
+		f := FilesOf(t, s)
+		for _, list := range [][]string{f.Values, f.Named, f.Libs, f.Overrides} {
+			out = append(out, list...)
+		}
+	}
 	return unique(out)
 }
 
@@ -124,12 +144,7 @@ func HereFiles(t Target) []string {
 // its generator files. Relative to the repository's root ("." is the root
 // itself), cleaned, sorted, each once; never outside the repository.
 func Roots(t Target) []string {
-	refs := map[string]bool{}
-	for _, s := range t.Sources {
-		if s.Ref != "" && s.Here {
-			refs[s.Ref] = true
-		}
-	}
+	refs := refsOf(t)
 	var out []string
 	for _, s := range t.Sources {
 		if s.Here && s.Path != "" {
@@ -138,7 +153,7 @@ func Roots(t Target) []string {
 			}
 		}
 		for _, f := range s.ValueFiles {
-			if p, ok := hereFile(s, refs, f, true); ok {
+			for _, p := range helmFiles(t, s, refs, f) {
 				out = append(out, path.Dir(p))
 			}
 		}
@@ -149,24 +164,83 @@ func Roots(t Target) []string {
 	return unique(out)
 }
 
-// hereFile resolves a file that a source names to a path from the
-// repository's root, when it lies in this repository.
-func hereFile(s Source, refs map[string]bool, name string, mayRef bool) (string, bool) {
+// refsOf are the sources that others may refer to by $name: whether each is
+// of the resolved repository.
+func refsOf(t Target) map[string]bool {
+	refs := map[string]bool{}
+	for _, s := range t.Sources {
+		if s.Ref != "" {
+			refs[s.Ref] = s.Here
+		}
+	}
+	return refs
+}
+
+// instanceNames are the names that the repository server may know an
+// Application by: one outside of the controller's own namespace has its
+// namespace in front.
+func instanceNames(t Target) []string {
+	if t.Namespace == "" {
+		return []string{t.Name}
+	}
+	return []string{t.Name, t.Namespace + "_" + t.Name}
+}
+
+// helmFiles resolves a values file or file parameter to paths from the
+// repository's root, when it lies in this repository. There can be more than
+// one because of [instanceNames].
+func helmFiles(t Target, s Source, refs map[string]bool, name string) []string {
+	if ref, rest, found := strings.Cut(strings.TrimPrefix(name, "$"), "/"); strings.HasPrefix(name, "$") {
+		here, known := refs[ref]
+		switch {
+		case known && here && found:
+			s, name = Source{Here: true, RepoURL: s.RepoURL, Path: s.Path, TargetRevision: s.TargetRevision}, "/"+rest
+		case known, len(t.Sources) > 1:
+			return nil // another repository, or an error
+		}
+	}
+	if !s.Here {
+		return nil
+	}
+	var out []string
+	for _, instance := range instanceNames(t) {
+		if p, ok := hereFile(s, substituted(t, s, instance, name)); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// substituted puts the repository server's build environment into a file's
+// name; what isn't known here, or nowhere, is empty.
+func substituted(t Target, s Source, instance, name string) string {
+	return os.Expand(name, func(v string) string {
+		switch v {
+		case "$":
+			return "$"
+		case "ARGOCD_APP_NAME":
+			return instance
+		case "ARGOCD_APP_NAMESPACE":
+			return t.DestNS
+		case "ARGOCD_APP_SOURCE_REPO_URL":
+			return s.RepoURL
+		case "ARGOCD_APP_SOURCE_PATH":
+			return s.Path
+		case "ARGOCD_APP_SOURCE_TARGET_REVISION":
+			return s.TargetRevision
+		}
+		return ""
+	})
+}
+
+// hereFile resolves a file that a source of this repository names to a path
+// from the repository's root.
+func hereFile(s Source, name string) (string, bool) {
 	if strings.Contains(name, "://") {
 		return "", false
 	}
-	if mayRef && strings.HasPrefix(name, "$") {
-		ref, rest, found := strings.Cut(strings.TrimPrefix(name, "$"), "/")
-		if !found || !refs[ref] {
-			return "", false
-		}
-		return inTree(rest)
-	}
-	if !s.Here {
-		return "", false
-	}
 	if strings.HasPrefix(name, "/") { // Argo CD reads an absolute path from the repository's root
-		return inTree(strings.TrimLeft(name, "/"))
+		return inTree(name)
 	}
 	return inTree(path.Join(s.Path, name))
 }

@@ -84,12 +84,14 @@ type Source struct {
 	TargetRevision string     `json:"targetRevision,omitempty"`
 	Ref            string     `json:"ref,omitempty"`
 	Type           SourceType `json:"type,omitempty"`
-	ValueFiles     []string   `json:"valueFiles,omitempty"` // as written: relative to Path, or $ref/…
-	Files          []string   `json:"files,omitempty"`      // what else the source's options name, as written: file parameters, components, patches, Jsonnet libraries
-	Here           bool       `json:"here"`                 // RepoURL is the repository that was resolved
-	Recurse        bool       `json:"recurse,omitempty"`    // directory.recurse
-	Include        string     `json:"include,omitempty"`    // directory.include
-	Exclude        string     `json:"exclude,omitempty"`    // directory.exclude
+	ValueFiles     []string   `json:"valueFiles,omitempty"`     // as written: relative to Path, or $ref/…
+	FileParameters []string   `json:"fileParameters,omitempty"` // likewise
+	Files          []string   `json:"files,omitempty"`          // what else the source's options name, as written: components, patches
+	Libs           []string   `json:"libs,omitempty"`           // Jsonnet's libraries, from the root
+	Here           bool       `json:"here"`                     // RepoURL is the repository that was resolved
+	Recurse        bool       `json:"recurse,omitempty"`        // directory.recurse
+	Include        string     `json:"include,omitempty"`        // directory.include
+	Exclude        string     `json:"exclude,omitempty"`        // directory.exclude
 	// Options are the source's kustomize, helm, directory and plugin blocks as
 	// the Application has them, in a JSON object with these keys; nil when it has none.
 	Options json.RawMessage `json:"-"`
