@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -48,6 +49,14 @@ type Field struct {
 	New any `json:"new,omitempty"`
 	// Hidden says that the values are secret: then neither is here.
 	Hidden bool `json:"hidden,omitempty"`
+}
+
+// UnmarshalJSON keeps numbers as they are written.
+func (f *Field) UnmarshalJSON(data []byte) error {
+	type bare Field
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode((*bare)(f))
 }
 
 // Diff says what changed from before to after; nil stands for no objects.

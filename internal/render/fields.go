@@ -18,10 +18,6 @@ func (d *differ) value(path string, old, recent any, v veil) {
 	if reflect.DeepEqual(old, recent) {
 		return
 	}
-	if v.hidden {
-		d.fields = append(d.fields, Field{Path: path, Op: Changed, Hidden: true})
-		return
-	}
 	switch a := old.(type) {
 	case map[string]any:
 		if b, ok := recent.(map[string]any); ok {
@@ -29,10 +25,14 @@ func (d *differ) value(path string, old, recent any, v veil) {
 			return
 		}
 	case []any:
-		if b, ok := recent.([]any); ok {
+		if b, ok := recent.([]any); ok && !v.hidden {
 			d.list(path, a, b, v)
 			return
 		}
+	}
+	if v.hidden {
+		d.fields = append(d.fields, Field{Path: path, Op: Changed, Hidden: true})
+		return
 	}
 	d.fields = append(d.fields, Field{Path: path, Op: Changed, Old: v.masked(old), New: v.masked(recent)})
 }
@@ -55,8 +55,14 @@ func (d *differ) mapping(path string, old, recent map[string]any, v veil) {
 	}
 }
 
-// one notes a value that only one side has.
+// one notes a value that only one side has; of a secret mapping its keys.
 func (d *differ) one(op Op, path string, value any, v veil) {
+	if m, ok := value.(map[string]any); ok && v.hidden && len(m) > 0 {
+		for _, key := range sortedKeys(m) {
+			d.one(op, keyPath(path, key), m[key], v.key(m, key))
+		}
+		return
+	}
 	f := Field{Path: path, Op: op, Hidden: v.hidden}
 	if !v.hidden {
 		if op == Added {

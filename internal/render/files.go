@@ -72,7 +72,7 @@ func newFiles(ctx context.Context, tree fs.FS) *files {
 // reads is what was looked at so far.
 func (f *files) reads() Reads {
 	list := func(set map[string]bool) []string {
-		out := make([]string, 0, len(set))
+		var out []string
 		for name := range set {
 			out = append(out, name)
 		}

@@ -93,7 +93,7 @@ func (f *Field) lines() []string {
 	case f.Hidden && f.Op == Removed:
 		return []string{"- " + path + ": " + Placeholder}
 	case f.Hidden:
-		return []string{"- " + path + ": " + Placeholder, "+ " + path + ": (hidden, and another one)"}
+		return []string{"- " + path + ": " + Placeholder, "+ " + path + ": (hidden, changed)"}
 	case f.Op == Reordered:
 		return []string{"- " + path + ": in the order " + joined(f.Old), "+ " + path + ": in the order " + joined(f.New)}
 	case f.Op == Added:

@@ -53,11 +53,8 @@ func (v veil) either(a, b map[string]any, key string) veil {
 	return out
 }
 
-// masked is a value with what is secret in it replaced.
+// masked is a value with what is secret in it replaced; keys stay.
 func (v veil) masked(value any) any {
-	if v.hidden {
-		return Placeholder
-	}
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
@@ -66,11 +63,17 @@ func (v veil) masked(value any) any {
 		}
 		return out
 	case []any:
+		if v.hidden {
+			break
+		}
 		out := make([]any, len(value))
 		for i, item := range value {
 			out[i] = v.masked(item)
 		}
 		return out
+	}
+	if v.hidden {
+		return Placeholder
 	}
 	return value
 }
