@@ -25,7 +25,7 @@ import (
 var kustomizationParts = []string{
 	"components:\n- ../d4\n",
 	"patches:\n- path: patch.yaml\n",
-	"patches:\n- patch: '[{op: add, path: /data/j, value: k}]'\n  target: {kind: ConfigMap}\n",
+	"patches:\n- patch: '[{\"op\": \"add\", \"path\": \"/data/j\", \"value\": \"k\"}]'\n  target: {kind: ConfigMap}\n",
 	"patchesJson6902:\n- {path: json.yaml, target: {version: v1, kind: ConfigMap, name: cm%d}}\n",
 	"configMapGenerator:\n- {name: g%d, files: [file.txt, k=x.env], envs: [x.env], literals: [a=b]}\n",
 	"secretGenerator:\n- {name: s%d, files: [file.txt]}\n",
