@@ -95,7 +95,7 @@ func (s *snapshot) allowsOne(g *argov1alpha1.ApplicationSetNestedGenerator) erro
 	case g.ClusterDecisionResource != nil && s.argocd.Kube == nil:
 		return errors.New("its clusterDecisionResource generator needs a ConfigMap and a resource of the cluster that Argo CD runs in, and there is no connection to it")
 	case (g.Clusters != nil || g.ClusterDecisionResource != nil) && !s.clustersKnown:
-		return errors.New("it generates from Argo CD's clusters, and those are not known here: give the resolver the cluster Secrets")
+		return errors.New("it generates from Argo CD's clusters, and those are not known here: argocd[].clusters in the server's file says where from, or --clusters on the command line")
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func TestProblems(t *testing.T) {
 		{name: "other repository", tree: map[string]string{"sets/a.yaml": simple("  - git: {repoURL: 'https://u:secret@git.example.com/acme/other', revision: HEAD, directories: [{path: '*'}]}\n")},
 			problem: "https://git.example.com/acme/other, which is not this repository"},
 		{name: "other revision", tree: map[string]string{"sets/a.yaml": simple("  - git: {repoURL: '" + repoURL + "', revision: v1, directories: [{path: '*'}]}\n")}, problem: `revision "v1", which is not the branch that is tracked ("main")`},
-		{name: "clusters not known", tree: map[string]string{"sets/a.yaml": simple("  - matrix: {generators: [{list: {elements: [{}]}}, {clusters: {}}]}\n")}, problem: "give the resolver the cluster Secrets"},
+		{name: "clusters not known", tree: map[string]string{"sets/a.yaml": simple("  - matrix: {generators: [{list: {elements: [{}]}}, {clusters: {}}]}\n")}, problem: "those are not known here"},
 		{name: "partial results", tree: map[string]string{"sets/a.yaml": simple(list + "  - list: {elements: [{nome: b}]}\n")}, problem: "map has no entry for key"},
 		{name: "missing project", tree: map[string]string{"sets/a.yaml": simple(list)}, change: func(in *Input) { in.Projects = []string{"other"} }, problem: `Application a: its project "default" does not exist`},
 		{name: "unknown destination", tree: map[string]string{"sets/a.yaml": strings.Replace(simple(list), "{server: https://kubernetes.default.svc}", "{name: nowhere}", 1)},
