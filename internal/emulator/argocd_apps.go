@@ -141,7 +141,8 @@ func (a *ArgoCD) create(app *application, now time.Time) error {
 	if len(app.Labels) > 0 {
 		meta(x)["labels"] = app.Labels
 	}
-	if app.ApplicationSet != "" {
+	if app.ApplicationSet != "" { // as its controller creates them
+		meta(x)["finalizers"] = []any{"resources-finalizer.argocd.argoproj.io"}
 		meta(x)["ownerReferences"] = []any{object{
 			"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": app.ApplicationSet,
 			"uid": newUUID(), "controller": true, "blockOwnerDeletion": true,
@@ -191,6 +192,14 @@ func (a *ArgoCD) AddObject(resource string, x map[string]any) error {
 	}
 	x["apiVersion"], x["kind"] = apiVersion(resource), kinds[resource]
 	return a.store.put(resource, namespace, name, x)
+}
+
+// RemoveObject deletes an object that AddObject added; one that isn't there is
+// success.
+func (a *ArgoCD) RemoveObject(resource, namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.store.remove(resource, namespace, name)
 }
 
 // AppState is what an Application reports, for stories and tests.

@@ -59,6 +59,7 @@ type plan struct {
 	pipeline   string                             // empty: pipelineOf(nil)
 	files      map[string]string                  // further files
 	server     string                             // further keys of the server's file
+	argocd     string                             // further lines of its Argo CD's entry
 	poll       time.Duration                      // 0: an hour
 	sweep      time.Duration                      // 0: an hour
 	manage     bool                               // manageWebhooks
@@ -225,12 +226,12 @@ repositories:
 argocd:
   - name: hub
     kubernetes: {kubeconfig: %s, namespaces: [argocd]}
-api:
+%sapi:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
 %s`, filepath.Join(s.dir, "data", "liftlock.db"), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.p.manage,
-		filepath.Join(s.dir, "kubeconfig"), s.p.server)
+		filepath.Join(s.dir, "kubeconfig"), s.p.argocd, s.p.server)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
 	s.must("load the server's file", err)

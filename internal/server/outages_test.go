@@ -112,7 +112,6 @@ func TestArgoCDIsOutOfReach(t *testing.T) {
 			_, text := s.text("/readyz")
 			return strings.Contains(text, "argocd hub: ok"), text
 		})
-		clock.Step(time.Minute) // when it is looked again at the latest
 	}
 	back()
 	p := s.opened("web", "prod", "1.1.0")

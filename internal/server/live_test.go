@@ -1,0 +1,291 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// setText is the scene's ApplicationSet, changed by pairs of old and new text.
+func (s *scene) setText(changes ...string) string {
+	return strings.NewReplacer(append([]string{"REPO", s.Forge.URL() + "/" + repoName + ".git"}, changes...)...).Replace(applicationSet)
+}
+
+// runSet makes an ApplicationSet an object of the cluster.
+func (s *scene) runSet(text string) {
+	s.t.Helper()
+	var x map[string]any
+	s.must("read the ApplicationSet", yaml.Unmarshal([]byte(text), &x))
+	s.must("add the ApplicationSet", s.ArgoCD.AddObject("applicationsets", x))
+}
+
+// cluster adds a cluster Secret.
+func (s *scene) cluster(name, server, env string) {
+	s.t.Helper()
+	plain := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	s.must("add a cluster", s.ArgoCD.AddObject("secrets", map[string]any{
+		"metadata": map[string]any{"name": "cluster-" + name, "namespace": "argocd", "labels": map[string]any{"argocd.argoproj.io/secret-type": "cluster", "env": env}},
+		"data":     map[string]any{"name": plain(name), "server": plain(server), "config": plain(`{"bearerToken":"a-clusters-token"}`)},
+	}))
+}
+
+// allTheWay takes a release from dev to prod.
+func (s *scene) allTheWay(component, tag string) {
+	s.t.Helper()
+	s.release(component, tag)
+	s.merged(s.opened(component, "qa", tag).Number)
+	p := s.opened(component, "prod", tag)
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.merged(p.Number)
+	s.verified(component, "prod", tag)
+}
+
+const aLive = "  applicationSets:\n    - live: {argocd: hub, namespace: argocd, name: shop}\n"
+
+// live is a pipeline file whose targets come from the live ApplicationSet.
+func livePipeline() string {
+	return strings.Replace(pipelineOf(nil), "  applicationSets:\n    - path: argocd/*.yaml\n", aLive, 1)
+}
+
+// TestNewerApplicationSet has fields that aren't known here: its live
+// Applications are the targets.
+func TestNewerApplicationSet(t *testing.T) {
+	s := scenery(t, plan{})
+	newer := s.setText("          - path: apps/*/overlays/*", "          - path: apps/*/overlays/*\n            depthOfTomorrow: 3")
+	s.commit("linus", "main", "Use what a newer Argo CD knows", map[string]string{"argocd/shop.yaml": newer})
+	s.runSet(newer)
+	s.start()
+	s.quiet()
+	s.allTheWay("web", "1.1.0")
+}
+
+// TestNewerApplicationSetThatDoesNotRun can't be resolved and has no live
+// Applications to go by: it stops what it concerns, says where, and goes on when
+// the live object is there.
+func TestNewerApplicationSetThatDoesNotRun(t *testing.T) {
+	s := begin(t, plan{components: []string{"web", "api"}})
+	s.quiet()
+	// Two sets from now on; api's is broken by the next commit.
+	only := func(component, name string) string {
+		return s.setText("name: shop", "name: "+name, "apps/*/", "apps/"+component+"/")
+	}
+	newer := strings.Replace(only("api", "apis"), "  template:", "  tomorrow: true\n  template:", 1)
+	s.commit("linus", "main", "Split the sets", map[string]string{"argocd/shop.yaml": only("web", "shop"), "argocd/apis.yaml": only("api", "apis")})
+	s.release("api", "1.1.0")
+	s.merged(s.opened("api", "qa", "1.1.0").Number)
+	held := s.opened("api", "prod", "1.1.0")
+	s.commit("linus", "main", "Use what a newer Argo CD knows", map[string]string{"argocd/apis.yaml": newer})
+	s.approve(held.Number, "ada")
+	s.approve(held.Number, "grace")
+	s.pullIs(held.Number, "waits for its targets", func(p *emulator.PullRequest) bool {
+		st := statusOf(p.Statuses)
+		return st.State == "pending" && strings.Contains(st.Description, "targets")
+	})
+	s.says("api", "prod", "tomorrow")
+	s.allTheWay("web", "1.1.0")
+	if s.pull(held.Number).Merged {
+		t.Fatal("a target that can't be resolved did not stop the merge")
+	}
+	s.runSet(newer)
+	for _, env := range []string{"dev", "qa", "prod"} {
+		s.must("hand the Application over", s.ArgoCD.RemoveApplication("argocd", "api-"+env))
+		s.must("hand the Application over", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "api-" + env, Repo: repoName, Path: overlay("api", env),
+			DestinationNamespace: "api-" + env, ApplicationSet: "apis"}))
+	}
+	s.merged(held.Number)
+}
+
+// TestLiveApplicationSet has no manifest in the repository. A change of the live
+// object is one of the targets, without a commit.
+func TestLiveApplicationSet(t *testing.T) {
+	s := scenery(t, plan{pipeline: livePipeline()})
+	s.commit("linus", "main", "Keep the set elsewhere", map[string]string{"argocd/shop.yaml": "# in another repository\n"})
+	s.runSet(s.setText())
+	s.start()
+	s.quiet()
+	s.allTheWay("web", "1.1.0")
+	s.runSet(s.setText("          - path: apps/*/overlays/*", "          - path: apps/*/overlays/*\n          - path: apps/*/overlays/prod\n            exclude: true"))
+	s.says("web", "prod", "no ApplicationSet generates a target")
+	s.runSet(s.setText())
+	s.verified("web", "prod", "1.1.0")
+}
+
+// TestLiveApplicationSetDuringAnOutage starts the server while the Argo CD that
+// has the live set is away: nothing is made up, nothing is forgotten, and when
+// it is back it goes on.
+func TestLiveApplicationSetDuringAnOutage(t *testing.T) {
+	s := scenery(t, plan{pipeline: livePipeline()})
+	s.runSet(s.setText())
+	s.start()
+	s.quiet()
+	s.allTheWay("web", "1.1.0")
+	s.stop()
+	s.ArgoCD.FailRequests("", "", -1, http.StatusServiceUnavailable)
+	s.ArgoCD.CutWatches()
+	s.start()
+	s.until("/readyz says so", func() (bool, string) {
+		status, text := s.text("/readyz")
+		return status == http.StatusOK && strings.Contains(text, "argocd hub: ") && !strings.Contains(text, "argocd hub: ok"), text
+	})
+	s.release("web", "1.2.0")
+	s.idle()
+	if n := len(s.pulls("web", "qa")); n != 1 {
+		t.Fatalf("%d promotions into qa while nobody knows the targets", n)
+	}
+	if e, seen := s.env("web", "prod"); e == nil || !strings.Contains(e.Name, "1.1.0") {
+		t.Errorf("what was known is gone: %s", seen)
+	}
+	s.ArgoCD.FailRequests("", "", 0, 0)
+	s.merged(s.opened("web", "qa", "1.2.0").Number)
+	s.opened("web", "prod", "1.2.0")
+}
+
+// clusterSet deploys prod to every cluster that says it is one for prod.
+const clusterSet = `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata:
+  name: prod
+  namespace: argocd
+spec:
+  goTemplate: true
+  goTemplateOptions: ["missingkey=error"]
+  generators:
+    - matrix:
+        generators:
+          - clusters:
+              selector:
+                matchLabels: {env: prod}
+          - git:
+              repoURL: REPO
+              revision: main
+              directories:
+                - path: apps/*/overlays/prod
+  template:
+    metadata:
+      name: '{{ index .path.segments 1 }}-{{ .path.basename }}'
+    spec:
+      project: default
+      source:
+        repoURL: REPO
+        targetRevision: main
+        path: '{{ .path.path }}'
+      destination:
+        server: '{{ .server }}'
+        namespace: '{{ index .path.segments 1 }}-{{ .path.basename }}'
+`
+
+// TestClustersGenerator resolves an ApplicationSet over the cluster Secrets that
+// Argo CD has.
+func TestClustersGenerator(t *testing.T) {
+	s := scenery(t, plan{argocd: "    clusters: {live: true}\n", cluster: func(_, env string) string { return map[string]string{"prod": "https://eu.example"}[env] }})
+	s.cluster("eu", "https://eu.example", "prod")
+	s.cluster("us", "https://us.example", "none")
+	s.commit("linus", "main", "Deploy prod to the clusters that say so", map[string]string{
+		"argocd/shop.yaml": s.setText("          - path: apps/*/overlays/*", "          - path: apps/*/overlays/dev\n          - path: apps/*/overlays/qa"), "argocd/prod.yaml": strings.ReplaceAll(clusterSet, "REPO", s.Forge.URL()+"/"+repoName+".git")})
+	s.start()
+	s.quiet()
+	s.allTheWay("web", "1.1.0")
+	if n := s.said("a-clusters-token"); n != 0 {
+		t.Errorf("a cluster's credentials are in the log")
+	}
+}
+
+// TestForbiddenProjects works without being allowed to see AppProjects, and says
+// what isn't checked.
+func TestForbiddenProjects(t *testing.T) {
+	s := scenery(t, plan{})
+	s.ArgoCD.FailRequests("", "appprojects", -1, http.StatusForbidden)
+	s.start()
+	s.quiet()
+	s.allTheWay("web", "1.1.0")
+	status, text := s.text("/readyz")
+	if status != http.StatusOK || !strings.Contains(text, "argocd hub: ok") || !strings.Contains(text, "argocd hub appprojects: ") || !strings.Contains(text, "resources [appprojects], verbs [get, list, watch]") {
+		t.Errorf("/readyz: HTTP %d: %s", status, text)
+	}
+}
+
+// TestMissingProject drops the Applications of a project that doesn't exist, as
+// Argo CD does, and takes them in when somebody makes it.
+func TestMissingProject(t *testing.T) {
+	s := begin(t, plan{})
+	s.quiet()
+	s.release("web", "1.1.0")
+	s.merged(s.opened("web", "qa", "1.1.0").Number)
+	p := s.opened("web", "prod", "1.1.0")
+	s.commit("linus", "main", "Move to a project of our own", map[string]string{"argocd/shop.yaml": s.setText("project: default", "project: shop")})
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.says("web", "prod", "project")
+	s.idle()
+	if s.pull(p.Number).Merged {
+		t.Fatal("merged while the targets' project is missing")
+	}
+	s.must("make the project", s.ArgoCD.AddObject("appprojects", map[string]any{"metadata": map[string]any{"name": "shop", "namespace": "argocd"}}))
+	s.merged(p.Number)
+}
+
+// TestDifferences compares what is resolved with what runs.
+func TestDifferences(t *testing.T) {
+	clock := newStepClock()
+	s := begin(t, plan{clock: clock})
+	s.quiet()
+	var d api.Differences
+	compare := func() {
+		t.Helper()
+		clock.Step(time.Minute) // past what is remembered
+		d = api.Differences{}
+		_, err := s.get("/api/v1/pipelines/shop/differences", &d)
+		s.must("compare", err)
+	}
+	compare()
+	if d.Equal != 3 || len(d.Missing)+len(d.Extra)+len(d.Different) != 0 || d.Repository != "hub:"+repoName || len(d.Commit) != 40 {
+		t.Fatalf("nothing differs: %+v", d)
+	}
+	s.must("remove one", s.ArgoCD.RemoveApplication("argocd", "web-qa"))
+	for name, path := range map[string]string{"web-old": overlay("web", "qa"), "other": "elsewhere"} {
+		owner := map[string]string{"web-old": "shop"}[name]
+		s.must("add one", s.ArgoCD.AddApplication(emulator.AppSpec{Name: name, Repo: repoName, Path: path, DestinationNamespace: name, ApplicationSet: owner}))
+	}
+	s.must("remove one", s.ArgoCD.RemoveApplication("argocd", "web-prod"))
+	s.must("add another", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-prod", Repo: repoName, Branch: "release-1", Path: overlay("web", "prod"), DestinationNamespace: "web-prod", ApplicationSet: "shop"}))
+	compare()
+	want := "equal 1, missing [web-qa], extra [web-old], different [web-prod: spec.source.targetRevision release-1 → main]"
+	got := fmt.Sprintf("equal %d, missing %v, extra %v, different [", d.Equal, names(d.Missing), names(d.Extra))
+	for _, x := range d.Different {
+		for _, f := range x.Fields {
+			got += fmt.Sprintf("%s: %s %s → %s", x.Name, f.Path, f.Live, f.Resolved)
+		}
+	}
+	if got += "]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if status, page := s.text("/differences/shop"); status != http.StatusOK || !strings.Contains(page, "web-old") || !strings.Contains(page, "release-1") {
+		t.Errorf("the page: HTTP %d", status)
+	}
+	s.ArgoCD.FailRequests("", "", -1, http.StatusServiceUnavailable)
+	clock.Step(time.Minute)
+	if status, err := s.get("/api/v1/pipelines/shop/differences", &d); status != http.StatusServiceUnavailable || !strings.Contains(fmt.Sprint(err), "argocd hub") {
+		t.Errorf("HTTP %d: %v", status, err)
+	}
+	if e, seen := s.env("web", "dev"); e == nil || e.State == promotion.Degraded {
+		t.Errorf("it only looked: %s", seen)
+	}
+}
+
+func names(list []api.Difference) []string {
+	out := make([]string, 0, len(list))
+	for _, d := range list {
+		out = append(out, d.Name)
+	}
+	return out
+}
