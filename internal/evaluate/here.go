@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/fleet"
@@ -82,16 +83,22 @@ func follow(ctx context.Context, tree fs.FS, f *fleet.Fleet, changed []string) (
 // Reader says what a target reads of this repository, under the target's ID. A
 // source of a kind that isn't known reads everything below its path.
 func Reader(t *fleet.Target) reads.Reader {
-	r := reads.Reader{ID: t.ID(), Extra: fleet.HereFiles(*t)}
+	r := reads.Reader{ID: t.ID(), Extra: slices.Clone(t.GeneratorFiles)}
 	for _, s := range t.Sources {
+		files := fleet.FilesOf(*t, s)
+		r.Extra = append(r.Extra, files.Named...)
 		if !s.Here || s.Path == "" {
+			r.Extra = append(r.Extra, files.Values...)
 			continue
 		}
 		layout := reads.Detected
 		if s.Type != "" {
 			layout = reads.Layout(strings.ToLower(string(s.Type)))
 		}
-		r.Sources = append(r.Sources, reads.Source{Path: s.Path, Layout: layout, Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude})
+		r.Sources = append(r.Sources, reads.Source{
+			Path: s.Path, Layout: layout, ValueFiles: files.Values, Options: files.Overrides, AnyFile: reads.NamesFiles(s.Options),
+			Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude, Libs: files.Libs,
+		})
 	}
 	return r
 }

@@ -48,6 +48,10 @@ func traitsOf(data []byte) traits {
 	return t
 }
 
+// NamesFiles says that a text, rendered as a template, may read files of the
+// chart that renders it.
+func NamesFiles(text []byte) bool { return traitsOf(text)&namesFiles != 0 }
+
 // dotDumped says that a template writes the dot out where it is surely
 // everything: outside of all that gives it another meaning.
 func dotDumped(data []byte) bool {

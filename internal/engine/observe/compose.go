@@ -134,10 +134,14 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 		if err != nil {
 			return err
 		}
+		paths := make([]string, len(changed))
+		for i, ch := range changed {
+			paths[i] = ch.Path
+		}
+		readers := ix.Touched(paths)
 		for i := range env.Targets {
 			name := env.Targets[i].Name
-			files := ix.Files(c.Pipeline.index.idOf(name))
-			if slices.ContainsFunc(changed, func(ch gitrepo.FileChange) bool { return slices.Contains(files, ch.Path) }) {
+			if readers[c.Pipeline.index.idOf(name)] != nil {
 				touched[name] = append(touched[name], ci.SHA)
 			}
 		}
@@ -155,9 +159,9 @@ func (o *Observer) Reach(ctx context.Context, c *Case, files []string) (reached,
 	if err != nil {
 		return nil, nil, err
 	}
+	readers := ix.Touched(files)
 	for _, t := range c.Pipeline.Fleet.Targets {
-		read := ix.Files(c.Pipeline.index.idOf(t.Name))
-		if slices.ContainsFunc(files, func(f string) bool { return slices.Contains(read, f) }) {
+		if readers[t.ID()] != nil {
 			reached = append(reached, t)
 		} else {
 			untouched = append(untouched, t)

@@ -2,28 +2,49 @@ package observe
 
 import (
 	"context"
-	"io/fs"
-	"strings"
+	"fmt"
 	"sync"
 
+	"github.com/liftlock/liftlock/internal/evaluate"
 	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/reads"
 )
 
-// lazyIndex is a pipeline's index of files and their readers, built when it is
-// first needed: most commits need none.
+// lazyIndex is a pipeline's index of files and their readers at one commit,
+// made when it is first needed: most commits need none. Then the newest one
+// that was made before it is brought up to date, which costs as little as what
+// changed since.
 type lazyIndex struct {
-	tree    fs.FS
+	mirror  *gitrepo.Mirror
+	commit  string
 	targets []fleet.Target
 
-	mu   sync.Mutex
-	ix   *reads.Index
-	byID map[string]*fleet.Target
+	mu     sync.Mutex
+	before *lazyIndex // made already; nil: none, or no longer needed
+	ix     *reads.Index
+	byID   map[string]*fleet.Target
 }
 
-func targetID(t *fleet.Target) string { return t.ArgoCD + "/" + t.Namespace + "/" + t.Name }
+// newIndex is the index of a commit; before, that of the snapshot before, may be nil.
+func newIndex(m *gitrepo.Mirror, commit string, targets []fleet.Target, before *lazyIndex) *lazyIndex {
+	return &lazyIndex{mirror: m, commit: commit, targets: targets, before: before.made()}
+}
 
-// get builds the index once; an error is not remembered.
+// made is the newest of this index and those before it that was made.
+func (l *lazyIndex) made() *lazyIndex {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ix != nil {
+		return l
+	}
+	return l.before
+}
+
+// get makes the index once; an error is not remembered.
 func (l *lazyIndex) get(ctx context.Context) (*reads.Index, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,40 +55,39 @@ func (l *lazyIndex) get(ctx context.Context) (*reads.Index, error) {
 	readers := make([]reads.Reader, 0, len(l.targets))
 	for i := range l.targets {
 		t := &l.targets[i]
-		id := targetID(t)
-		l.byID[id] = t
-		readers = append(readers, readerOf(id, t))
+		l.byID[t.ID()] = t
+		readers = append(readers, evaluate.Reader(t))
 	}
-	ix, err := reads.Build(ctx, l.tree, readers)
+	ix, err := l.make(ctx, readers)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find out what the targets read at %s: %w", l.commit, err)
 	}
-	l.ix = ix
+	l.ix, l.before = ix, nil
 	return ix, nil
 }
 
-// readerOf says what a target reads of this repository. A source of a kind that
-// isn't known reads everything below its path.
-func readerOf(id string, t *fleet.Target) reads.Reader {
-	r := reads.Reader{ID: id, Extra: fleet.HereFiles(*t)}
-	for _, s := range t.Sources {
-		if !s.Here || s.Path == "" {
-			continue
-		}
-		layout := reads.Detected
-		if s.Type != "" {
-			layout = reads.Layout(strings.ToLower(string(s.Type)))
-		}
-		r.Sources = append(r.Sources, reads.Source{Path: s.Path, Layout: layout, Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude})
+// make updates the index before, or builds one.
+func (l *lazyIndex) make(ctx context.Context, readers []reads.Reader) (*reads.Index, error) {
+	tree := l.mirror.Tree(l.commit)
+	if l.before == nil {
+		return reads.Build(ctx, tree, readers)
 	}
-	return r
+	changes, err := l.mirror.Changed(ctx, l.before.commit, l.commit)
+	if err != nil {
+		return reads.Build(ctx, tree, readers) // the commit before may be gone
+	}
+	files := make([]string, len(changes))
+	for i, c := range changes {
+		files[i] = c.Path
+	}
+	return l.before.ix.Update(ctx, tree, readers, files)
 }
 
 // idOf finds a target's identity by its name.
 func (l *lazyIndex) idOf(name string) string {
 	for i := range l.targets {
 		if l.targets[i].Name == name {
-			return targetID(&l.targets[i])
+			return l.targets[i].ID()
 		}
 	}
 	return ""

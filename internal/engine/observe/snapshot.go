@@ -109,7 +109,11 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 	}
 	at.Units = unitsOf(sur.repo.ID, p, at.Fleet)
 	at.troubles = troublesOf(fl.Problems, at.Fleet, p.File)
-	at.index = &lazyIndex{tree: sur.repo.Mirror.Tree(tip), targets: at.Fleet.Targets}
+	var before *lazyIndex
+	if last != nil && last.Pipeline(p.Name()) != nil {
+		before = last.Pipeline(p.Name()).index
+	}
+	at.index = newIndex(sur.repo.Mirror, tip, at.Fleet.Targets, before)
 	return at, nil
 }
 
