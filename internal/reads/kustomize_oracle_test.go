@@ -47,9 +47,15 @@ func drawKustomizations(t *rapid.T) map[string]string {
 		tree[dir+"/labels.yaml"] = "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: l}\nlabels: {a: b}\nfieldSpecs: [{path: metadata/labels, create: true}]\n"
 		tree[dir+"/plugin.yaml"] = fmt.Sprintf("apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: p}\npath: json.yaml\ntarget: {kind: ConfigMap, name: %s}\n", name)
 		tree[dir+"/replacement.yaml"] = fmt.Sprintf("source: {kind: ConfigMap, name: %s, fieldPath: data.a}\ntargets: [{select: {kind: ConfigMap, name: %s}, fieldPaths: [data.b], options: {create: true}}]\n", name, name)
-		tree[dir+"/schema.json"] = "{}"
+		tree[dir+"/crd.json"], tree[dir+"/conf.yaml"] = "{}", "nameReference: []\n"
+		tree[dir+"/gen.yaml"] = fmt.Sprintf("apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: made%d}\nname: made%d\nfiles: [key=keyed.txt]\nenvs: [gen.env]\n", i, i)
+		tree[dir+"/keyed.txt"], tree[dir+"/gen.env"], tree[dir+"/inline.json"], tree[dir+"/folder.yaml"] = "keyed", "A=b\n", tree[dir+"/json.yaml"], tree[dir+"/json.yaml"]
+		tree[dir+"/plugins/kustomization.yaml"] = "resources: [one.yaml]\n"
+		tree[dir+"/plugins/one.yaml"] = fmt.Sprintf("apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: q}\npath: folder.yaml\ntarget: {kind: ConfigMap, name: %s}\n", name)
+		tree[dir+"/anchored.txt"] = "anchored"
 		var b strings.Builder
-		fmt.Fprintf(&b, "kind: %s\napiVersion: kustomize.config.k8s.io/%s\nresources:\n- cm.yaml\n", kind, map[string]string{"Kustomization": "v1beta1", "Component": "v1alpha1"}[kind])
+		resources := rapid.SampledFrom([]string{"resources", "Resources", "RESOURCES", "resources: []\nresources"}).Draw(t, "key")
+		fmt.Fprintf(&b, "kind: %s\napiVersion: kustomize.config.k8s.io/%s\n%s:\n- cm.yaml\n", kind, map[string]string{"Kustomization": "v1beta1", "Component": "v1alpha1"}[kind], resources)
 		if i < folders-2 && rapid.Bool().Draw(t, "base") {
 			fmt.Fprintf(&b, "- ../d%d\n", rapid.IntRange(i+1, folders-2).Draw(t, "which"))
 		}
@@ -61,6 +67,12 @@ func drawKustomizations(t *rapid.T) map[string]string {
 			{"configMapGenerator", fmt.Sprintf("- {name: g%d, files: [file.txt, k=x.env], envs: [x.env]}\n", i)},
 			{"secretGenerator", fmt.Sprintf("- {name: s%d, files: [file.txt]}\n", i)},
 			{"transformers", "- labels.yaml\n- plugin.yaml\n"},
+			{"transformers", fmt.Sprintf("- '{apiVersion: builtin, kind: PatchTransformer, metadata: {name: i}, path: inline.json, target: {kind: ConfigMap, name: %s}}'\n", name)},
+			{"transformers", "- plugins\n"},
+			{"generators", "- gen.yaml\n"},
+			{"ConfigMapGenerator", fmt.Sprintf("- &a {name: h%d, files: [anchored.txt]}\n- {<<: *a, name: i%d}\n", i, i)},
+			{"crds", "- crd.json\n"},
+			{"configurations", "- conf.yaml\n"},
 			{"replacements", "- path: replacement.yaml\n"},
 		} {
 			if part.field == "components" && i >= folders-1 {

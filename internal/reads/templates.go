@@ -11,7 +11,8 @@ type traits uint8
 const (
 	// usesFiles: a template reads files of the chart, by names that may be computed.
 	usesFiles traits = 1 << iota
-	// lendsFiles: a named template does, in whatever chart calls it.
+	// lendsFiles: those may be another chart's, as a named template reads those
+	// of the chart that calls it.
 	lendsFiles
 	// usesTpl: a template renders strings from the values as templates.
 	usesTpl
@@ -22,9 +23,9 @@ const (
 )
 
 var (
-	filesWord  = regexp.MustCompile(`\bFiles\b`)
-	tplWord    = regexp.MustCompile(`\btpl\b`)
-	defineWord = regexp.MustCompile(`\bdefine\b`)
+	filesWord = regexp.MustCompile(`\bFiles\b`)
+	tplWord   = regexp.MustCompile(`\btpl\b`)
+	elsewhere = regexp.MustCompile(`\b(define|Subcharts)\b`) // files of other charts may be meant
 
 	// A dump writes all that a template knows, .Files included.
 	dollarDump = regexp.MustCompile(`\b(to[A-Z]\w*|print\w*|quote|squote|cat)\s+\$(\s|\||\)|-?\}\})|(\{\{-?|\()\s*\$\s*\|`)
@@ -36,11 +37,14 @@ var (
 func traitsOf(data []byte) traits {
 	var t traits
 	// Looking for plain text first saves most of the time.
-	if bytes.Contains(data, []byte("Files")) && filesWord.Match(data) || bytes.IndexByte(data, '$') >= 0 && dollarDump.Match(data) || dotDumped(data) {
+	if bytes.Contains(data, []byte("Files")) && filesWord.Match(data) {
 		t |= usesFiles | namesFiles
-		if defineWord.Match(data) {
+		if elsewhere.Match(data) {
 			t |= lendsFiles
 		}
+	}
+	if bytes.IndexByte(data, '$') >= 0 && dollarDump.Match(data) || dotDumped(data) {
+		t |= usesFiles | namesFiles | lendsFiles // what the subcharts have is written out too
 	}
 	if bytes.Contains(data, []byte("tpl")) && tplWord.Match(data) {
 		t |= usesTpl
@@ -59,24 +63,24 @@ func dotDumped(data []byte) bool {
 		return false
 	}
 	var open []bool // by block: the dot may be something else in it
-	elsewhere := 0
+	other := 0
 	for _, at := range action.FindAllSubmatchIndex(data, -1) {
 		word := string(data[at[2]:at[3]])
-		if elsewhere == 0 && dotDump.Match(data[at[0]:at[1]]) {
+		if other == 0 && dotDump.Match(data[at[0]:at[1]]) {
 			return true
 		}
 		switch word {
 		case "if", "with", "range", "define", "block":
 			open = append(open, word != "if")
 			if word != "if" {
-				elsewhere++
+				other++
 			}
 		case "end":
 			if len(open) == 0 {
 				continue
 			}
 			if open[len(open)-1] {
-				elsewhere--
+				other--
 			}
 			open = open[:len(open)-1]
 		}
