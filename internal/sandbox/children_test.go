@@ -146,6 +146,9 @@ var handlers = map[string]Handler{
 		deadline, ok := ctx.Deadline()
 		return ok && time.Until(deadline) > 59*time.Minute && time.Until(deadline) <= time.Hour, nil
 	},
+	"nest": func(ctx context.Context, _ Trees, _ json.RawMessage) (any, error) {
+		return nil, New(Options{Program: "/proc/self/exe", Args: []string{childArg}}).Run(ctx, "echo", Trees{Main: small}, nil, new(any))
+	},
 	"unwritable": func(context.Context, Trees, json.RawMessage) (any, error) { return func() {}, nil },
 	"panic":      func(context.Context, Trees, json.RawMessage) (any, error) { panic("no such luck") },
 	"panic aside": func(ctx context.Context, _ Trees, _ json.RawMessage) (any, error) {

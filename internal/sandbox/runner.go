@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -57,6 +58,10 @@ const (
 	defaultAtOnce = 2
 )
 
+// childMark is a variable that children have: a child starts no children, also
+// when it is a program that should have called Serve and runs something else.
+const childMark = "LIFTLOCK_SANDBOX"
+
 // Options of a Runner. Program is required.
 type Options struct {
 	Program string   // the program that calls Serve: our own executable
@@ -94,6 +99,9 @@ func New(o Options) *Runner {
 // When the context or the time ends while the tree is being read, Run doesn't
 // wait for the tree: that read's answer is dropped when it comes.
 func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, output any) error {
+	if os.Getenv(childMark) != "" {
+		return fmt.Errorf("%s: this is a process of its own already, and starts no other", task)
+	}
 	sent, err := json.Marshal(input)
 	if err != nil {
 		return fmt.Errorf("%s: writing the input: %w", task, err)
@@ -162,7 +170,7 @@ func (r *Runner) command() proc.Command {
 	c := proc.Command{
 		Program: r.o.Program, Args: r.o.Args, Dir: "/", Alone: true,
 		Env: []string{
-			"LC_ALL=C", "GOTRACEBACK=none",
+			"LC_ALL=C", childMark + "=child", "GOTRACEBACK=none",
 			"GOMAXPROCS=" + strconv.Itoa(min(childThreads, runtime.NumCPU())),
 			"GOMEMLIMIT=" + strconv.FormatUint(l.Memory/4*3, 10),
 		},

@@ -281,7 +281,7 @@ func TestTheChildHasNothingOfOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range got[1:] {
-		if key, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"LC_ALL", "GOTRACEBACK", "GOMAXPROCS", "GOMEMLIMIT", "SYSTEMROOT"}, key) {
+		if key, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"LC_ALL", childMark, "GOTRACEBACK", "GOMAXPROCS", "GOMEMLIMIT", "SYSTEMROOT"}, key) {
 			t.Errorf("it has %s", v)
 		}
 	}
@@ -371,6 +371,7 @@ func TestRefused(t *testing.T) {
 		"long":          {task: "refuse", text: strings.Repeat("x", 2*maxWords), want: strings.Repeat("x", maxWords-3) + "…"},
 		"not an answer": {task: "unwritable", text: "", want: "writing the answer: json: unsupported type: func()"},
 		"unknown task":  {task: "dance", text: "", want: `this program has no task "dance": parent and child are of different versions`},
+		"has a child":   {task: "nest", want: "echo: this is a process of its own already, and starts no other"},
 		"a rogue's":     {task: "refuse", args: []string{"bad refusal"}, want: "? no"},
 		"writes a file": {task: "write", want: "write " + os.TempDir() + "/liftlock-sandbox-test: file too large"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"unicode/utf8"
@@ -235,20 +236,36 @@ func FuzzServe(f *testing.F) {
 		few[name] = handlers[name]
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
-		var out bytes.Buffer
-		if err := Serve(t.Context(), bytes.NewReader(said), &out, few); err != nil && out.Len() == 0 {
-			return
-		}
-		for {
-			letter, _, err := readFrame(&out, fromChild(1<<20))
-			if errors.Is(err, io.EOF) || letter == frameAnswer || letter == frameRefused || letter == framePanic {
-				return
-			}
-			if err != nil {
+		out := &written{}
+		_ = Serve(t.Context(), bytes.NewReader(said), out, few) // nil or not is the parent's doing here
+		for all := out.reader(); ; {
+			letter, _, err := readFrame(all, fromChild(1<<20))
+			if errors.Is(err, errProtocol) {
 				t.Fatalf("it wrote what is no frame: %v", err)
+			}
+			if err != nil || letter == frameAnswer || letter == frameRefused || letter == framePanic {
+				return
 			}
 		}
 	})
+}
+
+// written is what was written; a handler that was given up may still write.
+type written struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *written) reader() io.Reader {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.NewReader(bytes.Clone(w.buf.Bytes()))
 }
 
 // The child's tree and the parent's, without processes between them, agree
