@@ -55,7 +55,7 @@ func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release, c
 		return nil, fmt.Errorf("reading the edited environment back: %w", err)
 	}
 	if got.ID() != want.ID() {
-		return nil, fmt.Errorf("the edited environment would carry %s instead of %s: promote by hand", got, want)
+		return nil, fmt.Errorf("the edited environment would differ from the release in %s: promote by hand", differences(want, got))
 	}
 	return edits, nil
 }

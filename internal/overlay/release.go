@@ -96,6 +96,9 @@ func (f *files) locate(roots []string, carry []pipeline.Carry) ([]Location, erro
 	if err := oneWay(all); err != nil {
 		return nil, err
 	}
+	if err := f.overridden(roots, all); err != nil {
+		return nil, err
+	}
 	sort.SliceStable(all, func(i, j int) bool {
 		if all[i].File != all[j].File {
 			return all[i].File < all[j].File
@@ -166,11 +169,6 @@ func (f *files) locateImages(root string, globs []string) ([]Location, error) {
 			}
 		}
 	}
-	if len(found) > 0 {
-		if err := f.noOverrides(root); err != nil {
-			return nil, err
-		}
-	}
 	return found, nil
 }
 
@@ -190,22 +188,6 @@ func (f *files) kustomization(root string) (string, error) {
 		have = name
 	}
 	return have, nil
-}
-
-// noOverrides refuses a folder with .argocd-source files: Argo CD lays them
-// over the kustomization, so that its images aren't what is deployed.
-func (f *files) noOverrides(root string) error {
-	entries, err := fs.ReadDir(f.tree, root)
-	if err != nil {
-		return fmt.Errorf("listing %s: %w", root, err)
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".argocd-source") && strings.HasSuffix(e.Name(), ".yaml") {
-			return &RefusedError{File: join(root, e.Name()),
-				Reason: "Argo CD lays this file over the kustomization beside it, so the images there aren't what runs; such overrides are not supported yet"}
-		}
-	}
-	return nil
 }
 
 func (f *files) locatePaths(root string, as format, pick pipeline.FieldPick) ([]Location, error) {

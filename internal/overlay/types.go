@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sort"
-	"strings"
 )
 
 // The kinds of carried fields.
@@ -76,27 +75,6 @@ func Short(id string) string {
 		return id[:12]
 	}
 	return id
-}
-
-// String names the release for people: the distinct values of its fields,
-// at most three ("1.4.2", "1.4.2, v9 and 3 more").
-func (r Release) String() string {
-	var vals []string
-	seen := map[string]bool{}
-	for _, f := range r.Fields {
-		if f.Value == "" || seen[f.Value] {
-			continue
-		}
-		seen[f.Value] = true
-		vals = append(vals, f.Value)
-	}
-	switch {
-	case len(vals) == 0:
-		return "nothing"
-	case len(vals) <= 3:
-		return strings.Join(vals, ", ")
-	}
-	return fmt.Sprintf("%s, %s and %d more", vals[0], vals[1], len(vals)-2)
 }
 
 // Change is one field that an edit moves.
