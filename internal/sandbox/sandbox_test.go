@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -315,6 +316,7 @@ func TestEveryEndHasAName(t *testing.T) {
 		"a panic":                {task: "panic", kind: ErrCrashed, words: "no such luck"},
 		"a panic elsewhere":      {task: "panic aside", kind: ErrCrashed, words: "no such luck"},
 		"an exit":                {task: "exit", kind: ErrCrashed, words: "exit code 7"},
+		"killed by others":       {task: "is killed", kind: ErrCrashed, words: "it was ended from outside", only: func() bool { return runtime.GOOS != "windows" }},
 		"a large answer":         {task: "large answer", limits: Limits{Answer: 1 << 20}, kind: ErrAnswer, words: "its answer has 2 MiB, of at most 1 MiB"},
 		"too many values":        {task: "many values", limits: Limits{Values: 1000}, kind: ErrAnswer, words: "2001 values, of at most 1000"},
 		"endless reading":        {task: "read for ever", limits: Limits{Reads: 1 << 20}, kind: ErrReads, words: "it reads more than 1 MiB of the repository"},
