@@ -49,7 +49,7 @@ func impactCommand() *cobra.Command {
 				return err
 			}
 			if at.output == "table" {
-				fmt.Fprintf(cmd.OutOrStdout(), "From %s to %s:\n\n", local.Printable(found.From), local.Printable(found.To))
+				fmt.Fprintf(cmd.OutOrStdout(), "From %s to %s:\n\n", fleet.Printable(found.From), fleet.Printable(found.To))
 			}
 			if err := write(cmd.OutOrStdout(), found.Report); err != nil {
 				return err

@@ -155,10 +155,10 @@ func readAll(from io.Reader, name string, most int64) ([]byte, error) {
 func printProblems(cmd *cobra.Command, problems, notes []fleet.Problem) error {
 	w := cmd.ErrOrStderr()
 	for _, n := range notes {
-		fmt.Fprintln(w, "note: "+local.Printable(n.String()))
+		fmt.Fprintln(w, "note: "+fleet.Printable(n.String()))
 	}
 	for _, p := range problems {
-		fmt.Fprintln(w, "problem: "+local.Printable(p.String()))
+		fmt.Fprintln(w, "problem: "+fleet.Printable(p.String()))
 	}
 	switch len(problems) {
 	case 0:

@@ -21,8 +21,9 @@ func setCommand() *cobra.Command {
 		Use:   "set FILE [PATH=VALUE...] [--image NAME=TAG]",
 		Short: "Set fields in a YAML, kustomization or JSON file, byte for byte",
 		Long: "Sets fields and leaves every other byte as it is: what a build job runs to release into dev.\n" +
-			"PATH is dotted (image.tag, hosts[0].name, containers[name=web].image) or, with a leading\n" +
-			"slash, a JSON Pointer. A file that can't be edited surely is refused and left untouched.",
+			"PATH is dotted (image.tag, hosts[0].name, containers[name=web].image), a JSON Pointer (with a\n" +
+			"leading slash) or simple JSONPath ($.images[?(@.name=='web')].tag). A file that can't be edited\n" +
+			"surely is refused and left untouched.",
 		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml image.tag=1.4.2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +58,7 @@ func setCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME@DIGEST or NAME=TAG@DIGEST; may be repeated")
+	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME=NEWNAME:TAG, either with @DIGEST, or NAME@DIGEST; may be repeated")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there was nothing to do")
 	return c
 }
@@ -71,6 +72,9 @@ func setFile(file string, ops []overlay.Op) ([]overlay.Change, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file; name the file itself", file)
+	}
+	if info.Size() > overlay.MaxFileSize {
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", file, info.Size(), overlay.MaxFileSize)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -89,6 +93,9 @@ func setFile(file string, ops []overlay.Op) ([]overlay.Change, error) {
 		return nil, err
 	}
 	if err := tmp.Chmod(info.Mode().Perm()); err != nil {
+		return nil, err
+	}
+	if err := tmp.Sync(); err != nil {
 		return nil, err
 	}
 	if err := tmp.Close(); err != nil {

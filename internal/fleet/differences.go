@@ -181,7 +181,7 @@ func WriteDifferencesTable(w io.Writer, d *Differences) error {
 	}
 	b.WriteString("\n")
 	if len(d.Unsure) > 0 {
-		fmt.Fprintf(&b, "Not compared, because they couldn't be resolved: %s\n", printable(strings.Join(d.Unsure, ", ")))
+		fmt.Fprintf(&b, "Not compared, because they couldn't be resolved: %s\n", Printable(strings.Join(d.Unsure, ", ")))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("writing the differences: %w", err)
@@ -198,9 +198,9 @@ func writeDifference(w io.Writer, what string, d *Difference) {
 	if d.Expected != "" {
 		note = "  (" + d.Expected + ")"
 	}
-	fmt.Fprintf(w, "%s\t%s\tof %s%s\n", what, printable(where), printable(d.ApplicationSet), note)
+	fmt.Fprintf(w, "%s\t%s\tof %s%s\n", what, Printable(where), Printable(d.ApplicationSet), note)
 	for _, f := range d.Fields {
-		fmt.Fprintf(w, "\t  %s\t%s → %s\n", printable(f.Path), shown(f.Live), shown(f.Resolved))
+		fmt.Fprintf(w, "\t  %s\t%s → %s\n", Printable(f.Path), shown(f.Live), shown(f.Resolved))
 	}
 	if d.More > 0 {
 		fmt.Fprintf(w, "\t  and %d more\t\n", d.More)
@@ -211,7 +211,7 @@ func shown(value string) string {
 	if value == "" {
 		return "(none)"
 	}
-	return printable(value)
+	return Printable(value)
 }
 
 // WriteDifferencesJSON writes a comparison for programs, indented.

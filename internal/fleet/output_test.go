@@ -1,9 +1,7 @@
 package fleet
 
 import (
-	"bytes"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,26 +11,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestOutput(t *testing.T) {
-	tree := directoriesTree()
-	tree["argocd/helm.yaml"] = files(map[string]string{"x": filesSet})["x"]
-	tree["argocd/new.yaml"] = files(map[string]string{"x": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: new}\nspec: {generators: [], future: 1}\n"})["x"]
-	tree["clusters/dev/config.json"] = files(map[string]string{"x": `{"cluster": {"name": "c-dev\u001b[31m"}}`})["x"]
-	p := shop("argocd/*.yaml")
-	p.Spec.Component = `{{ if hasPrefix "apps/" .path.path }}{{ index .path.segments 1 }}{{ end }}`
-	f := mustResolve(t, input(tree, p))
-	for name, write := range map[string]func(io.Writer, *Fleet) error{"resolve.txt": WriteTable, "resolve.json": WriteJSON, "resolve.yaml": WriteYAML} {
-		t.Run(name, func(t *testing.T) {
-			var b bytes.Buffer
-			if err := write(&b, f); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, name, b.Bytes())
-		})
-	}
-	var b bytes.Buffer
-	if err := WriteTable(&b, &Fleet{}); err != nil || b.String() != "No Applications.\n" {
-		t.Errorf("%q %v", b.String(), err)
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "web-1.4": "web-1.4", "ünï 界": "ünï 界", "\x1b[31mred": `\x1b[31mred`, "a\nb\t": `a\nb\t`, "\u202eevil": `\u202eevil`, "\xff": `\xff`,
+	} {
+		if got := Printable(in); got != want {
+			t.Errorf("%q is %s, want %s", in, got, want)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/liftlock/liftlock/internal/fleet"
 )
 
 // maxShown bounds the names, files and fields that a table shows of one thing;
@@ -64,21 +66,21 @@ func writeEnvironment(b *strings.Builder, p *Pipeline, e *Environment) {
 			b.WriteString(indent + fmt.Sprintf(format, args...) + "\n")
 		}
 		if g.From != "" {
-			line("moves from %s to %s", printable(g.From), printable(g.To))
+			line("moves from %s to %s", fleet.Printable(g.From), fleet.Printable(g.To))
 		}
 		for k, f := range g.Fields {
 			if k == maxShown {
 				line("and %d more fields", len(g.Fields)+g.More-maxShown)
 				break
 			}
-			line("%s: %s → %s", printable(f.Path), value(f.Before), value(f.After))
+			line("%s: %s → %s", fleet.Printable(f.Path), value(f.Before), value(f.After))
 		}
 		for k, f := range g.Files {
 			if k == maxShown {
 				line("and %d more files", len(g.Files)-maxShown)
 				break
 			}
-			line("%s", printable(f))
+			line("%s", fleet.Printable(f))
 		}
 		if g.Unsure {
 			line("(it reads something that could not be followed: not all of these may matter)")
@@ -114,7 +116,7 @@ func (r *Report) Summary() string {
 func few(names []string) string {
 	shown := make([]string, 0, maxShown)
 	for _, n := range names[:min(len(names), maxShown)] {
-		shown = append(shown, printable(n))
+		shown = append(shown, fleet.Printable(n))
 	}
 	s := strings.Join(shown, ", ")
 	if more := len(names) - len(shown); more > 0 {
@@ -127,17 +129,7 @@ func value(s string) string {
 	if s == "" {
 		return "(none)"
 	}
-	return printable(s)
-}
-
-// printable keeps what comes from files from driving a terminal.
-func printable(s string) string {
-	for _, r := range s {
-		if !strconv.IsPrint(r) {
-			return strings.Trim(strconv.Quote(s), `"`)
-		}
-	}
-	return s
+	return fleet.Printable(s)
 }
 
 // WriteJSON writes a report for programs, indented.

@@ -78,7 +78,7 @@ func WriteTable(w io.Writer, a *Answer) error {
 		for _, r := range rows {
 			line = line[:0]
 			for _, c := range shown {
-				line = append(line, Printable(cmp.Or(c.of(r), "-")))
+				line = append(line, fleet.Printable(cmp.Or(c.of(r), "-")))
 			}
 			fmt.Fprintln(tab, strings.Join(line, "\t"))
 		}
@@ -166,16 +166,6 @@ func describeSources(sources []fleet.Source) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-// Printable keeps what comes from files from driving a terminal.
-func Printable(s string) string {
-	for _, r := range s {
-		if !strconv.IsPrint(r) {
-			return strings.Trim(strconv.Quote(s), `"`)
-		}
-	}
-	return s
 }
 
 // manifests are the Applications by name, each once. Resolve must have been
