@@ -38,7 +38,7 @@ var rooms = map[string][]string{
 	"internal/forge/github":    {"internal/forge", "internal/forge/transport"},
 	"internal/forge/gitea":     {"internal/forge", "internal/forge/transport"},
 	"internal/command":         {"internal/promotion"},
-	"internal/conversation":    {"internal/promotion", "policies"},
+	"internal/conversation":    {"internal/promotion", "policies", "internal/impact"},
 	"internal/store":           {},
 	"internal/sandbox":         {"internal/proc"},
 	"internal/evaluate":        {"internal/sandbox", "internal/fleet", "internal/reads", "internal/pipeline"},

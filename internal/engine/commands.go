@@ -12,12 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/engine/act"
 	"github.com/liftlock/liftlock/internal/engine/observe"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-func gone(err error) bool   { return errors.Is(err, forge.ErrGone) }
-func isNone(err error) bool { return errors.Is(err, pipeline.ErrNone) }
+func gone(err error) bool { return errors.Is(err, forge.ErrGone) }
 
 func sorted(s []string) []string { slices.Sort(s); return s }
 

@@ -56,6 +56,8 @@ type Engine struct {
 	repos map[string]*Repository
 	limit *command.RateLimit
 
+	checks chan struct{} // a place for each evaluation of a stranger's pull request
+
 	mu     sync.Mutex
 	apps   map[string]appSeen // by Argo CD and name: what was last heard
 	active map[string]bool    // units for which even a mere reconciliation is news
@@ -80,7 +82,7 @@ func New(o Options) *Engine {
 	if o.Keep == 0 {
 		o.Keep = defaultKeep
 	}
-	e := &Engine{o: o, repos: map[string]*Repository{}, limit: command.NewRateLimit(o.Clock.Now),
+	e := &Engine{o: o, repos: map[string]*Repository{}, limit: command.NewRateLimit(o.Clock.Now), checks: make(chan struct{}, checksAtOnce),
 		apps: map[string]appSeen{}, active: map[string]bool{}, units: map[string]*sync.Mutex{}, wakers: map[string][]string{},
 		looked: map[string]uint64{}, fails: map[string]Failure{}, asked: map[string]bool{}, awaits: map[string]string{}, broken: map[string]string{}, heard: map[string]bool{}, hear: make(chan struct{}, 1), deaf: map[string]map[string]bool{}}
 	for _, r := range o.Repos {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/liftlock/liftlock/internal/conversation"
 	"github.com/liftlock/liftlock/internal/engine/observe"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -221,7 +219,7 @@ func (e *Engine) pull(ctx context.Context, r *Repository, number int) (time.Time
 				return time.Time{}, err
 			}
 		}
-		return time.Time{}, e.checkOther(ctx, r, pr)
+		return e.check(ctx, r, pr)
 	}
 	if err := e.commands(ctx, r, pr, ref); err != nil {
 		return time.Time{}, err
@@ -249,35 +247,4 @@ func (e *Engine) orphan(ctx context.Context, r *Repository, pr *forge.PullReques
 	}
 	return e.o.Actor.Status(ctx, r.Repository, pr.Number, pr.Head, conversation.Status{State: string(forge.StatusFailure),
 		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch, u.Component, env)})
-}
-
-// checkOther sets the commit status on a pull request that isn't ours: are the
-// pipeline files that it brings valid?
-func (e *Engine) checkOther(ctx context.Context, r *Repository, pr *forge.PullRequest) error {
-	if pr.State != forge.Open || pr.Base != r.Branch {
-		return nil
-	}
-	if err := r.Mirror.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
-		return fmt.Errorf("fetch #%d: %w", pr.Number, err)
-	}
-	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
-	if err != nil || !ok {
-		return err
-	}
-	changed, err := r.Mirror.Changed(ctx, tip, pr.Head)
-	if err != nil {
-		return err
-	}
-	touches, problem := false, ""
-	for _, ch := range changed {
-		if pipeline.IsPipelinePath(ch.Path) {
-			touches = true
-		}
-	}
-	if touches {
-		if _, err := pipeline.Load(fs.FS(r.Mirror.Tree(pr.Head))); err != nil && !isNone(err) {
-			problem = err.Error()
-		}
-	}
-	return e.o.Actor.Status(ctx, r.Repository, pr.Number, pr.Head, conversation.OtherStatus(problem, touches))
 }

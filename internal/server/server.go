@@ -21,11 +21,13 @@ import (
 	"github.com/liftlock/liftlock/internal/engine"
 	"github.com/liftlock/liftlock/internal/engine/act"
 	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/evaluate"
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -48,6 +50,7 @@ type Seams struct {
 	BeforePush    func(ref string)
 	AfterPush     func(ref string)
 	StoreMaxPages int
+	Sandbox       sandbox.Limits // the zero value: those that a server has
 }
 
 // Server is a built server. Run runs it once.
@@ -232,9 +235,13 @@ func (s *Server) work(ctx context.Context) error {
 	// The sweep reads every open pull request anew; twice its interval keeps a
 	// unit that looks at the same moment from reading it a second time.
 	maxAge := 2 * s.o.Config.SweepInterval
+	children, err := evaluate.NewRunner(s.o.Seams.Sandbox, s.log.Named("sandbox"))
+	if err != nil {
+		return err
+	}
 	obs := observe.New(observe.Options{
 		Store: s.store, Resolver: fleet.New(fleet.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: fleet.Generators(s.o.Config.Generators), Repos: repos, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge,
+		Generators: fleet.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge,
 	})
 	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})

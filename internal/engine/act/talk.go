@@ -171,6 +171,21 @@ func (a *Actor) say(ctx context.Context, r *observe.Repository, number int, text
 	return a.putShown(ctx, r, number, s)
 }
 
+// Comment brings the one comment on a pull request that isn't ours up to date. With
+// worth false there is nothing to tell, and none is begun.
+func (a *Actor) Comment(ctx context.Context, r *observe.Repository, number int, text string, worth bool) error {
+	s, err := a.shown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	if !worth && s.ID == 0 {
+		if s.ID, err = a.findComment(ctx, r, number); err != nil || s.ID == 0 {
+			return err
+		}
+	}
+	return a.say(ctx, r, number, text)
+}
+
 func (a *Actor) findComment(ctx context.Context, r *observe.Repository, number int) (int64, error) {
 	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
 	if err != nil {

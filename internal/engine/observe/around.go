@@ -102,16 +102,21 @@ func (s *surroundings) input(ctx context.Context, p *pipeline.Pipeline, commit s
 		Live: &fleet.Live{Unknown: map[string]string{}, Applications: s.owned, Selected: s.selected},
 	}
 	for _, name := range s.o.argocdsOf(p) {
-		a, ok := s.o.o.ArgoCDs[name]
-		if !ok {
-			in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
-			continue
-		}
-		if err := s.argocd(ctx, name, &a, &in); err != nil {
+		if err := s.know(ctx, name, &in); err != nil {
 			return in, err
 		}
 	}
 	return in, nil
+}
+
+// know adds an Argo CD by name, or that there is none.
+func (s *surroundings) know(ctx context.Context, name string, in *fleet.Input) error {
+	a, ok := s.o.o.ArgoCDs[name]
+	if !ok {
+		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
+		return nil
+	}
+	return s.argocd(ctx, name, &a, in)
 }
 
 // argocd adds what is known of one Argo CD to the input.

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/verification"
 	"github.com/liftlock/liftlock/policies"
@@ -49,6 +50,7 @@ type Options struct {
 	MainArgoCD string            // for targets that name none
 	Generators fleet.Generators  // that ask the network and may
 	Repos      []*Repository     // all that are tracked: what generators may read of each other
+	Sandbox    *sandbox.Runner   // for what strangers wrote
 	Floor      Floor
 	Now        func() time.Time
 	Log        *zap.Logger
