@@ -30,29 +30,50 @@ func ParseOp(arg string) (Op, error) {
 }
 
 var (
+	namePattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]*$`)
 	tagPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 	digestPattern = regexp.MustCompile(`^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,}$`)
 )
 
-// ParseImageOp reads NAME=TAG, NAME@DIGEST or NAME=TAG@DIGEST.
+// ParseImageOp reads NAME=TAG, NAME=NEWNAME:TAG or NAME=NEWNAME, each with
+// @DIGEST behind it or that alone: NAME@DIGEST. NEWNAME is told from a tag by
+// its slash or colon.
 func ParseImageOp(arg string) (Op, error) {
-	name, tag, tagged := strings.Cut(arg, "=")
+	name, to, assigned := strings.Cut(arg, "=")
 	rest := &name
-	if tagged {
-		rest = &tag
+	if assigned {
+		rest = &to
 	}
 	var digest string
 	pinned := false
 	*rest, digest, pinned = strings.Cut(*rest, "@")
+	op := Op{Image: name, Edit: ImageEdit{Digest: digest}}
 	switch {
-	case name == "" || !tagged && !pinned:
+	case name == "" || !assigned && !pinned:
 		return Op{}, fmt.Errorf("%q isn't NAME=TAG or NAME@sha256:…", arg)
-	case tagged && !tagPattern.MatchString(tag):
-		return Op{}, fmt.Errorf("%q: %q isn't an image tag (letters, digits, _ . -, at most 128)", arg, tag)
 	case pinned && !digestPattern.MatchString(digest):
 		return Op{}, fmt.Errorf("%q: %q isn't a digest such as sha256:…", arg, digest)
+	case !assigned:
+		return op, nil
 	}
-	return Op{Image: name, Edit: ImageEdit{NewTag: tag, Digest: digest}}, nil
+	tag := to
+	if colon, slash := strings.LastIndexByte(to, ':'), strings.LastIndexByte(to, '/'); colon >= 0 || slash >= 0 {
+		op.Edit.NewName, tag = to, ""
+		if colon > slash {
+			op.Edit.NewName, tag = to[:colon], to[colon+1:]
+		}
+		if !namePattern.MatchString(op.Edit.NewName) {
+			return Op{}, fmt.Errorf("%q: %q isn't an image's name", arg, op.Edit.NewName)
+		}
+		if colon < slash {
+			return op, nil
+		}
+	}
+	if !tagPattern.MatchString(tag) {
+		return Op{}, fmt.Errorf("%q: %q isn't an image tag (letters, digits, _ . -, at most 128)", arg, tag)
+	}
+	op.Edit.NewTag = tag
+	return op, nil
 }
 
 // Set applies ops to one file's bytes; file is its path, by whose name it is a

@@ -108,13 +108,23 @@ func TestParseOp(t *testing.T) {
 			t.Errorf("%s: got %+v", arg, op)
 		}
 	}
-	for _, arg := range []string{"", "a", "a=", "=b", "a=b c", "a=-b", "a=n/b:c", "a@sha256:00", "a=b@", "@sha256:" + strings.Repeat("0", 64)} {
+	for _, arg := range []string{"", "a", "a=", "=b", "a=b c", "a=-b", "a=n/b:c d", "a=/b:c", "a=b:", "a=:c", "a=b/c:d:e f", "a@sha256:00", "a=b@", "@sha256:" + strings.Repeat("0", 64)} {
 		if op, err := ParseImageOp(arg); err == nil {
 			t.Errorf("%s: got %+v", arg, op)
 		}
 	}
-	op, err := ParseImageOp("localhost:5000/web=v1")
-	if err != nil || op.Image != "localhost:5000/web" || op.Edit.NewTag != "v1" {
-		t.Errorf("got %+v, %v", op, err)
+	digest := "sha256:" + strings.Repeat("0", 64)
+	for arg, want := range map[string]Op{
+		"localhost:5000/web=v1":       {Image: "localhost:5000/web", Edit: ImageEdit{NewTag: "v1"}},
+		"registry:5000/a/b@" + digest: {Image: "registry:5000/a/b", Edit: ImageEdit{Digest: digest}},
+		"a=v1@" + digest:              {Image: "a", Edit: ImageEdit{NewTag: "v1", Digest: digest}},
+		"web=registry:5000/a/b:v1":    {Image: "web", Edit: ImageEdit{NewName: "registry:5000/a/b", NewTag: "v1"}},
+		"web=registry:5000/a/b":       {Image: "web", Edit: ImageEdit{NewName: "registry:5000/a/b"}},
+		"web=mirror:v1":               {Image: "web", Edit: ImageEdit{NewName: "mirror", NewTag: "v1"}},
+		"r/web=r/web:v1@" + digest:    {Image: "r/web", Edit: ImageEdit{NewName: "r/web", NewTag: "v1", Digest: digest}},
+	} {
+		if op, err := ParseImageOp(arg); err != nil || cmp.Diff(want.Edit, op.Edit) != "" || op.Image != want.Image {
+			t.Errorf("%s: got %+v, %v", arg, op, err)
+		}
 	}
 }

@@ -2,9 +2,9 @@ package observe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/overlay"
@@ -18,7 +18,7 @@ const landedDepth = 200
 // landedMemo is where an environment's release came from, as far as Git knows.
 type landedMemo struct {
 	tip    string
-	files  []string
+	scope  overlay.Scope // where the environment's carried fields may be
 	commit gitrepo.CommitInfo
 	first  bool // the fields did not exist before this commit
 	found  bool
@@ -58,8 +58,10 @@ func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) s
 // maxReleases bounds the memory of releases by commit; past it, it starts anew.
 const maxReleases = 100_000
 
+// carryKey is what a pipeline carries, as a part of a key.
 func carryKey(p *PipelineAt) string {
-	return fmt.Sprintf("%+v", p.Spec.Carry)
+	text, _ := json.Marshal(p.Spec.Carry) // strings and lists of them: there is no error
+	return string(text)
 }
 
 // whence walks back to the commit that brought an environment's carried fields
@@ -73,7 +75,7 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 		return memo, nil
 	}
 	if ok {
-		same, err := o.untouched(ctx, r, memo.tip, tip, memo.files)
+		same, err := o.untouched(ctx, r, memo.tip, tip, memo.scope.Covers)
 		if err != nil {
 			return landedMemo{}, err
 		}
@@ -83,17 +85,12 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 			return memo, nil
 		}
 	}
-	places, err := overlay.Locate(r.Mirror.Tree(tip), e.Roots, p.Spec.Carry)
+	scope, err := overlay.ScopeOf(e.Roots, p.Spec.Carry)
 	if err != nil {
 		return landedMemo{}, err
 	}
-	memo = landedMemo{tip: tip}
-	for _, pl := range places {
-		if !slices.Contains(memo.files, pl.File) {
-			memo.files = append(memo.files, pl.File)
-		}
-	}
-	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: tip, FirstParent: true, Paths: memo.files, Limit: landedDepth})
+	memo = landedMemo{tip: tip, scope: scope}
+	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: tip, FirstParent: true, Paths: scope.Paths(), Limit: landedDepth})
 	if err != nil {
 		return landedMemo{}, err
 	}
@@ -125,9 +122,9 @@ func (o *Observer) absent(r *Repository, commit string, p *PipelineAt, e *EnvAt)
 	return err == nil && len(places) == 0
 }
 
-// untouched says that none of the files changed between two commits of which
+// untouched says that no file that counts changed between two commits of which
 // the first is an ancestor of the second.
-func (o *Observer) untouched(ctx context.Context, r *Repository, from, to string, files []string) (bool, error) {
+func (o *Observer) untouched(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
 	if ok, err := r.Mirror.IsAncestor(ctx, from, to); err != nil || !ok {
 		return false, nil //nolint:nilerr // an unknown commit only means to walk again
 	}
@@ -136,7 +133,7 @@ func (o *Observer) untouched(ctx context.Context, r *Repository, from, to string
 		return false, err
 	}
 	for _, c := range changed {
-		if slices.Contains(files, c.Path) {
+		if counts(c.Path) {
 			return false, nil
 		}
 	}

@@ -114,7 +114,7 @@ func (o *Observer) compare(ctx context.Context, c *Case, p *promotion.Pull, base
 	for _, e := range edits {
 		files = append(files, e.File)
 	}
-	same, err := o.untouched(ctx, c.Snapshot.Repo, base, c.Snapshot.Commit, files)
+	same, err := o.untouched(ctx, c.Snapshot.Repo, base, c.Snapshot.Commit, func(file string) bool { return slices.Contains(files, file) })
 	if err != nil {
 		return "", err
 	}
