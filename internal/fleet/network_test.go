@@ -138,7 +138,7 @@ spec:
 func TestNetworkGenerators(t *testing.T) {
 	withoutTokens(t)
 	s := newStub(t)
-	o := &oracle{dir: checkout(t, randomTree()), clusters: oracleClusters, projects: []string{"default"}, objects: networkObjects(s.URL),
+	o := &oracle{dir: checkout(t, randomTree(3, 3)), clusters: oracleClusters, projects: []string{"default"}, objects: networkObjects(s.URL),
 		duck: []runtime.Object{placement("test", object{"clusterName": "engineering-dev", "x": "y"}, object{"clusterName": "gone"}), placement("broken", object{"other": "a"})}}
 	const token = "tokenRef: {secretName: github-token, key: token}"
 	for _, c := range []struct {

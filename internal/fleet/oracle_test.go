@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,14 +75,15 @@ func git(t testing.TB, dir string, args ...string) string {
 
 // checkoutRepos does what Argo CD's repo server does, on a checkout.
 type checkoutRepos struct {
-	dir    string
-	listed *sync.Map // what git answered, by pattern
+	dir        string
+	doublestar bool
+	listed     *sync.Map // what git answered, by pattern
 }
 
 func (r checkoutRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bool) (map[string][]byte, error) {
 	names, ok := r.listed.Load(pattern)
 	if !ok {
-		list, err := lsFiles(r.dir, pattern)
+		list, err := r.list(pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -96,6 +98,17 @@ func (r checkoutRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bo
 		files[name] = data
 	}
 	return files, nil
+}
+
+func (r checkoutRepos) list(pattern string) ([]string, error) {
+	if !r.doublestar {
+		return lsFiles(r.dir, pattern)
+	}
+	found, err := doublestar.FilepathGlob(r.dir + "/" + pattern)
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], r.dir+"/")
+	}
+	return found, err
 }
 
 // lsFiles is the controller's default globbing.
@@ -131,6 +144,8 @@ type oracle struct {
 	dir      string // a checkout
 	clusters []Cluster
 	projects []string
+	globbing string // empty is git's
+	large    bool   // the checkout has many folders
 	listed   sync.Map
 
 	objects []runtime.Object // Secrets and ConfigMaps of Argo CD's namespace
@@ -191,7 +206,7 @@ func (o *oracle) reconcileOver(t rapid.TB, manifest []byte, live ...client.Objec
 	kube := kubefake.NewSimpleClientset(secrets...)
 	r := controllers.ApplicationSetReconciler{
 		Client: c, Scheme: scheme, Recorder: record.NewFakeRecorder(10_000), KubeClientset: kube, ArgoCDNamespace: oracleNamespace,
-		Generators: generators.GetGenerators(ctx, c, kube, oracleNamespace, checkoutRepos{o.dir, &o.listed}, o.dynamic(),
+		Generators: generators.GetGenerators(ctx, c, kube, oracleNamespace, checkoutRepos{o.dir, o.globbing == GlobbingDoublestar, &o.listed}, o.dynamic(),
 			generators.NewSCMConfig("", nil, true, nil, false)),
 		Renderer: &utils.Render{}, Metrics: metrics.NewFakeAppsetMetrics(c),
 		Policy: argov1alpha1.ApplicationsSyncPolicySync, EnablePolicyOverride: true, EnableProgressiveSyncs: true,
@@ -244,7 +259,7 @@ func (o *oracle) ours(t rapid.TB, manifest []byte, urls ...string) (map[string]s
 	f, err := New(Options{}).Resolve(context.Background(), Input{
 		Pipeline: p, Tree: tree, Branch: "main", RepoURLs: urls, Manifests: true,
 		Generators: Generators{SCMProvider: true, PullRequest: true, Plugin: true},
-		ArgoCDs: map[string]ArgoCD{"": {Clusters: o.clusters, Projects: o.projects,
+		ArgoCDs: map[string]ArgoCD{"": {Clusters: o.clusters, Projects: o.projects, Globbing: o.globbing,
 			Kube: &Kube{client: kubefake.NewSimpleClientset(o.objects...), dynamic: o.dynamic()}}},
 	})
 	must(t, err)
