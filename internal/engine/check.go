@@ -50,8 +50,12 @@ func (e *Engine) check(ctx context.Context, r *Repository, pr *forge.PullRequest
 	if err != nil {
 		return time.Time{}, err
 	}
+	took := e.o.Clock.Now().Sub(start)
+	if e.o.Metrics != nil {
+		e.o.Metrics.Check(took, v.Failed != "")
+	}
 	e.o.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
-		zap.Duration("took", e.o.Clock.Now().Sub(start)), zap.String("failed", v.Failed))
+		zap.Duration("took", took), zap.String("failed", v.Failed))
 	if err := e.sayImpact(ctx, r, pr, s, change, v); err != nil {
 		return time.Time{}, err
 	}

@@ -45,9 +45,10 @@ type Options struct {
 	Keep     time.Duration // how long history is kept
 }
 
-// Metrics is told how runs end.
+// Metrics is told how runs, and the checks of people's pull requests, end.
 type Metrics interface {
 	Run(kind string, took time.Duration, err error)
+	Check(took time.Duration, failed bool)
 }
 
 // Engine runs the keys. Run may be called once.

@@ -22,6 +22,7 @@ type metrics struct {
 	runTime    *prometheus.HistogramVec
 	stages     *prometheus.HistogramVec
 	reverts    *prometheus.CounterVec
+	checks     *prometheus.HistogramVec
 }
 
 // stageBuckets span a promotion's life: seconds to days.
@@ -37,8 +38,9 @@ func newMetrics(s *store.Store) *metrics {
 		runTime:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
 		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
+		checks:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, newQueueCollector(s),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, m.checks, newQueueCollector(s),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -59,6 +61,15 @@ func (m *metrics) Run(kind string, took time.Duration, err error) {
 	}
 	m.runs.WithLabelValues(kind, result).Inc()
 	m.runTime.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// Check implements engine.Metrics.
+func (m *metrics) Check(took time.Duration, failed bool) {
+	result := "told"
+	if failed {
+		result = "failed"
+	}
+	m.checks.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // Stage implements act.Metrics.
