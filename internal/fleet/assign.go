@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +10,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
-
-	"github.com/argoproj/argo-cd/v2/applicationset/utils"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
@@ -20,47 +18,43 @@ const (
 	maxName = 63
 	// maxOutput bounds what a template may write before it is cut short.
 	maxOutput = 4 << 10
-	// maxRepeat bounds what sprig's repeat may build in one go.
-	maxRepeat = 64 << 10
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // assigner evaluates one of a pipeline's two templates for targets.
 type assigner struct {
-	what string // "component" or "environment"
-	text string
-	tmpl *template.Template
+	what  string // "component" or "environment"
+	text  string
+	tmpl  *template.Template
+	parts []part // of a template of nothing but fields
+	guard guard
 	// Building these costs more than the template itself, so only if asked for.
 	usesApplication, usesSet bool
 }
 
-// assignFuncs are the functions of ApplicationSet templates without those
-// that answer differently each time: the same commit has the same components.
-func assignFuncs() template.FuncMap {
-	funcs := sprig.HermeticTxtFuncMap()
-	funcs["normalize"] = utils.SanitizeName
-	funcs["slugify"] = utils.SlugifyName
-	funcs["repeat"] = func(n int, s string) (string, error) {
-		if n < 0 || n*len(s) > maxRepeat {
-			return "", fmt.Errorf("repeat would build more than %d bytes", maxRepeat)
-		}
-		return strings.Repeat(s, n), nil
-	}
-	return funcs
-}
-
-// newAssigner parses a template; an error names it and what is wrong.
-func newAssigner(what, text string) (*assigner, error) {
-	tmpl, err := template.New(what).Funcs(assignFuncs()).Option("missingkey=error").Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("the %s template %q: %w", what, text, err)
-	}
-	return &assigner{
-		what: what, text: text, tmpl: tmpl,
+// newAssigner parses a template; an error names it and what is wrong. It is
+// used by one goroutine, and its loops end with the context.
+func newAssigner(ctx context.Context, what, text string) (*assigner, error) {
+	a := &assigner{
+		what: what, text: text, guard: guard{ctx: ctx, funcs: assignFunctions()},
 		usesApplication: strings.Contains(text, ".application"),
 		usesSet:         strings.Contains(text, ".applicationSet"),
-	}, nil
+	}
+	var err error
+	if a.tmpl, err = a.guard.parse(what, text, "missingkey=error"); err != nil {
+		return nil, fmt.Errorf("the %s template %q: %w", what, text, err)
+	}
+	a.parts = simple(a.tmpl)
+	return a, nil
+}
+
+// String is the template; empty for none.
+func (a *assigner) String() string {
+	if a == nil {
+		return ""
+	}
+	return a.text
 }
 
 // templateData is what the templates see of one Application: the generator's
@@ -117,11 +111,19 @@ func asMap(app *argov1alpha1.Application) (map[string]any, error) {
 
 // eval returns the template's answer, trimmed; empty means not managed.
 func (a *assigner) eval(data map[string]any) (string, error) {
-	w := &limitedBuffer{left: maxOutput}
-	if err := a.tmpl.Execute(w, data); err != nil {
-		return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, shortTemplateError(err))
+	out, ok := filledIn(a.parts, data)
+	if !ok {
+		if a.guard.writes { // into what others share
+			data = copyValue(data).(map[string]any)
+		}
+		a.guard.depth = 0
+		w := &limitedBuffer{left: maxOutput}
+		if err := a.tmpl.Execute(w, data); err != nil {
+			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, shortTemplateError(err))
+		}
+		out = w.String()
 	}
-	out := strings.TrimSpace(w.String())
+	out = strings.TrimSpace(out)
 	switch {
 	case out == "":
 		return "", nil

@@ -17,8 +17,7 @@ import (
 	"github.com/argoproj/argo-cd/v2/applicationset/utils"
 )
 
-// functions are the controller's template functions, the template package's
-// own that can make something bigger of their arguments included.
+// functions are the controller's template functions.
 var functions = sync.OnceValue(func() template.FuncMap {
 	funcs := sprig.GenericFuncMap()
 	// These look into the machine, or ask the network.
@@ -41,10 +40,25 @@ var functions = sync.OnceValue(func() template.FuncMap {
 		err := yaml.Unmarshal([]byte(text), &out)
 		return out, err
 	}
+	return growing(funcs)
+})
+
+// assignFunctions are those of a pipeline's templates: the same without what
+// answers differently each time, since a commit's components stay the same.
+var assignFunctions = sync.OnceValue(func() template.FuncMap {
+	funcs := sprig.HermeticTxtFuncMap()
+	funcs["normalize"] = utils.SanitizeName
+	funcs["slugify"] = slugify
+	return growing(funcs)
+})
+
+// growing adds the template package's own functions that make something
+// bigger of their arguments.
+func growing(funcs template.FuncMap) template.FuncMap {
 	funcs["print"], funcs["printf"], funcs["println"] = fmt.Sprint, fmt.Sprintf, fmt.Sprintln
 	funcs["html"], funcs["js"], funcs["urlquery"] = template.HTMLEscaper, template.JSEscaper, template.URLQueryEscaper
 	return funcs
-})
+}
 
 // slugging is held by whoever uses the slug library, which keeps its settings
 // in globals.

@@ -66,18 +66,35 @@ func newGeneration(ctx context.Context, s *set, c *commit, snap *snapshot, ask *
 func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *snapshot, ask *asker) (*run, error) {
 	g := newGeneration(ctx, s, c, snap, ask, nil)
 	out := &run{}
-	err := g.each(log, s, nil, func(app *argov1alpha1.Application, params map[string]any) {
-		out.apps = append(out.apps, generated{*app, params})
-	})
+	err := g.each(log, s, out)
 	out.files = g.repos.seen()
 	return out, err
 }
 
-// each runs the generators and calls made for every Application, in order.
-// Where known says that what would be made of some parameters is known
-// already, they are not rendered. With an error, what was made counts for
-// nothing, as in the controller.
-func (g *generation) each(log *zap.Logger, s *set, known func(params map[string]any) bool, made func(app *argov1alpha1.Application, params map[string]any)) (err error) {
+// taker takes what a generation gives.
+type taker interface {
+	// begin is called before the parameters that a generator gave, with its
+	// own template.
+	begin(over *argov1alpha1.ApplicationSetTemplate)
+	// known says that the taker knows the Application of these parameters
+	// already. It is called for all of them, in order.
+	known(params map[string]any) bool
+	// take takes the Application of parameters that were not known, in the
+	// order in which it was asked for them.
+	take(app *argov1alpha1.Application, params map[string]any)
+}
+
+func (r *run) begin(*argov1alpha1.ApplicationSetTemplate) {}
+
+func (r *run) known(map[string]any) bool { return false }
+
+func (r *run) take(app *argov1alpha1.Application, params map[string]any) {
+	r.apps = append(r.apps, generated{*app, params})
+}
+
+// each runs the generators and templates. With an error, what was taken counts
+// for nothing, as in the controller.
+func (g *generation) each(log *zap.Logger, s *set, to taker) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Warn("Argo CD's generator library panicked",
@@ -95,7 +112,7 @@ func (g *generation) each(log *zap.Logger, s *set, known func(params map[string]
 			if total += len(r.params); total > maxApplications {
 				return fmt.Errorf("it generates more than %d Applications", maxApplications)
 			}
-			if err := g.make(r, known, made); err != nil {
+			if err := g.make(r, to); err != nil {
 				return err
 			}
 		}
@@ -104,11 +121,18 @@ func (g *generation) each(log *zap.Logger, s *set, known func(params map[string]
 }
 
 // make renders what isn't known of one generator's parameters.
-func (g *generation) make(r result, known func(params map[string]any) bool, made func(app *argov1alpha1.Application, params map[string]any)) error {
+func (g *generation) make(r result, to taker) error {
+	to.begin(r.template)
 	// A template may write into its parameters, which others share.
 	own := g.render.writes(&g.set.Spec.Template, r.template, g.set.Spec.TemplatePatch)
-	todo := make([]map[string]any, 0, min(len(r.params), renderAtOnce))
-	flush := func() error {
+	var todo []map[string]any
+	for i, params := range r.params {
+		if !to.known(params) {
+			todo = append(todo, params)
+		}
+		if len(todo) < renderAtOnce && (i+1 < len(r.params) || len(todo) == 0) {
+			continue
+		}
 		given := todo
 		if own {
 			given = copyParams(todo)
@@ -121,25 +145,11 @@ func (g *generation) make(r result, known func(params map[string]any) bool, made
 			return fmt.Errorf("%d Applications came of %d sets of parameters", len(apps), len(todo))
 		}
 		for i := range apps {
-			made(&apps[i], todo[i])
+			to.take(&apps[i], todo[i])
 		}
 		todo = todo[:0]
-		return nil
 	}
-	for _, params := range r.params {
-		if known != nil && known(params) {
-			continue
-		}
-		if todo = append(todo, params); len(todo) == renderAtOnce {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if len(todo) == 0 {
-		return nil
-	}
-	return flush()
+	return nil
 }
 
 // applications has the library make Applications of parameters, with the

@@ -26,9 +26,10 @@ const (
 // it writes the first, or go round a loop for days. Below the bounds a
 // guarded template is as the controller's.
 type guard struct {
-	ctx   context.Context //nolint:containedctx // template functions have no other way
-	depth int             // of templates that invoke each other
-	bound map[string]any  // functions in use
+	ctx   context.Context  //nolint:containedctx // template functions have no other way
+	funcs template.FuncMap // what templates may call
+	depth int              // of templates that invoke each other
+	bound map[string]any   // functions in use
 	// writes says that a template was parsed that may write into its
 	// parameters.
 	writes bool
@@ -42,15 +43,15 @@ const (
 	leaveName = "liftlockLeave"
 )
 
-// parse parses a template with the controller's functions, has every turn of
-// its loops look at the clock, and every template that is invoked count how
+// parse parses a template with the guard's functions, has every turn of its
+// loops look at the clock, and every template that is invoked count how
 // deep it is.
-func (g *guard) parse(raw string, options []string) (*template.Template, error) {
-	trees, err := parse.Parse("", raw, "", "", functions(), builtins)
+func (g *guard) parse(name, raw string, options ...string) (*template.Template, error) {
+	trees, err := parse.Parse(name, raw, "", "", g.funcs, builtins)
 	if err != nil {
 		return nil, err
 	}
-	used := usage{names: map[string]bool{}}
+	used := usage{known: g.funcs, names: map[string]bool{}}
 	for _, tree := range trees {
 		used.list(tree.Root)
 	}
@@ -59,7 +60,7 @@ func (g *guard) parse(raw string, options []string) (*template.Template, error) 
 		funcs[name] = g.function(name)
 		g.writes = g.writes || writing[name]
 	}
-	t := template.New("").Funcs(funcs)
+	t := template.New(name).Funcs(funcs)
 	for name, tree := range trees {
 		if used.templates {
 			nodes := append([]parse.Node{call(enterName)}, tree.Root.Nodes...)
@@ -72,7 +73,7 @@ func (g *guard) parse(raw string, options []string) (*template.Template, error) 
 	return t.Option(options...), nil
 }
 
-// function is one of the controller's, within bounds.
+// function is one that templates may call, within bounds.
 func (g *guard) function(name string) any {
 	if fn, made := g.bound[name]; made {
 		return fn
@@ -80,7 +81,7 @@ func (g *guard) function(name string) any {
 	if g.bound == nil {
 		g.bound = map[string]any{}
 	}
-	fn := g.wrap(name, functions()[name], checks[name])
+	fn := g.wrap(g.funcs[name], checks[name])
 	g.bound[name] = fn
 	return fn
 }
@@ -112,7 +113,8 @@ var writing = map[string]bool{
 
 // usage is what a template uses.
 type usage struct {
-	names     map[string]bool // functions
+	known     template.FuncMap
+	names     map[string]bool // functions, of those known
 	templates bool            // other templates, or itself
 }
 
@@ -159,7 +161,7 @@ func (u *usage) pipe(p *parse.PipeNode) {
 func (u *usage) argument(n parse.Node) {
 	switch n := n.(type) {
 	case *parse.IdentifierNode:
-		if functions()[n.Ident] != nil {
+		if u.known[n.Ident] != nil {
 			u.names[n.Ident] = true
 		}
 	case *parse.PipeNode:
@@ -180,7 +182,7 @@ func call(name string) parse.Node {
 
 // wrap bounds a template function: it isn't called once time is up or when
 // check refuses its arguments, and what it returns stays within bounds.
-func (g *guard) wrap(name string, fn any, check func(args []reflect.Value) error) any {
+func (g *guard) wrap(fn any, check func(args []reflect.Value) error) any {
 	v := reflect.ValueOf(fn)
 	t := v.Type()
 	in := make([]reflect.Type, t.NumIn())
@@ -202,7 +204,6 @@ func (g *guard) wrap(name string, fn any, check func(args []reflect.Value) error
 		}
 		out := call(args)
 		if _, err = weight(out[0]); err != nil {
-			err = fmt.Errorf("%s: its result is too much: %w", name, err)
 			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
 		}
 		if len(out) == 1 {
@@ -214,9 +215,9 @@ func (g *guard) wrap(name string, fn any, check func(args []reflect.Value) error
 }
 
 var (
-	errTooMuch = fmt.Errorf("more than %d bytes", maxRendered)
-	errTooMany = fmt.Errorf("more than %d elements", maxElements)
-	errTooDeep = fmt.Errorf("nested more than %d deep", maxNesting)
+	errTooMuch = fmt.Errorf("that would be more than %d bytes", maxRendered)
+	errTooMany = fmt.Errorf("that would be more than %d elements", maxElements)
+	errTooDeep = fmt.Errorf("that would be nested more than %d deep", maxNesting)
 )
 
 // weight is about how many bytes a value is when it is written. A value that

@@ -235,7 +235,7 @@ func (e *entry) live(in *Input, s *set, raws []json.RawMessage, known *run, c *c
 			g.params = same.params
 		}
 		before := len(o.problems)
-		t := e.target(in, s, g, c, o)
+		t := e.target(in, s, g, c.here, o)
 		for i := before; i < len(o.problems) && g.params == nil; i++ {
 			o.problems[i].Message += unparameterized
 		}

@@ -36,14 +36,6 @@ type memory struct {
 // them, and what the file is called and says.
 type fileKey struct{ like, name, id string }
 
-// made is one target with what it was made of.
-type made struct {
-	params   map[string]any
-	target   Target
-	problems []string
-	project  string // as the template gave it
-}
-
 func newMemo() *memo { return &memo{sets: map[string]*memory{}} }
 
 func (m *memory) weight() int { return len(m.files) + len(m.made) + 1 }
@@ -119,14 +111,13 @@ func (r *recall) keepFile(key fileKey, params []map[string]any) {
 	}
 }
 
-// target finds what was made of the same parameters.
-func (r *recall) target(hash uint64, params map[string]any) *made {
+// target finds what was made of the same parameters and template.
+func (r *recall) target(hash uint64, over string, params map[string]any) *made {
 	if r == nil || r.last.like != r.next.like {
 		return nil
 	}
 	for _, m := range r.last.made[hash] {
-		if equalMaps(m.params, params) {
-			r.keepTarget(hash, m)
+		if m.over == over && equalMaps(m.params, params) {
 			return m
 		}
 	}
@@ -137,6 +128,29 @@ func (r *recall) keepTarget(hash uint64, m *made) {
 	if r != nil {
 		r.next.made[hash] = append(r.next.made[hash], m)
 	}
+}
+
+// memoryKeys say what parts of a set's memory depend on.
+type memoryKeys struct {
+	set     string // which set it is
+	targets string // what a target depends on besides its parameters
+	answer  string // what all of them depend on besides what repositories answer
+}
+
+func keysOf(in *Input, s *set, e *entry, snap *snapshot) (memoryKeys, error) {
+	var k memoryKeys
+	var err error
+	if k.set, err = digest(in.RepoURLs, in.Branch, in.Pipeline.File, in.Pipeline.Name(), e.argocd, s.file, s.spec.Namespace, s.spec.Name); err != nil {
+		return k, err
+	}
+	spec := s.spec
+	spec.Spec.Generators, spec.Status = nil, argov1alpha1.ApplicationSetStatus{}
+	if k.targets, err = digest(spec, s.file, s.policy, e.argocd, e.component.String(), e.environment.String(), e.environments, in.RepoURLs, in.Manifests); err != nil {
+		return k, err
+	}
+	a := snap.argocd
+	k.answer, err = digest(k.targets, sha256.Sum256(s.raw), a.Namespace, a.Clusters, a.Clusters != nil, a.Projects, a.Projects != nil, a.Globbing)
+	return k, err
 }
 
 // kindOf is how a git generator makes parameters of a file, for a fileKey.

@@ -32,7 +32,7 @@ var _ utils.Renderer = (*renderer)(nil)
 func newRenderer(ctx context.Context, set *argov1alpha1.ApplicationSet) *renderer {
 	return &renderer{
 		goTemplate: set.Spec.GoTemplate, options: set.Spec.GoTemplateOptions,
-		guard: &guard{ctx: ctx}, parsed: map[string]*parsed{},
+		guard: &guard{ctx: ctx, funcs: functions()}, parsed: map[string]*parsed{},
 	}
 }
 

@@ -1,20 +1,16 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
-
-	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -75,6 +71,8 @@ type Resolver struct {
 	// ends: a bomb costs a slot, not the process.
 	slots   chan struct{}
 	kept    *keep
+	memo    *memo
+	calls   singleflight.Group // by what a fleet is resolved from
 	replies *replies
 }
 
@@ -98,6 +96,7 @@ func New(o Options) *Resolver {
 		log: o.Log, timeout: o.Timeout,
 		slots:   make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 		kept:    newKeep(o.Keep),
+		memo:    newMemo(),
 		replies: newReplies(o.Now),
 	}
 }
@@ -124,14 +123,26 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
 	if f := r.kept.get(key); f != nil && f.still(ctx, in.Other) {
 		return f, nil
 	}
-	f, passing, err := r.resolve(ctx, &in)
-	if err != nil {
-		return nil, err
+	if key == "" {
+		f, _, err := r.resolve(ctx, &in)
+		return f, err
 	}
-	if !passing {
-		r.kept.put(key, f)
+	// Whoever asks for the same meanwhile waits for it, and may stop waiting:
+	// each set has its time, so it ends by itself.
+	done := r.calls.DoChan(key, func() (any, error) {
+		f, passing, err := r.resolve(context.WithoutCancel(ctx), &in)
+		if err == nil && !passing {
+			r.kept.put(key, f)
+		}
+		return f, err
+	})
+	select {
+	case out := <-done:
+		f, _ := out.Val.(*Fleet)
+		return f, out.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
 	}
-	return f, nil
 }
 
 // outcome is what became of one set.
@@ -146,7 +157,7 @@ type outcome struct {
 
 func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bool, err error) {
 	sets, problems, passing := findSets(in)
-	entries, plain, wrong := newEntries(in.Pipeline)
+	entries, plain, wrong := newEntries(ctx, in.Pipeline)
 	problems = append(problems, wrong...)
 	snaps := newSnapshots(in)
 	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, other: in.Other}
@@ -157,7 +168,7 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			e := &entries[sets[i].entry]
+			e := entries[sets[i].entry].own(ctx)
 			outcomes[i] = r.one(ctx, in, &sets[i], e, c, snaps[e.argocd])
 		}()
 	}
@@ -165,14 +176,14 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			outcomes[len(sets)+i] = r.plain(ctx, in, i, &plain[i], c)
+			outcomes[len(sets)+i] = r.plain(ctx, in, i, plain[i].own(ctx), c)
 		}()
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, false, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
 	}
-	f = &Fleet{Targets: []Target{}, Problems: problems, answers: c.answers()}
+	f = &Fleet{Problems: problems, answers: c.answers()}
 	for i := range sets {
 		s := &sets[i]
 		f.sets = append(f.sets, knownSet{
@@ -181,7 +192,11 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 		})
 	}
 	for _, o := range outcomes {
-		f.Targets = append(f.Targets, o.targets...)
+		if len(f.Targets) == 0 {
+			f.Targets = o.targets[:len(o.targets):len(o.targets)] // shared, if it is the only one
+		} else {
+			f.Targets = append(f.Targets, o.targets...)
+		}
 		f.Problems = append(f.Problems, o.problems...)
 		f.Notes = append(f.Notes, o.notes...)
 		f.RefreshAfter = sooner(f.RefreshAfter, o.refresh)
@@ -221,15 +236,12 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 	go func() {
 		defer func() { <-r.slots }()
 		ask := r.asker(ctx)
-		out, err := generate(ctx, r.log, s, c, snap, ask)
-		if err != nil && ctx.Err() != nil {
-			err = slow
-		}
-		var o outcome
-		if err != nil {
+		o, err := r.generated(ctx, in, s, e, c, snap, ask)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			o = fail(slow)
+		case err != nil:
 			o = fail(err)
-		} else {
-			o = e.targets(in, s, out, c, snap)
 		}
 		o.refresh = ask.left()
 		o.passing = o.passing || o.refresh != 0
@@ -243,6 +255,39 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 	}
 }
 
+// generated gives a set's targets: those of another commit where nothing that
+// the set depends on differs, and of the rest only what is new is made.
+func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot, ask *asker) (outcome, error) {
+	if in.Revision == "" {
+		g := newGeneration(ctx, s, c, snap, ask, nil)
+		m := newMaker(in, s, e, c, nil)
+		if err := g.each(r.log, s, m); err != nil {
+			return outcome{}, err
+		}
+		return snap.outcome(s, m.all, g.repos.seen()), nil
+	}
+	keys, err := keysOf(in, s, e, snap)
+	if err != nil {
+		return outcome{}, err
+	}
+	last := r.memo.last(keys.set)
+	recall := newRecall(last, keys.targets)
+	g := newGeneration(ctx, s, c, snap, ask, recall)
+	if last.answer != nil && last.answer.like == keys.answer && last.answer.still(g.repos) {
+		return last.answer.outcome, nil
+	}
+	m := newMaker(in, s, e, c, recall)
+	if err := g.each(r.log, s, m); err != nil {
+		return outcome{}, err
+	}
+	o := snap.outcome(s, m.all, g.repos.seen())
+	if ask.left() == 0 {
+		recall.next.answer = recall.trail.settle(keys.answer, o)
+	}
+	r.memo.put(keys.set, recall.next)
+	return o, nil
+}
+
 // asker lets one set ask. Waiting for an answer is no work, so it gives up
 // the set's slot meanwhile.
 func (r *Resolver) asker(ctx context.Context) *asker {
@@ -251,160 +296,4 @@ func (r *Resolver) asker(ctx context.Context) *asker {
 		defer func() { r.slots <- struct{}{} }()
 		wait()
 	}}
-}
-
-// entry is one of the pipeline's applicationSets with its two templates.
-type entry struct {
-	argocd                 string
-	component, environment *assigner // nil: it doesn't parse, which is a problem already
-	environments           map[string]bool
-}
-
-// newEntries gives those of applicationSets, and those of applications.
-func newEntries(p *pipeline.Pipeline) (sets, plain []entry, problems []Problem) {
-	environments := map[string]bool{}
-	for _, e := range p.Spec.Environments {
-		environments[e.Name] = true
-	}
-	parsed := map[[2]string]*assigner{}
-	parse := func(what string, texts ...string) *assigner {
-		text := cmp.Or(texts...)
-		key := [2]string{what, text}
-		if a, ok := parsed[key]; ok {
-			return a
-		}
-		a, err := newAssigner(what, text)
-		if err != nil {
-			problems = append(problems, Problem{File: p.File, Message: err.Error()})
-		}
-		parsed[key] = a
-		return a
-	}
-	make := func(argocd, component, environment string) entry {
-		return entry{
-			argocd:       argocd,
-			component:    parse("component", component, p.Spec.Component),
-			environment:  parse("environment", environment, p.Spec.Environment),
-			environments: environments,
-		}
-	}
-	for i := range p.Spec.ApplicationSets {
-		s := &p.Spec.ApplicationSets[i]
-		sets = append(sets, make(s.RunBy(), s.Component, s.Environment))
-	}
-	for _, a := range p.Spec.Applications {
-		plain = append(plain, make(a.Live.ArgoCD, a.Component, a.Environment))
-	}
-	return sets, plain, problems
-}
-
-// targets validates what a set generated and describes it.
-func (e *entry) targets(in *Input, s *set, out *run, c *commit, snap *snapshot) outcome {
-	kept, problems := snap.validate(s, out.apps)
-	o := outcome{targets: make([]Target, 0, len(kept)), problems: problems}
-	wholeSet := mergesFiles(&s.spec)
-	for i := range kept {
-		t := e.target(in, s, &kept[i], c, &o)
-		t.GeneratorFiles = out.generatorFiles(kept[i].params, s.spec.Spec.GoTemplate)
-		if len(t.GeneratorFiles) > 0 {
-			t.GeneratorFile = t.GeneratorFiles[0]
-		}
-		if wholeSet {
-			t.GeneratorFiles = out.files
-		} else {
-			slices.Sort(t.GeneratorFiles)
-		}
-		o.targets = append(o.targets, t)
-	}
-	return o
-}
-
-// target describes one Application; what is wrong with it goes into o.
-func (e *entry) target(in *Input, s *set, g *generated, c *commit, o *outcome) Target {
-	t := Target{
-		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
-		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
-		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
-		Sources:   sourcesOf(&g.app, c.here),
-		AutoSync:  g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
-		Hydration: hydrationOf(&g.app),
-	}
-	wrong := func(err error) {
-		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
-	}
-	if err := e.assign(&t, g, s); err != nil {
-		wrong(err)
-	}
-	if in.Manifests {
-		raw, err := manifest(&g.app)
-		if err != nil {
-			wrong(err)
-		}
-		t.Application = raw
-	}
-	return t
-}
-
-// assign gives the target its component and environment, both or none.
-func (e *entry) assign(t *Target, g *generated, s *set) error {
-	if e.component == nil || e.environment == nil {
-		return nil
-	}
-	data, err := templateData(g, s, e.component.usesApplication || e.environment.usesApplication, e.component.usesSet || e.environment.usesSet)
-	if err != nil {
-		return err
-	}
-	environment, err := e.environment.eval(data)
-	if err != nil || environment == "" {
-		return err
-	}
-	component, err := e.component.eval(data)
-	if err != nil || component == "" {
-		return err
-	}
-	if !e.environments[environment] {
-		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give nothing for it", environment, component)
-	}
-	t.Component, t.Environment = component, environment
-	return nil
-}
-
-// manifest is the Application as a file would hold it.
-func manifest(app *argov1alpha1.Application) (json.RawMessage, error) {
-	object, err := asMap(app)
-	if err != nil {
-		return nil, err
-	}
-	delete(object, "status")
-	object["apiVersion"], object["kind"] = apiVersion, "Application"
-	if meta, ok := object["metadata"].(map[string]any); ok {
-		delete(meta, "creationTimestamp")
-	}
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("writing the Application: %w", err)
-	}
-	return raw, nil
-}
-
-// finish drops Applications that two sets claim, and sorts.
-func (f *Fleet) finish() {
-	slices.SortStableFunc(f.Targets, func(a, b Target) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ArgoCD, b.ArgoCD),
-			cmp.Compare(a.ApplicationSetFile, b.ApplicationSetFile), cmp.Compare(a.ApplicationSet, b.ApplicationSet))
-	})
-	f.Targets = slices.CompactFunc(f.Targets, func(b, a Target) bool { // called with the later one first
-		if a.ID() != b.ID() {
-			return false
-		}
-		f.Problems = append(f.Problems, Problem{File: b.ApplicationSetFile, ApplicationSet: b.ApplicationSet, Application: b.Name,
-			Message: fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", a.ApplicationSet, a.ApplicationSetFile)})
-		return true
-	})
-	slices.SortStableFunc(f.Problems, compareProblems)
-	slices.SortStableFunc(f.Notes, compareProblems)
-}
-
-func compareProblems(a, b Problem) int {
-	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ApplicationSet, b.ApplicationSet), cmp.Compare(a.Application, b.Application), cmp.Compare(a.Message, b.Message))
 }

@@ -44,7 +44,7 @@ func newParsed(raw string, goTemplate bool, options []string, g *guard) *parsed 
 	case !strings.Contains(raw, "{{"):
 		t.plain = true
 	case goTemplate:
-		if t.tmpl, t.err = g.parse(raw, options); t.err != nil {
+		if t.tmpl, t.err = g.parse("", raw, options...); t.err != nil {
 			t.err = fmt.Errorf("failed to parse template %s: %w", clip(raw), t.err)
 			break
 		}
@@ -76,7 +76,7 @@ func (t *parsed) render(params map[string]any) (string, error) {
 			return io.WriteString(w, value)
 		}), nil
 	}
-	if out, ok := t.fields(params); ok {
+	if out, ok := filledIn(t.parts, params); ok {
 		return out, nil
 	}
 	t.guard.depth = 0
@@ -87,18 +87,18 @@ func (t *parsed) render(params map[string]any) (string, error) {
 	return w.String(), nil
 }
 
-// fields renders a template of nothing but text and fields, if each of them
+// filledIn renders a template of nothing but text and fields, if each of them
 // is there and is a string. What else may be, the template package knows.
-func (t *parsed) fields(params map[string]any) (string, bool) {
-	switch len(t.parts) {
+func filledIn(parts []part, params map[string]any) (string, bool) {
+	switch len(parts) {
 	case 0:
 		return "", false
 	case 1:
-		return lookup(params, t.parts[0].field)
+		return lookup(params, parts[0].field)
 	}
 	var b strings.Builder
-	for i := range t.parts {
-		p := &t.parts[i]
+	for i := range parts {
+		p := &parts[i]
 		value, ok := p.literal, true
 		if p.field != nil {
 			value, ok = lookup(params, p.field)

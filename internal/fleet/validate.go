@@ -1,14 +1,16 @@
 package fleet
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"sort"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
-	argoutil "github.com/argoproj/argo-cd/v2/util/argo"
 )
 
 // snapshot is what is known of the Argo CD that runs the sets.
@@ -50,43 +52,71 @@ func newSnapshot(clusters []Cluster, projects []string) *snapshot {
 	return s
 }
 
-// validate applies the controller's rules after generation: later duplicates
+// outcome applies the controller's rules after generation: later duplicates
 // by name, Applications of missing projects and of unknown destinations are
-// dropped. The problems say which.
-func (s *snapshot) validate(set *set, all []generated) (kept []generated, problems []Problem) {
+// dropped. The problems say which. files are what the set's git file
+// generators read of this commit, sorted.
+func (s *snapshot) outcome(set *set, all []*made, files []string) outcome {
 	if hasMerge(&set.spec) {
 		// A merge's order is random, there as here; ours must not be.
-		all = sorted(all)
+		slices.SortStableFunc(all, compareMade)
 	}
-	seen := map[string]bool{}
-	for _, g := range all {
-		err := s.check(&g.app)
-		if seen[g.app.Name] {
-			err = fmt.Errorf("the set generates more than one Application of this name; Argo CD keeps the first only")
+	o := outcome{targets: make([]Target, 0, len(all))}
+	problem := func(m *made, text string) {
+		o.problems = append(o.problems, Problem{File: set.file, ApplicationSet: set.spec.Name, Application: m.target.Name, Message: text})
+	}
+	wholeSet := mergesFiles(&set.spec)
+	kept := make([]*made, 0, len(all))
+	seen := make(map[string]bool, len(all))
+	for _, m := range all {
+		err := s.check(m)
+		if seen[m.target.Name] {
+			err = errors.New("the set generates more than one Application of this name; Argo CD keeps the first only")
 		}
-		seen[g.app.Name] = true
+		seen[m.target.Name] = true
 		if err != nil {
-			problems = append(problems, Problem{File: set.file, ApplicationSet: set.spec.Name, Application: g.app.Name, Message: err.Error()})
+			problem(m, err.Error())
 			continue
 		}
-		// As the controller does before it writes the Application.
-		g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
-		kept = append(kept, g)
+		for _, text := range m.problems {
+			problem(m, text)
+		}
+		kept = append(kept, m)
 	}
-	return kept, problems
+	slices.SortFunc(kept, func(a, b *made) int { return cmp.Compare(a.target.Name, b.target.Name) })
+	for _, m := range kept {
+		t := m.target
+		t.GeneratorFile, t.GeneratorFiles = m.generatorFiles(files)
+		if wholeSet {
+			t.GeneratorFiles = files
+		}
+		o.targets = append(o.targets, t)
+	}
+	return o
 }
 
-func (s *snapshot) check(app *argov1alpha1.Application) error {
-	if s.projects != nil && !s.projects[app.Spec.Project] {
-		return fmt.Errorf("its project %q does not exist", app.Spec.Project)
+// compareMade orders by name, and within one by parameters.
+func compareMade(a, b *made) int {
+	if c := cmp.Compare(a.target.Name, b.target.Name); c != 0 {
+		return c
 	}
-	switch dest := app.Spec.Destination; {
-	case dest.Name != "" && dest.Server != "":
-		return fmt.Errorf("its destination has both a name (%s) and a server (%s): Argo CD takes one", dest.Name, dest.Server)
-	case dest.Name != "":
-		return s.one(dest.Name, s.servers)
-	case dest.Server != "":
-		return s.one(dest.Server, s.names)
+	// What JSON can't write down is equal: the first that came stays first.
+	ra, _ := json.Marshal(a.params)
+	rb, _ := json.Marshal(b.params)
+	return bytes.Compare(ra, rb)
+}
+
+func (s *snapshot) check(m *made) error {
+	if s.projects != nil && !s.projects[m.project] {
+		return fmt.Errorf("its project %q does not exist", m.project)
+	}
+	switch name, server := m.target.Cluster, m.target.Server; {
+	case name != "" && server != "":
+		return fmt.Errorf("its destination has both a name (%s) and a server (%s): Argo CD takes one", name, server)
+	case name != "":
+		return s.one(name, s.servers)
+	case server != "":
+		return s.one(server, s.names)
 	}
 	return nil
 }
@@ -104,31 +134,4 @@ func (s *snapshot) one(dest string, in map[string][]string) error {
 	default:
 		return fmt.Errorf("its destination %s is the name of %d clusters", dest, n)
 	}
-}
-
-// sorted orders by name, and within one by content.
-func sorted(all []generated) []generated {
-	type keyed struct {
-		generated
-		content string
-	}
-	list := make([]keyed, len(all))
-	for i := range all {
-		content, err := json.Marshal(all[i].app)
-		if err != nil {
-			content = nil // can't be: it was rendered from JSON
-		}
-		list[i] = keyed{all[i], string(content)}
-	}
-	sort.SliceStable(list, func(i, j int) bool {
-		if list[i].app.Name != list[j].app.Name {
-			return list[i].app.Name < list[j].app.Name
-		}
-		return list[i].content < list[j].content
-	})
-	out := make([]generated, len(all))
-	for i := range list {
-		out[i] = list[i].generated
-	}
-	return out
 }

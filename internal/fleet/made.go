@@ -1,0 +1,128 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+	argoutil "github.com/argoproj/argo-cd/v2/util/argo"
+)
+
+// made is one target with what it was made of, before it is known which of
+// the set's others there are.
+type made struct {
+	params   map[string]any
+	over     string // the generator's own template
+	target   Target // GeneratorFiles are sorted
+	problems []string
+	project  string   // as the template gave it
+	files    []string // that the parameters name, the first one first
+}
+
+// generatorFiles are those files that were read of this commit: git file
+// generators may read other repositories too, and any generator may give
+// parameters of these names.
+func (m *made) generatorFiles(read []string) (first string, all []string) {
+	was := func(f string) bool {
+		_, found := slices.BinarySearch(read, f)
+		return found
+	}
+	all = m.target.GeneratorFiles
+	for _, f := range m.files {
+		switch {
+		case !was(f):
+			all = slices.DeleteFunc(slices.Clone(all), func(g string) bool { return g == f })
+		case first == "":
+			first = f
+		}
+	}
+	return first, all
+}
+
+// maker describes a generation's Applications as targets, and lets them go.
+type maker struct {
+	in     *Input
+	set    *set
+	entry  *entry
+	here   func(url string) bool
+	recall *recall
+
+	all     []*made
+	open    []opened          // being rendered
+	over    string            // the template of the generator at hand
+	strings map[string]string // each once, since most targets have most in common
+}
+
+// opened is a place in all whose Application is being rendered.
+type opened struct {
+	at   int
+	hash uint64
+}
+
+func newMaker(in *Input, s *set, e *entry, c *commit, recall *recall) *maker {
+	known := map[string]bool{}
+	return &maker{in: in, set: s, entry: e, recall: recall, strings: map[string]string{}, here: func(url string) bool {
+		is, asked := known[url]
+		if !asked {
+			is = c.here(url)
+			known[url] = is
+		}
+		return is
+	}}
+}
+
+func (m *maker) begin(over *argov1alpha1.ApplicationSetTemplate) {
+	raw, err := json.Marshal(over)
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	m.over = string(raw)
+}
+
+func (m *maker) known(params map[string]any) bool {
+	if m.recall == nil {
+		m.open, m.all = append(m.open, opened{at: len(m.all)}), append(m.all, nil)
+		return false
+	}
+	hash := hashMap(params)
+	old := m.recall.target(hash, m.over, params)
+	if old == nil {
+		m.open = append(m.open, opened{len(m.all), hash})
+	} else {
+		m.recall.keepTarget(hash, old)
+	}
+	m.all = append(m.all, old)
+	return old != nil
+}
+
+func (m *maker) take(app *argov1alpha1.Application, params map[string]any) {
+	at := m.open[0]
+	m.open = m.open[1:]
+	out := &made{params: params, over: m.over, project: m.once(app.Spec.Project), files: generatorFiles(params, m.set.spec.Spec.GoTemplate)}
+	// As the controller does before it writes the Application.
+	app.Spec = *argoutil.NormalizeApplicationSpec(&app.Spec)
+	var o outcome
+	out.target = m.entry.target(m.in, m.set, &generated{*app, params}, m.here, &o)
+	for _, p := range o.problems {
+		out.problems = append(out.problems, p.Message)
+	}
+	t := &out.target
+	t.GeneratorFiles = slices.Sorted(slices.Values(out.files))
+	for _, s := range []*string{&t.Namespace, &t.Project, &t.Component, &t.Environment, &t.Server, &t.Cluster, &t.DestNS} {
+		*s = m.once(*s)
+	}
+	for i := range t.Sources {
+		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = m.once(t.Sources[i].RepoURL), m.once(t.Sources[i].TargetRevision)
+	}
+	m.all[at.at] = out
+	m.recall.keepTarget(at.hash, out)
+}
+
+// once gives equal strings the same bytes.
+func (m *maker) once(s string) string {
+	if have, there := m.strings[s]; there {
+		return have
+	}
+	m.strings[s] = s
+	return s
+}
