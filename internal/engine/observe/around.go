@@ -54,7 +54,7 @@ type around struct {
 }
 
 type aroundArgoCD struct {
-	version argocd.Version // Applications is 0 where no target was taken from them
+	version argocd.Version // Applications is 0 where no target was taken from them, else one more
 	file    fileStamp
 }
 
@@ -215,7 +215,7 @@ func (s *surroundings) applications(name, question string, ask func(Live) ([]jso
 	version := a.Live.Version().Applications
 	s.mu.Lock()
 	seen := s.argocds[name]
-	seen.version.Applications = max(1, version)
+	seen.version.Applications = 1 + version
 	s.argocds[name] = seen
 	s.mu.Unlock()
 	if err := a.Apps.Ready(); err != nil {
@@ -282,7 +282,7 @@ func (o *Observer) current(ctx context.Context, s *Snapshot) bool {
 		if seen.version.Applications == 0 {
 			v.Applications = 0
 		} else {
-			v.Applications = max(1, v.Applications)
+			v.Applications++
 		}
 		if v != seen.version {
 			return false

@@ -62,11 +62,11 @@ const hydratorFile = "hydrator.metadata"
 // that rendered it.
 const maxHydratorFile = 1 << 20
 
-// dryOf is the commit that a hydrated one was made from, as its own tree says;
-// empty when it says nothing about this repository.
-func dryOf(r *Repository, t *fleet.Target, hydrated string) string {
-	tree := r.Mirror.Tree(hydrated)
-	for _, dir := range []string{t.Hydration.Path, "."} {
+// dryOf is the commit that a hydrated tree was made from, as it says itself in
+// the folder that the target deploys, or else in its root; empty when it says
+// nothing about this repository.
+func dryOf(tree fs.FS, folder string, urls []string) string {
+	for _, dir := range []string{path.Clean(folder), "."} {
 		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
 		if err != nil || info.Size() > maxHydratorFile {
 			continue
@@ -80,7 +80,7 @@ func dryOf(r *Repository, t *fleet.Target, hydrated string) string {
 			DrySHA  string `json:"drySha"`
 		}
 		ours := func(url string) bool { return fleet.SameRepository(url, meta.RepoURL) }
-		if json.Unmarshal(raw, &meta) == nil && (meta.RepoURL == "" || slices.ContainsFunc(r.URLs, ours)) {
+		if json.Unmarshal(raw, &meta) == nil && (meta.RepoURL == "" || slices.ContainsFunc(urls, ours)) {
 			return meta.DrySHA
 		}
 	}

@@ -55,11 +55,11 @@ type scope struct {
 	everything             bool
 }
 
-// scopeOf reads what a problem of a pipeline's targets is about. The pipeline's
-// own file is about everything.
+// scopeOf reads what a problem of a pipeline's targets is about. One of the
+// pipeline's own file, and one that names nothing, is about everything.
 func scopeOf(p fleet.Problem, own string) scope {
 	return scope{file: p.File, set: p.ApplicationSet, application: p.Application,
-		everything: p.File == own && own != "" && p.ApplicationSet == "" && p.Application == ""}
+		everything: (p.File == own || p.File == "") && p.ApplicationSet == "" && p.Application == ""}
 }
 
 func (s scope) covers(o scope) bool {

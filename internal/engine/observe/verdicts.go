@@ -101,8 +101,8 @@ func (o *Observer) relations(c *Case, env *promotion.Env, at *EnvAt, t *fleet.Ta
 			return nil
 		}
 		rel := o.relation(c, env, at, revisions[i])
-		if t.Hydration != nil && rel != verification.Holds {
-			if dry := dryOf(c.Snapshot.Repo, t, revisions[i]); dry != "" {
+		if r := c.Snapshot.Repo; t.Hydration != nil && (rel == verification.Before || rel == verification.Unresolved) {
+			if dry := dryOf(r.Mirror.Tree(revisions[i]), t.Hydration.Path, r.URLs); dry != "" {
 				rel = o.relation(c, env, at, dry)
 			}
 		}
