@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,7 +38,7 @@ func newSnapshot(clusters []Cluster, projects []string) *snapshot {
 		s.names[server] = append(s.names[server], name)
 	}
 	for _, c := range clusters {
-		add(c.Name, c.Server)
+		add(c.Name, strings.TrimRight(c.Server, "/"))
 		inCluster = inCluster || c.Server == argov1alpha1.KubernetesInternalAPIServerAddr
 	}
 	if !inCluster {
@@ -126,10 +127,10 @@ func (s *snapshot) one(dest string, in map[string][]string) error {
 	if !s.clustersKnown {
 		return nil
 	}
-	switch n := len(in[dest]); n {
-	case 1:
+	switch n := len(in[dest]); {
+	case n == 1 && in[dest][0] != "": // Argo CD finds no cluster that has no name
 		return nil
-	case 0:
+	case n <= 1:
 		return fmt.Errorf("its destination %s is not a cluster that Argo CD knows", dest)
 	default:
 		return fmt.Errorf("its destination %s is the name of %d clusters", dest, n)
