@@ -22,7 +22,7 @@ func (e *engine) functions() template.FuncMap {
 	for _, name := range []string{"env", "expandenv"} { // Helm has none, so that a chart can't read the server's environment
 		delete(f, name)
 	}
-	for _, more := range []template.FuncMap{helmFunctions(), boundedFunctions(), e.standIns()} {
+	for _, more := range []template.FuncMap{helmFunctions(), boundedFunctions(f), e.standIns(f)} {
 		maps.Copy(f, more)
 	}
 	f["lookup"] = func(string, string, string, string) map[string]any {
@@ -118,9 +118,8 @@ func toJSON(v any) string {
 	return string(data)
 }
 
-// boundedFunctions are Sprig's that make much out of little.
-func boundedFunctions() template.FuncMap {
-	sprigs := sprig.TxtFuncMap()
+// boundedFunctions are those of Sprig's that make much out of little.
+func boundedFunctions(sprigs template.FuncMap) template.FuncMap {
 	until := sprigs["until"].(func(int) []int)
 	untilStep := sprigs["untilStep"].(func(int, int, int) []int)
 	seq := sprigs["seq"].(func(...int) string)

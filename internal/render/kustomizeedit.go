@@ -1,5 +1,7 @@
 package render
 
+//lint:file-ignore SA1019 what `kustomize edit add label` writes is deprecated.
+
 import (
 	"encoding/json"
 	"errors"
@@ -56,7 +58,7 @@ func (o *kustomizeOptions) empty() bool {
 // kustomization finds a folder's kustomization and reads it.
 func (k *kustomizeFS) kustomization(dir string) (string, []byte, error) {
 	var found []place
-	for _, base := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, base := range kustomizationNames {
 		at, err := k.files.find(path.Join(dir, base))
 		if err != nil {
 			return "", nil, err
@@ -185,10 +187,10 @@ func (e *edits) labels() error {
 	if e.options.LabelWithoutSelector {
 		e.spec.Labels = append(e.spec.Labels, types.Label{Pairs: to})
 	} else {
-		if e.spec.CommonLabels == nil { //nolint:staticcheck // what `kustomize edit add label` writes
-			e.spec.CommonLabels = to //nolint:staticcheck // see above
+		if e.spec.CommonLabels == nil {
+			e.spec.CommonLabels = to
 		}
-		to = e.spec.CommonLabels //nolint:staticcheck // see above
+		to = e.spec.CommonLabels
 	}
 	return addPairs("label", to, e.options.CommonLabels, e.options.ForceCommonLabels, e.env.expand)
 }

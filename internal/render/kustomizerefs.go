@@ -1,5 +1,7 @@
 package render
 
+//lint:file-ignore SA1019 people have kustomizations with deprecated fields.
+
 import (
 	"bytes"
 	"errors"
@@ -157,7 +159,7 @@ func (k *kustomizeFS) plugin(name, entry string, depth int) error {
 }
 
 func (k *kustomizeFS) pluginFolder(dir string, depth int) error {
-	for _, base := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, base := range kustomizationNames {
 		p := path.Join(dir, base)
 		found, err := k.files.find(p)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -244,7 +245,7 @@ func (r *rendering) layout(dir string, o options) (layout, error) {
 	return found, nil
 }
 
-// isKustomization says that a file of this name is a kustomization.
-func isKustomization(name string) bool {
-	return name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization"
-}
+// kustomizationNames are the names that a kustomization may have.
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+func isKustomization(name string) bool { return slices.Contains(kustomizationNames, name) }

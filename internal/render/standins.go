@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/template"
 	"time"
-
-	"github.com/Masterminds/sprig/v3"
 )
 
 // standIn makes up what templates ask of chance: bytes that depend on the
@@ -63,7 +61,7 @@ const (
 
 // standIns are the functions whose results depend on chance, on the clock, on
 // the machine's time zone or on the order in which Go walks maps.
-func (e *engine) standIns() template.FuncMap {
+func (e *engine) standIns(sprigs template.FuncMap) template.FuncMap {
 	random := func(alphabet string) func(int) (string, error) {
 		return func(n int) (string, error) {
 			e.stoodIn = true
@@ -132,11 +130,11 @@ func (e *engine) standIns() template.FuncMap {
 			c.Key = key
 			return c
 		},
-		"buildCustomCert": e.givenCertificate,
+		"buildCustomCert": e.givenCertificate(reflect.ValueOf(sprigs["buildCustomCert"])),
 		"keys":            sortedKeys,
 		"values":          sortedValues,
 	}
-	for name, fn := range e.clock() {
+	for name, fn := range e.clock(sprigs) {
 		f[name] = fn
 	}
 	return f
@@ -144,30 +142,31 @@ func (e *engine) standIns() template.FuncMap {
 
 // givenCertificate is Sprig's buildCustomCert, which checks what it is given;
 // what a stand-in made up passes.
-func (e *engine) givenCertificate(cert, key string) (certificate, error) {
-	check := reflect.ValueOf(sprig.TxtFuncMap()["buildCustomCert"])
-	got := check.Call([]reflect.Value{reflect.ValueOf(cert), reflect.ValueOf(key)})
-	if err, failed := got[1].Interface().(error); failed && !e.stoodIn {
-		return certificate{}, err
+func (e *engine) givenCertificate(sprigs reflect.Value) func(cert, key string) (certificate, error) {
+	return func(cert, key string) (certificate, error) {
+		got := sprigs.Call([]reflect.Value{reflect.ValueOf(cert), reflect.ValueOf(key)})
+		if err, failed := got[1].Interface().(error); failed && !e.stoodIn {
+			return certificate{}, err
+		}
+		c, err := base64.StdEncoding.DecodeString(cert)
+		if err != nil {
+			return certificate{}, fmt.Errorf("buildCustomCert: the certificate is not base64: %w", err)
+		}
+		k, err := base64.StdEncoding.DecodeString(key)
+		if err != nil {
+			return certificate{}, fmt.Errorf("buildCustomCert: the key is not base64: %w", err)
+		}
+		return certificate{Cert: string(c), Key: string(k)}, nil
 	}
-	c, err := base64.StdEncoding.DecodeString(cert)
-	if err != nil {
-		return certificate{}, fmt.Errorf("buildCustomCert: the certificate is not base64: %w", err)
-	}
-	k, err := base64.StdEncoding.DecodeString(key)
-	if err != nil {
-		return certificate{}, fmt.Errorf("buildCustomCert: the key is not base64: %w", err)
-	}
-	return certificate{Cert: string(c), Key: string(k)}, nil
 }
 
 // clock are the functions of time, for which it is always the same moment in
 // the same place.
-func (e *engine) clock() template.FuncMap {
+func (e *engine) clock(sprigs template.FuncMap) template.FuncMap {
 	moment := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 	now := func() time.Time { e.stoodIn = true; return moment }
-	inZone := sprig.TxtFuncMap()["dateInZone"].(func(string, any, string) string)
-	since := sprig.TxtFuncMap()["durationRound"].(func(any) string)
+	inZone := sprigs["dateInZone"].(func(string, any, string) string)
+	since := sprigs["durationRound"].(func(any) string)
 	// Sprig takes the time that it is for anything that is no time.
 	known := func(v any) any {
 		switch v := v.(type) {
