@@ -31,7 +31,8 @@ func differing(repo, pipeline string) *api.Differences {
 	gone.File = ""
 	return &api.Differences{Repository: repo, Pipeline: pipeline, At: before(12 * time.Second), Commit: id("tip")[:40], Equal: 41, Unexpected: 3,
 		Missing: []api.Difference{at("search-eu-prod")}, Extra: []api.Difference{gone}, Different: []api.Difference{kept, moved},
-		Unsure: []string{"legacy"}, Problems: []string{"argocd/legacy.yaml: legacy: spec.generators[0].git.files[0].exclude: unknown field"}}
+		Unsure: []string{"legacy"}, Notes: []string{"argocd/new.yaml: new: unknown field \"spec.tomorrow\"; its 4 live Applications are used as they are"},
+		Problems: []string{"argocd/legacy.yaml: legacy: spec.generators[0].git.files[0].exclude: unknown field"}}
 }
 
 func TestDifferencesPages(t *testing.T) {

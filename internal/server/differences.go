@@ -24,7 +24,7 @@ func (s *Server) differences(ctx context.Context, repo, pipeline string) (*api.D
 		return nil, err
 	}
 	return &api.Differences{
-		Repository: repo, Pipeline: pipeline, At: s.o.Clock.Now(), Commit: c.Commit, Problems: c.Problems, Equal: c.Equal, Unexpected: c.Unexpected(),
+		Repository: repo, Pipeline: pipeline, At: s.o.Clock.Now(), Commit: c.Commit, Problems: c.Problems, Notes: c.Notes, Equal: c.Equal, Unexpected: c.Unexpected(),
 		Unsure: c.Unsure, Missing: differing(c.Missing), Extra: differing(c.Extra), Different: differing(c.Different),
 	}, nil
 }

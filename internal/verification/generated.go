@@ -26,6 +26,12 @@ func (j *judgement) outdated() string {
 	}
 }
 
+// rolling says that the ApplicationSet's controller asks for the syncs, whether
+// or not the Application's step is known.
+func (j *judgement) rolling() bool {
+	return j.app.SetStep != "" || j.e.Generated != nil && j.e.Generated.Rolling
+}
+
 // differs names the first difference between an Application's sources and those
 // that it should have.
 func differs(has, want []Source) string {

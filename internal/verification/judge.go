@@ -291,7 +291,7 @@ func (j *judgement) whyOutOfSync() string {
 		return status + " although the sync of this commit succeeded" + suffix(a.Operation.Message)
 	case a.AutoSync:
 		return status + ", and no sync has begun although one is automated: a closed sync window, or a prune that isn't automated"
-	case a.SetStep != "":
+	case j.rolling():
 		return status + ": the ApplicationSet's RollingSync has not synced it"
 	case j.Trigger:
 		return status + ": there is no automated sync policy, so Liftlock asks for the sync"

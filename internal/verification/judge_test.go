@@ -232,6 +232,14 @@ func TestVerification(t *testing.T) {
 			s.wantNext(4*time.Hour + 15*minute)
 			s.look(4*time.Hour+15*minute, Failed, "RollingSync")
 		}},
+		{"2 sync: trigger leaves a step-wise target alone whose step is unknown", func(s *story) {
+			s.e.Limits.Trigger, s.app.AutoSync = true, false
+			s.e.Generated = &Generated{Set: "shop", Rolling: true}
+			s.notice()
+			if v := s.look(0, Syncing, "the ApplicationSet's RollingSync has not synced it"); v.Sync {
+				s.t.Error("a sync was asked for")
+			}
+		}},
 		{"2 queued: what is synced is not waiting, whatever the set says", func(s *story) {
 			s.sync()
 			s.app.SetStep = "Waiting"

@@ -130,7 +130,7 @@ func (j *judgement) askRefresh(v *Verdict) {
 // RollingSync, and has not been synced to this commit already.
 func (j *judgement) askSync(v *Verdict) {
 	a := j.app
-	if !j.Trigger || a.SyncStatus != outOfSync || a.AutoSync || a.SetStep != "" || a.Pending || inProgress(a) ||
+	if !j.Trigger || a.SyncStatus != outOfSync || a.AutoSync || j.rolling() || a.Pending || inProgress(a) ||
 		a.Operation != nil && j.operationStands() == Holds {
 		return
 	}

@@ -135,6 +135,7 @@ type Generated struct {
 	// (a generator's file, the set's own manifest), so that the target has the
 	// release only when its Application's sources are these.
 	Carries  bool
+	Rolling  bool     // its strategy is RollingSync: the controller asks for the syncs, a step at a time
 	NoUpdate bool     // applicationsSync is create-only or create-delete: the controller leaves an Application as it was created
 	Ignored  []string // what ignoreApplicationDifferences leaves as it is, as the set says it
 }

@@ -14,8 +14,9 @@ var ErrNoPipeline = errors.New("no such pipeline on the tracked branch")
 
 // Compared is how what a pipeline resolves to and what runs part.
 type Compared struct {
-	Commit   string // of the tracked branch
-	Problems []string
+	Commit   string   // of the tracked branch
+	Problems []string // why something can't be resolved
+	Notes    []string // what should be known of the rest, such as sets whose live Applications are used
 	*fleet.Differences
 }
 
@@ -55,5 +56,9 @@ func (o *Observer) Compare(ctx context.Context, r *Repository, name string) (*Co
 			return nil, err
 		}
 	}
-	return &Compared{Commit: s.Commit, Problems: p.Problems, Differences: c.Differences()}, nil
+	out := &Compared{Commit: s.Commit, Problems: p.Problems, Differences: c.Differences()}
+	for _, n := range fl.Notes {
+		out.Notes = append(out.Notes, problemText(n))
+	}
+	return out, nil
 }

@@ -18,7 +18,7 @@ func generated(at *EnvAt, t *fleet.Target, rel overlay.Release, app *verificatio
 	if t.ApplicationSet == "" || t.Live {
 		return nil
 	}
-	g := &verification.Generated{Set: t.ApplicationSet, NoUpdate: t.Policy.NoUpdate, Carries: carries(at, t, rel)}
+	g := &verification.Generated{Set: t.ApplicationSet, Rolling: t.Policy.Rolling, NoUpdate: t.Policy.NoUpdate, Carries: carries(at, t, rel)}
 	for i, s := range t.Sources {
 		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
 		if app != nil && i < len(app.Sources) && fleet.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {
