@@ -62,12 +62,12 @@ func (in *Input) key() (string, error) {
 		Globbing         string
 		ArgoCDs          map[string]ArgoCD
 		Main             string
-		Live             liveKey
+		Live             []string
 		Generators       Generators
 		Other            bool
 		Manifests        bool
 	}{in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, in.RepoURLs, in.Clusters, in.Clusters != nil,
-		in.Projects, in.Projects != nil, in.Globbing, in.ArgoCDs, in.Main, in.Live.key(), in.Generators, in.Other != nil, in.Manifests})
+		in.Projects, in.Projects != nil, in.Globbing, in.ArgoCDs, in.Main, in.liveKey(), in.Generators, in.Other != nil, in.Manifests})
 	if err != nil {
 		return "", fmt.Errorf("resolving ApplicationSets: writing down the inputs: %w", err)
 	}

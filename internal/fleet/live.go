@@ -51,23 +51,23 @@ type Elsewhere struct {
 	Commit string // in full
 }
 
-// liveKey is what an answer depends on of Live.
-type liveKey struct {
-	Connected bool
-	Sets      []LiveSet
-	Unknown   map[string]string
-}
-
-// key identifies the objects without their order.
-func (l *Live) key() liveKey {
-	if l == nil {
-		return liveKey{}
+// liveKey is what an answer that is kept depends on of Live: the sets that the
+// pipeline names, without what changes by itself. Answers that depend on more
+// of it are not kept.
+func (in *Input) liveKey() []string {
+	key := []string{fmt.Sprint(in.Live != nil)}
+	for _, e := range in.Pipeline.Spec.ApplicationSets {
+		if e.Live == nil {
+			continue
+		}
+		s, problem, _ := in.runningSet(e.Live)
+		if problem != nil {
+			key = append(key, problem.Message)
+		} else {
+			key = append(key, string(s.raw))
+		}
 	}
-	sets := slices.Clone(l.Sets)
-	slices.SortFunc(sets, func(a, b LiveSet) int {
-		return cmp.Or(cmp.Compare(a.ArgoCD, b.ArgoCD), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return liveKey{Connected: true, Sets: sets, Unknown: l.Unknown}
+	return key
 }
 
 // running lists an entry's ApplicationSet objects of a name; an empty

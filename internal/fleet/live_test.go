@@ -93,6 +93,43 @@ func TestLiveSet(t *testing.T) {
 	}
 }
 
+// TestLiveSetIsResolvedAgainWhenItChanges holds that an object's own
+// bookkeeping changes nothing, and its content does.
+func TestLiveSetIsResolvedAgainWhenItChanges(t *testing.T) {
+	p := shop()
+	p.Spec.ApplicationSets = []pipeline.ApplicationSetSource{{Live: &pipeline.LiveApplicationSet{Namespace: "argocd", Name: "shop"}}}
+	r := New(Options{})
+	resolve := func(object string) *Fleet {
+		t.Helper()
+		in := liveInput(p, nil)
+		in.Revision = strings.Repeat("a", 40)
+		if object != "" {
+			in.Live = running(t, []string{object, strings.Replace(object, "name: shop", "name: other", 1)}, nil)
+		}
+		f, err := r.Resolve(t.Context(), in)
+		must(t, err)
+		return f
+	}
+	if f := resolve(""); len(f.Problems) != 1 {
+		t.Fatalf("without a connection: %+v", f)
+	}
+	first := resolve(directoriesSet)
+	if len(first.Problems) > 0 || len(first.Targets) != 4 {
+		t.Fatalf("%+v", first)
+	}
+	if resolve(strings.Replace(directoriesSet, "namespace: argocd", "namespace: argocd, resourceVersion: '8', generation: 3", 1)+"status: {conditions: []}\n") != first {
+		t.Error("its bookkeeping had it resolved again")
+	}
+	changed := resolve(strings.Replace(directoriesSet, "apps/*/*", "apps/web/*", 1))
+	if len(changed.Targets) != 3 {
+		t.Errorf("after a change: %+v", changed)
+	}
+	labelled := resolve(strings.Replace(directoriesSet, "namespace: argocd", "namespace: argocd, labels: {a: b}", 1))
+	if labelled == first || len(labelled.Targets) != 4 {
+		t.Errorf("after a new label: %+v", labelled)
+	}
+}
+
 // TestLiveProblems holds that what a live entry can't give is named.
 func TestLiveProblems(t *testing.T) {
 	const unknownField = "unknown field \"spec.generators[0].git.directories[0].brandNew\""
