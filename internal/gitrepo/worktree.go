@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -130,7 +132,8 @@ func (w *WorkingTree) at(op, name string) (mode Mode, size int64, blob string, e
 	if !isFile && !w.dirs[name] {
 		return fail(fs.ErrNotExist)
 	}
-	info, err := w.root.Lstat(name)
+	// No folder on the way is a link, so this stays below the root.
+	info, err := os.Lstat(filepath.Join(w.c.top, filepath.FromSlash(name)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.sparse:
 		return f.mode, -1, f.blob, nil
@@ -193,7 +196,7 @@ func (w *WorkingTree) isLink(name string) bool {
 	defer w.linksMu.Unlock()
 	link, known := w.links[name]
 	if !known {
-		info, err := w.root.Lstat(name)
+		info, err := os.Lstat(filepath.Join(w.c.top, filepath.FromSlash(name)))
 		link = err == nil && info.Mode()&fs.ModeSymlink != 0
 		w.links[name] = link
 	}
@@ -264,6 +267,29 @@ func (w *WorkingTree) content(op, name string, mode Mode, blob string) ([]byte, 
 		return fail(plainError(err))
 	}
 	return data, nil
+}
+
+// List calls do for every file, symbolic links and submodules included, sorted
+// by path byte by byte, without walking the folders on disk. The id is empty:
+// what a file holds is not looked at. An error of do ends the listing and is
+// returned.
+func (w *WorkingTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+	for _, name := range slices.Sorted(maps.Keys(w.files)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		mode, _, _, err := w.at("list", name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFollowed), err == nil && mode == Directory:
+			continue // in the index, but not on disk
+		case err != nil:
+			return err
+		}
+		if err := do(name, mode.FS(), ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadDir lists a folder, sorted by name.

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -31,6 +32,20 @@ func namesOf(t testing.TB, tree fs.FS) []string {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var listed []string
+	err = tree.(interface {
+		List(context.Context, func(string, fs.FileMode, string) error) error
+	}).List(context.Background(), func(name string, mode fs.FileMode, _ string) error {
+		if info := must(fs.Lstat(tree, name)); info.Mode() != mode {
+			t.Errorf("%s is listed as %s, and is %s", name, mode, info.Mode())
+		}
+		listed = append(listed, name)
+		return nil
+	})
+	walked := slices.Clone(out)
+	if slices.Sort(walked); err != nil || !slices.Equal(listed, walked) {
+		t.Errorf("%v: listed are %q, walked %q", err, listed, walked)
 	}
 	return out
 }

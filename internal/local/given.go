@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -35,6 +36,8 @@ type tree interface {
 	fs.ReadDirFS
 	fs.StatFS
 	fs.ReadLinkFS
+	// List is what lets a resolver do without walking the folders.
+	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
 }
 
 // outside is the folder, in the tree, of files that are not in the checkout.

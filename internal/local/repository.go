@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/gitrepo"
@@ -29,16 +30,17 @@ func Open(ctx context.Context, dir string, urls []string) (*Repository, error) {
 		return nil, err
 	}
 	r := &Repository{git: git}
-	if r.urls, err = git.RemoteURLs(ctx); err == nil {
-		r.urls = append(slices.Clone(urls), r.urls...)
-		r.branch, err = git.Branch(ctx)
-	}
-	if err == nil {
-		r.main, err = git.DefaultBranch(ctx)
-	}
-	if err != nil {
+	// Each is a git of its own, which starts in about the time that it needs.
+	var wg sync.WaitGroup
+	errs := make([]error, 3)
+	wg.Go(func() { r.urls, errs[0] = git.RemoteURLs(ctx) })
+	wg.Go(func() { r.branch, errs[1] = git.Branch(ctx) })
+	wg.Go(func() { r.main, errs[2] = git.DefaultBranch(ctx) })
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, git.Close())
 	}
+	r.urls = append(r.urls, urls...)
 	r.main = cmp.Or(r.main, r.branch)
 	return r, nil
 }
