@@ -19,9 +19,10 @@ type AppSpec struct {
 	Cluster              string // a name, or an address with "://"; empty: https://kubernetes.default.svc
 	ApplicationSet       string // the owner's name; empty: a plain Application
 	Labels               map[string]string
-	Manual               bool          // no automated sync
-	Unsynced             bool          // starts without anything deployed; else it runs what the branch has, and is well
-	After                time.Duration // appears so much later, and then Unsynced
+	Options              map[string]any // further fields of its source, such as kustomize; they are deployed, too
+	Manual               bool           // no automated sync
+	Unsynced             bool           // starts without anything deployed; else it runs what the branch has, and is well
+	After                time.Duration  // appears so much later, and then Unsynced
 }
 
 // application is one Application as its controller knows it.
@@ -35,11 +36,12 @@ type application struct {
 	moved   time.Time // since when latest isn't noticed
 
 	comparing  *comparison
-	soon       bool      // compare at the next look
-	resync     time.Time // when to compare without a reason
-	sync       string    // Synced, OutOfSync, Unknown or empty
-	revision   string    // what sync is about
-	health     health    // as reported, which is not as it is
+	compared   map[string]any // the source's options that the last comparison was with
+	soon       bool           // compare at the next look
+	resync     time.Time      // when to compare without a reason
+	sync       string         // Synced, OutOfSync, Unknown or empty
+	revision   string         // what sync is about
+	health     health         // as reported, which is not as it is
 	reconciled time.Time
 	conditions []condition
 	op         *operation
@@ -56,8 +58,9 @@ type application struct {
 type comparison struct {
 	ends    time.Time
 	commit  string
-	health  health // as it was when the comparison began
-	refresh bool   // it was asked for by the annotation
+	options map[string]any // of the source, as they were when the comparison began
+	health  health         // likewise
+	refresh bool           // it was asked for by the annotation
 }
 
 type condition struct {
@@ -100,7 +103,7 @@ func (a *ArgoCD) AddApplication(s AppSpec) error {
 		return fail(err)
 	}
 	now := a.now()
-	app := &application{AppSpec: s, noticed: head, latest: head, resync: now}
+	app := &application{AppSpec: s, noticed: head, latest: head, resync: now, compared: s.Options}
 	a.apps[key] = app
 	if s.After > 0 {
 		app.appears = now.Add(s.After)
@@ -152,6 +155,20 @@ func (a *ArgoCD) create(app *application, now time.Time) error {
 		x["status"] = a.status(app)
 	}
 	return a.store.put("applications", app.Namespace, app.Name, x)
+}
+
+// SetOptions gives an Application's source other options, as its ApplicationSet
+// does when what it generates from has changed.
+func (a *ArgoCD) SetOptions(namespace, name string, options map[string]any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	app, err := a.app(namespace, name)
+	if err != nil {
+		return err
+	}
+	app.Options, app.soon = options, true
+	a.write(app, func(x object) { x["spec"] = app.spec(a.repos.CloneURL(app.Repo)) })
+	return nil
 }
 
 // RemoveApplication deletes an Application, as its ApplicationSet would.

@@ -36,9 +36,19 @@ func keep[V any](m map[string]V, limit int, key string, v V) {
 	m[key] = v
 }
 
-// content reads what an Application's folder deploys at a commit. With many
-// Applications a push is one git command, and one a changed kustomization.
+// content reads what an Application deploys at a commit: its folder, with its
+// source's options.
 func (a *ArgoCD) content(app *application, commit string) (content, error) {
+	c, err := a.folder(app, commit)
+	if len(app.Options) > 0 {
+		c.id += fmt.Sprint(" ", app.Options) // in the order of their keys
+	}
+	return c, err
+}
+
+// folder reads what a folder deploys. With many Applications a push is one git
+// command, and one a changed kustomization.
+func (a *ArgoCD) folder(app *application, commit string) (content, error) {
 	if commit == "" {
 		return content{missing: true}, nil
 	}

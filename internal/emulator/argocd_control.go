@@ -66,7 +66,7 @@ func (a *ArgoCD) startComparison(app *application, refresh bool, now time.Time) 
 	if refresh || noticed {
 		app.noticed = app.latest
 	}
-	app.comparing = &comparison{ends: now.Add(a.pace.Compare), commit: app.noticed, health: a.truth(app, now), refresh: refresh}
+	app.comparing = &comparison{ends: now.Add(a.pace.Compare), commit: app.noticed, options: app.Options, health: a.truth(app, now), refresh: refresh}
 }
 
 // finishComparison reports a comparison that is over: whether it is synced now,
@@ -76,7 +76,7 @@ func (a *ArgoCD) finishComparison(app *application, now time.Time) {
 	if c == nil || now.Before(c.ends) {
 		return
 	}
-	app.comparing = nil
+	app.comparing, app.compared = nil, c.options
 	app.resync, app.reconciled, app.dirty = now.Add(a.pace.Resync), now, true
 	want, err := a.content(app, c.commit)
 	problem := app.fault.ComparisonError

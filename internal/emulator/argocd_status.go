@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 )
 
@@ -35,8 +36,10 @@ func (a *ArgoCD) asked(app *application) asked {
 	return app.wishes
 }
 
-func (app *application) source(url string) object {
-	return object{"repoURL": url, "path": app.Path, "targetRevision": app.Branch}
+func (app *application) source(url string, options map[string]any) object {
+	s := object{"repoURL": url, "path": app.Path, "targetRevision": app.Branch}
+	maps.Copy(s, options)
+	return s
 }
 
 func (app *application) destination() object {
@@ -50,7 +53,7 @@ func (app *application) destination() object {
 }
 
 func (app *application) spec(url string) object {
-	s := object{"project": app.Project, "source": app.source(url), "destination": app.destination()}
+	s := object{"project": app.Project, "source": app.source(url, app.Options), "destination": app.destination()}
 	if !app.Manual {
 		s["syncPolicy"] = object{"automated": object{}}
 	}
@@ -59,7 +62,7 @@ func (app *application) spec(url string) object {
 
 // status is what Argo CD writes.
 func (a *ArgoCD) status(app *application) object {
-	source := app.source(a.repos.CloneURL(app.Repo))
+	source := app.source(a.repos.CloneURL(app.Repo), app.compared)
 	s := object{"controllerNamespace": "argocd", "sourceHydrator": object{}, "sourceType": "Kustomize", "summary": object{}}
 	if app.sync != "" {
 		s["sync"] = object{
@@ -139,7 +142,7 @@ func (a *ArgoCD) historyEntry(app *application) object {
 	}
 	return object{
 		"id": id, "revision": app.op.commit, "deployStartedAt": a.pace.stamp(app.op.started), "deployedAt": a.pace.stamp(app.op.at),
-		"source": app.source(a.repos.CloneURL(app.Repo)), "initiatedBy": object{"automated": app.op.automated},
+		"source": app.source(a.repos.CloneURL(app.Repo), app.Options), "initiatedBy": object{"automated": app.op.automated},
 	}
 }
 

@@ -234,6 +234,48 @@ func TestMissingProject(t *testing.T) {
 	s.merged(p.Number)
 }
 
+// TestReleaseThroughAGeneratorsFile carries a field that the ApplicationSet
+// generates the Application from: a target has it when its Application says so,
+// and not when Argo CD has only seen the commit.
+func TestReleaseThroughAGeneratorsFile(t *testing.T) {
+	config := func(tag string) string { return fmt.Sprintf("{\n  \"tag\": %q\n}\n", tag) }
+	files := map[string]string{}
+	for _, env := range []string{"dev", "qa", "prod"} {
+		files[overlay("web", env)+"/config.json"] = config("1.0.0")
+	}
+	s := scenery(t, plan{files: files, pipeline: strings.Replace(pipelineOf(nil), `- kustomizeImages: ["registry.example/*"]`, `- json: {files: ["config.json"], paths: ["tag"]}`, 1)})
+	set := s.setText("directories:\n          - path: apps/*/overlays/*", "files:\n          - path: apps/*/overlays/*/config.json",
+		"        path: '{{ .path.path }}'", "        path: '{{ .path.path }}'\n        kustomize: {images: ['registry.example/web:{{ .tag }}']}")
+	s.commit("linus", "main", "Say the tag in a file", map[string]string{"argocd/shop.yaml": set})
+	updates := func(env, tag string) {
+		t.Helper()
+		s.must("update the Application", s.ArgoCD.SetOptions("argocd", "web-"+env, map[string]any{"kustomize": map[string]any{"images": []any{"registry.example/web:" + tag}}}))
+	}
+	for _, env := range []string{"dev", "qa", "prod"} {
+		updates(env, "1.0.0")
+	}
+	s.start()
+	s.quiet()
+	s.commit("linus", "main", "Release", map[string]string{overlay("web", "dev") + "/config.json": config("1.1.0")})
+	s.is("web", "dev", "waits for its ApplicationSet", func(e *api.WhyHere) bool {
+		return strings.Contains(e.Name, "1.1.0") && len(e.Targets) == 1 && strings.Contains(e.Targets[0].Reason, "the ApplicationSet shop has not brought the Application up to date yet")
+	})
+	s.idle()
+	if n := len(s.pulls("web", "qa")); n != 0 {
+		t.Fatalf("%d promotions of what the target doesn't have", n)
+	}
+	updates("dev", "1.1.0")
+	s.verified("web", "dev", "1.1.0")
+	s.merged(s.opened("web", "qa", "1.1.0").Number)
+	// From now on the set never updates what it created.
+	s.commit("linus", "main", "Only create", map[string]string{"argocd/shop.yaml": strings.Replace(set, "  template:", "  syncPolicy: {applicationsSync: create-only}\n  template:", 1)})
+	s.is("web", "qa", "names the policy", func(e *api.WhyHere) bool {
+		return len(e.Targets) == 1 && strings.Contains(e.Targets[0].Reason, "only creates Applications and never updates them (applicationsSync)")
+	})
+	updates("qa", "1.1.0") // by hand
+	s.verified("web", "qa", "1.1.0")
+}
+
 // TestDifferences compares what is resolved with what runs.
 func TestDifferences(t *testing.T) {
 	clock := newStepClock()
