@@ -123,7 +123,33 @@ func boundedFunctions(sprigs template.FuncMap) template.FuncMap {
 	until := sprigs["until"].(func(int) []int)
 	untilStep := sprigs["untilStep"].(func(int, int, int) []int)
 	seq := sprigs["seq"].(func(...int) string)
+	join := sprigs["join"].(func(string, any) string)
+	cat := sprigs["cat"].(func(...any) string)
+	concat := sprigs["concat"].(func(...any) any)
 	return template.FuncMap{
+		// The template language's own; what they print is about as long as
+		// what they are given.
+		"print":   measured("print", fmt.Sprint),
+		"println": measured("println", fmt.Sprintln),
+		"cat":     measured("cat", cat),
+		"printf": func(format string, v ...any) (string, error) {
+			if err := given("printf", v); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf(format, v...), nil
+		},
+		"join": func(sep string, v any) (string, error) {
+			if err := given("join", []any{sep, v}); err != nil {
+				return "", err
+			}
+			return join(sep, v), nil
+		},
+		"concat": func(lists ...any) (any, error) {
+			if err := given("concat", lists); err != nil {
+				return nil, err
+			}
+			return concat(lists...), nil
+		},
 		"repeat": func(n int, s string) (string, error) {
 			if n < 0 {
 				return "", fmt.Errorf("repeat: %d is negative", n)
@@ -171,6 +197,43 @@ func boundedFunctions(sprigs template.FuncMap) template.FuncMap {
 			return seq(n...), nil
 		},
 	}
+}
+
+// measured is a function that is only called with what isn't too long.
+func measured(what string, f func(...any) string) func(...any) (string, error) {
+	return func(v ...any) (string, error) {
+		if err := given(what, v); err != nil {
+			return "", err
+		}
+		return f(v...), nil
+	}
+}
+
+// given refuses arguments that together are too long, so that doubling a text
+// or a list over and over ends soon.
+func given(what string, args []any) error {
+	length, items := 0, 0
+	for _, a := range args {
+		switch a := a.(type) {
+		case string:
+			length += len(a)
+		case []any:
+			items += len(a)
+			for _, item := range a {
+				s, _ := item.(string)
+				length += len(s)
+			}
+		case []string:
+			items += len(a)
+			for _, s := range a {
+				length += len(s)
+			}
+		}
+	}
+	if length > maxText || items > maxCount {
+		return fmt.Errorf("%w: %s is given more than %d bytes or %d items", ErrLimit, what, maxText, maxCount)
+	}
+	return nil
 }
 
 func indented(before string, n int, s string) (string, error) {

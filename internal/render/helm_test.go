@@ -67,6 +67,9 @@ var snippets = []string{
 	`an: {{ include "missing" . }}`,
 	`ao: {{ /* comment */ -}} {{- "x" -}}`,
 	`ap: {{ printf "%v %d" .Values.a 3 }} {{ .Values.list }}`,
+	`ar: {{ print "a" 1 2 "b" }} {{ println "x" }} {{ cat "a" nil 1 "b" }} {{ join "," (list 1 "b" nil) }} {{ concat (list 1) (list "a") }} {{ printf "%s-%d%%" "a" 1 }}`,
+	`as: {{ concat (list 1) "no list" }}`,
+	`at: {{ printf "%[3]v" 1 }} {{ 1 | printf "%v %v" 2 }}`,
 	`aq: {{ index .Values.list 1 }} {{ index .Values "a" }} {{ len .Values.list }}`,
 }
 

@@ -78,6 +78,8 @@ func TestHostile(t *testing.T) {
 	}{
 		{name: "long text", path: "c", contents: chart(`{{ repeat 1000000000 "x" }}`), want: ErrLimit.Error()},
 		{name: "growing text", path: "c", contents: chart(`{{ $x := "xxxxxxxxxx" }}{{ range until 30 }}{{ $x = replace "x" "xxxxxxxxxx" $x }}{{ end }}{{ $x }}`), want: ErrLimit.Error()},
+		{name: "doubled text", path: "c", contents: chart(`{{ $x := "xxxxxxxxxx" }}{{ range until 60 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`), want: ErrLimit.Error()},
+		{name: "doubled list", path: "c", contents: chart(`{{ $x := list 1 2 }}{{ range until 60 }}{{ $x = concat $x $x }}{{ end }}`), want: ErrLimit.Error()},
 		{name: "indented text", path: "c", contents: chart(`{{ indent 1000000000 "x" }}`), want: ErrLimit.Error()},
 		{name: "random text", path: "c", contents: chart(`{{ randAlphaNum 1000000000 }}`), want: ErrLimit.Error()},
 		{name: "a long loop", path: "c", contents: chart(`{{ range until 20000000 }}{{ end }}`), want: ErrLimit.Error()},

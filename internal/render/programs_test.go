@@ -1,6 +1,10 @@
 package render
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,10 +17,7 @@ import (
 // builds them; where they aren't, the recorded answers have to do.
 func program(t testing.TB, name string) func(t testing.TB, dir string, args ...string) []byte {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
+	path := installed(t, name)
 	return func(t testing.TB, dir string, args ...string) []byte {
 		t.Helper()
 		cmd := exec.Command(path, args...)
@@ -95,4 +96,75 @@ func TestKustomizeProgram(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestModules compares with the programs over every chart and kustomization
+// that argo-cd and Helm have among their own tests.
+func TestModules(t *testing.T) {
+	if !*long {
+		t.Skip("takes a minute; -long runs it")
+	}
+	quiet(t)
+	helm, kustomize := installed(t, "helm"), installed(t, "kustomize")
+	equal := 0
+	for _, module := range []string{"github.com/argoproj/argo-cd/v2", "helm.sh/helm/v3"} {
+		out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := strings.TrimSpace(string(out))
+		err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !isKustomization(d.Name()) && d.Name() != "Chart.yaml" {
+				return err
+			}
+			dir, err := filepath.Rel(root, filepath.Dir(p))
+			if err != nil {
+				return err
+			}
+			m, err := Render(context.Background(), os.DirFS(root), one(dir, ""))
+			var u *Unrenderable
+			if err != nil && (errors.As(err, &u) || strings.Contains(err.Error(), "has no kind")) {
+				return nil // theirs asks the network, or leaves it to Argo CD to complain
+			}
+			cmd := exec.Command(kustomize, "build", ".")
+			if d.Name() == "Chart.yaml" {
+				cmd = exec.Command(helm, "template", ".", "--name-template", "web", "--namespace", "shop", "--include-crds", "--kube-version", DefaultKubeVersion)
+			}
+			cmd.Dir, cmd.Env = filepath.Dir(p), []string{"PATH=/nonexistent", "HOME=" + t.TempDir()}
+			theirs, theirErr := cmd.Output()
+			switch {
+			case err != nil && theirErr != nil:
+			case err != nil:
+				t.Errorf("%s/%s: %v", module, dir, err)
+			case theirErr != nil:
+				if strings.HasSuffix(dir, "helm-with-local-dependency") {
+					return nil // the repo server builds dependencies first
+				}
+				t.Errorf("%s/%s: theirs fails: %v", module, dir, theirErr)
+			case len(m.Notes) > 0 || strings.Contains(dir, "app-parameters"):
+				// Made-up values, and overrides that only the repo server applies.
+			default:
+				equal++
+				if d := cmp.Diff(yamlObjects(t, theirs), objects(m)); d != "" {
+					t.Errorf("%s/%s: %s", module, dir, d)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if equal < 100 {
+		t.Errorf("only %d were compared", equal)
+	}
+}
+
+func installed(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
 }
