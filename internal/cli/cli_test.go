@@ -5,7 +5,10 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -52,5 +55,38 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if want := args[0]; strconv.Itoa(code) != want {
 		ts.Fatalf("it exits with %d, not %s", code, want)
+	}
+}
+
+// What the documentation shows of an answer is what a story compares with.
+func TestDocumentedAnswers(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/command-line.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stories strings.Builder
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stories.Write(data)
+	}
+	blocks := regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(doc), -1)
+	if len(blocks) < 5 {
+		t.Fatalf("%d answers are documented", len(blocks))
+	}
+	for _, b := range blocks {
+		command, answer := "", b[1]
+		if strings.HasPrefix(answer, "$ ") {
+			command, answer, _ = strings.Cut(strings.TrimPrefix(answer, "$ "), "\n")
+		}
+		if !strings.Contains(stories.String(), "exec "+command) || !strings.Contains(stories.String(), answer) {
+			t.Errorf("no story has this answer to %q:\n%s", command, answer)
+		}
 	}
 }
