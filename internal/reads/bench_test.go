@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -216,4 +217,49 @@ func BenchmarkTouched(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkUpdate brings the index up to date with a push of 50 changed files.
+func BenchmarkUpdate(b *testing.B) {
+	l := largeRepository(b)
+	x, err := reads.Build(b.Context(), l.mirror.Tree(l.first), l.readers)
+	if err != nil {
+		b.Fatal(err)
+	}
+	changes, err := l.mirror.Changed(b.Context(), l.first, l.second)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var changed []string
+	for _, c := range changes {
+		changed = append(changed, c.Path)
+	}
+	for b.Loop() {
+		if _, err := x.Update(b.Context(), l.mirror.Tree(l.second), l.readers, changed); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkMemory is what an index of 10,000 readers holds.
+func BenchmarkMemory(b *testing.B) {
+	l := largeRepository(b)
+	held := func() float64 {
+		runtime.GC()
+		runtime.GC() // what finalizers kept
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	var x *reads.Index
+	for b.Loop() {
+		x = nil
+		before := held()
+		var err error
+		if x, err = reads.Build(b.Context(), l.mirror.Tree(l.first), l.readers[:10_000]); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(held()-before, "MB-held")
+	}
+	runtime.KeepAlive(x)
 }

@@ -169,8 +169,15 @@ func (b *builder) nameOf(n uint32) string {
 	return b.list[int(n)-len(b.before.names)]
 }
 
-// batchSize is how many nodes a goroutine follows at a time.
-const batchSize = 128
+const (
+	// batchSize is how many nodes a goroutine follows at a time.
+	batchSize = 128
+	// fewFiles are sooner read one by one than ahead: a chain of folders has a
+	// round for each of them.
+	fewFiles = 64
+	// maxAhead bounds what is read ahead for a node, and roughly for a batch.
+	maxAhead = 4 << 20
+)
 
 // follow follows nodes, several at a time; results are in the nodes' order.
 // With a bulk tree, what they will surely read is read ahead.
@@ -212,34 +219,31 @@ func (b *builder) one(n uint32, given []content, out *found) {
 // ahead hands all nodes of a round out, each once what it will read is there.
 func (b *builder) ahead(round []uint32, given [][]content, batches chan<- []int) error {
 	var batch []int
+	size, own := 0, 0 // bytes that the batch holds, and the next node
 	ready := func(i int) {
-		if batch = append(batch, i); len(batch) == batchSize {
+		batch, size, own = append(batch, i), size+own, 0
+		if len(batch) >= batchSize || size > maxAhead {
 			batches <- batch
-			batch = nil
+			batch, size = nil, 0
 		}
 	}
-	var ids, paths []string
-	var of []int
-	for i, n := range round {
-		before := len(ids)
-		if b.view.bulk != nil {
-			for _, name := range b.willRead(n) {
-				if f, ok := b.view.at[name]; ok && b.view.kinds[f] == file {
-					ids, paths, of = append(ids, b.view.ids[f]), append(paths, name), append(of, i)
-				}
-			}
+	ids, paths, of := b.readAhead(round)
+	next := 0 // of the nodes that wait
+	for i := range round {
+		for next < len(of) && of[next] < i {
+			next++
 		}
-		if len(ids) == before {
+		if next == len(of) || of[next] != i {
 			ready(i)
 		}
 	}
 	var err error
 	if len(ids) > 0 {
 		err = b.view.bulk.ReadBlobs(b.ctx, ids, maxFile, func(i int, data []byte, err error) error {
-			if err != nil {
-				err = fmt.Errorf("reading %s: %w: %w", paths[i], errTooLarge, err)
+			if err == nil && own+len(data) <= maxAhead { // otherwise the node reads it by itself
+				given[of[i]] = append(given[of[i]], content{paths[i], data})
+				own += len(data)
 			}
-			given[of[i]] = append(given[of[i]], content{paths[i], data, err})
 			if i+1 == len(of) || of[i+1] != of[i] {
 				ready(of[i])
 			}
@@ -250,6 +254,25 @@ func (b *builder) ahead(round []uint32, given [][]content, batches chan<- []int)
 		batches <- batch
 	}
 	return err
+}
+
+// readAhead lists what the nodes of a round will surely read, and which node
+// each is for; nothing when there is little of it.
+func (b *builder) readAhead(round []uint32) (ids, paths []string, of []int) {
+	if b.view.bulk == nil {
+		return nil, nil, nil
+	}
+	for i, n := range round {
+		for _, name := range b.willRead(n) {
+			if f, ok := b.view.at[name]; ok && b.view.kinds[f] == file {
+				ids, paths, of = append(ids, b.view.ids[f]), append(paths, name), append(of, i)
+			}
+		}
+	}
+	if len(ids) < fewFiles {
+		return nil, nil, nil
+	}
+	return ids, paths, of
 }
 
 // willRead foretells the files that following a node reads.

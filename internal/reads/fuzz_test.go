@@ -37,3 +37,22 @@ func FuzzGlob(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPlainYAML holds the plain YAML parser against the general one.
+func FuzzPlainYAML(f *testing.F) {
+	for _, piece := range plainPieces {
+		f.Add([]byte("a:\n- b: c\n  " + piece + "\n"))
+		f.Add([]byte(piece + "\nresources: [a]\n"))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { samePlain(t, data) })
+}
+
+// FuzzJsonnet holds that finding imports ends on any text.
+func FuzzJsonnet(f *testing.F) {
+	f.Add([]byte("import 'a' + importstr @\"b\" /* c */ || |||\n d\n|||"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if list, err := imports(data); err == nil && len(list) > len(data) {
+			t.Fatalf("%d imports in %d bytes", len(list), len(data))
+		}
+	})
+}

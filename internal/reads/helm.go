@@ -41,7 +41,7 @@ func (w *walker) chart(dir string) {
 	w.templates(inFolder(dir, "templates"), ^traits(0))
 	// A chart's chart reads its own files, which count already.
 	w.templates(inFolder(dir, "charts"), ^usesFiles)
-	w.scan(inFolder(dir, "values.yaml"))
+	w.text(inFolder(dir, "values.yaml"))
 }
 
 // dependencies follows file:// dependencies.
@@ -96,15 +96,16 @@ func (w *walker) values(name string) {
 		w.use(roleEverything, at.path, "")
 		return
 	}
-	w.scan(name)
+	w.text(name)
 }
 
-func (w *walker) scan(name string) {
+// text notes whether a values file holds text that reads files.
+func (w *walker) text(name string) {
 	at, err := w.find(name)
 	if err != nil || at.kind != file {
 		return
 	}
-	data, err := w.read(at)
+	data, err := w.scan(at)
 	if err != nil {
 		w.out.traits |= namesFiles
 		return
@@ -134,7 +135,7 @@ func (w *walker) templates(dir string, mask traits) {
 		if err != nil || at.kind != file {
 			continue
 		}
-		data, err := w.read(at)
+		data, err := w.scan(at)
 		switch {
 		case err != nil:
 			w.out.traits |= doubt & mask
@@ -163,7 +164,7 @@ func (v *view) chartTexts(dir string) []string {
 	for _, f := range []string{"templates", "charts"} {
 		first, end := v.span(inFolder(dir, f))
 		for _, name := range v.files[first:end] {
-			if isChartText(name) {
+			if isChartText(name) && !strings.HasSuffix(name, packedSuffix) {
 				out = append(out, name)
 			}
 		}

@@ -53,11 +53,10 @@ type walker struct {
 	configured map[key]bool // the folders of configurations that are followed so
 }
 
-// content is what reading a file gave.
+// content is a file's, read ahead; of at most maxFile bytes.
 type content struct {
-	path string // with its links resolved
+	path string
 	data []byte
-	err  error
 }
 
 // work is what the walkers of one build share. It is safe for concurrent use.
@@ -70,10 +69,9 @@ type work struct {
 	jsonnet map[string][]imported // what Jsonnet files import: many look at the same libraries
 }
 
-// maxParsed bounds what is parsed for one index, in bytes: five times what a
-// repository of 100,000 files with a kustomization each needs, and some ten
-// seconds' work.
-const maxParsed = 256 << 20
+// maxParsed bounds what is parsed for one index, in bytes: more than a
+// repository of 100,000 files with a kustomization each needs.
+const maxParsed = 128 << 20
 
 // see records a path without looking at it.
 func (w *walker) see(name string) { w.out.files = append(w.out.files, name) }
@@ -89,21 +87,22 @@ func (w *walker) find(name string) (place, error) {
 	return at, err
 }
 
-// read gives the bytes of a file that find found.
-func (w *walker) read(at place) ([]byte, error) {
-	var c content
+// read gives the bytes of a file that find found, for parsing.
+func (w *walker) read(at place) ([]byte, error) { return w.take(at, maxFile, 1) }
+
+// scan gives them for looking through, which is much faster.
+func (w *walker) scan(at place) ([]byte, error) { return w.take(at, maxScanned, 16) }
+
+func (w *walker) take(at place, limit int64, speed int) (data []byte, err error) {
 	if i := slices.IndexFunc(w.given, func(c content) bool { return c.path == at.path }); i >= 0 {
-		c = w.given[i]
-	} else {
-		c.data, c.err = w.view.read(at)
+		data = w.given[i].data
+	} else if data, err = w.view.read(at, limit); err != nil {
+		return nil, err
 	}
-	if c.err != nil {
-		return nil, c.err
-	}
-	if w.parsed.Add(int64(len(c.data))) > maxParsed {
+	if w.parsed.Add(int64(len(data)/speed)) > maxParsed {
 		return nil, fmt.Errorf("reading %s: %w: more than %d bytes are to be parsed in all", at.path, errTooLarge, maxParsed)
 	}
-	return c.data, nil
+	return data, nil
 }
 
 // file records one file by its cleaned path, there or not.

@@ -13,8 +13,12 @@ import (
 // are taken from one configuration.
 const maxReferences = 100_000
 
-// errTooMany marks a file that names more than is followed.
-var errTooMany = fmt.Errorf("it names more than %d files", maxReferences)
+var (
+	// errTooMany marks a file that names more than is followed.
+	errTooMany = fmt.Errorf("it names more than %d files", maxReferences)
+	// errKeys marks a file with too many keys: merge keys multiply.
+	errKeys = errors.New("its keys, with those that are merged in, are more than are followed")
+)
 
 type refKind int
 
@@ -73,7 +77,7 @@ const (
 	// maxMerges bounds how deep merge keys are followed.
 	maxMerges = 16
 	// maxSteps bounds the work on one file: merge keys multiply.
-	maxSteps = 20_000_000
+	maxSteps = 5_000_000
 )
 
 func (c *collector) wrong(at string, n *yaml.Node) {
@@ -96,11 +100,15 @@ func (c *collector) fields(n *yaml.Node, key string, do func(*yaml.Node)) {
 
 func (c *collector) fieldsAt(n *yaml.Node, key string, depth int, do func(*yaml.Node)) {
 	n = behind(n)
-	if n.Kind != yaml.MappingNode || depth > maxMerges {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	if depth > maxMerges {
+		c.err = errKeys
 		return
 	}
 	if c.steps += len(n.Content); c.steps > maxSteps {
-		c.err = errTooMany
+		c.err = errKeys
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -294,5 +302,5 @@ var errUnreadable = errors.New("it can't be read as YAML")
 // beyondUs says that an error is a limit of ours, not a fault that stops the
 // tools as well.
 func beyondUs(err error) bool {
-	return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany)
+	return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) || errors.Is(err, errKeys)
 }

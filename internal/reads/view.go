@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// maxFile bounds a file that is parsed.
-	maxFile = 4 << 20
+	// maxFile bounds a file that is parsed; the slowest YAML takes a
+	// microsecond a byte.
+	maxFile = 1 << 20
+	// maxScanned bounds a file that is only looked through for some words.
+	maxScanned = 16 << 20
 	// maxLinks bounds the symbolic links passed on the way to one path, as
 	// the kernel does.
 	maxLinks = 40
@@ -278,14 +281,14 @@ func (v *view) find(p string) (place, error) {
 	return out, nil
 }
 
-// read returns a file's bytes; found says where it really lies.
-func (v *view) read(found place) ([]byte, error) {
+// read returns a file's bytes, at most limit; found says where it really lies.
+func (v *view) read(found place, limit int64) ([]byte, error) {
 	info, err := fs.Stat(v.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", found.path, err)
 	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("reading %s: %w: its %d bytes are more than the %d that are parsed", found.path, errTooLarge, info.Size(), maxFile)
+	if info.Size() > limit {
+		return nil, fmt.Errorf("reading %s: %w: its %d bytes are more than the %d that are read", found.path, errTooLarge, info.Size(), limit)
 	}
 	data, err := fs.ReadFile(v.tree, found.path)
 	if err != nil {

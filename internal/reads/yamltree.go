@@ -16,6 +16,9 @@ const maxPath = 4096
 // nil for an empty one. Aliases are left as they are, so that a bomb of them
 // stays small.
 func document(data []byte) (*yaml.Node, error) {
+	if doc, ok := plainYAML(data); ok {
+		return doc, nil
+	}
 	var n yaml.Node
 	if err := yaml.Unmarshal(data, &n); err != nil {
 		// kustomize has another parser, which takes some files that this one
