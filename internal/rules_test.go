@@ -29,6 +29,7 @@ var rooms = map[string][]string{
 	"internal/reads":           {},
 	"internal/overlay":         {"internal/pipeline", "internal/fieldpath"},
 	"internal/render":          {},
+	"internal/ownership":       {"internal/fleet", "internal/reads", "internal/evaluate", "internal/render"},
 	"internal/verification":    {},
 	"internal/argocd":          {"internal/verification"},
 	"internal/promotion":       {"policies", "internal/pipeline", "internal/verification"},

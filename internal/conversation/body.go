@@ -62,6 +62,7 @@ func promotionBody(in Input) string {
 	p.gap()
 	moves(&p, in)
 	reach(&p, in)
+	rendered(&p, in)
 	whereabouts(&p, in)
 	p.line("### What it waits for")
 	p.gap()
@@ -109,6 +110,14 @@ func reach(p *page, in Input) {
 	p.folded("", rows)
 	if len(rows) == 0 && in.OthersErr == "" {
 		p.line("No target reads these files.")
+		p.gap()
+	}
+	if len(in.Same) > 0 {
+		var names []string
+		for _, t := range in.Same {
+			names = append(names, t.Name)
+		}
+		p.line("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
 		p.gap()
 	}
 	if beyond > 0 {
@@ -311,13 +320,10 @@ func people(logins []string) string {
 
 // footer tells how to talk to Liftlock.
 func footer(p *page, in Input) {
-	prefix := "/liftlock "
-	if in.Bare {
-		prefix = "/"
-	}
+	say := prefix(in)
 	p.gap()
 	p.line("---")
-	s := fmt.Sprintf("Stop it: `%shold`, or close it. What stands in the way: `%swhy`. All commands: `%shelp`.", prefix, prefix, prefix)
+	s := fmt.Sprintf("Stop it: `%shold`, or close it. What stands in the way: `%swhy`. All commands: `%shelp`.", say, say, say)
 	if in.Release != "" {
 		s = "Release " + code(promotion.Short(in.Release), maxName) + ". " + s
 	}

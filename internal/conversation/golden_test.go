@@ -99,6 +99,21 @@ func pages() map[string]Input {
 		in.Others = nil
 		in.OthersErr = "the ApplicationSet argocd/shop.yaml can't be resolved: template: no field .path"
 	})
+	with("promotion-rendered", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+		diff := "@@ apps/v1 Deployment web/web @@\n- spec.template.spec.containers[name=web].image: registry.example/web:1.4.2\n+ spec.template.spec.containers[name=web].image: registry.example/web:1.5.0\n"
+		in.Same = []Target{{Name: "web-qa-eu", Component: "web", Environment: "qa", Cluster: "eu-1"}}
+		in.Rendered = []Rendered{
+			{Target: "web-prod-ap", Why: "the chart ingress comes from a Helm repository (https://charts.example)"},
+			{Target: "web-prod-eu", Summary: "1 changed", Diff: diff},
+			{Target: "web-prod-sa", Summary: "1 changed", Spec: true, Diff: "@@ v1 ConfigMap web/notes @@\n+ data.text:\n+   ```\n+   @ada closes #1\n"},
+			{Target: "web-prod-us", Summary: "1 changed", Diff: diff},
+			{Target: "web-prod-za"},
+			{Target: "web-prod-zz", Summary: "900 added", Diff: strings.Repeat("+ spec.more: of it\n", 3000)},
+		}
+	})
+	with("promotion-not-rendered", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+		in.RenderedErr = "rendering took longer than 30s"
+	})
 	all["revert-manual"] = reverting()
 	with("revert-asked", reverting(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.By, in.Reason, in.Evidence = "ada", "checkout is slow; see #99 | fixes #100", nil

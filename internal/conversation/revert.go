@@ -42,6 +42,7 @@ func revertBody(in Input) string {
 	p.line("These are exactly the bytes from before %s.", ref(in.Of))
 	p.gap()
 	reach(&p, in)
+	rendered(&p, in)
 	p.line("### What it waits for")
 	p.gap()
 	for _, rule := range rules(in) {

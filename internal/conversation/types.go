@@ -24,6 +24,14 @@ type Input struct {
 	Others    map[string]int
 	OthersErr string
 
+	// Same are targets outside the environment that read a changed file too and
+	// are shown to stay as they are.
+	Same []Target
+	// Rendered says what happens to the manifests of the targets that it is for;
+	// RenderedErr says why that could not be worked out. Neither: not asked for.
+	Rendered    []Rendered
+	RenderedErr string
+
 	Of       int      // a revert: the promotion that it takes back
 	Evidence []string // a revert: what speaks against the release
 	By       string   // a revert: who asked for it; empty: the degradation

@@ -97,13 +97,13 @@ func TestSameOverlayMeanwhile(t *testing.T) {
 }
 
 // TestSharedFileIsRefused edits nothing that targets outside the environment
-// read too, and names those.
+// depend on too, and names those.
 func TestSharedFileIsRefused(t *testing.T) {
 	s := begin(t, plan{
 		pipeline: pipelineOf(nil, dev, qa, prod),
 		files: map[string]string{
 			// prod builds on qa's overlay: what moves in qa moves in prod.
-			overlay("web", "prod") + "/kustomization.yaml": "resources:\n  - ../qa\nimages:\n  - name: registry.example/web\n    newTag: 1.0.0\n",
+			overlay("web", "prod") + "/kustomization.yaml": "resources:\n  - ../qa\nimages:\n  - name: registry.example/other\n    newTag: 1.0.0\n",
 		},
 	})
 	s.quiet()
@@ -114,6 +114,30 @@ func TestSharedFileIsRefused(t *testing.T) {
 	s.idle()
 	if n := len(s.pulls("web", "qa")); n != 0 {
 		t.Errorf("%d pull requests that change prod were opened", n)
+	}
+}
+
+// TestSharedFileThatIsSafe edits a file that a target outside the environment
+// reads too where that target's manifests stay as they are, and shows so.
+func TestSharedFileThatIsSafe(t *testing.T) {
+	s := begin(t, plan{
+		pipeline: pipelineOf(nil, dev, qa, prod),
+		files: map[string]string{
+			// prod builds on qa's overlay and says its own tag over it.
+			overlay("web", "prod") + "/kustomization.yaml": "resources:\n  - ../qa\nimages:\n  - name: registry.example/web\n    newTag: 1.0.0\n",
+		},
+	})
+	s.quiet()
+	s.release("web", "1.1.0")
+	p := s.opened("web", "qa", "1.1.0")
+	for _, want := range []string{
+		"These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: `web-prod`.",
+		"### Rendered manifests\n\n- `web-qa`: 1 changed\n",
+		"  - spec.template.spec.containers[name=web].image: registry.example/web:1.0.0\n  + spec.template.spec.containers[name=web].image: registry.example/web:1.1.0\n",
+	} {
+		if !strings.Contains(p.Body, want) {
+			t.Errorf("the body doesn't say %q:\n%s", want, p.Body)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func (a *Actor) merge(ctx context.Context, c *observe.Case, d *promotion.Decisio
 		}
 	}
 	in.Release, in.Name = pull.Release, pull.Name
-	a.describe(ctx, c, &in, c.Edits[x.Pull])
+	a.describe(ctx, c, &in, c.Bases[x.Pull], c.Edits[x.Pull])
 	title, message := conversation.MergeMessage(in)
 	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: c.Facts.Pipeline.Spec.Merge.Method, Title: title, Message: message})
 	if err != nil {

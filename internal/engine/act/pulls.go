@@ -34,7 +34,7 @@ func (a *Actor) open(ctx context.Context, c *observe.Case, d *promotion.Decision
 	in := a.input(ctx, c, d, x.Environment, false)
 	in.Release, in.Name = x.Release, x.Name
 	edits := c.Composed[observe.ComposedKey(x.Environment, x.Release)]
-	a.describe(ctx, c, &in, edits)
+	a.describe(ctx, c, &in, x.Tip, edits)
 	u := c.Facts.Unit
 	head, err := a.push(ctx, c, promotion.Branch(u.Pipeline, x.Environment, u.Component), x.Tip, edits, conversation.CommitMessage(in))
 	if err != nil {
@@ -133,15 +133,7 @@ func (a *Actor) push(ctx context.Context, c *observe.Case, branch, base string, 
 	if len(edits) == 0 {
 		return "", errors.New("there is nothing to commit")
 	}
-	info, err := m.Commit(ctx, base)
-	if err != nil {
-		return "", err
-	}
-	spec := gitrepo.CommitSpec{Parents: []string{base}, Base: base, Message: message, When: info.CommitTime}
-	for _, e := range edits {
-		spec.Files = append(spec.Files, gitrepo.FileWrite{Path: e.File, Mode: gitrepo.Mode(e.Mode), Content: e.After, Delete: e.Deleted})
-	}
-	head, err := m.Write(ctx, spec)
+	head, err := observe.WriteEdits(ctx, m, base, edits, message)
 	if err != nil {
 		return "", err
 	}
@@ -196,7 +188,7 @@ func (a *Actor) replace(ctx context.Context, c *observe.Case, d *promotion.Decis
 	in := a.input(ctx, c, d, x.Environment, false)
 	in.Release, in.Name, in.Number = x.Release, x.Name, x.Pull
 	edits := c.Composed[observe.ComposedKey(x.Environment, x.Release)]
-	a.describe(ctx, c, &in, edits)
+	a.describe(ctx, c, &in, x.Tip, edits)
 	if _, err := a.push(ctx, c, branch, x.Tip, edits, conversation.CommitMessage(in)); err != nil {
 		return err
 	}
@@ -284,7 +276,7 @@ func (a *Actor) openRevert(ctx context.Context, c *observe.Case, d *promotion.De
 	in.Release, in.Of, in.Evidence, in.By, in.Reason = x.Release, x.Pull, x.Evidence, x.By, x.Reason
 	in.Name = c.Contents[x.Release].String()
 	edits := c.Restored[x.Environment]
-	a.describe(ctx, c, &in, edits)
+	a.describe(ctx, c, &in, x.Tip, edits)
 	branch := promotion.RevertBranch(u.Pipeline, x.Environment, u.Component, x.Release)
 	head, err := a.push(ctx, c, branch, x.Tip, edits, conversation.CommitMessage(in))
 	if err != nil {
@@ -341,7 +333,7 @@ func (a *Actor) restoreUndo(ctx context.Context, c *observe.Case, d *promotion.D
 	if err := a.recall(ctx, c, x.Pull, &in); err != nil {
 		return err
 	}
-	a.describe(ctx, c, &in, edits)
+	a.describe(ctx, c, &in, x.Tip, edits)
 	if _, err := a.push(ctx, c, pr.Branch, x.Tip, edits, conversation.CommitMessage(in)); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/render"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -36,8 +37,9 @@ func (a *Actor) consoleURL(u promotion.Unit) string {
 	return a.o.Console + "/pipelines/" + url.PathEscape(u.Pipeline) + "/" + url.PathEscape(u.Component)
 }
 
-// describe fills in what an edit moves and whom it reaches.
-func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.Input, edits []overlay.Edit) {
+// describe fills in what an edit on a commit moves, whom it reaches and what it
+// does to their manifests.
+func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.Input, base string, edits []overlay.Edit) {
 	var files []string
 	for _, e := range edits {
 		files = append(files, e.File)
@@ -55,12 +57,45 @@ func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.
 		in.OthersErr = err.Error()
 		return
 	}
+	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		in.Reached = append(in.Reached, conversation.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: observe.ClusterOf(&t)})
+		at := conversation.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: observe.ClusterOf(&t)}
+		if t.Environment == in.Environment && t.Component == c.Facts.Unit.Component {
+			in.Reached = append(in.Reached, at)
+			continue
+		}
+		if !proven && len(edits) > 0 {
+			why, err := a.o.Observer.Outside(ctx, c, in.Environment, base, edits)
+			proven = err == nil && why == ""
+		}
+		if proven {
+			in.Same = append(in.Same, at)
+		} else {
+			in.Reached = append(in.Reached, at)
+		}
 	}
+	a.rendered(ctx, c, in, base, edits)
 	in.Others = map[string]int{}
 	for _, t := range others {
 		in.Others[t.Environment]++
+	}
+}
+
+// rendered fills in what an edit does to the manifests. That it can't be told
+// keeps nobody from reading the rest.
+func (a *Actor) rendered(ctx context.Context, c *observe.Case, in *conversation.Input, base string, edits []overlay.Edit) {
+	effects, err := a.o.Observer.Effects(ctx, c, in.Environment, base, edits)
+	if err != nil {
+		in.RenderedErr = err.Error()
+		return
+	}
+	limit := render.Limit{Bytes: conversation.RenderedBytes, Lines: conversation.RenderedLines, Object: conversation.RenderedObject}
+	for _, e := range effects {
+		r := conversation.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why}
+		if !e.Changes.Empty() {
+			r.Summary, r.Diff = e.Changes.Summary(), e.Changes.Text(limit)
+		}
+		in.Rendered = append(in.Rendered, r)
 	}
 }
 
@@ -233,7 +268,7 @@ func (a *Actor) presentOpen(ctx context.Context, c *observe.Case, d *promotion.D
 			return err
 		}
 	}
-	a.describe(ctx, c, &in, c.Edits[p.Number])
+	a.describe(ctx, c, &in, c.Bases[p.Number], c.Edits[p.Number])
 	page := conversation.Render(in)
 	pr := c.Pulls[p.Number]
 	s, err := a.shown(ctx, r, p.Number)

@@ -2,10 +2,6 @@ package observe
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"sort"
-	"strings"
 
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/gitrepo"
@@ -29,8 +25,10 @@ func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at 
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = o.shared(ctx, c, env.Name, out.Files); err != nil {
-			return err
+		if !out.Empty {
+			if out.Refused, err = o.Outside(ctx, c, env.Name, out.Tip, edits); err != nil {
+				return err
+			}
 		}
 	}
 	c.Composed[ComposedKey(env.Name, l.Release)] = edits
@@ -50,40 +48,6 @@ func wholeFiles(ctx context.Context, m *gitrepo.Mirror, commit string) overlay.C
 	}
 }
 
-// shared refuses an edit of files that a target outside the environment of this
-// component reads, naming those targets.
-func (o *Observer) shared(ctx context.Context, c *Case, env string, files []string) (string, error) {
-	for _, p := range c.Snapshot.Pipelines {
-		ix, err := p.index.get(ctx)
-		if err != nil {
-			return fmt.Sprintf("which targets read %s can't be told: %v", strings.Join(files, ", "), err), nil
-		}
-		for _, f := range files {
-			var others []string
-			for _, id := range ix.Readers(f) {
-				t := p.index.byID[id]
-				if p.Name() == c.Pipeline.Name() && t.Component == c.Facts.Unit.Component && t.Environment == env {
-					continue
-				}
-				others = append(others, t.Name)
-			}
-			if len(others) > 0 {
-				sort.Strings(others)
-				return fmt.Sprintf("%s is also read by %s; a promotion may only edit what no target outside %s depends on", f, listed(others), env), nil
-			}
-		}
-	}
-	return "", nil
-}
-
-func listed(names []string) string {
-	names = slices.Compact(names)
-	if len(names) > 5 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
-	}
-	return strings.Join(names, ", ")
-}
-
 // composeBack answers Look restore.
 func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
 	if !env.Landed.OK {
@@ -101,7 +65,7 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = o.shared(ctx, c, env.Name, out.Files); err != nil {
+		if out.Refused, err = o.Outside(ctx, c, env.Name, out.Tip, edits); err != nil {
 			return err
 		}
 	}

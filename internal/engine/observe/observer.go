@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/ownership"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/sandbox"
@@ -78,6 +79,9 @@ type Observer struct {
 	merges    map[string]mergeSeen // by environment: the newest merge of ours
 	booked    map[string]bool      // repositories whose list of pull requests was read in this process
 
+	renderer *ownership.Renderer
+	judged   map[judgedKey]*judged
+
 	clusterFiles clusterFiles
 	taken        taken
 }
@@ -110,6 +114,8 @@ func New(o Options) *Observer {
 		reverted:  map[string][]string{},
 		merges:    map[string]mergeSeen{},
 		booked:    map[string]bool{},
+		renderer:  ownership.New(maxRendered),
+		judged:    map[judgedKey]*judged{},
 	}
 }
 

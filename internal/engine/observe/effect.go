@@ -1,0 +1,275 @@
+package observe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/ownership"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+const (
+	// maxRendered is about how many bytes of manifests are remembered.
+	maxRendered = 128 << 20
+	// maxJudged bounds the memory of what edits do; past it, it starts anew.
+	maxJudged = 500
+	// judgeTime bounds the rendering for one edit: a base that a thousand
+	// targets share takes seconds.
+	judgeTime = 30 * time.Second
+)
+
+// judgedKey is everything that what an edit does depends on.
+type judgedKey [sha256.Size]byte
+
+// judged is what is known of an edit of one environment of a component. Errors
+// are not kept, but running out of time is: another try would take as long.
+type judged struct {
+	outside *string // why it must not be made; nil: not asked yet
+	effects []ownership.Effect
+	told    bool // effects were asked for
+	why     string
+}
+
+// Outside says why edits on a commit, for an environment of the case's
+// component, must not be made: which targets outside it they change. "" is the
+// proof that there are none.
+func (o *Observer) Outside(ctx context.Context, c *Case, env, base string, edits []overlay.Edit) (string, error) {
+	for _, e := range edits {
+		if pipeline.IsPipelinePath(e.File) {
+			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
+		}
+	}
+	key, err := judgedBy(ctx, c, env, base, edits)
+	if err != nil {
+		return "", err
+	}
+	known := o.judgedOf(key)
+	if known.outside != nil {
+		return *known.outside, nil
+	}
+	short, cancel := context.WithTimeout(ctx, judgeTime)
+	defer cancel()
+	edit, why, err := o.edit(short, c, env, base, edits)
+	if err == nil && why == "" {
+		if why, err = o.renderer.Outside(short, edit); why != "" {
+			why += "; a promotion may only edit what no target outside " + env + " depends on"
+		}
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		why, err = fmt.Sprintf("that no target outside %s depends on it could not be shown within %s", env, judgeTime), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	o.judge(key, func(j *judged) { j.outside = &why })
+	return why, nil
+}
+
+// Effects says what edits on a commit do to the targets of an environment of
+// the case's component. An error says for people why that can't be told; then
+// and only then there are no effects.
+func (o *Observer) Effects(ctx context.Context, c *Case, env, base string, edits []overlay.Edit) ([]ownership.Effect, error) {
+	if len(edits) == 0 || base == "" {
+		return nil, errors.New("its head is not what Liftlock composed")
+	}
+	key, err := judgedBy(ctx, c, env, base, edits)
+	if err != nil {
+		return nil, err
+	}
+	known := o.judgedOf(key)
+	if !known.told {
+		short, cancel := context.WithTimeout(ctx, judgeTime)
+		defer cancel()
+		var edit *ownership.Edit
+		edit, known.why, err = o.edit(short, c, env, base, edits)
+		if err == nil && known.why == "" {
+			known.effects, err = o.renderer.Effects(short, edit)
+		}
+		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			known.why, err = fmt.Sprintf("rendering took longer than %s", judgeTime), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.judge(key, func(j *judged) { j.told, j.effects, j.why = true, known.effects, known.why })
+	}
+	if known.why != "" {
+		return nil, errors.New(known.why)
+	}
+	return known.effects, nil
+}
+
+func (o *Observer) judgedOf(key judgedKey) judged {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if j := o.judged[key]; j != nil {
+		return *j
+	}
+	return judged{}
+}
+
+func (o *Observer) judge(key judgedKey, note func(*judged)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	j := o.judged[key]
+	if j == nil {
+		if len(o.judged) >= maxJudged {
+			clear(o.judged)
+		}
+		j = &judged{}
+		o.judged[key] = j
+	}
+	note(j)
+}
+
+// judgedBy writes down what an edit's effect depends on: the files, not the
+// commit that has them; the rules; and what of the world isn't in Git.
+func judgedBy(ctx context.Context, c *Case, env, base string, edits []overlay.Edit) (judgedKey, error) {
+	tree, err := c.Snapshot.Repo.Mirror.TreeHash(ctx, base, "")
+	if err != nil {
+		return judgedKey{}, err
+	}
+	var rules []*pipeline.Pipeline
+	for _, p := range c.Snapshot.Pipelines {
+		rules = append(rules, p.Pipeline)
+	}
+	raw, err := json.Marshal([]any{c.Facts.Unit, env, tree, c.Snapshot.Turn, rules})
+	if err != nil {
+		return judgedKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
+	}
+	h := sha256.New()
+	h.Write(raw)
+	for _, e := range edits {
+		fmt.Fprintf(h, "%q %o %t %d:", e.File, e.Mode, e.Deleted, len(e.After))
+		h.Write(e.After)
+	}
+	return judgedKey(h.Sum(nil)), nil
+}
+
+// edit gathers what an edit is judged by: the tree and the targets without it
+// and with it. why says for people that it can't be.
+func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []overlay.Edit) (out *ownership.Edit, why string, err error) {
+	m := c.Snapshot.Repo.Mirror
+	after, err := WriteEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
+	if err != nil {
+		return nil, "", err
+	}
+	out = &ownership.Edit{Revision: base, Touched: map[string][]string{}}
+	for _, e := range edits {
+		out.Files = append(out.Files, e.File)
+	}
+	for _, p := range c.Snapshot.Pipelines {
+		ix, err := p.index.get(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, "", err
+			}
+			return nil, fmt.Sprintf("which targets read %s can't be told: %v", strings.Join(out.Files, ", "), err), nil
+		}
+		for id, files := range ix.Touched(out.Files) {
+			out.Touched[id] = files
+		}
+	}
+	whole := o.generates(c.Snapshot, edits)
+	mine := map[string]bool{} // by ID: whether an edit may change the target
+	if out.Before, err = o.world(ctx, c, env, base, whole, mine); err != nil {
+		return nil, "", err
+	}
+	for i := range out.Before.Targets { // what was another's doesn't become ours by the edit
+		id := out.Before.Targets[i].ID()
+		mine[id] = mine[id]
+	}
+	came := map[string]bool{}
+	if out.After, err = o.world(ctx, c, env, after, whole, came); err != nil {
+		return nil, "", err
+	}
+	out.Inside = func(t *fleet.Target) bool {
+		if own, known := mine[t.ID()]; known {
+			return own
+		}
+		return came[t.ID()]
+	}
+	return out, "", nil
+}
+
+// generates says that an edit may change more of Applications than a
+// fleet.Target tells.
+func (o *Observer) generates(s *Snapshot, edits []overlay.Edit) bool {
+	files := map[string]bool{}
+	for _, e := range edits {
+		if e.Created || e.Deleted {
+			return true
+		}
+		files[e.File] = true
+	}
+	for _, p := range s.Pipelines {
+		for i := range p.Fleet.Targets {
+			t := &p.Fleet.Targets[i]
+			if files[t.ApplicationSetFile] || slices.ContainsFunc(t.GeneratorFiles, func(f string) bool { return files[f] }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// world is a commit with its targets, whole manifests only when they are
+// asked for: then the resolver keeps none of them. The IDs of those that belong
+// to the environment of the case's component go into mine.
+func (o *Observer) world(ctx context.Context, c *Case, env, commit string, whole bool, mine map[string]bool) (ownership.World, error) {
+	tree := c.Snapshot.Repo.Mirror.Tree(commit)
+	w := ownership.World{Tree: tree, ID: tree.Identity}
+	sur := o.surroundings(c.Snapshot.Repo)
+	for _, p := range c.Snapshot.Pipelines {
+		in, err := sur.input(ctx, p.Pipeline, commit)
+		if err != nil {
+			return w, err
+		}
+		if in.Manifests = whole; whole {
+			in.Revision = ""
+		}
+		fl, err := o.o.Resolver.Resolve(ctx, in)
+		if err != nil {
+			return w, err
+		}
+		for _, problem := range fl.Problems {
+			w.Problems = append(w.Problems, problemText(problem))
+		}
+		if len(fl.Problems) > 0 {
+			fl = inForce(fl, p.Fleet, p.File)
+		}
+		w.Targets = append(w.Targets, fl.Targets...)
+		if p.Name() != c.Pipeline.Name() {
+			continue
+		}
+		for i := range fl.Targets {
+			if t := &fl.Targets[i]; t.Component == c.Facts.Unit.Component && t.Environment == env {
+				mine[t.ID()] = true
+			}
+		}
+	}
+	return w, nil
+}
+
+// WriteEdits makes a commit of edits on another, in the mirror only. The same edits make
+// the same commit, at the other's time.
+func WriteEdits(ctx context.Context, m *gitrepo.Mirror, base string, edits []overlay.Edit, message string) (string, error) {
+	info, err := m.Commit(ctx, base)
+	if err != nil {
+		return "", err
+	}
+	spec := gitrepo.CommitSpec{Parents: []string{base}, Base: base, Message: message, When: info.CommitTime}
+	for _, e := range edits {
+		spec.Files = append(spec.Files, gitrepo.FileWrite{Path: e.File, Mode: gitrepo.Mode(e.Mode), Content: e.After, Delete: e.Deleted})
+	}
+	return m.Write(ctx, spec)
+}
