@@ -40,6 +40,11 @@ var fastForm = regexp.MustCompile(`{{.*}}`)
 // newParsed parses a string as the controller would.
 func newParsed(raw string, goTemplate bool, options []string, g *guard) *parsed {
 	t := &parsed{raw: raw, guard: g}
+	if goTemplate {
+		if t.err = unknownOption(options); t.err != nil {
+			return t // text that holds no template is parsed with them too
+		}
+	}
 	switch {
 	case !strings.Contains(raw, "{{"):
 		t.plain = true
@@ -57,6 +62,18 @@ func newParsed(raw string, goTemplate bool, options []string, g *guard) *parsed 
 		}
 	}
 	return t
+}
+
+// unknownOption says which of goTemplateOptions there isn't: the template
+// package panics on it, but only once something is rendered.
+func unknownOption(options []string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("goTemplateOptions: %v", p)
+		}
+	}()
+	template.New("").Option(options...)
+	return nil
 }
 
 // render gives the string for one set of parameters.
