@@ -290,3 +290,36 @@ func TestThatItIsReadyAgainIsTold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func FuzzDecodeSet(f *testing.F) {
+	f.Add(`{"metadata":{"namespace":"argocd","name":"shop","managedFields":[],"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","a":"b"}},"spec":{"generators":[]},"status":{"applicationStatus":[{"application":"a","status":"Waiting"}]}}`)
+	f.Add(`{"metadata":{"name":"x","annotations":null},"spec":null}`)
+	f.Add(`{"metadata":[],"status":1}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		set, steps, err := decodeSet([]byte(raw))
+		if steps == nil {
+			t.Fatal("steps is nil, which would forget the set")
+		}
+		if err != nil {
+			return
+		}
+		again, _, err := decodeSet(set.Object)
+		if err != nil || again.Version != set.Version {
+			t.Errorf("what is kept reads as something else: %v\n%s\n%s", err, set.Object, again.Object)
+		}
+	})
+}
+
+func FuzzDecodeCluster(f *testing.F) {
+	f.Add(clusterSecret("prod", "https://prod.example"))
+	f.Add(`{"metadata":{"name":"a"},"data":{"server":"YQ==","config":"dG9wc2VjcmV0"}}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		c, err := decodeCluster([]byte(raw))
+		if err == nil && (c.Server == "" || c.Secret == "") {
+			t.Errorf("%+v", c)
+		}
+		if _, has := c.Annotations[lastApplied]; has {
+			t.Error("kubectl's copy of the Secret is kept")
+		}
+	})
+}
