@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,8 +66,10 @@ func helmRender(tree map[string]string, dir string, valueFiles []string) string 
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprint(out) // prints maps sorted
+	return address.ReplaceAllString(fmt.Sprint(out), "0x") // maps are printed sorted
 }
+
+var address = regexp.MustCompile(`0x[0-9a-f]+`)
 
 var chartTemplates = []string{
 	"a: {{ .Values.a }}",
@@ -82,6 +85,11 @@ var chartTemplates = []string{
 	`{{ template "lib.files" $ }}`,
 	`{{ toYaml $ }}`,
 	`{{ $ | toJson }}`,
+	`{{ printf "(%v)" $ }}`,
+	`{{ $x := print "a" ( list . ) | quote }}{{ $x }}`,
+	`{{ toYaml (dict "a" $) }}`,
+	`{{ toYaml (include "lib.plain" $) }}`,
+	`{{- with .Values -}}{{ toYaml $.Values }}{{ toYaml . }}{{ tpl (toYaml .) $ }}{{ end }}`,
 	`{{ if true }}{{ toYaml . }}{{ end }}`,
 	`{{ with .Values }}{{ toYaml . }}{{ end }}`,
 }

@@ -36,7 +36,7 @@ func plainYAML(data []byte) (*yaml.Node, bool) {
 	if len(p.lines) == 0 || p.lines[0].indent != 0 || isItem(p.lines[0].text) {
 		return nil, false
 	}
-	p.nodes = make([]yaml.Node, 0, 3*len(p.lines))
+	p.nodes = make([]yaml.Node, 0, 2*len(p.lines)+1)
 	doc := p.mapping(0)
 	if p.strange || p.at < len(p.lines) {
 		return nil, false

@@ -3,6 +3,7 @@ package reads
 import (
 	"bytes"
 	"regexp"
+	"strings"
 )
 
 // traits are what a Helm release's other files have to know of one of them.
@@ -27,10 +28,7 @@ var (
 	tplWord   = regexp.MustCompile(`\btpl\b`)
 	elsewhere = regexp.MustCompile(`\b(define|Subcharts)\b`) // files of other charts may be meant
 
-	// A dump writes all that a template knows, .Files included.
-	dollarDump = regexp.MustCompile(`\b(to[A-Z]\w*|print\w*|quote|squote|cat)\s+\$(\s|\||\)|-?\}\})|(\{\{-?|\()\s*\$\s*\|`)
-	dotDump    = regexp.MustCompile(`\b(to[A-Z]\w*|print\w*|quote|squote|cat)\s+\.(\s|\||\)|-?\}\})|(\{\{-?|\()\s*\.\s*\|`)
-	action     = regexp.MustCompile(`(?s)\{\{-?\s*(\w*).*?\}\}`)
+	action = regexp.MustCompile(`(?s)\{\{-?\s*(\w*).*?\}\}`)
 )
 
 // traitsOf reads a template, or a values file, for the words that matter.
@@ -43,7 +41,7 @@ func traitsOf(data []byte) traits {
 			t |= lendsFiles
 		}
 	}
-	if bytes.IndexByte(data, '$') >= 0 && dollarDump.Match(data) || dotDumped(data) {
+	if dumped(data) {
 		t |= usesFiles | namesFiles | lendsFiles // what the subcharts have is written out too
 	}
 	if bytes.Contains(data, []byte("tpl")) && tplWord.Match(data) {
@@ -56,20 +54,20 @@ func traitsOf(data []byte) traits {
 // chart that renders it.
 func NamesFiles(text []byte) bool { return traitsOf(text)&namesFiles != 0 }
 
-// dotDumped says that a template writes the dot out where it is surely
-// everything: outside of all that gives it another meaning.
-func dotDumped(data []byte) bool {
-	if !bareDot(data) || !dotDump.Match(data) {
+// dumped says that a template writes out all that it knows, .Files included:
+// $ as a whole, or the dot where it is surely everything, outside of all that
+// gives it another meaning.
+func dumped(data []byte) bool {
+	if bytes.IndexByte(data, '$') < 0 && !bytes.Contains(data, []byte(" .")) && !bytes.Contains(data, []byte("(.")) && !bytes.Contains(data, []byte("{.")) {
 		return false
 	}
 	var open []bool // by block: the dot may be something else in it
 	other := 0
 	for _, at := range action.FindAllSubmatchIndex(data, -1) {
-		word := string(data[at[2]:at[3]])
-		if other == 0 && dotDump.Match(data[at[0]:at[1]]) {
+		if dumps(data[at[0]+2:at[1]-2], other == 0) {
 			return true
 		}
-		switch word {
+		switch word := string(data[at[2]:at[3]]); word {
 		case "if", "with", "range", "define", "block":
 			open = append(open, word != "if")
 			if word != "if" {
@@ -88,10 +86,78 @@ func dotDumped(data []byte) bool {
 	return false
 }
 
-// bareDot says that there is a dot between what may surround the whole dot.
-func bareDot(data []byte) bool {
-	for i := 1; i+1 < len(data); i++ {
-		if data[i] == '.' && bytes.IndexByte([]byte(" \t\r\n({-"), data[i-1]) >= 0 && bytes.IndexByte([]byte(" \t\r\n|)}-"), data[i+1]) >= 0 {
+// dumps says that one action hands $, or with dot the dot, to a function that
+// writes out what it is given.
+func dumps(text []byte, dot bool) bool {
+	// The functions that are being called, the innermost last; a whole symbol
+	// that waits for a pipe counts as one.
+	calls := []string{""}
+	for i := 0; i < len(text); i++ {
+		last := &calls[len(calls)-1]
+		switch c := text[i]; {
+		case c == '"' || c == '`':
+			i = endOfString(text, i)
+		case c == '(':
+			calls = append(calls, "")
+		case c == ')' && len(calls) > 1:
+			calls = calls[:len(calls)-1]
+		case c == '|' && *last == whole:
+			return true
+		case c == '|' || c == '=':
+			*last = ""
+		case c == '$' || c == '.':
+			end := i + 1
+			for end < len(text) && (isWord(text[end]) || text[end] == '.') {
+				end++
+			}
+			bare := end == i+1 && (c == '$' || dot)
+			i = end - 1
+			if bare && isDumped(calls) {
+				return true
+			}
+			if *last == "" {
+				*last = "."
+				if bare {
+					*last = whole
+				}
+			}
+		case isWord(c):
+			end := i
+			for end < len(text) && (isWord(text[end]) || text[end] == '.') {
+				end++
+			}
+			if *last == "" {
+				*last = string(text[i:end])
+			}
+			i = end - 1
+		}
+	}
+	return false
+}
+
+// whole stands for $ or the dot at the start of a pipeline.
+const whole = "$"
+
+// endOfString is where the string that begins at i ends.
+func endOfString(text []byte, i int) int {
+	quote := text[i]
+	for i++; i < len(text) && text[i] != quote; i++ {
+		if text[i] == '\\' && quote == '"' {
+			i++
+		}
+	}
+	return i
+}
+
+// isDumped says that what the innermost of these calls is given is written
+// out by it, or by one around it through lists and the like.
+func isDumped(calls []string) bool {
+	for i := len(calls) - 1; i >= 0; i-- {
+		switch f := calls[i]; {
+		case f == "include", f == "template", f == "tpl", f == "index", f == "get", f == "hasKey", f == "kindOf", f == "typeOf":
+			return false
+		case f == "quote", f == "squote", f == "cat", strings.HasPrefix(f, "print"),
+			len(f) > 2 && strings.HasPrefix(f, "to") && f[2] >= 'A' && f[2] <= 'Z':
 			return true
 		}
 	}
