@@ -166,6 +166,9 @@ func fileInfo(f *fstest.MapFile) fs.FileInfo {
 // outside of its roots, and that undoing it restores its bytes, also in files
 // that others changed in the meantime.
 func TestPropertyPromoteAndRevert(t *testing.T) {
+	if *long { // a case is a whole fleet
+		few(t, 4000)
+	}
 	composed, refused, stopped := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		f, ok := genFleet(t)

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +28,20 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// few sets the number of cases for one test.
+func few(t *testing.T, cases int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks").Value.String()
+	t.Cleanup(func() {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := flag.Set("rapid.checks", strconv.Itoa(cases)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reader decodes a document as one of the readers of the real world does.
