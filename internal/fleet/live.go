@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
@@ -208,11 +209,33 @@ func (r *Resolver) plain(ctx context.Context, in *Input, i int, e *entry, c *com
 		return problem(fmt.Errorf("listing the Applications that %s selects in namespace %s: %w", l.Selector, l.Namespace, err))
 	}
 	o := outcome{passing: true, refresh: liveRefresh}
-	if len(raws) == 0 {
-		o.notes = append(o.notes, Problem{File: in.Pipeline.File, Message: fmt.Sprintf("applications[%d]: %s selects no Application in namespace %s of Argo CD %s", i, l.Selector, l.Namespace, argocd)})
+	note := func(format string, args ...any) {
+		o.notes = append(o.notes, Problem{File: in.Pipeline.File, Message: fmt.Sprintf("applications[%d]: ", i) + fmt.Sprintf(format, args...)})
+	}
+	all := len(raws)
+	raws = slices.DeleteFunc(slices.Clone(raws), owned)
+	switch {
+	case all == 0:
+		note("%s selects no Application in namespace %s of Argo CD %s", l.Selector, l.Namespace, argocd)
+	case len(raws) < all:
+		note("%d of the %d Applications that %s selects belong to ApplicationSets and are left out: name those in applicationSets", all-len(raws), all, l.Selector)
 	}
 	e.live(in, &set{}, raws, &run{}, c, &o)
 	return o
+}
+
+// owned says that an ApplicationSet made a live Application.
+func owned(raw json.RawMessage) bool {
+	var object struct {
+		Metadata struct {
+			OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+		} `json:"metadata"`
+	}
+	// What can't be read is nobody's, and is a problem where it is decoded.
+	_ = json.Unmarshal(raw, &object)
+	return slices.ContainsFunc(object.Metadata.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.Kind == kindSet && r.Controller != nil && *r.Controller
+	})
 }
 
 // live describes live Applications as targets of a set, or of none. known is

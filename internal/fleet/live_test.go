@@ -29,13 +29,15 @@ metadata:
   name: web-dev
   namespace: argocd
   labels: {team: shop, env: dev}
-  ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: shop, uid: "1", controller: true}]
 spec:
   project: default
   source: {repoURL: "https://git.example.com/acme/fleet.git", targetRevision: main, path: apps/web/dev}
   destination: {server: "https://kubernetes.default.svc", namespace: dev}
 status: {sync: {status: Synced}, brandNew: {x: 1}}
 `
+
+var ownedApplication = strings.Replace(strings.Replace(liveApplication, "web-dev", "web-qa", 1), "  labels:",
+	"  ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: shop, uid: '1', controller: true}]\n  labels:", 1)
 
 // running is a hub that runs sets and Applications.
 func running(t testing.TB, sets, applications []string) *Live {
@@ -185,6 +187,11 @@ func TestLiveProblems(t *testing.T) {
 			in.Live = running(t, []string{directoriesSet}, []string{"metadata: {name: x}\nspec: 3\n"})
 		}), note: unknownField, problem: "live Application 1 of 1: Application x: its spec can't be read", again: true},
 
+		{name: "plain, but a set's", in: liveInput(plain("team=shop"), running(t, nil, []string{liveApplication, ownedApplication})), targets: 1, again: true,
+			note: "applications[0]: 1 of the 2 Applications that team=shop selects belong to ApplicationSets and are left out: name those in applicationSets"},
+		{name: "plain, twice", in: with(liveInput(plain("team=shop"), running(t, nil, []string{liveApplication})), func(in *Input) {
+			in.Pipeline.Spec.Applications = append(in.Pipeline.Spec.Applications, in.Pipeline.Spec.Applications[0])
+		}), targets: 1, again: true, problem: "Application web-dev: two entries of the pipeline's applications select it"},
 		{name: "plain", in: liveInput(plain("team=shop"), running(t, nil, []string{liveApplication})), targets: 1, again: true},
 		{name: "plain, none", in: liveInput(plain("team=other"), running(t, nil, nil)), note: "applications[0]: team=other selects no Application in namespace argocd of Argo CD hub", again: true},
 		{name: "plain, no connection", in: liveInput(plain("team=shop"), nil), problem: "applications[0]: there is no connection to Argo CD", again: true},
@@ -210,7 +217,7 @@ func TestLiveProblems(t *testing.T) {
 				t.Errorf("%d targets, again after %s; want %d, %t", len(f.Targets), f.RefreshAfter, c.targets, c.again)
 			}
 			for _, x := range f.Targets {
-				if !x.Live || x.Managed() != (c.problem == "" || strings.Contains(c.name, "newer") && !strings.Contains(c.name, "elsewhere")) {
+				if !x.Live || x.Managed() != (c.problem == "" || c.name == "plain, twice" || strings.Contains(c.name, "newer") && !strings.Contains(c.name, "elsewhere")) {
 					t.Errorf("%+v", x)
 				}
 			}

@@ -164,8 +164,11 @@ func (f *Fleet) arranged() []Target {
 	for _, t := range order {
 		if len(out) > 0 && out[len(out)-1].ID() == t.ID() {
 			first := &out[len(out)-1]
-			f.Problems = append(f.Problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name,
-				Message: fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)})
+			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)
+			if first.ApplicationSet == "" {
+				message = "two entries of the pipeline's applications select it"
+			}
+			f.Problems = append(f.Problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
 			continue
 		}
 		out = append(out, *t)
