@@ -3,7 +3,6 @@ package local
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -25,44 +24,30 @@ type File struct {
 // given is a tree with further files, which are there for whoever asks for
 // them by name, but in no listing: git generators don't see them.
 type given struct {
-	tree
-	files map[string][]byte
+	files
+	data  map[string][]byte
 	names map[string]string // as people named them, by path in the tree
-}
-
-// tree is what a Tree's files can do.
-type tree interface {
-	fs.ReadFileFS
-	fs.ReadDirFS
-	fs.StatFS
-	fs.ReadLinkFS
-	// List is what lets a resolver do without walking the folders.
-	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
 }
 
 // outside is the folder, in the tree, of files that are not in the checkout.
 const outside = ".liftlock-given"
 
 // with puts the files into a tree, those in the checkout at their own place.
-func (r *Repository) with(t *Tree, list []File) (*given, []string, error) {
-	base, ok := t.FS.(tree)
-	if !ok {
-		return nil, nil, fmt.Errorf("files can't be put into %s", t.Name) // not one of gitrepo's
-	}
-	g := &given{tree: base, files: map[string][]byte{}, names: map[string]string{}}
+func (r *Repository) with(t *Tree, list []File) (*given, []string) {
+	g := &given{files: t.FS, data: map[string][]byte{}, names: map[string]string{}}
 	var paths []string
 	for i, f := range list {
 		at := fmt.Sprintf("%s/%d.yaml", outside, i)
 		if rel, err := filepath.Rel(r.Dir(), f.Path); err == nil && f.Path != "" && !r.git.Bare() && filepath.IsLocal(rel) {
 			at = filepath.ToSlash(rel)
 		}
-		if _, twice := g.files[at]; twice {
+		if _, twice := g.data[at]; twice {
 			continue
 		}
-		g.files[at], g.names[at] = f.Data, f.Name
+		g.data[at], g.names[at] = f.Data, f.Name
 		paths = append(paths, at)
 	}
-	return g, paths, nil
+	return g, paths
 }
 
 // rename gives files back the names that people know them by.
@@ -90,34 +75,34 @@ func (g *given) rename(f *fleet.Fleet) *fleet.Fleet {
 
 // Open opens a given file, or one of the tree.
 func (g *given) Open(name string) (fs.File, error) {
-	if data, ok := g.files[name]; ok {
+	if data, ok := g.data[name]; ok {
 		return &openGiven{Reader: bytes.NewReader(data), info: givenInfo{name: path.Base(name), size: len(data)}}, nil
 	}
-	return g.tree.Open(name)
+	return g.files.Open(name)
 }
 
 // ReadFile reads a given file, or one of the tree.
 func (g *given) ReadFile(name string) ([]byte, error) {
-	if data, ok := g.files[name]; ok {
+	if data, ok := g.data[name]; ok {
 		return bytes.Clone(data), nil
 	}
-	return g.tree.ReadFile(name)
+	return g.files.ReadFile(name)
 }
 
 // Stat describes a given file, or one of the tree.
 func (g *given) Stat(name string) (fs.FileInfo, error) {
-	if data, ok := g.files[name]; ok {
+	if data, ok := g.data[name]; ok {
 		return givenInfo{name: path.Base(name), size: len(data)}, nil
 	}
-	return g.tree.Stat(name)
+	return g.files.Stat(name)
 }
 
 // Lstat is Stat: a given file is none of the tree's links.
 func (g *given) Lstat(name string) (fs.FileInfo, error) {
-	if _, ok := g.files[name]; ok {
+	if _, ok := g.data[name]; ok {
 		return g.Stat(name)
 	}
-	return g.tree.Lstat(name)
+	return g.files.Lstat(name)
 }
 
 type openGiven struct {

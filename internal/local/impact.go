@@ -102,7 +102,7 @@ func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*T
 		return nil, fmt.Errorf("%s and %s have no commit in common; if this is a shallow clone, fetch its history first (git fetch --unshallow)", name, head.Name)
 	}
 	t := r.git.Tree(common)
-	at := &Tree{FS: t, Commit: common, Name: describe(name, sha), files: t}
+	at := &Tree{FS: t, Commit: common, Name: describe(name, sha)}
 	if common != sha {
 		at.Name = describe(common, common) + " (where it left " + name + ")"
 	}
@@ -135,7 +135,7 @@ func (r *Repository) base(ctx context.Context, rev string) (name, sha string, er
 func (r *Repository) changed(ctx context.Context, base string, head *Tree) ([]string, error) {
 	var list []gitrepo.FileChange
 	var err error
-	if w, ok := head.files.(*gitrepo.WorkingTree); ok {
+	if w, ok := head.FS.(*gitrepo.WorkingTree); ok {
 		list, err = w.Changed(ctx, base)
 	} else {
 		list, err = r.git.Changed(ctx, base, head.Commit)

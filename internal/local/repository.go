@@ -53,15 +53,19 @@ func (r *Repository) Dir() string { return r.git.Dir() }
 
 // Tree is the repository's files at one moment.
 type Tree struct {
-	FS     fs.FS
+	FS     files
 	Commit string // "" for the working tree
 	Name   string // for people
-	files  files
 }
 
-// files is what a commit and a working tree have in common besides fs.FS.
+// files is what a commit and a working tree have in common.
 type files interface {
-	fs.FS
+	fs.ReadFileFS
+	fs.ReadDirFS
+	fs.StatFS
+	fs.ReadLinkFS
+	// List is what lets a resolver do without walking the folders.
+	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
 	Grep(ctx context.Context, expression string, globs ...string) ([]string, error)
 }
 
@@ -74,7 +78,7 @@ func (r *Repository) At(ctx context.Context, rev string) (*Tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Tree{FS: w, Name: "the working tree", files: w}, nil
+		return &Tree{FS: w, Name: "the working tree"}, nil
 	}
 	rev = cmp.Or(rev, "HEAD")
 	sha, err := r.git.Resolve(ctx, rev)
@@ -82,7 +86,7 @@ func (r *Repository) At(ctx context.Context, rev string) (*Tree, error) {
 		return nil, err
 	}
 	t := r.git.Tree(sha)
-	return &Tree{FS: t, Commit: sha, Name: describe(rev, sha), files: t}, nil
+	return &Tree{FS: t, Commit: sha, Name: describe(rev, sha)}, nil
 }
 
 // describe names a commit by the revision that people gave and by its id.
@@ -96,7 +100,7 @@ func describe(rev, sha string) string {
 
 // Close gives the tree's files back.
 func (t *Tree) Close() error {
-	if w, ok := t.files.(*gitrepo.WorkingTree); ok {
+	if w, ok := t.FS.(*gitrepo.WorkingTree); ok {
 		return w.Close()
 	}
 	return nil

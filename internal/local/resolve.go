@@ -80,10 +80,8 @@ func (r *Repository) asked(ctx context.Context, t *Tree, q Query, a *Answer) (*g
 			return nil, nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
 		}
 	}
-	g, files, err := r.with(t, q.Files)
+	g, files := r.with(t, q.Files)
 	switch {
-	case err != nil:
-		return nil, nil, err
 	case len(files) > 0:
 		pipes = only(pipes, files)
 	case len(pipes) == 0:

@@ -23,14 +23,14 @@ const holdsSet = `kind["']?[[:space:]]*:[[:space:]]*["']?ApplicationSet`
 // are templates of a Helm chart are none until the chart is rendered: they are
 // left out and named apart.
 func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err error) {
-	found, err := t.files.Grep(ctx, holdsSet, "*.yaml", "*.yml", "*.json")
+	found, err := t.FS.Grep(ctx, holdsSet, "*.yaml", "*.yml", "*.json")
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range found {
 		info, err := fs.Stat(t.FS, name)
 		switch {
-		case err != nil || !info.Mode().IsRegular() || !fs.ValidPath(name): // a link: what it points to is found itself
+		case err != nil || !info.Mode().IsRegular(): // a link: what it points to is found itself
 		case t.inChart(name):
 			templates = append(templates, name)
 		case info.Size() > maxLook:
@@ -129,13 +129,12 @@ func narrowed(p *pipeline.Pipeline, files []string) *pipeline.Pipeline {
 	out := *p
 	out.Spec.ApplicationSets, out.Spec.Applications = nil, nil
 	for _, name := range files {
-		for _, entry := range p.Spec.ApplicationSets { // the last one that matches counts
-			if entry.Path == "" {
-				continue
-			}
+		for i := len(p.Spec.ApplicationSets) - 1; i >= 0; i-- { // the last one that matches counts
+			entry := p.Spec.ApplicationSets[i]
 			if ok, err := doublestar.Match(path.Clean(entry.Path), name); err == nil && ok {
 				entry.Path = escape(name)
 				out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, entry)
+				break
 			}
 		}
 	}
