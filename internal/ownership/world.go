@@ -38,6 +38,16 @@ type Edit struct {
 	Revision string
 }
 
+// Generates says that an edit may change more of Applications than a
+// [fleet.Target] tells, so that the sides must be resolved with whole manifests.
+// created: among the files are such that come or go.
+func Generates(targets []fleet.Target, files []string, created bool) bool {
+	return created || slices.ContainsFunc(targets, func(t fleet.Target) bool {
+		return slices.Contains(files, t.ApplicationSetFile) ||
+			slices.ContainsFunc(t.GeneratorFiles, func(f string) bool { return slices.Contains(files, f) })
+	})
+}
+
 // pair is one target on both sides; nil where it isn't.
 type pair struct {
 	id            string

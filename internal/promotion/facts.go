@@ -174,6 +174,9 @@ type Pull struct {
 	MergeNote string         `json:"mergeNote,omitempty"`
 	Review    policies.Facts `json:"review"`             // what gates are evaluated over; Now is filled in by Decide
 	Diverged  bool           `json:"diverged,omitempty"` // Restore refused: the reverted fields changed since
+	// Beyond says why merging it now would change targets outside its
+	// environment, or that this can't be told; empty: it provably doesn't.
+	Beyond string `json:"beyond,omitempty"`
 }
 
 // Past is one of our pull requests that is no longer open.

@@ -37,6 +37,9 @@ func (j *judge) gates(e *Env, p *Pull, revert bool) []policies.Result {
 	for _, h := range j.holdsOn(e) {
 		add("hold", policies.Wait, h)
 	}
+	if p.Beyond != "" {
+		add("one-environment", policies.Wait, p.Beyond)
+	}
 	if revert {
 		j.undoGates(e, p, add)
 	} else {

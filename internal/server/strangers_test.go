@@ -227,3 +227,25 @@ func TestApplicationComesLater(t *testing.T) {
 	s.must("add it", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-qa", Repo: repoName, Path: overlay("web", "qa"), DestinationNamespace: "web-qa", ApplicationSet: "shop", Unsynced: true}))
 	s.verified("web", "qa", "1.1.0")
 }
+
+// TestFileIsSharedMeanwhile merges nothing when another target came to depend on
+// what an open promotion edits, and merges when that is over.
+func TestFileIsSharedMeanwhile(t *testing.T) {
+	s := begin(t, plan{components: []string{"web", "api"}})
+	p := s.inProd("1.1.0")
+	file := overlay("api", "qa") + "/kustomization.yaml"
+	before, _, err := s.Forge.File(repoName, "main", file)
+	s.must("read an overlay", err)
+	s.commit("grace", "main", "Build on web's prod", map[string]string{file: strings.Replace(before, "resources:\n", "resources:\n  - ../../../web/overlays/prod\n", 1)})
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.is("web", "prod", "waits, with the other target's name", func(e *api.WhyHere) bool {
+		return strings.Contains(e.Text, "one-environment") && strings.Contains(e.Text, "api-qa")
+	})
+	s.idle()
+	if s.pull(p.Number).Merged {
+		t.Fatal("what changes another component's qa was merged")
+	}
+	s.commit("grace", "main", "Don't", map[string]string{file: before})
+	s.merged(p.Number)
+}

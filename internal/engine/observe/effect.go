@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -164,10 +163,13 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 		return nil, "", err
 	}
 	out = &ownership.Edit{Revision: base, Touched: map[string][]string{}}
+	created, whole := false, false
 	for _, e := range edits {
 		out.Files = append(out.Files, e.File)
+		created = created || e.Created || e.Deleted
 	}
 	for _, p := range c.Snapshot.Pipelines {
+		whole = whole || ownership.Generates(p.Fleet.Targets, out.Files, created)
 		ix, err := p.index.get(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -179,7 +181,6 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 			out.Touched[id] = files
 		}
 	}
-	whole := o.generates(c.Snapshot, edits)
 	mine := map[string]bool{} // by ID: whether an edit may change the target
 	if out.Before, err = o.world(ctx, c, env, base, whole, mine); err != nil {
 		return nil, "", err
@@ -199,27 +200,6 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 		return came[t.ID()]
 	}
 	return out, "", nil
-}
-
-// generates says that an edit may change more of Applications than a
-// fleet.Target tells.
-func (o *Observer) generates(s *Snapshot, edits []overlay.Edit) bool {
-	files := map[string]bool{}
-	for _, e := range edits {
-		if e.Created || e.Deleted {
-			return true
-		}
-		files[e.File] = true
-	}
-	for _, p := range s.Pipelines {
-		for i := range p.Fleet.Targets {
-			t := &p.Fleet.Targets[i]
-			if files[t.ApplicationSetFile] || slices.ContainsFunc(t.GeneratorFiles, func(f string) bool { return files[f] }) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // world is a commit with its targets, whole manifests only when they are

@@ -189,6 +189,16 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
+	if edits := c.Edits[pr.Number]; p.Unsound == "" && !p.Stale && len(edits) > 0 {
+		// The branch may have got other readers since: what counts is what the
+		// edits do to it as it is now.
+		if p.Beyond, err = o.Outside(ctx, c, env.Name, c.Snapshot.Commit, edits); err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			p.Beyond = "which targets it would change can't be told: " + err.Error()
+		}
+	}
 	if why := o.refusedMerge(r, e); why != "" {
 		p.Mergeable, p.MergeNote = string(forge.MergeableBlocked), why
 	}
