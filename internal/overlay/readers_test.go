@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 	yaml2 "sigs.k8s.io/yaml/goyaml.v2"
@@ -68,27 +70,22 @@ func leaves11(data []byte) ([]any, error) {
 	dec := yaml2.NewDecoder(bytes.NewReader(data))
 	for {
 		var v any
-		var m yaml2.MapSlice
-		err := dec.Decode(&m)
-		if err != nil && !errors.Is(err, io.EOF) && len(out) == 0 { // no mapping
-			err = yaml2.Unmarshal(data, &v)
-			return flatten(out, v), err
-		}
-		if errors.Is(err, io.EOF) {
+		if err := dec.Decode(&v); errors.Is(err, io.EOF) {
 			return out, nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return nil, err
 		}
-		out = flatten(out, m)
+		out = flatten(out, v)
 	}
 }
 
+// flatten lists the scalars of a decoded document, mappings by their keys' order.
 func flatten(out []any, v any) []any {
 	switch v := v.(type) {
-	case yaml2.MapSlice:
-		for _, item := range v {
-			out = flatten(flatten(out, item.Key), item.Value)
+	case map[any]any:
+		keys := slices.SortedFunc(maps.Keys(v), func(a, b any) int { return strings.Compare(fmt.Sprintf("%T %v", a, a), fmt.Sprintf("%T %v", b, b)) })
+		for _, k := range keys {
+			out = flatten(flatten(out, k), v[k])
 		}
 	case []any:
 		for _, item := range v {

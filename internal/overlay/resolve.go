@@ -162,7 +162,7 @@ func step(n *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 // lookup finds a mapping's value. A merge key beside it, or the key twice,
 // means different things to different readers.
 func lookup(m *yaml.Node, key string) (*yaml.Node, error) {
-	var found *yaml.Node
+	var found, by *yaml.Node
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		k := m.Content[i]
 		if k.Tag == "!!merge" {
@@ -180,9 +180,24 @@ func lookup(m *yaml.Node, key string) (*yaml.Node, error) {
 		if found != nil {
 			return nil, refuse(k.Line, "the key %q is there twice (also on line %d): remove one", key, found.Line)
 		}
-		found = m.Content[i+1]
+		found, by = m.Content[i+1], k
 	}
-	return found, nil
+	return found, distinct(m, by)
+}
+
+// distinct refuses a key that readers of YAML 1.1 take for the same as another
+// one of the mapping, such as on and yes, or 1 and 0x1.
+func distinct(m, key *yaml.Node) error {
+	if key == nil || key.Style != 0 || class11(key.Value) == classString {
+		return nil
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		k := m.Content[i]
+		if k != key && k.Kind == yaml.ScalarNode && k.Style == 0 && meaning11(k.Value) == meaning11(key.Value) {
+			return refuse(k.Line, "the keys %q and %q (on line %d) are the same to some readers: quote them or remove one", k.Value, key.Value, key.Line)
+		}
+	}
+	return nil
 }
 
 // within is the scalar to which keys lead from an item of a list; nil where

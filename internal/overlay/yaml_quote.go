@@ -54,6 +54,26 @@ func class11(s string) class {
 	return classString
 }
 
+// meaning11 is a text that two plain scalars share where a reader of YAML 1.1
+// may take them for the same value.
+func meaning11(s string) string {
+	switch class11(s) {
+	case classNull:
+		return "null"
+	case classBool:
+		return "bool " + strconv.FormatBool(strings.ContainsAny(s[:1], "yYtT") || strings.EqualFold(s, "on"))
+	case classNumber:
+		digits := strings.ReplaceAll(s, "_", "")
+		if n, err := strconv.ParseInt(digits, 0, 64); err == nil {
+			return fmt.Sprintf("number %g", float64(n))
+		}
+		if f, err := strconv.ParseFloat(digits, 64); err == nil {
+			return fmt.Sprintf("number %g", f+0) // -0 is 0
+		}
+	}
+	return "text " + s
+}
+
 func class12(s string) class {
 	switch {
 	case null.MatchString(s):
