@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"path"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -197,23 +196,4 @@ func unpacked(data []byte) traits {
 		}
 		t |= traitsOf(text)
 	}
-}
-
-// release says which further folders a Helm release reads: those of all its
-// charts, when any template may read a file by a name that isn't known. charts
-// are the folders with their charts' traits, also is what is known besides.
-func release(charts map[string]traits, also traits) []key {
-	all := also
-	for _, t := range charts {
-		all |= t
-	}
-	spread := all&lendsFiles != 0 || all&usesTpl != 0 && all&namesFiles != 0
-	var out []key
-	for dir, t := range charts {
-		if spread || t&usesFiles != 0 {
-			out = append(out, key{role: roleEverything, dir: dir})
-		}
-	}
-	slices.SortFunc(out, func(a, b key) int { return strings.Compare(a.dir, b.dir) })
-	return out
 }
