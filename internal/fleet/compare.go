@@ -173,6 +173,8 @@ func (c *Comparison) extra(argocd string, live *argov1alpha1.Application) {
 	}
 	d := Difference{ArgoCD: cmp.Or(argocd, c.in.Main), Namespace: live.Namespace, Name: live.Name, ApplicationSet: s.name, File: s.file}
 	switch {
+	case live.DeletionTimestamp != nil:
+		d.Expected = "it is being deleted"
 	case c.dropped[s.name+"/"+live.Name]:
 		d.Expected = "it is generated, but not valid: Argo CD leaves it as it is"
 	case s.policy.NoDelete:

@@ -113,6 +113,11 @@ func TestCompare(t *testing.T) {
 			o["old"] = clone(o["web-a"])
 			o.set("old", "metadata/name", "web-old")
 		}, want: []string{"extra hub/argocd/web-old"}, expects: 1},
+		{name: "extra, but on its way out", change: func(o objects) {
+			o["old"] = clone(o["web-a"])
+			o.set("old", "metadata/name", "web-old")
+			o.set("old", "metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
+		}, want: []string{"extra hub/argocd/web-old"}, expects: 1},
 		{name: "of another set, or of none", change: func(o objects) {
 			o["x"], o["y"] = clone(o["web-a"]), clone(o["web-a"])
 			o.set("x", "metadata/name", "x")
@@ -194,7 +199,7 @@ func TestCompare(t *testing.T) {
 func controllerDoes(t *testing.T, set string, live map[string]object) []string {
 	t.Helper()
 	o := &oracle{dir: t.TempDir(), projects: []string{"default"}}
-	before := map[string]string{}
+	before, goingAlready := map[string]string{}, map[string]bool{}
 	var existing []client.Object
 	for _, object := range live {
 		raw, err := json.Marshal(object)
@@ -202,6 +207,7 @@ func controllerDoes(t *testing.T, set string, live map[string]object) []string {
 		app := &argov1alpha1.Application{}
 		must(t, json.Unmarshal(raw, app))
 		before[app.Namespace+"/"+app.Name] = app.ResourceVersion
+		goingAlready[app.Namespace+"/"+app.Name] = app.DeletionTimestamp != nil
 		existing = append(existing, app)
 	}
 	after, failed := o.reconcileOver(t, []byte(set), existing...)
@@ -212,6 +218,7 @@ func controllerDoes(t *testing.T, set string, live map[string]object) []string {
 	for i := range after {
 		name := after[i].Namespace + "/" + after[i].Name
 		switch version, was := before[name]; {
+		case goingAlready[name]:
 		case after[i].DeletionTimestamp != nil: // its finalizer is waited for
 			did = append(did, "extra "+name)
 		case !was:
