@@ -117,7 +117,7 @@ func TestOthersPullRequests(t *testing.T) {
 	}{
 		{"broken", "breaks", map[string]string{".liftlock.yaml": brokenFile()}, "failure", where},
 		{"valid", "loosens", map[string]string{".liftlock.yaml": loose}, "success", "valid"},
-		{"untouched", "readme", map[string]string{"README.md": "hello\n"}, "success", "no pipeline file"},
+		{"untouched", "readme", map[string]string{"README.md": "hello\n"}, "success", "touches no target"},
 	} {
 		s.commit("linus", c.branch, "A change", c.files)
 		n, err := s.Forge.OpenPull(repoName, "linus", c.branch, "main", "A change: "+c.name, "")
