@@ -188,10 +188,11 @@ func (b *builder) follow(round []uint32) ([]found, error) {
 	var running sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {
+			plain := &plainParser{}
 			for batch := range batches {
 				for _, i := range batch {
 					if b.ctx.Err() == nil {
-						b.one(round[i], given[i], &results[i])
+						b.one(round[i], plain, given[i], &results[i])
 					}
 					given[i] = nil
 				}
@@ -207,8 +208,8 @@ func (b *builder) follow(round []uint32) ([]found, error) {
 	return results, err
 }
 
-func (b *builder) one(n uint32, given []content, out *found) {
-	w := &walker{work: b.work, given: given, out: out}
+func (b *builder) one(n uint32, plain *plainParser, given []content, out *found) {
+	w := &walker{work: b.work, plain: plain, given: given, out: out}
 	if k := b.nodes[n].key; k.role != roleReader {
 		w.follow(k)
 		return

@@ -54,7 +54,7 @@ func (w *walker) dependencies(dir, name string) {
 		w.widen(dir, name, err)
 		return
 	}
-	doc, err := document(data)
+	doc, err := document(data, w.plain)
 	if err != nil {
 		w.widen(dir, name, err)
 		return

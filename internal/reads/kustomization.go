@@ -2,6 +2,7 @@ package reads
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -12,8 +13,17 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // resolved; what it really is with its own links resolved, and its name in the
 // folder. "" for none.
 func (w *walker) kustomizationFile(dir string) (name string, at place) {
-	for _, n := range kustomizationNames {
-		n = inFolder(dir, n)
+	var marks []string
+	direct := w.view.at != nil && !w.view.anyLinks
+	if direct { // the listing knows at once
+		marks = w.view.marks[dir]
+	}
+	for _, base := range kustomizationNames {
+		n := inFolder(dir, base)
+		if direct && !slices.Contains(marks, base) {
+			w.see(n)
+			continue
+		}
 		if found, err := w.find(n); err == nil && found.kind == file && name == "" {
 			name, at = n, found
 		}
@@ -38,7 +48,7 @@ func (w *walker) kustomization(dir string) {
 		w.widen(dir, name, err)
 		return
 	}
-	refs, err := references(data)
+	refs, err := references(data, w.plain)
 	if err != nil {
 		w.widen(dir, name, err)
 	}
@@ -130,7 +140,7 @@ func (w *walker) configs(dir, p string) {
 	if w.configured[k] {
 		return // plugins whose configurations are made by these plugins
 	}
-	inner := &walker{work: w.work, given: w.given, out: w.out, seen: map[key]bool{}, configured: w.configured}
+	inner := &walker{work: w.work, plain: w.plain, given: w.given, out: w.out, seen: map[key]bool{}, configured: w.configured}
 	if inner.configured == nil {
 		inner.configured = map[key]bool{}
 	}

@@ -1,56 +1,18 @@
 package reads
 
 import (
-	"bytes"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
-// plainYAML reads the YAML that most kustomizations are written in: block
-// mappings and lists of scalars that stand on one line, and short lists in
-// brackets. It takes a tenth of the general parser's time, which is most of
-// what an index costs. false: there is something else in it (or it is no
-// YAML), and the general parser has to look. Only Kind, Value, Content and
-// Line are set, and the tag of what is null.
-func plainYAML(data []byte) (*yaml.Node, bool) {
-	p := plainParser{}
-	number := 0
-	for line := range bytes.Lines(data) {
-		number++
-		text := bytes.TrimRight(line, " \n")
-		rest := bytes.TrimLeft(text, " ")
-		switch {
-		case len(rest) == 0 || rest[0] == '#':
-			if !printable(text) {
-				return nil, false
-			}
-			continue
-		case len(text) > maxPlainLine || !printable(text) || number > 1 && bytes.HasPrefix(text, []byte("---")) || bytes.HasPrefix(text, []byte("...")):
-			return nil, false
-		case number == 1 && string(text) == "---":
-			continue
-		}
-		p.lines = append(p.lines, plainLine{indent: len(text) - len(rest), text: string(rest), number: number})
-	}
-	if len(p.lines) == 0 || p.lines[0].indent != 0 || isItem(p.lines[0].text) {
-		return nil, false
-	}
-	p.nodes = make([]yaml.Node, 0, 2*len(p.lines)+1)
-	doc := p.mapping(0)
-	if p.strange || p.at < len(p.lines) {
-		return nil, false
-	}
-	return doc, true
-}
-
 // maxPlainLine is less than what a key may have.
 const maxPlainLine = 1000
 
-// printable says that there is nothing but printable ASCII in a line.
-func printable(line []byte) bool {
-	for _, c := range line {
-		if c < ' ' || c > '~' {
+// printable says that there is nothing but lines of printable ASCII.
+func printable(data []byte) bool {
+	for _, c := range data {
+		if (c < ' ' || c > '~') && c != '\n' {
 			return false
 		}
 	}
@@ -63,7 +25,8 @@ type plainLine struct {
 	number int
 }
 
-// plainParser goes through the lines once; strange ends it.
+// plainParser goes through a text's lines once; strange ends it. It keeps its
+// memory for the next text, and is for one goroutine.
 type plainParser struct {
 	lines   []plainLine
 	at      int
@@ -71,9 +34,48 @@ type plainParser struct {
 	nodes   []yaml.Node // made in one piece
 }
 
+// parse reads the YAML that most kustomizations are written in: block
+// mappings and lists of scalars that stand on one line, and short lists in
+// brackets. It takes a tenth of the general parser's time, which is most of
+// what an index costs. false: there is something else in it (or it is no
+// YAML), and the general parser has to look. Only Kind, Value, Content and
+// Line are set, and the tag of what is null. The nodes are good until the
+// next text is parsed.
+func (p *plainParser) parse(data []byte) (*yaml.Node, bool) {
+	if !printable(data) {
+		return nil, false
+	}
+	text := string(data)
+	*p = plainParser{lines: p.lines[:0], nodes: p.nodes[:0]}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimRight(line, " \n")
+		rest := strings.TrimLeft(line, " ")
+		switch {
+		case rest == "" || rest[0] == '#' || number == 1 && line == "---":
+			continue
+		case len(line) > maxPlainLine || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "..."):
+			return nil, false
+		}
+		p.lines = append(p.lines, plainLine{indent: len(line) - len(rest), text: rest, number: number})
+	}
+	if len(p.lines) == 0 || p.lines[0].indent != 0 || isItem(p.lines[0].text) {
+		return nil, false
+	}
+	if want := 2*len(p.lines) + 1; cap(p.nodes) < want {
+		p.nodes = make([]yaml.Node, 0, 2*want)
+	}
+	doc := p.mapping(0)
+	if p.strange || p.at < len(p.lines) {
+		return nil, false
+	}
+	return doc, true
+}
+
 func (p *plainParser) node(kind yaml.Kind, value string, line int) *yaml.Node {
-	if len(p.nodes) == cap(p.nodes) {
-		p.nodes = make([]yaml.Node, 0, 16)
+	if len(p.nodes) == cap(p.nodes) { // those made before stay where they are
+		p.nodes = make([]yaml.Node, 0, cap(p.nodes))
 	}
 	p.nodes = append(p.nodes, yaml.Node{Kind: kind, Value: value, Line: line})
 	return &p.nodes[len(p.nodes)-1]

@@ -37,7 +37,7 @@ type shapeOf yaml.Node
 // samePlain holds that where the plain parser takes a text, the general one
 // reads the same.
 func samePlain(t interface{ Fatalf(string, ...any) }, data []byte) bool {
-	doc, ok := plainYAML(data)
+	doc, ok := new(plainParser).parse(data)
 	if !ok {
 		return false
 	}

@@ -43,8 +43,8 @@ type reference struct {
 // Like kustomize it takes keys in any case. Keys that are there twice, and
 // what merge keys bring along, are all taken: which of them wins doesn't
 // matter.
-func references(data []byte) ([]reference, error) {
-	doc, err := document(data)
+func references(data []byte, plain *plainParser) ([]reference, error) {
+	doc, err := document(data, plain)
 	if err != nil || doc == nil {
 		return nil, err
 	}

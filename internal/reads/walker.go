@@ -13,6 +13,7 @@ import (
 // covered by its rules; that makes updates possible.
 type walker struct {
 	*work
+	plain *plainParser
 	given []content // contents that were read ahead
 	out   *found
 	seen  map[key]bool // not nil: children are followed on the spot, once each

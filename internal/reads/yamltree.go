@@ -14,9 +14,9 @@ const maxPath = 4096
 
 // document parses the first document of a YAML file and gives its mapping;
 // nil for an empty one. Aliases are left as they are, so that a bomb of them
-// stays small.
-func document(data []byte) (*yaml.Node, error) {
-	if doc, ok := plainYAML(data); ok {
+// stays small. The nodes are good until the parser is used again.
+func document(data []byte, plain *plainParser) (*yaml.Node, error) {
+	if doc, ok := plain.parse(data); ok {
 		return doc, nil
 	}
 	var n yaml.Node
