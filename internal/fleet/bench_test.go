@@ -176,7 +176,7 @@ func (s *benchShape) library(b *testing.B, m *gitrepo.Mirror, revision string) *
 	if len(sets) != 1 || len(problems) > 0 {
 		b.Fatal(problems)
 	}
-	repos := &commitRepos{ctx: b.Context(), commit: &commit{tree: in.Tree, urls: in.RepoURLs}, globbing: GlobbingGit, files: map[string]bool{}}
+	repos := &commitRepos{ctx: b.Context(), commit: &commit{tree: in.Tree, urls: in.RepoURLs}, globbing: GlobbingGit}
 	const pattern = "apps/*/config.json"
 	found, err := repos.locate(repoURL, "HEAD", pattern)
 	must(b, err)

@@ -21,7 +21,7 @@ type fields struct {
 	more int
 }
 
-// compare walks both values; absent is nil.
+// compare walks both values; what is absent is nil, and null is absent.
 func (f *fields) compare(path string, live, resolved any) {
 	if reflect.DeepEqual(live, resolved) {
 		return
@@ -36,10 +36,11 @@ func (f *fields) compare(path string, live, resolved any) {
 		for key := range r {
 			keys[key] = true
 		}
+		before := len(f.list) + f.more
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			f.compare(member(path, key), l[key], r[key])
 		}
-		if len(keys) == 0 {
+		if isMap != areMaps && len(f.list)+f.more == before {
 			f.note(path, live, resolved) // one is there, but empty
 		}
 		return
@@ -55,16 +56,15 @@ func (f *fields) compare(path string, live, resolved any) {
 
 // compareLists pairs elements by their name, where all have one, or by position.
 func (f *fields) compareLists(path string, live, resolved []any) {
-	l, named := byName(live)
-	r, bothNamed := byName(resolved)
-	if named && bothNamed && len(l) == len(live) && len(r) == len(resolved) {
-		before := len(f.list) + f.more
+	l, before := byName(live)
+	r, after := byName(resolved)
+	if len(l) > 0 && len(r) > 0 && len(l) == len(live) && len(r) == len(resolved) {
 		names := maps.Clone(l)
 		maps.Copy(names, r)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			f.compare(fmt.Sprintf("%s[%s]", path, name), l[name], r[name])
 		}
-		if len(f.list)+f.more == before {
+		if len(names) == len(l) && len(l) == len(r) && !slices.Equal(before, after) {
 			f.add(FieldDifference{Path: path, Live: "in another order", Resolved: "in another order"})
 		}
 		return
@@ -81,18 +81,20 @@ func element(list []any, i int) any {
 	return nil
 }
 
-// byName gives a list's elements by their name; false if one has none.
-func byName(list []any) (map[string]any, bool) {
-	out := map[string]any{}
+// byName gives a list's elements by their name, and the names in order;
+// nothing if one has none.
+func byName(list []any) (elements map[string]any, names []string) {
+	elements = map[string]any{}
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		name, ok := m["name"].(string)
 		if !ok {
-			return nil, false
+			return nil, nil
 		}
-		out[name] = e
+		elements[name] = e
+		names = append(names, name)
 	}
-	return out, true
+	return elements, names
 }
 
 // member is a key's path; a key with a dot or the like is quoted.

@@ -28,13 +28,11 @@ const (
 type generated struct {
 	app    argov1alpha1.Application
 	params map[string]any
+	files  []string // of this commit, that the parameters came of, sorted
 }
 
 // run is what one set generates, before the controller's validation.
-type run struct {
-	apps  []generated
-	files []string // what its git file generators read of this commit, sorted
-}
+type run struct{ apps []generated }
 
 // errPanicked marks a panic of the library, which has some on valid input
 // (argo-cd#16417).
@@ -47,17 +45,20 @@ type generation struct {
 	set    *argov1alpha1.ApplicationSet
 	client client.Client
 	gens   map[string]generators.Generator
-	render *renderer
-	repos  *commitRepos
+
+	render  *renderer
+	repos   *commitRepos
+	recall  *recall // nil: nothing is remembered
+	origins *origins
 }
 
 func newGeneration(ctx context.Context, s *set, c *commit, snap *snapshot, ask *asker, recall *recall) *generation {
 	g := &generation{
-		ctx: ctx, set: s.spec.DeepCopy(),
-		repos: &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing, files: map[string]bool{}},
+		ctx: ctx, set: s.spec.DeepCopy(), recall: recall, origins: newOrigins(),
+		repos: &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing},
 	}
 	g.render = newRenderer(ctx, g.set)
-	g.client, g.gens = snap.generators(ctx, g.repos, ask, g.render, recall)
+	g.client, g.gens = snap.generators(g, ask)
 	return g
 }
 
@@ -66,9 +67,7 @@ func newGeneration(ctx context.Context, s *set, c *commit, snap *snapshot, ask *
 func generate(ctx context.Context, log *zap.Logger, s *set, c *commit, snap *snapshot, ask *asker) (*run, error) {
 	g := newGeneration(ctx, s, c, snap, ask, nil)
 	out := &run{}
-	err := g.each(log, s, out)
-	out.files = g.repos.seen()
-	return out, err
+	return out, g.each(log, s, out)
 }
 
 // taker takes what a generation gives.
@@ -76,21 +75,19 @@ type taker interface {
 	// begin is called before the parameters that a generator gave, with its
 	// own template.
 	begin(over *argov1alpha1.ApplicationSetTemplate)
-	// known says that the taker knows the Application of these parameters
-	// already. It is called for all of them, in order.
-	known(params map[string]any) bool
+	// known says that the taker knows the Application of these parameters,
+	// which came of some files, already. It is called for all of them, in order.
+	known(params map[string]any, files []string) bool
 	// take takes the Application of parameters that were not known, in the
 	// order in which it was asked for them.
-	take(app *argov1alpha1.Application, params map[string]any)
+	take(g *generated)
 }
 
 func (r *run) begin(*argov1alpha1.ApplicationSetTemplate) {}
 
-func (r *run) known(map[string]any) bool { return false }
+func (r *run) known(map[string]any, []string) bool { return false }
 
-func (r *run) take(app *argov1alpha1.Application, params map[string]any) {
-	r.apps = append(r.apps, generated{*app, params})
-}
+func (r *run) take(g *generated) { r.apps = append(r.apps, *g) }
 
 // each runs the generators and templates. With an error, what was taken counts
 // for nothing, as in the controller.
@@ -127,7 +124,7 @@ func (g *generation) make(r result, to taker) error {
 	own := g.render.writes(&g.set.Spec.Template, r.template, g.set.Spec.TemplatePatch)
 	var todo []map[string]any
 	for i, params := range r.params {
-		if !to.known(params) {
+		if !to.known(params, g.origins.of(params)) {
 			todo = append(todo, params)
 		}
 		if len(todo) < renderAtOnce && (i+1 < len(r.params) || len(todo) == 0) {
@@ -145,7 +142,7 @@ func (g *generation) make(r result, to taker) error {
 			return fmt.Errorf("%d Applications came of %d sets of parameters", len(apps), len(todo))
 		}
 		for i := range apps {
-			to.take(&apps[i], todo[i])
+			to.take(&generated{apps[i], todo[i], g.origins.of(todo[i])})
 		}
 		todo = todo[:0]
 	}

@@ -24,12 +24,16 @@ type gitGenerator struct {
 	one     generators.Generator // over that file
 	repos   *commitRepos
 	render  *renderer
+	origins *origins
 	recall  *recall // nil: nothing is remembered
-	fresh   bool    // whoever asks writes into the parameters
+	fresh   bool    // whoever asks is a merge, which writes into the parameters
 }
 
-func newGitGenerator(repos *commitRepos, namespace string, r *renderer, recall *recall, fresh bool) *gitGenerator {
-	g := &gitGenerator{folders: &folders{repos: repos, recall: recall}, file: &oneFile{}, repos: repos, render: r, recall: recall, fresh: fresh}
+func newGitGenerator(of *generation, namespace string, fresh bool) *gitGenerator {
+	g := &gitGenerator{
+		folders: &folders{repos: of.repos, recall: of.recall}, file: &oneFile{},
+		repos: of.repos, render: of.render, origins: of.origins, recall: of.recall, fresh: fresh,
+	}
 	g.Generator, g.one = generators.NewGitGenerator(g.folders, namespace), generators.NewGitGenerator(g.file, namespace)
 	return g
 }
@@ -114,7 +118,18 @@ func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGener
 		g.recall.keepFile(key, out)
 	}
 	if g.fresh {
-		return copyParams(out), nil
+		out = copyParams(out)
+	}
+	if f.at != g.repos.commit {
+		return out, nil
+	}
+	from := []string{f.name}
+	for _, params := range out {
+		if g.fresh {
+			mark(params, f.name)
+		} else {
+			g.origins.note(params, from)
+		}
 	}
 	return out, nil
 }

@@ -161,7 +161,7 @@ func TestIncremental(t *testing.T) {
 			}
 		}
 	})
-	if resolved < commits/4 {
+	if resolved < commits/8 {
 		t.Errorf("only %d of %d commits had targets", resolved, commits)
 	}
 }

@@ -42,13 +42,3 @@ func hasMerge(a *argov1alpha1.ApplicationSet) bool {
 	walk(a, func(_ *argov1alpha1.ApplicationSetNestedGenerator, merged bool) { found = found || merged })
 	return found
 }
-
-// mergesFiles says that parameters of git files may be merged, so that they
-// no longer tell which files they came from.
-func mergesFiles(a *argov1alpha1.ApplicationSet) bool {
-	found := false
-	walk(a, func(g *argov1alpha1.ApplicationSetNestedGenerator, merged bool) {
-		found = found || merged && g.Git != nil && len(g.Git.Files) > 0
-	})
-	return found
-}

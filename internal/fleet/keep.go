@@ -5,14 +5,20 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 )
+
+// maxKept bounds the targets of all fleets that are kept: their lists alone
+// are 5 MB for 10,000. The last fleet is kept however large it is.
+const maxKept = 50_000
 
 // keep holds the last fleets by what they were resolved from. A commit's
 // files never change, so its fleet doesn't either.
 type keep struct {
 	mu     sync.Mutex
 	most   int
+	size   int // targets
 	fleets map[string]*Fleet
 	order  []string // oldest first
 }
@@ -34,13 +40,20 @@ func (k *keep) put(key string, f *Fleet) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, there := k.fleets[key]; !there {
-		k.order = append(k.order, key)
-	}
+	k.drop(key)
+	k.order = append(k.order, key)
 	k.fleets[key] = f
-	for len(k.order) > k.most {
-		delete(k.fleets, k.order[0])
-		k.order = k.order[1:]
+	k.size += len(f.Targets)
+	for len(k.order) > k.most || k.size > maxKept && len(k.order) > 1 {
+		k.drop(k.order[0])
+	}
+}
+
+func (k *keep) drop(key string) {
+	if f := k.fleets[key]; f != nil {
+		k.size -= len(f.Targets)
+		delete(k.fleets, key)
+		k.order = slices.DeleteFunc(k.order, func(o string) bool { return o == key })
 	}
 }
 

@@ -255,7 +255,7 @@ func (e *entry) live(in *Input, s *set, raws []json.RawMessage, known *run, c *c
 			o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: g.app.Name, Message: unknown.Error()})
 		}
 		if same := generated[g.app.Name]; same != nil && sameIdentity(&same.app, &g.app) {
-			g.params = same.params
+			g.params, g.files = same.params, same.files
 		}
 		before := len(o.problems)
 		t := e.target(in, s, g, c.here, o)
@@ -263,13 +263,6 @@ func (e *entry) live(in *Input, s *set, raws []json.RawMessage, known *run, c *c
 			o.problems[i].Message += unparameterized
 		}
 		t.Live = true
-		if g.params != nil {
-			t.GeneratorFiles = known.generatorFiles(g.params, s.spec.Spec.GoTemplate)
-			if len(t.GeneratorFiles) > 0 {
-				t.GeneratorFile = t.GeneratorFiles[0]
-			}
-			slices.Sort(t.GeneratorFiles)
-		}
 		o.targets = append(o.targets, t)
 	}
 }

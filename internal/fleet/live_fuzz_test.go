@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -51,9 +52,32 @@ func FuzzFields(f *testing.F) {
 		}
 		found := fields{}
 		found.compare("", live, resolved)
-		la, lb := text(live), text(resolved)
-		if (len(found.list) == 0) != (la == lb) || len(found.list) > maxFields {
-			t.Fatalf("%d fields between %s and %s", len(found.list), la, lb)
+		if equal := reflect.DeepEqual(bare(live), bare(resolved)); (len(found.list) == 0) != equal || len(found.list) > maxFields {
+			t.Fatalf("%d fields between %s and %s", len(found.list), a, b)
 		}
 	})
+}
+
+// bare is a value without what is null.
+func bare(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, member := range v {
+			if member != nil {
+				out[key] = bare(member)
+			}
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, element := range v {
+			out = append(out, bare(element))
+		}
+		for len(out) > 0 && out[len(out)-1] == nil {
+			out = out[:len(out)-1]
+		}
+		return out
+	}
+	return v
 }

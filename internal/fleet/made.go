@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"encoding/json"
-	"slices"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 	argoutil "github.com/argoproj/argo-cd/v2/util/argo"
@@ -13,30 +12,9 @@ import (
 type made struct {
 	params   map[string]any
 	over     string // the generator's own template
-	target   Target // GeneratorFiles are sorted
+	target   Target
 	problems []string
-	project  string   // as the template gave it
-	files    []string // that the parameters name, the first one first
-}
-
-// generatorFiles are those files that were read of this commit: git file
-// generators may read other repositories too, and any generator may give
-// parameters of these names.
-func (m *made) generatorFiles(read []string) (first string, all []string) {
-	was := func(f string) bool {
-		_, found := slices.BinarySearch(read, f)
-		return found
-	}
-	all = m.target.GeneratorFiles
-	for _, f := range m.files {
-		switch {
-		case !was(f):
-			all = slices.DeleteFunc(slices.Clone(all), func(g string) bool { return g == f })
-		case first == "":
-			first = f
-		}
-	}
-	return first, all
+	project  string // as the template gave it
 }
 
 // maker describes a generation's Applications as targets, and lets them go.
@@ -79,13 +57,13 @@ func (m *maker) begin(over *argov1alpha1.ApplicationSetTemplate) {
 	m.over = string(raw)
 }
 
-func (m *maker) known(params map[string]any) bool {
+func (m *maker) known(params map[string]any, files []string) bool {
 	if m.recall == nil {
 		m.open, m.all = append(m.open, opened{at: len(m.all)}), append(m.all, nil)
 		return false
 	}
 	hash := hashMap(params)
-	old := m.recall.target(hash, m.over, params)
+	old := m.recall.target(hash, m.over, params, files)
 	if old == nil {
 		m.open = append(m.open, opened{len(m.all), hash})
 	} else {
@@ -95,19 +73,18 @@ func (m *maker) known(params map[string]any) bool {
 	return old != nil
 }
 
-func (m *maker) take(app *argov1alpha1.Application, params map[string]any) {
+func (m *maker) take(g *generated) {
 	at := m.open[0]
 	m.open = m.open[1:]
-	out := &made{params: params, over: m.over, project: m.once(app.Spec.Project), files: generatorFiles(params, m.set.spec.Spec.GoTemplate)}
+	out := &made{params: g.params, over: m.over, project: m.once(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
-	app.Spec = *argoutil.NormalizeApplicationSpec(&app.Spec)
+	g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
 	var o outcome
-	out.target = m.entry.target(m.in, m.set, &generated{*app, params}, m.here, &o)
+	out.target = m.entry.target(m.in, m.set, g, m.here, &o)
 	for _, p := range o.problems {
 		out.problems = append(out.problems, p.Message)
 	}
 	t := &out.target
-	t.GeneratorFiles = slices.Sorted(slices.Values(out.files))
 	for _, s := range []*string{&t.Namespace, &t.Project, &t.Component, &t.Environment, &t.Server, &t.Cluster, &t.DestNS} {
 		*s = m.once(*s)
 	}

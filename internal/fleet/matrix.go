@@ -24,14 +24,15 @@ type matrix struct {
 	generators.Generator // the library's, for all but the parameters
 
 	render   *renderer
+	origins  *origins
 	children map[string]generators.Generator
 	// fresh has every parameter set share no maps with another one that comes
 	// of another value of the first child: a merge writes into them.
 	fresh bool
 }
 
-func newMatrix(r *renderer, children map[string]generators.Generator, fresh bool) *matrix {
-	return &matrix{Generator: generators.NewMatrixGenerator(children), render: r, children: children, fresh: fresh}
+func newMatrix(g *generation, children map[string]generators.Generator, fresh bool) *matrix {
+	return &matrix{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, children: children, fresh: fresh}
 }
 
 // GenerateParams combines every set of the first child's parameters with every
@@ -59,7 +60,7 @@ func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *ar
 		if err := m.render.guard.ctx.Err(); err != nil {
 			return nil, err
 		}
-		a, bs, err := second.params(a)
+		written, bs, err := second.params(a)
 		if err != nil {
 			return nil, fmt.Errorf("failed to get params for second generator in the matrix generator: %w", err)
 		}
@@ -67,10 +68,11 @@ func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *ar
 			return nil, fmt.Errorf("the matrix generator gives more than %d sets of parameters", maxParams)
 		}
 		for _, b := range bs {
-			both, err := m.join(a, b, set.Spec.GoTemplate)
+			both, err := m.join(written, b, set.Spec.GoTemplate)
 			if err != nil {
 				return nil, err
 			}
+			m.origins.join(both, a, b)
 			out = append(out, both)
 		}
 	}
@@ -108,12 +110,19 @@ func (s *secondChild) params(a map[string]any) (first map[string]any, second []m
 		second, err = s.same()
 		return a, second, err
 	}
-	if s.m.render.guard.writes {
-		a = copyValue(a).(map[string]any)
+	seen := a
+	if s.m.fresh {
+		seen = unmarked(a)
 	}
-	rendered, err := s.plan.render(a)
+	if s.m.render.guard.writes {
+		seen = copyValue(seen).(map[string]any)
+	}
+	rendered, err := s.plan.render(seen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("child generator returned an error on parameter generation: failed to replace parameters in generator: %w", err)
+	}
+	if s.m.render.guard.writes {
+		a = remarked(seen, a)
 	}
 	// The selector is applied as it is written.
 	rendered.Selector = s.child.Selector

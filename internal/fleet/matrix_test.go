@@ -40,7 +40,7 @@ func bothParams(t rapid.TB, manifest string) (library, ours string, failed [2]er
 	must(t, json.Unmarshal(raw, &s.spec))
 	ctx := context.Background()
 	c := &commit{tree: in.Tree, urls: in.RepoURLs, branch: in.Branch}
-	repos := &commitRepos{ctx: ctx, commit: c, globbing: GlobbingGit, files: map[string]bool{}}
+	repos := &commitRepos{ctx: ctx, commit: c, globbing: GlobbingGit}
 	client := &snapshotClient{secrets: snap.secrets}
 	theirs := generators.GetGenerators(ctx, client, &snapshotClientset{secrets: snap.secrets}, "argocd", wholeRepos{repos: repos}, nil, generators.SCMConfig{})
 	text := func(make func(g *argov1alpha1.ApplicationSetGenerator) ([]map[string]any, error)) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
@@ -111,13 +112,13 @@ func (r *recall) keepFile(key fileKey, params []map[string]any) {
 	}
 }
 
-// target finds what was made of the same parameters and template.
-func (r *recall) target(hash uint64, over string, params map[string]any) *made {
+// target finds what was made of the same parameters, files and template.
+func (r *recall) target(hash uint64, over string, params map[string]any, files []string) *made {
 	if r == nil || r.last.like != r.next.like {
 		return nil
 	}
 	for _, m := range r.last.made[hash] {
-		if m.over == over && equalMaps(m.params, params) {
+		if m.over == over && slices.Equal(m.target.GeneratorFiles, files) && equalMaps(m.params, params) {
 			return m
 		}
 	}

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -103,7 +102,7 @@ func (s *snapshot) allowsOne(g *argov1alpha1.ApplicationSetNestedGenerator) erro
 // generators are the library's, over the snapshot, or stand in for them: the
 // matrix is ours, git generators recall what they can, and those that ask
 // something that is not in the snapshot ask through a.
-func (s *snapshot) generators(ctx context.Context, repos *commitRepos, a *asker, r *renderer, recall *recall) (client.Client, map[string]generators.Generator) {
+func (s *snapshot) generators(g *generation, a *asker) (client.Client, map[string]generators.Generator) {
 	namespace := s.argocd.Namespace
 	c := &snapshotClient{secrets: s.secrets, projects: s.projects, kube: s.argocd.Kube, namespace: namespace}
 	clientset := &snapshotClientset{secrets: s.secrets, kube: s.argocd.Kube}
@@ -117,26 +116,27 @@ func (s *snapshot) generators(ctx context.Context, repos *commitRepos, a *asker,
 	}
 	terminal := map[string]generators.Generator{
 		"List":                    generators.NewListGenerator(),
-		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, ctx, clientset, namespace), r},
-		"Git":                     newGitGenerator(repos, namespace, r, recall, false),
+		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render},
+		"Git":                     newGitGenerator(g, namespace, false),
 		"SCMProvider":             asking("scmProvider", generators.NewSCMProviderGenerator(c, scm)),
-		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(ctx, dyn, clientset, namespace)),
+		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(g.ctx, dyn, clientset, namespace)),
 		"PullRequest":             asking("pullRequest", generators.NewPullRequestGenerator(c, scm)),
-		"Plugin":                  asking("plugin", generators.NewPluginGenerator(c, ctx, clientset, namespace)),
+		"Plugin":                  asking("plugin", generators.NewPluginGenerator(c, g.ctx, clientset, namespace)),
 	}
 	fresh := maps.Clone(terminal)
-	fresh["Git"] = newGitGenerator(repos, namespace, r, recall, true)
-	return c, combined(terminal, fresh, r)
+	fresh["Git"] = newGitGenerator(g, namespace, true)
+	return c, combined(g, terminal, fresh)
 }
 
 // combined adds the combining generators, which nest each other once. A merge
 // writes into what its children give, which those in fresh give to nobody else.
-func combined(terminal, fresh map[string]generators.Generator, r *renderer) map[string]generators.Generator {
+func combined(g *generation, terminal, fresh map[string]generators.Generator) map[string]generators.Generator {
+	inner := generators.NewMergeGenerator(fresh)
 	nested := maps.Clone(terminal)
-	nested["Matrix"], nested["Merge"] = newMatrix(r, terminal, false), generators.NewMergeGenerator(fresh)
+	nested["Matrix"], nested["Merge"] = newMatrix(g, terminal, false), &mergeGenerator{inner, g.origins}
 	merged := maps.Clone(fresh)
-	merged["Matrix"], merged["Merge"] = newMatrix(r, fresh, true), generators.NewMergeGenerator(fresh)
+	merged["Matrix"], merged["Merge"] = newMatrix(g, fresh, true), inner
 	out := maps.Clone(terminal)
-	out["Matrix"], out["Merge"] = newMatrix(r, nested, false), generators.NewMergeGenerator(merged)
+	out["Matrix"], out["Merge"] = newMatrix(g, nested, false), &mergeGenerator{generators.NewMergeGenerator(merged), g.origins}
 	return out
 }

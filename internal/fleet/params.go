@@ -8,65 +8,23 @@ import (
 	"strings"
 )
 
-// generatorFiles are those of this commit that one set of parameters names:
-// git file generators may read other repositories too, and any generator may
-// give parameters of these names.
-func (r *run) generatorFiles(params map[string]any, goTemplate bool) []string {
-	return slices.DeleteFunc(generatorFiles(params, goTemplate), func(f string) bool {
-		_, read := slices.BinarySearch(r.files, f)
-		return !read
-	})
-}
-
-// generatorFiles are the git file generators' files that one set of
-// parameters names: path and filename, plain or under a pathParamPrefix. The
-// unprefixed one comes first.
-func generatorFiles(params map[string]any, goTemplate bool) []string {
-	var first string
-	rest := map[string]bool{}
-	note := func(prefixed bool, dir, file any) {
-		d, okD := dir.(string)
-		f, okF := file.(string)
-		if !okD || !okF || f == "" {
-			return
-		}
-		full := path.Join(d, f)
-		if !prefixed {
-			first = full
-			return
-		}
-		rest[full] = true
+// firstFile is the one of the generator files that the parameters name
+// without a pathParamPrefix; if they name none, the first one.
+func firstFile(g *generated, goTemplate bool) string {
+	if len(g.files) == 0 {
+		return ""
 	}
+	dir, file := g.params["path"], g.params["path.filename"]
 	if goTemplate {
-		notePath := func(prefixed bool, v any) {
-			if m, ok := v.(map[string]any); ok {
-				note(prefixed, m["path"], m["filename"])
-			}
-		}
-		notePath(false, params["path"])
-		for key, v := range params {
-			if m, ok := v.(map[string]any); ok && key != "path" {
-				notePath(true, m["path"])
-			}
-		}
-	} else {
-		note(false, params["path"], params["path.filename"])
-		for key := range params {
-			if stem, ok := strings.CutSuffix(key, ".path.filename"); ok {
-				note(true, params[stem+".path"], params[key])
-			}
-		}
+		p, _ := dir.(map[string]any)
+		dir, file = p["path"], p["filename"]
 	}
-	delete(rest, first)
-	out := make([]string, 0, len(rest)+1)
-	for f := range rest {
-		out = append(out, f)
+	d, _ := dir.(string)
+	f, _ := file.(string)
+	if named := path.Join(d, f); f != "" && slices.Contains(g.files, named) {
+		return named
 	}
-	sort.Strings(out)
-	if first != "" {
-		out = append([]string{first}, out...)
-	}
-	return out
+	return g.files[0]
 }
 
 // nested gives a fasttemplate set's flat parameters ("path", "path.basename",

@@ -25,25 +25,27 @@ func TestNested(t *testing.T) {
 	}
 }
 
-func TestGeneratorFiles(t *testing.T) {
+func TestFirstFile(t *testing.T) {
 	pathOf := func(dir, file string) map[string]any { return map[string]any{"path": dir, "filename": file} }
 	cases := []struct {
 		name       string
 		params     map[string]any
 		goTemplate bool
-		want       []string
+		files      []string
+		want       string
 	}{
-		{"none", map[string]any{"path": map[string]any{"path": "a"}}, true, []string{}},
-		{"plain", map[string]any{"path": pathOf("a", "f.json")}, true, []string{"a/f.json"}},
-		{"root", map[string]any{"path": pathOf(".", "f.json")}, true, []string{"f.json"}},
-		{"prefixed beside plain", map[string]any{"path": pathOf("z", "f"), "p": map[string]any{"path": pathOf("b", "g")}, "q": map[string]any{"path": pathOf("a", "h")}}, true, []string{"z/f", "a/h", "b/g"}},
-		{"flat", map[string]any{"path": "a", "path.filename": "f", "p.path": "b", "p.path.filename": "g"}, false, []string{"a/f", "b/g"}},
-		{"a file's own key called path", map[string]any{"path": "a"}, true, []string{}},
+		{"none", map[string]any{"path": pathOf("a", "f.json")}, true, nil, ""},
+		{"plain", map[string]any{"path": pathOf("b", "f.json")}, true, []string{"a/f.json", "b/f.json"}, "b/f.json"},
+		{"root", map[string]any{"path": pathOf(".", "f.json")}, true, []string{"a", "f.json"}, "f.json"},
+		{"prefixed only", map[string]any{"p": map[string]any{"path": pathOf("b", "g")}}, true, []string{"a/h", "b/g"}, "a/h"},
+		{"flat", map[string]any{"path": "b", "path.filename": "f", "p.path": "a", "p.path.filename": "g"}, false, []string{"a/g", "b/f"}, "b/f"},
+		{"a file's own key called path", map[string]any{"path": "a"}, true, []string{"x/f"}, "x/f"},
+		{"a file of another repository", map[string]any{"path": pathOf("z", "f")}, true, []string{"a/f"}, "a/f"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, generatorFiles(c.params, c.goTemplate)); d != "" {
-				t.Error(d)
+			if got := firstFile(&generated{params: c.params, files: c.files}, c.goTemplate); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -147,8 +146,7 @@ type commitRepos struct {
 	// globbing is how the controller matches paths.
 	globbing string
 
-	bytes int
-	files map[string]bool // of this commit, whose content counted
+	bytes int // that were read
 }
 
 // fileAt is a file of a commit.
@@ -189,7 +187,7 @@ func (r *commitRepos) folders(repoURL, revision string, prefixes []string) ([]st
 // that took reading it.
 func (r *commitRepos) identify(f *fileAt) (id string, data []byte, err error) {
 	if f.id != "" {
-		return f.id, nil, r.record(f, 0)
+		return f.id, nil, nil
 	}
 	if data, err = r.read(f); err != nil {
 		return "", nil, err
@@ -207,7 +205,10 @@ func (r *commitRepos) read(f *fileAt) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data, r.record(f, len(data))
+	if r.bytes += len(data); r.bytes > maxGeneratorBytes {
+		return nil, fmt.Errorf("the git file generators read more than %d bytes", maxGeneratorBytes)
+	}
+	return data, nil
 }
 
 func (r *commitRepos) at(repoURL, revision string) (*commit, error) {
@@ -215,21 +216,6 @@ func (r *commitRepos) at(repoURL, revision string) (*commit, error) {
 		return nil, r.ctx.Err()
 	}
 	return r.commit.at(r.ctx, repoURL, revision)
-}
-
-func (r *commitRepos) record(f *fileAt, size int) error {
-	if r.bytes += size; r.bytes > maxGeneratorBytes {
-		return fmt.Errorf("the git file generators read more than %d bytes", maxGeneratorBytes)
-	}
-	if f.at == r.commit {
-		r.files[f.name] = true
-	}
-	return nil
-}
-
-// seen lists every file of this commit that counted, sorted.
-func (r *commitRepos) seen() []string {
-	return slices.Sorted(maps.Keys(r.files))
 }
 
 func (r *commitRepos) glob(at *commit, pattern string) ([]fileAt, error) {

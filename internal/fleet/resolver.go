@@ -264,7 +264,7 @@ func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c
 		if err := g.each(r.log, s, m); err != nil {
 			return outcome{}, err
 		}
-		return snap.outcome(s, m.all, g.repos.seen()), nil
+		return snap.outcome(s, m.all), nil
 	}
 	keys, err := keysOf(in, s, e, snap)
 	if err != nil {
@@ -280,7 +280,7 @@ func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c
 	if err := g.each(r.log, s, m); err != nil {
 		return outcome{}, err
 	}
-	o := snap.outcome(s, m.all, g.repos.seen())
+	o := snap.outcome(s, m.all)
 	if ask.left() == 0 {
 		recall.next.answer = recall.trail.settle(keys.answer, o)
 	}

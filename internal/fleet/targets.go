@@ -77,6 +77,8 @@ func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bo
 		Sources:   sourcesOf(&g.app, here),
 		AutoSync:  g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
 		Hydration: hydrationOf(&g.app),
+
+		GeneratorFile: firstFile(g, s.spec.Spec.GoTemplate), GeneratorFiles: g.files,
 	}
 	wrong := func(err error) {
 		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})

@@ -25,12 +25,11 @@ type Target struct {
 
 	Params map[string]any `json:"params,omitempty"` // as the generators gave them
 	// GeneratorFile is the git file generator's own file, from the repository's
-	// root; empty for other generators. Where a matrix combines several, it is
-	// the first of GeneratorFiles.
+	// root; empty for other generators. Where several were combined it is the
+	// one that the parameters call path, or else the first of GeneratorFiles.
 	GeneratorFile string `json:"generatorFile,omitempty"`
-	// GeneratorFiles are all generator files that this target may depend on,
-	// sorted. In a set with a merge of git files these are the whole set's,
-	// because a merge doesn't tell which of them met.
+	// GeneratorFiles are all generator files of this repository that the
+	// parameters came of, sorted.
 	GeneratorFiles []string `json:"generatorFiles,omitempty"`
 
 	Server   string   `json:"server,omitempty"`  // destination.server

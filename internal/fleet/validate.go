@@ -55,9 +55,8 @@ func newSnapshot(clusters []Cluster, projects []string) *snapshot {
 
 // outcome applies the controller's rules after generation: later duplicates
 // by name, Applications of missing projects and of unknown destinations are
-// dropped. The problems say which. files are what the set's git file
-// generators read of this commit, sorted.
-func (s *snapshot) outcome(set *set, all []*made, files []string) outcome {
+// dropped. The problems say which.
+func (s *snapshot) outcome(set *set, all []*made) outcome {
 	if hasMerge(&set.spec) {
 		// A merge's order is random, there as here; ours must not be.
 		slices.SortStableFunc(all, compareMade)
@@ -66,7 +65,6 @@ func (s *snapshot) outcome(set *set, all []*made, files []string) outcome {
 	problem := func(m *made, text string) {
 		o.problems = append(o.problems, Problem{File: set.file, ApplicationSet: set.spec.Name, Application: m.target.Name, Message: text})
 	}
-	wholeSet := mergesFiles(&set.spec)
 	kept := make([]*made, 0, len(all))
 	seen := make(map[string]bool, len(all))
 	for _, m := range all {
@@ -86,12 +84,7 @@ func (s *snapshot) outcome(set *set, all []*made, files []string) outcome {
 	}
 	slices.SortFunc(kept, func(a, b *made) int { return cmp.Compare(a.target.Name, b.target.Name) })
 	for _, m := range kept {
-		t := m.target
-		t.GeneratorFile, t.GeneratorFiles = m.generatorFiles(files)
-		if wholeSet {
-			t.GeneratorFiles = files
-		}
-		o.targets = append(o.targets, t)
+		o.targets = append(o.targets, m.target)
 	}
 	return o
 }
