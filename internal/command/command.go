@@ -50,7 +50,7 @@ var verbs = []string{Help, Status, Diff, Why, Hold, Unhold, Promote, Revert, Ret
 var scopes = []string{ScopePR, ScopeComponent, ScopeEnvironment, ScopePipeline}
 
 // unsupported are verbs that have a meaning which doesn't work yet.
-var unsupported = []string{Diff, Skip}
+var unsupported = []string{Skip}
 
 // Verbs are all verbs that work, in the order in which help lists them.
 func Verbs() []string {

@@ -18,7 +18,7 @@ func ParseArgs(words []string) (Command, error) {
 	rest := words[1:]
 	var err error
 	switch c.Verb {
-	case Help, Status, Retry:
+	case Help, Status, Diff, Retry:
 		if len(rest) > 0 {
 			err = fmt.Errorf("/liftlock %s takes nothing behind it; %q was not understood", c.Verb, cut(strings.Join(rest, " ")))
 		}

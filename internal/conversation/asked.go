@@ -19,6 +19,7 @@ func HelpText(bare bool) string {
 	for _, c := range [][2]string{
 		{"status", "what each environment carries and how it is"},
 		{"why [environment]", "what a release waits for"},
+		{"diff", "what this pull request changes in files and in rendered manifests"},
 		{"hold [scope] [reason]", "stop; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`"},
 		{"unhold [scope]", "lift that hold"},
 		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was reverted, takes over what was changed by hand"},
@@ -29,7 +30,7 @@ func HelpText(bare bool) string {
 		p.line("- `/liftlock %s`: %s", c[0], c[1])
 	}
 	p.gap()
-	p.line("Readers may ask (`help`, `status`, `why`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate.")
+	p.line("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate.")
 	p.line("Only new comments count: no edits, quotes or code blocks.")
 	if bare {
 		p.line("In this pipeline the word `/liftlock` may be left out: `/promote`.")

@@ -216,6 +216,13 @@ func TestMessages(t *testing.T) {
 	}, "--------\n"))
 }
 
+// shortDiff is the world with a few of the cases of rendered manifests.
+func shortDiff() Input {
+	in := pages()["promotion-rendered"]
+	in.Rendered = in.Rendered[:5]
+	return in
+}
+
 func TestAnswers(t *testing.T) {
 	envs := append(world().Decision.Envs, promotion.EnvState{Environment: "eu", State: promotion.Unreadable, Reason: "the overlay can't be read: a`b @ada", Promotion: promotion.Waiting, Coming: "1.5.0", Candidate: newRelease,
 		Why: []promotion.Reason{{Code: "limit", Text: "10 of 10 pull requests are open", Who: "anybody", When: at(13, 0)}}})
@@ -227,6 +234,8 @@ func TestAnswers(t *testing.T) {
 		"why":        WhyText(envs, ""),
 		"why-prod":   WhyText(envs, "prod"),
 		"why-nobody": WhyText(envs, "nowhere"),
+		"diff":       DiffText(shortDiff()),
+		"diff-fails": DiffText(pages()["promotion-not-rendered"]),
 		"refused":    "there is nothing to promote to qa: 1.5.0 was reverted from qa by #15; /liftlock promote qa brings it back",
 	} {
 		t.Run(name, func(t *testing.T) {

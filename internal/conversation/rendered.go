@@ -39,26 +39,13 @@ func rendered(p *page, in Input) {
 	left := min(maxRendered, max(0, maxBody/2-p.Len()))
 	for _, g := range alike(in.Rendered) {
 		r := g.Rendered
-		line := "- " + targetNames(g.targets) + ": "
-		switch {
-		case r.Why != "":
-			line += "can't be rendered here: " + text(r.Why, maxReason)
-		case r.Summary == "" && r.Spec:
-			line += "the Application changes, its manifests stay as they are"
-		case r.Summary == "":
-			line += "nothing changes"
-		case r.Spec:
-			line += r.Summary + "; the Application itself changes too"
-		default:
-			line += r.Summary
-		}
-		p.line("%s", line)
+		p.line("- %s: %s", targetNames(g.targets), g.outcome(func(s string) string { return text(s, maxReason) }))
 		if r.Diff == "" {
 			continue
 		}
 		if len(r.Diff) > left {
 			p.gap()
-			p.line("  *Its diff doesn't fit here: `%sdiff` and the console show it.*", prefix(in))
+			p.line("  *Its diff doesn't fit here: `%sdiff` shows it.*", prefix(in))
 			continue
 		}
 		left -= len(r.Diff)
@@ -97,6 +84,22 @@ func alike(list []Rendered) []group {
 	return out
 }
 
+// outcome is what happens to the group's targets, in one line; said makes
+// outside text safe where it is written.
+func (g *group) outcome(said func(string) string) string {
+	switch {
+	case g.Why != "":
+		return "can't be rendered here: " + said(g.Why)
+	case g.Summary == "" && g.Spec:
+		return "the Application changes, its manifests stay as they are"
+	case g.Summary == "":
+		return "nothing changes"
+	case g.Spec:
+		return g.Summary + "; the Application itself changes too"
+	}
+	return g.Summary
+}
+
 // targetNames lists targets, not too many of them.
 func targetNames(targets []string) string {
 	var out []string
@@ -129,13 +132,38 @@ func fenced(p *page, indent, diff string) {
 	p.line("%s%s", indent, fence)
 }
 
-// DiffText answers /liftlock diff: what the pull request changes in files and in
-// rendered manifests.
+// DiffText answers /liftlock diff: what a pull request changes in files and in
+// rendered manifests. The text is for Answer, and readable as it is.
 func DiffText(in Input) string {
 	var p page
-	moves(&p, in)
-	rendered(&p, in)
-	return strings.TrimRight(p.String(), "\n")
+	p.line("These fields change:")
+	p.gap()
+	for i, c := range in.Changes {
+		if i == maxRows {
+			p.line("- and %d more", len(in.Changes)-i)
+			break
+		}
+		p.line("- %s: %s to %s, in %s", quote(c.Path), quote(c.Old), quote(c.New), quote(c.File))
+	}
+	if in.RenderedErr != "" {
+		p.gap()
+		p.line("The rendered manifests could not be compared: %s", line(in.RenderedErr))
+	}
+	for _, g := range alike(in.Rendered) {
+		p.gap()
+		names := make([]string, len(g.targets))
+		for i, t := range g.targets {
+			names[i] = quote(t)
+		}
+		p.line("%s: %s", strings.Join(names[:min(len(names), openRows)], ", "), g.outcome(line))
+		p.gap()
+		if g.Diff != "" {
+			for l := range strings.SplitSeq(strings.TrimSuffix(g.Diff, "\n"), "\n") {
+				p.line("- `%s`", strings.ReplaceAll(clean(l, maxLine/2), "`", "'"))
+			}
+		}
+	}
+	return p.String()
 }
 
 func prefix(in Input) string {

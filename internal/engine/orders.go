@@ -197,6 +197,8 @@ func (e *Engine) effect(ctx context.Context, r *Repository, s *observe.Snapshot,
 		return conversation.HelpText(p != nil && p.Spec.Commands == "bare"), nil
 	case command.Status, command.Why:
 		return e.tell(ctx, s, o)
+	case command.Diff:
+		return e.diff(ctx, s, o)
 	case command.Hold, command.Unhold:
 		return "", e.hold(ctx, r, p, o)
 	case command.Promote, command.Revert, command.Retry:
@@ -235,6 +237,22 @@ func (e *Engine) tell(ctx context.Context, s *observe.Snapshot, o Order) (string
 		return conversation.WhyText(d.Envs, o.Command.Environment), nil
 	}
 	return conversation.StatusText(d.Envs), nil
+}
+
+// diff answers /liftlock diff about one of our open pull requests.
+func (e *Engine) diff(ctx context.Context, s *observe.Snapshot, o Order) (string, error) {
+	c, d, err := e.judge(ctx, s, o.Unit, false)
+	if errors.Is(err, observe.ErrNoUnit) {
+		return "", refuse("%v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, ok := e.o.Actor.Diff(ctx, c, d, o.Pull)
+	if !ok {
+		return "", refuse("#%d is not an open pull request of Liftlock's with a head that it composed; the forge shows its files", o.Pull)
+	}
+	return text, nil
 }
 
 // hold sets or lifts a hold: on the pull request as its label, on anything larger

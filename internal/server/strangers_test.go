@@ -141,6 +141,18 @@ func TestSharedFileThatIsSafe(t *testing.T) {
 	}
 }
 
+// TestDiff answers what an open promotion changes, in files and in manifests.
+func TestDiff(t *testing.T) {
+	s := begin(t, plan{})
+	p := s.inProd("1.1.0")
+	answer := s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock diff"), "+1")
+	for _, want := range []string{"newTag", "`web-prod`: 1 changed", "registry.example/web:1.1.0"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the answer doesn't say %q:\n%s", want, answer)
+		}
+	}
+}
+
 // TestIncident degrades a neighbour on the same cluster in the same moment: that
 // is no promotion's doing, so a person decides.
 func TestIncident(t *testing.T) {

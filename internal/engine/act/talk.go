@@ -99,6 +99,25 @@ func (a *Actor) rendered(ctx context.Context, c *observe.Case, in *conversation.
 	}
 }
 
+// Diff says what one of our open pull requests changes; false when it is none
+// of the case's, or its head isn't what we composed.
+func (a *Actor) Diff(ctx context.Context, c *observe.Case, d *promotion.Decision, pull int) (string, bool) {
+	edits := c.Edits[pull]
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		for _, p := range []*promotion.Pull{env.Open, env.Undo} {
+			if p == nil || p.Number != pull || len(edits) == 0 {
+				continue
+			}
+			in := a.input(ctx, c, d, env.Name, p == env.Undo)
+			in.Number, in.Release, in.Name = pull, p.Release, p.Name
+			a.describe(ctx, c, &in, c.Bases[pull], edits)
+			return conversation.DiffText(in), true
+		}
+	}
+	return "", false
+}
+
 // Why a revert was opened is kept, so that its page can be written again.
 type kept struct {
 	Evidence []string `json:"evidence"`
