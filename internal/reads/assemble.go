@@ -135,12 +135,12 @@ func (x *Index) turn() {
 	})
 	for n := range x.nodes {
 		if m := x.nodes[n].more; m != nil {
-			for _, r := range m.rules {
-				x.rules = append(x.rules, ruled{r, uint32(n)})
+			for i := range m.rules {
+				x.rules = append(x.rules, ruled{&m.rules[i], uint32(n)})
 			}
 		}
 	}
-	slices.SortStableFunc(x.rules, func(a, b ruled) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(x.rules, func(a, b ruled) int { return strings.Compare(a.dir, b.dir) })
 }
 
 // statesOf says what lies at each of the sorted names.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -75,7 +76,8 @@ func newBuilder(ctx context.Context, v *view, readers []Reader, before *Index) (
 
 // specOf tells readers apart by what they name.
 func specOf(r *Reader) [32]byte {
-	text := make([]byte, 0, 512)
+	var room [512]byte
+	text := room[:0]
 	add := func(list ...string) {
 		text = binary.AppendUvarint(text, uint64(len(list)))
 		for _, s := range list {
@@ -85,7 +87,7 @@ func specOf(r *Reader) [32]byte {
 	}
 	for i := range r.Sources {
 		s := &r.Sources[i]
-		add(s.Path, string(s.Layout), s.Include, s.Exclude, fmt.Sprint(s.Recurse, s.AnyFile))
+		add(s.Path, string(s.Layout), s.Include, s.Exclude, strconv.FormatBool(s.Recurse), strconv.FormatBool(s.AnyFile))
 		add(s.ValueFiles...)
 		add(s.Options...)
 		add(s.Libs...)

@@ -57,7 +57,7 @@ func (m *more) equal(o *more) bool {
 
 // ruled is a rule and the node that it is of.
 type ruled struct {
-	rule
+	*rule
 	node uint32
 }
 
