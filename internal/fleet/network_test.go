@@ -262,6 +262,7 @@ func TestSilentForge(t *testing.T) {
 	withoutTokens(t)
 	s := newStub(t)
 	s.delay = make(chan struct{})
+	defer close(s.delay)
 	r := New(Options{Timeout: 200 * time.Millisecond})
 	in := networkInput(s, "scmProvider: {github: {organization: argoproj, api: URL/}}")
 	for range 2 * cap(r.slots) {
@@ -277,7 +278,6 @@ func TestSilentForge(t *testing.T) {
 	if n := len(s.questions()); n != 1 {
 		t.Fatalf("asked %d times", n)
 	}
-	close(s.delay)
 }
 
 func TestOurOwnTokenIsNotSent(t *testing.T) {
