@@ -101,7 +101,7 @@ func (in *Input) runningSet(l *pipeline.LiveApplicationSet) (s set, problem *Pro
 		return set{}, wrong(err), true
 	}
 	if len(found) == 0 {
-		return set{}, wrong(fmt.Errorf("Argo CD %s has none of that name", cmp.Or(l.ArgoCD, in.Main))), true
+		return set{}, wrong(fmt.Errorf("there is none of that name in Argo CD %s", cmp.Or(l.ArgoCD, in.Main))), true
 	}
 	var object struct {
 		APIVersion string                     `json:"apiVersion"`
@@ -290,7 +290,7 @@ func decodeApplication(raw json.RawMessage) (g *generated, unknown, err error) {
 	g.app.Labels, g.app.Annotations = object.Metadata.Labels, object.Metadata.Annotations
 	wrong, err := kjson.UnmarshalStrict(object.Spec, &g.app.Spec)
 	if err != nil {
-		return nil, nil, fmt.Errorf("Application %s: its spec can't be read: %w", object.Metadata.Name, err)
+		return nil, nil, fmt.Errorf("the spec of %s can't be read: %w", object.Metadata.Name, err)
 	}
 	if len(wrong) > 0 {
 		unknown = fmt.Errorf("its spec has an %w, which this version of the resolver doesn't know: what it reads is not sure", wrong[0])

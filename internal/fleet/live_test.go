@@ -165,8 +165,8 @@ func TestLiveProblems(t *testing.T) {
 	}{
 		{name: "no connection", in: liveInput(set("", "shop"), nil), problem: "the live ApplicationSet argocd/shop can't be used: there is no connection to Argo CD"},
 		{name: "not known now", in: liveInput(set("", "shop"), &Live{Unknown: map[string]string{"hub": "dial tcp: refused"}}), problem: "the objects of Argo CD hub are not known: dial tcp: refused"},
-		{name: "no such set", in: liveInput(set("", "other"), running(t, []string{directoriesSet}, nil)), problem: "Argo CD hub has none of that name"},
-		{name: "of another Argo CD", in: liveInput(set("edge", "shop"), running(t, []string{directoriesSet}, nil)), problem: "Argo CD edge has none of that name"},
+		{name: "no such set", in: liveInput(set("", "other"), running(t, []string{directoriesSet}, nil)), problem: "there is none of that name in Argo CD hub"},
+		{name: "of another Argo CD", in: liveInput(set("edge", "shop"), running(t, []string{directoriesSet}, nil)), problem: "there is none of that name in Argo CD edge"},
 		{name: "not an object", in: liveInput(set("", "shop"), &Live{Sets: []LiveSet{{ArgoCD: "hub", Namespace: "argocd", Name: "shop", Object: json.RawMessage(`[1]`)}}}), problem: "it is not an object"},
 		{name: "a live set that is newer, without its Applications", in: liveInput(set("", "shop"), &Live{Sets: running(t, []string{newer}, nil).Sets}), problem: unknownField},
 
@@ -185,7 +185,7 @@ func TestLiveProblems(t *testing.T) {
 		}), note: unknownField, problem: "it is a live Application, which has no generator parameters: write the template over .application", targets: 1, again: true},
 		{name: "a broken Application", in: with(file(newer), func(in *Input) {
 			in.Live = running(t, []string{directoriesSet}, []string{"metadata: {name: x}\nspec: 3\n"})
-		}), note: unknownField, problem: "live Application 1 of 1: Application x: its spec can't be read", again: true},
+		}), note: unknownField, problem: "live Application 1 of 1: the spec of x can't be read", again: true},
 
 		{name: "plain, but a set's", in: liveInput(plain("team=shop"), running(t, nil, []string{liveApplication, ownedApplication})), targets: 1, again: true,
 			note: "applications[0]: 1 of the 2 Applications that team=shop selects belong to ApplicationSets and are left out: name those in applicationSets"},
