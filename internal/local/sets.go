@@ -53,8 +53,12 @@ func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err erro
 const maxLook = 4 << 20
 
 // mayHoldSet says whether one of a manifest's documents is an ApplicationSet,
-// or a list with one. A manifest that can't be read may hold one.
+// or a list with one. A manifest that can't be read, or is too large to be
+// looked into, may hold one.
 func mayHoldSet(data []byte) bool {
+	if len(data) > maxLook {
+		return true
+	}
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node

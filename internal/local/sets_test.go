@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -31,6 +32,7 @@ func TestMayHoldSet(t *testing.T) {
 		{"behind what is no object", "- a\n---\n5\n---\nkind: [x]\n---\nkind: ApplicationSet\n", true},
 		{"what can't be read", "a: [\n", true},
 		{"behind it", "a: [\n---\nkind: Secret\n", true},
+		{"too large", "kind: Secret\n" + strings.Repeat("#", maxLook), true},
 	} {
 		if got := mayHoldSet([]byte(tc.data)); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
