@@ -186,8 +186,9 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 		return nil, "", err
 	}
 	for i := range out.Before.Targets { // what was another's doesn't become ours by the edit
-		id := out.Before.Targets[i].ID()
-		mine[id] = mine[id]
+		if id := out.Before.Targets[i].ID(); !mine[id] {
+			mine[id] = false
+		}
 	}
 	came := map[string]bool{}
 	if out.After, err = o.world(ctx, c, env, after, whole, came); err != nil {
