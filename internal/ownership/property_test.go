@@ -29,7 +29,7 @@ var long = flag.Bool("long", false, "run the property test with 2,000 cases")
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if given := slices.ContainsFunc(os.Args, func(a string) bool { return bytes.Contains([]byte(a), []byte("rapid.checks")) }); !given {
-		n := "50"
+		n := "80"
 		if *long {
 			n = "2000"
 		}
