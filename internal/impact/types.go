@@ -65,7 +65,7 @@ type Target struct {
 	// Unsure says that it reads something that could not be followed, so that
 	// not all of Files may matter to it.
 	Unsure bool `json:"unsure,omitempty"`
-	// Kept says why Argo CD leaves the Application as it is for now.
+	// Kept says why Argo CD leaves the Application as it is meanwhile.
 	Kept string `json:"kept,omitempty"`
 }
 

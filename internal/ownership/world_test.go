@@ -45,7 +45,7 @@ func drawWorld(t *rapid.T) *world {
 		w.components = append(w.components, fmt.Sprintf("c%d", i))
 	}
 	maybe := func(label string) bool { return rapid.Bool().Draw(t, label) }
-	w.put("shared/labels/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels:\n  - pairs: {team: shop}\n")
+	w.put("common/labels/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels:\n  - pairs: {team: shop}\n")
 	var elements strings.Builder
 	shop := map[string]bool{}
 	for n, c := range w.components {
@@ -133,7 +133,7 @@ func (w *world) kustomized(c, env, before string, builds, own, component bool) {
 		text = "resources:\n  - ../" + before + "\n"
 	}
 	if component {
-		text += "components:\n  - ../../../../shared/labels\n"
+		text += "components:\n  - ../../../../common/labels\n"
 	}
 	if own || !builds || before == "" {
 		text += "images:\n  - name: registry.example/" + c + "\n    newTag: v1\n"
