@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +24,7 @@ type gitGenerator struct {
 	folders *folders
 	file    *oneFile
 	one     generators.Generator // over that file
+	ahead   map[string][]byte    // files that were read in one go, by id
 	repos   *commitRepos
 	render  *renderer
 	origins *origins
@@ -68,6 +71,12 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 		if err := g.repos.ctx.Err(); err != nil {
 			return nil, err
 		}
+		if i%readAtOnce == 0 {
+			g.ahead = g.repos.ahead(files[i:min(i+readAtOnce, len(files))], func(f *fileAt) bool {
+				_, known := g.recall.file(fileKey{like, f.name, f.id})
+				return !known
+			})
+		}
 		params, err := g.params(&files[i], like, &git, values, set, c)
 		if err != nil {
 			return nil, err
@@ -103,6 +112,9 @@ func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGener
 	out, known := g.recall.file(key)
 	if !known {
 		if data == nil {
+			data = g.ahead[f.id]
+		}
+		if data == nil {
 			if data, err = g.repos.read(f); err != nil {
 				return nil, err
 			}
@@ -117,29 +129,36 @@ func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGener
 		}
 		g.recall.keepFile(key, out)
 	}
-	if g.fresh {
-		out = copyParams(out)
-	}
-	if f.at != g.repos.commit {
+	switch elsewhere := f.at != g.repos.commit; {
+	case g.fresh && elsewhere:
+		return copyParams(out), nil
+	case g.fresh:
+		return g.origins.copies(out, f.name), nil
+	case elsewhere:
 		return out, nil
 	}
 	from := []string{f.name}
 	for _, params := range out {
-		if g.fresh {
-			mark(params, f.name)
-		} else {
-			g.origins.note(params, from)
-		}
+		g.origins.note(params, from)
 	}
 	return out, nil
 }
 
 // parse has the library make parameters of one file; "" is none.
 func (g *gitGenerator) parse(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	g.file.name, g.file.data = name, data
+	g.file.name, g.file.data = name, asList(data)
 	spec := *git
 	spec.Files = []argov1alpha1.GitFileGeneratorItem{{Path: name}}
 	return g.one.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &spec}, set, c)
+}
+
+// asList makes a list of a JSON object, which the library would parse twice:
+// it tries a list first.
+func asList(data []byte) []byte {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
+		return data
+	}
+	return slices.Concat([]byte("["), data, []byte("]"))
 }
 
 // oneFile is a repository of one file, for the library to parse.

@@ -11,7 +11,7 @@ import (
 
 // maxKept bounds the targets of all fleets that are kept: their lists alone
 // are 5 MB for 10,000. The last fleet is kept however large it is.
-const maxKept = 50_000
+const maxKept = 20_000
 
 // keep holds the last fleets by what they were resolved from. A commit's
 // files never change, so its fleet doesn't either.

@@ -19,6 +19,8 @@ type origins struct {
 	// By the map's address, which is the map's own for as long as it is held
 	// here.
 	by map[uintptr]origin
+	// marked are the parameters that merges got copies of, by file.
+	marked map[string][]map[string]any
 }
 
 type origin struct {
@@ -26,7 +28,9 @@ type origin struct {
 	files  []string // sorted
 }
 
-func newOrigins() *origins { return &origins{by: map[uintptr]origin{}} }
+func newOrigins() *origins {
+	return &origins{by: map[uintptr]origin{}, marked: map[string][]map[string]any{}}
+}
 
 func address(params map[string]any) uintptr { return reflect.ValueOf(params).Pointer() }
 
@@ -58,8 +62,50 @@ func (o *origins) join(params, a, b map[string]any) {
 // and nobody's parameter begins with one.
 const originKey = "\x00file:"
 
-// mark adds a file to parameters that a merge gets.
-func mark(params map[string]any, file string) { params[originKey+file] = "" }
+// copies are a file's parameters for a merge, which writes into what it gets.
+func (o *origins) copies(params []map[string]any, file string) []map[string]any {
+	o.marked[file] = params
+	out := copyParams(params)
+	for _, p := range out {
+		p[originKey+file] = ""
+	}
+	return out
+}
+
+// maxAlike bounds how many sets of parameters of one file are compared with
+// each of the merged ones.
+const maxAlike = 8
+
+// unmark takes the marks from merged parameters, which nobody writes into any
+// more: what is as it was in a file's own is shared with them again.
+func (o *origins) unmark(params map[string]any) {
+	var files []string
+	for key := range params {
+		if file, marked := strings.CutPrefix(key, originKey); marked {
+			files = append(files, file)
+			delete(params, key)
+		}
+	}
+	slices.Sort(files)
+	for _, file := range files {
+		if len(o.marked[file]) > maxAlike {
+			continue
+		}
+		for _, own := range o.marked[file] {
+			for key, value := range params {
+				if old, there := own[key]; there && isTree(value) && equalValues(value, old) {
+					params[key] = old
+				}
+			}
+		}
+	}
+	o.note(params, files)
+}
+
+func isTree(v any) bool {
+	_, list := v.([]any)
+	return list || isMap(v)
+}
 
 // unmarked is parameters without the marks, which templates must not see.
 func unmarked(params map[string]any) map[string]any {
@@ -96,15 +142,7 @@ func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 		return nil, err
 	}
 	for _, params := range out {
-		var files []string
-		for key := range params {
-			if file, marked := strings.CutPrefix(key, originKey); marked {
-				files = append(files, file)
-				delete(params, key)
-			}
-		}
-		slices.Sort(files)
-		g.origins.note(params, files)
+		g.origins.unmark(params)
 	}
 	return out, nil
 }

@@ -196,6 +196,52 @@ func (r *commitRepos) identify(f *fileAt) (id string, data []byte, err error) {
 	return string(sum[:]), data, nil
 }
 
+// readAtOnce is how many files are read in one go at most.
+const readAtOnce = 512
+
+// blobReader is a tree that reads many files in one go, by the ids that it
+// listed. do gets them in the order of ids, or an error for one that has more
+// than limit bytes.
+type blobReader interface {
+	ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error
+}
+
+// ahead reads those of some files that are wanted, if that is faster than one
+// by one. What it can't read is left out: reading it alone says why.
+func (r *commitRepos) ahead(files []fileAt, wanted func(f *fileAt) bool) map[string][]byte {
+	if len(files) == 0 {
+		return nil
+	}
+	tree, ok := files[0].at.tree.(blobReader)
+	if !ok {
+		return nil
+	}
+	var ids []string
+	for i := range files {
+		if f := &files[i]; f.id != "" && wanted(f) {
+			ids = append(ids, f.id)
+		}
+	}
+	if len(ids) < 2 {
+		return nil
+	}
+	out := make(map[string][]byte, len(ids))
+	err := tree.ReadBlobs(r.ctx, ids, maxFile, func(i int, data []byte, err error) error {
+		if err == nil {
+			out[ids[i]] = data
+			r.bytes += len(data)
+		}
+		if r.bytes > maxGeneratorBytes {
+			return errTree // reading one more says why
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
 // read reads a file.
 func (r *commitRepos) read(f *fileAt) ([]byte, error) {
 	if r.ctx.Err() != nil {
