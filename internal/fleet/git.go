@@ -133,7 +133,7 @@ func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGener
 	case g.fresh && elsewhere:
 		return copyParams(out), nil
 	case g.fresh:
-		return g.origins.copies(out, f.name), nil
+		return mark(out, f.name), nil
 	case elsewhere:
 		return out, nil
 	}

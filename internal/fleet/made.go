@@ -11,6 +11,7 @@ import (
 // the set's others there are.
 type made struct {
 	params   map[string]any
+	hash     uint64 // of params
 	over     string // the generator's own template
 	target   Target
 	problems []string
@@ -26,15 +27,9 @@ type maker struct {
 	recall *recall
 
 	all     []*made
-	open    []opened          // being rendered
+	open    []int             // places in all whose Applications are being rendered
 	over    string            // the template of the generator at hand
 	strings map[string]string // each once, since most targets have most in common
-}
-
-// opened is a place in all whose Application is being rendered.
-type opened struct {
-	at   int
-	hash uint64
 }
 
 func newMaker(in *Input, s *set, e *entry, c *commit, recall *recall) *maker {
@@ -58,16 +53,9 @@ func (m *maker) begin(over *argov1alpha1.ApplicationSetTemplate) {
 }
 
 func (m *maker) known(params map[string]any, files []string) bool {
-	if m.recall == nil {
-		m.open, m.all = append(m.open, opened{at: len(m.all)}), append(m.all, nil)
-		return false
-	}
-	hash := hashMap(params)
-	old := m.recall.target(hash, m.over, params, files)
+	old := m.recall.target(m.over, params, files)
 	if old == nil {
-		m.open = append(m.open, opened{len(m.all), hash})
-	} else {
-		m.recall.keepTarget(hash, old)
+		m.open = append(m.open, len(m.all))
 	}
 	m.all = append(m.all, old)
 	return old != nil
@@ -76,7 +64,7 @@ func (m *maker) known(params map[string]any, files []string) bool {
 func (m *maker) take(g *generated) {
 	at := m.open[0]
 	m.open = m.open[1:]
-	out := &made{params: g.params, over: m.over, project: m.once(g.app.Spec.Project)}
+	out := &made{params: g.params, hash: hashMap(g.params), over: m.over, project: m.once(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
 	g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
 	var o outcome
@@ -91,8 +79,8 @@ func (m *maker) take(g *generated) {
 	for i := range t.Sources {
 		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = m.once(t.Sources[i].RepoURL), m.once(t.Sources[i].TargetRevision)
 	}
-	m.all[at.at] = out
-	m.recall.keepTarget(at.hash, out)
+	m.all[at] = out
+	m.recall.keepTarget(out)
 }
 
 // once gives equal strings the same bytes.

@@ -25,6 +25,7 @@ type matrix struct {
 
 	render   *renderer
 	origins  *origins
+	recall   *recall // nil: nothing is remembered
 	children map[string]generators.Generator
 	// fresh has every parameter set share no maps with another one that comes
 	// of another value of the first child: a merge writes into them.
@@ -32,7 +33,7 @@ type matrix struct {
 }
 
 func newMatrix(g *generation, children map[string]generators.Generator, fresh bool) *matrix {
-	return &matrix{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, children: children, fresh: fresh}
+	return &matrix{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, recall: g.recall, children: children, fresh: fresh}
 }
 
 // GenerateParams combines every set of the first child's parameters with every
@@ -68,9 +69,14 @@ func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *ar
 			return nil, fmt.Errorf("the matrix generator gives more than %d sets of parameters", maxParams)
 		}
 		for _, b := range bs {
-			both, err := m.join(written, b, set.Spec.GoTemplate)
-			if err != nil {
-				return nil, err
+			both, known := m.recall.joined(written, b, set.Spec.GoTemplate)
+			if !known {
+				if both, err = join(written, b, set.Spec.GoTemplate); err != nil {
+					return nil, err
+				}
+				if !m.fresh && !m.render.guard.writes { // which would be written into
+					m.recall.keepJoined(written, b, both, set.Spec.GoTemplate)
+				}
 			}
 			m.origins.join(both, a, b)
 			out = append(out, both)
@@ -190,6 +196,9 @@ func (m *matrix) params(child *argov1alpha1.ApplicationSetGenerator, set *argov1
 	case 0:
 		return nil, errors.New("child generator generated no parameters")
 	case 1:
+		if !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
+			return m.recall.same(results[0].params), nil
+		}
 		return results[0].params, nil
 	}
 	return nil, generators.ErrMoreThenOneInnerGenerators
@@ -261,7 +270,7 @@ func (g *given) GetTemplate(entry *argov1alpha1.ApplicationSetGenerator) *argov1
 }
 
 // join combines one set of parameters of each child.
-func (m *matrix) join(a, b map[string]any, goTemplate bool) (map[string]any, error) {
+func join(a, b map[string]any, goTemplate bool) (map[string]any, error) {
 	if !goTemplate {
 		return joinFlat(a, b)
 	}

@@ -202,8 +202,8 @@ func drawParams(t *rapid.T, depth int) object {
 	return out
 }
 
-// TestMatrixOfRandomParameters joins random parameters as the library does.
-func TestMatrixOfRandomParameters(t *testing.T) {
+// TestRandomParameters joins and merges random parameters as the library does.
+func TestRandomParameters(t *testing.T) {
 	quietLibrary(zap.NewNop())
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() []any {
@@ -217,7 +217,14 @@ func TestMatrixOfRandomParameters(t *testing.T) {
 		if rapid.Bool().Draw(t, "nested") {
 			gens[rapid.IntRange(0, 1).Draw(t, "which")] = object{"matrix": object{"generators": []any{gens[0], object{"list": object{"elements": draw()}}}}}
 		}
-		raw, err := json.Marshal([]any{object{"matrix": object{"generators": gens}}})
+		combined := object{"matrix": object{"generators": gens}}
+		if rapid.Bool().Draw(t, "merged") {
+			if rapid.Bool().Draw(t, "three") {
+				gens = append(gens, object{"list": object{"elements": draw()}})
+			}
+			combined = object{"merge": object{"generators": gens, "mergeKeys": rapid.SampledFrom([][]any{{"a"}, {"a", "b"}, {"c"}, {}}).Draw(t, "mergeKeys")}}
+		}
+		raw, err := json.Marshal([]any{combined})
 		must(t, err)
 		manifest := matrixManifest(rapid.IntRange(0, 3).Draw(t, "goTemplate") > 0, string(raw))
 		library, ours, failed := bothParams(t, manifest)

@@ -28,10 +28,23 @@ type memo struct {
 // memory is one set's.
 type memory struct {
 	files  map[fileKey][]map[string]any // parameters of git file generators
+	plain  map[uint64][]map[string]any  // those of other generators, by their hash
+	joins  map[pair]joined              // those of matrices
+	groups map[string]*group            // those of merges
 	like   string                       // what targets depend on besides their parameters
 	made   map[uint64][]*made           // by their parameters' hash
+	at     map[uintptr]*made            // by their parameters' address
 	answer *settled
 }
+
+// pair are the addresses of two sets of parameters, and how they are joined.
+type pair struct {
+	a, b       uintptr
+	goTemplate bool
+}
+
+// joined holds on to what was joined, so that its addresses stay its own.
+type joined struct{ a, b, both map[string]any }
 
 // fileKey is what a git file's parameters depend on: how the generator makes
 // them, and what the file is called and says.
@@ -39,7 +52,14 @@ type fileKey struct{ like, name, id string }
 
 func newMemo() *memo { return &memo{sets: map[string]*memory{}} }
 
-func (m *memory) weight() int { return len(m.files) + len(m.made) + 1 }
+func newMemory(like string) *memory {
+	return &memory{
+		files: map[fileKey][]map[string]any{}, plain: map[uint64][]map[string]any{}, joins: map[pair]joined{}, groups: map[string]*group{},
+		like: like, made: map[uint64][]*made{}, at: map[uintptr]*made{},
+	}
+}
+
+func (m *memory) weight() int { return len(m.files) + len(m.joins) + len(m.groups) + len(m.made) + 1 }
 
 // last is what is remembered of a set; an empty memory if nothing is.
 func (m *memo) last(key string) *memory {
@@ -89,8 +109,7 @@ type recall struct {
 }
 
 func newRecall(last *memory, like string) *recall {
-	r := &recall{last: last, trail: newTrail(), next: &memory{files: map[fileKey][]map[string]any{}, like: like, made: map[uint64][]*made{}}}
-	return r
+	return &recall{last: last, next: newMemory(like), trail: newTrail()}
 }
 
 func (r *recall) file(key fileKey) ([]map[string]any, bool) {
@@ -112,22 +131,90 @@ func (r *recall) keepFile(key fileKey, params []map[string]any) {
 	}
 }
 
+// same gives parameters that were given before the address that they had.
+func (r *recall) same(all []map[string]any) []map[string]any {
+	if r == nil {
+		return all
+	}
+	out := make([]map[string]any, len(all))
+	for i, params := range all {
+		hash := hashMap(params)
+		equal := func(old map[string]any) bool { return equalMaps(old, params) }
+		if n := slices.IndexFunc(r.next.plain[hash], equal); n >= 0 {
+			out[i] = r.next.plain[hash][n]
+			continue
+		}
+		if n := slices.IndexFunc(r.last.plain[hash], equal); n >= 0 {
+			params = r.last.plain[hash][n]
+		}
+		r.next.plain[hash] = append(r.next.plain[hash], params)
+		out[i] = params
+	}
+	return out
+}
+
+// joined finds what a matrix made of the same two sets of parameters.
+func (r *recall) joined(a, b map[string]any, goTemplate bool) (map[string]any, bool) {
+	if r == nil {
+		return nil, false
+	}
+	key := pair{address(a), address(b), goTemplate}
+	old, known := r.last.joins[key]
+	if known {
+		r.next.joins[key] = old
+	}
+	return old.both, known
+}
+
+func (r *recall) keepJoined(a, b, both map[string]any, goTemplate bool) {
+	if r != nil && a != nil && b != nil {
+		r.next.joins[pair{address(a), address(b), goTemplate}] = joined{a, b, both}
+	}
+}
+
+// group finds what was merged of the same parameters.
+func (r *recall) group(g *group) *group {
+	if r == nil {
+		return nil
+	}
+	old := r.last.groups[g.key]
+	if old == nil || !slices.EqualFunc(old.parts, g.parts, func(a, b []map[string]any) bool {
+		return slices.EqualFunc(a, b, func(a, b map[string]any) bool { return a != nil && address(a) == address(b) })
+	}) {
+		return nil
+	}
+	return old
+}
+
+func (r *recall) keepGroup(g *group) {
+	if r != nil {
+		r.next.groups[g.key] = g
+	}
+}
+
 // target finds what was made of the same parameters, files and template.
-func (r *recall) target(hash uint64, over string, params map[string]any, files []string) *made {
+func (r *recall) target(over string, params map[string]any, files []string) *made {
 	if r == nil || r.last.like != r.next.like {
 		return nil
 	}
-	for _, m := range r.last.made[hash] {
-		if m.over == over && slices.Equal(m.target.GeneratorFiles, files) && equalMaps(m.params, params) {
+	same := func(m *made) bool { return m.over == over && slices.Equal(m.target.GeneratorFiles, files) }
+	if m := r.last.at[address(params)]; m != nil && params != nil && same(m) {
+		r.keepTarget(m)
+		return m
+	}
+	for _, m := range r.last.made[hashMap(params)] {
+		if same(m) && equalMaps(m.params, params) {
+			r.keepTarget(m)
 			return m
 		}
 	}
 	return nil
 }
 
-func (r *recall) keepTarget(hash uint64, m *made) {
+func (r *recall) keepTarget(m *made) {
 	if r != nil {
-		r.next.made[hash] = append(r.next.made[hash], m)
+		r.next.made[m.hash] = append(r.next.made[m.hash], m)
+		r.next.at[address(m.params)] = m
 	}
 }
 

@@ -133,10 +133,10 @@ func (s *snapshot) generators(g *generation, a *asker) (client.Client, map[strin
 func combined(g *generation, terminal, fresh map[string]generators.Generator) map[string]generators.Generator {
 	inner := generators.NewMergeGenerator(fresh)
 	nested := maps.Clone(terminal)
-	nested["Matrix"], nested["Merge"] = newMatrix(g, terminal, false), &mergeGenerator{inner, g.origins}
+	nested["Matrix"], nested["Merge"] = newMatrix(g, terminal, false), newMerge(g, terminal, fresh)
 	merged := maps.Clone(fresh)
 	merged["Matrix"], merged["Merge"] = newMatrix(g, fresh, true), inner
 	out := maps.Clone(terminal)
-	out["Matrix"], out["Merge"] = newMatrix(g, nested, false), &mergeGenerator{generators.NewMergeGenerator(merged), g.origins}
+	out["Matrix"], out["Merge"] = newMatrix(g, nested, false), newMerge(g, terminal, merged)
 	return out
 }
