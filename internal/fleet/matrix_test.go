@@ -173,6 +173,16 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// TestMatrixIsBounded holds that a matrix of many by many ends in an error.
+func TestMatrixIsBounded(t *testing.T) {
+	element := strings.TrimSuffix(strings.Repeat("{a: b}, ", 1000), ", ")
+	f := mustResolve(t, input(files(map[string]string{"sets/a.yaml": matrixManifest(false,
+		`[{matrix: {generators: [{list: {elements: [`+element+`]}}, {list: {elements: [`+element+`]}}]}}]`)}), shop("sets/*.yaml")))
+	if len(f.Targets) > 0 || len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Message, "the matrix generator gives more than 200000 sets of parameters") {
+		t.Errorf("%d targets, %v", len(f.Targets), f.Problems)
+	}
+}
+
 // drawValue draws what a generator's parameter may be.
 func drawValue(t *rapid.T, depth int) any {
 	kinds := 5

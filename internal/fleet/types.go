@@ -127,6 +127,11 @@ func joinNonEmpty(a, b string) string {
 // Fleet is what one pipeline's ApplicationSets resolve to at one commit.
 // Targets are sorted by name.
 type Fleet struct {
+	// Targets are shared as far as they are the same: a target that a resolver
+	// made for an earlier commit keeps its Params, Sources and Application,
+	// address and all, and where no ApplicationSet depends on what changed the
+	// whole list is the one of before. So the same address means the same
+	// content; nothing follows from another address.
 	Targets  []Target  `json:"targets"`
 	Problems []Problem `json:"problems,omitempty"`
 	// Notes say what should be known but stops nothing, such as targets that
