@@ -54,7 +54,7 @@ fmt-check: ## fail when a file isn't formatted
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp COUNT=10, for benchstat)
-	$(GO) test ./... -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT)
+	$(GO) test ./... -run '^$$' -bench '$(BENCH)' -benchmem -timeout 120m -count $(COUNT)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each
