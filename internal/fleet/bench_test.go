@@ -225,12 +225,30 @@ func (l *library) sameAs(b *testing.B, f *Fleet) {
 	}
 }
 
+// fast is the shape with fasttemplate in place of Go templates.
+func (s benchShape) fast() benchShape {
+	s.set = strings.NewReplacer("  goTemplate: true\n  goTemplateOptions: [missingkey=error]\n", "", "{{ index .path.segments 0 }}", "{{path[0]}}", "{{ .path.path }}", "{{path}}",
+		"{{ .path.basename }}", "{{path.basename}}", "{{ .path }}", "{{path}}", "{{ .app }}", "{{app}}", "{{ .env }}", "{{env}}", "{{ .server }}", "{{server}}").Replace(s.set)
+	return s
+}
+
 // BenchmarkResolve resolves fleets of all shapes cold: library/… generates
 // the Applications as the controller does, liftlock/… reads the manifest and
 // the files from the mirror, generates the same and describes the targets.
-func BenchmarkResolve(b *testing.B) {
-	quietLibrary(zap.NewNop())
+func BenchmarkResolve(b *testing.B) { benchmarkCold(b, benchShapes(*benchTargets)) }
+
+// BenchmarkResolveFasttemplate does the same for sets without Go templates,
+// which the library renders faster.
+func BenchmarkResolveFasttemplate(b *testing.B) {
 	shapes := benchShapes(*benchTargets)
+	for i := range shapes {
+		shapes[i] = shapes[i].fast()
+	}
+	benchmarkCold(b, shapes)
+}
+
+func benchmarkCold(b *testing.B, shapes []benchShape) {
+	quietLibrary(zap.NewNop())
 	m, revisions := benchRepository(b, *benchTargets, 0, shapes)
 	for i := range shapes {
 		shape := &shapes[i]

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -224,5 +225,45 @@ func TestOnlyWhatChangedIsMade(t *testing.T) {
 	}
 	if differ != 1 {
 		t.Errorf("%d targets were made anew, want 1", differ)
+	}
+}
+
+// countedTree counts how often it is listed.
+type countedTree struct {
+	identifiedTree
+	lists *atomic.Int32
+}
+
+func (t countedTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+	t.lists.Add(1)
+	return t.identifiedTree.List(ctx, do)
+}
+
+// TestAskedTogether holds that callers that ask for the same are answered by
+// one resolution, and that one who stops waiting doesn't end it.
+func TestAskedTogether(t *testing.T) {
+	tree := countedTree{identified(map[string]string{"argocd/shop.yaml": directoriesSet, "apps/web/dev/x": "", "apps/web/qa/x": ""}), &atomic.Int32{}}
+	in := input(tree, shop("argocd/*.yaml"))
+	in.Revision = strings.Repeat("a", 40)
+	r := New(Options{})
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if i%4 == 0 {
+				_, _ = r.Resolve(ended, in)
+				return
+			}
+			if f, err := r.Resolve(context.Background(), in); err != nil || len(f.Targets) != 2 {
+				t.Error(err)
+			}
+		}()
+	}
+	wg.Wait()
+	if n := tree.lists.Load(); n != 1 {
+		t.Errorf("the commit was listed %d times", n)
 	}
 }
