@@ -52,11 +52,11 @@ func (o *Observer) LookAtChange(ctx context.Context, s *Snapshot, pr *forge.Pull
 	if common {
 		c.Base = base
 	}
-	since, err := o.paths(ctx, m, c.Base, s.Commit)
+	since, err := changedPaths(ctx, m, c.Base, s.Commit)
 	if err != nil {
 		return nil, err
 	}
-	if c.changed, err = o.paths(ctx, m, c.Base, pr.Head); err != nil {
+	if c.changed, err = changedPaths(ctx, m, c.Base, pr.Head); err != nil {
 		return nil, err
 	}
 	there := make(map[string]bool, len(since))
@@ -81,8 +81,8 @@ func (o *Observer) LookAtChange(ctx context.Context, s *Snapshot, pr *forge.Pull
 	return c, nil
 }
 
-// paths are the files that differ between two commits; from is empty for nothing.
-func (o *Observer) paths(ctx context.Context, m *gitrepo.Mirror, from, to string) ([]string, error) {
+// changedPaths are the files that differ between two commits; from is empty for nothing.
+func changedPaths(ctx context.Context, m *gitrepo.Mirror, from, to string) ([]string, error) {
 	list, err := m.Changed(ctx, from, to)
 	if err != nil {
 		return nil, err

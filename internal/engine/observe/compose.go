@@ -94,13 +94,9 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 		if len(ci.Parents) == 0 {
 			continue
 		}
-		changed, err := m.Changed(ctx, ci.Parents[0], ci.SHA)
+		paths, err := changedPaths(ctx, m, ci.Parents[0], ci.SHA)
 		if err != nil {
 			return err
-		}
-		paths := make([]string, len(changed))
-		for i, ch := range changed {
-			paths[i] = ch.Path
 		}
 		readers := ix.Touched(paths)
 		for i := range env.Targets {

@@ -99,13 +99,9 @@ func (o *Observer) inspectUndo(ctx context.Context, c *Case, env *promotion.Env,
 // edited files moved on since.
 func (o *Observer) compare(ctx context.Context, c *Case, p *promotion.Pull, base string, edits []overlay.Edit) (string, error) {
 	m := c.Snapshot.Repo.Mirror
-	changed, err := m.Changed(ctx, base, p.Head)
+	paths, err := changedPaths(ctx, m, base, p.Head)
 	if err != nil {
 		return "", err
-	}
-	paths := make([]string, 0, len(changed))
-	for _, ch := range changed {
-		paths = append(paths, ch.Path)
 	}
 	if err := overlay.Exactly(m.Tree(p.Head), paths, edits); err != nil {
 		return err.Error(), nil
@@ -133,13 +129,9 @@ func (o *Observer) restore(ctx context.Context, c *Case, at *EnvAt, commit, base
 	if len(info.Parents) == 0 {
 		return nil, fmt.Errorf("%s has no parent to go back to", overlay.Short(commit))
 	}
-	changed, err := m.Changed(ctx, info.Parents[0], commit)
+	files, err := changedPaths(ctx, m, info.Parents[0], commit)
 	if err != nil {
 		return nil, err
-	}
-	files := make([]string, 0, len(changed))
-	for _, ch := range changed {
-		files = append(files, ch.Path)
 	}
 	return overlay.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, at.Roots, c.Pipeline.Spec.Carry)
 }

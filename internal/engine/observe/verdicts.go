@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,7 +233,7 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 			now.Well[t.Name] = verification.WasWell(app)
 		}
 	}
-	if ok && mapsEqual(last.Well, now.Well) {
+	if ok && maps.Equal(last.Well, now.Well) {
 		return nil
 	}
 	now.At = c.Facts.Now
@@ -256,18 +257,6 @@ func (o *Observer) deployedAlready(c *Case, at *EnvAt, release string, t *fleet.
 		}
 	}
 	return false
-}
-
-func mapsEqual(a, b map[string]bool) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || w != v {
-			return false
-		}
-	}
-	return true
 }
 
 // revertCommits lists the releases that revert commits on the branch name and
