@@ -37,7 +37,7 @@ func line() *Facts {
 		}}
 	f.Pipeline = p
 	for i, e := range p.Spec.Environments {
-		env := Env{Name: e.Name, Spec: e, Gates: e.Gates, Composed: map[string]Composed{}, Now: Sure(rel("r1")),
+		env := Env{Name: e.Name, Branch: "main", Tip: tip, Spec: e, Gates: e.Gates, Composed: map[string]Composed{}, Now: Sure(rel("r1")),
 			Landed:  Sure(Landed{Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}),
 			Targets: []Target{{Name: "web-" + e.Name, Cluster: "one", Verdict: verification.Verdict{State: verification.Verified}, WellBefore: Sure(true), Touched: Sure[[]string](nil)}}}
 		env.History = []Arrival{{Seq: int64(i + 1), Release: id("r1"), Name: "r1", Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}}

@@ -172,7 +172,7 @@ func (j *judge) takeBack(e *Env, st *EnvState, ask *Ask) {
 		j.finish(ask, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
 		return
 	}
-	if !e.Restore.OK || e.Restore.Value.Tip != j.f.Tip {
+	if !e.Restore.OK || e.Restore.Value.Tip != e.Tip {
 		if e.Restore.Err != "" {
 			st.why("hold", "the revert can't be composed: "+e.Restore.Err)
 			if ask != nil {
@@ -190,7 +190,7 @@ func (j *judge) takeBack(e *Env, st *EnvState, ask *Ask) {
 		}
 		return
 	}
-	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: e.Now.Value.ID, Commit: l.Commit, Tip: j.f.Tip, Evidence: evidence(e)}
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: e.Now.Value.ID, Commit: l.Commit, Tip: e.Tip, Evidence: evidence(e)}
 	if ask != nil {
 		open.By, open.Reason, open.Ask = ask.By, ask.Reason, ask.ID
 		j.asked[ask.ID] = true
@@ -255,7 +255,7 @@ func (j *judge) undo(e *Env, st *EnvState) {
 		return
 	}
 	if u.Stale && j.f.Broken == "" {
-		j.do(RestoreUndo{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: j.f.Tip})
+		j.do(RestoreUndo{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip})
 		return
 	}
 	st.UndoGates = j.gates(e, u, true)
@@ -266,7 +266,7 @@ func (j *judge) undo(e *Env, st *EnvState) {
 		st.why("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
-	j.do(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: j.f.Tip, Revert: true})
+	j.do(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true})
 }
 
 // undoGates are a revert's own conditions. The pipeline's gates are not among

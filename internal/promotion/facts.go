@@ -36,7 +36,7 @@ type Facts struct {
 	Pipeline *pipeline.Pipeline `json:"pipeline"`         // the last good one
 	Broken   string             `json:"broken,omitempty"` // why the file on the default branch can't be used: file:line: reason
 	Problems []string           `json:"problems,omitempty"`
-	Tip      string             `json:"tip"`  // the tracked branch's head
+	Tip      string             `json:"tip"`  // the head of the tracked branch, which has the rules
 	Envs     []Env              `json:"envs"` // topological: every environment after all its `after`
 	Holds    []Hold             `json:"holds,omitempty"`
 	HoldsErr string             `json:"holdsErr,omitempty"` // why the holds can't be read: then nothing merges
@@ -120,6 +120,8 @@ type Arrival struct {
 // Env is one environment of the unit.
 type Env struct {
 	Name    string               `json:"name"`
+	Branch  string               `json:"branch"` // that its release is read from and its pull requests are merged into
+	Tip     string               `json:"tip"`    // the head of that branch; empty: there is no such branch
 	Spec    pipeline.Environment `json:"spec"`
 	Gates   []policies.Gate      `json:"gates,omitempty"` // the spec's, raised to the server's floor
 	Now     Known[Release]       `json:"now"`
@@ -169,7 +171,7 @@ type Pull struct {
 	UpdatedAt time.Time      `json:"updatedAt,omitzero"`
 	Held      bool           `json:"held,omitempty"`      // the label liftlock/hold
 	Unsound   string         `json:"unsound,omitempty"`   // why its head is not what we compose: somebody else's work
-	Stale     bool           `json:"stale,omitempty"`     // the files it edits changed on the tracked branch since, or it conflicts
+	Stale     bool           `json:"stale,omitempty"`     // the files it edits changed on its base since, or it conflicts
 	Mergeable string         `json:"mergeable,omitempty"` // the forge's word: yes, unknown, dirty, blocked, behind
 	MergeNote string         `json:"mergeNote,omitempty"`
 	Review    policies.Facts `json:"review"`             // what gates are evaluated over; Now is filled in by Decide

@@ -66,7 +66,7 @@ func (j *judge) incoming(e *Env, st *EnvState) {
 	if !j.composed(e, st, c.Release, c.Name, forced) {
 		return
 	}
-	open := Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: j.f.Tip}
+	open := Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip}
 	if forced != nil {
 		open.Ask = forced.ID
 		j.asked[forced.ID] = true
@@ -155,7 +155,7 @@ func (j *judge) mayOpen(e *Env, st *EnvState, forced *Ask) bool {
 // it asks for it where it isn't known.
 func (j *judge) composed(e *Env, st *EnvState, release, name string, forced *Ask) bool {
 	c, ok := e.Composed[release]
-	if !ok || c.Tip != j.f.Tip {
+	if !ok || c.Tip != e.Tip {
 		j.do(Look{What: LookCompose, Environment: e.Name, Release: release})
 		return false
 	}
@@ -223,7 +223,7 @@ func (j *judge) open(e *Env, st *EnvState) {
 		st.why("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	j.do(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: j.f.Tip})
+	j.do(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip})
 }
 
 // asksForNewer says whether a promote that was given while a pull request is open
@@ -266,12 +266,12 @@ func (j *judge) replace(e *Env, st *EnvState, mine, forced *Ask) bool {
 		return false
 	}
 	if !j.composed(e, st, release, name, forced) {
-		if c, ok := e.Composed[release]; ok && c.Tip == j.f.Tip {
+		if c, ok := e.Composed[release]; ok && c.Tip == e.Tip {
 			return false // refused or nothing to change: said in st; gates will show it stale
 		}
 		return true
 	}
-	rep := Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: j.f.Tip, Why: why}
+	rep := Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why}
 	if mine != nil && release != p.Release {
 		j.finish(mine, false, "a newer release took its place")
 	}

@@ -167,7 +167,7 @@ func (w *simWorld) mayMerge(t *rapid.T, f *Facts, a Merge) {
 	if f.Broken != "" || len(f.Problems) > 0 || f.HoldsErr != "" || held || p.held {
 		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.Broken, f.Problems, f.HoldsErr, held || p.held)
 	}
-	if moved, any := w.touched(p.env, p.base); moved || any || a.Head != p.head || a.Tip != f.Tip || p.spoilt != "" || p.mergeable != "yes" || !p.ours || !p.open {
+	if moved, any := w.touched(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.spoilt != "" || p.mergeable != "yes" || !p.ours || !p.open {
 		t.Fatalf("%s: not what was judged: stale %t, spoilt %q, %s, ours %t, open %t (4)", a.Describe(), any, p.spoilt, p.mergeable, p.ours, p.open)
 	}
 	l := e.Landed.Value

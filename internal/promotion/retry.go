@@ -49,7 +49,7 @@ func (j *judge) takeOver(e *Env, st *EnvState, ask *Ask) {
 	} else {
 		c, ok := e.Composed[release]
 		switch {
-		case !ok || c.Tip != j.f.Tip:
+		case !ok || c.Tip != e.Tip:
 			j.do(Look{What: LookCompose, Environment: e.Name, Release: release})
 			return
 		case c.Refused != "":
@@ -63,7 +63,7 @@ func (j *judge) takeOver(e *Env, st *EnvState, ask *Ask) {
 		j.finish(ask, true, fmt.Sprintf("#%d is closed; its head can't be composed anew: %s", p.Number, why))
 		return
 	}
-	j.do(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: j.nameOf(release), Tip: j.f.Tip, Why: "taken over by /liftlock retry"})
+	j.do(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: j.nameOf(release), Tip: e.Tip, Why: "taken over by /liftlock retry"})
 	j.finish(ask, true, "the pull request is composed anew")
 	st.Promotion = Opened
 }

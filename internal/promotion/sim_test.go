@@ -231,7 +231,7 @@ func (w *simWorld) facts() Facts {
 func (w *simWorld) env(s pipeline.Environment, before []Env) Env {
 	i := w.landed(s.Name)
 	c := &w.log[i]
-	e := Env{Name: s.Name, Spec: s, Gates: s.Gates, Now: Sure(Release{ID: c.after, Name: c.after[:4]}), Composed: map[string]Composed{}}
+	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Now: Sure(Release{ID: c.after, Name: c.after[:4]}), Composed: map[string]Composed{}}
 	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Who: "linus"}
 	if c.by == "" {
 		l.By = ByBaseline
@@ -347,13 +347,13 @@ func (w *simWorld) answer(f *Facts, l Look) {
 	e := simEnv(f, l.Environment)
 	switch l.What {
 	case LookCompose:
-		c := Composed{Tip: f.Tip, Empty: l.Release == e.Now.Value.ID}
+		c := Composed{Tip: e.Tip, Empty: l.Release == e.Now.Value.ID}
 		if w.refused[l.Environment+"|"+l.Release] {
 			c.Refused = "base/kustomization.yaml is also read by others"
 		}
 		e.Composed[l.Release] = c
 	case LookRestore:
-		e.Restore = Sure(Composed{Tip: f.Tip})
+		e.Restore = Sure(Composed{Tip: e.Tip})
 	case LookBlame:
 		_, any := w.touched(e.Name, w.landed(e.Name)+1)
 		for i := range e.Targets {

@@ -13,16 +13,16 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// merge merges exactly the head that was judged, and nothing when the tracked
-// branch has moved since.
+// merge merges exactly the head that was judged, and nothing when the
+// environment's branch has moved since.
 func (a *Actor) merge(ctx context.Context, c *observe.Case, d *promotion.Decision, x promotion.Merge) error {
 	r := c.Snapshot.Repo
-	if c.Snapshot.Commit != x.Tip {
-		return fmt.Errorf("%w: %s is at %s", ErrMoved, r.Branch, promotion.Short(c.Snapshot.Commit))
+	env := envOf(c, x.Environment)
+	if env.Tip != x.Tip {
+		return fmt.Errorf("%w: %s is at %s", ErrMoved, env.Branch, promotion.Short(env.Tip))
 	}
 	in := a.input(ctx, c, d, x.Environment, x.Revert)
 	in.Number = x.Pull
-	env := envOf(c, x.Environment)
 	pull := env.Open
 	if x.Revert {
 		pull = env.Undo
@@ -78,7 +78,7 @@ func (a *Actor) merged(ctx context.Context, c *observe.Case, x promotion.Merge, 
 		if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
 			return err
 		}
-		ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, c.Snapshot.Repo.Branch, promotion.Short(landed)))
+		ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
 		ev.Once = observe.OnceMerged(c.Facts.Unit.Repo, x.Pull)
 		_, err = tx.AddEvents(ctx, ev)
 		return err

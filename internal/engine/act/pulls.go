@@ -40,7 +40,7 @@ func (a *Actor) open(ctx context.Context, c *observe.Case, d *promotion.Decision
 	if err != nil {
 		return err
 	}
-	pr, err := a.create(ctx, c, in, promotion.Branch(u.Pipeline, x.Environment, u.Component), head)
+	pr, err := a.create(ctx, c, x.Environment, in, promotion.Branch(u.Pipeline, x.Environment, u.Component), head)
 	if err != nil {
 		return err
 	}
@@ -151,10 +151,10 @@ func (a *Actor) push(ctx context.Context, c *observe.Case, branch, base string, 
 
 // create opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened.
-func (a *Actor) create(ctx context.Context, c *observe.Case, in conversation.Input, branch, head string) (*forge.PullRequest, error) {
+func (a *Actor) create(ctx context.Context, c *observe.Case, env string, in conversation.Input, branch, head string) (*forge.PullRequest, error) {
 	r := c.Snapshot.Repo
 	page := conversation.Render(in)
-	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: r.Branch, Labels: page.Labels})
+	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: envOf(c, env).Branch, Labels: page.Labels})
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (a *Actor) openRevert(ctx context.Context, c *observe.Case, d *promotion.De
 	if err != nil {
 		return err
 	}
-	pr, err := a.create(ctx, c, in, branch, head)
+	pr, err := a.create(ctx, c, x.Environment, in, branch, head)
 	if err != nil {
 		return err
 	}

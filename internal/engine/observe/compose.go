@@ -15,9 +15,9 @@ func ComposedKey(env, release string) string { return env + "|" + release }
 // compose answers Look compose: what moving a release into an environment
 // changes, or why it can't be done.
 func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
-	out := promotion.Composed{Tip: c.Snapshot.Commit}
-	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(c.Snapshot.Commit), at.Roots, c.Pipeline.Spec.Carry, c.Contents[l.Release],
-		wholeFiles(ctx, c.Snapshot.Repo.Mirror, c.Snapshot.Commit))
+	out := promotion.Composed{Tip: env.Tip}
+	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Roots, c.Pipeline.Spec.Carry, c.Contents[l.Release],
+		wholeFiles(ctx, c.Snapshot.Repo.Mirror, env.Tip))
 	if err != nil {
 		out.Refused = err.Error()
 	} else {
@@ -54,8 +54,8 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 		env.Restore = promotion.Unsure[promotion.Composed](env.Landed.Err)
 		return nil
 	}
-	out := promotion.Composed{Tip: c.Snapshot.Commit}
-	edits, err := o.restore(ctx, c, at, env.Landed.Value.Commit, c.Snapshot.Commit)
+	out := promotion.Composed{Tip: env.Tip}
+	edits, err := o.restore(ctx, c, at, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil:
 		out.Refused = err.Error()
@@ -85,7 +85,7 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 		}
 		return nil
 	}
-	log, err := m.Log(ctx, gitrepo.LogQuery{From: c.Snapshot.Commit, Until: env.Landed.Value.Commit, FirstParent: true, Limit: landedDepth})
+	log, err := m.Log(ctx, gitrepo.LogQuery{From: env.Tip, Until: env.Landed.Value.Commit, FirstParent: true, Limit: landedDepth})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,8 @@ func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fre
 		return nil, err
 	}
 	for _, spec := range p.Topo() {
-		env := promotion.Env{Name: spec.Name, Spec: *spec, Gates: o.Gates(spec), Composed: map[string]promotion.Composed{}}
+		line := s.Line(p.Pipeline, spec.Name)
+		env := promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Composed: map[string]promotion.Composed{}}
 		at := ua.Envs[spec.Name]
 		if at == nil {
 			env.Now = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
@@ -106,7 +107,7 @@ func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fre
 
 // environment fills in one environment.
 func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, entries []entry, history []promotion.Arrival, memories []store.Observation, fresh bool) error {
-	r, tip := c.Snapshot.Repo, c.Snapshot.Commit
+	r, tip := c.Snapshot.Repo, env.Tip
 	env.History = history
 	rel, err := o.read(r, tip, c.Pipeline, at)
 	var mixed *overlay.MixedError
@@ -252,7 +253,7 @@ func landedEvent(c *Case, env *promotion.Env) store.Event {
 		Once:    fmt.Sprintf("landed|%s|%s|%s|%s", UnitName(u), env.Name, l.Commit, l.By)}
 	if l.Pull != 0 {
 		ev.Kind = "merged"
-		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, c.Snapshot.Repo.Branch, promotion.Short(l.Commit))
+		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, promotion.Short(l.Commit))
 		ev.Once = OnceMerged(u.Repo, l.Pull)
 	}
 	return ev

@@ -30,7 +30,7 @@ func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, e
 	var newest *forge.PullRequest
 	for i := range entries {
 		pr := &entries[i].PR
-		if pr.State == forge.Merged && pr.MergeCommit != "" && pr.Author == r.Me && pr.Base == r.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
+		if pr.State == forge.Merged && pr.MergeCommit != "" && pr.Author == r.Me && pr.Base == env.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
 			newest = pr
 		}
 	}
@@ -47,7 +47,7 @@ func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, e
 	if seen.there {
 		return nil
 	}
-	ok, err := r.Mirror.IsAncestor(ctx, newest.MergeCommit, c.Snapshot.Commit)
+	ok, err := r.Mirror.IsAncestor(ctx, newest.MergeCommit, env.Tip)
 	if err != nil && !errors.Is(err, gitrepo.ErrUnknownCommit) {
 		return err
 	}
@@ -55,12 +55,12 @@ func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, e
 		if _, err := r.Mirror.Fetch(ctx); err != nil {
 			return err
 		}
-		head, _, err := r.Mirror.Head(ctx, r.Branch)
+		head, _, err := r.Mirror.Head(ctx, env.Branch)
 		if err != nil {
 			return err
 		}
-		if head != c.Snapshot.Commit {
-			return fmt.Errorf("%w: #%d was merged since %s was fetched", forge.ErrConflict, newest.Number, r.Branch)
+		if head != env.Tip {
+			return fmt.Errorf("%w: #%d was merged since %s was fetched", forge.ErrConflict, newest.Number, env.Branch)
 		}
 		seen.tries++
 	}
@@ -69,7 +69,7 @@ func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, e
 	o.merges[key] = seen
 	o.mu.Unlock()
 	if !seen.there {
-		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, promotion.Short(newest.MergeCommit), r.Branch)
+		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, promotion.Short(newest.MergeCommit), env.Branch)
 	}
 	return nil
 }

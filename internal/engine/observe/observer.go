@@ -157,6 +157,17 @@ type EnvAt struct {
 	Roots   []string
 }
 
+// Line is a branch and its commit that is judged.
+type Line struct {
+	Branch string
+	Commit string // empty: there is no such branch
+}
+
+// Line is the branch that an environment of a pipeline is read from and merged into.
+func (s *Snapshot) Line(*pipeline.Pipeline, string) Line {
+	return Line{Branch: s.Repo.Branch, Commit: s.Commit}
+}
+
 // Pipeline finds a pipeline by name; nil when there is none.
 func (s *Snapshot) Pipeline(name string) *PipelineAt {
 	for _, p := range s.Pipelines {

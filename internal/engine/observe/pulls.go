@@ -152,7 +152,7 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	pr := &e.PR
 	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
-	if pr.Base != r.Branch {
+	if pr.Base != env.Branch {
 		p.Unsound = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
 	}
 	if ref.Revert {
@@ -161,7 +161,7 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	if err := o.have(ctx, r, pr.Head); err != nil {
 		return nil, fmt.Errorf("look at the head of #%d: %w", pr.Number, err)
 	}
-	base, why, err := o.baseOf(ctx, c, pr.Head)
+	base, why, err := o.baseOf(ctx, c, env, pr.Head)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 		if ref.Revert {
 			why, err = o.inspectUndo(ctx, c, env, at, p, base, ref, entries)
 		} else {
-			why, err = o.inspectPromotion(ctx, c, at, p, base)
+			why, err = o.inspectPromotion(ctx, c, env, at, p, base)
 		}
 		if err != nil {
 			return nil, err
@@ -192,7 +192,7 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	if edits := c.Edits[pr.Number]; p.Unsound == "" && !p.Stale && len(edits) > 0 {
 		// The branch may have got other readers since: what counts is what the
 		// edits do to it as it is now.
-		if p.Beyond, err = o.Outside(ctx, c, env.Name, c.Snapshot.Commit, edits); err != nil {
+		if p.Beyond, err = o.Outside(ctx, c, env.Name, env.Tip, edits); err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}

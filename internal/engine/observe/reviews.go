@@ -160,7 +160,8 @@ func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) 
 		return "", nil
 	}
 	r := c.Snapshot.Repo
-	places, err := overlay.Locate(r.Mirror.Tree(c.Snapshot.Commit), at.Roots, c.Pipeline.Spec.Carry)
+	tip := c.Snapshot.Line(c.Pipeline.Pipeline, env).Commit
+	places, err := overlay.Locate(r.Mirror.Tree(tip), at.Roots, c.Pipeline.Spec.Carry)
 	if err != nil {
 		return "", err
 	}
@@ -168,7 +169,7 @@ func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) 
 	for _, pl := range places {
 		files = append(files, pl.File)
 	}
-	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: c.Snapshot.Commit, FirstParent: true, Paths: files, Limit: landedDepth})
+	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: tip, FirstParent: true, Paths: files, Limit: landedDepth})
 	if err != nil {
 		return "", err
 	}

@@ -26,17 +26,17 @@ func (o *Observer) have(ctx context.Context, r *Repository, commit string) error
 	return fmt.Errorf("%w: commit %s is not among the branches of %s", forge.ErrRetryable, commit, r.ID)
 }
 
-// baseOf is the commit of the tracked branch that a head was made on: its parent,
+// baseOf is the commit of the environment's branch that a head was made on: its parent,
 // or, where somebody brought the branch up to date with a merge, that merge's
 // other parent. why is set when the head doesn't descend from the branch so.
-func (o *Observer) baseOf(ctx context.Context, c *Case, head string) (base, why string, err error) {
+func (o *Observer) baseOf(ctx context.Context, c *Case, env *promotion.Env, head string) (base, why string, err error) {
 	m := c.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, head)
 	if err != nil {
 		return "", "", err
 	}
 	for _, parent := range slices.Backward(info.Parents) {
-		ok, err := m.IsAncestor(ctx, parent, c.Snapshot.Commit)
+		ok, err := m.IsAncestor(ctx, parent, env.Tip)
 		if err != nil {
 			return "", "", err
 		}
@@ -44,11 +44,11 @@ func (o *Observer) baseOf(ctx context.Context, c *Case, head string) (base, why 
 			return parent, "", nil
 		}
 	}
-	return "", fmt.Sprintf("its head %s is not one commit on top of %s", overlay.Short(head), c.Snapshot.Repo.Branch), nil
+	return "", fmt.Sprintf("its head %s is not one commit on top of %s", overlay.Short(head), env.Branch), nil
 }
 
 // inspectPromotion compares a head with what composing its release on its base gives.
-func (o *Observer) inspectPromotion(ctx context.Context, c *Case, at *EnvAt, p *promotion.Pull, base string) (string, error) {
+func (o *Observer) inspectPromotion(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, p *promotion.Pull, base string) (string, error) {
 	r := c.Snapshot.Repo
 	rel, err := o.read(r, p.Head, c.Pipeline, at)
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *Observer) inspectPromotion(ctx context.Context, c *Case, at *EnvAt, p *
 	if err != nil {
 		return "its release can't be composed: " + err.Error(), nil
 	}
-	return o.compare(ctx, c, p, base, edits)
+	return o.compare(ctx, c, env, p, base, edits)
 }
 
 // inspectUndo compares a revert's head with what restoring its promotion on its base gives.
@@ -92,12 +92,12 @@ func (o *Observer) inspectUndo(ctx context.Context, c *Case, env *promotion.Env,
 		return "its release can't be read: " + err.Error(), nil
 	}
 	p.Name = c.know(rel).Name
-	return o.compare(ctx, c, p, base, edits)
+	return o.compare(ctx, c, env, p, base, edits)
 }
 
 // compare says how a head differs from base plus edits, and notes whether the
 // edited files moved on since.
-func (o *Observer) compare(ctx context.Context, c *Case, p *promotion.Pull, base string, edits []overlay.Edit) (string, error) {
+func (o *Observer) compare(ctx context.Context, c *Case, env *promotion.Env, p *promotion.Pull, base string, edits []overlay.Edit) (string, error) {
 	m := c.Snapshot.Repo.Mirror
 	paths, err := changedPaths(ctx, m, base, p.Head)
 	if err != nil {
@@ -110,7 +110,7 @@ func (o *Observer) compare(ctx context.Context, c *Case, p *promotion.Pull, base
 	for _, e := range edits {
 		files = append(files, e.File)
 	}
-	same, err := o.untouched(ctx, c.Snapshot.Repo, base, c.Snapshot.Commit, func(file string) bool { return slices.Contains(files, file) })
+	same, err := o.untouched(ctx, c.Snapshot.Repo, base, env.Tip, func(file string) bool { return slices.Contains(files, file) })
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +154,7 @@ func (o *Observer) leftover(ctx context.Context, c *Case, env *promotion.Env, at
 	if err != nil {
 		return err
 	}
-	base, why, err := o.baseOf(ctx, c, head)
+	base, why, err := o.baseOf(ctx, c, env, head)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (o *Observer) leftover(ctx context.Context, c *Case, env *promotion.Env, at
 	}
 	if why == "" {
 		p := promotion.Pull{Head: head}
-		if why, err = o.inspectPromotion(ctx, c, at, &p, base); err != nil {
+		if why, err = o.inspectPromotion(ctx, c, env, at, &p, base); err != nil {
 			return err
 		}
 		delete(c.Edits, 0)

@@ -275,7 +275,7 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 		env.Reverted = known
 		return nil
 	}
-	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: c.Snapshot.Commit, Paths: at.Roots, Grep: promotion.TrailerKind + ": ", Limit: landedDepth})
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: env.Tip, Paths: at.Roots, Grep: promotion.TrailerKind + ": ", Limit: landedDepth})
 	if err != nil {
 		return err
 	}
