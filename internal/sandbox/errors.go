@@ -45,8 +45,12 @@ type Refused struct {
 func (e *Refused) Error() string { return e.Message }
 
 // outOfMemory are the Go runtime's last words when the system gives it no
-// more memory, in the heap, for a thread, or for itself.
-var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages`)
+// more memory, in the heap, for a thread, or for itself. Its garbage collector
+// doesn't look whether it got what it asked for (spanSPMCAlloc of Go 1.26) and
+// reaches for address 0: a fault of the runtime's own, which is told otherwise
+// than the nil dereference of a program.
+var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages|` +
+	`^SIGSEGV: segmentation violation\s+PC=\S+ m=\d+ sigcode=1 addr=0x0\b`)
 
 // stackOverflow are its words for endless recursion.
 const stackOverflow = "stack overflow"
