@@ -44,6 +44,7 @@ var rooms = map[string][]string{
 	"internal/sandbox":         {"internal/proc"},
 	"internal/evaluate":        {"internal/sandbox", "internal/fleet", "internal/reads", "internal/pipeline"},
 	"internal/impact":          {"internal/evaluate", "internal/fleet", "internal/pipeline"},
+	"internal/tracked":         {"internal/fleet", "internal/gitrepo", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
 	"internal/local":           {"internal/argocd", "internal/impact", "internal/evaluate", "internal/fleet", "internal/gitrepo", "internal/pipeline"},
 	"internal/engine":          {"*"},
 	"internal/engine/observe":  {"*"},

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 // repo fetches, resolves what the branch says now and wakes the units. It asks to
@@ -109,7 +110,7 @@ func (e *Engine) fetchedFor(repo string) []string {
 // fingerprint says which of the branches that matter are where.
 func fingerprint(heads map[string]string, branch string) string {
 	var b strings.Builder
-	b.WriteString(heads[branch] + " " + heads[observe.StateBranch])
+	b.WriteString(heads[branch] + " " + heads[tracked.StateBranch])
 	names := make([]string, 0, len(heads))
 	for name := range heads {
 		if strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name, promotion.RevertPrefix) {

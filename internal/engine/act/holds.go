@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/engine/observe"
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 // Hold is a hold on more than a pull request that is set or lifted.
@@ -36,7 +37,7 @@ func (a *Actor) SetHold(ctx context.Context, r *observe.Repository, u promotion.
 	if h.Scope != "pipeline" && (name == "" || strings.ContainsAny(name, "/\\")) {
 		return fmt.Errorf("hold a %s: its name %q can't be a file's", h.Scope, name)
 	}
-	file := observe.HoldPath(u.Pipeline, h.Scope, name)
+	file := tracked.HoldPath(u.Pipeline, h.Scope, name)
 	var err error
 	for range holdTries {
 		if err = a.writeHold(ctx, r, file, h); !errors.Is(err, gitrepo.ErrLeaseLost) {
@@ -51,7 +52,7 @@ func (a *Actor) SetHold(ctx context.Context, r *observe.Repository, u promotion.
 
 func (a *Actor) writeHold(ctx context.Context, r *observe.Repository, file string, h Hold) error {
 	m := r.Mirror
-	head, ok, err := m.Head(ctx, observe.StateBranch)
+	head, ok, err := m.Head(ctx, tracked.StateBranch)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (a *Actor) writeHold(ctx context.Context, r *observe.Repository, file strin
 	w := gitrepo.FileWrite{Path: file, Delete: true}
 	if h.Set {
 		verb = "Hold"
-		body, err := yaml.Marshal(observe.HoldFile{By: h.By, Reason: h.Reason, At: a.o.Now().UTC().Format(time.RFC3339)})
+		body, err := yaml.Marshal(tracked.HoldFile{By: h.By, Reason: h.Reason, At: a.o.Now().UTC().Format(time.RFC3339)})
 		if err != nil {
 			return fmt.Errorf("write the hold %s: %w", file, err)
 		}
@@ -83,5 +84,5 @@ func (a *Actor) writeHold(ctx context.Context, r *observe.Repository, file strin
 	if err != nil {
 		return err
 	}
-	return m.Push(ctx, gitrepo.PushSpec{Branch: observe.StateBranch, New: commit, Old: head})
+	return m.Push(ctx, gitrepo.PushSpec{Branch: tracked.StateBranch, New: commit, Old: head})
 }

@@ -150,7 +150,11 @@ func look(t *testing.T, o *Observer, r *Repository) (*Snapshot, string) {
 		t.Fatal(err)
 	}
 	p := s.Pipeline("shop")
-	return s, strings.Join(append(written(p.Fleet.Targets), p.Problems...), " ")
+	var out []string
+	for _, t := range p.Fleet.Targets {
+		out = append(out, strings.TrimSuffix(t.Name+":"+t.DestNS, ":"))
+	}
+	return s, strings.Join(append(out, p.Problems...), " ")
 }
 
 func TestTargetsDependOnMoreThanTheirCommit(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 // ErrNoPipeline says that the tracked branch has no such pipeline.
@@ -58,7 +59,7 @@ func (o *Observer) Compare(ctx context.Context, r *Repository, name string) (*Co
 	}
 	out := &Compared{Commit: s.Commit, Problems: p.Problems, Differences: c.Differences()}
 	for _, n := range fl.Notes {
-		out.Notes = append(out.Notes, problemText(n))
+		out.Notes = append(out.Notes, tracked.ProblemText(n))
 	}
 	return out, nil
 }

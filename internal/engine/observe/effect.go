@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/ownership"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 const (
@@ -223,10 +224,10 @@ func (o *Observer) world(ctx context.Context, c *Case, env, commit string, whole
 			return w, err
 		}
 		for _, problem := range fl.Problems {
-			w.Problems = append(w.Problems, problemText(problem))
+			w.Problems = append(w.Problems, tracked.ProblemText(problem))
 		}
 		if len(fl.Problems) > 0 {
-			fl = inForce(fl, p.Fleet, p.File)
+			fl = tracked.InForce(fl, p.Fleet, p.File)
 		}
 		w.Targets = append(w.Targets, fl.Targets...)
 		if p.Name() != c.Pipeline.Name() {

@@ -161,17 +161,17 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 func (o *Observer) unexplained(key string, m landedMemo, entries []entry) bool {
 	open := false
 	for i := range entries {
-		if entries[i].PR.MergeCommit == m.commit.SHA && entries[i].PR.State == forge.Merged {
+		if entries[i].PR.MergeCommit == m.origin.Commit.SHA && entries[i].PR.State == forge.Merged {
 			return false
 		}
 		open = open || entries[i].PR.State == forge.Open
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !open || o.explained[key] == m.commit.SHA {
+	if !open || o.explained[key] == m.origin.Commit.SHA {
 		return false
 	}
-	o.explained[key] = m.commit.SHA
+	o.explained[key] = m.origin.Commit.SHA
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 // landedDepth bounds how many commits of an overlay's files are walked to find
@@ -19,9 +20,7 @@ const landedDepth = 200
 type landedMemo struct {
 	tip    string
 	scope  overlay.Scope // where the environment's carried fields may be
-	commit gitrepo.CommitInfo
-	first  bool // the fields did not exist before this commit
-	found  bool
+	origin tracked.Origin
 }
 
 // read reads a release at a commit, remembering its identity.
@@ -94,17 +93,9 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 	if err != nil {
 		return landedMemo{}, err
 	}
-	for _, c := range log {
-		memo.commit = c
-		if len(c.Parents) == 0 {
-			memo.first, memo.found = true, true
-			break
-		}
-		if before := o.idAt(r, c.Parents[0], p, e); before != now.ID() {
-			memo.first, memo.found = before == "" && o.absent(r, c.Parents[0], p, e), true
-			break
-		}
-	}
+	memo.origin = tracked.Whence(log, now.ID(),
+		func(commit string) string { return o.idAt(r, commit, p, e) },
+		func(commit string) bool { return o.absent(r, commit, p, e) })
 	o.rememberLanded(key, memo)
 	return memo, nil
 }
@@ -142,12 +133,12 @@ func (o *Observer) untouched(ctx context.Context, r *Repository, from, to string
 
 // landedOf joins what Git knows with our pull requests: who brought it.
 func (o *Observer) landedOf(ctx context.Context, r *Repository, p *PipelineAt, m landedMemo, ours []entry) (promotion.Landed, error) {
-	c := m.commit
+	c := m.origin.Commit
 	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Who: c.Author.Name}
 	if len(c.Parents) > 0 {
 		l.Parent = c.Parents[0]
 	}
-	if !m.found {
+	if !m.origin.Found {
 		l.By = promotion.ByBaseline
 		return l, nil
 	}
@@ -165,7 +156,7 @@ func (o *Observer) landedOf(ctx context.Context, r *Repository, p *PipelineAt, m
 		}
 		return l, nil
 	}
-	if m.first {
+	if m.origin.First {
 		l.By = promotion.ByBaseline
 		return l, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/tracked"
 	"github.com/liftlock/liftlock/internal/verification"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -137,10 +138,10 @@ type Snapshot struct {
 // PipelineAt is one pipeline with its targets.
 type PipelineAt struct {
 	*pipeline.Pipeline
-	Fleet    *fleet.Fleet // the targets in force, and what was wrong
-	Problems []string     // why targets can't be resolved; the last good ones are in force meanwhile
-	troubles []trouble    // the same, with whom it concerns
-	Baseline string       // the commit that brought the pipeline, or the last of its carry entries
+	Fleet    *fleet.Fleet     // the targets in force, and what was wrong
+	Problems []string         // why targets can't be resolved; the last good ones are in force meanwhile
+	troubles tracked.Troubles // the same, with whom it concerns
+	Baseline string           // the commit that brought the pipeline, or the last of its carry entries
 	Units    map[string]*UnitAt
 	index    *lazyIndex
 }
@@ -152,10 +153,7 @@ type UnitAt struct {
 }
 
 // EnvAt is one environment of a component.
-type EnvAt struct {
-	Targets []fleet.Target
-	Roots   []string
-}
+type EnvAt = tracked.Environment
 
 // Line is a branch and its commit that is judged.
 type Line struct {

@@ -1,15 +1,14 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 // lastTargetsDepth bounds how far back targets are looked for that could still
@@ -29,7 +28,6 @@ func (o *Observer) lastGoodTargets(ctx context.Context, sur *surroundings, p *pi
 	if err != nil {
 		return nil, fmt.Errorf("look for the last good targets of %s: %w", p.Name(), err)
 	}
-	wrong := scopesOf(problems, p.File)
 	for _, c := range log {
 		if c.SHA == tip {
 			continue
@@ -38,121 +36,12 @@ func (o *Observer) lastGoodTargets(ctx context.Context, sur *surroundings, p *pi
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(scopesOf(then.Problems, p.File), func(old scope) bool {
-			return slices.ContainsFunc(wrong, func(now scope) bool { return old.covers(now) || now.covers(old) })
-		}) {
+		if tracked.Apart(then.Problems, problems, p.File) {
 			return then, nil
 		}
 	}
 	return &fleet.Fleet{}, nil
 }
 
-// scope is what a problem is about: one target, all of an ApplicationSet, all
-// sets of a file or, with everything, whatever the pipeline has. Without a file
-// it is a live object; without a file and a set, plain Applications.
-type scope struct {
-	file, set, application string
-	everything             bool
-}
-
-// scopeOf reads what a problem of a pipeline's targets is about. One of the
-// pipeline's own file, and one that names nothing, is about everything.
-func scopeOf(p fleet.Problem, own string) scope {
-	return scope{file: p.File, set: p.ApplicationSet, application: p.Application,
-		everything: (p.File == own || p.File == "") && p.ApplicationSet == "" && p.Application == ""}
-}
-
-func (s scope) covers(o scope) bool {
-	return s.everything || s.file == o.file && (s.set == "" || s.set == o.set) && (s.application == "" || s.application == o.application)
-}
-
-// has says whether a problem is about a target.
-func (s scope) has(t *fleet.Target) bool {
-	return s.covers(scope{file: t.ApplicationSetFile, set: t.ApplicationSet, application: t.Name})
-}
-
-func scopesOf(problems []fleet.Problem, own string) []scope {
-	out := make([]scope, 0, len(problems))
-	for _, p := range problems {
-		out = append(out, scopeOf(p, own))
-	}
-	return out
-}
-
-// inForce are the targets that count while some can't be resolved: for what a
-// problem is about those of before, for the rest what was resolved now. A problem
-// that is about no target that was ever known may be about any: then nothing of
-// before is given up.
-func inForce(now, before *fleet.Fleet, own string) *fleet.Fleet {
-	scopes := scopesOf(now.Problems, own)
-	wide := slices.ContainsFunc(scopes, func(s scope) bool {
-		return !slices.ContainsFunc(before.Targets, func(t fleet.Target) bool { return s.has(&t) })
-	})
-	out := *now
-	out.Targets = slices.Clone(now.Targets)
-	at := make(map[string]int, len(now.Targets))
-	for i := range now.Targets {
-		at[now.Targets[i].ID()] = i
-	}
-	for i := range before.Targets {
-		t := &before.Targets[i]
-		concerned := slices.ContainsFunc(scopes, func(s scope) bool { return s.has(t) })
-		switch here, ok := at[t.ID()]; {
-		case ok && concerned:
-			out.Targets[here] = *t
-		case !ok && (concerned || wide):
-			out.Targets = append(out.Targets, *t)
-		}
-	}
-	slices.SortStableFunc(out.Targets, func(a, b fleet.Target) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ArgoCD, b.ArgoCD))
-	})
-	return &out
-}
-
-// trouble is a problem with the components that it concerns.
-type trouble struct {
-	text  string
-	all   bool // it may concern any
-	units map[string]bool
-}
-
-// troublesOf says whom each problem concerns: the components with a target in
-// force that it is about. Where there is no such target nobody knows whose it
-// would be. Then it is about the components with targets of the same
-// ApplicationSet; and of a set without any, about all.
-func troublesOf(problems []fleet.Problem, fl *fleet.Fleet, own string) []trouble {
-	out := make([]trouble, 0, len(problems))
-	for _, p := range problems {
-		s := scopeOf(p, own)
-		t := trouble{text: problemText(p), units: componentsIn(fl, s), all: s.everything}
-		if len(t.units) == 0 && s.application != "" {
-			s.application = ""
-			t.units = componentsIn(fl, s)
-		}
-		t.all = t.all || len(t.units) == 0
-		out = append(out, t)
-	}
-	return out
-}
-
-func componentsIn(fl *fleet.Fleet, s scope) map[string]bool {
-	out := map[string]bool{}
-	for i := range fl.Targets {
-		if t := &fl.Targets[i]; t.Managed() && s.has(t) {
-			out[t.Component] = true
-		}
-	}
-	return out
-}
-
 // ProblemsOf are the problems that concern a component.
-func (p *PipelineAt) ProblemsOf(component string) []string {
-	var out []string
-	for _, t := range p.troubles {
-		if t.all || t.units[component] {
-			out = append(out, t.text)
-		}
-	}
-	return out
-}
+func (p *PipelineAt) ProblemsOf(component string) []string { return p.troubles.Of(component) }

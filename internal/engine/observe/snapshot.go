@@ -6,22 +6,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sort"
 
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/fleet"
-	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
-
-// historyDepth bounds how many versions of the pipeline files are walked to
-// find the last good one and the commits that brought their parts.
-const historyDepth = 500
-
-// pipelinePaths are where pipeline files live.
-var pipelinePaths = []string{".liftlock.yaml", ".liftlock"}
 
 // Snapshot gives what the tracked branch's newest fetched commit says, from
 // memory when that commit was seen before and nothing else that targets depend
@@ -65,7 +57,7 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 		s.None = true
 	case err != nil:
 		s.Broken = err.Error()
-		if pipes, s.GoodAt, err = o.lastGood(ctx, r, tip); err != nil {
+		if pipes, s.GoodAt, err = tracked.LastGood(ctx, r.Mirror, tip); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +67,7 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 		if err != nil {
 			return nil, err
 		}
-		if at.Baseline, err = o.baseline(ctx, r, p, s.GoodAt); err != nil {
+		if at.Baseline, err = tracked.Baseline(ctx, r.Mirror, p, s.GoodAt); err != nil {
 			return nil, err
 		}
 		s.Pipelines = append(s.Pipelines, at)
@@ -98,17 +90,17 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 	}
 	at := &PipelineAt{Pipeline: p, Fleet: fl}
 	for _, pr := range fl.Problems {
-		at.Problems = append(at.Problems, problemText(pr))
+		at.Problems = append(at.Problems, tracked.ProblemText(pr))
 	}
 	good := &fleet.Fleet{}
 	if len(fl.Problems) > 0 {
 		if good, err = o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last); err != nil {
 			return nil, err
 		}
-		at.Fleet = inForce(fl, good, p.File)
+		at.Fleet = tracked.InForce(fl, good, p.File)
 	}
 	at.Units = unitsOf(sur.repo.ID, p, at.Fleet)
-	at.troubles = troublesOf(fl.Problems, at.Fleet, p.File)
+	at.troubles = tracked.TroublesOf(fl.Problems, at.Fleet, p.File)
 	var before *lazyIndex
 	if last != nil && last.Pipeline(p.Name()) != nil {
 		before = last.Pipeline(p.Name()).index
@@ -142,122 +134,11 @@ func (o *Observer) resolve(ctx context.Context, sur *surroundings, p *pipeline.P
 	return fl, nil
 }
 
-func problemText(p fleet.Problem) string {
-	s := p.File
-	for _, part := range []string{p.ApplicationSet, p.Application} {
-		if part != "" {
-			if s != "" {
-				s += ": "
-			}
-			s += part
-		}
-	}
-	if s != "" {
-		s += ": "
-	}
-	return s + p.Message
-}
-
-// unitsOf groups the managed targets by component and environment.
+// unitsOf are the components of a pipeline's targets, as units of the repository.
 func unitsOf(repo string, p *pipeline.Pipeline, fl *fleet.Fleet) map[string]*UnitAt {
 	units := map[string]*UnitAt{}
-	owners := rootOwners(fl)
-	for _, t := range fl.Targets {
-		if t.Component == "" || t.Environment == "" {
-			continue
-		}
-		u, ok := units[t.Component]
-		if !ok {
-			u = &UnitAt{Unit: promotion.Unit{Repo: repo, Pipeline: p.Name(), Component: t.Component}, Envs: map[string]*EnvAt{}}
-			units[t.Component] = u
-		}
-		e, ok := u.Envs[t.Environment]
-		if !ok {
-			e = &EnvAt{}
-			u.Envs[t.Environment] = e
-		}
-		e.Targets = append(e.Targets, t)
-		for _, root := range fleet.Roots(t) {
-			if !slices.Contains(e.Roots, root) && len(owners[root]) == 1 {
-				e.Roots = append(e.Roots, root)
-			}
-		}
-		sort.Strings(e.Roots)
+	for component, envs := range tracked.Components(fl) {
+		units[component] = &UnitAt{Unit: promotion.Unit{Repo: repo, Pipeline: p.Name(), Component: component}, Envs: envs}
 	}
 	return units
-}
-
-// rootOwners says which environments of which components have a folder among
-// their roots. One that several share holds no overlay of any of them.
-func rootOwners(fl *fleet.Fleet) map[string]map[string]bool {
-	owners := map[string]map[string]bool{}
-	for _, t := range fl.Targets {
-		for _, root := range fleet.Roots(t) {
-			if owners[root] == nil {
-				owners[root] = map[string]bool{}
-			}
-			owners[root][t.Component+"|"+t.Environment] = true
-		}
-	}
-	return owners
-}
-
-// versions walks the commits that changed the pipeline files, newest first.
-func versions(ctx context.Context, r *Repository, from string) ([]gitrepo.CommitInfo, error) {
-	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: from, FirstParent: true, Paths: pipelinePaths, Limit: historyDepth})
-	if err != nil {
-		return nil, fmt.Errorf("walk the history of the pipeline files of %s: %w", r.ID, err)
-	}
-	return log, nil
-}
-
-// lastGood finds the newest version of the pipeline files that can be used.
-// None at all is no error: then there are no pipelines.
-func (o *Observer) lastGood(ctx context.Context, r *Repository, tip string) ([]*pipeline.Pipeline, string, error) {
-	log, err := versions(ctx, r, tip)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, c := range log {
-		pipes, err := pipeline.Load(r.Mirror.Tree(c.SHA))
-		if err == nil {
-			return pipes, c.SHA, nil
-		}
-	}
-	return nil, tip, nil
-}
-
-// baseline finds the commit that brought the pipeline, or the newest of its
-// carry entries: releases that landed no later than that are never moved by
-// themselves. Versions that were broken in between don't interrupt a pipeline's life.
-func (o *Observer) baseline(ctx context.Context, r *Repository, p *pipeline.Pipeline, from string) (string, error) {
-	log, err := versions(ctx, r, from)
-	if err != nil {
-		return "", err
-	}
-	base := ""
-	for _, c := range log {
-		pipes, err := pipeline.Load(r.Mirror.Tree(c.SHA))
-		if err != nil && !errors.Is(err, pipeline.ErrNone) {
-			continue
-		}
-		then := slices.IndexFunc(pipes, func(q *pipeline.Pipeline) bool { return q.Name() == p.Name() })
-		if then < 0 || !carriesAll(pipes[then].Spec.Carry, p.Spec.Carry) {
-			break
-		}
-		base = c.SHA
-	}
-	if base == "" {
-		return from, nil
-	}
-	return base, nil
-}
-
-func carriesAll(then, now []pipeline.Carry) bool {
-	for _, n := range now {
-		if !slices.ContainsFunc(then, func(t pipeline.Carry) bool { return reflect.DeepEqual(t, n) }) {
-			return false
-		}
-	}
-	return true
 }

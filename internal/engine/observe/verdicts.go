@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/tracked"
 	"github.com/liftlock/liftlock/internal/verification"
 )
 
@@ -279,21 +280,7 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 	if err != nil {
 		return err
 	}
-	settled := map[string]bool{}
-	for _, ci := range log {
-		t := ci.Trailers
-		if t[promotion.TrailerPipeline] != u.Pipeline || t[promotion.TrailerComponent] != u.Component || t[promotion.TrailerEnvironment] != env.Name {
-			continue
-		}
-		id := t[promotion.TrailerRelease]
-		if len(id) < 12 || settled[id[:12]] {
-			continue
-		}
-		settled[id[:12]] = true
-		if t[promotion.TrailerKind] == promotion.KindRevert {
-			env.Reverted = append(env.Reverted, id[:12])
-		}
-	}
+	env.Reverted = tracked.Reverted(log, u, env.Name)
 	o.mu.Lock()
 	o.reverted[key] = env.Reverted
 	o.mu.Unlock()

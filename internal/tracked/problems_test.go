@@ -1,4 +1,4 @@
-package observe
+package tracked
 
 import (
 	"slices"
@@ -71,7 +71,7 @@ func TestTargetsInForce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := &fleet.Fleet{Targets: c.now, Problems: c.problems}
 			was := slices.Clone(c.now)
-			got := inForce(now, &fleet.Fleet{Targets: before}, ".liftlock.yaml")
+			got := InForce(now, &fleet.Fleet{Targets: before}, ".liftlock.yaml")
 			if text := strings.Join(written(got.Targets), " "); text != c.want {
 				t.Errorf("in force: %s\nwant:     %s", text, c.want)
 			}
@@ -103,10 +103,10 @@ func TestWhomAProblemConcerns(t *testing.T) {
 		"nothing said": {fleet.Problem{Message: "?"}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &PipelineAt{troubles: troublesOf([]fleet.Problem{c.problem}, force, ".liftlock.yaml")}
+			troubles := TroublesOf([]fleet.Problem{c.problem}, force, ".liftlock.yaml")
 			var got []string
 			for _, component := range all {
-				if len(p.ProblemsOf(component)) > 0 {
+				if len(troubles.Of(component)) > 0 {
 					got = append(got, component)
 				}
 			}

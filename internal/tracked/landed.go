@@ -1,0 +1,57 @@
+package tracked
+
+import (
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Origin is the commit that brought an environment's carried fields to where
+// they are, as far as Git knows.
+type Origin struct {
+	Commit gitrepo.CommitInfo
+	First  bool // the fields did not exist before this commit
+	Found  bool // false: it is further back than was looked; Commit is the oldest that was
+}
+
+// Whence finds where a release came from among the commits that may have changed
+// it, newest first: the first whose parent has another identity. idAt gives the
+// release's identity at a commit, "" where there is none or it can't be read;
+// absent tells these two apart.
+func Whence(log []gitrepo.CommitInfo, now string, idAt func(commit string) string, absent func(commit string) bool) Origin {
+	var o Origin
+	for _, c := range log {
+		o.Commit = c
+		if len(c.Parents) == 0 {
+			o.First, o.Found = true, true
+			return o
+		}
+		if before := idAt(c.Parents[0]); before != now {
+			o.First, o.Found = before == "" && absent(c.Parents[0]), true
+			return o
+		}
+	}
+	return o
+}
+
+// Reverted lists the releases (short) that revert commits took out of an
+// environment, as the trailers of these commits say, newest first: for each
+// release its newest commit counts, so one that was promoted again isn't among them.
+func Reverted(log []gitrepo.CommitInfo, u promotion.Unit, environment string) []string {
+	var out []string
+	settled := map[string]bool{}
+	for _, c := range log {
+		t := c.Trailers
+		if t[promotion.TrailerPipeline] != u.Pipeline || t[promotion.TrailerComponent] != u.Component || t[promotion.TrailerEnvironment] != environment {
+			continue
+		}
+		id := t[promotion.TrailerRelease]
+		if len(id) < 12 || settled[id[:12]] {
+			continue
+		}
+		settled[id[:12]] = true
+		if t[promotion.TrailerKind] == promotion.KindRevert {
+			out = append(out, id[:12])
+		}
+	}
+	return out
+}

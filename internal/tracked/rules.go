@@ -1,0 +1,87 @@
+package tracked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Git is a repository's history; a *gitrepo.Mirror and a *gitrepo.Checkout are one.
+type Git interface {
+	Log(ctx context.Context, q gitrepo.LogQuery) ([]gitrepo.CommitInfo, error)
+	Tree(sha string) *gitrepo.Tree
+}
+
+// historyDepth bounds how many versions of the pipeline files are walked to
+// find the last good one and the commits that brought their parts.
+const historyDepth = 500
+
+// pipelinePaths are where pipeline files live.
+var pipelinePaths = []string{pipeline.FileName, pipeline.FolderName}
+
+// versions walks the commits that changed the pipeline files, newest first.
+func versions(ctx context.Context, git Git, from string) ([]gitrepo.CommitInfo, error) {
+	log, err := git.Log(ctx, gitrepo.LogQuery{From: from, FirstParent: true, Paths: pipelinePaths, Limit: historyDepth})
+	if err != nil {
+		return nil, fmt.Errorf("walk the history of the pipeline files: %w", err)
+	}
+	return log, nil
+}
+
+// LastGood finds the newest version of the pipeline files, back from a commit,
+// that can be used, and the commit that has it. None at all is no error: then
+// there are no pipelines, and the commit is the given one.
+func LastGood(ctx context.Context, git Git, tip string) ([]*pipeline.Pipeline, string, error) {
+	log, err := versions(ctx, git, tip)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, c := range log {
+		pipes, err := pipeline.Load(git.Tree(c.SHA))
+		if err == nil {
+			return pipes, c.SHA, nil
+		}
+	}
+	return nil, tip, nil
+}
+
+// Baseline finds the commit, back from one that has the pipeline, that brought it
+// or the newest of its carry entries: releases that landed no later than that are
+// never moved by themselves. Versions that were broken in between don't interrupt
+// a pipeline's life.
+func Baseline(ctx context.Context, git Git, p *pipeline.Pipeline, from string) (string, error) {
+	log, err := versions(ctx, git, from)
+	if err != nil {
+		return "", err
+	}
+	base := ""
+	for _, c := range log {
+		pipes, err := pipeline.Load(git.Tree(c.SHA))
+		if err != nil && !errors.Is(err, pipeline.ErrNone) {
+			continue
+		}
+		then := slices.IndexFunc(pipes, func(q *pipeline.Pipeline) bool { return q.Name() == p.Name() })
+		if then < 0 || !carriesAll(pipes[then].Spec.Carry, p.Spec.Carry) {
+			break
+		}
+		base = c.SHA
+	}
+	if base == "" {
+		return from, nil
+	}
+	return base, nil
+}
+
+func carriesAll(then, now []pipeline.Carry) bool {
+	for _, n := range now {
+		if !slices.ContainsFunc(then, func(t pipeline.Carry) bool { return reflect.DeepEqual(t, n) }) {
+			return false
+		}
+	}
+	return true
+}
