@@ -32,8 +32,15 @@ func browser(t *testing.T) context.Context {
 	if found == "" {
 		t.Skip("no Chromium is installed (chromium, chromium-browser or google-chrome on the PATH): the pages are not tried in a browser")
 	}
+	profile, err := os.MkdirTemp("", "liftlock-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not t.TempDir: Chromium's helpers may write for a moment after its end, and a
+	// file that comes back is no failure of the pages.
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(found), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))
+		chromedp.UserDataDir(profile), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
@@ -63,7 +70,7 @@ func TestPagesFitTheirWindows(t *testing.T) {
 	w.fill()
 	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differing(repo, pipeline), nil }
 	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
-	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop"} {
+	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop"} {
 		for _, size := range []struct {
 			name          string
 			width, height int64

@@ -2,13 +2,11 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/store"
@@ -177,83 +175,6 @@ func (h *home) filters(path, base string) []filter {
 		all[i].Link = (&url.URL{Path: base + path, RawQuery: v.Encode()}).String()
 	}
 	return all
-}
-
-// componentBody is the body of a component's page.
-type componentBody struct {
-	api.Component
-	Carries    map[string][]field // by environment: what its release consists of
-	History    []arrival
-	Promotions []api.Promotion
-	Events     []api.Event
-}
-
-// arrival is a release that came into an environment.
-type arrival struct {
-	Environment, Name, Release, Commit, By string
-	At, VerifiedAt, DegradedAt             time.Time
-}
-
-// shownHistory is how much of each list a component's page shows.
-const shownHistory = 30
-
-func (c *console) componentPage(w http.ResponseWriter, r *http.Request) {
-	s, err := c.read.snapshot(r.Context())
-	if err != nil {
-		c.sorry(w, r, err)
-		return
-	}
-	p, err := c.read.pipeline(s, r.URL.Query().Get("repository"), r.PathValue("pipeline"))
-	var comp *api.Component
-	if err == nil {
-		comp, err = componentOf(p, r.PathValue("component"))
-	}
-	if err != nil {
-		c.sorry(w, r, err)
-		return
-	}
-	b := componentBody{Component: *comp, Carries: map[string][]field{}}
-	if err := c.history(r, &b); err != nil {
-		c.sorry(w, r, err)
-		return
-	}
-	c.show(w, r, http.StatusOK, "component", page{Title: comp.Component, Nav: "pipelines", Troubles: s.troubles, Body: b})
-}
-
-// history fills in what has been in the component's environments.
-func (c *console) history(r *http.Request, b *componentBody) error {
-	ctx := r.Context()
-	rows, err := c.o.Store.ArrivedBy(ctx, b.Repository+"|"+b.Pipeline+"|"+b.Component.Component)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		var a arrived
-		if json.Unmarshal(row.Data, &a) != nil {
-			continue
-		}
-		for i := range b.Environments {
-			if e := &b.Environments[i]; e.Environment == row.Environment && e.Release == row.Release && e.Commit == row.Commit {
-				b.Carries[e.Environment] = a.Content.Fields
-			}
-		}
-		if len(b.History) < shownHistory {
-			b.History = append(b.History, arrival{Environment: row.Environment, Name: cmp.Or(called(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
-				Release: row.Release, Commit: row.Commit, By: a.By, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
-		}
-	}
-	list := list{Repository: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Limit: shownHistory}
-	page, err := c.read.promotions(ctx, list)
-	if err != nil {
-		return err
-	}
-	b.Promotions = page.Promotions
-	events, err := c.o.Store.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Newest: true, Limit: shownHistory})
-	if err != nil {
-		return err
-	}
-	b.Events = c.read.events(events)
-	return nil
 }
 
 // promotionsBody is the body of the list of promotions.

@@ -47,7 +47,7 @@ type page struct {
 	Body     any
 }
 
-var pageNames = []string{"home", "component", "promotions", "promotion", "differences", "message"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "message"}
 
 func newPages(base, version string, now func() time.Time, twice func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, now: now, twice: twice, byName: map[string]*template.Template{}, assets: map[string]asset{}}
@@ -83,6 +83,7 @@ func (p *pages) funcs() template.FuncMap {
 		"link":      p.link,
 		"component": p.component,
 		"compare":   p.compare,
+		"between":   p.between,
 		"byPull":    p.promotionByPull,
 		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
 		"place":     place,
@@ -117,6 +118,15 @@ func (p *pages) compare(repo, pipeline string) string {
 		out += "?repository=" + url.QueryEscape(repo)
 	}
 	return out
+}
+
+// between is the address where two environments of a component are compared.
+func (p *pages) between(repo, pipeline, component, from, to string) string {
+	q := url.Values{"from": {from}, "to": {to}}
+	if p.twice(pipeline) {
+		q.Set("repository", repo)
+	}
+	return p.link("pipelines", pipeline, component, "compare") + "?" + q.Encode()
 }
 
 // promotionByPull is an address that leads to the page of a pull request's promotion.

@@ -44,7 +44,8 @@ func TestPagesAreAsTheGoldenFilesSay(t *testing.T) {
 		{Part: "argocd hub", Message: "list Applications: dial tcp 10.0.0.1:6443: connection refused"},
 	}
 	for name, path := range map[string]string{
-		"home.html": "/", "pipeline.html": "/pipelines/lake", "component.html": "/pipelines/shop/web", "promotions.html": "/promotions",
+		"home.html": "/", "pipeline.html": "/pipelines/lake", "component.html": "/pipelines/shop/web", "compare.html": "/pipelines/shop/web/compare", "compare-same.html": "/pipelines/shop/web/compare?from=dev&to=qa",
+		"compare-unknown.html": "/pipelines/shop/cart/compare", "promotions.html": "/promotions",
 		"promotion.html": "/promotions/3", "revert.html": "/promotions/4", "filtered.html": "/?q=cart+2.3&show=attention", "nothing.html": "/?q=none",
 		"missing.html": "/pipelines/none",
 	} {

@@ -56,7 +56,9 @@ type arrived struct {
 	Content struct {
 		Fields []field `json:"fields"`
 	} `json:"content"`
-	By string `json:"by"`
+	By   string `json:"by"`
+	Who  string `json:"who"`
+	Pull int    `json:"pull"`
 }
 
 // field is one carried field.

@@ -231,15 +231,24 @@ func (w *world) fill() {
 	w.event("cart", "qa", "merged", 16, 12*time.Minute, "#16 merged into main as 71b38f0a5be2")
 	w.event("cart", "qa", "degraded", 16, 4*time.Minute, "2.3.0 is degraded in qa")
 	w.event("cart", "qa", "revert-opened", 17, 4*time.Minute, "#17 opened: takes #16 back from qa")
-	for i, a := range []store.Arrived{
-		{Environment: "prod", Release: id("1.4.2"), Commit: web[2].Commit, At: web[2].Since, VerifiedAt: before(9 * 24 * time.Hour)},
-		{Environment: "dev", Release: id("1.5.0"), Commit: web[0].Commit, At: web[0].Since, VerifiedAt: before(2 * time.Hour)},
-		{Environment: "qa", Release: id("1.5.0"), Commit: web[1].Commit, At: web[1].Since, VerifiedAt: before(70 * time.Minute)},
+	for _, a := range []struct {
+		env, version, by, who string
+		pull                  int
+		at, verified          time.Duration
+		commit                string
+	}{
+		{"prod", "1.4.2", promotion.ByBaseline, "", 0, 9 * 24 * time.Hour, 9 * 24 * time.Hour, web[2].Commit},
+		{"dev", "1.4.2", promotion.ByPerson, "ada", 0, 8 * 24 * time.Hour, 8 * 24 * time.Hour, id("dev1.4.2")[:40]},
+		{"dev", "1.4.3", promotion.ByPerson, "edsger", 0, 26 * time.Hour, 0, id("dev1.4.3")[:40]},
+		{"dev", "1.5.0", promotion.ByPerson, "grace", 0, 3 * time.Hour, 2 * time.Hour, web[0].Commit},
+		{"qa", "1.5.0", promotion.ByPromotion, "", 12, 80 * time.Minute, 70 * time.Minute, web[1].Commit},
 	} {
-		a.Unit = fleet + "|shop|web"
-		v := []string{"1.4.2", "1.5.0", "1.5.0"}[i]
-		a.Data = pack(map[string]any{"by": "promotion", "content": map[string]any{"fields": []field{{"image", "kustomization.yaml", "images[registry.example/web].newTag", v}}}})
-		_, err := w.store.PutArrived(ctx, a)
+		row := store.Arrived{Unit: fleet + "|shop|web", Environment: a.env, Release: id(a.version), Commit: a.commit, At: before(a.at)}
+		if a.verified > 0 {
+			row.VerifiedAt = before(a.verified)
+		}
+		row.Data = pack(map[string]any{"by": a.by, "who": a.who, "pull": a.pull, "content": map[string]any{"fields": []field{{"image", "kustomization.yaml", "images[registry.example/web].newTag", a.version}}}})
+		_, err := w.store.PutArrived(ctx, row)
 		w.must(err)
 	}
 	w.must(w.store.PutObservations(ctx, store.Observation{Unit: fleet + "|shop|cart", Environment: "qa", Target: "qa-b", Data: pack(map[string]any{

@@ -112,6 +112,8 @@ type Arrival struct {
 	Name       string    `json:"name"`
 	Commit     string    `json:"commit"`
 	By         string    `json:"by"`
+	Who        string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
+	Pull       int       `json:"pull,omitempty"` // ByPromotion, ByRevert
 	At         time.Time `json:"at"`
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`

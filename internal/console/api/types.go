@@ -193,6 +193,47 @@ type WhyHere struct {
 	Environment
 }
 
+// Comparison answers GET /api/v1/pipelines/{name}/compare: what one environment
+// of a component has that another hasn't.
+type Comparison struct {
+	Repository string `json:"repository"`
+	Pipeline   string `json:"pipeline"`
+	Component  string `json:"component"`
+	From       string `json:"from"`
+	To         string `json:"to"`
+	// Common is the newest release that both have had; nil when none is on record.
+	Common *Seen   `json:"common,omitempty"`
+	Behind []Seen  `json:"behind"` // what From got after that, newest first
+	Ahead  []Seen  `json:"ahead"`  // what To got after that, newest first
+	Fields []Moved `json:"fields"` // the carried fields whose values differ now
+	// Unknown says which environment's release isn't known now, and why; then
+	// there is nothing else.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Seen is a release that came into an environment.
+type Seen struct {
+	Release    string    `json:"release"`
+	Name       string    `json:"name"`
+	Commit     string    `json:"commit"` // that brought it
+	At         time.Time `json:"at"`     // when it was first seen there
+	By         string    `json:"by"`     // baseline, person, promotion or revert
+	Who        string    `json:"who,omitempty"`
+	Pull       *Pull     `json:"pull,omitempty"`
+	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
+	DegradedAt time.Time `json:"degradedAt,omitzero"`
+}
+
+// Moved is one carried field in two environments; a value is nil where there is
+// no such field.
+type Moved struct {
+	Kind string  `json:"kind"`
+	File string  `json:"file"` // relative to the environments' own folders
+	Path string  `json:"path,omitempty"`
+	From *string `json:"from"`
+	To   *string `json:"to"`
+}
+
 // Event is something that happened. It is also the data of an event of the
 // stream GET /api/v1/events, whose id is Seq.
 type Event struct {

@@ -179,6 +179,8 @@ func (o *Observer) unexplained(key string, m landedMemo, entries []entry) bool {
 type arrivalData struct {
 	Content overlay.Release `json:"content"`
 	By      string          `json:"by"`
+	Who     string          `json:"who,omitempty"`
+	Pull    int             `json:"pull,omitempty"`
 }
 
 // arrivals reads a unit's history by environment, newest first.
@@ -195,7 +197,7 @@ func (o *Observer) arrivals(ctx context.Context, c *Case, u promotion.Unit) (map
 		}
 		c.know(d.Content)
 		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.Content.String(),
-			Commit: row.Commit, By: d.By, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
+			Commit: row.Commit, By: d.By, Who: d.Who, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
 	}
 	return out, nil
 }
@@ -207,10 +209,10 @@ func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) erro
 	if i >= 0 && env.History[i].By == l.By {
 		return nil
 	}
-	a := promotion.Arrival{Release: id, Name: env.Now.Value.Name, Commit: l.Commit, By: l.By, At: c.Facts.Now}
+	a := promotion.Arrival{Release: id, Name: env.Now.Value.Name, Commit: l.Commit, By: l.By, Who: l.Who, Pull: l.Pull, At: c.Facts.Now}
 	if i >= 0 {
 		a = env.History[i]
-		a.By = l.By
+		a.By, a.Who, a.Pull = l.By, l.Who, l.Pull
 	}
 	row, err := c.ArrivalRow(env.Name, &a)
 	if err != nil {
@@ -237,7 +239,7 @@ func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) erro
 
 // ArrivalRow is the store's row of an arrival.
 func (c *Case) ArrivalRow(env string, a *promotion.Arrival) (store.Arrived, error) {
-	data, err := json.Marshal(arrivalData{Content: c.Contents[a.Release], By: a.By})
+	data, err := json.Marshal(arrivalData{Content: c.Contents[a.Release], By: a.By, Who: a.Who, Pull: a.Pull})
 	if err != nil {
 		return store.Arrived{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}
