@@ -340,6 +340,26 @@ func TestVetoByClosing(t *testing.T) {
 	s.opened("web", "prod", "1.2.0")
 }
 
+// TestComparison asks how far prod is behind, for a release that waits for approvals.
+func TestComparison(t *testing.T) {
+	s := begin(t, plan{})
+	s.inProd("1.1.0")
+	var far, none api.Comparison
+	if _, err := s.get("/api/v1/pipelines/shop/compare?component=web&from=dev&to=prod", &far); err != nil {
+		t.Fatal(err)
+	}
+	if far.Common == nil || len(far.Behind) != 1 || far.Behind[0].Name != "1.1.0" || far.Behind[0].By != promotion.ByPerson || far.Behind[0].Who == "" ||
+		len(far.Ahead) != 0 || len(far.Fields) != 1 {
+		t.Errorf("prod and dev: %+v", far)
+	}
+	if _, err := s.get("/api/v1/pipelines/shop/compare?component=web&from=dev&to=qa", &none); err != nil {
+		t.Fatal(err)
+	}
+	if len(none.Behind)+len(none.Ahead)+len(none.Fields) != 0 || none.Unknown != "" {
+		t.Errorf("qa and dev: %+v", none)
+	}
+}
+
 // TestAPIOnPromotions gives the commands by a promotion's id.
 func TestAPIOnPromotions(t *testing.T) {
 	s := begin(t, plan{})
