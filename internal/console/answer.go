@@ -49,6 +49,9 @@ func errorf(status int, format string, args ...any) *apiError {
 func (c *console) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var known *apiError
 	if errors.As(err, &known) {
+		if known.status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "5")
+		}
 		fail(w, known.status, "%s", known.text)
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 var pictures = flag.String("pictures", "", "a folder for screenshots of the pages")
@@ -58,7 +59,7 @@ const overflow = `document.documentElement.scrollWidth - document.documentElemen
 
 // shown is what is there when a page is: what says that it is live, on those that are.
 func shown(page string) string {
-	if page == "differences" {
+	if page == "differences" || page == "diff" {
 		return "main h1"
 	}
 	return "#live"
@@ -69,8 +70,9 @@ func TestPagesFitTheirWindows(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fill()
 	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differing(repo, pipeline), nil }
+	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
 	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
-	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop"} {
+	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
 		for _, size := range []struct {
 			name          string
 			width, height int64

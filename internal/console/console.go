@@ -66,7 +66,12 @@ type Options struct {
 	// a while: its answers are remembered for a moment. Its errors: *Refusal when
 	// there is no such pipeline, ErrNotReady, or what went wrong. Nil: nothing is compared.
 	Differences func(ctx context.Context, repo, pipeline string) (*api.Differences, error)
-	Tokens      []Token // empty: everything only reads
+	// Diff renders what a promotion that has a pull request changes; who it is of
+	// is filled in by the console, and its answers are remembered for a while. Its
+	// errors: *Refusal with why it can't be shown, ErrNotReady, or what went wrong.
+	// Nil: nothing is rendered.
+	Diff   func(context.Context, store.Promotion) (*api.RenderedDiff, error)
+	Tokens []Token // empty: everything only reads
 	// ExternalURL is where people reach the server; its path, if it has one, is
 	// the prefix of every link. The prefix is expected to be gone from requests.
 	ExternalURL string
@@ -94,9 +99,11 @@ type console struct {
 	hub   *hub
 	pages *pages
 	diffs *comparisons
+
+	rendered *costly[*api.RenderedDiff]
 }
 
-// New makes the handler of /, /pipelines/, /differences/, /promotions, /assets/ and /api/v1/.
+// New makes the handler of /, /pipelines/, /differences/, /promotions, /diff, /assets/ and /api/v1/.
 // It is safe for concurrent use and needs no closing: streams end with their
 // requests' contexts.
 func New(o Options) (http.Handler, error) {
@@ -132,6 +139,7 @@ func New(o Options) (http.Handler, error) {
 	c.read = newReader(o.Store, o.Health)
 	c.hub = newHub(c.read, o.Streams, o.Poll)
 	c.diffs = newComparisons(o.Differences, o.Now)
+	c.rendered = newCostly[*api.RenderedDiff]("render what it changes", renderTime, maxRendered, o.Now)
 	if c.pages, err = newPages(c.base, o.Version, o.Now, c.read.twice); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
@@ -147,6 +155,7 @@ func (c *console) routes() http.Handler {
 	r.api("GET", "/api/v1/pipelines/{pipeline}/compare", c.getComparison)
 	r.api("GET", "/api/v1/promotions", c.getPromotions)
 	r.api("GET", "/api/v1/promotions/{id}", c.getPromotion)
+	r.api("GET", "/api/v1/promotions/{id}/diff", c.getDiff)
 	r.api("GET", "/api/v1/why", c.getWhy)
 	r.api("GET", "/api/v1/events", c.getEvents)
 	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
@@ -162,6 +171,8 @@ func (c *console) routes() http.Handler {
 	r.page("/differences/{pipeline}", c.differencesPage)
 	r.page("/promotions", c.promotionsPage)
 	r.page("/promotions/{id}", c.promotionPage)
+	r.page("/promotions/{id}/diff", c.diffPage)
+	r.page("/diff", c.findDiff)
 	r.page("/assets/{name}", c.pages.asset)
 	return r.done(c.noPage)
 }

@@ -3,12 +3,8 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 )
@@ -20,24 +16,19 @@ const (
 	// compareKeep is how long an answer is shown again: a reader who reloads, or
 	// a script that asks in a loop, must not list every Application each time.
 	compareKeep = 30 * time.Second
-	// maxDifferences bounds each list of an answer.
+	// maxDifferences bounds each list of an answer, maxCompared the answers.
 	maxDifferences = 200
+	maxCompared    = 100
 )
 
-// comparisons remembers answers for a moment. Requests for the same pipeline
-// share one comparison; those for others wait for their turn.
+// comparisons compares with what runs, see costly.
 type comparisons struct {
-	ask    func(ctx context.Context, repo, pipeline string) (*api.Differences, error) // nil: nothing is compared
-	now    func() time.Time
-	shared singleflight.Group
-	turn   chan struct{}
-
-	mu    sync.Mutex
-	known map[string]*api.Differences
+	ask  func(ctx context.Context, repo, pipeline string) (*api.Differences, error) // nil: nothing is compared
+	made *costly[*api.Differences]
 }
 
 func newComparisons(ask func(context.Context, string, string) (*api.Differences, error), now func() time.Time) *comparisons {
-	return &comparisons{ask: ask, now: now, turn: make(chan struct{}, 1), known: map[string]*api.Differences{}}
+	return &comparisons{ask: ask, made: newCostly[*api.Differences]("compare with what runs", compareTime, maxCompared, now)}
 }
 
 // get compares, or gives the answer of a moment ago.
@@ -45,63 +36,32 @@ func (c *comparisons) get(ctx context.Context, repo, pipeline string) (*api.Diff
 	if c.ask == nil {
 		return nil, errorf(http.StatusNotFound, "this server doesn't compare with what runs")
 	}
-	key := repo + "|" + pipeline
-	c.mu.Lock()
-	known := c.known[key]
-	c.mu.Unlock()
-	if known != nil && c.now().Sub(known.At) < compareKeep {
-		return known, nil
-	}
-	ch := c.shared.DoChan(key, func() (any, error) {
-		// Others may be waiting for it when the first one leaves.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), compareTime)
-		defer cancel()
-		return c.compare(ctx, key, repo, pipeline)
-	})
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("compare with what runs: %w", ctx.Err())
-	case res := <-ch:
-		if res.Err != nil {
-			return nil, res.Err
+	return c.made.get(ctx, repo+"|"+pipeline, func(ctx context.Context) (*api.Differences, time.Duration, error) {
+		d, err := c.ask(ctx, repo, pipeline)
+		if err != nil {
+			return nil, 0, asked(err)
 		}
-		return res.Val.(*api.Differences), nil
-	}
+		d.LeftOut = 0
+		for _, list := range []*[]api.Difference{&d.Missing, &d.Extra, &d.Different} {
+			if over := len(*list) - maxDifferences; over > 0 {
+				d.LeftOut += over
+				*list = (*list)[:maxDifferences:maxDifferences]
+			}
+		}
+		return d, compareKeep, nil
+	})
 }
 
-func (c *comparisons) compare(ctx context.Context, key, repo, pipeline string) (*api.Differences, error) {
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("compare with what runs: other comparisons take too long: %w", ctx.Err())
-	}
-	d, err := c.ask(ctx, repo, pipeline)
+// asked gives an error of what was asked for its answer where it has one.
+func asked(err error) error {
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
-		return nil, errorf(http.StatusNotFound, "%s", refused.Reason)
+		return errorf(http.StatusNotFound, "%s", refused.Reason)
 	case errors.Is(err, ErrNotReady):
-		return nil, errorf(http.StatusServiceUnavailable, "%s", err)
-	case err != nil:
-		return nil, fmt.Errorf("compare with what runs: %w", err)
+		return errorf(http.StatusServiceUnavailable, "%s", err)
 	}
-	d.LeftOut = 0
-	for _, list := range []*[]api.Difference{&d.Missing, &d.Extra, &d.Different} {
-		if over := len(*list) - maxDifferences; over > 0 {
-			d.LeftOut += over
-			*list = (*list)[:maxDifferences:maxDifferences]
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k, old := range c.known {
-		if c.now().Sub(old.At) >= compareKeep {
-			delete(c.known, k)
-		}
-	}
-	c.known[key] = d
-	return d, nil
+	return err
 }
 
 func (c *console) getDifferences(w http.ResponseWriter, r *http.Request) {

@@ -213,7 +213,8 @@ func (c *console) promotionsPage(w http.ResponseWriter, r *http.Request) {
 // promotionBody is the body of a promotion's page.
 type promotionBody struct {
 	api.Promotion
-	Steps []step
+	Steps   []step
+	Renders bool // there is a page with what it changes
 }
 
 func (c *console) promotionPage(w http.ResponseWriter, r *http.Request) {
@@ -234,5 +235,5 @@ func (c *console) promotionPage(w http.ResponseWriter, r *http.Request) {
 	if p.Kind == "revert" {
 		title = p.Component + " back in " + p.Environment
 	}
-	c.show(w, r, http.StatusOK, "promotion", page{Title: title, Nav: "promotions", Troubles: s.troubles, Body: promotionBody{*p, steps(p)}})
+	c.show(w, r, http.StatusOK, "promotion", page{Title: title, Nav: "promotions", Troubles: s.troubles, Body: promotionBody{*p, steps(p), c.o.Diff != nil}})
 }

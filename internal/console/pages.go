@@ -47,7 +47,7 @@ type page struct {
 	Body     any
 }
 
-var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "message"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "message"}
 
 func newPages(base, version string, now func() time.Time, twice func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, now: now, twice: twice, byName: map[string]*template.Template{}, assets: map[string]asset{}}
@@ -81,6 +81,7 @@ func (p *pages) funcs() template.FuncMap {
 		"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"short":     func(id string) string { return id[:min(len(id), 12)] },
 		"link":      p.link,
+		"api":       func(parts ...any) string { return p.link(append([]any{"api", "v1"}, parts...)...) },
 		"component": p.component,
 		"compare":   p.compare,
 		"between":   p.between,

@@ -28,6 +28,7 @@ type booked struct {
 	PR struct {
 		URL   string
 		Title string
+		Head  string
 	} `json:"pr"`
 }
 

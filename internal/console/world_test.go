@@ -40,6 +40,7 @@ type world struct {
 	refuse   error
 	troubles []api.Trouble
 	compared func(repo, pipeline string) (*api.Differences, error)
+	rendered func(store.Promotion) (*api.RenderedDiff, error)
 }
 
 // newWorld fills a store and serves it; change may be nil.
@@ -56,7 +57,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	})
 	w := &world{t: t, store: s}
 	w.options = Options{
-		Store: s, Health: w.health, Command: w.command, Differences: w.differences, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
+		Store: s, Health: w.health, Command: w.command, Differences: w.differences, Diff: w.diff, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
 		Tokens: []Token{{"reader", command.RoleViewer, "see"}, {"ci", command.RoleOperator, "do"}, {"oncall", command.RoleBreakGlass, "break"}},
 	}
 	if change != nil {
@@ -92,6 +93,12 @@ func (w *world) differences(_ context.Context, repo, pipeline string) (*api.Diff
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.compared(repo, pipeline)
+}
+
+func (w *world) diff(_ context.Context, p store.Promotion) (*api.RenderedDiff, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rendered(p)
 }
 
 func (w *world) must(err error) {

@@ -112,7 +112,7 @@ func pages() map[string]Input {
 		}
 	})
 	with("promotion-not-rendered", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
-		in.RenderedErr = "rendering took longer than 30s"
+		in.RenderedErr, in.Whole = "rendering took longer than 30s", ""
 	})
 	all["revert-manual"] = reverting()
 	with("revert-asked", reverting(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {

@@ -34,6 +34,7 @@ func rendered(p *page, in Input) {
 	if in.RenderedErr != "" {
 		p.line("They could not be compared: %s", text(in.RenderedErr, maxReason))
 		p.gap()
+		whole(p, in)
 		return
 	}
 	left := min(maxRendered, max(0, maxBody/2-p.Len()))
@@ -45,7 +46,7 @@ func rendered(p *page, in Input) {
 		}
 		if len(r.Diff) > left {
 			p.gap()
-			p.line("  *Its diff doesn't fit here: `%sdiff` shows it.*", prefix(in))
+			p.line("  *Its diff doesn't fit here: %s.*", elsewhere(in))
 			continue
 		}
 		left -= len(r.Diff)
@@ -58,6 +59,24 @@ func rendered(p *page, in Input) {
 		p.gap()
 	}
 	p.gap()
+	whole(p, in)
+}
+
+// whole links to all of it: what is folded here is cut.
+func whole(p *page, in Input) {
+	if in.Whole == "" {
+		return
+	}
+	p.line("[The whole difference](%s).", address(in.Whole))
+	p.gap()
+}
+
+// elsewhere says where a diff is that the body has no room for.
+func elsewhere(in Input) string {
+	if in.Whole != "" {
+		return "the link below has it"
+	}
+	return "`" + prefix(in) + "diff` shows it"
 }
 
 // group is the targets for which a change is the same.

@@ -38,6 +38,7 @@ type Input struct {
 	Reason   string   // a revert: the reason that was given
 
 	Console string // the console's address of this component, empty without an externalURL
+	Whole   string // the console's address of the whole rendered difference, empty likewise
 	Mark    string // the hidden mark that the body must carry as it is
 	Bare    bool   // commands: bare
 	Now     time.Time

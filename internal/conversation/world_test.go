@@ -92,6 +92,7 @@ func world() Input {
 		},
 		Others:  map[string]int{"dev": 12, "qa": 12, "prod": 22},
 		Console: "https://liftlock.example.com/pipelines/shop/web",
+		Whole:   "https://liftlock.example.com/diff?component=web&environment=prod&kind=promotion&pipeline=shop&release=9c0f4e0d9f9f&repository=hub%3Aacme%2Ffleet",
 		Mark:    "<!-- liftlock:promotion release=" + newRelease + " -->",
 		Now:     at(12, 0),
 	}

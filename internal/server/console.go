@@ -22,7 +22,7 @@ func (s *Server) console() (http.Handler, error) {
 	for _, t := range s.o.Config.API.Tokens {
 		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
 	}
-	return console.New(console.Options{Store: s.store, Health: s.troubles, Command: s.command, Differences: s.differences, Tokens: tokens,
+	return console.New(console.Options{Store: s.store, Health: s.troubles, Command: s.command, Differences: s.differences, Diff: s.diff, Tokens: tokens,
 		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console")})
 }
 

@@ -37,6 +37,16 @@ func (a *Actor) consoleURL(u promotion.Unit) string {
 	return a.o.Console + "/pipelines/" + url.PathEscape(u.Pipeline) + "/" + url.PathEscape(u.Component)
 }
 
+// wholeURL leads to the rendered difference of a pull request that may not have a
+// number yet.
+func (a *Actor) wholeURL(u promotion.Unit, env, kind, release string) string {
+	if a.o.Console == "" {
+		return ""
+	}
+	q := url.Values{"repository": {u.Repo}, "pipeline": {u.Pipeline}, "component": {u.Component}, "environment": {env}, "kind": {kind}, "release": {release}}
+	return a.o.Console + "/diff?" + q.Encode()
+}
+
 // describe fills in what an edit on a commit moves, whom it reaches and what it
 // does to their manifests.
 func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.Input, base string, edits []overlay.Edit) {
@@ -74,6 +84,7 @@ func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.
 			in.Reached = append(in.Reached, at)
 		}
 	}
+	in.Whole = a.wholeURL(c.Facts.Unit, in.Environment, kind, in.Release)
 	a.rendered(ctx, c, in, base, edits)
 	in.Others = map[string]int{}
 	for _, t := range others {

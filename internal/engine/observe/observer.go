@@ -82,6 +82,8 @@ type Observer struct {
 
 	renderer *ownership.Renderer
 	judged   map[judgedKey]*judged
+	then     *ownership.Renderer // for what landed long ago
+	heads    heads
 
 	clusterFiles clusterFiles
 	taken        taken
@@ -116,6 +118,7 @@ func New(o Options) *Observer {
 		merges:    map[string]mergeSeen{},
 		booked:    map[string]bool{},
 		renderer:  ownership.New(maxRendered),
+		then:      ownership.New(maxThen),
 		judged:    map[judgedKey]*judged{},
 	}
 }

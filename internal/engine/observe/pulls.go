@@ -189,7 +189,9 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
-	if edits := c.Edits[pr.Number]; p.Unsound == "" && !p.Stale && len(edits) > 0 {
+	edits := c.Edits[pr.Number]
+	o.heads.note(r, p, base, len(edits) > 0)
+	if p.Unsound == "" && !p.Stale && len(edits) > 0 {
 		// The branch may have got other readers since: what counts is what the
 		// edits do to it as it is now.
 		if p.Beyond, err = o.Outside(ctx, c, env.Name, env.Tip, edits); err != nil {
