@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"sort"
 
 	"github.com/liftlock/liftlock/internal/console/api"
@@ -12,26 +11,20 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// reach is how many of the newest promotions that a query chooses are paged
-// through: as many as the store gives at once.
-const reach = 1000
-
 // maxEvents bounds the events on one page.
 const maxEvents = 200
 
 // promotions reads one page of promotions, newest first.
 func (r *reader) promotions(ctx context.Context, l list) (*api.Promotions, error) {
-	rows, err := r.rows(ctx, l)
+	rows, err := r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
+		Environment: l.Environment, Kind: l.Kind, States: l.States, Pull: l.Pull, Before: l.Before, Limit: l.Limit + 1})
 	if err != nil {
 		return nil, err
 	}
 	out := &api.Promotions{Promotions: []api.Promotion{}}
-	for _, p := range rows {
-		if !l.wants(&p) {
-			continue
-		}
-		if len(out.Promotions) == l.Limit {
-			out.Next = out.Promotions[l.Limit-1].ID
+	for i, p := range rows {
+		if i == l.Limit {
+			out.Next = out.Promotions[i-1].ID
 			break
 		}
 		if err := r.learnName(ctx, p); err != nil {
@@ -40,31 +33,6 @@ func (r *reader) promotions(ctx context.Context, l list) (*api.Promotions, error
 		out.Promotions = append(out.Promotions, r.promotionRow(p))
 	}
 	return out, nil
-}
-
-// rows are at least the promotions that a query chooses, newest first.
-func (r *reader) rows(ctx context.Context, l list) ([]store.Promotion, error) {
-	if l.Repository != "" && l.Pull > 0 {
-		p, ok, err := r.store.PromotionByPull(ctx, l.Repository, l.Pull)
-		if err != nil || !ok {
-			return nil, err
-		}
-		return []store.Promotion{p}, nil
-	}
-	return r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
-		Environment: l.Environment, States: l.States, Limit: reach})
-}
-
-// wants says whether the query chooses a promotion.
-func (l *list) wants(p *store.Promotion) bool {
-	for _, c := range []struct{ want, is string }{
-		{l.Repository, p.Repo}, {l.Pipeline, p.Pipeline}, {l.Component, p.Component}, {l.Environment, p.Environment}, {l.Kind, p.Kind},
-	} {
-		if c.want != "" && c.want != c.is {
-			return false
-		}
-	}
-	return (len(l.States) == 0 || slices.Contains(l.States, p.State)) && (l.Pull == 0 || l.Pull == p.Pull) && (l.Before == 0 || p.ID < l.Before)
 }
 
 // learnName looks up what a promotion's release is called where no unit that is
@@ -175,12 +143,15 @@ func (r *reader) evidence(ctx context.Context, row store.Promotion, d *api.Promo
 // related fills in the two ends of a way back: a revert carries the release that
 // it takes back.
 func (r *reader) related(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
-	all, err := r.store.Promotions(ctx, store.PromotionFilter{Unit: row.Unit, Environment: row.Environment, Limit: reach})
+	if row.Release == "" {
+		return nil
+	}
+	all, err := r.store.Promotions(ctx, store.PromotionFilter{Unit: row.Unit, Environment: row.Environment, Release: row.Release})
 	if err != nil {
 		return err
 	}
 	for _, p := range all { // newest first
-		if p.Release != row.Release || p.Kind == row.Kind {
+		if p.Kind == row.Kind {
 			continue
 		}
 		o := &api.Related{ID: p.ID, Pull: r.pull(p.Repo, p.Pull)}

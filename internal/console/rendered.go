@@ -261,17 +261,15 @@ func (c *console) findDiff(w http.ResponseWriter, r *http.Request) {
 	var all []store.Promotion
 	if err == nil {
 		all, err = c.o.Store.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
-			Environment: v["environment"], Limit: reach})
+			Environment: v["environment"], Kind: v["kind"], Release: promotion.Short(v["release"]), Limit: 1})
 	}
 	if err != nil {
 		c.sorry(w, r, err)
 		return
 	}
-	for _, p := range all { // newest first
-		if promotion.Short(p.Release) == promotion.Short(v["release"]) && (v["kind"] == "" || v["kind"] == p.Kind) {
-			http.Redirect(w, r, c.pages.link("promotions", p.ID, "diff"), http.StatusSeeOther)
-			return
-		}
+	if len(all) > 0 {
+		http.Redirect(w, r, c.pages.link("promotions", all[0].ID, "diff"), http.StatusSeeOther)
+		return
 	}
 	c.sorry(w, r, errorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a moment"))
 }

@@ -46,6 +46,13 @@ func TestPromotions(t *testing.T) {
 			{"environment", PromotionFilter{Environment: "qa"}, []Promotion{p}},
 			{"states", PromotionFilter{States: []string{"open", "merged"}}, []Promotion{waiting, p}},
 			{"limit", PromotionFilter{Limit: 1}, []Promotion{other}},
+			{"the next page", PromotionFilter{Limit: 1, Before: other.ID}, []Promotion{waiting}},
+			{"after the last page", PromotionFilter{Before: p.ID}, nil},
+			{"kind", PromotionFilter{Kind: "revert"}, nil},
+			{"release", PromotionFilter{Release: "r1"}, []Promotion{p}},
+			{"beginning of a release", PromotionFilter{Release: "r"}, []Promotion{p}},
+			{"end of a release", PromotionFilter{Release: "1"}, nil},
+			{"pull", PromotionFilter{Pull: 8}, []Promotion{waiting}},
 			{"nothing", PromotionFilter{Repo: "acme/other"}, nil},
 		} {
 			t.Run(tt.name, func(t *testing.T) { same(t, value(w.Promotions(ctx, tt.filter))(t), tt.want) })

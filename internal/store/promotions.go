@@ -26,9 +26,13 @@ type Promotion struct {
 
 // PromotionFilter chooses promotions; an empty field chooses all.
 type PromotionFilter struct {
-	Repo, Pipeline, Component, Environment, Unit string
-	States                                       []string
-	Limit                                        int // 0: 100; at most 1000
+	Repo, Pipeline, Component, Environment, Unit, Kind string
+
+	Release string // an identity, or the beginning of one
+	States  []string
+	Pull    int
+	Before  int64 // only those with a smaller ID: the next page of a list
+	Limit   int   // 0: 100; at most 1000
 }
 
 // PutPromotion writes a promotion down and returns its ID. One with an ID, or
@@ -96,6 +100,14 @@ func (r reads) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, 
 	w.text("component", f.Component)
 	w.text("environment", f.Environment)
 	w.text("unit", f.Unit)
+	w.text("kind", f.Kind)
+	w.prefix("release_id", f.Release)
+	if f.Pull != 0 {
+		w.add("pull = $%d", f.Pull)
+	}
+	if f.Before != 0 {
+		w.add("id < $%d", f.Before)
+	}
 	w.in("state", f.States)
 	w.args = append(w.args, limited(f.Limit))
 	all, err := list(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
