@@ -140,71 +140,6 @@ func bareKey(s, stop string) (key string, literal bool, n int, err error) {
 	return b.String(), literal, n, nil
 }
 
-// bracket reads one [...] with its brackets.
-func bracket(s string) (Segment, int, error) {
-	n := 1 + spaces(s[1:])
-	filter := strings.HasPrefix(s[n:], "?")
-	parens := false
-	if filter {
-		n += 1 + spaces(s[n+1:])
-		if parens = strings.HasPrefix(s[n:], "("); parens {
-			n += 1 + spaces(s[n+1:])
-		}
-		if strings.HasPrefix(s[n:], "@.") {
-			n += 2
-		} else if strings.HasPrefix(s[n:], "@[") {
-			return Segment{}, 0, fmt.Errorf("%q: write the key as @.\"key\"", s)
-		}
-	}
-	if !filter {
-		if seg, k, ok, err := element(s[n:]); err != nil || ok {
-			return seg, n + k, err
-		}
-	}
-	if n == len(s) {
-		return Segment{}, 0, fmt.Errorf("%q has no closing ]", s)
-	}
-	stop := ".=] \t"
-	if filter {
-		stop += ")!<>~"
-	}
-	keys, k, err := keyPath(s[n:], stop)
-	if err != nil {
-		return Segment{}, 0, err
-	}
-	n += k
-	switch {
-	case n == len(s):
-		return Segment{}, 0, fmt.Errorf("%q has no closing ]", s)
-	case s[n] != '=' && filter:
-		return Segment{}, 0, fmt.Errorf("%q: only conditions like [?(@.name=='web')] are known", s)
-	case s[n] != '=':
-		return Segment{}, 0, fmt.Errorf("%s is neither an index from 0, nor key=value, nor a quoted key", s[:min(n+1, len(s))])
-	}
-	if n++; strings.HasPrefix(s[n:], "=") {
-		n++
-	}
-	seg := Segment{Kind: Match, In: keys}
-	value, quotes, k, err := value(s[n:], parens)
-	if err != nil {
-		return Segment{}, 0, err
-	}
-	seg.Value = value
-	if n += k; value == "*" && !quotes {
-		seg.Kind, seg.Value = Each, ""
-	}
-	if parens {
-		if !strings.HasPrefix(s[n:], ")") {
-			return Segment{}, 0, fmt.Errorf("%q: only one condition like (@.name=='web') is known", s)
-		}
-		n += 1 + spaces(s[n+1:])
-	}
-	if n >= len(s) || s[n] != ']' {
-		return Segment{}, 0, fmt.Errorf("%q has no closing ]", s)
-	}
-	return seg, n + 1, nil
-}
-
 // element reads what stands alone in a bracket, and the bracket: a quoted key,
 // a wildcard or an index. ok is false where it is something else.
 func element(s string) (seg Segment, n int, ok bool, err error) {
@@ -234,55 +169,6 @@ func element(s string) (seg Segment, n int, ok bool, err error) {
 		}
 		return Segment{Kind: Index, Index: i}, n + 1, true, nil
 	}
-}
-
-// keyPath reads the keys before the equals sign of a bracket; one of the stop
-// bytes ends a key that isn't quoted.
-func keyPath(s, stop string) (keys []string, n int, err error) {
-	for {
-		var key string
-		var k int
-		if n < len(s) && (s[n] == '"' || s[n] == '\'') {
-			key, k, err = quotedText(s[n:])
-			if err == nil && n+k < len(s) && strings.IndexByte(stop, s[n+k]) < 0 {
-				err = fmt.Errorf("%q: a quoted key is followed by ] or =", s)
-			}
-		} else {
-			key, _, k, err = bareKey(s[n:], stop)
-			if err == nil && key == "" {
-				err = fmt.Errorf("%q has no key before =", "["+s)
-			}
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		keys = append(keys, key)
-		n += k
-		n += spaces(s[n:])
-		if n == len(s) || s[n] != '.' {
-			return keys, n, nil
-		}
-		n++
-	}
-}
-
-// value reads what follows the equals sign of a bracket, and spaces.
-func value(s string, parens bool) (text string, quotes bool, n int, err error) {
-	n = spaces(s)
-	if n < len(s) && (s[n] == '"' || s[n] == '\'') {
-		text, k, err := quotedText(s[n:])
-		n += k
-		return text, true, n + spaces(s[n:]), err
-	}
-	stop := "]"
-	if parens {
-		stop = ")"
-	}
-	end := strings.Index(s[n:], stop)
-	if end < 0 {
-		end = len(s) - n
-	}
-	return strings.TrimRight(s[n:n+end], " \t"), false, n + end, nil
 }
 
 // quotedText reads the quoted string that s starts with; in it, a backslash

@@ -20,19 +20,42 @@ type Kind int
 const (
 	Key   Kind = iota // a mapping's key
 	Index             // a list's item, from 0
-	Match             // the list item in which a key has a value
+	Match             // the list item in which keys have values
 	Token             // of a JSON Pointer: a key in a mapping, an index in a list
 	Any               // every key of a mapping, every item of a list
-	Each              // every item of a list, told apart by a key
+	Each              // every item of a list (in which keys have values), told apart by a key
 )
 
 // Segment is one step of a path.
 type Segment struct {
 	Kind  Kind
-	Key   string   // Key and Token
-	Index int      // Index
-	In    []string // Match and Each: the keys that lead from the item to the value that picks it
-	Value string   // Match: that value
+	Key   string      // Key and Token
+	Index int         // Index
+	In    []string    // Match and Each: the keys that lead from the item to the value that picks it
+	Value string      // Match: that value
+	And   []Condition // Match and Each: what else must hold of the item; nil: nothing
+}
+
+// Condition is that keys lead from a list's item to a value.
+type Condition struct {
+	In    []string
+	Value string
+}
+
+// Equal says that two segments are the same.
+func (s Segment) Equal(o Segment) bool {
+	return s.Kind == o.Kind && s.Key == o.Key && s.Index == o.Index && s.Value == o.Value && slices.Equal(s.In, o.In) && slices.EqualFunc(s.And, o.And, Condition.equal)
+}
+
+func (c Condition) equal(o Condition) bool { return slices.Equal(c.In, o.In) && c.Value == o.Value }
+
+// Conditions are all that must hold of the item that a Match picks; of those
+// that an Each picks, all but that the key which tells them apart is there.
+func (s Segment) Conditions() []Condition {
+	if s.Kind == Match {
+		return append([]Condition{{In: s.In, Value: s.Value}}, s.And...)
+	}
+	return s.And
 }
 
 // Path is the address of one value in a document. The zero Path addresses
@@ -64,9 +87,10 @@ func (p Pattern) Segments() []Segment { return p.path.segs }
 //	hosts[0].name                          an item by its place, from 0
 //	containers[name=web].image             an item by what it has; also [?name=web],
 //	items[metadata.name=web].spec          also deeper in it
+//	list[name=web,env=qa].tag              an item by several things that it has
 //	annotations["a.b/c"]                   a key with dots; also annotations.a\.b/c
 //	/spec/template/0                       a JSON Pointer (RFC 6901)
-//	$.images[?(@.name=='web')]['newTag']   the part of JSONPath that picks one value
+//	$.images[?(@.name=='web')]['newTag']   the part of JSONPath that picks one value; && joins conditions
 //
 // In a file of several documents a path that starts with a bracket picks the
 // document: [metadata.name=web].spec. The error names the segment that can't
@@ -85,7 +109,7 @@ func Parse(s string) (Path, error) {
 
 // ParsePattern reads a path in which * (or [*]) stands for every key of a
 // mapping or item of a list, and [key=*] for every item of a list, told apart
-// by that key.
+// by that key. [env=qa,key=*] is every item with that env.
 func ParsePattern(s string) (Pattern, error) {
 	if s != "" && s[0] == '/' {
 		p, err := parsePointer(s)
@@ -136,6 +160,22 @@ func (p Pattern) Path() (one Path, ok bool) {
 	return p.path, true
 }
 
+// Fill is the pattern with fill called on its keys and on the values of its
+// selections: what fill returns is taken as it is, whatever characters it has.
+func (p Pattern) Fill(fill func(string) string) Pattern {
+	segs := make([]Segment, len(p.path.segs))
+	for i, s := range p.path.segs {
+		s.Key, s.Value = fill(s.Key), fill(s.Value)
+		and := s.And
+		s.And = nil
+		for _, c := range and {
+			s.And = append(s.And, Condition{In: c.In, Value: fill(c.Value)})
+		}
+		segs[i] = s
+	}
+	return Pattern{Path{segs: segs, pointer: p.path.pointer}}
+}
+
 // Matches says that a path is one of those that the pattern picks: segment by
 // segment the same, where Any takes each but a token, and Each an item by its key.
 func (p Pattern) Matches(q Path) bool {
@@ -150,11 +190,11 @@ func (p Pattern) Matches(q Path) bool {
 				return false
 			}
 		case Each:
-			if o.Kind != Match || !slices.Equal(s.In, o.In) {
+			if o.Kind != Match || !slices.Equal(s.In, o.In) || !slices.EqualFunc(s.And, o.And, Condition.equal) {
 				return false
 			}
 		default:
-			if s.Kind != o.Kind || s.Key != o.Key || s.Index != o.Index || s.Value != o.Value || !slices.Equal(s.In, o.In) {
+			if !s.Equal(o) {
 				return false
 			}
 		}

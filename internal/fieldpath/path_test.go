@@ -1,6 +1,7 @@
 package fieldpath
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,6 +25,16 @@ func TestParse(t *testing.T) {
 		{`[metadata.name=web].spec.source.targetRevision`, `[metadata.name=web].spec.source.targetRevision`, ""},
 		{`l["metadata.name"=web].x`, `l["metadata.name"=web].x`, ""},
 		{`l[a\.b=web].x`, `l["a.b"=web].x`, ""},
+		{"l[name=web,env=qa].tag", "l[name=web,env=qa].tag", ""},
+		{"l[ name = web , env = qa ].tag", "l[name=web,env=qa].tag", ""},
+		{`l[name="web",metadata.env='qa'].tag`, "l[name=web,metadata.env=qa].tag", ""},
+		{"l[name=a,b].tag", `l[name="a,b"].tag`, ""},
+		{"l[name=a,b,env=qa].tag", `l[name="a,b",env=qa].tag`, ""},
+		{`l[name="a,env=qa"].tag`, `l[name="a,env=qa"].tag`, ""},
+		{"l[name=a,name=b].tag", "", "two conditions are about name"},
+		{"l[name=a,env=qa", "", "closing ]"},
+		{"{{environment}}.tag", "{{environment}}.tag", ""},
+		{"l[env={{environment}},name={{component}}].tag", "l[env={{environment}},name={{component}}].tag", ""},
 		{`a\.b.c`, `["a.b"].c`, ""},
 		{`a\*`, `["a*"]`, ""},
 		{`["a.b/c"]`, `["a.b/c"]`, ""},
@@ -82,9 +93,13 @@ func TestParse(t *testing.T) {
 		{"$..tag", "", "write a * for each level"},
 		{"$.a[?(@.x)].c", "", "only conditions like"},
 		{"$.a[?(@.x!='y')].c", "", "only conditions like"},
-		{"$.a[?(@.x=='y' && @.z=='w')].c", "", "only one condition"},
+		{"$.a[?(@.x=='y' && @.z=='w')].c", "a[x=y,z=w].c", ""},
+		{"$.a[?(@.x == y && @.n.m==5)].c", "a[x=y,n.m=5].c", ""},
+		{"$.a[?@.x=='y' && @.z=='w'].c", "a[x=y,z=w].c", ""},
+		{"$.a[?(@.x=='y' || @.z=='w')].c", "", "only conditions like"},
+		{"$.a[?(@.x=='y' && )].c", "", "no key before ="},
 		{"$.a[?(@['x']=='y')].c", "", `write the key as @."key"`},
-		{"$.a[?(@.x=='y'].c", "", "only one condition"},
+		{"$.a[?(@.x=='y'].c", "", "only conditions like"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.in, func(t *testing.T) {
@@ -115,6 +130,9 @@ func TestPattern(t *testing.T) {
 		{"images.*.tag", "images[*].tag", []string{"images.web.tag", `images["a.b"].tag`, "images[0].tag", "images[name=x].tag"}, []string{"images.tag", "images.a.b.tag"}},
 		{"dependencies[*].version", "dependencies[*].version", []string{"dependencies[name=redis].version", "dependencies[3].version"}, []string{"dependencies[name=redis].name"}},
 		{"elements[cluster=*].rev", "elements[cluster=*].rev", []string{"elements[cluster=eu].rev"}, []string{"elements[env=eu].rev", "elements[0].rev", "elements.eu.rev"}},
+		{"elements[env=qa,cluster=*].rev", "elements[cluster=*,env=qa].rev", []string{"elements[cluster=eu,env=qa].rev"},
+			[]string{"elements[cluster=eu].rev", "elements[cluster=eu,env=dev].rev", "elements[env=qa,cluster=eu].rev"}},
+		{"l[a=x,b=y]", "l[a=x,b=y]", []string{"l[a=x,b=y]"}, []string{"l[a=x]", "l[a=x,b=z]"}},
 		{"$.items[*].metadata[?(@.a.b=='*')].c", `items[*].metadata[a.b="*"].c`, []string{`items[0].metadata[a.b="*"].c`}, []string{"items[0].metadata[a.b=x].c"}},
 		{"*", "[*]", []string{"a", "[0]"}, []string{"/a", "a.b"}},
 	}
@@ -190,6 +208,9 @@ func TestPropertyText(t *testing.T) {
 					if seg.Kind == Match {
 						seg.Value = text.Draw(t, "value")
 					}
+					for i := range rapid.IntRange(0, 2).Draw(t, "conditions") {
+						seg.And = append(seg.And, Condition{In: []string{fmt.Sprintf("%d%s", i, text.Draw(t, "key")), "and", "more"}, Value: text.Draw(t, "value")})
+					}
 				case Key:
 					seg.Key = text.Draw(t, "key")
 				}
@@ -216,8 +237,27 @@ func TestPropertyText(t *testing.T) {
 	})
 }
 
+// TestFill holds that what fills a pattern is never read as grammar.
+func TestFill(t *testing.T) {
+	p, err := ParsePattern(`{{c}}.x-{{c}}[name={{c}},env="{{c}}"][k=*,n={{c}}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(s string) string { return strings.ReplaceAll(s, "{{c}}", `a.b[*]="`) }
+	want := `["a.b[*]=\""]["x-a.b[*]=\""][name="a.b[*]=\"",env="a.b[*]=\""][k=*,n="a.b[*]=\""]`
+	if got := p.Fill(fill); got.String() != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := p.String(); strings.Contains(got, "a.b") {
+		t.Errorf("the pattern itself became %s", got)
+	}
+	if _, err := ParsePattern("l[a=*,b=*].x"); err == nil || !strings.Contains(err.Error(), "two conditions are *") {
+		t.Errorf("two wildcards in a selection: %v", err)
+	}
+}
+
 func FuzzParsePattern(f *testing.F) {
-	for _, p := range []string{"image.tag", "hosts[0].name", `c[name="a]"].x`, "/a~1b/0", `["a.b"]`, `a\.b`, "$.a[?(@.x=='y')].c", "a.*[n.m=*].b", "a[ b == c ]"} {
+	for _, p := range []string{"image.tag", "hosts[0].name", `c[name="a]"].x`, "/a~1b/0", `["a.b"]`, `a\.b`, "$.a[?(@.x=='y')].c", "a.*[n.m=*].b", "a[ b == c ]", "a[b=c,d=e].f", "$.a[?(@.x=='y' && @.z==w)]", "a[b=*,c={{d}}]"} {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

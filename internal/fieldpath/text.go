@@ -33,11 +33,11 @@ func (p Path) text(i int, s Segment) string {
 	case Index:
 		return fmt.Sprintf("[%d]", s.Index)
 	case Match:
-		return "[" + keysText(s.In) + "=" + valueText(s.Value) + "]"
+		return "[" + keysText(s.In) + "=" + valueText(s.Value) + andText(s.And) + "]"
 	case Any:
 		return "[*]"
 	case Each:
-		return "[" + keysText(s.In) + "=*]"
+		return "[" + keysText(s.In) + "=*" + andText(s.And) + "]"
 	}
 	if s.Key == "" || strings.ContainsAny(s.Key, `.[]*\'"=`) || i == 0 && (s.Key[0] == '/' || s.Key == "$") {
 		return "[" + quoted(s.Key) + "]"
@@ -60,6 +60,15 @@ func keysText(keys []string) string {
 	return strings.Join(texts, ".")
 }
 
+// andText is a selection's further conditions.
+func andText(and []Condition) string {
+	var b strings.Builder
+	for _, c := range and {
+		b.WriteString("," + keysText(c.In) + "=" + valueText(c.Value))
+	}
+	return b.String()
+}
+
 // special says that a rune in a bracket's key may mean something there.
 func special(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-/:", r)
@@ -67,7 +76,7 @@ func special(r rune) bool {
 
 // valueText is what stands behind the equals sign of a bracket.
 func valueText(v string) string {
-	if v == "" || v == "*" || v[0] == '=' || strings.TrimSpace(v) != v || strings.ContainsAny(v, `'"]\`) {
+	if v == "" || v == "*" || v[0] == '=' || strings.TrimSpace(v) != v || strings.ContainsAny(v, `'"],\`) {
 		return quoted(v)
 	}
 	return v

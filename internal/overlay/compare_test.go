@@ -79,7 +79,7 @@ func TestScope(t *testing.T) {
 		{[]string{"."}, nil, []string{"kustomization.yaml", "config/x"}, []string{"x/kustomization.yaml"}},
 	}
 	for _, tt := range tests {
-		s, err := ScopeOf(tt.roots, carry)
+		s, err := ScopeOf(Overlay{Roots: tt.roots, Carry: carry})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,14 +97,14 @@ func TestScope(t *testing.T) {
 			}
 		}
 	}
-	narrow, err := ScopeOf([]string{"a/"}, []pipeline.Carry{carry[0], {KustomizeImages: []string{"*"}}, {JSON: &pipeline.FieldPick{Files: []string{"x/config.json", "conf/*/y.json"}}}})
+	narrow, err := ScopeOf(Overlay{Roots: []string{"a/"}, Carry: []pipeline.Carry{carry[0], {KustomizeImages: []string{"*"}}, {JSON: &pipeline.FieldPick{Files: []string{"x/config.json", "conf/*/y.json"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a/Kustomization", "a/conf", "a/config", "a/kustomization.yaml", "a/kustomization.yml", "a/run.sh", "a/x/config.json"}, narrow.Paths()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := ScopeOf([]string{"../x"}, carry); err == nil {
+	if _, err := ScopeOf(Overlay{Roots: []string{"../x"}, Carry: carry}); err == nil {
 		t.Error("a root outside of the repository")
 	}
 }

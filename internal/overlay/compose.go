@@ -3,17 +3,17 @@ package overlay
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
-	"strings"
 
-	"github.com/liftlock/liftlock/internal/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/placeholder"
 )
 
-// Compose returns the edits that make the environment under roots carry want:
-// each field is set at its root-relative place, in every root that has it. A
-// field that no root has is added or refused (an *AbsentError), as its carry
-// entry's whenAbsent says; it is added in every root that has the file. A field
+// Compose returns the edits that make an overlay carry want: each field is set
+// at its root-relative place, in every root that has it. A field that no root
+// has is added or refused (an *AbsentError), as its carry entry's whenAbsent
+// says; it is added in every root that has the file. A field
 // that the environment has and want hasn't is an *ExtraError.
 //
 // Whole files are carried as a set: where their entry says whenAbsent: add,
@@ -24,17 +24,17 @@ import (
 // edited tree. There is one Edit a file, sorted; nil where there is nothing to
 // do. Roots that disagree now are made to agree. What can't be edited surely is
 // a *RefusedError, and then nothing is edited.
-func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release, contents Contents) ([]Edit, error) {
-	roots, err := cleanRoots(roots)
+func Compose(tree fs.FS, o Overlay, want Release, contents Contents) ([]Edit, error) {
+	b, err := o.bind()
 	if err != nil {
 		return nil, err
 	}
 	f := newFiles(tree, nil)
-	found, err := f.locate(roots, carry)
+	found, err := f.locate(b)
 	if err != nil {
 		return nil, err
 	}
-	c := &composer{editor: newEditor(f), roots: roots, carry: carry, have: map[string][]Location{}, contents: contents}
+	c := &composer{editor: newEditor(f), bound: b, have: map[string][]Location{}, contents: contents}
 	for _, l := range found {
 		c.have[l.Field.Place()] = append(c.have[l.Field.Place()], l)
 	}
@@ -50,7 +50,7 @@ func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release, c
 	if err != nil {
 		return nil, err
 	}
-	got, err := Read(Apply(tree, edits), roots, carry)
+	got, err := Read(Apply(tree, edits), o)
 	if err != nil {
 		return nil, fmt.Errorf("reading the edited environment back: %w", err)
 	}
@@ -62,9 +62,8 @@ func Compose(tree fs.FS, roots []string, carry []pipeline.Carry, want Release, c
 
 // composer makes one environment carry a release.
 type composer struct {
+	*bound
 	editor   *editor
-	roots    []string
-	carry    []pipeline.Carry
 	have     map[string][]Location // by place
 	contents Contents
 }
@@ -95,49 +94,96 @@ func (c *composer) setAll(want Release) error {
 
 // set sets a field where the environment has it, or adds it, or says why not.
 func (c *composer) set(field Field) (*Absent, error) {
-	a, err := addressOf(field)
-	if err != nil {
-		return nil, fmt.Errorf("reading the release: %w", err)
-	}
 	at := c.have[field.Place()]
 	for _, l := range at {
-		if err := c.editor.set(l.File, a, field.Value, field.Type); err != nil {
+		if err := c.editor.set(l.File, l.at, field.Value, field.Type); err != nil {
 			return nil, err
 		}
 	}
-	if len(at) > 0 {
-		return nil, nil
+	e := c.entryOf(field)
+	lacking, err := c.lacking(e, field, at)
+	if err != nil || len(at) > 0 && len(lacking) == 0 {
+		return nil, err
 	}
-	files := c.holding(field)
-	if absent := c.absent(field, files); absent != nil {
+	if absent := absent(e, field, lacking); absent != nil {
 		return absent, nil
 	}
-	if len(files) == 0 {
-		return &Absent{File: field.File, Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
+	if len(lacking) == 0 {
+		return &Absent{File: e.name(field.File), Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
 	}
-	for _, file := range files {
-		if err := c.editor.set(file, a, field.Value, field.Type); err != nil {
+	for _, l := range lacking {
+		if err := c.editor.set(l.File, l.at, field.Value, field.Type); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// absent says why a field that no root has isn't added; nil where it may be.
-func (c *composer) absent(field Field, files []string) *Absent {
-	absent := &Absent{File: field.File, Field: field}
-	if len(files) > 0 {
-		absent.File = files[0]
+// lacking are the places in which a field is to be added. Where nothing has it,
+// those are in every root that has its file. Where something has it, they are
+// the items that one of its selections picks beside those that have it.
+func (c *composer) lacking(e *entry, field Field, have []Location) ([]Location, error) {
+	if e == nil || len(have) > 0 && !placeholder.In(field.Path) {
+		return nil, nil
 	}
-	switch whenAbsent(c.carry, field) {
-	case pipeline.WhenAbsentAdd:
+	files, there := map[string]bool{}, map[string]bool{}
+	for _, l := range have {
+		files[l.File] = true
+		there[l.File+"\x00"+l.Path()] = true
+	}
+	if len(have) == 0 {
+		files = c.holding(e, field)
+	}
+	var out []Location
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		addresses, err := c.addresses(e, file, field)
+		if err != nil {
+			return nil, in(err, file, "")
+		}
+		for _, a := range addresses {
+			if !there[file+"\x00"+a.String()] {
+				out = append(out, Location{File: file, Field: field, at: a})
+			}
+		}
+	}
+	return out, nil
+}
+
+// addresses are those that a field has in a file, whether it is there or not.
+func (c *composer) addresses(e *entry, file string, field Field) ([]address, error) {
+	if field.Kind == KindImage || !e.placeholders() {
+		a, err := addressOf(field)
+		return []address{a}, err
+	}
+	t, err := newTemplate(field.Path, e.values)
+	if err != nil {
+		return nil, fmt.Errorf("reading the release: %w", err)
+	}
+	w, err := c.editor.file(file, e.format)
+	if err != nil {
+		return nil, err
+	}
+	places, err := w.doc.expand(t)
+	var out []address
+	for _, p := range places {
+		out = append(out, address{kind: field.Kind, path: p.at})
+	}
+	return out, err
+}
+
+// absent says why a field isn't added where it is lacking; nil where it may be.
+func absent(e *entry, field Field, lacking []Location) *Absent {
+	if e == nil {
+		return &Absent{File: field.File, Field: field, Reason: "isn't carried by the pipeline any more: release it again"}
+	}
+	if e.whenAbsent == pipeline.WhenAbsentAdd {
 		return nil
-	case "":
-		absent.Reason = "isn't carried by the pipeline any more: release it again"
-	default:
-		absent.Reason = "isn't there: add it by hand, or set whenAbsent: add"
 	}
-	return absent
+	out := &Absent{File: e.name(field.File), Field: field, Reason: "isn't there: add it by hand, or set whenAbsent: add"}
+	if len(lacking) > 0 {
+		out.File, out.Field.Path = lacking[0].File, lacking[0].Path()
+	}
+	return out
 }
 
 // remove deletes the whole files that the release doesn't have, where their
@@ -151,7 +197,7 @@ func (c *composer) remove(found []Location, want Release) error {
 	for _, l := range found {
 		switch {
 		case wanted[l.Field.Place()]:
-		case l.Field.Kind == KindFile && whenAbsent(c.carry, l.Field) == pipeline.WhenAbsentAdd:
+		case l.Field.Kind == KindFile && c.whenAbsent(l.Field) == pipeline.WhenAbsentAdd:
 			if err := c.editor.deleteWhole(l); err != nil {
 				return err
 			}
@@ -165,60 +211,14 @@ func (c *composer) remove(found []Location, want Release) error {
 	return nil
 }
 
-// holding lists the files at a field's place that exist.
-func (c *composer) holding(field Field) []string {
-	var at []string
+// holding are the files at a field's place that exist.
+func (c *composer) holding(e *entry, field Field) map[string]bool {
+	at := map[string]bool{}
 	for _, root := range c.roots {
-		file := join(root, field.File)
-		if info, err := c.editor.files.stat(file); err == nil && !info.IsDir() {
-			at = append(at, file)
+		file := join(root, e.name(field.File))
+		if info, err := c.editor.files.stat(file); err == nil && !info.IsDir() && c.holds(root, e, field) {
+			at[file] = true
 		}
 	}
 	return at
-}
-
-// whenAbsent is what the first carry entry that picks a field says about its
-// absence; "" where none picks it.
-func whenAbsent(carry []pipeline.Carry, f Field) string {
-	for _, c := range carry {
-		if !picks(c, f) {
-			continue
-		}
-		if c.WhenAbsent == "" {
-			return pipeline.WhenAbsentRefuse
-		}
-		return c.WhenAbsent
-	}
-	return ""
-}
-
-func picks(c pipeline.Carry, f Field) bool {
-	pick := c.YAML
-	switch f.Kind {
-	case KindImage:
-		image, _, err := parseImagePath(f.Path)
-		if err != nil || strings.Contains(f.File, "/") {
-			return false
-		}
-		ok, err := matchAny(c.KustomizeImages, image)
-		return ok && err == nil
-	case KindJSON:
-		pick = c.JSON
-	case KindFile:
-		return picksWhole(c.Files, f.File)
-	}
-	return pick != nil && picksFile(pick.Files, f.File) && picksPath(pick.Paths, f.Path)
-}
-
-func picksPath(patterns []string, at string) bool {
-	path, err := fieldpath.Parse(at)
-	if err != nil {
-		return false
-	}
-	for _, text := range patterns {
-		if p, err := fieldpath.ParsePattern(text); err == nil && p.Matches(path) {
-			return true
-		}
-	}
-	return false
 }

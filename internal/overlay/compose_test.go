@@ -28,7 +28,7 @@ func apply(commit fstest.MapFS, edits []Edit) fstest.MapFS {
 
 func mustRead(t testing.TB, commit fs.FS, carry []pipeline.Carry, roots ...string) Release {
 	t.Helper()
-	r, err := Read(commit, roots, carry)
+	r, err := Read(commit, Overlay{Roots: roots, Carry: carry})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestCompose(t *testing.T) {
 	want := mustRead(t, commit, allKinds, "dev")
 
 	t.Run("sets what differs, in every root", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"qa/eu", "qa/us"}, allKinds, want, nil)
+		edits, err := Compose(commit, Overlay{Roots: []string{"qa/eu", "qa/us"}, Carry: allKinds}, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,12 +95,12 @@ func TestCompose(t *testing.T) {
 		if id := mustRead(t, after, allKinds, "qa/eu", "qa/us").ID(); id != want.ID() {
 			t.Error("the edited environment has another identity")
 		}
-		if again, err := Compose(after, []string{"qa/eu", "qa/us"}, allKinds, want, nil); err != nil || again != nil {
+		if again, err := Compose(after, Overlay{Roots: []string{"qa/eu", "qa/us"}, Carry: allKinds}, want, nil); err != nil || again != nil {
 			t.Errorf("again: %v, %v", again, err)
 		}
 	})
 	t.Run("refuses what is absent, by name", func(t *testing.T) {
-		_, err := Compose(commit, []string{"prod"}, allKinds, want, nil)
+		_, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: allKinds}, want, nil)
 		var absent *AbsentError
 		if !errors.As(err, &absent) || len(absent.Fields) != 4 {
 			t.Fatalf("got %v", err)
@@ -112,7 +112,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("adds what is absent, typed as at its source", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"prod"}, whenever("add"), want, nil)
+		edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: whenever("add")}, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("composes the same from what it added", func(t *testing.T) {
-		edits, err := Compose(commit, []string{"prod"}, whenever("add"), want, nil)
+		edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: whenever("add")}, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestCompose(t *testing.T) {
 			files = append(files, e.File)
 		}
 		head := apply(commit, edits)
-		again, err := Compose(commit, []string{"prod"}, whenever("add"), mustRead(t, head, allKinds, "prod"), nil)
+		again, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: whenever("add")}, mustRead(t, head, allKinds, "prod"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestCompose(t *testing.T) {
 	})
 	t.Run("adds images where there are none", func(t *testing.T) {
 		images := whenever("add")[:1]
-		edits, err := Compose(commit, []string{"bare"}, images, mustRead(t, commit, images, "dev"), nil)
+		edits, err := Compose(commit, Overlay{Roots: []string{"bare"}, Carry: images}, mustRead(t, commit, images, "dev"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,14 +156,14 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("can't add in a file that isn't there", func(t *testing.T) {
-		_, err := Compose(commit, []string{"bare"}, whenever("add"), want, nil)
+		_, err := Compose(commit, Overlay{Roots: []string{"bare"}, Carry: whenever("add")}, want, nil)
 		var absent *AbsentError
 		if !errors.As(err, &absent) || !strings.Contains(err.Error(), "values.yaml: image.tag can't be added") {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("refuses what the release hasn't", func(t *testing.T) {
-		_, err := Compose(commit, []string{"staging"}, whenever("add"), want, nil)
+		_, err := Compose(commit, Overlay{Roots: []string{"staging"}, Carry: whenever("add")}, want, nil)
 		var extra *ExtraError
 		if !errors.As(err, &extra) || !strings.Contains(err.Error(), "staging/kustomization.yaml:10: images[registry.example/extra].newTag") {
 			t.Errorf("got %v", err)
@@ -171,26 +171,26 @@ func TestCompose(t *testing.T) {
 	})
 	t.Run("makes roots agree that don't", func(t *testing.T) {
 		mixed := tree(map[string]string{"a/values.yaml": "replicas: 1\n", "b/values.yaml": "replicas: 2\n"})
-		edits, err := Compose(mixed, []string{"a", "b"}, allKinds, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "replicas", Value: "2"}}}, nil)
+		edits, err := Compose(mixed, Overlay{Roots: []string{"a", "b"}, Carry: allKinds}, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "replicas", Value: "2"}}}, nil)
 		if err != nil || len(edits) != 1 || string(edits[0].After) != "replicas: 2\n" || edits[0].File != "a/values.yaml" {
 			t.Errorf("got %v, %v", edits, err)
 		}
 	})
 	t.Run("refuses to edit what it can read only", func(t *testing.T) {
 		aliased := tree(map[string]string{"values.yaml": "x: &x {tag: v1}\nimage: *x\n"})
-		_, err := Compose(aliased, []string{"."}, allKinds, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "image.tag", Value: "2"}}}, nil)
+		_, err := Compose(aliased, Overlay{Roots: []string{"."}, Carry: allKinds}, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "image.tag", Value: "2"}}}, nil)
 		var r *RefusedError
 		if !errors.As(err, &r) || r.File != "values.yaml" || r.Line != 2 || r.Field != "image.tag" {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("refuses a release that the pipeline doesn't carry", func(t *testing.T) {
-		_, err := Compose(commit, []string{"prod"}, allKinds[1:], want, nil)
+		_, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: allKinds[1:]}, want, nil)
 		if err == nil || !strings.Contains(err.Error(), "isn't carried") {
 			t.Errorf("got %v", err)
 		}
 		for _, f := range []Field{{Kind: "x"}, {Kind: KindImage, Path: "newTag"}, {Kind: KindYAML, Path: "a..b"}} {
-			if _, err := Compose(commit, []string{"qa"}, allKinds, Release{Fields: []Field{f}}, nil); err == nil {
+			if _, err := Compose(commit, Overlay{Roots: []string{"qa"}, Carry: allKinds}, Release{Fields: []Field{f}}, nil); err == nil {
 				t.Errorf("%+v was taken", f)
 			}
 		}
@@ -215,7 +215,7 @@ func TestRestore(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			now := tree(map[string]string{"qa/values.yaml": tt.now})
-			edits, err := Restore(before, landed, now, []string{"qa/values.yaml", "qa/values.yaml"}, []string{"qa"}, allKinds)
+			edits, err := Restore(before, landed, now, []string{"qa/values.yaml", "qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 			switch {
 			case tt.err != "":
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
@@ -234,13 +234,13 @@ func TestRestore(t *testing.T) {
 	}
 	t.Run("another file can't be read", func(t *testing.T) {
 		now := apply(landed, []Edit{{File: "qa/values-eu.yaml", After: []byte("image: [")}, {File: "qa/values.yaml", After: []byte(with + "# x\n")}})
-		edits, err := Restore(before, landed, now, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		edits, err := Restore(before, landed, now, []string{"qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 		if err != nil || len(edits) != 1 || string(edits[0].After) != was+"# x\n" {
 			t.Errorf("got %v, %v", edits, err)
 		}
 	})
 	t.Run("lists what moves back", func(t *testing.T) {
-		edits, err := Restore(before, landed, landed, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		edits, err := Restore(before, landed, landed, []string{"qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestRestore(t *testing.T) {
 		}
 	})
 	t.Run("the file is gone", func(t *testing.T) {
-		_, err := Restore(before, landed, fstest.MapFS{}, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		_, err := Restore(before, landed, fstest.MapFS{}, []string{"qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 		var changed *ChangedError
 		if !errors.As(err, &changed) || len(changed.Fields) != 2 || !changed.Fields[0].Gone {
 			t.Errorf("got %v", err)
@@ -261,19 +261,19 @@ func TestRestore(t *testing.T) {
 	})
 	t.Run("outside of the overlay", func(t *testing.T) {
 		for _, name := range []string{"other/values.yaml", "qa", "../qa/x", "qa/../x"} {
-			if edits, err := Restore(before, landed, landed, []string{name}, []string{"qa"}, allKinds); err == nil {
+			if edits, err := Restore(before, landed, landed, []string{name}, Overlay{Roots: []string{"qa"}, Carry: allKinds}); err == nil {
 				t.Errorf("%s: got %v", name, edits)
 			}
 		}
 	})
 	t.Run("a file that the promotion created", func(t *testing.T) {
-		edits, err := Restore(fstest.MapFS{}, landed, landed, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		edits, err := Restore(fstest.MapFS{}, landed, landed, []string{"qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 		if err != nil || len(edits) != 1 || !edits[0].Deleted || len(edits[0].Changes) != 2 || !edits[0].Changes[0].Removed {
 			t.Errorf("got %+v, %v", edits, err)
 		}
 	})
 	t.Run("a file that it created changed since", func(t *testing.T) {
-		_, err := Restore(fstest.MapFS{}, landed, before, []string{"qa/values.yaml"}, []string{"qa"}, allKinds)
+		_, err := Restore(fstest.MapFS{}, landed, before, []string{"qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 		if err == nil || !strings.Contains(err.Error(), "qa/values.yaml: the file was absent before the promotion, 100644 5f3d92a1") {
 			t.Errorf("got %v", err)
 		}
@@ -315,7 +315,7 @@ func TestRestoreTakesOut(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tree(map[string]string{tt.file: tt.before})
-			edits, err := Compose(before, []string{"."}, tt.carry, Release{Fields: tt.add}, nil)
+			edits, err := Compose(before, Overlay{Roots: []string{"."}, Carry: tt.carry}, Release{Fields: tt.add}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -325,7 +325,7 @@ func TestRestoreTakesOut(t *testing.T) {
 			if now == text {
 				t.Fatalf("%q isn't in %q", tt.now[0], text)
 			}
-			back, err := Restore(before, landed, tree(map[string]string{tt.file: now}), []string{tt.file}, []string{"."}, tt.carry)
+			back, err := Restore(before, landed, tree(map[string]string{tt.file: now}), []string{tt.file}, Overlay{Roots: []string{"."}, Carry: tt.carry})
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("got %v, %v", back, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 )
 
 // setWhole gives a whole file its content and mode where the environment has
@@ -21,18 +22,20 @@ func (c *composer) setWhole(field Field) (*Absent, error) {
 		}
 	}
 	if len(at) == 0 {
-		if absent := c.absent(field, nil); absent != nil {
+		e := c.entryOf(field)
+		if absent := absent(e, field, nil); absent != nil {
 			return absent, nil
 		}
-		roots, err := c.placesFor(field.File)
+		name := e.name(field.File)
+		roots, err := c.placesFor(e, field)
 		if err != nil {
 			return nil, err
 		}
 		if len(roots) == 0 {
-			return &Absent{File: field.File, Field: field, Reason: "can't be created, because it can't be told in which of the environment's folders it belongs: create its folder there"}, nil
+			return &Absent{File: name, Field: field, Reason: "can't be created, because it can't be told in which of the environment's folders it belongs: create its folder there"}, nil
 		}
 		for _, root := range roots {
-			stale = append(stale, join(root, field.File))
+			stale = append(stale, join(root, name))
 		}
 	}
 	if len(stale) == 0 {
@@ -70,10 +73,12 @@ func (c *composer) content(field Field) ([]byte, error) {
 // placesFor lists the roots in which a new file belongs: those that have its
 // folder or, where none has, the nearest folder above it that one has; the only
 // root there is needs none.
-func (c *composer) placesFor(file string) ([]string, error) {
+func (c *composer) placesFor(e *entry, field Field) ([]string, error) {
+	file := e.name(field.File)
+	roots := slices.DeleteFunc(slices.Clone(c.roots), func(root string) bool { return !c.holds(root, e, field) })
 	for folder := path.Dir(file); ; folder = path.Dir(folder) {
 		var in []string
-		for _, root := range c.roots {
+		for _, root := range roots {
 			info, err := c.editor.files.stat(path.Join(root, folder))
 			switch {
 			case errors.Is(err, errAbsent):
@@ -88,8 +93,8 @@ func (c *composer) placesFor(file string) ([]string, error) {
 		switch {
 		case folder == "." && len(in) == 1, folder != "." && len(in) > 0:
 			return in, nil
-		case folder == "." && len(c.roots) == 1:
-			return c.roots, nil
+		case folder == "." && len(roots) == 1:
+			return roots, nil
 		case folder == ".":
 			return nil, nil
 		}

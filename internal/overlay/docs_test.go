@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/placeholder"
 )
 
 const editsPage = "../../docs/edits.md"
@@ -61,18 +62,8 @@ func TestEditsPage(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(blocks[0]), &carry); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Read(tree(nil), []string{"."}, carry); err != nil {
+			if _, err := Read(tree(nil), Overlay{Roots: []string{"."}, Carry: carry}); err != nil {
 				t.Error(err)
-			}
-			for _, c := range carry {
-				for _, pick := range []*pipeline.FieldPick{c.YAML, c.JSON} {
-					if pick == nil {
-						continue
-					}
-					if _, err := parsePatterns(pick.Paths); err != nil {
-						t.Error(err)
-					}
-				}
 			}
 		}
 	}
@@ -138,20 +129,20 @@ func checkPicks(t *testing.T, sample, table string) {
 		want[path] = append(want[path], strings.TrimSpace(cells[2])+" = "+strings.TrimSpace(cells[3]))
 	}
 	for path := range want {
-		p, err := fieldpath.ParsePattern(path)
+		p, err := newTemplate(path, placeholder.Values{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		paths, err := d.expand(p)
+		places, err := d.expand(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, one := range paths {
-			v, err := d.get(address{kind: KindYAML, path: one})
+		for _, one := range places {
+			v, err := d.get(address{kind: KindYAML, path: one.at})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got[path] = append(got[path], one.String()+" = "+v.value)
+			got[path] = append(got[path], one.at.String()+" = "+v.value)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

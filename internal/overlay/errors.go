@@ -108,7 +108,7 @@ func (e *ExtraError) Error() string {
 			at = append(at, l.File)
 			continue
 		}
-		at = append(at, fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Field.Path))
+		at = append(at, fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Path()))
 	}
 	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) set whenAbsent: add",
 		strings.Join(at, "; "))

@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/liftlock/liftlock/internal/fieldpath"
+	"github.com/liftlock/liftlock/internal/placeholder"
 )
 
 // Bounds of what one pattern may pick in one file, and of the work for it:
@@ -20,34 +21,72 @@ const (
 // siblings, wherever in the list it stands; the first one that the item has
 // counts. They are the names that Kubernetes, Helm and Argo CD give their
 // items: alias and name of a chart's dependencies, ref, chart and path of an
-// Application's sources, cluster of a list generator's elements.
-var identities = [][]string{{"alias"}, {"name"}, {"key"}, {"id"}, {"ref"}, {"chart"}, {"path"}, {"cluster"}, {"metadata", "name"}}
+// Application's sources, cluster, server and url of a list generator's elements.
+var identities = [][]string{{"alias"}, {"name"}, {"key"}, {"id"}, {"ref"}, {"chart"}, {"path"}, {"cluster"}, {"server"}, {"url"}, {"metadata", "name"}}
 
-// expansion collects the paths that a pattern picks.
+// placed is one address that a template picks, and its place: the same in
+// every environment.
+type placed struct{ at, place fieldpath.Path }
+
+// expansion collects the paths that a template picks.
 type expansion struct {
+	every []bool // by segment: it is a selection with a placeholder, which picks every item that it fits
 	paths []fieldpath.Path
 	steps int
 }
 
-// expand lists the paths of what a pattern picks in the document, in its
-// order. An item of a list that holds mappings is addressed by its identity,
-// one of another list by its place. Items that can't be told apart are refused.
-func (d *document) expand(p fieldpath.Pattern) ([]fieldpath.Path, error) {
-	if one, ok := p.Path(); ok {
-		return []fieldpath.Path{one}, nil
+// expand lists what a template picks in the document, in its order. An item of
+// a list that holds mappings is addressed by its identity, one of another list
+// by its place. Items that can't be told apart are refused. A template without
+// wildcards has an address also where it leads to nothing yet.
+func (d *document) expand(t template) ([]placed, error) {
+	if one, ok := t.path.Path(); ok && !t.placeholders() {
+		return []placed{{one, one}}, nil
 	}
 	e := &expansion{}
-	segs := p.Segments()
-	if d.picksDocument(segs) {
-		stream := &yaml.Node{Kind: yaml.SequenceNode, Content: d.roots, Line: 1}
-		return e.paths, e.from(stream, segs, nil)
+	segs := t.filled.Segments()
+	for i, s := range segs {
+		e.every = append(e.every, s.Kind == fieldpath.Match && !s.Equal(t.path.Segments()[i]))
 	}
-	for _, root := range d.roots {
+	roots := d.roots
+	if d.picksDocument(segs) {
+		roots = []*yaml.Node{{Kind: yaml.SequenceNode, Content: d.roots, Line: 1}}
+	}
+	for _, root := range roots {
 		if err := e.from(root, segs, nil); err != nil {
 			return nil, err
 		}
 	}
-	return slices.CompactFunc(e.paths, func(a, b fieldpath.Path) bool { return a.String() == b.String() }), nil
+	if one, ok := t.filled.Path(); ok && len(e.paths) == 0 {
+		e.paths = append(e.paths, one)
+	}
+	return t.places(slices.CompactFunc(e.paths, func(a, b fieldpath.Path) bool { return a.String() == b.String() }))
+}
+
+// places puts a template's placeholders back into what it picked.
+func (t template) places(paths []fieldpath.Path) ([]placed, error) {
+	var out []placed
+	for _, at := range paths {
+		var segs []fieldpath.Segment
+		for i, s := range at.Segments() {
+			switch own := t.path.Segments()[i]; {
+			case own.Equal(t.filled.Segments()[i]):
+				if t.placeholders() && (placeholder.In(s.Key) || placeholder.In(s.Value)) {
+					return nil, refuse(0, "%s has {{, which would be taken for a placeholder: name it otherwise", at.UpTo(i+1))
+				}
+			case own.Kind == fieldpath.Each:
+				if placeholder.In(s.Value) {
+					return nil, refuse(0, "%s has {{, which would be taken for a placeholder: name it otherwise", at.UpTo(i+1))
+				}
+				s.And = own.And
+			default:
+				s = own
+			}
+			segs = append(segs, s)
+		}
+		out = append(out, placed{at, fieldpath.New(segs...)})
+	}
+	return out, nil
 }
 
 // from adds what segs pick below n; prefix is how n is reached.
@@ -59,11 +98,7 @@ func (e *expansion) from(n *yaml.Node, segs, prefix []fieldpath.Segment) error {
 		n = n.Alias
 	}
 	if len(segs) == 0 {
-		if len(e.paths) == maxPicked {
-			return refuse(n.Line, "the wildcard picks more than %d values: narrow it", maxPicked)
-		}
-		e.paths = append(e.paths, fieldpath.New(prefix...))
-		return nil
+		return e.add(n, prefix)
 	}
 	seg, rest := segs[0], segs[1:]
 	switch {
@@ -73,12 +108,68 @@ func (e *expansion) from(n *yaml.Node, segs, prefix []fieldpath.Segment) error {
 		return e.items(n, seg, rest, prefix)
 	case seg.Kind == fieldpath.Any || seg.Kind == fieldpath.Each:
 		return nil
+	case e.every[len(prefix)] && n.Kind == yaml.SequenceNode:
+		return e.all(n, seg, rest, prefix)
 	}
 	next, err := step(n, seg)
-	if err != nil || next == nil {
+	switch {
+	case err != nil:
 		return err
+	case next != nil:
+		return e.from(next, rest, extended(prefix, seg))
+	case !slices.Contains(e.every[:len(prefix)], true) || slices.ContainsFunc(segs, several):
+		return nil
 	}
-	return e.from(next, rest, extended(prefix, seg))
+	return e.add(n, append(slices.Clip(prefix), segs...)) // beside items that may have it
+}
+
+func several(s fieldpath.Segment) bool { return s.Kind == fieldpath.Any || s.Kind == fieldpath.Each }
+
+func (e *expansion) add(n *yaml.Node, path []fieldpath.Segment) error {
+	if len(e.paths) == maxPicked {
+		return refuse(n.Line, "the wildcard picks more than %d values: narrow it", maxPicked)
+	}
+	e.paths = append(e.paths, fieldpath.New(path...))
+	return nil
+}
+
+// all adds what segs pick in every item that a selection fits. Where those are
+// several, each is addressed by its identity as well.
+func (e *expansion) all(l *yaml.Node, seg fieldpath.Segment, rest, prefix []fieldpath.Segment) error {
+	var fitting []*yaml.Node
+	for _, item := range l.Content {
+		ok, err := fits(item, seg.Conditions())
+		if err != nil {
+			return err
+		}
+		if ok {
+			fitting = append(fitting, item)
+		}
+	}
+	lines := map[string]int{}
+	for _, item := range fitting {
+		own := seg
+		if len(fitting) > 1 {
+			id, ok, err := named(item, rest, func(keys []string) bool {
+				return slices.ContainsFunc(seg.Conditions(), func(c fieldpath.Condition) bool { return slices.Equal(c.In, keys) })
+			})
+			if err != nil {
+				return err
+			}
+			if ok {
+				own.And = append(slices.Clip(seg.And), id)
+			}
+		}
+		name := fieldpath.New(own).String()
+		if line, twice := lines[name]; twice {
+			return refuse(item.Line, "two items have %s (the other is on line %d) and nothing that tells them apart: give each a name, or pick them by more, as in [env=qa,cluster=eu]", name, line)
+		}
+		lines[name] = item.Line
+		if err := e.from(item, rest, extended(prefix, own)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // extended is prefix and one segment, in memory of its own.
@@ -104,6 +195,12 @@ func (e *expansion) keys(m *yaml.Node, rest, prefix []fieldpath.Segment) error {
 func (e *expansion) items(l *yaml.Node, seg fieldpath.Segment, rest, prefix []fieldpath.Segment) error {
 	lines := map[string]int{} // of the items, by their identity
 	for i, item := range l.Content {
+		if ok, err := fits(item, seg.Conditions()); err != nil || !ok {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		before := len(e.paths)
 		at := extended(prefix, fieldpath.Segment{Kind: fieldpath.Index, Index: i})
 		if err := e.from(item, rest, at); err != nil {
@@ -144,29 +241,42 @@ func identity(item *yaml.Node, seg fieldpath.Segment, rest []fieldpath.Segment) 
 		n = n.Alias
 	}
 	place := fieldpath.Segment{Kind: fieldpath.Index}
-	candidates := identities
-	switch {
-	case seg.Kind == fieldpath.Each:
-		candidates = [][]string{seg.In}
-	case n.Kind != yaml.MappingNode:
+	if seg.Kind == fieldpath.Each {
+		v, err := within(n, seg.In)
+		if err != nil || v == nil || scalarType(v) == TypeNull || v.Value == "" || sets(rest, seg.In) {
+			return place, err
+		}
+		return fieldpath.Segment{Kind: fieldpath.Match, In: seg.In, Value: v.Value, And: seg.And}, nil
+	}
+	if n.Kind != yaml.MappingNode {
 		return place, nil
 	}
-	for _, keys := range candidates {
-		if sets(rest, keys) {
+	id, ok, err := named(n, rest, func([]string) bool { return false })
+	switch {
+	case err != nil:
+		return place, err
+	case !ok:
+		return place, refuse(item.Line, "the item has no name by which a wildcard could tell it apart from the others: pick it by a key that it has, as in [KEY=*], or by its place, as in [0]")
+	}
+	return fieldpath.Segment{Kind: fieldpath.Match, In: id.In, Value: id.Value}, nil
+}
+
+// named is the first of the identities that an item has, but for those that
+// are passed over and what the pattern sets; ok is false where it has none.
+func named(n *yaml.Node, rest []fieldpath.Segment, over func(keys []string) bool) (id fieldpath.Condition, ok bool, err error) {
+	for _, keys := range identities {
+		if over(keys) || sets(rest, keys) {
 			continue
 		}
 		v, err := within(n, keys)
 		if err != nil {
-			return place, err
+			return id, false, err
 		}
 		if v != nil && scalarType(v) != TypeNull && v.Value != "" {
-			return fieldpath.Segment{Kind: fieldpath.Match, In: keys, Value: v.Value}, nil
+			return fieldpath.Condition{In: keys, Value: v.Value}, true, nil
 		}
 	}
-	if seg.Kind == fieldpath.Each {
-		return place, nil
-	}
-	return place, refuse(item.Line, "the item has no name by which a wildcard could tell it apart from the others: pick it by a key that it has, as in [KEY=*], or by its place, as in [0]")
+	return id, false, nil
 }
 
 // sets says that a pattern sets the very value to which keys lead.

@@ -153,7 +153,7 @@ func (d *document) findImage(image, key string) (spot, error) {
 	}
 	s.entry = s.depth == 2
 	if s.node == nil && !s.entry && s.parent != nil && s.parent.Kind == yaml.SequenceNode {
-		s.others = others(s.parent, []string{"name"})
+		s.others = others(s.parent, fieldpath.Segment{Kind: fieldpath.Match, In: []string{"name"}})
 		s.mismatch = nil
 	}
 	return s, nil

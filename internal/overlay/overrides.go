@@ -11,12 +11,13 @@ import (
 	"github.com/liftlock/liftlock/internal/fieldpath"
 )
 
-// overridden refuses fields that an .argocd-source file in a root overrides:
+// overridden refuses fields that an .argocd-source file in a root overrides (in
+// a shared one only the file that is for all Applications):
 // Argo CD lays those files over what is beside them (Argo CD's documentation,
 // "Parameter Overrides"; Argo CD Image Updater writes them), so that the field
 // isn't what runs.
-func (f *files) overridden(roots []string, found []Location) error {
-	for _, root := range roots {
+func (f *files) overridden(b *bound, found []Location) error {
+	for _, root := range b.roots {
 		entries, err := fs.ReadDir(f.tree, root)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -26,6 +27,9 @@ func (f *files) overridden(roots []string, found []Location) error {
 		}
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), ".argocd-source") || !strings.HasSuffix(e.Name(), ".yaml") {
+				continue
+			}
+			if b.shared[root] && e.Name() != ".argocd-source.yaml" {
 				continue
 			}
 			if err := f.overriddenBy(root, join(root, e.Name()), found); err != nil {
@@ -56,7 +60,7 @@ func (f *files) overriddenBy(root, file string, found []Location) error {
 			return in(err, file, "")
 		}
 		if by != nil {
-			return &RefusedError{File: file, Line: by.Line, Field: l.Field.Path,
+			return &RefusedError{File: file, Line: by.Line, Field: l.Path(),
 				Reason: fmt.Sprintf("Argo CD lays this file over %s, so that what is carried there isn't what runs: remove it from here", l.File)}
 		}
 	}
@@ -78,7 +82,7 @@ func (d *document) overrides(l Location, all []Location) (*yaml.Node, error) {
 		}
 		return d.listed("kustomize.images", nil, func(v string) bool { return names[imageName(v)] })
 	}
-	by, err := d.listed("helm.parameters", []string{"name"}, func(v string) bool { return v == l.Field.Path })
+	by, err := d.listed("helm.parameters", []string{"name"}, func(v string) bool { return v == l.Path() })
 	if by != nil || err != nil {
 		return by, err
 	}
@@ -110,10 +114,6 @@ func (d *document) listed(list string, keys []string, is func(string) bool) (*ya
 // valued is the inline Helm values of an .argocd-source file where they have
 // the field.
 func (d *document) valued(l Location) (*yaml.Node, error) {
-	field, err := fieldpath.Parse(l.Field.Path)
-	if err != nil {
-		return nil, err
-	}
 	for _, key := range []string{"helm.values", "helm.valuesObject"} {
 		p, err := fieldpath.Parse(key)
 		if err != nil {
@@ -132,7 +132,7 @@ func (d *document) valued(l Location) (*yaml.Node, error) {
 				return nil, refuse(s.node.Line, "%s can't be read: %v", key, err)
 			}
 		}
-		if at, err := inner.find(field); err != nil || at.node != nil {
+		if at, err := inner.find(l.at.path); err != nil || at.node != nil {
 			return s.node, nil //nolint:nilerr // what can't be told counts as overridden
 		}
 	}

@@ -78,7 +78,7 @@ func genFleet(t *rapid.T) (fleet, bool) {
 			f.commit[root+"/"+name] = file
 		}
 	}
-	have, err := Read(f.commit, f.roots, f.carry)
+	have, err := Read(f.commit, Overlay{Roots: f.roots, Carry: f.carry})
 	if err != nil {
 		var r *RefusedError
 		if !errors.As(err, &r) {
@@ -176,7 +176,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			return
 		}
 		want := newRelease(t, f.have)
-		edits, err := Compose(f.commit, f.roots, f.carry, want, f.contents)
+		edits, err := Compose(f.commit, Overlay{Roots: f.roots, Carry: f.carry}, want, f.contents)
 		if err != nil {
 			var r *RefusedError
 			if !errors.As(err, &r) {
@@ -188,7 +188,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 		}
 		composed++
 		landed := apply(f.commit, edits)
-		got, err := Read(landed, f.roots, f.carry)
+		got, err := Read(landed, Overlay{Roots: f.roots, Carry: f.carry})
 		if err != nil || got.ID() != want.ID() {
 			t.Fatalf("carries %v instead of %v (%v)", got, want, err)
 		}
@@ -200,14 +200,14 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			files = append(files, e.File)
 			checkLines(t, e)
 		}
-		again, err := Compose(f.commit, f.roots, f.carry, got, ContentsOf(landed, f.roots))
+		again, err := Compose(f.commit, Overlay{Roots: f.roots, Carry: f.carry}, got, contentsOf(landed, f.roots))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := Exactly(landed, files, again); err != nil {
 			t.Fatalf("composing from what landed: %v", err)
 		}
-		back, err := Restore(f.commit, landed, landed, files, f.roots, f.carry)
+		back, err := Restore(f.commit, landed, landed, files, Overlay{Roots: f.roots, Carry: f.carry})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			}
 			now[name] = file
 		}
-		back, err = Restore(f.commit, landed, now, files, f.roots, f.carry)
+		back, err = Restore(f.commit, landed, now, files, Overlay{Roots: f.roots, Carry: f.carry})
 		if err != nil {
 			var r *RefusedError
 			if errors.As(err, &r) {

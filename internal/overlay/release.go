@@ -4,14 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/liftlock/liftlock/internal/fieldpath"
-	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 // maxFiles bounds the files that one carry entry may match under one root.
@@ -25,26 +22,37 @@ type Location struct {
 	Root  string // from the repository's root; "." for itself
 	File  string // likewise
 	Line  int    // from 1
-	Field Field  // its File is relative to Root
+	Field Field  // its File is relative to Root, and has the placeholders of its entry
+	at    address
 }
 
-// Read reads the release that the overlays under roots carry. Roots are
-// folders from the repository's root ("." for itself); one that doesn't exist
-// carries nothing. Roots that hold the same place must agree, otherwise the
-// error is a *MixedError; what can't be read surely is a *RefusedError.
-// Nothing carried is the empty release.
-func Read(tree fs.FS, roots []string, carry []pipeline.Carry) (Release, error) {
-	found, err := Locate(tree, roots, carry)
+// Path is the field's address in the file, without placeholders; "" for a whole file.
+func (l Location) Path() string {
+	if l.Field.Kind == KindFile {
+		return ""
+	}
+	return l.at.String()
+}
+
+// Read reads the release that an overlay carries. Folders that hold the same
+// place must agree, otherwise the error is a *MixedError; what can't be read
+// surely is a *RefusedError. Nothing carried is the empty release.
+func Read(tree fs.FS, o Overlay) (Release, error) {
+	found, err := Locate(tree, o)
 	if err != nil {
 		return Release{}, err
 	}
 	return releaseOf(found)
 }
 
-// Locate lists every concrete place of the carried fields under roots, sorted
-// by file and line. It doesn't compare them; the other errors are Read's.
-func Locate(tree fs.FS, roots []string, carry []pipeline.Carry) ([]Location, error) {
-	return newFiles(tree, nil).locate(roots, carry)
+// Locate lists every concrete place of an overlay's carried fields, sorted by
+// file and line. It doesn't compare them; the other errors are Read's.
+func Locate(tree fs.FS, o Overlay) ([]Location, error) {
+	b, err := o.bind()
+	if err != nil {
+		return nil, err
+	}
+	return newFiles(tree, nil).locate(b)
 }
 
 func releaseOf(found []Location) (Release, error) {
@@ -71,22 +79,22 @@ func releaseOf(found []Location) (Release, error) {
 	return r, nil
 }
 
-func (f *files) locate(roots []string, carry []pipeline.Carry) ([]Location, error) {
-	roots, err := cleanRoots(roots)
-	if err != nil {
-		return nil, err
-	}
+func (f *files) locate(b *bound) ([]Location, error) {
 	var all []Location
 	seen := map[string]bool{}
-	for _, root := range roots {
-		for i, c := range carry {
-			found, err := f.locateEntry(root, c)
+	for _, root := range b.roots {
+		for i := range b.entries {
+			e := &b.entries[i]
+			if b.shared[root] && !e.placeholders() {
+				continue
+			}
+			found, err := f.locateEntry(root, e)
 			if err != nil {
 				return nil, fmt.Errorf("carry[%d]: %w", i, err)
 			}
 			for _, l := range found {
-				key := l.Root + "\x00" + l.Field.Place()
-				if !seen[key] {
+				key := l.Root + "\x00" + l.Field.Place() + "\x00" + l.Path()
+				if !seen[key] && b.holds(root, e, l.Field) {
 					seen[key] = true
 					all = append(all, l)
 				}
@@ -96,7 +104,7 @@ func (f *files) locate(roots []string, carry []pipeline.Carry) ([]Location, erro
 	if err := oneWay(all); err != nil {
 		return nil, err
 	}
-	if err := f.overridden(roots, all); err != nil {
+	if err := f.overridden(b, all); err != nil {
 		return nil, err
 	}
 	sort.SliceStable(all, func(i, j int) bool {
@@ -109,7 +117,7 @@ func (f *files) locate(roots []string, carry []pipeline.Carry) ([]Location, erro
 }
 
 // locateEntry finds the fields of one carry entry under one root.
-func (f *files) locateEntry(root string, c pipeline.Carry) ([]Location, error) {
+func (f *files) locateEntry(root string, e *entry) ([]Location, error) {
 	info, err := fs.FileInfo(nil), error(nil)
 	if root != "." {
 		info, err = f.stat(root)
@@ -121,16 +129,12 @@ func (f *files) locateEntry(root string, c pipeline.Carry) ([]Location, error) {
 		return nil, err
 	case info != nil && !info.IsDir():
 		return nil, &RefusedError{File: root, Reason: "it is given as a root but is a file"}
-	case len(c.KustomizeImages) > 0:
-		return f.locateImages(root, c.KustomizeImages)
-	case c.YAML != nil:
-		return f.locatePaths(root, formatYAML, *c.YAML)
-	case c.JSON != nil:
-		return f.locatePaths(root, formatJSON, *c.JSON)
-	case c.Files != nil:
-		return f.locateWhole(root, *c.Files)
+	case e.fields:
+		return f.locatePaths(root, e)
+	case e.whole:
+		return f.locateWhole(root, e)
 	}
-	return nil, fmt.Errorf("the entry has no kind")
+	return f.locateImages(root, e.images)
 }
 
 func (f *files) locateImages(root string, globs []string) ([]Location, error) {
@@ -152,15 +156,12 @@ func (f *files) locateImages(root string, globs []string) ([]Location, error) {
 	}
 	var found []Location
 	for _, image := range names {
-		picked, err := matchAny(globs, image)
-		if err != nil {
-			return nil, err
-		}
-		if !picked {
+		if !matchesAny(globs, image) {
 			continue
 		}
 		for _, key := range imageKeys {
-			l, ok, err := locateField(d, root, name, address{kind: KindImage, image: image, key: key})
+			at := address{kind: KindImage, image: image, key: key}
+			l, ok, err := locateField(d, root, picked{name, name}, at, at.String())
 			if err != nil {
 				return nil, err
 			}
@@ -190,31 +191,28 @@ func (f *files) kustomization(root string) (string, error) {
 	return have, nil
 }
 
-func (f *files) locatePaths(root string, as format, pick pipeline.FieldPick) ([]Location, error) {
-	patterns, err := parsePatterns(pick.Paths)
-	if err != nil {
-		return nil, err
-	}
-	names, err := f.glob(root, pick.Files)
+func (f *files) locatePaths(root string, e *entry) ([]Location, error) {
+	files, err := f.glob(root, e)
 	if err != nil {
 		return nil, err
 	}
 	var found []Location
-	for _, name := range names {
-		if f.skips(join(root, name)) {
+	for _, file := range files {
+		at := join(root, file.name)
+		if f.skips(at) {
 			continue
 		}
-		d, err := f.document(join(root, name), as)
+		d, err := f.document(at, e.format)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range patterns {
-			paths, err := d.expand(p)
+		for _, t := range e.paths {
+			places, err := d.expand(t)
 			if err != nil {
-				return nil, in(err, join(root, name), p.String())
+				return nil, in(err, at, t.filled.String())
 			}
-			for _, one := range paths {
-				l, ok, err := locateField(d, root, name, address{kind: as.kind(), path: one})
+			for _, p := range places {
+				l, ok, err := locateField(d, root, file, address{kind: e.format.kind(), path: p.at}, p.place.String())
 				if err != nil {
 					return nil, err
 				}
@@ -227,71 +225,55 @@ func (f *files) locatePaths(root string, as format, pick pipeline.FieldPick) ([]
 	return found, nil
 }
 
-func parsePatterns(texts []string) ([]fieldpath.Pattern, error) {
-	var out []fieldpath.Pattern
-	for _, t := range texts {
-		p, err := fieldpath.ParsePattern(t)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
-func locateField(d *document, root, name string, a address) (Location, bool, error) {
+func locateField(d *document, root string, file picked, a address, place string) (Location, bool, error) {
 	v, err := d.get(a)
 	if err != nil {
-		return Location{}, false, in(err, join(root, name), "")
+		return Location{}, false, in(err, join(root, file.name), "")
 	}
-	field := Field{Kind: a.kind, File: name, Path: a.String(), Value: v.value, Type: v.typ}
-	return Location{Root: root, File: join(root, name), Line: v.line, Field: field}, v.ok, nil
+	field := Field{Kind: a.kind, File: file.place, Path: place, Value: v.value, Type: v.typ}
+	return Location{Root: root, File: join(root, file.name), Line: v.line, Field: field, at: a}, v.ok, nil
 }
 
-// glob lists the files under root that one of the patterns matches, sorted,
-// relative to root. Symlinks aren't followed; one that matches is refused when
-// it is read.
-func (f *files) glob(root string, patterns []string) ([]string, error) {
+// glob lists the files under root that an entry picks, sorted. Symlinks aren't
+// followed; one that matches is refused when it is read.
+func (f *files) glob(root string, e *entry) ([]picked, error) {
 	sub, err := fs.Sub(f.tree, root)
 	if err != nil {
 		return nil, fmt.Errorf("entering %s: %w", root, err)
 	}
 	seen := map[string]bool{}
-	var names []string
-	for _, pattern := range patterns {
-		pattern = strings.TrimPrefix(pattern, "./")
-		if !doublestar.ValidatePattern(pattern) || strings.HasPrefix(pattern, "/") || path.Clean(pattern) != pattern || strings.HasPrefix(pattern, "../") {
-			return nil, fmt.Errorf("the pattern %q isn't one for files under a root", pattern)
-		}
-		err := doublestar.GlobWalk(sub, pattern, func(name string, e fs.DirEntry) error {
-			if e.IsDir() || seen[name] {
+	var out []picked
+	for _, g := range e.files {
+		err := doublestar.GlobWalk(sub, g.filled, func(name string, entry fs.DirEntry) error {
+			if entry.IsDir() || seen[name] {
 				return nil
 			}
-			if len(names) == maxFiles {
+			if len(seen) == maxFiles {
 				return fmt.Errorf("the patterns match more than %d files under %s: narrow them", maxFiles, root)
 			}
 			seen[name] = true
-			names = append(names, name)
+			p, ok := e.picksFile(name)
+			if !ok {
+				return nil // excluded
+			}
+			if e.name(p.place) != name {
+				return &RefusedError{File: join(root, name), Reason: "its name has {{, which would be taken for a placeholder: rename the file"}
+			}
+			out = append(out, p)
 			return nil
 		}, doublestar.WithNoFollow(), doublestar.WithFailOnIOErrors())
 		if err != nil {
-			return nil, fmt.Errorf("looking for %q under %s: %w", pattern, root, err)
+			return nil, fmt.Errorf("looking for %q under %s: %w", g.filled, root, err)
 		}
 	}
-	sort.Strings(names)
-	return names, nil
+	slices.SortFunc(out, func(a, b picked) int { return strings.Compare(a.name, b.name) })
+	return out, nil
 }
 
-// matchAny matches an image's name: * stays within a path segment, ** crosses.
-func matchAny(globs []string, name string) (bool, error) {
-	for _, g := range globs {
+// matchesAny matches an image's name: * stays within a path segment, ** crosses.
+func matchesAny(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool {
 		ok, err := doublestar.Match(g, name)
-		if err != nil {
-			return false, fmt.Errorf("the glob %q: %w", g, err)
-		}
-		if ok {
-			return true, nil
-		}
-	}
-	return false, nil
+		return ok && err == nil
+	})
 }

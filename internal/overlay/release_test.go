@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 		{KindYAML, "values.yaml", "image.tag", "v1", ""},
 		{KindYAML, "values.yaml", "replicas", "3", TypeNumber},
 	}
-	got, err := Read(commit, []string{"apps/web/dev/", "apps/web/dev", "apps/web/nothing"}, allKinds)
+	got, err := Read(commit, Overlay{Roots: []string{"apps/web/dev/", "apps/web/dev", "apps/web/nothing"}, Carry: allKinds})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestRead(t *testing.T) {
 	}
 
 	for root, value := range map[string]string{"apps/web/qa": "nothing", "apps/web/nothing": "nothing", "apps/web/aliased": "v1", "a [x]{y}": "v3"} {
-		if r, err := Read(commit, []string{root}, allKinds); err != nil || r.String() != value {
+		if r, err := Read(commit, Overlay{Roots: []string{root}, Carry: allKinds}); err != nil || r.String() != value {
 			t.Errorf("%s: got %v, %v", root, r, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, tt := range errorsAt {
 		t.Run(tt.root, func(t *testing.T) {
-			r, err := Read(commit, []string{tt.root}, allKinds)
+			r, err := Read(commit, Overlay{Roots: []string{tt.root}, Carry: allKinds})
 			if err == nil || !strings.Contains(err.Error(), tt.file) || !strings.Contains(err.Error(), tt.reason) {
 				t.Errorf("got %v, %v", r, err)
 			}
@@ -114,15 +114,15 @@ func TestReadSeveralRoots(t *testing.T) {
 		"qa/us/values.yaml": "\n\nimage: {tag: \"v1\"}\nreplicas: 1\n",
 		"qa/ap/values.yaml": "image: {tag: v2}\n",
 	})
-	r, err := Read(commit, []string{"qa/eu", "qa/us"}, allKinds)
+	r, err := Read(commit, Overlay{Roots: []string{"qa/eu", "qa/us"}, Carry: allKinds})
 	if err != nil || len(r.Fields) != 2 {
 		t.Fatalf("got %v, %v", r, err)
 	}
-	found, err := Locate(commit, []string{"qa/us", "qa/eu"}, allKinds)
+	found, err := Locate(commit, Overlay{Roots: []string{"qa/us", "qa/eu"}, Carry: allKinds})
 	if err != nil || len(found) != 3 || found[1].File != "qa/us/values.yaml" || found[1].Line != 3 || found[1].Root != "qa/us" {
 		t.Errorf("located %+v, %v", found, err)
 	}
-	_, err = Read(commit, []string{"qa/eu", "qa/us", "qa/ap"}, allKinds)
+	_, err = Read(commit, Overlay{Roots: []string{"qa/eu", "qa/us", "qa/ap"}, Carry: allKinds})
 	var mixed *MixedError
 	if !errors.As(err, &mixed) || len(mixed.Found) != 3 || mixed.Path != "image.tag" {
 		t.Fatalf("got %v", err)
@@ -144,7 +144,7 @@ func TestReadBadCarry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			commit := tree(map[string]string{"kustomization.yaml": "images: [{name: a, newTag: b}]\n"})
-			if r, err := Read(commit, []string{""}, []pipeline.Carry{c}); err == nil {
+			if r, err := Read(commit, Overlay{Roots: []string{""}, Carry: []pipeline.Carry{c}}); err == nil {
 				t.Errorf("got %v", r)
 			}
 		})

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,7 +82,7 @@ func (d *document) findPicked(p fieldpath.Path) (spot, error) {
 	if root == nil {
 		seg := p.Segments()[0]
 		if seg.Kind == fieldpath.Match {
-			return spot{mismatch: refuse(0, "no document of the file has %s=%s%s", strings.Join(seg.In, "."), seg.Value, others(stream, seg.In))}, nil
+			return spot{mismatch: refuse(0, "no document of the file has %s%s", conditions(seg), others(stream, seg))}, nil
 		}
 		return spot{mismatch: refuse(0, "the file has only %d documents, so there is no %s", len(d.roots), p.UpTo(1))}, nil
 	}
@@ -226,19 +227,39 @@ func within(item *yaml.Node, keys []string) (*yaml.Node, error) {
 	return n, nil
 }
 
-// match finds the one item of a list in which a key has the value.
+// fits says that conditions hold of an item.
+func fits(item *yaml.Node, all []fieldpath.Condition) (bool, error) {
+	for _, c := range all {
+		v, err := within(item, c.In)
+		if err != nil || v == nil || v.Value != c.Value {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// conditions are those of a selection, for messages.
+func conditions(seg fieldpath.Segment) string {
+	var all []string
+	for _, c := range seg.Conditions() {
+		all = append(all, strings.Join(c.In, ".")+"="+c.Value)
+	}
+	return strings.Join(all, " and ")
+}
+
+// match finds the one item of a list in which keys have the values.
 func match(l *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 	var found *yaml.Node
 	for _, item := range l.Content {
-		v, err := within(item, seg.In)
+		ok, err := fits(item, seg.Conditions())
 		if err != nil {
 			return nil, err
 		}
-		if v == nil || v.Value != seg.Value {
+		if !ok {
 			continue
 		}
 		if found != nil {
-			return nil, refuse(item.Line, "two items have %s=%s (also on line %d): pick it by another key, or remove one", strings.Join(seg.In, "."), seg.Value, found.Line)
+			return nil, refuse(item.Line, "two items have %s (also on line %d): pick it by another key, or remove one", conditions(seg), found.Line)
 		}
 		found = item
 	}
@@ -256,7 +277,7 @@ func (s *spot) obstacle(cur *yaml.Node, p fieldpath.Path, i int) error {
 	case cur.Kind == yaml.SequenceNode && seg.Kind == fieldpath.Key:
 		return refuse(cur.Line, "%s is a list: pick an item as %s[0] or %s[key=value] instead of %q", at, at, at, seg.Key)
 	case cur.Kind == yaml.SequenceNode && seg.Kind == fieldpath.Match:
-		return refuse(cur.Line, "no item of %s has %s=%s%s", at, strings.Join(seg.In, "."), seg.Value, others(cur, seg.In))
+		return refuse(cur.Line, "no item of %s has %s%s", at, conditions(seg), others(cur, seg))
 	case cur.Kind == yaml.SequenceNode:
 		return refuse(cur.Line, "%s has only %d items, so there is no %s", at, len(cur.Content), p.UpTo(i+1))
 	case seg.Kind == fieldpath.Index || seg.Kind == fieldpath.Match:
@@ -271,15 +292,21 @@ func (s *spot) obstacle(cur *yaml.Node, p fieldpath.Path, i int) error {
 }
 
 // others lists what the items of a list have, at most five, to help with a typo.
-func others(l *yaml.Node, keys []string) string {
+func others(l *yaml.Node, seg fieldpath.Segment) string {
 	var have []string
 	for _, item := range l.Content {
-		if v, err := within(item, keys); err == nil && v != nil {
+		var values []string
+		for _, c := range seg.Conditions() {
+			if v, err := within(item, c.In); err == nil && v != nil {
+				values = append(values, v.Value)
+			}
+		}
+		if value := strings.Join(values, " and "); len(values) == len(seg.Conditions()) && !slices.Contains(have, value) {
 			if len(have) == 5 {
 				have = append(have, "…")
 				break
 			}
-			have = append(have, v.Value)
+			have = append(have, value)
 		}
 	}
 	if len(have) == 0 {

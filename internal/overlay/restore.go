@@ -8,13 +8,11 @@ import (
 	"slices"
 	"sort"
 	"strings"
-
-	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 // Restore returns the edits that undo a promotion: before is the tree it was
 // made on, landed the tree with it, now the tree to undo it in, files what it
-// touched (from the repository's root, each under one of roots).
+// touched (from the repository's root, each one of the overlay's).
 //
 // A file that is as it landed becomes exactly what it was before: its bytes,
 // its mode, there or not. In one that has changed since, each carried field that
@@ -24,12 +22,12 @@ import (
 // error is a *ChangedError with all of them: nothing is edited, and a person
 // decides. A file that is carried as a whole is one field. nil where there is
 // nothing to undo.
-func Restore(before, landed, now fs.FS, files, roots []string, carry []pipeline.Carry) ([]Edit, error) {
-	roots, err := cleanRoots(roots)
+func Restore(before, landed, now fs.FS, files []string, o Overlay) ([]Edit, error) {
+	b, err := o.bind()
 	if err != nil {
 		return nil, err
 	}
-	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil), roots: roots, carry: carry}
+	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil), bound: b}
 	r.editor = newEditor(r.now)
 	names := slices.Clone(files)
 	slices.Sort(names)
@@ -48,16 +46,15 @@ func Restore(before, landed, now fs.FS, files, roots []string, carry []pipeline.
 }
 
 type restorer struct {
+	*bound
 	before, landed, now *files
-	roots               []string
-	carry               []pipeline.Carry
 	editor              *editor
 	changed             []ChangedField
 }
 
 func (r *restorer) inside(name string) error {
 	for _, root := range r.roots {
-		if fs.ValidPath(name) && under(root, name) {
+		if fs.ValidPath(name) && under(root, name) && (!r.shared[root] || r.covers(root, name)) {
 			return nil
 		}
 	}
@@ -153,7 +150,7 @@ func (r *restorer) back(name string, is, was *content) error {
 // whole says that a file is carried as a whole.
 func (r *restorer) whole(name string) bool {
 	for _, root := range r.roots {
-		if under(root, name) && whenAbsent(r.carry, Field{Kind: KindFile, File: strings.TrimPrefix(name, join(root, ""))}) != "" {
+		if under(root, name) && r.picksWhole(root, strings.TrimPrefix(name, join(root, ""))) {
 			return true
 		}
 	}
@@ -164,13 +161,13 @@ func (r *restorer) whole(name string) bool {
 // looked at: one that can't be read must not stop this one's way back.
 func (r *restorer) inFile(f *files, name string) (map[string]Location, error) {
 	f.only = name
-	found, err := f.locate(r.roots, r.carry)
+	found, err := f.locate(r.bound)
 	if err != nil {
 		return nil, err
 	}
 	at := map[string]Location{}
 	for _, l := range found {
-		at[l.Field.Kind+"\x00"+l.Field.Path] = l
+		at[l.Field.Kind+"\x00"+l.Path()] = l
 	}
 	return at, nil
 }
@@ -185,13 +182,13 @@ func (r *restorer) moved(name string) ([]Change, error) {
 	for key, w := range was {
 		l, had := with[key]
 		if !had || l.Field.Value != w.Field.Value {
-			out = append(out, Change{File: name, Kind: w.Field.Kind, Path: w.Field.Path,
+			out = append(out, Change{File: name, Kind: w.Field.Kind, Path: w.Path(),
 				Old: l.Field.Value, New: w.Field.Value, Line: w.Line, Added: !had})
 		}
 	}
 	for key, l := range with {
 		if _, had := was[key]; !had {
-			out = append(out, Change{File: name, Kind: l.Field.Kind, Path: l.Field.Path, Old: l.Field.Value, Removed: true})
+			out = append(out, Change{File: name, Kind: l.Field.Kind, Path: l.Path(), Old: l.Field.Value, Removed: true})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool {
@@ -248,26 +245,18 @@ func (r *restorer) field(name string, was, with, is map[string]Location, key str
 	case hadBefore == hasNow && b.Field.Value == n.Field.Value:
 		return nil // it is back already
 	case hadLanded != hasNow || l.Field.Value != n.Field.Value:
-		f := l.Field
+		f := l
 		if !hadLanded {
-			f = b.Field
+			f = b
 		}
-		r.changed = append(r.changed, ChangedField{File: name, Kind: f.Kind, Path: f.Path, Line: n.Line,
+		r.changed = append(r.changed, ChangedField{File: name, Kind: f.Field.Kind, Path: f.Path(), Line: n.Line,
 			Before: b.Field.Value, Landed: l.Field.Value, Now: n.Field.Value, New: !hadBefore, Gone: !hasNow})
 		return nil
 	}
-	f := l.Field
-	if hadBefore {
-		f = b.Field
-	}
-	a, err := addressOf(f)
-	if err != nil {
-		return err
-	}
 	if !hadBefore {
-		return in(r.takeOut(name, a), name, a.String())
+		return in(r.takeOut(name, l.at), name, l.Path())
 	}
-	return r.setAsBefore(name, a, b.Field)
+	return r.setAsBefore(name, b.at, b.Field)
 }
 
 // setAsBefore sets a field to its value from before, with the very text it had

@@ -1,46 +1,50 @@
 package overlay
 
 import (
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/placeholder"
 )
 
 // Scope is where an environment's carried fields may be: what a commit must
 // touch to change its release, files that come or go among it.
-type Scope struct {
-	roots []string
-	carry []pipeline.Carry
-}
+type Scope struct{ *bound }
 
-// ScopeOf is the scope of an environment. The error is that of a root which
-// isn't a folder of the repository.
-func ScopeOf(roots []string, carry []pipeline.Carry) (Scope, error) {
-	cleaned, err := cleanRoots(roots)
-	return Scope{cleaned, carry}, err
+// ScopeOf is the scope of an overlay. The error is that of an overlay which
+// can't be read either.
+func ScopeOf(o Overlay) (Scope, error) {
+	b, err := o.bind()
+	return Scope{b}, err
 }
 
 // Covers says that a file (from the repository's root) is in the scope,
 // existing or not.
 func (s Scope) Covers(file string) bool {
-	for _, root := range s.roots {
-		if !under(root, file) {
-			continue
+	return slices.ContainsFunc(s.roots, func(root string) bool { return under(root, file) && s.covers(root, file) })
+}
+
+// covers says that a file under a root may hold carried fields.
+func (b *bound) covers(root, file string) bool {
+	name := file[len(join(root, "")):]
+	return slices.ContainsFunc(b.entries, func(e entry) bool {
+		if !e.fields && !e.whole {
+			return !b.shared[root] && slices.Contains(kustomizations, name)
 		}
-		name := file[len(join(root, "")):]
-		for _, c := range s.carry {
-			switch {
-			case len(c.KustomizeImages) > 0 && slices.Contains(kustomizations, name),
-				c.YAML != nil && picksFile(c.YAML.Files, name),
-				c.JSON != nil && picksFile(c.JSON.Files, name),
-				picksWhole(c.Files, name):
-				return true
-			}
-		}
-	}
-	return false
+		p, ok := e.picksFile(name)
+		return ok && (!b.shared[root] || placeholder.In(p.place) || slices.ContainsFunc(e.paths, template.placeholders))
+	})
+}
+
+// picksWhole says that a file (relative to a root) is carried as a whole.
+func (b *bound) picksWhole(root, name string) bool {
+	return slices.ContainsFunc(b.entries, func(e entry) bool {
+		p, ok := e.picksFile(name)
+		return ok && e.whole && b.holds(root, &e, Field{Kind: KindFile, File: p.place})
+	})
 }
 
 // Paths lists files and folders that together hold all that the scope covers,
@@ -48,29 +52,19 @@ func (s Scope) Covers(file string) bool {
 func (s Scope) Paths() []string {
 	var all []string
 	for _, root := range s.roots {
-		for _, c := range s.carry {
+		for i := range s.entries {
+			e := &s.entries[i]
 			var globs []string
-			if len(c.KustomizeImages) > 0 {
+			for _, g := range e.files {
+				if !s.shared[root] || e.placeholders() {
+					globs = append(globs, g.filled)
+				}
+			}
+			if len(e.images) > 0 && !s.shared[root] {
 				globs = kustomizations
 			}
-			for _, pick := range []*pipeline.FieldPick{c.YAML, c.JSON} {
-				if pick != nil {
-					globs = append(globs[:len(globs):len(globs)], pick.Files...)
-				}
-			}
-			if c.Files != nil {
-				globs = append(globs[:len(globs):len(globs)], c.Files.Include...)
-			}
 			for _, glob := range globs {
-				at := root
-				if base, pattern := doublestar.SplitPattern(glob); base != "." {
-					at = join(root, base)
-					if !meta(pattern) {
-						at = join(at, pattern)
-					}
-				} else if !meta(pattern) {
-					at = join(root, pattern)
-				}
+				at := path.Join(root, fixed(glob))
 				if at == "." {
 					return nil
 				}
@@ -82,6 +76,22 @@ func (s Scope) Paths() []string {
 	return slices.DeleteFunc(slices.Compact(all), func(p string) bool {
 		return slices.ContainsFunc(all, func(o string) bool { return o != p && under(o, p) })
 	})
+}
+
+// fixed is the file or folder that all which a glob matches is in; "." for any.
+func fixed(glob string) string {
+	base, pattern := doublestar.SplitPattern(glob)
+	if !meta(pattern) {
+		base = path.Join(base, pattern)
+	}
+	var b strings.Builder // without the backslashes of escaped characters
+	for i := 0; i < len(base); i++ {
+		if base[i] == '\\' && i+1 < len(base) {
+			i++
+		}
+		b.WriteByte(base[i])
+	}
+	return b.String()
 }
 
 // meta says that a glob matches more than its own text.

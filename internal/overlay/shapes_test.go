@@ -178,7 +178,7 @@ func TestShapes(t *testing.T) {
 			if strings.HasSuffix(tt.file, ".json") {
 				c = pipeline.Carry{JSON: pick}
 			}
-			found, err := Locate(commit, []string{"c"}, []pipeline.Carry{c})
+			found, err := Locate(commit, Overlay{Roots: []string{"c"}, Carry: []pipeline.Carry{c}})
 			if tt.err != "" {
 				var r *RefusedError
 				if !errors.As(err, &r) || !strings.Contains(err.Error(), tt.err) {
@@ -192,7 +192,7 @@ func TestShapes(t *testing.T) {
 			var got []string
 			for _, l := range found {
 				got = append(got, l.Field.Path+" = "+l.Field.Value)
-				if whenAbsent([]pipeline.Carry{c}, l.Field) == "" {
+				if b, err := (Overlay{Carry: []pipeline.Carry{c}}).bind(); err != nil || b.entryOf(l.Field) == nil {
 					t.Errorf("%s isn't seen as picked by %s", l.Field.Path, tt.path)
 				}
 			}
@@ -209,7 +209,7 @@ func TestWildcardCarriesByIdentity(t *testing.T) {
 	commit := tree(map[string]string{"dev/Chart.yaml": chartDev, "prod/Chart.yaml": chartProd})
 	carry := []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"Chart.yaml"}, Paths: []string{"dependencies[*].version"}}}}
 	want := mustRead(t, commit, carry, "dev")
-	edits, err := Compose(commit, []string{"prod"}, carry, want, nil)
+	edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: carry}, want, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestWildcardCarriesByIdentity(t *testing.T) {
 	}
 	less := tree(map[string]string{"prod/Chart.yaml": strings.Replace(chartProd, "postgresql", "mysql", 1)})
 	var extra *ExtraError
-	if _, err := Compose(less, []string{"prod"}, carry, want, nil); !errors.As(err, &extra) || !strings.Contains(err.Error(), "dependencies[name=mysql].version") {
+	if _, err := Compose(less, Overlay{Roots: []string{"prod"}, Carry: carry}, want, nil); !errors.As(err, &extra) || !strings.Contains(err.Error(), "dependencies[name=mysql].version") {
 		t.Errorf("another dependency: %v", err)
 	}
 }

@@ -8,10 +8,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 // Mode is a file's mode as git writes it.
@@ -49,26 +45,6 @@ type ObjectIDs interface {
 // the field names by its id.
 type Contents func(Field) ([]byte, error)
 
-// ContentsOf reads whole files out of a commit in which an environment with
-// these roots carries them. Its error is fs.ErrNotExist where it doesn't.
-func ContentsOf(tree fs.FS, roots []string) Contents {
-	return func(field Field) ([]byte, error) {
-		cleaned, err := cleanRoots(roots)
-		if err != nil {
-			return nil, err
-		}
-		f := newFiles(tree, nil)
-		for _, root := range cleaned {
-			data, err := f.bytes(join(root, field.File))
-			if errors.Is(err, errAbsent) || err == nil && objectID(data) != field.ObjectID() {
-				continue
-			}
-			return data, err
-		}
-		return nil, fmt.Errorf("%s as %s: %w", field.File, field.Value, fs.ErrNotExist)
-	}
-}
-
 // objectID is git's name for a content.
 func objectID(data []byte) string {
 	h := sha1.New() //nolint:gosec // see above
@@ -98,15 +74,15 @@ func (f Field) whole() (m Mode, id string, ok bool) {
 }
 
 // locateWhole lists the files that are carried as a whole under a root.
-func (f *files) locateWhole(root string, pick pipeline.FilePick) ([]Location, error) {
-	names, err := f.glob(root, pick.Include)
+func (f *files) locateWhole(root string, e *entry) ([]Location, error) {
+	files, err := f.glob(root, e)
 	if err != nil {
 		return nil, err
 	}
 	var found []Location
-	for _, name := range names {
-		at := join(root, name)
-		if f.skips(at) || picksFile(pick.Exclude, name) {
+	for _, file := range files {
+		at := join(root, file.name)
+		if f.skips(at) {
 			continue
 		}
 		info, err := f.stat(at)
@@ -117,7 +93,7 @@ func (f *files) locateWhole(root string, pick pipeline.FilePick) ([]Location, er
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Location{Root: root, File: at, Field: Field{Kind: KindFile, File: name, Value: wholeValue(modeOf(info), id)}})
+		found = append(found, Location{Root: root, File: at, Field: Field{Kind: KindFile, File: file.place, Value: wholeValue(modeOf(info), id)}})
 	}
 	return found, nil
 }
@@ -148,20 +124,6 @@ func (f *files) objectID(name string, info fs.FileInfo) (string, error) {
 	return objectID(data), nil
 }
 
-// picksWhole says that a files entry picks a root-relative file.
-func picksWhole(pick *pipeline.FilePick, file string) bool {
-	return pick != nil && picksFile(pick.Include, file) && !picksFile(pick.Exclude, file)
-}
-
-func picksFile(globs []string, file string) bool {
-	for _, g := range globs {
-		if ok, err := doublestar.Match(strings.TrimPrefix(g, "./"), file); err == nil && ok {
-			return true
-		}
-	}
-	return false
-}
-
 // oneWay refuses a file that is carried as a whole and by field as well: the
 // two would overwrite each other.
 func oneWay(found []Location) error {
@@ -173,7 +135,7 @@ func oneWay(found []Location) error {
 	}
 	for _, l := range found {
 		if l.Field.Kind != KindFile && whole[l.File] {
-			return &RefusedError{File: l.File, Line: l.Line, Field: l.Field.Path,
+			return &RefusedError{File: l.File, Line: l.Line, Field: l.Path(),
 				Reason: "the file is carried as a whole by `files`, and this field of it by another entry: exclude the file from `files`, or remove the other entry"}
 		}
 	}

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"strings"
@@ -46,7 +47,7 @@ func TestWholeFiles(t *testing.T) {
 	commit := wholeFleet()
 	add := configFiles("add")
 	want := mustRead(t, commit, add, "dev")
-	contents := ContentsOf(commit, []string{"dev"})
+	contents := contentsOf(commit, []string{"dev"})
 	var got []string
 	for _, f := range want.Fields {
 		got = append(got, f.Kind+" "+f.File+" "+f.Value)
@@ -62,7 +63,7 @@ func TestWholeFiles(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 
-	edits, err := Compose(commit, []string{"prod"}, add, want, contents)
+	edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: add}, want, contents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,17 +97,17 @@ func TestWholeFiles(t *testing.T) {
 	for _, e := range edits {
 		files = append(files, e.File)
 	}
-	again, err := Compose(commit, []string{"prod"}, add, mustRead(t, landed, add, "prod"), ContentsOf(landed, []string{"prod"}))
+	again, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: add}, mustRead(t, landed, add, "prod"), contentsOf(landed, []string{"prod"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Exactly(landed, files, again); err != nil {
 		t.Errorf("composed from what landed: %v", err)
 	}
-	if edits, err := Compose(landed, []string{"prod"}, add, want, nil); err != nil || edits != nil {
+	if edits, err := Compose(landed, Overlay{Roots: []string{"prod"}, Carry: add}, want, nil); err != nil || edits != nil {
 		t.Errorf("again: %v, %v", edits, err)
 	}
-	back, err := Restore(commit, landed, landed, files, []string{"prod"}, add)
+	back, err := Restore(commit, landed, landed, files, Overlay{Roots: []string{"prod"}, Carry: add})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestWholeFilesRefused(t *testing.T) {
 		{"too large to read", with("prod/config/x", &fstest.MapFile{Data: make([]byte, MaxFileSize+1)}), []string{"prod"}, configFiles("add"), one("config/x"), x, "prod/config/x: the file has 20971521 bytes"},
 		{"another content", base, []string{"empty"}, configFiles("add"), one("config/x"), func(Field) ([]byte, error) { return []byte("y"), nil }, "isn't the content"},
 		{"no content", base, []string{"empty"}, configFiles("add"), one("config/x"), nil, "the content of config/x isn't at hand"},
-		{"an unknown content", base, []string{"empty"}, configFiles("add"), one("config/x"), ContentsOf(base, []string{"dev", "nothing"}), "file does not exist"},
+		{"an unknown content", base, []string{"empty"}, configFiles("add"), one("config/x"), contentsOf(base, []string{"dev", "nothing"}), "file does not exist"},
 		{"a made-up value", base, []string{"empty"}, configFiles("add"), Release{Fields: []Field{{Kind: KindFile, File: "config/x", Value: "120000 " + objectID(nil)}}}, x, "isn't the value of a whole file"},
 		{"what isn't carried", base, []string{"empty"}, configFiles("add"), one("other/x"), x, "isn't carried by the pipeline any more"},
 		{"what is excluded", base, []string{"empty"}, configFiles("add"), one("config/x.env.yaml"), x, "isn't carried by the pipeline any more"},
@@ -193,9 +194,9 @@ func TestWholeFilesRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.err == "" {
-				tt.contents = ContentsOf(base, []string{"dev"})
+				tt.contents = contentsOf(base, []string{"dev"})
 			}
-			edits, err := Compose(tt.commit, tt.roots, tt.carry, tt.want, tt.contents)
+			edits, err := Compose(tt.commit, Overlay{Roots: tt.roots, Carry: tt.carry}, tt.want, tt.contents)
 			if tt.err == "" {
 				if err != nil {
 					t.Error(err)
@@ -214,7 +215,7 @@ func TestWholeFilesInSeveralRoots(t *testing.T) {
 	commit := wholeFleet()
 	add := configFiles("add")
 	want := mustRead(t, commit, add, "dev")
-	edits, err := Compose(commit, []string{"cells/a", "cells/b", "cells/c"}, add, want, ContentsOf(commit, []string{"dev"}))
+	edits, err := Compose(commit, Overlay{Roots: []string{"cells/a", "cells/b", "cells/c"}, Carry: add}, want, contentsOf(commit, []string{"dev"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,11 +228,11 @@ func TestWholeFilesInSeveralRoots(t *testing.T) {
 		got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if edits, err := Compose(commit, []string{"empty"}, add, want, ContentsOf(commit, []string{"dev"})); err != nil || len(edits) != 6 {
+	if edits, err := Compose(commit, Overlay{Roots: []string{"empty"}, Carry: add}, want, contentsOf(commit, []string{"dev"})); err != nil || len(edits) != 6 {
 		t.Errorf("in an empty root: %v, %v", edits, err)
 	}
 	var mixed *MixedError
-	if _, err := Read(commit, []string{"cells/a", "cells/b"}, add); !errors.As(err, &mixed) {
+	if _, err := Read(commit, Overlay{Roots: []string{"cells/a", "cells/b"}, Carry: add}); !errors.As(err, &mixed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -239,7 +240,7 @@ func TestWholeFilesInSeveralRoots(t *testing.T) {
 func TestRestoreWholeFiles(t *testing.T) {
 	commit := wholeFleet()
 	add := configFiles("add")
-	edits, err := Compose(commit, []string{"prod"}, add, mustRead(t, commit, add, "dev"), ContentsOf(commit, []string{"dev"}))
+	edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: add}, mustRead(t, commit, add, "dev"), contentsOf(commit, []string{"dev"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestRestoreWholeFiles(t *testing.T) {
 			if now[tt.file] = tt.now; tt.now == nil {
 				delete(now, tt.file)
 			}
-			back, err := Restore(commit, landed, now, files, []string{"prod"}, add)
+			back, err := Restore(commit, landed, now, files, Overlay{Roots: []string{"prod"}, Carry: add})
 			if tt.err != "" {
 				var changed *ChangedError
 				if !errors.As(err, &changed) || !strings.Contains(err.Error(), tt.err) {
@@ -293,7 +294,7 @@ func TestRestoreWholeFiles(t *testing.T) {
 func TestApply(t *testing.T) {
 	commit := wholeFleet()
 	add := configFiles("add")
-	edits, err := Compose(commit, []string{"cells/a"}, add, mustRead(t, commit, add, "dev"), ContentsOf(commit, []string{"dev"}))
+	edits, err := Compose(commit, Overlay{Roots: []string{"cells/a"}, Carry: add}, mustRead(t, commit, add, "dev"), contentsOf(commit, []string{"dev"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,5 +318,19 @@ func TestApply(t *testing.T) {
 	}
 	if _, err := fs.ReadFile(gone, "dev/values.yaml"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("deleted: %v", err)
+	}
+}
+
+// contentsOf reads whole files out of a tree in which an environment with these
+// roots carries them.
+func contentsOf(tree fs.FS, roots []string) Contents {
+	return func(field Field) ([]byte, error) {
+		for _, root := range roots {
+			data, err := newFiles(tree, nil).bytes(join(root, field.File))
+			if err == nil && objectID(data) == field.ObjectID() {
+				return data, nil
+			}
+		}
+		return nil, fmt.Errorf("%s as %s: %w", field.File, field.Value, fs.ErrNotExist)
 	}
 }

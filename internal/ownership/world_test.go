@@ -213,14 +213,14 @@ func (w *world) carry(t *rapid.T, f *fleet.Fleet, component, env string) []overl
 			roots = append(roots, root)
 		}
 	}
-	release, err := overlay.Read(w.files, roots, w.pipeline.Spec.Carry)
+	release, err := overlay.Read(w.files, overlay.Overlay{Roots: roots, Carry: w.pipeline.Spec.Carry})
 	if err != nil || release.Empty() {
 		return nil
 	}
 	for i := range release.Fields {
 		release.Fields[i].Value = rapid.SampledFrom([]string{"v2", "v3", "v1"}).Draw(t, "value")
 	}
-	edits, err := overlay.Compose(w.files, roots, w.pipeline.Spec.Carry, release, nil)
+	edits, err := overlay.Compose(w.files, overlay.Overlay{Roots: roots, Carry: w.pipeline.Spec.Carry}, release, nil)
 	if err != nil {
 		t.Fatalf("compose %s in %s: %v", component, env, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/liftlock/liftlock/internal/fieldpath"
+	"github.com/liftlock/liftlock/internal/placeholder"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -170,6 +170,15 @@ func (c *checker) filesGlob(at, glob string) {
 	}
 }
 
+// carriedGlob checks a glob of carried files, which may have placeholders.
+func (c *checker) carriedGlob(at, glob string) {
+	if err := placeholder.CheckGlob(glob); err != nil {
+		c.errorf(at, "%v", err)
+		return
+	}
+	c.filesGlob(at, glob)
+}
+
 // constantEnvironment checks an environment that is given as plain text.
 func (c *checker) constantEnvironment(at, text string, s *Spec) {
 	if text != "" && constant(text) && s.EnvironmentByName(text) == nil {
@@ -210,7 +219,9 @@ func (c *checker) carry(entries []Carry) {
 			c.some(at+".kustomizeImages", len(e.KustomizeImages), "glob on image names")
 		}
 		for j, glob := range e.KustomizeImages {
-			if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
+			if placeholder.In(glob) {
+				c.errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q: placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag", glob)
+			} else if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
 				c.errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q is not a valid glob on image names", glob)
 			}
 		}
@@ -226,10 +237,10 @@ func (c *checker) wholeFiles(at string, f *FilePick) {
 	}
 	c.some(at+".include", len(f.Include), "glob of files")
 	for i, glob := range f.Include {
-		c.filesGlob(fmt.Sprintf("%s.include[%d]", at, i), glob)
+		c.carriedGlob(fmt.Sprintf("%s.include[%d]", at, i), glob)
 	}
 	for i, glob := range f.Exclude {
-		c.filesGlob(fmt.Sprintf("%s.exclude[%d]", at, i), glob)
+		c.carriedGlob(fmt.Sprintf("%s.exclude[%d]", at, i), glob)
 	}
 }
 
@@ -239,14 +250,14 @@ func (c *checker) pick(at string, f *FieldPick) {
 	}
 	c.some(at+".files", len(f.Files), "glob of files")
 	for i, glob := range f.Files {
-		c.filesGlob(fmt.Sprintf("%s.files[%d]", at, i), glob)
+		c.carriedGlob(fmt.Sprintf("%s.files[%d]", at, i), glob)
 	}
 	c.some(at+".paths", len(f.Paths), "path of a field")
 	for i, p := range f.Paths {
 		path := fmt.Sprintf("%s.paths[%d]", at, i)
 		if p == "" || strings.TrimSpace(p) != p {
 			c.errorf(path, "%q is not the path of a field; write it like image.tag", p)
-		} else if _, err := fieldpath.ParsePattern(p); err != nil {
+		} else if _, err := placeholder.Pattern(p); err != nil {
 			c.errorf(path, "%v", err)
 		}
 	}

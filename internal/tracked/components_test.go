@@ -21,11 +21,13 @@ func TestComponents(t *testing.T) {
 		target("web", "prod", "apps/web/prod", "shared"), target("api", "qa", "apps/api/qa"),
 		target("", "", "apps/nobody", "apps/api/qa/jobs"), target("cart", ""), target("pay", "qa", "apps/pay"), target("", "", "apps/pay"),
 	}}
-	got := map[string][]string{}
+	fl.Targets[0].ApplicationSetFile = "argocd/shop.yaml"
+	got, shared := map[string][]string{}, map[string][]string{}
 	count := map[string]int{}
 	for component, envs := range Components(fl) {
 		for env, e := range envs {
 			got[component+" "+env] = e.Roots
+			shared[component+" "+env] = e.Shared
 			count[component+" "+env] = len(e.Targets)
 		}
 	}
@@ -37,6 +39,10 @@ func TestComponents(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+	want = map[string][]string{"web qa": {"argocd", "shared"}, "web prod": {"shared"}, "api qa": nil, "pay qa": {"apps/pay"}}
+	if diff := cmp.Diff(want, shared); diff != "" {
+		t.Errorf("shared (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"web qa": 2, "web prod": 1, "api qa": 1, "pay qa": 1}, count); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)

@@ -16,7 +16,7 @@ func ComposedKey(env, release string) string { return env + "|" + release }
 // changes, or why it can't be done.
 func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
 	out := promotion.Composed{Tip: env.Tip}
-	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Roots, c.Pipeline.Spec.Carry, c.Contents[l.Release],
+	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.Contents[l.Release],
 		wholeFiles(ctx, c.Snapshot.Repo.Mirror, env.Tip))
 	if err != nil {
 		out.Refused = err.Error()

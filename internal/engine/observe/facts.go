@@ -118,7 +118,7 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	case err != nil:
 		env.Now = promotion.Unsure[promotion.Release](err.Error())
 	case rel.Empty():
-		env.Now = promotion.Unsure[promotion.Release]("no carried field is found below " + fmt.Sprint(at.Roots))
+		env.Now = promotion.Unsure[promotion.Release](nothingCarried(at))
 	default:
 		env.Now = promotion.Sure(c.know(rel))
 	}
@@ -153,6 +153,15 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	}
 	o.targets(c, env, at, memories)
 	return o.before(ctx, c, env)
+}
+
+// nothingCarried says where no carried field was found.
+func nothingCarried(at *EnvAt) string {
+	text := "no carried field is found below " + fmt.Sprint(at.Roots)
+	if len(at.Shared) > 0 {
+		text += fmt.Sprintf(", and none with a placeholder below %v, which others have as well", at.Shared)
+	}
+	return text
 }
 
 // unexplained says, once for each commit, that what landed is by none of our

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/placeholder"
 	"github.com/liftlock/liftlock/internal/verification"
 )
 
@@ -37,9 +38,10 @@ func generated(at *EnvAt, t *fleet.Target, rel overlay.Release, app *verificatio
 // carries says whether the target has a release's fields from what its
 // ApplicationSet generates: they are in a generator's file, or in the set itself.
 func carries(at *EnvAt, t *fleet.Target, rel overlay.Release) bool {
+	named := placeholder.Values{Environment: at.Name, Component: at.Component}
 	for _, f := range rel.Fields {
-		for _, root := range at.Roots {
-			file := path.Join(root, f.File)
+		for _, root := range slices.Concat(at.Roots, at.Shared) {
+			file := path.Join(root, named.Fill(f.File))
 			if slices.Contains(t.GeneratorFiles, file) || file == t.ApplicationSetFile {
 				return true
 			}

@@ -25,13 +25,13 @@ type landedMemo struct {
 
 // read reads a release at a commit, remembering its identity.
 func (o *Observer) read(r *Repository, commit string, p *PipelineAt, e *EnvAt) (overlay.Release, error) {
-	return overlay.Read(r.Mirror.Tree(commit), e.Roots, p.Spec.Carry)
+	return overlay.Read(r.Mirror.Tree(commit), e.Overlay(p.Pipeline))
 }
 
 // idAt is the identity of the release that an environment's roots hold at a
 // commit; "" when they hold none or can't be read.
 func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) string {
-	key := fmt.Sprintf("%s|%s|%s|%q|%+v", r.ID, commit, p.Name(), e.Roots, carryKey(p))
+	key := fmt.Sprintf("%s|%s|%s", r.ID, commit, overlayKey(p, e))
 	o.mu.Lock()
 	id, ok := o.releases[key]
 	o.mu.Unlock()
@@ -57,16 +57,16 @@ func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) s
 // maxReleases bounds the memory of releases by commit; past it, it starts anew.
 const maxReleases = 100_000
 
-// carryKey is what a pipeline carries, as a part of a key.
-func carryKey(p *PipelineAt) string {
-	text, _ := json.Marshal(p.Spec.Carry) // strings and lists of them: there is no error
+// overlayKey is where an environment's carried fields are, as a part of a key.
+func overlayKey(p *PipelineAt, e *EnvAt) string {
+	text, _ := json.Marshal(e.Overlay(p.Pipeline)) // strings and lists of them: there is no error
 	return string(text)
 }
 
 // whence walks back to the commit that brought an environment's carried fields
 // to what they are at the tip.
 func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p *PipelineAt, e *EnvAt, now overlay.Release) (landedMemo, error) {
-	key = fmt.Sprintf("%s|%q|%s", key, e.Roots, carryKey(p))
+	key += "|" + overlayKey(p, e)
 	o.mu.Lock()
 	memo, ok := o.landed[key]
 	o.mu.Unlock()
@@ -84,7 +84,7 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 			return memo, nil
 		}
 	}
-	scope, err := overlay.ScopeOf(e.Roots, p.Spec.Carry)
+	scope, err := overlay.ScopeOf(e.Overlay(p.Pipeline))
 	if err != nil {
 		return landedMemo{}, err
 	}
@@ -109,7 +109,7 @@ func (o *Observer) rememberLanded(key string, m landedMemo) {
 // absent says that the roots held no carried field at all, rather than some
 // that could not be read.
 func (o *Observer) absent(r *Repository, commit string, p *PipelineAt, e *EnvAt) bool {
-	places, err := overlay.Locate(r.Mirror.Tree(commit), e.Roots, p.Spec.Carry)
+	places, err := overlay.Locate(r.Mirror.Tree(commit), e.Overlay(p.Pipeline))
 	return err == nil && len(places) == 0
 }
 

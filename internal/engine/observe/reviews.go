@@ -161,7 +161,7 @@ func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) 
 	}
 	r := c.Snapshot.Repo
 	tip := c.Snapshot.Line(c.Pipeline.Pipeline, env).Commit
-	places, err := overlay.Locate(r.Mirror.Tree(tip), at.Roots, c.Pipeline.Spec.Carry)
+	places, err := overlay.Locate(r.Mirror.Tree(tip), at.Overlay(c.Pipeline.Pipeline))
 	if err != nil {
 		return "", err
 	}

@@ -55,7 +55,7 @@ func (o *Observer) inspectPromotion(ctx context.Context, c *Case, env *promotion
 		return "its release can't be read: " + err.Error(), nil
 	}
 	p.Release, p.Name = rel.ID(), c.know(rel).Name
-	edits, err := overlay.Compose(r.Mirror.Tree(base), at.Roots, c.Pipeline.Spec.Carry, rel, wholeFiles(ctx, r.Mirror, p.Head))
+	edits, err := overlay.Compose(r.Mirror.Tree(base), at.Overlay(c.Pipeline.Pipeline), rel, wholeFiles(ctx, r.Mirror, p.Head))
 	if err != nil {
 		return "its release can't be composed: " + err.Error(), nil
 	}
@@ -133,7 +133,7 @@ func (o *Observer) restore(ctx context.Context, c *Case, at *EnvAt, commit, base
 	if err != nil {
 		return nil, err
 	}
-	return overlay.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, at.Roots, c.Pipeline.Spec.Carry)
+	return overlay.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, at.Overlay(c.Pipeline.Pipeline))
 }
 
 // leftover looks at a branch of ours that has no open pull request: what an

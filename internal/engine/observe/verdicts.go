@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -276,7 +277,15 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 		env.Reverted = known
 		return nil
 	}
-	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: env.Tip, Paths: at.Roots, Grep: promotion.TrailerKind + ": ", Limit: landedDepth})
+	scope, err := overlay.ScopeOf(at.Overlay(c.Pipeline.Pipeline))
+	if err != nil {
+		return err
+	}
+	paths := scope.Paths()
+	if paths != nil {
+		paths = slices.Concat(at.Roots, paths) // what was carried when it was reverted may not be carried any more
+	}
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: landedDepth})
 	if err != nil {
 		return err
 	}
