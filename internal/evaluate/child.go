@@ -107,7 +107,7 @@ func send(in *Input) *sent {
 		own := *p
 		own.Spec.Environments = slices.Clone(p.Spec.Environments)
 		for j, e := range own.Spec.Environments {
-			own.Spec.Environments[j] = pipeline.Environment{Name: e.Name, After: e.After}
+			own.Spec.Environments[j] = pipeline.Environment{Name: e.Name, After: e.After, Branch: e.Branch}
 		}
 		s.Pipelines[i] = sentPipeline{File: p.File, Pipeline: own}
 	}

@@ -73,7 +73,7 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 		}
 		if i%readAtOnce == 0 {
 			g.ahead = g.repos.ahead(files[i:min(i+readAtOnce, len(files))], func(f *fileAt) bool {
-				_, known := g.recall.file(fileKey{like, f.name, f.id})
+				_, known := g.recall.file(fileKey{like, g.repos.origin(f), f.id})
 				return !known
 			})
 		}
@@ -108,7 +108,7 @@ func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGener
 	if err != nil {
 		return nil, err
 	}
-	key := fileKey{like, f.name, id}
+	key := fileKey{like, g.repos.origin(f), id}
 	out, known := g.recall.file(key)
 	if !known {
 		if data == nil {
@@ -129,15 +129,16 @@ func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGener
 		}
 		g.recall.keepFile(key, out)
 	}
-	switch elsewhere := f.at != g.repos.commit; {
+	origin := g.repos.origin(f)
+	switch elsewhere := strings.HasPrefix(origin, "\x00"); {
 	case g.fresh && elsewhere:
 		return copyParams(out), nil
 	case g.fresh:
-		return mark(out, f.name), nil
+		return mark(out, origin), nil
 	case elsewhere:
 		return out, nil
 	}
-	from := []string{f.name}
+	from := []string{origin}
 	for _, params := range out {
 		g.origins.note(params, from)
 	}

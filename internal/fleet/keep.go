@@ -63,10 +63,15 @@ func (in *Input) key() (string, error) {
 	if in.Revision == "" {
 		return "", nil
 	}
+	heads := make(map[string]string, len(in.Branches))
+	for branch, e := range in.Branches {
+		heads[branch] = e.Commit
+	}
 	raw, err := json.Marshal(struct {
 		Pipeline         any
 		File             string
 		Revision, Branch string
+		Branches         map[string]string
 		URLs             []string
 		Clusters         []Cluster
 		KnowsClusters    bool
@@ -79,7 +84,7 @@ func (in *Input) key() (string, error) {
 		Generators       Generators
 		Other            bool
 		Manifests        bool
-	}{in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, in.RepoURLs, in.Clusters, in.Clusters != nil,
+	}{in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, heads, in.RepoURLs, in.Clusters, in.Clusters != nil,
 		in.Projects, in.Projects != nil, in.Globbing, in.ArgoCDs, in.Main, in.liveKey(), in.Generators, in.Other != nil, in.Manifests})
 	if err != nil {
 		return "", fmt.Errorf("resolving ApplicationSets: writing down the inputs: %w", err)

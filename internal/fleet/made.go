@@ -11,8 +11,9 @@ import (
 // the set's others there are.
 type made struct {
 	params   map[string]any
-	hash     uint64 // of params
-	over     string // the generator's own template
+	hash     uint64   // of params
+	files    []string // that they came of
+	over     string   // the generator's own template
 	target   Target
 	problems []string
 	project  string // as the template gave it
@@ -64,7 +65,7 @@ func (m *maker) known(params map[string]any, files []string) bool {
 func (m *maker) take(g *generated) {
 	at := m.open[0]
 	m.open = m.open[1:]
-	out := &made{params: g.params, hash: hashMap(g.params), over: m.over, project: m.once(g.app.Spec.Project)}
+	out := &made{params: g.params, hash: hashMap(g.params), files: g.files, over: m.over, project: m.once(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
 	g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
 	var o outcome

@@ -197,7 +197,7 @@ func (r *recall) target(over string, params map[string]any, files []string) *mad
 	if r == nil || r.last.like != r.next.like {
 		return nil
 	}
-	same := func(m *made) bool { return m.over == over && slices.Equal(m.target.GeneratorFiles, files) }
+	same := func(m *made) bool { return m.over == over && slices.Equal(m.files, files) }
 	if m := r.last.at[address(params)]; m != nil && params != nil && same(m) {
 		r.keepTarget(m)
 		return m

@@ -1,13 +1,14 @@
 package fleet
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
 )
 
-// origins remembers which of this commit's generator files each set of
-// parameters came of. Parameters don't say it themselves: those of two files
+// origins remembers which of this repository's generator files each set of
+// parameters came of, by their names as [commitRepos.origin] gives them. Parameters don't say it themselves: those of two files
 // may have been combined or merged, and any generator may give a path and a
 // file name. It is one generation's.
 type origins struct {
@@ -19,6 +20,36 @@ type origins struct {
 type origin struct {
 	params map[string]any
 	files  []string // sorted
+}
+
+// origin is a generator file's name: its path where it is the resolved
+// commit's; with the branch in front, and a NUL between, where it is of another
+// branch of this repository; and with nothing before the NUL where it is of
+// another repository. A NUL is in no path and no branch.
+func (r *commitRepos) origin(f *fileAt) string {
+	if f.at == r.commit {
+		return f.name
+	}
+	return f.at.branch + "\x00" + f.name
+}
+
+// split tells the resolved commit's own files from those of other branches.
+func split(origins []string) (own []string, others []BranchFile) {
+	for i, o := range origins {
+		branch, file, elsewhere := strings.Cut(o, "\x00")
+		switch {
+		case elsewhere:
+			others = append(others, BranchFile{Branch: branch, File: file})
+		case len(others) == 0:
+			own = origins[:i+1] // shared, as long as they come first
+		default:
+			own = append(slices.Clip(own), o)
+		}
+	}
+	slices.SortFunc(others, func(a, b BranchFile) int {
+		return cmp.Or(strings.Compare(a.Branch, b.Branch), strings.Compare(a.File, b.File))
+	})
+	return own, others
 }
 
 func newOrigins() *origins { return &origins{by: map[uintptr]origin{}} }

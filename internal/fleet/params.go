@@ -10,8 +10,8 @@ import (
 
 // firstFile is the one of the generator files that the parameters name
 // without a pathParamPrefix; if they name none, the first one.
-func firstFile(g *generated, goTemplate bool) string {
-	if len(g.files) == 0 {
+func firstFile(g *generated, files []string, goTemplate bool) string {
+	if len(files) == 0 {
 		return ""
 	}
 	dir, file := g.params["path"], g.params["path.filename"]
@@ -21,10 +21,10 @@ func firstFile(g *generated, goTemplate bool) string {
 	}
 	d, _ := dir.(string)
 	f, _ := file.(string)
-	if named := path.Join(d, f); f != "" && slices.Contains(g.files, named) {
+	if named := path.Join(d, f); f != "" && slices.Contains(files, named) {
 		return named
 	}
-	return g.files[0]
+	return files[0]
 }
 
 // nested gives a fasttemplate set's flat parameters ("path", "path.basename",

@@ -44,7 +44,7 @@ func TestFirstFile(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := firstFile(&generated{params: c.params, files: c.files}, c.goTemplate); got != c.want {
+			if got := firstFile(&generated{params: c.params}, c.files, c.goTemplate); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -28,7 +28,8 @@ type commit struct {
 	tree     fs.FS
 	urls     []string
 	revision string
-	branch   string
+	branch   string               // of this repository; empty: another repository
+	branches map[string]Elsewhere // other branches of this repository, where the caller says what they are at
 
 	once    sync.Once
 	listing *listing
@@ -56,6 +57,15 @@ func (c *commit) all(ctx context.Context) (*listing, error) {
 	return c.listing, c.err
 }
 
+// BranchName is the branch that a revision of an Application or a generator
+// names, without refs/heads/; a tag or a commit is given as it is, and "" for HEAD.
+func BranchName(revision string) string {
+	if revision == "HEAD" {
+		return ""
+	}
+	return strings.TrimPrefix(revision, "refs/heads/")
+}
+
 // here says whether the URL is this repository's.
 func (c *commit) here(url string) bool {
 	return slices.ContainsFunc(c.urls, func(u string) bool { return sameRepository(u, url) })
@@ -64,13 +74,19 @@ func (c *commit) here(url string) bool {
 // at is the commit that a git generator's repository and revision mean.
 func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, error) {
 	here := c.here(repoURL)
+	branch := ""
 	if here {
-		branch := strings.TrimPrefix(revision, "refs/heads/")
-		if revision == "" || revision == "HEAD" || revision == c.revision || branch == c.branch && branch != "" {
+		if revision == "" || revision == "HEAD" || revision == c.revision {
+			return c, nil
+		}
+		branch = BranchName(revision)
+		if branch == c.branch {
 			return c, nil
 		}
 	}
-	if c.other == nil {
+	given, known := c.branches[branch]
+	known = known && here
+	if c.other == nil && !known {
 		if here {
 			return nil, fmt.Errorf("a git generator reads revision %q, which is not the branch that is tracked%s: other revisions can't be read here", revision, named(c.branch))
 		}
@@ -80,7 +96,7 @@ func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, err
 	if c.places == nil {
 		c.places = map[answer]*place{}
 	}
-	key := answer{url: repoURL, revision: revision}
+	key := answer{url: repoURL, revision: revision, commit: given.Commit}
 	p := c.places[key]
 	if p == nil {
 		p = &place{}
@@ -88,15 +104,15 @@ func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, err
 	}
 	c.mu.Unlock()
 	p.once.Do(func() {
-		e, err := c.other(ctx, repoURL, revision)
-		switch {
-		case err != nil:
-			p.err = fmt.Errorf("a git generator reads %s at revision %q: %w", withoutCredentials(repoURL), revision, err)
-		case here && e.Commit == c.revision && c.revision != "":
-			p.commit = c
-		default:
-			p.commit = &commit{tree: e.Tree, revision: e.Commit}
+		e := &given
+		if !known {
+			var err error
+			if e, err = c.other(ctx, repoURL, revision); err != nil {
+				p.err = fmt.Errorf("a git generator reads %s at revision %q: %w", withoutCredentials(repoURL), revision, err)
+				return
+			}
 		}
+		p.commit = &commit{tree: e.Tree, revision: e.Commit, branch: branch}
 	})
 	return p.commit, p.err
 }
@@ -114,6 +130,9 @@ func (c *commit) answers() []answer {
 	defer c.mu.Unlock()
 	var out []answer
 	for key, p := range c.places {
+		if key.commit != "" {
+			continue // it was said, not asked
+		}
 		if p.commit != nil {
 			key.commit = p.commit.revision
 		}

@@ -18,9 +18,12 @@ import (
 // Input is what a pipeline's targets at one commit depend on.
 type Input struct {
 	Pipeline *pipeline.Pipeline
-	Tree     fs.FS    // the commit's files
-	Revision string   // the commit, in full; empty: not a commit, nothing is kept
-	Branch   string   // the branch it is the head of: what generators' `revision` may say besides HEAD
+	Tree     fs.FS  // the commit's files
+	Revision string // the commit, in full; empty: not a commit, nothing is kept
+	Branch   string // the branch it is the head of: what generators' `revision` may say besides HEAD
+	// Branches are other branches of this repository at commits of the caller's
+	// choice, by their names; those that aren't here Other is asked for.
+	Branches map[string]Elsewhere
 	RepoURLs []string // how manifests may name this repository
 
 	// Clusters are all that the Argo CD knows; the in-cluster one is added
@@ -160,7 +163,7 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 	entries, plain, wrong := newEntries(ctx, in.Pipeline)
 	problems = append(problems, wrong...)
 	snaps := newSnapshots(in)
-	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, other: in.Other}
+	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, branches: in.Branches, other: in.Other}
 
 	outcomes := make([]outcome, len(sets)+len(plain))
 	var wg sync.WaitGroup

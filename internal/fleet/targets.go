@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,8 +16,8 @@ import (
 // entry is one of the pipeline's applicationSets with its two templates.
 type entry struct {
 	argocd                 string
-	component, environment *assigner // nil: it doesn't parse, which is a problem already
-	environments           map[string]bool
+	component, environment *assigner         // nil: it doesn't parse, which is a problem already
+	environments           map[string]string // with their branches
 }
 
 // own is the entry for another goroutine, whose templates end with its context.
@@ -32,9 +33,9 @@ func (e *entry) own(ctx context.Context) *entry {
 
 // newEntries gives those of applicationSets, and those of applications.
 func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry, problems []Problem) {
-	environments := map[string]bool{}
+	environments := map[string]string{}
 	for _, e := range p.Spec.Environments {
-		environments[e.Name] = true
+		environments[e.Name] = p.BranchOf(e.Name)
 	}
 	parsed := map[[2]string]*assigner{}
 	parse := func(what string, texts ...string) *assigner {
@@ -70,6 +71,7 @@ func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry,
 
 // target describes one Application; what is wrong with it goes into o.
 func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bool, o *outcome) Target {
+	own, others := split(g.files)
 	t := Target{
 		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
 		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
@@ -78,13 +80,17 @@ func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bo
 		AutoSync:  g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
 		Hydration: hydrationOf(&g.app),
 
-		GeneratorFile: firstFile(g, s.spec.Spec.GoTemplate), GeneratorFiles: g.files,
+		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
 	}
 	wrong := func(err error) {
 		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
 	}
 	if err := e.assign(&t, g, s); err != nil {
 		wrong(err)
+	}
+	t.Branch = e.environments[t.Environment]
+	if why := astray(&t, in.Branch); why != "" {
+		wrong(errors.New(why))
 	}
 	if in.Manifests {
 		raw, err := manifest(&g.app)
@@ -113,7 +119,7 @@ func (e *entry) assign(t *Target, g *generated, s *set) error {
 	if err != nil || component == "" {
 		return err
 	}
-	if !e.environments[environment] {
+	if _, known := e.environments[environment]; !known {
 		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give nothing for it", environment, component)
 	}
 	t.Component, t.Environment = component, environment

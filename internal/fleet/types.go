@@ -31,6 +31,12 @@ type Target struct {
 	// GeneratorFiles are all generator files of this repository that the
 	// parameters came of, sorted.
 	GeneratorFiles []string `json:"generatorFiles,omitempty"`
+	// Branch is where a managed target's environment lives, in a pipeline whose
+	// environments have branches; empty in others.
+	Branch string `json:"branch,omitempty"`
+	// BranchFiles are the generator files of other branches of this repository
+	// than the one that was resolved, sorted by branch and file.
+	BranchFiles []BranchFile `json:"branchFiles,omitempty"`
 
 	Server   string   `json:"server,omitempty"`  // destination.server
 	Cluster  string   `json:"cluster,omitempty"` // destination.name
@@ -43,6 +49,12 @@ type Target struct {
 
 	// Application is the generated manifest; only there when Input.Manifests asked for it.
 	Application json.RawMessage `json:"application,omitempty"`
+}
+
+// BranchFile is a file at another branch, or another revision, of this repository.
+type BranchFile struct {
+	Branch string `json:"branch"` // without refs/heads/
+	File   string `json:"file"`   // from the repository's root
 }
 
 // Managed says that the pipeline's templates gave the target a component and

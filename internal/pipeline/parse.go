@@ -9,7 +9,6 @@ import (
 
 // notYet are the keys of the format that Liftlock doesn't act on yet.
 var notYet = []string{
-	"spec.environments[].branch",
 	"spec.environments[].gates[].window",
 	"spec.environments[].gates[].freeze",
 	"spec.environments[].gates[].soak",

@@ -24,6 +24,15 @@ type Pipeline struct {
 	File string `yaml:"-" json:"-"` // where it was read, from the repository's root
 }
 
+// BranchOf is the branch that an environment lives on; empty where the layout
+// isn't branches, or there is no such environment.
+func (p *Pipeline) BranchOf(environment string) string {
+	if e := p.Spec.EnvironmentByName(environment); e != nil && p.Spec.Layout == LayoutBranches {
+		return e.Branch
+	}
+	return ""
+}
+
 // Name is metadata.name.
 func (p *Pipeline) Name() string { return p.Metadata.Name }
 
@@ -44,9 +53,14 @@ const (
 
 // The values of the keys that Liftlock doesn't choose between yet.
 const (
-	AdoptBaseline     = "baseline"
+	AdoptBaseline  = "baseline"
+	BatchComponent = "component"
+)
+
+// How environments are told apart in Git.
+const (
 	LayoutDirectories = "directories"
-	BatchComponent    = "component"
+	LayoutBranches    = "branches"
 )
 
 // CommandsBare lets people write /promote for /liftlock promote.
@@ -66,8 +80,8 @@ type Spec struct {
 	Component string `yaml:"component" json:"component"`
 	// Likewise, each target's environment.
 	Environment string `yaml:"environment" json:"environment"`
-	// How environments are told apart in Git: each has its own directories.
-	Layout string `yaml:"layout" json:"layout" jsonschema:"enum=directories,default=directories"`
+	// How environments are told apart in Git: each has its own directories, all on the tracked branch; or each has its own branch, which its targets follow.
+	Layout string `yaml:"layout" json:"layout" jsonschema:"enum=directories,enum=branches,default=directories"`
 	// What a promotion moves; at least one entry.
 	Carry []Carry `yaml:"carry" json:"carry" jsonschema:"required,minItems=1"`
 	// What one pull request holds: one component.
@@ -227,6 +241,8 @@ type Environment struct {
 	Name string `yaml:"name" json:"name" jsonschema:"required,pattern=^[a-z0-9][a-z0-9-]*$,maxLength=63"`
 	// The environments that must have verified a release before it moves here. Not set: a source environment, where releases arrive from outside Liftlock.
 	After []string `yaml:"after" json:"after"`
+	// The branch that the environment lives on: its targets' targetRevision, and what its pull requests are merged into. Needed with layout: branches, and only there; it may be the tracked branch.
+	Branch string `yaml:"branch" json:"branch,omitempty"`
 	// auto: the pull request opens when every environment of after verified the release; manual: /liftlock promote opens it. Not in a source environment.
 	Open string `yaml:"open" json:"open" jsonschema:"enum=auto,enum=manual,default=auto"`
 	// manual: people merge; auto: Liftlock merges when all gates pass. Not in a source environment.

@@ -65,7 +65,7 @@ func validate(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	s := &p.Spec
 	c.oneOf("spec.mode", string(s.Mode), string(Act), string(Observe))
 	c.onlyYet("spec.adopt", s.Adopt, AdoptBaseline, "converge")
-	c.onlyYet("spec.layout", s.Layout, LayoutDirectories, "branches")
+	c.oneOf("spec.layout", s.Layout, LayoutDirectories, LayoutBranches)
 	c.onlyYet("spec.batch", s.Batch, BatchComponent, "environment")
 	c.oneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)
 	if s.Commands != "" || c.doc.Has("spec.commands") {
@@ -277,6 +277,7 @@ func (c *checker) environments(s *Spec) {
 			first[e.Name] = i
 		}
 		c.after(at, e, s)
+		c.branch(at, i, s)
 		c.oneOf(at+".open", e.Open, Auto, Manual)
 		c.oneOf(at+".merge", e.Merge, Auto, Manual)
 		c.oneOf(at+".onDegraded", e.OnDegraded, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
