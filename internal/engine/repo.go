@@ -38,7 +38,7 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	now := fingerprint(heads, r.Branch)
+	now := fingerprint(heads, s.Lines())
 	e.setWakers(s)
 	e.mu.Lock()
 	if s.Broken != "" {
@@ -108,9 +108,12 @@ func (e *Engine) fetchedFor(repo string) []string {
 }
 
 // fingerprint says which of the branches that matter are where.
-func fingerprint(heads map[string]string, branch string) string {
+func fingerprint(heads map[string]string, lines []observe.Line) string {
 	var b strings.Builder
-	b.WriteString(heads[branch] + " " + heads[tracked.StateBranch])
+	for _, l := range lines {
+		b.WriteString(heads[l.Branch] + " ")
+	}
+	b.WriteString(heads[tracked.StateBranch])
 	names := make([]string, 0, len(heads))
 	for name := range heads {
 		if strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name, promotion.RevertPrefix) {

@@ -35,6 +35,26 @@ func On(t Target, branch, tracked string) Target {
 	return t
 }
 
+// Branches are the branches of its repository that a target has something of,
+// sorted: what [On] sees something at. A tag or a commit is among them by its name.
+func Branches(t Target, tracked string) []string {
+	var out []string
+	for _, s := range t.Sources {
+		if at := BranchName(s.TargetRevision); s.Here && at != "" {
+			out = append(out, at)
+		} else if s.Here {
+			out = append(out, tracked)
+		}
+	}
+	for _, f := range t.BranchFiles {
+		out = append(out, f.Branch)
+	}
+	if t.Branch == "" || len(t.GeneratorFiles) > 0 {
+		out = append(out, tracked)
+	}
+	return unique(out)
+}
+
 // readAt says that a source of this repository is read at the head of a branch.
 func (s *Source) readAt(branch, tracked string) bool {
 	at := BranchName(s.TargetRevision)
@@ -45,7 +65,7 @@ func (s *Source) readAt(branch, tracked string) bool {
 // branches: it has nothing of the branch that its environment lives on. "" when
 // it has.
 func astray(t *Target, tracked string) string {
-	if t.Branch == "" {
+	if t.Branch == "" || !t.Managed() {
 		return ""
 	}
 	on := On(*t, t.Branch, tracked)

@@ -88,7 +88,9 @@ func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bo
 	if err := e.assign(&t, g, s); err != nil {
 		wrong(err)
 	}
-	t.Branch = e.environments[t.Environment]
+	if t.Branch = e.environments[t.Environment]; !t.Managed() && in.Pipeline.Spec.Layout == pipeline.LayoutBranches {
+		t.Branch = in.Branch
+	}
 	if why := astray(&t, in.Branch); why != "" {
 		wrong(errors.New(why))
 	}

@@ -31,8 +31,9 @@ type Target struct {
 	// GeneratorFiles are all generator files of this repository that the
 	// parameters came of, sorted.
 	GeneratorFiles []string `json:"generatorFiles,omitempty"`
-	// Branch is where a managed target's environment lives, in a pipeline whose
-	// environments have branches; empty in others.
+	// Branch is where the target's environment lives, in a pipeline whose
+	// environments have branches; the resolved one's where it has no environment.
+	// Empty in other pipelines.
 	Branch string `json:"branch,omitempty"`
 	// BranchFiles are the generator files of other branches of this repository
 	// than the one that was resolved, sorted by branch and file.

@@ -33,6 +33,18 @@ func (p *Pipeline) BranchOf(environment string) string {
 	return ""
 }
 
+// EnvironmentBranches are the branches that the environments live on, in their
+// order; none where the layout isn't branches.
+func (p *Pipeline) EnvironmentBranches() []string {
+	var out []string
+	for i := range p.Spec.Environments {
+		if p.Spec.Layout == LayoutBranches {
+			out = append(out, p.Spec.Environments[i].Branch)
+		}
+	}
+	return out
+}
+
 // Name is metadata.name.
 func (p *Pipeline) Name() string { return p.Metadata.Name }
 

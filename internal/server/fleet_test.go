@@ -25,6 +25,9 @@ func (s *scene) environments() []string {
 
 // files are the repository's first commit.
 func (s *scene) files() map[string]string {
+	if s.p.branches != nil {
+		return s.branchFiles("main")
+	}
 	out := map[string]string{
 		"argocd/shop.yaml": strings.ReplaceAll(applicationSet, "REPO", s.Forge.URL()+"/"+repoName+".git"),
 		".liftlock.yaml":   s.p.pipeline,

@@ -67,6 +67,7 @@ type plan struct {
 	tag        func(component, env string) string // what it carries at first; nil: 1.0.0
 	cluster    func(component, env string) string // nil: one for all
 	pipeline   string                             // empty: pipelineOf(nil)
+	branches   map[string]string                  // layout: branches, by environment; nil: directories
 	files      map[string]string                  // further files
 	server     string                             // further keys of the server's file
 	argocd     string                             // further lines of its Argo CD's entry
@@ -113,6 +114,9 @@ func scenery(t *testing.T, p plan) *scene {
 	if p.pipeline == "" {
 		p.pipeline = pipelineOf(nil)
 	}
+	if p.branches != nil {
+		p.pipeline = branched(p.pipeline, p.branches)
+	}
 	if p.poll == 0 {
 		p.poll = time.Hour
 	}
@@ -142,9 +146,10 @@ func scenery(t *testing.T, p plan) *scene {
 		access[login] = perm
 	}
 	s.must("make the repository", w.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: s.files(), Access: access}))
+	s.makeBranches()
 	for _, c := range p.components {
 		for _, env := range s.environments() {
-			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Path: overlay(c, env),
+			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.overlay(c, env),
 				DestinationNamespace: c + "-" + env, Cluster: p.cluster(c, env), ApplicationSet: "shop"}))
 		}
 	}

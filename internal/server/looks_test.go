@@ -201,16 +201,16 @@ func (s *scene) release(component, tag string) string {
 	return s.edit("linus", component, "dev", tag)
 }
 
-// edit is a person's change of what an environment carries, on the default branch.
+// edit is a person's change of what an environment carries, where it lives.
 func (s *scene) edit(login, component, env, tag string) string {
 	s.t.Helper()
-	return s.editOn(login, "main", component, env, tag)
+	return s.editOn(login, s.branch(env), component, env, tag)
 }
 
 func (s *scene) editOn(login, branch, component, env, tag string) string {
 	s.t.Helper()
-	file := overlay(component, env) + "/kustomization.yaml"
-	text, ok, err := s.Forge.File(repoName, "main", file)
+	file := s.overlay(component, env) + "/kustomization.yaml"
+	text, ok, err := s.Forge.File(repoName, s.branch(env), file)
 	if err != nil || !ok {
 		s.t.Fatalf("read %s: %t %v", file, ok, err)
 	}

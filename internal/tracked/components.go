@@ -1,6 +1,7 @@
 package tracked
 
 import (
+	"cmp"
 	"path"
 	"slices"
 
@@ -23,9 +24,11 @@ func (e *Environment) Overlay(p *pipeline.Pipeline) overlay.Overlay {
 }
 
 // Components groups a fleet's managed targets by component and environment.
-func Components(fl *fleet.Fleet) map[string]map[string]*Environment {
+// Each is as the branch sees it that its environment lives on: branch is the
+// tracked one, for environments that have none of their own.
+func Components(fl *fleet.Fleet, branch string) map[string]map[string]*Environment {
 	out := map[string]map[string]*Environment{}
-	owners := rootOwners(fl)
+	owners := rootOwners(fl, branch)
 	for _, t := range fl.Targets {
 		if !t.Managed() {
 			continue
@@ -40,9 +43,11 @@ func Components(fl *fleet.Fleet) map[string]map[string]*Environment {
 			e = &Environment{Component: t.Component, Name: t.Environment}
 			envs[t.Environment] = e
 		}
+		at := cmp.Or(t.Branch, branch)
+		t = fleet.On(t, at, branch)
 		e.Targets = append(e.Targets, t)
 		for _, root := range fleet.Roots(t) {
-			if len(owners[root]) == 1 {
+			if len(owners[place{at, root}]) == 1 {
 				e.Roots = append(e.Roots, root)
 			} else {
 				e.Shared = append(e.Shared, root)
@@ -65,17 +70,23 @@ func sortedOnce(list []string) []string {
 	return slices.Compact(list)
 }
 
-// rootOwners says which environments of which components have a folder among
-// their roots. In one that several share only fields with a placeholder are any
-// of theirs.
-func rootOwners(fl *fleet.Fleet) map[string]map[string]bool {
-	owners := map[string]map[string]bool{}
+// place is a folder of a branch.
+type place struct{ branch, root string }
+
+// rootOwners says which environments of which components have a folder of a
+// branch among their roots. In one that several share only fields with a
+// placeholder are any of theirs; the same folder of another branch is another one.
+func rootOwners(fl *fleet.Fleet, branch string) map[place]map[string]bool {
+	owners := map[place]map[string]bool{}
 	for _, t := range fl.Targets {
-		for _, root := range fleet.Roots(t) {
-			if owners[root] == nil {
-				owners[root] = map[string]bool{}
+		for _, at := range fleet.Branches(t, branch) {
+			for _, root := range fleet.Roots(fleet.On(t, at, branch)) {
+				p := place{at, root}
+				if owners[p] == nil {
+					owners[p] = map[string]bool{}
+				}
+				owners[p][t.Component+"|"+t.Environment] = true
 			}
-			owners[root][t.Component+"|"+t.Environment] = true
 		}
 	}
 	return owners

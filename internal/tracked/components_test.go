@@ -8,6 +8,44 @@ import (
 	"github.com/liftlock/liftlock/internal/fleet"
 )
 
+// TestComponentsOnBranches has one folder on three branches: each environment's
+// is its own, and one that two environments read there is nobody's.
+func TestComponentsOnBranches(t *testing.T) {
+	target := func(component, environment, branch, revision string, paths ...string) fleet.Target {
+		out := fleet.Target{Name: component + "-" + environment, Component: component, Environment: environment, Branch: branch}
+		for _, p := range paths {
+			out.Sources = append(out.Sources, fleet.Source{Here: true, Path: p, TargetRevision: revision})
+		}
+		return out
+	}
+	both := target("pay", "qa", "env/qa", "env/qa", "apps/pay")
+	both.Sources = append(both.Sources, fleet.Source{Here: true, Path: "charts/pay", TargetRevision: "main"}, fleet.Source{Here: true, Path: "apps/web", TargetRevision: "env/dev"})
+	generated := target("api", "qa", "env/qa", "v1.2.3", "apps/api")
+	generated.GeneratorFile, generated.GeneratorFiles = "envs/qa.json", []string{"envs/qa.json"}
+	generated.BranchFiles = []fleet.BranchFile{{Branch: "env/dev", File: "dev/config.json"}, {Branch: "env/qa", File: "qa/config.json"}}
+	fl := &fleet.Fleet{Targets: []fleet.Target{
+		target("web", "dev", "env/dev", "refs/heads/env/dev", "apps/web", "apps/own"), target("web", "qa", "env/qa", "env/qa", "apps/web", "shared"),
+		target("web", "prod", "main", "HEAD", "apps/web", "shared"), both, generated,
+		{Name: "nobody", Branch: "main", Sources: []fleet.Source{{Here: true, Path: "shared", TargetRevision: "env/qa"}}},
+	}}
+	got := map[string][]string{}
+	for component, envs := range Components(fl, "main") {
+		for env, e := range envs {
+			got[component+" "+env] = e.Roots
+		}
+	}
+	want := map[string][]string{
+		"web dev":  {"apps/own"}, // apps/web is read by pay's third source too
+		"web qa":   {"apps/web"}, // shared is read there by nobody's
+		"web prod": {"apps/web", "shared"},
+		"pay qa":   {"apps/pay"}, // what it has of main and of dev's branch is no overlay of qa's
+		"api qa":   {"qa"},       // its source is pinned; of the generators' files only one is on qa's branch
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+}
+
 func TestComponents(t *testing.T) {
 	target := func(component, environment string, paths ...string) fleet.Target {
 		out := fleet.Target{Name: component + "-" + environment, Component: component, Environment: environment}
@@ -24,7 +62,7 @@ func TestComponents(t *testing.T) {
 	fl.Targets[0].ApplicationSetFile = "argocd/shop.yaml"
 	got, shared := map[string][]string{}, map[string][]string{}
 	count := map[string]int{}
-	for component, envs := range Components(fl) {
+	for component, envs := range Components(fl, "main") {
 		for env, e := range envs {
 			got[component+" "+env] = e.Roots
 			shared[component+" "+env] = e.Shared

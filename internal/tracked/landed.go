@@ -1,6 +1,9 @@
 package tracked
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -31,6 +34,40 @@ func Whence(log []gitrepo.CommitInfo, now string, idAt func(commit string) strin
 		}
 	}
 	return o
+}
+
+// Ancestry is what is asked of a repository about two commits; a
+// *gitrepo.Mirror is one.
+type Ancestry interface {
+	IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error)
+	Commit(ctx context.Context, sha string) (*gitrepo.CommitInfo, error)
+}
+
+// Old says that what a commit brought was there when the pipeline, or the newest
+// part of it, came in with the baseline: releases like that are never moved by
+// themselves. On a branch of an environment's own that the baseline isn't on,
+// nothing but the commits' times tells.
+func Old(ctx context.Context, git Ancestry, c gitrepo.CommitInfo, baseline string) (bool, error) {
+	fail := func(err error) (bool, error) {
+		return false, fmt.Errorf("compare %s with the baseline %s: %w", c.SHA, baseline, err)
+	}
+	if old, err := git.IsAncestor(ctx, c.SHA, baseline); err != nil || old {
+		if err != nil {
+			return fail(err)
+		}
+		return true, nil
+	}
+	if on, err := git.IsAncestor(ctx, baseline, c.SHA); err != nil || on {
+		if err != nil {
+			return fail(err)
+		}
+		return false, nil
+	}
+	base, err := git.Commit(ctx, baseline)
+	if err != nil {
+		return fail(err)
+	}
+	return c.CommitTime.Before(base.CommitTime), nil
 }
 
 // Reverted lists the releases (short) that revert commits took out of an

@@ -1,8 +1,11 @@
 package tracked
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -35,6 +38,43 @@ func TestWhence(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// commits are a history for Old: each is its time and its ancestors.
+type commits map[string]struct {
+	at        int64
+	ancestors string
+}
+
+func (c commits) IsAncestor(_ context.Context, ancestor, descendant string) (bool, error) {
+	if _, ok := c[ancestor]; !ok {
+		return false, gitrepo.ErrUnknownCommit
+	}
+	return ancestor == descendant || strings.Contains(c[descendant].ancestors, ancestor), nil
+}
+
+func (c commits) Commit(_ context.Context, sha string) (*gitrepo.CommitInfo, error) {
+	return &gitrepo.CommitInfo{SHA: sha, CommitTime: time.Unix(c[sha].at, 0)}, nil
+}
+
+func TestOld(t *testing.T) {
+	history := commits{
+		"a": {10, ""}, "base": {20, "a"}, "z": {30, "a base"},
+		"late": {5, "a base"}, // its clock is wrong, and that doesn't matter
+		"x":    {19, ""}, "y": {20, ""}, "w": {21, "x"},
+	}
+	for commit, want := range map[string]bool{"a": true, "base": true, "z": false, "late": false, "x": true, "y": false, "w": false} {
+		info, err := history.Commit(t.Context(), commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old, err := Old(t.Context(), history, *info, "base"); err != nil || old != want {
+			t.Errorf("%s: %t, %v; want %t", commit, old, err, want)
+		}
+	}
+	if _, err := Old(t.Context(), history, gitrepo.CommitInfo{SHA: "gone"}, "base"); !errors.Is(err, gitrepo.ErrUnknownCommit) || !strings.Contains(err.Error(), "compare gone with the baseline base") {
+		t.Errorf("of a commit that isn't there: %v", err)
 	}
 }
 

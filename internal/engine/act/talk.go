@@ -62,7 +62,7 @@ func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.
 		kind = promotion.KindRevert
 	}
 	in.Mark = observe.Mark(kind, in.Release, in.Of)
-	reached, others, err := a.o.Observer.Reach(ctx, c, files)
+	reached, others, err := a.o.Observer.Reach(ctx, c, in.Environment, files)
 	if err != nil {
 		in.OthersErr = err.Error()
 		return

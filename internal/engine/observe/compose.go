@@ -78,7 +78,7 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 // targets read since the release landed.
 func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error {
 	m := c.Snapshot.Repo.Mirror
-	ix, err := c.Pipeline.index.get(ctx)
+	ix, err := c.Pipeline.indexes[env.Branch].get(ctx)
 	if err != nil {
 		for i := range env.Targets {
 			env.Targets[i].Touched = promotion.Unsure[[]string](err.Error())
@@ -101,7 +101,7 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 		readers := ix.Touched(paths)
 		for i := range env.Targets {
 			name := env.Targets[i].Name
-			if readers[c.Pipeline.index.idOf(name)] != nil {
+			if readers[c.Pipeline.indexes[env.Branch].idOf(name)] != nil {
 				touched[name] = append(touched[name], ci.SHA)
 			}
 		}
@@ -112,10 +112,10 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 	return nil
 }
 
-// Reach says which targets a set of files reaches and which of the pipeline's
-// other targets of the component it does not; for the pull request's body.
-func (o *Observer) Reach(ctx context.Context, c *Case, files []string) (reached, untouched []fleet.Target, err error) {
-	ix, err := c.Pipeline.index.get(ctx)
+// Reach says which targets a set of files on an environment's branch reaches and
+// which of the pipeline's other targets it does not; for the pull request's body.
+func (o *Observer) Reach(ctx context.Context, c *Case, env string, files []string) (reached, untouched []fleet.Target, err error) {
+	ix, err := c.Pipeline.indexes[c.Snapshot.Line(c.Pipeline.Pipeline, env).Branch].get(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

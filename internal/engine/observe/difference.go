@@ -202,11 +202,12 @@ func (o *Observer) landedDifference(ctx context.Context, c *Case, env string, pr
 func (o *Observer) compareLanded(ctx context.Context, c *Case, env string, d *Difference) error {
 	edit := &ownership.Edit{Files: d.Files, Revision: d.Before}
 	mine, came := map[string]bool{}, map[string]bool{}
+	branch := c.Snapshot.Line(c.Pipeline.Pipeline, env).Branch
 	var err error
-	if edit.Before, err = o.world(ctx, c, env, d.Before, true, mine); err != nil {
+	if edit.Before, err = o.world(ctx, c, env, Line{branch, d.Before}, true, mine); err != nil {
 		return err
 	}
-	if edit.After, err = o.world(ctx, c, env, d.After, true, came); err != nil {
+	if edit.After, err = o.world(ctx, c, env, Line{branch, d.After}, true, came); err != nil {
 		return err
 	}
 	edit.Inside = func(t *fleet.Target) bool { return mine[t.ID()] || came[t.ID()] }

@@ -142,7 +142,7 @@ func judgedBy(ctx context.Context, c *Case, env, base string, edits []overlay.Ed
 	for _, p := range c.Snapshot.Pipelines {
 		rules = append(rules, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{c.Facts.Unit, env, tree, c.Snapshot.Turn, rules})
+	raw, err := json.Marshal([]any{c.Facts.Unit, env, tree, c.Snapshot.Turn, rules, c.Snapshot.besides(c.Snapshot.Line(c.Pipeline.Pipeline, env))})
 	if err != nil {
 		return judgedKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
 	}
@@ -158,7 +158,7 @@ func judgedBy(ctx context.Context, c *Case, env, base string, edits []overlay.Ed
 // edit gathers what an edit is judged by: the tree and the targets without it
 // and with it. why says for people that it can't be.
 func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []overlay.Edit) (out *ownership.Edit, why string, err error) {
-	m := c.Snapshot.Repo.Mirror
+	m, line := c.Snapshot.Repo.Mirror, c.Snapshot.Line(c.Pipeline.Pipeline, env)
 	after, err := WriteEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
 	if err != nil {
 		return nil, "", err
@@ -170,8 +170,8 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 		created = created || e.Created || e.Deleted
 	}
 	for _, p := range c.Snapshot.Pipelines {
-		whole = whole || ownership.Generates(p.Fleet.Targets, out.Files, created)
-		ix, err := p.index.get(ctx)
+		whole = whole || ownership.Generates(c.Snapshot.on(line.Branch, p.Fleet.Targets), out.Files, created)
+		ix, err := p.indexes[line.Branch].get(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, "", err
@@ -183,7 +183,7 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 		}
 	}
 	mine := map[string]bool{} // by ID: whether an edit may change the target
-	if out.Before, err = o.world(ctx, c, env, base, whole, mine); err != nil {
+	if out.Before, err = o.world(ctx, c, env, Line{line.Branch, base}, whole, mine); err != nil {
 		return nil, "", err
 	}
 	for i := range out.Before.Targets { // what was another's doesn't become ours by the edit
@@ -192,7 +192,7 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 		}
 	}
 	came := map[string]bool{}
-	if out.After, err = o.world(ctx, c, env, after, whole, came); err != nil {
+	if out.After, err = o.world(ctx, c, env, Line{line.Branch, after}, whole, came); err != nil {
 		return nil, "", err
 	}
 	out.Inside = func(t *fleet.Target) bool {
@@ -204,15 +204,16 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 	return out, "", nil
 }
 
-// world is a commit with its targets, whole manifests only when they are
-// asked for: then the resolver keeps none of them. The IDs of those that belong
-// to the environment of the case's component go into mine.
-func (o *Observer) world(ctx context.Context, c *Case, env, commit string, whole bool, mine map[string]bool) (ownership.World, error) {
-	tree := c.Snapshot.Repo.Mirror.Tree(commit)
+// world is a branch at a commit with the targets as the branch sees them, whole
+// manifests only when they are asked for: then the resolver keeps none of them.
+// Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
+// The IDs of those that belong to the environment of the case's component go into mine.
+func (o *Observer) world(ctx context.Context, c *Case, env string, at Line, whole bool, mine map[string]bool) (ownership.World, error) {
+	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
 	w := ownership.World{Tree: tree, ID: tree.Identity}
 	sur := o.surroundings(c.Snapshot.Repo)
 	for _, p := range c.Snapshot.Pipelines {
-		in, err := sur.input(ctx, p.Pipeline, commit)
+		in, err := sur.inputOn(ctx, p.Pipeline, c.Snapshot, at)
 		if err != nil {
 			return w, err
 		}
@@ -229,7 +230,7 @@ func (o *Observer) world(ctx context.Context, c *Case, env, commit string, whole
 		if len(fl.Problems) > 0 {
 			fl = tracked.InForce(fl, p.Fleet, p.File)
 		}
-		w.Targets = append(w.Targets, fl.Targets...)
+		w.Targets = append(w.Targets, c.Snapshot.on(at.Branch, fl.Targets)...)
 		if p.Name() != c.Pipeline.Name() {
 			continue
 		}

@@ -109,6 +109,11 @@ func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fre
 func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, entries []entry, history []promotion.Arrival, memories []store.Observation, fresh bool) error {
 	r, tip := c.Snapshot.Repo, env.Tip
 	env.History = history
+	if tip == "" {
+		env.Now = promotion.Unsure[promotion.Release](missing(r, env.Branch))
+		o.targets(c, env, at, memories)
+		return nil
+	}
 	rel, err := o.read(r, tip, c.Pipeline, at)
 	var mixed *overlay.MixedError
 	switch {

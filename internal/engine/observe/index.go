@@ -7,28 +7,32 @@ import (
 
 	"github.com/liftlock/liftlock/internal/evaluate"
 	"github.com/liftlock/liftlock/internal/fleet"
-	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/reads"
 )
 
-// lazyIndex is a pipeline's index of files and their readers at one commit,
+// lazyIndex is a pipeline's index of files and their readers at one commit of a branch,
 // made when it is first needed: most commits need none. Then the newest one
 // that was made before it is brought up to date, which costs as little as what
 // changed since.
 type lazyIndex struct {
-	mirror  *gitrepo.Mirror
+	repo    *Repository
+	branch  string
 	commit  string
-	targets []fleet.Target
+	targets []fleet.Target // as they were resolved
 
 	mu     sync.Mutex
 	before *lazyIndex // made already; nil: none, or no longer needed
 	ix     *reads.Index
-	byID   map[string]*fleet.Target
 }
 
-// newIndex is the index of a commit; before, that of the snapshot before, may be nil.
-func newIndex(m *gitrepo.Mirror, commit string, targets []fleet.Target, before *lazyIndex) *lazyIndex {
-	return &lazyIndex{mirror: m, commit: commit, targets: targets, before: before.made()}
+// newIndex is the index of a branch's commit; before, that of the snapshot before, may be nil.
+func newIndex(r *Repository, branch, commit string, targets []fleet.Target, before *lazyIndex) *lazyIndex {
+	return &lazyIndex{repo: r, branch: branch, commit: commit, targets: targets, before: before.made()}
+}
+
+// is says that an index is that of a commit and of targets, unchanged.
+func (l *lazyIndex) is(commit string, targets []fleet.Target) bool {
+	return l != nil && l.commit == commit && len(l.targets) == len(targets) && (len(targets) == 0 || &l.targets[0] == &targets[0])
 }
 
 // made is the newest of this index and those before it that was made.
@@ -51,16 +55,14 @@ func (l *lazyIndex) get(ctx context.Context) (*reads.Index, error) {
 	if l.ix != nil {
 		return l.ix, nil
 	}
-	l.byID = make(map[string]*fleet.Target, len(l.targets))
 	readers := make([]reads.Reader, 0, len(l.targets))
 	for i := range l.targets {
-		t := &l.targets[i]
-		l.byID[t.ID()] = t
-		readers = append(readers, evaluate.Reader(t))
+		t := fleet.On(l.targets[i], l.branch, l.repo.Branch)
+		readers = append(readers, evaluate.Reader(&t))
 	}
 	ix, err := l.make(ctx, readers)
 	if err != nil {
-		return nil, fmt.Errorf("find out what the targets read at %s: %w", l.commit, err)
+		return nil, fmt.Errorf("find out what the targets read at %s of %s: %w", l.commit, l.branch, err)
 	}
 	l.ix, l.before = ix, nil
 	return ix, nil
@@ -68,11 +70,11 @@ func (l *lazyIndex) get(ctx context.Context) (*reads.Index, error) {
 
 // make updates the index before, or builds one.
 func (l *lazyIndex) make(ctx context.Context, readers []reads.Reader) (*reads.Index, error) {
-	tree := l.mirror.Tree(l.commit)
+	tree := l.repo.Mirror.Tree(l.commit)
 	if l.before == nil {
 		return reads.Build(ctx, tree, readers)
 	}
-	changes, err := l.mirror.Changed(ctx, l.before.commit, l.commit)
+	changes, err := l.repo.Mirror.Changed(ctx, l.before.commit, l.commit)
 	if err != nil {
 		return reads.Build(ctx, tree, readers) // the commit before may be gone
 	}

@@ -160,9 +160,9 @@ func (o *Observer) landedOf(ctx context.Context, r *Repository, p *PipelineAt, m
 		l.By = promotion.ByBaseline
 		return l, nil
 	}
-	old, err := r.Mirror.IsAncestor(ctx, c.SHA, p.Baseline)
+	old, err := tracked.Old(ctx, r.Mirror, c, p.Baseline)
 	if err != nil {
-		return l, fmt.Errorf("compare %s with the baseline %s: %w", c.SHA, p.Baseline, err)
+		return l, err
 	}
 	if old {
 		l.By = promotion.ByBaseline

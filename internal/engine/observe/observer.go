@@ -123,12 +123,14 @@ func New(o Options) *Observer {
 	}
 }
 
-// Snapshot is what one commit of the tracked branch says.
+// Snapshot is what one commit of the tracked branch says, and where the
+// environments' own branches are.
 type Snapshot struct {
 	Repo      *Repository
 	Commit    string
-	Broken    string // why the pipeline files at Commit can't be used: file:line: message
-	GoodAt    string // the commit whose pipeline files are in force; Commit unless Broken
+	Broken    string            // why the pipeline files at Commit can't be used: file:line: message
+	GoodAt    string            // the commit whose pipeline files are in force; Commit unless Broken
+	Tips      map[string]string // the heads of the environments' own branches; "": there is no such branch
 	Pipelines []*PipelineAt
 	None      bool // there is no pipeline file
 
@@ -146,7 +148,7 @@ type PipelineAt struct {
 	troubles tracked.Troubles // the same, with whom it concerns
 	Baseline string           // the commit that brought the pipeline, or the last of its carry entries
 	Units    map[string]*UnitAt
-	index    *lazyIndex
+	indexes  map[string]*lazyIndex // by branch
 }
 
 // UnitAt is one component of a pipeline.
@@ -157,17 +159,6 @@ type UnitAt struct {
 
 // EnvAt is one environment of a component.
 type EnvAt = tracked.Environment
-
-// Line is a branch and its commit that is judged.
-type Line struct {
-	Branch string
-	Commit string // empty: there is no such branch
-}
-
-// Line is the branch that an environment of a pipeline is read from and merged into.
-func (s *Snapshot) Line(*pipeline.Pipeline, string) Line {
-	return Line{Branch: s.Repo.Branch, Commit: s.Commit}
-}
 
 // Pipeline finds a pipeline by name; nil when there is none.
 func (s *Snapshot) Pipeline(name string) *PipelineAt {

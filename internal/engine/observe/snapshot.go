@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -30,17 +31,22 @@ func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, erro
 	o.mu.Lock()
 	last := o.snapshots[r.ID]
 	o.mu.Unlock()
+	var s *Snapshot
 	if last != nil && last.Commit == tip && o.current(ctx, last) {
-		return last, nil
-	}
-	s, err := o.build(ctx, r, tip, last)
-	if err != nil {
-		return nil, err
-	}
-	if last != nil {
-		s.Turn = last.Turn
-		if last.Commit == tip && !sameTargets(last, s) {
-			s.Turn++
+		tips, err := tipsOf(ctx, r, last.Pipelines)
+		if err != nil || maps.Equal(tips, last.Tips) {
+			return last, err
+		}
+		s = last.moved(tips)
+	} else {
+		if s, err = o.build(ctx, r, tip, last); err != nil {
+			return nil, err
+		}
+		if last != nil {
+			s.Turn = last.Turn
+			if last.Commit == tip && !sameTargets(last, s) {
+				s.Turn++
+			}
 		}
 	}
 	o.mu.Lock()
@@ -61,6 +67,9 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 			return nil, err
 		}
 	}
+	if s.Tips, err = tipsOf(ctx, r, pipes); err != nil {
+		return nil, err
+	}
 	sur := o.surroundings(r)
 	for _, p := range pipes {
 		at, err := o.pipelineAt(ctx, sur, p, tip, last)
@@ -72,6 +81,7 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 		}
 		s.Pipelines = append(s.Pipelines, at)
 	}
+	s.index(last)
 	s.around = sur.around
 	return s, nil
 }
@@ -99,13 +109,8 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 		}
 		at.Fleet = tracked.InForce(fl, good, p.File)
 	}
-	at.Units = unitsOf(sur.repo.ID, p, at.Fleet)
+	at.Units = unitsOf(sur.repo, p, at.Fleet)
 	at.troubles = tracked.TroublesOf(fl.Problems, at.Fleet, p.File)
-	var before *lazyIndex
-	if last != nil && last.Pipeline(p.Name()) != nil {
-		before = last.Pipeline(p.Name()).index
-	}
-	at.index = newIndex(sur.repo.Mirror, tip, at.Fleet.Targets, before)
 	return at, nil
 }
 
@@ -135,10 +140,10 @@ func (o *Observer) resolve(ctx context.Context, sur *surroundings, p *pipeline.P
 }
 
 // unitsOf are the components of a pipeline's targets, as units of the repository.
-func unitsOf(repo string, p *pipeline.Pipeline, fl *fleet.Fleet) map[string]*UnitAt {
+func unitsOf(r *Repository, p *pipeline.Pipeline, fl *fleet.Fleet) map[string]*UnitAt {
 	units := map[string]*UnitAt{}
-	for component, envs := range tracked.Components(fl) {
-		units[component] = &UnitAt{Unit: promotion.Unit{Repo: repo, Pipeline: p.Name(), Component: component}, Envs: envs}
+	for component, envs := range tracked.Components(fl, r.Branch) {
+		units[component] = &UnitAt{Unit: promotion.Unit{Repo: r.ID, Pipeline: p.Name(), Component: component}, Envs: envs}
 	}
 	return units
 }

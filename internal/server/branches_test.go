@@ -1,0 +1,193 @@
+package server_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// onBranches are three environments, the last of which lives on the tracked branch.
+func onBranches() map[string]string {
+	return map[string]string{"dev": "env/dev", "qa": "env/qa", "prod": "main"}
+}
+
+// branched makes a pipeline of directories one of branches.
+func branched(text string, branches map[string]string) string {
+	text = strings.Replace(text, "spec:\n", "spec:\n  layout: branches\n", 1)
+	text = strings.NewReplacer("'{{ index .path.segments 1 }}'", "'{{ .component }}'", "'{{ .path.basename }}'", "'{{ .env }}'").Replace(text)
+	for env, branch := range branches {
+		text = strings.Replace(text, "- name: "+env+"\n", "- name: "+env+"\n      branch: "+branch+"\n", 1)
+	}
+	return text
+}
+
+// branch is where an environment lives.
+func (s *scene) branch(env string) string {
+	if b := s.p.branches[env]; b != "" {
+		return b
+	}
+	return "main"
+}
+
+// overlay is the folder of a component's overlay there: the same on every branch.
+func (s *scene) overlay(component, env string) string {
+	if s.p.branches != nil {
+		return "apps/" + component
+	}
+	return overlay(component, env)
+}
+
+// branchFiles are the first files of a branch; the rules are on main.
+func (s *scene) branchFiles(branch string) map[string]string {
+	out := map[string]string{}
+	if branch == "main" {
+		var elements strings.Builder
+		for _, c := range s.p.components {
+			for _, env := range s.environments() {
+				elements.WriteString("          - {component: " + c + ", env: " + env + ", branch: " + s.branch(env) + "}\n")
+			}
+		}
+		out["argocd/shop.yaml"] = strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", "ELEMENTS", elements.String()).Replace(branchSet)
+		out[".liftlock.yaml"] = s.p.pipeline
+	}
+	for _, env := range s.environments() {
+		if s.branch(env) != branch {
+			continue
+		}
+		for _, c := range s.p.components {
+			dir := s.overlay(c, env)
+			out[dir+"/deployment.yaml"] = strings.ReplaceAll(deployment, "NAME", c)
+			out[dir+"/replicas-of-"+env+".txt"] = "what is " + env + "'s own\n"
+			out[dir+"/kustomization.yaml"] = "namePrefix: " + env + "-\n" + strings.NewReplacer("../../base", "deployment.yaml", "NAME", c, "TAG", s.p.tag(c, env)).Replace(kustomization)
+		}
+	}
+	for name, text := range s.p.files {
+		if env, file, of := strings.Cut(name, ":"); !of && branch == "main" {
+			out[name] = text
+		} else if of && s.branch(env) == branch {
+			out[file] = text
+		}
+	}
+	return out
+}
+
+// makeBranches makes the environments' branches, but main.
+func (s *scene) makeBranches() {
+	s.t.Helper()
+	main, err := s.Forge.Tree(repoName, "main")
+	s.must("list main", err)
+	var stale []string
+	for name := range main {
+		stale = append(stale, name)
+	}
+	slices.Sort(stale)
+	for _, env := range s.environments() {
+		if s.p.branches == nil || s.branch(env) == "main" {
+			continue
+		}
+		files := s.branchFiles(s.branch(env))
+		_, err := s.Forge.CommitAs(repoName, "linus", s.branch(env), "Environment "+env, files,
+			slices.DeleteFunc(slices.Clone(stale), func(name string) bool { _, kept := files[name]; return kept })...)
+		s.must("make the branch of "+env, err)
+	}
+}
+
+const branchSet = `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata:
+  name: shop
+  namespace: argocd
+spec:
+  goTemplate: true
+  goTemplateOptions: ["missingkey=error"]
+  generators:
+    - list:
+        elements:
+ELEMENTS
+  template:
+    metadata:
+      name: '{{ .component }}-{{ .env }}'
+    spec:
+      project: default
+      source:
+        repoURL: REPO
+        targetRevision: '{{ .branch }}'
+        path: 'apps/{{ .component }}'
+      destination:
+        server: https://kubernetes.default.svc
+        namespace: '{{ .component }}-{{ .env }}'
+      syncPolicy:
+        automated: {}
+`
+
+// TestStoryOnBranches is the story where each environment lives on a branch of
+// its own. It also holds that every pull request is for the branch of its
+// environment, that the rest of each branch stays as it is, and that a restart
+// without a database finds nothing to do.
+func TestStoryOnBranches(t *testing.T) {
+	s := begin(t, plan{branches: onBranches()})
+	before := map[string]string{}
+	for _, env := range s.environments() {
+		text, _, err := s.Forge.File(repoName, s.branch(env), s.overlay("web", env)+"/kustomization.yaml")
+		s.must("read an overlay", err)
+		before[env] = text
+	}
+	s.story()
+	for _, env := range s.environments() {
+		text, _, err := s.Forge.File(repoName, s.branch(env), s.overlay("web", env)+"/kustomization.yaml")
+		s.must("read an overlay", err)
+		if want := strings.Replace(before[env], "1.0.0", "1.1.0", 1); text != want {
+			t.Errorf("the overlay of %s is\n%s\nwant\n%s", env, text, want)
+		}
+	}
+	for _, env := range []string{"qa", "prod"} {
+		p := s.pulls("web", env)[0]
+		if p.Base != s.branch(env) {
+			t.Errorf("#%d is for %s, want %s", p.Number, p.Base, s.branch(env))
+		}
+	}
+	s.idle()
+	s.forget()
+	s.start()
+	s.quiet()
+	s.idle()
+	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 2 {
+		t.Errorf("after the database was lost there are %d pull requests (%v), want 2", len(all), err)
+	}
+	for _, env := range s.environments() {
+		s.is("web", env, "carries what it did", func(e *api.WhyHere) bool { return strings.Contains(e.Name, "1.1.0") })
+	}
+}
+
+// TestRevertOnABranch takes a release that degrades qa back, on qa's branch.
+func TestRevertOnABranch(t *testing.T) {
+	s := begin(t, plan{branches: onBranches()})
+	s.quiet()
+	before, err := s.Forge.Tree(repoName, "env/qa")
+	s.must("list qa's branch", err)
+	const bad = "1.1.0-late-in-qa"
+	s.release("web", bad)
+	s.merged(s.opened("web", "qa", bad).Number)
+	s.is("web", "qa", "has the release of before", func(e *api.WhyHere) bool {
+		return e.LandedBy == promotion.ByRevert && strings.Contains(e.Name, "1.0.0")
+	})
+	if p := s.reverts("web", "qa")[0]; p.Base != "env/qa" || !p.Merged {
+		t.Errorf("the revert #%d is for %s, merged %t", p.Number, p.Base, p.Merged)
+	}
+	after, err := s.Forge.Tree(repoName, "env/qa")
+	s.must("list qa's branch", err)
+	if d := cmp.Diff(before, after); d != "" {
+		t.Errorf("qa's branch (-before +after):\n%s", d)
+	}
+	s.idle()
+	for _, p := range s.pulls("web", "prod") { // opened before qa degraded
+		if p.Open || p.Merged {
+			t.Errorf("#%d still brings it to prod", p.Number)
+		}
+	}
+}
