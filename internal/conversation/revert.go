@@ -35,7 +35,7 @@ func revertBody(in Input) string {
 		p.gap()
 		p.line("- That it was unwell before: every degraded target was well just before %s was merged.", ref(in.Of))
 		p.line("- That another commit did it: none has changed what those targets read since.")
-		p.line("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window.", ref(in.Of))
+		p.line("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window, or what is degraded here is what %[1]s changed.", ref(in.Of))
 		p.gap()
 	}
 	moves(&p, in)

@@ -3,6 +3,7 @@ package emulator
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -197,6 +198,10 @@ func (a *ArgoCD) watchResources(app *application, now time.Time) {
 func (a *ArgoCD) report(app *application, h health, now time.Time) {
 	if app.fault.Health != "" {
 		h = health{status: app.fault.Health, message: app.fault.Message, resources: h.resources}
+		if name := app.fault.Resource; name != "" {
+			own := slices.DeleteFunc(slices.Clone(h.resources), func(r resource) bool { return r.name == name })
+			h.resources = append(own, resource{name: name, status: h.status, message: h.message})
+		}
 	}
 	h.since = app.health.since
 	if h.status != app.health.status || h.since.IsZero() {

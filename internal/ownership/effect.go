@@ -15,7 +15,10 @@ type Effect struct {
 	Spec bool
 	// Changes are those of its manifests; nil where Why says why they can't be told.
 	Changes *render.Changes
-	Why     string
+	// Affected are the objects that the changes may make unwell: those that
+	// differ, and those that use one of them.
+	Affected []render.Ref
+	Why      string
 }
 
 // Effects says what an edit does to the targets that it is for: to each that
@@ -47,6 +50,7 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 			f.Why = "after the change: " + why
 		} else {
 			f.Changes = render.Diff(before, after)
+			f.Affected = f.Changes.Affected(after)
 		}
 		out = append(out, f)
 	}

@@ -78,7 +78,7 @@ type Action interface{ Describe() string }
 
 // Look asks for an expensive fact about an environment.
 type Look struct {
-	What        string // compose, restore or blame
+	What        string // compose, restore, blame or changed
 	Environment string
 	Release     string // compose: which release's identity
 }
@@ -88,6 +88,7 @@ const (
 	LookCompose = "compose"
 	LookRestore = "restore"
 	LookBlame   = "blame"
+	LookChanged = "changed"
 )
 
 // Record writes down what was found out about what landed in an environment.

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (j *judge) degradation(e *Env, st *EnvState) {
 			st.why(code, why)
 			return
 		}
-		if !j.blameless(e, st) {
+		if !j.blameless(e, st) || !j.noIncident(e, st) {
 			return
 		}
 	}
@@ -89,11 +90,6 @@ func (j *judge) dontRevert(e *Env) (code, why string) {
 		}
 		if !t.WellBefore.Value {
 			return "hold", fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
-		}
-		for _, w := range j.f.Weather {
-			if w.Cluster == t.Cluster && !w.Since.Before(l.At.Add(-weatherSlack)) {
-				return "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster)
-			}
 		}
 		if n := j.f.Limits.RevertsByCluster[t.Cluster]; j.storming(n) {
 			return "storm", j.storm(n, "on cluster "+t.Cluster)
@@ -150,6 +146,72 @@ func (j *judge) blameless(e *Env, st *EnvState) bool {
 	return true
 }
 
+// noIncident asks, where targets that the promotion didn't touch became unwell
+// on the same cluster too, whether it changed what is degraded: if it did, it is
+// to blame all the same. If it didn't, or that can't be told, a person decides.
+func (j *judge) noIncident(e *Env, st *EnvState) bool {
+	for i := range e.Targets {
+		t := &e.Targets[i]
+		w := j.neighbour(e, t)
+		if t.Verdict.State != verification.Degraded || w == nil {
+			continue
+		}
+		bad, but := verification.Culprits(t.Unwell), ""
+		switch {
+		case len(bad) == 0:
+			but = fmt.Sprintf("Argo CD doesn't say which resources of %s are degraded", t.Name)
+		case !t.Changed.OK && t.Changed.Err == "":
+			j.do(Look{What: LookChanged, Environment: e.Name})
+			return false
+		case !t.Changed.OK:
+			but = fmt.Sprintf("whether the promotion changed what is degraded in %s can't be told: %s", t.Name, t.Changed.Err)
+		case changedOf(t, bad) == nil:
+			but = fmt.Sprintf("what is degraded in %s (%s) is nothing that the promotion changed", t.Name, resources(bad))
+		default:
+			continue
+		}
+		st.why("hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but))
+		return false
+	}
+	return true
+}
+
+// neighbour is a target that the promotion didn't touch and that became unwell
+// on a target's cluster since the promotion landed; nil when there is none.
+func (j *judge) neighbour(e *Env, t *Target) *Weather {
+	for i := range j.f.Weather {
+		if w := &j.f.Weather[i]; w.Cluster == t.Cluster && !w.Since.Before(e.Landed.Value.At.Add(-weatherSlack)) {
+			return w
+		}
+	}
+	return nil
+}
+
+// changedOf are those of a target's resources that what landed changed.
+func changedOf(t *Target, bad []verification.Resource) []verification.Resource {
+	var out []verification.Resource
+	for _, r := range bad {
+		if slices.ContainsFunc(t.Changed.Value, func(o Object) bool { return o.is(r) }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// resources names a few resources.
+func resources(list []verification.Resource) string {
+	const most = 3
+	var out []string
+	for i, r := range list {
+		if i == most {
+			out = append(out, fmt.Sprintf("%d more", len(list)-most))
+			break
+		}
+		out = append(out, r.Kind+" "+r.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
 func shorts(commits []string) []string {
 	out := make([]string, len(commits))
 	for i, c := range commits {
@@ -190,7 +252,7 @@ func (j *judge) takeBack(e *Env, st *EnvState, ask *Ask) {
 		}
 		return
 	}
-	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: e.Now.Value.ID, Commit: l.Commit, Tip: e.Tip, Evidence: evidence(e)}
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: e.Now.Value.ID, Commit: l.Commit, Tip: e.Tip, Evidence: j.evidence(e)}
 	if ask != nil {
 		open.By, open.Reason, open.Ask = ask.By, ask.Reason, ask.ID
 		j.asked[ask.ID] = true
@@ -201,7 +263,7 @@ func (j *judge) takeBack(e *Env, st *EnvState, ask *Ask) {
 }
 
 // evidence lists what speaks against the release, a line a fact.
-func evidence(e *Env) []string {
+func (j *judge) evidence(e *Env) []string {
 	var out []string
 	for _, t := range e.Targets {
 		if t.Verdict.State != verification.Degraded {
@@ -214,6 +276,11 @@ func evidence(e *Env) []string {
 		out = append(out, fmt.Sprintf("%s on %s: %s%s", t.Name, firstNonEmpty(t.Cluster, "its cluster"), t.Verdict.Reason, since))
 		for _, u := range t.Unwell {
 			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, firstNonEmpty(u.Message, "no message")))
+		}
+		if w := j.neighbour(e, &t); w != nil && t.Changed.OK {
+			if own := changedOf(&t, verification.Culprits(t.Unwell)); own != nil {
+				out = append(out, fmt.Sprintf("%s: %s on the same cluster became unwell too, but %s is what the promotion changed", t.Name, w.Target, resources(own)))
+			}
 		}
 		for _, m := range t.Timeline {
 			out = append(out, fmt.Sprintf("%s: %s %s %s", t.Name, m.At.UTC().Format(time.RFC3339), m.State, m.Note))

@@ -159,6 +159,23 @@ type Target struct {
 	// Touched are commits other than the landed one that changed what the target
 	// reads since; the answer to Look blame.
 	Touched Known[[]string] `json:"touched"`
+	// Changed are the target's objects that what landed may have made unwell: those
+	// that it changed, and those that use one of them; the answer to Look changed.
+	Changed Known[[]Object] `json:"changed"`
+}
+
+// Object names an object in a target's cluster. The namespace of one that its
+// manifest leaves out is the target's, also where the object has none.
+type Object struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// is says whether Argo CD's word is about this object.
+func (o Object) is(r verification.Resource) bool {
+	return o.Group == r.Group && o.Kind == r.Kind && o.Name == r.Name && (o.Namespace == r.Namespace || r.Namespace == "")
 }
 
 // Pull is one of our open pull requests.

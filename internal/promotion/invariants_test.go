@@ -219,6 +219,11 @@ func (w *simWorld) mayRevert(t *rapid.T, f *Facts, a OpenRevert, forgiven int) {
 			if !tg.WellBefore.OK || !tg.WellBefore.Value || !tg.Touched.OK || len(tg.Touched.Value) > 0 {
 				t.Fatalf("%s: on doubt about %s", a.Describe(), tg.Name)
 			}
+			if storm := slices.ContainsFunc(f.Weather, func(x Weather) bool {
+				return x.Cluster == tg.Cluster && !x.Since.Before(l.At.Add(-weatherSlack))
+			}); storm && (!tg.Changed.OK || !slices.Contains(tg.Changed.Value, Object{Kind: "Deployment", Name: "web"})) {
+				t.Fatalf("%s: in an incident that %s may not be the cause of", a.Describe(), tg.Name)
+			}
 		}
 	}
 	if !bad || e.Spec.OnDegraded == pipeline.OnDegradedHold || f.Now.Sub(l.At) > window(e) || f.Limits.RevertsByEnv[e.Name] >= 3 {

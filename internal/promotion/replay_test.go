@@ -58,6 +58,20 @@ var replays = map[string]func() *Facts{
 		f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
 		f.Weather = []Weather{{Cluster: "one", Target: "db-qa", Since: noon}}
+		t := &f.env("qa").Targets[0]
+		t.Unwell = []verification.Resource{{Group: "apps", Kind: "StatefulSet", Namespace: "web", Name: "cache", Health: "Degraded", Message: "node not ready"}}
+		t.Changed = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
+		return f
+	},
+	"reverts-in-bad-weather": func() *Facts {
+		f := line()
+		f.land("dev", "r2", ByPerson, 0)
+		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
+		f.Weather = []Weather{{Cluster: "one", Target: "db-qa", Since: noon}}
+		e.Targets[0].Unwell = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
+		e.Targets[0].Changed = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
+		e.Restore = Sure(Composed{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f
 	},
 	"changed-by-hand": func() *Facts {

@@ -249,7 +249,7 @@ func (w *simWorld) env(s pipeline.Environment, before []Env) Env {
 	e.History = slices.Clone(w.store.history[s.Name])
 	w.pullsOf(&e, before)
 	for _, t := range w.targets[s.Name] {
-		v := Target{Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
+		v := Target{Unwell: []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}, Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
 		switch {
 		case w.rest:
 		case t.state == verification.Refreshing:
@@ -363,7 +363,23 @@ func (w *simWorld) answer(f *Facts, l Look) {
 			}
 			e.Targets[i].Touched = Sure(by)
 		}
+	case LookChanged:
+		for i := range e.Targets {
+			e.Targets[i].Changed = w.changed(e.Landed.Value.Commit)
+		}
 	}
+}
+
+// changed is what a commit changed of manifests: what is degraded, something
+// else, or nobody can tell.
+func (w *simWorld) changed(commit string) Known[[]Object] {
+	switch commit[len(commit)-1] % 3 {
+	case 0:
+		return Sure([]Object{{Kind: "Deployment", Name: "web"}})
+	case 1:
+		return Sure([]Object{{Kind: "ConfigMap", Name: "web"}})
+	}
+	return Unsure[[]Object]("rendering took longer than 30s")
 }
 
 func simEnv(f *Facts, name string) *Env {

@@ -156,15 +156,25 @@ func TestDiff(t *testing.T) {
 // TestIncident degrades a neighbour on the same cluster in the same moment: that
 // is no promotion's doing, so a person decides.
 func TestIncident(t *testing.T) {
+	for name, c := range map[string]struct{ resource, says string }{
+		"somewhere":      {"", "Argo CD doesn't say which resources of web-qa are degraded: an incident is likely"},
+		"somewhere else": {"cache", "(Deployment cache) is nothing that the promotion changed: an incident is likely"},
+	} {
+		t.Run(name, func(t *testing.T) { incident(t, c.resource, c.says) })
+	}
+}
+
+// incident makes a resource of web, and something of its neighbour, unwell.
+func incident(t *testing.T, resource, says string) {
 	s := begin(t, plan{components: []string{"web", "api"}})
 	s.quiet()
 	s.release("web", "1.1.0")
 	p := s.merged(s.opened("web", "qa", "1.1.0").Number)
 	s.verified("web", "qa", "1.1.0")
 	for _, name := range []string{"api-qa", "web-qa"} {
-		s.must("degrade "+name, s.ArgoCD.SetFault("argocd", name, emulator.AppFault{Health: "Degraded", Message: "node not ready"}))
+		s.must("degrade "+name, s.ArgoCD.SetFault("argocd", name, emulator.AppFault{Health: "Degraded", Message: "node not ready", Resource: resource}))
 	}
-	s.says("web", "qa", "an incident is likely")
+	s.says("web", "qa", says)
 	s.idle()
 	if n := len(s.reverts("web", "qa")) + len(s.reverts("api", "qa")); n != 0 {
 		t.Fatalf("%d reverts were opened because of an incident", n)
@@ -175,6 +185,23 @@ func TestIncident(t *testing.T) {
 	}
 	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock retry"), "+1")
 	s.verified("web", "qa", "1.1.0")
+}
+
+// TestBadReleaseInBadWeather takes back what the promotion changed and made
+// unwell, also when a neighbour on the same cluster is unwell in the same moment.
+func TestBadReleaseInBadWeather(t *testing.T) {
+	s := begin(t, plan{components: []string{"web", "api"}})
+	s.quiet()
+	s.must("degrade api-qa", s.ArgoCD.SetFault("argocd", "api-qa", emulator.AppFault{Health: "Degraded", Message: "node not ready"}))
+	s.release("web", "1.1.0-broken-in-qa")
+	s.merged(s.opened("web", "qa", "1.1.0-broken-in-qa").Number)
+	s.until("the revert is open", func() (bool, string) {
+		_, why := s.env("web", "qa")
+		return len(s.reverts("web", "qa")) == 1, why
+	})
+	if body := s.reverts("web", "qa")[0].Body; !strings.Contains(body, "api-qa on the same cluster became unwell too, but Deployment web is what the promotion changed") {
+		t.Errorf("the revert doesn't say why all the same:\n%s", body)
+	}
 }
 
 // TestUnwellBefore holds instead of reverting what was unwell before the merge.

@@ -316,6 +316,8 @@ func (o *Observer) Answer(ctx context.Context, c *Case, l promotion.Look) error 
 		return o.composeBack(ctx, c, env, at)
 	case promotion.LookBlame:
 		return o.blame(ctx, c, env)
+	case promotion.LookChanged:
+		return o.changed(ctx, c, env)
 	}
 	return fmt.Errorf("unknown look %q", l.What)
 }
