@@ -86,6 +86,11 @@ func (e *Engine) comment(ctx context.Context, r *Repository, pr *forge.PullReque
 	if err != nil || done {
 		return err
 	}
+	// The pull request was read before the comment, and what the comment is about,
+	// such as a close, may have come between the two.
+	if pr, err = e.o.Observer.Touch(ctx, r.Repository, pr.Number); err != nil {
+		return err
+	}
 	source := act.Source(r.ID, pr.Number, k.ID)
 	reaction := reactDone
 	var answers []string

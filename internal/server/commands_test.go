@@ -3,15 +3,21 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/server"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -338,6 +344,51 @@ func TestVetoByClosing(t *testing.T) {
 	// A new release is another matter.
 	s.release("web", "1.2.0")
 	s.opened("web", "prod", "1.2.0")
+}
+
+// between does something between the reading of a pull request and that of its
+// comments, once.
+type between struct {
+	forge.Forge
+	do func(number int)
+}
+
+func (b *between) Comments(ctx context.Context, repo forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
+	b.do(number)
+	return b.Forge.Comments(ctx, repo, number, since)
+}
+
+// TestRetryRightAfterClosing: a command is about what its author saw, not about
+// what was read before it.
+func TestRetryRightAfterClosing(t *testing.T) {
+	var s *scene
+	var once sync.Once
+	var armed atomic.Bool
+	var retry atomic.Int64
+	do := func(number int) {
+		if !armed.Load() {
+			return
+		}
+		once.Do(func() {
+			id, err := int64(0), s.Forge.ClosePull(repoName, number, "grace")
+			if err == nil {
+				id, err = s.Forge.Comment(repoName, number, "linus", "/liftlock retry")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			retry.Store(id)
+		})
+	}
+	s = begin(t, plan{noHook: true, poll: 100 * time.Millisecond, sweep: 100 * time.Millisecond,
+		seams: server.Seams{Forge: func(f forge.Forge) forge.Forge { return &between{f, do} }}})
+	p := s.inProd("1.1.0")
+	armed.Store(true)
+	s.until("the pull request comes again", func() (bool, string) {
+		all := s.pulls("web", "prod")
+		return len(all) == 2 && retry.Load() != 0, fmt.Sprintf("%d pull requests, retry in comment %d", len(all), retry.Load())
+	})
+	s.reacted(p.Number, retry.Load(), "+1")
 }
 
 // TestComparison asks how far prod is behind, for a release that waits for approvals.

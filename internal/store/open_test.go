@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"os"
@@ -55,6 +56,22 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	must(t, w.Wake(ctx, "a"))
 	w.reopen()
 	w.claim(t, me, "a")
+}
+
+// A killed process may leave the lock for a moment to a program that it was starting.
+func TestLockThatComesFree(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "liftlock.db")
+	held, err := lockFile(ctx, path+".lock")
+	must(t, err)
+	time.AfterFunc(50*time.Millisecond, func() { _ = held.Close() }) // whether before or after the first try makes no difference
+	mustOpen(t, "sqlite://"+path, Options{})
+
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	start := time.Now()
+	if _, err := lockFile(gone, path+".lock"); err == nil || time.Since(start) > lockPatience {
+		t.Errorf("nobody waits any more, and still: %v after %s", err, time.Since(start))
+	}
 }
 
 // What makes a commit survive a power failure is on for the connection that

@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -56,7 +58,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *lite, err error
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if db.lock, err = lockFile(path + ".lock"); err != nil {
+	if db.lock, err = lockFile(ctx, path+".lock"); err != nil {
 		return nil, err
 	}
 	if db.pool, err = sql.Open("sqlite", liteDSN(path, o.MaxPages, "journal_mode(WAL)", "journal_size_limit(67108864)")); err != nil {
@@ -102,14 +104,27 @@ func liteDSN(path string, maxPages int, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
+// lockPatience is how long the lock is waited for. A process that is killed while
+// it starts a program leaves it to that child until the program runs, and whoever
+// watches over processes starts the next one at once.
+const lockPatience = 3 * time.Second
+
 // lockFile takes the lock that keeps a second process away. The kernel lets go
 // of it when this process ends, however it ends.
-func lockFile(path string) (*os.File, error) {
+func lockFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	again := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxElapsedTime(lockPatience))
+	err = backoff.Retry(func() error {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(again, ctx))
+	if err != nil {
 		defer f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
