@@ -24,18 +24,22 @@ const (
 // whether the pipeline files that it brings are valid. What was judged once is
 // not judged again while nothing that it depends on has changed.
 func (e *Engine) check(ctx context.Context, r *Repository, pr *forge.PullRequest) (time.Time, error) {
-	if pr.State != forge.Open || pr.Base != r.Branch {
-		return time.Time{}, e.o.Store.DeleteState(ctx, checkedKey(r, pr.Number))
+	key := checkedKey(r, pr.Number)
+	if pr.State != forge.Open {
+		return time.Time{}, e.o.Store.DeleteState(ctx, key)
 	}
 	s, err := e.o.Observer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
-	change, err := e.o.Observer.LookAtChange(ctx, s, pr)
+	line, ok := s.LineOf(pr)
+	if !ok {
+		return time.Time{}, e.o.Store.DeleteState(ctx, key)
+	}
+	change, err := e.o.Observer.LookAtChange(ctx, s, line, pr)
 	if err != nil {
 		return time.Time{}, err
 	}
-	key := checkedKey(r, pr.Number)
 	if done, ok, err := e.o.Store.State(ctx, key); err != nil || ok && string(done) == change.Key {
 		return time.Time{}, err
 	}
@@ -70,7 +74,7 @@ func checkedKey(r *Repository, number int) string {
 // something to say or something was said before.
 func (e *Engine) sayImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *observe.Snapshot, c *observe.Change, v *observe.Verdict) error {
 	text := conversation.Impact{
-		Branch: r.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, Moved: c.Moved, Unknown: v.Unknown,
+		Branch: c.Line.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, Moved: c.Moved, Unknown: v.Unknown,
 	}
 	status := text.Status()
 	if s.None && v.PipelineErr == "" {

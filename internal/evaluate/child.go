@@ -37,6 +37,13 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 				o.Timeout = max(time.Until(deadline)/slowSets, time.Second).Truncate(100 * time.Millisecond)
 			}
 			in := s.input(trees)
+			if s.On != "" {
+				tree, err := borrower{trees: trees}.tree(ctx, lentEdited, s.On, s.Edited)
+				if err != nil {
+					return nil, err
+				}
+				in.On, in.Edited = s.On, fleet.Elsewhere{Tree: tree, Commit: s.Edited}
+			}
 			w, err := Here(ctx, fleet.New(o), trees.Main, in)
 			if err != nil {
 				return nil, err
@@ -72,6 +79,8 @@ type sent struct {
 	Revision  string
 	Branch    string
 	RepoURLs  []string
+	On        string // and Edited, the commit: its tree is borrowed
+	Edited    string
 
 	Clusters  []fleet.Cluster
 	Projects  []string
@@ -99,7 +108,7 @@ type sentLive struct {
 func send(in *Input) *sent {
 	s := &sent{
 		Pipelines: make([]sentPipeline, len(in.Pipelines)), Changed: make([][]byte, len(in.Changed)),
-		Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs,
+		Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs, On: in.On, Edited: in.Edited.Commit,
 		Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, ArgoCDs: in.offline(), Main: in.Main,
 		Other: in.Other != nil, Manifests: in.Manifests,
 	}

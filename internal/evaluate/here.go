@@ -24,14 +24,14 @@ func Here(ctx context.Context, resolver *fleet.Resolver, tree fs.FS, in Input) (
 	argocds := in.offline()
 	for _, p := range in.Pipelines {
 		f, err := resolver.Resolve(ctx, fleet.Input{
-			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs,
+			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, Branches: in.branches(), RepoURLs: in.RepoURLs,
 			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing,
 			ArgoCDs: argocds, Main: in.Main, Live: in.Live, Other: in.Other, Manifests: in.Manifests,
 		})
 		if err != nil {
 			return nil, err
 		}
-		part, err := follow(ctx, tree, f, in.Changed)
+		part, err := follow(ctx, tree, f, &in)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline %s: %w", p.Name(), err)
 		}
@@ -42,6 +42,9 @@ func Here(ctx context.Context, resolver *fleet.Resolver, tree fs.FS, in Input) (
 
 // check refuses what can't be meant.
 func (in *Input) check() error {
+	if in.On != "" && (in.Edited.Tree == nil || in.On == in.Branch || len(in.RepoURLs) == 0) {
+		return fmt.Errorf("evaluating a tree: a change on the branch %q needs the branch's files, another branch that has the ApplicationSets, and the repository's address", in.On)
+	}
 	names := map[string]bool{}
 	for _, p := range in.Pipelines {
 		switch {
@@ -55,8 +58,9 @@ func (in *Input) check() error {
 	return nil
 }
 
-// follow finds out which of the targets read the changed files.
-func follow(ctx context.Context, tree fs.FS, f *fleet.Fleet, changed []string) (*Pipeline, error) {
+// follow finds out which of the targets read the changed files, as the branch
+// sees them that the change is made on.
+func follow(ctx context.Context, tree fs.FS, f *fleet.Fleet, in *Input) (*Pipeline, error) {
 	own := *f // the resolver's is shared
 	own.Targets = make([]fleet.Target, len(f.Targets))
 	copy(own.Targets, f.Targets)
@@ -64,18 +68,20 @@ func follow(ctx context.Context, tree fs.FS, f *fleet.Fleet, changed []string) (
 		own.Targets[i].Params = nil
 	}
 	out := &Pipeline{Fleet: &own, Touched: map[string][]string{}, Doubts: []reads.Problem{}}
-	if len(changed) == 0 {
+	if len(in.Changed) == 0 {
 		return out, nil
 	}
+	branch, edited := in.edited(tree)
 	readers := make([]reads.Reader, len(own.Targets))
 	for i := range own.Targets {
-		readers[i] = Reader(&own.Targets[i])
+		t := fleet.On(own.Targets[i], branch, in.Branch)
+		readers[i] = Reader(&t)
 	}
-	ix, err := reads.Build(ctx, tree, readers)
+	ix, err := reads.Build(ctx, edited, readers)
 	if err != nil {
 		return nil, err
 	}
-	out.Touched = ix.Touched(changed)
+	out.Touched = ix.Touched(in.Changed)
 	out.Doubts = append(out.Doubts, ix.Problems()...)
 	return out, nil
 }

@@ -21,6 +21,7 @@ import (
 const (
 	lentCommit       = "commit"       // repository, revision → a commit
 	lentTree         = "tree"         // repository, revision → that commit's tree
+	lentEdited       = "edited"       // branch, commit → the tree of the branch that the change is made on
 	lentApplications = "applications" // argocd, namespace, ApplicationSet → a list of Applications
 	lentSelected     = "selected"     // argocd, namespace, selector → likewise
 )
@@ -103,6 +104,8 @@ func (l *lender) lend(ctx context.Context, name string) (fs.FS, error) {
 			return e.Tree, nil
 		}
 		return oneFile{what, []byte(e.Commit)}, nil
+	case what == lentEdited && len(words) == 2 && l.in.On != "" && words[0] == l.in.On && words[1] == l.in.Edited.Commit:
+		return l.in.Edited.Tree, nil
 	case len(words) == 3 && what == lentApplications && l.in.Live != nil && l.in.Live.Applications != nil && l.names(words):
 		return l.list(what, words, func() ([]json.RawMessage, error) {
 			return l.in.Live.Applications(ctx, words[0], words[1], words[2])

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"io/fs"
 	"maps"
 
 	"github.com/liftlock/liftlock/internal/fleet"
@@ -24,6 +25,12 @@ type Input struct {
 	Branch   string   // the branch that the tree stands for, or is to be merged into
 	RepoURLs []string // how manifests may name this repository
 
+	// On is the branch that the change is made on, where it isn't Branch but one
+	// that an environment lives on: then the tree, which has the ApplicationSets,
+	// is not what changes, and Edited is that branch before or after the change.
+	On     string
+	Edited fleet.Elsewhere
+
 	// The others are as in fleet.Input. There are no Generators: those that ask
 	// the network would do it with our tokens at addresses that a stranger
 	// wrote. Sets with such generators are problems, here as in a child, so that
@@ -38,6 +45,22 @@ type Input struct {
 
 	// Manifests asks for every target's Application.
 	Manifests bool
+}
+
+// edited is the branch that the change is made on, and what it is at.
+func (in *Input) edited(tree fs.FS) (string, fs.FS) {
+	if in.On == "" {
+		return in.Branch, tree
+	}
+	return in.On, in.Edited.Tree
+}
+
+// branches are what is known of other branches than Branch.
+func (in *Input) branches() map[string]fleet.Elsewhere {
+	if in.On == "" {
+		return nil
+	}
+	return map[string]fleet.Elsewhere{in.On: in.Edited}
 }
 
 // offline is what may be known of the Argo CDs without asking them.

@@ -20,6 +20,9 @@ type Input struct {
 	Before    *evaluate.World
 	After     *evaluate.World
 	Changed   []string // the files that differ, from the root
+	// On is the branch that they are on, where it isn't the one that has the rules
+	// and the ApplicationSets but one that an environment lives on.
+	On string
 }
 
 // Compare says what a change does. A pipeline that one of the worlds lacks has
@@ -29,7 +32,7 @@ func Compare(in Input) (*Report, error) {
 	read := map[string]bool{}
 	for _, p := range in.Pipelines {
 		before, after := side(in.Before, p.Name()), side(in.After, p.Name())
-		c := comparison{pipeline: p, before: before, after: after, environments: map[string][]Target{}, doubted: map[string]bool{}}
+		c := comparison{pipeline: p, on: in.On, before: before, after: after, environments: map[string][]Target{}, doubted: map[string]bool{}}
 		for _, d := range slices.Concat(before.Doubts, after.Doubts) {
 			c.doubted[d.Reader] = true
 		}
@@ -43,6 +46,9 @@ func Compare(in Input) (*Report, error) {
 					read[f] = true
 				}
 			}
+			if in.On != "" {
+				continue // what lies there under the name of a set is none
+			}
 			for i := range part.Fleet.Targets {
 				read[part.Fleet.Targets[i].ApplicationSetFile] = true
 			}
@@ -53,7 +59,7 @@ func Compare(in Input) (*Report, error) {
 	}
 	for _, f := range in.Changed {
 		switch {
-		case pipeline.IsPipelinePath(f):
+		case in.On == "" && pipeline.IsPipelinePath(f):
 			r.Rules = append(r.Rules, f)
 		case !read[f]:
 			r.Unread = append(r.Unread, f)
@@ -75,6 +81,7 @@ func side(w *evaluate.World, name string) *evaluate.Pipeline {
 // comparison is that of one pipeline.
 type comparison struct {
 	pipeline      *pipeline.Pipeline
+	on            string // Input.On
 	before, after *evaluate.Pipeline
 	environments  map[string][]Target // by name
 	doubted       map[string]bool     // targets whose files could not all be followed, by ID
@@ -180,7 +187,7 @@ func (c *comparison) describe(t *fleet.Target, what string) Target {
 	slices.Sort(out.Files)
 	out.Files = slices.Compact(out.Files)
 	for _, f := range out.Files {
-		if slices.Contains(t.GeneratorFiles, f) {
+		if c.on == "" && slices.Contains(t.GeneratorFiles, f) || slices.Contains(t.BranchFiles, fleet.BranchFile{Branch: c.on, File: f}) {
 			out.Generators = append(out.Generators, f)
 		}
 	}

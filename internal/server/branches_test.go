@@ -191,3 +191,32 @@ func TestRevertOnABranch(t *testing.T) {
 		}
 	}
 }
+
+// TestImpactOnBranches says on people's pull requests into environments'
+// branches what they do: to the targets that follow the branch, and to no others.
+func TestImpactOnBranches(t *testing.T) {
+	s := begin(t, plan{branches: onBranches()})
+	s.quiet()
+	theirs := func(base, name string, files map[string]string) int {
+		t.Helper()
+		head, err := s.Forge.Head(repoName, base)
+		s.must("read a branch", err)
+		s.must("make a branch", s.Forge.SetBranch(repoName, "linus", name, head))
+		s.commit("linus", name, "Change "+name, files)
+		n, err := s.Forge.OpenPull(repoName, "linus", name, base, "Change "+name, "")
+		s.must("open a pull request", err)
+		return n
+	}
+	change := map[string]string{"apps/web/deployment.yaml": strings.ReplaceAll(deployment, "NAME", "web") + "          imagePullPolicy: Always\n"}
+	s.checked(theirs("env/qa", "in-qa", change), "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "of `env/qa`")
+	s.checked(theirs("main", "in-prod", change), "success", "touches prod: 1 changed", "| prod | changed | `web-prod` |")
+	s.checked(theirs("env/dev", "rules", map[string]string{".liftlock.yaml": "kind: Nonsense\n", "argocd/shop.yaml": "nonsense: [\n"}), "success", "touches no target")
+	elsewhere := theirs("env/dev", "feature", change)
+	s.checked(elsewhere, "success", "touches dev: 1 changed", "web-dev")
+	// A pull request into a branch that no environment lives on is nobody's business.
+	nobody := theirs("feature", "on-top", map[string]string{"apps/web/x": "x\n"})
+	s.idle()
+	if p := s.pull(nobody); len(p.Statuses) != 0 || len(p.Comments) != 0 {
+		t.Errorf("#%d is judged: %+v, %+v", nobody, p.Statuses, p.Comments)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/evaluate"
@@ -20,14 +21,15 @@ import (
 
 // Change is what somebody's pull request would do to the targets.
 type Change struct {
-	Base string // the newest commit that it has in common with the tracked branch; empty: none
+	Line Line   // what it is to be merged into
+	Base string // the newest commit that it has in common with it; empty: none
 	Head string
 	Key  string // everything that the answer depends on: the same key, the same answer
 
 	changed   []string // files
 	pipelines []*pipeline.Pipeline
 	rules     bool     // pipeline files are among them
-	Moved     []string // those that the tracked branch has changed since, too
+	Moved     []string // those that the branch has changed since, too
 }
 
 // Verdict is what was found out about a change.
@@ -38,21 +40,33 @@ type Verdict struct {
 	Unknown     []string // what is not known of the running Argo CDs
 }
 
-// LookAtChange fetches a pull request's head and says what there is to judge.
-func (o *Observer) LookAtChange(ctx context.Context, s *Snapshot, pr *forge.PullRequest) (*Change, error) {
+// LineOf finds the branch that a pull request is to be merged into among those
+// that are judged: the tracked one and the environments' own.
+func (s *Snapshot) LineOf(pr *forge.PullRequest) (Line, bool) {
+	for _, l := range s.Lines() {
+		if l.Branch == pr.Base && l.Commit != "" {
+			return l, true
+		}
+	}
+	return Line{}, false
+}
+
+// LookAtChange fetches the head of a pull request into a line and says what
+// there is to judge.
+func (o *Observer) LookAtChange(ctx context.Context, s *Snapshot, l Line, pr *forge.PullRequest) (*Change, error) {
 	m := s.Repo.Mirror
 	if err := m.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
 		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, err)
 	}
-	c := &Change{Head: pr.Head}
-	base, common, err := m.MergeBase(ctx, s.Commit, pr.Head)
+	c := &Change{Line: l, Head: pr.Head}
+	base, common, err := m.MergeBase(ctx, l.Commit, pr.Head)
 	if err != nil {
 		return nil, fmt.Errorf("find what #%d is based on: %w", pr.Number, err)
 	}
 	if common {
 		c.Base = base
 	}
-	since, err := changedPaths(ctx, m, c.Base, s.Commit)
+	since, err := changedPaths(ctx, m, c.Base, l.Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +78,7 @@ func (o *Observer) LookAtChange(ctx context.Context, s *Snapshot, pr *forge.Pull
 		there[f] = true
 	}
 	for _, f := range c.changed {
-		c.rules = c.rules || pipeline.IsPipelinePath(f)
+		c.rules = c.rules || l.Branch == s.Repo.Branch && pipeline.IsPipelinePath(f)
 		if there[f] && common {
 			c.Moved = append(c.Moved, f)
 		}
@@ -72,7 +86,11 @@ func (o *Observer) LookAtChange(ctx context.Context, s *Snapshot, pr *forge.Pull
 	for _, p := range s.Pipelines {
 		c.pipelines = append(c.pipelines, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{c.Base, c.Head, c.pipelines, c.Moved, s.None})
+	sets := "" // elsewhere they are not part of the change
+	if l.Branch != s.Repo.Branch {
+		sets = l.Branch + " " + s.Commit
+	}
+	raw, err := json.Marshal([]any{c.Base, c.Head, c.pipelines, c.Moved, s.None, sets})
 	if err != nil {
 		return nil, fmt.Errorf("write down what #%d is judged by: %w", pr.Number, err)
 	}
@@ -94,7 +112,7 @@ func changedPaths(ctx context.Context, m *gitrepo.Mirror, from, to string) ([]st
 	return out, nil
 }
 
-// Judge works out what a change does. Its base is the tracked branch's history and
+// Judge works out what a change does. Its base is a judged branch's history and
 // is evaluated here; its head is whatever a stranger wrote, and is evaluated in a
 // child process with limits. The error is for what may go well another time;
 // a head that can't be evaluated is a verdict.
@@ -107,7 +125,7 @@ func (o *Observer) Judge(ctx context.Context, s *Snapshot, c *Change) (*Verdict,
 		}
 	}
 	if c.Base == "" {
-		v.Failed = "it has no commit in common with " + s.Repo.Branch
+		v.Failed = "it has no commit in common with " + c.Line.Branch
 		return v, nil
 	}
 	sur := o.surroundings(s.Repo)
@@ -120,13 +138,21 @@ func (o *Observer) Judge(ctx context.Context, s *Snapshot, c *Change) (*Verdict,
 	}
 	slices.Sort(v.Unknown)
 	in.Changed = c.changed
-	in.Revision = c.Base
-	before, err := evaluate.Here(ctx, o.o.Resolver, m.Tree(c.Base), in)
+	at := func(commit string) fs.FS {
+		if c.Line.Branch == s.Repo.Branch {
+			in.Revision = commit
+			return m.Tree(commit)
+		}
+		in.Revision, in.On, in.Edited = s.Commit, c.Line.Branch, fleet.Elsewhere{Tree: m.Tree(commit), Commit: commit}
+		return m.Tree(s.Commit)
+	}
+	tree := at(c.Base)
+	before, err := evaluate.Here(ctx, o.o.Resolver, tree, in)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", c.Base, err)
 	}
-	in.Revision = c.Head
-	after, err := evaluate.InChild(ctx, o.o.Sandbox, m.Tree(c.Head), in)
+	tree = at(c.Head)
+	after, err := evaluate.InChild(ctx, o.o.Sandbox, tree, in)
 	var limit *sandbox.Error
 	var refused *sandbox.Refused
 	switch {
@@ -136,7 +162,7 @@ func (o *Observer) Judge(ctx context.Context, s *Snapshot, c *Change) (*Verdict,
 	case err != nil:
 		return nil, fmt.Errorf("evaluate %s: %w", c.Head, err)
 	}
-	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed}); err != nil {
+	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed, On: in.On}); err != nil {
 		return nil, err
 	}
 	return v, nil
