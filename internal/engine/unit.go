@@ -59,7 +59,11 @@ func (e *Engine) unit(ctx context.Context, r *Repository, u promotion.Unit) (tim
 	if err := e.o.Actor.Present(ctx, c, d); err != nil {
 		return time.Time{}, err
 	}
-	return d.Next, e.o.Actor.Tidy(ctx, c)
+	next := d.Next
+	if !c.Again.IsZero() && (next.IsZero() || c.Again.Before(next)) {
+		next = c.Again
+	}
+	return next, e.o.Actor.Tidy(ctx, c)
 }
 
 // fetchUnknown looks at the repository when Argo CD is ahead of what was fetched:

@@ -50,7 +50,8 @@ type Seams struct {
 	BeforePush    func(ref string)
 	AfterPush     func(ref string)
 	StoreMaxPages int
-	Sandbox       sandbox.Limits // the zero value: those that a server has
+	JudgeTime     func() time.Duration // how long an edit may be judged; nil: as long as a server gives it
+	Sandbox       sandbox.Limits       // the zero value: those that a server has
 }
 
 // Server is a built server. Run runs it once.
@@ -241,7 +242,7 @@ func (s *Server) work(ctx context.Context) error {
 	}
 	obs := observe.New(observe.Options{
 		Store: s.store, Resolver: fleet.New(fleet.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: fleet.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge,
+		Generators: fleet.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, JudgeTime: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})

@@ -188,10 +188,10 @@ func (o *Observer) landedDifference(ctx context.Context, c *Case, env string, pr
 	if len(out.Files) > maxComparedFiles {
 		return nil, noDifference("%s changes %d files; at most %d are compared", short(commit), len(out.Files), maxComparedFiles)
 	}
-	limited, cancel := context.WithTimeout(ctx, judgeTime)
+	limited, cancel := o.inTime(ctx)
 	defer cancel()
 	err = o.compareLanded(limited, c, env, out)
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	if outOfTime(ctx, err) {
 		return nil, noDifference("rendering both sides took longer than %s", judgeTime)
 	}
 	return out, err

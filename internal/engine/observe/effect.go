@@ -25,18 +25,63 @@ const (
 	// judgeTime bounds the rendering for one edit: a base that a thousand
 	// targets share takes seconds.
 	judgeTime = 30 * time.Second
+	// firstAgain is how long after it ran out of time an edit is judged again, and
+	// lastAgain how long at most: the machine may have been busy, or the edit is
+	// more than it can do, and every try costs its time.
+	firstAgain = time.Minute
+	lastAgain  = time.Hour
 )
 
 // judgedKey is everything that what an edit does depends on.
 type judgedKey [sha256.Size]byte
 
 // judged is what is known of an edit of one environment of a component. Errors
-// are not kept, but running out of time is: another try would take as long.
+// are not kept, but running out of time is, for a while.
 type judged struct {
 	outside *string // why it must not be made; nil: not asked yet
 	effects []ownership.Effect
 	told    bool // effects were asked for
 	why     string
+
+	outsideLate, effectsLate late
+}
+
+// late is an answer that ran out of time. The zero value is one in time.
+type late struct {
+	tries int
+	again time.Time // when it is asked for again
+}
+
+// onceMore is what it is after another try that ran out of time.
+func (l late) onceMore(now time.Time) late {
+	wait := lastAgain
+	if l.tries < 6 { // 1, 2, 4 … 32 minutes
+		wait = firstAgain << l.tries
+	}
+	return late{tries: l.tries + 1, again: now.Add(wait)}
+}
+
+// due says that what is known isn't to be used any more.
+func (l late) due(now time.Time) bool { return l.tries > 0 && !now.Before(l.again) }
+
+// waits notes in the case when something that ran out of time is asked for again.
+func (c *Case) waits(l late) {
+	if l.tries > 0 && (c.Again.IsZero() || l.again.Before(c.Again)) {
+		c.Again = l.again
+	}
+}
+
+// inTime is a context for judging an edit.
+func (o *Observer) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.o.JudgeTime != nil {
+		return context.WithTimeout(ctx, o.o.JudgeTime())
+	}
+	return context.WithTimeout(ctx, judgeTime)
+}
+
+// outOfTime says that judging failed because its time was over, not its caller's.
+func outOfTime(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
 }
 
 // Outside says why edits on a commit, for an environment of the case's
@@ -53,10 +98,11 @@ func (o *Observer) Outside(ctx context.Context, c *Case, env, base string, edits
 		return "", err
 	}
 	known := o.judgedOf(key)
-	if known.outside != nil {
+	if known.outside != nil && !known.outsideLate.due(o.o.Now()) {
+		c.waits(known.outsideLate)
 		return *known.outside, nil
 	}
-	short, cancel := context.WithTimeout(ctx, judgeTime)
+	short, cancel := o.inTime(ctx)
 	defer cancel()
 	edit, why, err := o.edit(short, c, env, base, edits)
 	if err == nil && why == "" {
@@ -64,13 +110,16 @@ func (o *Observer) Outside(ctx context.Context, c *Case, env, base string, edits
 			why += "; a promotion may only edit what no target outside " + env + " depends on"
 		}
 	}
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		why, err = fmt.Sprintf("that no target outside %s depends on it could not be shown within %s", env, judgeTime), nil
+	var l late
+	if outOfTime(ctx, err) {
+		l = known.outsideLate.onceMore(o.o.Now())
+		why, err = fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the latest", env, judgeTime), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	o.judge(key, func(j *judged) { j.outside = &why })
+	o.judge(key, func(j *judged) { j.outside, j.outsideLate = &why, l })
+	c.waits(l)
 	return why, nil
 }
 
@@ -86,22 +135,27 @@ func (o *Observer) Effects(ctx context.Context, c *Case, env, base string, edits
 		return nil, err
 	}
 	known := o.judgedOf(key)
-	if !known.told {
-		short, cancel := context.WithTimeout(ctx, judgeTime)
+	if !known.told || known.effectsLate.due(o.o.Now()) {
+		short, cancel := o.inTime(ctx)
 		defer cancel()
+		known.effects = nil
 		var edit *ownership.Edit
 		edit, known.why, err = o.edit(short, c, env, base, edits)
 		if err == nil && known.why == "" {
 			known.effects, err = o.renderer.Effects(short, edit)
 		}
-		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			known.why, err = fmt.Sprintf("rendering took longer than %s", judgeTime), nil
+		var l late
+		if outOfTime(ctx, err) {
+			l = known.effectsLate.onceMore(o.o.Now())
+			known.effects, known.why, err = nil, fmt.Sprintf("rendering took longer than %s; it is tried again, within the hour at the latest", judgeTime), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		o.judge(key, func(j *judged) { j.told, j.effects, j.why = true, known.effects, known.why })
+		known.effectsLate = l
+		o.judge(key, func(j *judged) { j.told, j.effects, j.why, j.effectsLate = true, known.effects, known.why, l })
 	}
+	c.waits(known.effectsLate)
 	if known.why != "" {
 		return nil, errors.New(known.why)
 	}

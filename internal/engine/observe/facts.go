@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/overlay"
@@ -24,6 +25,8 @@ type Case struct {
 	Memories []store.Observation        // verification memories, to be written with the run
 	Unknown  []string                   // revisions that Argo CD reports and Git doesn't know yet
 
+	// Again is when a fact that ran out of time is asked for again; zero: none did.
+	Again     time.Time
 	Unreached []string                   // the Argo CDs that can't be asked about targets of this unit
 	Pulls     map[int]*forge.PullRequest // our open ones
 	Bases     map[int]string             // what their heads were made on

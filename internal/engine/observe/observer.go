@@ -59,6 +59,8 @@ type Options struct {
 	// MaxAge is how long what was read of an open pull request may be used when
 	// nothing was heard of it.
 	MaxAge time.Duration
+	// JudgeTime is how long an edit may be judged; nil: 30 seconds.
+	JudgeTime func() time.Duration
 }
 
 // Observer gathers facts. It is safe for concurrent use.
