@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
@@ -88,5 +89,19 @@ func (s *story) restores(before, after, component, env string) {
 	out := s.gits("diff", before, after, "--", strings.TrimSuffix(overlay(component, env), "/kustomization.yaml"))
 	if out != "" {
 		s.Errorf("the revert did not restore %s of %s:\n%s", env, component, out)
+	}
+}
+
+// changesOneLineIn checks that a merge changed one line in each of some files.
+func (s *story) changesOneLineIn(before, after string, files ...string) {
+	s.Helper()
+	got, err := s.clone.numstat(s.ctx, s.w.people[dev], before, after)
+	s.must(err)
+	var want []fileDiff
+	for _, f := range files {
+		want = append(want, fileDiff{file: f, added: 1, removed: 1})
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("the merge changed %+v, wanted %+v", got, want)
 	}
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 )
@@ -12,7 +13,11 @@ import (
 type fleet struct {
 	components   map[string][]string // name → images, without registry
 	environments string              // of the pipeline file, as YAML
+	spec         string              // lines of the pipeline's spec besides those of all stories
 	sets         map[string]string   // file in argocd/ → ApplicationSet with placeholders
+
+	plain    map[string]string            // instead of what is made of components and environments: all files but the sets
+	branches map[string]map[string]string // further branches with their files
 }
 
 // verify are a story's times: short, but with room for a busy machine where
@@ -83,7 +88,10 @@ var (
 
 // files are the repository's files.
 func (f fleet) files(prefix, repo string) map[string]string {
-	out := map[string]string{".liftlock.yaml": pipelineFile + f.environments}
+	out := map[string]string{".liftlock.yaml": pipelineFile + f.spec + "  environments:\n" + f.environments}
+	if f.plain != nil {
+		out = maps.Clone(f.plain)
+	}
 	for name, set := range f.sets {
 		out["argocd/"+name] = placed(set, prefix, repo)
 	}
@@ -120,7 +128,6 @@ spec:
   environment: '{{ .path.basename }}'
   carry:
     - kustomizeImages: ["registry.example/*"]
-  environments:
 `
 
 // overlay is the file that a promotion edits.

@@ -68,19 +68,31 @@ func prepare(t *testing.T, w *world, name string, f fleet) *story {
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"remote", "add", "origin", s.clone.url}, {"checkout", "-q", "--orphan", "start"}} {
 		s.gits(args...)
 	}
-	for path, content := range f.files(s.prefix, s.clone.url) {
-		full := filepath.Join(s.clone.dir, filepath.FromSlash(path))
-		s.must(os.MkdirAll(filepath.Dir(full), 0o750))
-		s.must(os.WriteFile(full, []byte(content), 0o600))
+	s.first("main", "Overlays, ApplicationSets and a pipeline", f.files(s.prefix, s.clone.url))
+	for _, branch := range slices.Sorted(maps.Keys(f.branches)) {
+		s.gits("checkout", "-q", "--orphan", "start-of-"+branch)
+		s.gits("rm", "-r", "-q", "--cached", ".")
+		s.gits("clean", "-f", "-d", "-q")
+		s.first(branch, "An environment", f.branches[branch])
 	}
-	s.gits("add", "-A")
-	s.gits("commit", "-q", "-m", "Overlays, ApplicationSets and a pipeline")
-	s.gits("push", "-q", "origin", "HEAD:refs/heads/main")
+	s.gits("checkout", "-q", "--force", "start")
 	srv, err := newServer(w, dir, w.org+"/"+s.repo)
 	s.must(err)
 	s.server = srv
 	t.Cleanup(s.end)
 	return s
+}
+
+// first makes a branch's first commit of what is checked out and these files.
+func (s *story) first(branch, message string, files map[string]string) {
+	for path, content := range files {
+		full := filepath.Join(s.clone.dir, filepath.FromSlash(path))
+		s.must(os.MkdirAll(filepath.Dir(full), 0o750))
+		s.must(os.WriteFile(full, []byte(content), 0o600))
+	}
+	s.gits("add", "-A")
+	s.gits("commit", "-q", "-m", message)
+	s.gits("push", "-q", "origin", "HEAD:refs/heads/"+branch)
 }
 
 // applySets gives the cluster what the repository says, or what live makes of it.
