@@ -274,3 +274,12 @@ func (c *Checkout) RemoteURLs(ctx context.Context) ([]string, error) {
 	sort.Strings(all)
 	return all, nil
 }
+
+// Shallow says that the clone's history is cut off: what came before isn't here.
+func (c *Checkout) Shallow(ctx context.Context) (bool, error) {
+	out, err := c.run(ctx, c.command("rev-parse", "--is-shallow-repository"))
+	if err != nil {
+		return false, c.localError("find out how much history "+c.name+" has", err)
+	}
+	return strings.TrimSpace(string(out)) == "true", nil
+}

@@ -183,22 +183,6 @@ func TestManifestsThroughJSON(t *testing.T) {
 	}
 }
 
-func TestHunks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		letters := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 12)
-		old, recent := letters.Draw(t, "old"), letters.Draw(t, "new")
-		var got []string
-		at := 0
-		for _, h := range hunks(old, recent) {
-			got = append(append(got, old[at:h.oldFrom]...), recent[h.newFrom:h.newTo]...)
-			at = h.oldTo
-		}
-		if got = append(got, old[at:]...); strings.Join(got, "") != strings.Join(recent, "") {
-			t.Fatalf("%v", hunks(old, recent))
-		}
-	})
-}
-
 func FuzzDiff(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: b}", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: c}")
 	f.Add("kind: List\nitems: [{kind: X}]", "kind: X\nspec: [{name: a}, {name: b}]")

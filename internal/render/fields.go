@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/textdiff"
 )
 
 // differ gathers the fields that differ between two JSON values.
@@ -79,15 +81,15 @@ func (d *differ) list(path string, old, recent []any, v veil) {
 		d.keyed(path, key, old, recent, v)
 		return
 	}
-	for _, h := range hunks(texts(old), texts(recent)) {
-		both := min(h.oldTo-h.oldFrom, h.newTo-h.newFrom)
+	for _, h := range textdiff.Hunks(texts(old), texts(recent)) {
+		both := min(h.OldTo-h.OldFrom, h.NewTo-h.NewFrom)
 		for i := range both {
-			d.value(path+"["+strconv.Itoa(h.newFrom+i)+"]", old[h.oldFrom+i], recent[h.newFrom+i], v)
+			d.value(path+"["+strconv.Itoa(h.NewFrom+i)+"]", old[h.OldFrom+i], recent[h.NewFrom+i], v)
 		}
-		for i := h.oldFrom + both; i < h.oldTo; i++ {
+		for i := h.OldFrom + both; i < h.OldTo; i++ {
 			d.one(Removed, path+"["+strconv.Itoa(i)+"]", old[i], v)
 		}
-		for i := h.newFrom + both; i < h.newTo; i++ {
+		for i := h.NewFrom + both; i < h.NewTo; i++ {
 			d.one(Added, path+"["+strconv.Itoa(i)+"]", recent[i], v)
 		}
 	}

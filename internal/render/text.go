@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/textdiff"
 )
 
 // Limit bounds a text for people; zero means no bound.
@@ -113,11 +115,11 @@ func (f *Field) lines() []string {
 func textLines(path, old, recent string) []string {
 	a, b := strings.Split(old, "\n"), strings.Split(recent, "\n")
 	out := []string{"  " + path + ":"}
-	for _, h := range hunks(a, b) {
-		for _, l := range a[h.oldFrom:h.oldTo] {
+	for _, h := range textdiff.Hunks(a, b) {
+		for _, l := range a[h.OldFrom:h.OldTo] {
 			out = append(out, "-   "+cut(oneLine(l)))
 		}
-		for _, l := range b[h.newFrom:h.newTo] {
+		for _, l := range b[h.NewFrom:h.NewTo] {
 			out = append(out, "+   "+cut(oneLine(l)))
 		}
 	}

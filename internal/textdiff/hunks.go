@@ -1,15 +1,16 @@
-package render
+package textdiff
 
-// hunk is a run of lines, or items, that differs: old[oldFrom:oldTo] became
-// new[newFrom:newTo]. One of them may be empty.
-type hunk struct{ oldFrom, oldTo, newFrom, newTo int }
+// Hunk is a run of lines, or items, that differs: old[OldFrom:OldTo] became
+// new[NewFrom:NewTo]. One of them may be empty.
+type Hunk struct{ OldFrom, OldTo, NewFrom, NewTo int }
 
 // maxCompared bounds the table for the longest common subsequence; what is
 // larger counts as replaced between its common beginning and end.
 const maxCompared = 4_000_000
 
-// hunks says where two lists differ, by their longest common subsequence.
-func hunks(old, recent []string) []hunk {
+// Hunks says where two lists differ, by their longest common subsequence, in
+// their order; none where they are the same.
+func Hunks(old, recent []string) []Hunk {
 	from := 0
 	for from < len(old) && from < len(recent) && old[from] == recent[from] {
 		from++
@@ -23,21 +24,21 @@ func hunks(old, recent []string) []hunk {
 		return nil
 	}
 	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared/len(b) {
-		return []hunk{{from, oldTo, from, newTo}}
+		return []Hunk{{from, oldTo, from, newTo}}
 	}
-	var out []hunk
+	var out []Hunk
 	i, j := 0, 0
-	start := hunk{oldFrom: from, newFrom: from}
+	start := Hunk{OldFrom: from, NewFrom: from}
 	for _, at := range common(a, b) {
 		if at.old > i || at.recent > j {
-			start.oldTo, start.newTo = from+at.old, from+at.recent
+			start.OldTo, start.NewTo = from+at.old, from+at.recent
 			out = append(out, start)
 		}
 		i, j = at.old+1, at.recent+1
-		start = hunk{oldFrom: from + i, newFrom: from + j}
+		start = Hunk{OldFrom: from + i, NewFrom: from + j}
 	}
 	if i < len(a) || j < len(b) {
-		start.oldTo, start.newTo = oldTo, newTo
+		start.OldTo, start.NewTo = oldTo, newTo
 		out = append(out, start)
 	}
 	return out
