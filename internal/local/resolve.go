@@ -122,14 +122,23 @@ func (a *Answer) pipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
 	if name == "" {
 		return pipes, nil
 	}
+	p, err := named(pipes, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", t.Name, err)
+	}
+	return []*pipeline.Pipeline{p}, nil
+}
+
+// named finds a pipeline by its name; the error says which there are.
+func named(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, error) {
 	var names []string
 	for _, p := range pipes {
 		if p.Name() == name {
-			return []*pipeline.Pipeline{p}, nil
+			return p, nil
 		}
 		names = append(names, p.Name())
 	}
-	return nil, fmt.Errorf("%s has no pipeline %q; it has %s", t.Name, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("has no pipeline %q; it has %s", name, strings.Join(names, ", "))
 }
 
 // all is a pipeline over every ApplicationSet in the tree.

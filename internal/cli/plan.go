@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/local"
+	"github.com/liftlock/liftlock/internal/plan"
+)
+
+func planCommand() *cobra.Command {
+	var at checkout
+	var q local.PlanQuery
+	var short bool
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Show the promotions that would open now with their diffs, and why the others wouldn't",
+		Long: "Shows the promotions that would open if the tracked branch were where HEAD is, with what they\n" +
+			"change, and for the rest why not. It needs nothing but a checkout with its history: no server,\n" +
+			"no forge, no Argo CD. It opens nothing and writes nothing.\n\n" +
+			"What is committed counts; --rev origin/main plans from the branch that the server tracks, as\n" +
+			"last fetched. What Git can't tell is taken for granted, and the answer says so: every release is\n" +
+			"healthy where it is, no pull request of Liftlock's is open or was closed by a person, and\n" +
+			"commits with Liftlock's trailers are Liftlock's. Holds are those of the branch liftlock-state.\n\n" +
+			"The edits are composed, and proven to change no other environment, as the server does it.\n" +
+			"Diffs are as git apply takes them. --rendered adds what becomes of the manifests, with secrets\n" +
+			"hidden.\n\n" +
+			"Exits with 1 when a pipeline file is broken or something could not be resolved, else with 0,\n" +
+			"also when nothing would open.",
+		Example: "  liftlock plan\n  liftlock plan --rev origin/main --short\n  liftlock plan --rendered -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text := func(w io.Writer, p *plan.Plan) error { return plan.WriteText(w, p, short) }
+			write, err := chosen(at.output, text, plan.WriteYAML, plan.WriteJSON)
+			if err != nil {
+				return err
+			}
+			if q.Known, err = at.known(cmd.Context(), false); err != nil {
+				return err
+			}
+			r, err := local.Open(cmd.Context(), at.repo, at.urls)
+			if err != nil {
+				return err
+			}
+			defer r.Close() //nolint:errcheck // only read
+			q.Now = time.Now()
+			p, err := r.Plan(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if err := write(cmd.OutOrStdout(), p); err != nil {
+				return err
+			}
+			return printProblems(cmd, p.Problems, p.Notes)
+		},
+	}
+	at.flags(c)
+	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of HEAD")
+	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the promotions of this pipeline only")
+	c.Flags().BoolVar(&q.Rendered, "rendered", false, "say what the promotions do to the rendered manifests")
+	c.Flags().BoolVar(&short, "short", false, "leave the diffs out of the table")
+	return c
+}

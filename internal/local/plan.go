@@ -1,0 +1,131 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/plan"
+	"github.com/liftlock/liftlock/internal/tracked"
+)
+
+// PlanQuery says what to plan, and what is known beside the checkout.
+type PlanQuery struct {
+	Rev      string // as which the tracked branch is taken; "" is HEAD
+	Pipeline string // this pipeline alone; "" is all
+	Rendered bool   // say what the promotions do to the rendered manifests
+	Now      time.Time
+
+	Known Known
+}
+
+// Plan says which promotions would open if the tracked branch were at a
+// revision, and why the others wouldn't. What is wrong with the files is in the
+// plan; the error is for what is asked, and for a history that isn't here.
+func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) {
+	rev := cmp.Or(q.Rev, "HEAD")
+	commit, err := r.git.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	if shallow, err := r.git.Shallow(ctx); err != nil {
+		return nil, err
+	} else if shallow {
+		return nil, errors.New("this is a shallow clone, in which where releases came from can't be told: fetch its history first (git fetch --unshallow)")
+	}
+	in := plan.Input{Git: r.git, Looked: describe(rev, commit), Commit: commit, Only: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
+	var broken []fleet.Problem
+	in.Pipelines, broken, err = rules(r.git.Tree(commit), in.Looked, q.Pipeline)
+	if err != nil {
+		return nil, err
+	}
+	known, err := q.Known.input(in.Pipelines)
+	if err != nil {
+		return nil, err
+	}
+	resolver := fleet.New(fleet.Options{})
+	in.Resolve = func(ctx context.Context, tree fs.FS, revision string, p *pipeline.Pipeline, manifests bool) (*fleet.Fleet, error) {
+		in := known
+		in.Pipeline, in.Tree, in.Revision, in.Manifests = p, tree, revision, manifests
+		in.Branch, in.RepoURLs, in.Other = r.main, r.urls, r.other(tree, revision)
+		return resolver.Resolve(ctx, in)
+	}
+	if in.Holds, err = r.holds(ctx); err != nil {
+		return nil, err
+	}
+	p, err := plan.Make(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	p.Problems = append(broken, p.Problems...)
+	p.Notes = append(p.Notes, q.Known.notes()...)
+	if note, err := r.behind(ctx, q.Rev, commit); err != nil {
+		return nil, err
+	} else if note != "" {
+		p.Notes = append(p.Notes, fleet.Problem{Message: note})
+	}
+	p.Problems, p.Notes = distinct(p.Problems), distinct(p.Notes)
+	return p, nil
+}
+
+// rules are the pipelines of a tree. Broken files are problems, and then there
+// are none.
+func rules(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []fleet.Problem, error) {
+	pipes, err := pipeline.Load(tree)
+	if errors.Is(err, pipeline.ErrNone) {
+		return nil, nil, fmt.Errorf("%s has %w; without one nothing is promoted", looked, err)
+	}
+	broken := []fleet.Problem{}
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			broken = append(broken, fleet.Problem{Message: strings.TrimSuffix(line, "\n")})
+		}
+		return nil, append(broken, fleet.Problem{Message: "nothing opens while a pipeline file is broken"}), nil
+	}
+	if name != "" {
+		if _, err := named(pipes, name); err != nil {
+			return nil, nil, fmt.Errorf("%s %w", looked, err)
+		}
+	}
+	return pipes, broken, nil
+}
+
+// holds are the files of the state branch, as the remote has it; nil for none.
+func (r *Repository) holds(ctx context.Context) (fs.FS, error) {
+	for _, prefix := range []string{"refs/remotes/origin/", "refs/heads/"} {
+		sha, err := r.git.Resolve(ctx, prefix+tracked.StateBranch)
+		switch {
+		case err == nil:
+			return r.git.Tree(sha), nil
+		case !errors.Is(err, gitrepo.ErrUnknownCommit):
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// behind says that the branch that is checked out isn't where the remote's was
+// when it was last fetched; "" where it is, and where a revision was asked for.
+func (r *Repository) behind(ctx context.Context, rev, commit string) (string, error) {
+	if rev != "" || r.branch != r.main || r.main == "" {
+		return "", nil
+	}
+	remote := "origin/" + r.main
+	sha, err := r.git.Resolve(ctx, "refs/remotes/"+remote)
+	switch {
+	case errors.Is(err, gitrepo.ErrUnknownCommit):
+		return "", nil
+	case err != nil:
+		return "", err
+	case sha == commit:
+		return "", nil
+	}
+	return fmt.Sprintf("%s is not at HEAD, but at %s: --rev %s plans from there", remote, sha[:12], remote), nil
+}

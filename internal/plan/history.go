@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/tracked"
+)
+
+const (
+	// chunk is how many commits are looked at in one go: what is looked for is
+	// mostly near the end of the history.
+	chunk = 256
+	// maxPast bounds the releases of an environment's past.
+	maxPast = 50
+)
+
+// place is one environment of one component, with where its release came from.
+type place struct {
+	unit  *unit
+	env   string
+	over  overlay.Overlay
+	now   string // the release's identity
+	scope overlay.Scope
+
+	origin tracked.Origin
+	seq    int64 // of the commit: newer is larger; 0: none was found
+
+	past bool // earlier releases are wanted too
+	came []came
+}
+
+// came is a release that came to a place, and the commit that brought it.
+type came struct {
+	release overlay.Release
+	commit  gitrepo.CommitInfo
+	seq     int64
+}
+
+// done says that nothing more is looked for.
+func (p *place) done() bool { return p.origin.Found && (!p.past || len(p.came) == maxPast) }
+
+// walk finds where the places' releases came from among the commits since the
+// baseline. What isn't found there was there before.
+func (m *maker) walk(ctx context.Context, baseline string, places []*place) error {
+	log, err := m.in.Git.Log(ctx, gitrepo.LogQuery{From: m.in.Commit, Until: baseline, FirstParent: true})
+	if err != nil {
+		return err
+	}
+	below := map[string][]*place{} // by the files and folders that their fields are in
+	for _, p := range places {
+		if p.scope, err = overlay.ScopeOf(p.over); err != nil {
+			return err
+		}
+		paths := p.scope.Paths()
+		if paths == nil {
+			paths = []string{"."}
+		}
+		for _, name := range paths {
+			below[name] = append(below[name], p)
+		}
+	}
+	for from := 0; from < len(log) && slices.ContainsFunc(places, func(p *place) bool { return !p.done() }); from += chunk {
+		part := log[from:min(from+chunk, len(log))]
+		changed, err := m.in.Git.PathsChanged(ctx, part)
+		if err != nil {
+			return err
+		}
+		touching := map[*place][]int{}
+		for i, paths := range changed {
+			for _, name := range paths {
+				for _, p := range near(below, name) {
+					if at := touching[p]; !p.done() && (len(at) == 0 || at[len(at)-1] != i) && p.scope.Covers(name) {
+						touching[p] = append(at, i)
+					}
+				}
+			}
+		}
+		reached := make([]*place, 0, len(touching))
+		for p := range touching {
+			reached = append(reached, p)
+		}
+		err = inParallel(ctx, len(reached), func(i int) error {
+			p := reached[i]
+			m.trace(p, part, touching[p], int64(len(log)-from))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// near are the places whose fields may be in a file.
+func near(below map[string][]*place, name string) []*place {
+	out := below["."]
+	for at := name; at != "."; at = path.Dir(at) {
+		if more := below[at]; len(more) > 0 {
+			out = append(out[:len(out):len(out)], more...)
+		}
+	}
+	return out
+}
+
+// trace looks for a place's origin among commits that touched it, newest first;
+// seq is the first one's of part.
+func (m *maker) trace(p *place, part []gitrepo.CommitInfo, touching []int, seq int64) {
+	idAt := func(commit string) string {
+		r, err := overlay.Read(m.in.Git.Tree(commit), p.over)
+		if err != nil {
+			return ""
+		}
+		return r.ID()
+	}
+	absent := func(commit string) bool {
+		found, err := overlay.Locate(m.in.Git.Tree(commit), p.over)
+		return err == nil && len(found) == 0
+	}
+	if !p.origin.Found {
+		commits := make([]gitrepo.CommitInfo, len(touching))
+		for i, at := range touching {
+			commits[i] = part[at]
+		}
+		if o := tracked.Whence(commits, p.now, idAt, absent); o.Found {
+			p.origin = o
+			p.seq = seq - int64(slices.IndexFunc(part, func(c gitrepo.CommitInfo) bool { return c.SHA == o.Commit.SHA }))
+		}
+	}
+	for _, at := range touching {
+		if !p.past || len(p.came) == maxPast {
+			return
+		}
+		r, err := overlay.Read(m.in.Git.Tree(part[at].SHA), p.over)
+		if err == nil && !r.Empty() && len(part[at].Parents) > 0 && idAt(part[at].Parents[0]) != r.ID() {
+			p.came = append(p.came, came{release: r, commit: part[at], seq: seq - int64(at)})
+		}
+	}
+}
+
+// landed says who brought what a place has, as far as Git says.
+func (m *maker) landed(ctx context.Context, p *place, baseline string) (promotion.Landed, error) {
+	if !p.origin.Found {
+		return promotion.Landed{Commit: baseline, By: promotion.ByBaseline}, nil
+	}
+	by, err := m.broughtBy(ctx, p, p.origin.Commit, p.now)
+	if err != nil {
+		return promotion.Landed{}, err
+	}
+	if by == promotion.ByPerson && p.origin.First {
+		by = promotion.ByBaseline
+	}
+	c := p.origin.Commit
+	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: by}
+	if len(c.Parents) > 0 {
+		l.Parent = c.Parents[0]
+	}
+	if by == promotion.ByPerson {
+		l.Who = c.Author.Name
+	}
+	return l, nil
+}
+
+// broughtBy takes a commit's trailers, or those of the branch that it merges, at
+// their word where they name this place and, for a promotion, this release.
+func (m *maker) broughtBy(ctx context.Context, p *place, c gitrepo.CommitInfo, release string) (string, error) {
+	kind := claimed(c.Trailers, p, release)
+	if kind == "" && len(c.Parents) > 1 {
+		merged, err := m.in.Git.Commit(ctx, c.Parents[1])
+		if err != nil {
+			return "", err
+		}
+		kind = claimed(merged.Trailers, p, release)
+	}
+	switch kind {
+	case promotion.KindPromotion:
+		return promotion.ByPromotion, nil
+	case promotion.KindRevert:
+		return promotion.ByRevert, nil
+	}
+	return promotion.ByPerson, nil
+}
+
+func claimed(t map[string]string, p *place, release string) string {
+	if t[promotion.TrailerPipeline] != p.unit.rules.p.Name() || t[promotion.TrailerComponent] != p.unit.component || t[promotion.TrailerEnvironment] != p.env {
+		return ""
+	}
+	kind := t[promotion.TrailerKind]
+	if kind == promotion.KindPromotion && t[promotion.TrailerRelease] != release {
+		return ""
+	}
+	return kind
+}
+
+// past are the releases that a place had since the baseline, newest first.
+func (m *maker) past(ctx context.Context, p *place) ([]promotion.Arrival, error) {
+	var out []promotion.Arrival
+	for _, c := range p.came {
+		id := c.release.ID()
+		if c.commit.SHA == p.origin.Commit.SHA {
+			continue // what is there now
+		}
+		by, err := m.broughtBy(ctx, p, c.commit, id)
+		if err != nil {
+			return nil, err
+		}
+		p.unit.contents[id] = c.release
+		out = append(out, promotion.Arrival{Seq: c.seq, Release: id, Name: c.release.String(), Commit: c.commit.SHA, By: by, At: c.commit.CommitTime, VerifiedAt: c.commit.CommitTime})
+	}
+	return out, nil
+}

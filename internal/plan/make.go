@@ -1,0 +1,260 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/ownership"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/tracked"
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// maxRendered is about how many bytes of manifests are remembered.
+const maxRendered = 128 << 20
+
+// maker makes one plan.
+type maker struct {
+	in       Input
+	tree     *commitTree
+	rules    []*rules
+	renderer *ownership.Renderer
+	ours     map[string][]gitrepo.CommitInfo // commits with trailers, by what they name; newest first
+}
+
+// rules is one pipeline at the commit.
+type rules struct {
+	p        *pipeline.Pipeline
+	fleet    *fleet.Fleet
+	whole    *fleet.Fleet // with Applications; nil: not asked for yet
+	baseline string
+	troubles tracked.Troubles
+	units    []*unit // by component
+	readers  readers
+}
+
+// unit is one component.
+type unit struct {
+	rules     *rules
+	component string
+	envs      map[string]*tracked.Environment
+	facts     promotion.Facts
+	contents  map[string]overlay.Release // by identity
+	composed  map[string][]overlay.Edit  // by environment and release
+}
+
+// Make makes a plan. What is wrong with the files is in it; the error is for a
+// repository that can't be read and a context that ended.
+func Make(ctx context.Context, in Input) (*Plan, error) {
+	m := &maker{in: in, tree: &commitTree{Tree: in.Git.Tree(in.Commit)}, renderer: ownership.New(maxRendered), ours: map[string][]gitrepo.CommitInfo{}}
+	out := &Plan{Looked: in.Looked, Commit: in.Commit, Assumed: assumed, Pipelines: []Pipeline{}, Problems: []fleet.Problem{}, Notes: []fleet.Problem{}}
+	for _, p := range in.Pipelines {
+		r, err := m.open(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		m.rules = append(m.rules, r)
+		out.Problems = append(out.Problems, r.fleet.Problems...)
+		out.Notes = append(out.Notes, r.fleet.Notes...)
+	}
+	// A squash or a rebase has them on the branch's own line, a merge on the
+	// merged one.
+	log, err := in.Git.Log(ctx, gitrepo.LogQuery{From: in.Commit, Grep: promotion.TrailerKind + ": "})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range log {
+		key := trailKey(c.Trailers[promotion.TrailerPipeline], c.Trailers[promotion.TrailerComponent], c.Trailers[promotion.TrailerEnvironment])
+		m.ours[key] = append(m.ours[key], c)
+	}
+	for _, r := range m.rules {
+		if in.Only != "" && r.p.Name() != in.Only {
+			continue
+		}
+		if err := m.gather(ctx, r); err != nil {
+			return nil, err
+		}
+		part, err := m.judge(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		out.Pipelines = append(out.Pipelines, part)
+	}
+	return out, nil
+}
+
+func trailKey(pipeline, component, environment string) string {
+	return pipeline + "|" + component + "|" + environment
+}
+
+// open resolves a pipeline and finds the commit since which it is in force.
+func (m *maker) open(ctx context.Context, p *pipeline.Pipeline) (*rules, error) {
+	fl, err := m.in.Resolve(ctx, m.tree, m.in.Commit, p, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &rules{p: p, fleet: fl, troubles: tracked.TroublesOf(fl.Problems, fl, p.File)}
+	if r.baseline, err = tracked.Baseline(ctx, m.in.Git, p, m.in.Commit); err != nil {
+		return nil, err
+	}
+	components := tracked.Components(fl)
+	for _, name := range slices.Sorted(maps.Keys(components)) {
+		r.units = append(r.units, &unit{rules: r, component: name, envs: components[name],
+			contents: map[string]overlay.Release{}, composed: map[string][]overlay.Edit{}})
+	}
+	return r, nil
+}
+
+// gather collects the facts about every component of a pipeline.
+func (m *maker) gather(ctx context.Context, r *rules) error {
+	err := inParallel(ctx, len(r.units), func(i int) error { return m.read(r.units[i]) })
+	if err != nil {
+		return err
+	}
+	var places []*place
+	byUnit := map[*unit][]*place{}
+	for _, u := range r.units {
+		for i := range u.facts.Envs {
+			e := &u.facts.Envs[i]
+			if e.Now.OK {
+				byUnit[u] = append(byUnit[u], &place{unit: u, env: e.Name, over: u.envs[e.Name].Overlay(r.p), now: e.Now.Value.ID, past: u.wantsPast(e.Name)})
+			}
+		}
+		places = append(places, byUnit[u]...)
+	}
+	if err := m.walk(ctx, r.baseline, places); err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := m.tell(ctx, p, r.baseline); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a component's releases and what restrains them.
+func (m *maker) read(u *unit) error {
+	p := u.rules.p
+	u.facts = promotion.Facts{
+		Now: m.in.Now, Unit: promotion.Unit{Pipeline: p.Name(), Component: u.component}, Pipeline: p,
+		Problems: u.rules.troubles.Of(u.component), Tip: m.in.Commit,
+		Limits: promotion.Limits{Ahead: map[string]int{}},
+	}
+	if m.in.Holds != nil {
+		var err error
+		if u.facts.Holds, err = tracked.Holds(m.in.Holds, p.Name(), u.component); err != nil {
+			return err
+		}
+	}
+	for _, spec := range p.Topo() {
+		env := promotion.Env{Name: spec.Name, Tip: m.in.Commit, Spec: *spec, Composed: map[string]promotion.Composed{}}
+		if at := u.envs[spec.Name]; at != nil {
+			m.readOverlay(u, &env, at)
+		} else {
+			env.Now = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
+		}
+		u.facts.Envs = append(u.facts.Envs, env)
+	}
+	return nil
+}
+
+func (m *maker) readOverlay(u *unit, env *promotion.Env, at *tracked.Environment) {
+	for i := range at.Targets {
+		t := &at.Targets[i]
+		env.Targets = append(env.Targets, promotion.Target{Name: t.Name, Cluster: cmp.Or(t.Cluster, t.Server),
+			Verdict: verification.Verdict{State: verification.Verified, Reason: "taken as healthy"}})
+	}
+	rel, err := overlay.Read(m.tree, at.Overlay(u.rules.p))
+	var mixed *overlay.MixedError
+	switch {
+	case errors.As(err, &mixed):
+		env.Mixed = err.Error()
+		env.Now = promotion.Unsure[promotion.Release](err.Error())
+	case err != nil:
+		env.Now = promotion.Unsure[promotion.Release](err.Error())
+	case rel.Empty():
+		env.Now = promotion.Unsure[promotion.Release]("no carried field is found below " + fmt.Sprint(at.Roots))
+	default:
+		id := rel.ID()
+		u.contents[id] = rel
+		env.Now = promotion.Sure(promotion.Release{ID: id, Name: rel.String()})
+	}
+	if !env.Source() {
+		env.Reverted = tracked.Reverted(m.ours[trailKey(u.rules.p.Name(), u.component, env.Name)], u.facts.Unit, env.Name)
+	}
+}
+
+// wantsPast says whether what an environment carried earlier may still move: where
+// several environments must agree on a release, or the newest was reverted
+// further on.
+func (u *unit) wantsPast(name string) bool {
+	for i := range u.facts.Envs {
+		e := &u.facts.Envs[i]
+		if len(e.Reverted) > 0 {
+			return true
+		}
+		if len(e.Spec.After) < 2 || !slices.Contains(e.Spec.After, name) {
+			continue
+		}
+		first := ""
+		for _, after := range e.Spec.After {
+			id := u.env(after).Now.Value.ID
+			if first = cmp.Or(first, id); id != first {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// env finds an environment's facts; the pipeline has it.
+func (u *unit) env(name string) *promotion.Env {
+	i := slices.IndexFunc(u.facts.Envs, func(e promotion.Env) bool { return e.Name == name })
+	return &u.facts.Envs[i]
+}
+
+// tell writes down where a place's release came from, and its past.
+func (m *maker) tell(ctx context.Context, p *place, baseline string) error {
+	l, err := m.landed(ctx, p, baseline)
+	if err != nil {
+		return err
+	}
+	e := p.unit.env(p.env)
+	e.Landed = promotion.Sure(l)
+	now := promotion.Arrival{Seq: p.seq, Release: p.now, Name: e.Now.Value.Name, Commit: l.Commit, By: l.By, At: l.At, VerifiedAt: l.At}
+	if now.VerifiedAt.IsZero() {
+		now.VerifiedAt = m.in.Now
+	}
+	past, err := m.past(ctx, p)
+	e.History = append([]promotion.Arrival{now}, past...)
+	return err
+}
+
+// inParallel calls do for 0…n-1 and returns the first error that it met.
+func inParallel(ctx context.Context, n int, do func(i int) error) error {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for k := range workers {
+		wg.Go(func() {
+			for i := k; i < n && errs[k] == nil; i += workers {
+				if errs[k] = ctx.Err(); errs[k] == nil {
+					errs[k] = do(i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,189 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/evaluate"
+	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/ownership"
+	"github.com/liftlock/liftlock/internal/reads"
+	"github.com/liftlock/liftlock/internal/tracked"
+)
+
+// judgeTime bounds the rendering for one edit.
+const judgeTime = 30 * time.Second
+
+// readers is which of a pipeline's targets read which file, found out when it is
+// first asked for.
+type readers struct {
+	once sync.Once
+	ix   *reads.Index
+	err  error
+}
+
+func (m *maker) touched(ctx context.Context, r *rules, files []string) (map[string][]string, error) {
+	r.readers.once.Do(func() {
+		list := make([]reads.Reader, len(r.fleet.Targets))
+		for i := range r.fleet.Targets {
+			list[i] = evaluate.Reader(&r.fleet.Targets[i])
+		}
+		r.readers.ix, r.readers.err = reads.Build(ctx, m.tree, list)
+	})
+	if r.readers.err != nil {
+		return nil, r.readers.err
+	}
+	return r.readers.ix.Touched(files), nil
+}
+
+// outside says why edits for an environment must not be made: which targets
+// outside of it they change. "" is the proof that there are none.
+func (m *maker) outside(ctx context.Context, u *unit, env string, edits []overlay.Edit) (why string, err error) {
+	short, cancel := context.WithTimeout(ctx, judgeTime)
+	defer cancel()
+	edit, err := m.edit(short, u, env, edits)
+	if err == nil {
+		if why, err = m.renderer.Outside(short, edit); why != "" {
+			why += "; a promotion may only edit what no target outside " + env + " depends on"
+		}
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("that no target outside %s depends on it could not be shown within %s", env, judgeTime), nil
+	}
+	return why, err
+}
+
+// edit gathers what edits are judged by: the tree and the targets without them
+// and with them.
+func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.Edit) (*ownership.Edit, error) {
+	after := edited(m.tree, edits)
+	out := &ownership.Edit{Revision: m.in.Commit, Touched: map[string][]string{},
+		Before: ownership.World{Tree: m.tree, ID: m.tree.Identity}, After: ownership.World{Tree: after, ID: after.Identity}}
+	created, whole := false, false
+	for _, e := range edits {
+		out.Files = append(out.Files, e.File)
+		created = created || e.Created || e.Deleted
+	}
+	for _, r := range m.rules {
+		whole = whole || ownership.Generates(r.fleet.Targets, out.Files, created)
+		touched, err := m.touched(ctx, r, out.Files)
+		if err != nil {
+			return nil, err
+		}
+		for id, files := range touched {
+			out.Touched[id] = files
+		}
+	}
+	revision := after.revision(m.in.Commit)
+	if whole {
+		revision = "" // so that the resolver keeps none of the Applications
+	}
+	was, came := map[string]bool{}, map[string]bool{} // by ID: whether the edit may change the target
+	own := func(in map[string]bool, r *rules, fl *fleet.Fleet) {
+		for i := range fl.Targets {
+			t := &fl.Targets[i]
+			in[t.ID()] = in[t.ID()] || r == u.rules && t.Component == u.component && t.Environment == env
+		}
+	}
+	for _, r := range m.rules {
+		before := r.fleet
+		if whole {
+			if err := m.resolveWhole(ctx, r); err != nil {
+				return nil, err
+			}
+			before = r.whole
+		}
+		then, err := m.in.Resolve(ctx, after, revision, r.p, whole)
+		if err != nil {
+			return nil, err
+		}
+		join(&out.Before, before)
+		join(&out.After, then)
+		own(was, r, before)
+		own(came, r, then)
+	}
+	out.Inside = func(t *fleet.Target) bool {
+		if mine, known := was[t.ID()]; known { // what was another's doesn't become ours by the edit
+			return mine
+		}
+		return came[t.ID()]
+	}
+	return out, nil
+}
+
+// resolveWhole resolves a pipeline once more with its Applications.
+func (m *maker) resolveWhole(ctx context.Context, r *rules) (err error) {
+	if r.whole == nil {
+		r.whole, err = m.in.Resolve(ctx, m.tree, m.in.Commit, r.p, true)
+	}
+	return err
+}
+
+func join(w *ownership.World, fl *fleet.Fleet) {
+	w.Targets = append(w.Targets, fl.Targets...)
+	for _, p := range fl.Problems {
+		w.Problems = append(w.Problems, tracked.ProblemText(p))
+	}
+}
+
+// reach says which targets of an environment read files, and which others do.
+func (m *maker) reach(ctx context.Context, u *unit, env string, files []string) (reached, others []string, err error) {
+	reached, others = []string{}, []string{}
+	for _, r := range m.rules {
+		touched, err := m.touched(ctx, r, files)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range r.fleet.Targets {
+			t := &r.fleet.Targets[i]
+			switch {
+			case touched[t.ID()] == nil:
+			case r == u.rules && t.Component == u.component && t.Environment == env:
+				reached = append(reached, t.Name)
+			default:
+				others = append(others, t.Name)
+			}
+		}
+	}
+	for _, list := range []*[]string{&reached, &others} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return reached, slices.DeleteFunc(others, func(name string) bool { _, both := slices.BinarySearch(reached, name); return both }), nil
+}
+
+// effects says what edits do to the manifests of the targets that they are for.
+func (m *maker) effects(ctx context.Context, u *unit, env string, edits []overlay.Edit) ([]Rendered, error) {
+	short, cancel := context.WithTimeout(ctx, judgeTime)
+	defer cancel()
+	edit, err := m.edit(short, u, env, edits)
+	var list []ownership.Effect
+	if err == nil {
+		list, err = m.renderer.Effects(short, edit)
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return []Rendered{{Target: strings.Join(targetNames(u.envs[env]), ", "), Why: fmt.Sprintf("rendering took longer than %s", judgeTime)}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := []Rendered{}
+	for _, e := range list {
+		out = append(out, Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why, Summary: e.Changes.Summary(), Diff: e.Changes.Text(renderLimit)})
+	}
+	return out, nil
+}
+
+func targetNames(e *tracked.Environment) []string {
+	var out []string
+	for i := range e.Targets {
+		out = append(out, e.Targets[i].Name)
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/render"
+	"github.com/liftlock/liftlock/internal/textdiff"
+)
+
+// renderLimit bounds what one target's rendered difference is shown with.
+var renderLimit = render.Limit{Bytes: 256 << 10, Lines: 4000, Object: 1000}
+
+// promotion shows what would be opened.
+func (m *maker) promotion(ctx context.Context, u *unit, st *promotion.EnvState) (Promotion, error) {
+	edits := u.composed[composedKey(st.Environment, st.Candidate)]
+	p := Promotion{
+		Component: u.component, Environment: st.Environment,
+		From: u.env(st.Environment).Now.Value, To: promotion.Release{ID: st.Candidate, Name: st.Coming},
+		Changes: []Change{}, Files: []File{},
+	}
+	var files []string
+	for i := range edits {
+		e := &edits[i]
+		files = append(files, e.File)
+		for _, c := range e.Changes {
+			p.Changes = append(p.Changes, Change{File: c.File, Line: c.Line, Kind: c.Kind, Path: c.Path, Old: c.Old, New: c.New, Added: c.Added, Removed: c.Removed, text: c.String()})
+		}
+		f, err := m.file(e)
+		if err != nil {
+			return p, err
+		}
+		p.Files = append(p.Files, f)
+	}
+	var err error
+	if p.Reaches, p.Spares, err = m.reach(ctx, u, st.Environment, files); err != nil {
+		return p, err
+	}
+	if m.in.Rendered {
+		p.Rendered, err = m.effects(ctx, u, st.Environment, edits)
+	}
+	return p, err
+}
+
+// file is an edit as git would show it.
+func (m *maker) file(e *overlay.Edit) (File, error) {
+	f := File{Path: e.File, What: "changed"}
+	was := textdiff.File{Data: e.Before}
+	switch {
+	case e.Created:
+		f.What = "created"
+	default:
+		info, err := m.tree.Stat(e.File)
+		if err != nil {
+			return f, err
+		}
+		was.Mode = textdiff.Mode(overlay.ModeRegular)
+		if info.Mode()&0o100 != 0 {
+			was.Mode = textdiff.Mode(overlay.ModeExecutable)
+		}
+		if e.Deleted {
+			f.What = "deleted"
+		}
+	}
+	f.Diff = textdiff.Unified(e.File, was, textdiff.File{Data: e.After, Mode: textdiff.Mode(e.Mode)})
+	return f, nil
+}
