@@ -40,7 +40,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 	} else if shallow {
 		return nil, errors.New("this is a shallow clone, in which where releases came from can't be told: fetch its history first (git fetch --unshallow)")
 	}
-	in := plan.Input{Git: r.git, Looked: describe(rev, commit), Commit: commit, Only: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
+	in := plan.Input{Git: r.git, Looked: describe(rev, commit), Branch: r.main, Commit: commit, Head: r.head, Only: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 	var broken []fleet.Problem
 	in.Pipelines, broken, err = rules(r.git.Tree(commit), in.Looked, q.Pipeline)
 	if err != nil {
@@ -51,10 +51,10 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		return nil, err
 	}
 	resolver := fleet.New(fleet.Options{})
-	in.Resolve = func(ctx context.Context, tree fs.FS, revision string, p *pipeline.Pipeline, manifests bool) (*fleet.Fleet, error) {
+	in.Resolve = func(ctx context.Context, p *pipeline.Pipeline, at fleet.Elsewhere, branches map[string]fleet.Elsewhere, manifests bool) (*fleet.Fleet, error) {
 		in := known
-		in.Pipeline, in.Tree, in.Revision, in.Manifests = p, tree, revision, manifests
-		in.Branch, in.RepoURLs, in.Other = r.main, r.urls, r.other(tree, revision)
+		in.Pipeline, in.Tree, in.Revision, in.Branches, in.Manifests = p, at.Tree, at.Commit, branches, manifests
+		in.Branch, in.RepoURLs, in.Other = r.main, r.urls, r.other(at.Tree, at.Commit)
 		return resolver.Resolve(ctx, in)
 	}
 	if in.Holds, err = r.holds(ctx); err != nil {
@@ -97,18 +97,25 @@ func rules(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []fleet.Probl
 	return pipes, broken, nil
 }
 
-// holds are the files of the state branch, as the remote has it; nil for none.
-func (r *Repository) holds(ctx context.Context) (fs.FS, error) {
+// head is the commit of a branch as the remote has it, as far as was fetched, else
+// of the one here.
+func (r *Repository) head(ctx context.Context, branch string) (sha string, ok bool, err error) {
 	for _, prefix := range []string{"refs/remotes/origin/", "refs/heads/"} {
-		sha, err := r.git.Resolve(ctx, prefix+tracked.StateBranch)
-		switch {
-		case err == nil:
-			return r.git.Tree(sha), nil
-		case !errors.Is(err, gitrepo.ErrUnknownCommit):
-			return nil, err
+		sha, err := r.git.Resolve(ctx, prefix+branch)
+		if !errors.Is(err, gitrepo.ErrUnknownCommit) {
+			return sha, err == nil, err
 		}
 	}
-	return nil, nil
+	return "", false, nil
+}
+
+// holds are the files of the state branch; nil for none.
+func (r *Repository) holds(ctx context.Context) (fs.FS, error) {
+	sha, ok, err := r.head(ctx, tracked.StateBranch)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return r.git.Tree(sha), nil
 }
 
 // behind says that the branch that is checked out isn't where the remote's was

@@ -22,6 +22,7 @@ const (
 // place is one environment of one component, with where its release came from.
 type place struct {
 	unit  *unit
+	line  *line
 	env   string
 	over  overlay.Overlay
 	now   string // the release's identity
@@ -44,13 +45,14 @@ type came struct {
 // done says that nothing more is looked for.
 func (p *place) done() bool { return p.origin.Found && (!p.past || len(p.came) == maxPast) }
 
-// walk finds where the places' releases came from among the commits since the
-// baseline. What isn't found there was there before.
-func (m *maker) walk(ctx context.Context, baseline string, places []*place) error {
-	log, err := m.in.Git.Log(ctx, gitrepo.LogQuery{From: m.in.Commit, Until: baseline, FirstParent: true})
+// walk finds where the releases of places on one line came from among the commits
+// since the baseline. What isn't found there was there before.
+func (m *maker) walk(ctx context.Context, l *line, baseline string, places []*place) error {
+	log, err := m.in.Git.Log(ctx, gitrepo.LogQuery{From: l.commit, Until: baseline, FirstParent: true})
 	if err != nil {
 		return err
 	}
+	seq := sequence(log)
 	below := map[string][]*place{} // by the files and folders that their fields are in
 	for _, p := range places {
 		if p.scope, err = overlay.ScopeOf(p.over); err != nil {
@@ -86,7 +88,7 @@ func (m *maker) walk(ctx context.Context, baseline string, places []*place) erro
 		}
 		err = inParallel(ctx, len(reached), func(i int) error {
 			p := reached[i]
-			m.trace(p, part, touching[p], int64(len(log)-from))
+			m.trace(p, part, touching[p], seq[from:])
 			return nil
 		})
 		if err != nil {
@@ -94,6 +96,19 @@ func (m *maker) walk(ctx context.Context, baseline string, places []*place) erro
 		}
 	}
 	return nil
+}
+
+// sequence numbers commits, newest first, so that newer ones have larger numbers,
+// on other lines too as far as their times tell.
+func sequence(log []gitrepo.CommitInfo) []int64 {
+	const most = 1 << 14 // more than Log lists
+	out := make([]int64, len(log))
+	var latest int64
+	for i := len(log) - 1; i >= 0; i-- {
+		latest = max(latest, log[i].CommitTime.Unix())
+		out[i] = latest*most + int64(len(log)-i)
+	}
+	return out
 }
 
 // near are the places whose fields may be in a file.
@@ -107,9 +122,9 @@ func near(below map[string][]*place, name string) []*place {
 	return out
 }
 
-// trace looks for a place's origin among commits that touched it, newest first;
-// seq is the first one's of part.
-func (m *maker) trace(p *place, part []gitrepo.CommitInfo, touching []int, seq int64) {
+// trace looks for a place's origin among the commits of part that touched it,
+// newest first; seq numbers those of part.
+func (m *maker) trace(p *place, part []gitrepo.CommitInfo, touching []int, seq []int64) {
 	idAt := func(commit string) string {
 		r, err := overlay.Read(m.in.Git.Tree(commit), p.over)
 		if err != nil {
@@ -128,7 +143,7 @@ func (m *maker) trace(p *place, part []gitrepo.CommitInfo, touching []int, seq i
 		}
 		if o := tracked.Whence(commits, p.now, idAt, absent); o.Found {
 			p.origin = o
-			p.seq = seq - int64(slices.IndexFunc(part, func(c gitrepo.CommitInfo) bool { return c.SHA == o.Commit.SHA }))
+			p.seq = seq[slices.IndexFunc(part, func(c gitrepo.CommitInfo) bool { return c.SHA == o.Commit.SHA })]
 		}
 	}
 	for _, at := range touching {
@@ -137,24 +152,27 @@ func (m *maker) trace(p *place, part []gitrepo.CommitInfo, touching []int, seq i
 		}
 		r, err := overlay.Read(m.in.Git.Tree(part[at].SHA), p.over)
 		if err == nil && !r.Empty() && len(part[at].Parents) > 0 && idAt(part[at].Parents[0]) != r.ID() {
-			p.came = append(p.came, came{release: r, commit: part[at], seq: seq - int64(at)})
+			p.came = append(p.came, came{release: r, commit: part[at], seq: seq[at]})
 		}
 	}
 }
 
 // landed says who brought what a place has, as far as Git says.
-func (m *maker) landed(ctx context.Context, p *place, baseline string) (promotion.Landed, error) {
+func (m *maker) landed(ctx context.Context, p *place, s *since) (promotion.Landed, error) {
 	if !p.origin.Found {
-		return promotion.Landed{Commit: baseline, By: promotion.ByBaseline}, nil
+		return promotion.Landed{Commit: s.baseline, By: promotion.ByBaseline}, nil
 	}
-	by, err := m.broughtBy(ctx, p, p.origin.Commit, p.now)
+	c := p.origin.Commit
+	by, err := m.broughtBy(ctx, p, c, p.now)
+	if err == nil && by == promotion.ByPerson {
+		var old bool
+		if old, err = tracked.Old(ctx, s, c, s.baseline); old || p.origin.First {
+			by = promotion.ByBaseline
+		}
+	}
 	if err != nil {
 		return promotion.Landed{}, err
 	}
-	if by == promotion.ByPerson && p.origin.First {
-		by = promotion.ByBaseline
-	}
-	c := p.origin.Commit
 	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: by}
 	if len(c.Parents) > 0 {
 		l.Parent = c.Parents[0]

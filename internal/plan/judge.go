@@ -119,8 +119,9 @@ func (m *maker) decide(ctx context.Context, u *unit) (promotion.Decision, error)
 // compose answers a look: what moving a release into an environment changes, or
 // why it can't be done.
 func (m *maker) compose(ctx context.Context, u *unit, l promotion.Look) error {
-	out := promotion.Composed{Tip: m.in.Commit}
-	edits, err := overlay.Compose(m.tree, u.envs[l.Environment].Overlay(u.rules.p), u.contents[l.Release], m.contents(ctx))
+	at := m.line(u.rules.p, l.Environment)
+	out := promotion.Composed{Tip: at.commit}
+	edits, err := overlay.Compose(at.tree, u.envs[l.Environment].Overlay(u.rules.p), u.contents[l.Release], m.contents(ctx))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -146,7 +147,7 @@ func composedKey(env, release string) string { return env + "|" + release }
 // contents gives the files that a release carries as a whole, by their ids.
 func (m *maker) contents(ctx context.Context) overlay.Contents {
 	return func(f overlay.Field) (data []byte, err error) {
-		err = m.tree.ReadBlobs(ctx, []string{f.ObjectID()}, overlay.MaxFileSize, func(_ int, content []byte, err error) error {
+		err = m.main.tree.ReadBlobs(ctx, []string{f.ObjectID()}, overlay.MaxFileSize, func(_ int, content []byte, err error) error {
 			data = content
 			return err
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/ownership"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/reads"
 	"github.com/liftlock/liftlock/internal/tracked"
 	"github.com/liftlock/liftlock/internal/verification"
 )
@@ -26,10 +27,11 @@ const maxRendered = 128 << 20
 // maker makes one plan.
 type maker struct {
 	in       Input
-	tree     *commitTree
+	main     *line            // the tracked branch
+	lines    map[string]*line // environments' own branches, by name
 	rules    []*rules
 	renderer *ownership.Renderer
-	ours     map[string][]gitrepo.CommitInfo // commits with trailers, by what they name; newest first
+	ours     map[trail][]gitrepo.CommitInfo // commits with trailers, newest first
 }
 
 // rules is one pipeline at the commit.
@@ -39,8 +41,8 @@ type rules struct {
 	whole    *fleet.Fleet // with Applications; nil: not asked for yet
 	baseline string
 	troubles tracked.Troubles
-	units    []*unit // by component
-	readers  readers
+	units    []*unit                // by component
+	readers  map[*line]*reads.Index // what its targets read of a line; made when it is first asked for
 }
 
 // unit is one component.
@@ -56,7 +58,7 @@ type unit struct {
 // Make makes a plan. What is wrong with the files is in it; the error is for a
 // repository that can't be read and a context that ended.
 func Make(ctx context.Context, in Input) (*Plan, error) {
-	m := &maker{in: in, tree: &commitTree{Tree: in.Git.Tree(in.Commit)}, renderer: ownership.New(maxRendered), ours: map[string][]gitrepo.CommitInfo{}}
+	m := &maker{in: in, main: &line{branch: in.Branch, commit: in.Commit, tree: &commitTree{Tree: in.Git.Tree(in.Commit)}}, lines: map[string]*line{}, renderer: ownership.New(maxRendered), ours: map[trail][]gitrepo.CommitInfo{}}
 	out := &Plan{Looked: in.Looked, Commit: in.Commit, Assumed: assumed, Pipelines: []Pipeline{}, Problems: []fleet.Problem{}, Notes: []fleet.Problem{}}
 	for _, p := range in.Pipelines {
 		r, err := m.open(ctx, p)
@@ -67,15 +69,10 @@ func Make(ctx context.Context, in Input) (*Plan, error) {
 		out.Problems = append(out.Problems, r.fleet.Problems...)
 		out.Notes = append(out.Notes, r.fleet.Notes...)
 	}
-	// A squash or a rebase has them on the branch's own line, a merge on the
-	// merged one.
-	log, err := in.Git.Log(ctx, gitrepo.LogQuery{From: in.Commit, Grep: promotion.TrailerKind + ": "})
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range log {
-		key := trailKey(c.Trailers[promotion.TrailerPipeline], c.Trailers[promotion.TrailerComponent], c.Trailers[promotion.TrailerEnvironment])
-		m.ours[key] = append(m.ours[key], c)
+	for _, l := range append(slices.Collect(maps.Values(m.lines)), m.main) {
+		if err := m.findOurs(ctx, l); err != nil {
+			return nil, err
+		}
 	}
 	for _, r := range m.rules {
 		if in.Only != "" && r.p.Name() != in.Only {
@@ -93,21 +90,40 @@ func Make(ctx context.Context, in Input) (*Plan, error) {
 	return out, nil
 }
 
-func trailKey(pipeline, component, environment string) string {
-	return pipeline + "|" + component + "|" + environment
+// findOurs finds the commits with trailers on a line. A squash or a rebase has them on
+// the branch's own line, a merge on the merged one.
+func (m *maker) findOurs(ctx context.Context, l *line) error {
+	if l.tree == nil {
+		return nil
+	}
+	log, err := m.in.Git.Log(ctx, gitrepo.LogQuery{From: l.commit, Grep: promotion.TrailerKind + ": "})
+	for _, c := range log {
+		k := trail{l, c.Trailers[promotion.TrailerPipeline], c.Trailers[promotion.TrailerComponent], c.Trailers[promotion.TrailerEnvironment]}
+		m.ours[k] = append(m.ours[k], c)
+	}
+	return err
+}
+
+// trail is what trailers name, on a line.
+type trail struct {
+	line                             *line
+	pipeline, component, environment string
 }
 
 // open resolves a pipeline and finds the commit since which it is in force.
 func (m *maker) open(ctx context.Context, p *pipeline.Pipeline) (*rules, error) {
-	fl, err := m.in.Resolve(ctx, m.tree, m.in.Commit, p, false)
+	if err := m.openLines(ctx, p); err != nil {
+		return nil, err
+	}
+	fl, err := m.in.Resolve(ctx, p, fleet.Elsewhere{Tree: m.main.tree, Commit: m.in.Commit}, nil, false)
 	if err != nil {
 		return nil, err
 	}
-	r := &rules{p: p, fleet: fl, troubles: tracked.TroublesOf(fl.Problems, fl, p.File)}
+	r := &rules{p: p, fleet: fl, readers: map[*line]*reads.Index{}, troubles: tracked.TroublesOf(fl.Problems, fl, p.File)}
 	if r.baseline, err = tracked.Baseline(ctx, m.in.Git, p, m.in.Commit); err != nil {
 		return nil, err
 	}
-	components := tracked.Components(fl)
+	components := tracked.Components(fl, m.in.Branch)
 	for _, name := range slices.Sorted(maps.Keys(components)) {
 		r.units = append(r.units, &unit{rules: r, component: name, envs: components[name],
 			contents: map[string]overlay.Release{}, composed: map[string][]overlay.Edit{}})
@@ -121,23 +137,27 @@ func (m *maker) gather(ctx context.Context, r *rules) error {
 	if err != nil {
 		return err
 	}
-	var places []*place
-	byUnit := map[*unit][]*place{}
+	places := map[*line][]*place{}
 	for _, u := range r.units {
 		for i := range u.facts.Envs {
-			e := &u.facts.Envs[i]
-			if e.Now.OK {
-				byUnit[u] = append(byUnit[u], &place{unit: u, env: e.Name, over: u.envs[e.Name].Overlay(r.p), now: e.Now.Value.ID, past: u.wantsPast(e.Name)})
+			if e := &u.facts.Envs[i]; e.Now.OK {
+				l := m.line(r.p, e.Name)
+				places[l] = append(places[l], &place{unit: u, line: l, env: e.Name, over: u.envs[e.Name].Overlay(r.p), now: e.Now.Value.ID, past: u.wantsPast(e.Name)})
 			}
 		}
-		places = append(places, byUnit[u]...)
 	}
-	if err := m.walk(ctx, r.baseline, places); err != nil {
-		return err
-	}
-	for _, p := range places {
-		if err := m.tell(ctx, p, r.baseline); err != nil {
+	for l, here := range places {
+		if err := m.walk(ctx, l, r.baseline, here); err != nil {
 			return err
+		}
+		s, err := m.since(ctx, l, r.baseline)
+		if err != nil {
+			return err
+		}
+		for _, p := range here {
+			if err := m.tell(ctx, p, s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -158,24 +178,28 @@ func (m *maker) read(u *unit) error {
 		}
 	}
 	for _, spec := range p.Topo() {
-		env := promotion.Env{Name: spec.Name, Tip: m.in.Commit, Spec: *spec, Composed: map[string]promotion.Composed{}}
-		if at := u.envs[spec.Name]; at != nil {
-			m.readOverlay(u, &env, at)
-		} else {
+		l := m.line(p, spec.Name)
+		env := promotion.Env{Name: spec.Name, Branch: l.branch, Tip: l.commit, Spec: *spec, Composed: map[string]promotion.Composed{}}
+		switch at := u.envs[spec.Name]; {
+		case at == nil:
 			env.Now = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
+		case l.tree == nil:
+			env.Now = promotion.Unsure[promotion.Release](missing(l.branch))
+		default:
+			m.readOverlay(u, &env, at, l)
 		}
 		u.facts.Envs = append(u.facts.Envs, env)
 	}
 	return nil
 }
 
-func (m *maker) readOverlay(u *unit, env *promotion.Env, at *tracked.Environment) {
+func (m *maker) readOverlay(u *unit, env *promotion.Env, at *tracked.Environment, l *line) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		env.Targets = append(env.Targets, promotion.Target{Name: t.Name, Cluster: cmp.Or(t.Cluster, t.Server),
 			Verdict: verification.Verdict{State: verification.Verified, Reason: "taken as healthy"}})
 	}
-	rel, err := overlay.Read(m.tree, at.Overlay(u.rules.p))
+	rel, err := overlay.Read(l.tree, at.Overlay(u.rules.p))
 	var mixed *overlay.MixedError
 	switch {
 	case errors.As(err, &mixed):
@@ -191,7 +215,7 @@ func (m *maker) readOverlay(u *unit, env *promotion.Env, at *tracked.Environment
 		env.Now = promotion.Sure(promotion.Release{ID: id, Name: rel.String()})
 	}
 	if !env.Source() {
-		env.Reverted = tracked.Reverted(m.ours[trailKey(u.rules.p.Name(), u.component, env.Name)], u.facts.Unit, env.Name)
+		env.Reverted = tracked.Reverted(m.ours[trail{l, u.rules.p.Name(), u.component, env.Name}], u.facts.Unit, env.Name)
 	}
 }
 
@@ -225,8 +249,8 @@ func (u *unit) env(name string) *promotion.Env {
 }
 
 // tell writes down where a place's release came from, and its past.
-func (m *maker) tell(ctx context.Context, p *place, baseline string) error {
-	l, err := m.landed(ctx, p, baseline)
+func (m *maker) tell(ctx context.Context, p *place, s *since) error {
+	l, err := m.landed(ctx, p, s)
 	if err != nil {
 		return err
 	}

@@ -4,43 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/evaluate"
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/ownership"
-	"github.com/liftlock/liftlock/internal/reads"
 	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 // judgeTime bounds the rendering for one edit.
 const judgeTime = 30 * time.Second
-
-// readers is which of a pipeline's targets read which file, found out when it is
-// first asked for.
-type readers struct {
-	once sync.Once
-	ix   *reads.Index
-	err  error
-}
-
-func (m *maker) touched(ctx context.Context, r *rules, files []string) (map[string][]string, error) {
-	r.readers.once.Do(func() {
-		list := make([]reads.Reader, len(r.fleet.Targets))
-		for i := range r.fleet.Targets {
-			list[i] = evaluate.Reader(&r.fleet.Targets[i])
-		}
-		r.readers.ix, r.readers.err = reads.Build(ctx, m.tree, list)
-	})
-	if r.readers.err != nil {
-		return nil, r.readers.err
-	}
-	return r.readers.ix.Touched(files), nil
-}
 
 // outside says why edits for an environment must not be made: which targets
 // outside of it they change. "" is the proof that there are none.
@@ -62,27 +38,22 @@ func (m *maker) outside(ctx context.Context, u *unit, env string, edits []overla
 // edit gathers what edits are judged by: the tree and the targets without them
 // and with them.
 func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.Edit) (*ownership.Edit, error) {
-	after := edited(m.tree, edits)
-	out := &ownership.Edit{Revision: m.in.Commit, Touched: map[string][]string{},
-		Before: ownership.World{Tree: m.tree, ID: m.tree.Identity}, After: ownership.World{Tree: after, ID: after.Identity}}
+	l := m.line(u.rules.p, env)
+	after := edited(l.tree, edits)
+	out := &ownership.Edit{Revision: l.commit, Touched: map[string][]string{},
+		Before: ownership.World{Tree: l.tree, ID: l.tree.Identity}, After: ownership.World{Tree: after, ID: after.Identity}}
 	created, whole := false, false
 	for _, e := range edits {
 		out.Files = append(out.Files, e.File)
 		created = created || e.Created || e.Deleted
 	}
 	for _, r := range m.rules {
-		whole = whole || ownership.Generates(r.fleet.Targets, out.Files, created)
-		touched, err := m.touched(ctx, r, out.Files)
+		whole = whole || ownership.Generates(m.on(l, r.fleet.Targets), out.Files, created)
+		touched, err := m.touched(ctx, r, l, out.Files)
 		if err != nil {
 			return nil, err
 		}
-		for id, files := range touched {
-			out.Touched[id] = files
-		}
-	}
-	revision := after.revision(m.in.Commit)
-	if whole {
-		revision = "" // so that the resolver keeps none of the Applications
+		maps.Copy(out.Touched, touched)
 	}
 	was, came := map[string]bool{}, map[string]bool{} // by ID: whether the edit may change the target
 	own := func(in map[string]bool, r *rules, fl *fleet.Fleet) {
@@ -92,19 +63,16 @@ func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.E
 		}
 	}
 	for _, r := range m.rules {
-		before := r.fleet
-		if whole {
-			if err := m.resolveWhole(ctx, r); err != nil {
-				return nil, err
-			}
-			before = r.whole
-		}
-		then, err := m.in.Resolve(ctx, after, revision, r.p, whole)
+		before, err := m.before(ctx, r, whole)
 		if err != nil {
 			return nil, err
 		}
-		join(&out.Before, before)
-		join(&out.After, then)
+		then, err := m.then(ctx, r, l, after, whole)
+		if err != nil {
+			return nil, err
+		}
+		m.join(&out.Before, l, before)
+		m.join(&out.After, l, then)
 		own(was, r, before)
 		own(came, r, then)
 	}
@@ -117,16 +85,36 @@ func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.E
 	return out, nil
 }
 
-// resolveWhole resolves a pipeline once more with its Applications.
-func (m *maker) resolveWhole(ctx context.Context, r *rules) (err error) {
-	if r.whole == nil {
-		r.whole, err = m.in.Resolve(ctx, m.tree, m.in.Commit, r.p, true)
+// before is a pipeline's fleet without an edit; whole: with its Applications.
+func (m *maker) before(ctx context.Context, r *rules, whole bool) (*fleet.Fleet, error) {
+	if !whole {
+		return r.fleet, nil
 	}
-	return err
+	var err error
+	if r.whole == nil {
+		r.whole, err = m.in.Resolve(ctx, r.p, fleet.Elsewhere{Tree: m.main.tree, Commit: m.in.Commit}, nil, true)
+	}
+	return r.whole, err
 }
 
-func join(w *ownership.World, fl *fleet.Fleet) {
-	w.Targets = append(w.Targets, fl.Targets...)
+// then is a pipeline's fleet with an edit on a line.
+func (m *maker) then(ctx context.Context, r *rules, l *line, after *editedTree, whole bool) (*fleet.Fleet, error) {
+	main := fleet.Elsewhere{Tree: m.main.tree, Commit: m.in.Commit}
+	edited := fleet.Elsewhere{Tree: after, Commit: after.revision(l.commit)}
+	var branches map[string]fleet.Elsewhere
+	if l == m.main {
+		main = edited
+	} else {
+		branches = map[string]fleet.Elsewhere{l.branch: edited}
+	}
+	if whole {
+		main.Commit = "" // so that the resolver keeps none of the Applications
+	}
+	return m.in.Resolve(ctx, r.p, main, branches, whole)
+}
+
+func (m *maker) join(w *ownership.World, l *line, fl *fleet.Fleet) {
+	w.Targets = append(w.Targets, m.on(l, fl.Targets)...)
 	for _, p := range fl.Problems {
 		w.Problems = append(w.Problems, tracked.ProblemText(p))
 	}
@@ -136,7 +124,7 @@ func join(w *ownership.World, fl *fleet.Fleet) {
 func (m *maker) reach(ctx context.Context, u *unit, env string, files []string) (reached, others []string, err error) {
 	reached, others = []string{}, []string{}
 	for _, r := range m.rules {
-		touched, err := m.touched(ctx, r, files)
+		touched, err := m.touched(ctx, r, m.line(u.rules.p, env), files)
 		if err != nil {
 			return nil, nil, err
 		}

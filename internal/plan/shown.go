@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"io/fs"
 
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -27,7 +28,7 @@ func (m *maker) promotion(ctx context.Context, u *unit, st *promotion.EnvState) 
 		for _, c := range e.Changes {
 			p.Changes = append(p.Changes, Change{File: c.File, Line: c.Line, Kind: c.Kind, Path: c.Path, Old: c.Old, New: c.New, Added: c.Added, Removed: c.Removed, text: c.String()})
 		}
-		f, err := m.file(e)
+		f, err := file(m.line(u.rules.p, st.Environment).tree, e)
 		if err != nil {
 			return p, err
 		}
@@ -43,15 +44,15 @@ func (m *maker) promotion(ctx context.Context, u *unit, st *promotion.EnvState) 
 	return p, err
 }
 
-// file is an edit as git would show it.
-func (m *maker) file(e *overlay.Edit) (File, error) {
+// file is an edit of a tree as git would show it.
+func file(tree fs.StatFS, e *overlay.Edit) (File, error) {
 	f := File{Path: e.File, What: "changed"}
 	was := textdiff.File{Data: e.Before}
 	switch {
 	case e.Created:
 		f.What = "created"
 	default:
-		info, err := m.tree.Stat(e.File)
+		info, err := tree.Stat(e.File)
 		if err != nil {
 			return f, err
 		}

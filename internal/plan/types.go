@@ -15,7 +15,7 @@ import (
 // Git is a repository's files and history; a *gitrepo.Checkout is one.
 type Git interface {
 	tracked.Git
-	Commit(ctx context.Context, sha string) (*gitrepo.CommitInfo, error)
+	tracked.Ancestry
 	PathsChanged(ctx context.Context, commits []gitrepo.CommitInfo) ([][]string, error)
 }
 
@@ -23,12 +23,16 @@ type Git interface {
 type Input struct {
 	Git       Git
 	Looked    string // what is looked at, for people
+	Branch    string // the tracked branch; "" where there is none to speak of
 	Commit    string // as which the tracked branch is taken
 	Only      string // this pipeline alone is planned; "" is all
 	Pipelines []*pipeline.Pipeline
-	// Resolve gives a pipeline's targets in a tree; revision is the tree's commit,
-	// "" where it is none. Manifests asks for the targets' Applications.
-	Resolve func(ctx context.Context, tree fs.FS, revision string, p *pipeline.Pipeline, manifests bool) (*fleet.Fleet, error)
+	// Head is the commit of another branch, as the server would see it.
+	Head func(ctx context.Context, branch string) (sha string, ok bool, err error)
+	// Resolve gives a pipeline's targets with the tracked branch, and maybe others,
+	// in a state of their own; its Commit is "" where it is none. Manifests asks
+	// for the targets' Applications.
+	Resolve func(ctx context.Context, p *pipeline.Pipeline, at fleet.Elsewhere, branches map[string]fleet.Elsewhere, manifests bool) (*fleet.Fleet, error)
 	Holds   fs.FS // the state branch's files; nil: there is none
 	Now     time.Time
 	// Rendered asks what the promotions do to the rendered manifests.
