@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,61 +11,165 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 )
 
-// TestWholeFilesTravelAndComeBack promotes a folder of configuration, with a file
-// that is new, one that changed and one that is gone, and takes it back: the
-// tree is then, byte for byte, what it was.
-func TestWholeFilesTravelAndComeBack(t *testing.T) {
-	for _, method := range []string{"merge", "squash", "rebase"} {
-		t.Run(method, func(t *testing.T) {
-			s := scenery(t, plan{
-				pipeline: pipelineOf([]string{"  - files: {include: [\"config/**\"], exclude: [\"**/*.local\"]}", "    whenAbsent: add"}, dev, manualQA),
-				files: map[string]string{
-					overlay("web", "dev") + "/config/a.properties": "a=1\n", overlay("web", "dev") + "/config/gone.txt": "gone soon\n",
-					overlay("web", "qa") + "/config/a.properties": "a=1\n", overlay("web", "qa") + "/config/gone.txt": "gone soon\n",
-					overlay("web", "qa") + "/config/qa.local": "qa's own\n",
-				},
-			})
-			s.start()
-			s.quiet()
-			_, err := s.Forge.CommitAs(repoName, "linus", "main", "A release of configuration", map[string]string{
-				overlay("web", "dev") + "/config/a.properties": "a=2\n", overlay("web", "dev") + "/config/deep/new.bin": "\x00\xff new\n",
-			}, overlay("web", "dev")+"/config/gone.txt")
-			s.must("release", err)
-			var p emulator.PullRequest
-			s.until("the promotion is open", func() (bool, string) {
-				all := s.pulls("web", "qa")
-				if len(all) == 1 {
-					p = all[0]
+// kindOfCarry is a component that has its release in one kind of file: what dev
+// and qa have of it at first, what a release makes of dev's, and what a promotion
+// makes of qa's. An empty text is no file.
+type kindOfCarry struct{ dev, qa, released, promoted map[string]string }
+
+// carried is every kind of carry, as its lines of the pipeline file. Each
+// component's folder has what only one of them finds.
+const carried = `  - yaml: {files: [values.yaml], paths: [image.tag]}
+  - json: {files: [config.json], paths: [releaseTag]}
+  - yaml: {files: [Chart.yaml], paths: ["dependencies[*].version"]}
+  - yaml: {files: [application.yaml], paths: [spec.source.targetRevision, "spec.source.helm.parameters[name=image.tag].value"]}
+  - files: {include: ["config/**"], exclude: ["**/*.local"]}
+    whenAbsent: add`
+
+const application = `# TEAM looks after it
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web-ENV}
+spec:
+  source: {repoURL: 'https://charts.example', chart: web, targetRevision: "VERSION", helm: {parameters: [{name: image.tag, value: TAG}, {name: replicas, value: "REPLICAS"}]}}
+`
+
+// kindsOfCarry are the components of a scene, by name. What isn't carried
+// differs between dev and qa.
+func kindsOfCarry() map[string]kindOfCarry {
+	app := func(env, version, tag, replicas string) string {
+		return strings.NewReplacer("ENV", env, "TEAM", env+"'s team", "VERSION", version, "TAG", tag, "REPLICAS", replicas).Replace(application)
+	}
+	text := func(file, dev, qa, released, promoted string) kindOfCarry {
+		one := func(text string) map[string]string { return map[string]string{file: text} }
+		return kindOfCarry{one(dev), one(qa), one(released), one(promoted)}
+	}
+	image := func(prefix, tag string) string {
+		return prefix + "images:\n  - name: registry.example/images\n    newTag: " + tag + "\n"
+	}
+	return map[string]kindOfCarry{
+		"images": text("kustomization.yaml", image("", "1.0.0"), image("namePrefix: qa- # qa's own\n", "1.0.0"), image("", "1.1.0"), image("namePrefix: qa- # qa's own\n", "1.1.0")),
+		"values": text("values.yaml", "image: {tag: 1.0.0}\nreplicas: 1\n", "replicas: 3\r\nimage:\r\n    tag:   '1.0.0'   # pinned\r\n", "image: {tag: 1.1.0}\nreplicas: 1\n", "replicas: 3\r\nimage:\r\n    tag:   '1.1.0'   # pinned\r\n"),
+		"json":   text("config.json", `{"releaseTag":"r1"}`, "{\n\t\"size\": \"big\",\n\t\"releaseTag\": \"r1\"\n}\n", `{"releaseTag":"r2"}`, "{\n\t\"size\": \"big\",\n\t\"releaseTag\": \"r2\"\n}\n"),
+		"chart": text("Chart.yaml", "name: dev\ndependencies:\n- {name: redis, version: 17.0.0}\n", "name: qa\ndependencies:\n  - name: redis\n    version: 17.0.0\n",
+			"name: dev\ndependencies:\n- {name: redis, version: 17.1.0}\n", "name: qa\ndependencies:\n  - name: redis\n    version: 17.1.0\n"),
+		"application": text("application.yaml", app("dev", "2.0.0", "a", "1"), app("qa", "2.0.0", "a", "3"), app("dev", "2.1.0", "b", "1"), app("qa", "2.1.0", "b", "3")),
+		"files": {
+			dev:      map[string]string{"config/a.properties": "a=1\n", "config/gone.txt": "gone soon\n"},
+			qa:       map[string]string{"config/a.properties": "a=1\n", "config/gone.txt": "gone soon\n", "config/qa.local": "qa's own\n"},
+			released: map[string]string{"config/a.properties": "a=2\n", "config/deep/new.bin": "\x00\xff new\n", "config/gone.txt": ""},
+			promoted: map[string]string{"config/a.properties": "a=2\n", "config/deep/new.bin": "\x00\xff new\n", "config/gone.txt": "", "config/qa.local": "qa's own\n"},
+		},
+	}
+}
+
+// TestThereAndBack promotes a release of every kind of carry and takes it back,
+// in both layouts and with every merge method; a person merges the promotion, and
+// Liftlock the revert. What isn't carried stays as it is, and in the end the tree
+// is, byte for byte, what it was.
+func TestThereAndBack(t *testing.T) {
+	for layout, branches := range map[string]map[string]string{"directories": nil, "branches": {"dev": "env/dev", "qa": "env/qa"}} {
+		for _, method := range []string{"merge", "squash", "rebase"} {
+			t.Run(layout+"/"+method, func(t *testing.T) {
+				kinds := kindsOfCarry()
+				components := slices.Sorted(maps.Keys(kinds))
+				p := plan{components: components, branches: branches, files: map[string]string{},
+					pipeline: pipelineOf(append(strings.Split(carried, "\n"), "merge: {method: "+method+"}", "limits: {revertsPer10Minutes: 20}"), dev, manualQA)}
+				at := (&scene{p: p}).overlay
+				for _, c := range components {
+					for env, files := range map[string]map[string]string{"dev": kinds[c].dev, "qa": kinds[c].qa} {
+						prefix := "" // of the branch that a file is for
+						if branches != nil {
+							prefix = env + ":"
+						}
+						p.files[prefix+at(c, env)+"/kustomization.yaml"] = "resources: []\n"
+						for name, text := range files {
+							p.files[prefix+at(c, env)+"/"+name] = text
+						}
+					}
 				}
-				_, why := s.env("web", "qa")
-				return len(all) == 1, why
+				s := begin(t, p)
+				s.quiet()
+				s.thereAndBack(kinds, method)
 			})
-			released, err := s.Forge.Tree(repoName, "main")
-			s.must("list the tree", err)
-			if _, err := s.Forge.MergePull(repoName, p.Number, "linus", method); err != nil {
-				t.Fatal(err)
+		}
+	}
+}
+
+func (s *scene) thereAndBack(kinds map[string]kindOfCarry, method string) {
+	s.t.Helper()
+	write, remove := map[string]string{}, []string{}
+	for c, k := range kinds {
+		for name, text := range k.released {
+			file := s.overlay(c, "dev") + "/" + name
+			if text == "" {
+				remove = append(remove, file)
+			} else {
+				write[file] = text
 			}
-			now, err := s.Forge.Tree(repoName, "main")
-			s.must("list the tree", err)
-			for name, want := range map[string]string{
-				"a.properties": released[overlay("web", "dev")+"/config/a.properties"], "deep/new.bin": released[overlay("web", "dev")+"/config/deep/new.bin"],
-				"gone.txt": "", "qa.local": released[overlay("web", "qa")+"/config/qa.local"],
-			} {
-				if got := now[overlay("web", "qa")+"/config/"+name]; got != want {
-					t.Errorf("%s is %q after the promotion, want %q", name, got, want)
-				}
+		}
+	}
+	_, err := s.Forge.CommitAs(repoName, "linus", s.branch("dev"), "A release of everything", write, remove...)
+	s.must("release", err)
+	promotions := map[string]emulator.PullRequest{}
+	for _, c := range s.p.components {
+		s.until(c+" opens in qa", func() (bool, string) {
+			all := s.pulls(c, "qa")
+			if len(all) == 1 {
+				promotions[c] = all[0]
 			}
-			s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock revert wrong"), "+1")
-			s.until("the revert is open", func() (bool, string) { return len(s.reverts("web", "qa")) == 1, "" })
-			back := s.reverts("web", "qa")[0]
-			if _, err := s.Forge.MergePull(repoName, back.Number, "linus", method); err != nil {
-				t.Fatal(err)
-			}
-			again, err := s.Forge.Tree(repoName, "main")
-			s.must("list the tree", err)
-			if d := cmp.Diff(released, again); d != "" {
-				t.Errorf("the way back (-want +got):\n%s", d)
-			}
+			_, why := s.env(c, "qa")
+			return len(all) == 1, why
 		})
+	}
+	before, err := s.Forge.Tree(repoName, s.branch("qa"))
+	s.must("list the tree", err)
+	for _, c := range s.p.components {
+		_, err := s.Forge.MergePull(repoName, promotions[c].Number, "linus", method)
+		s.must("merge the promotion of "+c, err)
+	}
+	s.inQA(kinds, before)
+	for _, c := range s.p.components {
+		n := promotions[c].Number
+		s.reacted(n, s.comment(n, "linus", "/liftlock revert wrong"), "+1")
+	}
+	for _, c := range s.p.components {
+		s.until("the revert of "+c+" is merged", func() (bool, string) {
+			_, why := s.env(c, "qa")
+			all := s.reverts(c, "qa")
+			return len(all) == 1 && all[0].Merged, why
+		})
+	}
+	after, err := s.Forge.Tree(repoName, s.branch("qa"))
+	s.must("list the tree", err)
+	if d := cmp.Diff(before, after); d != "" {
+		s.t.Errorf("the way back (-want +got):\n%s", d)
+	}
+}
+
+// inQA holds that each component in qa is as a promotion has to make it, and that
+// nothing else of the branch has changed.
+func (s *scene) inQA(kinds map[string]kindOfCarry, before map[string]string) {
+	s.t.Helper()
+	now, err := s.Forge.Tree(repoName, s.branch("qa"))
+	s.must("list the tree", err)
+	promoted := map[string]bool{}
+	for c, k := range kinds {
+		for name, want := range k.promoted {
+			file := s.overlay(c, "qa") + "/" + name
+			promoted[file] = true
+			text, there, err := s.Forge.File(repoName, s.branch("qa"), file)
+			s.must("read "+file, err)
+			if text != want || there != (want != "") {
+				s.t.Errorf("%s is %q after the promotion, want %q", file, text, want)
+			}
+		}
+	}
+	folder := func(file string) bool {
+		return file == "." || slices.ContainsFunc(slices.Collect(maps.Keys(promoted)), func(p string) bool { return strings.HasPrefix(p, file+"/") })
+	}
+	for file := range before {
+		if now[file] != before[file] && !promoted[file] && !folder(file) {
+			s.t.Errorf("%s changed with the promotion", file)
+		}
 	}
 }
