@@ -139,12 +139,8 @@ func HereFiles(t Target) []string {
 	return unique(out)
 }
 
-// Roots are the folders in which a target's carried fields are looked for:
-// this repository's source paths, and the folders of its values files and of
-// its generator files. Relative to the repository's root ("." is the root
-// itself), cleaned, sorted, each once; never outside the repository.
-func Roots(t Target) []string {
-	refs := refsOf(t)
+// Folders are this repository's source paths of a target, as Roots has them.
+func Folders(t Target) []string {
 	var out []string
 	for _, s := range t.Sources {
 		if s.Here && s.Path != "" {
@@ -152,6 +148,18 @@ func Roots(t Target) []string {
 				out = append(out, dir)
 			}
 		}
+	}
+	return unique(out)
+}
+
+// Roots are the folders in which a target's carried fields are looked for:
+// this repository's source paths, and the folders of its values files and of
+// its generator files. Relative to the repository's root ("." is the root
+// itself), cleaned, sorted, each once; never outside the repository.
+func Roots(t Target) []string {
+	refs := refsOf(t)
+	out := Folders(t)
+	for _, s := range t.Sources {
 		for _, f := range s.ValueFiles {
 			for _, p := range helmFiles(t, s, refs, f) {
 				out = append(out, path.Dir(p))

@@ -18,11 +18,11 @@ import (
 // exist holds nothing.
 type Overlay struct {
 	Roots []string // folders that nobody else has
-	// Shared are folders that other environments or components have, too. In
-	// them only what has a placeholder is carried: the other fields are theirs
-	// as well.
-	Shared []string
-	Carry  []pipeline.Carry
+	// Shared are folders that other environments or components have, too, and
+	// Files single files, each below its folder as a root. In them only what has
+	// a placeholder is carried: the other fields are theirs as well.
+	Shared, Files []string
+	Carry         []pipeline.Carry
 	// Environment and Component are what the placeholders stand for.
 	Environment, Component string
 }
@@ -31,6 +31,7 @@ type Overlay struct {
 type bound struct {
 	roots   []string // its own, then the shared ones
 	shared  map[string]bool
+	only    map[string][]string // the files of a shared root that count; none: all
 	entries []entry
 }
 
@@ -41,12 +42,24 @@ func (o Overlay) bind() (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := cleanRoots(slices.Concat(own, o.Shared))
+	folders, err := cleanRoots(slices.Concat(own, o.Shared))
 	if err != nil {
 		return nil, err
 	}
-	b := &bound{roots: all, shared: map[string]bool{}}
-	for _, root := range all[len(own):] {
+	b := &bound{shared: map[string]bool{}, only: map[string][]string{}}
+	b.roots = folders
+	for _, file := range o.Files {
+		folder := path.Dir(file)
+		if slices.Contains(folders, folder) {
+			continue
+		}
+		b.only[folder] = append(b.only[folder], path.Base(file))
+		b.roots = append(b.roots, folder)
+	}
+	if b.roots, err = cleanRoots(b.roots); err != nil {
+		return nil, err
+	}
+	for _, root := range b.roots[len(own):] {
 		b.shared[root] = true
 	}
 	for i, c := range o.Carry {
@@ -229,10 +242,15 @@ func (b *bound) entryOf(f Field) *entry {
 	return nil
 }
 
+// has says that a file (relative to a root) may hold carried fields at all.
+func (b *bound) has(root, name string) bool {
+	return b.only[root] == nil || slices.Contains(b.only[root], name)
+}
+
 // holds says that a field of the entry may be below a root: in a shared one
 // only with a placeholder.
 func (b *bound) holds(root string, e *entry, f Field) bool {
-	return !b.shared[root] || e.placeholders() && (placeholder.In(f.File) || placeholder.In(f.Path))
+	return b.has(root, e.name(f.File)) && (!b.shared[root] || e.placeholders() && (placeholder.In(f.File) || placeholder.In(f.Path)))
 }
 
 // whenAbsent is what the first carry entry that picks a field says about its

@@ -88,7 +88,7 @@ func (f *files) locate(b *bound) ([]Location, error) {
 			if b.shared[root] && !e.placeholders() {
 				continue
 			}
-			found, err := f.locateEntry(root, e)
+			found, err := f.locateEntry(b, root, e)
 			if err != nil {
 				return nil, fmt.Errorf("carry[%d]: %w", i, err)
 			}
@@ -117,7 +117,7 @@ func (f *files) locate(b *bound) ([]Location, error) {
 }
 
 // locateEntry finds the fields of one carry entry under one root.
-func (f *files) locateEntry(root string, e *entry) ([]Location, error) {
+func (f *files) locateEntry(b *bound, root string, e *entry) ([]Location, error) {
 	info, err := fs.FileInfo(nil), error(nil)
 	if root != "." {
 		info, err = f.stat(root)
@@ -130,9 +130,9 @@ func (f *files) locateEntry(root string, e *entry) ([]Location, error) {
 	case info != nil && !info.IsDir():
 		return nil, &RefusedError{File: root, Reason: "it is given as a root but is a file"}
 	case e.fields:
-		return f.locatePaths(root, e)
+		return f.locatePaths(b, root, e)
 	case e.whole:
-		return f.locateWhole(root, e)
+		return f.locateWhole(b, root, e)
 	}
 	return f.locateImages(root, e.images)
 }
@@ -191,8 +191,8 @@ func (f *files) kustomization(root string) (string, error) {
 	return have, nil
 }
 
-func (f *files) locatePaths(root string, e *entry) ([]Location, error) {
-	files, err := f.glob(root, e)
+func (f *files) locatePaths(b *bound, root string, e *entry) ([]Location, error) {
+	files, err := f.glob(b, root, e)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func locateField(d *document, root string, file picked, a address, place string)
 
 // glob lists the files under root that an entry picks, sorted. Symlinks aren't
 // followed; one that matches is refused when it is read.
-func (f *files) glob(root string, e *entry) ([]picked, error) {
+func (f *files) glob(b *bound, root string, e *entry) ([]picked, error) {
 	sub, err := fs.Sub(f.tree, root)
 	if err != nil {
 		return nil, fmt.Errorf("entering %s: %w", root, err)
@@ -245,7 +245,7 @@ func (f *files) glob(root string, e *entry) ([]picked, error) {
 	var out []picked
 	for _, g := range e.files {
 		err := doublestar.GlobWalk(sub, g.filled, func(name string, entry fs.DirEntry) error {
-			if entry.IsDir() || seen[name] {
+			if entry.IsDir() || seen[name] || !b.has(root, name) {
 				return nil
 			}
 			if len(seen) == maxFiles {

@@ -35,7 +35,7 @@ func (b *bound) covers(root, file string) bool {
 			return !b.shared[root] && slices.Contains(kustomizations, name)
 		}
 		p, ok := e.picksFile(name)
-		return ok && (!b.shared[root] || placeholder.In(p.place) || slices.ContainsFunc(e.paths, template.placeholders))
+		return ok && b.has(root, name) && (!b.shared[root] || placeholder.In(p.place) || slices.ContainsFunc(e.paths, template.placeholders))
 	})
 }
 
@@ -62,6 +62,14 @@ func (s Scope) Paths() []string {
 			}
 			if len(e.images) > 0 && !s.shared[root] {
 				globs = kustomizations
+			}
+			if only := s.only[root]; len(globs) > 0 && only != nil {
+				for _, name := range only {
+					if s.covers(root, join(root, name)) {
+						all = append(all, join(root, name))
+					}
+				}
+				continue
 			}
 			for _, glob := range globs {
 				at := path.Join(root, fixed(glob))

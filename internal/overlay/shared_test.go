@@ -270,6 +270,17 @@ func TestSharedRoots(t *testing.T) {
 	if diff := cmp.Diff([]string{"all/qa.yaml", "all/values.yaml", "nothing/qa.yaml", "nothing/values.yaml", "own/Kustomization", "own/kustomization.yaml", "own/kustomization.yml", "own/qa.yaml", "own/values.yaml"}, s.Paths()); diff != "" {
 		t.Errorf("paths (-want +got)\n%s", diff)
 	}
+	single := o
+	single.Shared, single.Files = nil, []string{"all/values.yaml", "own/values.yaml", "top.yaml"}
+	if r, err := Read(commit, single); err != nil || r.String() != "1, 3" {
+		t.Errorf("single files: %v, %v", r, err)
+	}
+	if s, err = ScopeOf(single); err != nil || s.Covers("all/qa.yaml") || !s.Covers("all/values.yaml") || s.Covers("top.yaml") {
+		t.Errorf("the scope of single files: %v", err)
+	}
+	if diff := cmp.Diff([]string{"all/values.yaml", "own/Kustomization", "own/kustomization.yaml", "own/kustomization.yml", "own/qa.yaml", "own/values.yaml"}, s.Paths()); diff != "" {
+		t.Errorf("paths of single files (-want +got)\n%s", diff)
+	}
 	literal := shared("web", "qa", yamlCarry("", "*.yaml", "{{environment}}.tag"))
 	literal.Shared = []string{"all"}
 	if _, err := Locate(commit, literal); err == nil || !strings.Contains(err.Error(), "all/{{environment}}.yaml: its name has {{") {

@@ -74,8 +74,8 @@ func (f Field) whole() (m Mode, id string, ok bool) {
 }
 
 // locateWhole lists the files that are carried as a whole under a root.
-func (f *files) locateWhole(root string, e *entry) ([]Location, error) {
-	files, err := f.glob(root, e)
+func (f *files) locateWhole(b *bound, root string, e *entry) ([]Location, error) {
+	files, err := f.glob(b, root, e)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/tracked"
 )
 
 const repoURL = "https://git.example/fleet.git"
@@ -22,17 +23,23 @@ type world struct {
 	files                    fstest.MapFS
 	whole, known             *fleet.Fleet // with Applications and without
 	pipeline                 *pipeline.Pipeline
+	lists                    map[string]*strings.Builder // elements, by set
+	channel                  map[string]bool             // components that follow their environment's channel
 }
+
+// kinds are the ways in which a component's environments have their releases.
+var kinds = []string{"kustomize", "values", "config", "elements", "keys", "side by side", "pins", "channel"}
 
 func (w *world) put(name, text string) {
 	w.files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 }
 
 // drawWorld draws a fleet: components are kustomize overlays, charts with chains
-// of values files, or charts whose parameters come from generator files; some
-// build on each other's files, as teams do on purpose and by accident.
+// of values files, charts whose parameters come from generator files or from
+// elements of a list, or they have what is theirs in files that all environments
+// share; some build on each other's files, as teams do on purpose and by accident.
 func drawWorld(t *rapid.T) *world {
-	w := &world{files: fstest.MapFS{}}
+	w := &world{files: fstest.MapFS{}, lists: map[string]*strings.Builder{}, channel: map[string]bool{}}
 	for i := range rapid.SampledFrom([]int{2, 2, 3, 3, 4, 5, 6}).Draw(t, "environments") {
 		w.environments = append(w.environments, fmt.Sprintf("e%d", i))
 	}
@@ -46,9 +53,10 @@ func drawWorld(t *rapid.T) *world {
 	}
 	maybe := func(label string) bool { return rapid.Bool().Draw(t, label) }
 	w.put("common/labels/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels:\n  - pairs: {team: shop}\n")
-	var elements strings.Builder
 	shop := map[string]bool{}
-	for n, c := range w.components {
+	for _, c := range w.components {
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		shop[kind] = true
 		for at, env := range w.environments {
 			clusters := rapid.SampledFrom([]int{1, 1, 2, 3, 4}).Draw(t, "clusters")
 			if len(w.components) > 12 {
@@ -58,14 +66,10 @@ func drawWorld(t *rapid.T) *world {
 			if at > 0 {
 				before = w.environments[at-1]
 			}
-			kind := []string{"kustomize", "values", "config"}[n%3]
-			shop[kind] = true
 			switch kind {
 			case "kustomize":
 				w.kustomized(c, env, before, maybe("builds on the one before"), maybe("own image"), maybe("with the component"))
-				for i := range clusters {
-					fmt.Fprintf(&elements, "          - {component: %s, env: %s, cluster: k%d, path: apps/%s/overlays/%s}\n", c, env, i, c, env)
-				}
+				w.elements("elements", c, env, clusters, "path: apps/"+c+"/overlays/"+env)
 			case "values":
 				w.charted(c)
 				own := "extra: true\n"
@@ -82,14 +86,13 @@ func drawWorld(t *rapid.T) *world {
 			case "config":
 				w.charted(c)
 				w.put("envs/"+env+"/"+c+"/config.json", fmt.Sprintf("{\"component\": %q, \"env\": %q,\n \"tag\": \"v1\"}\n", c, env))
+			default:
+				w.shares(kind, c, env, before, clusters, maybe)
 			}
 		}
 	}
 	w.put("shared/values.yaml", "image:\n  tag: v0\n")
-	if elements.Len() > 0 {
-		w.put("argocd/elements.yaml", set("elements", "    - list:\n        elements:\n"+elements.String(),
-			"{{.component}}-{{.env}}-{{.cluster}}", "          path: '{{.path}}'\n", "{{.component}}", "{{.env}}", ""))
-	}
+	w.listSets()
 	git := func(files string) string {
 		return "    - git:\n        repoURL: " + repoURL + "\n        revision: HEAD\n        files: [{path: " + files + "}]\n"
 	}
@@ -118,6 +121,7 @@ func drawWorld(t *rapid.T) *world {
 		{YAML: &pipeline.FieldPick{Files: []string{"values.yaml"}, Paths: []string{"image.tag"}}},
 		{JSON: &pipeline.FieldPick{Files: []string{"config.json"}, Paths: []string{"tag"}}},
 	}
+	p.Spec.Carry = append(p.Spec.Carry, sharedCarry...)
 	for _, env := range w.environments {
 		p.Spec.Environments = append(p.Spec.Environments, pipeline.Environment{Name: env})
 	}
@@ -195,32 +199,18 @@ func (w *world) resolve(t *rapid.T, r *fleet.Resolver, tree fs.FS, manifests boo
 // carry draws another release for an environment of a component, and what that
 // edits; nothing where the environment has nothing of its own.
 func (w *world) carry(t *rapid.T, f *fleet.Fleet, component, env string) []overlay.Edit {
-	owners := map[string]map[string]bool{}
-	for _, target := range f.Targets {
-		if target.Component == "" {
-			continue
-		}
-		for _, root := range fleet.Roots(target) {
-			if owners[root] == nil {
-				owners[root] = map[string]bool{}
-			}
-			owners[root][target.Component+"|"+target.Environment] = true
-		}
-	}
-	var roots []string
-	for root, of := range owners {
-		if len(of) == 1 && of[component+"|"+env] {
-			roots = append(roots, root)
-		}
-	}
-	release, err := overlay.Read(w.files, overlay.Overlay{Roots: roots, Carry: w.pipeline.Spec.Carry})
-	if err != nil || release.Empty() {
+	at := tracked.Components(f, "main")[component][env]
+	if at == nil {
 		return nil
 	}
-	for i := range release.Fields {
-		release.Fields[i].Value = rapid.SampledFrom([]string{"v2", "v3", "v1"}).Draw(t, "value")
+	release, err := overlay.Read(w.files, at.Overlay(w.pipeline))
+	if err != nil {
+		t.Fatalf("read %s in %s: %v", component, env, err)
 	}
-	edits, err := overlay.Compose(w.files, overlay.Overlay{Roots: roots, Carry: w.pipeline.Spec.Carry}, release, nil)
+	for i := range release.Fields {
+		release.Fields[i].Value = rapid.SampledFrom([]string{"v2", "v3"}).Draw(t, "value")
+	}
+	edits, err := overlay.Compose(w.files, at.Overlay(w.pipeline), release, nil)
 	if err != nil {
 		t.Fatalf("compose %s in %s: %v", component, env, err)
 	}

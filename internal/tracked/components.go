@@ -15,12 +15,13 @@ type Environment struct {
 	Component, Name string
 	Targets         []fleet.Target
 	Roots           []string // the folders that are its alone, sorted
-	Shared          []string // those that other environments or components have as well, and those of its ApplicationSets, sorted
+	Shared          []string // its sources' paths that other environments or components have as well, sorted
+	Files           []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
 }
 
 // Overlay is where the environment has what a pipeline carries.
 func (e *Environment) Overlay(p *pipeline.Pipeline) overlay.Overlay {
-	return overlay.Overlay{Roots: e.Roots, Shared: e.Shared, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component}
+	return overlay.Overlay{Roots: e.Roots, Shared: e.Shared, Files: e.Files, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component}
 }
 
 // Components groups a fleet's managed targets by component and environment.
@@ -49,18 +50,30 @@ func Components(fl *fleet.Fleet, branch string) map[string]map[string]*Environme
 		for _, root := range fleet.Roots(t) {
 			if len(owners[place{at, root}]) == 1 {
 				e.Roots = append(e.Roots, root)
-			} else {
-				e.Shared = append(e.Shared, root)
 			}
 		}
-		if t.ApplicationSetFile != "" {
-			e.Shared = append(e.Shared, path.Dir(t.ApplicationSetFile))
-		}
+		e.Shared = append(e.Shared, fleet.Folders(t)...)
+		e.Files = append(e.Files, files(t)...)
 	}
 	for _, envs := range out {
 		for _, e := range envs {
-			e.Roots, e.Shared = sortedOnce(e.Roots), sortedOnce(e.Shared)
+			own := func(folder string) bool { return slices.Contains(e.Roots, folder) }
+			e.Roots = sortedOnce(e.Roots)
+			e.Shared = slices.DeleteFunc(sortedOnce(e.Shared), own)
+			e.Files = slices.DeleteFunc(sortedOnce(e.Files), func(file string) bool { return own(path.Dir(file)) })
 		}
+	}
+	return out
+}
+
+// files are the single files that a target is made from.
+func files(t fleet.Target) []string {
+	out := slices.Clone(t.GeneratorFiles)
+	for _, s := range t.Sources {
+		out = append(out, fleet.FilesOf(t, s).Values...)
+	}
+	if t.ApplicationSetFile != "" {
+		out = append(out, t.ApplicationSetFile)
 	}
 	return out
 }

@@ -59,13 +59,17 @@ func TestComponents(t *testing.T) {
 		target("web", "prod", "apps/web/prod", "shared"), target("api", "qa", "apps/api/qa"),
 		target("", "", "apps/nobody", "apps/api/qa/jobs"), target("cart", ""), target("pay", "qa", "apps/pay"), target("", "", "apps/pay"),
 	}}
-	fl.Targets[0].ApplicationSetFile = "argocd/shop.yaml"
-	got, shared := map[string][]string{}, map[string][]string{}
+	first := &fl.Targets[0]
+	first.ApplicationSetFile, first.GeneratorFile, first.GeneratorFiles = "argocd/shop.yaml", "apps/web/qa/config.json", []string{"apps/web/qa/config.json", "envs.json"}
+	first.Sources[0].ValueFiles = []string{"../common.yaml", "own.yaml"}
+	fl.Targets[2].Sources[0].ValueFiles = []string{"../common.yaml"}
+	got, shared, files := map[string][]string{}, map[string][]string{}, map[string][]string{}
 	count := map[string]int{}
 	for component, envs := range Components(fl, "main") {
 		for env, e := range envs {
 			got[component+" "+env] = e.Roots
 			shared[component+" "+env] = e.Shared
+			files[component+" "+env] = e.Files
 			count[component+" "+env] = len(e.Targets)
 		}
 	}
@@ -78,9 +82,13 @@ func TestComponents(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
 	}
-	want = map[string][]string{"web qa": {"argocd", "shared"}, "web prod": {"shared"}, "api qa": nil, "pay qa": {"apps/pay"}}
+	want = map[string][]string{"web qa": {"shared"}, "web prod": {"shared"}, "api qa": {}, "pay qa": {"apps/pay"}}
 	if diff := cmp.Diff(want, shared); diff != "" {
 		t.Errorf("shared (-want +got):\n%s", diff)
+	}
+	want = map[string][]string{"web qa": {"apps/web/common.yaml", "argocd/shop.yaml", "envs.json"}, "web prod": {"apps/web/common.yaml"}, "api qa": nil, "pay qa": nil}
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"web qa": 2, "web prod": 1, "api qa": 1, "pay qa": 1}, count); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)

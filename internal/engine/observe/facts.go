@@ -166,8 +166,8 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 // nothingCarried says where no carried field was found.
 func nothingCarried(at *EnvAt) string {
 	text := "no carried field is found below " + fmt.Sprint(at.Roots)
-	if len(at.Shared) > 0 {
-		text += fmt.Sprintf(", and none with a placeholder below %v, which others have as well", at.Shared)
+	if others := slices.Concat(at.Shared, at.Files); len(others) > 0 {
+		text += fmt.Sprintf(", and none with a placeholder in %v, which others may have as well", others)
 	}
 	return text
 }

@@ -40,8 +40,12 @@ func generated(at *EnvAt, t *fleet.Target, rel overlay.Release, app *verificatio
 func carries(at *EnvAt, t *fleet.Target, rel overlay.Release) bool {
 	named := placeholder.Values{Environment: at.Name, Component: at.Component}
 	for _, f := range rel.Fields {
+		name := named.Fill(f.File)
+		files := slices.DeleteFunc(slices.Clone(at.Files), func(file string) bool { return path.Base(file) != name })
 		for _, root := range slices.Concat(at.Roots, at.Shared) {
-			file := path.Join(root, named.Fill(f.File))
+			files = append(files, path.Join(root, name))
+		}
+		for _, file := range files {
 			if slices.Contains(t.GeneratorFiles, file) || file == t.ApplicationSetFile {
 				return true
 			}
