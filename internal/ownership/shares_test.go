@@ -16,6 +16,7 @@ var sharedCarry = []pipeline.Carry{
 	{YAML: &pipeline.FieldPick{Files: []string{"channels.yaml"}, Paths: []string{"spec.generators[0].matrix.generators[0].list.elements[env={{environment}}].tag"}}},
 	{YAML: &pipeline.FieldPick{Files: []string{"common.yaml"}, Paths: []string{"{{component}}.{{environment}}.tag"}}},
 	{YAML: &pipeline.FieldPick{Files: []string{"values-{{environment}}.yaml"}, Paths: []string{"image.tag"}}},
+	{JSON: &pipeline.FieldPick{Files: []string{"{{component}}-{{environment}}.json"}, Paths: []string{"$.tag"}}},
 	{YAML: &pipeline.FieldPick{Files: []string{"pin/kustomization.yaml"}, Paths: []string{"images[*].newTag"}}},
 }
 
@@ -74,6 +75,9 @@ func (w *world) shares(kind, c, env, before string, clusters int, maybe func(str
 		w.put("apps/"+c+"/overlays/"+env+"/pin/kustomization.yaml",
 			"apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:\n  - name: registry.example/"+c+"\n    newTag: v1\n")
 		w.elements("elements", c, env, clusters, "path: apps/"+c+"/overlays/"+env)
+	case "flat": // a generator file for each, in one folder
+		w.charted(c)
+		w.put("flat/"+c+"-"+env+".json", fmt.Sprintf("{\"component\": %q, \"env\": %q, \"tag\": \"v1\"}\n", c, env))
 	case "channel": // all components of an environment follow one element
 		w.charted(c)
 		w.channel[c] = true
@@ -84,7 +88,7 @@ func (w *world) shares(kind, c, env, before string, clusters int, maybe func(str
 func (w *world) listSets() {
 	sources := map[string][2]string{ // a source, and a patch of the template
 		"elements":     {"          path: '{{.path}}'\n", ""},
-		"tags":         {"          path: 'charts/{{.component}}'\n          helm:\n            parameters: [{name: image.tag, value: '{{.tag}}'}]\n", ""},
+		"tags":         {tagged, ""},
 		"keys":         {"          path: 'charts/{{.component}}'\n          helm:\n            valueFiles: [../../shared/common.yaml]\n            parameters: [{name: from, value: '{{.from}}'}]\n", ""},
 		"chart-values": {"          path: 'charts/{{.component}}'\n", "  templatePatch: |\n    spec:\n      source:\n        helm:\n          valueFiles: {{ .chain | toJson }}\n"},
 	}

@@ -27,8 +27,11 @@ type world struct {
 	channel                  map[string]bool             // components that follow their environment's channel
 }
 
+// tagged is a source whose tag is a parameter.
+const tagged = "          path: 'charts/{{.component}}'\n          helm:\n            parameters: [{name: image.tag, value: '{{.tag}}'}]\n"
+
 // kinds are the ways in which a component's environments have their releases.
-var kinds = []string{"kustomize", "values", "config", "elements", "keys", "side by side", "pins", "channel"}
+var kinds = []string{"kustomize", "values", "config", "elements", "keys", "side by side", "pins", "channel", "flat"}
 
 func (w *world) put(name, text string) {
 	w.files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
@@ -100,13 +103,15 @@ func drawWorld(t *rapid.T) *world {
 		w.put("argocd/chains.yaml", set("chains", git("envs/*/*/chain.json"), "{{.component}}-{{.env}}",
 			"          path: 'charts/{{.component}}'\n", "{{.component}}", "{{.env}}", "  templatePatch: |\n    spec:\n      source:\n        helm:\n          valueFiles: {{ .chain | toJson }}\n"))
 	}
+	if shop["flat"] {
+		w.put("argocd/flat.yaml", set("flat", git("flat/*.json"), "{{.component}}-{{.env}}", tagged, "{{.component}}", "{{.env}}", ""))
+	}
 	if shop["config"] {
 		from := git("envs/*/*/config.json")
 		if maybe("merged") {
 			from = "    - merge:\n        mergeKeys: [component, env]\n        generators:\n" + indent(from+git("envs/*/*/config.json"), "      ")
 		}
-		helm := "          path: 'charts/{{.component}}'\n          helm:\n            parameters: [{name: image.tag, value: '{{.tag}}'}]\n"
-		w.put("argocd/configs.yaml", set("configs", from, "{{.component}}-{{.env}}", helm, "{{.component}}", "{{.env}}", ""))
+		w.put("argocd/configs.yaml", set("configs", from, "{{.component}}-{{.env}}", tagged, "{{.component}}", "{{.env}}", ""))
 		if maybe("a dashboard shows tags") {
 			w.put("argocd/dashboards.yaml", set("dashboards", git("envs/*/*/config.json"), "board-{{.component}}-{{.env}}",
 				"          path: shared/board\n          helm: {parameters: [{name: shown, value: '{{.tag}}'}]}\n", "", "", ""))

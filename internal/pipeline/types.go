@@ -199,7 +199,7 @@ type Carry struct {
 type FieldPick struct {
 	// Globs, relative to a root: a target's source paths, its values files' folders, its generator file's folder. A part between slashes may have the placeholders {{environment}} and {{component}}: values-{{environment}}.yaml.
 	Files []string `yaml:"files" json:"files" jsonschema:"required,minItems=1"`
-	// Addresses in those files: image.tag, hosts[0].name, containers[name=web].image, JSON Pointers and simple JSONPath. A * stands for every key of a mapping or item of a list: dependencies[*].version. A key or the value of a selection may have placeholders: elements[env={{environment}}].revision, {{environment}}.image.tag. Fields with a placeholder are looked for also in folders that several environments share, and beside the ApplicationSet.
+	// Addresses in those files: image.tag, hosts[0].name, containers[name=web].image, JSON Pointers and simple JSONPath. A * stands for every key of a mapping or item of a list: dependencies[*].version. A key or the value of a selection may have placeholders: elements[env={{environment}}].revision, {{environment}}.image.tag. Fields with a placeholder are looked for also in source paths that several environments share, and in the values files, generator files and ApplicationSets that they share.
 	Paths []string `yaml:"paths" json:"paths" jsonschema:"required,minItems=1"`
 }
 
