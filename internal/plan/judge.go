@@ -74,17 +74,18 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 		slices.SortStableFunc(list, func(a, b contender) int {
 			return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.unit.component, b.unit.component))
 		})
-		opened, limit := 0, r.p.Spec.Limits.OpenPerEnvironment
+		ahead, limit := 0, r.p.Spec.Limits.OpenPerEnvironment
 		for _, c := range list {
-			c.unit.facts.Limits.Ahead[env] = opened
-			if limit > 0 && opened >= limit {
+			c.unit.facts.Limits.Ahead[env] = ahead
+			if limit > 0 && ahead >= limit {
+				ahead++
 				continue
 			}
 			if err := m.compose(ctx, c.unit, c.look); err != nil {
 				return err
 			}
 			if made := c.unit.env(env).Composed[c.look.Release]; made.Refused == "" && !made.Empty {
-				opened++
+				ahead++
 			}
 		}
 	}

@@ -74,7 +74,11 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 }
 
 func writePromotion(b *strings.Builder, p *Promotion, short bool) {
-	fmt.Fprintf(b, "%s into %s: %s → %s\n", fleet.Printable(p.Component), fleet.Printable(p.Environment), fleet.Printable(p.From.String()), fleet.Printable(p.To.String()))
+	into := p.Environment
+	if p.Branch != "" {
+		into += " (branch " + p.Branch + ")"
+	}
+	fmt.Fprintf(b, "%s into %s: %s → %s\n", fleet.Printable(p.Component), fleet.Printable(into), fleet.Printable(p.From.String()), fleet.Printable(p.To.String()))
 	for i := range p.Changes {
 		fmt.Fprintf(b, "  %s\n", fleet.Printable(p.Changes[i].text))
 	}
@@ -151,7 +155,7 @@ func printableLine(l string) string {
 }
 
 func writeWaiting(b *strings.Builder, w *Waiting) {
-	what := "carries nothing that can be read"
+	what := "is " + w.State // mixed or unreadable
 	if w.Release != nil {
 		what = "carries " + w.Release.String()
 	}

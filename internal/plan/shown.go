@@ -17,7 +17,7 @@ var renderLimit = render.Limit{Bytes: 256 << 10, Lines: 4000, Object: 1000}
 func (m *maker) promotion(ctx context.Context, u *unit, st *promotion.EnvState) (Promotion, error) {
 	edits := u.composed[composedKey(st.Environment, st.Candidate)]
 	p := Promotion{
-		Component: u.component, Environment: st.Environment,
+		Component: u.component, Environment: st.Environment, Branch: u.rules.p.BranchOf(st.Environment),
 		From: u.env(st.Environment).Now.Value, To: promotion.Release{ID: st.Candidate, Name: st.Coming},
 		Changes: []Change{}, Files: []File{},
 	}

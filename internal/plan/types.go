@@ -64,6 +64,7 @@ type Pipeline struct {
 type Promotion struct {
 	Component   string            `json:"component"`
 	Environment string            `json:"environment"`
+	Branch      string            `json:"branch,omitempty"` // that the environment lives on, where it has its own
 	From        promotion.Release `json:"from"`
 	To          promotion.Release `json:"to"`
 	Changes     []Change          `json:"changes"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -180,7 +181,7 @@ func (j *judge) whyNoCandidate(e *Env, st *EnvState) {
 		if e.Now.OK && u.Now.Value.ID == e.Now.Value.ID {
 			continue
 		}
-		l := u.Landed.Value
+		l, here := u.Landed.Value, u.current()
 		switch {
 		case l.By == ByBaseline:
 			st.why("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Now.Value, e.Name))
@@ -188,6 +189,8 @@ func (j *judge) whyNoCandidate(e *Env, st *EnvState) {
 			st.why("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Now.Value))
 		case l.By == ByRevert:
 			st.why("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Now.Value))
+		case here != nil && isVerified(here):
+			st.why("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Now.Value, strings.Join(e.Spec.After, ", ")))
 		default:
 			r := j.roll[name]
 			st.why("unverified", fmt.Sprintf("%s has not verified %s: %s", name, u.Now.Value, r.reason))

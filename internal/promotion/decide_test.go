@@ -384,3 +384,18 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitsForAllBefore names what is waited for where several environments must
+// have verified a release.
+func TestWaitsForAllBefore(t *testing.T) {
+	f := line()
+	f.Pipeline.Spec.Environments[1].After = nil
+	f.Envs[1].Spec.After = nil
+	f.Envs[2].Spec.After = []string{"dev", "qa"}
+	f.land("dev", "r2", ByPerson, 0).History[0].VerifiedAt = noon.Add(-time.Minute)
+	d := Decide(*f)
+	st := d.Env("prod")
+	if len(st.Why) != 1 || st.Why[0].Text != "dev has verified r2; it moves when all of dev, qa have" {
+		t.Errorf("prod waits because of %+v", st.Why)
+	}
+}
