@@ -220,3 +220,88 @@ func TestImpactOnBranches(t *testing.T) {
 		t.Errorf("#%d is judged: %+v, %+v", nobody, p.Statuses, p.Comments)
 	}
 }
+
+// TestABranchThatIsNotThere goes on elsewhere without qa's branch, says what is
+// missing, and takes qa up when somebody creates it; later the branch is rewritten.
+func TestABranchThatIsNotThere(t *testing.T) {
+	s := scenery(t, plan{branches: onBranches(), components: []string{"web"}, pipeline: pipelineOf(nil, dev, manualQA, strings.Replace(prod, "after: [qa]", "after: [dev]", 1))})
+	tip, err := s.Forge.Head(repoName, "env/qa")
+	s.must("read qa's branch", err)
+	s.must("delete qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", ""))
+	s.start()
+	s.quiet()
+	s.is("web", "qa", "says what is missing", func(e *api.WhyHere) bool {
+		return strings.Contains(e.Text, "has no branch env/qa") && strings.Contains(e.Text, "git push origin main:refs/heads/env/qa")
+	})
+	s.release("web", "1.1.0")
+	s.opened("web", "prod", "1.1.0")
+	if n := len(s.pulls("web", "qa")); n != 0 {
+		t.Errorf("%d pull requests are for a branch that isn't there", n)
+	}
+	s.must("create qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", tip))
+	p := s.opened("web", "qa", "1.1.0")
+	if _, err := s.Forge.MergePull(repoName, p.Number, "linus", "merge"); err != nil {
+		t.Fatal(err)
+	}
+	s.verified("web", "qa", "1.1.0")
+	s.must("rewrite qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", tip))
+	s.is("web", "qa", "is what the rewritten branch says", func(e *api.WhyHere) bool { return strings.Contains(e.Name, "1.0.0") })
+	s.idle()
+}
+
+// TestAnOverlayThatGeneratorsRead carries a Helm parameter and a chart's version
+// in a file on each environment's branch, which the ApplicationSet reads there.
+func TestAnOverlayThatGeneratorsRead(t *testing.T) {
+	s := scenery(t, plan{branches: map[string]string{"dev": "env/dev", "qa": "env/qa"},
+		pipeline: pipelineOf([]string{`  - json: {files: [config.json], paths: [chart.version, tag]}`}, dev, qa),
+		files:    map[string]string{"dev:envs/web/config.json": `{"tag": "a", "chart": {"version": "1.0.0"}, "size": 1}`, "qa:envs/web/config.json": "{\"size\": 3,\n  \"chart\": {\"version\": \"1.0.0\"}, \"tag\": \"a\"}\n"},
+	})
+	set := strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", `    - list:
+        elements:
+ELEMENTS
+`, `    - matrix:
+        generators:
+          - list: {elements: [{component: web, env: dev, branch: env/dev}, {component: web, env: qa, branch: env/qa}]}
+          - git: {repoURL: `+s.Forge.URL()+"/"+repoName+`.git, revision: '{{ .branch }}', files: [{path: envs/*/config.json}]}
+`, "path: 'apps/{{ .component }}'\n", "path: 'apps/{{ .component }}'\n        kustomize: {commonAnnotations: {tag: '{{ .tag }}', chart: '{{ .chart.version }}'}}\n").Replace(branchSet)
+	s.commit("linus", "main", "Read the environments' files", map[string]string{"argocd/shop.yaml": set})
+	options := func(tag, chart string) map[string]any {
+		return map[string]any{"kustomize": map[string]any{"commonAnnotations": map[string]any{"tag": tag, "chart": chart}}}
+	}
+	for _, env := range s.environments() {
+		s.must("set the options of "+env, s.ArgoCD.SetOptions("argocd", "web-"+env, options("a", "1.0.0")))
+	}
+	s.start()
+	s.quiet()
+	s.commit("linus", "env/dev", "Release b", map[string]string{"envs/web/config.json": `{"tag": "b", "chart": {"version": "1.1.0"}, "size": 1}`})
+	s.must("generate dev's Application", s.ArgoCD.SetOptions("argocd", "web-dev", options("b", "1.1.0")))
+	s.until("it is merged into qa's branch", func() (bool, string) {
+		all := s.pulls("web", "qa")
+		_, why := s.env("web", "qa")
+		return len(all) == 1 && all[0].Merged && all[0].Base == "env/qa", why
+	})
+	text, _, err := s.Forge.File(repoName, "env/qa", "envs/web/config.json")
+	s.must("read qa's file", err)
+	if want := "{\"size\": 3,\n  \"chart\": {\"version\": \"1.1.0\"}, \"tag\": \"b\"}\n"; text != want {
+		t.Errorf("qa's file is %q, want %q", text, want)
+	}
+	s.must("generate qa's Application", s.ArgoCD.SetOptions("argocd", "web-qa", options("b", "1.1.0")))
+	s.is("web", "qa", "is verified", func(e *api.WhyHere) bool { return e.State == promotion.Verified && strings.Contains(e.Name, "1.1.0") })
+}
+
+// TestATargetThatFollowsAnotherBranch stops its component only, and says why.
+func TestATargetThatFollowsAnotherBranch(t *testing.T) {
+	s := scenery(t, plan{branches: onBranches(), components: []string{"api", "web"}})
+	set, _, err := s.Forge.File(repoName, "main", "argocd/shop.yaml")
+	s.must("read the set", err)
+	s.commit("linus", "main", "Mix the branches up", map[string]string{"argocd/shop.yaml": strings.Replace(set, "{component: api, env: qa, branch: env/qa}", "{component: api, env: qa, branch: env/prod}", 1)})
+	s.start()
+	s.quiet()
+	s.release("web", "1.1.0")
+	s.release("api", "1.1.0")
+	s.verified("web", "qa", "1.1.0")
+	s.says("api", "qa", `api-qa: it follows targetRevision "env/prod", and environment qa lives on the branch env/qa`)
+	if n := len(s.pulls("api", "qa")); n != 0 {
+		t.Errorf("%d pull requests for a component whose targets are not known", n)
+	}
+}

@@ -250,7 +250,7 @@ func commitOf(ctx context.Context, r *Repository, revision string) (string, erro
 	if revision == "" || revision == "HEAD" {
 		revision = r.Branch
 	}
-	commit, ok, err := r.Mirror.Head(ctx, revision)
+	commit, ok, err := r.Mirror.Head(ctx, fleet.BranchName(revision))
 	if err != nil {
 		return "", fmt.Errorf("look for %s in %s: %w", revision, r.ID, err)
 	}

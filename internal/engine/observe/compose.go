@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/gitrepo"
@@ -75,35 +76,23 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 }
 
 // blame answers Look blame: which other commits changed what the environment's
-// targets read since the release landed.
+// targets read since the release landed, on any branch that they follow.
 func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error {
-	m := c.Snapshot.Repo.Mirror
-	ix, err := c.Pipeline.indexes[env.Branch].get(ctx)
-	if err != nil {
-		for i := range env.Targets {
-			env.Targets[i].Touched = promotion.Unsure[[]string](err.Error())
-		}
-		return nil
-	}
-	log, err := m.Log(ctx, gitrepo.LogQuery{From: env.Tip, Until: env.Landed.Value.Commit, FirstParent: true, Limit: landedDepth})
-	if err != nil {
-		return err
-	}
 	touched := map[string][]string{}
-	for _, ci := range log {
-		if len(ci.Parents) == 0 {
+	for _, l := range c.Snapshot.Lines() {
+		if l.Commit == "" {
 			continue
 		}
-		paths, err := changedPaths(ctx, m, ci.Parents[0], ci.SHA)
-		if err != nil {
-			return err
-		}
-		readers := ix.Touched(paths)
-		for i := range env.Targets {
-			name := env.Targets[i].Name
-			if readers[c.Pipeline.indexes[env.Branch].idOf(name)] != nil {
-				touched[name] = append(touched[name], ci.SHA)
+		ix := c.Pipeline.indexes[l.Branch]
+		if err := o.touchedOn(ctx, c, env, l, ix, touched); err != nil {
+			var unread *unreadIndex
+			if !errors.As(err, &unread) {
+				return err
 			}
+			for i := range env.Targets {
+				env.Targets[i].Touched = promotion.Unsure[[]string](err.Error())
+			}
+			return nil
 		}
 	}
 	for i := range env.Targets {
@@ -111,6 +100,48 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 	}
 	return nil
 }
+
+// touchedOn adds the commits of one branch. On the environment's own they are
+// those after what landed; on another, which what landed isn't on, those that
+// are no older.
+func (o *Observer) touchedOn(ctx context.Context, c *Case, env *promotion.Env, l Line, ix *lazyIndex, touched map[string][]string) error {
+	m, landed := c.Snapshot.Repo.Mirror, env.Landed.Value
+	own := l.Branch == env.Branch
+	q := gitrepo.LogQuery{From: l.Commit, FirstParent: true, Limit: landedDepth}
+	if own {
+		q.Until = landed.Commit
+	}
+	log, err := m.Log(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, ci := range log {
+		if !own && ci.CommitTime.Before(landed.At) {
+			break
+		}
+		if len(ci.Parents) == 0 {
+			continue
+		}
+		paths, err := changedPaths(ctx, m, ci.Parents[0], ci.SHA)
+		if err != nil {
+			return err
+		}
+		index, err := ix.get(ctx)
+		if err != nil {
+			return &unreadIndex{err}
+		}
+		readers := index.Touched(paths)
+		for i := range env.Targets {
+			if name := env.Targets[i].Name; readers[ix.idOf(name)] != nil {
+				touched[name] = append(touched[name], ci.SHA)
+			}
+		}
+	}
+	return nil
+}
+
+// unreadIndex says that which targets read what can't be told.
+type unreadIndex struct{ error }
 
 // Reach says which targets a set of files on an environment's branch reaches and
 // which of the pipeline's other targets it does not; for the pull request's body.
