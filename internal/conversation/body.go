@@ -58,8 +58,7 @@ func promotionBody(in Input) string {
 		p.line("%s", in.Mark)
 		p.gap()
 	}
-	p.line("Moves **%s** %s into **%s**.", text(component(in), maxName), code(name(in), maxName), text(in.Environment, maxName))
-	p.gap()
+	opening(&p, in)
 	moves(&p, in)
 	reach(&p, in)
 	rendered(&p, in)
@@ -77,6 +76,10 @@ func promotionBody(in Input) string {
 
 // moves is the table of what changes, a row a field.
 func moves(p *page, in Input) {
+	if several(in) {
+		movesOf(p, in)
+		return
+	}
 	p.line("### What moves")
 	p.gap()
 	if len(in.Changes) == 0 {
@@ -84,15 +87,21 @@ func moves(p *page, in Input) {
 		p.gap()
 		return
 	}
+	p.folded(moveHead, moveRows(in.Changes))
+}
+
+const moveHead = "| field | from | to | where |\n|---|---|---|---|"
+
+func moveRows(changes []Change) []string {
 	var rows []string
-	for _, c := range in.Changes {
+	for _, c := range changes {
 		where := c.File
 		if c.Line > 0 {
 			where = fmt.Sprintf("%s:%d", c.File, c.Line)
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", code(c.Path, maxAddress), code(c.Old, maxValue), code(c.New, maxValue), code(where, maxAddress)))
 	}
-	p.folded("| field | from | to | where |\n|---|---|---|---|", rows)
+	return rows
 }
 
 // reach says which targets the change reaches and which it provably doesn't.
@@ -121,7 +130,7 @@ func reach(p *page, in Input) {
 		p.gap()
 	}
 	if beyond > 0 {
-		p.line("**Careful: it reaches %s (⚠) that %s %s in %s.**", plural(beyond, "target", "targets"), isnt(beyond), text(component(in), maxName), text(in.Environment, maxName))
+		p.line("**Careful: it reaches %s (⚠) that %s %s in %s.**", plural(beyond, "target", "targets"), isnt(beyond), whose(in), text(in.Environment, maxName))
 		p.gap()
 	}
 	switch {
@@ -138,6 +147,13 @@ func reach(p *page, in Input) {
 	}
 }
 
+func whose(in Input) string {
+	if several(in) {
+		return "of these components"
+	}
+	return text(component(in), maxName)
+}
+
 func isnt(n int) string {
 	if n == 1 {
 		return "isn't"
@@ -147,7 +163,7 @@ func isnt(n int) string {
 
 // strays says whether a target is not what the pull request is about.
 func strays(in Input, t Target) bool {
-	return t.Environment != in.Environment || t.Component != "" && t.Component != component(in)
+	return t.Environment != in.Environment || t.Component != "" && !belongs(in, t.Component)
 }
 
 func target(in Input, t Target) string {
@@ -188,8 +204,23 @@ func others(in Input) string {
 
 // whereabouts says where the release has been and for how long it was healthy there.
 func whereabouts(p *page, in Input) {
-	if in.Facts == nil || in.Release == "" {
+	if several(in) {
+		stays(p, in)
 		return
+	}
+	lines := stayLines(in)
+	if len(lines) == 0 {
+		return
+	}
+	p.line("### Where this release has been")
+	p.gap()
+	p.folded("", lines)
+}
+
+// stayLines are the environments that the release has been in, a line each.
+func stayLines(in Input) []string {
+	if in.Facts == nil || in.Release == "" {
+		return nil
 	}
 	var lines []string
 	for i := range in.Facts.Envs {
@@ -200,12 +231,7 @@ func whereabouts(p *page, in Input) {
 			lines = append(lines, fmt.Sprintf("- %s: never there as far as is known", text(e.Name, maxName)))
 		}
 	}
-	if len(lines) == 0 {
-		return
-	}
-	p.line("### Where this release has been")
-	p.gap()
-	p.folded("", lines)
+	return lines
 }
 
 // stay tells of a release's newest stay in an environment; empty when it was

@@ -45,6 +45,8 @@ const (
 	codeHold   = "hold"
 	codeStorm  = "storm" // more reverts than the limit: a hold too
 	gateHold   = "hold"
+
+	gateTogether = "together" // what came by the same pull request upstream isn't all verified
 )
 
 // summary is the one sentence for who reads nothing else: what happens next.

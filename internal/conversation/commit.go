@@ -75,6 +75,11 @@ func trailers(in Input) string {
 	add(promotion.TrailerEnvironment, plain(in.Environment, maxName))
 	add(promotion.TrailerComponent, plain(component(in), maxName))
 	add(promotion.TrailerRelease, plain(in.Release, maxName))
+	var with []promotion.Passenger
+	for _, p := range in.Passengers {
+		with = append(with, p.Passenger)
+	}
+	add(promotion.TrailerPassengers, promotion.PassengersTrailer(with))
 	add(promotion.TrailerKind, kind)
 	return b.String()
 }

@@ -28,6 +28,8 @@ func waitsFor(gate string) string {
 		return "what is there to be verified"
 	case "upstream":
 		return "upstream to be well"
+	case gateTogether:
+		return "what came along upstream"
 	case "limit":
 		return "the limit of merges"
 	case "degraded":
@@ -58,7 +60,7 @@ func remedy(in Input, g policies.Result) string {
 		return "Liftlock, by itself"
 	case "reverting":
 		return "merging or closing the revert"
-	case "settled", "upstream":
+	case "settled", "upstream", gateTogether:
 		return "by itself, when the targets are well; `/liftlock why` shows them"
 	case "limit":
 		return "by itself"

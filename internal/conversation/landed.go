@@ -13,6 +13,9 @@ import (
 // Landed is the comment after the merge: where the release is on the way, and
 // what a person can do where it is stuck.
 func Landed(in Input) string {
+	if several(in) {
+		return landedTogether(in)
+	}
 	st := state(in)
 	var p page
 	p.line("%s", statusMark)

@@ -37,7 +37,7 @@ func title(in Input) string { return headline(in, before(in)) }
 // headline is the title, for a revert with the name of what comes back.
 func headline(in Input, back string) string {
 	var b strings.Builder
-	unit, env := plain(component(in), maxName), plain(in.Environment, maxName)
+	unit, env := plain(subject(in), maxName), plain(in.Environment, maxName)
 	if in.Revert {
 		fmt.Fprintf(&b, "Revert %s in %s", unit, env)
 		switch from, to := plain(name(in), maxName), plain(back, maxName); {
@@ -156,9 +156,16 @@ var reference = regexp.MustCompile("#" + gap + `[0-9]+\b`)
 func numbers(in Input) map[string]bool {
 	own := map[string]bool{strconv.Itoa(in.Number): true, strconv.Itoa(in.Of): true}
 	add := func(n int) { own[strconv.Itoa(n)] = true }
-	if in.Facts != nil {
-		for i := range in.Facts.Envs {
-			e := &in.Facts.Envs[i]
+	all := []*promotion.Facts{in.Facts}
+	for _, p := range in.Passengers {
+		all = append(all, p.Facts)
+	}
+	for _, f := range all {
+		if f == nil {
+			continue
+		}
+		for i := range f.Envs {
+			e := &f.Envs[i]
 			for _, p := range []*promotion.Pull{e.Open, e.Undo} {
 				if p != nil {
 					add(p.Number)

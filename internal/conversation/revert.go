@@ -10,9 +10,11 @@ func revertBody(in Input) string {
 		p.line("%s", in.Mark)
 		p.gap()
 	}
-	env, unit := text(in.Environment, maxName), text(component(in), maxName)
+	env, unit := text(in.Environment, maxName), text(subject(in), maxName)
 	s := "Takes **" + unit + "** in **" + env + "** back from " + code(name(in), maxName)
-	if to := before(in); to != "" {
+	if several(in) {
+		s = "Takes **" + unit + "** in **" + env + "** back together, " + listed(in)
+	} else if to := before(in); to != "" {
 		s += " to " + code(to, maxName)
 	}
 	p.line("%s: undoes %s.", s, ref(in.Of))
@@ -53,7 +55,11 @@ func revertBody(in Input) string {
 	p.gap()
 	p.line("### Afterwards")
 	p.gap()
-	p.line("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.", code(name(in), maxName), env, promoteAgain(in))
+	if several(in) {
+		p.line("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.", listed(in), env, promoteAgain(in))
+	} else {
+		p.line("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.", code(name(in), maxName), env, promoteAgain(in))
+	}
 	if in.By == "" {
 		p.line("Is this not %s's doing? Close this pull request: it stays closed until `/liftlock retry`.", ref(in.Of))
 	}

@@ -17,8 +17,12 @@ type Input struct {
 
 	Release string // the identity that moves in; a revert: the one that is taken back
 	Name    string // the same for people
-	Changes []Change
-	Reached []Target // what the change reaches
+	// Passengers are the components that move together; then Release and Name are
+	// theirs together, and Facts and Decision are about the pull request only. None
+	// where one component moves.
+	Passengers []Passenger
+	Changes    []Change
+	Reached    []Target // what the change reaches
 	// Others counts the pipeline's targets that provably don't read any changed
 	// file, by environment; OthersErr says why that could not be worked out.
 	Others    map[string]int
@@ -46,8 +50,17 @@ type Input struct {
 
 // Change is a field that moves, a row in the body's table.
 type Change struct {
+	Component            string // whose it is, where several move
 	File, Path, Old, New string
 	Line                 int
+}
+
+// Passenger is a component that moves with others, with the facts and the decision
+// that it was last judged by.
+type Passenger struct {
+	promotion.Passenger
+	Facts    *promotion.Facts
+	Decision *promotion.Decision
 }
 
 // Target is a target as the body names it.

@@ -235,7 +235,7 @@ func (e *Engine) ArgoCDBack(argocd string) {
 
 // noteDeaf remembers which Argo CDs could not be asked for a unit.
 func (e *Engine) noteDeaf(c *observe.Case) {
-	key := observe.Key(c.Facts.Unit)
+	key := observe.Key(c.Facts.Unit) // a component that travels with others passes it on
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, keys := range e.deaf {
@@ -313,7 +313,9 @@ func (e *Engine) setWakers(s *observe.Snapshot) {
 			for _, env := range u.Envs {
 				for i := range env.Targets {
 					name := e.o.Observer.ArgoCDOf(&env.Targets[i]) + "/" + env.Targets[i].Name
-					e.wakers[name] = append(e.wakers[name], observe.Key(u.Unit))
+					if key := observe.Key(s.Runner(u.Unit)); !slices.Contains(e.wakers[name], key) {
+						e.wakers[name] = append(e.wakers[name], key)
+					}
 				}
 			}
 		}

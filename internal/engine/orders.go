@@ -160,14 +160,17 @@ func (e *Engine) approver(ctx context.Context, s *observe.Snapshot, g gated, o O
 			return false, nil
 		}
 	}
-	authors, err := e.authors(ctx, s, o.Unit, g.name)
+	authors, err := e.authors(ctx, s, o, g.name)
 	return !slices.ContainsFunc(authors, same), err
 }
 
 // authors are the logins that made the release that comes to an environment, or,
 // when none does, the one that is there.
-func (e *Engine) authors(ctx context.Context, s *observe.Snapshot, u promotion.Unit, env string) ([]string, error) {
-	c, d, err := e.judge(ctx, s, u, false)
+func (e *Engine) authors(ctx context.Context, s *observe.Snapshot, o Order, env string) ([]string, error) {
+	if s.IsBatch(o.Unit) {
+		return e.authorsTogether(ctx, s, o, env)
+	}
+	c, d, err := e.judge(ctx, s, o.Unit, false)
 	if errors.Is(err, observe.ErrNoUnit) {
 		return nil, nil
 	}
@@ -200,13 +203,19 @@ func (e *Engine) effect(ctx context.Context, r *Repository, s *observe.Snapshot,
 	case command.Diff:
 		return e.diff(ctx, s, o)
 	case command.Hold, command.Unhold:
+		if s.IsBatch(o.Unit) && c.Scope == command.ScopeComponent {
+			return "", e.holdTogether(ctx, r, s, p, o)
+		}
 		return "", e.hold(ctx, r, p, o)
 	case command.Promote, command.Revert, command.Retry:
-		if p == nil || unit == nil {
+		if p == nil || unit == nil && !s.IsBatch(o.Unit) {
 			return "", refuse("the tracked branch has no component %s in a pipeline %s any more", o.Unit.Component, o.Unit.Pipeline)
 		}
 		if p.Spec.EnvironmentByName(c.Environment) == nil {
 			return "", refuse("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
+		}
+		if s.IsBatch(o.Unit) {
+			return "", e.askTogether(ctx, s, o)
 		}
 		return "", e.ask(ctx, o)
 	}
@@ -226,6 +235,9 @@ func (e *Engine) ask(ctx context.Context, o Order) error {
 
 // tell answers /liftlock status and why from a fresh look.
 func (e *Engine) tell(ctx context.Context, s *observe.Snapshot, o Order) (string, error) {
+	if s.IsBatch(o.Unit) {
+		return e.tellTogether(ctx, s, o)
+	}
 	_, d, err := e.judge(ctx, s, o.Unit, false)
 	if errors.Is(err, observe.ErrNoUnit) {
 		return "", refuse("%v", err)
@@ -241,7 +253,7 @@ func (e *Engine) tell(ctx context.Context, s *observe.Snapshot, o Order) (string
 
 // diff answers /liftlock diff about one of our open pull requests.
 func (e *Engine) diff(ctx context.Context, s *observe.Snapshot, o Order) (string, error) {
-	c, d, err := e.judge(ctx, s, o.Unit, false)
+	c, d, err := e.about(ctx, s, o)
 	if errors.Is(err, observe.ErrNoUnit) {
 		return "", refuse("%v", err)
 	}

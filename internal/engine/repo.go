@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,14 +61,19 @@ func (e *Engine) repo(ctx context.Context, r *Repository) (time.Time, error) {
 	}
 	var keys []string
 	for _, u := range s.AllUnits() {
-		keys = append(keys, observe.Key(u))
+		keys = append(keys, observe.Key(s.Runner(u)))
 	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
 	known, err := e.o.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
 	if err != nil {
 		return time.Time{}, err
 	}
-	for _, u := range known {
-		keys = append(keys, "unit:"+u.Key) // one that is gone is forgotten by its run
+	for _, row := range known {
+		u, _ := parseUnit(row.Key)
+		if _, at := s.Unit(u); at == nil || s.Runner(u) == u {
+			keys = append(keys, "unit:"+row.Key) // one that is gone is forgotten by its run
+		}
 	}
 	for _, other := range e.o.Observer.Dependents(r.ID) {
 		keys = append(keys, RepoKey(other))
@@ -248,6 +254,9 @@ func (e *Engine) orphan(ctx context.Context, r *Repository, pr *forge.PullReques
 	p, unit := s.Unit(u)
 	if s.Broken != "" || p != nil && (len(p.Problems) > 0 || unit != nil && unit.Envs[env] != nil) {
 		return nil
+	}
+	if p != nil && u.Component == promotion.BatchName && p.Spec.EnvironmentByName(env) != nil {
+		return nil // of several components, which look after it, or close it
 	}
 	return e.o.Actor.Status(ctx, r.Repository, pr.Number, pr.Head, conversation.Status{State: string(forge.StatusFailure),
 		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch, u.Component, env)})

@@ -27,17 +27,21 @@ func (e *Engine) unit(ctx context.Context, r *Repository, u promotion.Unit) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
+	switch _, known := s.Unit(u); {
+	case s.IsBatch(u):
+		return e.together(ctx, r, s, u)
+	case known == nil && u.Component == promotion.BatchName && s.Pipeline(u.Pipeline) != nil:
+		// Its components travel alone by now: each sees to what is left.
+		return time.Time{}, e.o.Store.Wake(ctx, unitKeys(s, u.Pipeline)...)
+	case known != nil && s.Runner(u) != u:
+		return time.Time{}, e.redirect(ctx, s, u)
+	}
 	c, d, err := e.judge(ctx, s, u, false)
 	if errors.Is(err, observe.ErrNoUnit) {
 		if p := s.Pipeline(u.Pipeline); p != nil && len(p.Problems) > 0 {
 			return time.Time{}, nil // it may only be that it can't be resolved right now
 		}
-		return time.Time{}, e.o.Store.Tx(ctx, "gone", func(tx *store.Tx) error {
-			if err := e.o.Observer.DropQueue(ctx, tx, u); err != nil {
-				return err
-			}
-			return tx.DeleteUnit(ctx, observe.UnitName(u))
-		})
+		return time.Time{}, e.gone(ctx, u)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -82,7 +86,7 @@ func (e *Engine) fetchUnknown(ctx context.Context, r *Repository, c *observe.Cas
 		clear(e.asked)
 	}
 	if len(c.Unknown) > 0 {
-		e.awaits[observe.Key(c.Facts.Unit)] = r.ID
+		e.awaits[observe.Key(c.Snapshot.Runner(c.Facts.Unit))] = r.ID
 	}
 	e.mu.Unlock()
 	if !news {
@@ -94,8 +98,18 @@ func (e *Engine) fetchUnknown(ctx context.Context, r *Repository, c *observe.Cas
 // maxAsked bounds the memory of revisions that were fetched for.
 const maxAsked = 10_000
 
-// judge gathers facts and decides, answering looks until none is left.
+// judge gathers facts and decides, answering looks until none is left. A
+// component that travels with others is judged with them.
 func (e *Engine) judge(ctx context.Context, s *observe.Snapshot, u promotion.Unit, fresh bool) (*observe.Case, *promotion.Decision, error) {
+	if _, known := s.Unit(u); known != nil && s.Runner(u) != u {
+		b, d, err := e.judgeTogether(ctx, s, u, fresh)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c, i := b.Case(u.Component); c != nil {
+			return c, &d.Components[i], nil
+		}
+	}
 	c, err := e.o.Observer.Facts(ctx, s, u, fresh)
 	if err != nil {
 		return nil, nil, err
@@ -195,7 +209,7 @@ func (e *Engine) perform(ctx context.Context, c *observe.Case, d *promotion.Deci
 		}
 		switch a.(type) {
 		case promotion.Merge:
-			err = e.wish(ctx, c.Facts.Unit)
+			err = e.wish(ctx, c.Snapshot.Runner(c.Facts.Unit))
 		case promotion.Refresh, promotion.Sync:
 			if err := e.o.Actor.Do(ctx, c, d, a); err != nil {
 				// The verdict waits and asks again; nothing else stands still for it.
@@ -300,6 +314,9 @@ func (e *Engine) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit)
 	if err != nil {
 		return err
 	}
+	if s.IsBatch(u) {
+		return e.mergeTogether(ctx, r, s, u)
+	}
 	c, d, err := e.judge(ctx, s, u, true)
 	if errors.Is(err, observe.ErrNoUnit) {
 		return nil
@@ -311,29 +328,43 @@ func (e *Engine) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit)
 		return err
 	}
 	for _, a := range d.Actions {
-		m, ok := a.(promotion.Merge)
-		if !ok {
-			continue
+		if m, ok := a.(promotion.Merge); ok {
+			return e.mergeNow(ctx, r, c, d, m, func() error { return e.o.Actor.Present(ctx, c, d) })
 		}
-		// What is merged shows that its gates passed, also when the run that
-		// wished for the merge died before it said so: the forge may require it.
-		if err := e.o.Actor.Present(ctx, c, d); err != nil {
-			return err
-		}
-		err := e.o.Actor.Do(ctx, c, d, m)
-		switch {
-		case errors.Is(err, forge.ErrNotMergeable):
-			// The forge's own rules stand in the way: the next look says which.
-			e.o.Log.Info("the forge refuses the merge", zap.Int("pull", m.Pull), zap.Error(err))
-			if _, terr := e.o.Observer.Touch(ctx, r.Repository, m.Pull); terr != nil {
-				return terr
-			}
-			e.o.Observer.NoteRefused(r.Repository, m.Pull, m.Head, err)
-			return nil
-		case err != nil:
-			return err
-		}
-		return e.o.Store.Wake(ctx, RepoKey(r.ID)) // the branch has a new head
 	}
 	return nil
+}
+
+// mergeNow merges what was just judged.
+func (e *Engine) mergeNow(ctx context.Context, r *Repository, c *observe.Case, d *promotion.Decision, m promotion.Merge, present func() error) error {
+	// What is merged shows that its gates passed, also when the run that
+	// wished for the merge died before it said so: the forge may require it.
+	if err := present(); err != nil {
+		return err
+	}
+	err := e.o.Actor.Do(ctx, c, d, m)
+	switch {
+	case errors.Is(err, forge.ErrNotMergeable):
+		// The forge's own rules stand in the way: the next look says which.
+		e.o.Log.Info("the forge refuses the merge", zap.Int("pull", m.Pull), zap.Error(err))
+		if _, terr := e.o.Observer.Touch(ctx, r.Repository, m.Pull); terr != nil {
+			return terr
+		}
+		e.o.Observer.NoteRefused(r.Repository, m.Pull, m.Head, err)
+		return nil
+	case err != nil:
+		return err
+	}
+	return e.o.Store.Wake(ctx, RepoKey(r.ID)) // the branch has a new head
+}
+
+// unitKeys are the wake keys of a pipeline's components.
+func unitKeys(s *observe.Snapshot, pipeline string) []string {
+	var keys []string
+	for _, u := range s.AllUnits() {
+		if u.Pipeline == pipeline {
+			keys = append(keys, observe.Key(u))
+		}
+	}
+	return sorted(keys)
 }

@@ -12,7 +12,8 @@ import (
 
 // Restore returns the edits that undo a promotion: before is the tree it was
 // made on, landed the tree with it, now the tree to undo it in, files what it
-// touched (from the repository's root, each one of the overlay's).
+// touched (from the repository's root, each one of an overlay's): of all that it
+// moved, where that were several.
 //
 // A file that is as it landed becomes exactly what it was before: its bytes,
 // its mode, there or not. In one that has changed since, each carried field that
@@ -22,12 +23,15 @@ import (
 // error is a *ChangedError with all of them: nothing is edited, and a person
 // decides. A file that is carried as a whole is one field. nil where there is
 // nothing to undo.
-func Restore(before, landed, now fs.FS, files []string, o Overlay) ([]Edit, error) {
-	b, err := o.bind()
-	if err != nil {
-		return nil, err
+func Restore(before, landed, now fs.FS, files []string, overlays ...Overlay) ([]Edit, error) {
+	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil)}
+	for _, o := range overlays {
+		b, err := o.bind()
+		if err != nil {
+			return nil, err
+		}
+		r.bounds = append(r.bounds, b)
 	}
-	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil), bound: b}
 	r.editor = newEditor(r.now)
 	names := slices.Clone(files)
 	slices.Sort(names)
@@ -46,16 +50,18 @@ func Restore(before, landed, now fs.FS, files []string, o Overlay) ([]Edit, erro
 }
 
 type restorer struct {
-	*bound
+	bounds              []*bound
 	before, landed, now *files
 	editor              *editor
 	changed             []ChangedField
 }
 
 func (r *restorer) inside(name string) error {
-	for _, root := range r.roots {
-		if fs.ValidPath(name) && under(root, name) && (!r.shared[root] || r.covers(root, name)) {
-			return nil
+	for _, b := range r.bounds {
+		for _, root := range b.roots {
+			if fs.ValidPath(name) && under(root, name) && (!b.shared[root] || b.covers(root, name)) {
+				return nil
+			}
 		}
 	}
 	return &RefusedError{File: name, Reason: "the promotion edited it, but it is outside the environment's overlays: undo it by hand"}
@@ -149,9 +155,11 @@ func (r *restorer) back(name string, is, was *content) error {
 
 // whole says that a file is carried as a whole.
 func (r *restorer) whole(name string) bool {
-	for _, root := range r.roots {
-		if under(root, name) && r.picksWhole(root, strings.TrimPrefix(name, join(root, ""))) {
-			return true
+	for _, b := range r.bounds {
+		for _, root := range b.roots {
+			if under(root, name) && b.picksWhole(root, strings.TrimPrefix(name, join(root, ""))) {
+				return true
+			}
 		}
 	}
 	return false
@@ -161,13 +169,15 @@ func (r *restorer) whole(name string) bool {
 // looked at: one that can't be read must not stop this one's way back.
 func (r *restorer) inFile(f *files, name string) (map[string]Location, error) {
 	f.only = name
-	found, err := f.locate(r.bound)
-	if err != nil {
-		return nil, err
-	}
 	at := map[string]Location{}
-	for _, l := range found {
-		at[l.Field.Kind+"\x00"+l.Path()] = l
+	for _, b := range r.bounds {
+		found, err := f.locate(b)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range found {
+			at[l.Field.Kind+"\x00"+l.Path()] = l
+		}
 	}
 	return at, nil
 }

@@ -198,7 +198,7 @@ func reference(t *testing.T, s *jsonschema.Schema) []byte {
 	for _, key := range slices.Sorted(slices.Values(notYet)) {
 		fmt.Fprintf(&b, "- `%s`\n", key)
 	}
-	b.WriteString("\nSo are the values `converge` of `spec.adopt` and `environment` of `spec.batch`.\n")
+	b.WriteString("\nSo is the value `converge` of `spec.adopt`.\n")
 	return b.Bytes()
 }
 

@@ -75,6 +75,9 @@ const (
 	LayoutBranches    = "branches"
 )
 
+// BatchEnvironment has one pull request for all ready components of an environment.
+const BatchEnvironment = "environment"
+
 // CommandsBare lets people write /promote for /liftlock promote.
 const CommandsBare = "bare"
 
@@ -96,8 +99,8 @@ type Spec struct {
 	Layout string `yaml:"layout" json:"layout" jsonschema:"enum=directories,enum=branches,default=directories"`
 	// What a promotion moves; at least one entry.
 	Carry []Carry `yaml:"carry" json:"carry" jsonschema:"required,minItems=1"`
-	// What one pull request holds: one component.
-	Batch string `yaml:"batch" json:"batch" jsonschema:"enum=component,default=component"`
+	// What one pull request holds. component: one component; environment: all components that are ready for the environment, all or nothing.
+	Batch string `yaml:"batch" json:"batch" jsonschema:"enum=component,enum=environment,default=component"`
 	// How pull requests are merged.
 	Merge Merge `yaml:"merge" json:"merge"`
 	// What Liftlock does at once, at most.
@@ -107,6 +110,10 @@ type Spec struct {
 	// The steps of the pipeline; at least one.
 	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
 }
+
+// Batches says that the components travel together: one pull request for all
+// that are ready for an environment.
+func (s *Spec) Batches() bool { return s.Batch == BatchEnvironment }
 
 // EnvironmentByName finds an environment by name; nil when there is none.
 func (s *Spec) EnvironmentByName(name string) *Environment {

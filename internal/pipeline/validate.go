@@ -66,7 +66,7 @@ func validate(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	c.oneOf("spec.mode", string(s.Mode), string(Act), string(Observe))
 	c.onlyYet("spec.adopt", s.Adopt, AdoptBaseline, "converge")
 	c.oneOf("spec.layout", s.Layout, LayoutDirectories, LayoutBranches)
-	c.onlyYet("spec.batch", s.Batch, BatchComponent, "environment")
+	c.oneOf("spec.batch", s.Batch, BatchComponent, BatchEnvironment)
 	c.oneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)
 	if s.Commands != "" || c.doc.Has("spec.commands") {
 		c.oneOf("spec.commands", s.Commands, CommandsBare)

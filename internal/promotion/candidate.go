@@ -46,7 +46,7 @@ func (j *judge) candidates(e *Env, asked bool) []candidate {
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !counts(u, a, asked) || !isVerified(a) {
+			if !counts(u, a, asked) || !isVerified(a) || a.Waits != "" {
 				continue
 			}
 			if c, ok := here[a.Release]; !ok || a.Seq > c.Rank {
@@ -183,6 +183,8 @@ func (j *judge) whyNoCandidate(e *Env, st *EnvState) {
 		}
 		l, here := u.Landed.Value, u.current()
 		switch {
+		case here != nil && here.Waits != "" && isVerified(here):
+			st.why("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Now.Value, name, here.Waits))
 		case l.By == ByBaseline:
 			st.why("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Now.Value, e.Name))
 		case l.By == ByPerson && !u.Source():

@@ -78,9 +78,10 @@ type Action interface{ Describe() string }
 
 // Look asks for an expensive fact about an environment.
 type Look struct {
-	What        string // compose, restore, blame or changed
+	What        string // compose, restore, blame, changed or together
 	Environment string
-	Release     string // compose: which release's identity
+	Release     string      // compose: which release's identity
+	Passengers  []Passenger `json:",omitempty"` // together: what moves in one pull request
 }
 
 // The expensive facts.
@@ -89,6 +90,8 @@ const (
 	LookRestore = "restore"
 	LookBlame   = "blame"
 	LookChanged = "changed"
+	// LookTogether: what moving several components' releases at once changes.
+	LookTogether = "together"
 )
 
 // Record writes down what was found out about what landed in an environment.
@@ -103,7 +106,8 @@ type Open struct {
 	Release     string
 	Name        string
 	Tip         string
-	Ask         int64 // the promote that it fulfils, 0 without one
+	Ask         int64       // the promote that it fulfils, 0 without one
+	Passengers  []Passenger `json:",omitempty"` // of a batch, which has no release of its own
 }
 
 // Replace composes an open promotion anew: for a newer release, or on a newer
@@ -117,6 +121,7 @@ type Replace struct {
 	Tip         string
 	Why         string
 	Ask         int64
+	Passengers  []Passenger `json:",omitempty"` // of a batch
 }
 
 // Close closes one of ours, marked as superseded so that it is no veto.
@@ -125,6 +130,7 @@ type Close struct {
 	Pull        int
 	Revert      bool
 	Why         string
+	Passengers  []Passenger `json:",omitempty"` // of a batch
 }
 
 // Merge merges exactly Head. Judged while the tracked branch was at Tip.
@@ -133,6 +139,7 @@ type Merge struct {
 	Pull        int
 	Head, Tip   string
 	Revert      bool
+	Passengers  []Passenger `json:",omitempty"` // of a batch
 }
 
 // OpenRevert opens the way back of a landed promotion.
@@ -146,6 +153,7 @@ type OpenRevert struct {
 	By          string   // who asked; empty: the degradation
 	Reason      string
 	Ask         int64
+	Passengers  []Passenger `json:",omitempty"` // of a batch
 }
 
 // RestoreUndo composes an open revert anew on a newer tip.
@@ -154,6 +162,7 @@ type RestoreUndo struct {
 	Pull        int
 	Head        string
 	Tip         string
+	Passengers  []Passenger `json:",omitempty"` // of a batch
 }
 
 // Refresh asks Argo CD to look at a target again; Sync to sync it.
@@ -310,6 +319,46 @@ func (d *Decision) Env(name string) *EnvState {
 		if d.Envs[i].Environment == name {
 			return &d.Envs[i]
 		}
+	}
+	return nil
+}
+
+// PullOf is the pull request that an action is about; 0 where it is about none,
+// or about one that is to be opened.
+func PullOf(a Action) int {
+	switch a := a.(type) {
+	case Replace:
+		return a.Pull
+	case Close:
+		return a.Pull
+	case Merge:
+		return a.Pull
+	case RestoreUndo:
+		return a.Pull
+	case Forgive:
+		return a.Pull
+	}
+	return 0
+}
+
+// PassengersOf are the components that an action moves together; none where it
+// is about one component's own.
+func PassengersOf(a Action) []Passenger {
+	switch a := a.(type) {
+	case Look:
+		return a.Passengers
+	case Open:
+		return a.Passengers
+	case Replace:
+		return a.Passengers
+	case Close:
+		return a.Passengers
+	case Merge:
+		return a.Passengers
+	case OpenRevert:
+		return a.Passengers
+	case RestoreUndo:
+		return a.Passengers
 	}
 	return nil
 }

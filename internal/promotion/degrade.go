@@ -57,6 +57,15 @@ func (j *judge) degradation(e *Env, st *EnvState) {
 		}
 		return
 	}
+	if n := len(l.Passengers); n > 0 && !j.spec.Batches() {
+		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, plural(n, "component"))
+		if ask != nil {
+			j.finish(ask, false, why)
+		} else {
+			st.why("hold", why)
+		}
+		return
+	}
 	if ask == nil {
 		if code, why := j.dontRevert(e); why != "" {
 			st.why(code, why)
@@ -99,6 +108,11 @@ func (j *judge) dontRevert(e *Env) (code, why string) {
 		return "storm", j.storm(n, "in "+e.Name)
 	}
 	return "", ""
+}
+
+// brought says that weather is about a target that the same pull request moved.
+func (l *Landed) brought(w *Weather, env string) bool {
+	return w.Environment == env && slices.ContainsFunc(l.Passengers, func(p Passenger) bool { return p.Component == w.Component })
 }
 
 // refusedRevert is the revert of what is there now that a person closed; nil
@@ -180,7 +194,7 @@ func (j *judge) noIncident(e *Env, st *EnvState) bool {
 // on a target's cluster since the promotion landed; nil when there is none.
 func (j *judge) neighbour(e *Env, t *Target) *Weather {
 	for i := range j.f.Weather {
-		if w := &j.f.Weather[i]; w.Cluster == t.Cluster && !w.Since.Before(e.Landed.Value.At.Add(-weatherSlack)) {
+		if w := &j.f.Weather[i]; w.Cluster == t.Cluster && !e.Landed.Value.brought(w, e.Name) && !w.Since.Before(e.Landed.Value.At.Add(-weatherSlack)) {
 			return w
 		}
 	}
@@ -340,7 +354,7 @@ func (j *judge) undo(e *Env, st *EnvState) {
 // them: it restores bytes that passed them before.
 func (j *judge) undoGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
 	asked := j.bound("revert", e.Name, u.Release) != nil
-	if r := j.roll[e.Name]; r.state != Degraded && !asked {
+	if r := j.roll[e.Name]; r.state != Degraded && !asked && u.Wanted == "" {
 		add("degraded", policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
 	}
 }

@@ -59,6 +59,9 @@ type Weather struct {
 	Cluster string    `json:"cluster"`
 	Target  string    `json:"target"`
 	Since   time.Time `json:"since"` // by our clock
+	// Whose it is, where that is a component of this pipeline.
+	Component   string `json:"component,omitempty"`
+	Environment string `json:"environment,omitempty"`
 }
 
 // Limits are what is in use of the pipeline's limits, this unit not counted
@@ -103,6 +106,9 @@ type Landed struct {
 	By     string    `json:"by"`
 	Pull   int       `json:"pull,omitempty"` // ByPromotion, ByRevert
 	Who    string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
+	// Passengers are all that its pull request moved, this component's too, where
+	// that was one for several (batch: environment); none otherwise.
+	Passengers []Passenger `json:"passengers,omitempty"`
 }
 
 // Arrival is a release that was, or is, in an environment.
@@ -117,6 +123,9 @@ type Arrival struct {
 	At         time.Time `json:"at"`
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
+	// Waits says which component that came by the same pull request keeps it from
+	// moving on; empty: none. DecideBatch fills it in.
+	Waits string `json:"waits,omitempty"`
 }
 
 // Env is one environment of the unit.
@@ -130,9 +139,15 @@ type Env struct {
 	Mixed   string               `json:"mixed,omitempty"` // its overlays disagree: which, where
 	Landed  Known[Landed]        `json:"landed"`
 	Targets []Target             `json:"targets,omitempty"`
-	Open    *Pull                `json:"open,omitempty"`    // our open promotion
-	Undo    *Pull                `json:"undo,omitempty"`    // our open revert
-	Foreign string               `json:"foreign,omitempty"` // what of somebody else's stands on our promotion's branch
+	Open    *Pull                `json:"open,omitempty"` // our open promotion
+	Undo    *Pull                `json:"undo,omitempty"` // our open revert
+	// Train is the open pull request of the pipeline's other components that this
+	// one doesn't travel in (batch: environment).
+	Train *Pull `json:"train,omitempty"`
+	// Stray is an open promotion of ours with this component that is of the other
+	// kind than spec.batch says by now.
+	Stray   *Pull  `json:"stray,omitempty"`
+	Foreign string `json:"foreign,omitempty"` // what of somebody else's stands on our promotion's branch
 	// ForeignUndo is what of somebody else's stands on the branch that a revert
 	// of what is there now would use.
 	ForeignUndo string              `json:"foreignUndo,omitempty"`
@@ -195,6 +210,12 @@ type Pull struct {
 	MergeNote string         `json:"mergeNote,omitempty"`
 	Review    policies.Facts `json:"review"`             // what gates are evaluated over; Now is filled in by Decide
 	Diverged  bool           `json:"diverged,omitempty"` // Restore refused: the reverted fields changed since
+	// Passengers are what moves in it where that are several components (batch:
+	// environment); none in a pull request of one component's.
+	Passengers []Passenger `json:"passengers,omitempty"`
+	// Wanted says why a revert of several components is wanted where it isn't this
+	// one's doing. DecideBatch fills it in.
+	Wanted string `json:"wanted,omitempty"`
 	// Beyond says why merging it now would change targets outside its
 	// environment, or that this can't be told; empty: it provably doesn't.
 	Beyond string `json:"beyond,omitempty"`

@@ -112,6 +112,14 @@ func (j *judge) promotionGates(e *Env, p *Pull, add func(string, policies.Outcom
 		add("targets", policies.Wait, "no ApplicationSet generates a target for this component in "+e.Name)
 	}
 	for _, u := range j.upstream(e) {
+		for i := range u.History {
+			if a := &u.History[i]; a.Release == p.Release {
+				if a.Waits != "" {
+					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", firstNonEmpty(a.Name, Short(a.Release)), u.Name, a.Waits))
+				}
+				break // the newest arrival speaks
+			}
+		}
 		if !u.Now.OK {
 			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name, firstNonEmpty(u.Mixed, u.Now.Err, "not read yet")))
 			continue

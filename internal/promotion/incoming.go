@@ -31,6 +31,10 @@ func (j *judge) incoming(e *Env, st *EnvState) {
 		}
 		return
 	}
+	if e.Stray != nil {
+		j.stray(e, st)
+		return
+	}
 	if j.overtaken(e) {
 		forced = j.unbound("promote", e.Name)
 	}
@@ -134,6 +138,9 @@ func (j *judge) mayOpen(e *Env, st *EnvState, forced *Ask) bool {
 		st.Promotion = Held
 		st.why("hold", h)
 	}
+	if why := closedTo(e, forced); why != "" {
+		st.why("together", why)
+	}
 	if why := j.underRevert(e); why != "" {
 		st.why("reverting", why)
 	}
@@ -203,6 +210,12 @@ func (j *judge) open(e *Env, st *EnvState) {
 	}
 	if why != "" {
 		j.do(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s %s", p.Name, why)})
+		return
+	}
+	if why := j.leaves(e); why != "" {
+		j.do(Close{Environment: e.Name, Pull: p.Number, Why: why})
+		st.Promotion = Held
+		st.why("hold", why)
 		return
 	}
 	if forced != nil && !j.asksForNewer(e, forced) {

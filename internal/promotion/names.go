@@ -24,6 +24,7 @@ const (
 	TrailerComponent   = "Liftlock-Component"
 	TrailerRelease     = "Liftlock-Release"
 	TrailerKind        = "Liftlock-Kind"
+	TrailerPassengers  = "Liftlock-Passengers" // of a pull request that moves several components
 
 	KindPromotion = "promotion"
 	KindRevert    = "revert"
@@ -72,4 +73,25 @@ func hasEmpty(parts []string) bool {
 		}
 	}
 	return false
+}
+
+// PassengersTrailer writes who moves together, for a commit's trailer: each
+// component with its short release, a line each.
+func PassengersTrailer(passengers []Passenger) string {
+	lines := make([]string, len(passengers))
+	for i, p := range passengers {
+		lines[i] = p.Component + " " + Short(p.Release)
+	}
+	return strings.Join(lines, ",\n ")
+}
+
+// TrailerOf finds a component's short release in what PassengersTrailer wrote,
+// with its lines joined; "" when it isn't among them.
+func TrailerOf(passengers, component string) string {
+	for part := range strings.SplitSeq(passengers, ",") {
+		if name, release, ok := strings.Cut(strings.TrimSpace(part), " "); ok && name == component {
+			return strings.TrimSpace(release)
+		}
+	}
+	return ""
 }

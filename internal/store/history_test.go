@@ -20,8 +20,8 @@ func TestPromotions(t *testing.T) {
 		same(t, value(w.PutPromotion(ctx, byPull))(t), p.ID)
 		p.State, p.UpdatedAt = byPull.State, byPull.UpdatedAt
 		same(t, found(w.Promotion(ctx, p.ID))(t), p)
-		same(t, found(w.PromotionByPull(ctx, p.Repo, 7))(t), p)
-		absent(w.PromotionByPull(ctx, p.Repo, 8))(t)
+		same(t, found(w.PromotionByPull(ctx, p.Unit, p.Repo, 7))(t), p)
+		absent(w.PromotionByPull(ctx, p.Unit, p.Repo, 8))(t)
 		absent(w.Promotion(ctx, p.ID+100))(t)
 
 		waiting := Promotion{Unit: "u", Repo: p.Repo, Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", State: "waiting", CreatedAt: w.Now(), UpdatedAt: w.Now()}
@@ -32,7 +32,7 @@ func TestPromotions(t *testing.T) {
 		if other.ID == waiting.ID {
 			t.Fatal("two promotions without a pull request are taken for one")
 		}
-		absent(w.PromotionByPull(ctx, p.Repo, 0))(t)
+		absent(w.PromotionByPull(ctx, p.Unit, p.Repo, 0))(t)
 		waiting.Pull, waiting.State = 8, "open"
 		same(t, value(w.PutPromotion(ctx, waiting))(t), waiting.ID)
 

@@ -36,7 +36,7 @@ type PromotionFilter struct {
 }
 
 // PutPromotion writes a promotion down and returns its ID. One with an ID, or
-// with a pull request that is known in the repository, is written anew, except
+// with a pull request that is known as the unit's, is written anew, except
 // for when it was created; any other is added. Times that are zero are now.
 func (s *Store) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
 	return get(ctx, s, "putPromotion", func(tx *Tx) (int64, error) { return tx.PutPromotion(ctx, p) })
@@ -64,7 +64,7 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 	id, _, err = one(ctx, t.db, column[int64], `INSERT INTO promotions
 			(unit, repo, pipeline, component, environment, kind, release_id, pull, state, updated_at, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (repo, pull) WHERE pull > 0 DO UPDATE SET unit = excluded.unit, pipeline = excluded.pipeline,
+		ON CONFLICT (repo, pull, unit) WHERE pull > 0 DO UPDATE SET pipeline = excluded.pipeline,
 			component = excluded.component, environment = excluded.environment, kind = excluded.kind,
 			release_id = excluded.release_id, state = excluded.state, updated_at = excluded.updated_at, data = excluded.data
 		RETURNING id`,
@@ -121,9 +121,9 @@ func (r reads) Promotion(ctx context.Context, id int64) (Promotion, bool, error)
 	return p, ok, wrap(err, "read the promotion %d", id)
 }
 
-// PromotionByPull is the one with this pull request; false when it isn't known.
-func (r reads) PromotionByPull(ctx context.Context, repo string, pull int) (Promotion, bool, error) {
+// PromotionByPull is a unit's with this pull request; false when it isn't known.
+func (r reads) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
 	p, ok, err := one(ctx, r.db, scanPromotion,
-		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND pull > 0`, repo, pull)
-	return p, ok, wrap(err, "read the promotion of %s#%d", repo, pull)
+		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND unit = $3 AND pull > 0`, repo, pull, unit)
+	return p, ok, wrap(err, "read the promotion of %s with %s#%d", unit, repo, pull)
 }

@@ -78,10 +78,16 @@ func Reverted(log []gitrepo.CommitInfo, u promotion.Unit, environment string) []
 	settled := map[string]bool{}
 	for _, c := range log {
 		t := c.Trailers
-		if t[promotion.TrailerPipeline] != u.Pipeline || t[promotion.TrailerComponent] != u.Component || t[promotion.TrailerEnvironment] != environment {
+		if t[promotion.TrailerPipeline] != u.Pipeline || t[promotion.TrailerEnvironment] != environment {
 			continue
 		}
-		id := t[promotion.TrailerRelease]
+		id := ""
+		switch t[promotion.TrailerComponent] {
+		case u.Component:
+			id = t[promotion.TrailerRelease]
+		case promotion.BatchName:
+			id = promotion.TrailerOf(t[promotion.TrailerPassengers], u.Component)
+		}
 		if len(id) < 12 || settled[id[:12]] {
 			continue
 		}

@@ -178,7 +178,7 @@ func (a *Actor) putPromotion(ctx context.Context, tx *store.Tx, c *observe.Case,
 	}
 	u := c.Facts.Unit
 	kind := promotion.KindPromotion
-	if p, ok, err := tx.PromotionByPull(ctx, u.Repo, pull); err != nil {
+	if p, ok, err := tx.PromotionByPull(ctx, observe.UnitName(u), u.Repo, pull); err != nil {
 		return err
 	} else if ok {
 		kind = p.Kind
@@ -291,6 +291,9 @@ func (a *Actor) finishAsk(ctx context.Context, c *observe.Case, x promotion.Fini
 			continue
 		}
 		if !x.Done {
+			if c.Pipeline.Spec.Batches() { // it may have been given for several
+				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome
+			}
 			if err := a.Reply(ctx, c.Snapshot.Repo, k.Source, k.By, k.Verb+" "+k.Environment, x.Outcome); err != nil {
 				return err
 			}

@@ -55,32 +55,41 @@ func (a *Actor) merge(ctx context.Context, c *observe.Case, d *promotion.Decisio
 
 func (a *Actor) merged(ctx context.Context, c *observe.Case, x promotion.Merge, landed string) error {
 	env := envOf(c, x.Environment)
+	kind, release := promotion.KindPromotion, ""
+	switch {
+	case x.Revert:
+		kind, release = promotion.KindRevert, env.Undo.Release
+	case env.Open != nil:
+		release = env.Open.Release
+	}
+	of := 0
+	if promoted := c.UndoOf[x.Pull]; x.Revert && promoted != nil {
+		of = promoted.Number
+	}
 	return a.o.Store.Tx(ctx, "merged", func(tx *store.Tx) error {
-		p, ok, err := tx.PromotionByPull(ctx, c.Facts.Unit.Repo, x.Pull)
-		if err != nil {
-			return err
-		}
-		if ok && a.o.Metrics != nil {
-			a.o.Metrics.Stage(x.Environment, "merged", c.Facts.Now.Sub(p.CreatedAt))
-		}
-		kind, release := promotion.KindPromotion, ""
-		if env.Open != nil {
-			release = env.Open.Release
-		}
-		if x.Revert {
-			kind, release = promotion.KindRevert, env.Undo.Release
-			if of := c.UndoOf[x.Pull]; of != nil {
-				if err := a.putPromotion(ctx, tx, c, x.Environment, of.Number, release, promotion.Reverted); err != nil {
+		staged := false
+		return each(c, release, 0, func(c *observe.Case, release string, _ int64) error {
+			u := c.Facts.Unit
+			p, ok, err := tx.PromotionByPull(ctx, observe.UnitName(u), u.Repo, x.Pull)
+			if err != nil {
+				return err
+			}
+			if ok && !staged && a.o.Metrics != nil {
+				a.o.Metrics.Stage(x.Environment, "merged", c.Facts.Now.Sub(p.CreatedAt))
+				staged = true
+			}
+			if of != 0 {
+				if err := a.putPromotion(ctx, tx, c, x.Environment, of, release, promotion.Reverted); err != nil {
 					return err
 				}
 			}
-		}
-		if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
+			if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
+				return err
+			}
+			ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
+			ev.Once = observe.OnceMerged(u, x.Pull)
+			_, err = tx.AddEvents(ctx, ev)
 			return err
-		}
-		ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
-		ev.Once = observe.OnceMerged(c.Facts.Unit.Repo, x.Pull)
-		_, err = tx.AddEvents(ctx, ev)
-		return err
+		})
 	})
 }

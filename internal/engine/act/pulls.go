@@ -45,19 +45,41 @@ func (a *Actor) open(ctx context.Context, c *observe.Case, d *promotion.Decision
 		return err
 	}
 	return a.o.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
-		if x.Ask != 0 {
-			if err := tx.BindAsk(ctx, x.Ask, x.Release); err != nil {
+		return each(c, x.Release, x.Ask, func(c *observe.Case, release string, ask int64) error {
+			if err := bind(ctx, tx, ask, release); err != nil {
 				return err
 			}
-		}
-		if err := a.putRow(ctx, tx, c, x.Environment, pr.Number, promotion.KindPromotion, x.Release, promotion.Opened); err != nil {
+			if err := a.putRow(ctx, tx, c, x.Environment, pr.Number, promotion.KindPromotion, release, promotion.Opened); err != nil {
+				return err
+			}
+			ev := event(c, x.Environment, pr.Number, "opened", fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, x.Environment))
+			ev.Once = observe.OnceOpened(c.Facts.Unit, pr.Number)
+			_, err := tx.AddEvents(ctx, ev)
+			return err
+		})
+	})
+}
+
+// each calls f for the case's component, or for each of those that it moves
+// together, with its release and the command that this fulfils.
+func each(c *observe.Case, release string, ask int64, f func(c *observe.Case, release string, ask int64) error) error {
+	if len(c.Members) == 0 {
+		return f(c, release, ask)
+	}
+	for _, m := range c.Members {
+		if err := f(m.Case, m.Passenger.Release, m.Passenger.Ask); err != nil {
 			return err
 		}
-		ev := event(c, x.Environment, pr.Number, "opened", fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, x.Environment))
-		ev.Once = observe.OnceOpened(u.Repo, pr.Number)
-		_, err := tx.AddEvents(ctx, ev)
-		return err
-	})
+	}
+	return nil
+}
+
+// bind ties a command to the release that it became about; 0 is none.
+func bind(ctx context.Context, tx *store.Tx, ask int64, release string) error {
+	if ask == 0 {
+		return nil
+	}
+	return tx.BindAsk(ctx, ask, release)
 }
 
 // slot takes the right to open one more of something that is counted; ErrMoved
@@ -87,6 +109,9 @@ func (a *Actor) revertPlace(ctx context.Context, c *observe.Case) (func(), error
 	if err != nil {
 		return nil, err
 	}
+	if len(c.Members) > 0 {
+		c = c.Members[0].Case // what is in use is counted alike for each
+	}
 	now, err := a.o.Observer.Used(ctx, c)
 	if err == nil && (!maps.Equal(now.RevertsByEnv, c.Facts.Limits.RevertsByEnv) || !maps.Equal(now.RevertsByCluster, c.Facts.Limits.RevertsByCluster)) {
 		err = fmt.Errorf("%w: another revert was opened meanwhile", ErrMoved)
@@ -103,8 +128,8 @@ func (a *Actor) revertPlace(ctx context.Context, c *observe.Case) (func(), error
 func (a *Actor) place(ctx context.Context, c *observe.Case, env string) (func(), error) {
 	u := c.Facts.Unit
 	free, err := a.slot(ctx, u, "open|"+u.Repo+"|"+u.Pipeline+"|"+env)
-	if err != nil {
-		return nil, err
+	if err != nil || len(c.Members) > 0 {
+		return free, err // those that travel together have one pull request, whatever the limit
 	}
 	open, err := a.o.Observer.OpenPulls(ctx, c.Snapshot.Repo)
 	if err != nil {
@@ -201,16 +226,16 @@ func (a *Actor) replace(ctx context.Context, c *observe.Case, d *promotion.Decis
 		return err
 	}
 	return a.o.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		if x.Ask != 0 {
-			if err := tx.BindAsk(ctx, x.Ask, x.Release); err != nil {
+		return each(c, x.Release, x.Ask, func(c *observe.Case, release string, ask int64) error {
+			if err := bind(ctx, tx, ask, release); err != nil {
 				return err
 			}
-		}
-		if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, promotion.KindPromotion, x.Release, promotion.Opened); err != nil {
+			if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, promotion.KindPromotion, release, promotion.Opened); err != nil {
+				return err
+			}
+			_, err := tx.AddEvents(ctx, event(c, x.Environment, x.Pull, "replaced", fmt.Sprintf("#%d composed anew: %s", x.Pull, x.Why)))
 			return err
-		}
-		_, err := tx.AddEvents(ctx, event(c, x.Environment, x.Pull, "replaced", fmt.Sprintf("#%d composed anew: %s", x.Pull, x.Why)))
-		return err
+		})
 	})
 }
 
@@ -254,13 +279,15 @@ func (a *Actor) close(ctx context.Context, c *observe.Case, d *promotion.Decisio
 		a.o.Log.Warn("a branch of ours could not be deleted; the next promotion takes it over", zap.String("branch", pr.Branch), zap.Error(err))
 	}
 	return a.o.Store.Tx(ctx, "closed", func(tx *store.Tx) error {
-		if err := a.putPromotion(ctx, tx, c, x.Environment, x.Pull, "", "superseded"); err != nil {
+		return each(c, "", 0, func(c *observe.Case, release string, _ int64) error {
+			if err := a.putPromotion(ctx, tx, c, x.Environment, x.Pull, release, "superseded"); err != nil {
+				return err
+			}
+			ev := event(c, x.Environment, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
+			ev.Once = observe.OnceClosed(c.Facts.Unit, x.Pull, pr.Head)
+			_, err := tx.AddEvents(ctx, ev)
 			return err
-		}
-		ev := event(c, x.Environment, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
-		ev.Once = observe.OnceClosed(c.Facts.Unit.Repo, x.Pull, pr.Head)
-		_, err := tx.AddEvents(ctx, ev)
-		return err
+		})
 	})
 }
 
@@ -274,7 +301,9 @@ func (a *Actor) openRevert(ctx context.Context, c *observe.Case, d *promotion.De
 	u := c.Facts.Unit
 	in := a.input(ctx, c, d, x.Environment, true)
 	in.Release, in.Of, in.Evidence, in.By, in.Reason = x.Release, x.Pull, x.Evidence, x.By, x.Reason
-	in.Name = c.Contents[x.Release].String()
+	if in.Name = c.Contents[x.Release].String(); len(c.Members) > 0 {
+		in.Name = nameOf(c)
+	}
 	edits := c.Restored[x.Environment]
 	a.describe(ctx, c, &in, x.Tip, edits)
 	branch := promotion.RevertBranch(u.Pipeline, x.Environment, u.Component, x.Release)
@@ -290,24 +319,24 @@ func (a *Actor) openRevert(ctx context.Context, c *observe.Case, d *promotion.De
 		a.o.Metrics.Reverted(x.Environment)
 	}
 	return a.o.Store.Tx(ctx, "revert-opened", func(tx *store.Tx) error {
-		if x.Ask != 0 {
-			if err := tx.BindAsk(ctx, x.Ask, x.Release); err != nil {
-				return err
-			}
-		}
 		if err := a.keepEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
 			return err
 		}
-		if err := a.putRow(ctx, tx, c, x.Environment, pr.Number, promotion.KindRevert, x.Release, promotion.Opened); err != nil {
+		return each(c, x.Release, x.Ask, func(c *observe.Case, release string, ask int64) error {
+			if err := bind(ctx, tx, ask, release); err != nil {
+				return err
+			}
+			if err := a.putRow(ctx, tx, c, x.Environment, pr.Number, promotion.KindRevert, release, promotion.Opened); err != nil {
+				return err
+			}
+			if err := a.putPromotion(ctx, tx, c, x.Environment, x.Pull, release, promotion.Reverting); err != nil {
+				return err
+			}
+			ev := event(c, x.Environment, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number, x.Pull, x.Environment))
+			ev.Once = observe.OnceOpened(c.Facts.Unit, pr.Number)
+			_, err := tx.AddEvents(ctx, ev)
 			return err
-		}
-		if err := a.putPromotion(ctx, tx, c, x.Environment, x.Pull, x.Release, promotion.Reverting); err != nil {
-			return err
-		}
-		ev := event(c, x.Environment, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number, x.Pull, x.Environment))
-		ev.Once = observe.OnceOpened(u.Repo, pr.Number)
-		_, err := tx.AddEvents(ctx, ev)
-		return err
+		})
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/conversation"
@@ -26,13 +27,38 @@ const StatusContext = "liftlock"
 
 // input starts what a pull request's texts are made from.
 func (a *Actor) input(_ context.Context, c *observe.Case, d *promotion.Decision, env string, revert bool) conversation.Input {
-	return conversation.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
-		Console: a.consoleURL(c.Facts.Unit), Bare: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
+	in := conversation.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
+		Console: a.consoleURL(c), Bare: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
+	for _, m := range c.Members {
+		p := m.Passenger
+		if p.Name == "" {
+			p.Name = m.Case.Contents[p.Release].String()
+		}
+		in.Passengers = append(in.Passengers, conversation.Passenger{Passenger: p, Facts: &m.Case.Facts, Decision: m.Decision})
+	}
+	return in
 }
 
-func (a *Actor) consoleURL(u promotion.Unit) string {
-	if a.o.Console == "" {
+// nameOf is what people call what a case moves together.
+func nameOf(c *observe.Case) string {
+	var names []string
+	for _, m := range c.Members {
+		p := m.Passenger
+		if p.Name == "" {
+			p.Name = m.Case.Contents[p.Release].String()
+		}
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *Actor) consoleURL(c *observe.Case) string {
+	u := c.Facts.Unit
+	switch {
+	case a.o.Console == "":
 		return ""
+	case len(c.Members) > 0:
+		return a.o.Console + "/pipelines/" + url.PathEscape(u.Pipeline)
 	}
 	return a.o.Console + "/pipelines/" + url.PathEscape(u.Pipeline) + "/" + url.PathEscape(u.Component)
 }
@@ -54,14 +80,18 @@ func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.
 	for _, e := range edits {
 		files = append(files, e.File)
 		for _, ch := range e.Changes {
-			in.Changes = append(in.Changes, conversation.Change{File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
+			in.Changes = append(in.Changes, conversation.Change{Component: c.Owner(in.Environment, e.File, ch.Path), File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
 		}
 	}
 	kind := promotion.KindPromotion
 	if in.Revert {
 		kind = promotion.KindRevert
 	}
-	in.Mark = observe.Mark(kind, in.Release, in.Of)
+	var with []promotion.Passenger
+	for _, p := range in.Passengers {
+		with = append(with, p.Passenger)
+	}
+	in.Mark = observe.Mark(kind, in.Release, in.Of, with)
 	reached, others, err := a.o.Observer.Reach(ctx, c, in.Environment, files)
 	if err != nil {
 		in.OthersErr = err.Error()
@@ -70,7 +100,7 @@ func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
 		at := conversation.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: observe.ClusterOf(&t)}
-		if t.Environment == in.Environment && t.Component == c.Facts.Unit.Component {
+		if t.Environment == in.Environment && c.Moves(t.Component) {
 			in.Reached = append(in.Reached, at)
 			continue
 		}
@@ -85,6 +115,9 @@ func (a *Actor) describe(ctx context.Context, c *observe.Case, in *conversation.
 		}
 	}
 	in.Whole = a.wholeURL(c.Facts.Unit, in.Environment, kind, in.Release)
+	if len(c.Members) > 0 { // any of them has it all
+		in.Whole = a.wholeURL(c.Members[0].Case.Facts.Unit, in.Environment, kind, c.Members[0].Passenger.Release)
+	}
 	a.rendered(ctx, c, in, base, edits)
 	in.Others = map[string]int{}
 	for _, t := range others {
@@ -269,13 +302,13 @@ func (a *Actor) findComment(ctx context.Context, r *observe.Repository, number i
 func (a *Actor) Present(ctx context.Context, c *observe.Case, d *promotion.Decision) error {
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
-		if env.Open != nil {
-			if err := a.presentOpen(ctx, c, d, env, env.Open, false); err != nil {
+		if p := env.Open; p != nil && c.Own(p.Number) {
+			if err := a.presentOpen(ctx, c, d, env, p, false); err != nil {
 				return err
 			}
 		}
-		if env.Undo != nil {
-			if err := a.presentOpen(ctx, c, d, env, env.Undo, true); err != nil {
+		if p := env.Undo; p != nil && c.Own(p.Number) {
+			if err := a.presentOpen(ctx, c, d, env, p, true); err != nil {
 				return err
 			}
 		}
@@ -335,14 +368,14 @@ func (a *Actor) presentOpen(ctx context.Context, c *observe.Case, d *promotion.D
 	if err := a.say(ctx, r, p.Number, page.Comment); err != nil {
 		return err
 	}
-	return a.status(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(c.Facts.Unit))
+	return a.status(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(c))
 }
 
 // presentLanded keeps the comment of the newest merged promotion or revert up to
 // date while its verification goes on.
 func (a *Actor) presentLanded(ctx context.Context, c *observe.Case, d *promotion.Decision, env *promotion.Env) error {
-	if !env.Landed.OK || env.Landed.Value.Pull == 0 {
-		return nil
+	if !env.Landed.OK || env.Landed.Value.Pull == 0 || len(env.Landed.Value.Passengers) > 0 {
+		return nil // nothing of ours, or it is told of with those that came along
 	}
 	st := d.Env(env.Name)
 	if st == nil || st.State == promotion.Idle {

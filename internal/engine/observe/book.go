@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -207,14 +208,35 @@ func (o *Observer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRe
 // The body of our pull requests carries a mark with what they are about, for the
 // day when the commit itself is gone from Git. It may restrain (a veto), never
 // loosen.
-var mark = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))? -->`)
+var mark = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))?(?: with=([a-z0-9:,-]+))? -->`)
 
-// Mark renders the mark; of is a revert's promotion, 0 otherwise.
-func Mark(kind, release string, of int) string {
+// Mark renders the mark; of is a revert's promotion, 0 otherwise. Where several
+// components move together the release is theirs together, and each has its own
+// besides.
+func Mark(kind, release string, of int, passengers []promotion.Passenger) string {
+	s := fmt.Sprintf("<!-- liftlock:%s release=%s", kind, release)
 	if of != 0 {
-		return fmt.Sprintf("<!-- liftlock:%s release=%s of=%d -->", kind, release, of)
+		s += fmt.Sprintf(" of=%d", of)
 	}
-	return fmt.Sprintf("<!-- liftlock:%s release=%s -->", kind, release)
+	for i, p := range passengers {
+		s += []string{" with=", ","}[min(i, 1)] + p.Component + ":" + p.Release
+	}
+	return s + " -->"
+}
+
+// markedPassengers are the components that a mark names, with their releases.
+func markedPassengers(body string) []promotion.Passenger {
+	m := mark.FindStringSubmatch(body)
+	if m == nil || m[4] == "" {
+		return nil
+	}
+	var out []promotion.Passenger
+	for part := range strings.SplitSeq(m[4], ",") {
+		if component, release, ok := strings.Cut(part, ":"); ok && len(release) == 64 {
+			out = append(out, promotion.Passenger{Component: component, Release: release})
+		}
+	}
+	return out
 }
 
 func readMark(body string) (release string, of int) {

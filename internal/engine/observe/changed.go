@@ -13,7 +13,7 @@ import (
 // of each target. That it can't be told is an answer too.
 func (o *Observer) changed(ctx context.Context, c *Case, env *promotion.Env) error {
 	l := env.Landed.Value
-	effects, err := o.effectsOf(ctx, c, env.Name, l.Parent, l.Commit)
+	effects, err := o.effectsOf(ctx, c.with(l.Passengers), env.Name, l.Parent, l.Commit)
 	if ctx.Err() != nil {
 		return err
 	}

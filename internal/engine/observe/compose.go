@@ -27,7 +27,9 @@ func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at 
 			out.Files = append(out.Files, e.File)
 		}
 		if !out.Empty {
-			if out.Refused, err = o.Outside(ctx, c, env.Name, out.Tip, edits); err != nil {
+			// What travels with others may share files with them: whether it does with
+			// those that come along is asked when they are known.
+			if out.Refused, err = o.Outside(ctx, c.withAll(), env.Name, out.Tip, edits); err != nil {
 				return err
 			}
 		}
@@ -56,7 +58,11 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 		return nil
 	}
 	out := promotion.Composed{Tip: env.Tip}
-	edits, err := o.restore(ctx, c, at, env.Landed.Value.Commit, env.Tip)
+	own, with := c.overlayOf(at), env.Landed.Value.Passengers
+	if len(with) > 0 {
+		own = c.overlaysOf(env.Name, with)
+	}
+	edits, err := o.restore(ctx, c, own, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil:
 		out.Refused = err.Error()
@@ -66,7 +72,7 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = o.Outside(ctx, c, env.Name, out.Tip, edits); err != nil {
+		if out.Refused, err = o.Outside(ctx, c.with(with), env.Name, out.Tip, edits); err != nil {
 			return err
 		}
 	}

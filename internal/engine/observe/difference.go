@@ -98,6 +98,7 @@ func (o *Observer) Difference(ctx context.Context, r *Repository, u promotion.Un
 		return nil, noDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
 	}
 	c := &Case{Snapshot: s, Pipeline: p, Unit: ua, Facts: promotion.Facts{Unit: u}}
+	c = c.with(markedPassengers(e.PR.Body))
 	switch e.PR.State {
 	case forge.Open:
 		return o.proposed(ctx, c, env, &e.PR)

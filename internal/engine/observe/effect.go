@@ -85,7 +85,7 @@ func outOfTime(ctx context.Context, err error) bool {
 }
 
 // Outside says why edits on a commit, for an environment of the case's
-// component, must not be made: which targets outside it they change. "" is the
+// component or components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
 func (o *Observer) Outside(ctx context.Context, c *Case, env, base string, edits []overlay.Edit) (string, error) {
 	for _, e := range edits {
@@ -196,7 +196,7 @@ func judgedBy(ctx context.Context, c *Case, env, base string, edits []overlay.Ed
 	for _, p := range c.Snapshot.Pipelines {
 		rules = append(rules, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{c.Facts.Unit, env, tree, c.Snapshot.Turn, rules, c.Snapshot.besides(c.Snapshot.Line(c.Pipeline.Pipeline, env))})
+	raw, err := json.Marshal([]any{c.Facts.Unit, c.insiders, env, tree, c.Snapshot.Turn, rules, c.Snapshot.besides(c.Snapshot.Line(c.Pipeline.Pipeline, env))})
 	if err != nil {
 		return judgedKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
 	}
@@ -289,7 +289,7 @@ func (o *Observer) world(ctx context.Context, c *Case, env string, at Line, whol
 			continue
 		}
 		for i := range fl.Targets {
-			if t := &fl.Targets[i]; t.Component == c.Facts.Unit.Component && t.Environment == env {
+			if t := &fl.Targets[i]; c.Moves(t.Component) && t.Environment == env {
 				mine[t.ID()] = true
 			}
 		}

@@ -34,6 +34,14 @@ type Case struct {
 	UndoOf    map[int]*forge.PullRequest // the promotion that an open revert takes back
 	Composed  map[string][]overlay.Edit  // answers to Look compose, by environment and release
 	Restored  map[string][]overlay.Edit  // answers to Look restore, by environment
+
+	// Members are the components that an action moves together, where the case is
+	// all of a pipeline's; none in a component's own.
+	Members []Member
+
+	insiders []string          // the components that an edit may change; none: the unit's
+	rides    rides             // the pull requests of several components
+	owners   map[string]string // the components that fields belong to, by file and path, as far as they were composed
 }
 
 // know remembers what a release carries and gives its name to the facts.
@@ -62,10 +70,53 @@ func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fre
 	if err := o.ensureBook(ctx, s.Repo); err != nil {
 		return nil, err
 	}
-	c := &Case{Snapshot: s, Pipeline: p, Unit: ua,
+	c, err := o.alone(ctx, s, p, ua, fresh)
+	if errors.Is(err, errReadAgain) {
+		c, err = o.alone(ctx, s, p, ua, true)
+	}
+	return c, err
+}
+
+// alone gathers the facts of one component, and of the pull requests of several
+// that it may be in.
+func (o *Observer) alone(ctx context.Context, s *Snapshot, p *PipelineAt, ua *UnitAt, fresh bool) (*Case, error) {
+	all, rs, err := o.shared(ctx, s, p, fresh)
+	if err != nil {
+		return nil, err
+	}
+	return o.facts(ctx, all, rs, ua, fresh)
+}
+
+// shared gathers what is known of a pipeline's pull requests of several components.
+func (o *Observer) shared(ctx context.Context, s *Snapshot, p *PipelineAt, fresh bool) (*Case, rides, error) {
+	all := o.newCase(s, p, promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: promotion.BatchName})
+	rs, err := o.bookedRides(ctx, s, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	all.rides = rs
+	return all, rs, rs.open(ctx, o, all, fresh)
+}
+
+// newCase is a case without facts but what a snapshot says of the pipeline's
+// environments.
+func (o *Observer) newCase(s *Snapshot, p *PipelineAt, u promotion.Unit) *Case {
+	c := &Case{Snapshot: s, Pipeline: p, owners: map[string]string{},
 		Pulls: map[int]*forge.PullRequest{}, Bases: map[int]string{}, Edits: map[int][]overlay.Edit{}, UndoOf: map[int]*forge.PullRequest{},
 		Contents: map[string]overlay.Release{}, Composed: map[string][]overlay.Edit{}, Restored: map[string][]overlay.Edit{},
-		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, Broken: s.Broken, Problems: p.ProblemsOf(u.Component), Tip: s.Commit}}
+		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, Broken: s.Broken, Tip: s.Commit}}
+	for _, spec := range p.Topo() {
+		line := s.Line(p.Pipeline, spec.Name)
+		c.Facts.Envs = append(c.Facts.Envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Composed: map[string]promotion.Composed{}})
+	}
+	return c
+}
+
+// facts gathers what concerns one component, given the pull requests of several.
+func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, fresh bool) (*Case, error) {
+	s, p, u := all.Snapshot, all.Pipeline, ua.Unit
+	c := o.newCase(s, p, u)
+	c.Unit, c.rides, c.Facts.Now, c.Facts.Problems = ua, rs, all.Facts.Now, p.ProblemsOf(u.Component)
 	// Commands first: what a command was given about was written down before it,
 	// so it is among what is read after it.
 	var err error
@@ -84,19 +135,16 @@ func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fre
 	if err != nil {
 		return nil, err
 	}
-	for _, spec := range p.Topo() {
-		line := s.Line(p.Pipeline, spec.Name)
-		env := promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Composed: map[string]promotion.Composed{}}
-		at := ua.Envs[spec.Name]
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		at := ua.Envs[env.Name]
 		if at == nil {
 			env.Now = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
-			c.Facts.Envs = append(c.Facts.Envs, env)
 			continue
 		}
-		if err := o.environment(ctx, c, &env, at, entries[spec.Name], arrived[spec.Name], memories, fresh); err != nil {
-			return nil, fmt.Errorf("look at %s in %s: %w", u.Component, spec.Name, err)
+		if err := o.environment(ctx, c, env, at, entries[env.Name], arrived[env.Name], memories, fresh); err != nil {
+			return nil, fmt.Errorf("look at %s in %s: %w", u.Component, env.Name, err)
 		}
-		c.Facts.Envs = append(c.Facts.Envs, env)
 	}
 	if c.Facts.Holds, err = o.Holds(ctx, s.Repo, u); err != nil {
 		c.Facts.HoldsErr = err.Error()
@@ -136,23 +184,35 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 		if memo, err = o.whence(ctx, r, tip, key, c.Pipeline, at, rel); err != nil {
 			return err
 		}
-		fresh = o.unexplained(key, memo, entries) || fresh
+		if o.unexplained(key, memo, slices.Concat(entries, c.rides.entries(env.Name))) && !fresh {
+			if c.rides.anyOpen(env.Name) {
+				return errReadAgain
+			}
+			fresh = true
+		}
 	}
 	if err := o.pullsOf(ctx, c, env, at, entries, fresh); err != nil {
 		return err
 	}
-	if err := o.hasMerged(ctx, c, env, entries); err != nil {
+	if err := o.ridesIn(ctx, c, env); err != nil {
+		return err
+	}
+	if err := o.hasMerged(ctx, c, env, slices.Concat(entries, c.rides.entries(env.Name))); err != nil {
 		return err
 	}
 	if !env.Now.OK {
 		o.targets(c, env, at, memories)
 		return nil
 	}
-	landed, err := o.landedOf(ctx, r, c.Pipeline, memo, entries)
+	landed, err := o.landedOf(ctx, r, c.Pipeline, memo, slices.Concat(entries, c.rides.entries(env.Name)))
 	if err != nil {
 		return err
 	}
+	if landed.Passengers, err = o.cameWith(ctx, c, env.Name, landed.Pull); err != nil {
+		return err
+	}
 	env.Landed = promotion.Sure(landed)
+	o.foreignWayBack(c, env)
 	if err := o.revertCommits(ctx, c, env, at); err != nil {
 		return err
 	}
@@ -273,18 +333,21 @@ func landedEvent(c *Case, env *promotion.Env) store.Event {
 	if l.Pull != 0 {
 		ev.Kind = "merged"
 		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, promotion.Short(l.Commit))
-		ev.Once = OnceMerged(u.Repo, l.Pull)
+		ev.Once = OnceMerged(u, l.Pull)
 	}
 	return ev
 }
 
 // RestoreOnto composes the way back of what landed with commit onto a tip.
 func (o *Observer) RestoreOnto(ctx context.Context, c *Case, env, commit, tip string) ([]overlay.Edit, error) {
+	if len(c.Members) > 0 {
+		return o.restore(ctx, c, c.overlaysOf(env, c.passengers()), commit, tip)
+	}
 	at := c.Unit.Envs[env]
 	if at == nil {
 		return nil, fmt.Errorf("restore %s: %w", env, ErrNoUnit)
 	}
-	return o.restore(ctx, c, at, commit, tip)
+	return o.restore(ctx, c, c.overlayOf(at), commit, tip)
 }
 
 // asks reads the commands that wait to take effect.

@@ -18,6 +18,9 @@ func (o *Observer) limits(ctx context.Context, c *Case) (promotion.Limits, error
 	if err != nil {
 		return l, err
 	}
+	if c.Pipeline.Spec.Batches() {
+		return l, nil // one pull request an environment: nobody waits for a place
+	}
 	return l, o.ahead(ctx, c, &l)
 }
 
@@ -83,18 +86,12 @@ func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, 
 		if l.OldestRevertInTen.IsZero() || pr.CreatedAt.Before(l.OldestRevertInTen) {
 			l.OldestRevertInTen = pr.CreatedAt
 		}
-		seen := map[string]bool{}
-		if unit := c.Pipeline.Units[ref.Component]; unit != nil && unit.Envs[ref.Environment] != nil {
-			for i := range unit.Envs[ref.Environment].Targets {
-				if cl := ClusterOf(&unit.Envs[ref.Environment].Targets[i]); !seen[cl] {
-					seen[cl] = true
-					l.RevertsByCluster[cl]++
-				}
-			}
+		for cluster := range c.clustersOf(ref, pr) {
+			l.RevertsByCluster[cluster]++
 		}
 		return
 	}
-	if pr.State == forge.Open && ref.Component != c.Facts.Unit.Component {
+	if pr.State == forge.Open && !c.Pipeline.Spec.Batches() && ref.Component != c.Facts.Unit.Component {
 		l.OpenElsewhere[ref.Environment]++
 	}
 	if pr.State == forge.Merged && now.Sub(pr.MergedAt) < time.Hour {
@@ -103,4 +100,22 @@ func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, 
 			l.OldestMerge = pr.MergedAt
 		}
 	}
+}
+
+// clustersOf are the clusters that a pull request of ours deploys to: those of
+// its component, or of all components that it moves.
+func (c *Case) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
+	components := []string{ref.Component}
+	for _, p := range markedPassengers(pr.Body) {
+		components = append(components, p.Component)
+	}
+	out := map[string]bool{}
+	for _, name := range components {
+		if at := c.envAt(ref.Environment, name); at != nil {
+			for i := range at.Targets {
+				out[ClusterOf(&at.Targets[i])] = true
+			}
+		}
+	}
+	return out
 }

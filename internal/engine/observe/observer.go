@@ -72,6 +72,7 @@ type Observer struct {
 	building  map[string]*sync.Mutex
 	details   map[string]*detail // open pull requests as read from the forge
 	landed    map[string]landedMemo
+	moves     map[string][]moved   // components that commits moved
 	releases  map[string]string    // release identity by environment key and commit
 	unwell    map[string]time.Time // since when an Application is unwell, by our clock
 	perms     map[string]permission
@@ -110,6 +111,7 @@ func New(o Options) *Observer {
 		building:  map[string]*sync.Mutex{},
 		details:   map[string]*detail{},
 		landed:    map[string]landedMemo{},
+		moves:     map[string][]moved{},
 		releases:  map[string]string{},
 		unwell:    map[string]time.Time{},
 		perms:     map[string]permission{},
@@ -151,6 +153,8 @@ type PipelineAt struct {
 	Baseline string           // the commit that brought the pipeline, or the last of its carry entries
 	Units    map[string]*UnitAt
 	indexes  map[string]*lazyIndex // by branch
+
+	movedKey func() string // what the components that a commit moves depend on besides it
 }
 
 // UnitAt is one component of a pipeline.
@@ -179,6 +183,21 @@ func (s *Snapshot) Unit(u promotion.Unit) (*PipelineAt, *UnitAt) {
 		return nil, nil
 	}
 	return p, p.Units[u.Component]
+}
+
+// Runner is the unit under whose key a unit is judged: itself, or, where the
+// components of its pipeline travel together, all of them as one.
+func (s *Snapshot) Runner(u promotion.Unit) promotion.Unit {
+	if p := s.Pipeline(u.Pipeline); p != nil && p.Spec.Batches() {
+		u.Component = promotion.BatchName
+	}
+	return u
+}
+
+// IsBatch says that a unit stands for all components of its pipeline.
+func (s *Snapshot) IsBatch(u promotion.Unit) bool {
+	p := s.Pipeline(u.Pipeline)
+	return p != nil && p.Spec.Batches() && u.Component == promotion.BatchName
 }
 
 // AllUnits lists the units of every pipeline.

@@ -79,9 +79,10 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 			}
 			e.PR = d.pr
 		}
+		stray := c.Pipeline.Spec.Batches() && !ref.Revert // the branch isn't used any more
 		switch {
 		case e.PR.Author != r.Me:
-			if e.PR.State != forge.Open {
+			if e.PR.State != forge.Open || stray {
 				break
 			}
 			why := fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", e.PR.Number, e.PR.Author, e.PR.Branch)
@@ -99,9 +100,12 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 			if p == nil {
 				continue
 			}
-			if ref.Revert {
+			switch {
+			case ref.Revert:
 				env.Undo = p
-			} else {
+			case stray:
+				env.Stray = p
+			default:
 				env.Open = p
 			}
 		case len(env.Past) < pastKept:
@@ -109,7 +113,7 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 		}
 	}
 	slices.SortStableFunc(env.Past, func(a, b promotion.Past) int { return b.At.Compare(a.At) })
-	if env.Open == nil && env.Foreign == "" && !env.Source() {
+	if env.Open == nil && env.Foreign == "" && !env.Source() && !c.Pipeline.Spec.Batches() {
 		return o.leftover(ctx, c, env, at, entries)
 	}
 	return nil

@@ -34,7 +34,7 @@ func (o *Observer) Records(ctx context.Context, c *Case) ([]store.Promotion, []s
 	var events []store.Event
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
-		own := entries[env.Name]
+		own := slices.Concat(entries[env.Name], c.ridden(env))
 		for j := range own {
 			pr := &own[j].PR
 			if pr.Author != c.Snapshot.Repo.Me {
@@ -162,28 +162,32 @@ func (c *Case) life(env *promotion.Env, pr *forge.PullRequest, now store.Promoti
 	if now.Kind == promotion.KindRevert {
 		opened.Kind = "revert-opened"
 	}
-	opened.Once = OnceOpened(u.Repo, pr.Number)
+	opened.Once = OnceOpened(u, pr.Number)
 	out := []store.Event{opened}
 	switch pr.State {
 	case forge.Merged:
 		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, promotion.Short(pr.MergeCommit))
-		merged.Once = OnceMerged(u.Repo, pr.Number)
+		merged.Once = OnceMerged(u, pr.Number)
 		out = append(out, merged)
 	case forge.Closed:
 		closed := event("closed", pr.ClosedAt, "closed without a merge")
-		closed.Once = OnceClosed(u.Repo, pr.Number, pr.Head)
+		closed.Once = OnceClosed(u, pr.Number, pr.Head)
 		out = append(out, closed)
 	}
 	return out
 }
 
-// OnceOpened names the event that a pull request was opened.
-func OnceOpened(repo string, pull int) string { return fmt.Sprintf("opened|%s|%d", repo, pull) }
+// OnceOpened names the event that a pull request was opened, in a component's life.
+func OnceOpened(u promotion.Unit, pull int) string { return once("opened", u, pull) }
 
 // OnceMerged names the event that it was merged.
-func OnceMerged(repo string, pull int) string { return fmt.Sprintf("merged|%s|%d", repo, pull) }
+func OnceMerged(u promotion.Unit, pull int) string { return once("merged", u, pull) }
 
 // OnceClosed names the event that it was closed with a head; it may be opened again.
-func OnceClosed(repo string, pull int, head string) string {
-	return fmt.Sprintf("closed|%s|%d|%s", repo, pull, head)
+func OnceClosed(u promotion.Unit, pull int, head string) string {
+	return once("closed", u, pull) + "|" + head
+}
+
+func once(what string, u promotion.Unit, pull int) string {
+	return fmt.Sprintf("%s|%s|%s|%d", what, u.Repo, u.Component, pull)
 }

@@ -22,7 +22,15 @@ const permissionAge = time.Minute
 // said in the facts, so that a gate waits with the reason; what is worth another
 // try is an error, because nothing else would bring one soon.
 func (o *Observer) reviewFacts(ctx context.Context, c *Case, env *promotion.Env, p *promotion.Pull, d *detail, base string) (policies.Facts, error) {
-	r := c.Snapshot.Repo
+	f, err := o.approvalFacts(ctx, c.Snapshot.Repo, p.Head, d, base)
+	if err != nil {
+		return f, err
+	}
+	return f, o.authorFacts(ctx, c, env, p.Release, &f)
+}
+
+// approvalFacts are the facts about a pull request's reviews.
+func (o *Observer) approvalFacts(ctx context.Context, r *Repository, head string, d *detail, base string) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.Me, ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
 		if !rv.Approved || rv.Bot {
@@ -36,17 +44,22 @@ func (o *Observer) reviewFacts(ctx context.Context, c *Case, env *promotion.Env,
 			f.ApprovalsErr = fmt.Sprintf("the permission of %s can't be read: %v", rv.User, err)
 			continue
 		}
-		f.Approvals = append(f.Approvals, policies.Approval{User: rv.User, MayWrite: level >= forge.PermissionWrite, Current: o.sameDiff(ctx, r, rv.Commit, p.Head, base)})
+		f.Approvals = append(f.Approvals, policies.Approval{User: rv.User, MayWrite: level >= forge.PermissionWrite, Current: o.sameDiff(ctx, r, rv.Commit, head, base)})
 	}
-	authors, err := o.authorsOf(ctx, c, env, p.Release)
+	return f, nil
+}
+
+// authorFacts fills in who made a release.
+func (o *Observer) authorFacts(ctx context.Context, c *Case, env *promotion.Env, release string, f *policies.Facts) error {
+	authors, err := o.authorsOf(ctx, c, env, release)
 	if forge.IsRetryable(err) {
-		return f, err
+		return err
 	}
 	if err != nil {
 		f.AuthorsErr = err.Error()
 	}
 	f.Authors = authors
-	return f, nil
+	return nil
 }
 
 // sameDiff says whether a review's commit shows the reader the same change as

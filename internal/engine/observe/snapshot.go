@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -99,9 +100,6 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 		}
 	}
 	at := &PipelineAt{Pipeline: p, Fleet: fl}
-	for _, pr := range fl.Problems {
-		at.Problems = append(at.Problems, tracked.ProblemText(pr))
-	}
 	good := &fleet.Fleet{}
 	if len(fl.Problems) > 0 {
 		if good, err = o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last); err != nil {
@@ -110,7 +108,12 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 		at.Fleet = tracked.InForce(fl, good, p.File)
 	}
 	at.Units = unitsOf(sur.repo, p, at.Fleet)
-	at.troubles = tracked.TroublesOf(fl.Problems, at.Fleet, p.File)
+	problems := slices.Concat(fl.Problems, reservedName(p, at.Fleet))
+	for _, pr := range problems {
+		at.Problems = append(at.Problems, tracked.ProblemText(pr))
+	}
+	at.troubles = tracked.TroublesOf(problems, at.Fleet, p.File)
+	at.movedKey = sync.OnceValue(at.movedBy)
 	return at, nil
 }
 
@@ -143,7 +146,21 @@ func (o *Observer) resolve(ctx context.Context, sur *surroundings, p *pipeline.P
 func unitsOf(r *Repository, p *pipeline.Pipeline, fl *fleet.Fleet) map[string]*UnitAt {
 	units := map[string]*UnitAt{}
 	for component, envs := range tracked.Components(fl, r.Branch) {
+		if p.Spec.Batches() && component == promotion.BatchName {
+			continue
+		}
 		units[component] = &UnitAt{Unit: promotion.Unit{Repo: r.ID, Pipeline: p.Name(), Component: component}, Envs: envs}
 	}
 	return units
+}
+
+// reservedName says that a component has the name that stands for all of them
+// where they travel together.
+func reservedName(p *pipeline.Pipeline, fl *fleet.Fleet) []fleet.Problem {
+	for i := range fl.Targets {
+		if t := &fl.Targets[i]; p.Spec.Batches() && t.Component == promotion.BatchName {
+			return []fleet.Problem{{File: p.File, Message: fmt.Sprintf("spec.component gives %s the component %q, which with batch: environment stands for all of them: call it something else", t.Name, promotion.BatchName)}}
+		}
+	}
+	return nil
 }

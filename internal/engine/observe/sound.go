@@ -82,7 +82,7 @@ func (o *Observer) inspectUndo(ctx context.Context, c *Case, env *promotion.Env,
 		return "the promotion that it takes back is not known", nil
 	}
 	c.UndoOf[p.Number] = of
-	edits, err := o.restore(ctx, c, at, of.MergeCommit, base)
+	edits, err := o.restore(ctx, c, c.overlayOf(at), of.MergeCommit, base)
 	if err != nil {
 		p.Diverged = true
 		return "", nil //nolint:nilerr // said through Diverged: a person decides
@@ -120,7 +120,7 @@ func (o *Observer) compare(ctx context.Context, c *Case, env *promotion.Env, p *
 }
 
 // restore composes the way back of what landed with commit onto a base.
-func (o *Observer) restore(ctx context.Context, c *Case, at *EnvAt, commit, base string) ([]overlay.Edit, error) {
+func (o *Observer) restore(ctx context.Context, c *Case, overlays []overlay.Overlay, commit, base string) ([]overlay.Edit, error) {
 	m := c.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, commit)
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *Observer) restore(ctx context.Context, c *Case, at *EnvAt, commit, base
 	if err != nil {
 		return nil, err
 	}
-	return overlay.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, at.Overlay(c.Pipeline.Pipeline))
+	return overlay.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, overlays...)
 }
 
 // leftover looks at a branch of ours that has no open pull request: what an

@@ -144,6 +144,11 @@ func (o *Observer) weather(c *Case) []promotion.Weather {
 			own[e.Targets[i].Name] = true
 		}
 	}
+	whose := map[string]*fleet.Target{}
+	for i := range c.Pipeline.Fleet.Targets {
+		t := &c.Pipeline.Fleet.Targets[i]
+		whose[ArgoName(o, t)] = t
+	}
 	var out []promotion.Weather
 	for name, argo := range o.o.ArgoCDs {
 		for _, a := range argo.Apps.List() {
@@ -154,7 +159,11 @@ func (o *Observer) weather(c *Case) []promotion.Weather {
 			since, ok := o.unwell[name+"/"+a.Namespace+"/"+a.Name]
 			o.mu.Unlock()
 			if ok {
-				out = append(out, promotion.Weather{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since})
+				w := promotion.Weather{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}
+				if t := whose[name+"/"+a.Namespace+"/"+a.Name]; t != nil {
+					w.Component, w.Environment = t.Component, t.Environment
+				}
+				out = append(out, w)
 			}
 		}
 	}
@@ -223,6 +232,9 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 		ok, last = false, beforeMerge{}
 	}
 	now.Well = map[string]bool{}
+	if len(env.Open.Passengers) > 0 {
+		maps.Copy(now.Well, last.Well) // the other passengers' targets are theirs to note
+	}
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		app, err := o.app(t)

@@ -1,0 +1,151 @@
+package promotion
+
+import (
+	"slices"
+	"time"
+)
+
+// BatchFacts are everything that a decision about a pipeline with batch:
+// environment is made from.
+type BatchFacts struct {
+	// Components has the facts of each component, all of one pipeline at one time.
+	Components []Facts `json:"components"`
+	// Together answers Look together: by environment and BatchID.
+	Together map[string]map[string]Together `json:"together,omitempty"`
+}
+
+// Together is what moving several components' releases at once would be.
+type Together struct {
+	Tip     string            `json:"tip"`               // what it was composed on
+	Refused string            `json:"refused,omitempty"` // why it can't be made
+	Of      map[string]string `json:"of,omitempty"`      // why a component's own part can't be made
+}
+
+// BatchDecision is what is to be done for the components of a pipeline that
+// travel together.
+type BatchDecision struct {
+	// Components are their own decisions, in the facts' order, without what is
+	// done to pull requests of several.
+	Components []Decision `json:"components"`
+	Actions    []Action   `json:"-"` // on pull requests of several components
+	Next       time.Time  `json:"next,omitzero"`
+}
+
+// DecideBatch judges the components of a pipeline with batch: environment. Decide
+// is the judge of each; this only joins what concerns a pull request that several
+// share: it carries those that are ready, it merges when every one of them says
+// so, and what it brought is taken back as a whole. It is pure and total like
+// Decide; after a Look, in a component's actions or in the shared ones, the
+// caller gathers the fact and calls again.
+func DecideBatch(f BatchFacts) BatchDecision {
+	b := &fold{facts: share(f.Components), together: f.Together, doomed: map[string]bool{}}
+	for i := range b.facts {
+		d := Decide(b.facts[i])
+		b.at(d.Next)
+		b.out.Components = append(b.out.Components, d)
+	}
+	for _, env := range environments(b.facts) {
+		b.reverts(env)
+		b.takeBack(env)
+		b.promotion(env)
+	}
+	return b.out
+}
+
+// environments are the names of all environments, topologically sorted.
+func environments(facts []Facts) []string {
+	var out []string
+	for i := range facts {
+		for k := range facts[i].Envs {
+			if name := facts[i].Envs[k].Name; !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func envNamed(f *Facts, name string) *Env {
+	for i := range f.Envs {
+		if f.Envs[i].Name == name {
+			return &f.Envs[i]
+		}
+	}
+	return nil
+}
+
+// share copies the facts and fills in what a component must know of the others:
+// who of those that came with it is not verified, and whose degradation a revert
+// of several is for.
+func share(given []Facts) []Facts {
+	out := slices.Clone(given)
+	came := map[string][]fellow{} // by environment and commit: whom one pull request brought
+	for i := range out {
+		f := &out[i]
+		f.Envs = slices.Clone(f.Envs)
+		for k := range f.Envs {
+			e := &f.Envs[k]
+			e.History = slices.Clone(e.History)
+			for h := range e.History {
+				if a := &e.History[h]; a.By == ByPromotion {
+					key := e.Name + "|" + a.Commit
+					came[key] = append(came[key], fellow{f, e, a})
+				}
+			}
+		}
+	}
+	for _, together := range came {
+		lacks := make([]string, len(together))
+		for i, w := range together {
+			lacks[i] = lacking(w.facts, w.env, w.arrival)
+		}
+		for i := range together {
+			for k, why := range lacks {
+				if k != i && why != "" {
+					together[i].arrival.Waits = why
+					break
+				}
+			}
+		}
+	}
+	for _, env := range environments(out) {
+		wanted(out, env)
+	}
+	return out
+}
+
+// fellow is one of those that came by one pull request.
+type fellow struct {
+	facts   *Facts
+	env     *Env
+	arrival *Arrival
+}
+
+// wanted tells the passengers of open reverts whose doing it is that they go back.
+func wanted(facts []Facts, env string) {
+	why := map[int]string{}
+	for i := range facts {
+		e := envNamed(&facts[i], env)
+		if e == nil || e.Undo == nil || len(e.Undo.Passengers) == 0 || why[e.Undo.Number] != "" {
+			continue
+		}
+		asked := slices.ContainsFunc(facts[i].Asks, func(a Ask) bool {
+			return a.Verb == "revert" && a.Environment == env && a.Release != "" && a.Release == e.Undo.Release
+		})
+		switch r := rollUp(e); {
+		case r.state == Degraded:
+			why[e.Undo.Number] = facts[i].Unit.Component + " is degraded: " + r.reason
+		case asked:
+			why[e.Undo.Number] = facts[i].Unit.Component + " was asked to go back"
+		}
+	}
+	for i := range facts {
+		e := envNamed(&facts[i], env)
+		if e == nil || e.Undo == nil || why[e.Undo.Number] == "" {
+			continue
+		}
+		u := *e.Undo
+		u.Wanted = why[u.Number]
+		e.Undo = &u
+	}
+}

@@ -1,0 +1,283 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// yard is several components of one pipeline that travel together.
+type yard map[string]*Facts
+
+// newYard has every component on line.
+func newYard(components ...string) yard {
+	y := yard{}
+	for _, name := range components {
+		f := line()
+		f.Unit.Component = name
+		f.Pipeline.Spec.Batch = pipeline.BatchEnvironment
+		for i := range f.Envs {
+			f.Envs[i].Targets[0].Name = name + "-" + f.Envs[i].Name
+		}
+		y[name] = f
+	}
+	return y
+}
+
+func (y yard) names() []string {
+	var out []string
+	for name := range y {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// riding are passengers from "web r2" each.
+func riding(texts ...string) []Passenger {
+	var out []Passenger
+	for _, text := range texts {
+		component, release, _ := strings.Cut(text, " ")
+		out = append(out, Passenger{Component: component, Release: id(release), Name: release})
+	}
+	return out
+}
+
+// arrived has a component's release verified in dev and composed for qa.
+func (y yard) arrived(component, release string) yard {
+	y[component].land("dev", release, ByPerson, 0)
+	y[component].verified("dev").composed("qa", release)
+	return y
+}
+
+// train opens a pull request of several into an environment.
+func (y yard) train(env string, who []Passenger, change func(*Pull)) yard {
+	p := Pull{Number: 7, Head: "head", Release: BatchID(who), Passengers: who, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
+	if change != nil {
+		change(&p)
+	}
+	for name, f := range y {
+		own := p
+		q, in := Riding(who, name)
+		if !in {
+			f.env(env).Train = &own
+			continue
+		}
+		own.Release, own.Name, own.Claimed = q.Release, q.Name, q.Release
+		f.env(env).Open = &own
+		f.composed(env, q.Name)
+	}
+	return y
+}
+
+// landed puts several releases into an environment by one merged pull request.
+func (y yard) landed(env string, number int, who []Passenger) yard {
+	for _, q := range who {
+		e := y[q.Component].land(env, q.Name, ByPromotion, number)
+		e.Landed.Value.Commit, e.History[0].Commit = fmt.Sprint("merge-", number), fmt.Sprint("merge-", number)
+		e.Landed.Value.Passengers = who
+	}
+	return y
+}
+
+// wayBack opens a revert of several.
+func (y yard) wayBack(env string, who []Passenger, change func(*Pull)) yard {
+	for _, q := range who {
+		p := Pull{Number: 9, Head: "undo", Release: q.Release, Name: q.Name, Passengers: who, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
+		if change != nil {
+			change(&p)
+		}
+		y[q.Component].env(env).Undo = &p
+	}
+	return y
+}
+
+// all has everything of some components in an environment verified.
+func (y yard) all(env string, components ...string) yard {
+	for _, name := range components {
+		y[name].verified(env)
+	}
+	return y
+}
+
+func (y yard) with(component string, change func(*Facts)) yard { change(y[component]); return y }
+
+func (y yard) facts(together func(Look) Together) (BatchFacts, BatchDecision) {
+	f := BatchFacts{Together: map[string]map[string]Together{}}
+	for _, name := range y.names() {
+		f.Components = append(f.Components, *y[name])
+	}
+	for range 8 {
+		d := DecideBatch(f)
+		looks := 0
+		for _, a := range d.Actions {
+			if l, ok := a.(Look); ok && together != nil {
+				looks++
+				if f.Together[l.Environment] == nil {
+					f.Together[l.Environment] = map[string]Together{}
+				}
+				f.Together[l.Environment][BatchID(l.Passengers)] = together(l)
+			}
+		}
+		if looks == 0 {
+			return f, d
+		}
+	}
+	panic("asks without end")
+}
+
+// TestDecideBatch has a case for each thing that is joined.
+func TestDecideBatch(t *testing.T) {
+	both := riding("api r2", "web r2")
+	fine := func(Look) Together { return Together{Tip: tip} }
+	ready := func() yard { return newYard("api", "db", "web").arrived("api", "r2").arrived("web", "r2") }
+	inQA := func() yard {
+		return newYard("api", "db", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both)
+	}
+	degraded := func() yard {
+		return inQA().all("qa", "api", "web").with("web", func(f *Facts) {
+			f.verdict("qa", verification.Degraded, "Deployment web is Degraded")
+			f.env("qa").Restore = Sure(Composed{Tip: tip, Files: []string{"f"}})
+		})
+	}
+	ada := func(p *Pull) {
+		p.Review.Approvals = []policies.Approval{{User: "ada", MayWrite: true, Current: true}}
+	}
+	for _, c := range []struct {
+		name      string
+		yard      yard
+		together  func(Look) Together
+		want      []string // Describe of every shared action
+		own       []string // and of every component's own, after its name
+		component string   // whose reasons are looked at
+		env       string
+		why       string // part of one; "-": none
+	}{
+		{name: "nothing new", yard: newYard("api", "web")},
+		{name: "what moves together is asked for", yard: ready(), want: []string{"look: together in qa"}},
+		{name: "all that are ready move together", yard: ready(), together: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
+		{name: "who isn't ready stays behind", yard: ready().with("web", func(f *Facts) {
+			f.verdict("dev", verification.Soaking, "not yet").env("dev").History[0].VerifiedAt = time.Time{}
+		}),
+			together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "dev has not verified r2"},
+		{name: "who is on hold stays behind", yard: ready().with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada"}} }),
+			together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "component web is on hold"},
+		{name: "an edit of one that is refused", yard: ready().with("web", func(f *Facts) {
+			f.env("qa").Composed[id("r2")] = Composed{Tip: tip, Refused: "shared with web-prod"}
+		}),
+			together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "shared with web-prod"},
+		{name: "a part that can't be made with the others", yard: ready(), together: func(l Look) Together {
+			if _, in := Riding(l.Passengers, "web"); in {
+				return Together{Tip: tip, Of: map[string]string{"web": "db-qa reads it too"}}
+			}
+			return fine(l)
+		}, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "db-qa reads it too"},
+		{name: "refused as a whole", yard: ready(), together: func(Look) Together { return Together{Tip: tip, Refused: "what they do together"} }, component: "api", env: "qa", why: "what they do together"},
+		{name: "composed on an older tip", yard: ready(), together: nil, want: []string{"look: together in qa"}},
+		{name: "a broken file opens nothing", yard: ready().with("api", func(f *Facts) { f.Broken = "x" }).with("web", func(f *Facts) { f.Broken = "x" }), together: fine},
+
+		{name: "a newcomer joins", yard: ready().train("qa", riding("api r2"), nil), together: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
+		{name: "a newer release takes its place", yard: ready().arrived("web", "r3").train("qa", both, nil), together: fine,
+			want: []string{"compose #7 anew for api r2, web r3: web: r3 is newer"}},
+		{name: "not into an approved one", yard: ready().train("qa", riding("api r2"), ada), together: fine, want: []string{"merge #7 into qa at head"}, component: "web", env: "qa", why: "behind #7, which is approved without it"},
+		{name: "not into a held one", yard: ready().train("qa", riding("api r2"), func(p *Pull) { p.Held = true }), together: fine, component: "web", env: "qa", why: "behind #7, which is on hold"},
+		{name: "not into somebody else's", yard: ready().train("qa", riding("api r2"), func(p *Pull) { p.Unsound = "not ours" }), together: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "asked for, also into an approved one", yard: ready().train("qa", riding("api r2"), ada).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}} }),
+			together: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
+		{name: "merged when all may be", yard: ready().train("qa", both, nil), together: fine, want: []string{"merge #7 into qa at head"}},
+		{name: "a gate of one keeps all", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.HoldsErr = "unreadable" }), together: fine, component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: hold: the holds can't be read"},
+		{name: "its files moved on", yard: ready().train("qa", both, func(p *Pull) { p.Stale = true }), together: fine, want: []string{"compose #7 anew for api r2, web r2: the files it edits changed on the tracked branch"}},
+		{name: "one must leave", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.verdict("dev", verification.Degraded, "unwell") }), together: fine,
+			want: []string{"compose #7 anew for api r2: web: r2 degraded in dev at 2026-03-02T12:00:00Z"}, own: []string{"web: record 723200000000 degraded in dev"}},
+		{name: "one that is put on hold leaves", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada", At: noon}} }), together: fine,
+			want: []string{"compose #7 anew for api r2: web: it is on hold by ada since 2026-03-02T12:00:00Z"}},
+		{name: "but stays where it is approved", yard: ready().train("qa", both, ada).with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada", At: noon}} }), together: fine, component: "api", env: "qa", why: "also moves web"},
+		{name: "nobody is left", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.env("qa").Now = Sure(rel("r2")) }).with("api", func(f *Facts) { f.env("qa").Now = Sure(rel("r2")) }), together: fine,
+			want: []string{"close #7: api: qa already carries r2; web: qa already carries r2"}},
+		{name: "it moves nothing any more", yard: newYard("api", "web").train("qa", nil, nil), want: []string{"close #7: it moves nothing any more"}},
+		{name: "somebody else's work is left alone", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }), together: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "and taken over where somebody asks", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "retry", Environment: "qa", At: noon}} }),
+			together: fine, want: []string{"compose #7 anew for api 723200000000, web r2: taken over by /liftlock retry"}, own: []string{"web: answer 3: the pull request is composed anew"}},
+		{name: "one of the other kind is closed first", yard: ready().with("web", func(f *Facts) { f.pull("qa", "r2"); f.env("qa").Stray, f.env("qa").Open = f.env("qa").Open, nil }), together: fine,
+			want: []string{"open a promotion of api r2 into qa"}, own: []string{"web: close #7: spec.batch is environment by now: what is ready opens anew that way"}},
+
+		{name: "downstream waits for all", yard: inQA().all("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet for 1m") }),
+			together: fine, component: "web", env: "prod", why: "api r2 came with it and is not verified in qa: api-qa: not yet for 1m"},
+		{name: "downstream goes on when all are verified", yard: inQA().all("qa", "api", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).with("api", func(f *Facts) { f.composed("prod", "r2") }),
+			together: fine, want: []string{"open a promotion of api r2, web r2 into prod"}},
+		{name: "who has moved on since isn't waited for", yard: inQA().all("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, riding("api r3")).all("qa", "api").with("api", func(f *Facts) { f.composed("prod", "r3") }),
+			together: fine, want: []string{"open a promotion of api r3, web r2 into prod"}},
+		{name: "unless what took its place is not verified", yard: inQA().all("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, riding("api r3")).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet") }),
+			together: fine, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified"},
+		{name: "what is open downstream waits too", yard: inQA().all("qa", "web").train("prod", riding("web r2"), ada).with("web", func(f *Facts) { f.env("prod").Gates = nil }).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet") }), together: fine},
+
+		{name: "one degrades, all go back", yard: degraded(), want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "two degrade, one way back", yard: degraded().with("api", func(f *Facts) {
+			f.verdict("qa", verification.Degraded, "Deployment api is Degraded")
+			f.env("qa").Restore = Sure(Composed{Tip: tip, Files: []string{"f"}})
+		}), want: []string{"open a revert of #5 in qa"}, own: []string{"api: record 723200000000 degraded in qa", "web: record 723200000000 degraded in qa"}},
+		{name: "those who came along are no weather", yard: degraded().with("web", func(f *Facts) {
+			f.Weather = []Weather{{Cluster: "one", Target: "api-qa", Component: "api", Environment: "qa", Since: noon}}
+		}), want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "but others are", yard: degraded().with("web", func(f *Facts) {
+			f.Weather = []Weather{{Cluster: "one", Target: "db-qa", Component: "db", Environment: "qa", Since: noon}}
+		}), own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "an incident is likely"},
+		{name: "a way back that can't be made", yard: degraded().with("web", func(f *Facts) { f.env("qa").Restore = Sure(Composed{Tip: tip, Refused: "api's fields changed since"}) }),
+			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "api's fields changed since"},
+		{name: "what goes back doesn't go on", yard: degraded().with("api", func(f *Facts) { f.composed("prod", "r2") }), together: fine,
+			want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}, component: "api", env: "prod", why: "web r2 came with it and is not verified"},
+		{name: "one is asked for, all go back", yard: inQA().all("qa", "api", "web").with("api", func(f *Facts) {
+			f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", By: "ada", At: noon}}
+			f.env("qa").Restore = Sure(Composed{Tip: tip})
+		}).with("web", func(f *Facts) { f.composed("prod", "r2") }), together: fine, want: []string{"open a revert of #5 in qa"}},
+		{name: "a revert of all merges though only one is degraded", yard: degraded().wayBack("qa", both, nil), want: []string{"merge #9 into qa at undo"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "and waits when none is", yard: inQA().all("qa", "api", "web").wayBack("qa", both, nil), component: "api", env: "qa", why: "-"},
+		{name: "a hold on one keeps it", yard: degraded().wayBack("qa", both, nil).with("api", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada"}} }), own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "composed anew for one, for all", yard: degraded().wayBack("qa", both, func(p *Pull) { p.Stale = true }), want: []string{"compose revert #9 anew"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "overtaken in one", yard: degraded().wayBack("qa", both, nil).with("api", func(f *Facts) { f.env("qa").Now = Sure(rel("r9")) }), own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "of one of them it no longer can"},
+		{name: "overtaken in all", yard: degraded().wayBack("qa", both, nil).with("api", func(f *Facts) { f.env("qa").Now = Sure(rel("r9")) }).with("web", func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }),
+			want: []string{"close #9: qa no longer carries what it takes back"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, d := c.yard.facts(c.together)
+			var got, own []string
+			for _, a := range d.Actions {
+				got = append(got, a.Describe())
+			}
+			names := c.yard.names()
+			for i := range d.Components {
+				for _, a := range d.Components[i].Actions {
+					if _, ok := a.(Look); !ok {
+						own = append(own, names[i]+": "+a.Describe())
+					}
+				}
+			}
+			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+				t.Errorf("shared actions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+			if strings.Join(own, "\n") != strings.Join(c.own, "\n") {
+				t.Errorf("own actions\n%s\nwant\n%s", strings.Join(own, "\n"), strings.Join(c.own, "\n"))
+			}
+			if c.why == "" || c.why == "-" {
+				return
+			}
+			var why []string
+			for i, name := range names {
+				if name == c.component {
+					for _, w := range d.Components[i].Env(c.env).Why {
+						why = append(why, w.Text)
+					}
+				}
+			}
+			if !strings.Contains(strings.Join(why, "\n"), c.why) {
+				t.Errorf("%s in %s says\n%s\nwant %q", c.component, c.env, strings.Join(why, "\n"), c.why)
+			}
+		})
+	}
+}

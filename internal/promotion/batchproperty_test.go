@@ -1,0 +1,464 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/verification"
+)
+
+// TestTrains lets random things happen to components that travel together while
+// DecideBatch is obeyed, and holds every shared action to the invariants and to
+// all or nothing. At the end the world must come to rest, and people must be able
+// to get the next release of everything everywhere.
+func TestTrains(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newTrainWorld(t)
+		for range rapid.IntRange(10, 50).Draw(t, "steps") {
+			w.event(t)
+			for range rapid.IntRange(0, 3).Draw(t, "runs") {
+				w.run(t)
+			}
+		}
+		w.untilQuiet(t)
+		w.everywhere(t)
+	})
+}
+
+// decide judges the world with its looks answered, and checks the decision.
+func (w *trainWorld) decide(t *rapid.T) (BatchFacts, BatchDecision) {
+	f := w.facts()
+	for range 8 {
+		d := DecideBatch(f)
+		looks := 0
+		for i := range d.Components {
+			for _, a := range d.Components[i].Actions {
+				if l, ok := a.(Look); ok {
+					looks++
+					w.answer(&f, i, l)
+				}
+			}
+		}
+		for _, a := range d.Actions {
+			if l, ok := a.(Look); ok {
+				looks++
+				w.answer(&f, -1, l)
+			}
+		}
+		if looks == 0 {
+			w.check(t, &f, &d)
+			return f, d
+		}
+	}
+	t.Fatal("asks for facts without end")
+	return f, BatchDecision{}
+}
+
+// run is one run of the engine; true when it did something that is news.
+func (w *trainWorld) run(t *rapid.T) bool {
+	_, d := w.decide(t)
+	acted := false
+	for i := range d.Components {
+		for _, a := range d.Components[i].Actions {
+			acted = w.do(i, a) || acted
+		}
+	}
+	for _, a := range d.Actions {
+		acted = w.do(-1, a) || acted
+		w.oneEach(t)
+	}
+	return acted
+}
+
+func (w *trainWorld) untilQuiet(t *rapid.T) {
+	for range 40 {
+		w.now = w.now.Add(time.Millisecond)
+		if !w.run(t) {
+			return
+		}
+	}
+	_, d := w.decide(t)
+	t.Fatalf("doesn't come to rest: %v", d.Actions)
+}
+
+// oneEach holds 2: one promotion an environment, one revert a component there.
+func (w *trainWorld) oneEach(t *rapid.T) {
+	n := map[string]int{}
+	for _, p := range w.pulls {
+		switch {
+		case !p.open:
+		case p.revert:
+			for _, q := range p.moves {
+				n["revert of "+at2(q.Component, p.env)]++
+			}
+		default:
+			n[p.env]++
+		}
+	}
+	for what, k := range n {
+		if k > 1 {
+			t.Fatalf("%d are open: %s (2)", k, what)
+		}
+	}
+}
+
+// check holds a decision's shared actions to the invariants.
+func (w *trainWorld) check(t *rapid.T, f *BatchFacts, d *BatchDecision) {
+	w.forgiven = map[int]bool{}
+	for i := range d.Components {
+		for _, a := range d.Components[i].Actions {
+			switch a := a.(type) {
+			case Forgive:
+				w.forgiven[a.Pull] = true
+			case Open, Replace, Merge, OpenRevert, RestoreUndo, Close:
+				t.Fatalf("%s alone: %s", w.components[i], a.Describe())
+			}
+		}
+	}
+	for _, a := range d.Actions {
+		switch a := a.(type) {
+		case Open:
+			if w.openIn(a.Environment) != nil {
+				t.Fatalf("%s while another is open (2)", a.Describe())
+			}
+			for _, q := range a.Passengers {
+				w.mayCome(t, f, a, a.Environment, q)
+				w.mayJoin(t, a, a.Environment, q)
+			}
+		case Replace:
+			w.mayReplace(t, f, a)
+		case Merge:
+			w.mayMerge(t, f, a)
+		case OpenRevert:
+			w.mayGoBack(t, a)
+		}
+	}
+}
+
+func (w *trainWorld) openIn(env string) *trainPull {
+	for _, p := range w.pulls {
+		if p.open && !p.revert && p.env == env {
+			return p
+		}
+	}
+	return nil
+}
+
+// mayCome holds 1 and 6 for one passenger, and that what came together goes on
+// together.
+func (w *trainWorld) mayCome(t *rapid.T, f *BatchFacts, a Action, env string, q Passenger) {
+	own := &f.Components[slices.Index(w.components, q.Component)]
+	e := simEnv(own, env)
+	for _, u := range e.Spec.After {
+		if !w.verified[at2(q.Component, u)+"|"+q.Release] {
+			t.Fatalf("%s: %s never verified %s (1)", a.Describe(), u, q)
+		}
+		w.allThere(t, f, a, u, q)
+	}
+	for _, u := range append(upstreamOf(own, env), env) {
+		if at := w.tookBack(u, q); !at.IsZero() && (u != env || !w.promoted[at2(q.Component, env)].After(at)) {
+			t.Fatalf("%s: %s was taken back from %s at %s (1, 6)", a.Describe(), q, u, at)
+		}
+		if u != env && w.carries(q.Component, u) == q.Release && w.states[at2(q.Component, u)] == verification.Degraded {
+			t.Fatalf("%s: %s is degraded in %s (1)", a.Describe(), q, u)
+		}
+	}
+	if l := e.Landed.Value; l.By == ByPerson && w.promoted[at2(q.Component, env)].Before(l.At) {
+		t.Fatalf("%s: %s over a person's change (6)", a.Describe(), q)
+	}
+}
+
+// allThere holds that whoever came to an environment with a passenger and is
+// still as it came is verified there.
+func (w *trainWorld) allThere(t *rapid.T, f *BatchFacts, a Action, env string, q Passenger) {
+	i := w.landed(q.Component, env)
+	c := &w.log[i]
+	if c.to[q.Component] != q.Release || c.pull == 0 || w.pulls[c.pull-1].revert {
+		return
+	}
+	for name, release := range c.to {
+		if name == q.Component || w.landed(name, env) != i {
+			continue
+		}
+		e := simEnv(&f.Components[slices.Index(w.components, name)], env)
+		if h := e.current(); h == nil || !isVerified(h) || w.states[at2(name, env)] == verification.Degraded {
+			t.Fatalf("%s: %s goes on without %s %s, which came with it to %s and is %s", a.Describe(), q, name, release[:6], env, w.states[at2(name, env)])
+		}
+	}
+}
+
+// tookBack is when a revert of a release was last opened or merged and nothing
+// brought it back since; zero when none was.
+func (w *trainWorld) tookBack(env string, q Passenger) time.Time {
+	var at time.Time
+	for _, p := range w.pulls {
+		if r, in := Riding(p.moves, q.Component); p.env != env || !in || r.Release != q.Release {
+			continue
+		}
+		switch {
+		case p.revert && p.open && p.made.After(at):
+			at = p.made
+		case p.revert && p.merged && !p.ended.Before(at):
+			at = p.ended
+		case !p.revert && p.merged && p.ended.After(at):
+			at = time.Time{}
+		}
+	}
+	return at
+}
+
+// mayJoin holds what keeps a component from setting out.
+func (w *trainWorld) mayJoin(t *rapid.T, a Action, env string, q Passenger) {
+	if w.broken != "" || w.heldIn(q.Component, env) {
+		t.Fatalf("%s: %s, broken %q, held %t", a.Describe(), q, w.broken, w.heldIn(q.Component, env))
+	}
+	for _, p := range w.pulls {
+		r, in := Riding(p.moves, q.Component)
+		if in && p.env == env && !p.open && !p.merged && !p.super && !w.forgiven[p.number] && !p.revert && r.Release == q.Release && p.ended.After(w.promoted[at2(q.Component, env)]) && !w.mergedSince(p, q) {
+			t.Fatalf("%s: #%d with %s was closed by a person (8)", a.Describe(), p.number, q)
+		}
+	}
+}
+
+func (w *trainWorld) mergedSince(p *trainPull, q Passenger) bool {
+	return slices.ContainsFunc(w.pulls, func(o *trainPull) bool {
+		r, in := Riding(o.moves, q.Component)
+		return in && o.merged && !o.revert && o.env == p.env && r.Release == q.Release && !o.ended.Before(p.ended)
+	})
+}
+
+func (w *trainWorld) heldIn(component, env string) bool {
+	return slices.ContainsFunc(w.holds, func(h Hold) bool {
+		return h.Scope == "pipeline" || h.Scope == "environment" && h.Environment == env || h.Scope == "component" && h.Environment == component
+	})
+}
+
+func (w *trainWorld) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
+	p := w.pulls[a.Pull-1]
+	if !p.open || p.head != a.Head || w.broken != "" {
+		t.Fatalf("%s: open %t, broken %q", a.Describe(), p.open, w.broken)
+	}
+	fresh := 0
+	for _, q := range a.Passengers {
+		was, in := Riding(p.claimed, q.Component)
+		if in && was.Release == q.Release {
+			continue
+		}
+		fresh++
+		w.mayCome(t, f, a, a.Environment, q)
+		w.mayJoin(t, a, a.Environment, q)
+	}
+	asked := slices.ContainsFunc(f.Components, func(c Facts) bool { return len(c.Asks) > 0 })
+	if fresh > 0 && (p.approvals > 0 || p.held) && !asked && p.spoilt == "" {
+		t.Fatalf("%s: #%d is approved %d, held %t, and nobody asked", a.Describe(), p.number, p.approvals, p.held)
+	}
+	if p.spoilt != "" && !asked {
+		t.Fatalf("%s: it is somebody else's work", a.Describe())
+	}
+}
+
+// mayMerge holds 4 for all that is in it, and for a revert 5.
+func (w *trainWorld) mayMerge(t *rapid.T, f *BatchFacts, a Merge) {
+	p := w.pulls[a.Pull-1]
+	if w.broken != "" || p.held || p.spoilt != "" || !p.open || p.head != a.Head || w.touched(p.env, p.base, p.moves) || BatchID(a.Passengers) != BatchID(p.moves) {
+		t.Fatalf("%s: broken %q, held %t, spoilt %q, open %t, passengers %v of %v (4)", a.Describe(), w.broken, p.held, p.spoilt, p.open, a.Passengers, p.moves)
+	}
+	bad := false
+	for _, q := range p.moves {
+		if w.heldIn(q.Component, p.env) {
+			t.Fatalf("%s: %s is on hold (4)", a.Describe(), q.Component)
+		}
+		bad = bad || w.states[at2(q.Component, p.env)] == verification.Degraded
+		bad = bad || slices.ContainsFunc(w.asks[q.Component], func(k Ask) bool { return k.Verb == "revert" && k.Environment == p.env })
+		e := simEnv(&f.Components[slices.Index(w.components, q.Component)], p.env)
+		switch {
+		case !p.revert:
+			w.mayCome(t, f, a, p.env, q)
+			if e.Undo != nil || len(e.Gates) > p.approvals || e.Spec.Merge != pipeline.Auto {
+				t.Fatalf("%s: approvals %d, merge %s (4)", a.Describe(), p.approvals, e.Spec.Merge)
+			}
+		case w.carries(q.Component, p.env) != q.Release || w.log[w.landed(q.Component, p.env)].from[q.Component] != p.back[q.Component]:
+			t.Fatalf("%s: %s isn't what it takes back (5)", a.Describe(), q)
+		}
+	}
+	if p.revert && !bad {
+		t.Fatalf("%s: nothing is degraded and nobody asked", a.Describe())
+	}
+}
+
+// mayGoBack holds that a way back takes back all of its promotion.
+func (w *trainWorld) mayGoBack(t *rapid.T, a OpenRevert) {
+	p := w.pulls[a.Pull-1]
+	if !p.merged || p.revert || BatchID(a.Passengers) != BatchID(p.moves) {
+		t.Fatalf("%s takes back %v, #%d brought %v", a.Describe(), a.Passengers, p.number, p.moves)
+	}
+	for _, q := range p.moves {
+		if w.log[w.landed(q.Component, p.env)].pull != p.number {
+			t.Fatalf("%s: %s has moved on (5)", a.Describe(), q)
+		}
+	}
+}
+
+// event lets something happen that is none of Liftlock's doing.
+func (w *trainWorld) event(t *rapid.T) {
+	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+	component := oneOf(t, w.components, "component")
+	env := oneOf(t, w.specs, "env")
+	var open []*trainPull
+	for _, p := range w.pulls {
+		if p.open {
+			open = append(open, p)
+		}
+	}
+	pull := &trainPull{}
+	if len(open) > 0 {
+		pull = oneOf(t, open, "pull")
+	}
+	switch rapid.SampledFrom([]string{"release", "release all", "well", "well", "well", "bad", "soaking", "approve", "approve", "label", "hold", "file", "close", "merge", "push", "by hand", "ask", "ask", "lost", "refused", "time"}).Draw(t, "event") {
+	case "release":
+		w.release(component)
+	case "release all":
+		w.release(w.components...)
+	case "well":
+		for _, name := range w.components {
+			w.states[at2(name, env.Name)] = verification.Verified
+		}
+	case "bad":
+		w.states[at2(component, env.Name)] = verification.Degraded
+	case "soaking":
+		w.states[at2(component, env.Name)] = verification.Soaking
+	case "approve":
+		pull.approvals = min(pull.approvals+1, 2)
+	case "label":
+		pull.held = !pull.held
+	case "hold":
+		if len(w.holds) > 0 {
+			w.holds = nil
+			break
+		}
+		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now}
+		h.Environment = map[string]string{"component": component, "environment": env.Name}[h.Scope]
+		w.holds = []Hold{h}
+	case "file":
+		w.broken = map[string]string{"": ".liftlock.yaml:3: unknown key"}[w.broken]
+	case "close":
+		pull.open, pull.ended = false, w.now
+	case "merge":
+		if pull.number > 0 && pull.spoilt == "" {
+			w.merge(pull)
+		}
+	case "push":
+		pull.spoilt, pull.head = "somebody pushed to it", fmt.Sprint("pushed", w.now.UnixNano())
+	case "by hand":
+		if !env.Source() {
+			w.released++
+			w.commit(env.Name, map[string]string{component: id(fmt.Sprint(component[:1], w.released))}, 0)
+		}
+	case "ask":
+		w.ask(component, rapid.SampledFrom([]string{"promote", "revert", "retry"}).Draw(t, "verb"), env.Name)
+	case "lost":
+		w.history, w.before, w.asks = map[string][]Arrival{}, map[string]bool{}, map[string][]Ask{}
+	case "refused":
+		w.refused[at2(component, env.Name)] = !w.refused[at2(component, env.Name)]
+	case "time":
+		w.now = w.now.Add(2 * time.Hour)
+	}
+}
+
+func (w *trainWorld) release(components ...string) {
+	to := map[string]string{}
+	for _, name := range components {
+		w.released++
+		to[name] = id(fmt.Sprint(name[:1], w.released))
+	}
+	w.commit(w.specs[0].Name, to, 0)
+}
+
+func (w *trainWorld) ask(component, verb, env string) {
+	w.given++
+	w.asks[component] = append(w.asks[component], Ask{ID: w.given, Verb: verb, Environment: env, By: "ada", At: w.now})
+	if verb == "promote" {
+		w.promoted[at2(component, env)] = w.now
+	}
+}
+
+// everywhere holds that no state is a trap: when all is mended, people get the
+// next release of every component everywhere by what they are told.
+func (w *trainWorld) everywhere(t *rapid.T) {
+	w.holds, w.broken, w.refused = nil, "", map[string]bool{}
+	w.release(w.components...)
+	next := map[string]string{}
+	for _, name := range w.components {
+		next[name] = w.carries(name, w.specs[0].Name)
+	}
+	for range 25 {
+		w.now = w.now.Add(10 * time.Minute)
+		done := true
+		for key := range w.states {
+			w.states[key] = verification.Verified
+		}
+		for _, s := range w.specs {
+			for _, name := range w.components {
+				done = done && w.carries(name, s.Name) == next[name]
+			}
+		}
+		w.untilQuiet(t)
+		if done {
+			return
+		}
+		w.help(t)
+	}
+	_, d := w.decide(t)
+	t.Fatalf("never everywhere: %v", d.Components)
+}
+
+// help is people doing what they are asked for.
+func (w *trainWorld) help(t *rapid.T) {
+	for _, p := range w.pulls {
+		p.held = false
+		if p.open && p.revert && p.spoilt == "" {
+			p.open, p.ended = false, w.now
+		}
+	}
+	f, d := w.decide(t)
+	for i, name := range w.components {
+		for k := range f.Components[i].Envs {
+			e := &f.Components[i].Envs[k]
+			st := d.Components[i].Env(e.Name)
+			switch {
+			case e.Open != nil && e.Open.Unsound != "", e.Undo != nil && e.Undo.Unsound != "":
+				w.ask(name, "retry", e.Name)
+			case slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "diverged" }), e.Open != nil && waitsFor(st.Gates, "diverged"):
+				w.ask(name, "promote", e.Name)
+			}
+		}
+	}
+	for _, p := range w.pulls {
+		if p.open && !p.revert && p.spoilt == "" {
+			p.approvals = 2
+			ready := true
+			for i := range w.components {
+				if e := simEnv(&f.Components[i], p.env); e.Open != nil && !allPassBut(d.Components[i].Env(p.env), "approvals") {
+					ready = false
+				}
+			}
+			if ready && slices.ContainsFunc(w.specs, func(s pipeline.Environment) bool { return s.Name == p.env && s.Merge == pipeline.Manual }) {
+				w.merge(p)
+			}
+		}
+	}
+}
+
+func allPassBut(st *EnvState, gate string) bool {
+	for _, r := range st.Gates {
+		if r.Gate != gate && r.Outcome != "pass" {
+			return false
+		}
+	}
+	return true
+}
