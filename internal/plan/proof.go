@@ -39,7 +39,10 @@ func (m *maker) outside(ctx context.Context, u *unit, env string, edits []overla
 // and with them.
 func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.Edit) (*ownership.Edit, error) {
 	l := m.line(u.rules.p, env)
-	after := edited(l.tree, edits)
+	after, err := edited(ctx, l.tree, edits)
+	if err != nil {
+		return nil, err
+	}
 	out := &ownership.Edit{Revision: l.commit, Touched: map[string][]string{},
 		Before: ownership.World{Tree: l.tree, ID: l.tree.Identity}, After: ownership.World{Tree: after, ID: after.Identity}}
 	created, whole := false, false

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -50,8 +51,8 @@ func (t *commitTree) listing(ctx context.Context) ([]listed, error) {
 		return t.files, nil
 	}
 	files := []listed{}
-	err := t.Tree.List(ctx, func(path string, mode fs.FileMode, id string) error {
-		files = append(files, listed{path, mode, id})
+	err := t.Tree.List(ctx, func(name string, mode fs.FileMode, id string) error {
+		files = append(files, listed{name, mode, id})
 		return nil
 	})
 	if err != nil {
@@ -74,14 +75,70 @@ type editedTree struct {
 	readable
 	base  *commitTree
 	edits map[string]*overlay.Edit
+	gone  map[string]bool // folders of which all files are deleted: in Git there is no such folder
 }
 
-func edited(base *commitTree, edits []overlay.Edit) *editedTree {
-	t := &editedTree{readable: overlay.Apply(base, edits).(readable), base: base, edits: map[string]*overlay.Edit{}}
+func edited(ctx context.Context, base *commitTree, edits []overlay.Edit) (*editedTree, error) {
+	t := &editedTree{readable: overlay.Apply(base, edits).(readable), base: base, edits: map[string]*overlay.Edit{}, gone: map[string]bool{}}
+	deleted := false
 	for i := range edits {
 		t.edits[edits[i].File] = &edits[i]
+		deleted = deleted || edits[i].Deleted
 	}
-	return t
+	if !deleted {
+		return t, nil
+	}
+	filled := map[string]bool{}
+	err := t.List(ctx, func(name string, _ fs.FileMode, _ string) error {
+		for dir := path.Dir(name); !filled[dir]; dir = path.Dir(dir) {
+			filled[dir] = true
+		}
+		return nil
+	})
+	for _, e := range edits {
+		for dir := path.Dir(e.File); e.Deleted && !filled[dir] && dir != "."; dir = path.Dir(dir) {
+			t.gone[dir] = true
+		}
+	}
+	return t, err
+}
+
+func (t *editedTree) absent(op, name string) error {
+	if t.gone[name] {
+		return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+	}
+	return nil
+}
+
+// Open opens a file or a folder.
+func (t *editedTree) Open(name string) (fs.File, error) {
+	if err := t.absent("open", name); err != nil {
+		return nil, err
+	}
+	return t.readable.Open(name)
+}
+
+// Stat describes a file or folder; a link describes itself.
+func (t *editedTree) Stat(name string) (fs.FileInfo, error) {
+	if err := t.absent("stat", name); err != nil {
+		return nil, err
+	}
+	return t.readable.Stat(name)
+}
+
+// Lstat is Stat.
+func (t *editedTree) Lstat(name string) (fs.FileInfo, error) { return t.Stat(name) }
+
+// ReadDir lists a folder, sorted by name.
+func (t *editedTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := t.absent("readdir", name); err != nil {
+		return nil, err
+	}
+	list, err := t.readable.ReadDir(name)
+	if len(t.gone) > 0 {
+		list = slices.DeleteFunc(slices.Clone(list), func(e fs.DirEntry) bool { return t.gone[path.Join(name, e.Name())] })
+	}
+	return list, err
 }
 
 // blobID is the id that git gives a file of this content.
@@ -175,6 +232,9 @@ func (t *editedTree) Identity(name string) (string, error) {
 			return "", nil
 		}
 		return gitrepo.Mode(e.Mode).String() + " " + blobID(e.After), nil
+	}
+	if t.gone[name] {
+		return "", nil
 	}
 	id, err := t.base.Identity(name)
 	if err != nil {

@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
+)
+
+// git runs git in a folder.
+func git(t interface{ Fatalf(string, ...any) }, dir string, args ...string) string {
+	cmd := exec.Command("git", append([]string{"-c", "user.name=ada", "-c", "user.email=ada@example.com"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// seen is all that can be seen of a tree: what List says, every file and folder by
+// itself, and the contents by their ids.
+func seen(t interface{ Fatalf(string, ...any) }, tree interface {
+	readable
+	List(context.Context, func(string, fs.FileMode, string) error) error
+	ReadBlobs(context.Context, []string, int64, func(int, []byte, error) error) error
+}) []string {
+	var out, ids []string
+	folders := map[string]bool{}
+	ctx := context.Background()
+	err := tree.List(ctx, func(name string, mode fs.FileMode, id string) error {
+		data, err := tree.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		info, err := tree.Stat(name)
+		if err != nil {
+			return err
+		}
+		out = append(out, fmt.Sprintf("%s %v %v %s %d %q", name, mode, info.Mode()&0o100, id, info.Size(), data))
+		ids = append(ids, id)
+		for dir := path.Dir(name); ; dir = path.Dir(dir) {
+			folders[dir] = true
+			if dir == "." {
+				return nil
+			}
+		}
+	})
+	if err == nil {
+		err = tree.ReadBlobs(ctx, ids, 1<<20, func(i int, data []byte, err error) error {
+			out = append(out, fmt.Sprintf("blob %d %q", i, data))
+			return err
+		})
+	}
+	for dir := range folders {
+		entries, err := tree.ReadDir(dir)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		out = append(out, fmt.Sprintf("folder %s %q", dir, names))
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestEditedTree holds that a commit with edits is in every way what git makes of
+// them, so that what is proven of it is proven of the commit that would be pushed.
+func TestEditedTree(t *testing.T) {
+	names := []string{"a/x.yaml", "a/b/y.yaml", "a-b/z", "a.yaml", "c/d/e/f", "ü ö.yaml"}
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "edited")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		there := map[string]string{"keep": "1"}
+		for _, n := range names {
+			if rapid.Bool().Draw(t, n) {
+				there[n] = rapid.SampledFrom([]string{"", "one\n", "two\n"}).Draw(t, "content")
+			}
+		}
+		for n, text := range there {
+			write(t, dir, n, text, 0o644)
+		}
+		git(t, dir, "init", "--quiet")
+		git(t, dir, "add", "--all")
+		git(t, dir, "commit", "--quiet", "--message=base")
+		base := git(t, dir, "rev-parse", "HEAD")
+		var edits []overlay.Edit
+		for _, n := range names {
+			e := overlay.Edit{File: n, Mode: overlay.ModeRegular, After: []byte(rapid.SampledFrom([]string{"", "two\n", "three\n"}).Draw(t, "after"))}
+			text, was := there[n]
+			switch rapid.SampledFrom([]string{"leave", "write", "run", "delete"}).Draw(t, "do "+n) {
+			case "leave":
+				continue
+			case "run":
+				e.Mode = overlay.ModeExecutable
+			case "delete":
+				if !was {
+					continue
+				}
+				e.Deleted, e.Mode, e.After = true, 0, nil
+			}
+			if e.Created = !was; was {
+				e.Before = []byte(text)
+			}
+			edits = append(edits, e)
+			if e.Deleted {
+				git(t, dir, "rm", "--quiet", n)
+				continue
+			}
+			write(t, dir, n, string(e.After), map[overlay.Mode]os.FileMode{overlay.ModeRegular: 0o644, overlay.ModeExecutable: 0o755}[e.Mode])
+		}
+		if len(edits) == 0 {
+			return
+		}
+		git(t, dir, "add", "--all")
+		git(t, dir, "commit", "--quiet", "--allow-empty", "--message=edits")
+		c, err := gitrepo.OpenCheckout(context.Background(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		before, after := &commitTree{Tree: c.Tree(base)}, &commitTree{Tree: c.Tree(git(t, dir, "rev-parse", "HEAD"))}
+		got, err := edited(context.Background(), before, edits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(seen(t, after), seen(t, got)); diff != "" {
+			t.Fatalf("(-git +edited):\n%s", diff)
+		}
+		for _, n := range append(names, "keep", ".", "a", "a/b", "a-b", "c/d/e", "c/d", "nowhere") {
+			was, err1 := before.Identity(n)
+			is, err2 := after.Identity(n)
+			mine, err3 := got.Identity(n)
+			if err1 != nil || err2 != nil || err3 != nil {
+				t.Fatal(err1, err2, err3)
+			}
+			if (was == is) != (was == mine) && !touchedBelow(edits, n) || (is == "") != (mine == "") {
+				t.Fatalf("%s was %q, is %q in git and %q here", n, was, is, mine)
+			}
+		}
+	})
+}
+
+// touchedBelow: an edit that changes nothing, or back, may count as a change of
+// the folders above it.
+func touchedBelow(edits []overlay.Edit, name string) bool {
+	return slices.ContainsFunc(edits, func(e overlay.Edit) bool { return name == "." || strings.HasPrefix(e.File, name+"/") })
+}
+
+func write(t *rapid.T, dir, name, text string, mode os.FileMode) {
+	at := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(at, mode); err != nil {
+		t.Fatal(err)
+	}
+}
