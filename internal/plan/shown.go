@@ -2,7 +2,9 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -12,6 +14,10 @@ import (
 
 // renderLimit bounds what one target's rendered difference is shown with.
 var renderLimit = render.Limit{Bytes: 256 << 10, Lines: 4000, Object: 1000}
+
+// maxDiff bounds what is shown of one file's difference, in bytes: more than
+// anybody reads.
+const maxDiff = 1 << 20
 
 // promotion shows what would be opened.
 func (m *maker) promotion(ctx context.Context, u *unit, st *promotion.EnvState) (Promotion, error) {
@@ -64,6 +70,15 @@ func file(tree fs.StatFS, e *overlay.Edit) (File, error) {
 			f.What = "deleted"
 		}
 	}
-	f.Diff = textdiff.Unified(e.File, was, textdiff.File{Data: e.After, Mode: textdiff.Mode(e.Mode)})
+	f.Diff = cutOff(textdiff.Unified(e.File, was, textdiff.File{Data: e.After, Mode: textdiff.Mode(e.Mode)}))
 	return f, nil
+}
+
+// cutOff is a diff as far as it is shown; its last line says that there is more.
+func cutOff(diff string) string {
+	if len(diff) <= maxDiff {
+		return diff
+	}
+	diff = diff[:strings.LastIndexByte(diff[:maxDiff], '\n')+1]
+	return diff + fmt.Sprintf("… cut off after %d bytes\n", len(diff))
 }

@@ -180,3 +180,45 @@ func write(t *rapid.T, dir, name, text string, mode os.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+// TestSince holds that what is answered without asking git is what git says, of
+// the commits that a line has and the baseline's history doesn't.
+func TestSince(t *testing.T) {
+	dir := t.TempDir()
+	git(t, dir, "init", "--quiet", "--initial-branch=main")
+	commit := func(name string) string {
+		git(t, dir, "commit", "--quiet", "--allow-empty", "--message="+name)
+		return git(t, dir, "rev-parse", "HEAD")
+	}
+	commit("root")
+	git(t, dir, "branch", "early")
+	baseline := commit("baseline")
+	git(t, dir, "branch", "late")
+	tip := commit("tip")
+	git(t, dir, "switch", "--quiet", "early")
+	early := commit("early")
+	git(t, dir, "switch", "--quiet", "late")
+	late := commit("late")
+	c, err := gitrepo.OpenCheckout(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	m := &maker{in: Input{Git: c, Commit: tip}, main: &line{branch: "main", commit: tip}}
+	for name, l := range map[string]*line{"main": m.main, "early": {branch: "early", commit: early}, "late": {branch: "late", commit: late}} {
+		s, err := m.since(t.Context(), l, baseline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range [][2]string{{l.commit, baseline}, {baseline, l.commit}} {
+			want, err1 := c.IsAncestor(t.Context(), pair[0], pair[1])
+			got, err2 := s.IsAncestor(t.Context(), pair[0], pair[1])
+			if err1 != nil || err2 != nil || got != want {
+				t.Errorf("%s: %v, %v; want %v, %v", name, got, err2, want, err1)
+			}
+		}
+		if info, err := s.Commit(t.Context(), baseline); err != nil || info.Subject != "baseline" {
+			t.Errorf("%+v, %v", info, err)
+		}
+	}
+}
