@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -63,43 +62,15 @@ func setCommand() *cobra.Command {
 	return c
 }
 
-// setFile writes the new content beside the file and renames it over: a crash
-// leaves the old one or the new one.
+// setFile sets fields in a file. Where nothing changes the file isn't written.
 func setFile(file string, ops []overlay.Op) ([]overlay.Change, error) {
-	info, err := os.Lstat(file)
+	f, err := openPlain(file)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; name the file itself", file)
-	}
-	if info.Size() > overlay.MaxFileSize {
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", file, info.Size(), overlay.MaxFileSize)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	after, changes, err := overlay.Set(data, filepath.ToSlash(file), ops)
-	if err != nil || bytes.Equal(after, data) {
+	after, changes, err := overlay.Set(f.data, filepath.ToSlash(file), ops)
+	if err != nil || bytes.Equal(after, f.data) {
 		return changes, err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".liftlock-set-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone after the rename
-	if _, err := tmp.Write(after); err != nil {
-		return nil, err
-	}
-	if err := tmp.Chmod(info.Mode().Perm()); err != nil {
-		return nil, err
-	}
-	if err := tmp.Sync(); err != nil {
-		return nil, err
-	}
-	if err := tmp.Close(); err != nil {
-		return nil, err
-	}
-	return changes, os.Rename(tmp.Name(), file)
+	return changes, f.replace(after)
 }

@@ -3,7 +3,10 @@ package overlay
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // RefusedError says that a file can't be read or edited surely. The file is
@@ -19,9 +22,9 @@ func (e *RefusedError) Error() string {
 	var b strings.Builder
 	switch {
 	case e.File != "" && e.Line > 0:
-		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
+		fmt.Fprintf(&b, "%s:%d: ", Legible(e.File), e.Line)
 	case e.File != "":
-		b.WriteString(e.File + ": ")
+		b.WriteString(Legible(e.File) + ": ")
 	case e.Line > 0:
 		fmt.Fprintf(&b, "line %d: ", e.Line)
 	}
@@ -29,6 +32,14 @@ func (e *RefusedError) Error() string {
 		b.WriteString(e.Field + ": ")
 	}
 	return b.String() + e.Reason
+}
+
+// Legible is a file's name on one line, which a terminal shows and doesn't obey.
+func Legible(file string) string {
+	if utf8.ValidString(file) && !strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return file
+	}
+	return strconv.Quote(file)
 }
 
 func refuse(line int, format string, args ...any) error {

@@ -145,9 +145,9 @@ func (c Change) String() string {
 	case c.File == "":
 		fmt.Fprintf(&b, "line %d:", c.Line)
 	case c.Line == 0:
-		b.WriteString(c.File + ":")
+		b.WriteString(Legible(c.File) + ":")
 	default:
-		fmt.Fprintf(&b, "%s:%d:", c.File, c.Line)
+		fmt.Fprintf(&b, "%s:%d:", Legible(c.File), c.Line)
 	}
 	if c.Path != "" {
 		b.WriteString(" " + c.Path)

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/overlay"
+)
+
+// plainFile is a file of a checkout that is read, and maybe replaced.
+type plainFile struct {
+	name string // as it was given
+	path string // absolute
+	info fs.FileInfo
+	data []byte
+}
+
+// openPlain reads a file that is nothing but a file: no symlink, nor in a folder
+// of the checkout that is one, which may be another environment's; no pipe,
+// which would never end.
+func openPlain(name string) (*plainFile, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; name the file itself", overlay.Legible(name))
+	}
+	if info.Size() > overlay.MaxFileSize {
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", overlay.Legible(name), info.Size(), overlay.MaxFileSize)
+	}
+	path, err := straight(name, info)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened; try again", overlay.Legible(name)), err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, overlay.MaxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	return &plainFile{name: name, path: path, info: info, data: data}, nil
+}
+
+// straight is a file's absolute path. It refuses one that leads through a
+// symlink within the checkout or within what was given from the working folder
+// on: where people keep their checkouts is theirs to choose.
+func straight(name string, info fs.FileInfo) (string, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	tops := []string{checkoutOf(filepath.Dir(path))}
+	if !filepath.IsAbs(name) {
+		here, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		tops = append(tops, here)
+	}
+	for _, top := range tops {
+		if link := linkBelow(top, filepath.Dir(path)); link != "" {
+			return "", fmt.Errorf("%s leads through the symlink %s, maybe into another environment; name the file where it is", overlay.Legible(name), overlay.Legible(link))
+		}
+	}
+	if clean, err := os.Lstat(path); err != nil || !os.SameFile(info, clean) {
+		return "", fmt.Errorf("%s goes through a symlink and back; name the file where it is", overlay.Legible(name))
+	}
+	return path, nil
+}
+
+// linkBelow is the first symlink on the way from a folder down to another; empty
+// where there is none, or the other isn't below it.
+func linkBelow(top, dir string) string {
+	rel, err := filepath.Rel(top, dir)
+	if top == "" || err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		top = filepath.Join(top, part)
+		if info, err := os.Lstat(top); part != "." && err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return top
+		}
+	}
+	return ""
+}
+
+// checkoutOf is the top of the checkout that a folder is in; empty: it is in none.
+func checkoutOf(dir string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+// replace writes new content beside the file and renames it over: a crash leaves
+// the old one or the new one, and another name of the same file keeps the old
+// one. Mode and owner stay, as far as that may be.
+func (f *plainFile) replace(content []byte) error {
+	// A rename would replace a file that may not be written.
+	w, err := os.OpenFile(f.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".liftlock-set-*")
+	if err != nil {
+		return fmt.Errorf("write beside %s: %w", overlay.Legible(f.name), err)
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // gone after the rename
+	err = func() error {
+		defer tmp.Close() //nolint:errcheck // closed below where it matters
+		if _, err := tmp.Write(content); err != nil {
+			return err
+		}
+		keepOwner(tmp, f.info)
+		if err := tmp.Chmod(f.info.Mode().Perm()); err != nil {
+			return err
+		}
+		if err := tmp.Sync(); err != nil {
+			return err
+		}
+		return tmp.Close()
+	}()
+	if err != nil {
+		return fmt.Errorf("write beside %s: %w", overlay.Legible(f.name), err)
+	}
+	return os.Rename(tmp.Name(), f.path)
+}
