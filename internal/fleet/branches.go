@@ -1,13 +1,14 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // On is a target as one branch of its repository sees it: the sources that are
-// read there are Here, and no others; its generator files are those of that
+// read there are Here, and no others, which say where they are; its generator files are those of that
 // branch. tracked is the branch that the target was resolved at. A target of a
 // pipeline whose environments have branches reads exactly what its sources'
 // targetRevision says. Of any other the tracked branch sees everything, because
@@ -17,7 +18,9 @@ func On(t Target, branch, tracked string) Target {
 	if strict && slices.ContainsFunc(t.Sources, func(s Source) bool { return s.Here && !s.readAt(branch, tracked) }) {
 		t.Sources = slices.Clone(t.Sources)
 		for i := range t.Sources {
-			t.Sources[i].Here = t.Sources[i].Here && t.Sources[i].readAt(branch, tracked)
+			if s := &t.Sources[i]; s.Here && !s.readAt(branch, tracked) {
+				s.Here, s.At = false, cmp.Or(BranchName(s.TargetRevision), tracked)
+			}
 		}
 	}
 	if branch == tracked {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,11 @@ func TestOn(t *testing.T) {
 			for _, s := range got.Sources {
 				if s.Here {
 					paths = append(paths, s.Path)
+				}
+			}
+			for i, s := range got.Sources {
+				if was := c.target.Sources[i]; was.Here && (s.At == "") != s.Here || s.At != "" && !slices.Contains(Branches(c.target, "main"), s.At) {
+					t.Errorf("source %s, here %t, is at %q", s.Path, s.Here, s.At)
 				}
 			}
 			if p, f := strings.Join(paths, " "), strings.Join(got.GeneratorFiles, " "); p != c.paths || f != c.files || !strings.HasPrefix(f, got.GeneratorFile) {

@@ -101,6 +101,7 @@ type Source struct {
 	Files          []string   `json:"files,omitempty"`          // what else the source's options name, as written: components, patches
 	Libs           []string   `json:"libs,omitempty"`           // Jsonnet's libraries, from the root
 	Here           bool       `json:"here"`                     // RepoURL is the repository that was resolved
+	At             string     `json:"-"`                        // the branch, tag or commit of that repository that it is read at, where [On] took it out of Here
 	Recurse        bool       `json:"recurse,omitempty"`        // directory.recurse
 	Include        string     `json:"include,omitempty"`        // directory.include
 	Exclude        string     `json:"exclude,omitempty"`        // directory.exclude

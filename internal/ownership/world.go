@@ -16,6 +16,8 @@ import (
 type World struct {
 	Tree fs.FS
 	ID   render.ID
+	// Others are other branches of the repository, for sources that are At one.
+	Others map[string]render.Tree
 	// Targets are those of every pipeline; where several pipelines know one it
 	// may be here several times.
 	Targets []fleet.Target
@@ -135,7 +137,7 @@ func (r *Renderer) render(ctx context.Context, w *World, t *fleet.Target, revisi
 	if t == nil {
 		return nil, "", nil
 	}
-	m, err = r.memo.Render(ctx, w.Tree, w.ID, input(t, revision))
+	m, err = r.memo.Render(ctx, w.Tree, w.ID, w.input(t, revision))
 	var cannot *render.Unrenderable
 	switch {
 	case err == nil:
@@ -156,11 +158,15 @@ func remotes(list []string) string {
 }
 
 // input is what a target asks to be rendered.
-func input(t *fleet.Target, revision string) render.Input {
-	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision}
+func (w *World) input(t *fleet.Target, revision string) render.Input {
+	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, Branches: map[string]render.Tree{}}
 	for _, s := range t.Sources {
-		in.Sources = append(in.Sources, render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
-			Ref: s.Ref, Here: s.Here, Options: s.Options})
+		out := render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
+			Ref: s.Ref, Here: s.Here, Options: s.Options}
+		if other, known := w.Others[s.At]; known {
+			out.Here, out.Branch, in.Branches[s.At] = true, s.At, other
+		}
+		in.Sources = append(in.Sources, out)
 	}
 	return in
 }

@@ -20,7 +20,12 @@ type Reads struct {
 	Absent  []string `json:"absent,omitempty"`  // asked for, and not there
 	// Revision says that the commit's name was read, through $ARGOCD_APP_REVISION.
 	Revision bool `json:"revision,omitempty"`
+	// Branches are what was looked at of Input.Branches.
+	Branches map[string]Reads `json:"branches,omitempty"`
 }
+
+// none says that nothing was looked at.
+func (r *Reads) none() bool { return len(r.Files)+len(r.Links)+len(r.Folders)+len(r.Absent) == 0 }
 
 // kind is what lies at a path.
 type kind int

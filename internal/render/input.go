@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 )
@@ -16,6 +17,14 @@ type Input struct {
 	KubeVersion string   `json:"kubeVersion,omitempty"` // the cluster's, e.g. 1.31.2; empty: DefaultKubeVersion, and a note where it matters
 	APIVersions []string `json:"apiVersions,omitempty"` // the cluster's, as group/version or group/version/Kind, besides Kubernetes' own
 	Sources     []Source `json:"sources"`
+	// Branches are the trees of the branches that sources name.
+	Branches map[string]Tree `json:"-"`
+}
+
+// Tree is the files of a commit, with what identifies them.
+type Tree struct {
+	FS fs.FS
+	ID ID // only a [Memo] asks for it
 }
 
 // Source is one source of an Application.
@@ -27,6 +36,9 @@ type Source struct {
 	Ref            string `json:"ref,omitempty"`
 	// Here says that the source's repository and revision are the tree that is rendered.
 	Here bool `json:"here"`
+	// Branch, with Here, is the one of Input.Branches that the source is read at
+	// instead of the tree that is rendered.
+	Branch string `json:"branch,omitempty"`
 	// Options are the source's kustomize, helm, directory and plugin blocks,
 	// as a JSON object with these keys, as the Application has them. Other
 	// keys are ignored.

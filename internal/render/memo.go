@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -48,7 +50,7 @@ func (m *Memo) Render(ctx context.Context, tree fs.FS, id ID, in Input) (*Manife
 		if k.manifests.Reads.Revision && k.revision != in.Revision {
 			continue
 		}
-		now, err := fingerprint(&k.manifests.Reads, id)
+		now, err := fingerprint(&k.manifests.Reads, id, &in)
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
 		}
@@ -62,7 +64,7 @@ func (m *Memo) Render(ctx context.Context, tree fs.FS, id ID, in Input) (*Manife
 		return nil, err
 	}
 	k := remembered{manifests: out, revision: in.Revision}
-	if k.print, err = fingerprint(&out.Reads, id); err != nil {
+	if k.print, err = fingerprint(&out.Reads, id, &in); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
 	}
 	m.keep(key, k)
@@ -77,10 +79,27 @@ func keyOf(in Input) ([sha256.Size]byte, error) {
 }
 
 // fingerprint is over the identity of everything that was read.
-func fingerprint(r *Reads, id ID) ([sha256.Size]byte, error) {
+func fingerprint(r *Reads, id ID, in *Input) ([sha256.Size]byte, error) {
 	h := sha256.New()
-	for _, list := range [][]string{r.Files, r.Links, r.Folders, r.Absent} {
-		if err := identify(h, list, id); err != nil {
+	add := func(r *Reads, id ID) error {
+		for _, list := range [][]string{r.Files, r.Links, r.Folders, r.Absent} {
+			if err := identify(h, list, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := add(r, id); err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	for _, branch := range slices.Sorted(maps.Keys(r.Branches)) {
+		other, known := in.Branches[branch]
+		if !known {
+			return [sha256.Size]byte{}, nil // nothing has this print
+		}
+		fmt.Fprintf(h, "%q\n", branch)
+		reads := r.Branches[branch]
+		if err := add(&reads, other.ID); err != nil {
 			return [sha256.Size]byte{}, err
 		}
 	}
@@ -122,6 +141,17 @@ func (m *Memo) keep(key [sha256.Size]byte, k remembered) {
 	m.size += size
 }
 
+// size is about what lists take in memory.
+func (r *Reads) size() int {
+	n := 0
+	for _, list := range [][]string{r.Files, r.Links, r.Folders, r.Absent} {
+		for _, p := range list {
+			n += 16 + len(p)
+		}
+	}
+	return n
+}
+
 // size is about what manifests take in memory.
 func (m *Manifests) size() int {
 	const each = 200
@@ -129,10 +159,9 @@ func (m *Manifests) size() int {
 	for i := range m.Objects {
 		n += each + len(m.Objects[i].JSON)
 	}
-	for _, list := range [][]string{m.Reads.Files, m.Reads.Links, m.Reads.Folders, m.Reads.Absent} {
-		for _, p := range list {
-			n += 16 + len(p)
-		}
+	n += m.Reads.size()
+	for branch, r := range m.Reads.Branches {
+		n += each + len(branch) + r.size()
 	}
 	return n
 }

@@ -52,13 +52,24 @@ func recovered(ctx context.Context, tree fs.FS, in *Input) (m *Manifests, err er
 			m, err = nil, clip(fmt.Errorf("rendering %s: the library failed: %v", in.Application, r))
 		}
 	}()
-	r := &rendering{in: in, files: newFiles(ctx, tree)}
+	r := &rendering{in: in, trees: map[string]*files{"": newFiles(ctx, tree)}}
+	for branch, other := range in.Branches {
+		r.trees[branch] = newFiles(ctx, other.FS)
+	}
 	for i := range in.Sources {
 		if err := r.source(&in.Sources[i]); err != nil {
 			return nil, clip(about(&in.Sources[i], err))
 		}
 	}
-	reads := r.files.reads()
+	reads := r.trees[""].reads()
+	for branch := range in.Branches {
+		if others := r.trees[branch].reads(); !others.none() {
+			if reads.Branches == nil {
+				reads.Branches = map[string]Reads{}
+			}
+			reads.Branches[branch] = others
+		}
+	}
 	reads.Revision = r.revision
 	return r.out.manifests(reads), nil
 }
@@ -79,7 +90,8 @@ func about(s *Source, err error) error {
 // rendering is one call of Render.
 type rendering struct {
 	in    *Input
-	files *files
+	trees map[string]*files // by branch; "": the tree that is rendered
+	files *files            // the one of the source at hand
 	out   collector
 	// revision says that the commit's own name went into the objects.
 	revision bool
@@ -97,6 +109,9 @@ func (r *rendering) source(s *Source) error {
 		return unrenderable(fmt.Sprintf("the chart %s comes from a Helm repository", s.Chart), s.RepoURL)
 	case !s.Here:
 		return unrenderable("the source is in another repository or revision", s.RepoURL)
+	}
+	if r.files = r.trees[s.Branch]; r.files == nil {
+		return unrenderable("the source is at the branch "+s.Branch+", which is not known here", s.RepoURL)
 	}
 	dir, ok := inTree(s.Path)
 	if !ok {

@@ -16,11 +16,11 @@ import (
 func (r *rendering) values(dir string, o *helmOptions, env environment) (map[string]any, error) {
 	vals := map[string]any{}
 	for _, name := range o.ValueFiles {
-		p, err := r.valuePath(dir, name, env)
+		from, p, err := r.valuePath(dir, name, env)
 		if err != nil {
 			return nil, fmt.Errorf("the values file %s: %w", name, err)
 		}
-		found, err := r.files.find(p)
+		found, err := from.find(p)
 		if err != nil {
 			return nil, fmt.Errorf("the values file %s: %w", name, err)
 		}
@@ -30,7 +30,7 @@ func (r *rendering) values(dir string, o *helmOptions, env environment) (map[str
 		if found.kind != file {
 			return nil, fmt.Errorf("the values file %s is not there", p)
 		}
-		data, err := r.files.read(p)
+		data, err := from.read(p)
 		if err != nil {
 			return nil, err
 		}
@@ -49,25 +49,27 @@ func (r *rendering) values(dir string, o *helmOptions, env environment) (map[str
 	return vals, r.parameters(vals, dir, o, env)
 }
 
-// valuePath is where a values file lies, from the tree's root. A leading
-// slash and a $name of a source of this repository mean the root.
-func (r *rendering) valuePath(dir, name string, env environment) (string, error) {
+// valuePath is where a values file lies, from the root of the tree that is given
+// with it. A leading slash and a $name of a source of this repository mean the
+// root, the latter of the tree that its source is read at.
+func (r *rendering) valuePath(dir, name string, env environment) (*files, string, error) {
 	if ref, rest, _ := strings.Cut(name, "/"); strings.HasPrefix(ref, "$") {
 		if s := r.ref(strings.TrimPrefix(ref, "$")); s != nil {
-			if !s.Here {
-				return "", unrenderable("it is in another repository or revision", s.RepoURL)
+			from := r.trees[s.Branch]
+			if !s.Here || from == nil {
+				return nil, "", unrenderable("it is in another repository or revision", s.RepoURL)
 			}
-			return env.expand(rest), nil
+			return from, env.expand(rest), nil
 		}
 	}
 	name = env.expand(name)
 	switch scheme, _, ok := strings.Cut(name, "://"); {
 	case ok && !strings.Contains(scheme, "/"):
-		return "", unrenderable("it is outside the repository", name)
+		return nil, "", unrenderable("it is outside the repository", name)
 	case path.IsAbs(name):
-		return strings.TrimLeft(path.Clean(name), "/"), nil
+		return r.files, strings.TrimLeft(path.Clean(name), "/"), nil
 	}
-	return path.Join(dir, name), nil
+	return r.files, path.Join(dir, name), nil
 }
 
 // ref finds the source that goes by a name.
@@ -133,12 +135,12 @@ func (r *rendering) parameters(vals map[string]any, dir string, o *helmOptions, 
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
-		p, err := r.valuePath(dir, named[name], env)
+		from, p, err := r.valuePath(dir, named[name], env)
 		if err != nil {
 			return fmt.Errorf("the file parameter %s: %w", name, err)
 		}
 		read := func(p []rune) (any, error) {
-			data, err := r.files.read(string(p))
+			data, err := from.read(string(p))
 			return string(data), err
 		}
 		if err := strvals.ParseIntoFile(name+"="+escaped(p), vals, read); err != nil {

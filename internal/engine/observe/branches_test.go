@@ -170,6 +170,18 @@ func TestSnapshotFollowsGeneratorFilesOnBranches(t *testing.T) {
 	}
 }
 
+// chartOnMain has web and api of qa rendered from a chart on main with values
+// from another branch.
+func chartOnMain(branch string) map[string]string {
+	return map[string]string{
+		"argocd/t.yaml": appSet("t", "{list: {elements: ["+element("web", "qa", branch)+", "+element("api", "qa", branch)+"]}}",
+			"sources: [{repoURL: '"+fleetURL+"', path: charts/x, targetRevision: HEAD, helm: {valueFiles: ['$own/values/all.yaml', '$own/values/{{ .component }}.yaml']}}, {repoURL: '"+fleetURL+"', ref: own, targetRevision: '{{ .branch }}'}]"),
+		"charts/x/Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n", "charts/x/values.yaml": "size: 1\n",
+		"charts/x/templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {size: '{{ .Values.size }}', tag: '{{ .Values.tag }}', extra: '{{ .Values.extra }}'}\n",
+		"values/all.yaml":           "extra: a\n", "values/web.yaml": "tag: a\n", "values/api.yaml": "tag: a\n",
+	}
+}
+
 // TestOutsideOnBranches asks what an edit of qa's branch must not be made for.
 func TestOutsideOnBranches(t *testing.T) {
 	const kustomization = "apps/web/kustomization.yaml"
@@ -200,6 +212,11 @@ func TestOutsideOnBranches(t *testing.T) {
 		"a generator's file that another branch has":   {more: generated("config/all.json"), env: "dev", file: "config/all.json", text: `{"tag": "b"}`},
 		"a copy of the ApplicationSets":                {env: "qa", file: "argocd/s.yaml", text: "nonsense: [\n"},
 		"the ApplicationSets themselves, on their own": {env: "prod", file: "argocd/s.yaml", text: appSet("s", "{list: {elements: []}}", "source: {repoURL: x, path: p}"), want: "argocd/s.yaml also decides what the ApplicationSets generate for"},
+		"values of its own for a chart of main's":      {more: chartOnMain("env/qa"), env: "qa", file: "values/web.yaml", text: "tag: b\n"},
+		"values that two components of it share":       {more: chartOnMain("env/qa"), env: "qa", file: "values/all.yaml", text: "extra: b\n", want: "values/all.yaml is also read by t-api-qa, whose manifests it would change"},
+		"shared values that change nothing":            {more: chartOnMain("env/qa"), env: "qa", file: "values/all.yaml", text: "extra: a\nunused: b\n"},
+		"a chart that qa's targets have of main":       {more: chartOnMain("env/qa"), env: "prod", file: "charts/x/values.yaml", text: "size: 2\n", want: "charts/x/values.yaml is also read by t-api-qa, t-web-qa, whose manifests it would change"},
+		"a chart's values that others override":        {more: chartOnMain("env/qa"), env: "prod", file: "charts/x/values.yaml", text: "size: 1\ntag: z\n"},
 		"the rules' name on any branch":                {env: "qa", file: ".liftlock.yaml", text: "x: y\n", want: "is the pipeline's own file"},
 	} {
 		t.Run(name, func(t *testing.T) {

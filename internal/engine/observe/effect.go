@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/ownership"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/render"
 	"github.com/liftlock/liftlock/internal/tracked"
 )
 
@@ -264,7 +265,13 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 // The IDs of those that belong to the environment of the case's component go into mine.
 func (o *Observer) world(ctx context.Context, c *Case, env string, at Line, whole bool, mine map[string]bool) (ownership.World, error) {
 	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
-	w := ownership.World{Tree: tree, ID: tree.Identity}
+	w := ownership.World{Tree: tree, ID: tree.Identity, Others: map[string]render.Tree{}}
+	for _, l := range c.Snapshot.besides(at) {
+		if l.Commit != "" {
+			other := c.Snapshot.Repo.Mirror.Tree(l.Commit)
+			w.Others[l.Branch] = render.Tree{FS: other, ID: other.Identity}
+		}
+	}
 	sur := o.surroundings(c.Snapshot.Repo)
 	for _, p := range c.Snapshot.Pipelines {
 		in, err := sur.inputOn(ctx, p.Pipeline, c.Snapshot, at)
