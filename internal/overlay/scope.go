@@ -21,6 +21,12 @@ func ScopeOf(o Overlay) (Scope, error) {
 	return Scope{b}, err
 }
 
+// Shared says that the scope has files which other environments or components
+// may have as well, so that commits touch it that are none of this one's.
+func (s Scope) Shared() bool {
+	return len(s.shared) > 0 && slices.ContainsFunc(s.entries, func(e entry) bool { return e.placeholders() })
+}
+
 // Covers says that a file (from the repository's root) is in the scope,
 // existing or not.
 func (s Scope) Covers(file string) bool {

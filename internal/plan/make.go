@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -208,7 +207,7 @@ func (m *maker) readOverlay(u *unit, env *promotion.Env, at *tracked.Environment
 	case err != nil:
 		env.Now = promotion.Unsure[promotion.Release](err.Error())
 	case rel.Empty():
-		env.Now = promotion.Unsure[promotion.Release]("no carried field is found below " + fmt.Sprint(at.Roots))
+		env.Now = promotion.Unsure[promotion.Release](at.NothingCarried())
 	default:
 		id := rel.ID()
 		u.contents[id] = rel

@@ -2,6 +2,7 @@ package tracked
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 
@@ -22,6 +23,19 @@ type Environment struct {
 // Overlay is where the environment has what a pipeline carries.
 func (e *Environment) Overlay(p *pipeline.Pipeline) overlay.Overlay {
 	return overlay.Overlay{Roots: e.Roots, Shared: e.Shared, Files: e.Files, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component}
+}
+
+// NothingCarried says for people that no carried field was found, and where they
+// were looked for.
+func (e *Environment) NothingCarried() string {
+	text := "no carried field is found: no folder is this environment's alone"
+	if len(e.Roots) > 0 {
+		text = fmt.Sprintf("no carried field is found below %v", e.Roots)
+	}
+	if others := slices.Concat(e.Shared, e.Files); len(others) > 0 {
+		text += fmt.Sprintf(", and none with a placeholder in %v, which others may have as well", others)
+	}
+	return text
 }
 
 // Components groups a fleet's managed targets by component and environment.

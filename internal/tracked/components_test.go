@@ -46,6 +46,17 @@ func TestComponentsOnBranches(t *testing.T) {
 	}
 }
 
+func TestNothingCarried(t *testing.T) {
+	for want, e := range map[string]Environment{
+		"no carried field is found below [a b]": {Roots: []string{"a", "b"}},
+		"no carried field is found: no folder is this environment's alone, and none with a placeholder in [charts argocd/shop.yaml], which others may have as well": {Shared: []string{"charts"}, Files: []string{"argocd/shop.yaml"}},
+	} {
+		if got := e.NothingCarried(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestComponents(t *testing.T) {
 	target := func(component, environment string, paths ...string) fleet.Target {
 		out := fleet.Target{Name: component + "-" + environment, Component: component, Environment: environment}

@@ -174,7 +174,7 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	case err != nil:
 		env.Now = promotion.Unsure[promotion.Release](err.Error())
 	case rel.Empty():
-		env.Now = promotion.Unsure[promotion.Release](nothingCarried(at))
+		env.Now = promotion.Unsure[promotion.Release](at.NothingCarried())
 	default:
 		env.Now = promotion.Sure(c.know(rel))
 	}
@@ -221,15 +221,6 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	}
 	o.targets(c, env, at, memories)
 	return o.before(ctx, c, env)
-}
-
-// nothingCarried says where no carried field was found.
-func nothingCarried(at *EnvAt) string {
-	text := "no carried field is found below " + fmt.Sprint(at.Roots)
-	if others := slices.Concat(at.Shared, at.Files); len(others) > 0 {
-		text += fmt.Sprintf(", and none with a placeholder in %v, which others may have as well", others)
-	}
-	return text
 }
 
 // unexplained says, once for each commit, that what landed is by none of our

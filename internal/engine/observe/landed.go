@@ -74,12 +74,11 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 		return memo, nil
 	}
 	if ok {
-		same, err := o.untouched(ctx, r, memo.tip, tip, memo.scope.Covers)
+		still, err := o.goesOn(ctx, r, &memo, tip, p, e, now)
 		if err != nil {
 			return landedMemo{}, err
 		}
-		if same {
-			memo.tip = tip
+		if still {
 			o.rememberLanded(key, memo)
 			return memo, nil
 		}
@@ -89,15 +88,62 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 		return landedMemo{}, err
 	}
 	memo = landedMemo{tip: tip, scope: scope}
-	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: tip, FirstParent: true, Paths: scope.Paths(), Limit: landedDepth})
-	if err != nil {
-		return landedMemo{}, err
+	for depth, all := landedDepth, false; ; depth *= 4 {
+		if memo.origin, all, err = o.walk(ctx, r, memo, "", depth, p, e, now); err != nil {
+			return landedMemo{}, err
+		}
+		if memo.origin.Found || all || depth >= deepest(scope) {
+			break
+		}
 	}
-	memo.origin = tracked.Whence(log, now.ID(),
-		func(commit string) string { return o.idAt(r, commit, p, e) },
-		func(commit string) bool { return o.absent(r, commit, p, e) })
 	o.rememberLanded(key, memo)
 	return memo, nil
+}
+
+// walk looks for the origin of a release among the commits of its files between
+// until (empty: the first one) and the memo's tip, at most depth; all says that
+// there were no more.
+func (o *Observer) walk(ctx context.Context, r *Repository, m landedMemo, until string, depth int, p *PipelineAt, e *EnvAt, now overlay.Release) (origin tracked.Origin, all bool, err error) {
+	log, err := r.Mirror.Log(ctx, gitrepo.LogQuery{From: m.tip, Until: until, FirstParent: true, Paths: m.scope.Paths(), Limit: depth})
+	if err != nil {
+		return tracked.Origin{}, false, err
+	}
+	origin = tracked.Whence(log, now.ID(),
+		func(commit string) string { return o.idAt(r, commit, p, e) },
+		func(commit string) bool { return o.absent(r, commit, p, e) })
+	return origin, len(log) < depth, nil
+}
+
+// goesOn brings a memo of an earlier tip up to date, where no more than what
+// came since has to be looked at: in a file that many share most commits are
+// others', and walking it all after each would never end.
+func (o *Observer) goesOn(ctx context.Context, r *Repository, m *landedMemo, tip string, p *PipelineAt, e *EnvAt, now overlay.Release) (bool, error) {
+	before := m.tip
+	still, err := o.untouched(ctx, r, before, tip, m.scope.Covers)
+	if err != nil {
+		return false, err
+	}
+	m.tip = tip
+	if still || !m.scope.Shared() || o.idAt(r, before, p, e) != now.ID() {
+		return still, nil
+	}
+	if follows, err := r.Mirror.IsAncestor(ctx, before, tip); err != nil || !follows {
+		return false, nil //nolint:nilerr // an unknown commit only means to walk again
+	}
+	since, all, err := o.walk(ctx, r, *m, before, landedDepth, p, e, now)
+	if since.Found {
+		m.origin = since
+	}
+	return all || since.Found, err
+}
+
+// deepest is how many commits of an environment's files are walked at most: in
+// files that it shares most of them are others'.
+func deepest(s overlay.Scope) int {
+	if s.Shared() {
+		return 16 * landedDepth
+	}
+	return landedDepth
 }
 
 func (o *Observer) rememberLanded(key string, m landedMemo) {

@@ -297,7 +297,7 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 	if paths != nil {
 		paths = slices.Concat(at.Roots, paths) // what was carried when it was reverted may not be carried any more
 	}
-	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: landedDepth})
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, gitrepo.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: deepest(scope)})
 	if err != nil {
 		return err
 	}
