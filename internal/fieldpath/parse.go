@@ -37,6 +37,19 @@ func bounded(s string) error {
 	return nil
 }
 
+// writable refuses a path that could not be read again from how it is written
+// down: with quotes and escapes it may be longer than it was given.
+func writable(p Path, given string) error {
+	const most = 6 // times as long at most
+	if len(given) <= maxLength/most {
+		return nil
+	}
+	if n := len(Pattern{p}.String()); n > maxLength {
+		return fmt.Errorf("the path %.40q… is longer than %d bytes when it is written with its quotes and escapes (%d)", given, maxLength, n)
+	}
+	return nil
+}
+
 func tooMany(s string, n int) error {
 	if n > maxSegments {
 		return fmt.Errorf("path %q: more than %d segments", s, maxSegments)

@@ -113,11 +113,17 @@ func Parse(s string) (Path, error) {
 func ParsePattern(s string) (Pattern, error) {
 	if s != "" && s[0] == '/' {
 		p, err := parsePointer(s)
+		if err == nil {
+			err = writable(p, s)
+		}
 		return Pattern{p}, err
 	}
 	p, n, err := parseDotted(s, false)
 	if err == nil && n < len(s) {
 		err = fmt.Errorf("path %q: %q follows it", s, s[n:])
+	}
+	if err == nil {
+		err = writable(p, s)
 	}
 	return Pattern{p}, err
 }
@@ -142,6 +148,9 @@ func ParseAssignment(s string) (Path, string, error) {
 		return Path{}, "", err
 	case n >= len(s) || s[n] != '=':
 		return Path{}, "", fmt.Errorf("%q isn't PATH=VALUE, such as image.tag=1.4.2", s)
+	}
+	if err := writable(p, s[:n]); err != nil {
+		return Path{}, "", err
 	}
 	one, ok := Pattern{p}.Path()
 	if !ok {

@@ -256,6 +256,28 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestWhatIsReadCanBeReadAgain refuses paths that are too long as they are written.
+func TestWhatIsReadCanBeReadAgain(t *testing.T) {
+	for _, s := range []string{`0"` + strings.Repeat("0", 1022), "0" + strings.Repeat(`"`, 600)} {
+		if _, err := ParsePattern(s); err == nil || !strings.Contains(err.Error(), "when it is written") {
+			t.Errorf("%.20q…: %v", s, err)
+		}
+		if _, _, err := ParseAssignment(s + "=1"); err == nil || !strings.Contains(err.Error(), "longer than 1024 bytes") {
+			t.Errorf("%.20q… with a value: %v", s, err)
+		}
+	}
+	for _, s := range []string{strings.Repeat("a", 1024), "/" + strings.Repeat("\x01", 1000), strings.Repeat("a.", 30) + "b"} {
+		p, err := ParsePattern(s)
+		if err != nil {
+			t.Errorf("%.20q…: %v", s, err)
+			continue
+		}
+		if again, err := ParsePattern(p.String()); err != nil || again.String() != p.String() {
+			t.Errorf("%.20q… isn't read again: %v", s, err)
+		}
+	}
+}
+
 func FuzzParsePattern(f *testing.F) {
 	for _, p := range []string{"image.tag", "hosts[0].name", `c[name="a]"].x`, "/a~1b/0", `["a.b"]`, `a\.b`, "$.a[?(@.x=='y')].c", "a.*[n.m=*].b", "a[ b == c ]", "a[b=c,d=e].f", "$.a[?(@.x=='y' && @.z==w)]", "a[b=*,c={{d}}]"} {
 		f.Add(p)
