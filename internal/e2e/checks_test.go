@@ -86,6 +86,7 @@ func (s *story) oneEnvironment(p *gitea.PullRequest, component, env string, fiel
 // restores checks that a revert brought an overlay back byte for byte.
 func (s *story) restores(before, after, component, env string) {
 	s.Helper()
+	s.gits("fetch", "-q", "origin")
 	out := s.gits("diff", before, after, "--", strings.TrimSuffix(overlay(component, env), "/kustomization.yaml"))
 	if out != "" {
 		s.Errorf("the revert did not restore %s of %s:\n%s", env, component, out)
