@@ -49,7 +49,8 @@ func (s *scene) moving(env, before string, texts ...string) emulator.PullRequest
 				return true, ""
 			}
 		}
-		return false, seen
+		_, why := s.env(s.p.components[0], env)
+		return false, seen + why
 	})
 	return found
 }
