@@ -203,12 +203,13 @@ func (m *maker) broughtBy(ctx context.Context, p *place, c gitrepo.CommitInfo, r
 	return promotion.ByPerson, nil
 }
 
+// claimed is the kind of commit that trailers say it is, where they are about this
+// place and, for a promotion, this release.
 func claimed(t map[string]string, p *place, release string) string {
-	if t[promotion.TrailerPipeline] != p.unit.rules.p.Name() || t[promotion.TrailerComponent] != p.unit.component || t[promotion.TrailerEnvironment] != p.env {
-		return ""
-	}
+	named := promotion.TrailedRelease(t, p.unit.facts.Unit, p.env)
 	kind := t[promotion.TrailerKind]
-	if kind == promotion.KindPromotion && t[promotion.TrailerRelease] != release {
+	switch {
+	case named == "", kind == promotion.KindPromotion && !promotion.SameRelease(release, named):
 		return ""
 	}
 	return kind

@@ -25,7 +25,7 @@ type contender struct {
 // judge has every component of a pipeline judged, the places in each environment
 // going to those that have waited longest.
 func (m *maker) judge(ctx context.Context, r *rules) (Pipeline, error) {
-	out := Pipeline{Name: r.p.Name(), Observe: r.p.Spec.Mode == pipeline.Observe, Promotions: []Promotion{}, Waiting: []Waiting{}}
+	out := Pipeline{Name: r.p.Name(), Observe: r.p.Spec.Mode == pipeline.Observe, Together: r.p.Spec.Batches(), Promotions: []Promotion{}, Waiting: []Waiting{}}
 	if err := m.queue(ctx, r); err != nil {
 		return out, err
 	}
@@ -76,6 +76,9 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 		})
 		ahead, limit := 0, r.p.Spec.Limits.OpenPerEnvironment
 		for _, c := range list {
+			if r.p.Spec.Batches() {
+				ahead = 0 // all go by one pull request
+			}
 			c.unit.facts.Limits.Ahead[env] = ahead
 			if limit > 0 && ahead >= limit {
 				ahead++

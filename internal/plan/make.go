@@ -97,8 +97,14 @@ func (m *maker) findOurs(ctx context.Context, l *line) error {
 	}
 	log, err := m.in.Git.Log(ctx, gitrepo.LogQuery{From: l.commit, Grep: promotion.TrailerKind + ": "})
 	for _, c := range log {
-		k := trail{l, c.Trailers[promotion.TrailerPipeline], c.Trailers[promotion.TrailerComponent], c.Trailers[promotion.TrailerEnvironment]}
-		m.ours[k] = append(m.ours[k], c)
+		components := []string{c.Trailers[promotion.TrailerComponent]}
+		for _, p := range promotion.ParsePassengers(c.Trailers[promotion.TrailerPassengers]) {
+			components = append(components, p.Component)
+		}
+		for _, component := range components {
+			k := trail{l, c.Trailers[promotion.TrailerPipeline], component, c.Trailers[promotion.TrailerEnvironment]}
+			m.ours[k] = append(m.ours[k], c)
+		}
 	}
 	return err
 }

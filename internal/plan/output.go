@@ -41,6 +41,9 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	if p.Observe {
 		b.WriteString("mode is observe: nothing is opened; this is what would be.\n\n")
 	}
+	if p.Together && len(p.Promotions) > 0 {
+		b.WriteString("batch is environment: what would open in one environment is one pull request.\n\n")
+	}
 	for i := range p.Promotions {
 		writePromotion(b, &p.Promotions[i], short)
 	}

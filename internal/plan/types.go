@@ -56,6 +56,7 @@ type Plan struct {
 type Pipeline struct {
 	Name       string      `json:"name"`
 	Observe    bool        `json:"observe,omitempty"` // mode: observe: nothing is opened, these are what would be
+	Together   bool        `json:"together,omitempty"` // batch: environment: an environment's promotions are one pull request
 	Promotions []Promotion `json:"promotions"`
 	Waiting    []Waiting   `json:"waiting"`
 }

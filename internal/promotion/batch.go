@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -29,6 +30,19 @@ type BatchDecision struct {
 	Components []Decision `json:"components"`
 	Actions    []Action   `json:"-"` // on pull requests of several components
 	Next       time.Time  `json:"next,omitzero"`
+}
+
+// MarshalJSON writes the shared actions with their kind, as Decision does.
+func (d BatchDecision) MarshalJSON() ([]byte, error) {
+	type plain BatchDecision
+	acts, err := kinds(d.Actions)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		Actions []map[string]any `json:"actions"`
+		plain
+	}{acts, plain(d)})
 }
 
 // DecideBatch judges the components of a pipeline with batch: environment. Decide

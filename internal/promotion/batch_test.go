@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -279,5 +280,51 @@ func TestDecideBatch(t *testing.T) {
 				t.Errorf("%s in %s says\n%s\nwant %q", c.component, c.env, strings.Join(why, "\n"), c.why)
 			}
 		})
+	}
+}
+
+// TestBatchIsPure holds that facts stay as they are, that the same facts give the
+// same answer, and that both can be kept as JSON.
+func TestBatchIsPure(t *testing.T) {
+	both := riding("api r2", "web r2")
+	y := newYard("api", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both).all("qa", "api", "web").wayBack("qa", both, nil).with("web", func(f *Facts) { f.verdict("qa", verification.Degraded, "unwell") })
+	f, d := y.facts(func(Look) Together { return Together{Tip: tip} })
+	before, answer := mustJSON(t, f), mustJSON(t, d)
+	if again := mustJSON(t, DecideBatch(f)); string(again) != string(answer) {
+		t.Errorf("the same facts give another answer:\n%s\n%s", answer, again)
+	}
+	if after := mustJSON(t, f); string(after) != string(before) {
+		t.Errorf("the facts were changed:\n%s\n%s", before, after)
+	}
+	var kept BatchFacts
+	if err := json.Unmarshal(before, &kept); err != nil {
+		t.Fatal(err)
+	}
+	if again := mustJSON(t, DecideBatch(kept)); string(again) != string(answer) {
+		t.Errorf("kept facts give another answer:\n%s\n%s", answer, again)
+	}
+	if !strings.Contains(string(answer), `"Merge"`) {
+		t.Errorf("the shared actions aren't written: %s", answer)
+	}
+}
+
+func TestPassengersInTrailers(t *testing.T) {
+	who := riding("api r2", "web r3")
+	folded := strings.ReplaceAll(PassengersTrailer(who), "\n", "")
+	trailers := map[string]string{TrailerPipeline: "shop", TrailerEnvironment: "qa", TrailerComponent: BatchName, TrailerRelease: BatchID(who), TrailerPassengers: folded}
+	for component, want := range map[string]string{"api": Short(id("r2")), "web": Short(id("r3")), "db": "", "a": ""} {
+		if got := TrailedRelease(trailers, Unit{Pipeline: "shop", Component: component}, "qa"); got != want {
+			t.Errorf("%s: %q, want %q", component, got, want)
+		}
+	}
+	if got := TrailedRelease(trailers, Unit{Pipeline: "shop", Component: "api"}, "prod"); got != "" {
+		t.Errorf("of another environment: %q", got)
+	}
+	delete(trailers, TrailerPassengers) // a component that is called so, in a pipeline where each travels alone
+	if got := TrailedRelease(trailers, Unit{Pipeline: "shop", Component: BatchName}, "qa"); got != BatchID(who) {
+		t.Errorf("a component called %s: %q", BatchName, got)
+	}
+	if BatchID(who) != BatchID(riding("web r3", "api r2")) || BatchID(who) == BatchID(riding("api r3", "web r2")) || BatchID(nil) != "" {
+		t.Error("the identity of what moves together")
 	}
 }

@@ -227,7 +227,7 @@ func (j *judge) barredUpstream(e *Env, release string) string {
 // when, where that is known: a revert of it is open or was merged, and no later
 // promotion of it was.
 func (j *judge) quarantined(e *Env, release string) (why string, since time.Time) {
-	if e.Undo != nil && sameRelease(release, Short(e.Undo.Release)) {
+	if e.Undo != nil && SameRelease(release, Short(e.Undo.Release)) {
 		return fmt.Sprintf("is being reverted from %s by #%d", e.Name, e.Undo.Number), e.Undo.CreatedAt
 	}
 	if r := j.reverting[e.Name]; r != "" && r == release {
@@ -241,7 +241,7 @@ func (j *judge) quarantined(e *Env, release string) (why string, since time.Time
 	}
 	older := false
 	for _, p := range e.Past {
-		if !p.Revert || !p.Merged || !sameRelease(release, Short(p.Release)) {
+		if !p.Revert || !p.Merged || !SameRelease(release, Short(p.Release)) {
 			continue
 		}
 		if !p.At.Before(lifted) {
@@ -252,7 +252,7 @@ func (j *judge) quarantined(e *Env, release string) (why string, since time.Time
 	// A revert's commit outlives its pull request's record. One that was answered by
 	// a later promotion is named here only if that lost its trailers in a merge by hand.
 	for _, short := range e.Reverted {
-		if sameRelease(release, short) && !older {
+		if SameRelease(release, short) && !older {
 			return fmt.Sprintf("was reverted from %s by a commit", e.Name), time.Time{}
 		}
 	}
@@ -273,7 +273,7 @@ func vetoed(e *Env, release string) *Past {
 			return nil
 		case p.Merged:
 			merged = true
-		case sameRelease(release, p.Release), p.Release == "" && !merged:
+		case SameRelease(release, p.Release), p.Release == "" && !merged:
 			return p
 		}
 	}

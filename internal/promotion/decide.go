@@ -340,8 +340,8 @@ func firstNonEmpty(ss ...string) string {
 
 func orSomebody(who string) string { return firstNonEmpty(who, "somebody") }
 
-// sameRelease compares an identity with one that may be short; an unknown one
+// SameRelease compares an identity with one that may be short; an unknown one
 // matches nothing.
-func sameRelease(full, maybeShort string) bool {
+func SameRelease(full, maybeShort string) bool {
 	return len(maybeShort) >= 12 && strings.HasPrefix(full, maybeShort)
 }

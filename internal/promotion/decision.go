@@ -295,8 +295,20 @@ func (a FinishAsk) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID,
 // kept as a golden and read by people.
 func (d Decision) MarshalJSON() ([]byte, error) {
 	type plain Decision
-	acts := make([]map[string]any, 0, len(d.Actions))
-	for _, a := range d.Actions {
+	acts, err := kinds(d.Actions)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		Actions []map[string]any `json:"actions"`
+		plain
+	}{acts, plain(d)})
+}
+
+// kinds are actions as JSON objects, each under its kind.
+func kinds(actions []Action) ([]map[string]any, error) {
+	acts := make([]map[string]any, 0, len(actions))
+	for _, a := range actions {
 		raw, err := json.Marshal(a)
 		if err != nil {
 			return nil, fmt.Errorf("marshal %T: %w", a, err)
@@ -307,10 +319,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 		}
 		acts = append(acts, map[string]any{fmt.Sprintf("%T", a)[len("promotion."):]: m})
 	}
-	return json.Marshal(struct {
-		Actions []map[string]any `json:"actions"`
-		plain
-	}{acts, plain(d)})
+	return acts, nil
 }
 
 // Env finds an environment's state by name; nil when there is none.

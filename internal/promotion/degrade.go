@@ -120,7 +120,7 @@ func (l *Landed) brought(w *Weather, env string) bool {
 func refusedRevert(e *Env) *Past {
 	for i := range e.Past {
 		p := &e.Past[i]
-		if p.Revert && !p.Merged && !p.Superseded && sameRelease(e.Now.Value.ID, Short(p.Release)) && p.At.After(e.Landed.Value.At) {
+		if p.Revert && !p.Merged && !p.Superseded && SameRelease(e.Now.Value.ID, Short(p.Release)) && p.At.After(e.Landed.Value.At) {
 			return p
 		}
 	}
@@ -320,7 +320,7 @@ func (j *judge) undo(e *Env, st *EnvState) {
 	}
 	why := ""
 	switch l := e.Landed.Value; {
-	case !sameRelease(e.Now.Value.ID, u.Release):
+	case !SameRelease(e.Now.Value.ID, u.Release):
 		why = e.Name + " no longer carries what it takes back"
 	case l.By == ByPerson:
 		why = fmt.Sprintf("%s changed %s by hand since", orSomebody(l.Who), e.Name)

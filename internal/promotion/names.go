@@ -85,13 +85,31 @@ func PassengersTrailer(passengers []Passenger) string {
 	return strings.Join(lines, ",\n ")
 }
 
-// TrailerOf finds a component's short release in what PassengersTrailer wrote,
-// with its lines joined; "" when it isn't among them.
-func TrailerOf(passengers, component string) string {
-	for part := range strings.SplitSeq(passengers, ",") {
-		if name, release, ok := strings.Cut(strings.TrimSpace(part), " "); ok && name == component {
-			return strings.TrimSpace(release)
+// ParsePassengers reads what PassengersTrailer wrote, with its lines joined. The
+// releases are short.
+func ParsePassengers(text string) []Passenger {
+	var out []Passenger
+	for part := range strings.SplitSeq(text, ",") {
+		if name, release, ok := strings.Cut(strings.TrimSpace(part), " "); ok {
+			out = append(out, Passenger{Component: name, Release: strings.TrimSpace(release)})
 		}
 	}
-	return ""
+	return out
+}
+
+// TrailedRelease is the release that a commit's trailers name for a component in
+// an environment: its own, or, of several that move together, its part in short.
+// "" when they are about something else.
+func TrailedRelease(trailers map[string]string, u Unit, environment string) string {
+	if trailers[TrailerPipeline] != u.Pipeline || trailers[TrailerEnvironment] != environment {
+		return ""
+	}
+	if with, ok := trailers[TrailerPassengers]; ok && trailers[TrailerComponent] == BatchName {
+		p, _ := Riding(ParsePassengers(with), u.Component)
+		return p.Release
+	}
+	if trailers[TrailerComponent] != u.Component {
+		return ""
+	}
+	return trailers[TrailerRelease]
 }

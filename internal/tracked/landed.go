@@ -77,22 +77,12 @@ func Reverted(log []gitrepo.CommitInfo, u promotion.Unit, environment string) []
 	var out []string
 	settled := map[string]bool{}
 	for _, c := range log {
-		t := c.Trailers
-		if t[promotion.TrailerPipeline] != u.Pipeline || t[promotion.TrailerEnvironment] != environment {
-			continue
-		}
-		id := ""
-		switch t[promotion.TrailerComponent] {
-		case u.Component:
-			id = t[promotion.TrailerRelease]
-		case promotion.BatchName:
-			id = promotion.TrailerOf(t[promotion.TrailerPassengers], u.Component)
-		}
+		id := promotion.TrailedRelease(c.Trailers, u, environment)
 		if len(id) < 12 || settled[id[:12]] {
 			continue
 		}
 		settled[id[:12]] = true
-		if t[promotion.TrailerKind] == promotion.KindRevert {
+		if c.Trailers[promotion.TrailerKind] == promotion.KindRevert {
 			out = append(out, id[:12])
 		}
 	}
