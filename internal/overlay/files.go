@@ -19,10 +19,12 @@ type files struct {
 	tree fs.FS
 	docs map[string]*document
 	only string // set: locate looks at this file only
+
+	parsed *Parsed // what was parsed of other trees, too; may be nil
 }
 
-func newFiles(tree fs.FS, edits []Edit) *files {
-	return &files{tree: Apply(tree, edits), docs: map[string]*document{}}
+func newFiles(tree fs.FS, parsed *Parsed) *files {
+	return &files{tree: tree, docs: map[string]*document{}, parsed: parsed}
 }
 
 // errAbsent says that there is no such file.
@@ -91,6 +93,10 @@ func (f *files) document(name string, as format) (*document, error) {
 	if d, ok := f.docs[name]; ok && d.format == as {
 		return d, nil
 	}
+	key, known, err := f.remembered(name, as)
+	if err != nil || known != nil {
+		return known, err
+	}
 	data, err := f.bytes(name)
 	if err != nil {
 		return nil, err
@@ -100,7 +106,33 @@ func (f *files) document(name string, as format) (*document, error) {
 		return nil, in(err, name, "")
 	}
 	f.docs[name] = d
+	if key.id != "" {
+		f.parsed.put(key, d)
+	}
 	return d, nil
+}
+
+// remembered is a file as it was parsed before, in this tree or another, and
+// what it goes by; both are empty where that can't be told.
+func (f *files) remembered(name string, as format) (parsedKey, *document, error) {
+	ids, ok := f.tree.(ObjectIDs)
+	if !ok || f.parsed == nil {
+		return parsedKey{}, nil, nil
+	}
+	info, err := f.stat(name)
+	if err != nil || info.IsDir() {
+		return parsedKey{}, nil, err
+	}
+	id, err := ids.ObjectID(name)
+	if err != nil {
+		return parsedKey{}, nil, fmt.Errorf("looking at %s: %w", name, err)
+	}
+	key := parsedKey{id, as}
+	d := f.parsed.get(key)
+	if d != nil {
+		f.docs[name] = d
+	}
+	return key, d, nil
 }
 
 // skips says that locate shall not look at a file.

@@ -25,6 +25,8 @@ type Overlay struct {
 	Carry         []pipeline.Carry
 	// Environment and Component are what the placeholders stand for.
 	Environment, Component string
+	// Parsed is what Read and Locate remember of files over calls; nil: nothing.
+	Parsed *Parsed `json:"-"`
 }
 
 // bound is an overlay with its placeholders filled in.
@@ -33,6 +35,7 @@ type bound struct {
 	shared  map[string]bool
 	only    map[string][]string // the files of a shared root that count; none: all
 	entries []entry
+	parsed  *Parsed
 }
 
 // bind checks an overlay. The error is that of a root which isn't a folder of
@@ -46,7 +49,7 @@ func (o Overlay) bind() (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bound{shared: map[string]bool{}, only: map[string][]string{}}
+	b := &bound{shared: map[string]bool{}, only: map[string][]string{}, parsed: o.Parsed}
 	b.roots = folders
 	for _, file := range o.Files {
 		folder := path.Dir(file)

@@ -52,7 +52,7 @@ func Locate(tree fs.FS, o Overlay) ([]Location, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFiles(tree, nil).locate(b)
+	return newFiles(tree, b.parsed).locate(b)
 }
 
 func releaseOf(found []Location) (Release, error) {

@@ -25,7 +25,9 @@ type landedMemo struct {
 
 // read reads a release at a commit, remembering its identity.
 func (o *Observer) read(r *Repository, commit string, p *PipelineAt, e *EnvAt) (overlay.Release, error) {
-	return overlay.Read(r.Mirror.Tree(commit), e.Overlay(p.Pipeline))
+	at := e.Overlay(p.Pipeline)
+	at.Parsed = o.parsed
+	return overlay.Read(r.Mirror.Tree(commit), at)
 }
 
 // idAt is the identity of the release that an environment's roots hold at a
@@ -53,6 +55,10 @@ func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) s
 	o.mu.Unlock()
 	return id
 }
+
+// maxParsed bounds the text of the parsed files that are remembered, in bytes:
+// with what becomes of it, some 80 MB.
+const maxParsed = 2 << 20
 
 // maxReleases bounds the memory of releases by commit; past it, it starts anew.
 const maxReleases = 100_000

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fleet"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/overlay"
 	"github.com/liftlock/liftlock/internal/ownership"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -88,6 +89,7 @@ type Observer struct {
 	then     *ownership.Renderer // for what landed long ago
 	heads    heads
 
+	parsed       *overlay.Parsed // files that many environments share
 	clusterFiles clusterFiles
 	taken        taken
 }
@@ -122,6 +124,7 @@ func New(o Options) *Observer {
 		merges:    map[string]mergeSeen{},
 		booked:    map[string]bool{},
 		renderer:  ownership.New(maxRendered),
+		parsed:    overlay.NewParsed(maxParsed),
 		then:      ownership.New(maxThen),
 		judged:    map[judgedKey]*judged{},
 	}
