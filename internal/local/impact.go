@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/evaluate"
 	"github.com/liftlock/liftlock/internal/fleet"
@@ -34,7 +35,8 @@ type Impact struct {
 // Impact compares a change's head with the newest commit that it has in common
 // with its base, as a pull request does: what the base has moved on since is
 // none of it. The rules are the base's pipeline files; only where there are
-// none there, the head's.
+// none there, the head's. Where the base is a branch that an environment lives
+// on, they are the default branch's, and so are the ApplicationSets.
 func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	head, err := r.At(ctx, c.Head)
 	if err != nil {
@@ -50,8 +52,14 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 		return nil, err
 	}
 	out := &Impact{From: base.Name, To: head.Name, Notes: c.Known.notes()}
-	before, after, err := out.rules(ctx, base, head)
+	on, err := r.environments(ctx, c.Base)
 	if err != nil {
+		return nil, err
+	}
+	before, after := on.pipes, on.pipes
+	if on.branch != "" {
+		out.Notes = append(out.Notes, fleet.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and the ApplicationSets are those of %s", on.rules.Name)})
+	} else if before, after, err = out.rules(ctx, base, head); err != nil {
 		return nil, err
 	}
 	known, err := c.Known.input(slices.Concat(before, after))
@@ -60,10 +68,16 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	}
 	resolver := fleet.New(fleet.Options{})
 	world := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.World, error) {
-		return evaluate.Here(ctx, resolver, t.FS, evaluate.Input{
+		in := evaluate.Input{
 			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, Other: r.other(t.FS, t.Commit),
 			Clusters: known.Clusters, Globbing: known.Globbing, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
-		})
+		}
+		if on.branch == "" {
+			return evaluate.Here(ctx, resolver, t.FS, in)
+		}
+		in.On, in.Edited = on.branch, fleet.Elsewhere{Tree: t.FS, Commit: t.Commit}
+		in.Revision = "" // what the other branch is at decides as well: nothing is kept
+		return evaluate.Here(ctx, resolver, on.rules.FS, in)
 	}
 	was, err := world(base, before)
 	if err != nil {
@@ -77,8 +91,42 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	if len(pipes) == 0 {
 		pipes = after
 	}
-	out.Report, err = impact.Compare(impact.Input{Pipelines: pipes, Before: was, After: is, Changed: changed})
+	out.Report, err = impact.Compare(impact.Input{Pipelines: pipes, Before: was, After: is, Changed: changed, On: on.branch})
 	return out, err
+}
+
+// onBranch is what a change is judged by that is to be merged into a branch that
+// an environment lives on; empty for every other change.
+type onBranch struct {
+	branch string
+	rules  *Tree
+	pipes  []*pipeline.Pipeline
+}
+
+// environments says whether an environment of the default branch's pipelines
+// lives on a base.
+func (r *Repository) environments(ctx context.Context, base string) (onBranch, error) {
+	for _, prefix := range []string{"refs/remotes/", "origin/", "refs/heads/"} {
+		base = strings.TrimPrefix(base, prefix)
+	}
+	if base == "" || base == r.main || len(r.urls) == 0 {
+		return onBranch{}, nil
+	}
+	name, sha, err := r.base(ctx, "")
+	if err != nil {
+		return onBranch{}, nil //nolint:nilerr // without a default branch there are no rules elsewhere
+	}
+	rules := &Tree{FS: r.git.Tree(sha), Commit: sha, Name: describe(name, sha)}
+	pipes, err := pipeline.Load(rules.FS)
+	if err != nil {
+		return onBranch{}, nil //nolint:nilerr // said where these rules are asked for
+	}
+	for _, p := range pipes {
+		if slices.Contains(p.EnvironmentBranches(), base) {
+			return onBranch{branch: base, rules: rules, pipes: present(pipes, rules.FS)}, nil
+		}
+	}
+	return onBranch{}, nil
 }
 
 // forkPoint is the newest commit that the head has in common with the base.
