@@ -22,40 +22,85 @@ type contender struct {
 	since time.Time
 }
 
-// judge has every component of a pipeline judged, the places in each environment
-// going to those that have waited longest.
+// opening is a pull request that would be opened: of one component, or of several.
+type opening struct {
+	env     string
+	release promotion.Release
+	parts   []part
+	edits   []overlay.Edit
+}
+
+// part is one component in it.
+type part struct {
+	unit    *unit
+	release promotion.Release
+}
+
+func (o *opening) components() []string {
+	out := make([]string, len(o.parts))
+	for i, p := range o.parts {
+		out[i] = p.unit.component
+	}
+	return out
+}
+
+// judge has every component of a pipeline judged.
 func (m *maker) judge(ctx context.Context, r *rules) (Pipeline, error) {
-	out := Pipeline{Name: r.p.Name(), Observe: r.p.Spec.Mode == pipeline.Observe, Together: r.p.Spec.Batches(), Promotions: []Promotion{}, Waiting: []Waiting{}}
-	if err := m.queue(ctx, r); err != nil {
+	out := Pipeline{Name: r.p.Name(), Observe: r.p.Spec.Mode == pipeline.Observe, Promotions: []Promotion{}, Waiting: []Waiting{}}
+	decide := m.apart
+	if r.p.Spec.Batches() {
+		decide = m.together
+	}
+	decisions, opens, err := decide(ctx, r)
+	if err != nil {
 		return out, err
 	}
-	decisions := make([]promotion.Decision, len(r.units))
-	for i, u := range r.units {
-		var err error
-		if decisions[i], err = m.decide(ctx, u); err != nil {
-			return out, err
-		}
-	}
 	for _, spec := range r.p.Topo() {
+		moves := map[*unit]bool{}
+		for _, o := range opens {
+			if o.env != spec.Name {
+				continue
+			}
+			for _, p := range o.parts {
+				moves[p.unit] = true
+			}
+			p, err := m.promotion(ctx, r, &o)
+			if err != nil {
+				return out, err
+			}
+			out.Promotions = append(out.Promotions, p)
+		}
 		for i, u := range r.units {
 			st := decisions[i].Env(spec.Name)
-			opened := slices.ContainsFunc(decisions[i].Actions, func(a promotion.Action) bool {
-				open, ok := a.(promotion.Open)
-				return ok && open.Environment == spec.Name
-			})
-			switch {
-			case opened, out.Observe && wouldOpen(st):
-				p, err := m.promotion(ctx, u, st)
-				if err != nil {
-					return out, err
-				}
-				out.Promotions = append(out.Promotions, p)
-			case !spec.Source() || st.State == promotion.Mixed || st.State == promotion.Unreadable:
+			if !moves[u] && (!spec.Source() || st.State == promotion.Mixed || st.State == promotion.Unreadable) {
 				out.Waiting = append(out.Waiting, waiting(spec, st, u))
 			}
 		}
 	}
 	return out, nil
+}
+
+// apart has each component judged by itself, the places in each environment going
+// to those that have waited longest.
+func (m *maker) apart(ctx context.Context, r *rules) ([]promotion.Decision, []opening, error) {
+	if err := m.queue(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	var opens []opening
+	decisions := make([]promotion.Decision, len(r.units))
+	for i, u := range r.units {
+		var err error
+		if decisions[i], err = m.decide(ctx, u); err != nil {
+			return nil, nil, err
+		}
+		for _, a := range decisions[i].Actions {
+			if a, ok := a.(promotion.Open); ok {
+				to := promotion.Release{ID: a.Release, Name: a.Name}
+				opens = append(opens, opening{env: a.Environment, release: to, parts: []part{{u, to}}, edits: u.composed[composedKey(a.Environment, a.Release)]})
+			}
+		}
+	}
+	return decisions, opens, nil
 }
 
 // queue composes what contends for a place in each environment, oldest first, and
@@ -76,9 +121,6 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 		})
 		ahead, limit := 0, r.p.Spec.Limits.OpenPerEnvironment
 		for _, c := range list {
-			if r.p.Spec.Batches() {
-				ahead = 0 // all go by one pull request
-			}
 			c.unit.facts.Limits.Ahead[env] = ahead
 			if limit > 0 && ahead >= limit {
 				ahead++
@@ -99,29 +141,34 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 func (m *maker) decide(ctx context.Context, u *unit) (promotion.Decision, error) {
 	for range rounds {
 		d := promotion.Decide(u.facts)
-		looks := 0
-		for _, a := range d.Actions {
-			l, ok := a.(promotion.Look)
-			if !ok {
-				continue
-			}
-			looks++
-			if l.What != promotion.LookCompose {
-				return d, fmt.Errorf("judging %s asks for %q, though nothing is degraded", u.component, l.What)
-			}
-			if err := m.compose(ctx, u, l); err != nil {
-				return d, err
-			}
-		}
-		if looks == 0 {
-			return d, nil
+		if looked, err := m.answer(ctx, u, d.Actions); !looked || err != nil {
+			return d, err
 		}
 	}
 	return promotion.Decision{}, fmt.Errorf("judging %s asked for facts %d times without coming to an end", u.component, rounds)
 }
 
+// answer gathers what a component's decision asks for, and says whether it asks.
+func (m *maker) answer(ctx context.Context, u *unit, actions []promotion.Action) (looked bool, err error) {
+	for _, a := range actions {
+		l, ok := a.(promotion.Look)
+		if !ok {
+			continue
+		}
+		looked = true
+		if l.What != promotion.LookCompose {
+			return true, fmt.Errorf("judging %s asks for %q, though nothing is degraded", u.component, l.What)
+		}
+		if err := m.compose(ctx, u, l); err != nil {
+			return true, err
+		}
+	}
+	return looked, nil
+}
+
 // compose answers a look: what moving a release into an environment changes, or
-// why it can't be done.
+// why it can't be done. Where components travel together others may come along,
+// so what it changes of theirs is judged with them.
 func (m *maker) compose(ctx context.Context, u *unit, l promotion.Look) error {
 	at := m.line(u.rules.p, l.Environment)
 	out := promotion.Composed{Tip: at.commit}
@@ -134,10 +181,14 @@ func (m *maker) compose(ctx context.Context, u *unit, l promotion.Look) error {
 	case len(edits) == 0:
 		out.Empty = true
 	default:
+		inside := []string{u.component}
+		if u.rules.p.Spec.Batches() {
+			inside = u.rules.components()
+		}
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = m.outside(ctx, u, l.Environment, edits); err != nil {
+		if out.Refused, err = m.outside(ctx, u.rules, inside, l.Environment, edits); err != nil {
 			return err
 		}
 	}
@@ -157,11 +208,6 @@ func (m *maker) contents(ctx context.Context) overlay.Contents {
 		})
 		return data, err
 	}
-}
-
-// wouldOpen says that only the pipeline's mode keeps a promotion from opening.
-func wouldOpen(st *promotion.EnvState) bool {
-	return st.Candidate != "" && len(st.Why) == 1 && st.Why[0].Code == "observe"
 }
 
 // waiting says why nothing opens.

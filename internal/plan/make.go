@@ -168,11 +168,19 @@ func (m *maker) gather(ctx context.Context, r *rules) error {
 	return nil
 }
 
+// acting is a pipeline as it would be with mode: act: what it would open is what
+// is asked.
+func acting(p *pipeline.Pipeline) *pipeline.Pipeline {
+	out := *p
+	out.Spec.Mode = pipeline.Act
+	return &out
+}
+
 // read reads a component's releases and what restrains them.
 func (m *maker) read(u *unit) error {
 	p := u.rules.p
 	u.facts = promotion.Facts{
-		Now: m.in.Now, Unit: promotion.Unit{Pipeline: p.Name(), Component: u.component}, Pipeline: p,
+		Now: m.in.Now, Unit: promotion.Unit{Pipeline: p.Name(), Component: u.component}, Pipeline: acting(p),
 		Problems: u.rules.troubles.Of(u.component), Tip: m.in.Commit,
 		Limits: promotion.Limits{Ahead: map[string]int{}},
 	}

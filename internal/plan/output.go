@@ -41,9 +41,6 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	if p.Observe {
 		b.WriteString("mode is observe: nothing is opened; this is what would be.\n\n")
 	}
-	if p.Together && len(p.Promotions) > 0 {
-		b.WriteString("batch is environment: what would open in one environment is one pull request.\n\n")
-	}
 	for i := range p.Promotions {
 		writePromotion(b, &p.Promotions[i], short)
 	}
@@ -81,7 +78,18 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 	if p.Branch != "" {
 		into += " (branch " + p.Branch + ")"
 	}
-	fmt.Fprintf(b, "%s into %s: %s → %s\n", fleet.Printable(p.Component), fleet.Printable(into), fleet.Printable(p.From.String()), fleet.Printable(p.To.String()))
+	into = fleet.Printable(into)
+	for i, part := range p.Parts {
+		title := fmt.Sprintf("%s into %s", fleet.Printable(part.Component), into)
+		switch {
+		case len(p.Parts) > 1 && i == 0:
+			fmt.Fprintf(b, "together into %s:\n", into)
+			fallthrough
+		case len(p.Parts) > 1:
+			title = "  " + fleet.Printable(part.Component)
+		}
+		fmt.Fprintf(b, "%s: %s → %s\n", title, fleet.Printable(part.From.String()), fleet.Printable(part.To.String()))
+	}
 	for i := range p.Changes {
 		fmt.Fprintf(b, "  %s\n", fleet.Printable(p.Changes[i].text))
 	}

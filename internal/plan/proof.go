@@ -18,12 +18,12 @@ import (
 // judgeTime bounds the rendering for one edit.
 const judgeTime = 30 * time.Second
 
-// outside says why edits for an environment must not be made: which targets
-// outside of it they change. "" is the proof that there are none.
-func (m *maker) outside(ctx context.Context, u *unit, env string, edits []overlay.Edit) (why string, err error) {
+// outside says why edits for an environment of some components must not be made:
+// which other targets they change. "" is the proof that there are none.
+func (m *maker) outside(ctx context.Context, r *rules, components []string, env string, edits []overlay.Edit) (why string, err error) {
 	short, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
-	edit, err := m.edit(short, u, env, edits)
+	edit, err := m.edit(short, r, components, env, edits)
 	if err == nil {
 		if why, err = m.renderer.Outside(short, edit); why != "" {
 			why += "; a promotion may only edit what no target outside " + env + " depends on"
@@ -37,8 +37,8 @@ func (m *maker) outside(ctx context.Context, u *unit, env string, edits []overla
 
 // edit gathers what edits are judged by: the tree and the targets without them
 // and with them.
-func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.Edit) (*ownership.Edit, error) {
-	l := m.line(u.rules.p, env)
+func (m *maker) edit(ctx context.Context, of *rules, components []string, env string, edits []overlay.Edit) (*ownership.Edit, error) {
+	l := m.line(of.p, env)
 	after, err := edited(ctx, l.tree, edits)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.E
 	own := func(in map[string]bool, r *rules, fl *fleet.Fleet) {
 		for i := range fl.Targets {
 			t := &fl.Targets[i]
-			in[t.ID()] = in[t.ID()] || r == u.rules && t.Component == u.component && t.Environment == env
+			in[t.ID()] = in[t.ID()] || r == of && t.Environment == env && slices.Contains(components, t.Component)
 		}
 	}
 	for _, r := range m.rules {
@@ -74,8 +74,8 @@ func (m *maker) edit(ctx context.Context, u *unit, env string, edits []overlay.E
 		if err != nil {
 			return nil, err
 		}
-		m.join(&out.Before, l, before)
-		m.join(&out.After, l, then)
+		m.add(&out.Before, l, before)
+		m.add(&out.After, l, then)
 		own(was, r, before)
 		own(came, r, then)
 	}
@@ -116,7 +116,7 @@ func (m *maker) then(ctx context.Context, r *rules, l *line, after *editedTree, 
 	return m.in.Resolve(ctx, r.p, main, branches, whole)
 }
 
-func (m *maker) join(w *ownership.World, l *line, fl *fleet.Fleet) {
+func (m *maker) add(w *ownership.World, l *line, fl *fleet.Fleet) {
 	w.Targets = append(w.Targets, m.on(l, fl.Targets)...)
 	for _, p := range fl.Problems {
 		w.Problems = append(w.Problems, tracked.ProblemText(p))
@@ -124,10 +124,10 @@ func (m *maker) join(w *ownership.World, l *line, fl *fleet.Fleet) {
 }
 
 // reach says which targets of an environment read files, and which others do.
-func (m *maker) reach(ctx context.Context, u *unit, env string, files []string) (reached, others []string, err error) {
+func (m *maker) reach(ctx context.Context, of *rules, components []string, env string, files []string) (reached, others []string, err error) {
 	reached, others = []string{}, []string{}
 	for _, r := range m.rules {
-		touched, err := m.touched(ctx, r, m.line(u.rules.p, env), files)
+		touched, err := m.touched(ctx, r, m.line(of.p, env), files)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -135,7 +135,7 @@ func (m *maker) reach(ctx context.Context, u *unit, env string, files []string) 
 			t := &r.fleet.Targets[i]
 			switch {
 			case touched[t.ID()] == nil:
-			case r == u.rules && t.Component == u.component && t.Environment == env:
+			case r == of && t.Environment == env && slices.Contains(components, t.Component):
 				reached = append(reached, t.Name)
 			default:
 				others = append(others, t.Name)
@@ -150,16 +150,22 @@ func (m *maker) reach(ctx context.Context, u *unit, env string, files []string) 
 }
 
 // effects says what edits do to the manifests of the targets that they are for.
-func (m *maker) effects(ctx context.Context, u *unit, env string, edits []overlay.Edit) ([]Rendered, error) {
+func (m *maker) effects(ctx context.Context, r *rules, o *opening) ([]Rendered, error) {
 	short, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
-	edit, err := m.edit(short, u, env, edits)
+	edit, err := m.edit(short, r, o.components(), o.env, o.edits)
 	var list []ownership.Effect
 	if err == nil {
 		list, err = m.renderer.Effects(short, edit)
 	}
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return []Rendered{{Target: strings.Join(targetNames(u.envs[env]), ", "), Why: fmt.Sprintf("rendering took longer than %s", judgeTime)}}, nil
+		var names []string
+		for _, p := range o.parts {
+			for _, t := range p.unit.envs[o.env].Targets {
+				names = append(names, t.Name)
+			}
+		}
+		return []Rendered{{Target: strings.Join(names, ", "), Why: fmt.Sprintf("rendering took longer than %s", judgeTime)}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -169,12 +175,4 @@ func (m *maker) effects(ctx context.Context, u *unit, env string, edits []overla
 		out = append(out, Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why, Summary: e.Changes.Summary(), Diff: e.Changes.Text(renderLimit)})
 	}
 	return out, nil
-}
-
-func targetNames(e *tracked.Environment) []string {
-	var out []string
-	for i := range e.Targets {
-		out = append(out, e.Targets[i].Name)
-	}
-	return out
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/overlay"
-	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/render"
 	"github.com/liftlock/liftlock/internal/textdiff"
 )
@@ -20,32 +19,30 @@ var renderLimit = render.Limit{Bytes: 256 << 10, Lines: 4000, Object: 1000}
 const maxDiff = 1 << 20
 
 // promotion shows what would be opened.
-func (m *maker) promotion(ctx context.Context, u *unit, st *promotion.EnvState) (Promotion, error) {
-	edits := u.composed[composedKey(st.Environment, st.Candidate)]
-	p := Promotion{
-		Component: u.component, Environment: st.Environment, Branch: u.rules.p.BranchOf(st.Environment),
-		From: u.env(st.Environment).Now.Value, To: promotion.Release{ID: st.Candidate, Name: st.Coming},
-		Changes: []Change{}, Files: []File{},
+func (m *maker) promotion(ctx context.Context, r *rules, o *opening) (Promotion, error) {
+	p := Promotion{Environment: o.env, Branch: r.p.BranchOf(o.env), Parts: []Part{}, Changes: []Change{}, Files: []File{}}
+	for _, one := range o.parts {
+		p.Parts = append(p.Parts, Part{Component: one.unit.component, From: one.unit.env(o.env).Now.Value, To: one.release})
 	}
 	var files []string
-	for i := range edits {
-		e := &edits[i]
+	for i := range o.edits {
+		e := &o.edits[i]
 		files = append(files, e.File)
 		for _, c := range e.Changes {
 			p.Changes = append(p.Changes, Change{File: c.File, Line: c.Line, Kind: c.Kind, Path: c.Path, Old: c.Old, New: c.New, Added: c.Added, Removed: c.Removed, text: c.String()})
 		}
-		f, err := file(m.line(u.rules.p, st.Environment).tree, e)
+		f, err := file(m.line(r.p, o.env).tree, e)
 		if err != nil {
 			return p, err
 		}
 		p.Files = append(p.Files, f)
 	}
 	var err error
-	if p.Reaches, p.Spares, err = m.reach(ctx, u, st.Environment, files); err != nil {
+	if p.Reaches, p.Spares, err = m.reach(ctx, r, o.components(), o.env, files); err != nil {
 		return p, err
 	}
 	if m.in.Rendered {
-		p.Rendered, err = m.effects(ctx, u, st.Environment, edits)
+		p.Rendered, err = m.effects(ctx, r, o)
 	}
 	return p, err
 }

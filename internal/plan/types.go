@@ -56,25 +56,29 @@ type Plan struct {
 type Pipeline struct {
 	Name       string      `json:"name"`
 	Observe    bool        `json:"observe,omitempty"` // mode: observe: nothing is opened, these are what would be
-	Together   bool        `json:"together,omitempty"` // batch: environment: an environment's promotions are one pull request
 	Promotions []Promotion `json:"promotions"`
 	Waiting    []Waiting   `json:"waiting"`
 }
 
 // Promotion is a pull request that would open.
 type Promotion struct {
-	Component   string            `json:"component"`
-	Environment string            `json:"environment"`
-	Branch      string            `json:"branch,omitempty"` // that the environment lives on, where it has its own
-	From        promotion.Release `json:"from"`
-	To          promotion.Release `json:"to"`
-	Changes     []Change          `json:"changes"`
-	Files       []File            `json:"files"`
+	Environment string   `json:"environment"`
+	Branch      string   `json:"branch,omitempty"` // that the environment lives on, where it has its own
+	Parts       []Part   `json:"parts"`            // one, or with batch: environment all that move together
+	Changes     []Change `json:"changes"`
+	Files       []File   `json:"files"`
 	// Reaches are the targets that it is for and that read these files; Spares are
 	// others that read them and, as was proven, stay as they are.
 	Reaches  []string   `json:"reaches"`
 	Spares   []string   `json:"spares"`
 	Rendered []Rendered `json:"rendered,omitempty"`
+}
+
+// Part is one component that a promotion moves.
+type Part struct {
+	Component string            `json:"component"`
+	From      promotion.Release `json:"from"`
+	To        promotion.Release `json:"to"`
 }
 
 // Change is one field that moves.
