@@ -33,6 +33,24 @@ type FileChange struct {
 // sorted as git sorts; a renamed file is one deleted and one added. With a ==
 // "" everything in b is added. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, error) {
+	if list, known := r.remembered.difference(a, b); known {
+		return list, nil
+	}
+	if a != "" && ctx.Err() == nil {
+		if list, err := r.compare(a, b); err == nil {
+			r.remembered.keepDifference(a, b, list)
+			return list, nil
+		}
+	}
+	changes, err := r.gitChanged(ctx, a, b)
+	if err == nil {
+		r.remembered.keepDifference(a, b, changes)
+	}
+	return changes, err
+}
+
+// gitChanged is Changed as git says it.
+func (r *repository) gitChanged(ctx context.Context, a, b string) ([]FileChange, error) {
 	out, err := r.diffTree(ctx, a, b, maxList, "--raw", "-z")
 	if err != nil {
 		return nil, err
@@ -53,6 +71,22 @@ func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, er
 		changes = append(changes, FileChange{Path: fields[i+1], Status: f[4][0], OldMode: oldMode, NewMode: newMode})
 	}
 	return changes, nil
+}
+
+// Differing calls do for every path that is not the same in another commit, or
+// only in one of them, in Git's order; both says that it is a file in both. An
+// error of do ends it and is returned; the others are Changed's.
+func (t *Tree) Differing(ctx context.Context, commit string, do func(path string, both bool) error) error {
+	list, err := t.r.Changed(ctx, commit, t.sha)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := do(c.Path, c.Status == 'M'); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func parseMode(s string) (Mode, error) {

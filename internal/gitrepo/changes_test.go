@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestChanged(t *testing.T) {
@@ -49,6 +52,72 @@ func TestChanged(t *testing.T) {
 	}
 	if _, err := m.Changed(ctx, "--output=x", b); !errors.Is(err, ErrInvalid) {
 		t.Errorf("an option: %v", err)
+	}
+}
+
+// TestChangedAsGitSays compares what is found in this process with what git says,
+// over random trees: files, links and folders that take each other's places.
+func TestChangedAsGitSays(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	o := newOrigin(t)
+	o.commit("main", "First", map[string]string{"x": "1"})
+	m := open(t, Options{URL: o.url()})
+	mustFetch(t, m)
+	rapid.Check(t, func(rt *rapid.T) {
+		tree := func(label string) string {
+			paths := rapid.SliceOfNDistinct(rapid.StringMatching(`[ab](/[ab.-]{1,2}){0,3}`), 0, 12, rapid.ID).Draw(rt, label)
+			var s strings.Builder
+			for _, p := range paths {
+				if strings.Contains(p, "/.") || slices.ContainsFunc(paths, func(o string) bool { return strings.HasPrefix(o, p+"/") }) {
+					continue
+				}
+				kind := rapid.SampledFrom([]string{"100644 blob", "100755 blob", "120000 blob"}).Draw(rt, p)
+				text := rapid.SampledFrom([]string{"1", "2"}).Draw(rt, p+" text")
+				fmt.Fprintf(&s, "M %s inline %s\ndata 1\n%s\n", strings.Fields(kind)[0], p, text)
+			}
+			gitIn(t, m.dir, []byte("commit refs/heads/random\ncommitter a <a@example.com> 1700000000 +0000\ndata 0\n"+s.String()), "fast-import", "--quiet", "--force")
+			return git(t, m.dir, "rev-parse", "refs/heads/random")
+		}
+		a, b := tree("a"), tree("b")
+		got, err := m.compare(a, b)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want, err := m.gitChanged(ctx, a, b)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			rt.Fatalf("found %v\ngit says %v", got, want)
+		}
+		again, err := m.Changed(ctx, a, b)
+		if err != nil || !reflect.DeepEqual(again, want) {
+			rt.Fatalf("asked %v, %v", again, err)
+		}
+	})
+}
+
+// TestManyFoldersDiffer leaves a large difference to git.
+func TestManyFoldersDiffer(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	one, two := map[string]string{}, map[string]string{}
+	for i := range maxDifferentFolders + 1 {
+		one[fmt.Sprintf("d%03d/x", i)], two[fmt.Sprintf("d%03d/x", i)] = "1", "2"
+	}
+	a, b := o.commit("main", "One", one), o.commit("main", "Two", two)
+	m := open(t, Options{URL: o.url()})
+	mustFetch(t, m)
+	if _, err := m.compare(a, b); !errors.Is(err, errLarge) {
+		t.Errorf("compared here: %v", err)
+	}
+	for range 2 { // the second time from memory
+		got, err := m.Changed(t.Context(), a, b)
+		if err != nil || len(got) != maxDifferentFolders+1 || got[0] != (FileChange{"d000/x", 'M', Regular, Regular}) {
+			t.Fatalf("%d changes, %v", len(got), err)
+		}
+		got[0].Path = "mine to change"
 	}
 }
 

@@ -91,20 +91,56 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 // IsAncestor says whether descendant's history holds ancestor; a commit is its
 // own ancestor. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
+	if is, known := r.remembered.ancestry(ancestor, descendant); known {
+		return is, nil
+	}
 	if err := r.known(ctx, ancestor, descendant); err != nil {
 		return false, err
 	}
 	if ancestor == descendant {
 		return true, nil
 	}
-	_, err := r.run(ctx, r.command("merge-base", "--is-ancestor", ancestor, descendant))
-	if exitCode(err) == 1 {
-		return false, nil
+	if r.near(ancestor, descendant) {
+		r.remembered.keepAncestry(ancestor, descendant, true)
+		return true, nil
 	}
-	if err != nil {
+	_, err := r.run(ctx, r.command("merge-base", "--is-ancestor", ancestor, descendant))
+	if err != nil && exitCode(err) != 1 {
 		return false, r.localError("compare "+ancestor+" with "+descendant, err)
 	}
-	return true, nil
+	r.remembered.keepAncestry(ancestor, descendant, err == nil)
+	return err == nil, nil
+}
+
+// nearby is how many commits are looked at before git is asked for the rest.
+const nearby = 16
+
+// near says that a commit is among the nearest ancestors of another: after a push
+// it mostly is, and finding that takes no program to be started. False is also
+// that this can't be told.
+func (r *repository) near(ancestor, descendant string) bool {
+	seen := map[string]bool{descendant: true}
+	queue := []string{descendant}
+	for i := 0; i < len(queue) && i < nearby; i++ {
+		o, err := r.read(queue[i])
+		if err != nil || o.kind != "commit" {
+			return false
+		}
+		c, err := parseCommit(o.data)
+		if err != nil {
+			return false
+		}
+		for _, p := range c.Parents {
+			if p == ancestor {
+				return true
+			}
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return false
 }
 
 // known makes sure that the commits are there.

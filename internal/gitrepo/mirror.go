@@ -211,6 +211,7 @@ func (m *Mirror) create(ctx context.Context) error {
 	}
 	m.objects.close() // a read may have started them on the old folder
 	m.trees.clear()
+	m.remembered.clear()
 	m.setHeads(nil)
 	m.damaged.Store(false)
 	return os.RemoveAll(old)

@@ -21,9 +21,10 @@ type repository struct {
 	// its environment.
 	settings, env, inherit []string
 
-	objects *objects
-	trees   *treeCache
-	damaged atomic.Bool // a read met what can't be
+	objects    *objects
+	trees      *treeCache
+	remembered remembered
+	damaged    atomic.Bool // a read met what can't be
 }
 
 // open readies the struct, whose other fields are filled in.

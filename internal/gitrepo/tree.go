@@ -23,8 +23,9 @@ import (
 // not have is ErrUnknownCommit. Names are compared byte by byte and need not
 // be UTF-8. Modification times are zero.
 type Tree struct {
-	r   *repository
-	sha string
+	r    *repository
+	sha  string
+	held map[string][]byte // contents that ReadAhead has read, by id
 }
 
 var (
@@ -228,6 +229,9 @@ func (t *Tree) content(op, name string, e treeEntry) ([]byte, error) {
 	case Symlink, Submodule:
 		return fail(ErrNotFollowed)
 	}
+	if data, ok := t.held[e.sha]; ok {
+		return bytes.Clone(data), nil
+	}
 	o, err := t.stored(e.sha)
 	if err != nil {
 		return fail(err)
@@ -262,6 +266,10 @@ func (t *Tree) sized(op, name string, e treeEntry) (fs.FileInfo, error) {
 	info := t.info(e)
 	if e.mode == Directory || e.mode == Submodule {
 		return info, nil // a submodule's commit is not here
+	}
+	if data, ok := t.held[e.sha]; ok {
+		info.size = int64(len(data))
+		return info, nil
 	}
 	o, err := t.r.find(e.sha)
 	if errors.Is(err, errMissing) {
