@@ -1,8 +1,12 @@
 package fleet
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"hash"
+	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -31,6 +35,7 @@ func newTrail() *trail { return &trail{told: sha256.New()} }
 type settled struct {
 	like      string // all but the answers
 	questions []question
+	commits   []string // that the questions were answered at; empty where that is not known
 	told      string
 	outcome   outcome
 }
@@ -69,15 +74,128 @@ func (t *trail) asked(q question, files []fileAt, folders []string, err error) {
 }
 
 // settle is what a later commit is compared with; nil: it can't be.
-func (t *trail) settle(like string, o outcome) *settled {
+func (t *trail) settle(like string, repos *commitRepos, o outcome) *settled {
 	if t.lost || o.passing {
 		return nil
 	}
-	return &settled{like: like, questions: t.questions, told: string(t.told.Sum(nil)), outcome: o}
+	return &settled{like: like, questions: t.questions, commits: repos.commits(t.questions), told: string(t.told.Sum(nil)), outcome: o}
 }
 
-// still says that a commit gives the same answers.
+// commits are those that questions are answered at.
+func (r *commitRepos) commits(questions []question) []string {
+	out := make([]string, len(questions))
+	for i, q := range questions {
+		if at, err := r.at(q.url, q.revision); err == nil {
+			out[i] = at.revision
+		}
+	}
+	return out
+}
+
+// moved is what was settled as it is at another commit that gives the same
+// answers: the next is compared with that one.
+func (s *settled) moved(repos *commitRepos) *settled {
+	out := *s
+	out.commits = repos.commits(s.questions)
+	return &out
+}
+
+// still says that a commit gives the same answers: no file that differs from
+// the commit before matters to a question, or asked again, all say the same.
 func (s *settled) still(repos *commitRepos) bool {
+	return s.untouched(repos) || s.again(repos)
+}
+
+const (
+	// maxDifferent bounds the files that may differ for each to be held against
+	// the questions; past it, all files are listed.
+	maxDifferent = 1000
+	// maxHeld bounds how often a file is held against a question.
+	maxHeld = 1_000_000
+)
+
+// differing is a tree that knows which files differ from those of another
+// commit, without listing all of them. both says that the file is there in both.
+type differing interface {
+	Differing(ctx context.Context, commit string, do func(path string, both bool) error) error
+}
+
+// difference is one such file.
+type difference struct {
+	path string
+	both bool
+}
+
+// untouched says that no file that differs could change an answer. False is
+// also that this can't be told.
+func (s *settled) untouched(repos *commitRepos) bool {
+	type pair struct {
+		at     *commit
+		before string
+	}
+	known := map[pair][]difference{}
+	held := 0
+	for i, q := range s.questions {
+		at, err := repos.at(q.url, q.revision)
+		if err != nil || s.commits[i] == "" || at.revision == "" {
+			return false
+		}
+		if at.revision == s.commits[i] {
+			continue
+		}
+		key := pair{at, s.commits[i]}
+		list, ok := known[key]
+		if !ok {
+			if list, ok = differences(repos.ctx, at.tree, key.before); !ok {
+				return false
+			}
+			known[key] = list
+		}
+		if held += len(list); held > maxHeld {
+			return false
+		}
+		for _, d := range list {
+			if q.concerns(d, repos.globbing) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func differences(ctx context.Context, tree fs.FS, before string) (list []difference, ok bool) {
+	t, ok := tree.(differing)
+	if !ok {
+		return nil, false
+	}
+	err := t.Differing(ctx, before, func(path string, both bool) error {
+		if len(list) == maxDifferent {
+			return errManyDiffer
+		}
+		list = append(list, difference{path, both})
+		return nil
+	})
+	return list, err == nil
+}
+
+var errManyDiffer = errors.New("too many files differ")
+
+// concerns says that the answer may be another one because of a file. What a
+// folder is called is in the paths of its files.
+func (q *question) concerns(d difference, globbing string) bool {
+	if q.folders {
+		return !d.both && slices.ContainsFunc(strings.Split(q.path, "\x00"), func(prefix string) bool { return strings.HasPrefix(d.path, prefix) })
+	}
+	if globbing == GlobbingDoublestar {
+		prefix, _, _ := strings.Cut(literalPrefix(strings.TrimPrefix(q.path, "./")), "{")
+		return strings.HasPrefix(d.path, prefix)
+	}
+	spec, err := cleanPathspec(q.path)
+	return err != nil || matchPathspec(spec, d.path)
+}
+
+// again asks all questions once more.
+func (s *settled) again(repos *commitRepos) bool {
 	again := newTrail()
 	for _, q := range s.questions {
 		var files []fileAt

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -42,6 +43,40 @@ func (t identifiedTree) List(_ context.Context, do func(path string, mode fs.Fil
 		f := t.MapFS[name]
 		if err := do(name, f.Mode, fmt.Sprintf("%x", sha256.Sum256(f.Data))); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// followed is one of several commits' trees, that know how they differ.
+type followed struct {
+	identifiedTree
+	commits map[string]identifiedTree
+	lists   *atomic.Int32 // how often one was listed
+}
+
+func (t followed) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+	t.lists.Add(1)
+	return t.identifiedTree.List(ctx, do)
+}
+
+func (t followed) Differing(_ context.Context, commit string, do func(path string, both bool) error) error {
+	before, ok := t.commits[commit]
+	if !ok {
+		return errors.New("no such commit")
+	}
+	for _, name := range slices.Sorted(maps.Keys(before.MapFS)) {
+		if now, there := t.MapFS[name]; there && string(now.Data) == string(before.MapFS[name].Data) && now.Mode == before.MapFS[name].Mode {
+			continue
+		} else if err := do(name, there && now.Mode == before.MapFS[name].Mode); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.MapFS)) {
+		if before.MapFS[name] == nil {
+			if err := do(name, false); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -121,6 +156,7 @@ func TestIncremental(t *testing.T) {
 		p := shop("sets/*.yaml")
 		p.Spec.Component, p.Spec.Environment = "web", "dev"
 		r := New(Options{Keep: 1})
+		trees := map[string]identifiedTree{}
 		for commit := range rapid.IntRange(2, 12).Draw(t, "commits") {
 			for range rapid.IntRange(0, 2).Draw(t, "changes") {
 				switch rapid.IntRange(0, 9).Draw(t, "change") {
@@ -143,7 +179,9 @@ func TestIncremental(t *testing.T) {
 				}
 			}
 			copied := *p
-			in := Input{Pipeline: &copied, Tree: identified(contents), Revision: fmt.Sprintf("%040d", commit), Branch: "main", RepoURLs: []string{repoURL},
+			tree, revision := identified(contents), fmt.Sprintf("%040d", commit)
+			trees[revision] = tree
+			in := Input{Pipeline: &copied, Tree: followed{tree, trees, &atomic.Int32{}}, Revision: revision, Branch: "main", RepoURLs: []string{repoURL},
 				Clusters: clusters, Projects: []string{"default"}, Manifests: true}
 			again, err := r.Resolve(context.Background(), in)
 			must(t, err)
@@ -155,6 +193,9 @@ func TestIncremental(t *testing.T) {
 			got, want := fleetText(t, again), fleetText(t, fresh)
 			if got != want {
 				t.Fatalf("commit %d: resolved from what was there before:\n%s\nanew:\n%s", commit, got, want)
+			}
+			if in.Tree = tree; fleetText(t, mustResolveAnew(t, in)) != want {
+				t.Fatalf("commit %d: other targets where the tree doesn't know how it differs", commit)
 			}
 			in.Revision, in.Tree = "", identified(contents).MapFS
 			if plain := fleetText(t, mustResolveAnew(t, in)); plain != want {
@@ -228,21 +269,105 @@ func TestOnlyWhatChangedIsMade(t *testing.T) {
 	}
 }
 
-// countedTree counts how often it is listed.
-type countedTree struct {
-	identifiedTree
-	lists *atomic.Int32
+// TestWhatDiffersConcernsQuestions holds that a file that is said not to concern a
+// question doesn't change its answer, over random trees and paths.
+func TestWhatDiffersConcernsQuestions(t *testing.T) {
+	concerned, spared := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[ab](/[ab.]{1,2}){0,3}`)
+		draw := func(label string) (followed, *commit) {
+			contents := map[string]string{}
+			names := rapid.SliceOfN(name, 0, 8).Draw(t, label)
+			for _, n := range names {
+				if !slices.ContainsFunc(names, func(o string) bool { return strings.HasPrefix(o, n+"/") }) && fs.ValidPath(n) {
+					contents[n] = rapid.SampledFrom([]string{"1", "2"}).Draw(t, n)
+				}
+			}
+			tree := followed{identified(contents), map[string]identifiedTree{}, &atomic.Int32{}}
+			return tree, &commit{tree: tree, urls: []string{repoURL}, revision: label, branch: "main"}
+		}
+		before, old := draw("before")
+		after, now := draw("after")
+		after.commits["before"] = before.identifiedTree
+		q := question{repoURL, "HEAD", rapid.StringMatching(`(\./)?[ab*](/[ab*.{},]{1,3}){0,3}/?`).Draw(t, "path"), rapid.Bool().Draw(t, "folders")}
+		if q.folders {
+			q.path = literalPrefix(q.path)
+		}
+		globbing := rapid.SampledFrom([]string{GlobbingGit, GlobbingDoublestar}).Draw(t, "globbing")
+		answer := func(at *commit) *settled {
+			repos := &commitRepos{ctx: context.Background(), commit: at, globbing: globbing}
+			trail := newTrail()
+			var files []fileAt
+			var folders []string
+			var err error
+			if q.folders {
+				folders, err = repos.folders(q.url, q.revision, strings.Split(q.path, "\x00"))
+			} else {
+				files, err = repos.locate(q.url, q.revision, q.path)
+			}
+			trail.asked(q, files, folders, err)
+			return trail.settle("", repos, outcome{})
+		}
+		first, again := answer(old), answer(now)
+		if first == nil {
+			return // an error is no answer, and is asked for again
+		}
+		repos := &commitRepos{ctx: context.Background(), commit: now, globbing: globbing}
+		if !first.untouched(repos) {
+			concerned++
+			return
+		}
+		spared++
+		if again == nil || again.told != first.told || !first.again(repos) {
+			t.Fatalf("nothing that differs concerns %+v, and the answer is another one", q)
+		}
+	})
+	if concerned < 10 || spared < 10 {
+		t.Errorf("%d differences concerned a question, %d did not", concerned, spared)
+	}
 }
 
-func (t countedTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
-	t.lists.Add(1)
-	return t.identifiedTree.List(ctx, do)
+// TestNothingIsListed holds that a push of which no file concerns a generator
+// lists nothing and gives the same list, of several sets too; and that what
+// came of it is what the next push is compared with.
+func TestNothingIsListed(t *testing.T) {
+	contents := map[string]string{
+		"argocd/shop.yaml": directoriesSet, "argocd/more.yaml": strings.NewReplacer("name: shop", "name: more", "apps/*", "jobs/*").Replace(directoriesSet),
+		"apps/web/dev/x": "1", "apps/web/qa/x": "1", "jobs/a/dev/x": "1",
+	}
+	trees, lists := map[string]identifiedTree{}, &atomic.Int32{}
+	r := New(Options{Keep: 1})
+	resolve := func(commit int) *Fleet {
+		t.Helper()
+		revision := fmt.Sprintf("%040d", commit)
+		trees[revision] = identified(contents)
+		in := input(followed{trees[revision], trees, lists}, shop("argocd/*.yaml"))
+		in.Revision = revision
+		f, err := r.Resolve(context.Background(), in)
+		if err != nil || len(f.Problems) > 0 || len(f.Targets) < 2 {
+			t.Fatal(err, f)
+		}
+		return f
+	}
+	first := resolve(1)
+	for commit := range 5 {
+		contents["apps/web/dev/x"] = fmt.Sprint(commit)
+		lists.Store(0)
+		if f := resolve(2 + commit); &f.Targets[0] != &first.Targets[0] || len(f.Targets) != len(first.Targets) || lists.Load() != 0 {
+			t.Errorf("commit %d was listed %d times, or gave other targets", commit, lists.Load())
+		}
+		delete(trees, fmt.Sprintf("%040d", 1+commit)) // the next is not compared with this one
+	}
+	contents["apps/web/prod/x"] = "1"
+	if f := resolve(9); lists.Load() == 0 || len(f.Targets) != len(first.Targets)+1 {
+		t.Errorf("a new folder: listed %d times, %d targets", lists.Load(), len(f.Targets))
+	}
 }
 
 // TestAskedTogether holds that callers that ask for the same are answered by
 // one resolution, and that one who stops waiting doesn't end it.
 func TestAskedTogether(t *testing.T) {
-	tree := countedTree{identified(map[string]string{"argocd/shop.yaml": directoriesSet, "apps/web/dev/x": "", "apps/web/qa/x": ""}), &atomic.Int32{}}
+	tree := followed{identified(map[string]string{"argocd/shop.yaml": directoriesSet, "apps/web/dev/x": "", "apps/web/qa/x": ""}), nil, &atomic.Int32{}}
 	in := input(tree, shop("argocd/*.yaml"))
 	in.Revision = strings.Repeat("a", 40)
 	r := New(Options{})

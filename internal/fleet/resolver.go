@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,6 +78,9 @@ type Resolver struct {
 	memo    *memo
 	calls   singleflight.Group // by what a fleet is resolved from
 	replies *replies
+
+	mu         sync.Mutex
+	assemblies map[string]*assembly // by pipeline
 }
 
 // New makes a resolver. The first one of a process takes the generator
@@ -194,17 +198,22 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 			policy: s.policy, resolved: !outcomes[i].failed,
 		})
 	}
+	var parts [][]Target
 	for _, o := range outcomes {
-		if len(f.Targets) == 0 {
-			f.Targets = o.targets[:len(o.targets):len(o.targets)] // shared, if it is the only one
-		} else {
-			f.Targets = append(f.Targets, o.targets...)
+		if len(o.targets) > 0 {
+			parts = append(parts, o.targets)
 		}
 		f.Problems = append(f.Problems, o.problems...)
 		f.Notes = append(f.Notes, o.notes...)
 		f.RefreshAfter = sooner(f.RefreshAfter, o.refresh)
 		passing = passing || o.passing
 	}
+	key := ""
+	if in.Revision != "" && !in.Manifests { // manifests are too large to be held on to
+		key = strings.Join(append([]string{in.Pipeline.File, in.Pipeline.Name(), in.Branch}, in.RepoURLs...), "\x00")
+	}
+	all := r.assembled(key, parts)
+	f.Targets, f.Problems = all.targets, append(f.Problems, all.problems...)
 	f.finish()
 	return f, passing, nil
 }
@@ -277,6 +286,9 @@ func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c
 	recall := newRecall(last, keys.targets)
 	g := newGeneration(ctx, s, c, snap, ask, recall)
 	if last.answer != nil && last.answer.like == keys.answer && last.answer.still(g.repos) {
+		next := *last
+		next.answer = last.answer.moved(g.repos)
+		r.memo.put(keys.set, &next)
 		return last.answer.outcome, nil
 	}
 	m := newMaker(in, s, e, c, recall)
@@ -285,7 +297,7 @@ func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c
 	}
 	o := snap.outcome(s, m.all)
 	if ask.left() == 0 {
-		recall.next.answer = recall.trail.settle(keys.answer, o)
+		recall.next.answer = recall.trail.settle(keys.answer, g.repos, o)
 	}
 	r.memo.put(keys.set, recall.next)
 	return o, nil

@@ -146,44 +146,87 @@ func manifest(app *argov1alpha1.Application) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// finish drops Applications that two sets claim, and sorts.
+// finish puts what was gathered into its order.
 func (f *Fleet) finish() {
-	if f.Targets == nil {
-		f.Targets = []Target{}
-	}
-	sorted, twice := true, false
-	for i := 1; i < len(f.Targets); i++ {
-		order := compareTargets(&f.Targets[i-1], &f.Targets[i])
-		sorted, twice = sorted && order <= 0, twice || f.Targets[i-1].ID() == f.Targets[i].ID()
-	}
-	if !sorted || twice {
-		f.Targets = f.arranged()
-	}
 	slices.SortStableFunc(f.Problems, compareProblems)
 	slices.SortStableFunc(f.Notes, compareProblems)
 }
 
-// arranged is the targets sorted, each ID once.
-func (f *Fleet) arranged() []Target {
-	order := make([]*Target, len(f.Targets))
-	for i := range f.Targets {
-		order[i] = &f.Targets[i]
+// assembly is the list that several sets' targets make.
+type assembly struct {
+	parts    [][]Target
+	targets  []Target
+	problems []Problem
+}
+
+// maxAssemblies bounds the lists that a resolver remembers.
+const maxAssemblies = 64
+
+// assembled makes one list of the targets of all sets, sorted, each ID once. If
+// all of them are those of before, so is the list; key says of what pipeline, and
+// without one nothing is remembered.
+func (r *Resolver) assembled(key string, parts [][]Target) *assembly {
+	r.mu.Lock()
+	last := r.assemblies[key]
+	r.mu.Unlock()
+	if last != nil && slices.EqualFunc(last.parts, parts, func(a, b []Target) bool { return len(a) == len(b) && &a[0] == &b[0] }) {
+		return last
+	}
+	out := &assembly{parts: parts}
+	if len(parts) == 1 {
+		out.targets = parts[0][:len(parts[0]):len(parts[0])] // shared
+	} else {
+		out.targets = slices.Concat(parts...)
+	}
+	if out.targets == nil {
+		out.targets = []Target{}
+	}
+	sorted, twice := true, false
+	for i := 1; i < len(out.targets); i++ {
+		a, b := &out.targets[i-1], &out.targets[i]
+		sorted = sorted && compareTargets(a, b) <= 0
+		twice = twice || a.sameID(b)
+	}
+	if !sorted || twice {
+		out.arrange()
+	}
+	if key == "" {
+		return out
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.assemblies == nil || len(r.assemblies) >= maxAssemblies {
+		r.assemblies = map[string]*assembly{}
+	}
+	r.assemblies[key] = out
+	return out
+}
+
+func (t *Target) sameID(o *Target) bool {
+	return t.Name == o.Name && t.Namespace == o.Namespace && t.ArgoCD == o.ArgoCD
+}
+
+// arrange makes a sorted list, each ID once.
+func (a *assembly) arrange() {
+	order := make([]*Target, len(a.targets))
+	for i := range a.targets {
+		order[i] = &a.targets[i]
 	}
 	slices.SortStableFunc(order, compareTargets)
 	out := make([]Target, 0, len(order))
 	for _, t := range order {
-		if len(out) > 0 && out[len(out)-1].ID() == t.ID() {
+		if len(out) > 0 && out[len(out)-1].sameID(t) {
 			first := &out[len(out)-1]
 			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)
 			if first.ApplicationSet == "" {
 				message = "two entries of the pipeline's applications select it"
 			}
-			f.Problems = append(f.Problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
+			a.problems = append(a.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
 			continue
 		}
 		out = append(out, *t)
 	}
-	return out
+	a.targets = out
 }
 
 func compareTargets(a, b *Target) int {
