@@ -26,10 +26,7 @@ func (f *files) overridden(b *bound, found []Location) error {
 			return fmt.Errorf("listing %s: %w", root, err)
 		}
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), ".argocd-source") || !strings.HasSuffix(e.Name(), ".yaml") {
-				continue
-			}
-			if b.shared[root] && e.Name() != ".argocd-source.yaml" {
+			if !b.overrides(root, e.Name()) {
 				continue
 			}
 			if err := f.overriddenBy(root, join(root, e.Name()), found); err != nil {
@@ -38,6 +35,17 @@ func (f *files) overridden(b *bound, found []Location) error {
 		}
 	}
 	return nil
+}
+
+// overrideForAll is the file that Argo CD lays over a folder for all Applications.
+const overrideForAll = ".argocd-source.yaml"
+
+// overrides says that a file in a root, by its name, may override fields there.
+func (b *bound) overrides(root, name string) bool {
+	if b.shared[root] {
+		return name == overrideForAll
+	}
+	return strings.HasPrefix(name, ".argocd-source") && strings.HasSuffix(name, ".yaml") && !strings.Contains(name, "/")
 }
 
 func (f *files) overriddenBy(root, file string, found []Location) error {

@@ -53,6 +53,37 @@ func (b *bound) picksWhole(root, name string) bool {
 	})
 }
 
+// Reads says that Read may look into a file (from the repository's root): those
+// that the scope covers, and those that Argo CD would lay over them.
+func (s Scope) Reads(file string) bool {
+	return slices.ContainsFunc(s.roots, func(root string) bool {
+		return under(root, file) && (s.overrides(root, file[len(join(root, "")):]) || s.covers(root, file))
+	})
+}
+
+// Inputs lists the files and folders, existing or not, that tell what Read says:
+// as long as none of them changes, and nothing on the way to them, that is the
+// same. Of a shared folder they are no more than the environment has in it.
+func (s Scope) Inputs() []string {
+	var out []string
+	for _, root := range s.roots {
+		if !s.shared[root] {
+			out = append(out, root)
+			continue
+		}
+		out = append(out, join(root, overrideForAll))
+		for i := range s.entries {
+			if e := &s.entries[i]; e.placeholders() {
+				for _, g := range e.files {
+					out = append(out, path.Join(root, fixed(g.filled)))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Paths lists files and folders that together hold all that the scope covers,
 // sorted, none below another. nil is the whole repository.
 func (s Scope) Paths() []string {

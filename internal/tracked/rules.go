@@ -77,6 +77,38 @@ func Baseline(ctx context.Context, git Git, p *pipeline.Pipeline, from string) (
 	return base, nil
 }
 
+// maxSteps bounds the commits that SameRules looks at.
+const maxSteps = 50
+
+// SameRules says that no commit changed the pipeline files on the way from an
+// earlier commit to a later one, by first parents: what LastGood and Baseline
+// found there is what they find here. False is also that this can't be told soon.
+func SameRules(ctx context.Context, git interface {
+	Git
+	Commit(ctx context.Context, sha string) (*gitrepo.CommitInfo, error)
+}, before, at string) bool {
+	for range maxSteps {
+		if at == before {
+			return true
+		}
+		c, err := git.Commit(ctx, at)
+		if err != nil || len(c.Parents) == 0 {
+			return false
+		}
+		for _, name := range pipelinePaths {
+			was, err := git.Tree(c.Parents[0]).Identity(name)
+			if err != nil {
+				return false
+			}
+			if is, err := git.Tree(at).Identity(name); err != nil || is != was {
+				return false
+			}
+		}
+		at = c.Parents[0]
+	}
+	return false
+}
+
 func carriesAll(then, now []pipeline.Carry) bool {
 	for _, n := range now {
 		if !slices.ContainsFunc(then, func(t pipeline.Carry) bool { return reflect.DeepEqual(t, n) }) {

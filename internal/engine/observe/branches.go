@@ -88,18 +88,21 @@ func tipsOf[P interface{ EnvironmentBranches() []string }](ctx context.Context, 
 	return tips, nil
 }
 
-// moved is the snapshot after environments' branches have moved that no
+// branchesMoved is the snapshot after environments' branches have moved that no
 // generator reads: nothing needs to be resolved again.
-func (s *Snapshot) moved(tips map[string]string) *Snapshot {
+func (o *Observer) branchesMoved(ctx context.Context, s *Snapshot, tips map[string]string) (*Snapshot, error) {
 	next := *s
 	next.Tips = tips
 	next.Pipelines = make([]*PipelineAt, len(s.Pipelines))
 	for i, p := range s.Pipelines {
 		at := *p
 		next.Pipelines[i] = &at
+		if err := o.readAhead(ctx, &next, &at, s); err != nil {
+			return nil, err
+		}
 	}
 	next.index(s)
-	return &next
+	return &next, nil
 }
 
 // index gives every pipeline an index for each of the branches; one that was

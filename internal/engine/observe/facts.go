@@ -165,7 +165,7 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 		o.targets(c, env, at, memories)
 		return nil
 	}
-	rel, err := o.read(r, tip, c.Pipeline, at)
+	rel, err := o.readNow(r, tip, c.Pipeline, at)
 	var mixed *overlay.MixedError
 	switch {
 	case errors.As(err, &mixed):

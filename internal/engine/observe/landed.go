@@ -2,9 +2,6 @@ package observe
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/liftlock/liftlock/internal/gitrepo"
 	"github.com/liftlock/liftlock/internal/overlay"
@@ -23,56 +20,15 @@ type landedMemo struct {
 	origin tracked.Origin
 }
 
-// read reads a release at a commit, remembering its identity.
-func (o *Observer) read(r *Repository, commit string, p *PipelineAt, e *EnvAt) (overlay.Release, error) {
-	at := e.Overlay(p.Pipeline)
-	at.Parsed = o.parsed
-	return overlay.Read(r.Mirror.Tree(commit), at)
-}
-
-// idAt is the identity of the release that an environment's roots hold at a
-// commit; "" when they hold none or can't be read.
-func (o *Observer) idAt(r *Repository, commit string, p *PipelineAt, e *EnvAt) string {
-	key := fmt.Sprintf("%s|%s|%s", r.ID, commit, overlayKey(p, e))
-	o.mu.Lock()
-	id, ok := o.releases[key]
-	o.mu.Unlock()
-	if ok {
-		return id
-	}
-	rel, err := o.read(r, commit, p, e)
-	switch {
-	case err == nil:
-		id = rel.ID()
-	case errors.Is(err, gitrepo.ErrUnknownCommit):
-		return "" // a fetch may bring it
-	}
-	o.mu.Lock()
-	if len(o.releases) > maxReleases {
-		clear(o.releases)
-	}
-	o.releases[key] = id
-	o.mu.Unlock()
-	return id
-}
-
 // maxParsed bounds the text of the parsed files that are remembered, in bytes:
 // with what becomes of it, some 80 MB.
 const maxParsed = 2 << 20
 
-// maxReleases bounds the memory of releases by commit; past it, it starts anew.
-const maxReleases = 100_000
-
-// overlayKey is where an environment's carried fields are, as a part of a key.
-func overlayKey(p *PipelineAt, e *EnvAt) string {
-	text, _ := json.Marshal(e.Overlay(p.Pipeline)) // strings and lists of them: there is no error
-	return string(text)
-}
-
 // whence walks back to the commit that brought an environment's carried fields
 // to what they are at the tip.
 func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p *PipelineAt, e *EnvAt, now overlay.Release) (landedMemo, error) {
-	key += "|" + overlayKey(p, e)
+	at := p.place(e)
+	key += "|" + at.key
 	o.mu.Lock()
 	memo, ok := o.landed[key]
 	o.mu.Unlock()
@@ -89,16 +45,16 @@ func (o *Observer) whence(ctx context.Context, r *Repository, tip, key string, p
 			return memo, nil
 		}
 	}
-	scope, err := overlay.ScopeOf(e.Overlay(p.Pipeline))
-	if err != nil {
-		return landedMemo{}, err
+	if at.err != nil {
+		return landedMemo{}, at.err
 	}
-	memo = landedMemo{tip: tip, scope: scope}
+	memo = landedMemo{tip: tip, scope: at.scope}
 	for depth, all := landedDepth, false; ; depth *= 4 {
+		var err error
 		if memo.origin, all, err = o.walk(ctx, r, memo, "", depth, p, e, now); err != nil {
 			return landedMemo{}, err
 		}
-		if memo.origin.Found || all || depth >= deepest(scope) {
+		if memo.origin.Found || all || depth >= deepest(at.scope) {
 			break
 		}
 	}

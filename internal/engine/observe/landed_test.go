@@ -50,11 +50,11 @@ func TestWhenceInASharedFile(t *testing.T) {
 		commit(1, i+1)
 	}
 	whence("behind the others'", brought)
-	before := len(o.releases)
+	before := len(o.readings.young)
 	commit(1, 0)
 	commit(1, 1)
 	whence("with more of the others'", brought)
-	if n := len(o.releases) - before; n > 3 {
+	if n := len(o.readings.young) - before; n > 3 {
 		t.Errorf("%d commits were read again for two new ones", n)
 	}
 	commit(2, 1)

@@ -64,7 +64,7 @@ func (p *PipelineAt) movedBy() string {
 	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
 		envs := p.Units[component].Envs
 		for _, env := range slices.Sorted(maps.Keys(envs)) {
-			fmt.Fprintln(h, component, env, overlayKey(p, envs[env]))
+			fmt.Fprintln(h, component, env, p.place(envs[env]).key)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -74,8 +74,7 @@ type Observer struct {
 	details   map[string]*detail // open pull requests as read from the forge
 	landed    map[string]landedMemo
 	moves     map[string][]moved   // components that commits moved
-	releases  map[string]string    // release identity by environment key and commit
-	unwell    map[string]time.Time // since when an Application is unwell, by our clock
+	unwell    map[appKey]time.Time // since when an Application is unwell, by our clock
 	perms     map[string]permission
 	authors   map[string][]string
 	refused   map[string]refusal
@@ -90,6 +89,7 @@ type Observer struct {
 	heads    heads
 
 	parsed       *overlay.Parsed // files that many environments share
+	readings     readings
 	clusterFiles clusterFiles
 	taken        taken
 }
@@ -114,8 +114,7 @@ func New(o Options) *Observer {
 		details:   map[string]*detail{},
 		landed:    map[string]landedMemo{},
 		moves:     map[string][]moved{},
-		releases:  map[string]string{},
-		unwell:    map[string]time.Time{},
+		unwell:    map[appKey]time.Time{},
 		perms:     map[string]permission{},
 		authors:   map[string][]string{},
 		refused:   map[string]refusal{},
@@ -156,6 +155,8 @@ type PipelineAt struct {
 	Baseline string           // the commit that brought the pipeline, or the last of its carry entries
 	Units    map[string]*UnitAt
 	indexes  map[string]*lazyIndex // by branch
+	places   *places
+	now      map[*EnvAt]reading // of Units, at the commits of the snapshot; without what could not be read surely
 
 	movedKey func() string // what the components that a commit moves depend on besides it
 }
@@ -214,10 +215,13 @@ func (s *Snapshot) AllUnits() []promotion.Unit {
 	return out
 }
 
+// appKey names an Application among all Argo CDs.
+type appKey struct{ argocd, namespace, name string }
+
 // NoteApp remembers since when an Application is unwell, by our clock. It is
 // called with every change that the watch reports.
 func (o *Observer) NoteApp(a verification.App, deleted bool) {
-	key := a.ArgoCD + "/" + a.Namespace + "/" + a.Name
+	key := appKey{a.ArgoCD, a.Namespace, a.Name}
 	bad := !deleted && (a.Health == "Degraded" || a.Health == "Missing")
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -38,7 +38,9 @@ func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, erro
 		if err != nil || maps.Equal(tips, last.Tips) {
 			return last, err
 		}
-		s = last.moved(tips)
+		if s, err = o.branchesMoved(ctx, last, tips); err != nil {
+			return nil, err
+		}
 	} else {
 		if s, err = o.build(ctx, r, tip, last); err != nil {
 			return nil, err
@@ -77,7 +79,10 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 		if err != nil {
 			return nil, err
 		}
-		if at.Baseline, err = tracked.Baseline(ctx, r.Mirror, p, s.GoodAt); err != nil {
+		if at.Baseline, err = o.baseline(ctx, s, p, last); err != nil {
+			return nil, err
+		}
+		if err := o.readAhead(ctx, s, at, last); err != nil {
 			return nil, err
 		}
 		s.Pipelines = append(s.Pipelines, at)
@@ -85,6 +90,18 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 	s.index(last)
 	s.around = sur.around
 	return s, nil
+}
+
+// baseline is that of the snapshot before where the pipeline files are older.
+func (o *Observer) baseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
+	m := s.Repo.Mirror
+	if last != nil {
+		before := last.Pipeline(p.Name())
+		if before != nil && before.Baseline != last.GoodAt && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && tracked.SameRules(ctx, m, last.GoodAt, s.GoodAt) {
+			return before.Baseline, nil
+		}
+	}
+	return tracked.Baseline(ctx, m, p, s.GoodAt)
 }
 
 // pipelineAt resolves a pipeline at a commit and puts the last good targets in
@@ -107,7 +124,21 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 		}
 		at.Fleet = tracked.InForce(fl, good, p.File)
 	}
-	at.Units = unitsOf(sur.repo, p, at.Fleet)
+	before := &PipelineAt{}
+	if last != nil && last.Pipeline(p.Name()) != nil {
+		before = last.Pipeline(p.Name())
+	}
+	same := sameList(before.Fleet, at.Fleet) && before.Spec.Batches() == p.Spec.Batches()
+	if same {
+		at.Units = before.Units
+	} else {
+		at.Units = unitsOf(sur.repo, p, at.Fleet)
+	}
+	if same && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) {
+		at.places = before.places
+	} else {
+		at.places = placesOf(at)
+	}
 	problems := slices.Concat(fl.Problems, reservedName(p, at.Fleet))
 	for _, pr := range problems {
 		at.Problems = append(at.Problems, tracked.ProblemText(pr))
@@ -115,6 +146,11 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 	at.troubles = tracked.TroublesOf(problems, at.Fleet, p.File)
 	at.movedKey = sync.OnceValue(at.movedBy)
 	return at, nil
+}
+
+// sameList says that the targets are those of before, address and all.
+func sameList(a, b *fleet.Fleet) bool {
+	return a != nil && len(a.Targets) == len(b.Targets) && len(a.Targets) > 0 && &a.Targets[0] == &b.Targets[0]
 }
 
 // sameTargets says whether two snapshots of one commit mean the same to every unit.

@@ -144,28 +144,32 @@ func (o *Observer) weather(c *Case) []promotion.Weather {
 			own[e.Targets[i].Name] = true
 		}
 	}
-	whose := map[string]*fleet.Target{}
+	o.mu.Lock()
+	unwell := maps.Clone(o.unwell)
+	o.mu.Unlock()
+	if len(unwell) == 0 {
+		return nil
+	}
+	whose := map[appKey]*fleet.Target{}
 	for i := range c.Pipeline.Fleet.Targets {
 		t := &c.Pipeline.Fleet.Targets[i]
-		whose[ArgoName(o, t)] = t
+		whose[appKey{o.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
 	var out []promotion.Weather
-	for name, argo := range o.o.ArgoCDs {
-		for _, a := range argo.Apps.List() {
-			if own[a.Name] || a.Health != "Degraded" && a.Health != "Missing" {
-				continue
-			}
-			o.mu.Lock()
-			since, ok := o.unwell[name+"/"+a.Namespace+"/"+a.Name]
-			o.mu.Unlock()
-			if ok {
-				w := promotion.Weather{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}
-				if t := whose[name+"/"+a.Namespace+"/"+a.Name]; t != nil {
-					w.Component, w.Environment = t.Component, t.Environment
-				}
-				out = append(out, w)
-			}
+	for key, since := range unwell { // not all Applications: every component asks this at every look
+		argo, ok := o.o.ArgoCDs[key.argocd]
+		if own[key.name] || !ok {
+			continue
 		}
+		a, ok := argo.Apps.Get(key.namespace, key.name)
+		if !ok || a.Health != "Degraded" && a.Health != "Missing" {
+			continue
+		}
+		w := promotion.Weather{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}
+		if t := whose[key]; t != nil {
+			w.Component, w.Environment = t.Component, t.Environment
+		}
+		out = append(out, w)
 	}
 	slices.SortFunc(out, func(a, b promotion.Weather) int { return strings.Compare(a.Target, b.Target) })
 	return out
