@@ -79,8 +79,7 @@ func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, err
 		if revision == "" || revision == "HEAD" || revision == c.revision {
 			return c, nil
 		}
-		branch = BranchName(revision)
-		if branch == c.branch {
+		if branch = BranchName(revision); branch == c.branch && branch != "" {
 			return c, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -161,6 +162,17 @@ func TestStoryOnBranches(t *testing.T) {
 	}
 	for _, env := range s.environments() {
 		s.is("web", env, "carries what it did", func(e *api.WhyHere) bool { return strings.Contains(e.Name, "1.1.0") })
+	}
+}
+
+// TestPollingFollowsBranches finds without webhooks what was pushed to an
+// environment's branch.
+func TestPollingFollowsBranches(t *testing.T) {
+	s := begin(t, plan{branches: onBranches(), noHook: true, poll: 100 * time.Millisecond})
+	s.quiet()
+	s.release("web", "1.1.0")
+	if p := s.opened("web", "qa", "1.1.0"); p.Base != "env/qa" {
+		t.Errorf("#%d is for %s", p.Number, p.Base)
 	}
 }
 

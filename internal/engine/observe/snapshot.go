@@ -17,9 +17,9 @@ import (
 	"github.com/liftlock/liftlock/internal/tracked"
 )
 
-// Snapshot gives what the tracked branch's newest fetched commit says, from
-// memory when that commit was seen before and nothing else that targets depend
-// on has changed since. It does not fetch.
+// Snapshot gives what the tracked branch's newest fetched commit says and where
+// the environments' own branches are, from memory when that commit was seen before
+// and nothing else that targets depend on has changed since. It does not fetch.
 func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
 	defer o.lock(r.ID)()
 	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
@@ -35,8 +35,11 @@ func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, erro
 	var s *Snapshot
 	if last != nil && last.Commit == tip && o.current(ctx, last) {
 		tips, err := tipsOf(ctx, r, last.Pipelines)
-		if err != nil || maps.Equal(tips, last.Tips) {
-			return last, err
+		if err != nil {
+			return nil, err
+		}
+		if maps.Equal(tips, last.Tips) {
+			return last, nil
 		}
 		if s, err = o.branchesMoved(ctx, last, tips); err != nil {
 			return nil, err
