@@ -24,10 +24,9 @@ type contender struct {
 
 // opening is a pull request that would be opened: of one component, or of several.
 type opening struct {
-	env     string
-	release promotion.Release
-	parts   []part
-	edits   []overlay.Edit
+	env   string
+	parts []part
+	edits []overlay.Edit
 }
 
 // part is one component in it.
@@ -96,7 +95,7 @@ func (m *maker) apart(ctx context.Context, r *rules) ([]promotion.Decision, []op
 		for _, a := range decisions[i].Actions {
 			if a, ok := a.(promotion.Open); ok {
 				to := promotion.Release{ID: a.Release, Name: a.Name}
-				opens = append(opens, opening{env: a.Environment, release: to, parts: []part{{u, to}}, edits: u.composed[composedKey(a.Environment, a.Release)]})
+				opens = append(opens, opening{env: a.Environment, parts: []part{{u, to}}, edits: u.composed[composedKey(a.Environment, a.Release)]})
 			}
 		}
 	}

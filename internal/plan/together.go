@@ -43,7 +43,7 @@ func (m *maker) together(ctx context.Context, r *rules) ([]promotion.Decision, [
 					return nil, nil, err
 				}
 			case promotion.Open:
-				o := opening{env: a.Environment, release: promotion.Release{ID: a.Release, Name: a.Name}, edits: edits[composedKey(a.Environment, a.Release)]}
+				o := opening{env: a.Environment, edits: edits[composedKey(a.Environment, a.Release)]}
 				for _, p := range a.Passengers {
 					o.parts = append(o.parts, part{r.unit(p.Component), promotion.Release{ID: p.Release, Name: p.Name}})
 				}
