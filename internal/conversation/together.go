@@ -66,16 +66,16 @@ func movesOf(p *page, in Input) {
 	for _, c := range in.Changes {
 		of[c.Component] = append(of[c.Component], c)
 	}
-	for _, q := range in.Passengers {
+	p.eachOf(in.Passengers, func(q Passenger) {
 		p.line("**%s**", text(q.Component, maxName))
 		p.gap()
 		if len(of[q.Component]) == 0 {
 			p.line("See the diff.")
 			p.gap()
-			continue
+			return
 		}
 		p.folded(moveHead, moveRows(of[q.Component]))
-	}
+	})
 	if shared := of[""]; len(shared) > 0 {
 		p.line("In files that they share")
 		p.gap()
@@ -87,14 +87,34 @@ func movesOf(p *page, in Input) {
 func stays(p *page, in Input) {
 	p.line("### Where these releases have been")
 	p.gap()
-	for _, q := range in.Passengers {
+	p.eachOf(in.Passengers, func(q Passenger) {
 		lines := stayLines(alone(in, q))
 		if len(lines) == 0 {
-			continue
+			return
 		}
 		p.line("**%s** %s", text(q.Component, maxName), code(releaseName(q), maxName))
 		p.gap()
 		p.folded("", lines)
+	})
+}
+
+// openParts is how many components' parts are written openly: a reviewer has one
+// screen.
+const openParts = 4
+
+// eachOf writes a part for each component, the first ones openly and the rest in a
+// fold.
+func (p *page) eachOf(all []Passenger, write func(Passenger)) {
+	for i, q := range all {
+		if i == openParts {
+			p.line("<details><summary>%s</summary>", plural(len(all)-i, "more component", "more components"))
+			p.gap()
+		}
+		write(q)
+	}
+	if len(all) > openParts {
+		p.line("</details>")
+		p.gap()
 	}
 }
 

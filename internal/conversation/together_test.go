@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,4 +87,12 @@ func TestTogether(t *testing.T) {
 	manual.Facts.Envs[2].Spec.Merge = pipeline.Manual
 	golden(t, "together-messages", strings.Join([]string{CommitMessage(both()), CommitMessage(bothBack())}, "--------\n"))
 	golden(t, "together-diff", DiffText(manual))
+	many := both()
+	for i := range 12 {
+		q := many.Passengers[1]
+		q.Component = fmt.Sprintf("web-%02d", i)
+		many.Passengers = append(many.Passengers, q)
+		many.Changes = append(many.Changes, Change{Component: q.Component, File: "overlays/prod/" + q.Component + "/values.yaml", Path: "image.tag", Old: "1", New: "2", Line: i + 1})
+	}
+	golden(t, "together-many", show(Render(many)))
 }

@@ -203,6 +203,7 @@ func TestDecideBatch(t *testing.T) {
 			want: []string{"close #7: api: qa already carries r2; web: qa already carries r2"}},
 		{name: "it moves nothing any more", yard: newYard("api", "web").train("qa", nil, nil), want: []string{"close #7: it moves nothing any more"}},
 		{name: "somebody else's work is left alone", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }), together: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "also where it has another release than ours", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.env("qa").Open.Release = id("r9") }), together: fine, component: "web", env: "qa", why: "not ours"},
 		{name: "and taken over where somebody asks", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "retry", Environment: "qa", At: noon}} }),
 			together: fine, want: []string{"compose #7 anew for api 723200000000, web r2: taken over by /liftlock retry"}, own: []string{"web: answer 3: the pull request is composed anew"}},
 		{name: "one of the other kind is closed first", yard: ready().with("web", func(f *Facts) { f.pull("qa", "r2"); f.env("qa").Stray, f.env("qa").Open = f.env("qa").Open, nil }), together: fine,
@@ -326,5 +327,26 @@ func TestPassengersInTrailers(t *testing.T) {
 	}
 	if BatchID(who) != BatchID(riding("web r3", "api r2")) || BatchID(who) == BatchID(riding("api r3", "web r2")) || BatchID(nil) != "" {
 		t.Error("the identity of what moves together")
+	}
+}
+
+// TestRoom leaves behind whom one pull request has no room for.
+func TestRoom(t *testing.T) {
+	var names []string
+	for i := range maxPassengers + 2 {
+		names = append(names, fmt.Sprintf("c%03d", i))
+	}
+	y := newYard(names...)
+	for _, name := range names {
+		y.arrived(name, "r2")
+	}
+	y.train("qa", riding(names[len(names)-1]+" r2"), nil)
+	_, d := y.facts(func(Look) Together { return Together{Tip: tip} })
+	r, ok := d.Actions[0].(Replace)
+	if _, in := Riding(r.Passengers, names[len(names)-1]); !ok || len(r.Passengers) != maxPassengers || !in {
+		t.Errorf("%d components move, want %d, and who was in it stays", len(r.Passengers), maxPassengers)
+	}
+	if why := d.Components[len(names)-2].Env("qa").Why; len(why) != 1 || why[0].Code != "limit" {
+		t.Errorf("who stays behind hears %+v", why)
 	}
 }

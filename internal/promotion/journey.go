@@ -29,6 +29,7 @@ func (b *fold) promotion(env string) {
 	if j == nil {
 		return
 	}
+	b.seat(j)
 	slices.SortFunc(j.next, func(x, y Passenger) int { return cmp.Compare(x.Component, y.Component) })
 	for {
 		if len(j.now) > 0 && !j.anew && samePassengers(j.now, j.next) {
@@ -54,6 +55,32 @@ func (b *fold) promotion(env string) {
 	}
 	b.do(Replace{Environment: env, Pull: j.pull.Number, Head: j.pull.Head, Tip: j.tip, Release: BatchID(j.next), Name: named(j.next),
 		Why: strings.Join(append(j.leaving, j.moves...), "; "), Passengers: j.next})
+}
+
+// maxPassengers is how many components one pull request moves at most: its body
+// names each with its release, and forges bound a body at 64 KiB.
+const maxPassengers = 200
+
+// seat leaves those behind for whom there is no room; who is in it already stays.
+func (b *fold) seat(j *journey) {
+	if len(j.next) <= maxPassengers {
+		return
+	}
+	slices.SortFunc(j.next, func(x, y Passenger) int {
+		_, xIn := Riding(j.now, x.Component)
+		_, yIn := Riding(j.now, y.Component)
+		switch {
+		case xIn && !yIn:
+			return -1
+		case yIn && !xIn:
+			return 1
+		}
+		return cmp.Compare(x.Component, y.Component)
+	})
+	for _, p := range j.next[maxPassengers:] {
+		b.why(j.who[p.Component], j.env, "limit", fmt.Sprintf("one pull request moves at most %d components; it goes with the next", maxPassengers))
+	}
+	j.next = j.next[:maxPassengers]
 }
 
 // named is what people call what moves together.

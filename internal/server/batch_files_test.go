@@ -80,6 +80,10 @@ func TestTogetherInOneFile(t *testing.T) {
 	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock revert wrong"), "+1")
 	s.until("the revert is open", func() (bool, string) { return len(s.reverts(train, "qa")) == 1, "" })
 	back := s.reverts(train, "qa")[0]
+	s.until("it is composed on the newest commit", func() (bool, string) {
+		text, _, err := s.Forge.File(repoName, back.Branch, listed)
+		return err == nil && strings.Contains(text, "1.3.0"), text
+	})
 	has(back.Branch, elements("1.3.0", "1.0.0", "2.0.0", "1.0.0"))
 	_, err = s.Forge.MergePull(repoName, back.Number, "linus", "rebase")
 	s.must("merge the revert", err)

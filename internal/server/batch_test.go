@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -283,6 +284,11 @@ func TestHeldComponentLeaves(t *testing.T) {
 	if alone.Number != p.Number || strings.Contains(alone.Title, "web") {
 		t.Errorf("#%d %q came after #%d", alone.Number, alone.Title, p.Number)
 	}
+	s.until("web's record says that it left", func() (bool, string) {
+		var rows api.Promotions
+		_, err := s.get("/api/v1/promotions?component=web", &rows)
+		return err == nil && len(rows.Promotions) == 1 && rows.Promotions[0].State == "superseded", fmt.Sprintf("%+v %v", rows.Promotions, err)
+	})
 	s.approve(alone.Number, "ada")
 	s.merged(alone.Number)
 	s.verified("api", "qa", "2.0.0")

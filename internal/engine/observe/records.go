@@ -54,8 +54,28 @@ func (o *Observer) Records(ctx context.Context, c *Case) ([]store.Promotion, []s
 			events = append(events, c.life(env, pr, now)...)
 		}
 	}
+	rows = append(rows, c.left(known)...)
 	slices.SortFunc(rows, func(a, b store.Promotion) int { return a.Pull - b.Pull })
 	return rows, events, nil
+}
+
+// left are the records of open pull requests of several that the component is no
+// longer in: it left them, or something newer took its place elsewhere.
+func (c *Case) left(known []store.Promotion) []store.Promotion {
+	var out []store.Promotion
+	for _, was := range known {
+		if was.State != promotion.Opened || was.Kind != promotion.KindPromotion {
+			continue
+		}
+		for i := range c.Facts.Envs {
+			env := &c.Facts.Envs[i]
+			if t := env.Train; t != nil && t.Number == was.Pull && t.Unsound == "" {
+				was.State, was.UpdatedAt = recordSuperseded, c.Facts.Now
+				out = append(out, was)
+			}
+		}
+	}
+	return out
 }
 
 // knownRecords bounds the records of a component that are compared.
