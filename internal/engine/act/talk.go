@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/conversation"
@@ -24,33 +23,6 @@ import (
 
 // StatusContext is the name of the one commit status.
 const StatusContext = "liftlock"
-
-// input starts what a pull request's texts are made from.
-func (a *Actor) input(_ context.Context, c *observe.Case, d *promotion.Decision, env string, revert bool) conversation.Input {
-	in := conversation.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
-		Console: a.consoleURL(c), Bare: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
-	for _, m := range c.Members {
-		p := m.Passenger
-		if p.Name == "" {
-			p.Name = m.Case.Contents[p.Release].String()
-		}
-		in.Passengers = append(in.Passengers, conversation.Passenger{Passenger: p, Facts: &m.Case.Facts, Decision: m.Decision})
-	}
-	return in
-}
-
-// nameOf is what people call what a case moves together.
-func nameOf(c *observe.Case) string {
-	var names []string
-	for _, m := range c.Members {
-		p := m.Passenger
-		if p.Name == "" {
-			p.Name = m.Case.Contents[p.Release].String()
-		}
-		names = append(names, p.String())
-	}
-	return strings.Join(names, ", ")
-}
 
 func (a *Actor) consoleURL(c *observe.Case) string {
 	u := c.Facts.Unit

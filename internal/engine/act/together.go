@@ -4,11 +4,39 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/conversation"
 	"github.com/liftlock/liftlock/internal/engine/observe"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
+
+// input starts what a pull request's texts are made from.
+func (a *Actor) input(_ context.Context, c *observe.Case, d *promotion.Decision, env string, revert bool) conversation.Input {
+	in := conversation.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
+		Console: a.consoleURL(c), Bare: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
+	for _, m := range c.Members {
+		p := m.Passenger
+		if p.Name == "" {
+			p.Name = m.Case.Contents[p.Release].String()
+		}
+		in.Passengers = append(in.Passengers, conversation.Passenger{Passenger: p, Facts: &m.Case.Facts, Decision: m.Decision})
+	}
+	return in
+}
+
+// nameOf is what people call what a case moves together.
+func nameOf(c *observe.Case) string {
+	var names []string
+	for _, m := range c.Members {
+		p := m.Passenger
+		if p.Name == "" {
+			p.Name = m.Case.Contents[p.Release].String()
+		}
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
 
 // PresentTogether writes on the pull requests of several components what the
 // decision says of them, as Present does on a component's own.

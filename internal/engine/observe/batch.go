@@ -232,8 +232,9 @@ func (b *Batch) Rides(env string) (open *promotion.Pull, undos []*promotion.Pull
 }
 
 // Shared is the case of what several components do together in an environment,
-// with the decision as it is for all of them. pull is what it is about, nil for
-// one that is not open yet or no longer.
+// with the decision as it is for all of them. number is the pull
+// request that it is about, 0 for one that is not open yet; passengers are whom it
+// moves, of which those that are there become the case's members.
 func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passengers []promotion.Passenger) (*Case, *promotion.Decision) {
 	c := *b.all.with(passengers)
 	c.Restored = map[string][]overlay.Edit{}
