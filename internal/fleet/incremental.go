@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -187,8 +188,11 @@ func (q *question) concerns(d difference, globbing string) bool {
 		return !d.both && slices.ContainsFunc(strings.Split(q.path, "\x00"), func(prefix string) bool { return strings.HasPrefix(d.path, prefix) })
 	}
 	if globbing == GlobbingDoublestar {
-		prefix, _, _ := strings.Cut(literalPrefix(strings.TrimPrefix(q.path, "./")), "{")
-		return strings.HasPrefix(d.path, prefix)
+		pattern := strings.TrimPrefix(q.path, "./")
+		prefix, _, _ := strings.Cut(literalPrefix(pattern), "{")
+		// A pattern that is written otherwise than its files' paths matches by its clean form.
+		// A file where it looks for a folder is an error.
+		return path.Clean(pattern) != pattern || strings.HasPrefix(d.path, prefix) || strings.HasPrefix(prefix, d.path+"/")
 	}
 	spec, err := cleanPathspec(q.path)
 	return err != nil || matchPathspec(spec, d.path)

@@ -392,3 +392,25 @@ func TestAskedTogether(t *testing.T) {
 		t.Errorf("the commit was listed %d times", n)
 	}
 }
+
+// TestConcerns are questions that random ones rarely are.
+func TestConcerns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path, file, globbing string
+		want                 bool
+	}{
+		"below it":                           {"a/*", "a/b", GlobbingDoublestar, true},
+		"beside it":                          {"a/*", "ab", GlobbingDoublestar, false},
+		"a file where it looks for a folder": {"a/*", "a", GlobbingDoublestar, true},
+		"its path with a slash too many":     {"a/", "a", GlobbingDoublestar, true},
+		"its path by a detour":               {"a/../b", "b", GlobbingDoublestar, true},
+		"elsewhere":                          {"a/b/*.json", "b/c.json", GlobbingDoublestar, false},
+		"git: below it":                      {"a/*.json", "a/b/c.json", GlobbingGit, true},
+		"git: elsewhere":                     {"a/*.json", "b/c.json", GlobbingGit, false},
+	} {
+		q := question{url: repoURL, revision: "HEAD", path: tc.path}
+		if got := q.concerns(difference{path: tc.file}, tc.globbing); got != tc.want {
+			t.Errorf("%s: %q concerns %q: %t", name, tc.file, tc.path, got)
+		}
+	}
+}
