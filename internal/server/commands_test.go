@@ -363,10 +363,9 @@ func (b *between) Comments(ctx context.Context, repo forge.Repo, number int, sin
 func TestRetryRightAfterClosing(t *testing.T) {
 	var s *scene
 	var once sync.Once
-	var armed atomic.Bool
-	var retry atomic.Int64
+	var target, retry atomic.Int64
 	do := func(number int) {
-		if !armed.Load() {
+		if int64(number) != target.Load() {
 			return
 		}
 		once.Do(func() {
@@ -383,7 +382,7 @@ func TestRetryRightAfterClosing(t *testing.T) {
 	s = begin(t, plan{noHook: true, poll: 100 * time.Millisecond, sweep: 100 * time.Millisecond,
 		seams: server.Seams{Forge: func(f forge.Forge) forge.Forge { return &between{f, do} }}})
 	p := s.inProd("1.1.0")
-	armed.Store(true)
+	target.Store(int64(p.Number))
 	s.until("the pull request comes again", func() (bool, string) {
 		all := s.pulls("web", "prod")
 		return len(all) == 2 && retry.Load() != 0, fmt.Sprintf("%d pull requests, retry in comment %d", len(all), retry.Load())
