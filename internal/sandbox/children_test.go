@@ -304,6 +304,18 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 		says(frameAnswer, "1")(in, out)
 		select {}
 	},
+	"hasty": func(in io.Reader, _ io.Writer) int { // asks, doesn't wait for answers, and has its own
+		_, _, _ = readFrame(in, fromParent)
+		_ = os.Stdin.Close()
+		w := bufio.NewWriter(os.Stdout)
+		for range 100 {
+			_ = writeFrame(w, frameFile, []byte("\x00a/file"))
+			_ = w.Flush() // each on its own, so that an answer is tried before the last word is there
+		}
+		_ = writeFrame(w, frameAnswer, []byte("42"))
+		_ = w.Flush()
+		return 0
+	},
 	"closes": func(in io.Reader, _ io.Writer) int { // gives its output up, and doesn't end
 		_ = os.Stdout.Close()
 		select {}

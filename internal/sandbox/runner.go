@@ -193,6 +193,7 @@ func (r *Runner) converse(ctx context.Context, from io.Reader, to io.Writer, tas
 	}
 	h := newHost(trees, r.o.Limits.Reads)
 	most := fromChild(r.o.Limits.Answer)
+	deaf := false // it doesn't read any more: it may have said its last word before
 	for {
 		letter, payload, err := readFrame(in, most)
 		if err != nil {
@@ -211,17 +212,16 @@ func (r *Runner) converse(ctx context.Context, from io.Reader, to io.Writer, tas
 		case frameCPU:
 			return nil, &Error{Task: task, Kind: ErrCPU, Text: r.o.Limits.cpuText()}
 		}
+		if deaf {
+			continue
+		}
 		letter, payload, err = h.answer(ctx, letter, payload)
 		if err != nil {
 			return nil, err
 		}
-		if err := writeFrame(out, letter, payload); err != nil {
-			return nil, errHungUp
-		}
-		if in.Buffered() == 0 { // else the child waits for several answers anyway
-			if err := out.Flush(); err != nil {
-				return nil, errHungUp
-			}
+		deaf = writeFrame(out, letter, payload) != nil
+		if in.Buffered() == 0 && !deaf { // else the child waits for several answers anyway
+			deaf = out.Flush() != nil
 		}
 	}
 }

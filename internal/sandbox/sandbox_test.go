@@ -406,6 +406,16 @@ func TestAnAnswerIsEnough(t *testing.T) {
 	}
 }
 
+// TestALastWordIsHeard: a child that ended may have answered before, although it
+// no longer reads what it asked for.
+func TestALastWordIsHeard(t *testing.T) {
+	t.Parallel()
+	var got int
+	if err := runner(t, Limits{}, "hasty").Run(t.Context(), "rogue", Trees{Main: small}, nil, &got); err != nil || got != 42 {
+		t.Errorf("%d, %v", got, err)
+	}
+}
+
 func TestTheContextEndsTheChild(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
