@@ -41,7 +41,7 @@ func (e *Engine) together(ctx context.Context, r *Repository, s *observe.Snapsho
 	if err := e.o.Actor.PresentTogether(ctx, b, d); err != nil {
 		return time.Time{}, err
 	}
-	return d.Next, e.o.Actor.Tidy(ctx, b.Own())
+	return sooner(d.Next, b.Own().Again()), e.o.Actor.Tidy(ctx, b.Own())
 }
 
 // judgeTogether gathers facts and decides, answering looks until none is left.
@@ -63,8 +63,9 @@ func (e *Engine) judgeTogether(ctx context.Context, s *observe.Snapshot, u promo
 				}
 			}
 		}
+		own := looks
 		for _, a := range d.Actions {
-			if l, ok := a.(promotion.Look); ok && looks == 0 { // what moves together hangs on each one's own
+			if l, ok := a.(promotion.Look); ok && own == 0 { // what moves together hangs on each one's own
 				if err := e.o.Observer.AnswerTogether(ctx, b, l); err != nil {
 					return nil, nil, err
 				}
@@ -94,36 +95,36 @@ func (e *Engine) noteTogether(ctx context.Context, b *observe.Batch, d *promotio
 
 // performTogether does each component's own actions, then the shared ones. One
 // component's failure keeps nobody else from what is its own, but what they do
-// together waits for it.
+// together in that environment waits for it.
 func (e *Engine) performTogether(ctx context.Context, b *observe.Batch, d *promotion.BatchDecision) (acted bool, err error) {
-	var failed error
+	f := failures{}
 	for i, c := range b.Cases {
-		did, err := e.perform(ctx, c, &d.Components[i])
+		did, err := e.performOwn(ctx, c, &d.Components[i], f)
 		acted = acted || did
 		if err != nil {
-			if ctx.Err() != nil || failed == nil || moved(failed) {
-				failed = err
-			}
-		}
-	}
-	if failed != nil {
-		return acted, failed
-	}
-	for _, a := range d.Actions {
-		env := promotion.EnvironmentOf(a)
-		if _, ok := a.(promotion.Merge); ok {
-			if err := e.wish(ctx, b.Unit); err != nil {
-				return acted, err
-			}
-			continue
-		}
-		c, joined := b.Shared(d, env, promotion.PullOf(a), promotion.PassengersOf(a))
-		if err := e.o.Actor.Do(ctx, c, joined, a); err != nil {
 			return acted, err
 		}
-		acted = true
 	}
-	return acted, nil
+	shared := failures{}
+	for _, a := range d.Actions {
+		env := promotion.EnvironmentOf(a)
+		if f.in(env) || shared.in(env) {
+			continue
+		}
+		if _, ok := a.(promotion.Merge); ok {
+			err = e.wish(ctx, b.Unit)
+		} else {
+			c, joined := b.Shared(d, env, promotion.PullOf(a), promotion.PassengersOf(a))
+			if err = e.o.Actor.Do(ctx, c, joined, a); err == nil {
+				acted = true
+			}
+		}
+		if ctx.Err() != nil {
+			return acted, err
+		}
+		shared.note(env, err)
+	}
+	return acted, f.with(shared).err()
 }
 
 // mergeTogether merges one pull request that the components of a pipeline say

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -63,11 +64,15 @@ func (e *Engine) unit(ctx context.Context, r *Repository, u promotion.Unit) (tim
 	if err := e.o.Actor.Present(ctx, c, d); err != nil {
 		return time.Time{}, err
 	}
-	next := d.Next
-	if !c.Again.IsZero() && (next.IsZero() || c.Again.Before(next)) {
-		next = c.Again
+	return sooner(d.Next, c.Again()), e.o.Actor.Tidy(ctx, c)
+}
+
+// sooner is the earlier of two times; zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return next, e.o.Actor.Tidy(ctx, c)
+	return a
 }
 
 // fetchUnknown looks at the repository when Argo CD is ahead of what was fetched:
@@ -200,11 +205,21 @@ func busy(d *promotion.Decision) bool {
 // perform does the decision's actions but merges, for which it asks the
 // repository's merge key. acted says that something was done that must be looked at.
 func (e *Engine) perform(ctx context.Context, c *observe.Case, d *promotion.Decision) (acted bool, err error) {
-	failed := map[string]bool{} // environments: what came first there is what the rest stands on
-	var again, broken error
+	f := failures{}
+	if acted, err = e.performOwn(ctx, c, d, f); err != nil {
+		return acted, err
+	}
+	return acted, f.err()
+}
+
+// performOwn is perform of one component among others: what fails goes to the
+// failures, where its environments are skipped. The error is the context's end.
+func (e *Engine) performOwn(ctx context.Context, c *observe.Case, d *promotion.Decision, f failures) (acted bool, err error) {
+	own := failures{}
+	defer func() { f.with(own) }()
 	for _, a := range d.Actions {
 		env := promotion.EnvironmentOf(a)
-		if failed[env] {
+		if own.in(env) {
 			continue
 		}
 		switch a.(type) {
@@ -221,20 +236,49 @@ func (e *Engine) perform(ctx context.Context, c *observe.Case, d *promotion.Deci
 				acted = true
 			}
 		}
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
+		if err != nil && ctx.Err() != nil {
 			return acted, err
-		case moved(err):
-			failed[env], again = true, errors.Join(again, err)
-		default:
-			failed[env], broken = true, errors.Join(broken, err)
+		}
+		own.note(env, err)
+	}
+	return acted, nil
+}
+
+// failures are what failed, by environment: what came first there is what the
+// rest stands on, and what is elsewhere goes on.
+type failures map[string]error
+
+func (f failures) in(env string) bool { return f[env] != nil }
+
+func (f failures) note(env string, err error) {
+	if err != nil {
+		f[env] = errors.Join(f[env], err)
+	}
+}
+
+// with adds others.
+func (f failures) with(others failures) failures {
+	for env, err := range others {
+		f.note(env, err)
+	}
+	return f
+}
+
+// err is nil when nothing failed; where something really did, what only moved
+// meanwhile isn't worth telling.
+func (f failures) err() error {
+	var again, broken error
+	for _, env := range slices.Sorted(maps.Keys(f)) {
+		if err := f[env]; moved(err) {
+			again = errors.Join(again, err)
+		} else {
+			broken = errors.Join(broken, err)
 		}
 	}
 	if broken != nil {
-		return acted, broken
+		return broken
 	}
-	return acted, again
+	return again
 }
 
 // wish asks the repository's merge key to merge for a unit.

@@ -132,8 +132,11 @@ func (t *Tree) bulkError(ctx context.Context, p *proc.Process, id string, err er
 		return fmt.Errorf("read files of %s: %w", t.sha, ctx.Err())
 	}
 	if errors.Is(err, errMissing) {
-		_, err := t.stored(id) // finds out why
-		return err
+		if _, err := t.stored(id); err != nil {
+			return err // finds out why
+		}
+		// It is there for another program: nobody may take what wasn't read for nothing.
+		return &Error{Op: "read object " + id, Err: errMissing}
 	}
 	p.Kill()
 	werr := p.Wait()

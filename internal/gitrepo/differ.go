@@ -10,6 +10,9 @@ import (
 // difference is git's to find.
 const maxDifferentFolders = 100
 
+// maxListed bounds the files that differ, likewise.
+const maxListed = 100_000
+
 // errLarge says that a difference is larger than is compared here.
 var errLarge = errors.New("many folders differ")
 
@@ -108,6 +111,9 @@ func (d *differ) entry(at string, was, is treeEntry) error {
 			status = 'T'
 		}
 		d.changes = append(d.changes, FileChange{Path: path, Status: status, OldMode: was.mode, NewMode: is.mode})
+	}
+	if len(d.changes) > maxListed {
+		return errLarge // folders may repeat one another, and what a stranger wrote does
 	}
 	if oldFolder.sha == newFolder.sha {
 		return nil

@@ -186,6 +186,18 @@ func TestDecideBatch(t *testing.T) {
 		{name: "a newcomer joins", yard: ready().train("qa", riding("api r2"), nil), together: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
 		{name: "a newer release takes its place", yard: ready().arrived("web", "r3").train("qa", both, nil), together: fine,
 			want: []string{"compose #7 anew for api r2, web r3: web: r3 is newer"}},
+		{name: "one that can't be judged with the others stays behind", yard: ready().train("qa", riding("api r2"), nil), together: func(l Look) Together {
+			if len(l.Passengers) > 1 {
+				return Together{Tip: tip, Refused: "it could not be shown in time"}
+			}
+			return fine(l)
+		}, want: []string{"merge #7 into qa at head"}, component: "web", env: "qa", why: "could not be shown in time"},
+		{name: "and whoever asked for it is told", yard: ready().train("qa", riding("api r2"), ada).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}} }), together: func(l Look) Together {
+			if _, in := Riding(l.Passengers, "web"); in {
+				return Together{Tip: tip, Of: map[string]string{"web": "db-qa reads it too"}}
+			}
+			return fine(l)
+		}, want: []string{"merge #7 into qa at head"}, own: []string{"web: answer 3: db-qa reads it too"}},
 		{name: "not into an approved one", yard: ready().train("qa", riding("api r2"), ada), together: fine, want: []string{"merge #7 into qa at head"}, component: "web", env: "qa", why: "behind #7, which is approved without it"},
 		{name: "not into a held one", yard: ready().train("qa", riding("api r2"), func(p *Pull) { p.Held = true }), together: fine, component: "web", env: "qa", why: "behind #7, which is on hold"},
 		{name: "not into somebody else's", yard: ready().train("qa", riding("api r2"), func(p *Pull) { p.Unsound = "not ours" }), together: fine, component: "web", env: "qa", why: "not ours"},
@@ -206,6 +218,11 @@ func TestDecideBatch(t *testing.T) {
 		{name: "also where it has another release than ours", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.env("qa").Open.Release = id("r9") }), together: fine, component: "web", env: "qa", why: "not ours"},
 		{name: "and taken over where somebody asks", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "retry", Environment: "qa", At: noon}} }),
 			together: fine, want: []string{"compose #7 anew for api 723200000000, web r2: taken over by /liftlock retry"}, own: []string{"web: answer 3: the pull request is composed anew"}},
+		{name: "one of the other kind with somebody's work is left to people", yard: ready().with("web", func(f *Facts) {
+			f.pull("qa", "r2")
+			f.env("qa").Open.Unsound = "#7 is not what Liftlock composed"
+			f.env("qa").Stray, f.env("qa").Open = f.env("qa").Open, nil
+		}), together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "#7 is not what Liftlock composed; spec.batch is environment by now"},
 		{name: "one of the other kind is closed first", yard: ready().with("web", func(f *Facts) { f.pull("qa", "r2"); f.env("qa").Stray, f.env("qa").Open = f.env("qa").Open, nil }), together: fine,
 			want: []string{"open a promotion of api r2 into qa"}, own: []string{"web: close #7: spec.batch is environment by now: what is ready opens anew that way"}},
 
@@ -234,6 +251,8 @@ func TestDecideBatch(t *testing.T) {
 			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "api's fields changed since"},
 		{name: "what goes back doesn't go on", yard: degraded().with("api", func(f *Facts) { f.composed("prod", "r2") }), together: fine,
 			want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}, component: "api", env: "prod", why: "web r2 came with it and is not verified"},
+		{name: "what is open over it waits", yard: degraded().arrived("api", "r3").train("qa", riding("api r3"), ada), together: fine,
+			want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
 		{name: "one is asked for, all go back", yard: inQA().all("qa", "api", "web").with("api", func(f *Facts) {
 			f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", By: "ada", At: noon}}
 			f.env("qa").Restore = Sure(Composed{Tip: tip})

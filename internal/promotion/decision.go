@@ -332,8 +332,8 @@ func (d *Decision) Env(name string) *EnvState {
 	return nil
 }
 
-// PullOf is the pull request that an action is about; 0 where it is about none,
-// or about one that is to be opened.
+// PullOf is the pull request that an action is about; for a revert that is to be
+// opened, the promotion that it takes back. 0 where it is about none yet.
 func PullOf(a Action) int {
 	switch a := a.(type) {
 	case Replace:
@@ -341,6 +341,8 @@ func PullOf(a Action) int {
 	case Close:
 		return a.Pull
 	case Merge:
+		return a.Pull
+	case OpenRevert:
 		return a.Pull
 	case RestoreUndo:
 		return a.Pull

@@ -81,7 +81,7 @@ func (b *fold) reverts(env string) {
 	for _, n := range slices.Sorted(maps.Keys(byNumber)) {
 		u := byNumber[n]
 		switch all := len(u.members); {
-		case len(u.closings) == all:
+		case len(u.closings) == all, len(u.closings) > 0 && u.pull.Unsound != "":
 			c := u.closings[0].(Close)
 			c.Passengers = u.pull.Passengers
 			b.do(c)

@@ -42,7 +42,13 @@ func (b *fold) promotion(env string) {
 			}
 			return
 		}
-		if b.stopped(j) || !b.composable(j) {
+		if b.stopped(j) {
+			return
+		}
+		if b.stayBehind(j) {
+			continue
+		}
+		if !b.composable(j) {
 			return
 		}
 		if refused := b.refusedOf(j); !refused {
@@ -130,6 +136,15 @@ func (b *fold) journey(env string) *journey {
 			j.blocked = p.String() + " is being taken back"
 		}
 	}
+	for _, a := range b.out.Actions {
+		o, undoes := a.(OpenRevert)
+		for _, p := range o.Passengers {
+			if _, in := Riding(j.now, p.Component); in && undoes && o.Environment == env {
+				// Merged over it, what goes back could no longer be put back.
+				j.blocked = fmt.Sprintf("%s of #%d is being taken back", p, o.Pull)
+			}
+		}
+	}
 	switch {
 	case j.pull == nil:
 		j.next = kept
@@ -212,6 +227,38 @@ func (b *fold) stopped(j *journey) bool {
 	return why != ""
 }
 
+// stayBehind leaves newcomers behind where it can't be told whose part keeps what
+// would move together from being made: who is in the pull request already goes on
+// without them. True when it did.
+func (b *fold) stayBehind(j *journey) bool {
+	t, ok := b.together[j.env][BatchID(j.next)]
+	if !ok || t.Tip != j.tip || t.Refused == "" || len(t.Of) > 0 || j.anew || len(j.now) == 0 || len(j.next) <= len(j.now) {
+		return false
+	}
+	for _, p := range j.now {
+		if q, in := Riding(j.next, p.Component); !in || q.Release != p.Release {
+			return false
+		}
+	}
+	for _, p := range j.next {
+		if _, in := Riding(j.now, p.Component); !in {
+			b.refuse(j, p, t.Refused)
+		}
+	}
+	j.next = slices.Clone(j.now)
+	return true
+}
+
+// refuse tells a component why it doesn't come along, and whoever asked for it.
+func (b *fold) refuse(j *journey, p Passenger, why string) {
+	i := j.who[p.Component]
+	b.why(i, j.env, "refused", why)
+	if p.Ask != 0 {
+		d := &b.out.Components[i]
+		d.Actions = append(d.Actions, FinishAsk{Environment: j.env, ID: p.Ask, Outcome: why})
+	}
+}
+
 // composable says that what moving together changes is known; it asks for it
 // where it isn't.
 func (b *fold) composable(j *journey) bool {
@@ -239,7 +286,7 @@ func (b *fold) refusedOf(j *journey) bool {
 			kept = append(kept, p)
 			continue
 		}
-		b.why(j.who[p.Component], j.env, "refused", why)
+		b.refuse(j, p, why)
 		if _, in := Riding(j.now, p.Component); in {
 			j.leaving = append(j.leaving, p.String()+" can't be composed: "+why)
 		}

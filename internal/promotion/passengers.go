@@ -60,6 +60,10 @@ func (j *judge) stray(e *Env, st *EnvState) {
 		st.why("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it is lifted or #%d is closed", p.Number, j.spec.Batch, p.Number))
 		return
 	}
+	if p.Unsound != "" {
+		st.why("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.Unsound, j.spec.Batch, p.Number))
+		return
+	}
 	st.why("batch", fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, j.spec.Batch))
 	j.do(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", j.spec.Batch)})
 }

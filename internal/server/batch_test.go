@@ -382,3 +382,35 @@ func TestReservedName(t *testing.T) {
 		t.Errorf("%d pull requests", n)
 	}
 }
+
+// TestTogetherIntoMany opens into more environments at once than a run asks
+// questions one after the other.
+func TestTogetherIntoMany(t *testing.T) {
+	environments := []string{dev}
+	var regions []string
+	for i := range 10 {
+		regions = append(regions, fmt.Sprintf("region-%d", i))
+		environments = append(environments, "name: "+regions[i]+"\nafter: [dev]\nverify: "+verifyFast)
+	}
+	s := begin(t, plan{components: []string{"web", "api"}, pipeline: together(environments...)})
+	s.quiet()
+	s.releases("web", "1.1.0", "api", "2.0.0")
+	for _, region := range regions {
+		s.moving(region, "", "api 2.0.0", "web 1.1.0")
+	}
+}
+
+// TestTogetherWithoutABranch goes on elsewhere when an environment's branch is
+// gone while a pull request for it is open.
+func TestTogetherWithoutABranch(t *testing.T) {
+	branches := map[string]string{"dev": "env/dev", "qa": "env/qa", "other": "env/other"}
+	s := begin(t, plan{components: []string{"web", "api"}, branches: branches,
+		pipeline: together(dev, gatedQA, "name: other\nafter: [dev]\nmerge: auto\nverify: "+verifyFast)})
+	s.quiet()
+	s.release("web", "1.1.0")
+	s.moving("qa", "", "web 1.1.0")
+	s.must("delete qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", ""))
+	s.release("api", "2.0.0")
+	s.verified("web", "other", "1.1.0")
+	s.verified("api", "other", "2.0.0")
+}

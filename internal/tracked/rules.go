@@ -46,8 +46,21 @@ func LastGood(ctx context.Context, git Git, tip string) ([]*pipeline.Pipeline, s
 		if err == nil {
 			return pipes, c.SHA, nil
 		}
+		if unread := unreadable(err); unread != nil {
+			return nil, "", unread
+		}
 	}
 	return nil, tip, nil
+}
+
+// unreadable is an error of git's, which says nothing of what a version has; nil
+// for a version that is broken, and for none.
+func unreadable(err error) error {
+	var failed *gitrepo.Error
+	if errors.As(err, &failed) {
+		return fmt.Errorf("read an earlier version of the pipeline files: %w", err)
+	}
+	return nil
 }
 
 // Baseline finds the commit, back from one that has the pipeline, that brought it
@@ -62,6 +75,9 @@ func Baseline(ctx context.Context, git Git, p *pipeline.Pipeline, from string) (
 	base := ""
 	for _, c := range log {
 		pipes, err := pipeline.Load(git.Tree(c.SHA))
+		if unread := unreadable(err); unread != nil {
+			return "", unread
+		}
 		if err != nil && !errors.Is(err, pipeline.ErrNone) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -291,10 +292,12 @@ func (a *Actor) finishAsk(ctx context.Context, c *observe.Case, x promotion.Fini
 			continue
 		}
 		if !x.Done {
-			if c.Pipeline.Spec.Batches() { // it may have been given for several
+			reply := a.Reply
+			if c.Pipeline.Spec.Batches() { // it may have been given for several, and each has its answer
 				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome
+				reply = a.replyToo
 			}
-			if err := a.Reply(ctx, c.Snapshot.Repo, k.Source, k.By, k.Verb+" "+k.Environment, x.Outcome); err != nil {
+			if err := reply(ctx, c.Snapshot.Repo, k.Source, k.By, k.Verb+" "+k.Environment, x.Outcome); err != nil {
 				return err
 			}
 		}
@@ -312,6 +315,18 @@ func (a *Actor) finishAsk(ctx context.Context, c *observe.Case, x promotion.Fini
 // Reply answers a command given in a comment, once for each source. A command
 // that came another way has no comment to answer to.
 func (a *Actor) Reply(ctx context.Context, r *observe.Repository, source, to, command, text string) error {
+	return a.reply(ctx, r, source, to, command, text, func(string) bool { return true })
+}
+
+// replyToo is Reply for one of several answers to a command: once for each text.
+func (a *Actor) replyToo(ctx context.Context, r *observe.Repository, source, to, command, text string) error {
+	return a.reply(ctx, r, source, to, command, text, func(answer string) bool {
+		_, id, _ := parseSource(source)
+		return strings.TrimSpace(answer) == strings.TrimSpace(conversation.Answer(to, command, text, id))
+	})
+}
+
+func (a *Actor) reply(ctx context.Context, r *observe.Repository, source, to, command, text string, same func(answer string) bool) error {
 	number, id, ok := parseSource(source)
 	if !ok {
 		return nil
@@ -321,7 +336,7 @@ func (a *Actor) Reply(ctx context.Context, r *observe.Repository, source, to, co
 		return err
 	}
 	for _, k := range comments {
-		if k.User == r.Me && conversation.HasAnswer(k.Body, id) {
+		if k.User == r.Me && conversation.HasAnswer(k.Body, id) && same(k.Body) {
 			return nil
 		}
 	}

@@ -252,11 +252,26 @@ func (a *Actor) stillOpen(ctx context.Context, r *observe.Repository, number int
 	return pr, nil
 }
 
+// judgedHead is the head with which a pull request of an environment was judged.
+func judgedHead(c *observe.Case, environment string, number int) string {
+	if pr := c.Pulls[number]; pr != nil {
+		return pr.Head
+	}
+	if env := envOf(c, environment); env != nil {
+		for _, p := range []*promotion.Pull{env.Open, env.Undo, env.Stray} {
+			if p != nil && p.Number == number {
+				return p.Head
+			}
+		}
+	}
+	return ""
+}
+
 // close closes one of ours: first the mark that it is no veto, then the word to
 // its readers, then the state.
 func (a *Actor) close(ctx context.Context, c *observe.Case, d *promotion.Decision, x promotion.Close) error {
 	r := c.Snapshot.Repo
-	if _, err := a.stillOpen(ctx, r, x.Pull, c.Pulls[x.Pull].Head); err != nil {
+	if _, err := a.stillOpen(ctx, r, x.Pull, judgedHead(c, x.Environment, x.Pull)); err != nil {
 		return err
 	}
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {

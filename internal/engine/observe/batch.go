@@ -112,7 +112,7 @@ func (o *Observer) leftTogether(ctx context.Context, b *Batch) error {
 		known := slices.ContainsFunc(rides, func(ri *ride) bool {
 			return ri.PR.Branch == branch && (ri.PR.Head == head && ri.PR.Author == c.Snapshot.Repo.Me || ri.PR.State == forge.Open)
 		})
-		if !ok || known || env.Source() {
+		if !ok || known || env.Source() || env.Tip == "" {
 			continue
 		}
 		why, info, err := o.inspectLeftover(ctx, c, env, head)
@@ -263,7 +263,7 @@ func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passe
 			continue
 		}
 		c.Members = append(c.Members, Member{Passenger: p, Case: m, Decision: &d.Components[i]})
-		if edits := m.Restored[env]; edits != nil {
+		if edits := m.Restored[env]; edits != nil && m.landedBy(env, number) {
 			c.Restored[env] = edits
 		}
 	}

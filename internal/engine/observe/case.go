@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -48,6 +49,22 @@ func (c *Case) withAll() *Case {
 	out := *c
 	out.insiders = slices.Sorted(maps.Keys(c.Pipeline.Units))
 	return &out
+}
+
+// unknown says that nobody knows any more what a release consists of: the store
+// that knew is gone. An empty one in its place would take everything away.
+func (c *Case) unknown(release string) string {
+	if _, ok := c.Contents[release]; ok {
+		return ""
+	}
+	return fmt.Sprintf("what the release %s consists of is not known any more", promotion.Short(release))
+}
+
+// landedBy says that what an environment carries came by a pull request.
+func (c *Case) landedBy(environment string, number int) bool {
+	return slices.ContainsFunc(c.Facts.Envs, func(e promotion.Env) bool {
+		return e.Name == environment && e.Landed.OK && e.Landed.Value.Pull == number
+	})
 }
 
 // envAt is an environment of a component; nil when there is none.

@@ -17,6 +17,10 @@ func ComposedKey(env, release string) string { return env + "|" + release }
 // changes, or why it can't be done.
 func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
 	out := promotion.Composed{Tip: env.Tip}
+	if out.Refused = c.unknown(l.Release); out.Refused != "" {
+		env.Composed[l.Release] = out
+		return nil
+	}
 	edits, err := overlay.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.Contents[l.Release],
 		wholeFiles(ctx, c.Snapshot.Repo.Mirror, env.Tip))
 	if err != nil {

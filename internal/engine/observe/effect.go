@@ -67,9 +67,18 @@ func (l late) due(now time.Time) bool { return l.tries > 0 && !now.Before(l.agai
 
 // waits notes in the case when something that ran out of time is asked for again.
 func (c *Case) waits(l late) {
-	if l.tries > 0 && (c.Again.IsZero() || l.again.Before(c.Again)) {
-		c.Again = l.again
+	if l.tries > 0 && c.again != nil && (c.again.IsZero() || l.again.Before(*c.again)) {
+		*c.again = l.again
 	}
+}
+
+// Again is when a fact that ran out of time is asked for again, also one of the
+// others that were looked at with it; zero: none did.
+func (c *Case) Again() time.Time {
+	if c.again == nil {
+		return time.Time{}
+	}
+	return *c.again
 }
 
 // inTime is a context for judging an edit.

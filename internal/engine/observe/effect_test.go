@@ -29,15 +29,15 @@ func TestLate(t *testing.T) {
 			break
 		}
 	}
-	var c Case
+	c := Case{again: new(time.Time)}
 	c.waits(late{})
-	if !c.Again.IsZero() {
+	if !c.Again().IsZero() {
 		t.Error("a case waits for nothing")
 	}
 	c.waits(late{1, now.Add(time.Hour)})
 	c.waits(late{1, now.Add(time.Minute)})
 	c.waits(late{1, now.Add(2 * time.Hour)})
-	if !c.Again.Equal(now.Add(time.Minute)) {
-		t.Errorf("it looks again at %s", c.Again)
+	if !c.Again().Equal(now.Add(time.Minute)) {
+		t.Errorf("it looks again at %s", c.Again())
 	}
 }

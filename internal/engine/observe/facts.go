@@ -25,8 +25,8 @@ type Case struct {
 	Memories []store.Observation        // verification memories, to be written with the run
 	Unknown  []string                   // revisions that Argo CD reports and Git doesn't know yet
 
-	// Again is when a fact that ran out of time is asked for again; zero: none did.
-	Again     time.Time
+	again *time.Time // of all cases of one look: when a fact that ran out of time is asked for again; nil: nobody asks
+
 	Unreached []string                   // the Argo CDs that can't be asked about targets of this unit
 	Pulls     map[int]*forge.PullRequest // our open ones
 	Bases     map[int]string             // what their heads were made on
@@ -101,7 +101,7 @@ func (o *Observer) shared(ctx context.Context, s *Snapshot, p *PipelineAt, fresh
 // newCase is a case without facts but what a snapshot says of the pipeline's
 // environments.
 func (o *Observer) newCase(s *Snapshot, p *PipelineAt, u promotion.Unit) *Case {
-	c := &Case{Snapshot: s, Pipeline: p, owners: map[string]string{},
+	c := &Case{Snapshot: s, Pipeline: p, owners: map[string]string{}, again: new(time.Time),
 		Pulls: map[int]*forge.PullRequest{}, Bases: map[int]string{}, Edits: map[int][]overlay.Edit{}, UndoOf: map[int]*forge.PullRequest{},
 		Contents: map[string]overlay.Release{}, Composed: map[string][]overlay.Edit{}, Restored: map[string][]overlay.Edit{},
 		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, Broken: s.Broken, Tip: s.Commit}}
@@ -116,6 +116,7 @@ func (o *Observer) newCase(s *Snapshot, p *PipelineAt, u promotion.Unit) *Case {
 func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, fresh bool) (*Case, error) {
 	s, p, u := all.Snapshot, all.Pipeline, ua.Unit
 	c := o.newCase(s, p, u)
+	c.again = all.again
 	c.Unit, c.rides, c.Facts.Now, c.Facts.Problems = ua, rs, all.Facts.Now, p.ProblemsOf(u.Component)
 	// Commands first: what a command was given about was written down before it,
 	// so it is among what is read after it.

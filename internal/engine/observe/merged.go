@@ -14,11 +14,13 @@ import (
 // Git doesn't show. After that the branch was rewritten since, or so it is taken.
 const mergeTries = 5
 
+// maxMerges bounds the memory of merges; past it, it starts anew.
+const maxMerges = 10_000
+
 // mergeSeen is the newest merge of ours in an environment.
 type mergeSeen struct {
-	commit string
-	tries  int
-	there  bool // or no longer waited for
+	tries int
+	there bool // or no longer waited for
 }
 
 // hasMerged makes sure that the newest merge of ours in an environment is in
@@ -37,13 +39,10 @@ func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, e
 	if newest == nil {
 		return nil
 	}
-	key := UnitName(c.Facts.Unit) + "|" + env.Name
+	key := r.ID + "|" + env.Branch + "|" + newest.MergeCommit // Git's to say, whosever it is
 	o.mu.Lock()
 	seen := o.merges[key]
 	o.mu.Unlock()
-	if seen.commit != newest.MergeCommit {
-		seen = mergeSeen{commit: newest.MergeCommit}
-	}
 	if seen.there {
 		return nil
 	}
@@ -66,6 +65,9 @@ func (o *Observer) hasMerged(ctx context.Context, c *Case, env *promotion.Env, e
 	}
 	seen.there = ok || seen.tries >= mergeTries
 	o.mu.Lock()
+	if len(o.merges) >= maxMerges {
+		clear(o.merges)
+	}
 	o.merges[key] = seen
 	o.mu.Unlock()
 	if !seen.there {

@@ -80,7 +80,7 @@ type Observer struct {
 	refused   map[string]refusal
 	explained map[string]string    // by environment: the last landed commit that the pull requests were read again for
 	reverted  map[string][]string  // releases that revert commits name, by environment and what landed
-	merges    map[string]mergeSeen // by environment: the newest merge of ours
+	merges    map[string]mergeSeen // by repository, branch and commit: merges of ours
 	booked    map[string]bool      // repositories whose list of pull requests was read in this process
 
 	renderer *ownership.Renderer

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"runtime"
 	"slices"
@@ -86,6 +87,17 @@ func (o *Observer) reading(r *Repository, commit string, p *PipelineAt, e *EnvAt
 	if ids, err := tree.Identities(context.Background(), at.inputs); err == nil {
 		key = at.keyAt(ids)
 	}
+	return o.readAt(tree, key, p, e)
+}
+
+// readGuarded is readAt in a goroutine of its own: one file's bad luck is not
+// everybody's. The component's own look meets the panic again, and tells of it.
+func (o *Observer) readGuarded(tree *gitrepo.Tree, key string, p *PipelineAt, e *EnvAt) (g reading) {
+	defer func() {
+		if r := recover(); r != nil {
+			g = reading{err: fmt.Errorf("panic while reading a release: %v", r)}
+		}
+	}()
 	return o.readAt(tree, key, p, e)
 }
 
@@ -222,7 +234,7 @@ func (o *Observer) readMany(ctx context.Context, tree *gitrepo.Tree, p *Pipeline
 				if i >= len(missing) {
 					return
 				}
-				found[i] = o.readAt(tree, missing[i].key, p, missing[i].env)
+				found[i] = o.readGuarded(tree, missing[i].key, p, missing[i].env)
 			}
 		})
 	}

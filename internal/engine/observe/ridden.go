@@ -36,12 +36,12 @@ func (o *Observer) ridesIn(ctx context.Context, c *Case, env *promotion.Env) err
 				return err
 			}
 		case kept < pastKept:
-			kept++
 			who, err := o.who(ctx, c, c.rides[env.Name], ri)
 			if err != nil {
 				return err
 			}
 			if p, ok := promotion.Riding(who, component); ok {
+				kept++
 				env.Past = append(env.Past, c.pastRide(ri, p))
 			}
 		}

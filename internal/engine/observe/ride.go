@@ -66,7 +66,7 @@ func (rs rides) open(ctx context.Context, o *Observer, c *Case, fresh bool) erro
 	for i := range c.Facts.Envs { // all are read: which are merged matters to the reverts
 		env := &c.Facts.Envs[i]
 		for _, ri := range rs[env.Name] {
-			if ri.PR.State != forge.Open || ri.PR.Author != r.Me {
+			if ri.PR.State != forge.Open || ri.PR.Author != r.Me || env.Tip == "" {
 				continue
 			}
 			if err := o.board(ctx, c, env, rs[env.Name], ri); err != nil {
@@ -100,7 +100,11 @@ func (o *Observer) who(ctx context.Context, c *Case, all []*ride, ri *ride) ([]p
 		if ierr != nil || len(info.Parents) == 0 {
 			continue // gone, or not fetched: the body may tell
 		}
-		if ri.passengers, err = o.passengersOf(ctx, c.Snapshot.Repo, c.Pipeline, ri.ref.Environment, info.Parents[0], commit, ri.ref.Revert); err != nil {
+		base := info.Parents[0]
+		if commit == ri.PR.Head {
+			base = o.madeOn(ctx, c, ri.ref.Environment, commit, base)
+		}
+		if ri.passengers, err = o.passengersOf(ctx, c.Snapshot.Repo, c.Pipeline, ri.ref.Environment, base, commit, ri.ref.Revert); err != nil {
 			return nil, err
 		}
 	}
@@ -109,6 +113,22 @@ func (o *Observer) who(ctx context.Context, c *Case, all []*ride, ri *ride) ([]p
 	}
 	ri.found = true
 	return ri.passengers, nil
+}
+
+// madeOn is the commit of an environment's branch that a head was made on; parent
+// where that can't be told. The forge's own button brings a branch up to date with
+// a merge, whose first parent is ours.
+func (o *Observer) madeOn(ctx context.Context, c *Case, environment, head, parent string) string {
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		if env.Name != environment || env.Tip == "" {
+			continue
+		}
+		if base, why, err := o.baseOf(ctx, c, env, head); err == nil && why == "" {
+			return base
+		}
+	}
+	return parent
 }
 
 // takenBackBy is the merged ride that a revert takes back: the newest before it
@@ -228,7 +248,11 @@ func (o *Observer) inspectWayBack(ctx context.Context, c *Case, env *promotion.E
 	c.UndoOf[p.Number] = &of.PR
 	for i := range p.Passengers {
 		q := &p.Passengers[i]
-		if rel, err := o.read(c.Snapshot.Repo, of.PR.MergeCommit, c.Pipeline, c.Pipeline.Units[q.Component].Envs[env.Name]); err == nil {
+		at := c.envAt(env.Name, q.Component)
+		if at == nil {
+			continue // the body names one that is gone
+		}
+		if rel, err := o.read(c.Snapshot.Repo, of.PR.MergeCommit, c.Pipeline, at); err == nil {
 			q.Name = c.know(rel).Name
 		}
 	}
@@ -251,6 +275,10 @@ func (o *Observer) composeTogether(ctx context.Context, c *Case, env, base strin
 		at := c.envAt(env, p.Component)
 		if at == nil {
 			refused[p.Component] = ErrNoUnit.Error()
+			continue
+		}
+		if why := c.unknown(p.Release); why != "" {
+			refused[p.Component] = why
 			continue
 		}
 		part, err := overlay.Compose(tree, at.Overlay(c.Pipeline.Pipeline), c.Contents[p.Release], wholeFiles(ctx, m, base))

@@ -182,8 +182,9 @@ func beforeKey(repo string, pull int) string {
 
 // beforeMerge is how targets were when their pull request was still open.
 type beforeMerge struct {
-	At   time.Time       `json:"at"`
-	Well map[string]bool `json:"well"`
+	At    time.Time       `json:"at"`
+	Well  map[string]bool `json:"well"`
+	Noted map[string]bool `json:"noted,omitempty"` // the components whose targets were looked at
 }
 
 // before fills in whether the targets were well before what landed was merged,
@@ -215,6 +216,8 @@ func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) erro
 		switch {
 		case !ok:
 			t.WellBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
+		case !known && !b.Noted[c.Facts.Unit.Component] && len(l.Passengers) > 0:
+			t.WellBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
 		case !known:
 			t.WellBefore = promotion.Sure(true) // it did not exist: there was nothing to be unwell
 		default:
@@ -235,9 +238,10 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 	if ok && json.Unmarshal(raw, &last) != nil {
 		ok, last = false, beforeMerge{}
 	}
-	now.Well = map[string]bool{}
+	now.Well, now.Noted = map[string]bool{}, map[string]bool{c.Facts.Unit.Component: true}
 	if len(env.Open.Passengers) > 0 {
 		maps.Copy(now.Well, last.Well) // the other passengers' targets are theirs to note
+		maps.Copy(now.Noted, last.Noted)
 	}
 	for i := range at.Targets {
 		t := &at.Targets[i]
@@ -251,7 +255,7 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 			now.Well[t.Name] = verification.WasWell(app)
 		}
 	}
-	if ok && maps.Equal(last.Well, now.Well) {
+	if ok && maps.Equal(last.Well, now.Well) && maps.Equal(last.Noted, now.Noted) {
 		return nil
 	}
 	now.At = c.Facts.Now
