@@ -49,22 +49,21 @@ type trainCommit struct {
 }
 
 type trainPull struct {
-	number           int
-	env              string
-	revert           bool
-	of               int
-	moves            []Passenger       // what its head carries; a revert: what it takes back
-	claimed          []Passenger       // what its body says
-	back             map[string]string // a revert: what it restores
-	base             int
-	head             string
-	open, merged     bool
-	held, super      bool
-	spoilt           string
-	approvals        int
-	commit           string
-	made, ended      time.Time
-	changedSinceMade time.Time
+	number       int
+	env          string
+	revert       bool
+	of           int
+	moves        []Passenger       // what its head carries; a revert: what it takes back
+	claimed      []Passenger       // what its body says
+	back         map[string]string // a revert: what it restores
+	base         int
+	head         string
+	open, merged bool
+	held, super  bool
+	spoilt       string
+	approvals    int
+	commit       string
+	made, ended  time.Time
 }
 
 func at2(component, env string) string { return component + "|" + env }
