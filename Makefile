@@ -27,7 +27,7 @@ test: ## run the tests
 
 .PHONY: race
 race: ## run the tests with the race detector, a package at a time
-	$(GO) test -race -p 1 ./...
+	$(GO) test -race -p 1 -timeout 20m ./...
 
 .PHONY: crash
 crash: ## kill the server at every point of the story, and at 50 random moments (minutes)
