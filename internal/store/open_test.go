@@ -303,3 +303,19 @@ func TestFullInsideATransaction(t *testing.T) {
 	w.reopen()
 	found(w.State(ctx, "after"))(t)
 }
+
+// TestEndedIsTheContextsEnd: a transaction that is gone because nobody waits any
+// more is no failure of the database.
+func TestEndedIsTheContextsEnd(t *testing.T) {
+	gone, cancel := context.WithCancel(ctx)
+	if err := ended(gone, sql.ErrTxDone); errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {
+		t.Errorf("before the end: %v", err)
+	}
+	cancel()
+	if err := ended(gone, sql.ErrTxDone); !errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {
+		t.Errorf("after it: %v", err)
+	}
+	if err := ended(gone, errors.ErrUnsupported); errors.Is(err, context.Canceled) {
+		t.Errorf("another error: %v", err)
+	}
+}

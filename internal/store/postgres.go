@@ -155,14 +155,23 @@ func (p *pg) once(ctx context.Context, name string, f func(session) error) error
 	}
 	defer tx.Rollback() // does nothing after the commit
 	if err := f(plain{db: tx}); err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	p.hook(name, true)
 	if err := tx.Commit(); err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	p.hook(name, false)
 	return nil
+}
+
+// ended says what was meant: when the context ends, the transaction is rolled back
+// behind our back, and the next statement only finds it gone.
+func ended(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // close is also for a database that was opened half-way.
