@@ -250,9 +250,16 @@ type failures map[string]error
 
 func (f failures) in(env string) bool { return f[env] != nil }
 
+// note adds a failure. One that only moved meanwhile doesn't hide, nor soften, a
+// real one of another component in the same environment.
 func (f failures) note(env string, err error) {
-	if err != nil {
-		f[env] = errors.Join(f[env], err)
+	old := f[env]
+	switch {
+	case err == nil, old != nil && moved(err) && !moved(old):
+	case old != nil && moved(old) && !moved(err):
+		f[env] = err
+	default:
+		f[env] = errors.Join(old, err)
 	}
 }
 
