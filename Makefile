@@ -31,7 +31,7 @@ race: ## run the tests with the race detector, a package at a time
 
 .PHONY: crash
 crash: ## kill the server at every point of the story, and at 50 random moments (minutes)
-	$(GO) test ./internal/demo -count=1 -timeout 60m -long
+	$(GO) test ./internal/emulator/story -count=1 -timeout 60m -long
 
 .PHONY: build
 build: ## build bin/liftlock

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // How Argo CD is asked for a refresh.

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // patience is how long a test waits for what must happen.

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/demo"
+	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -30,7 +30,7 @@ func demoCommand() *cobra.Command {
 			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			p, ok := map[string]demo.Pace{"demo": demo.Demo(), "fast": demo.Fast()}[pace]
+			p, ok := map[string]story.Pace{"demo": story.Demo(), "fast": story.Fast()}[pace]
 			if !ok {
 				return fmt.Errorf("--pace: %q is neither demo nor fast", pace)
 			}
@@ -58,7 +58,7 @@ func demoCommand() *cobra.Command {
 	return c
 }
 
-func runDemo(ctx context.Context, out io.Writer, dir string, p demo.Pace, once bool) (err error) {
+func runDemo(ctx context.Context, out io.Writer, dir string, p story.Pace, once bool) (err error) {
 	// The world's programs run in folders of their own.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
@@ -71,7 +71,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p demo.Pace, once b
 		return err
 	}
 	defer closeLog()
-	w, err := demo.Prepare(dir, p, zap.NewNop())
+	w, err := story.Prepare(dir, p, zap.NewNop())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p demo.Pace, once b
 		fmt.Fprintf(out, "%6.1fs  %-9s %s\n", time.Since(began).Seconds(), who, what)
 	}
 	fmt.Fprintf(out, "the console is at %s, the forge at %s, the log in %s\n\n", w.URL, w.Forge.URL(), filepath.Join(dir, "liftlock.log"))
-	story := demo.Story{World: w, Tell: tell, State: demo.StateOver(w.URL)}
+	story := story.Story{World: w, Tell: tell, State: story.StateOver(w.URL)}
 	told := make(chan error, 1)
 	go func() { told <- story.Run(ctx) }()
 	select {

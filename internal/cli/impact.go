@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/fleet"
-	"github.com/liftlock/liftlock/internal/impact"
-	"github.com/liftlock/liftlock/internal/local"
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/cli/checkout"
 )
 
 // exitMultiple is the code of --exit-code when a change reaches more than one
@@ -16,8 +16,8 @@ import (
 const exitMultiple = 3
 
 func impactCommand() *cobra.Command {
-	var at checkout
-	var change local.Change
+	var at checkoutFlags
+	var change checkout.Change
 	var exitCode bool
 	c := &cobra.Command{
 		Use:   "impact",
@@ -39,7 +39,7 @@ func impactCommand() *cobra.Command {
 			if change.Known, err = at.known(cmd.Context(), false); err != nil {
 				return err
 			}
-			r, err := local.Open(cmd.Context(), at.repo, at.urls)
+			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func impactCommand() *cobra.Command {
 				return err
 			}
 			if at.output == "table" {
-				fmt.Fprintf(cmd.OutOrStdout(), "From %s to %s:\n\n", fleet.Printable(found.From), fleet.Printable(found.To))
+				fmt.Fprintf(cmd.OutOrStdout(), "From %s to %s:\n\n", appset.Printable(found.From), appset.Printable(found.To))
 			}
 			if err := write(cmd.OutOrStdout(), found.Report); err != nil {
 				return err
@@ -72,8 +72,8 @@ func impactCommand() *cobra.Command {
 
 // printNewProblems tells what is wrong; only what the change brings decides
 // the exit code.
-func printNewProblems(cmd *cobra.Command, found *local.Impact) error {
-	var brought []fleet.Problem
+func printNewProblems(cmd *cobra.Command, found *checkout.Impact) error {
+	var brought []appset.Problem
 	notes := slices.Clone(found.Notes)
 	for _, p := range found.Report.Pipelines {
 		brought = append(brought, p.Problems...)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/fleet"
-	"github.com/liftlock/liftlock/internal/local"
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cli/checkout"
 )
 
 // Bounds of what is read because it was named on the command line.
@@ -20,26 +20,26 @@ const (
 	maxClusters = 64 << 20
 )
 
-// checkout are the flags of the commands that work on a checkout.
-type checkout struct {
+// checkoutFlags are the flags of the commands that work on a checkout.
+type checkoutFlags struct {
 	repo     string
 	urls     []string
 	clusters string
 	globbing string
 	output   string
 
-	connection local.Connection
+	connection checkout.Connection
 	argocd     string
 }
 
 // clustersLive is the value of --clusters that asks the running Argo CD.
 const clustersLive = "live"
 
-func (c *checkout) flags(cmd *cobra.Command) {
+func (c *checkoutFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
 	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
 	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
-	cmd.Flags().StringVar(&c.globbing, "globbing", fleet.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
+	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
 	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD (default: as kubectl does)")
 	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
 	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
@@ -49,12 +49,12 @@ func (c *checkout) flags(cmd *cobra.Command) {
 
 // known reads what the flags say of Argo CD, and asks a running one if they say
 // so or if connect does.
-func (c *checkout) known(ctx context.Context, connect bool) (k local.Known, err error) {
+func (c *checkoutFlags) known(ctx context.Context, connect bool) (k checkout.Known, err error) {
 	switch c.globbing {
-	case fleet.GlobbingGit, fleet.GlobbingDoublestar:
+	case appset.GlobbingGit, appset.GlobbingDoublestar:
 		k.Globbing = c.globbing
 	default:
-		return k, fmt.Errorf("--globbing is %s or %s, not %q", fleet.GlobbingGit, fleet.GlobbingDoublestar, c.globbing)
+		return k, fmt.Errorf("--globbing is %s or %s, not %q", appset.GlobbingGit, appset.GlobbingDoublestar, c.globbing)
 	}
 	switch c.clusters {
 	case "":
@@ -65,7 +65,7 @@ func (c *checkout) known(ctx context.Context, connect bool) (k local.Known, err 
 		if err != nil {
 			return k, fmt.Errorf("--clusters: %w", err)
 		}
-		if k.Clusters, err = fleet.ParseClusters(data); err != nil {
+		if k.Clusters, err = appset.ParseClusters(data); err != nil {
 			return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
 		}
 	}
@@ -74,7 +74,7 @@ func (c *checkout) known(ctx context.Context, connect bool) (k local.Known, err 
 			return k, errors.New("--namespace is empty")
 		}
 		k.ArgoCD = c.argocd
-		k.Running, err = local.Connect(ctx, c.connection)
+		k.Running, err = checkout.Connect(ctx, c.connection)
 	}
 	return k, err
 }
@@ -94,8 +94,8 @@ func chosen[T any](output string, table, yaml, json T) (T, error) {
 }
 
 // manifests reads the files of -f, of which one may be standard input.
-func manifests(cmd *cobra.Command, names []string) ([]local.File, error) {
-	var out []local.File
+func manifests(cmd *cobra.Command, names []string) ([]checkout.File, error) {
+	var out []checkout.File
 	stdin := false
 	for _, name := range names {
 		if name == "-" {
@@ -107,7 +107,7 @@ func manifests(cmd *cobra.Command, names []string) ([]local.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, local.File{Name: "standard input", Data: data})
+			out = append(out, checkout.File{Name: "standard input", Data: data})
 			continue
 		}
 		data, err := readBounded(name, maxManifest)
@@ -121,7 +121,7 @@ func manifests(cmd *cobra.Command, names []string) ([]local.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-f: %w", err)
 		}
-		out = append(out, local.File{Name: name, Path: at, Data: data})
+		out = append(out, checkout.File{Name: name, Path: at, Data: data})
 	}
 	return out, nil
 }
@@ -152,13 +152,13 @@ func readAll(from io.Reader, name string, most int64) ([]byte, error) {
 
 // printProblems tells what is wrong on standard error, and returns the exit
 // code that says so.
-func printProblems(cmd *cobra.Command, problems, notes []fleet.Problem) error {
+func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
 	w := cmd.ErrOrStderr()
 	for _, n := range notes {
-		fmt.Fprintln(w, "note: "+fleet.Printable(n.String()))
+		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
 	}
 	for _, p := range problems {
-		fmt.Fprintln(w, "problem: "+fleet.Printable(p.String()))
+		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
 	}
 	switch len(problems) {
 	case 0:

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
 func ownerOf(info fs.FileInfo) [2]uint32 {
@@ -23,12 +23,12 @@ func TestSetReadsNoPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	op, err := overlay.ParseOp("a=2")
+	op, err := fieldedit.ParseOp("a=2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { _, err := setFile(pipe, []overlay.Op{op}); done <- err }()
+	go func() { _, err := setFile(pipe, []fieldedit.Op{op}); done <- err }()
 	select {
 	case err := <-done:
 		if err == nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
 const kustomization = "resources: [../../base]\nimages:\n  - name: registry.example/web\n    newTag: 1.4.1\n"
@@ -39,13 +39,13 @@ func hostile(t *testing.T) string {
 	return filepath.Join(top, "repo")
 }
 
-func image(t *testing.T, tag string) []overlay.Op {
+func image(t *testing.T, tag string) []fieldedit.Op {
 	t.Helper()
-	op, err := overlay.ParseImageOp("registry.example/web=" + tag)
+	op, err := fieldedit.ParseImageOp("registry.example/web=" + tag)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []overlay.Op{op}
+	return []fieldedit.Op{op}
 }
 
 // TestSetFollowsNoSymlink edits the file that is named and no other.
@@ -194,8 +194,8 @@ func TestSetOddFiles(t *testing.T) {
 		{"new\nline.yaml", "a: 1\n", "a: 2\n", ""},
 		{"esc\x1b[31m.yaml", "a: [\n", "", `"esc\x1b[31m.yaml"`},
 		{"--image", "a: 1\n", "", "its name says neither"},
-		{"large.yaml", large(overlay.MaxFileSize), "a: 2" + large(overlay.MaxFileSize)[4:], ""},
-		{"larger.yaml", large(overlay.MaxFileSize + 1), "", "at most 20971520 are edited"},
+		{"large.yaml", large(fieldedit.MaxFileSize), "a: 2" + large(fieldedit.MaxFileSize)[4:], ""},
+		{"larger.yaml", large(fieldedit.MaxFileSize + 1), "", "at most 20971520 are edited"},
 		{"nodes.yaml", "a: 1\nb: [" + strings.Repeat("1,", 600_000) + "]\n", "", "too many nodes"},
 		{"deep.yaml", "a: 1\nb: " + strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000) + "\n", "", "deep"},
 		{"deep.json", strings.Repeat(`{"a":`, 100_000) + "1" + strings.Repeat("}", 100_000), "", "deep"},
@@ -204,11 +204,11 @@ func TestSetOddFiles(t *testing.T) {
 			if err := os.WriteFile(c.name, []byte(c.before), 0o644); err != nil {
 				t.Skipf("there can't be such a file here: %v", err)
 			}
-			op, err := overlay.ParseOp("a=2")
+			op, err := fieldedit.ParseOp("a=2")
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes, err := setFile(c.name, []overlay.Op{op})
+			changes, err := setFile(c.name, []fieldedit.Op{op})
 			raw, _ := os.ReadFile(c.name)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) || strings.ContainsRune(err.Error(), '\x1b') || string(raw) != c.before {
@@ -219,7 +219,7 @@ func TestSetOddFiles(t *testing.T) {
 			if err != nil || string(raw) != c.after {
 				t.Errorf("%v; the file is %.60q", err, raw)
 			}
-			for _, l := range overlay.Lines(changes) {
+			for _, l := range fieldedit.Lines(changes) {
 				if strings.ContainsAny(l, "\x1b\n") {
 					t.Errorf("it says %q", l)
 				}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/local"
-	"github.com/liftlock/liftlock/internal/plan"
+	"github.com/liftlock/liftlock/internal/cli/checkout"
+	"github.com/liftlock/liftlock/internal/controller/plan"
 )
 
 func planCommand() *cobra.Command {
-	var at checkout
-	var q local.PlanQuery
+	var at checkoutFlags
+	var q checkout.PlanQuery
 	var short bool
 	c := &cobra.Command{
 		Use:   "plan",
@@ -40,7 +40,7 @@ func planCommand() *cobra.Command {
 			if q.Known, err = at.known(cmd.Context(), false); err != nil {
 				return err
 			}
-			r, err := local.Open(cmd.Context(), at.repo, at.urls)
+			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
 			if err != nil {
 				return err
 			}

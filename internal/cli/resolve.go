@@ -3,13 +3,13 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/fleet"
-	"github.com/liftlock/liftlock/internal/local"
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cli/checkout"
 )
 
 func resolveCommand() *cobra.Command {
-	var at checkout
-	var q local.Query
+	var at checkoutFlags
+	var q checkout.Query
 	var files []string
 	var diff bool
 	c := &cobra.Command{
@@ -32,7 +32,7 @@ func resolveCommand() *cobra.Command {
 			"  helm template charts/sets | liftlock resolve -f -",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			write, err := chosen(at.output, local.WriteTable, local.WriteYAML, local.WriteJSON)
+			write, err := chosen(at.output, checkout.WriteTable, checkout.WriteYAML, checkout.WriteJSON)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func resolveCommand() *cobra.Command {
 			if q.Files, err = manifests(cmd, files); err != nil {
 				return err
 			}
-			r, err := local.Open(cmd.Context(), at.repo, at.urls)
+			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
 			if err != nil {
 				return err
 			}
@@ -72,8 +72,8 @@ func resolveCommand() *cobra.Command {
 // exitDifferent is the code of --diff when something differs.
 const exitDifferent = 3
 
-func printDifferences(cmd *cobra.Command, at *checkout, r *local.Repository, q local.Query) error {
-	write, err := chosen(at.output, fleet.WriteDifferencesTable, fleet.WriteDifferencesYAML, fleet.WriteDifferencesJSON)
+func printDifferences(cmd *cobra.Command, at *checkoutFlags, r *checkout.Repository, q checkout.Query) error {
+	write, err := chosen(at.output, appset.WriteDifferencesTable, appset.WriteDifferencesYAML, appset.WriteDifferencesJSON)
 	if err != nil {
 		return err
 	}

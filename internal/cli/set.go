@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/overlay"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
 // exitNothing is the code of --exit-code when there was nothing to do.
@@ -26,16 +26,16 @@ func setCommand() *cobra.Command {
 		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml image.tag=1.4.2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ops := make([]overlay.Op, 0, len(args)+len(images))
+			ops := make([]fieldedit.Op, 0, len(args)+len(images))
 			for _, a := range args[1:] {
-				op, err := overlay.ParseOp(a)
+				op, err := fieldedit.ParseOp(a)
 				if err != nil {
 					return err
 				}
 				ops = append(ops, op)
 			}
 			for _, a := range images {
-				op, err := overlay.ParseImageOp(a)
+				op, err := fieldedit.ParseImageOp(a)
 				if err != nil {
 					return err
 				}
@@ -48,7 +48,7 @@ func setCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, line := range overlay.Lines(changes) {
+			for _, line := range fieldedit.Lines(changes) {
 				fmt.Fprintln(cmd.OutOrStdout(), line)
 			}
 			if exitCode && len(changes) == 0 {
@@ -63,12 +63,12 @@ func setCommand() *cobra.Command {
 }
 
 // setFile sets fields in a file. Where nothing changes the file isn't written.
-func setFile(file string, ops []overlay.Op) ([]overlay.Change, error) {
+func setFile(file string, ops []fieldedit.Op) ([]fieldedit.Change, error) {
 	f, err := openPlain(file)
 	if err != nil {
 		return nil, err
 	}
-	after, changes, err := overlay.Set(f.data, filepath.ToSlash(file), ops)
+	after, changes, err := fieldedit.Set(f.data, filepath.ToSlash(file), ops)
 	if err != nil || bytes.Equal(after, f.data) {
 		return changes, err
 	}

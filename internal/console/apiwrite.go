@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/command"
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // roleFor is the least role that a verb needs. What an operator may do to an

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/command"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // authority knows the tokens. It keeps their digests only.

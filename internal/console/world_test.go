@@ -15,9 +15,9 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
-	"github.com/liftlock/liftlock/internal/command"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/liftlock/liftlock/internal/placeholder"
+	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )

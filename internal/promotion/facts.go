@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 

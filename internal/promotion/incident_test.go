@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // TestIncident degrades what a promotion brought while a target that it didn't

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // errMoved says that the world is no longer what an action was judged on.

@@ -6,18 +6,18 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/engine/observe"
-	"github.com/liftlock/liftlock/internal/fleet"
-	"github.com/liftlock/liftlock/internal/verification"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // argoCD is one Argo CD of the server's file with what reaches it.
 type argoCD struct {
 	config  config.ArgoCD
 	watcher *argocd.Watcher
-	kube    *fleet.Kube
+	kube    *appset.Kube
 }
 
 // argocd builds what reaches one Argo CD. Nothing is dialled.
@@ -27,7 +27,7 @@ func (s *Server) argocd(a config.ArgoCD) (*argoCD, error) {
 		return nil, err
 	}
 	out := &argoCD{config: a}
-	if out.kube, err = fleet.NewKube(rest); err != nil {
+	if out.kube, err = appset.NewKube(rest); err != nil {
 		return nil, err
 	}
 	out.watcher, err = argocd.New(argocd.Options{
@@ -39,8 +39,8 @@ func (s *Server) argocd(a config.ArgoCD) (*argoCD, error) {
 }
 
 // observed is the Argo CD as the observer knows it.
-func (a *argoCD) observed() observe.ArgoCD {
-	return observe.ArgoCD{
+func (a *argoCD) observed() facts.ArgoCD {
+	return facts.ArgoCD{
 		Apps: a.watcher, Live: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 	}

@@ -10,10 +10,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/engine"
-	"github.com/liftlock/liftlock/internal/engine/observe"
+	"github.com/liftlock/liftlock/internal/controller"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/git"
 )
 
 // connectLast is the longest wait between two tries to reach a forge at start.
@@ -40,11 +40,11 @@ func (s *Server) connect(ctx context.Context) bool {
 // hint says what a person can do about an error at start.
 func hint(err error) string {
 	switch {
-	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, gitrepo.ErrAuth):
+	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, git.ErrAuth):
 		return "correct forges[].auth in the server's file"
 	case errors.Is(err, forge.ErrForbidden):
 		return "give the token the permission that is named, or use another one"
-	case errors.Is(err, forge.ErrGone), errors.Is(err, gitrepo.ErrNoRepository):
+	case errors.Is(err, forge.ErrGone), errors.Is(err, git.ErrNoRepository):
 		return "correct repositories[].name, or give the token access to it"
 	}
 	return "check forges[].url and the network"
@@ -64,7 +64,7 @@ func (s *Server) reach(ctx context.Context, r config.Repository) error {
 		return err
 	}
 	id := r.Forge + ":" + r.Name
-	m, err := gitrepo.Open(ctx, gitrepo.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Log: s.log.Named("git"), Author: commitAuthor,
+	m, err := git.Open(ctx, git.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Log: s.log.Named("git"), Author: commitAuthor,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return err
@@ -72,8 +72,8 @@ func (s *Server) reach(ctx context.Context, r config.Repository) error {
 	if _, err := m.Fetch(ctx); err != nil {
 		return errors.Join(err, m.Close())
 	}
-	er := &engine.Repository{
-		Repository:   &observe.Repository{ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, Me: me.Login},
+	er := &controller.Repository{
+		Repository:   &facts.Repository{ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, Me: me.Login},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	if r.ManageWebhooks {

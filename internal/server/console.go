@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/command"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/engine"
+	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // console builds the pages and the API.
@@ -32,12 +32,12 @@ func (s *Server) command(ctx context.Context, o console.Order) (string, error) {
 	if e == nil {
 		return "", console.ErrNotReady
 	}
-	answer, err := e.Command(ctx, engine.Order{
+	answer, err := e.Command(ctx, controller.Order{
 		Unit: promotion.Unit{Repo: o.Repo, Pipeline: o.Pipeline, Component: o.Component}, Pull: o.Pull,
 		Command: command.Command{Verb: o.Verb, Scope: o.Scope, Environment: o.Environment, Reason: o.Reason},
 		By:      o.By, Role: o.Role, Via: o.Via, Source: o.Source,
 	})
-	var refused *engine.RefusedError
+	var refused *controller.RefusedError
 	if errors.As(err, &refused) {
 		return "", &console.Refusal{Reason: refused.Why}
 	}

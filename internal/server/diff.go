@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/engine/observe"
-	"github.com/liftlock/liftlock/internal/ownership"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
-	"github.com/liftlock/liftlock/internal/render"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -26,7 +26,7 @@ func (s *Server) diff(ctx context.Context, p store.Promotion) (*api.RenderedDiff
 		return nil, console.ErrNotReady
 	}
 	d, err := e.Difference(ctx, promotion.Unit{Repo: p.Repo, Pipeline: p.Pipeline, Component: p.Component}, p.Environment, p.Pull)
-	var none *observe.NoDifferenceError
+	var none *facts.NoDifferenceError
 	if errors.As(err, &none) {
 		return nil, &console.Refusal{Reason: none.Why}
 	}
@@ -39,7 +39,7 @@ func (s *Server) diff(ctx context.Context, p store.Promotion) (*api.RenderedDiff
 
 // addEffects adds what happens to targets: those to which the same happens are
 // one entry. Objects past so many bytes are counted.
-func addEffects(out *api.RenderedDiff, effects []ownership.Effect, most int) error {
+func addEffects(out *api.RenderedDiff, effects []isolation.Effect, most int) error {
 	at := map[[sha256.Size]byte]int{}
 	for i := range effects {
 		f := &effects[i]

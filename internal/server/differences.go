@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/engine/observe"
-	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 )
 
 // differences compares what a pipeline resolves to with what runs, for the console.
@@ -17,7 +17,7 @@ func (s *Server) differences(ctx context.Context, repo, pipeline string) (*api.D
 		return nil, console.ErrNotReady
 	}
 	c, err := e.Compare(ctx, repo, pipeline)
-	if errors.Is(err, observe.ErrNoPipeline) {
+	if errors.Is(err, facts.ErrNoPipeline) {
 		return nil, &console.Refusal{Reason: err.Error()}
 	}
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Server) differences(ctx context.Context, repo, pipeline string) (*api.D
 	}, nil
 }
 
-func differing(list []fleet.Difference) []api.Difference {
+func differing(list []appset.Difference) []api.Difference {
 	out := make([]api.Difference, 0, len(list))
 	for _, d := range list {
 		o := api.Difference{ArgoCD: d.ArgoCD, Namespace: d.Namespace, Name: d.Name, ApplicationSet: d.ApplicationSet, File: d.File, Expected: d.Expected, More: d.More}

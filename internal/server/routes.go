@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/engine"
+	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
@@ -80,12 +80,12 @@ func (s *Server) keys(ctx context.Context, name string, ev *webhooks.Event) []st
 	}
 	switch ev.Kind {
 	case webhooks.Push:
-		return []string{engine.RepoKey(id)}
+		return []string{controller.RepoKey(id)}
 	case webhooks.PullRequest, webhooks.Review, webhooks.Comment:
 		if ev.Number > 0 {
-			return []string{engine.PullKey(id, ev.Number)}
+			return []string{controller.PullKey(id, ev.Number)}
 		}
-		return []string{engine.SweepKey(id)}
+		return []string{controller.SweepKey(id)}
 	case webhooks.Status:
 		return s.pullsAt(ctx, id, ev)
 	}
@@ -97,11 +97,11 @@ func (s *Server) pullsAt(ctx context.Context, id string, ev *webhooks.Event) []s
 	var keys []string
 	rows, err := s.store.Pulls(ctx, id, "")
 	if err != nil {
-		return []string{engine.SweepKey(id)}
+		return []string{controller.SweepKey(id)}
 	}
 	for _, p := range rows {
 		if p.State == string(forge.Open) && strings.Contains(string(p.Data), ev.Commit) && ev.Commit != "" {
-			keys = append(keys, engine.PullKey(id, p.Number))
+			keys = append(keys, controller.PullKey(id, p.Number))
 		}
 	}
 	return keys

@@ -17,16 +17,16 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/engine"
-	"github.com/liftlock/liftlock/internal/engine/act"
-	"github.com/liftlock/liftlock/internal/engine/observe"
-	"github.com/liftlock/liftlock/internal/evaluate"
-	"github.com/liftlock/liftlock/internal/fleet"
+	"github.com/liftlock/liftlock/internal/controller"
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
-	"github.com/liftlock/liftlock/internal/gitrepo"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
@@ -61,18 +61,18 @@ type Server struct {
 	store    *store.Store
 	metrics  *metrics
 	argocds  map[string]*argoCD
-	repos    []*engine.Repository
+	repos    []*controller.Repository
 	forges   map[string]forge.Forge
 	listener net.Listener
 	http     *http.Server
 	health   *health
 
 	mu     sync.Mutex
-	engine *engine.Engine // nil until the repositories are reached
+	engine *controller.Engine // nil until the repositories are reached
 }
 
 // commitAuthor is who our commits are by.
-var commitAuthor = gitrepo.Ident{Name: "Liftlock", Email: "liftlock@users.noreply.liftlock.dev"}
+var commitAuthor = git.Ident{Name: "Liftlock", Email: "liftlock@users.noreply.liftlock.dev"}
 
 // New opens what is local (the store, the mirrors, the port) and builds the rest.
 // Nothing outside is spoken to yet. The caller runs or closes it.
@@ -136,7 +136,7 @@ func (s *Server) forge(f config.Forge) (forge.Forge, error) {
 	return d, nil
 }
 
-func (s *Server) running() *engine.Engine {
+func (s *Server) running() *controller.Engine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.engine
@@ -225,11 +225,11 @@ func (s *Server) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	argocds, acts := map[string]observe.ArgoCD{}, map[string]act.ArgoCD{}
+	argocds, acts := map[string]facts.ArgoCD{}, map[string]act.ArgoCD{}
 	for name, a := range s.argocds {
 		argocds[name], acts[name] = a.observed(), a.watcher
 	}
-	repos := make([]*observe.Repository, 0, len(s.repos))
+	repos := make([]*facts.Repository, 0, len(s.repos))
 	for _, r := range s.repos {
 		repos = append(repos, r.Repository)
 	}
@@ -240,13 +240,13 @@ func (s *Server) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	obs := observe.New(observe.Options{
-		Store: s.store, Resolver: fleet.New(fleet.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: fleet.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, JudgeTime: s.o.Seams.JudgeTime,
+	obs := facts.New(facts.Options{
+		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, JudgeTime: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
-	e := engine.New(engine.Options{Store: s.store, Observer: obs, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("engine"), Metrics: s.metrics, Owner: owner})
+	e := controller.New(controller.Options{Store: s.store, Observer: obs, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("engine"), Metrics: s.metrics, Owner: owner})
 	s.mu.Lock()
 	s.engine = e
 	s.mu.Unlock()

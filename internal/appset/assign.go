@@ -1,0 +1,172 @@
+package appset
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+const (
+	// maxName is a component's longest name, as for every name in a pipeline.
+	maxName = 63
+	// maxOutput bounds what a template may write before it is cut short.
+	maxOutput = 4 << 10
+)
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
+// assigner evaluates one of a pipeline's two templates for targets.
+type assigner struct {
+	what  string // "component" or "environment"
+	text  string
+	tmpl  *template.Template
+	parts []part // of a template of nothing but fields
+	guard guard
+	// Building these costs more than the template itself, so only if asked for.
+	usesApplication, usesSet bool
+}
+
+// newAssigner parses a template; an error names it and what is wrong. It is
+// used by one goroutine, and its loops end with the context.
+func newAssigner(ctx context.Context, what, text string) (*assigner, error) {
+	a := &assigner{
+		what: what, text: text, guard: guard{ctx: ctx, funcs: assignFunctions()},
+		usesApplication: strings.Contains(text, ".application"),
+		usesSet:         strings.Contains(text, ".applicationSet"),
+	}
+	var err error
+	if a.tmpl, err = a.guard.parse(what, text, "missingkey=error"); err != nil {
+		return nil, fmt.Errorf("the %s template %q: %w", what, text, err)
+	}
+	a.parts = simple(a.tmpl)
+	return a, nil
+}
+
+// String is the template; empty for none.
+func (a *assigner) String() string {
+	if a == nil {
+		return ""
+	}
+	return a.text
+}
+
+// templateData is what the templates see of one Application: the generator's
+// parameters, and the two objects in their own manifests' shape.
+func templateData(g *generated, s *set, application, applicationSet bool) (map[string]any, error) {
+	params := g.params
+	if !s.spec.Spec.GoTemplate {
+		params = nested(params)
+	}
+	if !application && !applicationSet {
+		return params, nil
+	}
+	data := make(map[string]any, len(params)+2)
+	for k, v := range params {
+		data[k] = v
+	}
+	if application {
+		object, err := asMap(&g.app)
+		if err != nil {
+			return nil, err
+		}
+		data["application"] = object
+	}
+	if applicationSet {
+		data["applicationSet"] = map[string]any{
+			"file": s.file,
+			"metadata": map[string]any{
+				"name": s.spec.Name, "namespace": s.spec.Namespace,
+				"labels": stringMap(s.spec.Labels), "annotations": stringMap(s.spec.Annotations),
+			},
+		}
+	}
+	return data, nil
+}
+
+func stringMap(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func asMap(app *argov1alpha1.Application) (map[string]any, error) {
+	raw, err := json.Marshal(app)
+	if err != nil {
+		return nil, fmt.Errorf("writing the Application: %w", err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("reading the Application back: %w", err)
+	}
+	return out, nil
+}
+
+// eval returns the template's answer, trimmed; empty means not managed.
+func (a *assigner) eval(data map[string]any) (string, error) {
+	out, ok := filledIn(a.parts, data)
+	if !ok {
+		if a.guard.writes { // into what others share
+			data = copyValue(data).(map[string]any)
+		}
+		a.guard.depth = 0
+		w := &limitedBuffer{left: maxOutput}
+		if err := a.tmpl.Execute(w, data); err != nil {
+			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, shortTemplateError(err))
+		}
+		out = w.String()
+	}
+	out = strings.TrimSpace(out)
+	switch {
+	case out == "":
+		return "", nil
+	case strings.Contains(out, "<no value>"), strings.Contains(out, "<nil>"):
+		return "", fmt.Errorf("the %s template %q asks for a parameter that is not there (it gave %q)", a.what, a.text, out)
+	case len(out) > maxName || !nameForm.MatchString(out):
+		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, clip(out), maxName)
+	}
+	return out, nil
+}
+
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}
+
+// shortTemplateError drops the template package's own prefix of name and
+// position, which repeats what the message says already.
+func shortTemplateError(err error) error {
+	if errors.Is(err, errTooLong) {
+		return errTooLong
+	}
+	if _, rest, found := strings.Cut(err.Error(), " at <"); found {
+		return errors.New("<" + rest)
+	}
+	return err
+}
+
+// errTooLong ends a template that writes without end.
+var errTooLong = fmt.Errorf("it writes more than %d bytes", maxOutput)
+
+type limitedBuffer struct {
+	bytes.Buffer
+	left int
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if len(p) > b.left {
+		return 0, errTooLong
+	}
+	b.left -= len(p)
+	return b.Buffer.Write(p)
+}

@@ -1,0 +1,91 @@
+package appset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// On is a target as one branch of its repository sees it: the sources that are
+// read there are Here, and no others, which say where they are; its generator files are those of that
+// branch. tracked is the branch that the target was resolved at. A target of a
+// pipeline whose environments have branches reads exactly what its sources'
+// targetRevision says. Of any other the tracked branch sees everything, because
+// there a revision is usually a pin, to a tag or a commit, that moves on.
+func On(t Target, branch, tracked string) Target {
+	strict := t.Branch != "" || branch != tracked
+	if strict && slices.ContainsFunc(t.Sources, func(s Source) bool { return s.Here && !s.readAt(branch, tracked) }) {
+		t.Sources = slices.Clone(t.Sources)
+		for i := range t.Sources {
+			if s := &t.Sources[i]; s.Here && !s.readAt(branch, tracked) {
+				s.Here, s.At = false, cmp.Or(BranchName(s.TargetRevision), tracked)
+			}
+		}
+	}
+	if branch == tracked {
+		return t
+	}
+	t.ApplicationSetFile, t.GeneratorFile, t.GeneratorFiles = "", "", nil
+	for _, f := range t.BranchFiles {
+		if f.Branch == branch {
+			t.GeneratorFiles = append(t.GeneratorFiles, f.File)
+		}
+	}
+	if len(t.GeneratorFiles) > 0 {
+		t.GeneratorFile = t.GeneratorFiles[0]
+	}
+	return t
+}
+
+// Branches are the branches of its repository that a target has something of,
+// sorted: what [On] sees something at. A tag or a commit is among them by its name.
+func Branches(t Target, tracked string) []string {
+	var out []string
+	for _, s := range t.Sources {
+		if at := BranchName(s.TargetRevision); s.Here && at != "" {
+			out = append(out, at)
+		} else if s.Here {
+			out = append(out, tracked)
+		}
+	}
+	for _, f := range t.BranchFiles {
+		out = append(out, f.Branch)
+	}
+	if t.Branch == "" || len(t.GeneratorFiles) > 0 {
+		out = append(out, tracked)
+	}
+	return unique(out)
+}
+
+// readAt says that a source of this repository is read at the head of a branch.
+func (s *Source) readAt(branch, tracked string) bool {
+	at := BranchName(s.TargetRevision)
+	return at == branch || at == "" && branch == tracked
+}
+
+// astray says what is wrong with a target of a pipeline whose environments have
+// branches: it has nothing of the branch that its environment lives on. "" when
+// it has.
+func astray(t *Target, tracked string) string {
+	if t.Branch == "" || !t.Managed() {
+		return ""
+	}
+	on := On(*t, t.Branch, tracked)
+	if len(on.GeneratorFiles) > 0 || slices.ContainsFunc(on.Sources, func(s Source) bool { return s.Here }) {
+		return ""
+	}
+	var at []string
+	for _, s := range t.Sources {
+		if s.Here {
+			at = append(at, fmt.Sprintf("%q", s.TargetRevision))
+		}
+	}
+	if len(at) == 0 {
+		return fmt.Sprintf("nothing of it is on the branch %s, where environment %s lives: it has no source in this repository, and no generator file of that branch; "+
+			"read its generator's files at revision: %s", t.Branch, t.Environment, t.Branch)
+	}
+	slices.Sort(at)
+	return fmt.Sprintf("it follows targetRevision %s, and environment %s lives on the branch %s: let the ApplicationSet's template give targetRevision: %s, or correct the environment's branch in the pipeline",
+		strings.Join(slices.Compact(at), ", "), t.Environment, t.Branch, t.Branch)
+}

@@ -1,0 +1,153 @@
+package appset
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/argoproj/argo-cd/v2/common"
+)
+
+// Cluster is a cluster as Argo CD knows it, without its credentials.
+type Cluster struct {
+	Secret      string // the Secret's own name
+	Namespace   string
+	Name        string // what destinations and generators call it
+	Server      string
+	Project     string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// maxClustersFile bounds a file of cluster Secrets: 10,000 of them, generously.
+const maxClustersFile = 64 << 20
+
+// ParseClusters reads cluster Secrets as `kubectl get secret -o yaml` (or
+// json) prints them: a List, one Secret, or several documents. Secrets that
+// are not labelled as Argo CD clusters are left out. Credentials are not
+// kept. The result is never nil: no cluster Secrets is an answer.
+func ParseClusters(data []byte) ([]Cluster, error) {
+	if len(data) > maxClustersFile {
+		return nil, fmt.Errorf("reading cluster Secrets: %d bytes are more than the %d that are read", len(data), maxClustersFile)
+	}
+	out := []Cluster{}
+	err := eachDocument(data, func(n int, doc []byte) error {
+		var list struct {
+			Kind  string          `json:"kind"`
+			Items []clusterSecret `json:"items"`
+		}
+		if err := yaml.Unmarshal(doc, &list); err != nil {
+			return fmt.Errorf("reading cluster Secrets, document %d: %w", n, withoutValues(err))
+		}
+		secrets := list.Items
+		switch list.Kind {
+		case "List", "SecretList":
+		case "Secret":
+			var one clusterSecret
+			if err := yaml.Unmarshal(doc, &one); err != nil {
+				return fmt.Errorf("reading cluster Secrets, document %d: %w", n, withoutValues(err))
+			}
+			secrets = []clusterSecret{one}
+		default:
+			return fmt.Errorf("reading cluster Secrets, document %d: its kind is %q, wanted Secret or List", n, list.Kind)
+		}
+		for i := range secrets {
+			if secrets[i].Metadata.Labels[common.LabelKeySecretType] != common.LabelValueSecretTypeCluster {
+				continue
+			}
+			c, err := secrets[i].cluster()
+			if err != nil {
+				return err
+			}
+			out = append(out, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Secret < out[j].Secret })
+	return out, nil
+}
+
+// clusterSecret is the part of a Secret that is looked at. data.config, the
+// credentials, is left out on purpose.
+type clusterSecret struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Data       clusterData `json:"data"`
+	StringData clusterData `json:"stringData"`
+}
+
+type clusterData struct {
+	Name    string `json:"name"`
+	Server  string `json:"server"`
+	Project string `json:"project"`
+}
+
+func (s *clusterSecret) cluster() (Cluster, error) {
+	c := Cluster{
+		Secret: s.Metadata.Name, Namespace: s.Metadata.Namespace,
+		Labels: s.Metadata.Labels, Annotations: maps.Clone(s.Metadata.Annotations),
+	}
+	// kubectl's own annotation repeats the Secret, credentials included.
+	delete(c.Annotations, corev1.LastAppliedConfigAnnotation)
+	for _, f := range []struct {
+		key          string
+		data, string string
+		to           *string
+	}{
+		{"name", s.Data.Name, s.StringData.Name, &c.Name},
+		{"server", s.Data.Server, s.StringData.Server, &c.Server},
+		{"project", s.Data.Project, s.StringData.Project, &c.Project},
+	} {
+		*f.to = f.string
+		if f.string != "" || f.data == "" {
+			continue
+		}
+		raw, err := base64.StdEncoding.DecodeString(f.data)
+		if err != nil {
+			return Cluster{}, fmt.Errorf("reading cluster Secret %q: data.%s is not base64", s.Metadata.Name, f.key)
+		}
+		*f.to = string(raw)
+	}
+	if c.Server == "" {
+		return Cluster{}, fmt.Errorf("reading cluster Secret %q: data.server is missing", s.Metadata.Name)
+	}
+	return c, nil
+}
+
+// withoutValues keeps a decoding error from quoting the Secret's content.
+func withoutValues(error) error {
+	return fmt.Errorf("it is not the YAML or JSON of a Secret")
+}
+
+// secrets is the snapshot in the shape that the library lists.
+func clusterSecrets(clusters []Cluster) []corev1.Secret {
+	out := make([]corev1.Secret, 0, len(clusters))
+	for _, c := range clusters {
+		labels := maps.Clone(c.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[common.LabelKeySecretType] = common.LabelValueSecretTypeCluster
+		s := corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: c.Secret, Namespace: c.Namespace, Labels: labels, Annotations: c.Annotations},
+			Data:       map[string][]byte{"name": []byte(c.Name), "server": []byte(c.Server)},
+		}
+		if c.Project != "" {
+			s.Data["project"] = []byte(c.Project)
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package appset
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+)
+
+// fields collects where two JSON values differ.
+type fields struct {
+	list []FieldDifference
+	more int
+}
+
+// compare walks both values; what is absent is nil, and null is absent.
+func (f *fields) compare(path string, live, resolved any) {
+	if reflect.DeepEqual(live, resolved) {
+		return
+	}
+	l, isMap := live.(map[string]any)
+	r, areMaps := resolved.(map[string]any)
+	if isMap && areMaps || isMap && resolved == nil || areMaps && live == nil {
+		keys := map[string]bool{}
+		for key := range l {
+			keys[key] = true
+		}
+		for key := range r {
+			keys[key] = true
+		}
+		before := len(f.list) + f.more
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			f.compare(member(path, key), l[key], r[key])
+		}
+		if isMap != areMaps && len(f.list)+f.more == before {
+			f.note(path, live, resolved) // one is there, but empty
+		}
+		return
+	}
+	a, isList := live.([]any)
+	b, areLists := resolved.([]any)
+	if isList && areLists {
+		f.compareLists(path, a, b)
+		return
+	}
+	f.note(path, live, resolved)
+}
+
+// compareLists pairs elements by their name, where all have one, or by position.
+func (f *fields) compareLists(path string, live, resolved []any) {
+	l, before := byName(live)
+	r, after := byName(resolved)
+	if len(l) > 0 && len(r) > 0 && len(l) == len(live) && len(r) == len(resolved) {
+		names := maps.Clone(l)
+		maps.Copy(names, r)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			f.compare(fmt.Sprintf("%s[%s]", path, name), l[name], r[name])
+		}
+		if len(names) == len(l) && len(l) == len(r) && !slices.Equal(before, after) {
+			f.add(FieldDifference{Path: path, Live: "in another order", Resolved: "in another order"})
+		}
+		return
+	}
+	for i := range max(len(live), len(resolved)) {
+		f.compare(fmt.Sprintf("%s[%d]", path, i), element(live, i), element(resolved, i))
+	}
+}
+
+func element(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+// byName gives a list's elements by their name, and the names in order;
+// nothing if one has none.
+func byName(list []any) (elements map[string]any, names []string) {
+	elements = map[string]any{}
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		name, ok := m["name"].(string)
+		if !ok {
+			return nil, nil
+		}
+		elements[name] = e
+		names = append(names, name)
+	}
+	return elements, names
+}
+
+// member is a key's path; a key with a dot or the like is quoted.
+func member(path, key string) string {
+	if strings.ContainsAny(key, ".[]/\" ") {
+		return path + "[" + strconv.Quote(key) + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func (f *fields) note(path string, live, resolved any) {
+	d := FieldDifference{Path: path, Live: text(live), Resolved: text(resolved)}
+	// Of long texts, such as Helm values, the first line that differs says most.
+	if a, b := strings.Split(d.Live, "\n"), strings.Split(d.Resolved, "\n"); len(a) > 1 || len(b) > 1 {
+		i := 0
+		for i < len(a)-1 && i < len(b)-1 && a[i] == b[i] {
+			i++
+		}
+		d.Path, d.Live, d.Resolved = fmt.Sprintf("%s (line %d)", path, i+1), strings.TrimSpace(a[i]), strings.TrimSpace(b[i])
+	}
+	if secretive.MatchString(d.Path) || secretive.MatchString(d.Live) || secretive.MatchString(d.Resolved) {
+		d.Live, d.Resolved = hide(d.Live), hide(d.Resolved)
+	}
+	d.Live, d.Resolved = clip(d.Live), clip(d.Resolved)
+	f.add(d)
+}
+
+func (f *fields) add(d FieldDifference) {
+	if len(f.list) == maxFields {
+		f.more++
+		return
+	}
+	f.list = append(f.list, d)
+}
+
+// secretive are names of fields, parameters and values whose content is not
+// for everybody who may see a comparison.
+var secretive = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|://[^/\s]*:[^/\s]*@`)
+
+func hide(value string) string {
+	if value == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+// text is a value as it is shown; nothing for an absent one.
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(raw)
+}
+
+// WriteDifferencesTable writes a comparison for people.
+func WriteDifferencesTable(w io.Writer, d *Differences) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, group := range []struct {
+		what string
+		list []Difference
+	}{{"missing", d.Missing}, {"extra", d.Extra}, {"different", d.Different}} {
+		for i := range group.list {
+			writeDifference(tab, group.what, &group.list[i])
+		}
+	}
+	if err := tab.Flush(); err != nil {
+		return fmt.Errorf("writing the differences: %w", err)
+	}
+	var b strings.Builder
+	if len(d.Missing)+len(d.Extra)+len(d.Different) > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%d equal, %d missing, %d extra, %d different", d.Equal, len(d.Missing), len(d.Extra), len(d.Different))
+	if expected := len(d.Missing) + len(d.Extra) + len(d.Different) - d.Unexpected(); expected > 0 {
+		fmt.Fprintf(&b, "; of these, %d as the ApplicationSet asks for", expected)
+	}
+	b.WriteString("\n")
+	if len(d.Unsure) > 0 {
+		fmt.Fprintf(&b, "Not compared, because they couldn't be resolved: %s\n", Printable(strings.Join(d.Unsure, ", ")))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("writing the differences: %w", err)
+	}
+	return nil
+}
+
+func writeDifference(w io.Writer, what string, d *Difference) {
+	where := d.ArgoCD + "/" + d.Namespace + "/" + d.Name
+	if d.ArgoCD == "" {
+		where = d.Namespace + "/" + d.Name
+	}
+	note := ""
+	if d.Expected != "" {
+		note = "  (" + d.Expected + ")"
+	}
+	fmt.Fprintf(w, "%s\t%s\tof %s%s\n", what, Printable(where), Printable(d.ApplicationSet), note)
+	for _, f := range d.Fields {
+		fmt.Fprintf(w, "\t  %s\t%s → %s\n", Printable(f.Path), shown(f.Live), shown(f.Resolved))
+	}
+	if d.More > 0 {
+		fmt.Fprintf(w, "\t  and %d more\t\n", d.More)
+	}
+}
+
+func shown(value string) string {
+	if value == "" {
+		return "(none)"
+	}
+	return Printable(value)
+}
+
+// WriteDifferencesJSON writes a comparison for programs, indented.
+func WriteDifferencesJSON(w io.Writer, d *Differences) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(d); err != nil {
+		return fmt.Errorf("writing the differences as JSON: %w", err)
+	}
+	return nil
+}
+
+// WriteDifferencesYAML writes the same document as WriteDifferencesJSON, as YAML.
+func WriteDifferencesYAML(w io.Writer, d *Differences) error {
+	raw, err := yaml.Marshal(d)
+	if err == nil {
+		_, err = w.Write(raw)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the differences as YAML: %w", err)
+	}
+	return nil
+}

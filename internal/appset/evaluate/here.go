@@ -1,0 +1,110 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/manifest/deps"
+)
+
+// Here evaluates a tree in this process: for trees whose authors could do
+// worse than to keep it busy. What is wrong with the tree is in the world's
+// problems; the error is for a context that ended, a tree that can't be read
+// and a call that can't be meant. It may be called concurrently.
+func Here(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in Input) (*World, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	w := &World{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
+	argocds := in.offline()
+	for _, p := range in.Pipelines {
+		f, err := resolver.Resolve(ctx, appset.Input{
+			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, Branches: in.branches(), RepoURLs: in.RepoURLs,
+			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing,
+			ArgoCDs: argocds, Main: in.Main, Live: in.Live, Other: in.Other, Manifests: in.Manifests,
+		})
+		if err != nil {
+			return nil, err
+		}
+		part, err := follow(ctx, tree, f, &in)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline %s: %w", p.Name(), err)
+		}
+		w.Pipelines[p.Name()] = part
+	}
+	return w, nil
+}
+
+// check refuses what can't be meant.
+func (in *Input) check() error {
+	if in.On != "" && (in.Edited.Tree == nil || in.On == in.Branch || len(in.RepoURLs) == 0) {
+		return fmt.Errorf("evaluating a tree: a change on the branch %q needs the branch's files, another branch that has the ApplicationSets, and the repository's address", in.On)
+	}
+	names := map[string]bool{}
+	for _, p := range in.Pipelines {
+		switch {
+		case p == nil:
+			return errors.New("evaluating a tree: one of the pipelines is nil")
+		case names[p.Name()]:
+			return fmt.Errorf("evaluating a tree: two pipelines are named %q", p.Name())
+		}
+		names[p.Name()] = true
+	}
+	return nil
+}
+
+// follow finds out which of the targets read the changed files, as the branch
+// sees them that the change is made on.
+func follow(ctx context.Context, tree fs.FS, f *appset.Fleet, in *Input) (*Pipeline, error) {
+	own := *f // the resolver's is shared
+	own.Targets = make([]appset.Target, len(f.Targets))
+	copy(own.Targets, f.Targets)
+	for i := range own.Targets {
+		own.Targets[i].Params = nil
+	}
+	out := &Pipeline{Fleet: &own, Touched: map[string][]string{}, Doubts: []deps.Problem{}}
+	if len(in.Changed) == 0 {
+		return out, nil
+	}
+	branch, edited := in.edited(tree)
+	readers := make([]deps.Reader, len(own.Targets))
+	for i := range own.Targets {
+		t := appset.On(own.Targets[i], branch, in.Branch)
+		readers[i] = Reader(&t)
+	}
+	ix, err := deps.Build(ctx, edited, readers)
+	if err != nil {
+		return nil, err
+	}
+	out.Touched = ix.Touched(in.Changed)
+	out.Doubts = append(out.Doubts, ix.Problems()...)
+	return out, nil
+}
+
+// Reader says what a target reads of this repository, under the target's ID. A
+// source of a kind that isn't known reads everything below its path.
+func Reader(t *appset.Target) deps.Reader {
+	r := deps.Reader{ID: t.ID(), Extra: slices.Clone(t.GeneratorFiles)}
+	for _, s := range t.Sources {
+		files := appset.FilesOf(*t, s)
+		r.Extra = append(r.Extra, files.Named...)
+		if !s.Here || s.Path == "" {
+			r.Extra = append(r.Extra, files.Values...)
+			continue
+		}
+		layout := deps.Detected
+		if s.Type != "" {
+			layout = deps.Layout(strings.ToLower(string(s.Type)))
+		}
+		r.Sources = append(r.Sources, deps.Source{
+			Path: s.Path, Layout: layout, ValueFiles: files.Values, Options: files.Overrides, AnyFile: deps.NamesFiles(s.Options),
+			Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude, Libs: files.Libs,
+		})
+	}
+	return r
+}

@@ -1,0 +1,245 @@
+package appset
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argoproj/argo-cd/v2/applicationset/generators"
+	"github.com/argoproj/argo-cd/v2/applicationset/services"
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+// gitGenerator is the library's git generator, asked for one file at a time
+// so that a file that gave its parameters before isn't parsed again, and
+// without its values block, which the library renders slowly.
+type gitGenerator struct {
+	generators.Generator // over the repository's folders
+
+	folders *folders
+	file    *oneFile
+	one     generators.Generator // over that file
+	ahead   map[string][]byte    // files that were read in one go, by id
+	repos   *commitRepos
+	render  *renderer
+	origins *origins
+	recall  *recall // nil: nothing is remembered
+	fresh   bool    // whoever asks is a merge, which writes into the parameters
+}
+
+func newGitGenerator(of *generation, namespace string, fresh bool) *gitGenerator {
+	g := &gitGenerator{
+		folders: &folders{repos: of.repos, recall: of.recall}, file: &oneFile{},
+		repos: of.repos, render: of.render, origins: of.origins, recall: of.recall, fresh: fresh,
+	}
+	g.Generator, g.one = generators.NewGitGenerator(g.folders, namespace), generators.NewGitGenerator(g.file, namespace)
+	return g
+}
+
+// GenerateParams gives the parameters of folders, or of files sorted by path.
+func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	if spec == nil || spec.Git == nil {
+		return nil, generators.EmptyAppSetGeneratorError
+	}
+	git := *spec.Git
+	git.Values = nil
+	values := spec.Git.Values
+	if len(git.Directories) > 0 || len(git.Files) == 0 {
+		g.folders.prefixes = literalPrefixes(git.Directories)
+		out, err := g.Generator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &git}, set, c)
+		for i := 0; i < len(out) && err == nil; i++ {
+			err = g.render.values(values, out[i])
+		}
+		return out, err
+	}
+	// Without a file this says what is wrong with the project, if something is.
+	if _, err := g.parse("", nil, &git, set, c); err != nil {
+		return nil, err
+	}
+	files, err := g.located(&git)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]map[string]any, 0, len(files))
+	like := kindOf(spec.Git, set)
+	for i := range files {
+		if err := g.repos.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if i%readAtOnce == 0 {
+			g.ahead = g.repos.ahead(files[i:min(i+readAtOnce, len(files))], func(f *fileAt) bool {
+				_, known := g.recall.file(fileKey{like, g.repos.origin(f), f.id})
+				return !known
+			})
+		}
+		params, err := g.params(&files[i], like, &git, values, set, c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, params...)
+	}
+	return out, nil
+}
+
+// located lists the files that a generator's paths match, sorted, each once.
+func (g *gitGenerator) located(git *argov1alpha1.GitGenerator) ([]fileAt, error) {
+	var out []fileAt
+	for _, item := range git.Files {
+		found, err := g.repos.locate(git.RepoURL, git.Revision, item.Path)
+		g.recall.asked(question{git.RepoURL, git.Revision, item.Path, false}, found, nil, err)
+		if err != nil {
+			return nil, fmt.Errorf("error generating params from git: %w", err)
+		}
+		out = append(out, found...)
+	}
+	slices.SortFunc(out, func(a, b fileAt) int { return strings.Compare(a.name, b.name) })
+	return slices.CompactFunc(out, func(a, b fileAt) bool { return a.name == b.name }), nil
+}
+
+// params gives one file's parameters: those that it gave before, if it says
+// the same.
+func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	id, data, err := g.repos.identify(f)
+	if err != nil {
+		return nil, err
+	}
+	key := fileKey{like, g.repos.origin(f), id}
+	out, known := g.recall.file(key)
+	if !known {
+		if data == nil {
+			data = g.ahead[f.id]
+		}
+		if data == nil {
+			if data, err = g.repos.read(f); err != nil {
+				return nil, err
+			}
+		}
+		if out, err = g.parse(f.name, data, git, set, c); err != nil {
+			return nil, err
+		}
+		for i := range out {
+			if err := g.render.values(values, out[i]); err != nil {
+				return nil, fmt.Errorf("error generating params from git: unable to process file '%s': %w", f.name, err)
+			}
+		}
+		g.recall.keepFile(key, out)
+	}
+	origin := g.repos.origin(f)
+	switch elsewhere := strings.HasPrefix(origin, "\x00"); {
+	case g.fresh && elsewhere:
+		return copyParams(out), nil
+	case g.fresh:
+		return mark(out, origin), nil
+	case elsewhere:
+		return out, nil
+	}
+	from := []string{origin}
+	for _, params := range out {
+		g.origins.note(params, from)
+	}
+	return out, nil
+}
+
+// parse has the library make parameters of one file; "" is none.
+func (g *gitGenerator) parse(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	g.file.name, g.file.data = name, asList(data)
+	spec := *git
+	spec.Files = []argov1alpha1.GitFileGeneratorItem{{Path: name}}
+	return g.one.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &spec}, set, c)
+}
+
+// asList makes a list of a JSON object, which the library would parse twice:
+// it tries a list first.
+func asList(data []byte) []byte {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
+		return data
+	}
+	return slices.Concat([]byte("["), data, []byte("]"))
+}
+
+// oneFile is a repository of one file, for the library to parse.
+type oneFile struct {
+	services.Repos
+	name string
+	data []byte
+}
+
+// GetFiles returns the file.
+func (o *oneFile) GetFiles(context.Context, string, string, string, bool, bool) (map[string][]byte, error) {
+	if o.name == "" {
+		return nil, nil
+	}
+	return map[string][]byte{o.name: o.data}, nil
+}
+
+// folders are a repository's folders, those that some paths can match: the
+// library tries each path on each folder, and a matrix has thousands of paths.
+type folders struct {
+	services.Repos
+	repos    *commitRepos
+	recall   *recall
+	prefixes []string
+}
+
+// GetDirectories returns the folders in the controller's order.
+func (f *folders) GetDirectories(_ context.Context, repoURL, revision string, _, _ bool) ([]string, error) {
+	out, err := f.repos.folders(repoURL, revision, f.prefixes)
+	f.recall.asked(question{repoURL, revision, strings.Join(f.prefixes, "\x00"), true}, nil, out, err)
+	return out, err
+}
+
+// literalPrefixes are the beginnings of what paths can match.
+func literalPrefixes(items []argov1alpha1.GitDirectoryGeneratorItem) []string {
+	var out []string
+	for _, item := range items {
+		if !item.Exclude {
+			out = append(out, literalPrefix(item.Path))
+		}
+	}
+	return unique(out)
+}
+
+// literalPrefix is what of a glob comes before its first special character.
+func literalPrefix(glob string) string {
+	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
+		return glob[:i]
+	}
+	return glob
+}
+
+// clustersGenerator is the library's clusters generator without its values
+// block, which the library renders slowly.
+type clustersGenerator struct {
+	generators.Generator
+	render *renderer
+}
+
+// GenerateParams gives the parameters of clusters.
+func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	if spec == nil || spec.Clusters == nil {
+		return nil, generators.EmptyAppSetGeneratorError
+	}
+	clusters := *spec.Clusters
+	clusters.Values = nil
+	out, err := g.Generator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Clusters: &clusters}, set, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, params := range out {
+		each := []map[string]any{params}
+		if clusters.FlatList {
+			each, _ = params["clusters"].([]map[string]any)
+		}
+		for _, one := range each {
+			if err := g.render.values(spec.Clusters.Values, one); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}

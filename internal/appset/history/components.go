@@ -1,0 +1,120 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Environment is one environment of a component.
+type Environment struct {
+	Component, Name string
+	Targets         []appset.Target
+	Roots           []string // the folders that are its alone, sorted
+	Shared          []string // its sources' paths that other environments or components have as well, sorted
+	Files           []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
+}
+
+// Overlay is where the environment has what a pipeline carries.
+func (e *Environment) Overlay(p *pipeline.Pipeline) fieldedit.Overlay {
+	return fieldedit.Overlay{Roots: e.Roots, Shared: e.Shared, Files: e.Files, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component}
+}
+
+// NothingCarried says for people that no carried field was found, and where they
+// were looked for.
+func (e *Environment) NothingCarried() string {
+	text := "no carried field is found: no folder is this environment's alone"
+	if len(e.Roots) > 0 {
+		text = fmt.Sprintf("no carried field is found below %v", e.Roots)
+	}
+	if others := slices.Concat(e.Shared, e.Files); len(others) > 0 {
+		text += fmt.Sprintf(", and none with a placeholder in %v, which others may have as well", others)
+	}
+	return text
+}
+
+// Components groups a fleet's managed targets by component and environment.
+// Each is as the branch sees it that its environment lives on: branch is the
+// tracked one, for environments that have none of their own.
+func Components(fl *appset.Fleet, branch string) map[string]map[string]*Environment {
+	out := map[string]map[string]*Environment{}
+	owners := rootOwners(fl, branch)
+	for _, t := range fl.Targets {
+		if !t.Managed() {
+			continue
+		}
+		envs := out[t.Component]
+		if envs == nil {
+			envs = map[string]*Environment{}
+			out[t.Component] = envs
+		}
+		e := envs[t.Environment]
+		if e == nil {
+			e = &Environment{Component: t.Component, Name: t.Environment}
+			envs[t.Environment] = e
+		}
+		at := cmp.Or(t.Branch, branch)
+		t = appset.On(t, at, branch)
+		e.Targets = append(e.Targets, t)
+		for _, root := range appset.Roots(t) {
+			if len(owners[place{at, root}]) == 1 {
+				e.Roots = append(e.Roots, root)
+			}
+		}
+		e.Shared = append(e.Shared, appset.Folders(t)...)
+		e.Files = append(e.Files, files(t)...)
+	}
+	for _, envs := range out {
+		for _, e := range envs {
+			own := func(folder string) bool { return slices.Contains(e.Roots, folder) }
+			e.Roots = sortedOnce(e.Roots)
+			e.Shared = slices.DeleteFunc(sortedOnce(e.Shared), own)
+			e.Files = slices.DeleteFunc(sortedOnce(e.Files), func(file string) bool { return own(path.Dir(file)) })
+		}
+	}
+	return out
+}
+
+// files are the single files that a target is made from.
+func files(t appset.Target) []string {
+	out := slices.Clone(t.GeneratorFiles)
+	for _, s := range t.Sources {
+		out = append(out, appset.FilesOf(t, s).Values...)
+	}
+	if t.ApplicationSetFile != "" {
+		out = append(out, t.ApplicationSetFile)
+	}
+	return out
+}
+
+func sortedOnce(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// place is a folder of a branch.
+type place struct{ branch, root string }
+
+// rootOwners says which environments of which components have a folder of a
+// branch among their roots. In one that several share only fields with a
+// placeholder are any of theirs; the same folder of another branch is another one.
+func rootOwners(fl *appset.Fleet, branch string) map[place]map[string]bool {
+	owners := map[place]map[string]bool{}
+	for _, t := range fl.Targets {
+		for _, at := range appset.Branches(t, branch) {
+			for _, root := range appset.Roots(appset.On(t, at, branch)) {
+				p := place{at, root}
+				if owners[p] == nil {
+					owners[p] = map[string]bool{}
+				}
+				owners[p][t.Component+"|"+t.Environment] = true
+			}
+		}
+	}
+	return owners
+}

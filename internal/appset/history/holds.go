@@ -1,0 +1,85 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/strictyaml"
+)
+
+// StateBranch is the orphan branch that keeps holds on more than a pull request:
+// one small file each, readable by people, found again when the store is lost.
+const StateBranch = "liftlock-state"
+
+// HoldFile is the content of a hold's file.
+type HoldFile struct {
+	By     string `yaml:"by"`
+	Reason string `yaml:"reason"`
+	At     string `yaml:"at"` // RFC 3339
+}
+
+// HoldPath is where a hold's file lies on the state branch.
+func HoldPath(pipeline, scope, name string) string {
+	if scope == "pipeline" {
+		return path.Join("holds", pipeline, "pipeline.yaml")
+	}
+	return path.Join("holds", pipeline, scope, name+".yaml")
+}
+
+// Holds reads the holds that concern a component out of the state branch's files.
+// A hold's file that can't be read still holds: what restrains is never dropped
+// for being unclear. The error is one of reading the tree.
+func Holds(tree fs.FS, pipeline, component string) ([]promotion.Hold, error) {
+	var out []promotion.Hold
+	add := func(scope, env, file string) error {
+		data, err := fs.ReadFile(tree, file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s on %s: %w", file, StateBranch, err)
+		}
+		h := promotion.Hold{Scope: scope, Environment: env}
+		var f HoldFile
+		if err := strictyaml.Decode(file, data, &f); err != nil {
+			h.By, h.Reason = "somebody", "its file can't be read: "+err.Error()
+		} else {
+			h.By, h.Reason = f.By, f.Reason
+			if h.At, err = time.Parse(time.RFC3339, f.At); err != nil {
+				h.At = time.Time{}
+			}
+		}
+		out = append(out, h)
+		return nil
+	}
+	if err := add("pipeline", "", HoldPath(pipeline, "pipeline", "")); err != nil {
+		return nil, err
+	}
+	if err := add("component", "", HoldPath(pipeline, "component", component)); err != nil {
+		return nil, err
+	}
+	envs, err := fs.ReadDir(tree, path.Join("holds", pipeline, "environment"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the held environments on %s: %w", StateBranch, err)
+	}
+	for _, e := range envs {
+		if name, ok := cutYAML(e.Name()); ok {
+			if err := add("environment", name, HoldPath(pipeline, "environment", name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func cutYAML(name string) (string, bool) {
+	const ext = ".yaml"
+	if len(name) <= len(ext) || name[len(name)-len(ext):] != ext {
+		return "", false
+	}
+	return name[:len(name)-len(ext)], true
+}

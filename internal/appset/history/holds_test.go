@@ -1,0 +1,49 @@
+package history
+
+import (
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+func TestHolds(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const text = "by: ada\nreason: load test\nat: \"2026-01-02T03:04:05Z\"\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []promotion.Hold
+	}{
+		"none":        {map[string]string{"README.md": "x"}, nil},
+		"a pipeline":  {map[string]string{"holds/shop/pipeline.yaml": text}, []promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test", At: at}}},
+		"a component": {map[string]string{"holds/shop/component/web.yaml": text}, []promotion.Hold{{Scope: "component", By: "ada", Reason: "load test", At: at}}},
+		"environments": {map[string]string{"holds/shop/environment/qa.yaml": text, "holds/shop/environment/.yaml": text, "holds/shop/environment/notes.txt": "x"},
+			[]promotion.Hold{{Scope: "environment", Environment: "qa", By: "ada", Reason: "load test", At: at}}},
+		"somebody else's": {map[string]string{"holds/shop/component/api.yaml": text, "holds/other/pipeline.yaml": text}, nil},
+		"one without a time": {map[string]string{"holds/shop/pipeline.yaml": "by: ada\nreason: load test\nat: soon\n"},
+			[]promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := fstest.MapFS{}
+			for file, text := range c.files {
+				tree[file] = &fstest.MapFile{Data: []byte(text)}
+			}
+			got, err := Holds(tree, "shop", "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("one that can't be read still holds", func(t *testing.T) {
+		got, err := Holds(fstest.MapFS{"holds/shop/pipeline.yaml": &fstest.MapFile{Data: []byte("{")}}, "shop", "web")
+		if err != nil || len(got) != 1 || got[0].By != "somebody" || got[0].Reason == "" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}

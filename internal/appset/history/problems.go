@@ -1,0 +1,146 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/appset"
+)
+
+// ProblemText is a problem in one line, with where it is.
+func ProblemText(p appset.Problem) string {
+	s := p.File
+	for _, part := range []string{p.ApplicationSet, p.Application} {
+		if part != "" {
+			if s != "" {
+				s += ": "
+			}
+			s += part
+		}
+	}
+	if s != "" {
+		s += ": "
+	}
+	return s + p.Message
+}
+
+// scope is what a problem is about: one target, all of an ApplicationSet, all
+// sets of a file or, with everything, whatever the pipeline has. Without a file
+// it is a live object; without a file and a set, plain Applications.
+type scope struct {
+	file, set, application string
+	everything             bool
+}
+
+// scopeOf reads what a problem of a pipeline's targets is about. One of the
+// pipeline's own file, and one that names nothing, is about everything.
+func scopeOf(p appset.Problem, own string) scope {
+	return scope{file: p.File, set: p.ApplicationSet, application: p.Application,
+		everything: (p.File == own || p.File == "") && p.ApplicationSet == "" && p.Application == ""}
+}
+
+func (s scope) covers(o scope) bool {
+	return s.everything || s.file == o.file && (s.set == "" || s.set == o.set) && (s.application == "" || s.application == o.application)
+}
+
+// has says whether a problem is about a target.
+func (s scope) has(t *appset.Target) bool {
+	return s.covers(scope{file: t.ApplicationSetFile, set: t.ApplicationSet, application: t.Name})
+}
+
+func scopesOf(problems []appset.Problem, own string) []scope {
+	out := make([]scope, 0, len(problems))
+	for _, p := range problems {
+		out = append(out, scopeOf(p, own))
+	}
+	return out
+}
+
+// Apart says that none of some problems is about what another is about; own is
+// the pipeline's file.
+func Apart(some, others []appset.Problem, own string) bool {
+	scopes := scopesOf(others, own)
+	return !slices.ContainsFunc(scopesOf(some, own), func(a scope) bool {
+		return slices.ContainsFunc(scopes, func(b scope) bool { return a.covers(b) || b.covers(a) })
+	})
+}
+
+// InForce are the targets that count while some can't be resolved: for what a
+// problem is about those of before, for the rest what was resolved now. A problem
+// that is about no target that was ever known may be about any: then nothing of
+// before is given up. own is the pipeline's file.
+func InForce(now, before *appset.Fleet, own string) *appset.Fleet {
+	scopes := scopesOf(now.Problems, own)
+	wide := slices.ContainsFunc(scopes, func(s scope) bool {
+		return !slices.ContainsFunc(before.Targets, func(t appset.Target) bool { return s.has(&t) })
+	})
+	out := *now
+	out.Targets = slices.Clone(now.Targets)
+	at := make(map[string]int, len(now.Targets))
+	for i := range now.Targets {
+		at[now.Targets[i].ID()] = i
+	}
+	for i := range before.Targets {
+		t := &before.Targets[i]
+		concerned := slices.ContainsFunc(scopes, func(s scope) bool { return s.has(t) })
+		switch here, ok := at[t.ID()]; {
+		case ok && concerned:
+			out.Targets[here] = *t
+		case !ok && (concerned || wide):
+			out.Targets = append(out.Targets, *t)
+		}
+	}
+	slices.SortStableFunc(out.Targets, func(a, b appset.Target) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ArgoCD, b.ArgoCD))
+	})
+	return &out
+}
+
+// Troubles are problems with the components that they concern.
+type Troubles []trouble
+
+type trouble struct {
+	text  string
+	all   bool // it may concern any
+	units map[string]bool
+}
+
+// TroublesOf says whom each problem concerns: the components with a target in
+// force that it is about. Where there is no such target nobody knows whose it
+// would be. Then it is about the components with targets of the same
+// ApplicationSet; and of a set without any, about all. own is the pipeline's file.
+func TroublesOf(problems []appset.Problem, fl *appset.Fleet, own string) Troubles {
+	out := make(Troubles, 0, len(problems))
+	for _, p := range problems {
+		s := scopeOf(p, own)
+		t := trouble{text: ProblemText(p), units: componentsIn(fl, s), all: s.everything}
+		if len(t.units) == 0 && s.application != "" {
+			s.application = ""
+			t.units = componentsIn(fl, s)
+		}
+		t.all = t.all || len(t.units) == 0
+		out = append(out, t)
+	}
+	return out
+}
+
+func componentsIn(fl *appset.Fleet, s scope) map[string]bool {
+	out := map[string]bool{}
+	for i := range fl.Targets {
+		if t := &fl.Targets[i]; t.Managed() && s.has(t) {
+			out[t.Component] = true
+		}
+	}
+	return out
+}
+
+// Of are the problems that concern a component, in words.
+func (t Troubles) Of(component string) []string {
+	var out []string
+	for i := range t {
+		if t[i].all || t[i].units[component] {
+			out = append(out, t[i].text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package isolation_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// sharedCarry are the entries for what lies in files that several environments
+// share, and for kustomize components.
+var sharedCarry = []pipeline.Carry{
+	{YAML: &pipeline.FieldPick{Files: []string{"tags.yaml"}, Paths: []string{"spec.generators[0].list.elements[component={{component}},env={{environment}}].tag"}}},
+	{YAML: &pipeline.FieldPick{Files: []string{"channels.yaml"}, Paths: []string{"spec.generators[0].matrix.generators[0].list.elements[env={{environment}}].tag"}}},
+	{YAML: &pipeline.FieldPick{Files: []string{"common.yaml"}, Paths: []string{"{{component}}.{{environment}}.tag"}}},
+	{YAML: &pipeline.FieldPick{Files: []string{"values-{{environment}}.yaml"}, Paths: []string{"image.tag"}}},
+	{JSON: &pipeline.FieldPick{Files: []string{"{{component}}-{{environment}}.json"}, Paths: []string{"$.tag"}}},
+	{YAML: &pipeline.FieldPick{Files: []string{"pin/kustomization.yaml"}, Paths: []string{"images[*].newTag"}}},
+}
+
+// elements adds a component's elements to the list of a set, one a cluster.
+func (w *world) elements(set, c, env string, clusters int, more string) {
+	if w.lists[set] == nil {
+		w.lists[set] = &strings.Builder{}
+	}
+	for i := range clusters {
+		fmt.Fprintf(w.lists[set], "          - {component: %s, env: %s, cluster: k%d, %s}\n", c, env, i, more)
+	}
+}
+
+// shares adds an environment of a component of one of the kinds that have
+// their releases beside those of others.
+func (w *world) shares(kind, c, env, before string, clusters int, maybe func(string) bool) {
+	switch kind {
+	case "elements": // a parameter is the element's
+		w.charted(c)
+		w.elements("tags", c, env, clusters, "tag: v1")
+	case "keys": // a key of a common values file, and who goes by another's
+		w.chart("charts/"+c, c, "registry.example/"+c+":{{ (index .Values \""+c+"\" .Values.from).tag }}")
+		from := env
+		if before != "" && maybe("goes by the key of the one before") {
+			from = before
+		}
+		w.elements("keys", c, env, clusters, "from: "+from)
+		common := "shared/common.yaml"
+		if w.files[common] == nil {
+			w.put(common, "")
+		}
+		text := string(w.files[common].Data)
+		if !strings.Contains(text, c+":\n") {
+			text += c + ":\n"
+		}
+		w.put(common, strings.Replace(text, c+":\n", c+":\n  "+env+": {tag: v1}\n", 1))
+	case "side by side": // one values file each in the chart's folder, and who reads another's, too
+		w.charted(c)
+		own := "image:\n  tag: v1\n"
+		chain := "[values-" + env + ".yaml]"
+		if before != "" && maybe("on top of the one before") {
+			chain = "[values-" + before + ".yaml, values-" + env + ".yaml]"
+			if !maybe("own tag") {
+				own = "extra: true\n"
+			}
+		}
+		w.put("charts/"+c+"/values-"+env+".yaml", own)
+		w.elements("chart-values", c, env, clusters, "chain: "+chain)
+	case "pins": // a kustomize component pins the images, and who takes another's
+		w.kustomized(c, env, "", false, false, false)
+		pin := "pin"
+		if before != "" && maybe("pinned by the one before") {
+			pin = "../" + before + "/pin"
+		}
+		w.put("apps/"+c+"/overlays/"+env+"/kustomization.yaml", "resources:\n  - ../../base\ncomponents:\n  - "+pin+"\n")
+		w.put("apps/"+c+"/overlays/"+env+"/pin/kustomization.yaml",
+			"apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:\n  - name: registry.example/"+c+"\n    newTag: v1\n")
+		w.elements("elements", c, env, clusters, "path: apps/"+c+"/overlays/"+env)
+	case "flat": // a generator file for each, in one folder
+		w.charted(c)
+		w.put("flat/"+c+"-"+env+".json", fmt.Sprintf("{\"component\": %q, \"env\": %q, \"tag\": \"v1\"}\n", c, env))
+	case "channel": // all components of an environment follow one element
+		w.charted(c)
+		w.channel[c] = true
+	}
+}
+
+// listSets writes the sets whose list generators were collected.
+func (w *world) listSets() {
+	sources := map[string][2]string{ // a source, and a patch of the template
+		"elements":     {"          path: '{{.path}}'\n", ""},
+		"tags":         {tagged, ""},
+		"keys":         {"          path: 'charts/{{.component}}'\n          helm:\n            valueFiles: [../../shared/common.yaml]\n            parameters: [{name: from, value: '{{.from}}'}]\n", ""},
+		"chart-values": {"          path: 'charts/{{.component}}'\n", "  templatePatch: |\n    spec:\n      source:\n        helm:\n          valueFiles: {{ .chain | toJson }}\n"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.lists)) {
+		if source, ok := sources[name]; ok {
+			w.put("argocd/"+name+".yaml", set(name, "    - list:\n        elements:\n"+w.lists[name].String(), "{{.component}}-{{.env}}-{{.cluster}}", source[0], "{{.component}}", "{{.env}}", source[1]))
+		}
+	}
+	if len(w.channel) == 0 {
+		return
+	}
+	generators := "    - matrix:\n        generators:\n          - list:\n              elements:\n"
+	for _, env := range w.environments {
+		generators += "                - {env: " + env + ", tag: v1}\n"
+	}
+	generators += "          - list:\n              elements:\n"
+	for _, c := range w.components {
+		if w.channel[c] {
+			generators += "                - {component: " + c + "}\n"
+		}
+	}
+	w.put("argocd/channels.yaml", set("channels", generators, "{{.component}}-{{.env}}", sources["tags"][0], "{{.component}}", "{{.env}}", ""))
+}

@@ -1,0 +1,295 @@
+package appset
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+const (
+	apiVersion = "argoproj.io/v1alpha1"
+	kindSet    = "ApplicationSet"
+	// maxDocuments bounds the YAML documents of one manifest file.
+	maxDocuments = 10_000
+)
+
+// set is one ApplicationSet as it was found.
+type set struct {
+	file    string // empty for a live one
+	entry   int    // index into the pipeline's applicationSets
+	raw     []byte
+	spec    argov1alpha1.ApplicationSet
+	policy  Policy
+	unknown error // what of it isn't known here, so that it can't be resolved; the rest is decoded
+}
+
+// findSets reads the ApplicationSets that the pipeline's entries name. A file
+// that several entries match belongs to the last of them, so that an entry
+// can override an earlier, wider one. passing says that the tree itself
+// failed, so that another try may answer differently.
+func findSets(in *Input) (sets []set, problems []Problem, passing bool) {
+	tree, p := in.Tree, in.Pipeline
+	entries := p.Spec.ApplicationSets
+	matches := make([][]string, len(entries))
+	owner := map[string]int{}
+	for i, e := range entries {
+		if e.Live != nil {
+			s, wrong, again := in.runningSet(e.Live)
+			if wrong != nil {
+				problems, passing = append(problems, *wrong), passing || again
+				continue
+			}
+			s.entry = i
+			sets = append(sets, s)
+			continue
+		}
+		names, err := globManifests(tree, e.Path)
+		if err == nil && len(names) == 0 {
+			err = errors.New("no file of that path exists")
+		}
+		if err != nil {
+			passing = passing || errors.Is(err, errTree)
+			problems = append(problems, Problem{File: p.File, Message: fmt.Sprintf("applicationSets[%d].path %q: %v", i, e.Path, err)})
+		}
+		matches[i] = names
+		for _, n := range names {
+			owner[n] = i
+		}
+	}
+	files := make([]string, 0, len(owner))
+	for f := range owner {
+		files = append(files, f)
+	}
+	sort.Strings(files)
+	holds := map[string]bool{} // files that say something about ApplicationSets, right or wrong
+	for _, f := range files {
+		found, wrong, failed := readSets(tree, f)
+		passing = passing || failed
+		for i := range found {
+			found[i].entry = owner[f]
+		}
+		sets = append(sets, found...)
+		problems = append(problems, wrong...)
+		holds[f] = len(found)+len(wrong) > 0
+	}
+	for i, e := range entries {
+		if len(matches[i]) > 0 && !anyOf(matches[i], holds) {
+			problems = append(problems, Problem{File: p.File, Message: fmt.Sprintf(
+				"applicationSets[%d].path %q: no ApplicationSet in %s", i, e.Path, few(matches[i]))})
+		}
+	}
+	return sets, problems, passing
+}
+
+func anyOf(names []string, in map[string]bool) bool {
+	for _, n := range names {
+		if in[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// few lists names, not too many of them.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+func globManifests(tree fs.FS, pattern string) ([]string, error) {
+	clean := path.Clean(pattern)
+	if pattern == "" || !fs.ValidPath(clean) {
+		return nil, errors.New("it is not a path from the repository's root")
+	}
+	names, err := doublestar.Glob(tree, clean, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+	switch {
+	case errors.Is(err, doublestar.ErrBadPattern):
+		return nil, errors.New("it is not a glob")
+	case err != nil:
+		return nil, treeError(err)
+	}
+	return names, nil
+}
+
+// readSets decodes every ApplicationSet of one file. Documents of other kinds
+// are left alone; a document that can't be read at all is a problem, since it
+// may be an ApplicationSet.
+func readSets(tree fs.FS, file string) (sets []set, problems []Problem, passing bool) {
+	data, err := readFile(tree, file)
+	if err != nil {
+		return nil, []Problem{{File: file, Message: err.Error()}}, errors.Is(err, errTree)
+	}
+	err = eachDocument(data, func(n int, doc []byte) error {
+		raw, err := yaml.YAMLToJSONStrict(doc)
+		if err != nil {
+			return fmt.Errorf("document %d is not YAML: %w", n, err)
+		}
+		found, wrong := decodeObject(file, raw)
+		sets, problems = append(sets, found...), append(problems, wrong...)
+		return nil
+	})
+	if err != nil {
+		problems = append(problems, Problem{File: file, Message: err.Error()})
+	}
+	return sets, problems, false
+}
+
+// eachDocument splits a YAML stream, or takes JSON as it is. n counts from 1.
+func eachDocument(data []byte, do func(n int, doc []byte) error) error {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for n := 1; ; n++ {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("document %d can't be read: %w", n, err)
+		}
+		if n > maxDocuments {
+			return fmt.Errorf("more than %d documents", maxDocuments)
+		}
+		if len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		if err := do(n, doc); err != nil {
+			return err
+		}
+	}
+}
+
+// decodeObject decodes one object, and the items of a list.
+func decodeObject(file string, raw []byte) ([]set, []Problem) {
+	var meta struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	// Anything without a kind, be it a number or a values file, is not ours.
+	_ = json.Unmarshal(raw, &meta)
+	switch meta.Kind {
+	case "List", kindSet + "List":
+		var sets []set
+		var problems []Problem
+		for _, item := range meta.Items {
+			var inner struct {
+				Kind string `json:"kind"`
+			}
+			// A list of lists is not a thing that kubectl prints.
+			if json.Unmarshal(item, &inner) != nil || inner.Kind != kindSet {
+				continue
+			}
+			found, wrong := decodeObject(file, item)
+			sets, problems = append(sets, found...), append(problems, wrong...)
+		}
+		return sets, problems
+	case kindSet:
+	default:
+		return nil, nil
+	}
+	s := set{file: file, raw: raw}
+	err := s.decode(meta.APIVersion)
+	if err != nil {
+		return nil, []Problem{{File: file, ApplicationSet: meta.Metadata.Name, Message: err.Error()}}
+	}
+	return []set{s}, nil
+}
+
+func (s *set) decode(version string) error {
+	if version != apiVersion {
+		return fmt.Errorf("its apiVersion is %q; only %s is known", version, apiVersion)
+	}
+	wrong, err := strictly(s.raw, &s.spec, "")
+	if err != nil {
+		return err
+	}
+	if s.spec.Name == "" {
+		return errors.New("metadata.name is missing")
+	}
+	for i := range s.spec.Spec.Generators {
+		g, at := &s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
+		var matrix, merge []argov1alpha1.ApplicationSetNestedGenerator
+		if g.Matrix != nil {
+			matrix = g.Matrix.Generators
+		}
+		if g.Merge != nil {
+			merge = g.Merge.Generators
+		}
+		for _, err := range []error{checkNested(matrix, at+".matrix", &wrong), checkNested(merge, at+".merge", &wrong)} {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	s.unknown, s.policy = wrong, policyOf(&s.spec)
+	return nil
+}
+
+// strictly decodes as the API server does, names by letter case. What it
+// would drop is the first of its results: a field that a newer Argo CD
+// understands changes which Applications there are.
+func strictly(raw []byte, into any, at string) (unknown, err error) {
+	wrong, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", prefix(at), err)
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", prefix(at), wrong[0]), nil
+	}
+	return nil, nil
+}
+
+func prefix(at string) string {
+	if at == "" {
+		return ""
+	}
+	return "in " + at + ": "
+}
+
+// checkNested decodes nested combining generators strictly: the library
+// decodes them leniently, from raw JSON. What those nest in turn is typed.
+// The first field that isn't known goes into unknown.
+func checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
+	for i := range nested {
+		here := fmt.Sprintf("%s.generators[%d]", at, i)
+		for _, c := range []struct {
+			raw  *apiextensionsv1.JSON
+			into any
+			at   string
+		}{
+			{nested[i].Matrix, &argov1alpha1.NestedMatrixGenerator{}, here + ".matrix"},
+			{nested[i].Merge, &argov1alpha1.NestedMergeGenerator{}, here + ".merge"},
+		} {
+			if c.raw == nil {
+				continue
+			}
+			wrong, err := strictly(c.raw.Raw, c.into, c.at)
+			if err != nil {
+				return err
+			}
+			*unknown = cmp.Or(*unknown, wrong)
+		}
+	}
+	return nil
+}

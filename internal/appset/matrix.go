@@ -1,0 +1,362 @@
+package appset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argoproj/argo-cd/v2/applicationset/generators"
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+// maxParams bounds the sets of parameters that one generator gives. A set's
+// selectors may leave fewer Applications than that.
+const maxParams = 4 * maxApplications
+
+// matrix is the matrix generator. The library's puts the first child's
+// parameters into the second's strings with a renderer that parses each of
+// them every time, and asks the second child again even if it has no
+// templates. This one gives the same parameters, in the same order.
+type matrix struct {
+	generators.Generator // the library's, for all but the parameters
+
+	render   *renderer
+	origins  *origins
+	recall   *recall // nil: nothing is remembered
+	children map[string]generators.Generator
+	// fresh has every parameter set share no maps with another one that comes
+	// of another value of the first child: a merge writes into them.
+	fresh bool
+}
+
+func newMatrix(g *generation, children map[string]generators.Generator, fresh bool) *matrix {
+	return &matrix{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, recall: g.recall, children: children, fresh: fresh}
+}
+
+// GenerateParams combines every set of the first child's parameters with every
+// one of the second's.
+func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	switch {
+	case g == nil || g.Matrix == nil:
+		return nil, generators.EmptyAppSetGeneratorError
+	case len(g.Matrix.Generators) < 2:
+		return nil, generators.ErrLessThanTwoGenerators
+	case len(g.Matrix.Generators) > 2:
+		return nil, generators.ErrMoreThanTwoGenerators
+	}
+	first, err := newChild(&g.Matrix.Generators[0], set)
+	if err != nil {
+		return nil, fmt.Errorf("error failed to get params for first generator in matrix generator: %w", err)
+	}
+	as, err := m.params(first, set, c)
+	if err != nil {
+		return nil, fmt.Errorf("error failed to get params for first generator in matrix generator: %w", err)
+	}
+	out := make([]map[string]any, 0, len(as))
+	second := secondChild{m: m, spec: &g.Matrix.Generators[1], set: set, client: c}
+	for _, a := range as {
+		if err := m.render.guard.ctx.Err(); err != nil {
+			return nil, err
+		}
+		written, bs, err := second.params(a)
+		if err != nil {
+			return nil, fmt.Errorf("failed to get params for second generator in the matrix generator: %w", err)
+		}
+		if len(out)+len(bs) > maxParams {
+			return nil, fmt.Errorf("the matrix generator gives more than %d sets of parameters", maxParams)
+		}
+		for _, b := range bs {
+			both, known := m.recall.joined(written, b, set.Spec.GoTemplate)
+			if !known {
+				if both, err = join(written, b, set.Spec.GoTemplate); err != nil {
+					return nil, err
+				}
+				if !m.fresh && !m.render.guard.writes { // which would be written into
+					m.recall.keepJoined(written, b, both, set.Spec.GoTemplate)
+				}
+			}
+			m.origins.join(both, a, b)
+			out = append(out, both)
+		}
+	}
+	return out, nil
+}
+
+// secondChild gives a matrix's second child's parameters for the first's.
+type secondChild struct {
+	m      *matrix
+	spec   *argov1alpha1.ApplicationSetNestedGenerator
+	set    *argov1alpha1.ApplicationSet
+	client client.Client
+
+	child *argov1alpha1.ApplicationSetGenerator
+	plan  *plan[argov1alpha1.ApplicationSetGenerator]
+	known []map[string]any // what a child without templates gives
+	asked bool
+}
+
+// params returns the first child's as well, because templates may write into them.
+func (s *secondChild) params(a map[string]any) (first map[string]any, second []map[string]any, err error) {
+	if s.child == nil {
+		if s.child, err = newChild(s.spec, s.set); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(a) == 0 { // the controller leaves the templates as they are
+		second, err = s.m.params(s.child, s.set, s.client)
+		return a, second, err
+	}
+	if s.plan == nil {
+		s.plan = newPlan(s.m.render, s.child.DeepCopy())
+	}
+	if s.plan.fill == nil {
+		second, err = s.same()
+		return a, second, err
+	}
+	seen := a
+	if s.m.fresh {
+		seen = unmarked(a)
+	}
+	if s.m.render.guard.writes {
+		seen = copyValue(seen).(map[string]any)
+	}
+	rendered, err := s.plan.render(seen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("child generator returned an error on parameter generation: failed to replace parameters in generator: %w", err)
+	}
+	if s.m.render.guard.writes {
+		a = remarked(seen, a)
+	}
+	// The selector is applied as it is written.
+	rendered.Selector = s.child.Selector
+	second, err = s.m.params(rendered, s.set, s.client)
+	return a, second, err
+}
+
+// same is what a child without templates gives, whatever the first child does.
+func (s *secondChild) same() ([]map[string]any, error) {
+	if !s.asked {
+		known, err := s.m.params(s.plan.value, s.set, s.client)
+		if err != nil {
+			return nil, err
+		}
+		s.known, s.asked = known, true
+	}
+	if s.m.fresh {
+		return copyParams(s.known), nil
+	}
+	return s.known, nil
+}
+
+// newChild is a nested generator in the shape of a top-level one. Selectors
+// of what it nests in turn count only where the set says so.
+func newChild(n *argov1alpha1.ApplicationSetNestedGenerator, set *argov1alpha1.ApplicationSet) (*argov1alpha1.ApplicationSetGenerator, error) {
+	out := &argov1alpha1.ApplicationSetGenerator{
+		List: n.List, Clusters: n.Clusters, Git: n.Git, SCMProvider: n.SCMProvider,
+		ClusterDecisionResource: n.ClusterDecisionResource, PullRequest: n.PullRequest, Plugin: n.Plugin, Selector: n.Selector,
+	}
+	if n.Matrix != nil {
+		matrix, err := argov1alpha1.ToNestedMatrixGenerator(n.Matrix)
+		if err != nil {
+			return nil, err
+		}
+		out.Matrix = matrix.ToMatrixGenerator()
+		dropSelectors(out.Matrix.Generators, set)
+	}
+	if n.Merge != nil {
+		merge, err := argov1alpha1.ToNestedMergeGenerator(n.Merge)
+		if err != nil {
+			return nil, fmt.Errorf("error retrieving merge generator: %w", err)
+		}
+		out.Merge = merge.ToMergeGenerator()
+		dropSelectors(out.Merge.Generators, set)
+	}
+	return out, nil
+}
+
+func dropSelectors(nested []argov1alpha1.ApplicationSetNestedGenerator, set *argov1alpha1.ApplicationSet) {
+	if set.Spec.ApplyNestedSelectors {
+		return
+	}
+	for i := range nested {
+		nested[i].Selector = nil
+	}
+}
+
+// params asks the one generator that a child is.
+func (m *matrix) params(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	results, err := transform(child, m.children, set, c)
+	if err != nil {
+		return nil, fmt.Errorf("child generator returned an error on parameter generation: %w", err)
+	}
+	switch len(results) {
+	case 0:
+		return nil, errors.New("child generator generated no parameters")
+	case 1:
+		if !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
+			return m.recall.same(results[0].params), nil
+		}
+		return results[0].params, nil
+	}
+	return nil, generators.ErrMoreThenOneInnerGenerators
+}
+
+// result is what one generator gives, and its template, which goes over the
+// set's.
+type result struct {
+	params   []map[string]any
+	template *argov1alpha1.ApplicationSetTemplate
+}
+
+// transform asks every generator that an entry of a set's generators names,
+// as generators.Transform does. That one also flattens every parameter set,
+// whether or not there is a selector to match it with.
+func transform(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, c client.Client) ([]result, error) {
+	var out []result
+	for _, one := range relevant(g, all) {
+		params, err := one.GenerateParams(g, set, c)
+		if err != nil {
+			return nil, err
+		}
+		if g.Selector != nil {
+			if params, err = selected(params, g, set, c); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, result{params, one.GetTemplate(g)})
+	}
+	return out, nil
+}
+
+// relevant lists the generators that an entry names, in the library's order.
+func relevant(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator) []generators.Generator {
+	var out []generators.Generator
+	v := reflect.ValueOf(g).Elem()
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; name != "Selector" && !v.Field(i).IsNil() {
+			out = append(out, all[name])
+		}
+	}
+	return out
+}
+
+// selected has the library match parameters with an entry's selector.
+func selected(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	entry := argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{}, Selector: g.Selector}
+	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &given{params: params}}, argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
+	if err != nil {
+		return nil, err
+	}
+	return out[0].Params, nil
+}
+
+// given is a list generator that gives what it is told.
+type given struct {
+	generators.Generator
+	params []map[string]any
+}
+
+// GenerateParams returns the parameters.
+func (g *given) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet, client.Client) ([]map[string]any, error) {
+	return g.params, nil
+}
+
+// GetTemplate is the entry's own.
+func (g *given) GetTemplate(entry *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
+	return &entry.List.Template
+}
+
+// join combines one set of parameters of each child.
+func join(a, b map[string]any, goTemplate bool) (map[string]any, error) {
+	if !goTemplate {
+		return joinFlat(a, b)
+	}
+	out := make(map[string]any, len(a)+len(b))
+	maps.Copy(out, b)
+	if err := override(out, a); err != nil {
+		return nil, fmt.Errorf("failed to merge params from the second generator in the matrix generator with the first: %w", err)
+	}
+	return out, nil
+}
+
+// joinFlat combines strings; the same key with two values is an error.
+func joinFlat(a, b map[string]any) (map[string]any, error) {
+	out := make(map[string]any, len(a)+len(b))
+	for k, v := range a {
+		out[k] = flat(v)
+	}
+	for k, v := range b {
+		v := flat(v)
+		if have, there := out[k]; there && have != v {
+			return nil, fmt.Errorf("failed to combine string maps with merging params for the matrix generator: found duplicate key %s with different value, a: %s ,b: %s", k, have, v)
+		}
+		out[k] = v
+	}
+	return out, nil
+}
+
+func flat(v any) any {
+	if _, ok := v.(string); ok {
+		return v
+	}
+	return fmt.Sprintf("%v", v)
+}
+
+// override puts src over dst as the controller's merging does: maps into
+// maps, anything else in place of what is there. Maps below dst are not
+// written into but replaced.
+func override(dst, src map[string]any) error {
+	for key, value := range src {
+		if !isMap(value) || !isMap(dst[key]) {
+			dst[key] = value
+			continue
+		}
+		both, err := overrideMap(dst[key], value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		dst[key] = both
+	}
+	return nil
+}
+
+func isMap(v any) bool {
+	switch v.(type) {
+	case map[string]any, map[string]string:
+		return true
+	}
+	return false
+}
+
+func overrideMap(dst, src any) (any, error) {
+	switch d := dst.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(d))
+		maps.Copy(out, d)
+		switch s := src.(type) {
+		case map[string]any:
+			return out, override(out, s)
+		case map[string]string:
+			for k, v := range s {
+				out[k] = v
+			}
+		}
+		return out, nil
+	case map[string]string:
+		s, ok := src.(map[string]string)
+		if more, other := src.(map[string]any); other && len(more) > 0 {
+			// The library panics (argo-cd#16417).
+			return nil, fmt.Errorf("%w: it can't merge a map of anything into a map of strings", errPanicked)
+		}
+		out := maps.Clone(d)
+		if ok && len(s) > 0 && out == nil {
+			out = map[string]string{}
+		}
+		maps.Copy(out, s)
+		return out, nil
+	}
+	return dst, nil
+}

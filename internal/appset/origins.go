@@ -1,0 +1,130 @@
+package appset
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// origins remembers which of this repository's generator files each set of
+// parameters came of, by their names as [commitRepos.origin] gives them. Parameters don't say it themselves: those of two files
+// may have been combined or merged, and any generator may give a path and a
+// file name. It is one generation's.
+type origins struct {
+	// By the map's address, which is the map's own for as long as it is held
+	// here.
+	by map[uintptr]origin
+}
+
+type origin struct {
+	params map[string]any
+	files  []string // sorted
+}
+
+// origin is a generator file's name: its path where it is the resolved
+// commit's; with the branch in front, and a NUL between, where it is of another
+// branch of this repository; and with nothing before the NUL where it is of
+// another repository. A NUL is in no path and no branch.
+func (r *commitRepos) origin(f *fileAt) string {
+	if f.at == r.commit {
+		return f.name
+	}
+	return f.at.branch + "\x00" + f.name
+}
+
+// split tells the resolved commit's own files from those of other branches.
+func split(origins []string) (own []string, others []BranchFile) {
+	for i, o := range origins {
+		branch, file, elsewhere := strings.Cut(o, "\x00")
+		switch {
+		case elsewhere:
+			others = append(others, BranchFile{Branch: branch, File: file})
+		case len(others) == 0:
+			own = origins[:i+1] // shared, as long as they come first
+		default:
+			own = append(slices.Clip(own), o)
+		}
+	}
+	slices.SortFunc(others, func(a, b BranchFile) int {
+		return cmp.Or(strings.Compare(a.Branch, b.Branch), strings.Compare(a.File, b.File))
+	})
+	return own, others
+}
+
+func newOrigins() *origins { return &origins{by: map[uintptr]origin{}} }
+
+func address(params map[string]any) uintptr { return reflect.ValueOf(params).Pointer() }
+
+func (o *origins) note(params map[string]any, files []string) {
+	if params != nil && len(files) > 0 {
+		o.by[address(params)] = origin{params, files}
+	}
+}
+
+// of are the files that parameters came of, sorted.
+func (o *origins) of(params map[string]any) []string {
+	return o.by[address(params)].files
+}
+
+// join notes that parameters are a combination of others.
+func (o *origins) join(params map[string]any, of ...map[string]any) {
+	var files []string
+	for _, one := range of {
+		switch more := o.of(one); {
+		case len(files) == 0:
+			files = more
+		case len(more) > 0:
+			files = unique(slices.Concat(files, more))
+		}
+	}
+	o.note(params, files)
+}
+
+// originKey begins the keys that say inside a merge, where parameters are
+// copied and written into, which files they came of. A NUL is in no path,
+// and nobody's parameter begins with one.
+const originKey = "\x00file:"
+
+// mark gives copies of a file's parameters to a merge, which writes into them.
+func mark(params []map[string]any, file string) []map[string]any {
+	out := copyParams(params)
+	for _, p := range out {
+		p[originKey+file] = ""
+	}
+	return out
+}
+
+// unmark takes the marks from merged parameters and notes what they say.
+func (o *origins) unmark(params map[string]any) {
+	var files []string
+	for key := range params {
+		if file, marked := strings.CutPrefix(key, originKey); marked {
+			files = append(files, file)
+			delete(params, key)
+		}
+	}
+	slices.Sort(files)
+	o.note(params, files)
+}
+
+// unmarked is parameters without the marks, which templates must not see.
+func unmarked(params map[string]any) map[string]any {
+	out := make(map[string]any, len(params))
+	for key, value := range params {
+		if !strings.HasPrefix(key, originKey) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// remarked gives parameters the marks of others.
+func remarked(params, like map[string]any) map[string]any {
+	for key, value := range like {
+		if strings.HasPrefix(key, originKey) {
+			params[key] = value
+		}
+	}
+	return params
+}

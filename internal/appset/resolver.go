@@ -1,0 +1,314 @@
+package appset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Input is what a pipeline's targets at one commit depend on.
+type Input struct {
+	Pipeline *pipeline.Pipeline
+	Tree     fs.FS  // the commit's files
+	Revision string // the commit, in full; empty: not a commit, nothing is kept
+	Branch   string // the branch it is the head of: what generators' `revision` may say besides HEAD
+	// Branches are other branches of this repository at commits of the caller's
+	// choice, by their names; those that aren't here Other is asked for.
+	Branches map[string]Elsewhere
+	RepoURLs []string // how manifests may name this repository
+
+	// Clusters are all that the Argo CD knows; the in-cluster one is added
+	// if it isn't among them. nil: not known. Then destinations are not
+	// checked, and sets that ask for clusters are a problem.
+	Clusters []Cluster
+	// Projects are the names of all AppProjects; nil: not known, not checked.
+	Projects []string
+	// Globbing is how the controller matches git file generators' paths;
+	// empty means GlobbingGit, its default.
+	Globbing string
+	// ArgoCDs are the Argo CDs of which other things are known than the three
+	// fields above say, by the name that the pipeline's entries use. Those that
+	// are not here are as the fields above say.
+	ArgoCDs map[string]ArgoCD
+	// Main is the name of the Argo CD that an entry without one means.
+	Main string
+	// Live is what is known of the running Argo CDs' objects; nil: no connection.
+	Live *Live
+	// Generators are those that ask the network and may.
+	Generators Generators
+	// Other gives other repositories and revisions to git generators. It names
+	// what it refuses in its error; nil refuses all.
+	Other func(ctx context.Context, repoURL, revision string) (*Elsewhere, error)
+	// Manifests asks for Target.Application.
+	Manifests bool
+}
+
+// Options of a Resolver. The zero value is usable.
+type Options struct {
+	Log     *zap.Logger      // default: none
+	Timeout time.Duration    // for one ApplicationSet; default one minute
+	Keep    int              // how many fleets are kept by what they were resolved from; default 32
+	Now     func() time.Time // the clock of what the network said; default time.Now
+}
+
+const (
+	defaultTimeout = time.Minute
+	defaultKeep    = 32
+)
+
+// Resolver resolves ApplicationSets. It is safe for concurrent use.
+type Resolver struct {
+	log     *zap.Logger
+	timeout time.Duration
+	// slots bound the generators that run at once. The library can't be
+	// interrupted, so one that runs past its time keeps its slot until it
+	// ends: a bomb costs a slot, not the process.
+	slots   chan struct{}
+	kept    *keep
+	memo    *memo
+	calls   singleflight.Group // by what a fleet is resolved from
+	replies *replies
+
+	mu         sync.Mutex
+	assemblies map[string]*assembly // by pipeline
+}
+
+// New makes a resolver. The first one of a process takes the generator
+// library's log over: it goes to that resolver's log, at debug level.
+func New(o Options) *Resolver {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Keep <= 0 {
+		o.Keep = defaultKeep
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	quietLibrary(o.Log)
+	return &Resolver{
+		log: o.Log, timeout: o.Timeout,
+		slots:   make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		kept:    newKeep(o.Keep),
+		memo:    newMemo(),
+		replies: newReplies(o.Now),
+	}
+}
+
+// Resolve turns the pipeline's ApplicationSets at a commit into targets. What
+// is wrong with the files is in the fleet's problems; the error is for what
+// is wrong with the call, and for a context that ended. The fleet is shared
+// with later callers: read it, don't change it.
+func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
+	if in.Pipeline == nil || in.Tree == nil {
+		return nil, errors.New("resolving ApplicationSets: a pipeline and a tree are needed")
+	}
+	switch in.Globbing {
+	case "":
+		in.Globbing = GlobbingGit
+	case GlobbingGit, GlobbingDoublestar:
+	default:
+		return nil, fmt.Errorf("resolving ApplicationSets: globbing is %q, wanted %s or %s", in.Globbing, GlobbingGit, GlobbingDoublestar)
+	}
+	key, err := in.key()
+	if err != nil {
+		return nil, err
+	}
+	if f := r.kept.get(key); f != nil && f.still(ctx, in.Other) {
+		return f, nil
+	}
+	if key == "" {
+		f, _, err := r.resolve(ctx, &in)
+		return f, err
+	}
+	// Whoever asks for the same meanwhile waits for it, and may stop waiting:
+	// each set has its time, so it ends by itself.
+	done := r.calls.DoChan(key, func() (any, error) {
+		f, passing, err := r.resolve(context.WithoutCancel(ctx), &in)
+		if err == nil && !passing {
+			r.kept.put(key, f)
+		}
+		return f, err
+	})
+	select {
+	case out := <-done:
+		f, _ := out.Val.(*Fleet)
+		return f, out.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
+	}
+}
+
+// outcome is what became of one set.
+type outcome struct {
+	targets  []Target
+	problems []Problem
+	notes    []Problem
+	failed   bool          // there are no targets because of the problems
+	passing  bool          // another try may answer differently
+	refresh  time.Duration // when it may, if that is known
+}
+
+func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bool, err error) {
+	sets, problems, passing := findSets(in)
+	entries, plain, wrong := newEntries(ctx, in.Pipeline)
+	problems = append(problems, wrong...)
+	snaps := newSnapshots(in)
+	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, branches: in.Branches, other: in.Other}
+
+	outcomes := make([]outcome, len(sets)+len(plain))
+	var wg sync.WaitGroup
+	for i := range sets {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			e := entries[sets[i].entry].own(ctx)
+			outcomes[i] = r.one(ctx, in, &sets[i], e, c, snaps[e.argocd])
+		}()
+	}
+	for i := range plain {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			outcomes[len(sets)+i] = r.plain(ctx, in, i, plain[i].own(ctx), c)
+		}()
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, false, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
+	}
+	f = &Fleet{Problems: problems, answers: c.answers()}
+	for i := range sets {
+		s := &sets[i]
+		f.sets = append(f.sets, knownSet{
+			argocd: entries[s.entry].argocd, namespace: s.spec.Namespace, name: s.spec.Name, file: s.file,
+			policy: s.policy, resolved: !outcomes[i].failed,
+		})
+	}
+	var parts [][]Target
+	for _, o := range outcomes {
+		if len(o.targets) > 0 {
+			parts = append(parts, o.targets)
+		}
+		f.Problems = append(f.Problems, o.problems...)
+		f.Notes = append(f.Notes, o.notes...)
+		f.RefreshAfter = sooner(f.RefreshAfter, o.refresh)
+		passing = passing || o.passing
+	}
+	key := ""
+	if in.Revision != "" && !in.Manifests { // manifests are too large to be held on to
+		key = strings.Join(append([]string{in.Pipeline.File, in.Pipeline.Name(), in.Branch}, in.RepoURLs...), "\x00")
+	}
+	all := r.assembled(key, parts)
+	f.Targets, f.Problems = all.targets, append(f.Problems, all.problems...)
+	f.finish()
+	return f, passing, nil
+}
+
+// errSlow marks a set that ran out of time, which may be the machine's fault.
+var errSlow = errors.New("not resolved in time")
+
+// one resolves one set within its time.
+func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot) outcome {
+	fail := func(err error) outcome {
+		return outcome{
+			failed:   true,
+			problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: err.Error()}},
+			passing:  errors.Is(err, errTree) || errors.Is(err, errSlow),
+		}
+	}
+	slow := fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errSlow, r.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if s.unknown != nil {
+		return r.running(ctx, in, s, e, c, snap)
+	}
+	if err := snap.allows(&s.spec); err != nil {
+		return fail(err)
+	}
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return fail(fmt.Errorf("%w: no room to resolve it within %s, because other ApplicationSets take too long", errSlow, r.timeout))
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer func() { <-r.slots }()
+		ask := r.asker(ctx)
+		o, err := r.generated(ctx, in, s, e, c, snap, ask)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			o = fail(slow)
+		case err != nil:
+			o = fail(err)
+		}
+		o.refresh = ask.left()
+		o.passing = o.passing || o.refresh != 0
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		return o
+	case <-ctx.Done():
+		return fail(slow)
+	}
+}
+
+// generated gives a set's targets: those of another commit where nothing that
+// the set depends on differs, and of the rest only what is new is made.
+func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot, ask *asker) (outcome, error) {
+	if in.Revision == "" {
+		g := newGeneration(ctx, s, c, snap, ask, nil)
+		m := newMaker(in, s, e, c, nil)
+		if err := g.each(r.log, s, m); err != nil {
+			return outcome{}, err
+		}
+		return snap.outcome(s, m.all), nil
+	}
+	keys, err := keysOf(in, s, e, snap)
+	if err != nil {
+		return outcome{}, err
+	}
+	last := r.memo.last(keys.set)
+	recall := newRecall(last, keys.targets)
+	g := newGeneration(ctx, s, c, snap, ask, recall)
+	if last.answer != nil && last.answer.like == keys.answer && last.answer.still(g.repos) {
+		next := *last
+		next.answer = last.answer.moved(g.repos)
+		r.memo.put(keys.set, &next)
+		return last.answer.outcome, nil
+	}
+	m := newMaker(in, s, e, c, recall)
+	if err := g.each(r.log, s, m); err != nil {
+		return outcome{}, err
+	}
+	o := snap.outcome(s, m.all)
+	if ask.left() == 0 {
+		recall.next.answer = recall.trail.settle(keys.answer, g.repos, o)
+	}
+	r.memo.put(keys.set, recall.next)
+	return o, nil
+}
+
+// asker lets one set ask. Waiting for an answer is no work, so it gives up
+// the set's slot meanwhile.
+func (r *Resolver) asker(ctx context.Context) *asker {
+	return &asker{ctx: ctx, replies: r.replies, idle: func(wait func()) {
+		<-r.slots
+		defer func() { r.slots <- struct{}{} }()
+		wait()
+	}}
+}

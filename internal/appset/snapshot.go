@@ -1,0 +1,140 @@
+package appset
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+// errSnapshot is what a generator gets that asks for more than the snapshot
+// holds: there is no API server behind it.
+var errSnapshot = errors.New("not in the snapshot that ApplicationSets are resolved with")
+
+// snapshotClient answers the library's questions to the Kubernetes API from
+// values. Methods that are not here would be a nil dereference, which
+// generate turns into an error.
+type snapshotClient struct {
+	client.Client
+	secrets   []corev1.Secret
+	projects  map[string]bool // nil: not known, all exist
+	kube      *Kube           // nil: no connection
+	namespace string          // Argo CD's
+}
+
+func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if c.kube != nil {
+		switch into := obj.(type) {
+		case *corev1.Secret:
+			err := readInto(into, func() (*corev1.Secret, error) {
+				return c.kube.client.CoreV1().Secrets(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
+			})
+			// For an empty token the library takes one of the environment.
+			maps.DeleteFunc(into.Data, func(_ string, value []byte) bool { return len(value) == 0 })
+			return err
+		case *corev1.ConfigMap:
+			return readInto(into, func() (*corev1.ConfigMap, error) {
+				return c.kube.client.CoreV1().ConfigMaps(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
+			})
+		}
+	}
+	project, ok := obj.(*argov1alpha1.AppProject)
+	if !ok {
+		return fmt.Errorf("reading %T %s: %w", obj, key, errSnapshot)
+	}
+	if c.projects != nil && !c.projects[key.Name] {
+		return apierrors.NewNotFound(schema.GroupResource{Group: "argoproj.io", Resource: "appprojects"}, key.Name)
+	}
+	project.Name, project.Namespace = key.Name, key.Namespace
+	return nil
+}
+
+func readInto[T any](into *T, read func() (*T, error)) error {
+	got, err := read()
+	if err == nil {
+		*into = *got
+	}
+	return err
+}
+
+func (c *snapshotClient) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	secrets, ok := list.(*corev1.SecretList)
+	if !ok {
+		return fmt.Errorf("listing %T: %w", list, errSnapshot)
+	}
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	secrets.Items = selectSecrets(c.secrets, options.LabelSelector)
+	return nil
+}
+
+// snapshotClientset is the same for the library's other kind of client.
+type snapshotClientset struct {
+	kubernetes.Interface
+	secrets []corev1.Secret
+	kube    *Kube // nil: no connection
+}
+
+func (c *snapshotClientset) CoreV1() typedcorev1.CoreV1Interface {
+	return &snapshotCore{secrets: c.secrets, kube: c.kube}
+}
+
+func (c *snapshotClientset) Discovery() discovery.DiscoveryInterface { return noDiscovery{} }
+
+type snapshotCore struct {
+	typedcorev1.CoreV1Interface
+	secrets []corev1.Secret
+	kube    *Kube
+}
+
+// ConfigMaps are the cluster's own: only sets that were allowed to ask it get here.
+func (c *snapshotCore) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
+	return c.kube.client.CoreV1().ConfigMaps(namespace)
+}
+
+func (c *snapshotCore) Secrets(string) typedcorev1.SecretInterface {
+	return &snapshotSecrets{secrets: c.secrets}
+}
+
+type snapshotSecrets struct {
+	typedcorev1.SecretInterface
+	secrets []corev1.Secret
+}
+
+func (s *snapshotSecrets) List(_ context.Context, opts metav1.ListOptions) (*corev1.SecretList, error) {
+	selector, err := labels.Parse(opts.LabelSelector)
+	if err != nil {
+		return nil, fmt.Errorf("selecting cluster secrets by %q: %w", opts.LabelSelector, err)
+	}
+	return &corev1.SecretList{Items: selectSecrets(s.secrets, selector)}, nil
+}
+
+// noDiscovery leaves the local cluster's version unknown; generators don't use it.
+type noDiscovery struct{ discovery.DiscoveryInterface }
+
+func (noDiscovery) ServerVersion() (*version.Info, error) { return nil, errSnapshot }
+
+// selectSecrets copies what matches, because the library writes into what it gets.
+func selectSecrets(all []corev1.Secret, selector labels.Selector) []corev1.Secret {
+	var out []corev1.Secret
+	for i := range all {
+		if selector == nil || selector.Matches(labels.Set(all[i].Labels)) {
+			out = append(out, *all[i].DeepCopy())
+		}
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package appset
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRootsAndHereFiles(t *testing.T) {
+	target := Target{
+		Name: "web", GeneratorFile: "clusters/dev/config.json", GeneratorFiles: []string{"clusters/dev/config.json", "more/x.json"},
+		Sources: []Source{
+			{Here: true, Path: "./apps/web//", ValueFiles: []string{"values.yaml", "../shared/values.yaml", "/srv/values.yaml", "https://x/y.yaml", "../../../out.yaml", "$vals/v/dev.yaml", "$nope/x.yaml"}, Files: []string{"../../components/c", "secret.txt"}},
+			{Path: "elsewhere", ValueFiles: []string{"mine.yaml"}},
+			{Here: true, Path: "../../escape"},
+			{Here: true, Ref: "vals"},
+		},
+	}
+	if d := cmp.Diff([]string{"apps/shared", "apps/web", "clusters/dev", "srv", "v"}, Roots(target)); d != "" {
+		t.Error("roots", d)
+	}
+	want := []string{"apps/shared/values.yaml", "apps/web/.argocd-source-web.yaml", "apps/web/.argocd-source.yaml", "apps/web/secret.txt", "apps/web/values.yaml",
+		"clusters/dev/config.json", "components/c", "more/x.json", "srv/values.yaml", "v/dev.yaml"}
+	if d := cmp.Diff(want, HereFiles(target)); d != "" {
+		t.Error("files", d)
+	}
+	// One source: an unknown $name is a variable of the build environment.
+	target = Target{Name: "web", Namespace: "team", DestNS: "shop", Sources: []Source{{
+		Here: true, Path: "apps/web", ValueFiles: []string{"values-${ARGOCD_APP_NAME}.yaml", "$ARGOCD_APP_NAMESPACE.yaml", "a$$b.yaml", "$nothing/root.yaml"},
+		FileParameters: []string{"$ARGOCD_APP_SOURCE_PATH/f.txt"}, Libs: []string{"lib", "/vendor"},
+	}}}
+	want = []string{"apps/web/.argocd-source-team_web.yaml", "apps/web/.argocd-source-web.yaml", "apps/web/.argocd-source.yaml", "apps/web/a$b.yaml", "apps/web/apps/web/f.txt",
+		"apps/web/shop.yaml", "apps/web/values-team_web.yaml", "apps/web/values-web.yaml", "lib", "root.yaml", "vendor"}
+	if d := cmp.Diff(want, HereFiles(target)); d != "" {
+		t.Error("files", d)
+	}
+	// File parameters, too, may refer to another source.
+	target = Target{Name: "web", Sources: []Source{{Path: "chart", FileParameters: []string{"$v/f.txt", "own.txt"}}, {Here: true, Ref: "v"}}}
+	if d := cmp.Diff([]string{"f.txt"}, HereFiles(target)); d != "" {
+		t.Error("files", d)
+	}
+	if got := Roots(Target{Sources: []Source{{Here: true, Path: "."}}}); len(got) != 1 || got[0] != "." {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,239 @@
+package appset
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// entry is one of the pipeline's applicationSets with its two templates.
+type entry struct {
+	argocd                 string
+	component, environment *assigner         // nil: it doesn't parse, which is a problem already
+	environments           map[string]string // with their branches
+}
+
+// own is the entry for another goroutine, whose templates end with its context.
+func (e *entry) own(ctx context.Context) *entry {
+	out := *e
+	for _, a := range []**assigner{&out.component, &out.environment} {
+		if *a != nil {
+			*a, _ = newAssigner(ctx, (*a).what, (*a).text) // it parsed before
+		}
+	}
+	return &out
+}
+
+// newEntries gives those of applicationSets, and those of applications.
+func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry, problems []Problem) {
+	environments := map[string]string{}
+	for _, e := range p.Spec.Environments {
+		environments[e.Name] = p.BranchOf(e.Name)
+	}
+	parsed := map[[2]string]*assigner{}
+	parse := func(what string, texts ...string) *assigner {
+		text := cmp.Or(texts...)
+		key := [2]string{what, text}
+		if a, ok := parsed[key]; ok {
+			return a
+		}
+		a, err := newAssigner(ctx, what, text)
+		if err != nil {
+			problems = append(problems, Problem{File: p.File, Message: err.Error()})
+		}
+		parsed[key] = a
+		return a
+	}
+	make := func(argocd, component, environment string) entry {
+		return entry{
+			argocd:       argocd,
+			component:    parse("component", component, p.Spec.Component),
+			environment:  parse("environment", environment, p.Spec.Environment),
+			environments: environments,
+		}
+	}
+	for i := range p.Spec.ApplicationSets {
+		s := &p.Spec.ApplicationSets[i]
+		sets = append(sets, make(s.RunBy(), s.Component, s.Environment))
+	}
+	for _, a := range p.Spec.Applications {
+		plain = append(plain, make(a.Live.ArgoCD, a.Component, a.Environment))
+	}
+	return sets, plain, problems
+}
+
+// target describes one Application; what is wrong with it goes into o.
+func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bool, o *outcome) Target {
+	own, others := split(g.files)
+	t := Target{
+		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
+		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
+		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
+		Sources:   sourcesOf(&g.app, here),
+		AutoSync:  g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
+		Hydration: hydrationOf(&g.app),
+
+		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
+	}
+	wrong := func(err error) {
+		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
+	}
+	if err := e.assign(&t, g, s); err != nil {
+		wrong(err)
+	}
+	if t.Branch = e.environments[t.Environment]; !t.Managed() && in.Pipeline.Spec.Layout == pipeline.LayoutBranches {
+		t.Branch = in.Branch
+	}
+	if why := astray(&t, in.Branch); why != "" {
+		wrong(errors.New(why))
+	}
+	if in.Manifests {
+		raw, err := manifest(&g.app)
+		if err != nil {
+			wrong(err)
+		}
+		t.Application = raw
+	}
+	return t
+}
+
+// assign gives the target its component and environment, both or none.
+func (e *entry) assign(t *Target, g *generated, s *set) error {
+	if e.component == nil || e.environment == nil {
+		return nil
+	}
+	data, err := templateData(g, s, e.component.usesApplication || e.environment.usesApplication, e.component.usesSet || e.environment.usesSet)
+	if err != nil {
+		return err
+	}
+	environment, err := e.environment.eval(data)
+	if err != nil || environment == "" {
+		return err
+	}
+	component, err := e.component.eval(data)
+	if err != nil || component == "" {
+		return err
+	}
+	if _, known := e.environments[environment]; !known {
+		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give nothing for it", environment, component)
+	}
+	t.Component, t.Environment = component, environment
+	return nil
+}
+
+// manifest is the Application as a file would hold it.
+func manifest(app *argov1alpha1.Application) (json.RawMessage, error) {
+	object, err := asMap(app)
+	if err != nil {
+		return nil, err
+	}
+	delete(object, "status")
+	object["apiVersion"], object["kind"] = apiVersion, "Application"
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		delete(meta, "creationTimestamp")
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("writing the Application: %w", err)
+	}
+	return raw, nil
+}
+
+// finish puts what was gathered into its order.
+func (f *Fleet) finish() {
+	slices.SortStableFunc(f.Problems, compareProblems)
+	slices.SortStableFunc(f.Notes, compareProblems)
+}
+
+// assembly is the list that several sets' targets make.
+type assembly struct {
+	parts    [][]Target
+	targets  []Target
+	problems []Problem
+}
+
+// maxAssemblies bounds the lists that a resolver remembers.
+const maxAssemblies = 64
+
+// assembled makes one list of the targets of all sets, sorted, each ID once. If
+// all of them are those of before, so is the list; key says of what pipeline, and
+// without one nothing is remembered.
+func (r *Resolver) assembled(key string, parts [][]Target) *assembly {
+	r.mu.Lock()
+	last := r.assemblies[key]
+	r.mu.Unlock()
+	if last != nil && slices.EqualFunc(last.parts, parts, func(a, b []Target) bool { return len(a) == len(b) && &a[0] == &b[0] }) {
+		return last
+	}
+	out := &assembly{parts: parts}
+	if len(parts) == 1 {
+		out.targets = parts[0][:len(parts[0]):len(parts[0])] // shared
+	} else {
+		out.targets = slices.Concat(parts...)
+	}
+	if out.targets == nil {
+		out.targets = []Target{}
+	}
+	sorted, twice := true, false
+	for i := 1; i < len(out.targets); i++ {
+		a, b := &out.targets[i-1], &out.targets[i]
+		sorted = sorted && compareTargets(a, b) <= 0
+		twice = twice || a.sameID(b)
+	}
+	if !sorted || twice {
+		out.arrange()
+	}
+	if key == "" {
+		return out
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.assemblies == nil || len(r.assemblies) >= maxAssemblies {
+		r.assemblies = map[string]*assembly{}
+	}
+	r.assemblies[key] = out
+	return out
+}
+
+func (t *Target) sameID(o *Target) bool {
+	return t.Name == o.Name && t.Namespace == o.Namespace && t.ArgoCD == o.ArgoCD
+}
+
+// arrange makes a sorted list, each ID once.
+func (a *assembly) arrange() {
+	order := make([]*Target, len(a.targets))
+	for i := range a.targets {
+		order[i] = &a.targets[i]
+	}
+	slices.SortStableFunc(order, compareTargets)
+	out := make([]Target, 0, len(order))
+	for _, t := range order {
+		if len(out) > 0 && out[len(out)-1].sameID(t) {
+			first := &out[len(out)-1]
+			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)
+			if first.ApplicationSet == "" {
+				message = "two entries of the pipeline's applications select it"
+			}
+			a.problems = append(a.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
+			continue
+		}
+		out = append(out, *t)
+	}
+	a.targets = out
+}
+
+func compareTargets(a, b *Target) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ArgoCD, b.ArgoCD),
+		cmp.Compare(a.ApplicationSetFile, b.ApplicationSetFile), cmp.Compare(a.ApplicationSet, b.ApplicationSet))
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ApplicationSet, b.ApplicationSet), cmp.Compare(a.Application, b.Application), cmp.Compare(a.Message, b.Message))
+}

@@ -1,0 +1,131 @@
+package appset
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+// snapshot is what is known of the Argo CD that runs the sets.
+type snapshot struct {
+	secrets       []corev1.Secret
+	clustersKnown bool
+	servers       map[string][]string // by cluster name
+	names         map[string][]string // by server
+	projects      map[string]bool     // nil: not known
+
+	name    string // the Argo CD's
+	argocd  ArgoCD
+	allowed Generators
+}
+
+func newSnapshot(clusters []Cluster, projects []string) *snapshot {
+	s := &snapshot{
+		secrets: clusterSecrets(clusters), clustersKnown: clusters != nil,
+		servers: map[string][]string{}, names: map[string][]string{},
+	}
+	inCluster := false
+	add := func(name, server string) {
+		s.servers[name] = append(s.servers[name], server)
+		s.names[server] = append(s.names[server], name)
+	}
+	for _, c := range clusters {
+		add(c.Name, strings.TrimRight(c.Server, "/"))
+		inCluster = inCluster || c.Server == argov1alpha1.KubernetesInternalAPIServerAddr
+	}
+	if !inCluster {
+		add("in-cluster", argov1alpha1.KubernetesInternalAPIServerAddr)
+	}
+	if projects != nil {
+		s.projects = map[string]bool{}
+		for _, p := range projects {
+			s.projects[p] = true
+		}
+	}
+	return s
+}
+
+// outcome applies the controller's rules after generation: later duplicates
+// by name, Applications of missing projects and of unknown destinations are
+// dropped. The problems say which.
+func (s *snapshot) outcome(set *set, all []*made) outcome {
+	if hasMerge(&set.spec) {
+		// A merge's order is random, there as here; ours must not be.
+		slices.SortStableFunc(all, compareMade)
+	}
+	o := outcome{targets: make([]Target, 0, len(all))}
+	problem := func(m *made, text string) {
+		o.problems = append(o.problems, Problem{File: set.file, ApplicationSet: set.spec.Name, Application: m.target.Name, Message: text})
+	}
+	kept := make([]*made, 0, len(all))
+	seen := make(map[string]bool, len(all))
+	for _, m := range all {
+		err := s.check(m)
+		if seen[m.target.Name] {
+			err = errors.New("the set generates more than one Application of this name; Argo CD keeps the first only")
+		}
+		seen[m.target.Name] = true
+		if err != nil {
+			problem(m, err.Error())
+			continue
+		}
+		for _, text := range m.problems {
+			problem(m, text)
+		}
+		kept = append(kept, m)
+	}
+	slices.SortFunc(kept, func(a, b *made) int { return cmp.Compare(a.target.Name, b.target.Name) })
+	for _, m := range kept {
+		o.targets = append(o.targets, m.target)
+	}
+	return o
+}
+
+// compareMade orders by name, and within one by parameters.
+func compareMade(a, b *made) int {
+	if c := cmp.Compare(a.target.Name, b.target.Name); c != 0 {
+		return c
+	}
+	// What JSON can't write down is equal: the first that came stays first.
+	ra, _ := json.Marshal(a.params)
+	rb, _ := json.Marshal(b.params)
+	return bytes.Compare(ra, rb)
+}
+
+func (s *snapshot) check(m *made) error {
+	if s.projects != nil && !s.projects[m.project] {
+		return fmt.Errorf("its project %q does not exist", m.project)
+	}
+	switch name, server := m.target.Cluster, m.target.Server; {
+	case name != "" && server != "":
+		return fmt.Errorf("its destination has both a name (%s) and a server (%s): Argo CD takes one", name, server)
+	case name != "":
+		return s.one(name, s.servers)
+	case server != "":
+		return s.one(server, s.names)
+	}
+	return nil
+}
+
+// one checks that a destination names exactly one cluster.
+func (s *snapshot) one(dest string, in map[string][]string) error {
+	if !s.clustersKnown {
+		return nil
+	}
+	switch n := len(in[dest]); {
+	case n == 1 && in[dest][0] != "": // Argo CD finds no cluster that has no name
+		return nil
+	case n <= 1:
+		return fmt.Errorf("its destination %s is not a cluster that Argo CD knows", dest)
+	default:
+		return fmt.Errorf("its destination %s is the name of %d clusters", dest, n)
+	}
+}

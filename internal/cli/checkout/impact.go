@@ -1,0 +1,246 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Change says which change to look at.
+type Change struct {
+	// Base is what it is to be merged into; "" is the default branch of the
+	// remote, as of the last fetch.
+	Base string
+	Head string // "" is the working tree
+
+	Known Known
+}
+
+// Impact is what a change does.
+type Impact struct {
+	From, To string // the trees that were compared, for people
+	Report   *impact.Report
+	Notes    []appset.Problem
+}
+
+// Impact compares a change's head with the newest commit that it has in common
+// with its base, as a pull request does: what the base has moved on since is
+// none of it. The rules are the base's pipeline files; only where there are
+// none there, the head's. Where the base is a branch that an environment lives
+// on, they are the default branch's, and so are the ApplicationSets.
+func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
+	head, err := r.At(ctx, c.Head)
+	if err != nil {
+		return nil, err
+	}
+	defer head.Close() //nolint:errcheck // only read
+	base, err := r.forkPoint(ctx, c.Base, head)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.changed(ctx, base.Commit, head)
+	if err != nil {
+		return nil, err
+	}
+	out := &Impact{From: base.Name, To: head.Name, Notes: c.Known.notes()}
+	on, err := r.environments(ctx, c.Base)
+	if err != nil {
+		return nil, err
+	}
+	before, after := on.pipes, on.pipes
+	if on.branch != "" {
+		out.Notes = append(out.Notes, appset.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and the ApplicationSets are those of %s", on.rules.Name)})
+	} else if before, after, err = out.rules(ctx, base, head); err != nil {
+		return nil, err
+	}
+	known, err := c.Known.input(slices.Concat(before, after))
+	if err != nil {
+		return nil, err
+	}
+	resolver := appset.New(appset.Options{})
+	world := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.World, error) {
+		in := evaluate.Input{
+			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, Other: r.other(t.FS, t.Commit),
+			Clusters: known.Clusters, Globbing: known.Globbing, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
+		}
+		if on.branch == "" {
+			return evaluate.Here(ctx, resolver, t.FS, in)
+		}
+		in.On, in.Edited = on.branch, appset.Elsewhere{Tree: t.FS, Commit: t.Commit}
+		in.Revision = "" // what the other branch is at decides as well: nothing is kept
+		return evaluate.Here(ctx, resolver, on.rules.FS, in)
+	}
+	was, err := world(base, before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := world(head, after)
+	if err != nil {
+		return nil, err
+	}
+	pipes := before
+	if len(pipes) == 0 {
+		pipes = after
+	}
+	out.Report, err = impact.Compare(impact.Input{Pipelines: pipes, Before: was, After: is, Changed: changed, On: on.branch})
+	return out, err
+}
+
+// onBranch is what a change is judged by that is to be merged into a branch that
+// an environment lives on; empty for every other change.
+type onBranch struct {
+	branch string
+	rules  *Tree
+	pipes  []*pipeline.Pipeline
+}
+
+// environments says whether an environment of the default branch's pipelines
+// lives on a base.
+func (r *Repository) environments(ctx context.Context, base string) (onBranch, error) {
+	for _, prefix := range []string{"refs/remotes/", "origin/", "refs/heads/"} {
+		base = strings.TrimPrefix(base, prefix)
+	}
+	if base == "" || base == r.main || len(r.urls) == 0 {
+		return onBranch{}, nil
+	}
+	name, sha, err := r.base(ctx, "")
+	if err != nil {
+		return onBranch{}, nil //nolint:nilerr // without a default branch there are no rules elsewhere
+	}
+	rules := &Tree{FS: r.git.Tree(sha), Commit: sha, Name: describe(name, sha)}
+	pipes, err := pipeline.Load(rules.FS)
+	if err != nil {
+		return onBranch{}, nil //nolint:nilerr // said where these rules are asked for
+	}
+	for _, p := range pipes {
+		if slices.Contains(p.EnvironmentBranches(), base) {
+			return onBranch{branch: base, rules: rules, pipes: present(pipes, rules.FS)}, nil
+		}
+	}
+	return onBranch{}, nil
+}
+
+// forkPoint is the newest commit that the head has in common with the base.
+func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*Tree, error) {
+	from := head.Commit
+	if from == "" {
+		var err error
+		if from, err = r.git.Resolve(ctx, "HEAD"); err != nil {
+			return nil, fmt.Errorf("there is nothing to compare with: %w", err)
+		}
+	}
+	name, sha, err := r.base(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	common, ok, err := r.git.MergeBase(ctx, sha, from)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s and %s have no commit in common; if this is a shallow clone, fetch its history first (git fetch --unshallow)", name, head.Name)
+	}
+	t := r.git.Tree(common)
+	at := &Tree{FS: t, Commit: common, Name: describe(name, sha)}
+	if common != sha {
+		at.Name = describe(common, common) + " (where it left " + name + ")"
+	}
+	return at, nil
+}
+
+// base is the commit that a change is to be merged into, and its name.
+func (r *Repository) base(ctx context.Context, rev string) (name, sha string, err error) {
+	if rev != "" {
+		sha, err = r.git.Resolve(ctx, rev)
+		return rev, sha, err
+	}
+	if r.main == "" {
+		return "", "", errors.New("which branch this is to be merged into is not known: name it with --base")
+	}
+	for _, name := range []string{"origin/" + r.main, r.main} {
+		prefix := "refs/heads/"
+		if name != r.main {
+			prefix = "refs/remotes/"
+		}
+		sha, err := r.git.Resolve(ctx, prefix+name)
+		if !errors.Is(err, git.ErrUnknownCommit) {
+			return name, sha, err
+		}
+	}
+	return "", "", fmt.Errorf("the branch %s, which this would be merged into, has no commit here: name another with --base", r.main)
+}
+
+// changed lists the files that differ.
+func (r *Repository) changed(ctx context.Context, base string, head *Tree) ([]string, error) {
+	var list []git.FileChange
+	var err error
+	if w, ok := head.FS.(*git.WorkingTree); ok {
+		list, err = w.Changed(ctx, base)
+	} else {
+		list, err = r.git.Changed(ctx, base, head.Commit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(list))
+	for _, c := range list {
+		out = append(out, c.Path)
+	}
+	return out, nil
+}
+
+// rules are the pipelines that both sides are judged by. Without any they are
+// each side's ApplicationSets.
+func (i *Impact) rules(ctx context.Context, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
+	for _, t := range []*Tree{base, head} {
+		pipes, err := pipeline.Load(t.FS)
+		switch {
+		case errors.Is(err, pipeline.ErrNone):
+			continue
+		case err != nil:
+			return nil, nil, fmt.Errorf("the pipeline files of %s can't be used: %w", t.Name, err)
+		}
+		if t == head {
+			i.Notes = append(i.Notes, appset.Problem{Message: fmt.Sprintf("%s has no pipeline file; that of %s is used", base.Name, head.Name)})
+		}
+		return present(pipes, base.FS), present(pipes, head.FS), nil
+	}
+	sets := make([][]string, 2)
+	for n, t := range []*Tree{base, head} {
+		found, templates, err := t.findSets(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if n == 1 {
+			i.Notes = append(i.Notes, chartNotes(templates)...)
+		}
+		sets[n] = found
+	}
+	if len(sets[0])+len(sets[1]) == 0 {
+		i.Notes = append(i.Notes, noSets(head))
+	}
+	return []*pipeline.Pipeline{everySet(sets[0])}, []*pipeline.Pipeline{everySet(sets[1])}, nil
+}
+
+// present leaves out entries whose files a tree doesn't have: that a change
+// adds or removes a set is what is to be shown, not a problem.
+func present(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipeline {
+	out := make([]*pipeline.Pipeline, len(pipes))
+	for i, p := range pipes {
+		own := *p
+		own.Spec.ApplicationSets = slices.DeleteFunc(slices.Clone(p.Spec.ApplicationSets), func(e pipeline.ApplicationSetSource) bool {
+			return e.Path != "" && !matchesAny(tree, e.Path)
+		})
+		out[i] = &own
+	}
+	return out
+}

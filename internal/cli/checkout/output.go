@@ -1,0 +1,213 @@
+package checkout
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/liftlock/liftlock/internal/appset"
+)
+
+// row is one target, and the pipeline that it is shown for.
+type row struct {
+	pipeline string
+	target   *appset.Target
+}
+
+// rows are all targets by name.
+func (a *Answer) rows() []row {
+	var out []row
+	for _, f := range a.Fleets {
+		for i := range f.Targets {
+			t := &f.Targets[i]
+			r := row{target: t}
+			if t.Managed() {
+				r.pipeline = f.Pipeline
+			}
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.target.Name, b.target.Name), cmp.Compare(a.target.ID(), b.target.ID()), cmp.Compare(a.pipeline, b.pipeline))
+	})
+	return out
+}
+
+// columns are those of the table; one that is empty for every target is left out.
+var columns = []struct {
+	title string
+	of    func(r row) string
+}{
+	{"NAME", func(r row) string { return r.target.Name }},
+	{"PIPELINE", func(r row) string { return r.pipeline }},
+	{"COMPONENT", func(r row) string { return r.target.Component }},
+	{"ENVIRONMENT", func(r row) string { return r.target.Environment }},
+	{"ARGOCD", func(r row) string { return r.target.ArgoCD }},
+	{"CLUSTER", func(r row) string { return clusterName(r.target) }},
+	{"NAMESPACE", func(r row) string { return r.target.DestNS }},
+	{"SOURCE", func(r row) string { return describeSources(r.target.Sources) }},
+	{"APPLICATIONSET", func(r row) string { return r.target.ApplicationSet }},
+}
+
+// WriteTable writes the targets for people, and how many there are.
+func WriteTable(w io.Writer, a *Answer) error {
+	rows := a.rows()
+	several := len(a.Fleets) > 1
+	var b strings.Builder
+	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if len(rows) > 0 {
+		shown := slices.Clone(columns)
+		for i := len(shown) - 1; i >= 0; i-- {
+			empty := !slices.ContainsFunc(rows, func(r row) bool { return shown[i].of(r) != "" })
+			if empty || shown[i].title == "PIPELINE" && !several {
+				shown = slices.Delete(shown, i, i+1)
+			}
+		}
+		var line []string
+		for _, c := range shown {
+			line = append(line, c.title)
+		}
+		fmt.Fprintln(tab, strings.Join(line, "\t"))
+		for _, r := range rows {
+			line = line[:0]
+			for _, c := range shown {
+				line = append(line, appset.Printable(cmp.Or(c.of(r), "-")))
+			}
+			fmt.Fprintln(tab, strings.Join(line, "\t"))
+		}
+		if err := tab.Flush(); err != nil {
+			return fmt.Errorf("writing the table: %w", err)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(a.summary(rows) + "\n")
+	if _, err := io.WriteString(w, trimLines(b.String())); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	return nil
+}
+
+// trimLines takes away the spaces that a table's last column is filled up with.
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// summary counts what the rows show.
+func (a *Answer) summary(rows []row) string {
+	applications, sets, components, environments, unmanaged := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
+	for _, r := range rows {
+		t := r.target
+		applications[t.ID()] = true
+		if t.ApplicationSet != "" {
+			sets[t.ApplicationSetFile+"\x00"+t.ApplicationSet] = true
+		}
+		if !t.Managed() {
+			unmanaged++
+			continue
+		}
+		components[r.pipeline+"\x00"+t.Component], environments[r.pipeline+"\x00"+t.Environment] = true, true
+	}
+	s := count(len(applications), "Application")
+	if len(sets) > 0 {
+		s += " of " + count(len(sets), "ApplicationSet")
+	}
+	s += " in " + a.Tree
+	if len(components) > 0 {
+		s += ": " + count(len(components), "component") + " in " + count(len(environments), "environment")
+		if unmanaged > 0 {
+			s += fmt.Sprintf(", %d in no pipeline", unmanaged)
+		}
+	}
+	return s + "."
+}
+
+// count is a number of things.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// inCluster is how Argo CD writes the cluster that it runs in.
+const inCluster = "https://kubernetes.default.svc"
+
+func clusterName(t *appset.Target) string {
+	if t.Cluster == "" && t.Server == inCluster {
+		return "in-cluster"
+	}
+	return cmp.Or(t.Cluster, t.Server)
+}
+
+// describeSources names sources shortly: a path of this repository, or what is
+// taken from elsewhere.
+func describeSources(sources []appset.Source) string {
+	var out []string
+	for _, s := range sources {
+		switch {
+		case s.Chart != "":
+			out = append(out, "chart "+s.Chart+"@"+s.TargetRevision)
+		case s.Here && s.Path != "":
+			out = append(out, s.Path)
+		case s.Ref != "" && s.Path == "":
+		default:
+			out = append(out, s.RepoURL+"//"+s.Path)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// manifests are the Applications by name, each once. Resolve must have been
+// asked for them.
+func (a *Answer) manifests() []json.RawMessage {
+	out := []json.RawMessage{}
+	seen := map[string]bool{}
+	for _, r := range a.rows() {
+		if id := r.target.ID(); !seen[id] {
+			seen[id] = true
+			out = append(out, r.target.Application)
+		}
+	}
+	return out
+}
+
+// WriteYAML writes the Applications as kubectl apply takes them, a document each.
+func WriteYAML(w io.Writer, a *Answer) error {
+	for _, m := range a.manifests() {
+		raw, err := yaml.JSONToYAML(m)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "---\n%s", raw)
+		}
+		if err != nil {
+			return fmt.Errorf("writing the Applications as YAML: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteJSON writes the Applications as one List.
+func WriteJSON(w io.Writer, a *Answer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Items      []json.RawMessage `json:"items"`
+	}{"v1", "List", a.manifests()})
+	if err != nil {
+		return fmt.Errorf("writing the Applications as JSON: %w", err)
+	}
+	return nil
+}

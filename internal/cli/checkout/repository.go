@@ -1,0 +1,139 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/git"
+)
+
+// Repository is a checkout, and how manifests may name it.
+type Repository struct {
+	git    *git.Checkout
+	urls   []string
+	branch string // checked out; "" for none
+	main   string // the branch that the tree stands for: the default one, else branch
+}
+
+// Open opens the repository that dir ("" is the current folder) lies in. urls
+// are addresses that manifests use for it besides those of its remotes.
+func Open(ctx context.Context, dir string, urls []string) (*Repository, error) {
+	git, err := git.OpenCheckout(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Repository{git: git}
+	// Each is a git of its own, which starts in about the time that it needs.
+	var wg sync.WaitGroup
+	errs := make([]error, 3)
+	wg.Go(func() { r.urls, errs[0] = git.RemoteURLs(ctx) })
+	wg.Go(func() { r.branch, errs[1] = git.Branch(ctx) })
+	wg.Go(func() { r.main, errs[2] = git.DefaultBranch(ctx) })
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, git.Close())
+	}
+	r.urls = append(r.urls, urls...)
+	r.main = cmp.Or(r.main, r.branch)
+	return r, nil
+}
+
+// Close ends the repository's helper processes.
+func (r *Repository) Close() error { return r.git.Close() }
+
+// Dir is the working tree's root, or a bare repository's folder.
+func (r *Repository) Dir() string { return r.git.Dir() }
+
+// Tree is the repository's files at one moment.
+type Tree struct {
+	FS     files
+	Commit string // "" for the working tree
+	Name   string // for people
+}
+
+// files is what a commit and a working tree have in common.
+type files interface {
+	fs.ReadFileFS
+	fs.ReadDirFS
+	fs.StatFS
+	fs.ReadLinkFS
+	// List is what lets a resolver do without walking the folders.
+	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
+	Grep(ctx context.Context, expression string, globs ...string) ([]string, error)
+}
+
+// At is the repository's files at a revision. Without one they are those of
+// the working tree, with everything that isn't committed yet; a bare
+// repository, which has none, is taken at HEAD.
+func (r *Repository) At(ctx context.Context, rev string) (*Tree, error) {
+	if rev == "" && !r.git.Bare() {
+		w, err := r.git.WorkingTree(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &Tree{FS: w, Name: "the working tree"}, nil
+	}
+	rev = cmp.Or(rev, "HEAD")
+	sha, err := r.git.Resolve(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	t := r.git.Tree(sha)
+	return &Tree{FS: t, Commit: sha, Name: describe(rev, sha)}, nil
+}
+
+// describe names a commit by the revision that people gave and by its id.
+func describe(rev, sha string) string {
+	const short = 12
+	if strings.HasPrefix(sha, rev) {
+		return sha[:short]
+	}
+	return rev + " (" + sha[:short] + ")"
+}
+
+// Close gives the tree's files back.
+func (t *Tree) Close() error {
+	if w, ok := t.FS.(*git.WorkingTree); ok {
+		return w.Close()
+	}
+	return nil
+}
+
+// errElsewhere is what a generator gets that reads another repository.
+var errElsewhere = errors.New("only the checkout is read; if this is its address, say so with --repo-url")
+
+// other gives git generators other revisions of this repository. The branch
+// that is checked out is the tree that is looked at, like the default branch:
+// the question is what would be if it were merged.
+func (r *Repository) other(t fs.FS, at string) func(ctx context.Context, repoURL, revision string) (*appset.Elsewhere, error) {
+	return func(ctx context.Context, repoURL, revision string) (*appset.Elsewhere, error) {
+		if !slices.ContainsFunc(r.urls, func(u string) bool { return appset.SameRepository(u, repoURL) }) {
+			return nil, errElsewhere
+		}
+		branch := strings.TrimPrefix(revision, "refs/heads/")
+		if branch == r.branch && branch != "" {
+			return &appset.Elsewhere{Tree: t, Commit: at}, nil
+		}
+		names := []string{"refs/remotes/origin/" + branch, "refs/heads/" + branch, "refs/tags/" + revision, revision}
+		if strings.HasPrefix(revision, "refs/tags/") {
+			names = []string{revision}
+		}
+		for _, name := range names {
+			sha, err := r.git.Resolve(ctx, name)
+			if err == nil {
+				return &appset.Elsewhere{Tree: r.git.Tree(sha), Commit: sha}, nil
+			}
+			if !errors.Is(err, git.ErrUnknownCommit) {
+				return nil, err
+			}
+		}
+		return nil, fmt.Errorf("this checkout has no such branch, tag or commit: fetch it first")
+	}
+}

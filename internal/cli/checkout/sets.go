@@ -1,0 +1,149 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// holdsSet is what a manifest of an ApplicationSet, or of a list of them, has
+// in one of its lines.
+const holdsSet = `kind["']?[[:space:]]*:[[:space:]]*["']?ApplicationSet`
+
+// findSets lists the files of the tree that hold ApplicationSets. Those that
+// are templates of a Helm chart are none until the chart is rendered: they are
+// left out and named apart.
+func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err error) {
+	found, err := t.FS.Grep(ctx, holdsSet, "*.yaml", "*.yml", "*.json")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range found {
+		info, err := fs.Stat(t.FS, name)
+		switch {
+		case err != nil || !info.Mode().IsRegular(): // a link: what it points to is found itself
+		case t.inChart(name):
+			templates = append(templates, name)
+		case info.Size() > maxLook:
+			sets = append(sets, name)
+		default:
+			data, err := fs.ReadFile(t.FS, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if mayHoldSet(data) {
+				sets = append(sets, name)
+			}
+		}
+	}
+	return sets, templates, nil
+}
+
+// maxLook bounds the files that are looked into here; whoever resolves them
+// says what is too large.
+const maxLook = 4 << 20
+
+// mayHoldSet says whether one of a manifest's documents is an ApplicationSet,
+// or a list with one. A manifest that can't be read, or is too large to be
+// looked into, may hold one.
+func mayHoldSet(data []byte) bool {
+	if len(data) > maxLook {
+		return true
+	}
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var node yaml.Node
+		switch err := documents.Decode(&node); {
+		case errors.Is(err, io.EOF):
+			return false
+		case err != nil:
+			return true
+		}
+		var object struct {
+			Kind  string `yaml:"kind"`
+			Items []struct {
+				Kind string `yaml:"kind"`
+			} `yaml:"items"`
+		}
+		if err := node.Decode(&object); err != nil {
+			continue // not a Kubernetes object
+		}
+		if object.Kind == "ApplicationSet" {
+			return true
+		}
+		for _, item := range object.Items {
+			if item.Kind == "ApplicationSet" {
+				return true
+			}
+		}
+	}
+}
+
+// inChart says whether a file is below the templates folder of a chart.
+func (t *Tree) inChart(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if path.Base(dir) != "templates" {
+			continue
+		}
+		if _, err := fs.Stat(t.FS, path.Join(path.Dir(dir), "Chart.yaml")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// escape makes a glob that matches one path only.
+func escape(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }
+
+var globMeta = regexp.MustCompile(`[\\*?\[\]{}]`)
+
+// matchesAny says whether a tree has a file that a glob matches; also when that
+// can't be found out, so that whoever looks into it says why.
+func matchesAny(tree fs.FS, glob string) bool {
+	found := false
+	err := doublestar.GlobWalk(tree, path.Clean(glob), func(string, fs.DirEntry) error {
+		found = true
+		return doublestar.SkipDir
+	}, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+	return found || err != nil
+}
+
+// everySet is a pipeline over these files, whose targets belong to no
+// component and no environment.
+func everySet(files []string) *pipeline.Pipeline {
+	p := &pipeline.Pipeline{}
+	for _, name := range files {
+		p.Spec.ApplicationSets = append(p.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: escape(name)})
+	}
+	return p
+}
+
+// narrowed is a pipeline that generates from these files alone, as far as they
+// are its own; nil when none is.
+func narrowed(p *pipeline.Pipeline, files []string) *pipeline.Pipeline {
+	out := *p
+	out.Spec.ApplicationSets, out.Spec.Applications = nil, nil
+	for _, name := range files {
+		for i := len(p.Spec.ApplicationSets) - 1; i >= 0; i-- { // the last one that matches counts
+			entry := p.Spec.ApplicationSets[i]
+			if ok, err := doublestar.Match(path.Clean(entry.Path), name); err == nil && ok {
+				entry.Path = escape(name)
+				out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, entry)
+				break
+			}
+		}
+	}
+	if len(out.Spec.ApplicationSets) == 0 {
+		return nil
+	}
+	return &out
+}

@@ -1,0 +1,382 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// ArgoCD is what is asked of a watched Argo CD.
+type ArgoCD interface {
+	Refresh(ctx context.Context, namespace, name string) error
+	Sync(ctx context.Context, namespace, name, revision string) error
+}
+
+// Options are the actor's parts. All but Metrics are required.
+type Options struct {
+	Store    *store.Store
+	Observer *facts.Observer
+	ArgoCDs  map[string]ArgoCD
+	Console  string // externalURL, empty without one
+	Now      func() time.Time
+	Log      *zap.Logger
+	Metrics  Metrics
+	Owner    string // of slots: one process
+}
+
+// Metrics is told what was done.
+type Metrics interface {
+	Stage(environment, stage string, took time.Duration)
+	Reverted(environment string)
+}
+
+// Actor performs actions. It is safe for concurrent use; one unit is acted on at
+// a time by whoever runs it.
+type Actor struct {
+	o           Options
+	undeletable sync.Map // observe.Leftover: branches whose deletion the forge refused
+}
+
+// New makes an actor.
+func New(o Options) *Actor { return &Actor{o: o} }
+
+// ErrMoved says that the world is no longer what the action was judged on: look
+// again. It is not a failure.
+var ErrMoved = errors.New("the world moved; looking again")
+
+// Do performs one action. ErrMoved: nothing (more) was done.
+func (a *Actor) Do(ctx context.Context, c *facts.Case, d *promotion.Decision, action promotion.Action) error {
+	a.o.Log.Info(action.Describe(), unitFields(c)...)
+	err := a.do(ctx, c, d, action)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, git.ErrLeaseLost):
+		// The mirror is behind: without a fetch the next look would see the same.
+		if _, ferr := c.Snapshot.Repo.Mirror.Fetch(ctx); ferr != nil {
+			return fmt.Errorf("%s: %w; and the fetch after it: %w", action.Describe(), err, ferr)
+		}
+		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrMoved, err)
+	case errors.Is(err, forge.ErrConflict):
+		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrMoved, err)
+	}
+	return fmt.Errorf("%s: %w", action.Describe(), err)
+}
+
+func (a *Actor) do(ctx context.Context, c *facts.Case, d *promotion.Decision, action promotion.Action) error {
+	switch x := action.(type) {
+	case promotion.Record:
+		return a.record(ctx, c, x)
+	case promotion.Open:
+		return a.open(ctx, c, d, x)
+	case promotion.Replace:
+		return a.replace(ctx, c, d, x)
+	case promotion.Close:
+		return a.close(ctx, c, d, x)
+	case promotion.Merge:
+		return a.merge(ctx, c, d, x)
+	case promotion.OpenRevert:
+		return a.openRevert(ctx, c, d, x)
+	case promotion.RestoreUndo:
+		return a.restoreUndo(ctx, c, d, x)
+	case promotion.Refresh:
+		return a.refresh(ctx, c, x)
+	case promotion.Sync:
+		return a.sync(ctx, c, x)
+	case promotion.Forget:
+		return a.forgetVerification(ctx, c, x)
+	case promotion.Forgive:
+		return a.forgive(ctx, c, x)
+	case promotion.Bind:
+		return a.o.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindAsk(ctx, x.ID, x.Release) })
+	case promotion.FinishAsk:
+		return a.finishAsk(ctx, c, x)
+	}
+	return fmt.Errorf("no way to do %T", action)
+}
+
+func unitFields(c *facts.Case) []zap.Field {
+	u := c.Facts.Unit
+	return []zap.Field{zap.String("repository", u.Repo), zap.String("pipeline", u.Pipeline), zap.String("component", u.Component)}
+}
+
+// event starts an event about the unit.
+func event(c *facts.Case, env string, pull int, kind, message string) store.Event {
+	u := c.Facts.Unit
+	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull, Kind: kind, Message: message}
+}
+
+func envOf(c *facts.Case, name string) *promotion.Env {
+	for i := range c.Facts.Envs {
+		if c.Facts.Envs[i].Name == name {
+			return &c.Facts.Envs[i]
+		}
+	}
+	return nil
+}
+
+// record writes down that what landed was verified or degraded.
+func (a *Actor) record(ctx context.Context, c *facts.Case, x promotion.Record) error {
+	env := envOf(c, x.Environment)
+	return a.o.Store.Tx(ctx, "record", func(tx *store.Tx) error {
+		for i := range env.History {
+			h := &env.History[i]
+			if h.Release != x.Release || h.Commit != x.Commit {
+				continue
+			}
+			row, err := c.ArrivalRow(x.Environment, h)
+			if err != nil {
+				return err
+			}
+			kind, verb := "verified", "is verified"
+			if x.Verified {
+				row.VerifiedAt = c.Facts.Now
+			}
+			if x.Degraded {
+				row.DegradedAt, kind, verb = c.Facts.Now, "degraded", "is degraded"
+			}
+			if _, err := tx.PutArrived(ctx, row); err != nil {
+				return err
+			}
+			pull := 0
+			if env.Landed.OK {
+				pull = env.Landed.Value.Pull
+			}
+			ev := event(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s", h.Name, verb, x.Environment))
+			ev.Once = fmt.Sprintf("%s|%s|%s|%s|%d", kind, facts.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
+			if a.o.Metrics != nil {
+				a.o.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
+			}
+			if err := a.putPromotion(ctx, tx, c, x.Environment, pull, x.Release, kind); err != nil {
+				return err
+			}
+			_, err = tx.AddEvents(ctx, ev)
+			return err
+		}
+		return nil
+	})
+}
+
+// putPromotion keeps the row of one promotion's life; without a pull request
+// there is none.
+func (a *Actor) putPromotion(ctx context.Context, tx *store.Tx, c *facts.Case, env string, pull int, release, state string) error {
+	if pull == 0 {
+		return nil
+	}
+	u := c.Facts.Unit
+	kind := promotion.KindPromotion
+	if p, ok, err := tx.PromotionByPull(ctx, facts.UnitName(u), u.Repo, pull); err != nil {
+		return err
+	} else if ok {
+		kind = p.Kind
+		if release == "" || kind == promotion.KindRevert { // a revert is about what it took back
+			release = p.Release
+		}
+	}
+	return a.putRow(ctx, tx, c, env, pull, kind, release, state)
+}
+
+func (a *Actor) putRow(ctx context.Context, tx *store.Tx, c *facts.Case, env string, pull int, kind, release, state string) error {
+	u := c.Facts.Unit
+	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: facts.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
+		Environment: env, Kind: kind, Release: release, Pull: pull, State: state, UpdatedAt: c.Facts.Now})
+	return err
+}
+
+// target finds a target of an environment by name.
+func target(c *facts.Case, env, name string) (argocd, namespace string, ok bool) {
+	at := c.Unit.Envs[env]
+	if at == nil {
+		return "", "", false
+	}
+	for i := range at.Targets {
+		if at.Targets[i].Name == name {
+			return at.Targets[i].ArgoCD, at.Targets[i].Namespace, true
+		}
+	}
+	return "", "", false
+}
+
+func (a *Actor) argocd(c *facts.Case, env, name string) (ArgoCD, string, error) {
+	argo, ns, ok := target(c, env, name)
+	if !ok {
+		return nil, "", fmt.Errorf("%w: %s is no target any more", ErrMoved, name)
+	}
+	if argo == "" {
+		argo = a.o.Observer.MainArgoCD()
+	}
+	w := a.o.ArgoCDs[argo]
+	if w == nil {
+		return nil, "", fmt.Errorf("the server's file has no Argo CD named %q", argo)
+	}
+	return w, ns, nil
+}
+
+func (a *Actor) refresh(ctx context.Context, c *facts.Case, x promotion.Refresh) error {
+	w, ns, err := a.argocd(c, x.Environment, x.Target)
+	if err != nil {
+		return err
+	}
+	return w.Refresh(ctx, ns, x.Target)
+}
+
+func (a *Actor) sync(ctx context.Context, c *facts.Case, x promotion.Sync) error {
+	w, ns, err := a.argocd(c, x.Environment, x.Target)
+	if err != nil {
+		return err
+	}
+	return w.Sync(ctx, ns, x.Target, x.Commit)
+}
+
+// forgetVerification starts the verification of what landed again.
+func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promotion.Forget) error {
+	env := envOf(c, x.Environment)
+	at := c.Unit.Envs[x.Environment]
+	return a.o.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
+		for i := range at.Targets {
+			if err := tx.DeleteObservation(ctx, facts.UnitName(c.Facts.Unit), x.Environment, facts.ArgoName(a.o.Observer, &at.Targets[i])); err != nil {
+				return err
+			}
+		}
+		for i := range env.History {
+			h := env.History[i]
+			if !env.Landed.OK || h.Commit != env.Landed.Value.Commit {
+				continue
+			}
+			h.VerifiedAt, h.DegradedAt, h.At = time.Time{}, time.Time{}, c.Facts.Now
+			row, err := c.ArrivalRow(x.Environment, &h)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.PutArrived(ctx, row); err != nil {
+				return err
+			}
+		}
+		_, err := tx.AddEvents(ctx, event(c, x.Environment, 0, "retry", "the verification starts again"))
+		return err
+	})
+}
+
+// forgive marks a closed pull request as superseded: it is no veto any more.
+func (a *Actor) forgive(ctx context.Context, c *facts.Case, x promotion.Forgive) error {
+	r := c.Snapshot.Repo
+	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
+		return err
+	}
+	_, err := a.o.Observer.Touch(ctx, r, x.Pull)
+	return err
+}
+
+// finishAsk answers a person's command where it was given.
+func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.FinishAsk) error {
+	asks, err := a.o.Store.OpenAsks(ctx, facts.UnitName(c.Facts.Unit))
+	if err != nil {
+		return err
+	}
+	for _, k := range asks {
+		if k.ID != x.ID {
+			continue
+		}
+		if !x.Done {
+			reply := a.Reply
+			if c.Pipeline.Spec.Batches() { // it may have been given for several, and each has its answer
+				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome
+				reply = a.replyToo
+			}
+			if err := reply(ctx, c.Snapshot.Repo, k.Source, k.By, k.Verb+" "+k.Environment, x.Outcome); err != nil {
+				return err
+			}
+		}
+		return a.o.Store.Tx(ctx, "finishAsk", func(tx *store.Tx) error {
+			if err := tx.FinishAsk(ctx, x.ID, x.Outcome); err != nil {
+				return err
+			}
+			_, err := tx.AddEvents(ctx, event(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment, x.Outcome)))
+			return err
+		})
+	}
+	return nil
+}
+
+// Reply answers a command given in a comment, once for each source. A command
+// that came another way has no comment to answer to.
+func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+	return a.reply(ctx, r, source, to, command, text, func(string) bool { return true })
+}
+
+// replyToo is Reply for one of several answers to a command: once for each text.
+func (a *Actor) replyToo(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+	return a.reply(ctx, r, source, to, command, text, func(answer string) bool {
+		_, id, _ := parseSource(source)
+		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Answer(to, command, text, id))
+	})
+}
+
+func (a *Actor) reply(ctx context.Context, r *facts.Repository, source, to, command, text string, same func(answer string) bool) error {
+	number, id, ok := parseSource(source)
+	if !ok {
+		return nil
+	}
+	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
+	if err != nil {
+		return err
+	}
+	for _, k := range comments {
+		if k.User == r.Me && prtext.HasAnswer(k.Body, id) && same(k.Body) {
+			return nil
+		}
+	}
+	_, err = r.Forge.CreateComment(ctx, r.Name, number, prtext.Answer(to, command, text, id))
+	return err
+}
+
+// maxCommands bounds the commands of one comment that have a source of their own.
+const maxCommands = 64
+
+// Source names a comment that commands were given in.
+func Source(repo string, number int, comment int64) string {
+	return fmt.Sprintf("comment %d on #%d of %s", comment, number, repo)
+}
+
+// SourceOf names one of its commands, from 0.
+func SourceOf(repo string, number int, comment int64, command int) string {
+	return fmt.Sprintf("command %d of %s", command%maxCommands, Source(repo, number, comment))
+}
+
+var sourceForm = regexp.MustCompile(`^(?:command (\d+) of )?comment (\d+) on #(\d+) of `)
+
+// parseSource reads what Source and SourceOf wrote; false for anything else. The
+// id tells a comment's own answer from the later outcomes of its commands, which
+// are answered apart: those are below zero.
+func parseSource(s string) (number int, id int64, ok bool) {
+	m := sourceForm.FindStringSubmatch(s)
+	if m == nil {
+		return 0, 0, false
+	}
+	id, err := strconv.ParseInt(m[2], 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	if number, err = strconv.Atoi(m[3]); err != nil {
+		return 0, 0, false
+	}
+	if m[1] == "" {
+		return number, id, true
+	}
+	command, err := strconv.ParseInt(m[1], 10, 64)
+	return number, -(id*maxCommands + command) - 1, err == nil
+}

@@ -1,0 +1,410 @@
+package act
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// StatusContext is the name of the one commit status.
+const StatusContext = "liftlock"
+
+func (a *Actor) consoleURL(c *facts.Case) string {
+	u := c.Facts.Unit
+	switch {
+	case a.o.Console == "":
+		return ""
+	case len(c.Members) > 0:
+		return a.o.Console + "/pipelines/" + url.PathEscape(u.Pipeline)
+	}
+	return a.o.Console + "/pipelines/" + url.PathEscape(u.Pipeline) + "/" + url.PathEscape(u.Component)
+}
+
+// wholeURL leads to the rendered difference of a pull request that may not have a
+// number yet.
+func (a *Actor) wholeURL(u promotion.Unit, env, kind, release string) string {
+	if a.o.Console == "" {
+		return ""
+	}
+	q := url.Values{"repository": {u.Repo}, "pipeline": {u.Pipeline}, "component": {u.Component}, "environment": {env}, "kind": {kind}, "release": {release}}
+	return a.o.Console + "/diff?" + q.Encode()
+}
+
+// describe fills in what an edit on a commit moves, whom it reaches and what it
+// does to their manifests.
+func (a *Actor) describe(ctx context.Context, c *facts.Case, in *prtext.Input, base string, edits []fieldedit.Edit) {
+	var files []string
+	for _, e := range edits {
+		files = append(files, e.File)
+		for _, ch := range e.Changes {
+			in.Changes = append(in.Changes, prtext.Change{Component: c.Owner(in.Environment, e.File, ch.Path), File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
+		}
+	}
+	kind := promotion.KindPromotion
+	if in.Revert {
+		kind = promotion.KindRevert
+	}
+	var with []promotion.Passenger
+	for _, p := range in.Passengers {
+		with = append(with, p.Passenger)
+	}
+	in.Mark = facts.Mark(kind, in.Release, in.Of, with)
+	reached, others, err := a.o.Observer.Reach(ctx, c, in.Environment, files)
+	if err != nil {
+		in.OthersErr = err.Error()
+		return
+	}
+	proven := false // asked for only where another target reads these files
+	for _, t := range reached {
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: facts.ClusterOf(&t)}
+		if t.Environment == in.Environment && c.Moves(t.Component) {
+			in.Reached = append(in.Reached, at)
+			continue
+		}
+		if !proven && len(edits) > 0 {
+			why, err := a.o.Observer.Outside(ctx, c, in.Environment, base, edits)
+			proven = err == nil && why == ""
+		}
+		if proven {
+			in.Same = append(in.Same, at)
+		} else {
+			in.Reached = append(in.Reached, at)
+		}
+	}
+	in.Whole = a.wholeURL(c.Facts.Unit, in.Environment, kind, in.Release)
+	if len(c.Members) > 0 { // any of them has it all
+		in.Whole = a.wholeURL(c.Members[0].Case.Facts.Unit, in.Environment, kind, c.Members[0].Passenger.Release)
+	}
+	a.rendered(ctx, c, in, base, edits)
+	in.Others = map[string]int{}
+	for _, t := range others {
+		in.Others[t.Environment]++
+	}
+}
+
+// rendered fills in what an edit does to the manifests. That it can't be told
+// keeps nobody from reading the rest.
+func (a *Actor) rendered(ctx context.Context, c *facts.Case, in *prtext.Input, base string, edits []fieldedit.Edit) {
+	effects, err := a.o.Observer.Effects(ctx, c, in.Environment, base, edits)
+	if err != nil {
+		in.RenderedErr = err.Error()
+		return
+	}
+	limit := render.Limit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, Object: prtext.RenderedObject}
+	for _, e := range effects {
+		r := prtext.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why}
+		if !e.Changes.Empty() {
+			r.Summary, r.Diff = e.Changes.Summary(), e.Changes.Text(limit)
+		}
+		in.Rendered = append(in.Rendered, r)
+	}
+}
+
+// Diff says what one of our open pull requests changes; false when it is none
+// of the case's, or its head isn't what we composed.
+func (a *Actor) Diff(ctx context.Context, c *facts.Case, d *promotion.Decision, pull int) (string, bool) {
+	edits := c.Edits[pull]
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		for _, p := range []*promotion.Pull{env.Open, env.Undo} {
+			if p == nil || p.Number != pull || len(edits) == 0 {
+				continue
+			}
+			in := a.input(ctx, c, d, env.Name, p == env.Undo)
+			in.Number, in.Release, in.Name = pull, p.Release, p.Name
+			a.describe(ctx, c, &in, c.Bases[pull], edits)
+			return prtext.DiffText(in), true
+		}
+	}
+	return "", false
+}
+
+// Why a revert was opened is kept, so that its page can be written again.
+type kept struct {
+	Evidence []string `json:"evidence"`
+	By       string   `json:"by,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+}
+
+func evidenceKey(repo string, pull int) string { return "evidence|" + repo + "|" + strconv.Itoa(pull) }
+
+func (a *Actor) keepEvidence(ctx context.Context, tx *store.Tx, repo string, pull int, x promotion.OpenRevert) error {
+	raw, err := json.Marshal(kept{Evidence: x.Evidence, By: x.By, Reason: x.Reason})
+	if err != nil {
+		return fmt.Errorf("keep the evidence of #%d: %w", pull, err)
+	}
+	return tx.PutState(ctx, evidenceKey(repo, pull), raw)
+}
+
+// recall fills in why a revert was opened; false evidence is never made up: when
+// the record is lost the page's body stays as it is.
+func (a *Actor) recall(ctx context.Context, c *facts.Case, pull int, in *prtext.Input) error {
+	raw, ok, err := a.o.Store.State(ctx, evidenceKey(c.Facts.Unit.Repo, pull))
+	if err != nil || !ok {
+		return err
+	}
+	var k kept
+	if err := json.Unmarshal(raw, &k); err != nil {
+		return fmt.Errorf("read the evidence of #%d from the store: %w", pull, err)
+	}
+	in.Evidence, in.By, in.Reason = k.Evidence, k.By, k.Reason
+	return nil
+}
+
+// shown is what was last written on a pull request, so that it is written again
+// only when it changes.
+type shown struct {
+	Page    string `json:"page,omitempty"`    // digest of title and body
+	Comment string `json:"comment,omitempty"` // digest
+	ID      int64  `json:"id,omitempty"`      // of the comment
+	Status  string `json:"status,omitempty"`  // head, state and description
+}
+
+func shownKey(r *facts.Repository, number int) string {
+	return "shown|" + r.ID + "|" + strconv.Itoa(number)
+}
+
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+func (a *Actor) shown(ctx context.Context, r *facts.Repository, number int) (shown, error) {
+	var s shown
+	raw, ok, err := a.o.Store.State(ctx, shownKey(r, number))
+	if err != nil || !ok {
+		return s, err
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return shown{}, nil //nolint:nilerr // unreadable is unknown: everything is written again
+	}
+	return s, nil
+}
+
+func (a *Actor) putShown(ctx context.Context, r *facts.Repository, number int, s shown) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("note what #%d shows: %w", number, err)
+	}
+	return a.o.Store.PutState(ctx, shownKey(r, number), raw)
+}
+
+// say brings the one comment up to date: the one we know, the one that is found,
+// or a new one.
+func (a *Actor) say(ctx context.Context, r *facts.Repository, number int, text string) error {
+	s, err := a.shown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	if s.ID != 0 && s.Comment == digest(text) {
+		return nil
+	}
+	if s.ID == 0 {
+		if s.ID, err = a.findComment(ctx, r, number); err != nil {
+			return err
+		}
+	}
+	if s.ID != 0 {
+		err = r.Forge.UpdateComment(ctx, r.Name, number, s.ID, text)
+		if errors.Is(err, forge.ErrGone) {
+			s.ID = 0 // somebody deleted it
+		}
+	}
+	if s.ID == 0 {
+		var k *forge.Comment
+		if k, err = r.Forge.CreateComment(ctx, r.Name, number, text); err == nil {
+			s.ID = k.ID
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.Comment = digest(text)
+	return a.putShown(ctx, r, number, s)
+}
+
+// Comment brings the one comment on a pull request that isn't ours up to date. With
+// worth false there is nothing to tell, and none is begun.
+func (a *Actor) Comment(ctx context.Context, r *facts.Repository, number int, text string, worth bool) error {
+	s, err := a.shown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	if !worth && s.ID == 0 {
+		if s.ID, err = a.findComment(ctx, r, number); err != nil || s.ID == 0 {
+			return err
+		}
+	}
+	return a.say(ctx, r, number, text)
+}
+
+func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int) (int64, error) {
+	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range comments {
+		if k.User == r.Me && prtext.IsStatusComment(k.Body) {
+			return k.ID, nil
+		}
+	}
+	return 0, nil
+}
+
+// Present writes on our pull requests what the decision says of them: title,
+// body, labels, the comment and the commit status, each only when it changed.
+func (a *Actor) Present(ctx context.Context, c *facts.Case, d *promotion.Decision) error {
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		if p := env.Open; p != nil && c.Own(p.Number) {
+			if err := a.presentOpen(ctx, c, d, env, p, false); err != nil {
+				return err
+			}
+		}
+		if p := env.Undo; p != nil && c.Own(p.Number) {
+			if err := a.presentOpen(ctx, c, d, env, p, true); err != nil {
+				return err
+			}
+		}
+		if err := a.presentLanded(ctx, c, d, env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Actor) presentOpen(ctx context.Context, c *facts.Case, d *promotion.Decision, env *promotion.Env, p *promotion.Pull, revert bool) error {
+	r := c.Snapshot.Repo
+	in := a.input(ctx, c, d, env.Name, revert)
+	in.Number, in.Release, in.Name = p.Number, p.Release, p.Name
+	if revert {
+		if of := c.UndoOf[p.Number]; of != nil {
+			in.Of = of.Number
+		}
+		if err := a.recall(ctx, c, p.Number, &in); err != nil {
+			return err
+		}
+	}
+	a.describe(ctx, c, &in, c.Bases[p.Number], c.Edits[p.Number])
+	page := prtext.Render(in)
+	pr := c.Pulls[p.Number]
+	s, err := a.shown(ctx, r, p.Number)
+	if err != nil {
+		return err
+	}
+	// A person may edit our text; it is only written again when ours changes. A
+	// head that isn't ours, or a revert whose evidence is lost, keeps its text.
+	want := digest(page.Title, page.Body)
+	if s.Page != want && p.Unsound == "" && !(revert && len(in.Evidence) == 0 && in.By == "") {
+		if pr.Title != page.Title || pr.Body != page.Body {
+			if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.Change{Title: &page.Title, Body: &page.Body}); err != nil {
+				return err
+			}
+		}
+		s.Page = want
+		if err := a.putShown(ctx, r, p.Number, s); err != nil {
+			return err
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(page.Labels), pr.HasLabel)
+	if len(missing) > 0 {
+		if err := r.Forge.AddLabels(ctx, r.Name, p.Number, missing...); err != nil {
+			return err
+		}
+	}
+	if pr.HasLabel(promotion.LabelSuperseded) {
+		// A close that was begun and not ended, or somebody's retry: while it is
+		// open the label would make a person's close no veto.
+		if err := r.Forge.RemoveLabel(ctx, r.Name, p.Number, promotion.LabelSuperseded); err != nil {
+			return err
+		}
+	}
+	if err := a.say(ctx, r, p.Number, page.Comment); err != nil {
+		return err
+	}
+	return a.status(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(c))
+}
+
+// presentLanded keeps the comment of the newest merged promotion or revert up to
+// date while its verification goes on.
+func (a *Actor) presentLanded(ctx context.Context, c *facts.Case, d *promotion.Decision, env *promotion.Env) error {
+	if !env.Landed.OK || env.Landed.Value.Pull == 0 || len(env.Landed.Value.Passengers) > 0 {
+		return nil // nothing of ours, or it is told of with those that came along
+	}
+	st := d.Env(env.Name)
+	if st == nil || st.State == promotion.Idle {
+		return nil
+	}
+	l := env.Landed.Value
+	in := a.input(ctx, c, d, env.Name, l.By == promotion.ByRevert)
+	in.Number, in.Release, in.Name = l.Pull, env.Now.Value.ID, env.Now.Value.Name
+	if err := a.say(ctx, c.Snapshot.Repo, l.Pull, prtext.Landed(in)); err != nil {
+		return err
+	}
+	if l.By != promotion.ByRevert {
+		return nil
+	}
+	return a.presentReverted(ctx, c, in, env)
+}
+
+// presentReverted tells the readers of the promotion that was taken back.
+func (a *Actor) presentReverted(ctx context.Context, c *facts.Case, in prtext.Input, env *promotion.Env) error {
+	for i := range env.Past {
+		undo := &env.Past[i]
+		if undo.Number != env.Landed.Value.Pull {
+			continue
+		}
+		for j := range env.Past {
+			p := &env.Past[j]
+			if p.Revert || !p.Merged || promotion.Short(p.Release) != promotion.Short(undo.Release) || p.At.After(undo.At) {
+				continue
+			}
+			in.Revert, in.Number, in.Of, in.Release = false, p.Number, undo.Number, p.Release
+			in.Name = c.Contents[p.Release].String()
+			return a.say(ctx, c.Snapshot.Repo, p.Number, prtext.Reverted(in))
+		}
+	}
+	return nil
+}
+
+// status sets the commit status liftlock where it isn't so already.
+func (a *Actor) status(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) error {
+	s, err := a.shown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	want := digest(commit, st.State, st.Description)
+	if s.Status == want {
+		return nil
+	}
+	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
+	if err != nil {
+		return err
+	}
+	s.Status = want
+	return a.putShown(ctx, r, number, s)
+}
+
+// Status sets the commit status liftlock on a pull request that isn't ours, or,
+// with number 0, on a commit of the tracked branch.
+func (a *Actor) Status(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status) error {
+	return a.status(ctx, r, number, commit, st, a.o.Console)
+}

@@ -1,0 +1,99 @@
+package act
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// input starts what a pull request's texts are made from.
+func (a *Actor) input(_ context.Context, c *facts.Case, d *promotion.Decision, env string, revert bool) prtext.Input {
+	in := prtext.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
+		Console: a.consoleURL(c), Bare: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
+	for _, m := range c.Members {
+		p := m.Passenger
+		if p.Name == "" {
+			p.Name = m.Case.Contents[p.Release].String()
+		}
+		in.Passengers = append(in.Passengers, prtext.Passenger{Passenger: p, Facts: &m.Case.Facts, Decision: m.Decision})
+	}
+	return in
+}
+
+// nameOf is what people call what a case moves together.
+func nameOf(c *facts.Case) string {
+	var names []string
+	for _, m := range c.Members {
+		p := m.Passenger
+		if p.Name == "" {
+			p.Name = m.Case.Contents[p.Release].String()
+		}
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// PresentTogether writes on the pull requests of several components what the
+// decision says of them, as Present does on a component's own.
+func (a *Actor) PresentTogether(ctx context.Context, b *facts.Batch, d *promotion.BatchDecision) error {
+	for _, env := range b.Environments() {
+		open, undos := b.Rides(env)
+		if open != nil {
+			c, joined := b.Shared(d, env, open.Number, open.Passengers)
+			if err := a.presentOpen(ctx, c, joined, envOf(c, env), envOf(c, env).Open, false); err != nil {
+				return err
+			}
+		}
+		for _, u := range undos {
+			c, joined := b.Shared(d, env, u.Number, u.Passengers)
+			if err := a.presentOpen(ctx, c, joined, envOf(c, env), envOf(c, env).Undo, true); err != nil {
+				return err
+			}
+		}
+		if err := a.presentArrivals(ctx, b, d, env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// presentArrivals keeps the comments of the merged pull requests of several up to
+// date while anything that they brought is there and looked after.
+func (a *Actor) presentArrivals(ctx context.Context, b *facts.Batch, d *promotion.BatchDecision, env string) error {
+	landed := map[int]*promotion.Landed{}
+	looked := map[int]bool{}
+	for i, c := range b.Cases {
+		e, st := envOf(c, env), d.Components[i].Env(env)
+		if l := &e.Landed.Value; e.Landed.OK && l.Pull != 0 && len(l.Passengers) > 0 && st != nil {
+			landed[l.Pull] = l
+			looked[l.Pull] = looked[l.Pull] || st.State != promotion.Idle
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(landed)) {
+		if !looked[n] {
+			continue
+		}
+		l := landed[n]
+		c, joined := b.Shared(d, env, n, l.Passengers)
+		in := a.input(ctx, c, joined, env, l.By == promotion.ByRevert)
+		in.Number, in.Release, in.Name = n, promotion.BatchID(l.Passengers), nameOf(c)
+		if err := a.say(ctx, c.Snapshot.Repo, n, prtext.Landed(in)); err != nil {
+			return err
+		}
+		if l.By != promotion.ByRevert {
+			continue
+		}
+		if of := b.TakenBackBy(env, n); of != 0 {
+			in.Revert, in.Number, in.Of = false, of, n
+			if err := a.say(ctx, c.Snapshot.Repo, of, prtext.Reverted(in)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

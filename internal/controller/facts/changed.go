@@ -1,0 +1,58 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// changed answers Look changed: what the commit that landed may have made unwell
+// of each target. That it can't be told is an answer too.
+func (o *Observer) changed(ctx context.Context, c *Case, env *promotion.Env) error {
+	l := env.Landed.Value
+	effects, err := o.effectsOf(ctx, c.with(l.Passengers), env.Name, l.Parent, l.Commit)
+	if ctx.Err() != nil {
+		return err
+	}
+	for i := range env.Targets {
+		t := &env.Targets[i]
+		if err != nil {
+			t.Changed = promotion.Unsure[[]promotion.Object](err.Error())
+			continue
+		}
+		t.Changed = promotion.Sure[[]promotion.Object](nil) // it reads nothing that was changed
+		for k := range effects {
+			if e := &effects[k]; e.Target.Name == t.Name && e.Why != "" {
+				t.Changed = promotion.Unsure[[]promotion.Object](e.Why)
+			} else if e.Target.Name == t.Name {
+				t.Changed = promotion.Sure(objects(e))
+			}
+		}
+	}
+	return nil
+}
+
+// effectsOf says what a commit did to the targets of an environment, by the
+// rules of today: nobody has changed what they read since, or it isn't asked.
+func (o *Observer) effectsOf(ctx context.Context, c *Case, env, parent, commit string) ([]isolation.Effect, error) {
+	if parent == "" {
+		return nil, errors.New("there is no commit before it")
+	}
+	edits, err := o.editsOf(ctx, c.Snapshot.Repo, parent, commit)
+	if err != nil {
+		return nil, err
+	}
+	return o.Effects(ctx, c, env, parent, edits)
+}
+
+// objects are what an effect may make unwell, as Argo CD names it.
+func objects(e *isolation.Effect) []promotion.Object {
+	out := make([]promotion.Object, 0, len(e.Affected))
+	for _, r := range e.Affected {
+		out = append(out, promotion.Object{Group: r.Group, Kind: r.Kind, Namespace: cmp.Or(r.Namespace, e.Target.DestNS), Name: r.Name})
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package facts
+
+import (
+	"context"
+	"errors"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// ComposedKey finds a composed edit in a Case.
+func ComposedKey(env, release string) string { return env + "|" + release }
+
+// compose answers Look compose: what moving a release into an environment
+// changes, or why it can't be done.
+func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
+	out := promotion.Composed{Tip: env.Tip}
+	if out.Refused = c.unknown(l.Release); out.Refused != "" {
+		env.Composed[l.Release] = out
+		return nil
+	}
+	edits, err := fieldedit.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.Contents[l.Release],
+		wholeFiles(ctx, c.Snapshot.Repo.Mirror, env.Tip))
+	if err != nil {
+		out.Refused = err.Error()
+	} else {
+		out.Empty = len(edits) == 0
+		for _, e := range edits {
+			out.Files = append(out.Files, e.File)
+		}
+		if !out.Empty {
+			// What travels with others may share files with them: whether it does with
+			// those that come along is asked when they are known.
+			if out.Refused, err = o.Outside(ctx, c.withAll(), env.Name, out.Tip, edits); err != nil {
+				return err
+			}
+		}
+	}
+	c.Composed[ComposedKey(env.Name, l.Release)] = edits
+	env.Composed[l.Release] = out
+	return nil
+}
+
+// wholeFiles gives the files that a release carries as a whole out of the
+// mirror, which keeps every content by its id.
+func wholeFiles(ctx context.Context, m *git.Mirror, commit string) fieldedit.Contents {
+	return func(f fieldedit.Field) (data []byte, err error) {
+		err = m.Tree(commit).ReadBlobs(ctx, []string{f.ObjectID()}, fieldedit.MaxFileSize, func(_ int, content []byte, err error) error {
+			data = content
+			return err
+		})
+		return data, err
+	}
+}
+
+// composeBack answers Look restore.
+func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
+	if !env.Landed.OK {
+		env.Restore = promotion.Unsure[promotion.Composed](env.Landed.Err)
+		return nil
+	}
+	out := promotion.Composed{Tip: env.Tip}
+	own, with := c.overlayOf(at), env.Landed.Value.Passengers
+	if len(with) > 0 {
+		own = c.overlaysOf(env.Name, with)
+	}
+	edits, err := o.restore(ctx, c, own, env.Landed.Value.Commit, env.Tip)
+	switch {
+	case err != nil:
+		out.Refused = err.Error()
+	case len(edits) == 0:
+		out.Empty, out.Refused = true, "the bytes are already as they were before"
+	default:
+		for _, e := range edits {
+			out.Files = append(out.Files, e.File)
+		}
+		if out.Refused, err = o.Outside(ctx, c.with(with), env.Name, out.Tip, edits); err != nil {
+			return err
+		}
+	}
+	c.Restored[env.Name] = edits
+	env.Restore = promotion.Sure(out)
+	return nil
+}
+
+// blame answers Look blame: which other commits changed what the environment's
+// targets read since the release landed, on any branch that they follow.
+func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error {
+	touched := map[string][]string{}
+	for _, l := range c.Snapshot.Lines() {
+		if l.Commit == "" {
+			continue
+		}
+		ix := c.Pipeline.indexes[l.Branch]
+		if err := o.touchedOn(ctx, c, env, l, ix, touched); err != nil {
+			var unread *unreadIndex
+			if !errors.As(err, &unread) {
+				return err
+			}
+			for i := range env.Targets {
+				env.Targets[i].Touched = promotion.Unsure[[]string](err.Error())
+			}
+			return nil
+		}
+	}
+	for i := range env.Targets {
+		env.Targets[i].Touched = promotion.Sure(touched[env.Targets[i].Name])
+	}
+	return nil
+}
+
+// touchedOn adds the commits of one branch. On the environment's own they are
+// those after what landed; on another, which what landed isn't on, those that
+// are no older.
+func (o *Observer) touchedOn(ctx context.Context, c *Case, env *promotion.Env, l Line, ix *lazyIndex, touched map[string][]string) error {
+	m, landed := c.Snapshot.Repo.Mirror, env.Landed.Value
+	own := l.Branch == env.Branch
+	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: landedDepth}
+	if own {
+		q.Until = landed.Commit
+	}
+	log, err := m.Log(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, ci := range log {
+		if !own && ci.CommitTime.Before(landed.At) {
+			break
+		}
+		if len(ci.Parents) == 0 {
+			continue
+		}
+		paths, err := changedPaths(ctx, m, ci.Parents[0], ci.SHA)
+		if err != nil {
+			return err
+		}
+		index, err := ix.get(ctx)
+		if err != nil {
+			return &unreadIndex{err}
+		}
+		readers := index.Touched(paths)
+		for i := range env.Targets {
+			if name := env.Targets[i].Name; readers[ix.idOf(name)] != nil {
+				touched[name] = append(touched[name], ci.SHA)
+			}
+		}
+	}
+	return nil
+}
+
+// unreadIndex says that which targets read what can't be told.
+type unreadIndex struct{ error }
+
+// Reach says which targets a set of files on an environment's branch reaches and
+// which of the pipeline's other targets it does not; for the pull request's body.
+func (o *Observer) Reach(ctx context.Context, c *Case, env string, files []string) (reached, untouched []appset.Target, err error) {
+	ix, err := c.Pipeline.indexes[c.Snapshot.Line(c.Pipeline.Pipeline, env).Branch].get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	readers := ix.Touched(files)
+	for _, t := range c.Pipeline.Fleet.Targets {
+		if readers[t.ID()] != nil {
+			reached = append(reached, t)
+		} else {
+			untouched = append(untouched, t)
+		}
+	}
+	return reached, untouched, nil
+}

@@ -1,0 +1,94 @@
+package facts
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// generated is how a target's ApplicationSet wants its Application to be; nil
+// where there is no set, or where the target is taken from what runs.
+func generated(at *EnvAt, t *appset.Target, rel fieldedit.Release, app *verification.App) *verification.Generated {
+	if t.ApplicationSet == "" || t.Live {
+		return nil
+	}
+	g := &verification.Generated{Set: t.ApplicationSet, Rolling: t.Policy.Rolling, NoUpdate: t.Policy.NoUpdate, Carries: carries(at, t, rel)}
+	for i, s := range t.Sources {
+		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
+		if app != nil && i < len(app.Sources) && appset.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {
+			want.RepoURL = app.Sources[i].RepoURL // spelled otherwise
+		}
+		g.Sources = append(g.Sources, want)
+	}
+	for _, d := range t.Policy.IgnoreDifferences {
+		if d.Name == "" || d.Name == t.Name {
+			g.Ignored = append(append(g.Ignored, d.JSONPointers...), d.JQPaths...)
+		}
+	}
+	return g
+}
+
+// carries says whether the target has a release's fields from what its
+// ApplicationSet generates: they are in a generator's file, or in the set itself.
+func carries(at *EnvAt, t *appset.Target, rel fieldedit.Release) bool {
+	named := placeholder.Values{Environment: at.Name, Component: at.Component}
+	for _, f := range rel.Fields {
+		name := named.Fill(f.File)
+		files := slices.DeleteFunc(slices.Clone(at.Files), func(file string) bool { return path.Base(file) != name })
+		for _, root := range slices.Concat(at.Roots, at.Shared) {
+			files = append(files, path.Join(root, name))
+		}
+		for _, file := range files {
+			if slices.Contains(t.GeneratorFiles, file) || file == t.ApplicationSetFile {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nothingHere says that none of a target's sources lies in this repository: what
+// it has of it, it has through its ApplicationSet.
+func nothingHere(t *appset.Target) bool {
+	return !slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
+}
+
+// hydratorFile is where Argo CD's source hydrator writes what a commit was made
+// from: in each hydrated folder and in the root.
+const hydratorFile = "hydrator.metadata"
+
+// maxHydratorFile bounds it, in bytes; it holds a commit's name and the commands
+// that rendered it.
+const maxHydratorFile = 1 << 20
+
+// dryOf is the commit that a hydrated tree was made from, as it says itself in
+// the folder that the target deploys, or else in its root; empty when it says
+// nothing about this repository.
+func dryOf(tree fs.FS, folder string, urls []string) string {
+	for _, dir := range []string{path.Clean(folder), "."} {
+		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
+		if err != nil || info.Size() > maxHydratorFile {
+			continue
+		}
+		raw, err := fs.ReadFile(tree, path.Join(dir, hydratorFile))
+		if err != nil {
+			continue
+		}
+		var meta struct {
+			RepoURL string `json:"repoURL"`
+			DrySHA  string `json:"drySha"`
+		}
+		ours := func(url string) bool { return appset.SameRepository(url, meta.RepoURL) }
+		if json.Unmarshal(raw, &meta) == nil && (meta.RepoURL == "" || slices.ContainsFunc(urls, ours)) {
+			return meta.DrySHA
+		}
+	}
+	return ""
+}

@@ -1,0 +1,121 @@
+package facts
+
+import (
+	"context"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// revertWindow is the time that limits.revertsPer10Minutes counts over.
+const revertWindow = 10 * time.Minute
+
+// limits counts what is in use of the pipeline's limits, from the book: the
+// forge's own record, which outlives this store.
+func (o *Observer) limits(ctx context.Context, c *Case) (promotion.Limits, error) {
+	l, err := o.Used(ctx, c)
+	if err != nil {
+		return l, err
+	}
+	if c.Pipeline.Spec.Batches() {
+		return l, nil // one pull request an environment: nobody waits for a place
+	}
+	return l, o.ahead(ctx, c, &l)
+}
+
+// Used counts what is open and what was opened and merged lately, as the book
+// says it now.
+func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) {
+	l := promotion.Limits{OpenElsewhere: map[string]int{}, Ahead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
+	stormy := c.degradedSince()
+	u, now := c.Facts.Unit, c.Facts.Now
+	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
+		rows, err := o.o.Store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
+		if err != nil {
+			return l, err
+		}
+		for _, row := range rows {
+			ref, ok := promotion.ParseBranch(row.Branch)
+			if !ok {
+				continue
+			}
+			e, err := decodeEntry(row)
+			if err != nil {
+				return l, err
+			}
+			o.count(c, &l, ref, &e.PR, now, stormy)
+		}
+	}
+	return l, nil
+}
+
+// degradedSince says since when the unit's environments are degraded with what
+// they carry.
+func (c *Case) degradedSince() map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, env := range c.Facts.Envs {
+		if !env.Now.OK || !env.Landed.OK {
+			continue
+		}
+		for _, a := range env.History {
+			if a.Commit == env.Landed.Value.Commit && a.Release == env.Now.Value.ID && a.DegradedAt.After(a.VerifiedAt) {
+				out[env.Name] = a.DegradedAt
+			}
+		}
+	}
+	return out
+}
+
+// count adds one pull request. A revert counts for as long as its window lasts,
+// and for an environment that became degraded within that window until it is
+// mended: what held in a storm stays held when time passes, and asks once.
+func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, stormy map[string]time.Time) {
+	if pr.Author != c.Snapshot.Repo.Me {
+		return
+	}
+	if ref.Revert {
+		since := now
+		if bad, ok := stormy[ref.Environment]; ok {
+			since = bad
+		}
+		if since.Sub(pr.CreatedAt) > revertWindow {
+			return
+		}
+		l.RevertsByEnv[ref.Environment]++
+		if l.OldestRevertInTen.IsZero() || pr.CreatedAt.Before(l.OldestRevertInTen) {
+			l.OldestRevertInTen = pr.CreatedAt
+		}
+		for cluster := range c.clustersOf(ref, pr) {
+			l.RevertsByCluster[cluster]++
+		}
+		return
+	}
+	if pr.State == forge.Open && !c.Pipeline.Spec.Batches() && ref.Component != c.Facts.Unit.Component {
+		l.OpenElsewhere[ref.Environment]++
+	}
+	if pr.State == forge.Merged && now.Sub(pr.MergedAt) < time.Hour {
+		l.MergesLastHour++
+		if l.OldestMerge.IsZero() || pr.MergedAt.Before(l.OldestMerge) {
+			l.OldestMerge = pr.MergedAt
+		}
+	}
+}
+
+// clustersOf are the clusters that a pull request of ours deploys to: those of
+// its component, or of all components that it moves.
+func (c *Case) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
+	components := []string{ref.Component}
+	for _, p := range markedPassengers(pr.Body) {
+		components = append(components, p.Component)
+	}
+	out := map[string]bool{}
+	for _, name := range components {
+		if at := c.envAt(ref.Environment, name); at != nil {
+			for i := range at.Targets {
+				out[ClusterOf(&at.Targets[i])] = true
+			}
+		}
+	}
+	return out
+}

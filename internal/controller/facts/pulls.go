@@ -1,0 +1,247 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// pastKept bounds how many closed pull requests of an environment are judged by.
+const pastKept = 50
+
+// detail is an open pull request as it was last read from the forge.
+type detail struct {
+	pr         forge.PullRequest
+	reviews    []forge.Review
+	reviewsErr string
+	hasReviews bool
+	at         time.Time
+}
+
+func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r.ID, number) }
+
+// detailOf reads an open pull request again unless nothing was heard of it since
+// the last time; fresh always reads.
+func (o *Observer) detailOf(ctx context.Context, r *Repository, e *entry, reviews, fresh bool) (*detail, error) {
+	key := detailKey(r, e.PR.Number)
+	o.mu.Lock()
+	d := o.details[key]
+	o.mu.Unlock()
+	if d == nil || fresh || d.at.Before(e.Touched) || o.o.Now().Sub(d.at) >= o.o.MaxAge || d.pr.Head != e.PR.Head ||
+		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
+		if _, err := o.Touch(ctx, r, e.PR.Number); err != nil {
+			return nil, err
+		}
+		o.mu.Lock()
+		d = o.details[key]
+		o.mu.Unlock()
+		if d == nil {
+			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
+		}
+	}
+	if !reviews || d.hasReviews || d.pr.State != forge.Open {
+		return d, nil
+	}
+	full := *d
+	full.hasReviews = true
+	var err error
+	if full.reviews, err = r.Forge.Reviews(ctx, r.Name, e.PR.Number); err != nil {
+		if forge.IsRetryable(err) {
+			return nil, fmt.Errorf("read the reviews of #%d: %w", e.PR.Number, err)
+		}
+		full.reviewsErr = err.Error()
+	}
+	o.mu.Lock()
+	if o.details[key] == d {
+		o.details[key] = &full
+	}
+	o.mu.Unlock()
+	return &full, nil
+}
+
+// pullsOf fills in what an environment has of pull requests.
+func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, entries []entry, fresh bool) error {
+	r := c.Snapshot.Repo
+	for i := range entries {
+		e := &entries[i]
+		ref, _ := promotion.ParseBranch(e.PR.Branch)
+		var d *detail
+		if e.PR.State == forge.Open && e.PR.Author == r.Me {
+			// Also without a gate that counts them: an approved promotion keeps its place.
+			var err error
+			if d, err = o.detailOf(ctx, r, e, !ref.Revert, fresh); err != nil {
+				return err
+			}
+			e.PR = d.pr
+		}
+		stray := c.Pipeline.Spec.Batches() && !ref.Revert // the branch isn't used any more
+		switch {
+		case e.PR.Author != r.Me:
+			if e.PR.State != forge.Open || stray {
+				break
+			}
+			why := fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", e.PR.Number, e.PR.Author, e.PR.Branch)
+			switch {
+			case !ref.Revert:
+				env.Foreign = why
+			case env.Now.OK && ref.Short == promotion.Short(env.Now.Value.ID):
+				env.ForeignUndo = why
+			}
+		case e.PR.State == forge.Open:
+			p, err := o.openPull(ctx, c, env, at, e, d, entries, ref)
+			if err != nil {
+				return err
+			}
+			if p == nil {
+				continue
+			}
+			switch {
+			case ref.Revert:
+				env.Undo = p
+			case stray:
+				env.Stray = p
+			default:
+				env.Open = p
+			}
+		case len(env.Past) < pastKept:
+			env.Past = append(env.Past, o.past(ctx, c, at, e, ref))
+		}
+	}
+	slices.SortStableFunc(env.Past, func(a, b promotion.Past) int { return b.At.Compare(a.At) })
+	if env.Open == nil && env.Foreign == "" && !env.Source() && !c.Pipeline.Spec.Batches() {
+		return o.leftover(ctx, c, env, at, entries)
+	}
+	return nil
+}
+
+// past describes a pull request of ours that is no longer open.
+func (o *Observer) past(ctx context.Context, c *Case, at *EnvAt, e *entry, ref promotion.BranchRef) promotion.Past {
+	p := promotion.Past{Number: e.PR.Number, Revert: ref.Revert, Merged: e.PR.State == forge.Merged,
+		Superseded: e.PR.HasLabel(promotion.LabelSuperseded), At: e.PR.ClosedAt, Commit: e.PR.MergeCommit, By: e.PR.MergedBy}
+	if p.Merged {
+		p.At = e.PR.MergedAt
+	}
+	marked, _ := readMark(e.PR.Body)
+	if ref.Revert {
+		p.Release = ref.Short
+		if strings.HasPrefix(marked, ref.Short) {
+			p.Release = marked
+		}
+		return p
+	}
+	p.Release = marked
+	for _, commit := range []string{e.PR.Head, e.PR.MergeCommit} {
+		if at == nil || commit == "" {
+			continue
+		}
+		if ok, err := c.Snapshot.Repo.Mirror.Has(ctx, commit); err == nil && ok {
+			if id := o.idAt(c.Snapshot.Repo, commit, c.Pipeline, at); id != "" {
+				p.Release = id
+				break
+			}
+		}
+	}
+	return p
+}
+
+// openPull describes an open pull request of ours and whether its head is still
+// what we would compose. Nil when its head can't be fetched yet.
+func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, e *entry, d *detail, entries []entry, ref promotion.BranchRef) (*promotion.Pull, error) {
+	r := c.Snapshot.Repo
+	pr := &e.PR
+	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
+		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
+	if pr.Base != env.Branch {
+		p.Unsound = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
+	}
+	if ref.Revert {
+		p.Release = ref.Short // a restraint that holds whatever somebody pushes there
+	}
+	if err := o.have(ctx, r, pr.Head); err != nil {
+		return nil, fmt.Errorf("look at the head of #%d: %w", pr.Number, err)
+	}
+	base, why, err := o.baseOf(ctx, c, env, pr.Head)
+	if err != nil {
+		return nil, err
+	}
+	if why == "" {
+		if ref.Revert {
+			why, err = o.inspectUndo(ctx, c, env, at, p, base, ref, entries)
+		} else {
+			why, err = o.inspectPromotion(ctx, c, env, at, p, base)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !ref.Revert {
+		p.Claimed, _ = readMark(pr.Body)
+		if why == "" && p.Claimed != p.Release && !promotion.Proven(c.Facts.Envs, env.Spec.After, p.Release) {
+			// Well made, but not by us: that we opened it is the proof that its
+			// release was verified upstream, and that is not this release.
+			why = "it carries another release than the one that Liftlock put there"
+		}
+	}
+	if why != "" && p.Unsound == "" {
+		p.Unsound = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
+	}
+	if pr.Mergeable == forge.MergeableDirty {
+		p.Stale = true
+	}
+	edits := c.Edits[pr.Number]
+	o.heads.note(r, p, base, len(edits) > 0)
+	if p.Unsound == "" && !p.Stale && len(edits) > 0 {
+		// The branch may have got other readers since: what counts is what the
+		// edits do to it as it is now.
+		if p.Beyond, err = o.Outside(ctx, c, env.Name, env.Tip, edits); err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			p.Beyond = "which targets it would change can't be told: " + err.Error()
+		}
+	}
+	if why := o.refusedMerge(r, e); why != "" {
+		p.Mergeable, p.MergeNote = string(forge.MergeableBlocked), why
+	}
+	if !ref.Revert {
+		if p.Release == "" {
+			p.Release, _ = readMark(pr.Body)
+		}
+		if p.Review, err = o.reviewFacts(ctx, c, env, p, d, base); err != nil {
+			return nil, fmt.Errorf("look at the approvals of #%d: %w", pr.Number, err)
+		}
+	}
+	c.Pulls[pr.Number] = pr
+	c.Bases[pr.Number] = base
+	return p, nil
+}
+
+// refusal is a merge that the forge refused for a reason of its own.
+type refusal struct {
+	head, why string
+	at        time.Time
+}
+
+// NoteRefused remembers that the forge refused to merge a head, until something
+// is heard of the pull request or MaxAge has passed: asking again at once would
+// only be refused again.
+func (o *Observer) NoteRefused(r *Repository, number int, head string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refused[detailKey(r, number)] = refusal{head: head, why: err.Error(), at: o.o.Now()}
+}
+
+func (o *Observer) refusedMerge(r *Repository, e *entry) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f, ok := o.refused[detailKey(r, e.PR.Number)]
+	if !ok || f.head != e.PR.Head || e.Touched.After(f.at) || o.o.Now().Sub(f.at) > o.o.MaxAge {
+		return ""
+	}
+	return f.why
+}

@@ -1,0 +1,106 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// queueKey is where the store keeps that a component waits for a place in
+// environments: the few that wait are found without reading all there are.
+func queueKey(u promotion.Unit) string { return queuePrefix(u) + u.Component }
+
+func queuePrefix(u promotion.Unit) string { return "queue|" + u.Repo + "|" + u.Pipeline + "|" }
+
+// queued are the environments that a component waits for a place in, with since
+// when its release could have come.
+type queued map[string]time.Time
+
+// PutQueue notes whether a component waits for a place, as a decision says. It
+// is for the transaction that stores the decision.
+func (o *Observer) PutQueue(ctx context.Context, tx *store.Tx, c *Case, d *promotion.Decision) error {
+	waits := queued{}
+	for i := range d.Envs {
+		if e := &d.Envs[i]; e.Promotion == promotion.Waiting && !e.ReadySince.IsZero() && waitsForPlace(e) {
+			waits[e.Environment] = e.ReadySince
+		}
+	}
+	key := queueKey(c.Facts.Unit)
+	if len(waits) == 0 {
+		return tx.DeleteState(ctx, key)
+	}
+	data, err := json.Marshal(waits)
+	if err != nil {
+		return fmt.Errorf("note that %s waits for a place: %w", UnitName(c.Facts.Unit), err)
+	}
+	return tx.PutState(ctx, key, data)
+}
+
+// DropQueue forgets a component that is gone.
+func (o *Observer) DropQueue(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
+	return tx.DeleteState(ctx, queueKey(u))
+}
+
+// waitsForPlace says that nothing but the limit keeps a promotion from opening.
+func waitsForPlace(e *promotion.EnvState) bool {
+	for _, w := range e.Why {
+		if w.Code != "limit" {
+			return false
+		}
+	}
+	return len(e.Why) > 0
+}
+
+// ahead counts the components that have waited longer for a place in an
+// environment, as their own last decisions say.
+func (o *Observer) ahead(ctx context.Context, c *Case, l *promotion.Limits) error {
+	u := c.Facts.Unit
+	rows, err := o.o.Store.StateByPrefix(ctx, queuePrefix(u))
+	if err != nil {
+		return err
+	}
+	delete(rows, queueKey(u))
+	if len(rows) == 0 {
+		return nil
+	}
+	mine, err := o.readySince(ctx, u)
+	if err != nil {
+		return err
+	}
+	for key, raw := range rows {
+		var waits queued
+		if err := json.Unmarshal(raw, &waits); err != nil {
+			return fmt.Errorf("read who waits for a place (%s) from the store: %w", key, err)
+		}
+		component := key[len(queuePrefix(u)):]
+		for env, since := range waits {
+			own := mine[env]
+			if own.IsZero() || since.Before(own) || since.Equal(own) && component < u.Component {
+				l.Ahead[env]++
+			}
+		}
+	}
+	return nil
+}
+
+// readySince is since when a unit's own releases could have come, as its last
+// decision says.
+func (o *Observer) readySince(ctx context.Context, u promotion.Unit) (queued, error) {
+	row, ok, err := o.o.Store.Unit(ctx, UnitName(u))
+	if err != nil || !ok {
+		return nil, err
+	}
+	var v View
+	if err := json.Unmarshal(row.Data, &v); err != nil {
+		return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
+	}
+	out := queued{}
+	for _, e := range v.Decision.Envs {
+		out[e.Environment] = e.ReadySince
+	}
+	return out, nil
+}

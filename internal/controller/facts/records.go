@@ -1,0 +1,213 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// The words of a record that are no state of a promotion's own.
+const (
+	recordMerged     = "merged"
+	recordSuperseded = "superseded"
+)
+
+// Records are the records of our pull requests, and the events of their lives,
+// that the store doesn't have as the forge tells them: a process may have died
+// between a write to the forge and its record, people merge and close, and the
+// store itself may have been lost. Oldest first; none when all is as it should be.
+func (o *Observer) Records(ctx context.Context, c *Case) ([]store.Promotion, []store.Event, error) {
+	known, err := o.o.Store.Promotions(ctx, store.PromotionFilter{Unit: UnitName(c.Facts.Unit), Limit: knownRecords})
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := o.ofUnit(ctx, c.Snapshot.Repo, c.Facts.Unit)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rows []store.Promotion
+	var events []store.Event
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		own := slices.Concat(entries[env.Name], c.ridden(env))
+		for j := range own {
+			pr := &own[j].PR
+			if pr.Author != c.Snapshot.Repo.Me {
+				continue
+			}
+			var was store.Promotion
+			if k := slices.IndexFunc(known, func(p store.Promotion) bool { return p.Pull == pr.Number }); k >= 0 {
+				was = known[k]
+			} else if len(known) == knownRecords {
+				continue // too old to be among those that were read
+			}
+			now := c.record(env, pr, was)
+			if now.State == was.State && now.Release == was.Release && now.Kind == was.Kind {
+				continue
+			}
+			rows = append(rows, now)
+			events = append(events, c.life(env, pr, now)...)
+		}
+	}
+	rows = append(rows, c.left(known)...)
+	slices.SortFunc(rows, func(a, b store.Promotion) int { return a.Pull - b.Pull })
+	return rows, events, nil
+}
+
+// left are the records of open pull requests of several that the component is no
+// longer in: it left them, or something newer took its place elsewhere.
+func (c *Case) left(known []store.Promotion) []store.Promotion {
+	var out []store.Promotion
+	for _, was := range known {
+		if was.State != promotion.Opened || was.Kind != promotion.KindPromotion {
+			continue
+		}
+		for i := range c.Facts.Envs {
+			env := &c.Facts.Envs[i]
+			if t := env.Train; t != nil && t.Number == was.Pull && t.Unsound == "" {
+				was.State, was.UpdatedAt = recordSuperseded, c.Facts.Now
+				out = append(out, was)
+			}
+		}
+	}
+	return out
+}
+
+// knownRecords bounds the records of a component that are compared.
+const knownRecords = 1000
+
+// record is what the store should say of a pull request of ours; was is what it
+// says, zero when it says nothing.
+func (c *Case) record(env *promotion.Env, pr *forge.PullRequest, was store.Promotion) store.Promotion {
+	u := c.Facts.Unit
+	ref, _ := promotion.ParseBranch(pr.Branch)
+	now := store.Promotion{Unit: UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
+		Kind: promotion.KindPromotion, Pull: pr.Number, CreatedAt: pr.CreatedAt, UpdatedAt: c.Facts.Now, Data: was.Data}
+	if ref.Revert {
+		now.Kind = promotion.KindRevert
+	}
+	now.Release = releaseOf(env, pr.Number)
+	if len(now.Release) < len(was.Release) { // unknown, or known only in short
+		now.Release = was.Release
+	}
+	switch {
+	case pr.State == forge.Open:
+		now.State = promotion.Opened
+	case pr.State == forge.Merged:
+		now.State = mergedRecord(env, pr.Number, now, was.State)
+	case pr.HasLabel(promotion.LabelSuperseded):
+		now.State = recordSuperseded
+	default:
+		now.State = promotion.Closed
+	}
+	if was.State == "" && pr.State != forge.Open {
+		now.UpdatedAt = pr.ClosedAt
+	}
+	return now
+}
+
+func releaseOf(env *promotion.Env, number int) string {
+	for _, p := range []*promotion.Pull{env.Open, env.Undo} {
+		if p != nil && p.Number == number {
+			return p.Release
+		}
+	}
+	for i := range env.Past {
+		if env.Past[i].Number == number {
+			return env.Past[i].Release
+		}
+	}
+	return ""
+}
+
+// mergedRecord says how what was merged has gone on: taken back, being taken
+// back, or as its verification says while it is what the environment carries.
+func mergedRecord(env *promotion.Env, number int, now store.Promotion, was string) string {
+	if now.Kind == promotion.KindPromotion && now.Release != "" {
+		if env.Undo != nil && undoes(env, env.Undo.Number, env.Undo.Release) == number {
+			return promotion.Reverting
+		}
+		for i := range env.Past {
+			if p := &env.Past[i]; p.Revert && p.Merged && undoes(env, p.Number, p.Release) == number {
+				return promotion.Reverted
+			}
+		}
+	}
+	if env.Landed.OK && env.Landed.Value.Pull == number {
+		for i := range env.History {
+			h := &env.History[i]
+			switch {
+			case h.Commit != env.Landed.Value.Commit || h.Release != env.Now.Value.ID:
+			case !h.DegradedAt.IsZero() && !h.DegradedAt.Before(h.VerifiedAt):
+				return promotion.Degraded
+			case !h.VerifiedAt.IsZero():
+				return promotion.Verified
+			}
+		}
+		return recordMerged
+	}
+	if was == promotion.Verified || was == promotion.Degraded {
+		return was
+	}
+	return recordMerged
+}
+
+// undoes is the promotion that a revert takes back: the last with its release
+// that was merged before it; 0 when none is known.
+func undoes(env *promotion.Env, revert int, release string) int {
+	of := 0
+	for i := range env.Past {
+		p := &env.Past[i]
+		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" && promotion.Short(p.Release) == promotion.Short(release) {
+			of = p.Number
+		}
+	}
+	return of
+}
+
+// life are the events that a record stands for, each written once however often
+// it is told.
+func (c *Case) life(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
+	u := c.Facts.Unit
+	event := func(kind string, at time.Time, format string, args ...any) store.Event {
+		return store.Event{At: at, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: pr.Number, Kind: kind,
+			Message: fmt.Sprintf("#%d "+format, append([]any{pr.Number}, args...)...)}
+	}
+	opened := event("opened", pr.CreatedAt, "opened: %s", pr.Title)
+	if now.Kind == promotion.KindRevert {
+		opened.Kind = "revert-opened"
+	}
+	opened.Once = OnceOpened(u, pr.Number)
+	out := []store.Event{opened}
+	switch pr.State {
+	case forge.Merged:
+		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, promotion.Short(pr.MergeCommit))
+		merged.Once = OnceMerged(u, pr.Number)
+		out = append(out, merged)
+	case forge.Closed:
+		closed := event("closed", pr.ClosedAt, "closed without a merge")
+		closed.Once = OnceClosed(u, pr.Number, pr.Head)
+		out = append(out, closed)
+	}
+	return out
+}
+
+// OnceOpened names the event that a pull request was opened, in a component's life.
+func OnceOpened(u promotion.Unit, pull int) string { return once("opened", u, pull) }
+
+// OnceMerged names the event that it was merged.
+func OnceMerged(u promotion.Unit, pull int) string { return once("merged", u, pull) }
+
+// OnceClosed names the event that it was closed with a head; it may be opened again.
+func OnceClosed(u promotion.Unit, pull int, head string) string {
+	return once("closed", u, pull) + "|" + head
+}
+
+func once(what string, u promotion.Unit, pull int) string {
+	return fmt.Sprintf("%s|%s|%s|%d", what, u.Repo, u.Component, pull)
+}

@@ -1,0 +1,210 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// permissionAge is how long a user's permission may be remembered for counting
+// approvals. Commands are always authorised anew.
+const permissionAge = time.Minute
+
+// reviewFacts gathers what the gates are evaluated over. What can't be read is
+// said in the facts, so that a gate waits with the reason; what is worth another
+// try is an error, because nothing else would bring one soon.
+func (o *Observer) reviewFacts(ctx context.Context, c *Case, env *promotion.Env, p *promotion.Pull, d *detail, base string) (policies.Facts, error) {
+	f, err := o.approvalFacts(ctx, c.Snapshot.Repo, p.Head, d, base)
+	if err != nil {
+		return f, err
+	}
+	return f, o.authorFacts(ctx, c, env, p.Release, &f)
+}
+
+// approvalFacts are the facts about a pull request's reviews.
+func (o *Observer) approvalFacts(ctx context.Context, r *Repository, head string, d *detail, base string) (policies.Facts, error) {
+	f := policies.Facts{Bot: r.Me, ApprovalsErr: d.reviewsErr}
+	for _, rv := range d.reviews {
+		if !rv.Approved || rv.Bot {
+			continue
+		}
+		level, err := o.permission(ctx, r, rv.User)
+		if forge.IsRetryable(err) {
+			return f, fmt.Errorf("read the permission of %s: %w", rv.User, err)
+		}
+		if err != nil {
+			f.ApprovalsErr = fmt.Sprintf("the permission of %s can't be read: %v", rv.User, err)
+			continue
+		}
+		f.Approvals = append(f.Approvals, policies.Approval{User: rv.User, MayWrite: level >= forge.PermissionWrite, Current: o.sameDiff(ctx, r, rv.Commit, head, base)})
+	}
+	return f, nil
+}
+
+// authorFacts fills in who made a release.
+func (o *Observer) authorFacts(ctx context.Context, c *Case, env *promotion.Env, release string, f *policies.Facts) error {
+	authors, err := o.authorsOf(ctx, c, env, release)
+	if forge.IsRetryable(err) {
+		return err
+	}
+	if err != nil {
+		f.AuthorsErr = err.Error()
+	}
+	f.Authors = authors
+	return nil
+}
+
+// sameDiff says whether a review's commit shows the reader the same change as
+// the head: then a recompose on a newer base keeps the approval.
+func (o *Observer) sameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
+	if reviewed == head {
+		return true
+	}
+	if reviewed == "" || base == "" {
+		return false
+	}
+	if ok, err := r.Mirror.Has(ctx, reviewed); err != nil || !ok {
+		return false
+	}
+	info, err := r.Mirror.Commit(ctx, reviewed)
+	if err != nil || len(info.Parents) != 1 {
+		return false
+	}
+	then, err := r.Mirror.PatchID(ctx, info.Parents[0], reviewed)
+	if err != nil {
+		return false
+	}
+	now, err := r.Mirror.PatchID(ctx, base, head)
+	return err == nil && then == now && now != ""
+}
+
+func (o *Observer) permission(ctx context.Context, r *Repository, login string) (forge.Permission, error) {
+	key := r.ID + "/" + login
+	o.mu.Lock()
+	p, ok := o.perms[key]
+	o.mu.Unlock()
+	if ok && o.o.Now().Sub(p.at) < permissionAge {
+		return p.level, nil
+	}
+	level, err := r.Forge.Permission(ctx, r.Name, login)
+	if err != nil {
+		return forge.PermissionNone, err
+	}
+	o.mu.Lock()
+	o.perms[key] = permission{level: level, at: o.o.Now()}
+	o.mu.Unlock()
+	return level, nil
+}
+
+// authorsOf are the logins that made a release: whoever the forge connects to
+// the commits that brought it to the source environments upstream.
+func (o *Observer) authorsOf(ctx context.Context, c *Case, env *promotion.Env, release string) ([]string, error) {
+	r := c.Snapshot.Repo
+	var out []string
+	for _, name := range upstreamSources(c.Pipeline, env.Name) {
+		commit, err := o.broughtBy(ctx, c, name, release)
+		if err != nil {
+			return nil, fmt.Errorf("who brought the release to %s can't be told: %w", name, err)
+		}
+		if commit == "" {
+			continue
+		}
+		o.mu.Lock()
+		logins, ok := o.authors[r.ID+"@"+commit]
+		o.mu.Unlock()
+		if !ok {
+			if logins, err = r.Forge.CommitAuthors(ctx, r.Name, commit); err != nil {
+				return nil, fmt.Errorf("the authors of %s can't be read: %w", fieldedit.Short(commit), err)
+			}
+			o.mu.Lock()
+			o.authors[r.ID+"@"+commit] = logins
+			o.mu.Unlock()
+		}
+		out = append(out, logins...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func upstreamSources(p *PipelineAt, env string) []string {
+	var out []string
+	seen := map[string]bool{}
+	var walk func(string)
+	walk = func(name string) {
+		e := p.Spec.EnvironmentByName(name)
+		if e == nil || seen[name] {
+			return
+		}
+		seen[name] = true
+		if e.Source() {
+			out = append(out, name)
+		}
+		for _, a := range e.After {
+			walk(a)
+		}
+	}
+	walk(env)
+	return out
+}
+
+// broughtBy finds the commit that brought a release to a source environment:
+// from the history that was recorded, else by walking Git. "" when neither knows.
+func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) (string, error) {
+	for i := range c.Facts.Envs {
+		if c.Facts.Envs[i].Name != env {
+			continue
+		}
+		for _, a := range c.Facts.Envs[i].History {
+			if a.Release == release {
+				return a.Commit, nil
+			}
+		}
+	}
+	at := c.Unit.Envs[env]
+	if at == nil {
+		return "", nil
+	}
+	r := c.Snapshot.Repo
+	tip := c.Snapshot.Line(c.Pipeline.Pipeline, env).Commit
+	places, err := fieldedit.Locate(r.Mirror.Tree(tip), at.Overlay(c.Pipeline.Pipeline))
+	if err != nil {
+		return "", err
+	}
+	var files []string
+	for _, pl := range places {
+		files = append(files, pl.File)
+	}
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: tip, FirstParent: true, Paths: files, Limit: landedDepth})
+	if err != nil {
+		return "", err
+	}
+	for i, ci := range log {
+		if o.idAt(r, ci.SHA, c.Pipeline, at) == release && (i+1 == len(log) || o.idAt(r, log[i+1].SHA, c.Pipeline, at) != release) {
+			return ci.SHA, nil
+		}
+	}
+	return "", nil
+}
+
+// Authors are the logins that made a release, as far as the forge tells.
+func (o *Observer) Authors(ctx context.Context, c *Case, env, release string) ([]string, error) {
+	for i := range c.Facts.Envs {
+		if c.Facts.Envs[i].Name == env {
+			return o.authorsOf(ctx, c, &c.Facts.Envs[i], release)
+		}
+	}
+	return nil, nil
+}
+
+// Gates are an environment's gates, raised to the server's floor.
+func (o *Observer) Gates(spec *pipeline.Environment) []policies.Gate {
+	return o.o.Floor(spec.Name, spec.Gates)
+}

@@ -1,0 +1,339 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// ride is a pull request on a branch of several components' of a pipeline: in
+// the book, with whom it moves.
+type ride struct {
+	entry
+	ref        promotion.BranchRef
+	passengers []promotion.Passenger
+	found      bool            // passengers are known
+	pull       *promotion.Pull // where it is open and ours; without what differs by component
+	detail     *detail
+}
+
+// rides are the pull requests of several components of one pipeline, by
+// environment, newest first.
+type rides map[string][]*ride
+
+// bookedRides reads them from the book. A pipeline whose components travel alone
+// may have a component with the name; then there are none.
+func (o *Observer) bookedRides(ctx context.Context, s *Snapshot, p *PipelineAt) (rides, error) {
+	out := rides{}
+	if p.Units[promotion.BatchName] != nil {
+		return out, nil
+	}
+	byEnv, err := o.ofUnit(ctx, s.Repo, promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: promotion.BatchName})
+	if err != nil {
+		return nil, err
+	}
+	for env, entries := range byEnv {
+		for i := range entries {
+			ref, _ := promotion.ParseBranch(entries[i].PR.Branch)
+			out[env] = append(out[env], &ride{entry: entries[i], ref: ref})
+		}
+	}
+	return out, nil
+}
+
+// open reads the open ones again, as detailOf does, and inspects what their
+// heads move. The case is the pipeline's own.
+func (rs rides) open(ctx context.Context, o *Observer, c *Case, fresh bool) error {
+	r := c.Snapshot.Repo
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		for _, ri := range rs[env.Name] {
+			if ri.PR.State != forge.Open || ri.PR.Author != r.Me {
+				continue
+			}
+			d, err := o.detailOf(ctx, r, &ri.entry, !ri.ref.Revert, fresh)
+			if err != nil {
+				return err
+			}
+			ri.PR, ri.detail = d.pr, d
+		}
+	}
+	for i := range c.Facts.Envs { // all are read: which are merged matters to the reverts
+		env := &c.Facts.Envs[i]
+		for _, ri := range rs[env.Name] {
+			if ri.PR.State != forge.Open || ri.PR.Author != r.Me || env.Tip == "" {
+				continue
+			}
+			if err := o.board(ctx, c, env, rs[env.Name], ri); err != nil {
+				return fmt.Errorf("look at #%d: %w", ri.PR.Number, err)
+			}
+		}
+	}
+	return nil
+}
+
+// who are the passengers of a ride: of an open one as its head has it, of a
+// merged one as its commit did it, of a revert those of what it takes back, of
+// any other as its head or else its body says.
+func (o *Observer) who(ctx context.Context, c *Case, all []*ride, ri *ride) ([]promotion.Passenger, error) {
+	if ri.found {
+		return ri.passengers, nil
+	}
+	var err error
+	if ri.ref.Revert {
+		if of := o.takenBackBy(ctx, c, all, ri); of != nil {
+			ri.passengers = of.passengers
+		} else {
+			ri.passengers = markedPassengers(ri.PR.Body)
+		}
+	}
+	for _, commit := range []string{ri.PR.MergeCommit, ri.PR.Head} {
+		if len(ri.passengers) > 0 || commit == "" {
+			continue
+		}
+		info, ierr := c.Snapshot.Repo.Mirror.Commit(ctx, commit)
+		if ierr != nil || len(info.Parents) == 0 {
+			continue // gone, or not fetched: the body may tell
+		}
+		base := info.Parents[0]
+		if commit == ri.PR.Head {
+			base = o.madeOn(ctx, c, ri.ref.Environment, commit, base)
+		}
+		if ri.passengers, err = o.passengersOf(ctx, c.Snapshot.Repo, c.Pipeline, ri.ref.Environment, base, commit, ri.ref.Revert); err != nil {
+			return nil, err
+		}
+	}
+	if len(ri.passengers) == 0 {
+		ri.passengers = markedPassengers(ri.PR.Body)
+	}
+	ri.found = true
+	return ri.passengers, nil
+}
+
+// madeOn is the commit of an environment's branch that a head was made on; parent
+// where that can't be told. The forge's own button brings a branch up to date with
+// a merge, whose first parent is ours.
+func (o *Observer) madeOn(ctx context.Context, c *Case, environment, head, parent string) string {
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		if env.Name != environment || env.Tip == "" {
+			continue
+		}
+		if base, why, err := o.baseOf(ctx, c, env, head); err == nil && why == "" {
+			return base
+		}
+	}
+	return parent
+}
+
+// takenBackBy is the merged ride that a revert takes back: the newest before it
+// of which the identity is in its branch's name; nil when none is known.
+func (o *Observer) takenBackBy(ctx context.Context, c *Case, all []*ride, undo *ride) *ride {
+	for _, ri := range all {
+		if ri.ref.Revert || ri.PR.State != forge.Merged || ri.PR.Author != c.Snapshot.Repo.Me || ri.PR.MergeCommit == "" || ri.PR.Number > undo.PR.Number {
+			continue
+		}
+		who, err := o.who(ctx, c, all, ri)
+		if err == nil && len(who) > 0 && promotion.Short(promotion.BatchID(who)) == undo.ref.Short {
+			return ri
+		}
+	}
+	return nil
+}
+
+// board describes an open pull request of several components of ours and whether
+// its head is what we would compose.
+func (o *Observer) board(ctx context.Context, c *Case, env *promotion.Env, all []*ride, ri *ride) error {
+	r, pr := c.Snapshot.Repo, &ri.PR
+	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
+		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
+	if pr.Base != env.Branch {
+		p.Unsound = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
+	}
+	if err := o.have(ctx, r, pr.Head); err != nil {
+		return err
+	}
+	base, why, err := o.baseOf(ctx, c, env, pr.Head)
+	if err != nil {
+		return err
+	}
+	if ri.ref.Revert {
+		if p.Passengers, err = o.who(ctx, c, all, ri); err != nil {
+			return err
+		}
+		if why == "" {
+			why, err = o.inspectWayBack(ctx, c, env, all, ri, p, base)
+		}
+	} else if why == "" {
+		why, err = o.inspectTogether(ctx, c, env, p, base)
+	}
+	if err != nil {
+		return err
+	}
+	if why != "" || p.Unsound != "" {
+		p.Passengers = claimedToo(p.Passengers, pr.Body)
+	}
+	p.Release, p.Name = promotion.BatchID(p.Passengers), nameAll(p.Passengers)
+	if ri.ref.Revert {
+		p.Release = firstOf(p.Release, ri.ref.Short)
+	} else {
+		p.Claimed, _ = readMark(pr.Body)
+	}
+	if why != "" && p.Unsound == "" {
+		p.Unsound = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
+	}
+	if pr.Mergeable == forge.MergeableDirty {
+		p.Stale = true
+	}
+	edits := c.Edits[pr.Number]
+	o.heads.note(r, p, base, len(edits) > 0)
+	if p.Unsound == "" && !p.Stale && len(edits) > 0 {
+		if p.Beyond, err = o.Outside(ctx, c.with(p.Passengers), env.Name, env.Tip, edits); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			p.Beyond = "which targets it would change can't be told: " + err.Error()
+		}
+	}
+	if why := o.refusedMerge(r, &ri.entry); why != "" {
+		p.Mergeable, p.MergeNote = string(forge.MergeableBlocked), why
+	}
+	if !ri.ref.Revert {
+		if p.Review, err = o.approvalFacts(ctx, r, p.Head, ri.detail, base); err != nil {
+			return fmt.Errorf("look at its approvals: %w", err)
+		}
+	}
+	ri.pull, ri.passengers, ri.found = p, p.Passengers, true
+	c.Pulls[pr.Number], c.Bases[pr.Number] = pr, base
+	return nil
+}
+
+// inspectTogether compares a head with what composing all that it moves on its
+// base gives.
+func (o *Observer) inspectTogether(ctx context.Context, c *Case, env *promotion.Env, p *promotion.Pull, base string) (string, error) {
+	r := c.Snapshot.Repo
+	list, err := o.moved(ctx, r, c.Pipeline, env.Name, base, p.Head)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range list {
+		rel, err := o.read(r, p.Head, c.Pipeline, c.Pipeline.Units[m.component].Envs[env.Name])
+		if err != nil {
+			return fmt.Sprintf("the release of %s can't be read: %v", m.component, err), nil
+		}
+		known := c.know(rel)
+		p.Passengers = append(p.Passengers, promotion.Passenger{Component: m.component, Release: known.ID, Name: known.Name})
+	}
+	edits, refused := o.composeTogether(ctx, c, env.Name, base, p.Passengers)
+	for _, q := range p.Passengers {
+		if why := refused[q.Component]; why != "" {
+			return fmt.Sprintf("the release of %s can't be composed: %s", q.Component, why), nil
+		}
+	}
+	return o.compare(ctx, c, env, p, base, edits)
+}
+
+// inspectWayBack compares a revert's head with what restoring all that its
+// promotion moved on its base gives.
+func (o *Observer) inspectWayBack(ctx context.Context, c *Case, env *promotion.Env, all []*ride, ri *ride, p *promotion.Pull, base string) (string, error) {
+	of := o.takenBackBy(ctx, c, all, ri)
+	if of == nil {
+		return "the promotion that it takes back is not known", nil
+	}
+	c.UndoOf[p.Number] = &of.PR
+	for i := range p.Passengers {
+		q := &p.Passengers[i]
+		at := c.envAt(env.Name, q.Component)
+		if at == nil {
+			continue // the body names one that is gone
+		}
+		if rel, err := o.read(c.Snapshot.Repo, of.PR.MergeCommit, c.Pipeline, at); err == nil {
+			q.Name = c.know(rel).Name
+		}
+	}
+	edits, err := o.restore(ctx, c, c.overlaysOf(env.Name, p.Passengers), of.PR.MergeCommit, base)
+	if err != nil {
+		p.Diverged = true
+		return "", nil //nolint:nilerr // said through Diverged: a person decides
+	}
+	return o.compare(ctx, c, env, p, base, edits)
+}
+
+// composeTogether composes the releases of several components on a commit, one
+// after the other. refused says why a component's own part can't be made.
+func (o *Observer) composeTogether(ctx context.Context, c *Case, env, base string, passengers []promotion.Passenger) (edits []fieldedit.Edit, refused map[string]string) {
+	m := c.Snapshot.Repo.Mirror
+	tree := m.Tree(base)
+	refused = map[string]string{}
+	taken := map[string]bool{}
+	for _, p := range passengers {
+		at := c.envAt(env, p.Component)
+		if at == nil {
+			refused[p.Component] = ErrNoUnit.Error()
+			continue
+		}
+		if why := c.unknown(p.Release); why != "" {
+			refused[p.Component] = why
+			continue
+		}
+		part, err := fieldedit.Compose(tree, at.Overlay(c.Pipeline.Pipeline), c.Contents[p.Release], wholeFiles(ctx, m, base))
+		if err == nil && slices.ContainsFunc(part, func(e fieldedit.Edit) bool { return taken[e.File] }) {
+			part, err = fieldedit.Compose(fieldedit.Apply(tree, edits), at.Overlay(c.Pipeline.Pipeline), c.Contents[p.Release], wholeFiles(ctx, m, base))
+		}
+		if err != nil {
+			refused[p.Component] = err.Error()
+			continue
+		}
+		for _, e := range part {
+			taken[e.File] = true
+			for _, ch := range e.Changes {
+				c.owners[e.File+"|"+ch.Path] = p.Component
+			}
+		}
+		edits = fieldedit.Join(edits, part)
+	}
+	return edits, refused
+}
+
+// claimedToo adds those whom a body names to the passengers of a head that isn't
+// ours: what we put there counts for them too.
+func claimedToo(passengers []promotion.Passenger, body string) []promotion.Passenger {
+	out := slices.Clone(passengers)
+	for _, p := range markedPassengers(body) {
+		if _, known := promotion.Riding(out, p.Component); !known {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// view is an open ride as one component sees it; nil when the component is none
+// of its passengers.
+func (ri *ride) view(component string) *promotion.Pull {
+	if ri.pull == nil {
+		return nil
+	}
+	in, is := promotion.Riding(ri.pull.Passengers, component)
+	if !is {
+		return nil
+	}
+	p := *ri.pull
+	claimed, _ := promotion.Riding(markedPassengers(ri.PR.Body), component)
+	p.Release, p.Name, p.Claimed = in.Release, in.Name, claimed.Release
+	return &p
+}
+
+// entries are the rides of an environment as the book has them.
+func (rs rides) entries(env string) []entry {
+	out := make([]entry, 0, len(rs[env]))
+	for _, ri := range rs[env] {
+		out = append(out, ri.entry)
+	}
+	sort.SliceStable(out, func(a, b int) bool { return out[a].PR.Number > out[b].PR.Number })
+	return out
+}

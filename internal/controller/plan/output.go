@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/liftlock/liftlock/internal/appset"
+)
+
+// WriteText writes a plan for people. The diffs in it are as git apply takes
+// them, but for characters that would drive a terminal; short leaves them out.
+func WriteText(w io.Writer, p *Plan, short bool) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "From %s, taking for granted what a checkout can't tell:\n", appset.Printable(p.Looked))
+	for _, a := range p.Assumed {
+		fmt.Fprintf(&b, "  - %s\n", a)
+	}
+	b.WriteByte('\n')
+	opening := 0
+	for i := range p.Pipelines {
+		writePipeline(&b, &p.Pipelines[i], len(p.Pipelines) > 1, short)
+		opening += len(p.Pipelines[i].Promotions)
+	}
+	fmt.Fprintf(&b, "%s would open.\n", count(opening, "promotion"))
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return nil
+}
+
+func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
+	if several {
+		fmt.Fprintf(b, "pipeline %s\n\n", appset.Printable(p.Name))
+	}
+	if p.Observe {
+		b.WriteString("mode is observe: nothing is opened; this is what would be.\n\n")
+	}
+	for i := range p.Promotions {
+		writePromotion(b, &p.Promotions[i], short)
+	}
+	upToDate := map[string]int{}
+	var environments []string
+	var rows []Waiting
+	for _, w := range p.Waiting {
+		if w.Why[0].Code != UpToDate {
+			rows = append(rows, w)
+			continue
+		}
+		if upToDate[w.Environment] == 0 {
+			environments = append(environments, w.Environment)
+		}
+		upToDate[w.Environment]++
+	}
+	if len(rows) > 0 {
+		b.WriteString("Not now:\n")
+		for _, w := range rows {
+			writeWaiting(b, &w)
+		}
+		b.WriteByte('\n')
+	}
+	if len(environments) > 0 {
+		var parts []string
+		for _, e := range environments {
+			parts = append(parts, count(upToDate[e], "component")+" in "+appset.Printable(e))
+		}
+		fmt.Fprintf(b, "Up to date: %s.\n\n", strings.Join(parts, ", "))
+	}
+}
+
+func writePromotion(b *strings.Builder, p *Promotion, short bool) {
+	into := p.Environment
+	if p.Branch != "" {
+		into += " (branch " + p.Branch + ")"
+	}
+	into = appset.Printable(into)
+	for i, part := range p.Parts {
+		title := fmt.Sprintf("%s into %s", appset.Printable(part.Component), into)
+		switch {
+		case len(p.Parts) > 1 && i == 0:
+			fmt.Fprintf(b, "together into %s:\n", into)
+			fallthrough
+		case len(p.Parts) > 1:
+			title = "  " + appset.Printable(part.Component)
+		}
+		fmt.Fprintf(b, "%s: %s → %s\n", title, appset.Printable(part.From.String()), appset.Printable(part.To.String()))
+	}
+	for i := range p.Changes {
+		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].text))
+	}
+	fmt.Fprintf(b, "  reaches %s\n", names(p.Reaches))
+	if len(p.Spares) > 0 {
+		fmt.Fprintf(b, "  also read by %s, which provably stay as they are\n", names(p.Spares))
+	}
+	for _, r := range p.Rendered {
+		what := r.Summary
+		if r.Spec {
+			what = "the Application itself changes; manifests: " + what
+		}
+		if r.Why != "" {
+			what = "can't be rendered here: " + r.Why
+		}
+		fmt.Fprintf(b, "  %s: %s\n", appset.Printable(r.Target), appset.Printable(what))
+		if !short {
+			for l := range strings.Lines(r.Diff) {
+				b.WriteString("    " + l)
+			}
+		}
+	}
+	b.WriteByte('\n')
+	if short {
+		return
+	}
+	for _, f := range p.Files {
+		for l := range strings.Lines(f.Diff) {
+			b.WriteString(printableLine(l))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// maxNames bounds the targets that a line names.
+const maxNames = 8
+
+func names(list []string) string {
+	if len(list) == 0 {
+		return "no target"
+	}
+	shown := list[:min(len(list), maxNames)]
+	s := appset.Printable(strings.Join(shown, ", "))
+	if len(shown) < len(list) {
+		s += fmt.Sprintf(" and %d more", len(list)-len(shown))
+	}
+	return s
+}
+
+// printableLine keeps what a diff needs: tabs, and the carriage return of a line
+// that ends in one.
+func printableLine(l string) string {
+	text, end := strings.TrimSuffix(l, "\n"), "\n"
+	if t, ok := strings.CutSuffix(text, "\r"); ok {
+		text, end = t, "\r\n"
+	}
+	plain := func(r rune) bool { return r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) }
+	if !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) || r == unicode.ReplacementChar }) {
+		return text + end
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == unicode.ReplacementChar && !strings.HasPrefix(text[i:], string(unicode.ReplacementChar)):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case plain(r):
+			b.WriteRune(r)
+		default:
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String() + end
+}
+
+func writeWaiting(b *strings.Builder, w *Waiting) {
+	what := "is " + w.State // mixed or unreadable
+	if w.Release != nil {
+		what = "carries " + w.Release.String()
+	}
+	if w.Coming != nil {
+		what += ", " + w.Coming.String() + " waits"
+	}
+	fmt.Fprintf(b, "  %s in %s %s\n", appset.Printable(w.Component), appset.Printable(w.Environment), appset.Printable(what))
+	for _, r := range w.Why {
+		fmt.Fprintf(b, "      %s\n", appset.Printable(r.Text))
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// WriteJSON writes all of a plan for programs.
+func WriteJSON(w io.Writer, p *Plan) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p); err != nil {
+		return fmt.Errorf("writing the plan as JSON: %w", err)
+	}
+	return nil
+}
+
+// WriteYAML is WriteJSON in YAML.
+func WriteYAML(w io.Writer, p *Plan) error {
+	raw, err := yaml.Marshal(p)
+	if err == nil {
+		_, err = w.Write(raw)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the plan as YAML: %w", err)
+	}
+	return nil
+}

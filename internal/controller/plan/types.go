@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Git is a repository's files and history; a *gitrepo.Checkout is one.
+type Git interface {
+	history.Git
+	history.Ancestry
+	PathsChanged(ctx context.Context, commits []git.CommitInfo) ([][]string, error)
+}
+
+// Input is what a plan is made from.
+type Input struct {
+	Git       Git
+	Looked    string // what is looked at, for people
+	Branch    string // the tracked branch; "" where there is none to speak of
+	Commit    string // as which the tracked branch is taken
+	Only      string // this pipeline alone is planned; "" is all
+	Pipelines []*pipeline.Pipeline
+	// Head is the commit of another branch, as the server would see it.
+	Head func(ctx context.Context, branch string) (sha string, ok bool, err error)
+	// Resolve gives a pipeline's targets with the tracked branch, and maybe others,
+	// in a state of their own; its Commit is "" where it is none. Manifests asks
+	// for the targets' Applications.
+	Resolve func(ctx context.Context, p *pipeline.Pipeline, at appset.Elsewhere, branches map[string]appset.Elsewhere, manifests bool) (*appset.Fleet, error)
+	Holds   fs.FS // the state branch's files; nil: there is none
+	Now     time.Time
+	// Rendered asks what the promotions do to the rendered manifests.
+	Rendered bool
+}
+
+// Plan is what would open, and what wouldn't. Lists are never nil.
+type Plan struct {
+	Looked    string     `json:"looked"` // what was looked at, for people
+	Commit    string     `json:"commit"`
+	Assumed   []string   `json:"assumed"` // what is taken for granted, because Git can't tell
+	Pipelines []Pipeline `json:"pipelines"`
+	// Problems kept something from being judged: with one, the answer is not all
+	// there is. Notes should be known.
+	Problems []appset.Problem `json:"problems"`
+	Notes    []appset.Problem `json:"notes"`
+}
+
+// Pipeline is one pipeline's part: by environment as the pipeline orders them,
+// then by component.
+type Pipeline struct {
+	Name       string      `json:"name"`
+	Observe    bool        `json:"observe,omitempty"` // mode: observe: nothing is opened, these are what would be
+	Promotions []Promotion `json:"promotions"`
+	Waiting    []Waiting   `json:"waiting"`
+}
+
+// Promotion is a pull request that would open.
+type Promotion struct {
+	Environment string   `json:"environment"`
+	Branch      string   `json:"branch,omitempty"` // that the environment lives on, where it has its own
+	Parts       []Part   `json:"parts"`            // one, or with batch: environment all that move together
+	Changes     []Change `json:"changes"`
+	Files       []File   `json:"files"`
+	// Reaches are the targets that it is for and that read these files; Spares are
+	// others that read them and, as was proven, stay as they are.
+	Reaches  []string   `json:"reaches"`
+	Spares   []string   `json:"spares"`
+	Rendered []Rendered `json:"rendered,omitempty"`
+}
+
+// Part is one component that a promotion moves.
+type Part struct {
+	Component string            `json:"component"`
+	From      promotion.Release `json:"from"`
+	To        promotion.Release `json:"to"`
+}
+
+// Change is one field that moves.
+type Change struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"` // in the new file; 0 for a whole file and for one that goes
+	Kind    string `json:"kind"`
+	Path    string `json:"path,omitempty"`
+	Old     string `json:"old"` // "" where Added
+	New     string `json:"new"` // "" where Removed
+	Added   bool   `json:"added,omitempty"`
+	Removed bool   `json:"removed,omitempty"`
+	text    string
+}
+
+// File is one file that changes.
+type File struct {
+	Path string `json:"path"`
+	What string `json:"what"` // created, changed or deleted
+	Diff string `json:"diff"` // as git diff prints it
+}
+
+// Rendered is what a promotion does to one target's manifests.
+type Rendered struct {
+	Target  string `json:"target"`
+	Spec    bool   `json:"spec,omitempty"` // the Application itself changes
+	Summary string `json:"summary"`
+	Diff    string `json:"diff,omitempty"` // secrets are hidden in it
+	Why     string `json:"why,omitempty"`  // it can't be rendered here
+}
+
+// Waiting is an environment of a component into which nothing would open.
+type Waiting struct {
+	Component   string             `json:"component"`
+	Environment string             `json:"environment"`
+	State       string             `json:"state"` // of what is there, as the API has it
+	Release     *promotion.Release `json:"release,omitempty"`
+	Coming      *promotion.Release `json:"coming,omitempty"` // what would come next
+	Why         []promotion.Reason `json:"why"`
+}
+
+// UpToDate is the code of the reason that nothing newer may come.
+const UpToDate = "up-to-date"
+
+// assumed is what a plan takes for granted.
+var assumed = []string{
+	"every release is healthy where it is",
+	"no pull request of Liftlock's is open, and none was closed by a person",
+	"commits with Liftlock's trailers are Liftlock's",
+}

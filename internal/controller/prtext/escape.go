@@ -1,0 +1,263 @@
+package prtext
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// gap is put where a forge would make a mention, a reference or a link out of
+// plain text. Forges look for those in the rendered text, after backslashes and
+// entities are resolved, so that escaping alone doesn't keep them off.
+const gap = "&#8203;"
+
+// ellipsis ends what was cut.
+const ellipsis = "…"
+
+// clean makes one line of visible characters out of s, at most limit of them:
+// white space collapses, and what can't be seen (controls, bidirectional
+// overrides, zero widths, bytes that aren't UTF-8) is spelled out, so that a
+// text can't look like another one.
+func clean(s string, limit int) string {
+	var b strings.Builder
+	space, n := false, 0
+	for _, r := range s {
+		if unicode.IsSpace(r) {
+			space = n > 0
+			continue
+		}
+		if n >= limit {
+			b.WriteString(ellipsis)
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+			n++
+		}
+		n++
+		writeVisible(&b, r)
+	}
+	return b.String()
+}
+
+func writeVisible(b *strings.Builder, r rune) {
+	if unicode.IsPrint(r) {
+		b.WriteRune(r)
+		return
+	}
+	fmt.Fprintf(b, "[U+%04X]", r)
+}
+
+// exact is clean for values: every white space but single spaces inside is shown,
+// and a long value keeps its end too, where digests and tags differ.
+func exact(s string, limit int) string {
+	var tail string
+	if n := utf8.RuneCountInString(s); n > limit {
+		rs := []rune(s)
+		s, tail = string(rs[:limit-limit/4]), string(rs[n-limit/4:])
+	}
+	var b strings.Builder
+	part := func(s string) {
+		for i, r := range s {
+			if r == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+				r = '␣'
+			}
+			writeVisible(&b, r)
+		}
+	}
+	part(s)
+	if tail != "" {
+		b.WriteString(ellipsis)
+		part(tail)
+	}
+	return b.String()
+}
+
+// text is outside text inside a paragraph, a list item or a table's cell.
+func text(s string, limit int) string { return escape(clean(s, limit)) }
+
+// escape makes a line literal in GitHub's, GitLab's and Gitea's Markdown.
+func escape(s string) string {
+	var b strings.Builder
+	start := lineStart(s)
+	for i, r := range s {
+		next := s[i+runeLen(s[i:]):]
+		if i == start {
+			b.WriteByte('\\')
+		}
+		switch r {
+		case '\\', '`', '*', '_', '[', ']', '{', '}':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case '<':
+			b.WriteString("&lt;")
+		case '>':
+			b.WriteString("&gt;")
+		case '|': // a backslash before a pipe isn't read alike by all table parsers
+			b.WriteString("&#124;")
+		case '&', '~', '$', '@', '#', '!', '%', '^':
+			switch r {
+			case '&':
+				b.WriteString("&amp;")
+			case '~', '$':
+				b.WriteByte('\\')
+				fallthrough
+			default:
+				b.WriteRune(r)
+			}
+			if startsWord(next) {
+				b.WriteString(gap)
+			}
+		case ':':
+			b.WriteByte(':')
+			if strings.HasPrefix(next, "/") {
+				b.WriteString(gap)
+			}
+		case '.':
+			if endsFold(s[:i], "www") {
+				b.WriteString(gap)
+			}
+			b.WriteByte('.')
+		case '-':
+			b.WriteByte('-')
+			if endsFold(s[:i], "gh") && startsWord(next) {
+				b.WriteString(gap)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// lineStart is where a backslash keeps the beginning of s from being a heading,
+// a list item or an underline; -1 when nothing needs it.
+func lineStart(s string) int {
+	if s == "" {
+		return -1
+	}
+	if strings.ContainsRune("#+-=", rune(s[0])) {
+		return 0
+	}
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	if digits > 0 && digits < len(s) && (s[digits] == '.' || s[digits] == ')') {
+		return digits
+	}
+	return -1
+}
+
+func runeLen(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
+
+func startsWord(s string) bool {
+	r, n := utf8.DecodeRuneInString(s)
+	return n > 0 && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+func endsFold(s, suffix string) bool {
+	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
+}
+
+// code is an outside value as a code span, in which forges make no mentions,
+// references or links.
+func code(s string, limit int) string {
+	if s == "" {
+		return "*nothing*"
+	}
+	v := exact(s, limit)
+	if !strings.ContainsAny(v, "`|\\<") {
+		return "`" + v + "`"
+	}
+	// What would end the span, split a table's cell or look like our own hidden
+	// marks is written as entities; those have no meaning but their character.
+	var b strings.Builder
+	b.WriteString("<code>")
+	for _, r := range v {
+		if r >= utf8.RuneSelf || r == ' ' || r == '/' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "&#%d;", r)
+		}
+	}
+	b.WriteString("</code>")
+	return b.String()
+}
+
+// prose is a text of several lines in the one markup that answers are written
+// in: blank lines, "- " items and `code`. All else in it is literal.
+func prose(s string) string {
+	var out []string
+	blank := true
+	for line := range strings.Lines(s) {
+		if len(out) == maxLines {
+			out = append(out, "", ellipsis)
+			break
+		}
+		line = strings.TrimSpace(line)
+		if line == "" {
+			if !blank {
+				out = append(out, "")
+			}
+			blank = true
+			continue
+		}
+		blank = false
+		item, isItem := strings.CutPrefix(line, "- ")
+		if isItem {
+			out = append(out, "- "+spans(clean(item, maxLine)))
+		} else {
+			out = append(out, spans(clean(line, maxLine)))
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}
+
+// spans escapes a line but for its `code`.
+func spans(line string) string {
+	parts := strings.Split(line, "`")
+	if len(parts)%2 == 0 {
+		return escape(line)
+	}
+	for i := 1; i < len(parts); i += 2 {
+		if parts[i] == "" {
+			return escape(line)
+		}
+	}
+	for i, p := range parts {
+		switch {
+		case i%2 == 1:
+			parts[i] = code(p, maxLine)
+		case i == 0:
+			parts[i] = escape(p)
+		default: // not at the beginning of the line
+			parts[i] = strings.TrimPrefix(escape("x"+p), "x")
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+// Forges act on what they find in commit messages and titles, which have no
+// escapes: a space is the only thing that keeps a value from being a mention, a
+// closing reference or a word that switches CI off.
+var (
+	bareReference = regexp.MustCompile(`([@#!])([\pL\pN_])`)
+	ghReference   = regexp.MustCompile(`(?i)\b(gh-)(\d)`)
+	bareURL       = regexp.MustCompile(`://`)
+	ciWord        = regexp.MustCompile(`(?i)\[(skip|no|ci|actions)\b`)
+	azureWord     = regexp.MustCompile(`(?i)\*(no_ci)\*`)
+)
+
+// plain is outside text in a title, a commit message or a commit status.
+func plain(s string, limit int) string {
+	s = clean(s, limit)
+	s = bareReference.ReplaceAllString(s, "$1 $2")
+	s = ghReference.ReplaceAllString(s, "$1 $2")
+	s = bareURL.ReplaceAllString(s, ": //")
+	s = ciWord.ReplaceAllString(s, "($1")
+	return azureWord.ReplaceAllString(s, "* $1 *")
+}

@@ -1,0 +1,213 @@
+package prtext
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+	xhtml "golang.org/x/net/html"
+)
+
+// markdown reads what we write as the forges do: GitHub's dialect, raw HTML let
+// through.
+var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
+
+// reading is a text as its readers get it.
+type reading struct {
+	tags     []string // elements in order, with their destination if they have one
+	comments []string
+	text     string // outside code
+	code     string // inside code
+}
+
+func read(t testing.TB, source string) reading {
+	t.Helper()
+	var out bytes.Buffer
+	if err := markdown.Convert([]byte(source), &out); err != nil {
+		t.Fatal(err)
+	}
+	var r reading
+	var text, code strings.Builder
+	depth := 0
+	for z := xhtml.NewTokenizer(&out); ; {
+		if z.Next() == xhtml.ErrorToken {
+			if z.Err() != io.EOF {
+				t.Fatal(z.Err())
+			}
+			r.text, r.code = text.String(), code.String()
+			return r
+		}
+		switch tok := z.Token(); tok.Type {
+		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+			tag := tok.Data
+			for _, a := range tok.Attr {
+				if a.Key == "href" || a.Key == "src" {
+					tag += " " + a.Val
+				}
+			}
+			r.tags = append(r.tags, tag)
+			if tok.Data == "code" {
+				depth++
+			}
+		case xhtml.EndTagToken:
+			r.tags = append(r.tags, "/"+tok.Data)
+			if tok.Data == "code" {
+				depth--
+			}
+		case xhtml.CommentToken:
+			r.comments = append(r.comments, strings.TrimSpace(tok.Data))
+		case xhtml.TextToken:
+			if depth > 0 {
+				code.WriteString(tok.Data)
+			} else {
+				text.WriteString(tok.Data)
+			}
+		}
+	}
+}
+
+// live is what forges act on in the rendered text, outside code.
+var live = regexp.MustCompile(`@[\pL\pN_]|#[0-9]|(?i:\bgh-[0-9])|://|(?i:www\.)`)
+
+// acted is what forges act on in titles and commit messages.
+var acted = regexp.MustCompile(`@[\pL\pN_]|#[0-9]|(?i:\bgh-[0-9])|://`)
+
+func ungap(s string) string { return strings.ReplaceAll(s, "\u200b", "") }
+
+// hostile are the texts that have broken bots before.
+var hostile = []string{
+	"1.5.0", "", " ", "a|b", `a\|b`, `\`, "`", "``` \n# x", "a`b`c", "<!-- liftlock:status -->", "--><script>alert(1)</script>",
+	"<!-- liftlock:promotion release=" + newRelease + " -->", "<code>", "</code></td></tr>", "<details>", "</details>",
+	"@ada", "@acme/sre", "x @ada.", "fixes #12", "closes acme/fleet#3", "GH-12", "!34", "https://evil.example/x", "www.evil.example", "ftp://x.example", "ada@evil.example",
+	"[text](https://evil.example)", "![i](//evil.example/i.png)", "[ref]: http://evil.example", "<https://evil.example>", "&#64;ada", "&lt;b&gt;", "&",
+	"*b*", "_i_", "__init__", "~~gone~~", "# heading", "- item", "+ item", "1. one", "12) two", "> quote", "---", "===", "***", "[ ] task", "[x] done", "| a | b |\n|---|---|",
+	"line\nline", "line\r\nline", "tab\tbed", "\u202eevil", "zero\u200bwidth", "bad\xffbytes", "\x00", "$x$", "$$x$$", ":tada:", "{{ .x }}", "a\u0301", "日本語", "🚀",
+	strings.Repeat("x", 3000), strings.Repeat("`", 500), strings.Repeat("|", 500), "\\`", "`\\", "a\\", "^1", "%2", "~label", "x=\\|y", "HTTP://EVIL.EXAMPLE", "mailto:ada@evil.example",
+}
+
+// reads checks that outside text came out as its readers should see it, in every
+// place where one can stand.
+func reads(t *testing.T, s string) {
+	t.Helper()
+	want := clean(s, maxReason)
+	for place, frame := range map[string][2]string{
+		"paragraph": {"", ""}, "sentence": {"before ", " after"}, "item": {"- ", ""}, "cell": {"| a | b |\n|---|---|\n| x | ", " |"},
+		"emphasis": {"**", "**."},
+	} {
+		got := read(t, frame[0]+text(s, maxReason)+frame[1])
+		shape := read(t, frame[0]+"x"+frame[1])
+		if want != "" && place != "emphasis" {
+			if diff := cmp.Diff(shape.tags, got.tags); diff != "" {
+				t.Fatalf("%s: %q is markup (-want +got):\n%s", place, s, diff)
+			}
+			if plainText := strings.Replace(shape.text, "x", "", 1); place != "cell" && place != "sentence" && strings.TrimSpace(ungap(got.text)) != strings.TrimSpace(want) {
+				t.Fatalf("%s: %q reads %q, want %q (%q)", place, s, got.text, want, plainText)
+			}
+		}
+		if len(got.comments) > 0 || live.MatchString(got.text) {
+			t.Fatalf("%s: %q is live: %q %q", place, s, got.text, got.comments)
+		}
+	}
+	value := exact(s, maxValue)
+	for place, frame := range map[string][2]string{"paragraph": {"", ""}, "sentence": {"before ", " after"}, "item": {"- ", ""}, "cell": {"| a | b |\n|---|---|\n| ", " | x |"}} {
+		got := read(t, frame[0]+code(s, maxValue)+frame[1])
+		if s == "" {
+			continue
+		}
+		shape := read(t, frame[0]+"`x`"+frame[1])
+		if diff := cmp.Diff(shape.tags, got.tags); diff != "" {
+			t.Fatalf("code in %s: %q is markup (-want +got):\n%s", place, s, diff)
+		}
+		if got.code != value || len(got.comments) > 0 {
+			t.Fatalf("code in %s: %q reads %q, want %q", place, s, got.code, value)
+		}
+	}
+	if p := plain(s, maxReason); acted.MatchString(p) || strings.ContainsAny(p, "\r\n") || strings.Contains(strings.ToLower(p), "[skip ci]") {
+		t.Fatalf("%q is live in a commit message: %q", s, p)
+	}
+	answer(t, s)
+}
+
+// answer checks that prose makes nothing but paragraphs, items and code.
+func answer(t *testing.T, s string) {
+	t.Helper()
+	got := read(t, prose(s))
+	for _, tag := range got.tags {
+		if !slices.Contains([]string{"p", "/p", "ul", "/ul", "li", "/li", "code", "/code", "br"}, tag) {
+			t.Fatalf("%q makes <%s> in an answer:\n%s", s, tag, prose(s))
+		}
+	}
+	if len(got.comments) > 0 || live.MatchString(got.text) {
+		t.Fatalf("%q is live in an answer: %q %q", s, got.text, got.comments)
+	}
+}
+
+func TestEscape(t *testing.T) {
+	for _, s := range hostile {
+		reads(t, s)
+		reads(t, "x"+s)
+		reads(t, s+" "+s)
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	for _, s := range hostile {
+		f.Add(s)
+	}
+	f.Fuzz(reads)
+}
+
+func TestClean(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		limit    int
+		clean    string
+		exact    string
+	}{
+		{"plain", "1.5.0", 10, "1.5.0", "1.5.0"},
+		{"lines", " a\r\n\tb ", 10, "a b", "␣a[U+000D][U+000A][U+0009]b␣"},
+		{"overrides", "a\u202eb", 10, "a[U+202E]b", "a[U+202E]b"},
+		{"bytes", "a\xffb", 10, "a�b", "a�b"},
+		{"cut", "abcdefghij", 8, "abcdefgh…", "abcdef…ij"},
+		{"fits", "abcdefgh", 8, "abcdefgh", "abcdefgh"},
+		{"spaces", "a  b", 8, "a b", "a ␣b"},
+	} {
+		if got := clean(c.in, c.limit); got != c.clean {
+			t.Errorf("%s: clean is %q, want %q", c.name, got, c.clean)
+		}
+		if got := exact(c.in, c.limit); got != c.exact {
+			t.Errorf("%s: exact is %q, want %q", c.name, got, c.exact)
+		}
+	}
+}
+
+func TestBound(t *testing.T) {
+	long := "<details>\n" + strings.Repeat("- ünder\n", maxBody)
+	got := bound(long)
+	if len(got) > maxBody || !utf8.ValidString(got) || !strings.HasSuffix(got, cutNote) || strings.Count(got, "</details>") != 1 {
+		t.Errorf("cut to %d bytes, ends %q", len(got), got[len(got)-120:])
+	}
+	if bound("short") != "short" {
+		t.Errorf("what fits is changed")
+	}
+	for _, c := range []struct {
+		in    string
+		limit int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 4, "äöüß"}, {"ab d", 4, "ab d"}, {"ab cd", 4, "ab…"}} {
+		if got := short(c.in, c.limit); got != c.want {
+			t.Errorf("short(%q, %d) is %q, want %q", c.in, c.limit, got, c.want)
+		}
+	}
+	if got := shortBytes("ääää", 7); got != "ää…" {
+		t.Errorf("shortBytes is %q", got)
+	}
+}

@@ -1,0 +1,144 @@
+package prtext
+
+import (
+	"strings"
+
+	"github.com/liftlock/liftlock/policies"
+)
+
+// waitsFor is what a gate that waits waits for, in a few words. Gates of the
+// pipeline file speak for themselves; the others are promotion's own conditions.
+func waitsFor(gate string) string {
+	switch gate {
+	case "pipeline-file":
+		return "a working pipeline file"
+	case "targets":
+		return "its targets"
+	case gateHold:
+		return "the hold"
+	case gateMergeable:
+		return "the forge"
+	case "diverged":
+		return "a decision about a change by hand"
+	case "base":
+		return "being composed anew"
+	case "reverting":
+		return "the open revert"
+	case "settled":
+		return "what is there to be verified"
+	case "upstream":
+		return "upstream to be well"
+	case gateTogether:
+		return "what came along upstream"
+	case "limit":
+		return "the limit of merges"
+	case "degraded":
+		return "a person's decision"
+	}
+	return gate
+}
+
+// remedy is what helps with a gate that doesn't say who can change it.
+func remedy(in Input, g policies.Result) string {
+	if g.Outcome == policies.Fail {
+		return "a commit that changes the pipeline file, or another release"
+	}
+	switch g.Gate {
+	case "approvals":
+		return "a review by somebody who may write and is no author of the release"
+	case "pipeline-file":
+		return "a commit that mends the pipeline file"
+	case "targets":
+		return "a commit that mends the ApplicationSets or the pipeline file"
+	case gateHold:
+		return "`/liftlock unhold`, as the reason says"
+	case gateMergeable:
+		return "the forge: its checks and branch protection"
+	case "diverged":
+		return promoteAgain(in)
+	case "base":
+		return "Liftlock, by itself"
+	case "reverting":
+		return "merging or closing the revert"
+	case "settled", "upstream", gateTogether:
+		return "by itself, when the targets are well; `/liftlock why` shows them"
+	case "limit":
+		return "by itself"
+	case "degraded":
+		return "a person: merge it or close it"
+	}
+	return ""
+}
+
+// promoteAgain is the command that brings a release into the page's environment.
+func promoteAgain(in Input) string { return code("/liftlock promote "+in.Environment, maxName) }
+
+// changer says who or what can make a gate pass, and when.
+func changer(in Input, g policies.Result) string {
+	if g.Outcome == policies.Pass {
+		return ""
+	}
+	who := people(g.Who)
+	if who == "" {
+		who = remedy(in, g)
+	}
+	if until := stamp(g.Until); until != "" {
+		if who != "" {
+			who += "; "
+		}
+		who += "at " + until
+	}
+	return who
+}
+
+func gateTable(p *page, in Input, gates []policies.Result) {
+	if len(gates) == 0 {
+		return
+	}
+	p.line("| | gate | now | who or what can change it |")
+	p.line("|---|---|---|---|")
+	for i, g := range gates {
+		if i == maxRows {
+			p.gap()
+			p.line("and %d more", len(gates)-i)
+			break
+		}
+		p.line("| %s | %s | %s | %s |", outcome(g.Outcome), text(g.Gate, maxName), linked(in, g.Reason), changer(in, g))
+	}
+	p.gap()
+}
+
+func outcome(o policies.Outcome) string {
+	switch o {
+	case policies.Pass:
+		return "✅ pass"
+	case policies.Fail:
+		return "❌ fail"
+	}
+	return "⏳ wait"
+}
+
+// split sorts the gates that don't pass by what they wait for, each once.
+func (s standing) split() (fails, waits []string) {
+	seen := map[string]bool{}
+	for _, g := range s.gates {
+		if g.Outcome == policies.Pass || seen[g.Gate] {
+			continue
+		}
+		seen[g.Gate] = true
+		if g.Outcome == policies.Fail {
+			fails = append(fails, text(g.Gate, maxName))
+		} else {
+			waits = append(waits, text(waitsFor(g.Gate), maxName))
+		}
+	}
+	return fails, waits
+}
+
+// list is "a, b and c".
+func list(s []string) string {
+	if len(s) < 2 {
+		return strings.Join(s, "")
+	}
+	return strings.Join(s[:len(s)-1], ", ") + " and " + s[len(s)-1]
+}

@@ -1,0 +1,189 @@
+package prtext
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Render writes an open promotion's or revert's page. It is total: what the
+// input doesn't know is left out.
+func Render(in Input) Page {
+	p := Page{
+		Title:  title(in),
+		Labels: []string{promotion.LabelOurs, EnvironmentLabel(in.Environment)},
+		Status: status(in),
+	}
+	if in.Revert {
+		p.Body = bound(revertBody(in))
+	} else {
+		p.Body = bound(promotionBody(in))
+	}
+	p.Comment = bound(openComment(in))
+	return p
+}
+
+// EnvironmentLabel is the label env/<environment>, cut to what a forge takes. It
+// informs people only, so that two long names may share one.
+func EnvironmentLabel(environment string) string {
+	return shortBytes("env/"+plain(environment, maxName), maxLabel)
+}
+
+func title(in Input) string { return headline(in, before(in)) }
+
+// headline is the title, for a revert with the name of what comes back.
+func headline(in Input, back string) string {
+	var b strings.Builder
+	unit, env := plain(subject(in), maxName), plain(in.Environment, maxName)
+	if in.Revert {
+		fmt.Fprintf(&b, "Revert %s in %s", unit, env)
+		switch from, to := plain(name(in), maxName), plain(back, maxName); {
+		case from != "" && to != "":
+			fmt.Fprintf(&b, ": back from %s to %s", from, to)
+		case from != "":
+			fmt.Fprintf(&b, ": take back %s", from)
+		}
+	} else {
+		fmt.Fprintf(&b, "Promote %s to %s", unit, env)
+		if n := plain(name(in), maxName); n != "" {
+			b.WriteString(": " + n)
+		}
+	}
+	return shortBytes(b.String(), maxTitle)
+}
+
+func component(in Input) string {
+	if in.Facts == nil {
+		return ""
+	}
+	return in.Facts.Unit.Component
+}
+
+// name is the release for people.
+func name(in Input) string {
+	if in.Name != "" {
+		return in.Name
+	}
+	return promotion.Short(in.Release)
+}
+
+// before is the name of the release that a revert brings back: what its fields
+// are set to, else what was in the environment before; empty when neither tells.
+func before(in Input) string {
+	if to := restored(in); to != "" {
+		return to
+	}
+	e := environment(in)
+	if e == nil || in.Release == "" {
+		return ""
+	}
+	found := false
+	for i := range e.History {
+		a := &e.History[i]
+		if found && a.Release != in.Release {
+			return promotion.Release{ID: a.Release, Name: a.Name}.String()
+		}
+		found = found || a.Release == in.Release
+	}
+	return ""
+}
+
+// restored is the one value that all fields are set to; empty when they differ.
+func restored(in Input) string {
+	to := ""
+	for i, c := range in.Changes {
+		if i > 0 && c.New != to {
+			return ""
+		}
+		to = c.New
+	}
+	return to
+}
+
+// environment is the facts' entry for the page's environment; nil without one.
+func environment(in Input) *promotion.Env {
+	if in.Facts == nil {
+		return nil
+	}
+	for i := range in.Facts.Envs {
+		if in.Facts.Envs[i].Name == in.Environment {
+			return &in.Facts.Envs[i]
+		}
+	}
+	return nil
+}
+
+// state is what the decision says of the page's environment; never nil.
+func state(in Input) *promotion.EnvState {
+	if in.Decision != nil {
+		if st := in.Decision.Env(in.Environment); st != nil {
+			return st
+		}
+	}
+	return &promotion.EnvState{Environment: in.Environment}
+}
+
+// ref is a pull request of the repository; forges link it both ways.
+func ref(number int) string {
+	if number <= 0 {
+		return "the promotion"
+	}
+	return "#" + strconv.Itoa(number)
+}
+
+// linked is an outside reason in which the numbers of this component's own pull
+// requests stay links; no other number becomes one.
+func linked(in Input, reason string) string {
+	s := text(reason, maxReason)
+	if !strings.Contains(s, "#"+gap) {
+		return s
+	}
+	own := numbers(in)
+	return reference.ReplaceAllStringFunc(s, func(m string) string {
+		if n := strings.TrimPrefix(m, "#"+gap); own[n] {
+			return "#" + n
+		}
+		return m
+	})
+}
+
+var reference = regexp.MustCompile("#" + gap + `[0-9]+\b`)
+
+// numbers are those of the pull requests that Liftlock opened for the component.
+func numbers(in Input) map[string]bool {
+	own := map[string]bool{strconv.Itoa(in.Number): true, strconv.Itoa(in.Of): true}
+	add := func(n int) { own[strconv.Itoa(n)] = true }
+	all := []*promotion.Facts{in.Facts}
+	for _, p := range in.Passengers {
+		all = append(all, p.Facts)
+	}
+	for _, f := range all {
+		if f == nil {
+			continue
+		}
+		for i := range f.Envs {
+			e := &f.Envs[i]
+			for _, p := range []*promotion.Pull{e.Open, e.Undo} {
+				if p != nil {
+					add(p.Number)
+				}
+			}
+			for j := range e.Past {
+				add(e.Past[j].Number)
+			}
+			add(e.Landed.Value.Pull)
+		}
+	}
+	delete(own, "0")
+	return own
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

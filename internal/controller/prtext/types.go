@@ -1,0 +1,84 @@
+package prtext
+
+import (
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Input is what a pull request's texts are made from. Facts and Decision are
+// the ones that it was last judged by.
+type Input struct {
+	Facts       *promotion.Facts
+	Decision    *promotion.Decision
+	Environment string
+	Revert      bool
+	Number      int // 0 before it is opened
+
+	Release string // the identity that moves in; a revert: the one that is taken back
+	Name    string // the same for people
+	// Passengers are the components that move together; then Release and Name are
+	// theirs together, and Facts and Decision are about the pull request only. None
+	// where one component moves.
+	Passengers []Passenger
+	Changes    []Change
+	Reached    []Target // what the change reaches
+	// Others counts the pipeline's targets that provably don't read any changed
+	// file, by environment; OthersErr says why that could not be worked out.
+	Others    map[string]int
+	OthersErr string
+
+	// Same are targets outside the environment that read a changed file too and
+	// are shown to stay as they are.
+	Same []Target
+	// Rendered says what happens to the manifests of the targets that it is for;
+	// RenderedErr says why that could not be worked out. Neither: not asked for.
+	Rendered    []Rendered
+	RenderedErr string
+
+	Of       int      // a revert: the promotion that it takes back
+	Evidence []string // a revert: what speaks against the release
+	By       string   // a revert: who asked for it; empty: the degradation
+	Reason   string   // a revert: the reason that was given
+
+	Console string // the console's address of this component, empty without an externalURL
+	Whole   string // the console's address of the whole rendered difference, empty likewise
+	Mark    string // the hidden mark that the body must carry as it is
+	Bare    bool   // commands: bare
+	Now     time.Time
+}
+
+// Change is a field that moves, a row in the body's table.
+type Change struct {
+	Component            string // whose it is, where several move
+	File, Path, Old, New string
+	Line                 int
+}
+
+// Passenger is a component that moves with others, with the facts and the decision
+// that it was last judged by.
+type Passenger struct {
+	promotion.Passenger
+	Facts    *promotion.Facts
+	Decision *promotion.Decision
+}
+
+// Target is a target as the body names it.
+type Target struct {
+	Name, Component, Environment, Cluster string
+}
+
+// Page is everything that Liftlock writes on a pull request.
+type Page struct {
+	Title   string
+	Body    string
+	Comment string // the one comment that is kept up to date
+	Labels  []string
+	Status  Status
+}
+
+// Status is the commit status "liftlock".
+type Status struct {
+	State       string // pending, success, failure or error
+	Description string // at most 140 characters, the forges' smallest limit
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package demo_test
-
-// raceDetector makes programs several times slower.
-const raceDetector = false

@@ -1,0 +1,6 @@
+//go:build !race
+
+package story_test
+
+// raceDetector makes programs several times slower.
+const raceDetector = false

@@ -1,0 +1,224 @@
+package fieldedit
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
+)
+
+// Compose returns the edits that make an overlay carry want: each field is set
+// at its root-relative place, in every root that has it. A field that no root
+// has is added or refused (an *AbsentError), as its carry entry's whenAbsent
+// says; it is added in every root that has the file. A field
+// that the environment has and want hasn't is an *ExtraError.
+//
+// Whole files are carried as a set: where their entry says whenAbsent: add,
+// those that the environment lacks are created and those that want lacks are
+// deleted. contents gives their bytes; without whole files it may be nil.
+//
+// After the edits the environment has want's identity: that is checked on the
+// edited tree. There is one Edit a file, sorted; nil where there is nothing to
+// do. Roots that disagree now are made to agree. What can't be edited surely is
+// a *RefusedError, and then nothing is edited.
+func Compose(tree fs.FS, o Overlay, want Release, contents Contents) ([]Edit, error) {
+	b, err := o.bind()
+	if err != nil {
+		return nil, err
+	}
+	f := newFiles(tree, nil)
+	found, err := f.locate(b)
+	if err != nil {
+		return nil, err
+	}
+	c := &composer{editor: newEditor(f), bound: b, have: map[string][]Location{}, contents: contents}
+	for _, l := range found {
+		c.have[l.Field.Place()] = append(c.have[l.Field.Place()], l)
+	}
+	want = Release{Fields: slices.Clone(want.Fields)}
+	want.Sort() // the order decides where added fields go
+	if err := c.remove(found, want); err != nil {
+		return nil, err
+	}
+	if err := c.setAll(want); err != nil {
+		return nil, err
+	}
+	edits, err := c.editor.edits()
+	if err != nil {
+		return nil, err
+	}
+	got, err := Read(Apply(tree, edits), o)
+	if err != nil {
+		return nil, fmt.Errorf("reading the edited environment back: %w", err)
+	}
+	if got.ID() != want.ID() {
+		return nil, fmt.Errorf("the edited environment would differ from the release in %s: promote by hand", differences(want, got))
+	}
+	return edits, nil
+}
+
+// composer makes one environment carry a release.
+type composer struct {
+	*bound
+	editor   *editor
+	have     map[string][]Location // by place
+	contents Contents
+}
+
+// setAll sets every field of the release.
+func (c *composer) setAll(want Release) error {
+	var missing []Absent
+	for _, field := range want.Fields {
+		var absent *Absent
+		var err error
+		if field.Kind == KindFile {
+			absent, err = c.setWhole(field)
+		} else {
+			absent, err = c.set(field)
+		}
+		if err != nil {
+			return err
+		}
+		if absent != nil {
+			missing = append(missing, *absent)
+		}
+	}
+	if len(missing) > 0 {
+		return &AbsentError{Fields: missing}
+	}
+	return nil
+}
+
+// set sets a field where the environment has it, or adds it, or says why not.
+func (c *composer) set(field Field) (*Absent, error) {
+	at := c.have[field.Place()]
+	for _, l := range at {
+		if err := c.editor.set(l.File, l.at, field.Value, field.Type); err != nil {
+			return nil, err
+		}
+	}
+	e := c.entryOf(field)
+	lacking, err := c.lacking(e, field, at)
+	if err != nil || len(at) > 0 && len(lacking) == 0 {
+		return nil, err
+	}
+	if absent := absent(e, field, lacking); absent != nil {
+		return absent, nil
+	}
+	if len(lacking) == 0 {
+		return &Absent{File: e.name(field.File), Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
+	}
+	for _, l := range lacking {
+		if err := c.editor.set(l.File, l.at, field.Value, field.Type); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// lacking are the places in which a field is to be added. Where nothing has it,
+// those are in every root that has its file. Where something has it, they are
+// the items that one of its selections picks beside those that have it.
+func (c *composer) lacking(e *entry, field Field, have []Location) ([]Location, error) {
+	if e == nil || len(have) > 0 && !placeholder.In(field.Path) {
+		return nil, nil
+	}
+	files, there := map[string]bool{}, map[string]bool{}
+	for _, l := range have {
+		files[l.File] = true
+		there[l.File+"\x00"+l.Path()] = true
+	}
+	if len(have) == 0 {
+		files = c.holding(e, field)
+	}
+	var out []Location
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		addresses, err := c.addresses(e, file, field)
+		if err != nil {
+			return nil, in(err, file, "")
+		}
+		for _, a := range addresses {
+			if !there[file+"\x00"+a.String()] {
+				out = append(out, Location{File: file, Field: field, at: a})
+			}
+		}
+	}
+	return out, nil
+}
+
+// addresses are those that a field has in a file, whether it is there or not.
+func (c *composer) addresses(e *entry, file string, field Field) ([]address, error) {
+	if field.Kind == KindImage || !e.placeholders() {
+		a, err := addressOf(field)
+		return []address{a}, err
+	}
+	t, err := newTemplate(field.Path, e.values)
+	if err != nil {
+		return nil, fmt.Errorf("reading the release: %w", err)
+	}
+	w, err := c.editor.file(file, e.format)
+	if err != nil {
+		return nil, err
+	}
+	places, err := w.doc.expand(t)
+	var out []address
+	for _, p := range places {
+		out = append(out, address{kind: field.Kind, path: p.at})
+	}
+	return out, err
+}
+
+// absent says why a field isn't added where it is lacking; nil where it may be.
+func absent(e *entry, field Field, lacking []Location) *Absent {
+	if e == nil {
+		return &Absent{File: field.File, Field: field, Reason: "isn't carried by the pipeline any more: release it again"}
+	}
+	if e.whenAbsent == pipeline.WhenAbsentAdd {
+		return nil
+	}
+	out := &Absent{File: e.name(field.File), Field: field, Reason: "isn't there: add it by hand, or set whenAbsent: add"}
+	if len(lacking) > 0 {
+		out.File, out.Field.Path = lacking[0].File, lacking[0].Path()
+	}
+	return out
+}
+
+// remove deletes the whole files that the release doesn't have, where their
+// entry may, and refuses any other field that it doesn't have.
+func (c *composer) remove(found []Location, want Release) error {
+	wanted := map[string]bool{}
+	for _, f := range want.Fields {
+		wanted[f.Place()] = true
+	}
+	var extra []Location
+	for _, l := range found {
+		switch {
+		case wanted[l.Field.Place()]:
+		case l.Field.Kind == KindFile && c.whenAbsent(l.Field) == pipeline.WhenAbsentAdd:
+			if err := c.editor.deleteWhole(l); err != nil {
+				return err
+			}
+		default:
+			extra = append(extra, l)
+		}
+	}
+	if len(extra) > 0 {
+		return &ExtraError{Found: extra}
+	}
+	return nil
+}
+
+// holding are the files at a field's place that exist.
+func (c *composer) holding(e *entry, field Field) map[string]bool {
+	at := map[string]bool{}
+	for _, root := range c.roots {
+		file := join(root, e.name(field.File))
+		if info, err := c.editor.files.stat(file); err == nil && !info.IsDir() && c.holds(root, e, field) {
+			at[file] = true
+		}
+	}
+	return at
+}

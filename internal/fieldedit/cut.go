@@ -1,0 +1,102 @@
+package fieldedit
+
+import (
+	"bytes"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
+
+// firstMissing is as much of a path as leads to the first thing on it that the
+// document doesn't have.
+func (d *document) firstMissing(p fieldpath.Path) (fieldpath.Path, error) {
+	s, err := d.find(p)
+	if err != nil {
+		return fieldpath.Path{}, err
+	}
+	segs := p.Segments()
+	if s.node != nil || len(s.rest) == 0 {
+		return fieldpath.Path{}, refuse(0, "what the promotion added for it can't be told: remove it by hand")
+	}
+	return fieldpath.New(segs[:len(segs)-len(s.rest)+1]...), nil
+}
+
+// cut takes the entry at a spot out of the mapping or list that holds it, as
+// far as the entry has its lines, or its place between two commas, to itself.
+func (d *document) cut(s spot) (*document, error) {
+	m := s.parent
+	if s.uneditable != nil {
+		return nil, s.uneditable
+	}
+	at := -1
+	if m != nil {
+		at = slices.Index(m.Content, s.node)
+	}
+	if at < 0 {
+		return nil, refuse(s.node.Line, "what holds it can't be found: remove it by hand")
+	}
+	c := removed{parent: m, index: at, n: 1}
+	if m.Kind == yaml.MappingNode {
+		c.index, c.n = at-1, 2
+	}
+	if m.Style&yaml.FlowStyle != 0 {
+		return d.cutFlow(c)
+	}
+	return d.cutLines(c)
+}
+
+// cutLines removes the lines of an entry, with the break before them: what
+// insertLines put there.
+func (d *document) cutLines(c removed) (*document, error) {
+	first := c.parent.Content[c.index]
+	begin, err := d.offset(first)
+	if err != nil {
+		return nil, refuse(first.Line, "its position can't be found: %v", err)
+	}
+	start, _ := d.lineBounds(begin)
+	end, err := d.end(c.parent.Content[c.index+c.n-1], c.parent.Column-1)
+	if err != nil {
+		return nil, err
+	}
+	_, stop := d.lineBounds(end)
+	lead := bytes.TrimLeft(d.data[start:begin], " ")
+	if c.n == 1 {
+		lead = bytes.TrimSpace(bytes.TrimPrefix(lead, []byte("-")))
+	}
+	if len(lead) > 0 || len(bytes.TrimSpace(d.data[end:stop])) > 0 {
+		return nil, refuse(first.Line, "it shares its line: remove it by hand")
+	}
+	from := start
+	for n := 1; n <= 3 && n <= start; n++ { // the break before it; the longest of several readings
+		if d.breakAt(start-n) == n {
+			from = start - n
+		}
+	}
+	return d.accept(splice(d.data, from, stop, ""), c)
+}
+
+// cutFlow removes an entry with the comma before it or, where it is the first,
+// behind it.
+func (d *document) cutFlow(c removed) (*document, error) {
+	start, err := d.offset(c.parent.Content[c.index])
+	if err != nil {
+		return nil, refuse(c.parent.Line, "its position can't be found: %v", err)
+	}
+	end, err := d.end(c.parent.Content[c.index+c.n-1], 0)
+	if err != nil {
+		return nil, err
+	}
+	switch next := c.index + c.n; {
+	case c.index > 0:
+		if start, err = d.end(c.parent.Content[c.index-1], 0); err != nil {
+			return nil, err
+		}
+	case next < len(c.parent.Content):
+		if end, err = d.offset(c.parent.Content[next]); err != nil {
+			return nil, refuse(c.parent.Line, "its position can't be found: %v", err)
+		}
+	}
+	return d.accept(splice(d.data, start, end, ""), c)
+}

@@ -1,0 +1,152 @@
+package fieldedit
+
+import "github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+
+// SetYAML sets the scalar at path in a YAML file to value and returns the new
+// bytes. Only the scalar's own bytes change: its quote style is kept, and
+// quotes are added only where the value would be of another type, or another
+// text, to a YAML 1.1 or 1.2 reader. A missing key is added behind its last
+// sibling, as a string. With the value there already, the bytes are returned
+// as they are and Change.Old equals Change.New. What can't be edited surely is
+// a *RefusedError.
+func SetYAML(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
+	return setPath(data, formatYAML, path, value)
+}
+
+// SetJSON does for a JSON file what SetYAML does for YAML. A string stays a
+// string; a number or boolean keeps its type or is refused.
+func SetJSON(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
+	return setPath(data, formatJSON, path, value)
+}
+
+// GetYAML reads the scalar at path. ok is false where it is absent. A value
+// that can't be read surely, or isn't a single one, is a *RefusedError.
+func GetYAML(data []byte, path fieldpath.Path) (value string, ok bool, err error) {
+	return getPath(data, formatYAML, path)
+}
+
+// GetJSON does for a JSON file what GetYAML does for YAML; a number is its text.
+func GetJSON(data []byte, path fieldpath.Path) (value string, ok bool, err error) {
+	return getPath(data, formatJSON, path)
+}
+
+func setPath(data []byte, f format, path fieldpath.Path, value string) ([]byte, Change, error) {
+	d, err := parse(data, f)
+	if err != nil {
+		return nil, Change{}, in(err, "", path.String())
+	}
+	d, c, err := d.set(address{kind: f.kind(), path: path}, value, TypeString)
+	if err != nil {
+		return nil, Change{}, err
+	}
+	return d.data, c, nil
+}
+
+func getPath(data []byte, f format, path fieldpath.Path) (string, bool, error) {
+	d, err := parse(data, f)
+	if err != nil {
+		return "", false, in(err, "", path.String())
+	}
+	got, err := d.get(address{kind: f.kind(), path: path})
+	if err != nil {
+		return "", false, err
+	}
+	return got.value, got.ok, nil
+}
+
+func (f format) kind() string {
+	if f == formatJSON {
+		return KindJSON
+	}
+	return KindYAML
+}
+
+// address is a carried field's address in a file: a path or, for KindImage,
+// an image's name and one of its keys.
+type address struct {
+	kind  string
+	path  fieldpath.Path
+	image string
+	key   string
+}
+
+func (a address) String() string {
+	if a.kind == KindImage {
+		return imagePath(a.image, a.key)
+	}
+	return a.path.String()
+}
+
+// where is the address as a path of the file.
+func (a address) where() fieldpath.Path {
+	if a.kind == KindImage {
+		return entryPath(a.image, a.key)
+	}
+	return a.path
+}
+
+func (d *document) spot(a address) (spot, error) {
+	if a.kind == KindImage {
+		return d.findImage(a.image, a.key)
+	}
+	return d.find(a.path)
+}
+
+// got is a scalar that was read.
+type got struct {
+	value string
+	typ   string
+	line  int
+	ok    bool // false: absent
+}
+
+func (d *document) get(a address) (got, error) {
+	s, err := d.spot(a)
+	if err != nil {
+		return got{}, in(err, "", a.String())
+	}
+	if s.node == nil {
+		return got{}, nil
+	}
+	n, err := readable(s.node)
+	if err != nil {
+		return got{}, in(err, "", a.String())
+	}
+	return got{value: scalarValue(n), typ: scalarType(n), line: s.node.Line, ok: true}, nil
+}
+
+// set sets a field, adding it with the type typ where it is absent. The
+// document is d itself where nothing changes.
+func (d *document) set(a address, value, typ string) (*document, Change, error) {
+	c := Change{Kind: a.kind, Path: a.String(), New: value}
+	s, err := d.spot(a)
+	if err != nil {
+		return nil, Change{}, in(err, "", c.Path)
+	}
+	var next *document
+	switch {
+	case s.node != nil:
+		if n, err := readable(s.node); err == nil {
+			if c.Old = scalarValue(n); c.Old == value {
+				c.Line = s.node.Line
+				return d, c, nil // so already, editable or not
+			}
+		}
+		next, err = d.setScalar(s, value, a.kind == KindImage)
+	case a.kind == KindImage:
+		c.Added = true
+		next, err = d.addImage(s, a, value)
+	default:
+		c.Added = true
+		next, err = d.insertKey(s, value, typ, "")
+	}
+	if err != nil {
+		return nil, Change{}, in(err, "", c.Path)
+	}
+	back, err := next.get(a)
+	if err != nil || !back.ok || back.value != value {
+		return nil, Change{}, in(refuse(back.line, "the edit doesn't read back as %q: edit it by hand", value), "", c.Path)
+	}
+	c.Line = back.line
+	return next, c, nil
+}

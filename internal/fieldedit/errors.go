@@ -1,0 +1,172 @@
+package fieldedit
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// RefusedError says that a file can't be read or edited surely. The file is
+// untouched.
+type RefusedError struct {
+	File   string // from the repository's root; empty where the caller gave bytes only
+	Line   int    // from 1; 0: the file as a whole
+	Field  string // the path that was asked for; empty: none in particular
+	Reason string // what is in the way and what to do
+}
+
+func (e *RefusedError) Error() string {
+	var b strings.Builder
+	switch {
+	case e.File != "" && e.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", Legible(e.File), e.Line)
+	case e.File != "":
+		b.WriteString(Legible(e.File) + ": ")
+	case e.Line > 0:
+		fmt.Fprintf(&b, "line %d: ", e.Line)
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	return b.String() + e.Reason
+}
+
+// Legible is a file's name on one line, which a terminal shows and doesn't obey.
+func Legible(file string) string {
+	if utf8.ValidString(file) && !strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return file
+	}
+	return strconv.Quote(file)
+}
+
+func refuse(line int, format string, args ...any) error {
+	return &RefusedError{Line: line, Reason: fmt.Sprintf(format, args...)}
+}
+
+// in adds to a refusal where it happened, as far as that isn't known yet.
+func in(err error, file, field string) error {
+	var r *RefusedError
+	if !errors.As(err, &r) {
+		return err
+	}
+	c := *r
+	if c.File == "" {
+		c.File = file
+	}
+	if c.Field == "" {
+		c.Field = field
+	}
+	return &c
+}
+
+// MixedError says that the roots of one environment disagree about a field, so
+// the environment has no one release.
+type MixedError struct {
+	Kind, Path string
+	Found      []Location // at least two, with different values
+}
+
+func (e *MixedError) Error() string {
+	var at []string
+	for _, l := range e.Found {
+		if l.Field.Kind == KindFile {
+			at = append(at, fmt.Sprintf("%s in %s", shown(l.Field.Kind, l.Field.Value), l.File))
+			continue
+		}
+		at = append(at, fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line))
+	}
+	what := e.Path
+	if e.Kind == KindFile {
+		what = e.Found[0].Field.File
+	}
+	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", what, strings.Join(at, ", "))
+}
+
+// Absent is a field of a release that has no place in an environment.
+type Absent struct {
+	File   string // from the repository's root where the file exists, else relative to a root
+	Field  Field
+	Reason string
+}
+
+// AbsentError says which fields of a release the environment doesn't have,
+// where the pipeline's whenAbsent refuses to add them or they can't be added.
+type AbsentError struct{ Fields []Absent }
+
+func (e *AbsentError) Error() string {
+	var at []string
+	for _, a := range e.Fields {
+		what := a.File
+		if a.Field.Path != "" {
+			what += ": " + a.Field.Path
+		}
+		at = append(at, what+" "+a.Reason)
+	}
+	return strings.Join(at, "; ")
+}
+
+// ExtraError says which carried fields an environment has that the release
+// doesn't, so that it can't come to carry exactly that release.
+type ExtraError struct{ Found []Location }
+
+func (e *ExtraError) Error() string {
+	var at []string
+	for _, l := range e.Found {
+		if l.Field.Kind == KindFile {
+			at = append(at, l.File)
+			continue
+		}
+		at = append(at, fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Path()))
+	}
+	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) set whenAbsent: add",
+		strings.Join(at, "; "))
+}
+
+// ChangedField is a field that was given another value after a promotion
+// landed. The value of what wasn't there (New: before the promotion; Gone: now)
+// is "". For a whole file the value "" says that it wasn't there.
+type ChangedField struct {
+	File, Kind, Path    string
+	Line                int // in the file as it is now; 0 where the field is gone
+	Before, Landed, Now string
+	New, Gone           bool
+}
+
+func (f ChangedField) String() string {
+	if f.Kind == KindFile {
+		was := func(v string) string {
+			if v == "" {
+				return "absent"
+			}
+			return v
+		}
+		return fmt.Sprintf("%s: the file was %s before the promotion, %s with it, and is %s now", f.File, was(f.Before), was(f.Landed), was(f.Now))
+	}
+	before, now := fmt.Sprintf("was %q before", f.Before), fmt.Sprintf("is %q now", f.Now)
+	if f.New {
+		before = "wasn't there before"
+	}
+	if f.Gone {
+		now = "is gone now"
+	}
+	place := f.File
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return fmt.Sprintf("%s: %s %s the promotion, %q with it, and %s", place, f.Path, before, f.Landed, now)
+}
+
+// ChangedError says that carried fields changed again since a promotion
+// landed: undoing the promotion would undo somebody else's change.
+type ChangedError struct{ Fields []ChangedField }
+
+func (e *ChangedError) Error() string {
+	var at []string
+	for _, f := range e.Fields {
+		at = append(at, f.String())
+	}
+	return strings.Join(at, "; ") + ": decide by hand what it should be"
+}

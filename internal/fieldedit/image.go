@@ -1,0 +1,283 @@
+package fieldedit
+
+import (
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
+
+// The keys of an image entry that are carried, in kustomize's order.
+const (
+	imageNewName = "newName"
+	imageNewTag  = "newTag"
+	imageDigest  = "digest"
+)
+
+var imageKeys = []string{imageNewName, imageNewTag, imageDigest}
+
+// ImageEdit says what an image entry of a kustomization shall have; an empty
+// field is left as it is.
+type ImageEdit struct {
+	NewName string
+	NewTag  string
+	Digest  string // with its algorithm: sha256:…
+}
+
+func (e ImageEdit) values() map[string]string {
+	return map[string]string{imageNewName: e.NewName, imageNewTag: e.NewTag, imageDigest: e.Digest}
+}
+
+// SetImage sets fields of the entry for image in a kustomization's images
+// list. A field that isn't there yet is added in kustomize's order; an entry
+// that isn't there is refused with the names that are, since a misspelt one
+// would do nothing. All values are strings. Only what changed is listed, by line.
+func SetImage(data []byte, image string, e ImageEdit) ([]byte, []Change, error) {
+	d, err := parse(data, formatYAML)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &editing{before: data, doc: d}
+	if err := w.setImage("", image, e); err != nil {
+		return nil, nil, err
+	}
+	changes, err := w.changes("")
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.doc.data, changes, nil
+}
+
+// GetImage reads the entry for image; ok is false where there is none.
+func GetImage(data []byte, image string) (e ImageEdit, ok bool, err error) {
+	d, err := parse(data, formatYAML)
+	if err != nil {
+		return ImageEdit{}, false, err
+	}
+	s, err := d.findImage(image, imageNewTag)
+	if err != nil {
+		return ImageEdit{}, false, in(err, "", imagePath(image, imageNewTag))
+	}
+	for key, to := range map[string]*string{imageNewName: &e.NewName, imageNewTag: &e.NewTag, imageDigest: &e.Digest} {
+		v, err := d.get(address{kind: KindImage, image: image, key: key})
+		if err != nil {
+			return ImageEdit{}, false, err
+		}
+		*to = v.value
+	}
+	return e, s.entry, nil
+}
+
+// checkPin refuses an image without an entry, and a tag where a digest would
+// win over it.
+func (d *document) checkPin(image string, e ImageEdit) error {
+	s, err := d.findImage(image, imageNewTag)
+	if err != nil {
+		return in(err, "", imagePath(image, imageNewTag))
+	}
+	if !s.entry {
+		return in(s.missing(image), "", "images["+image+"]")
+	}
+	pinned, err := d.get(address{kind: KindImage, image: image, key: imageDigest})
+	if err != nil {
+		return err
+	}
+	if e.NewTag != "" && e.Digest == "" && pinned.value != "" {
+		return in(refuse(pinned.line, "the entry is pinned by a digest, which wins over a tag: set the digest too, or remove it"),
+			"", imagePath(image, imageNewTag))
+	}
+	return nil
+}
+
+func (w *editing) setImage(file, image string, e ImageEdit) error {
+	if err := w.doc.checkPin(image, e); err != nil {
+		return err
+	}
+	values := e.values()
+	for _, key := range imageKeys {
+		if values[key] == "" {
+			continue
+		}
+		if err := w.set(file, address{kind: KindImage, image: image, key: key}, values[key], TypeString); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var imagesPath = fieldpath.New(fieldpath.Segment{Kind: fieldpath.Key, Key: "images"})
+
+// entryPath is an image's field as a path of the file.
+func entryPath(image, key string) fieldpath.Path {
+	return fieldpath.New(
+		fieldpath.Segment{Kind: fieldpath.Key, Key: "images"},
+		fieldpath.Segment{Kind: fieldpath.Match, In: []string{"name"}, Value: image},
+		fieldpath.Segment{Kind: fieldpath.Key, Key: key},
+	)
+}
+
+func imagePath(image, key string) string { return fmt.Sprintf("images[%s].%s", image, key) }
+
+// parseImagePath takes an image field's path apart.
+func parseImagePath(path string) (image, key string, err error) {
+	body, found := strings.CutPrefix(path, "images[")
+	if i := strings.LastIndex(body, "]."); found && i >= 0 {
+		image, key = body[:i], body[i+2:]
+		if image != "" && (key == imageNewName || key == imageNewTag || key == imageDigest) {
+			return image, key, nil
+		}
+	}
+	return "", "", fmt.Errorf("%q isn't an image's field: it must be images[NAME].newTag, .newName or .digest", path)
+}
+
+// findImage finds a key of an image's entry. Where there is no entry, the
+// spot's parent is the images list or, without one, the kustomization itself.
+func (d *document) findImage(image, key string) (spot, error) {
+	images, err := d.find(imagesPath)
+	if err != nil {
+		return spot{}, err
+	}
+	if images.node == nil {
+		return images, nil
+	}
+	if n := images.node; n.Kind == yaml.ScalarNode && scalarType(n) == TypeNull {
+		images.mismatch = refuse(n.Line, "images is empty: add the entry by hand")
+		images.node = nil
+		return images, nil
+	}
+	s, err := d.find(entryPath(image, key))
+	if err != nil {
+		return spot{}, err
+	}
+	s.entry = s.depth == 2
+	if s.node == nil && !s.entry && s.parent != nil && s.parent.Kind == yaml.SequenceNode {
+		s.others = others(s.parent, fieldpath.Segment{Kind: fieldpath.Match, In: []string{"name"}})
+		s.mismatch = nil
+	}
+	return s, nil
+}
+
+func (s spot) missing(image string) error {
+	line := 0
+	if s.parent != nil {
+		line = s.parent.Line
+	}
+	return refuse(line, "the images list has no entry named %s%s: add the entry first", image, s.others)
+}
+
+// images lists the names of the entries that have a carried key.
+func (d *document) images() ([]string, error) {
+	s, err := d.find(imagesPath)
+	if err != nil || s.node == nil {
+		return nil, err
+	}
+	list := s.node
+	if list.Kind == yaml.AliasNode {
+		list = list.Alias
+	}
+	if list.Kind == yaml.ScalarNode && scalarType(list) == TypeNull {
+		return nil, nil
+	}
+	if list.Kind != yaml.SequenceNode {
+		return nil, refuse(list.Line, "images is %s, not a list", kindName(list))
+	}
+	var names []string
+	for _, item := range list.Content {
+		m := item
+		if m.Kind == yaml.AliasNode {
+			m = m.Alias
+		}
+		if m.Kind != yaml.MappingNode {
+			return nil, refuse(item.Line, "an entry of images is %s, not a mapping", kindName(m))
+		}
+		v, err := lookup(m, "name")
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			return nil, refuse(item.Line, "an entry of images has no name")
+		}
+		n, err := readable(v)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, n.Value)
+	}
+	return names, nil
+}
+
+// addImage adds a key to an image's entry, the entry where there is none, and
+// the images list where there is none of that either.
+func (d *document) addImage(s spot, a address, value string) (*document, error) {
+	switch {
+	case s.uneditable != nil:
+		return nil, s.uneditable
+	case s.mismatch != nil:
+		return nil, s.mismatch
+	case s.parent == nil:
+		return nil, refuse(0, "there is no kustomization to add it to")
+	case s.entry:
+		return d.insertKey(s, value, TypeString, sibling(s.parent, a.key))
+	}
+	item := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+		stringNode("name"), stringNode(a.image), stringNode(a.key), stringNode(value)}}
+	flow := s.parent.Style&yaml.FlowStyle != 0
+	like := s.parent // how keys are quoted is taken from here
+	if like.Kind == yaml.SequenceNode && len(like.Content) > 0 {
+		like = like.Content[0]
+	}
+	var texts [2]string
+	for i, v := range []string{a.image, value} {
+		t, err := renderNewYAML(v, TypeString, flow, quotesKeys(like))
+		if err != nil {
+			return nil, refuse(s.parent.Line, "%v", err)
+		}
+		texts[i] = t
+	}
+	key := func(k string) string { return d.keyText(k, flow, quotesKeys(like)) + ": " }
+	lines := []string{"- " + key("name") + texts[0], "  " + key(a.key) + texts[1]}
+	entry := "{" + key("name") + texts[0] + ", " + key(a.key) + texts[1] + "}"
+	if s.parent.Kind == yaml.SequenceNode {
+		c := inserted{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{item}}
+		if flow {
+			return d.insertFlow(c, entry)
+		}
+		return d.insertLines(c, lines, s.parent.Column-1)
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{item}}
+	c := inserted{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{stringNode("images"), list}}
+	if flow {
+		return d.insertFlow(c, key("images")+"["+entry+"]")
+	}
+	if pad := listIndent(s.parent); pad != "" {
+		lines = []string{pad + lines[0], pad + lines[1]}
+	}
+	return d.insertLines(c, append([]string{strings.TrimRight(key("images"), " ")}, lines...), d.indentOf(s.parent))
+}
+
+// sibling is the last key before key, in kustomize's order, that the entry has.
+func sibling(entry *yaml.Node, key string) string {
+	after := "name"
+	for _, k := range imageKeys {
+		if k == key {
+			break
+		}
+		if v, err := lookup(entry, k); err == nil && v != nil {
+			after = k
+		}
+	}
+	return after
+}
+
+// listIndent is how the other lists of a mapping are indented below their keys.
+func listIndent(m *yaml.Node) string {
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		v := m.Content[i+1]
+		if v.Kind == yaml.SequenceNode && v.Style&yaml.FlowStyle == 0 && v.Column > m.Content[i].Column {
+			return strings.Repeat(" ", v.Column-m.Content[i].Column)
+		}
+	}
+	return ""
+}

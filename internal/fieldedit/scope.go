@@ -1,0 +1,151 @@
+package fieldedit
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
+)
+
+// Scope is where an environment's carried fields may be: what a commit must
+// touch to change its release, files that come or go among it.
+type Scope struct{ *bound }
+
+// ScopeOf is the scope of an overlay. The error is that of an overlay which
+// can't be read either.
+func ScopeOf(o Overlay) (Scope, error) {
+	b, err := o.bind()
+	return Scope{b}, err
+}
+
+// Shared says that the scope has files which other environments or components
+// may have as well, so that commits touch it that are none of this one's.
+func (s Scope) Shared() bool {
+	return len(s.shared) > 0 && slices.ContainsFunc(s.entries, func(e entry) bool { return e.placeholders() })
+}
+
+// Covers says that a file (from the repository's root) is in the scope,
+// existing or not.
+func (s Scope) Covers(file string) bool {
+	return slices.ContainsFunc(s.roots, func(root string) bool { return under(root, file) && s.covers(root, file) })
+}
+
+// covers says that a file under a root may hold carried fields.
+func (b *bound) covers(root, file string) bool {
+	name := file[len(join(root, "")):]
+	return slices.ContainsFunc(b.entries, func(e entry) bool {
+		if !e.fields && !e.whole {
+			return !b.shared[root] && slices.Contains(kustomizations, name)
+		}
+		p, ok := e.picksFile(name)
+		return ok && b.has(root, name) && (!b.shared[root] || placeholder.In(p.place) || slices.ContainsFunc(e.paths, template.placeholders))
+	})
+}
+
+// picksWhole says that a file (relative to a root) is carried as a whole.
+func (b *bound) picksWhole(root, name string) bool {
+	return slices.ContainsFunc(b.entries, func(e entry) bool {
+		p, ok := e.picksFile(name)
+		return ok && e.whole && b.holds(root, &e, Field{Kind: KindFile, File: p.place})
+	})
+}
+
+// Reads says that Read may look into a file (from the repository's root): those
+// that the scope covers, and those that Argo CD would lay over them.
+func (s Scope) Reads(file string) bool {
+	return slices.ContainsFunc(s.roots, func(root string) bool {
+		return under(root, file) && (s.overrides(root, file[len(join(root, "")):]) || s.covers(root, file))
+	})
+}
+
+// Inputs lists the files and folders, existing or not, that tell what Read says:
+// as long as none of them changes, and nothing on the way to them, that is the
+// same. Of a shared folder they are no more than the environment has in it.
+func (s Scope) Inputs() []string {
+	var out []string
+	for _, root := range s.roots {
+		if !s.shared[root] {
+			out = append(out, root)
+			continue
+		}
+		out = append(out, join(root, overrideForAll))
+		for i := range s.entries {
+			if e := &s.entries[i]; e.placeholders() {
+				for _, g := range e.files {
+					out = append(out, path.Join(root, fixed(g.filled)))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Paths lists files and folders that together hold all that the scope covers,
+// sorted, none below another. nil is the whole repository.
+func (s Scope) Paths() []string {
+	var all []string
+	for _, root := range s.roots {
+		for i := range s.entries {
+			e := &s.entries[i]
+			var globs []string
+			for _, g := range e.files {
+				if !s.shared[root] || e.placeholders() {
+					globs = append(globs, g.filled)
+				}
+			}
+			if len(e.images) > 0 && !s.shared[root] {
+				globs = kustomizations
+			}
+			if only := s.only[root]; len(globs) > 0 && only != nil {
+				for _, name := range only {
+					if s.covers(root, join(root, name)) {
+						all = append(all, join(root, name))
+					}
+				}
+				continue
+			}
+			for _, glob := range globs {
+				at := path.Join(root, fixed(glob))
+				if at == "." {
+					return nil
+				}
+				all = append(all, at)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(p string) bool {
+		return slices.ContainsFunc(all, func(o string) bool { return o != p && under(o, p) })
+	})
+}
+
+// fixed is the file or folder that all which a glob matches is in; "." for any.
+func fixed(glob string) string {
+	base, pattern := doublestar.SplitPattern(glob)
+	if !meta(pattern) {
+		base = path.Join(base, pattern)
+	}
+	var b strings.Builder // without the backslashes of escaped characters
+	for i := 0; i < len(base); i++ {
+		if base[i] == '\\' && i+1 < len(base) {
+			i++
+		}
+		b.WriteByte(base[i])
+	}
+	return b.String()
+}
+
+// meta says that a glob matches more than its own text.
+func meta(glob string) bool {
+	for _, r := range glob {
+		switch r {
+		case '*', '?', '[', '{', '\\':
+			return true
+		}
+	}
+	return false
+}

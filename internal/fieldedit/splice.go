@@ -1,0 +1,170 @@
+package fieldedit
+
+import (
+	"bytes"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+const quotedStyles = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
+
+// splice replaces data[start:end] by text, in a copy.
+func splice(data []byte, start, end int, text string) []byte {
+	out := make([]byte, 0, len(data)-(end-start)+len(text))
+	out = append(out, data[:start]...)
+	out = append(out, text...)
+	return append(out, data[end:]...)
+}
+
+// editable refuses the scalars that can't be replaced surely.
+func editable(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return refuse(n.Line, "it is the alias *%s: write the value out here", n.Value)
+	case n.Kind != yaml.ScalarNode:
+		return refuse(n.Line, "it is %s, not a single value", kindName(n))
+	case n.Anchor != "":
+		return refuse(n.Line, "it has the anchor &%s, so that its aliases would change too: edit it by hand", n.Anchor)
+	case n.Style&yaml.TaggedStyle != 0:
+		return refuse(n.Line, "it has the tag %s: remove the tag or edit it by hand", n.Tag)
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return refuse(n.Line, "it is a block scalar (| or >): write it on one line")
+	case strings.Contains(n.Value, "{{"):
+		return refuse(n.Line, "it is a template ({{ … }}), not a value")
+	}
+	return nil
+}
+
+// span is where a scalar's own bytes are. For an empty one it is the place
+// where a value goes, start = end, right behind its colon or dash.
+func (d *document) span(n *yaml.Node) (start, end int, err error) {
+	start, err = d.offset(n)
+	if err != nil {
+		return 0, 0, refuse(n.Line, "its position can't be found: %v", err)
+	}
+	rest := d.data[start:]
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		end = quotedEnd(rest, '"')
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		end = quotedEnd(rest, '\'')
+	case n.Value == "":
+		for start > 0 && (d.data[start-1] == ' ' || d.data[start-1] == '\t') {
+			start--
+		}
+		if start == 0 || d.data[start-1] != ':' && d.data[start-1] != '-' {
+			return 0, 0, refuse(n.Line, "it has no value to replace: write one")
+		}
+		return start, start, nil
+	case bytes.HasPrefix(rest, []byte(n.Value)):
+		end = len(n.Value)
+	default:
+		end = -1
+	}
+	if end < 0 {
+		return 0, 0, refuse(n.Line, "it spans several lines: write it on one")
+	}
+	for i := start; i < start+end; i++ {
+		if d.breakAt(i) > 0 {
+			return 0, 0, refuse(n.Line, "it spans several lines: write it on one")
+		}
+	}
+	return start, start + end, nil
+}
+
+// quotedEnd is the length of the quoted scalar that s starts with, -1 if it
+// doesn't start with one.
+func quotedEnd(s []byte, q byte) int {
+	if len(s) == 0 || s[0] != q {
+		return -1
+	}
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && q == '"':
+			i++
+		case s[i] == q && q == '\'' && i+1 < len(s) && s[i+1] == q:
+			i++
+		case s[i] == q:
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// setScalar replaces the scalar at a spot by another value.
+func (d *document) setScalar(s spot, value string, asString bool) (*document, error) {
+	if s.uneditable != nil {
+		return nil, s.uneditable
+	}
+	n := s.node
+	if err := editable(n); err != nil {
+		return nil, err
+	}
+	start, end, err := d.span(n)
+	if err != nil {
+		return nil, err
+	}
+	var text string
+	if d.format == formatJSON {
+		text, err = renderJSON(n, value)
+	} else {
+		text, err = renderYAML(n, value, asString, s.flow)
+	}
+	if err != nil {
+		return nil, refuse(n.Line, "%v", err)
+	}
+	if start == end {
+		text = " " + text
+	}
+	return d.accept(splice(d.data, start, end, text), replaced{n, value})
+}
+
+// accept parses an edited file again and compares it with the document it
+// came from: exactly the change may be different.
+func (d *document) accept(after []byte, c change) (*document, error) {
+	next, err := parse(after, d.format)
+	if err != nil {
+		return nil, refuse(c.line(), "the edit would break the file (%v): edit it by hand", err)
+	}
+	if err := onlyDiffers(d.roots, next.roots, c); err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// setLike sets a field to what it is in another document, with the text it has
+// there. ok is false where that text can't stand here, or means something else.
+func (d *document) setLike(a address, other *document) (next *document, c Change, ok bool) {
+	from, err := other.spot(a)
+	if err != nil || from.node == nil || from.uneditable != nil || editable(from.node) != nil {
+		return nil, Change{}, false
+	}
+	to, err := d.spot(a)
+	if err != nil || to.node == nil || to.uneditable != nil || editable(to.node) != nil {
+		return nil, Change{}, false
+	}
+	fromStart, fromEnd, err := other.span(from.node)
+	if err != nil {
+		return nil, Change{}, false
+	}
+	start, end, err := d.span(to.node)
+	if err != nil {
+		return nil, Change{}, false
+	}
+	text := string(other.data[fromStart:fromEnd])
+	switch {
+	case text == "": // the space went in with the value
+		for start > 0 && d.data[start-1] == ' ' {
+			start--
+		}
+	case start == end:
+		text = " " + text
+	}
+	next, err = d.accept(splice(d.data, start, end, text), copied{to.node, from.node})
+	if err != nil {
+		return nil, Change{}, false
+	}
+	line := to.node.Line
+	return next, Change{Kind: a.kind, Path: a.String(), Old: scalarValue(to.node), New: scalarValue(from.node), Line: line}, true
+}

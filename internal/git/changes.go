@@ -1,0 +1,249 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+const (
+	// MaxDiff bounds what Diff returns, in bytes: more than anybody reads.
+	MaxDiff = 1 << 20
+	// maxPatch bounds the diff that PatchID hashes.
+	maxPatch = 64 << 20
+)
+
+// FileChange is a path that differs between two commits.
+type FileChange struct {
+	Path    string
+	Status  byte // 'A' added, 'D' deleted, 'M' content or mode changed, 'T' its kind changed
+	OldMode Mode // 0 when added
+	NewMode Mode // 0 when deleted
+}
+
+// Changed lists the paths that differ between the files of a and those of b,
+// sorted as git sorts; a renamed file is one deleted and one added. With a ==
+// "" everything in b is added. ErrUnknownCommit when the mirror lacks either.
+func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, error) {
+	if list, known := r.remembered.difference(a, b); known {
+		return list, nil
+	}
+	if a != "" && ctx.Err() == nil {
+		if list, err := r.compare(a, b); err == nil {
+			r.remembered.keepDifference(a, b, list)
+			return list, nil
+		}
+	}
+	changes, err := r.gitChanged(ctx, a, b)
+	if err == nil {
+		r.remembered.keepDifference(a, b, changes)
+	}
+	return changes, err
+}
+
+// gitChanged is Changed as git says it.
+func (r *repository) gitChanged(ctx context.Context, a, b string) ([]FileChange, error) {
+	out, err := r.diffTree(ctx, a, b, maxList, "--raw", "-z")
+	if err != nil {
+		return nil, err
+	}
+	// ":100644 100755 <id> <id> M\0path\0"
+	var changes []FileChange
+	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+		if len(f) != 5 || f[4] == "" {
+			return nil, fmt.Errorf("compare %s with %s: git diff-tree answers %q", a, b, shorten(fields[i]))
+		}
+		oldMode, err1 := parseMode(f[0])
+		newMode, err2 := parseMode(f[1])
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
+		}
+		changes = append(changes, FileChange{Path: fields[i+1], Status: f[4][0], OldMode: oldMode, NewMode: newMode})
+	}
+	return changes, nil
+}
+
+// Differing calls do for every path that is not the same in another commit, or
+// only in one of them, in Git's order; both says that it is a file in both. An
+// error of do ends it and is returned; the others are Changed's.
+func (t *Tree) Differing(ctx context.Context, commit string, do func(path string, both bool) error) error {
+	list, err := t.r.Changed(ctx, commit, t.sha)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := do(c.Path, c.Status == 'M'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseMode(s string) (Mode, error) {
+	n, err := strconv.ParseUint(s, 8, 32)
+	if err != nil {
+		return 0, fmt.Errorf("git prints the mode %q", shorten(s))
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return normalMode(Mode(n)), nil
+}
+
+// Diff is the unified diff from a's files to b's, of some paths (files or
+// folders, taken literally) or of all. What is past MaxDiff is cut off, and
+// the last line says so. With a == "" everything in b is added.
+func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (string, error) {
+	args := append([]string{"-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--"}, paths...)
+	out, err := r.diffTree(ctx, a, b, MaxDiff, args...)
+	if errors.Is(err, proc.ErrTooMuchOutput) {
+		if i := bytes.LastIndexByte(out, '\n'); i >= 0 {
+			out = out[:i+1]
+		}
+		return string(out) + fmt.Sprintf("… cut off after %d bytes\n", len(out)), nil
+	}
+	return string(out), err
+}
+
+// PatchID identifies what a change does, whatever it is based on: two pairs of
+// commits have the same id when their diffs are the same but for line numbers
+// and the files' other content further than three lines away. Unlike git
+// patch-id it does not ignore white space, which means something in YAML. The
+// id is 64 hex digits; a change of nothing has the id "". ErrTooLarge for a
+// diff of more than 64 MiB.
+func (r *repository) PatchID(ctx context.Context, a, b string) (string, error) {
+	out, err := r.diffTree(ctx, a, b, maxPatch, "-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--full-index")
+	if errors.Is(err, proc.ErrTooMuchOutput) {
+		return "", &Error{Op: "identify the change from " + a + " to " + b, Kind: ErrTooLarge}
+	}
+	if err != nil || len(out) == 0 {
+		return "", err
+	}
+	return patchID(out), nil
+}
+
+// patchID hashes a diff without its line numbers. Lines of content begin with
+// '+', '-', ' ' or '\', so the lines that are treated here can't be content.
+func patchID(diff []byte) string {
+	h := sha256.New()
+	var index []byte // held back: only a binary file's says what changed
+	for line := range bytes.Lines(diff) {
+		switch {
+		case bytes.HasPrefix(line, []byte("index ")):
+			index = line
+			continue
+		case bytes.HasPrefix(line, []byte("Binary files ")):
+			h.Write(index)
+		case bytes.HasPrefix(line, []byte("@@ ")):
+			line = []byte("@@\n") // line numbers, and git's guess at the function
+		}
+		h.Write(line)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// diffTree compares two commits' trees. The output comes back also with an error.
+func (r *repository) diffTree(ctx context.Context, a, b string, limit int64, args ...string) ([]byte, error) {
+	known := []string{b}
+	if a != "" {
+		known = append(known, a)
+	} else {
+		a = emptyTree
+	}
+	if err := r.known(ctx, known...); err != nil {
+		return nil, err
+	}
+	// Paths, when there are any, come after the trees.
+	options, paths := args, []string{"--"}
+	for i, arg := range args {
+		if arg == "--" {
+			options, paths = args[:i], args[i:]
+			break
+		}
+	}
+	all := append([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options...)
+	c := r.command(append(append(all, a, b), paths...)...)
+	c.MaxStdout = limit
+	out, err := r.run(ctx, c)
+	if err != nil {
+		return out, r.localError("compare "+a+" with "+b, err)
+	}
+	return out, nil
+}
+
+// TreeHash is the id of the tree or file at a path ("" or "." is the root):
+// two commits with the same hash have the same content there.
+// fs.ErrNotExist when there is nothing, ErrUnknownCommit when the mirror
+// lacks the commit.
+func (r *repository) TreeHash(ctx context.Context, sha, path string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if path == "" {
+		path = "."
+	}
+	e, err := r.Tree(sha).lookup("hash", path)
+	return e.sha, err
+}
+
+// Entry is one file of a commit.
+type Entry struct {
+	Path string
+	Mode Mode
+	Blob string // the content's id; of a submodule the commit's
+}
+
+// Files lists all files below a folder ("" or "." is the root), or the one
+// file at that path, with links and submodules, sorted as git sorts. Nothing
+// there is an empty list. ErrUnknownCommit when the mirror lacks the commit.
+func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, error) {
+	if err := r.known(ctx, sha); err != nil {
+		return nil, err
+	}
+	args := []string{"ls-tree", "-r", "-z", "--full-tree", sha, "--"}
+	if prefix != "" && prefix != "." {
+		if !validName(prefix) || strings.Contains(prefix, "\x00") {
+			return nil, &fs.PathError{Op: "list", Path: prefix, Err: fs.ErrInvalid}
+		}
+		args = append(args, prefix)
+	}
+	out, err := r.run(ctx, r.command(args...))
+	if err != nil {
+		return nil, r.localError("list the files of "+sha, err)
+	}
+	// "100644 blob <id>\tpath\0"; one string for all paths.
+	text := string(out)
+	entries := make([]Entry, 0, strings.Count(text, "\x00"))
+	for text != "" {
+		var line string
+		line, text, _ = strings.Cut(text, "\x00")
+		e, err := parseEntry(line)
+		if err != nil {
+			return nil, fmt.Errorf("list the files of %s: %w", sha, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// parseEntry reads one line of git ls-tree: "100644 blob <id>\tpath".
+func parseEntry(line string) (Entry, error) {
+	head, path, ok := strings.Cut(line, "\t")
+	modeText, rest, _ := strings.Cut(head, " ")
+	_, id, found := strings.Cut(rest, " ")
+	mode, err := parseMode(modeText)
+	if err != nil || !ok || !found {
+		return Entry{}, fmt.Errorf("git ls-tree answers %q", shorten(line))
+	}
+	return Entry{Path: path, Mode: mode, Blob: id}, nil
+}

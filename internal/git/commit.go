@@ -1,0 +1,258 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/textproto"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CommitInfo is one commit.
+type CommitInfo struct {
+	SHA        string
+	Tree       string // id of its root tree
+	Parents    []string
+	Author     Ident
+	Committer  Ident
+	AuthorTime time.Time // in the author's zone; whole seconds
+	CommitTime time.Time
+	Subject    string // the message's first paragraph as one line
+	Message    string // the whole message
+	// Trailers are the "Key: value" lines at the message's end. Keys are in
+	// canonical form ("Liftlock-Kind") however they were written; of several
+	// with the same key the last counts. Never nil. Anybody can write them.
+	Trailers map[string]string
+}
+
+// read reads an object, and remembers when the mirror turns out to be damaged.
+func (r *repository) read(spec string) (object, error) {
+	o, err := r.objects.read(spec)
+	if errors.Is(err, ErrCorrupt) {
+		r.damaged.Store(true)
+	}
+	return o, err
+}
+
+// find looks an object up without reading it.
+func (r *repository) find(spec string) (object, error) {
+	o, err := r.objects.find(spec)
+	if errors.Is(err, ErrCorrupt) {
+		r.damaged.Store(true)
+	}
+	return o, err
+}
+
+func (r *repository) unknown(sha string) error {
+	return &Error{Op: "look up " + sha + " in " + r.name, Kind: ErrUnknownCommit}
+}
+
+// Has says whether the mirror has the commit, reachable from a branch or not.
+func (r *repository) Has(ctx context.Context, sha string) (bool, error) {
+	if err := checkSHA(sha); err != nil {
+		return false, err
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	o, err := r.find(sha)
+	if errors.Is(err, errMissing) {
+		return false, nil
+	}
+	return err == nil && o.kind == "commit", err
+}
+
+// Commit reads one commit. ErrUnknownCommit when the mirror has none of this id.
+func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error) {
+	if err := checkSHA(sha); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o, err := r.read(sha)
+	if errors.Is(err, errMissing) || err == nil && o.kind != "commit" {
+		return nil, r.unknown(sha)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseCommit(o.data)
+	if err != nil {
+		return nil, &Error{Op: "read commit " + sha, Kind: ErrCorrupt, Err: err}
+	}
+	c.SHA = sha
+	return c, nil
+}
+
+// IsAncestor says whether descendant's history holds ancestor; a commit is its
+// own ancestor. ErrUnknownCommit when the mirror lacks either.
+func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
+	if is, known := r.remembered.ancestry(ancestor, descendant); known {
+		return is, nil
+	}
+	if err := r.known(ctx, ancestor, descendant); err != nil {
+		return false, err
+	}
+	if ancestor == descendant {
+		return true, nil
+	}
+	if r.near(ancestor, descendant) {
+		r.remembered.keepAncestry(ancestor, descendant, true)
+		return true, nil
+	}
+	_, err := r.run(ctx, r.command("merge-base", "--is-ancestor", ancestor, descendant))
+	if err != nil && exitCode(err) != 1 {
+		return false, r.localError("compare "+ancestor+" with "+descendant, err)
+	}
+	r.remembered.keepAncestry(ancestor, descendant, err == nil)
+	return err == nil, nil
+}
+
+// nearby is how many commits are looked at before git is asked for the rest.
+const nearby = 16
+
+// near says that a commit is among the nearest ancestors of another: after a push
+// it mostly is, and finding that takes no program to be started. False is also
+// that this can't be told.
+func (r *repository) near(ancestor, descendant string) bool {
+	seen := map[string]bool{descendant: true}
+	queue := []string{descendant}
+	for i := 0; i < len(queue) && i < nearby; i++ {
+		o, err := r.read(queue[i])
+		if err != nil || o.kind != "commit" {
+			return false
+		}
+		c, err := parseCommit(o.data)
+		if err != nil {
+			return false
+		}
+		for _, p := range c.Parents {
+			if p == ancestor {
+				return true
+			}
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return false
+}
+
+// known makes sure that the commits are there.
+func (r *repository) known(ctx context.Context, shas ...string) error {
+	for _, sha := range shas {
+		ok, err := r.Has(ctx, sha)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return r.unknown(sha)
+		}
+	}
+	return nil
+}
+
+// localError wraps the failure of a command that only works on the mirror.
+func (r *repository) localError(op string, err error) error {
+	e := &Error{Op: op, Err: err}
+	if maybeDamaged(err) {
+		e.Kind = ErrCorrupt
+		r.damaged.Store(true)
+	}
+	return e
+}
+
+// parseCommit reads a commit object: headers, an empty line, the message.
+func parseCommit(data []byte) (*CommitInfo, error) {
+	head, message, _ := strings.Cut(string(data), "\n\n")
+	c := &CommitInfo{Message: message, Subject: subject(message), Trailers: trailers(message)}
+	for line := range strings.SplitSeq(head, "\n") {
+		key, value, _ := strings.Cut(line, " ")
+		var err error
+		switch key {
+		case "tree":
+			c.Tree = value
+		case "parent":
+			c.Parents = append(c.Parents, value)
+		case "author":
+			c.Author, c.AuthorTime, err = parseIdent(value)
+		case "committer":
+			c.Committer, c.CommitTime, err = parseIdent(value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("its %s: %w", key, err)
+		}
+	}
+	if !isSHA(c.Tree) {
+		return nil, errors.New("it names no tree")
+	}
+	return c, nil
+}
+
+// parseIdent reads "Name <mail> seconds zone". Old commits have odd ones: what
+// can't be understood is left empty, but the line needs its brackets.
+func parseIdent(s string) (Ident, time.Time, error) {
+	open, end := strings.IndexByte(s, '<'), strings.LastIndexByte(s, '>')
+	if open < 0 || end < open {
+		return Ident{}, time.Time{}, fmt.Errorf("%q has no e-mail address", shorten(s))
+	}
+	id := Ident{Name: strings.TrimSpace(s[:open]), Email: s[open+1 : end]}
+	f := strings.Fields(s[end+1:])
+	if len(f) == 0 {
+		return id, time.Time{}, nil
+	}
+	seconds, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil {
+		return id, time.Time{}, nil
+	}
+	return id, time.Unix(seconds, 0).In(zone(f[1:])), nil
+}
+
+func zone(f []string) *time.Location {
+	if len(f) == 0 || len(f[0]) != 5 {
+		return time.UTC
+	}
+	n, err := strconv.Atoi(f[0])
+	if err != nil || n == 0 {
+		return time.UTC
+	}
+	return time.FixedZone("", (n/100*60+n%100)*60)
+}
+
+func subject(message string) string {
+	first, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n\n")
+	return strings.Join(strings.Fields(first), " ")
+}
+
+var trailerForm = regexp.MustCompile(`^([A-Za-z0-9-]+):[ \t]*(.*)$`)
+
+// trailers reads the last paragraph, if it is not the first and every line is
+// a trailer or the continuation of one (an indented line).
+func trailers(message string) map[string]string {
+	out := map[string]string{}
+	message = strings.TrimRight(message, "\n \t\r")
+	i := strings.LastIndex(message, "\n\n")
+	if i < 0 {
+		return out
+	}
+	found := map[string]string{}
+	last := ""
+	for line := range strings.SplitSeq(message[i+2:], "\n") {
+		if last != "" && strings.TrimLeft(line, " \t") != line {
+			found[last] += " " + strings.TrimSpace(line)
+			continue
+		}
+		f := trailerForm.FindStringSubmatch(strings.TrimRight(line, "\r"))
+		if f == nil {
+			return out
+		}
+		last = textproto.CanonicalMIMEHeaderKey(f[1])
+		found[last] = strings.TrimSpace(f[2])
+	}
+	return found
+}

@@ -1,0 +1,214 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+const headsPrefix = "refs/heads/"
+
+// RefChange is a branch that a fetch found changed.
+type RefChange struct {
+	Branch string // without refs/heads/
+	Old    string // empty: new
+	New    string // empty: gone
+}
+
+// Fetch brings the mirror's branches to where the remote's are, those that are
+// gone included, and returns what changed, sorted by branch. Tags and other
+// refs are not mirrored. Concurrent calls run one after the other. A mirror
+// that turns out to be damaged is made anew, fetched whole and logged; then
+// the changes are against what it held before. A remote that suddenly has no
+// branches at all is ErrRemote, and the mirror keeps what it has.
+func (m *Mirror) Fetch(ctx context.Context) ([]RefChange, error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	before, err := m.allHeads(ctx)
+	if err != nil {
+		before = nil // damaged; the fetch below finds out
+		m.damaged.Store(true)
+	}
+	if m.damaged.Swap(false) {
+		if err := m.renewIfDamaged(ctx); err != nil {
+			return nil, err
+		}
+	}
+	err = m.fetch(ctx)
+	if err != nil && ctx.Err() == nil && maybeDamaged(err) {
+		if err := m.renewIfDamaged(ctx); err != nil {
+			return nil, err
+		}
+		err = m.fetch(ctx)
+	}
+	if err != nil {
+		m.setHeads(nil) // a part of them may have been updated
+		return nil, err
+	}
+	after, err := m.readHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(after) == 0 && len(before) > 0 {
+		return nil, m.allGone(ctx, before)
+	}
+	m.setHeads(after)
+	m.joinManyPacks(ctx)
+	return changes(before, after), nil
+}
+
+func (m *Mirror) fetch(ctx context.Context) error {
+	_, err := m.runRemote(ctx, "fetch "+m.remote.url,
+		"fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--no-auto-maintenance",
+		"--no-recurse-submodules", "--", m.remote.url, "+refs/heads/*:refs/heads/*")
+	return err
+}
+
+// allGone puts the branches back after a fetch in which all have vanished. Git
+// takes any web page for a repository of the "dumb" protocol without branches,
+// so that a proxy's error or login page with status 200 looks just like this.
+func (m *Mirror) allGone(ctx context.Context, before map[string]string) error {
+	var create bytes.Buffer
+	for branch, sha := range before {
+		fmt.Fprintf(&create, "create %s%s %s\n", headsPrefix, branch, sha)
+	}
+	c := m.command("update-ref", "--stdin")
+	c.Stdin = create.Bytes()
+	e := &Error{
+		Op: "fetch " + m.remote.url, Kind: ErrRemote,
+		Err:  fmt.Errorf("it shows no branches, and had %d before", len(before)),
+		Hint: "a proxy's page may be in its place; if the repository has really been emptied, remove " + m.dir,
+	}
+	if _, err := m.run(ctx, c); err != nil {
+		e.Err = fmt.Errorf("%w; and putting them back: %w", e.Err, err)
+	}
+	m.setHeads(nil)
+	return e
+}
+
+// renewIfDamaged throws the mirror away if it really is damaged: a read or a
+// fetch can fail like that for want of memory or open files, too.
+func (m *Mirror) renewIfDamaged(ctx context.Context) error {
+	_, err := m.run(ctx, m.command("fsck", "--no-dangling", "--no-progress"))
+	if err == nil {
+		m.log.Info("something looked like damage, but the mirror is sound")
+		return nil
+	}
+	if ctx.Err() != nil {
+		m.damaged.Store(true) // still to be looked at
+		return fmt.Errorf("check the mirror in %s for damage: %w", m.dir, ctx.Err())
+	}
+	m.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
+	if err := m.create(ctx); err != nil {
+		m.damaged.Store(true)
+		return fmt.Errorf("make the damaged mirror in %s anew: %w", m.dir, err)
+	}
+	return nil
+}
+
+func changes(before, after map[string]string) []RefChange {
+	var out []RefChange
+	for branch, sha := range after {
+		if before[branch] != sha {
+			out = append(out, RefChange{Branch: branch, Old: before[branch], New: sha})
+		}
+	}
+	for branch, sha := range before {
+		if _, ok := after[branch]; !ok {
+			out = append(out, RefChange{Branch: branch, Old: sha})
+		}
+	}
+	slices.SortFunc(out, func(a, b RefChange) int { return strings.Compare(a.Branch, b.Branch) })
+	return out
+}
+
+// Head is the commit that a branch points to in the mirror, as of the last
+// Fetch or Push; ok is false when there is no such branch.
+func (m *Mirror) Head(ctx context.Context, branch string) (sha string, ok bool, err error) {
+	if err := checkBranch(branch); err != nil {
+		return "", false, err
+	}
+	heads, err := m.allHeads(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	sha, ok = heads[branch]
+	return sha, ok, nil
+}
+
+// Heads are the mirror's branches whose names start with prefix ("" is all of
+// them) and the commits they point to. The map is the caller's.
+func (m *Mirror) Heads(ctx context.Context, prefix string) (map[string]string, error) {
+	heads, err := m.allHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if prefix == "" {
+		return maps.Clone(heads), nil
+	}
+	out := map[string]string{}
+	for branch, sha := range heads {
+		if strings.HasPrefix(branch, prefix) {
+			out[branch] = sha
+		}
+	}
+	return out, nil
+}
+
+// allHeads are the branches, from memory where possible: only this process
+// changes them, under the write lock.
+func (m *Mirror) allHeads(ctx context.Context) (map[string]string, error) {
+	m.headsMu.Lock()
+	defer m.headsMu.Unlock()
+	if m.heads == nil {
+		heads, err := m.readHeads(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m.heads = heads
+	}
+	return m.heads, nil
+}
+
+func (m *Mirror) setHeads(heads map[string]string) {
+	m.headsMu.Lock()
+	defer m.headsMu.Unlock()
+	m.heads = heads
+}
+
+func (m *Mirror) readHeads(ctx context.Context) (map[string]string, error) {
+	refs, err := m.refs(ctx, headsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the mirror's branches: %w", err)
+	}
+	heads := make(map[string]string, len(refs))
+	for ref, sha := range refs {
+		heads[strings.TrimPrefix(ref, headsPrefix)] = sha
+	}
+	return heads, nil
+}
+
+// refs lists the refs below a prefix that ends in a slash.
+func (m *Mirror) refs(ctx context.Context, prefix string) (map[string]string, error) {
+	out, err := m.run(ctx, m.command("for-each-ref", "--format=%(objectname) %(refname)", "--", prefix))
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range bytes.Lines(out) {
+		sha, ref, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		if !ok || !isSHA(sha) {
+			return nil, fmt.Errorf("git for-each-ref answers %q", shorten(string(line)))
+		}
+		refs[ref] = sha
+	}
+	return refs, nil
+}

@@ -1,0 +1,75 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+// Grep lists the files of the tree that have a line which an extended regular
+// expression matches, among those whose names match one of git's glob
+// pathspecs; sorted. ErrUnknownCommit when the repository lacks the commit.
+func (t *Tree) Grep(ctx context.Context, expression string, globs ...string) ([]string, error) {
+	if err := t.r.known(ctx, t.sha); err != nil {
+		return nil, err
+	}
+	names, err := t.r.grep(ctx, t.r.command(grepArgs(expression, []string{t.sha}, globs)...))
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], t.sha+":")
+	}
+	return names, err
+}
+
+// Grep is Tree.Grep over the working tree. What a sparse checkout leaves out
+// is looked at as it is in the index.
+func (w *WorkingTree) Grep(ctx context.Context, expression string, globs ...string) ([]string, error) {
+	in := func(options ...string) ([]string, error) {
+		c := w.c.command(grepArgs(expression, options, globs)...)
+		c.Args = append([]string{"--work-tree=" + w.c.top}, c.Args...)
+		c.Dir = w.c.top
+		return w.c.grep(ctx, c)
+	}
+	names, err := in("--untracked")
+	if err != nil {
+		return nil, err
+	}
+	if len(w.sparse) > 0 {
+		left, err := in("--cached")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range left {
+			if w.files[name].sparse && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, listed := w.files[name]
+		return !listed
+	}), nil
+}
+
+func grepArgs(expression string, where, globs []string) []string {
+	args := []string{"grep", "--text", "--null", "--files-with-matches", "--no-recurse-submodules", "--no-color", "--extended-regexp", "-e", expression}
+	return slices.Concat(args, where, []string{"--"}, globs)
+}
+
+// grep runs git grep, whose globs are ours.
+func (r *repository) grep(ctx context.Context, c proc.Command) ([]string, error) {
+	c.Args = slices.DeleteFunc(c.Args, func(a string) bool { return a == "--literal-pathspecs" })
+	out, err := r.run(ctx, c)
+	if exitCode(err) == 1 {
+		return nil, nil // nothing matches
+	}
+	if err != nil {
+		return nil, r.localError(fmt.Sprintf("search the files of %s", r.name), err)
+	}
+	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

@@ -1,0 +1,135 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// keepFor is how long a commit that is on no branch stays. A promotion
+	// that was composed but not pushed for so long is composed again.
+	keepFor = 14 * 24 * time.Hour
+	// expiry is the same for git's own objects.
+	expiry = "2.weeks.ago"
+	// maxPacks is how many packs a fetch leaves: with the checks on, git makes
+	// one of each fetch, and every look-up searches all of them.
+	maxPacks = 50
+	// fullEvery is how often everything becomes one pack and what is expired goes.
+	fullEvery = 7 * 24 * time.Hour
+	// fullFile holds when that was last done.
+	fullFile = "liftlock-repacked"
+)
+
+// geometric is the first git that can join small packs alone.
+var geometric = version{2, 32}
+
+// Maintain does what git would do by itself now and then, at a time that the
+// caller chooses (once a day is plenty): it stops keeping commits that Write
+// made two weeks ago (those on a branch stay, of course), joins packs, prunes
+// once a week what nothing has referred to for two, and writes the commit
+// graph that makes ancestry and Log with paths fast. Fetch, Push and Write
+// wait for it; reads don't.
+func (m *Mirror) Maintain(ctx context.Context) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := m.dropKept(ctx); err != nil {
+		return fmt.Errorf("forget kept commits of the mirror of %s: %w", m.remote.url, err)
+	}
+	if err := m.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
+		return err
+	}
+	name := filepath.Join(m.dir, fullFile)
+	if last, err := os.ReadFile(name); err == nil && m.opts.Now().Sub(parseTime(last)).Abs() < fullEvery {
+		if err := m.joinPacks(ctx); err != nil {
+			return err
+		}
+		return m.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split", "--no-progress"})
+	}
+	if err := m.joinAll(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(m.opts.Now().UTC().Format(time.RFC3339)), 0o600)
+}
+
+// parseTime reads fullFile; what can't be read is long ago.
+func parseTime(b []byte) time.Time {
+	t, err := time.Parse(time.RFC3339, string(b))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// joinPacks makes few packs of many, cheaply where git can.
+func (m *Mirror) joinPacks(ctx context.Context) error {
+	if m.git.less(geometric) {
+		return m.gitSteps(ctx, []string{"repack", "-A", "-d", "-l", "-q"})
+	}
+	return m.gitSteps(ctx, []string{"repack", "--geometric=2", "-d", "-l", "-q"})
+}
+
+// joinAll makes one pack of everything and drops what is expired.
+func (m *Mirror) joinAll(ctx context.Context) error {
+	return m.gitSteps(ctx,
+		[]string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + expiry},
+		[]string{"prune", "--expire=" + expiry},
+		// The old graph may name commits that are gone now.
+		[]string{"commit-graph", "write", "--reachable", "--changed-paths", "--split=replace", "--no-progress"},
+	)
+}
+
+// joinManyPacks keeps frequent fetches from slowing down every look-up until
+// the next maintenance. A failure costs time, not correctness: it is logged.
+func (m *Mirror) joinManyPacks(ctx context.Context) {
+	packs, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.pack"))
+	if err == nil && len(packs) > maxPacks {
+		err = m.joinPacks(ctx)
+	}
+	if err != nil {
+		m.log.Warn("joining the mirror's packs", zap.Error(err))
+	}
+}
+
+func (m *Mirror) gitSteps(ctx context.Context, steps ...[]string) error {
+	for _, args := range steps {
+		if _, err := m.run(ctx, m.command(args...)); err != nil {
+			if lerr := m.removeLeftovers(); lerr != nil {
+				m.log.Warn("removing what a failed maintenance left", zap.Error(lerr))
+			}
+			return m.localError("maintain the mirror of "+m.remote.url+": git "+args[0], err)
+		}
+	}
+	return nil
+}
+
+// dropKept removes the refs that have kept commits for long enough.
+func (m *Mirror) dropKept(ctx context.Context) error {
+	kept, err := m.refs(ctx, keepPrefix)
+	if err != nil {
+		return err
+	}
+	oldest := m.opts.Now().UTC().Add(-keepFor).Format(keepDay)
+	var drop bytes.Buffer
+	for ref := range kept {
+		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, keepPrefix), "/"); day < oldest {
+			fmt.Fprintf(&drop, "delete %s\n", ref)
+		}
+	}
+	if drop.Len() == 0 {
+		return nil
+	}
+	c := m.command("update-ref", "--stdin")
+	c.Stdin = drop.Bytes()
+	_, err = m.run(ctx, c)
+	return err
+}

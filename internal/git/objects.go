@@ -1,0 +1,183 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+const (
+	// MaxFileSize is the largest file that is read or written, in bytes.
+	// Overlays are small; what is larger is not configuration.
+	MaxFileSize = 20 << 20
+	// readTimeout bounds one answer of a git that is running already.
+	readTimeout = 30 * time.Second
+	// maxHeader bounds the line before an object.
+	maxHeader = 1024
+)
+
+// errMissing says that the object database has no such object.
+var errMissing = errors.New("no such object")
+
+// object is one stored object.
+type object struct {
+	sha  string
+	kind string // commit, tree, blob or tag
+	size int64
+	data []byte // nil when only looked up
+}
+
+// objects reads objects through two long-lived git processes, started when
+// they are first needed: one that prints contents, one that only looks up.
+type objects struct {
+	contents, lookups *batch
+}
+
+func newObjects(r *repository) *objects {
+	return &objects{
+		contents: &batch{command: r.command("cat-file", "--batch")},
+		lookups:  &batch{command: r.command("cat-file", "--batch-check")},
+	}
+}
+
+// read returns an object's content; spec is an object id, with ^{tree} or the
+// like behind it. errMissing: there is none. ErrTooLarge: past MaxFileSize.
+func (o *objects) read(spec string) (object, error) { return o.contents.ask(spec, true) }
+
+// find looks an object up without reading it.
+func (o *objects) find(spec string) (object, error) { return o.lookups.ask(spec, false) }
+
+// close ends the processes; the next question starts them again.
+func (o *objects) close() {
+	o.contents.close()
+	o.lookups.close()
+}
+
+// batch is one git cat-file process that answers one question at a time.
+type batch struct {
+	command proc.Command
+
+	mu  sync.Mutex
+	p   *proc.Process
+	out *bufio.Reader
+}
+
+// ask asks for one object. A process that has died meanwhile (the mirror was
+// made anew, the machine was short of memory) is replaced once.
+func (b *batch) ask(spec string, contents bool) (object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	had := b.p != nil
+	o, err := b.try(spec, contents)
+	if err != nil && had && b.p == nil && !errors.Is(err, ErrTooLarge) {
+		o, err = b.try(spec, contents)
+	}
+	return o, err
+}
+
+// try asks once. Whatever leaves the conversation in doubt ends the process.
+func (b *batch) try(spec string, contents bool) (object, error) {
+	if b.p == nil {
+		c := b.command
+		c.MaxStdout = 0 // piped
+		p, err := proc.Start(context.Background(), c)
+		if err != nil {
+			return object{}, err
+		}
+		b.p, b.out = p, bufio.NewReaderSize(p.Stdout, 64<<10)
+	}
+	watchdog := time.AfterFunc(readTimeout, b.p.Kill)
+	o, err := b.talk(spec, contents)
+	watchdog.Stop()
+	if err != nil && !errors.Is(err, errMissing) {
+		err = b.explain(spec, err)
+		b.end()
+	}
+	return o, err
+}
+
+func (b *batch) talk(spec string, contents bool) (object, error) {
+	if _, err := io.WriteString(b.p.Stdin, spec+"\n"); err != nil {
+		return object{}, err
+	}
+	o, err := readHeader(b.out, spec)
+	if err != nil || !contents {
+		return o, err
+	}
+	if o.size > MaxFileSize {
+		return o, fmt.Errorf("%w: its %d bytes are more than the %d that are read", ErrTooLarge, o.size, MaxFileSize)
+	}
+	o.data, err = readContent(b.out, o.size)
+	if err != nil {
+		return object{}, err
+	}
+	return o, nil
+}
+
+// readHeader reads the line before an object: "<id> <kind> <size>", or
+// "<spec> missing", which is errMissing.
+func readHeader(out *bufio.Reader, spec string) (object, error) {
+	line, err := out.ReadSlice('\n')
+	if err != nil || len(line) > maxHeader {
+		return object{}, errors.Join(err, errors.New("no answer line"))
+	}
+	header := strings.TrimSuffix(string(line), "\n")
+	if header == spec+" missing" {
+		return object{}, errMissing
+	}
+	sha, rest, _ := strings.Cut(header, " ")
+	kind, digits, _ := strings.Cut(rest, " ")
+	size, err := strconv.ParseInt(digits, 10, 64)
+	if !isSHA(sha) || err != nil || size < 0 {
+		return object{}, fmt.Errorf("it answers %q", shorten(header))
+	}
+	return object{sha: sha, kind: kind, size: size}, nil
+}
+
+// readContent reads an object's bytes and the line end behind them.
+func readContent(out *bufio.Reader, size int64) ([]byte, error) {
+	data := make([]byte, size)
+	if _, err := io.ReadFull(out, data); err != nil {
+		return nil, err
+	}
+	if end, err := out.ReadByte(); err != nil || end != '\n' {
+		return nil, errors.Join(err, errors.New("the object does not end where it should"))
+	}
+	return data, nil
+}
+
+// explain adds the process's own words. Git ends at an object that it can't
+// read: such a mirror is damaged.
+func (b *batch) explain(spec string, err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	b.p.Kill()
+	werr := b.p.Wait()
+	e := &Error{Op: "read object " + spec, Err: errors.Join(err, werr)}
+	if maybeDamaged(werr) {
+		e.Kind = ErrCorrupt
+	}
+	return e
+}
+
+func (b *batch) end() {
+	b.p.End()
+	b.p, b.out = nil, nil
+}
+
+func (b *batch) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p != nil {
+		b.end()
+	}
+}

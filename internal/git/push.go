@@ -1,0 +1,178 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// PushSpec is one change of one remote branch.
+type PushSpec struct {
+	Branch string // without refs/heads/
+	New    string // the commit it shall point to; empty deletes it
+	Old    string // the commit it must point to now; empty: it must not exist
+}
+
+// Push changes one branch of the remote if it is as s.Old says; a branch that
+// is already as s.New says is success. Afterwards the mirror's own branch says
+// the same. ErrLeaseLost when the remote branch is something else,
+// ErrUnknownCommit when the mirror has no s.New, ErrRejected when the remote
+// refuses. After ErrRemote it is not known whether the push arrived: push
+// again, that is safe.
+func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	if s.New != "" {
+		if err := m.known(ctx, s.New); err != nil {
+			return fmt.Errorf("push branch %s: %w", s.Branch, err)
+		}
+	}
+	ref := headsPrefix + s.Branch
+	if m.opts.BeforePush != nil {
+		m.opts.BeforePush(ref)
+	}
+	if err := m.push(ctx, ref, s); err != nil {
+		return err
+	}
+	if m.opts.AfterPush != nil {
+		m.opts.AfterPush(ref)
+	}
+	if err := m.setBranch(ctx, ref, s.New); err != nil {
+		// The remote has it, which is what was asked for; the next fetch
+		// brings the mirror there too.
+		m.setHeads(nil)
+		m.log.Warn("the push arrived, but the mirror's own branch could not follow", zap.String("ref", ref), zap.Error(err))
+	}
+	return nil
+}
+
+func (s PushSpec) check() error {
+	if err := checkBranch(s.Branch); err != nil {
+		return err
+	}
+	for _, sha := range []string{s.New, s.Old} {
+		if sha == "" {
+			continue
+		}
+		if err := checkSHA(sha); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
+	op := fmt.Sprintf("push branch %s to %s", s.Branch, m.remote.url)
+	out, err := m.runRemote(ctx, op,
+		"push", "--porcelain", "--no-verify", "--recurse-submodules=no",
+		"--force-with-lease="+ref+":"+s.Old, "--", m.remote.url, s.New+":"+ref)
+	if err == nil {
+		return nil
+	}
+	rejected, reason := rejection(out, ref)
+	if !rejected {
+		return err
+	}
+	// Only the remote can tell why: the lease may be lost, or the branch be
+	// as wanted already (a deleted one is refused as stale, too).
+	now, lerr := m.remoteHead(ctx, ref)
+	if lerr != nil {
+		return lerr
+	}
+	switch {
+	case now == s.New:
+		return nil
+	case now != s.Old:
+		return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("it is at %s, expected was %s", orNothing(now), orNothing(s.Old))}
+	case strings.Contains(reason, "stale info"):
+		return &Error{Op: op, Kind: ErrLeaseLost, Err: errors.New("it has moved and come back meanwhile")}
+	}
+	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shorten(reason)), Hint: "check the branch's protection and the remote's hooks: " + remoteWords(err)}
+}
+
+// rejection finds in the output of push --porcelain whether the ref was
+// refused, and git's reason.
+func rejection(out []byte, ref string) (bool, string) {
+	for line := range bytes.Lines(out) {
+		// "!\t<from>:<to>\t[rejected] (stale info)\n"
+		f := strings.SplitN(strings.TrimSuffix(string(line), "\n"), "\t", 3)
+		if len(f) == 3 && f[0] == "!" && strings.HasSuffix(f[1], ":"+ref) {
+			return true, f[2]
+		}
+	}
+	return false, ""
+}
+
+// remoteWords are what the remote itself said about a refused push.
+func remoteWords(err error) string {
+	var said []string
+	for line := range strings.Lines(stderr(err)) {
+		if rest, ok := strings.CutPrefix(line, "remote:"); ok {
+			if rest = strings.TrimSpace(rest); rest != "" {
+				said = append(said, rest)
+			}
+		}
+	}
+	if len(said) == 0 {
+		return "it gives no reason"
+	}
+	return strings.Join(said, " ")
+}
+
+// remoteHead asks the remote where a branch is; empty: it doesn't exist.
+func (m *Mirror) remoteHead(ctx context.Context, ref string) (string, error) {
+	out, err := m.runRemote(ctx, "look up "+ref+" at "+m.remote.url, "ls-remote", "--quiet", "--refs", "--", m.remote.url, ref)
+	if err != nil {
+		return "", err
+	}
+	for line := range bytes.Lines(out) {
+		// The pattern also matches refs that only end in it.
+		if sha, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t"); ok && name == ref && isSHA(sha) {
+			return sha, nil
+		}
+	}
+	return "", nil
+}
+
+// setBranch sets the mirror's own branch after a push.
+func (m *Mirror) setBranch(ctx context.Context, ref, sha string) error {
+	args := []string{"update-ref", "--", ref, sha}
+	if sha == "" {
+		args = []string{"update-ref", "-d", "--", ref}
+	}
+	if _, err := m.run(ctx, m.command(args...)); err != nil {
+		return err
+	}
+	heads, err := m.allHeads(ctx)
+	if err != nil {
+		return err
+	}
+	heads = maps.Clone(heads)
+	branch := strings.TrimPrefix(ref, headsPrefix)
+	if sha == "" {
+		delete(heads, branch)
+	} else {
+		heads[branch] = sha
+	}
+	m.setHeads(heads)
+	return nil
+}
+
+func orNothing(sha string) string {
+	if sha == "" {
+		return "nothing"
+	}
+	return sha
+}

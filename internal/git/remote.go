@@ -1,0 +1,108 @@
+package git
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/proc"
+)
+
+// remote is where a mirror comes from.
+type remote struct {
+	url    string // as git gets it; never with credentials
+	scheme string // the only protocol that git may use
+	origin string // scheme://host[:port]/ for http and https
+}
+
+// parseRemote accepts http, https and file URLs and absolute paths.
+func parseRemote(raw string) (remote, error) {
+	bad := func(why string) (remote, error) {
+		// The URL may hold a password: Redact hides it.
+		return remote{}, &Error{Op: fmt.Sprintf("repository address %q", shorten(proc.Redact(raw, nil))), Kind: ErrInvalid, Hint: why}
+	}
+	if strings.ContainsFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return bad("it has control characters")
+	}
+	if filepath.IsAbs(raw) {
+		return remote{url: "file://" + raw, scheme: "file"}, nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return bad("it is not a URL")
+	}
+	if u.User != nil {
+		return bad("credentials don't belong into it; configure them beside it")
+	}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" || !filepath.IsAbs(u.Path) {
+			return bad("a file URL has three slashes and an absolute path")
+		}
+		return remote{url: raw, scheme: "file"}, nil
+	case "http", "https":
+		if u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return bad("it needs a host, and no query or fragment")
+		}
+		return remote{url: raw, scheme: u.Scheme, origin: u.Scheme + "://" + u.Host + "/"}, nil
+	}
+	return bad("http, https and file addresses are supported")
+}
+
+// runRemote runs a git command that talks to the remote, with the credentials
+// in its environment: not in its arguments, which every user of the machine
+// can read, and not in a file. The output is returned also with an error.
+func (m *Mirror) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
+	c := m.command(args...)
+	secrets, err := m.credentials(ctx, &c)
+	if err != nil {
+		return nil, &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
+	}
+	c.Secrets = secrets
+	limited, cancel := context.WithTimeout(ctx, m.opts.Timeout)
+	defer cancel()
+	r, err := proc.Run(limited, c)
+	if err == nil {
+		return r.Stdout, nil
+	}
+	if limited.Err() != nil {
+		// Killed, it may have left its locks.
+		if rerr := m.removeLeftovers(); rerr != nil {
+			err = fmt.Errorf("%w; then removing what it left: %w", err, rerr)
+		}
+	}
+	return r.Stdout, remoteError(ctx, op, err)
+}
+
+// credentials adds the Authorization header for the remote's host, and no
+// other, to the command's environment.
+func (m *Mirror) credentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
+	if m.opts.Credentials == nil || m.remote.origin == "" {
+		return nil, nil
+	}
+	user, password, err := m.opts.Credentials(ctx)
+	if err != nil || user == "" && password == "" {
+		return nil, err
+	}
+	if strings.Contains(user, ":") {
+		return nil, fmt.Errorf("the user name has a colon, which Basic authentication can't carry")
+	}
+	basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+	key := "http." + m.remote.origin + ".extraHeader"
+	c.Env = append(c.Env, secretConfig(m.git, key, "Authorization: Basic "+basic)...)
+	return []string{password, basic}, nil
+}
+
+// secretConfig is a git setting as environment variables. GIT_CONFIG_COUNT
+// came with git 2.31; before it, GIT_CONFIG_PARAMETERS is how git itself hands
+// the settings of -c to its helpers.
+func secretConfig(v version, key, value string) []string {
+	if v.less(version{2, 31}) {
+		quoted := "'" + strings.ReplaceAll(key+"="+value, "'", `'\''`) + "'"
+		return []string{"GIT_CONFIG_PARAMETERS=" + quoted}
+	}
+	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=" + key, "GIT_CONFIG_VALUE_0=" + value}
+}

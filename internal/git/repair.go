@@ -1,0 +1,90 @@
+package git
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// leftovers are what git's programs leave outside refs/ when they are killed.
+// Nobody else works here, so nobody needs them. Below refs/ a branch may have
+// such a name; there only ".lock" can't be one's end.
+var leftovers = regexp.MustCompile(`\.lock$|^pack-.*\.keep$|^tmp_|^gc\.pid|^fast_import_crash_|^\.tmp-|^incoming-`)
+
+// looseRef is what a file below refs/ holds when it was written completely.
+var looseRef = regexp.MustCompile(`^([0-9a-f]{40}|ref: refs/[^\n]+)\n?$`)
+
+// repair removes what killed processes left, and rewrites the configuration.
+// It must not run while a git command writes to the mirror.
+func (m *Mirror) repair() error {
+	if err := m.removeLeftovers(); err != nil {
+		return err
+	}
+	return m.writeConfig(m.dir)
+}
+
+// writeConfig makes a mirror's configuration files as they should be.
+func (m *Mirror) writeConfig(dir string) error {
+	for file, text := range map[string]string{"config": config, userConfig: m.remote.userConfigText()} {
+		name := filepath.Join(dir, file)
+		if have, err := os.ReadFile(name); err == nil && string(have) == text {
+			continue
+		}
+		if err := os.WriteFile(name+".lock", []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(name+".lock", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeLeftovers removes stale locks, unfinished files and references that
+// were cut off by a crash.
+func (m *Mirror) removeLeftovers() error {
+	refs := filepath.Join(m.dir, "refs")
+	return filepath.WalkDir(m.dir, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if name == m.dir {
+			return nil
+		}
+		inRefs := strings.HasPrefix(name, refs+string(filepath.Separator))
+		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftovers.MatchString(d.Name()) {
+			m.log.Info("removing what a killed git left", zap.String("file", name))
+			if err := os.RemoveAll(name); err != nil {
+				return err
+			}
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if inRefs && !d.IsDir() {
+			return m.removeBrokenRef(name)
+		}
+		return nil
+	})
+}
+
+func (m *Mirror) removeBrokenRef(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if looseRef.Match(data) {
+		return nil
+	}
+	m.log.Warn("removing a reference that was not written completely", zap.String("file", name))
+	return os.Remove(name)
+}

@@ -1,0 +1,327 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Tree is one commit's files as a read-only file system: fs.FS, fs.ReadFileFS,
+// fs.ReadDirFS, fs.StatFS and fs.ReadLinkFS. It is safe for concurrent use,
+// stays valid for as long as the mirror has the commit, and costs nothing
+// until it is read.
+//
+// Symbolic links and submodules are never followed: Stat and Lstat both report
+// them by mode (fs.ModeSymlink, fs.ModeIrregular), ReadLink gives a link's
+// target, and opening one, or a path through one, is ErrNotFollowed. Reading a
+// file larger than MaxFileSize is ErrTooLarge. A commit that the mirror does
+// not have is ErrUnknownCommit. Names are compared byte by byte and need not
+// be UTF-8. Modification times are zero.
+type Tree struct {
+	r    *repository
+	sha  string
+	held map[string][]byte // contents that ReadAhead has read, by id
+}
+
+var (
+	_ fs.ReadFileFS = (*Tree)(nil)
+	_ fs.ReadDirFS  = (*Tree)(nil)
+	_ fs.StatFS     = (*Tree)(nil)
+	_ fs.ReadLinkFS = (*Tree)(nil)
+)
+
+// Tree gives a commit's files. Whether the commit exists shows when it is read.
+func (r *repository) Tree(sha string) *Tree { return &Tree{r: r, sha: sha} }
+
+// Open opens a file, read whole into memory, or a folder.
+func (t *Tree) Open(name string) (fs.File, error) {
+	e, err := t.lookup("open", name)
+	if err != nil {
+		return nil, err
+	}
+	info := t.info(e)
+	if e.mode == Directory {
+		entries, err := t.list("open", name, e)
+		if err != nil {
+			return nil, err
+		}
+		return &openDir{info: info, entries: entries}, nil
+	}
+	data, err := t.content("open", name, e)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{info: info, Reader: bytes.NewReader(data)}, nil
+}
+
+// ReadFile reads a file; the bytes are the caller's.
+func (t *Tree) ReadFile(name string) ([]byte, error) {
+	e, err := t.lookup("read", name)
+	if err != nil {
+		return nil, err
+	}
+	return t.content("read", name, e)
+}
+
+// ReadDir lists a folder, sorted by name.
+func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	e, err := t.lookup("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	return t.list("readdir", name, e)
+}
+
+// Stat describes a file or folder; a link describes itself.
+func (t *Tree) Stat(name string) (fs.FileInfo, error) {
+	e, err := t.lookup("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	return t.sized("stat", name, e)
+}
+
+// Lstat is Stat: links are never followed.
+func (t *Tree) Lstat(name string) (fs.FileInfo, error) { return t.Stat(name) }
+
+// ReadLink is a symbolic link's target as it is written.
+func (t *Tree) ReadLink(name string) (string, error) {
+	e, err := t.lookup("readlink", name)
+	if err != nil {
+		return "", err
+	}
+	if e.mode != Symlink {
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
+	}
+	o, err := t.stored(e.sha)
+	if err != nil {
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
+	}
+	return string(o.data), nil
+}
+
+// treeEntry is one entry of one folder.
+type treeEntry struct {
+	name string // without folders; "." for the root
+	mode Mode
+	sha  string
+}
+
+// root is the commit's root folder.
+func (t *Tree) root() (treeEntry, error) {
+	if err := checkSHA(t.sha); err != nil {
+		return treeEntry{}, err
+	}
+	if sha, ok := t.r.trees.rootOf(t.sha); ok {
+		return treeEntry{name: ".", mode: Directory, sha: sha}, nil
+	}
+	o, err := t.stored(t.sha + "^{tree}")
+	if err != nil {
+		return treeEntry{}, err
+	}
+	if _, err := t.r.parsed(o); err != nil {
+		return treeEntry{}, err
+	}
+	t.r.trees.putRoot(t.sha, o.sha)
+	return treeEntry{name: ".", mode: Directory, sha: o.sha}, nil
+}
+
+// stored reads an object that the commit needs.
+func (t *Tree) stored(spec string) (object, error) {
+	o, err := t.r.read(spec)
+	if errors.Is(err, errMissing) {
+		at, err := t.r.find(t.sha)
+		if errors.Is(err, errMissing) || err == nil && at.kind != "commit" && at.kind != "tree" {
+			return object{}, t.r.unknown(t.sha)
+		}
+		t.r.damaged.Store(true)
+		return object{}, &Error{Op: "read object " + spec + ", which commit " + t.sha + " needs", Kind: ErrCorrupt, Hint: t.r.remedy}
+	}
+	return o, err
+}
+
+// entries lists a folder by the id of its tree object. The slice is shared.
+func (t *Tree) entries(sha string) ([]treeEntry, error) {
+	if e, ok := t.r.trees.get(sha); ok {
+		return e, nil
+	}
+	o, err := t.stored(sha)
+	if err != nil {
+		return nil, err
+	}
+	return t.r.parsed(o)
+}
+
+// parsed parses a tree object and keeps the listing.
+func (r *repository) parsed(o object) ([]treeEntry, error) {
+	entries, err := parseTree(o.data)
+	if o.kind != "tree" {
+		err = fmt.Errorf("it is a %s", o.kind)
+	}
+	if err != nil {
+		return nil, &Error{Op: "read tree " + o.sha, Kind: ErrCorrupt, Err: err}
+	}
+	r.trees.put(o.sha, entries)
+	return entries, nil
+}
+
+// validName is fs.ValidPath without its demand for UTF-8.
+func validName(name string) bool {
+	if name == "." {
+		return true
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// lookup walks from the root to a name.
+func (t *Tree) lookup(op, name string) (treeEntry, error) {
+	fail := func(err error) (treeEntry, error) {
+		return treeEntry{}, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	if !validName(name) {
+		return fail(fs.ErrInvalid)
+	}
+	at, err := t.root()
+	if err != nil {
+		return fail(err)
+	}
+	if name == "." {
+		return at, nil
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		switch at.mode {
+		case Directory:
+		case Symlink, Submodule:
+			return fail(ErrNotFollowed)
+		default:
+			return fail(fs.ErrNotExist)
+		}
+		entries, err := t.entries(at.sha)
+		if err != nil {
+			return fail(err)
+		}
+		i := sort.Search(len(entries), func(i int) bool { return entries[i].name >= part })
+		if i == len(entries) || entries[i].name != part {
+			return fail(fs.ErrNotExist)
+		}
+		at = entries[i]
+	}
+	return at, nil
+}
+
+func (t *Tree) content(op, name string, e treeEntry) ([]byte, error) {
+	fail := func(err error) ([]byte, error) {
+		return nil, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	switch e.mode {
+	case Directory:
+		return fail(errors.New("is a folder"))
+	case Symlink, Submodule:
+		return fail(ErrNotFollowed)
+	}
+	if data, ok := t.held[e.sha]; ok {
+		return bytes.Clone(data), nil
+	}
+	o, err := t.stored(e.sha)
+	if err != nil {
+		return fail(err)
+	}
+	return o.data, nil
+}
+
+func (t *Tree) list(op, name string, e treeEntry) ([]fs.DirEntry, error) {
+	fail := func(err error) ([]fs.DirEntry, error) {
+		return nil, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	switch e.mode {
+	case Directory:
+	case Symlink, Submodule:
+		return fail(ErrNotFollowed)
+	default:
+		return fail(errors.New("is not a folder"))
+	}
+	entries, err := t.entries(e.sha)
+	if err != nil {
+		return fail(err)
+	}
+	out := make([]fs.DirEntry, len(entries))
+	for i, c := range entries {
+		out[i] = dirEntry{t: t, path: path.Join(name, c.name), e: c}
+	}
+	return out, nil
+}
+
+// sized is info with the size of a file or link looked up.
+func (t *Tree) sized(op, name string, e treeEntry) (fs.FileInfo, error) {
+	info := t.info(e)
+	if e.mode == Directory || e.mode == Submodule {
+		return info, nil // a submodule's commit is not here
+	}
+	if data, ok := t.held[e.sha]; ok {
+		info.size = int64(len(data))
+		return info, nil
+	}
+	o, err := t.r.find(e.sha)
+	if errors.Is(err, errMissing) {
+		o, err = t.stored(e.sha) // finds out why
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	info.size = o.size
+	return info, nil
+}
+
+func (t *Tree) info(e treeEntry) *fileInfo { return &fileInfo{name: e.name, mode: e.mode} }
+
+// parseTree reads a tree object: "<octal mode> <name>\0<20 bytes of id>",
+// repeated. The entries come back sorted by name (git sorts folders as if
+// their names ended in a slash).
+func parseTree(data []byte) ([]treeEntry, error) {
+	var out []treeEntry
+	for len(data) > 0 {
+		head, rest, ok := bytes.Cut(data, []byte{0})
+		if !ok || len(rest) < 20 {
+			return nil, errors.New("an entry is cut off")
+		}
+		modeText, name, ok := strings.Cut(string(head), " ")
+		mode, err := strconv.ParseUint(modeText, 8, 32)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("an entry begins with %q", shorten(string(head)))
+		}
+		if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("an entry is named %q", shorten(name))
+		}
+		out = append(out, treeEntry{name: name, mode: normalMode(Mode(mode)), sha: fmt.Sprintf("%x", rest[:20])})
+		data = rest[20:]
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	for i := 1; i < len(out); i++ {
+		if out[i].name == out[i-1].name {
+			return nil, fmt.Errorf("two entries are named %q", shorten(out[i].name))
+		}
+	}
+	return out, nil
+}
+
+// normalMode maps what old tools wrote (100664) to what git writes.
+func normalMode(m Mode) Mode {
+	switch m & 0o170000 {
+	case 0o100000:
+		if m&0o100 != 0 {
+			return Executable
+		}
+		return Regular
+	}
+	return m & 0o170000
+}

@@ -1,0 +1,341 @@
+package deps
+
+import (
+	"encoding/binary"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Index answers which reader reads which file of one commit. It doesn't
+// change once built and is safe for concurrent use.
+//
+// It is a graph: readers use folders and files, those use further ones. A
+// base that a thousand readers share is in it once.
+type Index struct {
+	ids   []string   // the readers', sorted
+	specs [][32]byte // what they were, to tell changed ones from others
+	nodes []node     // the readers first, in the order of ids
+
+	names  []string // files by number, sorted; folders that were looked at included
+	states []state  // by name
+	byFile table    // name → nodes that read it
+	users  table    // node → nodes that use it
+	rules  []ruled  // by folder
+}
+
+// node is one reader, folder or file, with what it reads by itself.
+type node struct {
+	key    key
+	files  []uint32 // names, ascending
+	uses   []uint32 // nodes, as they were found
+	late   []uint32 // of a reader: nodes that only all its Helm charts together tell
+	traits traits
+	more   *more // nil for nothing
+}
+
+// more is what few nodes have.
+type more struct {
+	rules    []rule
+	remotes  []string
+	problems []Problem
+}
+
+// equal says that a node reads and uses the same as another of the same
+// index, or of one with the same numbers.
+func (n *node) equal(o *node) bool {
+	return n.key == o.key && n.traits == o.traits && slices.Equal(n.files, o.files) && slices.Equal(n.uses, o.uses) && slices.Equal(n.late, o.late) && n.more.equal(o.more)
+}
+
+func (m *more) equal(o *more) bool {
+	if m == nil || o == nil {
+		return m == o
+	}
+	return slices.EqualFunc(m.rules, o.rules, rule.equal) && slices.Equal(m.remotes, o.remotes) && slices.Equal(m.problems, o.problems)
+}
+
+// ruled is a rule and the node that it is of.
+type ruled struct {
+	*rule
+	node uint32
+}
+
+// state is what lies at a name itself, no links followed.
+type state uint8
+
+const (
+	absent state = iota
+	present
+	aFolder
+)
+
+// table maps numbers to lists of numbers.
+type table struct{ start, list []uint32 }
+
+// newTable turns pairs, given twice by each, into a table of n lists.
+func newTable(n int, each func(yield func(from, to uint32))) table {
+	t := table{start: make([]uint32, n+1)}
+	each(func(from, _ uint32) { t.start[from+1]++ })
+	for i := range n {
+		t.start[i+1] += t.start[i]
+	}
+	t.list = make([]uint32, t.start[n])
+	next := slices.Clone(t.start)
+	each(func(from, to uint32) {
+		t.list[next[from]] = to
+		next[from]++
+	})
+	return t
+}
+
+func (t *table) of(i uint32) []uint32 { return t.list[t.start[i]:t.start[i+1]] }
+
+// reader finds a reader's node.
+func (x *Index) reader(id string) (uint32, bool) {
+	i, ok := slices.BinarySearch(x.ids, id)
+	return uint32(i), ok
+}
+
+// Files lists what a reader reads, sorted: files that are there, and files
+// whose absence it depends on. nil for an unknown reader.
+func (x *Index) Files(id string) []string {
+	r, ok := x.reader(id)
+	if !ok {
+		return nil
+	}
+	var numbers []uint32
+	for _, n := range x.below(r) {
+		for _, f := range x.nodes[n].files {
+			if x.states[f] != aFolder {
+				numbers = append(numbers, f)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	out := make([]string, len(numbers))
+	for i, f := range numbers {
+		out[i] = x.names[f]
+	}
+	return out
+}
+
+// Readers lists who reads a file, or would if it existed; sorted, nil for
+// nobody. For a folder it lists who would notice a link in its place.
+func (x *Index) Readers(name string) []string {
+	nodes := x.readBy(name)
+	if len(nodes) == 0 {
+		return nil
+	}
+	var out []string
+	for _, r := range x.above(nodes, newMarks(len(x.nodes))) {
+		out = append(out, x.ids[r])
+	}
+	return out
+}
+
+// Touched maps every reader that reads one of the files to those of them that
+// it reads, sorted. Files are what a change created, changed or deleted, by
+// their paths before and after. Readers that read the same of them share one
+// list: don't change it.
+func (x *Index) Touched(files []string) map[string][]string {
+	sorted := slices.Clone(files)
+	slices.Sort(sorted)
+	// Files that the same nodes read have the same readers.
+	groups := map[string]int{}
+	var members [][]string
+	var reach [][]uint32
+	marks := newMarks(len(x.nodes))
+	for _, name := range slices.Compact(sorted) {
+		nodes := x.readBy(name)
+		if len(nodes) == 0 {
+			continue
+		}
+		k := keyOf(nodes)
+		g, ok := groups[k]
+		if !ok {
+			g = len(members)
+			groups[k] = g
+			members = append(members, nil)
+			reach = append(reach, x.above(nodes, marks))
+		}
+		members[g] = append(members[g], name)
+	}
+	groupsOf := map[uint32][]uint32{}
+	for g, readers := range reach {
+		for _, r := range readers {
+			groupsOf[r] = append(groupsOf[r], uint32(g))
+		}
+	}
+	lists := map[string][]string{}
+	out := make(map[string][]string, len(groupsOf))
+	for r, of := range groupsOf {
+		if len(of) == 1 {
+			out[x.ids[r]] = members[of[0]]
+			continue
+		}
+		k := keyOf(of)
+		list, ok := lists[k]
+		if !ok {
+			for _, g := range of {
+				list = append(list, members[g]...)
+			}
+			slices.Sort(list)
+			lists[k] = list
+		}
+		out[x.ids[r]] = list
+	}
+	return out
+}
+
+func keyOf(numbers []uint32) string {
+	b := make([]byte, 0, 4*len(numbers))
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return string(b)
+}
+
+// Remote lists what a reader takes from outside the repository, as it is
+// written there; sorted.
+func (x *Index) Remote(id string) []string {
+	r, ok := x.reader(id)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, n := range x.below(r) {
+		if m := x.nodes[n].more; m != nil {
+			out = append(out, m.remotes...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Problems lists what could not be followed, by reader and file.
+func (x *Index) Problems() []Problem {
+	var out []Problem
+	marks := newMarks(len(x.nodes))
+	for n := range x.nodes {
+		m := x.nodes[n].more
+		if m == nil || len(m.problems) == 0 {
+			continue
+		}
+		for _, r := range x.above([]uint32{uint32(n)}, marks) {
+			for _, p := range m.problems {
+				p.Reader = x.ids[r]
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Problem) int {
+		if c := strings.Compare(a.Reader, b.Reader); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	return slices.Compact(out)
+}
+
+// readBy finds the nodes that read a file by themselves, there or not,
+// ascending: those that name it, that name something missing above it (it may
+// become a folder) or something below it (it may become a link), and those
+// with a rule that covers it.
+func (x *Index) readBy(name string) []uint32 {
+	var out []uint32
+	first, end := below(x.names, name)
+	for f := first; f < end; f++ {
+		out = append(out, x.byFile.of(uint32(f))...)
+	}
+	r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= name })
+	for ; r < len(x.rules) && strings.HasPrefix(x.rules[r].dir, name); r++ {
+		if rest := x.rules[r].dir[len(name):]; rest == "" || rest[0] == '/' {
+			out = append(out, x.rules[r].node)
+		}
+	}
+	for at := name; ; at = path.Dir(at) {
+		if f, ok := slices.BinarySearch(x.names, at); ok && (at == name || x.states[f] == absent) {
+			out = append(out, x.byFile.of(uint32(f))...)
+		}
+		if at != name {
+			r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= at })
+			for ; r < len(x.rules) && x.rules[r].dir == at; r++ {
+				if x.rules[r].covers(name) {
+					out = append(out, x.rules[r].node)
+				}
+			}
+		}
+		if at == "." || at == "/" {
+			break
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// marks says which nodes were seen.
+type marks []uint64
+
+func newMarks(n int) marks { return make(marks, (n+63)/64) }
+
+// add marks a node and says whether it wasn't before.
+func (m marks) add(n uint32) bool {
+	bit := uint64(1) << (n % 64)
+	was := m[n/64] & bit
+	m[n/64] |= bit
+	return was == 0
+}
+
+func (m marks) has(n uint32) bool { return m[n/64]&(1<<(n%64)) != 0 }
+
+func (m marks) remove(n uint32) { m[n/64] &^= 1 << (n % 64) }
+
+// above finds the readers that use one of the nodes, ascending. The marks
+// come and go empty.
+func (x *Index) above(nodes []uint32, seen marks) []uint32 {
+	var all, readers []uint32
+	for _, n := range nodes {
+		if seen.add(n) {
+			all = append(all, n)
+		}
+	}
+	for i := 0; i < len(all); i++ {
+		if int(all[i]) < len(x.ids) {
+			readers = append(readers, all[i])
+			continue // nobody uses a reader
+		}
+		for _, u := range x.users.of(all[i]) {
+			if seen.add(u) {
+				all = append(all, u)
+			}
+		}
+	}
+	for _, n := range all {
+		seen.remove(n)
+	}
+	slices.Sort(readers)
+	return readers
+}
+
+// below finds a node and all that it uses.
+func (x *Index) below(n uint32) []uint32 {
+	seen := map[uint32]bool{n: true}
+	all := []uint32{n}
+	for i := 0; i < len(all); i++ {
+		at := &x.nodes[all[i]]
+		for _, list := range [][]uint32{at.uses, at.late} {
+			for _, u := range list {
+				if !seen[u] {
+					seen[u] = true
+					all = append(all, u)
+				}
+			}
+		}
+	}
+	return all
+}

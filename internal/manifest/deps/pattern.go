@@ -1,0 +1,56 @@
+package deps
+
+import (
+	"fmt"
+
+	"github.com/gobwas/glob"
+)
+
+// maxGlob bounds a pattern; the compiler's work grows with it.
+const maxGlob = 4096
+
+// pattern is an include or exclude glob. It is matched with the library that
+// Argo CD uses, so that odd patterns mean the same here and there; that
+// library panics on some of them, when compiling or when matching.
+type pattern struct {
+	text string
+	glob glob.Glob
+}
+
+// compile reads a pattern; nil for an empty one.
+func compile(text string) (p *pattern, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > maxGlob {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxGlob)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, fmt.Errorf("it can't be compiled: %v", r)
+		}
+	}()
+	g, err := glob.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	return &pattern{text, g}, nil
+}
+
+// match reports whether name matches, or doubt where the library fails.
+func (p *pattern) match(name string, doubt bool) (matched bool) {
+	defer func() {
+		if recover() != nil {
+			matched = doubt
+		}
+	}()
+	return p.glob.Match(name)
+}
+
+// String is the pattern as it was written; "" for none.
+func (p *pattern) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.text
+}
