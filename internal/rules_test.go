@@ -19,6 +19,7 @@ var rooms = map[string][]string{
 	"cmd/liftlock":                    {"internal/cli"},
 	"webhooks":                        {},
 	"policies":                        {},
+	"internal/cache":                  {},
 	"internal/strictyaml":             {},
 	"internal/pipeline/fieldpath":     {},
 	"internal/pipeline/placeholder":   {"internal/pipeline/fieldpath"},
@@ -66,18 +67,19 @@ var drivers = []string{"internal/forge/github", "internal/forge/gitea"}
 // owners says which packages alone may import a library: replacing it must touch
 // one folder.
 var owners = map[string][]string{
-	"github.com/argoproj/":           {"internal/appset"},
-	"github.com/google/go-github/":   {"internal/forge/github", "webhooks"},
-	"code.gitea.io/sdk/":             {"internal/forge/gitea", "webhooks"},
-	"github.com/xanzy/go-gitlab":     {"internal/forge/gitlab", "webhooks"},
-	"database/sql":                   {"internal/store"},
-	"modernc.org/sqlite":             {"internal/store"},
-	"github.com/jackc/pgx/":          {"internal/store"},
-	"os/exec":                        {"internal/proc", "internal/emulator", "internal/forge/forgetest"}, // the last two are never in serve
-	"k8s.io/client-go/":              {"internal/argocd", "internal/appset"},
-	"sigs.k8s.io/controller-runtime": {"internal/appset"},
-	"sigs.k8s.io/kustomize/":         {"internal/manifest/render"},
-	"helm.sh/helm/":                  {"internal/manifest/render"},
+	"github.com/argoproj/":             {"internal/appset"},
+	"github.com/google/go-github/":     {"internal/forge/github", "webhooks"},
+	"code.gitea.io/sdk/":               {"internal/forge/gitea", "webhooks"},
+	"github.com/xanzy/go-gitlab":       {"internal/forge/gitlab", "webhooks"},
+	"database/sql":                     {"internal/store"},
+	"modernc.org/sqlite":               {"internal/store"},
+	"github.com/jackc/pgx/":            {"internal/store"},
+	"os/exec":                          {"internal/proc", "internal/emulator", "internal/forge/forgetest"}, // the last two are never in serve
+	"k8s.io/client-go/":                {"internal/argocd", "internal/appset"},
+	"sigs.k8s.io/controller-runtime":   {"internal/appset"},
+	"sigs.k8s.io/kustomize/":           {"internal/manifest/render"},
+	"github.com/hashicorp/golang-lru/": {"internal/cache"},
+	"helm.sh/helm/":                    {"internal/manifest/render"},
 }
 
 type listed struct {
