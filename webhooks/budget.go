@@ -30,8 +30,8 @@ func NewBudget(bytes int64) (*Budget, error) {
 	return &Budget{max: bytes}, nil
 }
 
-// take reserves n bytes, or says that there is no room.
-func (b *Budget) take(n int) bool {
+// reserveBytes reserves n bytes, or says that there is no room.
+func (b *Budget) reserveBytes(n int) bool {
 	if b.used.Add(int64(n)) > b.max {
 		b.used.Add(-int64(n))
 		return false
@@ -39,4 +39,4 @@ func (b *Budget) take(n int) bool {
 	return true
 }
 
-func (b *Budget) give(n int) { b.used.Add(-int64(n)) }
+func (b *Budget) releaseBytes(n int) { b.used.Add(-int64(n)) }

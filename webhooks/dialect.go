@@ -12,7 +12,7 @@ type dialect struct {
 	eventName func(http.Header) string // the forge's name of the event; empty when there is none
 	signature func(http.Header) string // the HMAC-SHA256 of the body in hexadecimal; empty when there is none
 	forms     bool                     // form-encoded bodies are signed as they are sent, so they can be verified
-	parse     parser
+	parse     payloadParser
 }
 
 // dialectOf finds a forge type's dialect.

@@ -45,10 +45,10 @@ type Event struct {
 // a branch name at 255, owner and name at 140 together.
 const maxField = 1024
 
-// check refuses values that no forge sends, before they become keys, rows or
+// checkFields refuses values that no forge sends, before they become keys, rows or
 // arguments somewhere: overlong ones, control characters (PostgreSQL can't
 // store NUL) and commits that aren't hexadecimal.
-func (e *Event) check() error {
+func (e *Event) checkFields() error {
 	for _, f := range []struct{ name, value string }{
 		{"action", e.Action}, {"repository name", e.Repo}, {"branch", e.Branch},
 		{"head branch", e.HeadBranch}, {"sender", e.Sender},

@@ -40,7 +40,7 @@ type giteaPayload struct {
 
 	// pull requests and their reviews
 	Number      int                   `json:"number"`
-	PullRequest pull                  `json:"pull_request"`
+	PullRequest pullRequestPayload    `json:"pull_request"`
 	Review      struct{ Type string } `json:"review"`
 
 	// comments
@@ -65,18 +65,18 @@ func parseGitea(name string, body []byte) (*Event, error) {
 		return parseEnvelope(name, body)
 	}
 	var p giteaPayload
-	if err := decode(body, &p); err != nil {
+	if err := decodeObject(body, &p); err != nil {
 		return nil, err
 	}
 	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}
 	switch name {
 	case "push":
-		e.push(p.Ref, p.Before, p.After, false)
+		e.setPush(p.Ref, p.Before, p.After, false)
 	case "create":
-		e.push(giteaRef(p), "", p.SHA, false)
+		e.setPush(giteaRef(p), "", p.SHA, false)
 	case "delete":
 		// Gitea sends no push for a deletion.
-		e.push(giteaRef(p), "", "", true)
+		e.setPush(giteaRef(p), "", "", true)
 	case "status":
 		e.Kind, e.Commit, e.Action = Status, p.SHA, p.State
 	case "issue_comment", "pull_request_comment":
@@ -109,7 +109,7 @@ func (e *Event) giteaPull(p giteaPayload, kind Kind) {
 	if p.PullRequest.Head.Label != "" {
 		p.PullRequest.Head.Ref = p.PullRequest.Head.Label
 	}
-	e.pull(p.Number, p.PullRequest)
+	e.setPullRequest(p.Number, p.PullRequest)
 	e.Kind = kind
 	if e.Number == 0 {
 		e.Number = p.Issue.Number

@@ -40,8 +40,8 @@ type githubPayload struct {
 	Deleted bool   `json:"deleted"`
 
 	// pull_request, pull_request_review
-	Number      int  `json:"number"`
-	PullRequest pull `json:"pull_request"`
+	Number      int                `json:"number"`
+	PullRequest pullRequestPayload `json:"pull_request"`
 
 	// issue_comment: an issue is a pull request when it has a pull_request
 	Issue struct {
@@ -58,17 +58,17 @@ type githubPayload struct {
 
 	// check_run (whose suite names the branch), check_suite
 	CheckRun struct {
-		HeadSHA      string     `json:"head_sha"`
-		PullRequests []pull     `json:"pull_requests"`
-		CheckSuite   checkSuite `json:"check_suite"`
+		HeadSHA      string               `json:"head_sha"`
+		PullRequests []pullRequestPayload `json:"pull_requests"`
+		CheckSuite   checkSuite           `json:"check_suite"`
 	} `json:"check_run"`
 	CheckSuite checkSuite `json:"check_suite"`
 }
 
 type checkSuite struct {
-	HeadBranch   string `json:"head_branch"`
-	HeadSHA      string `json:"head_sha"`
-	PullRequests []pull `json:"pull_requests"`
+	HeadBranch   string               `json:"head_branch"`
+	HeadSHA      string               `json:"head_sha"`
+	PullRequests []pullRequestPayload `json:"pull_requests"`
 }
 
 func parseGitHub(name string, body []byte) (*Event, error) {
@@ -78,15 +78,15 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload
-	if err := decode(body, &p); err != nil {
+	if err := decodeObject(body, &p); err != nil {
 		return nil, err
 	}
 	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}
 	switch name {
 	case "push":
-		e.push(p.Ref, p.Before, p.After, p.Deleted)
+		e.setPush(p.Ref, p.Before, p.After, p.Deleted)
 	case "pull_request", "pull_request_review":
-		e.pull(p.Number, p.PullRequest)
+		e.setPullRequest(p.Number, p.PullRequest)
 		if name == "pull_request_review" {
 			e.Kind = Review
 		}
@@ -101,16 +101,16 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 			e.HeadBranch = p.Branches[0].Name
 		}
 	case "check_run":
-		e.checks(p.CheckRun.HeadSHA, p.CheckRun.CheckSuite.HeadBranch, p.CheckRun.PullRequests)
+		e.setCheckRun(p.CheckRun.HeadSHA, p.CheckRun.CheckSuite.HeadBranch, p.CheckRun.PullRequests)
 	case "check_suite":
-		e.checks(p.CheckSuite.HeadSHA, p.CheckSuite.HeadBranch, p.CheckSuite.PullRequests)
+		e.setCheckRun(p.CheckSuite.HeadSHA, p.CheckSuite.HeadBranch, p.CheckSuite.PullRequests)
 	}
 	return e, nil
 }
 
-// checks fills in a check run or suite. Its pull requests are those of this
+// setCheckRun fills in a check run or suite. Its pull requests are those of this
 // repository only; with more than one, the commit is the key.
-func (e *Event) checks(commit, branch string, pulls []pull) {
+func (e *Event) setCheckRun(commit, branch string, pulls []pullRequestPayload) {
 	e.Kind, e.Commit, e.HeadBranch = Status, commit, branch
 	if len(pulls) == 1 {
 		e.Number = pulls[0].Number

@@ -15,8 +15,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const fixtures = "../testdata/webhooks"
 
-// payloads are the fixtures of a forge: files named EVENT.WHAT.json.
-func payloads(t testing.TB, forgeType string) []string {
+// listPayloads are the fixtures of a forge: files named EVENT.WHAT.json.
+func listPayloads(t testing.TB, forgeType string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(fixtures, forgeType, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -31,7 +31,7 @@ func eventName(file string) string {
 	return name
 }
 
-func read(t testing.TB, file string) []byte {
+func readFixture(t testing.TB, file string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -44,9 +44,9 @@ func read(t testing.TB, file string) []byte {
 // file (go test ./webhooks -update writes them anew).
 func TestPayloads(t *testing.T) {
 	for _, forgeType := range []string{GitHub, Gitea} {
-		for _, file := range payloads(t, forgeType) {
+		for _, file := range listPayloads(t, forgeType) {
 			t.Run(forgeType+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-				e, err := Parse(forgeType, "00000000-0000-0000-0000-000000000001", eventName(file), read(t, file))
+				e, err := Parse(forgeType, "00000000-0000-0000-0000-000000000001", eventName(file), readFixture(t, file))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +62,7 @@ func TestPayloads(t *testing.T) {
 					}
 					return
 				}
-				if diff := cmp.Diff(string(read(t, golden)), string(got)); diff != "" {
+				if diff := cmp.Diff(string(readFixture(t, golden)), string(got)); diff != "" {
 					t.Errorf("-want +got:\n%s", diff)
 				}
 			})
@@ -75,12 +75,12 @@ func TestPayloads(t *testing.T) {
 // panic (argo-cd#23024).
 func TestIncompletePayloads(t *testing.T) {
 	for _, forgeType := range []string{GitHub, Gitea} {
-		for _, file := range payloads(t, forgeType) {
+		for _, file := range listPayloads(t, forgeType) {
 			var doc map[string]any
-			if err := json.Unmarshal(read(t, file), &doc); err != nil {
+			if err := json.Unmarshal(readFixture(t, file), &doc); err != nil {
 				t.Fatal(err)
 			}
-			each(doc, func(path string) {
+			eachPath(doc, func(path string) {
 				body, err := json.Marshal(doc)
 				if err != nil {
 					t.Fatal(err)
@@ -93,8 +93,8 @@ func TestIncompletePayloads(t *testing.T) {
 	}
 }
 
-// each calls f once with every field of the object removed and once with it null.
-func each(doc map[string]any, f func(path string)) {
+// eachPath calls f once with every field of the object removed and once with it null.
+func eachPath(doc map[string]any, f func(path string)) {
 	for key, value := range doc {
 		delete(doc, key)
 		f(key)
@@ -102,7 +102,7 @@ func each(doc map[string]any, f func(path string)) {
 		f(key)
 		doc[key] = value
 		if sub, ok := value.(map[string]any); ok {
-			each(sub, func(path string) { f(key + "." + path) })
+			eachPath(sub, func(path string) { f(key + "." + path) })
 		}
 	}
 }
@@ -150,12 +150,12 @@ func TestUnknownEventKeepsWhatFits(t *testing.T) {
 
 // FuzzGitHub and FuzzGitea hold: whatever the bytes, an event that comes out
 // passes its own check, and no other outcome than an error is possible.
-func FuzzGitHub(f *testing.F) { fuzz(f, GitHub) }
-func FuzzGitea(f *testing.F)  { fuzz(f, Gitea) }
+func FuzzGitHub(f *testing.F) { fuzzParse(f, GitHub) }
+func FuzzGitea(f *testing.F)  { fuzzParse(f, Gitea) }
 
-func fuzz(f *testing.F, forgeType string) {
-	for _, file := range payloads(f, forgeType) {
-		f.Add(eventName(file), read(f, file))
+func fuzzParse(f *testing.F, forgeType string) {
+	for _, file := range listPayloads(f, forgeType) {
+		f.Add(eventName(file), readFixture(f, file))
 	}
 	f.Fuzz(func(t *testing.T, name string, body []byte) {
 		e, err := Parse(forgeType, "d", name, body)
@@ -165,7 +165,7 @@ func fuzz(f *testing.F, forgeType string) {
 		if e == nil {
 			return
 		}
-		if err := e.check(); err != nil {
+		if err := e.checkFields(); err != nil {
 			t.Error(err)
 		}
 		if e.Kind == "" || e.Forge != forgeType || e.Name != name {

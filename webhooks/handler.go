@@ -27,9 +27,9 @@ const (
 // accept is answered with 503 and Retry-After; its text is not shown to the
 // sender, so accept logs it. observe, which may be nil, is told the outcome of
 // every request.
-func Handler(r *Receiver, accept func(context.Context, *Event) error, observe func(outcome string)) http.Handler {
-	if observe == nil {
-		observe = func(string) {}
+func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutcome func(outcome string)) http.Handler {
+	if countOutcome == nil {
+		countOutcome = func(string) {}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		e, refusal := r.Read(w, req)
@@ -48,18 +48,18 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, observe fu
 			case http.StatusMethodNotAllowed:
 				h.Set("Allow", http.MethodPost)
 			}
-			observe(refusal.Outcome)
+			countOutcome(refusal.Outcome)
 			w.WriteHeader(refusal.Status)
 			_, _ = io.WriteString(w, refusal.Reason+"\n")
 			return
 		}
 		if e.Kind == Other {
-			observe(OutcomeIgnored)
+			countOutcome(OutcomeIgnored)
 			w.WriteHeader(http.StatusAccepted)
 			_, _ = io.WriteString(w, "nothing to do for this event\n")
 			return
 		}
-		observe(OutcomeAccepted)
+		countOutcome(OutcomeAccepted)
 		_, _ = io.WriteString(w, "accepted\n")
 	})
 }

@@ -24,8 +24,8 @@ func sign(secret string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// delivery is a well-made request; tests break one thing of it.
-func delivery(forgeType, event, secret string, body []byte) *http.Request {
+// newDelivery is a well-made request; tests break one thing of it.
+func newDelivery(forgeType, event, secret string, body []byte) *http.Request {
 	req := httptest.NewRequest(http.MethodPost, "/webhooks/hub", bytes.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	switch forgeType {
@@ -42,17 +42,17 @@ func delivery(forgeType, event, secret string, body []byte) *http.Request {
 	return req
 }
 
-// world is a handler with everything that it told.
-type world struct {
-	handler  http.Handler
-	receiver *Receiver
-	fail     error
-	mu       sync.Mutex
-	events   []*Event
-	outcomes []string
+// recordedHandler is a handler with everything that it told.
+type recordedHandler struct {
+	handler   http.Handler
+	receiver  *Receiver
+	acceptErr error
+	mu        sync.Mutex
+	events    []*Event
+	outcomes  []string
 }
 
-func newWorld(t testing.TB, forgeType string, secrets ...string) *world {
+func newRecordedHandler(t testing.TB, forgeType string, secrets ...string) *recordedHandler {
 	t.Helper()
 	var keys [][]byte
 	for _, s := range secrets {
@@ -62,12 +62,12 @@ func newWorld(t testing.TB, forgeType string, secrets ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{receiver: r}
+	w := &recordedHandler{receiver: r}
 	w.handler = Handler(r, func(_ context.Context, e *Event) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.fail != nil {
-			return w.fail
+		if w.acceptErr != nil {
+			return w.acceptErr
 		}
 		w.events = append(w.events, e)
 		return nil
@@ -79,7 +79,7 @@ func newWorld(t testing.TB, forgeType string, secrets ...string) *world {
 	return w
 }
 
-func (w *world) do(req *http.Request) *httptest.ResponseRecorder {
+func (w *recordedHandler) serve(req *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, req)
 	return rec
@@ -124,12 +124,12 @@ func TestHandler(t *testing.T) {
 		{"an empty body", GitHub, "push", nil, nil, 400, OutcomeMalformed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.forge, secret)
-			req := delivery(c.forge, c.event, secret, c.body)
+			w := newRecordedHandler(t, c.forge, secret)
+			req := newDelivery(c.forge, c.event, secret, c.body)
 			if c.change != nil {
 				c.change(req)
 			}
-			rec := w.do(req)
+			rec := w.serve(req)
 			if rec.Code != c.status {
 				t.Errorf("status %d (%s), want %d", rec.Code, strings.TrimSpace(rec.Body.String()), c.status)
 			}
@@ -161,24 +161,24 @@ func header(name, value string) func(*http.Request) {
 
 func TestEverySecretIsAccepted(t *testing.T) {
 	body := []byte(`{}`)
-	w := newWorld(t, GitHub, "new", "old", "older")
+	w := newRecordedHandler(t, GitHub, "new", "old", "older")
 	for _, s := range []string{"new", "old", "older"} {
-		if rec := w.do(delivery(GitHub, "ping", s, body)); rec.Code != 200 {
+		if rec := w.serve(newDelivery(GitHub, "ping", s, body)); rec.Code != 200 {
 			t.Errorf("signed with %q: %d", s, rec.Code)
 		}
 	}
-	if rec := w.do(delivery(GitHub, "ping", "oldest", body)); rec.Code != 401 {
+	if rec := w.serve(newDelivery(GitHub, "ping", "oldest", body)); rec.Code != 401 {
 		t.Errorf("signed with a secret that was never configured: %d", rec.Code)
 	}
 }
 
-// counting counts how many bytes are taken from it.
-type counting struct {
+// countingReader counts how many bytes are taken from it.
+type countingReader struct {
 	io.Reader
 	n int64
 }
 
-func (c *counting) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
 	return n, err
@@ -199,12 +199,12 @@ func TestLargeBodies(t *testing.T) {
 		{"not announced at the limit", -1, MaxBody, 400, MaxBody},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, GitHub, secret)
+			w := newRecordedHandler(t, GitHub, secret)
 			body := big[:c.size]
-			req := delivery(GitHub, "push", secret, body)
-			in := &counting{Reader: bytes.NewReader(body)}
+			req := newDelivery(GitHub, "push", secret, body)
+			in := &countingReader{Reader: bytes.NewReader(body)}
 			req.Body, req.ContentLength = io.NopCloser(in), c.announce
-			if rec := w.do(req); rec.Code != c.status {
+			if rec := w.serve(req); rec.Code != c.status {
 				t.Errorf("status %d, want %d", rec.Code, c.status)
 			}
 			if in.n > c.read {
@@ -218,12 +218,12 @@ func TestLargeBodies(t *testing.T) {
 }
 
 func TestUnsignedBodyIsNotRead(t *testing.T) {
-	w := newWorld(t, GitHub, secret)
-	req := delivery(GitHub, "push", secret, []byte(`{}`))
+	w := newRecordedHandler(t, GitHub, secret)
+	req := newDelivery(GitHub, "push", secret, []byte(`{}`))
 	req.Header.Del("X-Hub-Signature-256")
-	in := &counting{Reader: strings.NewReader(`{}`)}
+	in := &countingReader{Reader: strings.NewReader(`{}`)}
 	req.Body = io.NopCloser(in)
-	if rec := w.do(req); rec.Code != 401 || in.n != 0 {
+	if rec := w.serve(req); rec.Code != 401 || in.n != 0 {
 		t.Errorf("status %d after reading %d bytes, want 401 after none", rec.Code, in.n)
 	}
 }
@@ -233,19 +233,19 @@ func TestBudgetIsShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, GitHub, secret)
+	w := newRecordedHandler(t, GitHub, secret)
 	w.receiver.budget = budget
-	if !budget.take(MinBudget - 100) { // what other receivers hold
+	if !budget.reserveBytes(MinBudget - 100) { // what other receivers hold
 		t.Fatal("an empty budget has no room")
 	}
-	rec := w.do(delivery(GitHub, "ping", secret, bytes.Repeat([]byte(" "), 101)))
+	rec := w.serve(newDelivery(GitHub, "ping", secret, bytes.Repeat([]byte(" "), 101)))
 	if rec.Code != 503 || rec.Header().Get("Retry-After") != "5" || w.outcomes[0] != OutcomeBusy {
 		t.Errorf("status %d, Retry-After %q, outcome %v", rec.Code, rec.Header().Get("Retry-After"), w.outcomes)
 	}
-	if rec := w.do(delivery(GitHub, "ping", secret, []byte(`{}`))); rec.Code != 200 {
+	if rec := w.serve(newDelivery(GitHub, "ping", secret, []byte(`{}`))); rec.Code != 200 {
 		t.Errorf("a small delivery that has room: %d", rec.Code)
 	}
-	budget.give(MinBudget - 100)
+	budget.releaseBytes(MinBudget - 100)
 	if used := budget.used.Load(); used != 0 {
 		t.Errorf("%d bytes are still taken", used)
 	}
@@ -255,17 +255,17 @@ func TestBudgetIsShared(t *testing.T) {
 }
 
 func TestNothingIsAcknowledgedThatWasNotStored(t *testing.T) {
-	w := newWorld(t, GitHub, secret)
-	w.fail = errors.New("dial tcp 10.0.0.7:5432: connection refused")
-	rec := w.do(delivery(GitHub, "push", secret, []byte(`{"ref":"refs/heads/main"}`)))
+	w := newRecordedHandler(t, GitHub, secret)
+	w.acceptErr = errors.New("dial tcp 10.0.0.7:5432: connection refused")
+	rec := w.serve(newDelivery(GitHub, "push", secret, []byte(`{"ref":"refs/heads/main"}`)))
 	if rec.Code != 503 || rec.Header().Get("Retry-After") != "5" || w.outcomes[0] != OutcomeFailed {
 		t.Errorf("status %d, Retry-After %q, outcome %v", rec.Code, rec.Header().Get("Retry-After"), w.outcomes)
 	}
 	if strings.Contains(rec.Body.String(), "10.0.0.7") {
 		t.Errorf("the answer shows the inside: %q", rec.Body)
 	}
-	w.fail = nil
-	if rec := w.do(delivery(GitHub, "push", secret, []byte(`{"ref":"refs/heads/main"}`))); rec.Code != 200 || len(w.events) != 1 {
+	w.acceptErr = nil
+	if rec := w.serve(newDelivery(GitHub, "push", secret, []byte(`{"ref":"refs/heads/main"}`))); rec.Code != 200 || len(w.events) != 1 {
 		t.Errorf("the redelivery: %d, %d events", rec.Code, len(w.events))
 	}
 }
@@ -273,7 +273,7 @@ func TestNothingIsAcknowledgedThatWasNotStored(t *testing.T) {
 // TestOverTheNetwork goes through a real server: a body cut short, one sent in
 // chunks, and one that is too large and announced.
 func TestOverTheNetwork(t *testing.T) {
-	w := newWorld(t, GitHub, secret)
+	w := newRecordedHandler(t, GitHub, secret)
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	post := func(body io.Reader, length int64, signature string) (int, error) {

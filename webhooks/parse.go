@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// parser is what differs between forges once the bytes are known.
-type parser func(name string, body []byte) (*Event, error)
+// payloadParser is what differs between forges once the bytes are known.
+type payloadParser func(name string, body []byte) (*Event, error)
 
 // Parse reads an authentic payload. name is the forge's own name of the event,
 // as its header says it; an unknown name gives an event of kind Other. The body
@@ -20,10 +20,10 @@ func Parse(forgeType, delivery, name string, body []byte) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.event(delivery, name, body)
+	return d.parseEvent(delivery, name, body)
 }
 
-func (d dialect) event(delivery, name string, body []byte) (*Event, error) {
+func (d dialect) parseEvent(delivery, name string, body []byte) (*Event, error) {
 	if err := checkText("event name", name); err != nil {
 		return nil, err
 	}
@@ -35,15 +35,15 @@ func (d dialect) event(delivery, name string, body []byte) (*Event, error) {
 		return nil, err
 	}
 	e.Forge, e.Delivery, e.Name = d.name, delivery, name
-	if err := e.check(); err != nil {
+	if err := e.checkFields(); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// decode reads a JSON object into v. The errors of encoding/json can quote the
+// decodeObject reads a JSON object into v. The errors of encoding/json can quote the
 // body; these don't.
-func decode(body []byte, v any) error {
+func decodeObject(body []byte, v any) error {
 	err := json.Unmarshal(body, v)
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -91,21 +91,21 @@ type (
 		SHA   string     `json:"sha"`
 		Repo  repository `json:"repo"`
 	}
-	pull struct {
+	pullRequestPayload struct {
 		Number int      `json:"number"`
 		Head   pullHead `json:"head"`
 	}
 )
 
-// push fills in a branch's or tag's move.
-func (e *Event) push(ref, before, after string, deleted bool) {
+// setPush fills in a branch's or tag's move.
+func (e *Event) setPush(ref, before, after string, deleted bool) {
 	e.Kind, e.Branch, e.Before, e.After = Push, branchOf(ref), before, after
 	e.Deleted = deleted || isZero(after)
 }
 
-// pull fills in a pull request. A head without a repository is a fork that has
+// setPullRequest fills in a pull request. A head without a repository is a fork that has
 // been deleted.
-func (e *Event) pull(number int, p pull) {
+func (e *Event) setPullRequest(number int, p pullRequestPayload) {
 	e.Kind, e.Number, e.HeadBranch, e.Commit = PullRequest, number, p.Head.Ref, p.Head.SHA
 	if e.Number == 0 {
 		e.Number = p.Number
@@ -121,7 +121,7 @@ func parseEnvelope(name string, body []byte) (*Event, error) {
 		Repository json.RawMessage `json:"repository"`
 		Sender     json.RawMessage `json:"sender"`
 	}
-	if err := decode(body, &p); err != nil {
+	if err := decodeObject(body, &p); err != nil {
 		return nil, err
 	}
 	// An unknown event may use these words for something else: what doesn't fit is left out.

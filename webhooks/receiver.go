@@ -21,8 +21,8 @@ const (
 	// up a delivery after 10 s.
 	ReadTimeout = 15 * time.Second
 
-	// firstRead is the first buffer's size; most deliveries fit.
-	firstRead = 16 << 10
+	// firstReadSize is the first buffer's size; most deliveries fit.
+	firstReadSize = 16 << 10
 
 	// RetryAfter is what a sender is told to wait when there is no room or the
 	// event couldn't be written down. Neither GitHub nor Gitea retries by itself:
@@ -82,7 +82,7 @@ func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refu
 		return nil, &Refusal{http.StatusMethodNotAllowed, OutcomeMalformed, "deliveries are POSTed"}
 	}
 	if req.ContentLength > MaxBody {
-		return nil, tooLarge()
+		return nil, newTooLargeRefusal()
 	}
 	form, refusal := r.isForm(req.Header)
 	if refusal != nil {
@@ -90,42 +90,42 @@ func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refu
 	}
 	sum, ok := decodeSignature(r.dialect.signature(req.Header))
 	if !ok {
-		return nil, unsigned()
+		return nil, newUnsignedRefusal()
 	}
 
 	// Not every ResponseWriter has deadlines (recorders don't); the server's own then hold.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(ReadTimeout))
-	buf := &buffer{budget: r.budget}
+	buf := &bodyBuffer{budget: r.budget}
 	defer buf.release()
-	if refusal := buf.fill(req.Body, req.ContentLength); refusal != nil {
+	if refusal := buf.readBody(req.Body, req.ContentLength); refusal != nil {
 		return nil, refusal
 	}
-	if !verify(r.secrets, buf.data, sum) {
-		return nil, unsigned()
+	if !verifySignature(r.secrets, buf.data, sum) {
+		return nil, newUnsignedRefusal()
 	}
 
 	// From here on the sender knows a secret.
 	delivery, name := r.dialect.delivery(req.Header), r.dialect.eventName(req.Header)
 	if delivery == "" {
-		return nil, malformed("the delivery's id is missing from its headers")
+		return nil, newMalformedRefusal("the delivery's id is missing from its headers")
 	}
 	if name == "" {
-		return nil, malformed("the event's name is missing from its headers")
+		return nil, newMalformedRefusal("the event's name is missing from its headers")
 	}
 	body := buf.data
 	if form {
-		if !buf.more(len(body)) {
-			return nil, busy()
+		if !buf.reserveBytes(len(body)) {
+			return nil, newBusyRefusal()
 		}
 		values, err := url.ParseQuery(string(body))
 		if err != nil || !values.Has("payload") {
-			return nil, malformed("the form has no readable payload field")
+			return nil, newMalformedRefusal("the form has no readable payload field")
 		}
 		body = []byte(values.Get("payload"))
 	}
-	e, err := r.dialect.event(delivery, name, body)
+	e, err := r.dialect.parseEvent(delivery, name, body)
 	if err != nil {
-		return nil, malformed(err.Error())
+		return nil, newMalformedRefusal(err.Error())
 	}
 	return e, nil
 }
@@ -143,49 +143,49 @@ func (r *Receiver) isForm(h http.Header) (bool, *Refusal) {
 	}
 }
 
-func tooLarge() *Refusal {
+func newTooLargeRefusal() *Refusal {
 	return &Refusal{http.StatusRequestEntityTooLarge, OutcomeTooLarge, fmt.Sprintf("the body is larger than %d bytes", MaxBody)}
 }
 
-// unsigned is the one answer to every delivery that can't be trusted: it doesn't
+// newUnsignedRefusal is the one answer to every delivery that can't be trusted: it doesn't
 // say whether the signature was missing, unreadable or wrong.
-func unsigned() *Refusal {
+func newUnsignedRefusal() *Refusal {
 	return &Refusal{http.StatusUnauthorized, OutcomeUnauthenticated, "the signature is missing or made with another secret"}
 }
 
-func malformed(reason string) *Refusal {
+func newMalformedRefusal(reason string) *Refusal {
 	return &Refusal{http.StatusBadRequest, OutcomeMalformed, reason}
 }
 
-func busy() *Refusal {
+func newBusyRefusal() *Refusal {
 	return &Refusal{http.StatusServiceUnavailable, OutcomeBusy, "too many deliveries at once; try again"}
 }
 
-// buffer is a body in memory with the room it takes in the budget.
-type buffer struct {
-	budget *Budget
-	taken  int
-	data   []byte
+// bodyBuffer is a body in memory with the room it takes in the budget.
+type bodyBuffer struct {
+	budget   *Budget
+	reserved int
+	data     []byte
 }
 
-// more takes room for n further bytes.
-func (b *buffer) more(n int) bool {
-	if !b.budget.take(n) {
+// reserveBytes takes room for n further bytes.
+func (b *bodyBuffer) reserveBytes(n int) bool {
+	if !b.budget.reserveBytes(n) {
 		return false
 	}
-	b.taken += n
+	b.reserved += n
 	return true
 }
 
 // release gives all room back; the data must not be used afterwards.
-func (b *buffer) release() {
-	b.budget.give(b.taken)
-	b.taken, b.data = 0, nil
+func (b *bodyBuffer) release() {
+	b.budget.releaseBytes(b.reserved)
+	b.reserved, b.data = 0, nil
 }
 
-// fill reads a body to its end. announced is the Content-Length, negative when
+// readBody reads a body to its end. announced is the Content-Length, negative when
 // it isn't known; the bytes that come are counted all the same.
-func (b *buffer) fill(body io.Reader, announced int64) *Refusal {
+func (b *bodyBuffer) readBody(body io.Reader, announced int64) *Refusal {
 	limit := MaxBody + 1 // one byte more than allowed shows that there is too much
 	if announced >= 0 && announced < MaxBody {
 		limit = int(announced) + 1
@@ -193,7 +193,7 @@ func (b *buffer) fill(body io.Reader, announced int64) *Refusal {
 	for {
 		if len(b.data) == cap(b.data) {
 			if len(b.data) > MaxBody {
-				return tooLarge()
+				return newTooLargeRefusal()
 			}
 			if refusal := b.grow(limit); refusal != nil {
 				return refusal
@@ -203,32 +203,32 @@ func (b *buffer) fill(body io.Reader, announced int64) *Refusal {
 		b.data = b.data[:len(b.data)+n]
 		switch {
 		case len(b.data) > MaxBody:
-			return tooLarge()
+			return newTooLargeRefusal()
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return &Refusal{http.StatusRequestTimeout, OutcomeMalformed, "the body took too long to arrive"}
 		case err != nil:
-			return malformed("the body ended too early")
+			return newMalformedRefusal("the body ended too early")
 		}
 	}
 }
 
 // grow doubles the buffer, up to limit. While it copies, both buffers count.
-func (b *buffer) grow(limit int) *Refusal {
+func (b *bodyBuffer) grow(limit int) *Refusal {
 	old := cap(b.data)
-	size := min(max(2*old, firstRead), limit)
+	size := min(max(2*old, firstReadSize), limit)
 	if size <= old {
 		// More bytes than were announced: only a broken server lets them through.
-		return malformed("the body is longer than its Content-Length")
+		return newMalformedRefusal("the body is longer than its Content-Length")
 	}
-	if !b.more(size) {
-		return busy()
+	if !b.reserveBytes(size) {
+		return newBusyRefusal()
 	}
 	data := make([]byte, len(b.data), size)
 	copy(data, b.data)
 	b.data = data
-	b.budget.give(old)
-	b.taken -= old
+	b.budget.releaseBytes(old)
+	b.reserved -= old
 	return nil
 }

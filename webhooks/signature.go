@@ -16,10 +16,10 @@ func decodeSignature(s string) ([]byte, bool) {
 	return sum, err == nil
 }
 
-// verify says whether sum is the body's HMAC under one of the secrets. Every
+// verifySignature says whether sum is the body's HMAC under one of the secrets. Every
 // secret is tried, whichever fits, and each comparison takes constant time: how
 // long it takes says nothing about a secret or about which one is in use.
-func verify(secrets [][]byte, body, sum []byte) bool {
+func verifySignature(secrets [][]byte, body, sum []byte) bool {
 	matches := 0
 	for _, secret := range secrets {
 		mac := hmac.New(sha256.New, secret)

@@ -52,7 +52,7 @@ func (in *Input) argoCD(name string) ArgoCD {
 func newSnapshots(in *Input) map[string]*snapshot {
 	out := map[string]*snapshot{}
 	for i := range in.Pipeline.Spec.ApplicationSets {
-		name := in.Pipeline.Spec.ApplicationSets[i].RunBy()
+		name := in.Pipeline.Spec.ApplicationSets[i].ArgoCDName()
 		if out[name] == nil {
 			a := in.argoCD(name)
 			s := newSnapshot(a.Clusters, a.Projects)

@@ -61,7 +61,7 @@ func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry,
 	}
 	for i := range p.Spec.ApplicationSets {
 		s := &p.Spec.ApplicationSets[i]
-		sets = append(sets, make(s.RunBy(), s.Component, s.Environment))
+		sets = append(sets, make(s.ArgoCDName(), s.Component, s.Environment))
 	}
 	for _, a := range p.Spec.Applications {
 		plain = append(plain, make(a.Live.ArgoCD, a.Component, a.Environment))

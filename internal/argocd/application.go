@@ -18,15 +18,15 @@ import (
 // the annotation in the same write that stores the comparison's result.
 const refreshAnnotation = "argocd.argoproj.io/refresh"
 
-// unreadable is the condition of an Application that could not be decoded. It
+// unreadableCondition is the condition of an Application that could not be decoded. It
 // ends in Error, so no verdict is ever built on such a state.
-const unreadable = "UnreadableError"
+const unreadableCondition = "UnreadableError"
 
 // What is kept of one Application, however large its status is.
 const (
 	maxMessage    = 1000 // bytes of one message
 	maxConditions = 20
-	maxUnwell     = 50
+	maxUnhealthy  = 50
 	maxSources    = 100
 )
 
@@ -45,8 +45,8 @@ type wireMeta struct {
 	} `json:"ownerReferences"`
 }
 
-// owner is the name of the ApplicationSet that owns the object; empty without one.
-func (m *wireMeta) owner() string {
+// ownerSet is the name of the ApplicationSet that owns the object; empty without one.
+func (m *wireMeta) ownerSet() string {
 	name := ""
 	for _, o := range m.OwnerReferences {
 		if o.Kind == "ApplicationSet" {
@@ -60,18 +60,18 @@ func (m *wireMeta) owner() string {
 // compared stays raw.
 type wireApplication struct {
 	Metadata wireMeta        `json:"metadata"`
-	Spec     seenSpec        `json:"spec"`
+	Spec     digestedSpec    `json:"spec"`
 	Op       json.RawMessage `json:"operation"`
 	Status   wireStatus      `json:"status"`
 }
 
-// seenSpec is a specification with a digest of its bytes.
-type seenSpec struct {
+// digestedSpec is a specification with a digest of its bytes.
+type digestedSpec struct {
 	wireSpec
 	digest uint64
 }
 
-func (s *seenSpec) UnmarshalJSON(raw []byte) error {
+func (s *digestedSpec) UnmarshalJSON(raw []byte) error {
 	h := fnv.New64a()
 	_, _ = h.Write(raw) // never fails
 	s.digest = h.Sum64()
@@ -189,18 +189,18 @@ func decodeApplication(argoCD string, raw []byte) (app verification.App, spec ui
 		if app.Name == "" {
 			return verification.App{}, 0, err
 		}
-		app.Conditions = []verification.Condition{{Type: unreadable, Message: clip(err.Error())}}
+		app.Conditions = []verification.Condition{{Type: unreadableCondition, Message: clipMessage(err.Error())}}
 		return app, 0, err
 	}
 	if w.Metadata.Name == "" {
 		return verification.App{}, 0, fmt.Errorf("decode an Application: it has no name")
 	}
-	app = w.app(argoCD)
-	return app, w.written(app.OwnedBySet), nil
+	app = w.toApp(argoCD)
+	return app, w.writtenDigest(app.OwnedBySet), nil
 }
 
-// written is a digest of what people and ApplicationSets write into an Application.
-func (w *wireApplication) written(owner string) uint64 {
+// writtenDigest is a digest of what people and ApplicationSets write into an Application.
+func (w *wireApplication) writtenDigest(owner string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%x %q", w.Spec.digest, owner)
 	for _, k := range slices.Sorted(maps.Keys(w.Metadata.Labels)) {
@@ -224,64 +224,64 @@ func bareApplication(argoCD string, raw []byte) verification.App {
 	return verification.App{ArgoCD: argoCD, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, UID: m.Metadata.UID}
 }
 
-func (w *wireApplication) app(argoCD string) verification.App {
+func (w *wireApplication) toApp(argoCD string) verification.App {
 	_, refreshing := w.Metadata.Annotations[refreshAnnotation]
 	a := verification.App{
 		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID,
-		Sources:        w.Spec.sources(),
+		Sources:        w.Spec.decodeSources(),
 		Destination:    verification.Destination(w.Spec.Destination),
-		AutoSync:       w.Spec.automated(),
+		AutoSync:       w.Spec.isAutomated(),
 		Deleting:       w.Metadata.DeletionTimestamp != nil,
 		SyncStatus:     w.Status.Sync.Status,
-		Revisions:      w.dry(w.Status.Sync.list()),
+		Revisions:      w.dryRevisions(w.Status.Sync.allRevisions()),
 		ComparedToSpec: w.comparedToSpec(),
 		Health:         w.Status.Health.Status,
-		HealthMessage:  clip(w.Status.Health.Message),
-		HealthSince:    when(w.Status.Health.LastTransitionTime),
-		ReconciledAt:   when(w.Status.ReconciledAt),
+		HealthMessage:  clipMessage(w.Status.Health.Message),
+		HealthSince:    timeOrZero(w.Status.Health.LastTransitionTime),
+		ReconciledAt:   timeOrZero(w.Status.ReconciledAt),
 		RefreshPending: refreshing,
-		Operation:      w.operation(),
-		Hydration:      w.hydration(),
+		Operation:      w.lastOperation(),
+		Hydration:      w.currentHydration(),
 	}
 	if h := w.Spec.SourceHydrator; h != nil {
 		a.HydratedPath = h.SyncSource.Path
 	}
-	a.OwnedBySet = w.Metadata.owner()
+	a.OwnedBySet = w.Metadata.ownerSet()
 	// Argo CD keeps .operation while it runs the sync and removes it with the result.
-	a.Pending = present(w.Op) && (a.Operation == nil || a.Operation.Phase != "Running" && a.Operation.Phase != "Terminating")
+	a.Pending = isPresent(w.Op) && (a.Operation == nil || a.Operation.Phase != "Running" && a.Operation.Phase != "Terminating")
 	for _, c := range w.Status.Conditions[:min(len(w.Status.Conditions), maxConditions)] {
-		a.Conditions = append(a.Conditions, verification.Condition{Type: c.Type, Message: clip(c.Message)})
+		a.Conditions = append(a.Conditions, verification.Condition{Type: c.Type, Message: clipMessage(c.Message)})
 	}
-	a.Unwell = w.unwell()
+	a.Unhealthy = w.unhealthyResources()
 	return a
 }
 
-func (w *wireApplication) operation() *verification.Operation {
+func (w *wireApplication) lastOperation() *verification.Operation {
 	s := w.Status.OperationState
 	if s == nil {
 		return nil
 	}
 	// The result names what was synced; until there is one (it is dropped
 	// before a retry), the request does.
-	revisions := s.Operation.Sync.list()
-	if s.SyncResult != nil && len(s.SyncResult.list()) > 0 {
-		revisions = s.SyncResult.list()
+	revisions := s.Operation.Sync.allRevisions()
+	if s.SyncResult != nil && len(s.SyncResult.allRevisions()) > 0 {
+		revisions = s.SyncResult.allRevisions()
 	}
 	op := &verification.Operation{
-		Phase: s.Phase, Message: clip(s.Message), Revisions: w.dry(revisions),
-		StartedAt: when(s.StartedAt), Retries: s.RetryCount, RetryLimit: s.Operation.Retry.Limit,
+		Phase: s.Phase, Message: clipMessage(s.Message), Revisions: w.dryRevisions(revisions),
+		StartedAt: timeOrZero(s.StartedAt), Retries: s.RetryCount, RetryLimit: s.Operation.Retry.Limit,
 	}
 	// Between two of its own retries Argo CD leaves a running sync with the time of the last failure.
 	if s.Phase != "Running" && s.Phase != "Terminating" {
-		op.FinishedAt = when(s.FinishedAt)
+		op.FinishedAt = timeOrZero(s.FinishedAt)
 	}
 	return op
 }
 
-// dry maps the commit that the source hydrator wrote back to the one it was made
+// dryRevisions maps the commit that the source hydrator wrote back to the one it was made
 // from, where the Application's own status says so. Another one stays as it is:
 // the hydrated tree itself may say it.
-func (w *wireApplication) dry(revisions []string) []string {
+func (w *wireApplication) dryRevisions(revisions []string) []string {
 	if w.Spec.SourceHydrator == nil || len(revisions) != 1 {
 		return revisions
 	}
@@ -294,16 +294,16 @@ func (w *wireApplication) dry(revisions []string) []string {
 	return revisions
 }
 
-// hydration is the hydrator's present or last run; nil when there was none.
-func (w *wireApplication) hydration() *verification.Hydration {
+// currentHydration is the hydrator's present or last run; nil when there was none.
+func (w *wireApplication) currentHydration() *verification.Hydration {
 	op := w.Status.SourceHydrator.CurrentOperation
 	if w.Spec.SourceHydrator == nil || op == nil {
 		return nil
 	}
-	return &verification.Hydration{Phase: op.Phase, Message: clip(op.Message), Dry: op.DrySHA}
+	return &verification.Hydration{Phase: op.Phase, Message: clipMessage(op.Message), Dry: op.DrySHA}
 }
 
-func (w *wireApplication) unwell() []verification.Resource {
+func (w *wireApplication) unhealthyResources() []verification.Resource {
 	var all []verification.Resource
 	for _, r := range w.Status.Resources {
 		if r.Health == nil || r.Health.Status == "" || r.Health.Status == "Healthy" {
@@ -311,29 +311,29 @@ func (w *wireApplication) unwell() []verification.Resource {
 		}
 		all = append(all, verification.Resource{
 			Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-			Health: r.Health.Status, Message: clip(r.Health.Message),
+			Health: r.Health.Status, Message: clipMessage(r.Health.Message),
 		})
 	}
-	if len(all) > maxUnwell {
+	if len(all) > maxUnhealthy {
 		slices.SortStableFunc(all, func(a, b verification.Resource) int {
-			return cmp.Compare(badness(b.Health), badness(a.Health))
+			return cmp.Compare(healthSeverity(b.Health), healthSeverity(a.Health))
 		})
-		all = slices.Clone(all[:maxUnwell])
+		all = slices.Clone(all[:maxUnhealthy])
 	}
 	return all
 }
 
-func badness(health string) int {
+func healthSeverity(health string) int {
 	return slices.Index([]string{"Suspended", "Progressing", "Missing", "Degraded"}, health)
 }
 
-// automated: an empty policy is one; newer Argo CDs can switch it off in place.
-func (s *wireSpec) automated() bool {
+// isAutomated: an empty policy is one; newer Argo CDs can switch it off in place.
+func (s *wireSpec) isAutomated() bool {
 	p := s.SyncPolicy
 	return p != nil && p.Automated != nil && (p.Automated.Enabled == nil || *p.Automated.Enabled)
 }
 
-func (r wireRevisions) list() []string {
+func (r wireRevisions) allRevisions() []string {
 	switch {
 	case len(r.Revisions) > 0:
 		return slices.Clone(r.Revisions[:min(len(r.Revisions), maxSources)])
@@ -343,17 +343,17 @@ func (r wireRevisions) list() []string {
 	return nil
 }
 
-func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-func when(t *time.Time) time.Time {
+func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return t.UTC()
 }
 
-// clip bounds a message from outside.
-func clip(s string) string {
+// clipMessage bounds a message from outside.
+func clipMessage(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}

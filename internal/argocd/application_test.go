@@ -103,10 +103,10 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(app.Unwell) != maxUnwell || app.Unwell[0].Name != "bad" || len(app.Conditions) != maxConditions {
-		t.Errorf("%d unwell, first %s, %d conditions", len(app.Unwell), app.Unwell[0].Name, len(app.Conditions))
+	if len(app.Unhealthy) != maxUnhealthy || app.Unhealthy[0].Name != "bad" || len(app.Conditions) != maxConditions {
+		t.Errorf("%d unwell, first %s, %d conditions", len(app.Unhealthy), app.Unhealthy[0].Name, len(app.Conditions))
 	}
-	if m := app.Unwell[0].Message; len(m) > maxMessage+3 || !strings.HasSuffix(m, "é…") {
+	if m := app.Unhealthy[0].Message; len(m) > maxMessage+3 || !strings.HasSuffix(m, "é…") {
 		t.Errorf("%d bytes", len(m))
 	}
 }
@@ -157,10 +157,10 @@ func FuzzDecodeApplication(f *testing.F) {
 		if err == nil && app.Name == "" {
 			t.Error("neither a name nor an error")
 		}
-		if err != nil && app.Name != "" && (len(app.Conditions) != 1 || app.Conditions[0].Type != unreadable) {
+		if err != nil && app.Name != "" && (len(app.Conditions) != 1 || app.Conditions[0].Type != unreadableCondition) {
 			t.Error("an unreadable Application must say so")
 		}
-		if len(app.Unwell) > maxUnwell || len(app.Conditions) > maxConditions || len(app.HealthMessage) > maxMessage+3 {
+		if len(app.Unhealthy) > maxUnhealthy || len(app.Conditions) > maxConditions || len(app.HealthMessage) > maxMessage+3 {
 			t.Error("not bounded")
 		}
 	})
@@ -171,11 +171,11 @@ func FuzzReadStreams(f *testing.F) {
 	f.Add([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n" + `{"type":"ERROR","object":{"code":410}}`))
 	f.Add([]byte(`{"type":"DELETED","object":null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s := newStore("hub", zap.NewNop(), nil, &news{onChange: func() {}})
+		s := newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}})
 		for _, sink := range []sink{appSink{s}, setSink{s}} {
-			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { sink.put(o) })
+			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { sink.putObject(o) })
 			feed := &feed{sink: sink, log: zap.NewNop()}
-			_ = readEvents(bytes.NewReader(raw), feed.take)
+			_ = readEvents(bytes.NewReader(raw), feed.applyEvent)
 		}
 	})
 }
@@ -200,7 +200,7 @@ func BenchmarkList10000(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		peak := uint64(0)
-		s := newStore("hub", zap.NewNop(), func(verification.App, bool) {}, &news{onChange: func() {}})
+		s := newAppStore("hub", zap.NewNop(), func(verification.App, bool) {}, &versionCounter{onChange: func() {}})
 		n := 0
 		for range pages {
 			var page strings.Builder
@@ -213,7 +213,7 @@ func BenchmarkList10000(b *testing.B) {
 				page.WriteString(strings.Replace(big, `"name":"web-qa"`, fmt.Sprintf(`"name":"web-%d"`, n), 1))
 			}
 			page.WriteString(`],"metadata":{"resourceVersion":"1"}}`)
-			if _, err := readPage(strings.NewReader(page.String()), func(o []byte) { appSink{s}.put(o) }); err != nil {
+			if _, err := readPage(strings.NewReader(page.String()), func(o []byte) { appSink{s}.putObject(o) }); err != nil {
 				b.Fatal(err)
 			}
 			runtime.ReadMemStats(&now)
@@ -221,7 +221,7 @@ func BenchmarkList10000(b *testing.B) {
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		if len(s.list()) != 10_000 {
+		if len(s.listApplications()) != 10_000 {
 			b.Fatalf("%d applications", len(s.apps))
 		}
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/10_000, "B/app-kept")

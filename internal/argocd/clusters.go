@@ -35,56 +35,56 @@ type Cluster struct {
 	Labels, Annotations   map[string]string
 }
 
-// clusterList knows the cluster Secrets of one Argo CD, from when it is first asked.
-type clusterList struct {
+// clusterCache knows the cluster Secrets of one Argo CD, from when it is first asked.
+type clusterCache struct {
 	client    rest.Interface // of the core API
 	namespace string
 	log       *zap.Logger
 	now       func() time.Time
-	news      *news
-	wanted    chan struct{} // closed at the first question
+	versions  *versionCounter
+	requested chan struct{} // closed at the first question
 	once      sync.Once
 
-	reading sync.Mutex // one list at a time
-	mu      sync.Mutex
-	known   []Cluster // nil: never listed
-	err     error     // why the last list failed
-	at      time.Time // of the last list, successful or not
-	asked   time.Time // of the last question
+	refreshMu   sync.Mutex // one list at a time
+	mu          sync.Mutex
+	clusters    []Cluster // nil: never listed
+	err         error     // why the last list failed
+	listedAt    time.Time // of the last list, successful or not
+	lastRequest time.Time // of the last question
 }
 
-// get answers from memory or, the first time and after an idle hour, from a list.
-func (c *clusterList) get(ctx context.Context) ([]Cluster, error) {
-	c.once.Do(func() { close(c.wanted) })
-	c.reading.Lock()
-	defer c.reading.Unlock()
+// getClusters answers from memory or, the first time and after an idle hour, from a list.
+func (c *clusterCache) getClusters(ctx context.Context) ([]Cluster, error) {
+	c.once.Do(func() { close(c.requested) })
+	c.refreshMu.Lock()
+	defer c.refreshMu.Unlock()
 	c.mu.Lock()
-	c.asked = c.now()
-	old := c.at.IsZero() || c.now().Sub(c.at) > 2*clusterInterval
+	c.lastRequest = c.now()
+	old := c.listedAt.IsZero() || c.now().Sub(c.listedAt) > 2*clusterInterval
 	c.mu.Unlock()
 	if old {
-		c.read(ctx)
+		c.refreshClusters(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known == nil && c.err == nil {
+	if c.clusters == nil && c.err == nil {
 		return nil, ctx.Err() // the caller left before there was an answer
 	}
-	return c.known, c.err
+	return c.clusters, c.err
 }
 
-func (c *clusterList) trouble() error {
+func (c *clusterCache) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
 // run lists again and again from the first question on, until ctx ends.
-func (c *clusterList) run(ctx context.Context) {
+func (c *clusterCache) run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-c.wanted:
+	case <-c.requested:
 	}
 	tick := time.NewTicker(clusterInterval)
 	defer tick.Stop()
@@ -94,46 +94,46 @@ func (c *clusterList) run(ctx context.Context) {
 			return
 		case <-tick.C:
 			c.mu.Lock()
-			idle := c.now().Sub(c.asked) > clusterIdle
+			idle := c.now().Sub(c.lastRequest) > clusterIdle
 			c.mu.Unlock()
 			if idle {
 				continue
 			}
-			c.reading.Lock()
-			c.read(ctx)
-			c.reading.Unlock()
+			c.refreshMu.Lock()
+			c.refreshClusters(ctx)
+			c.refreshMu.Unlock()
 		}
 	}
 }
 
-// read lists once and tells if the answer is another one. The caller holds reading.
-func (c *clusterList) read(ctx context.Context) {
-	clusters, err := c.list(ctx)
+// refreshClusters lists once and tells if the answer is another one. The caller holds refreshMu.
+func (c *clusterCache) refreshClusters(ctx context.Context) {
+	clusters, err := c.listClusters(ctx)
 	if err != nil && ctx.Err() != nil {
 		return // whoever asked is gone: that says nothing about the clusters
 	}
 	c.mu.Lock()
-	changed := (err == nil) != (c.err == nil) && !c.at.IsZero() || err == nil && c.known != nil && !reflect.DeepEqual(c.known, clusters)
+	changed := (err == nil) != (c.err == nil) && !c.listedAt.IsZero() || err == nil && c.clusters != nil && !reflect.DeepEqual(c.clusters, clusters)
 	failed := err != nil && c.err == nil
-	c.at, c.err = c.now(), err
+	c.listedAt, c.err = c.now(), err
 	if err == nil {
-		c.known = clusters
+		c.clusters = clusters
 	}
 	c.mu.Unlock()
 	if failed {
 		c.log.Warn("the cluster Secrets can't be read", zap.Error(err))
 	}
 	if changed {
-		c.news.tell(ofClusters)
+		c.versions.countChange(ofClusters)
 	}
 }
 
-func (c *clusterList) list(ctx context.Context) ([]Cluster, error) {
+func (c *clusterCache) listClusters(ctx context.Context) ([]Cluster, error) {
 	out, next := []Cluster{}, ""
 	for {
-		meta, err := c.page(ctx, next, &out)
+		meta, err := c.listPage(ctx, next, &out)
 		if err != nil {
-			return nil, fmt.Errorf("list cluster Secrets in namespace %s: %w", c.namespace, explain(err, "list", "", "secrets"))
+			return nil, fmt.Errorf("list cluster Secrets in namespace %s: %w", c.namespace, explainError(err, "list", "", "secrets"))
 		}
 		if next = meta.Continue; next == "" {
 			break
@@ -143,8 +143,8 @@ func (c *clusterList) list(ctx context.Context) ([]Cluster, error) {
 	return out, nil
 }
 
-func (c *clusterList) page(ctx context.Context, next string, out *[]Cluster) (listMeta, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+func (c *clusterCache) listPage(ctx context.Context, next string, out *[]Cluster) (listMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r := c.client.Get().Namespace(c.namespace).Resource("secrets").Param("labelSelector", clusterSelector).Param("limit", strconv.Itoa(pageSize))
 	if next != "" {

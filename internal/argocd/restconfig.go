@@ -69,17 +69,17 @@ func newClient(config *rest.Config, path string, group schema.GroupVersion) (res
 		c.QPS, c.Burst = requestsPerSecond, requestBurst
 	}
 	c.WarningHandler = rest.NoWarnings{}
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundErrors{next} })
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return errorBodyLimiter{next} })
 	return rest.RESTClientFor(c)
 }
 
 // maxErrorBody bounds what is read of an answer that is not a success.
 const maxErrorBody = 64 << 10
 
-// boundErrors cuts the bodies of errors, which client-go reads to their end.
-type boundErrors struct{ next http.RoundTripper }
+// errorBodyLimiter cuts the bodies of errors, which client-go reads to their end.
+type errorBodyLimiter struct{ next http.RoundTripper }
 
-func (b boundErrors) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b errorBodyLimiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
 		body := resp.Body

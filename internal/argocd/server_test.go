@@ -26,7 +26,7 @@ type apiServer struct {
 	objects  map[string]json.RawMessage // resource/namespace/name
 	events   []serverEvent
 	oldest   int            // watches from before are too old
-	fail     map[string]int // resource → status to answer lists and watches with
+	failures map[string]int // resource → status to answer lists and watches with
 	wake     chan struct{}  // closed at each change
 	cut      chan struct{}  // closed to end all watches
 	requests []string
@@ -39,7 +39,7 @@ type serverEvent struct {
 }
 
 func newAPIServer(t *testing.T) *apiServer {
-	s := &apiServer{t: t, version: 10, objects: map[string]json.RawMessage{}, fail: map[string]int{}, wake: make(chan struct{}), cut: make(chan struct{})}
+	s := &apiServer{t: t, version: 10, objects: map[string]json.RawMessage{}, failures: map[string]int{}, wake: make(chan struct{}), cut: make(chan struct{})}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(s.cutWatches) // before Close, which waits for them
@@ -63,12 +63,12 @@ func (s *apiServer) setLocked(resource, namespace, name, rest string) {
 	if _, ok := s.objects[key]; ok {
 		kind = "MODIFIED"
 	}
-	raw := stamp(s.t, rest, namespace, name, s.version)
+	raw := stampObject(s.t, rest, namespace, name, s.version)
 	s.objects[key] = raw
-	s.tell(serverEvent{s.version, kind, resource, string(raw)})
+	s.publish(serverEvent{s.version, kind, resource, string(raw)})
 }
 
-func stamp(t *testing.T, rest, namespace, name string, version int) json.RawMessage {
+func stampObject(t *testing.T, rest, namespace, name string, version int) json.RawMessage {
 	o := map[string]any{}
 	if err := json.Unmarshal([]byte(rest), &o); err != nil {
 		t.Errorf("bad object %s: %v", rest, err)
@@ -91,12 +91,12 @@ func (s *apiServer) remove(resource, namespace, name string) {
 	defer s.mu.Unlock()
 	s.version++
 	key := resource + "/" + namespace + "/" + name
-	raw := stamp(s.t, string(s.objects[key]), namespace, name, s.version)
+	raw := stampObject(s.t, string(s.objects[key]), namespace, name, s.version)
 	delete(s.objects, key)
-	s.tell(serverEvent{s.version, "DELETED", resource, string(raw)})
+	s.publish(serverEvent{s.version, "DELETED", resource, string(raw)})
 }
 
-func (s *apiServer) tell(e serverEvent) {
+func (s *apiServer) publish(e serverEvent) {
 	s.events = append(s.events, e)
 	close(s.wake)
 	s.wake = make(chan struct{})
@@ -107,11 +107,11 @@ func (s *apiServer) bookmark(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
-	s.tell(serverEvent{s.version, "BOOKMARK", resource, fmt.Sprintf(`{"kind":"Application","metadata":{"resourceVersion":"%d"}}`, s.version)})
+	s.publish(serverEvent{s.version, "BOOKMARK", resource, fmt.Sprintf(`{"kind":"Application","metadata":{"resourceVersion":"%d"}}`, s.version)})
 }
 
-// forget makes every watch from before now too old.
-func (s *apiServer) forget() {
+// expireWatches makes every watch from before now too old.
+func (s *apiServer) expireWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
@@ -128,7 +128,7 @@ func (s *apiServer) cutWatches() {
 func (s *apiServer) failWith(resource string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fail[resource] = status
+	s.failures[resource] = status
 }
 
 func (s *apiServer) seen(substr string) int {
@@ -162,7 +162,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path, ok = strings.CutPrefix(r.URL.Path, "/api/v1/")
 	}
 	if !ok {
-		answer(w, http.StatusNotFound, "NotFound", "no such path "+r.URL.Path)
+		writeStatus(w, http.StatusNotFound, "NotFound", "no such path "+r.URL.Path)
 		return
 	}
 	s.mu.Lock()
@@ -174,16 +174,16 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resource, name, one := strings.Cut(path, "/")
 	s.mu.Lock()
-	status := s.fail[resource]
-	if r.Method == http.MethodPatch && s.fail["patch"] != 0 {
-		status = s.fail["patch"]
+	status := s.failures[resource]
+	if r.Method == http.MethodPatch && s.failures["patch"] != 0 {
+		status = s.failures["patch"]
 	}
 	s.mu.Unlock()
 	switch {
 	case status == http.StatusForbidden:
-		answer(w, status, "Forbidden", fmt.Sprintf(`%s.argoproj.io is forbidden: User "liftlock" cannot %s resource`, resource, strings.ToLower(r.Method)))
+		writeStatus(w, status, "Forbidden", fmt.Sprintf(`%s.argoproj.io is forbidden: User "liftlock" cannot %s resource`, resource, strings.ToLower(r.Method)))
 	case status != 0:
-		answer(w, status, "", "failing as told")
+		writeStatus(w, status, "", "failing as told")
 	case one:
 		s.serveOne(w, r, resource, namespace, name)
 	case r.URL.Query().Get("watch") == "true":
@@ -193,7 +193,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func answer(w http.ResponseWriter, code int, reason, message string) {
+func writeStatus(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
@@ -212,7 +212,7 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, resource, 
 	}
 	selector, err := labels.Parse(q.Get("labelSelector"))
 	if err != nil {
-		answer(w, http.StatusBadRequest, "BadRequest", err.Error())
+		writeStatus(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
 	var keys []string
@@ -296,7 +296,7 @@ func (s *apiServer) serveOne(w http.ResponseWriter, r *http.Request, resource, n
 	defer s.mu.Unlock()
 	raw, ok := s.objects[resource+"/"+namespace+"/"+name]
 	if !ok {
-		answer(w, http.StatusNotFound, "NotFound", name+" not found")
+		writeStatus(w, http.StatusNotFound, "NotFound", name+" not found")
 		return
 	}
 	if r.Method == http.MethodPatch {
@@ -309,7 +309,7 @@ func (s *apiServer) serveOne(w http.ResponseWriter, r *http.Request, resource, n
 		}
 		_ = json.Unmarshal(raw, &object)
 		if meta, _ := patch["metadata"].(map[string]any); meta["resourceVersion"] != nil && meta["resourceVersion"] != object["metadata"].(map[string]any)["resourceVersion"] {
-			answer(w, http.StatusConflict, "Conflict", "the object has been modified")
+			writeStatus(w, http.StatusConflict, "Conflict", "the object has been modified")
 			return
 		}
 		merged, _ := json.Marshal(mergePatch(object, patch))

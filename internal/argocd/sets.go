@@ -13,16 +13,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxHeld bounds what is kept of all ApplicationSets together, in bytes.
+// maxSetBytes bounds what is kept of all ApplicationSets together, in bytes.
 // Thousands of ordinary ones are a few megabytes; one with ten thousand list
 // elements is two.
-const maxHeld = 128 << 20
+const maxSetBytes = 128 << 20
 
 // lastApplied is kubectl's annotation that repeats the whole object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Set is an ApplicationSet as the cluster has it.
-type Set struct {
+// ApplicationSet is an ApplicationSet as the cluster has it.
+type ApplicationSet struct {
 	Namespace, Name string
 	// Object is the whole object as JSON, without status, managed fields and
 	// kubectl's copy of it. It is shared: read it, don't change it.
@@ -33,11 +33,11 @@ type Set struct {
 }
 
 // setSink is what the ApplicationSets' feeds write to.
-type setSink struct{ *store }
+type setSink struct{ *appStore }
 
-// put keeps an ApplicationSet's specification, and takes its RollingSync
+// putObject keeps an ApplicationSet's specification, and takes its RollingSync
 // statuses over to its Applications.
-func (s setSink) put(raw []byte) (string, bool) {
+func (s setSink) putObject(raw []byte) (string, bool) {
 	key := keyOf(raw)
 	if key == "" {
 		s.log.Warn("skipping an ApplicationSet without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
@@ -53,17 +53,17 @@ func (s setSink) put(raw []byte) (string, bool) {
 	return key, true
 }
 
-func (s setSink) drop(key string) {
+func (s setSink) dropObject(key string) {
 	s.setSteps(key, nil)
-	s.keepSet(key, Set{})
+	s.keepSet(key, ApplicationSet{})
 }
 
-func (s setSink) keys(namespace string) []string { return keysIn(&s.mu, s.steps, namespace) }
+func (s setSink) listKeys(namespace string) []string { return keysIn(&s.mu, s.steps, namespace) }
 
 // decodeSet reduces an ApplicationSet to what a resolver needs of it, and the
 // RollingSync status of each of its Applications. The result holds no part of
 // raw. steps is never nil.
-func decodeSet(raw []byte) (set Set, steps map[string]string, err error) {
+func decodeSet(raw []byte) (set ApplicationSet, steps map[string]string, err error) {
 	steps = map[string]string{}
 	var top, meta map[string]json.RawMessage
 	var w struct {
@@ -81,11 +81,11 @@ func decodeSet(raw []byte) (set Set, steps map[string]string, err error) {
 	}
 	for _, into := range []any{&top, &w} {
 		if err := json.Unmarshal(raw, into); err != nil {
-			return Set{}, steps, fmt.Errorf("decode an ApplicationSet: %w", err)
+			return ApplicationSet{}, steps, fmt.Errorf("decode an ApplicationSet: %w", err)
 		}
 	}
 	if err := json.Unmarshal(top["metadata"], &meta); err != nil {
-		return Set{}, steps, fmt.Errorf("decode an ApplicationSet's metadata: %w", err)
+		return ApplicationSet{}, steps, fmt.Errorf("decode an ApplicationSet's metadata: %w", err)
 	}
 	for _, a := range w.Status.ApplicationStatus {
 		steps[strings.Clone(a.Application)] = a.Status
@@ -97,26 +97,26 @@ func decodeSet(raw []byte) (set Set, steps map[string]string, err error) {
 	if _, ok := w.Metadata.Annotations[lastApplied]; ok {
 		delete(w.Metadata.Annotations, lastApplied)
 		if meta["annotations"], err = json.Marshal(w.Metadata.Annotations); err != nil {
-			return Set{}, steps, fmt.Errorf("keep an ApplicationSet's annotations: %w", err)
+			return ApplicationSet{}, steps, fmt.Errorf("keep an ApplicationSet's annotations: %w", err)
 		}
 	}
 	if top["metadata"], err = json.Marshal(meta); err != nil {
-		return Set{}, steps, fmt.Errorf("keep an ApplicationSet's metadata: %w", err)
+		return ApplicationSet{}, steps, fmt.Errorf("keep an ApplicationSet's metadata: %w", err)
 	}
 	object, err := json.Marshal(top)
 	if err != nil {
-		return Set{}, steps, fmt.Errorf("keep an ApplicationSet: %w", err)
+		return ApplicationSet{}, steps, fmt.Errorf("keep an ApplicationSet: %w", err)
 	}
 	sum := sha256.Sum256(object)
-	return Set{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Object: object, Version: hex.EncodeToString(sum[:])}, steps, nil
+	return ApplicationSet{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Object: object, Version: hex.EncodeToString(sum[:])}, steps, nil
 }
 
 // keepSet stores a set, or forgets it when it has no object, and tells if that
 // changed anything.
-func (s *store) keepSet(key string, set Set) {
+func (s *appStore) keepSet(key string, set ApplicationSet) {
 	s.mu.Lock()
 	old, had := s.sets[key]
-	s.held += len(set.Object) - len(old.Object)
+	s.setBytes += len(set.Object) - len(old.Object)
 	if set.Object == nil {
 		delete(s.sets, key)
 	} else {
@@ -124,27 +124,29 @@ func (s *store) keepSet(key string, set Set) {
 	}
 	s.mu.Unlock()
 	if had != (set.Object != nil) || old.Version != set.Version {
-		s.news.tell(ofSets)
+		s.versions.countChange(ofSets)
 	}
 }
 
 // liveSets lists the sets, sorted; the error says that they are more than is kept.
-func (s *store) liveSets() ([]Set, error) {
+func (s *appStore) liveSets() ([]ApplicationSet, error) {
 	s.mu.RLock()
-	held, out := s.held, slices.Collect(maps.Values(s.sets))
+	held, out := s.setBytes, slices.Collect(maps.Values(s.sets))
 	s.mu.RUnlock()
-	if held > maxHeld {
-		return nil, fmt.Errorf("the ApplicationSets are %d MiB together, more than the %d that are read", held>>20, maxHeld>>20)
+	if held > maxSetBytes {
+		return nil, fmt.Errorf("the ApplicationSets are %d MiB together, more than the %d that are read", held>>20, maxSetBytes>>20)
 	}
-	slices.SortFunc(out, func(a, b Set) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b ApplicationSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return out, nil
 }
 
 // setSteps takes over the RollingSync statuses of one set's Applications; nil
 // forgets the set's.
-func (s *store) setSteps(key string, steps map[string]string) {
-	s.order.Lock()
-	defer s.order.Unlock()
+func (s *appStore) setSteps(key string, steps map[string]string) {
+	s.changeMu.Lock()
+	defer s.changeMu.Unlock()
 	s.mu.Lock()
 	old := s.steps[key]
 	if steps == nil {
@@ -166,19 +168,19 @@ func (s *store) setSteps(key string, steps map[string]string) {
 			if prev != nil && prev.OwnedBySet == set {
 				next := *prev
 				next.SetStep = steps[name]
-				s.replace(appKey, prev, next)
+				s.replaceIfChanged(appKey, prev, next)
 			}
 		}
 	}
 }
 
-// projects are the names of the AppProjects in Argo CD's own namespace.
-type projects struct {
-	*store
+// projectSink are the names of the AppProjects in Argo CD's own namespace.
+type projectSink struct {
+	*appStore
 	names map[string]bool // by namespace/name, guarded by the store's mu
 }
 
-func (p *projects) put(raw []byte) (string, bool) {
+func (p *projectSink) putObject(raw []byte) (string, bool) {
 	key := keyOf(raw)
 	if key == "" {
 		p.log.Warn("skipping an AppProject without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
@@ -189,25 +191,25 @@ func (p *projects) put(raw []byte) (string, bool) {
 	p.names[key] = true
 	p.mu.Unlock()
 	if !had {
-		p.news.tell(ofProjects)
+		p.versions.countChange(ofProjects)
 	}
 	return key, true
 }
 
-func (p *projects) drop(key string) {
+func (p *projectSink) dropObject(key string) {
 	p.mu.Lock()
 	had := p.names[key]
 	delete(p.names, key)
 	p.mu.Unlock()
 	if had {
-		p.news.tell(ofProjects)
+		p.versions.countChange(ofProjects)
 	}
 }
 
-func (p *projects) keys(namespace string) []string { return keysIn(&p.mu, p.names, namespace) }
+func (p *projectSink) listKeys(namespace string) []string { return keysIn(&p.mu, p.names, namespace) }
 
-// list gives the names, sorted; never nil.
-func (p *projects) list() []string {
+// listNames gives the names, sorted; never nil.
+func (p *projectSink) listNames() []string {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	out := []string{}

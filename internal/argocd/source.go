@@ -8,13 +8,13 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-func (s *wireSpec) sources() []verification.Source {
+func (s *wireSpec) decodeSources() []verification.Source {
 	if s.SourceHydrator != nil {
 		d := s.SourceHydrator.DrySource
 		return []verification.Source{{RepoURL: d.RepoURL, Path: d.Path, TargetRevision: d.TargetRevision}}
 	}
 	raws := s.Sources
-	if len(raws) == 0 && present(s.Source) {
+	if len(raws) == 0 && isPresent(s.Source) {
 		raws = []json.RawMessage{s.Source}
 	}
 	out := make([]verification.Source, min(len(raws), maxSources))
@@ -50,7 +50,7 @@ func OptionsOf(raw json.RawMessage) string {
 	}
 	rest := map[string]any{}
 	for k, v := range all {
-		if m := meaning(v); m != nil {
+		if m := decodeNonEmpty(v); m != nil {
 			rest[k] = m
 		}
 	}

@@ -11,36 +11,36 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// store holds the last state of every Application and tells what changed.
-type store struct {
+// appStore holds the last state of every Application and tells what changed.
+type appStore struct {
 	argoCD   string
 	log      *zap.Logger
 	onChange func(verification.App, bool)
-	news     *news
+	versions *versionCounter
 
-	order sync.Mutex // one change and its onChange at a time
-	mu    sync.RWMutex
-	apps  map[string]*verification.App // by namespace/name; replaced, never changed in place
-	specs map[string]uint64            // of each Application: what its specification, labels and owner were when last seen
-	steps map[string]map[string]string // namespace/set → application → its RollingSync status
-	sets  map[string]Set               // namespace/set → what a resolver needs of it
-	held  int                          // bytes of all sets' objects
+	changeMu sync.Mutex // one change and its onChange at a time
+	mu       sync.RWMutex
+	apps     map[string]*verification.App // by namespace/name; replaced, never changed in place
+	specs    map[string]uint64            // of each Application: what its specification, labels and owner were when last seen
+	steps    map[string]map[string]string // namespace/set → application → its RollingSync status
+	sets     map[string]ApplicationSet    // namespace/set → what a resolver needs of it
+	setBytes int                          // bytes of all sets' objects
 }
 
 // appSink is what the Applications' feeds write to.
-type appSink struct{ *store }
+type appSink struct{ *appStore }
 
-func newStore(argoCD string, log *zap.Logger, onChange func(verification.App, bool), news *news) *store {
+func newAppStore(argoCD string, log *zap.Logger, onChange func(verification.App, bool), versions *versionCounter) *appStore {
 	if onChange == nil {
 		onChange = func(verification.App, bool) {}
 	}
-	return &store{
-		argoCD: argoCD, log: log, onChange: onChange, news: news,
-		apps: map[string]*verification.App{}, specs: map[string]uint64{}, steps: map[string]map[string]string{}, sets: map[string]Set{},
+	return &appStore{
+		argoCD: argoCD, log: log, onChange: onChange, versions: versions,
+		apps: map[string]*verification.App{}, specs: map[string]uint64{}, steps: map[string]map[string]string{}, sets: map[string]ApplicationSet{},
 	}
 }
 
-func (s *store) get(namespace, name string) (*verification.App, bool) {
+func (s *appStore) getApplication(namespace, name string) (*verification.App, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	app, ok := s.apps[namespace+"/"+name]
@@ -51,7 +51,7 @@ func (s *store) get(namespace, name string) (*verification.App, bool) {
 	return &out, true
 }
 
-func (s *store) list() []verification.App {
+func (s *appStore) listApplications() []verification.App {
 	s.mu.RLock()
 	out := make([]verification.App, 0, len(s.apps))
 	for _, app := range s.apps {
@@ -67,18 +67,18 @@ func (s *store) list() []verification.App {
 	return out
 }
 
-// put takes an Application as the server sent it. One that can't be read takes
+// putObject takes an Application as the server sent it. One that can't be read takes
 // the place of the last state all the same, marked as such: an old state would
 // be believed.
-func (s appSink) put(raw []byte) (string, bool) {
+func (s appSink) putObject(raw []byte) (string, bool) {
 	app, spec, err := decodeApplication(s.argoCD, raw)
 	if app.Name == "" {
 		s.log.Warn("skipping an Application without a readable name", zap.Error(err), zap.ByteString("begins", raw[:min(len(raw), 100)]))
 		return "", false
 	}
 	key := app.Namespace + "/" + app.Name
-	s.order.Lock()
-	defer s.order.Unlock()
+	s.changeMu.Lock()
+	defer s.changeMu.Unlock()
 	s.mu.RLock()
 	prev := s.apps[key]
 	app.SetStep = s.steps[app.Namespace+"/"+app.OwnedBySet][app.Name]
@@ -88,17 +88,17 @@ func (s appSink) put(raw []byte) (string, bool) {
 		s.mu.Lock()
 		s.specs[key] = spec
 		s.mu.Unlock()
-		s.news.tell(ofApplications)
+		s.versions.countChange(ofApplications)
 	}
-	if err != nil && (prev == nil || len(prev.Conditions) == 0 || prev.Conditions[0].Type != unreadable) {
+	if err != nil && (prev == nil || len(prev.Conditions) == 0 || prev.Conditions[0].Type != unreadableCondition) {
 		s.log.Warn("an Application can't be read; it counts as unclear until it can", zap.String("application", key), zap.Error(err))
 	}
-	s.replace(key, prev, verification.Follow(prev, app))
+	s.replaceIfChanged(key, prev, verification.TrackRefresh(prev, app))
 	return key, true
 }
 
-// replace stores a state and tells if it differs. The caller holds order.
-func (s *store) replace(key string, prev *verification.App, next verification.App) {
+// replaceIfChanged stores a state and tells if it differs. The caller holds changeMu.
+func (s *appStore) replaceIfChanged(key string, prev *verification.App, next verification.App) {
 	if prev != nil && reflect.DeepEqual(*prev, next) {
 		return
 	}
@@ -108,21 +108,21 @@ func (s *store) replace(key string, prev *verification.App, next verification.Ap
 	s.onChange(next, false)
 }
 
-func (s appSink) drop(key string) {
-	s.order.Lock()
-	defer s.order.Unlock()
+func (s appSink) dropObject(key string) {
+	s.changeMu.Lock()
+	defer s.changeMu.Unlock()
 	s.mu.Lock()
 	app := s.apps[key]
 	delete(s.apps, key)
 	delete(s.specs, key)
 	s.mu.Unlock()
 	if app != nil {
-		s.news.tell(ofApplications)
+		s.versions.countChange(ofApplications)
 		s.onChange(*app, true)
 	}
 }
 
-func (s appSink) keys(namespace string) []string { return keysIn(&s.mu, s.apps, namespace) }
+func (s appSink) listKeys(namespace string) []string { return keysIn(&s.mu, s.apps, namespace) }
 
 func keysIn[T any](mu *sync.RWMutex, m map[string]T, namespace string) []string {
 	mu.RLock()

@@ -42,7 +42,7 @@ func readPage(r io.Reader, item func(raw []byte)) (listMeta, error) {
 	dec := json.NewDecoder(src)
 	var meta listMeta
 	src.renew()
-	if err := expect(dec, '{'); err != nil {
+	if err := expectDelim(dec, '{'); err != nil {
 		return meta, err
 	}
 	var raw json.RawMessage
@@ -65,7 +65,7 @@ func readPage(r io.Reader, item func(raw []byte)) (listMeta, error) {
 		}
 	}
 	src.renew()
-	if err := expect(dec, '}'); err != nil {
+	if err := expectDelim(dec, '}'); err != nil {
 		return meta, err
 	}
 	if meta.ResourceVersion == "" {
@@ -90,10 +90,10 @@ func readItems(dec *json.Decoder, src *allowance, raw *json.RawMessage, item fun
 		}
 		item(*raw)
 	}
-	return expect(dec, ']')
+	return expectDelim(dec, ']')
 }
 
-func expect(dec *json.Decoder, want json.Delim) error {
+func expectDelim(dec *json.Decoder, want json.Delim) error {
 	got, err := dec.Token()
 	if err != nil {
 		return noEOF(err)
@@ -112,18 +112,18 @@ func noEOF(err error) error {
 	return err
 }
 
-// event is one line of a watch.
-type event struct {
+// watchEvent is one line of a watch.
+type watchEvent struct {
 	Type   string          `json:"type"`
 	Object json.RawMessage `json:"object"`
 }
 
 // readEvents hands each event to take until the stream ends (nil) or breaks, or
 // take returns an error. The event's object is only valid during the call.
-func readEvents(r io.Reader, take func(event) error) error {
+func readEvents(r io.Reader, take func(watchEvent) error) error {
 	src := &allowance{r: r}
 	dec := json.NewDecoder(src)
-	var e event
+	var e watchEvent
 	for {
 		src.renew()
 		e.Type, e.Object = "", e.Object[:0]

@@ -47,9 +47,9 @@ type Options struct {
 	// only make a note: the watch waits for it. It may call Get and List. nil:
 	// nobody is told.
 	OnChange func(app verification.App, deleted bool)
-	// OnAround is told that Version is another one, under the same rules. nil:
+	// OnVersionChange is told that Version is another one, under the same rules. nil:
 	// nobody is told.
-	OnAround func()
+	OnVersionChange func()
 	// OnReady is told that Ready has become nil, also the first time, under the
 	// same rules. nil: nobody is told.
 	OnReady func()
@@ -58,18 +58,18 @@ type Options struct {
 // Watcher knows the Applications of one Argo CD. All its methods but Run may be
 // called at any time and concurrently.
 type Watcher struct {
-	name   string
-	host   string
-	off    bool // refresh: off
-	client rest.Interface
-	store  *store
-	log    *zap.Logger
+	name       string
+	host       string
+	refreshOff bool // refresh: off
+	client     rest.Interface
+	store      *appStore
+	log        *zap.Logger
 
-	apps     []*feed
-	sets     []*feed
-	projects []*feed
-	named    *projects
-	clusters *clusterList // nil: the cluster Secrets may not be listed
+	appFeeds     []*feed
+	setFeeds     []*feed
+	projectFeeds []*feed
+	projectNames *projectSink
+	clusters     *clusterCache // nil: the cluster Secrets may not be listed
 }
 
 // New makes a Watcher. It doesn't dial: an Argo CD out of reach is no error but
@@ -98,14 +98,14 @@ func New(o Options) (*Watcher, error) {
 		log = zap.NewNop()
 	}
 	log = log.With(zap.String("argocd", o.Name))
-	for _, f := range []*func(){&o.OnAround, &o.OnReady} {
+	for _, f := range []*func(){&o.OnVersionChange, &o.OnReady} {
 		if *f == nil {
 			*f = func() {}
 		}
 	}
-	n := &news{onChange: o.OnAround}
-	w := &Watcher{name: o.Name, host: config.Host, off: o.Refresh == RefreshOff, client: client, store: newStore(o.Name, log, o.OnChange, n), log: log}
-	w.named = &projects{store: w.store, names: map[string]bool{}}
+	n := &versionCounter{onChange: o.OnVersionChange}
+	w := &Watcher{name: o.Name, host: config.Host, refreshOff: o.Refresh == RefreshOff, client: client, store: newAppStore(o.Name, log, o.OnChange, n), log: log}
+	w.projectNames = &projectSink{appStore: w.store, names: map[string]bool{}}
 	own := ""
 	if len(o.Namespaces) > 0 {
 		own = o.Namespaces[0]
@@ -115,39 +115,39 @@ func New(o Options) (*Watcher, error) {
 		namespaces = []string{""}
 	}
 	for _, ns := range namespaces {
-		f := w.feed("applications", ns, appSink{w.store})
-		f.turned = func(well bool) {
+		f := w.newFeed("applications", ns, appSink{w.store})
+		f.onReadyChange = func(well bool) {
 			if well && w.Ready() == nil {
 				o.OnReady()
 			}
 		}
-		w.apps = append(w.apps, f)
-		w.sets = append(w.sets, w.optional("applicationsets", ns, setSink{w.store}, ofSets,
+		w.appFeeds = append(w.appFeeds, f)
+		w.setFeeds = append(w.setFeeds, w.newOptionalFeed("applicationsets", ns, setSink{w.store}, ofSets,
 			"live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced while they wait"))
 	}
-	w.projects = []*feed{w.optional("appprojects", own, w.named, ofProjects, "AppProjects stay unknown: whether a target's project exists is not checked")}
+	w.projectFeeds = []*feed{w.newOptionalFeed("appprojects", own, w.projectNames, ofProjects, "AppProjects stay unknown: whether a target's project exists is not checked")}
 	if o.Clusters {
 		core, err := newClient(config, "/api", schema.GroupVersion{Version: "v1"})
 		if err != nil {
 			return nil, fmt.Errorf("argocd %s: make a Kubernetes client: %w", o.Name, err)
 		}
-		w.clusters = &clusterList{client: core, namespace: own, log: log, now: time.Now, news: n, wanted: make(chan struct{})}
+		w.clusters = &clusterCache{client: core, namespace: own, log: log, now: time.Now, versions: n, requested: make(chan struct{})}
 	}
 	return w, nil
 }
 
-func (w *Watcher) feed(resource, namespace string, s sink) *feed {
+func (w *Watcher) newFeed(resource, namespace string, s sink) *feed {
 	return &feed{
 		client: w.client, resource: resource, namespace: namespace, sink: s,
-		log: w.log, now: time.Now, retry: firstRetry, down: time.Now(), turned: func(bool) {},
+		log: w.log, now: time.Now, retry: firstRetry, downSince: time.Now(), onReadyChange: func(bool) {},
 	}
 }
 
-// optional makes a feed that may be forbidden; missed is what is unknown then.
-func (w *Watcher) optional(resource, namespace string, s sink, k kind, missed string) *feed {
-	f := w.feed(resource, namespace, s)
-	f.optional, f.missed = true, missed
-	f.turned = func(bool) { w.store.news.tell(k) }
+// newOptionalFeed makes a feed that may be forbidden; missingHint says what is unknown then.
+func (w *Watcher) newOptionalFeed(resource, namespace string, s sink, k changeKind, missed string) *feed {
+	f := w.newFeed(resource, namespace, s)
+	f.optional, f.missingHint = true, missed
+	f.onReadyChange = func(bool) { w.store.versions.countChange(k) }
 	return f
 }
 
@@ -155,7 +155,7 @@ func (w *Watcher) optional(resource, namespace string, s sink, k kind, missed st
 // server does; Ready tells how it is. It can be called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for _, f := range slices.Concat(w.apps, w.sets, w.projects) {
+	for _, f := range slices.Concat(w.appFeeds, w.setFeeds, w.projectFeeds) {
 		wg.Go(func() { f.run(ctx) })
 	}
 	if w.clusters != nil {
@@ -169,25 +169,25 @@ func (w *Watcher) Run(ctx context.Context) error {
 // Whether that is still so, Ready tells. The caller may keep the App but must
 // not change what its slices and pointers lead to.
 func (w *Watcher) Get(namespace, name string) (*verification.App, bool) {
-	return w.store.get(namespace, name)
+	return w.store.getApplication(namespace, name)
 }
 
 // List returns the last state of every Application, by namespace and name, under
 // the same conditions as Get.
-func (w *Watcher) List() []verification.App { return w.store.list() }
+func (w *Watcher) List() []verification.App { return w.store.listApplications() }
 
 // Ready is nil when every Application has been listed and the watches are alive.
 // Otherwise it says why not and since when; what Get returns may be missing or
 // old then, and no verdict may be built on it. A watch that has been broken for
 // some seconds only counts as alive.
 func (w *Watcher) Ready() error {
-	return w.readyOf(w.apps)
+	return w.readyOf(w.appFeeds)
 }
 
 func (w *Watcher) readyOf(feeds []*feed) error {
 	var errs []error
 	for _, f := range feeds {
-		if err := f.ready(); err != nil {
+		if err := f.checkReady(); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -200,24 +200,24 @@ func (w *Watcher) readyOf(feeds []*feed) error {
 // Sets lists the ApplicationSets as last seen, by namespace and name. The error
 // says why they may be missing or out of date; what was seen before is there all
 // the same.
-func (w *Watcher) Sets() ([]Set, error) {
+func (w *Watcher) Sets() ([]ApplicationSet, error) {
 	sets, err := w.store.liveSets()
 	if err != nil {
 		return nil, fmt.Errorf("argocd %s: %w", w.name, err)
 	}
-	return sets, w.readyOf(w.sets)
+	return sets, w.readyOf(w.setFeeds)
 }
 
 // Projects lists the names of the AppProjects as last seen, sorted, under the
 // same conditions as Sets. It is nil while they were never listed: then nothing
 // is known, which is something else than that there are none.
 func (w *Watcher) Projects() ([]string, error) {
-	for _, f := range w.projects {
-		if !f.complete() {
-			return nil, w.readyOf(w.projects)
+	for _, f := range w.projectFeeds {
+		if !f.isListed() {
+			return nil, w.readyOf(w.projectFeeds)
 		}
 	}
-	return w.named.list(), w.readyOf(w.projects)
+	return w.projectNames.listNames(), w.readyOf(w.projectFeeds)
 }
 
 // ErrClustersOff is returned by Clusters when the server's file doesn't allow it.
@@ -232,7 +232,7 @@ func (w *Watcher) Clusters(ctx context.Context) ([]Cluster, error) {
 	if w.clusters == nil {
 		return nil, ErrClustersOff
 	}
-	clusters, err := w.clusters.get(ctx)
+	clusters, err := w.clusters.getClusters(ctx)
 	if err != nil {
 		err = fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
 	}
@@ -245,8 +245,8 @@ func (w *Watcher) ClustersTrouble() error {
 	if w.clusters == nil {
 		return nil
 	}
-	return w.clusters.trouble()
+	return w.clusters.lastError()
 }
 
 // Version says which state of everything but the Applications' health is known now.
-func (w *Watcher) Version() Version { return w.store.news.version() }
+func (w *Watcher) Version() Version { return w.store.versions.currentVersion() }

@@ -21,24 +21,24 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
 
-type change struct {
+type appChange struct {
 	app     verification.App
 	deleted bool
 }
 
-type world struct {
+type testWatcher struct {
 	*apiServer
 	*Watcher
 	t       *testing.T
-	changes chan change
+	changes chan appChange
 	logs    *observer.ObservedLogs
 }
 
-func watch(t *testing.T, s *apiServer, adjust func(*Options)) *world {
+func startWatcher(t *testing.T, s *apiServer, adjust func(*Options)) *testWatcher {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
-	w := &world{apiServer: s, t: t, changes: make(chan change, 100_000), logs: logs}
-	o := Options{Name: "hub", Config: s.config(), Namespaces: []string{"argocd"}, Log: zap.New(core), OnChange: func(app verification.App, deleted bool) { w.changes <- change{app, deleted} }}
+	w := &testWatcher{apiServer: s, t: t, changes: make(chan appChange, 100_000), logs: logs}
+	o := Options{Name: "hub", Config: s.config(), Namespaces: []string{"argocd"}, Log: zap.New(core), OnChange: func(app verification.App, deleted bool) { w.changes <- appChange{app, deleted} }}
 	if adjust != nil {
 		adjust(&o)
 	}
@@ -47,7 +47,7 @@ func watch(t *testing.T, s *apiServer, adjust func(*Options)) *world {
 		t.Fatal(err)
 	}
 	w.Watcher = watcher
-	for _, f := range slices.Concat(watcher.apps, watcher.sets, watcher.projects) {
+	for _, f := range slices.Concat(watcher.appFeeds, watcher.setFeeds, watcher.projectFeeds) {
 		f.retry = 5 * time.Millisecond
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,7 +70,7 @@ func watch(t *testing.T, s *apiServer, adjust func(*Options)) *world {
 }
 
 // next waits for a change that is as wanted, and ignores others before it.
-func (w *world) next(what string, wanted func(change) bool) change {
+func (w *testWatcher) next(what string, wanted func(appChange) bool) appChange {
 	w.t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -86,7 +86,7 @@ func (w *world) next(what string, wanted func(change) bool) change {
 }
 
 // until waits for a condition that nothing announces.
-func (w *world) until(what string, ok func() bool) {
+func (w *testWatcher) until(what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -98,12 +98,12 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-func named(name string) func(change) bool {
-	return func(c change) bool { return c.app.Name == name }
+func isNamed(name string) func(appChange) bool {
+	return func(c appChange) bool { return c.app.Name == name }
 }
 
-func healthIs(name, health string) func(change) bool {
-	return func(c change) bool { return c.app.Name == name && c.app.Health == health }
+func healthIs(name, health string) func(appChange) bool {
+	return func(c appChange) bool { return c.app.Name == name && c.app.Health == health }
 }
 
 func object(health string) string {
@@ -116,8 +116,8 @@ func TestListsInPagesThenWatches(t *testing.T) {
 		s.set("applications", "argocd", fmt.Sprintf("app-%04d", i), object("Healthy"))
 	}
 	s.set("applications", "other", "not-ours", object("Healthy"))
-	w := watch(t, s, nil)
-	w.next("the last one", named(fmt.Sprintf("app-%04d", 2*pageSize+6)))
+	w := startWatcher(t, s, nil)
+	w.next("the last one", isNamed(fmt.Sprintf("app-%04d", 2*pageSize+6)))
 	w.until("ready", func() bool { return w.Ready() == nil })
 	if got := len(w.List()); got != 2*pageSize+7 {
 		t.Errorf("%d applications", got)
@@ -129,11 +129,11 @@ func TestListsInPagesThenWatches(t *testing.T) {
 		t.Errorf("first is %+v", list[0])
 	}
 	s.set("applications", "argocd", "new", object("Progressing"))
-	w.next("the new one", named("new"))
+	w.next("the new one", isNamed("new"))
 	s.set("applications", "argocd", "new", object("Healthy"))
 	w.next("its health", healthIs("new", "Healthy"))
 	s.remove("applications", "argocd", "new")
-	c := w.next("its end", named("new"))
+	c := w.next("its end", isNamed("new"))
 	if _, ok := w.Get("argocd", "new"); ok || !c.deleted || c.app.Health != "Healthy" {
 		t.Errorf("%+v, still there: %v", c, ok)
 	}
@@ -142,28 +142,28 @@ func TestListsInPagesThenWatches(t *testing.T) {
 	}
 }
 
-func TestOnlyRelevantChangesAreTold(t *testing.T) {
+func TestOnlyRelevantChangesReported(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
-	w := watch(t, s, nil)
-	w.next("web", named("web"))
+	w := startWatcher(t, s, nil)
+	w.next("web", isNamed("web"))
 	s.set("applications", "argocd", "web", `{"metadata":{"labels":{"a":"b"}},"status":{"health":{"status":"Healthy"},"summary":{"images":["x"]}}}`)
 	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}},"status":{"health":{"status":"Healthy"}}}`)
-	if c := w.next("the mark", named("web")); !c.app.RefreshPending {
+	if c := w.next("the mark", isNamed("web")); !c.app.RefreshPending {
 		t.Errorf("told of %+v", c)
 	}
 	s.set("applications", "argocd", "web", `{"status":{"health":{"status":"Healthy"},"reconciledAt":"2025-03-04T10:00:00Z"}}`)
-	c := w.next("its end", named("web"))
+	c := w.next("its end", isNamed("web"))
 	if want := time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC); c.app.RefreshPending || !c.app.RefreshedAt.Equal(want) || !c.app.ReconciledAt.Equal(want) {
 		t.Errorf("%+v", c.app)
 	}
 }
 
-func TestGoesOnAfterTheWatchEnds(t *testing.T) {
+func TestContinuesAfterWatchEnds(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
-	w := watch(t, s, nil)
-	w.next("web", named("web"))
+	w := startWatcher(t, s, nil)
+	w.next("web", isNamed("web"))
 	w.until("a watch", func() bool { return s.watches("applications") == 1 })
 	s.cutWatches()
 	s.set("applications", "argocd", "web", object("Degraded")) // while nobody watches
@@ -173,11 +173,11 @@ func TestGoesOnAfterTheWatchEnds(t *testing.T) {
 	}
 }
 
-func TestBookmarksMoveThePlace(t *testing.T) {
+func TestBookmarksMoveWatchStart(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
-	w := watch(t, s, nil)
-	w.next("web", named("web"))
+	w := startWatcher(t, s, nil)
+	w.next("web", isNamed("web"))
 	w.until("a watch", func() bool { return s.watches("applications") == 1 })
 	s.bookmark("applications")
 	s.mu.Lock()
@@ -196,26 +196,26 @@ func TestListsAgainWhenTheWatchIsTooOld(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "goes", object("Healthy"))
 	s.set("applications", "argocd", "stays", object("Healthy"))
-	w := watch(t, s, nil)
+	w := startWatcher(t, s, nil)
 	w.until("both", func() bool { return len(w.List()) == 2 && s.watches("applications") == 1 })
 	s.failWith("applications", http.StatusServiceUnavailable)
 	s.cutWatches()
 	s.remove("applications", "argocd", "goes")
 	s.set("applications", "argocd", "stays", object("Degraded"))
-	s.forget()
+	s.expireWatches()
 	s.failWith("applications", 0)
 	w.next("the change", healthIs("stays", "Degraded"))
-	if c := w.next("the end of the other", named("goes")); !c.deleted {
+	if c := w.next("the end of the other", isNamed("goes")); !c.deleted {
 		t.Errorf("%+v", c)
 	}
 	w.until("ready", func() bool { return w.Ready() == nil })
 }
 
-func TestReadyTellsWhyNotAndSinceWhen(t *testing.T) {
+func TestReadySaysWhyNotAndSince(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
 	s.failWith("applications", http.StatusForbidden)
-	w := watch(t, s, nil)
+	w := startWatcher(t, s, nil)
 	w.until("the reason", func() bool { return strings.Contains(fmt.Sprint(w.Ready()), "forbidden") })
 	for _, want := range []string{"argocd hub", s.url, "list applications in namespace argocd", "resources [applications], verbs [get, list, watch]", "since 20"} {
 		if got := w.Ready().Error(); !strings.Contains(got, want) {
@@ -226,16 +226,16 @@ func TestReadyTellsWhyNotAndSinceWhen(t *testing.T) {
 	w.until("ready", func() bool { return w.Ready() == nil })
 
 	// A watch that breaks is only told after a while; the last state stays.
-	f := w.apps[0]
-	w.until("a watch", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.down.IsZero() })
+	f := w.appFeeds[0]
+	w.until("a watch", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.downSince.IsZero() })
 	s.failWith("applications", http.StatusInternalServerError)
 	s.cutWatches()
-	w.until("the failure", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.err != nil && !f.down.IsZero() })
+	w.until("the failure", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.lastErr != nil && !f.downSince.IsZero() })
 	if err := w.Ready(); err != nil {
 		t.Errorf("at once: %v", err)
 	}
 	f.mu.Lock()
-	f.down = f.down.Add(-grace)
+	f.downSince = f.downSince.Add(-brokenGrace)
 	f.mu.Unlock()
 	if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "failing as told") {
 		t.Errorf("after a while: %v", err)
@@ -254,7 +254,7 @@ func TestUnreachable(t *testing.T) {
 	s := newAPIServer(t)
 	config := s.config()
 	config.Host = "http://127.0.0.1:1"
-	w := watch(t, s, func(o *Options) { o.Config = config })
+	w := startWatcher(t, s, func(o *Options) { o.Config = config })
 	w.until("the reason", func() bool { return strings.Contains(fmt.Sprint(w.Ready()), "refused") })
 }
 
@@ -262,10 +262,10 @@ func TestAllNamespaces(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "a", object("Healthy"))
 	s.set("applications", "team", "b", object("Healthy"))
-	w := watch(t, s, func(o *Options) { o.Namespaces = nil })
+	w := startWatcher(t, s, func(o *Options) { o.Namespaces = nil })
 	w.until("both", func() bool { return len(w.List()) == 2 })
 	s.set("applications", "third", "c", object("Healthy"))
-	w.next("c", named("c"))
+	w.next("c", isNamed("c"))
 }
 
 func TestWhatCannotBeRead(t *testing.T) {
@@ -275,7 +275,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	s.objects["applications/argocd/nameless"] = json.RawMessage(`{"metadata":{"name":7}}`)
 	s.mu.Unlock()
 	s.set("applications", "argocd", "web", object("Healthy"))
-	w := watch(t, s, nil)
+	w := startWatcher(t, s, nil)
 	w.until("ready", func() bool { return w.Ready() == nil })
 	odd, ok := w.Get("argocd", "odd")
 	if !ok || len(odd.Conditions) != 1 || !strings.Contains(odd.Conditions[0].Message, "health") {
@@ -292,9 +292,9 @@ func TestWhatCannotBeRead(t *testing.T) {
 		t.Errorf("%v", w.logs.All())
 	}
 	// An unreadable state doesn't leave the last good one to be believed.
-	w.next("web", named("web"))
+	w.next("web", isNamed("web"))
 	s.set("applications", "argocd", "web", `{"status":{"health":{"status":7}}}`)
-	if c := w.next("web", named("web")); c.app.Health != "" || c.app.Conditions[0].Type != unreadable {
+	if c := w.next("web", isNamed("web")); c.app.Health != "" || c.app.Conditions[0].Type != unreadableCondition {
 		t.Errorf("%+v", c)
 	}
 	s.set("applications", "argocd", "web", object("Healthy"))
@@ -307,12 +307,12 @@ func TestRollingSyncSteps(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "plain", object("Healthy"))
 	s.set("applicationsets", "argocd", "shop", `{"status":{"applicationStatus":[{"application":"web-qa","status":"Waiting"},{"application":"plain","status":"Waiting"}]}}`)
-	w := watch(t, s, nil)
-	w.next("plain", named("plain"))
+	w := startWatcher(t, s, nil)
+	w.next("plain", isNamed("plain"))
 	s.set("applications", "argocd", "web-qa", owned)
 	step := func(want string) {
 		t.Helper()
-		w.next("step "+want, func(c change) bool { return c.app.Name == "web-qa" && c.app.SetStep == want })
+		w.next("step "+want, func(c appChange) bool { return c.app.Name == "web-qa" && c.app.SetStep == want })
 	}
 	step("Waiting")
 	s.set("applicationsets", "argocd", "shop", `{"status":{"applicationStatus":[{"application":"web-qa","status":"Pending"}]}}`)
@@ -332,7 +332,7 @@ func TestForbiddenApplicationSetsAreToleratedAndSaidOnce(t *testing.T) {
 	s := newAPIServer(t)
 	s.failWith("applicationsets", http.StatusForbidden)
 	s.set("applications", "argocd", "web-qa", owned)
-	w := watch(t, s, nil)
+	w := startWatcher(t, s, nil)
 	w.until("the message", func() bool { return w.logs.FilterMessageSnippet("RollingSync").Len() == 1 })
 	w.until("ready", func() bool { return w.Ready() == nil })
 	sets, err := w.Sets()
@@ -344,13 +344,13 @@ func TestForbiddenApplicationSetsAreToleratedAndSaidOnce(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
-	w := watch(t, s, nil)
+	w := startWatcher(t, s, nil)
 	ctx := context.Background()
-	w.next("web", named("web"))
+	w.next("web", isNamed("web"))
 	if err := w.Refresh(ctx, "argocd", "web"); err != nil {
 		t.Fatal(err)
 	}
-	if c := w.next("the mark", named("web")); !c.app.RefreshPending {
+	if c := w.next("the mark", isNamed("web")); !c.app.RefreshPending {
 		t.Errorf("%+v", c)
 	}
 	if err := w.Refresh(ctx, "argocd", "none"); !errors.Is(err, ErrNotFound) {
@@ -363,7 +363,7 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}
-	off := watch(t, s, func(o *Options) { o.Refresh = RefreshOff })
+	off := startWatcher(t, s, func(o *Options) { o.Refresh = RefreshOff })
 	if err := off.Refresh(ctx, "argocd", "web"); !errors.Is(err, ErrRefreshOff) {
 		t.Errorf("got %v", err)
 	}
@@ -372,13 +372,13 @@ func TestRefresh(t *testing.T) {
 func TestSync(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", `{"spec":{"syncPolicy":{"syncOptions":["ServerSideApply=true"],"retry":{"limit":3}}},"status":{"operationState":{"phase":"Succeeded"}}}`)
-	w := watch(t, s, nil)
+	w := startWatcher(t, s, nil)
 	ctx := context.Background()
-	w.next("web", named("web"))
+	w.next("web", isNamed("web"))
 	if err := w.Sync(ctx, "argocd", "web", "abc"); err != nil {
 		t.Fatal(err)
 	}
-	if c := w.next("the operation", named("web")); !c.app.Pending {
+	if c := w.next("the operation", isNamed("web")); !c.app.Pending {
 		t.Errorf("%+v", c)
 	}
 	operation := func() string {

@@ -30,7 +30,7 @@ func demoCommand() *cobra.Command {
 			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			p, ok := map[string]story.Pace{"demo": story.Demo(), "fast": story.Fast()}[pace]
+			p, ok := map[string]story.Timings{"demo": story.DemoTimings(), "fast": story.FastTimings()}[pace]
 			if !ok {
 				return fmt.Errorf("--pace: %q is neither demo nor fast", pace)
 			}
@@ -58,7 +58,7 @@ func demoCommand() *cobra.Command {
 	return c
 }
 
-func runDemo(ctx context.Context, out io.Writer, dir string, p story.Pace, once bool) (err error) {
+func runDemo(ctx context.Context, out io.Writer, dir string, p story.Timings, once bool) (err error) {
 	// The world's programs run in folders of their own.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
@@ -71,7 +71,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p story.Pace, once 
 		return err
 	}
 	defer closeLog()
-	w, err := story.Prepare(dir, p, zap.NewNop())
+	w, err := story.NewFixture(dir, p, zap.NewNop())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p story.Pace, once 
 		fmt.Fprintf(out, "%6.1fs  %-9s %s\n", time.Since(began).Seconds(), who, what)
 	}
 	fmt.Fprintf(out, "the console is at %s, the forge at %s, the log in %s\n\n", w.URL, w.Forge.URL(), filepath.Join(dir, "liftlock.log"))
-	story := story.Story{World: w, Tell: tell, State: story.StateOver(w.URL)}
+	story := story.Story{Fixture: w, Narrate: tell, State: story.StateReader(w.URL)}
 	told := make(chan error, 1)
 	go func() { told <- story.Run(ctx) }()
 	select {

@@ -29,10 +29,10 @@ func openPlain(name string) (*plainFile, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; name the file itself", fieldedit.Legible(name))
+		return nil, fmt.Errorf("%s is not a regular file; name the file itself", fieldedit.DisplayFileName(name))
 	}
 	if info.Size() > fieldedit.MaxFileSize {
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", fieldedit.Legible(name), info.Size(), fieldedit.MaxFileSize)
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", fieldedit.DisplayFileName(name), info.Size(), fieldedit.MaxFileSize)
 	}
 	path, err := straight(name, info)
 	if err != nil {
@@ -44,7 +44,7 @@ func openPlain(name string) (*plainFile, error) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened; try again", fieldedit.Legible(name)), err)
+		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened; try again", fieldedit.DisplayFileName(name)), err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, fieldedit.MaxFileSize+1))
 	if err != nil {
@@ -71,11 +71,11 @@ func straight(name string, info fs.FileInfo) (string, error) {
 	}
 	for _, top := range tops {
 		if link := linkBelow(top, filepath.Dir(path)); link != "" {
-			return "", fmt.Errorf("%s leads through the symlink %s, maybe into another environment; name the file where it is", fieldedit.Legible(name), fieldedit.Legible(link))
+			return "", fmt.Errorf("%s leads through the symlink %s, maybe into another environment; name the file where it is", fieldedit.DisplayFileName(name), fieldedit.DisplayFileName(link))
 		}
 	}
 	if clean, err := os.Lstat(path); err != nil || !os.SameFile(info, clean) {
-		return "", fmt.Errorf("%s goes through a symlink and back; name the file where it is", fieldedit.Legible(name))
+		return "", fmt.Errorf("%s goes through a symlink and back; name the file where it is", fieldedit.DisplayFileName(name))
 	}
 	return path, nil
 }
@@ -124,7 +124,7 @@ func (f *plainFile) replace(content []byte) error {
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".liftlock-set-*")
 	if err != nil {
-		return fmt.Errorf("write beside %s: %w", fieldedit.Legible(f.name), err)
+		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(f.name), err)
 	}
 	defer os.Remove(tmp.Name()) //nolint:errcheck // gone after the rename
 	err = func() error {
@@ -142,7 +142,7 @@ func (f *plainFile) replace(content []byte) error {
 		return tmp.Close()
 	}()
 	if err != nil {
-		return fmt.Errorf("write beside %s: %w", fieldedit.Legible(f.name), err)
+		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(f.name), err)
 	}
 	return os.Rename(tmp.Name(), f.path)
 }

@@ -219,7 +219,7 @@ func TestSetOddFiles(t *testing.T) {
 			if err != nil || string(raw) != c.after {
 				t.Errorf("%v; the file is %.60q", err, raw)
 			}
-			for _, l := range fieldedit.Lines(changes) {
+			for _, l := range fieldedit.ChangeLines(changes) {
 				if strings.ContainsAny(l, "\x1b\n") {
 					t.Errorf("it says %q", l)
 				}

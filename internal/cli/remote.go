@@ -161,19 +161,19 @@ func promoteCommand() *cobra.Command {
 		Example: "  liftlock promote shop web prod",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPipeline(cmd, args[0], "promote", api.OnPipeline{Component: args[1], Environment: args[2]})
+			return r.onPipeline(cmd, args[0], "promote", api.PipelineCommand{Component: args[1], Environment: args[2]})
 		},
 	}
 	return r.flags(c)
 }
 
-func (r *remote) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.OnPipeline) error {
+func (r *remote) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
 	cl, err := r.client()
 	if err != nil {
 		return err
 	}
 	body.Repository = r.repository
-	text, err := cl.OnPipeline(cmd.Context(), pipeline, verb, body)
+	text, err := cl.SendPipelineCommand(cmd.Context(), pipeline, verb, body)
 	if err != nil {
 		return err
 	}
@@ -181,16 +181,16 @@ func (r *remote) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.
 	return nil
 }
 
-func (r *remote) onPromotion(cmd *cobra.Command, promotion, verb string, body api.OnPromotion) error {
+func (r *remote) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
 	cl, err := r.client()
 	if err != nil {
 		return err
 	}
-	id, err := cl.Find(cmd.Context(), r.repository, promotion)
+	id, err := cl.FindPromotion(cmd.Context(), r.repository, promotion)
 	if err != nil {
 		return err
 	}
-	text, err := cl.OnPromotion(cmd.Context(), id, verb, body)
+	text, err := cl.SendPromotionCommand(cmd.Context(), id, verb, body)
 	if err != nil {
 		return err
 	}
@@ -213,12 +213,12 @@ func holdCommand(verb, short string) *cobra.Command {
 				if len(args) > 0 || environment != "" || all {
 					return errors.New("--promotion stands alone: it names the pull request by itself")
 				}
-				return r.onPromotion(cmd, promotion, verb, api.OnPromotion{Reason: reason})
+				return r.onPromotion(cmd, promotion, verb, api.PromotionCommand{Reason: reason})
 			}
 			if len(args) == 0 {
 				return errors.New("name a pipeline, or a promotion with --promotion")
 			}
-			body := api.OnPipeline{Environment: environment, Reason: reason}
+			body := api.PipelineCommand{Environment: environment, Reason: reason}
 			if len(args) == 2 {
 				body.Component = args[1]
 			}
@@ -245,7 +245,7 @@ func onPromotionCommand(verb, short string) *cobra.Command {
 		Example: "  liftlock " + verb + " '#14'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPromotion(cmd, args[0], verb, api.OnPromotion{Reason: reason})
+			return r.onPromotion(cmd, args[0], verb, api.PromotionCommand{Reason: reason})
 		},
 	}
 	if verb == "revert" {
@@ -261,7 +261,7 @@ func skipCommand() *cobra.Command {
 		Short: "Pass one gate for one release, on record (not supported yet)",
 		Args:  cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPromotion(cmd, args[0], "skip", api.OnPromotion{Gate: args[1], Reason: args[2]})
+			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Reason: args[2]})
 		},
 	}
 	return r.flags(c)

@@ -15,7 +15,7 @@ import (
 
 // serveConsole runs a real console with one component and one promotion, and
 // points the commands at it.
-func serveConsole(t *testing.T) *[]console.Order {
+func serveConsole(t *testing.T) *[]console.Command {
 	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{})
 	if err != nil {
@@ -30,9 +30,9 @@ func serveConsole(t *testing.T) *[]console.Order {
 	if _, err := s.PutPromotion(t.Context(), store.Promotion{Unit: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", Pull: 14, State: "open"}); err != nil {
 		t.Fatal(err)
 	}
-	orders := &[]console.Order{}
+	orders := &[]console.Command{}
 	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "breakglass", Secret: "do"}},
-		Command: func(_ context.Context, o console.Order) (string, error) {
+		Command: func(_ context.Context, o console.Command) (string, error) {
 			*orders = append(*orders, o)
 			return "noted", nil
 		}})
@@ -82,15 +82,15 @@ func TestRemoteCommands(t *testing.T) {
 	orders := serveConsole(t)
 	for _, c := range []struct {
 		args string
-		want console.Order
+		want console.Command
 	}{
-		{"promote shop web prod", console.Order{Verb: "promote", Component: "web", Environment: "prod"}},
-		{"hold shop web --reason later", console.Order{Verb: "hold", Scope: "component", Component: "web", Reason: "later"}},
-		{"hold shop --environment prod", console.Order{Verb: "hold", Scope: "environment", Environment: "prod"}},
-		{"unhold shop --all --repository hub:acme/fleet", console.Order{Verb: "unhold", Scope: "pipeline"}},
-		{"hold --promotion #14", console.Order{Verb: "hold", Scope: "pr", Component: "web", Environment: "prod", Pull: 14}},
-		{"retry 1", console.Order{Verb: "retry", Component: "web", Environment: "prod", Pull: 14}},
-		{"revert #14 --reason slow", console.Order{Verb: "revert", Component: "web", Environment: "prod", Pull: 14, Reason: "slow"}},
+		{"promote shop web prod", console.Command{Verb: "promote", Component: "web", Environment: "prod"}},
+		{"hold shop web --reason later", console.Command{Verb: "hold", Scope: "component", Component: "web", Reason: "later"}},
+		{"hold shop --environment prod", console.Command{Verb: "hold", Scope: "environment", Environment: "prod"}},
+		{"unhold shop --all --repository hub:acme/fleet", console.Command{Verb: "unhold", Scope: "pipeline"}},
+		{"hold --promotion #14", console.Command{Verb: "hold", Scope: "pr", Component: "web", Environment: "prod", Pull: 14}},
+		{"retry 1", console.Command{Verb: "retry", Component: "web", Environment: "prod", Pull: 14}},
+		{"revert #14 --reason slow", console.Command{Verb: "revert", Component: "web", Environment: "prod", Pull: 14, Reason: "slow"}},
 	} {
 		*orders = nil
 		out, err := run(t, strings.Fields(c.args)...)

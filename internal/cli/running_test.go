@@ -48,7 +48,7 @@ spec:
 // and the checkout that they are to look at is in the folder that is returned.
 func runningArgoCD(t *testing.T) (*emulator.ArgoCD, string) {
 	t.Helper()
-	a, err := emulator.NewArgoCD(emulator.ArgoOptions{Repos: noRepositories{}})
+	a, err := emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: noRepositories{}})
 	if err != nil {
 		t.Fatal(err)
 	}

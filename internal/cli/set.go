@@ -48,7 +48,7 @@ func setCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, line := range fieldedit.Lines(changes) {
+			for _, line := range fieldedit.ChangeLines(changes) {
 				fmt.Fprintln(cmd.OutOrStdout(), line)
 			}
 			if exitCode && len(changes) == 0 {

@@ -53,7 +53,7 @@ func checkoutFiles() ([]string, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%w in the current folder; name the files to check", pipeline.ErrNone)
+		return nil, fmt.Errorf("%w in the current folder; name the files to check", pipeline.ErrNoPipeline)
 	}
 	return files, nil
 }
@@ -63,7 +63,7 @@ func validateFile(file string) error {
 	if err != nil {
 		return err
 	}
-	if pipeline.Is(data) {
+	if pipeline.LooksLikePipeline(data) {
 		return pipeline.ValidateFile(file)
 	}
 	return config.ValidateFile(file, os.LookupEnv)

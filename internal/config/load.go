@@ -11,7 +11,7 @@ import (
 )
 
 // notYet are the keys of the format that Liftlock doesn't act on yet.
-var notYet = strictyaml.NotYet(
+var notYet = strictyaml.UnsupportedKeys(
 	"forges[].auth.app",
 	"argocd[].api",
 	"floor[].approvals.from",
@@ -53,7 +53,7 @@ func parse(path string, data []byte, getenv func(string) (string, bool)) (*Confi
 	c.secrets(config)
 	c.settle(config)
 	c.validate(config)
-	errs = append(errs, strictyaml.Elsewhere(c.errs, errs)...)
+	errs = append(errs, strictyaml.DropSameLineErrors(c.errs, errs)...)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// read asks for JSON that must be there.
-func read[T any](w *world, path string) T {
+// readJSON asks for JSON that must be there.
+func readJSON[T any](w *testConsole, path string) T {
 	w.t.Helper()
 	status, header, body := w.get(path)
 	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
@@ -26,12 +26,12 @@ func read[T any](w *world, path string) T {
 }
 
 func TestPipelinesAreListedAndRead(t *testing.T) {
-	w := newWorld(t, nil)
-	if got := read[api.Pipelines](w, "/api/v1/pipelines"); got.Pipelines == nil || len(got.Pipelines) != 0 {
+	w := newTestConsole(t, nil)
+	if got := readJSON[api.Pipelines](w, "/api/v1/pipelines"); got.Pipelines == nil || len(got.Pipelines) != 0 {
 		t.Errorf("an empty store lists %v, want an empty list", got.Pipelines)
 	}
-	w.fill()
-	all := read[api.Pipelines](w, "/api/v1/pipelines")
+	w.seed()
+	all := readJSON[api.Pipelines](w, "/api/v1/pipelines")
 	if len(all.Pipelines) != 2 || all.Pipelines[1].Name != "shop" || all.Pipelines[1].Components != nil {
 		t.Fatalf("the list is %+v", all.Pipelines)
 	}
@@ -39,7 +39,7 @@ func TestPipelinesAreListedAndRead(t *testing.T) {
 	if got := all.Pipelines[1].Counts; got != want {
 		t.Errorf("the counts of shop are %+v, want %+v", got, want)
 	}
-	shop := read[api.Pipeline](w, "/api/v1/pipelines/shop?repository=hub:acme/fleet")
+	shop := readJSON[api.Pipeline](w, "/api/v1/pipelines/shop?repository=hub:acme/fleet")
 	if !slices.Equal(shop.Environments, []string{"dev", "qa", "prod"}) {
 		t.Errorf("the environments are %v", shop.Environments)
 	}
@@ -50,29 +50,29 @@ func TestPipelinesAreListedAndRead(t *testing.T) {
 		t.Errorf("web in prod is %+v", prod)
 	}
 	cart := shop.Components[slices.IndexFunc(shop.Components, func(c api.Component) bool { return c.Component == "cart" })]
-	if u := cart.Environments[1].Undo; u == nil || u.Pull.Number != 17 || len(u.Gates) != 1 {
+	if u := cart.Environments[1].Revert; u == nil || u.Pull.Number != 17 || len(u.Gates) != 1 {
 		t.Errorf("the revert of cart in qa is %+v", u)
 	}
 }
 
-func TestTroublesAreTold(t *testing.T) {
-	w := newWorld(t, nil)
-	w.unit(fleet, "shop", "web", ".liftlock.yaml:3: unknown key", env("dev", promotion.Verified, "1", time.Hour, 1))
-	w.unit(fleet, "shop", "cart", ".liftlock.yaml:3: unknown key", env("dev", promotion.Verified, "1", time.Hour, 1))
+func TestTroublesAreListed(t *testing.T) {
+	w := newTestConsole(t, nil)
+	w.unit(testRepo, "shop", "web", ".liftlock.yaml:3: unknown key", env("dev", promotion.Verified, "1", time.Hour, 1))
+	w.unit(testRepo, "shop", "cart", ".liftlock.yaml:3: unknown key", env("dev", promotion.Verified, "1", time.Hour, 1))
 	w.troubles = []api.Trouble{{Part: "argocd hub", Message: "refused"}}
-	got := read[api.Pipelines](w, "/api/v1/pipelines")
+	got := readJSON[api.Pipelines](w, "/api/v1/pipelines")
 	if len(got.Troubles) != 2 || got.Troubles[1].Message != ".liftlock.yaml:3: unknown key" || got.Pipelines[0].Broken == "" {
 		t.Errorf("the troubles are %+v, broken %q", got.Troubles, got.Pipelines[0].Broken)
 	}
 	w.troubles = []api.Trouble{{Part: "pipeline file", Message: "read it: .liftlock.yaml:3: unknown key"}}
-	if got := read[api.Pipelines](w, "/api/v1/pipelines"); len(got.Troubles) != 1 {
+	if got := readJSON[api.Pipelines](w, "/api/v1/pipelines"); len(got.Troubles) != 1 {
 		t.Errorf("a trouble that is told already is told again: %+v", got.Troubles)
 	}
 }
 
 func TestPromotionsAreFilteredAndPaged(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	for query, want := range map[string][]int64{
 		"":                                   {5, 4, 3, 2, 1},
 		"?component=web":                     {2, 1},
@@ -88,7 +88,7 @@ func TestPromotionsAreFilteredAndPaged(t *testing.T) {
 		"?limit=2&before=4":                                 {3, 2},
 		"?pipeline=lake":                                    nil,
 	} {
-		got := read[api.Promotions](w, "/api/v1/promotions"+query)
+		got := readJSON[api.Promotions](w, "/api/v1/promotions"+query)
 		var ids []int64
 		for _, p := range got.Promotions {
 			ids = append(ids, p.ID)
@@ -102,12 +102,12 @@ func TestPromotionsAreFilteredAndPaged(t *testing.T) {
 	}
 }
 
-func TestPromotionTellsItsStory(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
-	p := read[api.Promotion](w, "/api/v1/promotions/3")
+func TestPromotionShowsItsHistory(t *testing.T) {
+	w := newTestConsole(t, nil)
+	w.seed()
+	p := readJSON[api.Promotion](w, "/api/v1/promotions/3")
 	d := p.Detail
-	if p.Name != "2.3.0" || d.Title != "Promote cart 2.3.0 to qa" || !d.Current || len(d.Targets) != 2 || len(d.Timelines) != 1 || len(d.Timelines[0].Marks) != 4 {
+	if p.Name != "2.3.0" || d.Title != "Promote cart 2.3.0 to qa" || !d.Current || len(d.Targets) != 2 || len(d.Timelines) != 1 || len(d.Timelines[0].Changes) != 4 {
 		t.Errorf("the promotion is %+v with %+v", p, d)
 	}
 	var kinds []string
@@ -117,28 +117,28 @@ func TestPromotionTellsItsStory(t *testing.T) {
 	if want := []string{"opened", "merged", "degraded"}; !slices.Equal(kinds, want) {
 		t.Errorf("its events are %v, want %v", kinds, want)
 	}
-	revert := read[api.Promotion](w, "/api/v1/promotions/4")
+	revert := readJSON[api.Promotion](w, "/api/v1/promotions/4")
 	if revert.Kind != "revert" || len(revert.Detail.Evidence) != 3 || len(revert.Detail.Gates) != 1 || revert.Detail.Current {
 		t.Errorf("the revert is %+v with %+v", revert, revert.Detail)
 	}
 	if r := revert.Detail.Reverts; r == nil || r.ID != 3 || r.Pull.Number != 16 || d.RevertedBy == nil || d.RevertedBy.ID != 4 || d.Reverts != nil {
 		t.Errorf("the two know of each other %+v and %+v", r, d.RevertedBy)
 	}
-	open := read[api.Promotion](w, "/api/v1/promotions/2")
+	open := readJSON[api.Promotion](w, "/api/v1/promotions/2")
 	if len(open.Detail.Gates) != 1 || open.Detail.Gates[0].Gate != "approvals" {
 		t.Errorf("the open promotion waits for %+v", open.Detail.Gates)
 	}
 }
 
 func TestWhySaysWhatItWaitsFor(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
-	y := read[api.Why](w, "/api/v1/why?pipeline=shop&component=web&environment=prod")
+	w := newTestConsole(t, nil)
+	w.seed()
+	y := readJSON[api.Why](w, "/api/v1/why?pipeline=shop&component=web&environment=prod")
 	want := "prod carries 1.4.2 since 2026-02-21T09:00:00Z: verified, synced and healthy on 3 targets\n1.5.0 is in #14\n- approvals: 1 of 2 approvals: grace (ada, edsger)"
 	if len(y.Environments) != 1 || y.Environments[0].Text != want || y.Environments[0].Incoming == nil {
 		t.Errorf("why says %+v, want the text %q", y.Environments, want)
 	}
-	all := read[api.Why](w, "/api/v1/why?pipeline=shop&component=cart")
+	all := readJSON[api.Why](w, "/api/v1/why?pipeline=shop&component=cart")
 	if len(all.Environments) != 3 || !strings.Contains(all.Environments[1].Text, "the revert #17 is open") || !strings.Contains(all.Environments[2].Text, "quarantined") && !strings.Contains(all.Environments[2].Text, "is being reverted") {
 		t.Errorf("why of all says %+v", all.Environments)
 	}
@@ -146,8 +146,8 @@ func TestWhySaysWhatItWaitsFor(t *testing.T) {
 
 // TestBadRequestsAreRefusedWithAReason also holds that every refusal is JSON.
 func TestBadRequestsAreRefusedWithAReason(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	w.unit("hub:acme/copy", "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	for _, c := range []struct {
 		name, method, path string
@@ -178,7 +178,7 @@ func TestBadRequestsAreRefusedWithAReason(t *testing.T) {
 		{"event that is no number", "GET", "/api/v1/events?after=x", 400, "whole number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, header, body := w.do(c.method, c.path, "", nil)
+			status, header, body := w.request(c.method, c.path, "", nil)
 			var e api.Error
 			if err := json.Unmarshal([]byte(body), &e); err != nil || e.Error == "" {
 				t.Fatalf("the answer is no error as JSON: %q", body)
@@ -194,8 +194,8 @@ func TestBadRequestsAreRefusedWithAReason(t *testing.T) {
 }
 
 func TestEveryAnswerIsGuarded(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	for _, path := range []string{"/", "/none", "/promotions", "/assets/console.js", "/assets/none", "/api/v1/pipelines", "/api/none", "/pipelines/shop/web"} {
 		_, h, _ := w.get(path)
 		csp := h.Get("Content-Security-Policy")
@@ -204,7 +204,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 			t.Errorf("%s is answered with %v", path, h)
 		}
 	}
-	if status, _, _ := w.do("POST", "/", "", nil); status != http.StatusMethodNotAllowed {
+	if status, _, _ := w.request("POST", "/", "", nil); status != http.StatusMethodNotAllowed {
 		t.Errorf("POST / is answered with %d", status)
 	}
 	_, _, body := w.get("/")
@@ -216,14 +216,14 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 }
 
 func TestNothingFromOutsideIsMarkup(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestConsole(t, nil)
 	evil := `"><script>alert(1)</script><a href='javascript:x`
 	e := env("dev", promotion.Degraded, evil, time.Hour, 0)
 	e.Reason, e.Environment = evil, evil
 	e.Targets = map[string]promotion.TargetView{evil: {State: evil, Reason: evil}}
-	e.Promotion, e.Coming, e.Pull, e.Why = promotion.Opened, evil, 14, []promotion.Reason{{Code: evil, Text: evil, Who: evil}}
-	gates(&e, string(pack([]map[string]any{{"gate": evil, "outcome": evil, "reason": evil, "who": []string{evil}}})))
-	w.unit(fleet, evil, evil, evil, e)
+	e.Promotion, e.CandidateName, e.Pull, e.Why = promotion.Opened, evil, 14, []promotion.Reason{{Code: evil, Text: evil, Who: evil}}
+	gates(&e, string(mustJSON([]map[string]any{{"gate": evil, "outcome": evil, "reason": evil, "who": []string{evil}}})))
+	w.unit(testRepo, evil, evil, evil, e)
 	w.must(w.store.PutPulls(t.Context(), pullWith(14, "javascript:alert(1)//14", evil)))
 	w.promotion(evil, evil, "promotion", evil, evil, 14, time.Hour)
 	w.event(evil, evil, evil, 14, time.Hour, evil)
@@ -240,9 +240,9 @@ func TestNothingFromOutsideIsMarkup(t *testing.T) {
 }
 
 func TestAddressesWithOddNames(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.ExternalURL = "https://ops.example/liftlock/" })
-	w.unit(fleet, "shop", "a/b c%", "", env("dev", promotion.Verified, "1", time.Hour, 1))
-	w.unit(fleet, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
+	w := newTestConsole(t, func(o *Options) { o.ExternalURL = "https://ops.example/liftlock/" })
+	w.unit(testRepo, "shop", "a/b c%", "", env("dev", promotion.Verified, "1", time.Hour, 1))
+	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	w.unit("hub:acme/copy", "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	_, _, body := w.get("/")
 	for _, want := range []string{`href="/liftlock/pipelines/shop/a%2Fb%20c%25?repository=hub%3Aacme%2Ffleet"`, `href="/liftlock/assets/console.css`, `data-events="/liftlock/api/v1/events"`} {
@@ -259,25 +259,25 @@ func TestAddressesWithOddNames(t *testing.T) {
 }
 
 func TestPullRequestLeadsToItsPromotion(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	if status, _, body := w.get("/promotions?repository=hub:acme/fleet&pull=14"); status != 200 || !strings.Contains(body, "<title>web to prod") {
 		t.Errorf("%d %.200s", status, body)
 	}
 }
 
 func TestDamagedRecordIsATroubleNotAnEnd(t *testing.T) {
-	w := newWorld(t, nil)
-	w.unit(fleet, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
+	w := newTestConsole(t, nil)
+	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	w.must(w.store.PutUnit(t.Context(), damaged()))
-	got := read[api.Pipelines](w, "/api/v1/pipelines")
+	got := readJSON[api.Pipelines](w, "/api/v1/pipelines")
 	if len(got.Pipelines) != 1 || len(got.Troubles) != 1 || !strings.Contains(got.Troubles[0].Part, "shop/cart") {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestClosedStoreIsSaid(t *testing.T) {
-	w := newWorld(t, nil)
+func TestClosedStoreIsReported(t *testing.T) {
+	w := newTestConsole(t, nil)
 	w.must(w.store.Close())
 	status, header, body := w.get("/api/v1/pipelines")
 	if status != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "error") {
@@ -289,17 +289,17 @@ func TestClosedStoreIsSaid(t *testing.T) {
 }
 
 func TestManyComponents(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestConsole(t, nil)
 	for i := range 300 {
-		w.unit(fleet, "shop", fmt.Sprintf("c%03d", i), "", env("dev", promotion.Verified, "1", time.Hour, 1), env("qa", promotion.Baseline, "1", time.Hour, 1))
+		w.unit(testRepo, "shop", fmt.Sprintf("c%03d", i), "", env("dev", promotion.Verified, "1", time.Hour, 1), env("qa", promotion.Baseline, "1", time.Hour, 1))
 	}
-	if got := read[api.Pipeline](w, "/api/v1/pipelines/shop"); len(got.Components) != 300 || got.Components[299].Component != "c299" {
+	if got := readJSON[api.Pipeline](w, "/api/v1/pipelines/shop"); len(got.Components) != 300 || got.Components[299].Component != "c299" {
 		t.Errorf("%d components", len(got.Components))
 	}
-	w.unit(fleet, "shop", "zzz", "", env("dev", promotion.Degraded, "1", time.Hour, 1), env("qa", promotion.Baseline, "1", time.Hour, 1))
+	w.unit(testRepo, "shop", "zzz", "", env("dev", promotion.Degraded, "1", time.Hour, 1), env("qa", promotion.Baseline, "1", time.Hour, 1))
 	_, _, body := w.get("/")
-	if n := strings.Count(body, `<tr role="row" id=`); n != maxRows || !strings.Contains(body, "101 more components") || !strings.Contains(body, ">zzz</a>") {
-		t.Errorf("the page shows %d components, want %d with the one that needs a look", n, maxRows)
+	if n := strings.Count(body, `<tr role="row" id=`); n != maxComponentRows || !strings.Contains(body, "101 more components") || !strings.Contains(body, ">zzz</a>") {
+		t.Errorf("the page shows %d components, want %d with the one that needs a look", n, maxComponentRows)
 	}
 	_, _, body = w.get("/?q=c29+verified")
 	if n := strings.Count(body, `<tr role="row" id=`); n != 10 {

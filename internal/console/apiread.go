@@ -6,119 +6,119 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
-func (c *console) getPipelines(w http.ResponseWriter, r *http.Request) {
-	v, err := values(r.URL.RawQuery, "repository")
+func (c *server) getPipelines(w http.ResponseWriter, r *http.Request) {
+	v, err := parseQuery(r.URL.RawQuery, "repository")
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	s, err := c.read.snapshot(r.Context())
+	s, err := c.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	all := c.read.pipelines(s, v["repository"], "")
+	all := c.reader.groupPipelines(s, v["repository"], "")
 	for i := range all {
 		all[i].Components = nil
 	}
 	if all == nil {
 		all = []api.Pipeline{}
 	}
-	answer(w, http.StatusOK, api.Pipelines{Pipelines: all, Troubles: s.troubles})
+	writeJSON(w, http.StatusOK, api.Pipelines{Pipelines: all, Troubles: s.troubles})
 }
 
-func (c *console) getPipeline(w http.ResponseWriter, r *http.Request) {
-	v, err := values(r.URL.RawQuery, "repository")
+func (c *server) getPipeline(w http.ResponseWriter, r *http.Request) {
+	v, err := parseQuery(r.URL.RawQuery, "repository")
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	s, err := c.read.snapshot(r.Context())
+	s, err := c.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	p, err := c.read.pipeline(s, v["repository"], r.PathValue("pipeline"))
+	p, err := c.reader.findPipeline(s, v["repository"], r.PathValue("pipeline"))
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	answer(w, http.StatusOK, p)
+	writeJSON(w, http.StatusOK, p)
 }
 
-func (c *console) getPromotions(w http.ResponseWriter, r *http.Request) {
-	l, err := listQuery(r.URL.RawQuery)
+func (c *server) getPromotions(w http.ResponseWriter, r *http.Request) {
+	l, err := parsePromotionQuery(r.URL.RawQuery)
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	if _, err := c.read.snapshot(r.Context()); err != nil { // teaches names and addresses
-		c.failed(w, r, err)
+	if _, err := c.reader.sharedSnapshot(r.Context()); err != nil { // teaches names and addresses
+		c.writeError(w, r, err)
 		return
 	}
-	page, err := c.read.promotions(r.Context(), l)
+	page, err := c.reader.listPromotions(r.Context(), l)
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	answer(w, http.StatusOK, page)
+	writeJSON(w, http.StatusOK, page)
 }
 
-func (c *console) getPromotion(w http.ResponseWriter, r *http.Request) {
-	id, err := idOf(r)
+func (c *server) getPromotion(w http.ResponseWriter, r *http.Request) {
+	id, err := parsePromotionID(r)
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	if _, err := values(r.URL.RawQuery); err != nil {
-		c.failed(w, r, err)
+	if _, err := parseQuery(r.URL.RawQuery); err != nil {
+		c.writeError(w, r, err)
 		return
 	}
-	p, err := c.read.promotion(r.Context(), id)
+	p, err := c.reader.readPromotion(r.Context(), id)
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	answer(w, http.StatusOK, p)
+	writeJSON(w, http.StatusOK, p)
 }
 
-func (c *console) getWhy(w http.ResponseWriter, r *http.Request) {
-	v, err := values(r.URL.RawQuery, "repository", "pipeline", "component", "environment")
+func (c *server) getWhy(w http.ResponseWriter, r *http.Request) {
+	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment")
 	if err == nil && (v["pipeline"] == "" || v["component"] == "") {
-		err = errorf(http.StatusBadRequest, "the parameters pipeline and component are needed; environment is optional")
+		err = apiErrorf(http.StatusBadRequest, "the parameters pipeline and component are needed; environment is optional")
 	}
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	s, err := c.read.snapshot(r.Context())
+	s, err := c.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	p, err := c.read.pipeline(s, v["repository"], v["pipeline"])
+	p, err := c.reader.findPipeline(s, v["repository"], v["pipeline"])
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
 	comp, err := componentOf(p, v["component"])
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
 	envs := comp.Environments
 	if v["environment"] != "" {
 		e, err := environmentOf(comp, v["environment"])
 		if err != nil {
-			c.failed(w, r, err)
+			c.writeError(w, r, err)
 			return
 		}
 		envs = []api.Environment{*e}
 	}
 	out := api.Why{Repository: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component, At: comp.At, Troubles: s.troubles,
-		Environments: make([]api.WhyHere, 0, len(envs))}
+		Environments: make([]api.EnvironmentWhy, 0, len(envs))}
 	for i := range envs {
-		out.Environments = append(out.Environments, api.WhyHere{Text: envs[i].Explain(), Environment: envs[i]})
+		out.Environments = append(out.Environments, api.EnvironmentWhy{Text: envs[i].Explain(), Environment: envs[i]})
 	}
-	answer(w, http.StatusOK, out)
+	writeJSON(w, http.StatusOK, out)
 }

@@ -22,43 +22,43 @@ func roleFor(verb string) string {
 	return command.RoleOperator
 }
 
-// onPipeline takes POST /api/v1/pipelines/{pipeline}/{promote,hold,unhold}.
-func (c *console) onPipeline(verb string) http.HandlerFunc {
+// handlePipelineCommand takes POST /api/v1/pipelines/{pipeline}/{promote,hold,unhold}.
+func (c *server) handlePipelineCommand(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who := c.auth.demand(w, r, roleFor(verb))
-		if who == nil {
+		caller := c.auth.requireRole(w, r, roleFor(verb))
+		if caller == nil {
 			return
 		}
-		var body api.OnPipeline
-		if err := decode(w, r, &body, false); err != nil {
-			c.failed(w, r, err)
+		var body api.PipelineCommand
+		if err := decodeBody(w, r, &body, false); err != nil {
+			c.writeError(w, r, err)
 			return
 		}
-		o, err := c.orderOnPipeline(r, verb, &body)
+		o, err := c.parsePipelineCommand(r, verb, &body)
 		if err != nil {
-			c.failed(w, r, err)
+			c.writeError(w, r, err)
 			return
 		}
-		c.command(w, r, who, o)
+		c.runCommand(w, r, caller, o)
 	}
 }
 
-func (c *console) orderOnPipeline(r *http.Request, verb string, b *api.OnPipeline) (*Order, error) {
-	if err := cleanBody("repository", b.Repository, "component", b.Component, "environment", b.Environment, "scope", b.Scope); err != nil {
+func (c *server) parsePipelineCommand(r *http.Request, verb string, b *api.PipelineCommand) (*Command, error) {
+	if err := checkBodyFields("repository", b.Repository, "component", b.Component, "environment", b.Environment, "scope", b.Scope); err != nil {
 		return nil, err
 	}
 	if verb == command.Promote {
 		if b.Scope != "" || b.Component == "" || b.Environment == "" {
-			return nil, errorf(http.StatusBadRequest, "promote needs a component and an environment, and takes no scope")
+			return nil, apiErrorf(http.StatusBadRequest, "promote needs a component and an environment, and takes no scope")
 		}
-	} else if err := scoped(b); err != nil {
+	} else if err := resolveScope(b); err != nil {
 		return nil, err
 	}
-	s, err := c.read.snapshot(r.Context())
+	s, err := c.reader.sharedSnapshot(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.read.pipeline(s, b.Repository, r.PathValue("pipeline"))
+	p, err := c.reader.findPipeline(s, b.Repository, r.PathValue("pipeline"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,148 +73,148 @@ func (c *console) orderOnPipeline(r *http.Request, verb string, b *api.OnPipelin
 			return nil, err
 		}
 	}
-	return &Order{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reason: b.Reason}, nil
+	return &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reason: b.Reason}, nil
 }
 
-// scoped fills in a hold's scope and refuses what contradicts it.
-func scoped(b *api.OnPipeline) error {
+// resolveScope fills in a hold's scope and refuses what contradicts it.
+func resolveScope(b *api.PipelineCommand) error {
 	if b.Scope == "" {
 		switch {
 		case b.Component != "" && b.Environment != "":
-			return errorf(http.StatusBadRequest, "a hold is on a component in all its environments or on an environment with all its components: name one of them")
+			return apiErrorf(http.StatusBadRequest, "a hold is on a component in all its environments or on an environment with all its components: name one of them")
 		case b.Component != "":
 			b.Scope = command.ScopeComponent
 		case b.Environment != "":
 			b.Scope = command.ScopeEnvironment
 		default:
-			return errorf(http.StatusBadRequest, "say what it is about: a component, an environment, or \"scope\": \"pipeline\"")
+			return apiErrorf(http.StatusBadRequest, "say what it is about: a component, an environment, or \"scope\": \"pipeline\"")
 		}
 	}
 	switch b.Scope {
 	case command.ScopeComponent:
 		if b.Component == "" || b.Environment != "" {
-			return errorf(http.StatusBadRequest, "the scope component needs a component and covers all its environments")
+			return apiErrorf(http.StatusBadRequest, "the scope component needs a component and covers all its environments")
 		}
 	case command.ScopeEnvironment:
 		if b.Environment == "" || b.Component != "" {
-			return errorf(http.StatusBadRequest, "the scope environment needs an environment and covers all its components")
+			return apiErrorf(http.StatusBadRequest, "the scope environment needs an environment and covers all its components")
 		}
 	case command.ScopePipeline:
 		if b.Environment != "" || b.Component != "" {
-			return errorf(http.StatusBadRequest, "the scope pipeline takes neither a component nor an environment")
+			return apiErrorf(http.StatusBadRequest, "the scope pipeline takes neither a component nor an environment")
 		}
 	default:
-		return errorf(http.StatusBadRequest, "the scope is component, environment or pipeline, not %.40q", b.Scope)
+		return apiErrorf(http.StatusBadRequest, "the scope is component, environment or pipeline, not %.40q", b.Scope)
 	}
 	return nil
 }
 
-// onPromotion takes POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip}.
-func (c *console) onPromotion(verb string) http.HandlerFunc {
+// handlePromotionCommand takes POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip}.
+func (c *server) handlePromotionCommand(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who := c.auth.demand(w, r, roleFor(verb))
-		if who == nil {
+		caller := c.auth.requireRole(w, r, roleFor(verb))
+		if caller == nil {
 			return
 		}
 		if verb == command.Skip {
-			fail(w, http.StatusNotImplemented, "skip is not supported yet")
+			writeErrorf(w, http.StatusNotImplemented, "skip is not supported yet")
 			return
 		}
-		var body api.OnPromotion
-		if err := decode(w, r, &body, true); err != nil {
-			c.failed(w, r, err)
+		var body api.PromotionCommand
+		if err := decodeBody(w, r, &body, true); err != nil {
+			c.writeError(w, r, err)
 			return
 		}
-		o, err := c.orderOnPromotion(r, verb, &body)
+		o, err := c.parsePromotionCommand(r, verb, &body)
 		if err != nil {
-			c.failed(w, r, err)
+			c.writeError(w, r, err)
 			return
 		}
-		c.command(w, r, who, o)
+		c.runCommand(w, r, caller, o)
 	}
 }
 
-func (c *console) orderOnPromotion(r *http.Request, verb string, b *api.OnPromotion) (*Order, error) {
-	id, err := idOf(r)
+func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.PromotionCommand) (*Command, error) {
+	id, err := parsePromotionID(r)
 	if err != nil {
 		return nil, err
 	}
 	if b.Gate != "" {
-		return nil, errorf(http.StatusBadRequest, "%s takes no gate", verb)
+		return nil, apiErrorf(http.StatusBadRequest, "%s takes no gate", verb)
 	}
-	row, ok, err := c.o.Store.Promotion(r.Context(), id)
+	row, ok, err := c.opts.Store.Promotion(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, errorf(http.StatusNotFound, "there is no promotion %d", id)
+		return nil, apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
 	}
 	if row.Pull == 0 {
-		return nil, errorf(http.StatusConflict, "the promotion %d has no pull request that could be meant", id)
+		return nil, apiErrorf(http.StatusConflict, "the promotion %d has no pull request that could be meant", id)
 	}
-	o := &Order{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Reason: b.Reason}
+	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Reason: b.Reason}
 	if verb == command.Hold || verb == command.Unhold {
 		o.Scope = command.ScopePR
 	}
 	return o, nil
 }
 
-// cleanBody checks pairs of a key and its value.
-func cleanBody(pairs ...string) error {
+// checkBodyFields checks pairs of a key and its value.
+func checkBodyFields(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if err := clean(pairs[i+1], maxValue); err != nil {
-			return errorf(http.StatusBadRequest, "%s %v", pairs[i], err)
+		if err := checkText(pairs[i+1], maxValue); err != nil {
+			return apiErrorf(http.StatusBadRequest, "%s %v", pairs[i], err)
 		}
 	}
 	return nil
 }
 
-// command hands a well-formed order over and answers what came of it.
-func (c *console) command(w http.ResponseWriter, r *http.Request, who *holder, o *Order) {
+// runCommand hands a well-formed order over and answers what came of it.
+func (c *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tokenHolder, o *Command) {
 	// What a comment couldn't say, the API doesn't take either.
 	if err := (command.Command{Verb: o.Verb, Scope: o.Scope, Environment: o.Environment, Reason: o.Reason}).Check(); err != nil {
-		fail(w, http.StatusBadRequest, "%s", err)
+		writeErrorf(w, http.StatusBadRequest, "%s", err)
 		return
 	}
-	source, err := sourceOf(r, who)
+	source, err := commandSource(r, caller)
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	o.By, o.Role, o.Via, o.Source = who.name, who.role, "api", source
-	if c.o.Command == nil {
-		c.failed(w, r, ErrNotReady)
+	o.By, o.Role, o.Via, o.Source = caller.name, caller.role, "api", source
+	if c.opts.Command == nil {
+		c.writeError(w, r, ErrNotReady)
 		return
 	}
-	text, err := c.o.Command(r.Context(), *o)
+	text, err := c.opts.Command(r.Context(), *o)
 	var refusal *Refusal
 	switch {
 	case err == nil:
 		if text == "" {
 			text = o.Verb + " was taken; what comes of it shows in the console"
 		}
-		answer(w, http.StatusOK, api.Answer{Answer: text})
+		writeJSON(w, http.StatusOK, api.CommandReply{Text: text})
 	case errors.As(err, &refusal):
-		fail(w, http.StatusConflict, "%s", refusal.Reason)
+		writeErrorf(w, http.StatusConflict, "%s", refusal.Reason)
 	case errors.Is(err, ErrNotReady):
 		w.Header().Set("Retry-After", "5")
-		fail(w, http.StatusServiceUnavailable, "%s", err)
+		writeErrorf(w, http.StatusServiceUnavailable, "%s", err)
 	default:
-		c.o.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
+		c.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
 			zap.String("pipeline", o.Pipeline), zap.String("component", o.Component), zap.String("environment", o.Environment), zap.Error(err))
-		fail(w, http.StatusInternalServerError, "%s could not be carried out: %v", o.Verb, err)
+		writeErrorf(w, http.StatusInternalServerError, "%s could not be carried out: %v", o.Verb, err)
 	}
 }
 
 // maxKey bounds an Idempotency-Key.
 const maxKey = 128
 
-// sourceOf names the request. A client that isn't sure whether its command
+// commandSource names the request. A client that isn't sure whether its command
 // arrived sends it again with the same Idempotency-Key.
-func sourceOf(r *http.Request, who *holder) (string, error) {
+func commandSource(r *http.Request, caller *tokenHolder) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
-	if err := clean(key, maxKey); err != nil {
-		return "", errorf(http.StatusBadRequest, "the Idempotency-Key %v", err)
+	if err := checkText(key, maxKey); err != nil {
+		return "", apiErrorf(http.StatusBadRequest, "the Idempotency-Key %v", err)
 	}
 	if key == "" {
 		var b [12]byte
@@ -223,5 +223,5 @@ func sourceOf(r *http.Request, who *holder) (string, error) {
 		}
 		key = hex.EncodeToString(b[:])
 	}
-	return "api " + who.name + " " + key, nil
+	return "api " + caller.name + " " + key, nil
 }

@@ -44,21 +44,21 @@ func TestWhoMayGiveCommands(t *testing.T) {
 		{"breakglass who skips", true, "/api/v1/promotions/2/skip", bearer("break"), 501, "skip is not supported yet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) {
+			w := newTestConsole(t, func(o *Options) {
 				if !c.tokens {
 					o.Tokens = nil
 				}
 			})
-			w.fill()
-			status, header, body := w.do("POST", c.path, `{"component":"web"}`, c.headers)
+			w.seed()
+			status, header, body := w.request("POST", c.path, `{"component":"web"}`, c.headers)
 			if status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("%d %s; want %d and %q", status, body, c.status, c.says)
 			}
 			if (status == 401) != (header.Get("WWW-Authenticate") != "") {
 				t.Errorf("%d with WWW-Authenticate %q", status, header.Get("WWW-Authenticate"))
 			}
-			if status != 200 && len(w.orders) > 0 {
-				t.Errorf("refused, but the order %+v was given", w.orders[0])
+			if status != 200 && len(w.commands) > 0 {
+				t.Errorf("refused, but the order %+v was given", w.commands[0])
 			}
 			if strings.Contains(body, "don't") {
 				t.Error("the answer repeats the token")
@@ -67,59 +67,59 @@ func TestWhoMayGiveCommands(t *testing.T) {
 	}
 }
 
-func TestCommandsBecomeOrders(t *testing.T) {
+func TestCommandsAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		name, path, body string
-		want             Order
+		want             Command
 	}{
-		{"promote", "/api/v1/pipelines/shop/promote", `{"component":"web","environment":"prod"}`, Order{Component: "web", Environment: "prod", Verb: "promote"}},
-		{"hold a component", "/api/v1/pipelines/shop/hold", `{"component":"web","reason":"waits for ada"}`, Order{Component: "web", Verb: "hold", Scope: "component", Reason: "waits for ada"}},
-		{"hold an environment", "/api/v1/pipelines/shop/hold", `{"environment":"prod"}`, Order{Environment: "prod", Verb: "hold", Scope: "environment"}},
-		{"hold a pipeline", "/api/v1/pipelines/shop/hold", `{"scope":"pipeline"}`, Order{Verb: "hold", Scope: "pipeline"}},
-		{"unhold, repository named", "/api/v1/pipelines/shop/unhold", `{"repository":"hub:acme/fleet","scope":"component","component":"mail"}`, Order{Component: "mail", Verb: "unhold", Scope: "component"}},
-		{"hold a pull request", "/api/v1/promotions/2/hold", "", Order{Component: "web", Environment: "prod", Pull: 14, Verb: "hold", Scope: "pr"}},
-		{"unhold a pull request", "/api/v1/promotions/2/unhold", "{}", Order{Component: "web", Environment: "prod", Pull: 14, Verb: "unhold", Scope: "pr"}},
-		{"retry", "/api/v1/promotions/5/retry", "", Order{Component: "mail", Environment: "qa", Pull: 19, Verb: "retry"}},
-		{"revert", "/api/v1/promotions/1/revert", `{"reason":"breaks search"}`, Order{Component: "web", Environment: "qa", Pull: 12, Verb: "revert", Reason: "breaks search"}},
+		{"promote", "/api/v1/pipelines/shop/promote", `{"component":"web","environment":"prod"}`, Command{Component: "web", Environment: "prod", Verb: "promote"}},
+		{"hold a component", "/api/v1/pipelines/shop/hold", `{"component":"web","reason":"waits for ada"}`, Command{Component: "web", Verb: "hold", Scope: "component", Reason: "waits for ada"}},
+		{"hold an environment", "/api/v1/pipelines/shop/hold", `{"environment":"prod"}`, Command{Environment: "prod", Verb: "hold", Scope: "environment"}},
+		{"hold a pipeline", "/api/v1/pipelines/shop/hold", `{"scope":"pipeline"}`, Command{Verb: "hold", Scope: "pipeline"}},
+		{"unhold, repository named", "/api/v1/pipelines/shop/unhold", `{"repository":"hub:acme/fleet","scope":"component","component":"mail"}`, Command{Component: "mail", Verb: "unhold", Scope: "component"}},
+		{"hold a pull request", "/api/v1/promotions/2/hold", "", Command{Component: "web", Environment: "prod", Pull: 14, Verb: "hold", Scope: "pr"}},
+		{"unhold a pull request", "/api/v1/promotions/2/unhold", "{}", Command{Component: "web", Environment: "prod", Pull: 14, Verb: "unhold", Scope: "pr"}},
+		{"retry", "/api/v1/promotions/5/retry", "", Command{Component: "mail", Environment: "qa", Pull: 19, Verb: "retry"}},
+		{"revert", "/api/v1/promotions/1/revert", `{"reason":"breaks search"}`, Command{Component: "web", Environment: "qa", Pull: 12, Verb: "revert", Reason: "breaks search"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.fill()
-			status, _, body := w.do("POST", c.path, c.body, bearer("do"))
-			var a api.Answer
-			if err := json.Unmarshal([]byte(body), &a); status != 200 || err != nil || a.Answer != c.want.Verb+" noted" {
+			w := newTestConsole(t, nil)
+			w.seed()
+			status, _, body := w.request("POST", c.path, c.body, bearer("do"))
+			var a api.CommandReply
+			if err := json.Unmarshal([]byte(body), &a); status != 200 || err != nil || a.Text != c.want.Verb+" noted" {
 				t.Fatalf("%d %s", status, body)
 			}
-			c.want.Repo, c.want.Pipeline, c.want.By, c.want.Role, c.want.Via = fleet, "shop", "ci", "operator", "api"
-			if diff := cmp.Diff([]Order{c.want}, w.orders, cmpopts.IgnoreFields(Order{}, "Source")); diff != "" {
+			c.want.Repo, c.want.Pipeline, c.want.By, c.want.Role, c.want.Via = testRepo, "shop", "ci", "operator", "api"
+			if diff := cmp.Diff([]Command{c.want}, w.commands, cmpopts.IgnoreFields(Command{}, "Source")); diff != "" {
 				t.Errorf("the orders differ (-want +got):\n%s", diff)
 			}
-			if !strings.HasPrefix(w.orders[0].Source, "api ci ") || len(w.orders[0].Source) < 20 {
-				t.Errorf("the source is %q", w.orders[0].Source)
+			if !strings.HasPrefix(w.commands[0].Source, "api ci ") || len(w.commands[0].Source) < 20 {
+				t.Errorf("the source is %q", w.commands[0].Source)
 			}
 		})
 	}
 }
 
 func TestSentAgainIsTheSameCommand(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	for i, key := range []string{"a", "a", "", ""} {
 		h := bearer("do")
 		if key != "" {
 			h["Idempotency-Key"] = key
 		}
-		if status, _, body := w.do("POST", "/api/v1/promotions/5/retry", "", h); status != 200 {
+		if status, _, body := w.request("POST", "/api/v1/promotions/5/retry", "", h); status != 200 {
 			t.Fatalf("%d: %d %s", i, status, body)
 		}
 	}
-	o := w.orders
+	o := w.commands
 	if o[0].Source != o[1].Source || o[1].Source == o[2].Source || o[2].Source == o[3].Source {
 		t.Errorf("the sources are %q, %q, %q and %q", o[0].Source, o[1].Source, o[2].Source, o[3].Source)
 	}
 	h := bearer("do")
 	h["Idempotency-Key"] = strings.Repeat("k", 129)
-	if status, _, _ := w.do("POST", "/api/v1/promotions/5/retry", "", h); status != 400 {
+	if status, _, _ := w.request("POST", "/api/v1/promotions/5/retry", "", h); status != 400 {
 		t.Errorf("an overlong key is answered with %d", status)
 	}
 }
@@ -159,16 +159,16 @@ func TestCommandsThatMakeNoSense(t *testing.T) {
 		{"a gate for what takes none", "/api/v1/promotions/2/retry", `{"gate":"soak"}`, "application/json", 400, "takes no gate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.fill()
+			w := newTestConsole(t, nil)
+			w.seed()
 			h := bearer("do")
 			h["Content-Type"] = c.kind
-			status, _, body := w.do("POST", c.path, c.body, h)
+			status, _, body := w.request("POST", c.path, c.body, h)
 			if status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("%d %s; want %d and %q", status, body, c.status, c.says)
 			}
-			if len(w.orders) > 0 {
-				t.Errorf("the order %+v was given", w.orders[0])
+			if len(w.commands) > 0 {
+				t.Errorf("the order %+v was given", w.commands[0])
 			}
 		})
 	}
@@ -188,14 +188,14 @@ func TestCommandsThatAreNotCarriedOut(t *testing.T) {
 		{"nobody takes commands", nil, true, 503, "not reached its repositories"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, func(o *Options) {
+			w := newTestConsole(t, func(o *Options) {
 				if c.none {
 					o.Command = nil
 				}
 			})
-			w.fill()
+			w.seed()
 			w.refuse = c.err
-			status, header, body := w.do("POST", "/api/v1/pipelines/shop/promote", `{"component":"web","environment":"prod"}`, bearer("do"))
+			status, header, body := w.request("POST", "/api/v1/pipelines/shop/promote", `{"component":"web","environment":"prod"}`, bearer("do"))
 			if status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("%d %s; want %d and %q", status, body, c.status, c.says)
 			}
@@ -207,7 +207,7 @@ func TestCommandsThatAreNotCarriedOut(t *testing.T) {
 }
 
 func TestUnusableOptionsAreRefused(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestConsole(t, nil)
 	for name, o := range map[string]Options{
 		"a store is required": {},
 		"has the role":        {Store: w.store, Tokens: []Token{{"x", "admin", "y"}}},

@@ -11,67 +11,67 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
-// authority knows the tokens. It keeps their digests only.
-type authority struct{ tokens []holder }
+// authenticator knows the tokens. It keeps their digests only.
+type authenticator struct{ holders []tokenHolder }
 
-type holder struct {
+type tokenHolder struct {
 	name, role string
 	digest     [sha256.Size]byte
 }
 
-// ranks order the roles.
-var ranks = map[string]int{command.RoleViewer: 1, command.RoleOperator: 2, command.RoleBreakGlass: 3}
+// roleRanks order the roles.
+var roleRanks = map[string]int{command.RoleViewer: 1, command.RoleOperator: 2, command.RoleBreakGlass: 3}
 
-func newAuthority(tokens []Token) (*authority, error) {
-	a := &authority{}
+func newAuthenticator(tokens []Token) (*authenticator, error) {
+	a := &authenticator{}
 	for _, t := range tokens {
 		switch {
 		case t.Name == "":
 			return nil, errors.New("an API token has no name")
 		case t.Secret == "":
 			return nil, fmt.Errorf("the API token %s is empty", t.Name)
-		case ranks[t.Role] == 0:
+		case roleRanks[t.Role] == 0:
 			return nil, fmt.Errorf("the API token %s has the role %q; there are viewer, operator and breakglass", t.Name, t.Role)
 		}
-		a.tokens = append(a.tokens, holder{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))})
+		a.holders = append(a.holders, tokenHolder{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))})
 	}
 	return a, nil
 }
 
-// find says whose token it is; nil when it is nobody's. It takes the same time
+// findHolder says whose token it is; nil when it is nobody's. It takes the same time
 // whichever token matches, and however much of one does.
-func (a *authority) find(secret string) *holder {
+func (a *authenticator) findHolder(secret string) *tokenHolder {
 	digest := sha256.Sum256([]byte(secret))
-	var found *holder
-	for i := range a.tokens {
-		if subtle.ConstantTimeCompare(digest[:], a.tokens[i].digest[:]) == 1 {
-			found = &a.tokens[i]
+	var found *tokenHolder
+	for i := range a.holders {
+		if subtle.ConstantTimeCompare(digest[:], a.holders[i].digest[:]) == 1 {
+			found = &a.holders[i]
 		}
 	}
 	return found
 }
 
-// demand lets the holder of a token with at least the role pass; anybody else
+// requireRole lets the holder of a token with at least the role pass; anybody else
 // gets the answer, and nil comes back.
-func (a *authority) demand(w http.ResponseWriter, r *http.Request, role string) *holder {
-	if len(a.tokens) == 0 {
-		fail(w, http.StatusForbidden, "this server has no API tokens, so its API only reads; add one under api.tokens in the server's file")
+func (a *authenticator) requireRole(w http.ResponseWriter, r *http.Request, role string) *tokenHolder {
+	if len(a.holders) == 0 {
+		writeErrorf(w, http.StatusForbidden, "this server has no API tokens, so its API only reads; add one under api.tokens in the server's file")
 		return nil
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="liftlock"`)
-		fail(w, http.StatusUnauthorized, "a command needs the header \"Authorization: Bearer TOKEN\" with one of the server's API tokens")
+		writeErrorf(w, http.StatusUnauthorized, "a command needs the header \"Authorization: Bearer TOKEN\" with one of the server's API tokens")
 		return nil
 	}
-	h := a.find(strings.TrimSpace(secret))
+	h := a.findHolder(strings.TrimSpace(secret))
 	if h == nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="liftlock", error="invalid_token"`)
-		fail(w, http.StatusUnauthorized, "the token is none of this server's API tokens")
+		writeErrorf(w, http.StatusUnauthorized, "the token is none of this server's API tokens")
 		return nil
 	}
-	if ranks[h.role] < ranks[role] {
-		fail(w, http.StatusForbidden, "the token %s has the role %s; this needs %s", h.name, h.role, role)
+	if roleRanks[h.role] < roleRanks[role] {
+		writeErrorf(w, http.StatusForbidden, "the token %s has the role %s; this needs %s", h.name, h.role, role)
 		return nil
 	}
 	return h

@@ -12,9 +12,9 @@ import (
 
 // BenchmarkHome is the first page over 1,000 components in three environments.
 func BenchmarkHome(b *testing.B) {
-	w := newWorld(b, nil)
+	w := newTestConsole(b, nil)
 	for i := range 1000 {
-		w.unit(fleet, "shop", fmt.Sprintf("c%04d", i), "", env("dev", promotion.Verified, "1", time.Hour, 1), env("qa", promotion.Verified, "1", time.Hour, 2), env("prod", promotion.Verified, "1", time.Hour, 3))
+		w.unit(testRepo, "shop", fmt.Sprintf("c%04d", i), "", env("dev", promotion.Verified, "1", time.Hour, 1), env("qa", promotion.Verified, "1", time.Hour, 2), env("prod", promotion.Verified, "1", time.Hour, 3))
 	}
 	h, err := New(w.options)
 	if err != nil {

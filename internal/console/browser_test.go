@@ -57,8 +57,8 @@ func browser(t *testing.T) context.Context {
 // overflow is how much of a page sticks out of its window, in pixels.
 const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
-// shown is what is there when a page is: what says that it is live, on those that are.
-func shown(page string) string {
+// pageName is what is there when a page is: what says that it is live, on those that are.
+func pageName(page string) string {
 	if page == "differences" || page == "diff" {
 		return "main h1"
 	}
@@ -67,9 +67,9 @@ func shown(page string) string {
 
 func TestPagesFitTheirWindows(t *testing.T) {
 	ctx := browser(t)
-	w := newWorld(t, nil)
-	w.fill()
-	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differing(repo, pipeline), nil }
+	w := newTestConsole(t, nil)
+	w.seed()
+	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil }
 	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
 	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
 	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
@@ -83,7 +83,7 @@ func TestPagesFitTheirWindows(t *testing.T) {
 				err := chromedp.Run(ctx,
 					chromedp.EmulateViewport(size.width, size.height),
 					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-					chromedp.Navigate(w.url+path), chromedp.WaitVisible(shown(name)), chromedp.Evaluate(overflow, &out))
+					chromedp.Navigate(w.url+path), chromedp.WaitVisible(pageName(name)), chromedp.Evaluate(overflow, &out))
 				if err == nil && *pictures != "" {
 					err = chromedp.Run(ctx, chromedp.FullScreenshot(&shot, 100))
 				}
@@ -105,14 +105,14 @@ func TestPagesFitTheirWindows(t *testing.T) {
 
 func TestPageFollowsWhatHappens(t *testing.T) {
 	ctx := browser(t)
-	w := newWorld(t, func(o *Options) { o.Poll = 20 * time.Millisecond })
-	w.fill()
+	w := newTestConsole(t, func(o *Options) { o.Poll = 20 * time.Millisecond })
+	w.seed()
 	err := chromedp.Run(ctx, chromedp.Navigate(w.url+"/"), chromedp.WaitVisible(`//p[@id="live" and text()="Live"]`), chromedp.WaitVisible("#c-hub\\:acme\\/fleet-shop-search .busy"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A change that no event tells of.
-	w.unit(fleet, "shop", "search", "", env("dev", promotion.Verified, "0.31.0", 0, 1), env("qa", promotion.Verified, "0.30.4", 48*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3))
+	w.unit(testRepo, "shop", "search", "", env("dev", promotion.Verified, "0.31.0", 0, 1), env("qa", promotion.Verified, "0.30.4", 48*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3))
 	if err := chromedp.Run(ctx, chromedp.WaitNotPresent("#c-hub\\:acme\\/fleet-shop-search .busy")); err != nil {
 		t.Fatalf("the change didn't reach the page: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 // TestColoursAreReadable holds what the style sheet says of itself: text on its
 // ground has a contrast of at least 4.5:1 in both looks (WCAG 2.2, 1.4.3).
 func TestColoursAreReadable(t *testing.T) {
-	css, err := files.ReadFile("assets/console.css")
+	css, err := embeddedFiles.ReadFile("assets/console.css")
 	if err != nil {
 		t.Fatal(err)
 	}

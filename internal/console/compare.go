@@ -18,29 +18,29 @@ type arrival struct {
 	Environment, Name, Release, Commit, By, Who string
 	Pull                                        *api.Pull
 	At, VerifiedAt, DegradedAt                  time.Time
-	fields                                      []field
+	fields                                      []carriedField
 }
 
-// history is what came into a component's environments, newest first.
-type history struct {
+// componentHistory is what came into a component's environments, newest first.
+type componentHistory struct {
 	all   []arrival
 	byEnv map[string][]arrival // from what is there now on
 }
 
-// historyOf reads a component's history.
-func (c *console) historyOf(ctx context.Context, k *api.Component) (*history, error) {
-	rows, err := c.o.Store.ArrivedBy(ctx, unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}))
+// readHistory reads a component's history.
+func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentHistory, error) {
+	rows, err := c.opts.Store.Arrivals(ctx, unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}))
 	if err != nil {
 		return nil, err
 	}
-	h := &history{byEnv: map[string][]arrival{}}
+	h := &componentHistory{byEnv: map[string][]arrival{}}
 	for _, row := range rows {
-		var a arrived
+		var a arrivalRecord
 		if json.Unmarshal(row.Data, &a) != nil {
 			continue
 		}
-		h.all = append(h.all, arrival{Environment: row.Environment, Name: cmp.Or(called(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
-			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Who, Pull: c.read.pull(k.Repository, a.Pull),
+		h.all = append(h.all, arrival{Environment: row.Environment, Name: cmp.Or(nameRelease(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
+			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Who, Pull: c.reader.buildPull(k.Repository, a.Pull),
 			At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, fields: a.Content.Fields})
 	}
 	for i := range k.Environments {
@@ -60,21 +60,21 @@ func (c *console) historyOf(ctx context.Context, k *api.Component) (*history, er
 	return h, nil
 }
 
-// carried is what an environment's release consists of; nil when that isn't known.
-func (h *history) carried(environment string) []field {
+// carriedFields is what an environment's release consists of; nil when that isn't known.
+func (h *componentHistory) carriedFields(environment string) []carriedField {
 	if list := h.byEnv[environment]; len(list) > 0 {
 		return list[0].fields
 	}
 	return nil
 }
 
-// between says how far two environments are apart.
-func (h *history) between(from, to string) promotion.Distance {
-	return promotion.Between(h.arrivals(from), h.arrivals(to))
+// distanceBetween says how far two environments are apart.
+func (h *componentHistory) distanceBetween(from, to string) promotion.Distance {
+	return promotion.CompareHistories(h.numberArrivals(from), h.numberArrivals(to))
 }
 
-// arrivals gives an environment's history its numbers: Seq is the place in it.
-func (h *history) arrivals(environment string) []promotion.Arrival {
+// numberArrivals gives an environment's history its numbers: Seq is the place in it.
+func (h *componentHistory) numberArrivals(environment string) []promotion.Arrival {
 	list := h.byEnv[environment]
 	out := make([]promotion.Arrival, len(list))
 	for i := range list {
@@ -83,12 +83,12 @@ func (h *history) arrivals(environment string) []promotion.Arrival {
 	return out
 }
 
-// comparison compares two environments of a component: what the first has that
+// compareEnvironments compares two environments of a component: what the first has that
 // the second hasn't, and the reverse.
-func (c *console) comparison(ctx context.Context, k *api.Component, from, to string) (*api.Comparison, error) {
+func (c *server) compareEnvironments(ctx context.Context, k *api.Component, from, to string) (*api.Comparison, error) {
 	out := &api.Comparison{Repository: k.Repository, Pipeline: k.Pipeline, Component: k.Component, From: from, To: to,
-		Behind: []api.Seen{}, Ahead: []api.Seen{}, Fields: []api.Moved{}}
-	h, err := c.historyOf(ctx, k)
+		Behind: []api.ArrivedRelease{}, Ahead: []api.ArrivedRelease{}, Fields: []api.FieldChange{}}
+	h, err := c.readHistory(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -102,29 +102,29 @@ func (c *console) comparison(ctx context.Context, k *api.Component, from, to str
 			return out, nil
 		}
 	}
-	d := h.between(from, to)
-	seen := func(environment string, list []promotion.Arrival) []api.Seen {
-		out := make([]api.Seen, 0, len(list))
+	d := h.distanceBetween(from, to)
+	seen := func(environment string, list []promotion.Arrival) []api.ArrivedRelease {
+		out := make([]api.ArrivedRelease, 0, len(list))
 		for _, p := range list {
 			a := h.byEnv[environment][p.Seq]
-			out = append(out, api.Seen{Release: a.Release, Name: a.Name, Commit: a.Commit, At: a.At, By: a.By, Who: a.Who, Pull: a.Pull,
+			out = append(out, api.ArrivedRelease{Release: a.Release, Name: a.Name, Commit: a.Commit, At: a.At, By: a.By, Who: a.Who, Pull: a.Pull,
 				VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt})
 		}
 		return out
 	}
-	out.Behind, out.Ahead, out.Fields = seen(from, d.Behind), seen(to, d.Ahead), moved(h.carried(from), h.carried(to))
+	out.Behind, out.Ahead, out.Fields = seen(from, d.Behind), seen(to, d.Ahead), diffFields(h.carriedFields(from), h.carriedFields(to))
 	if d.Common != nil {
 		out.Common = &seen(from, []promotion.Arrival{*d.Common})[0]
 	}
 	return out, nil
 }
 
-// moved lists the fields whose values differ, by file and path.
-func moved(from, to []field) []api.Moved {
+// diffFields lists the fields whose values differ, by file and path.
+func diffFields(from, to []carriedField) []api.FieldChange {
 	type place struct{ kind, file, path string }
 	at := map[place]int{}
-	all := []api.Moved{}
-	note := func(fields []field, value func(*api.Moved) **string) {
+	all := []api.FieldChange{}
+	note := func(fields []carriedField, value func(*api.FieldChange) **string) {
 		for i := range fields {
 			f := &fields[i]
 			p := place{f.Kind, f.File, f.Path}
@@ -132,36 +132,38 @@ func moved(from, to []field) []api.Moved {
 			if !known {
 				k = len(all)
 				at[p] = k
-				all = append(all, api.Moved{Kind: f.Kind, File: f.File, Path: f.Path})
+				all = append(all, api.FieldChange{Kind: f.Kind, File: f.File, Path: f.Path})
 			}
 			*value(&all[k]) = &f.Value
 		}
 	}
-	note(from, func(m *api.Moved) **string { return &m.From })
-	note(to, func(m *api.Moved) **string { return &m.To })
-	all = slices.DeleteFunc(all, func(m api.Moved) bool { return m.From != nil && m.To != nil && *m.From == *m.To })
-	slices.SortFunc(all, func(a, b api.Moved) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Path, b.Path)) })
+	note(from, func(m *api.FieldChange) **string { return &m.From })
+	note(to, func(m *api.FieldChange) **string { return &m.To })
+	all = slices.DeleteFunc(all, func(m api.FieldChange) bool { return m.From != nil && m.To != nil && *m.From == *m.To })
+	slices.SortFunc(all, func(a, b api.FieldChange) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Path, b.Path))
+	})
 	return all
 }
 
-func (c *console) getComparison(w http.ResponseWriter, r *http.Request) {
-	v, err := values(r.URL.RawQuery, "repository", "component", "from", "to")
+func (c *server) getComparison(w http.ResponseWriter, r *http.Request) {
+	v, err := parseQuery(r.URL.RawQuery, "repository", "component", "from", "to")
 	if err == nil && (v["component"] == "" || v["from"] == "" || v["to"] == "") {
-		err = errorf(http.StatusBadRequest, "the parameters component, from and to are needed: an environment, and the one that is compared with it")
+		err = apiErrorf(http.StatusBadRequest, "the parameters component, from and to are needed: an environment, and the one that is compared with it")
 	}
 	var k *api.Component
 	if err == nil {
-		_, k, err = c.componentAsked(r, v["component"], v["repository"])
+		_, k, err = c.findRequestedComponent(r, v["component"], v["repository"])
 	}
 	var out *api.Comparison
 	if err == nil {
-		out, err = c.comparison(r.Context(), k, v["from"], v["to"])
+		out, err = c.compareEnvironments(r.Context(), k, v["from"], v["to"])
 	}
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
-	answer(w, http.StatusOK, out)
+	writeJSON(w, http.StatusOK, out)
 }
 
 // comparisonBody is the body of the page that compares two environments.
@@ -172,20 +174,20 @@ type comparisonBody struct {
 
 // comparisonPage compares the first environment with the last one unless the
 // query says otherwise.
-func (c *console) comparisonPage(w http.ResponseWriter, r *http.Request) {
+func (c *server) comparisonPage(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	s, k, err := c.componentAsked(r, r.PathValue("component"), q.Get("repository"))
+	s, k, err := c.findRequestedComponent(r, r.PathValue("component"), q.Get("repository"))
 	var b comparisonBody
 	if err == nil {
 		for _, e := range k.Environments {
 			b.Environments = append(b.Environments, e.Environment)
 		}
 		last := len(b.Environments) - 1 // a pipeline has at least one
-		b.Comparison, err = c.comparison(r.Context(), k, cmp.Or(q.Get("from"), b.Environments[0]), cmp.Or(q.Get("to"), b.Environments[last]))
+		b.Comparison, err = c.compareEnvironments(r.Context(), k, cmp.Or(q.Get("from"), b.Environments[0]), cmp.Or(q.Get("to"), b.Environments[last]))
 	}
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
-	c.show(w, r, http.StatusOK, "compare", page{Title: k.Component + ": " + b.From + " and " + b.To, Nav: "pipelines", Troubles: s.troubles, Body: b})
+	c.renderPage(w, r, http.StatusOK, "compare", page{Title: k.Component + ": " + b.From + " and " + b.To, Nav: "pipelines", Troubles: s.troubles, Body: b})
 }

@@ -12,8 +12,8 @@ import (
 )
 
 func TestComparison(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	status, _, body := w.get("/api/v1/pipelines/shop/compare?component=web&from=dev&to=prod")
 	if status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
@@ -22,7 +22,7 @@ func TestComparison(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
 	}
-	names := func(list []api.Seen) (out []string) {
+	names := func(list []api.ArrivedRelease) (out []string) {
 		for _, s := range list {
 			out = append(out, s.Name+" by "+s.Who)
 		}
@@ -34,14 +34,14 @@ func TestComparison(t *testing.T) {
 	if len(got.Ahead) != 0 || got.Common == nil || got.Common.Name != "1.4.2" || got.Unknown != "" {
 		t.Errorf("%s", body)
 	}
-	if diff := cmp.Diff([]api.Moved{{Kind: "image", File: "kustomization.yaml", Path: "images[registry.example/web].newTag", From: ptr("1.5.0"), To: ptr("1.4.2")}}, got.Fields); diff != "" {
+	if diff := cmp.Diff([]api.FieldChange{{Kind: "image", File: "kustomization.yaml", Path: "images[registry.example/web].newTag", From: ptr("1.5.0"), To: ptr("1.4.2")}}, got.Fields); diff != "" {
 		t.Error("fields", diff)
 	}
 }
 
 func TestComparisonRefuses(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	for query, want := range map[string]struct {
 		status int
 		text   string
@@ -63,14 +63,14 @@ func TestComparisonRefuses(t *testing.T) {
 
 func TestMovedFields(t *testing.T) {
 	t.Parallel()
-	from := []field{{"yaml", "b.yaml", "x", "1"}, {"yaml", "a.yaml", "x", "same"}, {"file", "only.txt", "", "abc"}}
-	to := []field{{"yaml", "a.yaml", "x", "same"}, {"yaml", "b.yaml", "x", ""}, {"yaml", "b.yaml", "new", "2"}}
-	want := []api.Moved{
+	from := []carriedField{{"yaml", "b.yaml", "x", "1"}, {"yaml", "a.yaml", "x", "same"}, {"file", "only.txt", "", "abc"}}
+	to := []carriedField{{"yaml", "a.yaml", "x", "same"}, {"yaml", "b.yaml", "x", ""}, {"yaml", "b.yaml", "new", "2"}}
+	want := []api.FieldChange{
 		{Kind: "yaml", File: "b.yaml", Path: "new", To: ptr("2")},
 		{Kind: "yaml", File: "b.yaml", Path: "x", From: ptr("1"), To: ptr("")},
 		{Kind: "file", File: "only.txt", From: ptr("abc")},
 	}
-	if diff := cmp.Diff(want, moved(from, to)); diff != "" {
+	if diff := cmp.Diff(want, diffFields(from, to)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed templates assets
-var files embed.FS
+var embeddedFiles embed.FS
 
 // Token is an API token.
 type Token struct {
@@ -27,9 +27,9 @@ type Token struct {
 	Secret string
 }
 
-// Order is a command that came in over the API, authenticated and well-formed:
+// Command is a command that came in over the API, authenticated and well-formed:
 // its component and environment exist where they are named.
-type Order struct {
+type Command struct {
 	Repo, Pipeline string
 	Component      string // empty: a hold on an environment or the pipeline
 	Environment    string // empty: a hold on the component or the pipeline
@@ -61,7 +61,7 @@ type Options struct {
 	Health func(context.Context) []api.Trouble
 	// Command carries an order out and returns an answer for people. Its errors:
 	// *Refusal, ErrNotReady, or what went wrong. Nil: no commands are taken.
-	Command func(context.Context, Order) (answer string, err error)
+	Command func(context.Context, Command) (answer string, err error)
 	// Differences compares what a pipeline resolves to with what runs. It may take
 	// a while: its answers are remembered for a moment. Its errors: *Refusal when
 	// there is no such pipeline, ErrNotReady, or what went wrong. Nil: nothing is compared.
@@ -90,17 +90,17 @@ const (
 	defaultPoll      = 2 * time.Second
 )
 
-// console is the handler's state.
-type console struct {
-	o     Options
-	base  string // prefix of links, without a trailing slash
-	auth  *authority
-	read  *reader
-	hub   *hub
-	pages *pages
-	diffs *comparisons
+// server is the handler's state.
+type server struct {
+	opts       Options
+	linkPrefix string // prefix of links, without a trailing slash
+	auth       *authenticator
+	reader     *reader
+	changes    *changeNotifier
+	pages      *pages
+	comparer   *liveComparer
 
-	rendered *costly[*api.RenderedDiff]
+	diffCache *resultCache[*api.RenderedDiff]
 }
 
 // New makes the handler of /, /pipelines/, /differences/, /promotions, /diff, /assets/ and /api/v1/.
@@ -132,47 +132,47 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
-	c := &console{o: o, base: strings.TrimRight(u.EscapedPath(), "/")}
-	if c.auth, err = newAuthority(o.Tokens); err != nil {
+	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/")}
+	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	c.read = newReader(o.Store, o.Health)
-	c.hub = newHub(c.read, o.Streams, o.Poll)
-	c.diffs = newComparisons(o.Differences, o.Now)
-	c.rendered = newCostly[*api.RenderedDiff]("render what it changes", renderTime, maxRendered, o.Now)
-	if c.pages, err = newPages(c.base, o.Version, o.Now, c.read.twice); err != nil {
+	c.reader = newReader(o.Store, o.Health)
+	c.changes = newChangeNotifier(c.reader, o.Streams, o.Poll)
+	c.comparer = newLiveComparer(o.Differences, o.Now)
+	c.diffCache = newResultCache[*api.RenderedDiff]("render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
+	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	return secured(c.routes()), nil
+	return withSecurityHeaders(c.buildRoutes()), nil
 }
 
-// routes lists every address that the console answers.
-func (c *console) routes() http.Handler {
+// buildRoutes lists every address that the console answers.
+func (c *server) buildRoutes() http.Handler {
 	r := newRouter()
-	r.api("GET", "/api/v1/pipelines", c.getPipelines)
-	r.api("GET", "/api/v1/pipelines/{pipeline}", c.getPipeline)
-	r.api("GET", "/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
-	r.api("GET", "/api/v1/pipelines/{pipeline}/compare", c.getComparison)
-	r.api("GET", "/api/v1/promotions", c.getPromotions)
-	r.api("GET", "/api/v1/promotions/{id}", c.getPromotion)
-	r.api("GET", "/api/v1/promotions/{id}/diff", c.getDiff)
-	r.api("GET", "/api/v1/why", c.getWhy)
-	r.api("GET", "/api/v1/events", c.getEvents)
+	r.handleAPI("GET", "/api/v1/pipelines", c.getPipelines)
+	r.handleAPI("GET", "/api/v1/pipelines/{pipeline}", c.getPipeline)
+	r.handleAPI("GET", "/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
+	r.handleAPI("GET", "/api/v1/pipelines/{pipeline}/compare", c.getComparison)
+	r.handleAPI("GET", "/api/v1/promotions", c.getPromotions)
+	r.handleAPI("GET", "/api/v1/promotions/{id}", c.getPromotion)
+	r.handleAPI("GET", "/api/v1/promotions/{id}/diff", c.getDiff)
+	r.handleAPI("GET", "/api/v1/why", c.getWhy)
+	r.handleAPI("GET", "/api/v1/events", c.getEvents)
 	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
-		r.api("POST", "/api/v1/pipelines/{pipeline}/"+verb, c.onPipeline(verb))
+		r.handleAPI("POST", "/api/v1/pipelines/{pipeline}/"+verb, c.handlePipelineCommand(verb))
 	}
 	for _, verb := range []string{command.Hold, command.Unhold, command.Retry, command.Revert, command.Skip} {
-		r.api("POST", "/api/v1/promotions/{id}/"+verb, c.onPromotion(verb))
+		r.handleAPI("POST", "/api/v1/promotions/{id}/"+verb, c.handlePromotionCommand(verb))
 	}
-	r.page("/{$}", c.home)
-	r.page("/pipelines/{pipeline}", c.pipelinePage)
-	r.page("/pipelines/{pipeline}/{component}", c.componentPage)
-	r.page("/pipelines/{pipeline}/{component}/compare", c.comparisonPage)
-	r.page("/differences/{pipeline}", c.differencesPage)
-	r.page("/promotions", c.promotionsPage)
-	r.page("/promotions/{id}", c.promotionPage)
-	r.page("/promotions/{id}/diff", c.diffPage)
-	r.page("/diff", c.findDiff)
-	r.page("/assets/{name}", c.pages.asset)
-	return r.done(c.noPage)
+	r.handlePage("/{$}", c.homePage)
+	r.handlePage("/pipelines/{pipeline}", c.pipelinePage)
+	r.handlePage("/pipelines/{pipeline}/{component}", c.componentPage)
+	r.handlePage("/pipelines/{pipeline}/{component}/compare", c.comparisonPage)
+	r.handlePage("/differences/{pipeline}", c.differencesPage)
+	r.handlePage("/promotions", c.promotionsPage)
+	r.handlePage("/promotions/{id}", c.promotionPage)
+	r.handlePage("/promotions/{id}/diff", c.diffPage)
+	r.handlePage("/diff", c.findDiff)
+	r.handlePage("/assets/{name}", c.pages.serveAsset)
+	return r.handleRest(c.pageNotFound)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
-// differing is an answer with all that there may be in one.
-func differing(repo, pipeline string) *api.Differences {
+// differencesFixture is an answer with all that there may be in one.
+func differencesFixture(repo, pipeline string) *api.Differences {
 	at := func(name string) api.Difference {
 		return api.Difference{ArgoCD: "hub", Namespace: "argocd", Name: name, ApplicationSet: "shop", File: "argocd/shop.yaml"}
 	}
@@ -29,7 +29,7 @@ func differing(repo, pipeline string) *api.Differences {
 	kept.Fields = []api.FieldDifference{{Path: "spec.project", Live: "default", Resolved: "shop"}}
 	kept.Expected = "applicationsSync keeps Applications as they were created"
 	gone.File = ""
-	return &api.Differences{Repository: repo, Pipeline: pipeline, At: before(12 * time.Second), Commit: id("tip")[:40], Equal: 41, Unexpected: 3,
+	return &api.Differences{Repository: repo, Pipeline: pipeline, At: before(12 * time.Second), Commit: releaseID("tip")[:40], Equal: 41, Unexpected: 3,
 		Missing: []api.Difference{at("search-eu-prod")}, Extra: []api.Difference{gone}, Different: []api.Difference{kept, moved},
 		Unsure: []string{"legacy"}, Notes: []string{"argocd/new.yaml: new: unknown field \"spec.tomorrow\"; its 4 live Applications are used as they are"},
 		Problems: []string{"argocd/legacy.yaml: legacy: spec.generators[0].git.files[0].exclude: unknown field"}}
@@ -37,20 +37,20 @@ func differing(repo, pipeline string) *api.Differences {
 
 func TestDifferencesPages(t *testing.T) {
 	for name, compared := range map[string]func(repo, pipeline string) (*api.Differences, error){
-		"differences.html": func(repo, pipeline string) (*api.Differences, error) { return differing(repo, pipeline), nil },
+		"differences.html": func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil },
 		"differences-none.html": func(repo, pipeline string) (*api.Differences, error) {
-			return &api.Differences{Repository: repo, Pipeline: pipeline, At: now, Commit: id("tip")[:40], Equal: 44}, nil
+			return &api.Differences{Repository: repo, Pipeline: pipeline, At: now, Commit: releaseID("tip")[:40], Equal: 44}, nil
 		},
 		"differences-nothing.html": func(repo, pipeline string) (*api.Differences, error) {
-			return &api.Differences{Repository: repo, Pipeline: pipeline, At: now, Commit: id("tip")[:40]}, nil
+			return &api.Differences{Repository: repo, Pipeline: pipeline, At: now, Commit: releaseID("tip")[:40]}, nil
 		},
 		"differences-failed.html": func(string, string) (*api.Differences, error) {
 			return nil, errors.New("argocd hub (https://10.0.0.1:6443): list applications in namespace argocd: connection refused")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.fill()
+			w := newTestConsole(t, nil)
+			w.seed()
 			w.compared = compared
 			status, _, body := w.get("/differences/shop")
 			want := http.StatusOK
@@ -66,10 +66,10 @@ func TestDifferencesPages(t *testing.T) {
 }
 
 func TestDifferencesAPI(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	w.compared = func(repo, pipeline string) (*api.Differences, error) {
-		d := differing(repo, pipeline)
+		d := differencesFixture(repo, pipeline)
 		for i := range 3*maxDifferences + 5 {
 			d.Extra = append(d.Extra, api.Difference{Name: fmt.Sprint("x", i)})
 		}
@@ -80,7 +80,7 @@ func TestDifferencesAPI(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); status != http.StatusOK || err != nil {
 		t.Fatalf("HTTP %d, %v: %s", status, err, body)
 	}
-	if got.Repository != fleet || got.Pipeline != "shop" || len(got.Extra) != maxDifferences || got.LeftOut != 2*maxDifferences+6 || len(got.Different[1].Fields) != 3 {
+	if got.Repository != testRepo || got.Pipeline != "shop" || len(got.Extra) != maxDifferences || got.LeftOut != 2*maxDifferences+6 || len(got.Different[1].Fields) != 3 {
 		t.Errorf("%d extra, %d left out: %+v", len(got.Extra), got.LeftOut, got.Different)
 	}
 	for path, want := range map[string]int{
@@ -99,8 +99,8 @@ func TestDifferencesAPI(t *testing.T) {
 		"it failed": {errors.New("out of reach"), http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.fill()
+			w := newTestConsole(t, nil)
+			w.seed()
 			w.compared = func(string, string) (*api.Differences, error) { return nil, c.err }
 			status, _, body := w.get("/api/v1/pipelines/shop/differences")
 			if status != c.want || !strings.Contains(body, c.err.Error()) {
@@ -109,8 +109,8 @@ func TestDifferencesAPI(t *testing.T) {
 		})
 	}
 	t.Run("nothing is compared", func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.Differences = nil })
-		w.fill()
+		w := newTestConsole(t, func(o *Options) { o.Differences = nil })
+		w.seed()
 		if status, _, _ := w.get("/api/v1/pipelines/shop/differences"); status != http.StatusNotFound {
 			t.Errorf("HTTP %d", status)
 		}
@@ -124,7 +124,7 @@ func TestAComparisonIsSharedAndRememberedForAMoment(t *testing.T) {
 	clock, calls := now, 0
 	var mu sync.Mutex
 	began, goOn := make(chan struct{}), make(chan struct{})
-	c := newComparisons(func(_ context.Context, repo, pipeline string) (*api.Differences, error) {
+	c := newLiveComparer(func(_ context.Context, repo, pipeline string) (*api.Differences, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; calls == 1 {
@@ -133,8 +133,8 @@ func TestAComparisonIsSharedAndRememberedForAMoment(t *testing.T) {
 		}
 		return &api.Differences{At: clock, Equal: calls}, nil
 	}, func() time.Time { return clock })
-	ask := func(ctx context.Context, pipeline string) (int, error) {
-		d, err := c.get(ctx, "r", pipeline)
+	compare := func(ctx context.Context, pipeline string) (int, error) {
+		d, err := c.compareWithLive(ctx, "r", pipeline)
 		if err != nil {
 			return 0, err
 		}
@@ -142,25 +142,25 @@ func TestAComparisonIsSharedAndRememberedForAMoment(t *testing.T) {
 	}
 	leaving, leave := context.WithCancel(context.Background())
 	left := make(chan error)
-	go func() { _, err := ask(leaving, "a"); left <- err }()
+	go func() { _, err := compare(leaving, "a"); left <- err }()
 	<-began
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("a reader that left: %v", err)
 	}
 	close(goOn)
-	if n, err := ask(t.Context(), "a"); n != 1 || err != nil {
+	if n, err := compare(t.Context(), "a"); n != 1 || err != nil {
 		t.Errorf("comparison %d, %v; want the one that was begun for somebody else", n, err)
 	}
-	clock = clock.Add(compareKeep - time.Second)
-	if n, _ := ask(t.Context(), "a"); n != 1 {
+	clock = clock.Add(compareCacheTime - time.Second)
+	if n, _ := compare(t.Context(), "a"); n != 1 {
 		t.Errorf("comparison %d, want the remembered one", n)
 	}
-	if n, _ := ask(t.Context(), "b"); n != 2 {
+	if n, _ := compare(t.Context(), "b"); n != 2 {
 		t.Errorf("comparison %d, want another pipeline's own", n)
 	}
 	clock = clock.Add(time.Second)
-	if n, _ := ask(t.Context(), "a"); n != 3 {
+	if n, _ := compare(t.Context(), "a"); n != 3 {
 		t.Errorf("comparison %d, want a new one", n)
 	}
 }

@@ -20,8 +20,8 @@ const patience = 20 * time.Second
 // message is one message of a stream; a comment has only Comment.
 type message struct{ ID, Event, Data, Retry, Comment string }
 
-// listener is a test's reader of a stream.
-type listener struct {
+// streamListener is a test's reader of a stream.
+type streamListener struct {
 	t      *testing.T
 	status int
 	header http.Header
@@ -29,8 +29,8 @@ type listener struct {
 	leave  context.CancelFunc
 }
 
-// listen opens a stream; headers come as in do.
-func (w *world) listen(t *testing.T, address string, headers map[string]string) *listener {
+// openStream opens a stream; headers come as in request.
+func (w *testConsole) openStream(t *testing.T, address string, headers map[string]string) *streamListener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -40,7 +40,7 @@ func (w *world) listen(t *testing.T, address string, headers map[string]string) 
 	}
 	res, err := http.DefaultClient.Do(req)
 	w.must(err)
-	l := &listener{t: t, status: res.StatusCode, header: res.Header, got: make(chan message, 1000), leave: cancel}
+	l := &streamListener{t: t, status: res.StatusCode, header: res.Header, got: make(chan message, 1000), leave: cancel}
 	t.Cleanup(cancel)
 	go func() {
 		defer res.Body.Close()
@@ -69,7 +69,7 @@ func (w *world) listen(t *testing.T, address string, headers map[string]string) 
 }
 
 // next waits for a message that is chosen and passes over the others.
-func (l *listener) next(chosen func(message) bool) message {
+func (l *streamListener) next(chosen func(message) bool) message {
 	l.t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -90,7 +90,7 @@ func (l *listener) next(chosen func(message) bool) message {
 func happened(m message) bool { return m.Event == "happened" }
 
 // event decodes the next event.
-func (l *listener) event() api.Event {
+func (l *streamListener) event() api.Event {
 	l.t.Helper()
 	var e api.Event
 	if err := json.Unmarshal([]byte(l.next(happened).Data), &e); err != nil {
@@ -99,10 +99,10 @@ func (l *listener) event() api.Event {
 	return e
 }
 
-func TestStreamTellsWhatHappens(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
-	l := w.listen(t, w.url+"/api/v1/events", nil)
+func TestStreamSendsEvents(t *testing.T) {
+	w := newTestConsole(t, nil)
+	w.seed()
+	l := w.openStream(t, w.url+"/api/v1/events", nil)
 	if l.status != 200 || l.header.Get("Content-Type") != "text/event-stream; charset=utf-8" || l.header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%d %v", l.status, l.header)
 	}
@@ -111,14 +111,14 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 	}
 	w.event("web", "prod", "merged", 14, 0, "#14 merged\nas <two> lines")
 	e := l.event()
-	if e.Message != "#14 merged\nas <two> lines" || e.Component != "web" || e.Environment != "prod" || e.Pull.Number != 14 || e.Repository != fleet {
+	if e.Message != "#14 merged\nas <two> lines" || e.Component != "web" || e.Environment != "prod" || e.Pull.Number != 14 || e.Repository != testRepo {
 		t.Errorf("the first event is %+v; what happened before must not be told again", e)
 	}
 }
 
-func TestStreamGoesOnWhereItWas(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill() // 10 events
+func TestStreamResumes(t *testing.T) {
+	w := newTestConsole(t, nil)
+	w.seed() // 10 events
 	for name, c := range map[string]struct {
 		address string
 		headers map[string]string
@@ -129,10 +129,10 @@ func TestStreamGoesOnWhereItWas(t *testing.T) {
 		"the header wins":         {"/api/v1/events?after=2", map[string]string{"Last-Event-ID": "9"}, 10},
 		"from the beginning":      {"/api/v1/events?after=0", nil, 1},
 		"filtered":                {"/api/v1/events?after=1&component=cart", nil, 7},
-		"filtered by environment": {"/api/v1/events?after=1&environment=prod&pipeline=shop&repository=" + fleet, nil, 6},
+		"filtered by environment": {"/api/v1/events?after=1&environment=prod&pipeline=shop&repository=" + testRepo, nil, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := w.listen(t, w.url+c.address, c.headers)
+			l := w.openStream(t, w.url+c.address, c.headers)
 			m := l.next(happened)
 			var e api.Event
 			w.must(json.Unmarshal([]byte(m.Data), &e))
@@ -143,12 +143,12 @@ func TestStreamGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func jsonOf(v any) string { return string(pack(v)) }
+func jsonOf(v any) string { return string(mustJSON(v)) }
 
 func TestStreamOfAReaderFromAnotherDatabase(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
-	l := w.listen(t, w.url+"/api/v1/events", map[string]string{"Last-Event-ID": "4000"})
+	w := newTestConsole(t, nil)
+	w.seed()
+	l := w.openStream(t, w.url+"/api/v1/events", map[string]string{"Last-Event-ID": "4000"})
 	l.next(func(m message) bool { return m.Retry != "" })
 	w.event("web", "prod", "merged", 14, 0, "news")
 	if e := l.event(); e.Message != "news" {
@@ -156,12 +156,12 @@ func TestStreamOfAReaderFromAnotherDatabase(t *testing.T) {
 	}
 }
 
-func TestLongStreamIsToldInOrder(t *testing.T) {
-	w := newWorld(t, nil)
+func TestLongStreamKeepsItsOrder(t *testing.T) {
+	w := newTestConsole(t, nil)
 	for range 2*eventsAtOnce + 50 {
 		w.event("web", "dev", "landed", 0, 0, "x")
 	}
-	l := w.listen(t, w.url+"/api/v1/events?after=0", nil)
+	l := w.openStream(t, w.url+"/api/v1/events?after=0", nil)
 	for i := range 2*eventsAtOnce + 50 {
 		if e := l.event(); e.Seq != int64(i+1) {
 			t.Fatalf("event %d comes as number %d", e.Seq, i+1)
@@ -169,15 +169,15 @@ func TestLongStreamIsToldInOrder(t *testing.T) {
 	}
 }
 
-func TestStreamTellsChangesWithoutEvents(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Poll = 5 * time.Millisecond })
-	w.unit(fleet, "shop", "web", "", env("dev", promotion.Verifying, "1", time.Hour, 1))
-	l := w.listen(t, w.url+"/api/v1/events", nil)
+func TestStreamSignalsOtherChanges(t *testing.T) {
+	w := newTestConsole(t, func(o *Options) { o.Poll = 5 * time.Millisecond })
+	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verifying, "1", time.Hour, 1))
+	l := w.openStream(t, w.url+"/api/v1/events", nil)
 	l.next(func(m message) bool { return m.Retry != "" })
 	// The first look of the watch may come after the first change, so change until it is told.
 	deadline := time.After(patience)
 	for i := 0; ; i++ {
-		w.unit(fleet, "shop", "web", "", env("dev", promotion.Verified, string(rune('a'+i%26)), time.Hour, 1))
+		w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, string(rune('a'+i%26)), time.Hour, 1))
 		select {
 		case m := <-l.got:
 			if m.Event == "changed" && m.ID == "" {
@@ -193,7 +193,7 @@ func TestStreamTellsChangesWithoutEvents(t *testing.T) {
 // TestSilentStreamLives also holds that the server's limit on reading a request
 // doesn't end a stream.
 func TestSilentStreamLives(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestConsole(t, nil)
 	o := w.options
 	o.Heartbeat = 30 * time.Millisecond
 	h, err := New(o)
@@ -202,7 +202,7 @@ func TestSilentStreamLives(t *testing.T) {
 	srv.Config.ReadTimeout = 50 * time.Millisecond
 	srv.Start()
 	defer srv.Close()
-	l := w.listen(t, srv.URL+"/api/v1/events", nil)
+	l := w.openStream(t, srv.URL+"/api/v1/events", nil)
 	for range 8 {
 		l.next(func(m message) bool { return m.Comment != "" })
 	}
@@ -210,19 +210,19 @@ func TestSilentStreamLives(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Streams = 2 })
-	first := w.listen(t, w.url+"/api/v1/events", nil)
-	w.listen(t, w.url+"/api/v1/events", nil)
+	w := newTestConsole(t, func(o *Options) { o.Streams = 2 })
+	first := w.openStream(t, w.url+"/api/v1/events", nil)
+	w.openStream(t, w.url+"/api/v1/events", nil)
 	status, header, body := w.get("/api/v1/events")
 	if status != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "2 event streams are open") {
 		t.Fatalf("the third is answered with %d %s", status, body)
 	}
-	if status, _, _ := w.do(http.MethodHead, "/api/v1/events", "", nil); status != 200 {
+	if status, _, _ := w.request(http.MethodHead, "/api/v1/events", "", nil); status != 200 {
 		t.Errorf("HEAD is answered with %d", status)
 	}
 	first.leave()
 	for deadline := time.Now().Add(patience); ; {
-		l := w.listen(t, w.url+"/api/v1/events", nil)
+		l := w.openStream(t, w.url+"/api/v1/events", nil)
 		if l.status == 200 {
 			return
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// do sends a request; headers come in pairs, and a body is JSON.
-func (w *world) do(method, path, body string, headers map[string]string) (int, http.Header, string) {
+// request sends a request; headers come in pairs, and a body is JSON.
+func (w *testConsole) request(method, path, body string, headers map[string]string) (int, http.Header, string) {
 	w.t.Helper()
 	var in io.Reader
 	if body != "" {
@@ -36,11 +36,11 @@ func pathEscape(s string) string { return url.PathEscape(s) }
 
 // pullWith is a stored pull request with any address and title.
 func pullWith(number int, address, title string) store.Pull {
-	return store.Pull{Repo: fleet, Number: number, Branch: "liftlock/x", State: "open", UpdatedAt: now,
-		Data: pack(map[string]any{"pr": map[string]any{"Number": number, "Title": title, "URL": address}})}
+	return store.Pull{Repo: testRepo, Number: number, Branch: "liftlock/x", State: "open", UpdatedAt: now,
+		Data: mustJSON(map[string]any{"pr": map[string]any{"Number": number, "Title": title, "URL": address}})}
 }
 
 // damaged is a stored unit that can't be read.
 func damaged() store.Unit {
-	return store.Unit{Key: fleet + "|shop|cart", Repo: fleet, Pipeline: "shop", Component: "cart", Digest: "x", UpdatedAt: now, Data: []byte(`{"unit": 3}`)}
+	return store.Unit{Key: testRepo + "|shop|cart", Repo: testRepo, Pipeline: "shop", Component: "cart", Digest: "x", UpdatedAt: now, Data: []byte(`{"unit": 3}`)}
 }

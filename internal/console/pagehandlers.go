@@ -12,8 +12,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// home is the first page's body, and that of one pipeline.
-type home struct {
+// homeBody is the first page's body, and that of one pipeline.
+type homeBody struct {
 	Pipelines []shownPipeline
 	Pipeline  string // only this one; empty: all
 	Counts    api.Counts
@@ -30,19 +30,19 @@ type shownPipeline struct {
 	Hidden int // how many more the filter chooses
 }
 
-// maxRows bounds the components of one pipeline on one page: the page is made
+// maxComponentRows bounds the components of one pipeline on one page: the page is made
 // anew for every reader at every change.
-const maxRows = 200
+const maxComponentRows = 200
 
-// bounded leaves at most maxRows components: first those that need a look, then
+// limitComponents leaves at most maxComponentRows components: first those that need a look, then
 // those where something goes on. The order stays.
-func bounded(p api.Pipeline) shownPipeline {
+func limitComponents(p api.Pipeline) shownPipeline {
 	out := shownPipeline{Pipeline: p}
-	if len(p.Components) <= maxRows {
+	if len(p.Components) <= maxComponentRows {
 		return out
 	}
-	out.Hidden = len(p.Components) - maxRows
-	left := maxRows
+	out.Hidden = len(p.Components) - maxComponentRows
+	left := maxComponentRows
 	keep := make([]bool, len(p.Components))
 	for _, wanted := range []func(*api.Component) bool{
 		(*api.Component).Attention,
@@ -56,7 +56,7 @@ func bounded(p api.Pipeline) shownPipeline {
 			}
 		}
 	}
-	out.Components = make([]api.Component, 0, maxRows)
+	out.Components = make([]api.Component, 0, maxComponentRows)
 	for i, k := range keep {
 		if k {
 			out.Components = append(out.Components, p.Components[i])
@@ -72,33 +72,33 @@ type filter struct {
 	Link        string
 }
 
-// activity is how many events the first page shows.
-const activity = 12
+// homeEvents is how many events the first page shows.
+const homeEvents = 12
 
-func (c *console) home(w http.ResponseWriter, r *http.Request) { c.grid(w, r, "") }
+func (c *server) homePage(w http.ResponseWriter, r *http.Request) { c.renderGrid(w, r, "") }
 
-func (c *console) pipelinePage(w http.ResponseWriter, r *http.Request) {
-	c.grid(w, r, r.PathValue("pipeline"))
+func (c *server) pipelinePage(w http.ResponseWriter, r *http.Request) {
+	c.renderGrid(w, r, r.PathValue("pipeline"))
 }
 
-// grid shows components × environments. A query that makes no sense shows everything.
-func (c *console) grid(w http.ResponseWriter, r *http.Request, name string) {
+// renderGrid shows components × environments. A query that makes no sense shows everything.
+func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string) {
 	q := r.URL.Query()
-	h := home{Pipeline: name, Query: strings.TrimSpace(q.Get("q")), Show: q.Get("show")}
-	if clean(h.Query, maxValue) != nil {
+	h := homeBody{Pipeline: name, Query: strings.TrimSpace(q.Get("q")), Show: q.Get("show")}
+	if checkText(h.Query, maxValue) != nil {
 		h.Query = ""
 	}
 	if !slices.Contains([]string{"moving", "waiting", "attention"}, h.Show) {
 		h.Show = "all"
 	}
-	s, err := c.read.snapshot(r.Context())
+	s, err := c.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
-	all := c.read.pipelines(s, q.Get("repository"), name)
+	all := c.reader.groupPipelines(s, q.Get("repository"), name)
 	if name != "" && len(all) == 0 {
-		c.sorry(w, r, errorf(http.StatusNotFound, "There is no pipeline %q with a component.", name))
+		c.renderError(w, r, apiErrorf(http.StatusNotFound, "There is no pipeline %q with a component.", name))
 		return
 	}
 	for _, p := range all {
@@ -106,24 +106,24 @@ func (c *console) grid(w http.ResponseWriter, r *http.Request, name string) {
 		h.Counts.Moving += p.Counts.Moving
 		h.Counts.Waiting += p.Counts.Waiting
 		h.Counts.Attention += p.Counts.Attention
-		p.Components = slices.DeleteFunc(p.Components, func(k api.Component) bool { return !h.wants(&p, &k) })
+		p.Components = slices.DeleteFunc(p.Components, func(k api.Component) bool { return !h.matchesComponent(&p, &k) })
 		if len(p.Components) > 0 {
-			h.Pipelines = append(h.Pipelines, bounded(p))
+			h.Pipelines = append(h.Pipelines, limitComponents(p))
 		}
 	}
-	h.Filters, h.Compares = h.filters(r.URL.Path, c.base), c.o.Differences != nil
-	events, err := c.o.Store.Events(r.Context(), store.EventFilter{Pipeline: name, Newest: true, Limit: activity})
+	h.Filters, h.Compares = h.filterLinks(r.URL.Path, c.linkPrefix), c.opts.Differences != nil
+	events, err := c.opts.Store.Events(r.Context(), store.EventFilter{Pipeline: name, Newest: true, Limit: homeEvents})
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
-	h.Events = c.read.events(events)
-	c.show(w, r, http.StatusOK, "home", page{Title: cmp.Or(name, "Pipelines"), Nav: "pipelines", Troubles: s.troubles, Body: h})
+	h.Events = c.reader.buildEvents(events)
+	c.renderPage(w, r, http.StatusOK, "home", page{Title: cmp.Or(name, "Pipelines"), Nav: "pipelines", Troubles: s.troubles, Body: h})
 }
 
-// wants says whether the filters choose a component: all words of the query
+// matchesComponent says whether the filters choose a component: all words of the query
 // must be found in its names, its releases or its states.
-func (h *home) wants(p *api.Pipeline, k *api.Component) bool {
+func (h *homeBody) matchesComponent(p *api.Pipeline, k *api.Component) bool {
 	switch h.Show {
 	case "moving":
 		if !k.Moving() {
@@ -157,7 +157,7 @@ func (h *home) wants(p *api.Pipeline, k *api.Component) bool {
 	return true
 }
 
-func (h *home) filters(path, base string) []filter {
+func (h *homeBody) filterLinks(path, base string) []filter {
 	all := []filter{
 		{Name: "all", Label: "all", Count: h.Counts.Components},
 		{Name: "moving", Label: "moving", Count: h.Counts.Moving},
@@ -183,57 +183,57 @@ type promotionsBody struct {
 	Older string // the next page's address; empty: there is none
 }
 
-func (c *console) promotionsPage(w http.ResponseWriter, r *http.Request) {
-	l, err := listQuery(r.URL.RawQuery)
+func (c *server) promotionsPage(w http.ResponseWriter, r *http.Request) {
+	l, err := parsePromotionQuery(r.URL.RawQuery)
 	var s *snapshot
 	if err == nil {
-		s, err = c.read.snapshot(r.Context())
+		s, err = c.reader.sharedSnapshot(r.Context())
 	}
 	var all *api.Promotions
 	if err == nil {
-		all, err = c.read.promotions(r.Context(), l)
+		all, err = c.reader.listPromotions(r.Context(), l)
 	}
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	if l.Repository != "" && l.Pull != 0 && len(all.Promotions) == 1 {
-		http.Redirect(w, r, c.pages.link("promotions", all.Promotions[0].ID), http.StatusSeeOther)
+		http.Redirect(w, r, c.pages.pageURL("promotions", all.Promotions[0].ID), http.StatusSeeOther)
 		return
 	}
 	b := promotionsBody{Promotions: *all}
 	if all.Next > 0 {
 		q := r.URL.Query()
 		q.Set("before", strconv.FormatInt(all.Next, 10))
-		b.Older = c.base + "/promotions?" + q.Encode()
+		b.Older = c.linkPrefix + "/promotions?" + q.Encode()
 	}
-	c.show(w, r, http.StatusOK, "promotions", page{Title: "Promotions", Nav: "promotions", Troubles: s.troubles, Body: b})
+	c.renderPage(w, r, http.StatusOK, "promotions", page{Title: "Promotions", Nav: "promotions", Troubles: s.troubles, Body: b})
 }
 
 // promotionBody is the body of a promotion's page.
 type promotionBody struct {
 	api.Promotion
-	Steps   []step
+	Steps   []progressStep
 	Renders bool // there is a page with what it changes
 }
 
-func (c *console) promotionPage(w http.ResponseWriter, r *http.Request) {
-	id, err := idOf(r)
+func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
+	id, err := parsePromotionID(r)
 	var p *api.Promotion
 	if err == nil {
-		p, err = c.read.promotion(r.Context(), id)
+		p, err = c.reader.readPromotion(r.Context(), id)
 	}
 	var s *snapshot
 	if err == nil {
-		s, err = c.read.snapshot(r.Context())
+		s, err = c.reader.sharedSnapshot(r.Context())
 	}
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	title := p.Component + " to " + p.Environment
 	if p.Kind == "revert" {
 		title = p.Component + " back in " + p.Environment
 	}
-	c.show(w, r, http.StatusOK, "promotion", page{Title: title, Nav: "promotions", Troubles: s.troubles, Body: promotionBody{*p, steps(p), c.o.Diff != nil}})
+	c.renderPage(w, r, http.StatusOK, "promotion", page{Title: title, Nav: "promotions", Troubles: s.troubles, Body: promotionBody{*p, buildSteps(p), c.opts.Diff != nil}})
 }

@@ -22,16 +22,16 @@ import (
 
 // pages are the templates and the files beside them.
 type pages struct {
-	base    string
-	version string
-	now     func() time.Time
-	twice   func(pipeline string) bool // several repositories have one of this name
-	byName  map[string]*template.Template
-	assets  map[string]asset
+	base        string
+	version     string
+	now         func() time.Time
+	isAmbiguous func(pipeline string) bool // several repositories have one of this name
+	templates   map[string]*template.Template
+	assets      map[string]assetFile
 }
 
-// asset is an embedded file. Its address carries its digest, so it may be kept.
-type asset struct {
+// assetFile is an embedded file. Its address carries its digest, so it may be kept.
+type assetFile struct {
 	kind, digest string
 	body         []byte
 }
@@ -49,50 +49,50 @@ type page struct {
 
 var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "message"}
 
-func newPages(base, version string, now func() time.Time, twice func(string) bool) (*pages, error) {
-	p := &pages{base: base, version: version, now: now, twice: twice, byName: map[string]*template.Template{}, assets: map[string]asset{}}
-	all, err := fs.ReadDir(files, "assets")
+func newPages(base, version string, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
+	p := &pages{base: base, version: version, now: now, isAmbiguous: isAmbiguous, templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
+	all, err := fs.ReadDir(embeddedFiles, "assets")
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range all {
-		body, err := files.ReadFile("assets/" + f.Name())
+		body, err := embeddedFiles.ReadFile("assets/" + f.Name())
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(body)
-		p.assets[f.Name()] = asset{mime.TypeByExtension(path.Ext(f.Name())), hex.EncodeToString(sum[:6]), body}
+		p.assets[f.Name()] = assetFile{mime.TypeByExtension(path.Ext(f.Name())), hex.EncodeToString(sum[:6]), body}
 	}
 	for _, name := range pageNames {
-		t, err := template.New("layout.html").Funcs(p.funcs()).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
+		t, err := template.New("layout.html").Funcs(p.templateFuncs()).ParseFS(embeddedFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, err
 		}
-		p.byName[name] = t
+		p.templates[name] = t
 	}
 	return p, nil
 }
 
-func (p *pages) funcs() template.FuncMap {
+func (p *pages) templateFuncs() template.FuncMap {
 	return template.FuncMap{
-		"tone": tone, "eventTone": eventTone, "plural": plural,
-		"ago":       func(t time.Time) string { return ago(p.now(), t) },
+		"tone": stateTone, "eventTone": eventTone, "plural": formatCount,
+		"ago":       func(t time.Time) string { return formatAge(p.now(), t) },
 		"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"short":     func(id string) string { return id[:min(len(id), 12)] },
-		"link":      p.link,
-		"api":       func(parts ...any) string { return p.link(append([]any{"api", "v1"}, parts...)...) },
-		"component": p.component,
-		"compare":   p.compare,
-		"between":   p.between,
-		"byPull":    p.promotionByPull,
+		"link":      p.pageURL,
+		"api":       func(parts ...any) string { return p.pageURL(append([]any{"api", "v1"}, parts...)...) },
+		"component": p.componentURL,
+		"compare":   p.differencesURL,
+		"between":   p.comparisonURL,
+		"byPull":    p.promotionByPullURL,
 		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
-		"place":     place,
+		"place":     withRepository,
 	}
 }
 
-// link is an address inside the console: its parts are escaped one by one.
-func (p *pages) link(parts ...any) string {
+// pageURL is an address inside the console: its parts are escaped one by one.
+func (p *pages) pageURL(parts ...any) string {
 	out := p.base
 	for _, s := range parts {
 		out += "/" + url.PathEscape(fmt.Sprint(s))
@@ -103,52 +103,52 @@ func (p *pages) link(parts ...any) string {
 	return out
 }
 
-// component is the address of a component's page.
-func (p *pages) component(repo, pipeline, component string) string {
-	out := p.link("pipelines", pipeline, component)
-	if p.twice(pipeline) {
+// componentURL is the address of a component's page.
+func (p *pages) componentURL(repo, pipeline, component string) string {
+	out := p.pageURL("pipelines", pipeline, component)
+	if p.isAmbiguous(pipeline) {
 		out += "?repository=" + url.QueryEscape(repo)
 	}
 	return out
 }
 
-// compare is the address where a pipeline is compared with what runs.
-func (p *pages) compare(repo, pipeline string) string {
-	out := p.link("differences", pipeline)
-	if p.twice(pipeline) {
+// differencesURL is the address where a pipeline is compared with what runs.
+func (p *pages) differencesURL(repo, pipeline string) string {
+	out := p.pageURL("differences", pipeline)
+	if p.isAmbiguous(pipeline) {
 		out += "?repository=" + url.QueryEscape(repo)
 	}
 	return out
 }
 
-// between is the address where two environments of a component are compared.
-func (p *pages) between(repo, pipeline, component, from, to string) string {
+// comparisonURL is the address where two environments of a component are compared.
+func (p *pages) comparisonURL(repo, pipeline, component, from, to string) string {
 	q := url.Values{"from": {from}, "to": {to}}
-	if p.twice(pipeline) {
+	if p.isAmbiguous(pipeline) {
 		q.Set("repository", repo)
 	}
-	return p.link("pipelines", pipeline, component, "compare") + "?" + q.Encode()
+	return p.pageURL("pipelines", pipeline, component, "compare") + "?" + q.Encode()
 }
 
-// promotionByPull is an address that leads to the page of a pull request's promotion.
-func (p *pages) promotionByPull(repo string, number int) string {
-	return p.link("promotions") + "?" + url.Values{"repository": {repo}, "pull": {strconv.Itoa(number)}}.Encode()
+// promotionByPullURL is an address that leads to the page of a pull request's promotion.
+func (p *pages) promotionByPullURL(repo string, number int) string {
+	return p.pageURL("promotions") + "?" + url.Values{"repository": {repo}, "pull": {strconv.Itoa(number)}}.Encode()
 }
 
-// placed is an environment with the repository that it is of, for parts of pages.
-type placed struct {
+// repoEnvironment is an environment with the repository that it is of, for parts of pages.
+type repoEnvironment struct {
 	Env  *api.Environment
 	Repo string
 }
 
-func place(e api.Environment, repo string) placed { return placed{&e, repo} }
+func withRepository(e api.Environment, repo string) repoEnvironment { return repoEnvironment{&e, repo} }
 
-// show renders a page whole before anything of it is sent.
-func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
-	pg.Now, pg.Version = c.o.Now(), c.o.Version
+// renderPage renders a page whole before anything of it is sent.
+func (c *server) renderPage(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
+	pg.Now, pg.Version = c.opts.Now(), c.opts.Version
 	var b bytes.Buffer
-	if err := c.pages.byName[name].Execute(&b, pg); err != nil {
-		c.o.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(err))
+	if err := c.pages.templates[name].Execute(&b, pg); err != nil {
+		c.opts.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(err))
 		http.Error(w, "the page could not be rendered; the server's log says why", http.StatusInternalServerError)
 		return
 	}
@@ -157,26 +157,26 @@ func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	_, _ = w.Write(b.Bytes()) // a reader that left is no failure of ours
 }
 
-// sorry shows what went wrong with a page.
-func (c *console) sorry(w http.ResponseWriter, r *http.Request, err error) {
+// renderError shows what went wrong with a page.
+func (c *server) renderError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *apiError
 	if errors.As(err, &known) {
-		c.show(w, r, known.status, "message", page{Title: http.StatusText(known.status), Body: known.text})
+		c.renderPage(w, r, known.status, "message", page{Title: http.StatusText(known.status), Body: known.text})
 		return
 	}
 	if r.Context().Err() != nil {
 		return
 	}
-	c.o.Log.Error("a page could not be shown", zap.String("path", r.URL.Path), zap.Error(err))
-	c.show(w, r, http.StatusServiceUnavailable, "message", page{Title: "Liftlock's records can't be read right now", Body: err.Error()})
+	c.opts.Log.Error("a page could not be shown", zap.String("path", r.URL.Path), zap.Error(err))
+	c.renderPage(w, r, http.StatusServiceUnavailable, "message", page{Title: "Liftlock's records can't be read right now", Body: err.Error()})
 }
 
-func (c *console) noPage(w http.ResponseWriter, r *http.Request) {
-	c.sorry(w, r, errorf(http.StatusNotFound, "There is no page here. The pipelines are on the first page."))
+func (c *server) pageNotFound(w http.ResponseWriter, r *http.Request) {
+	c.renderError(w, r, apiErrorf(http.StatusNotFound, "There is no page here. The pipelines are on the first page."))
 }
 
-// asset serves an embedded file.
-func (p *pages) asset(w http.ResponseWriter, r *http.Request) {
+// serveAsset serves an embedded file.
+func (p *pages) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.assets[r.PathValue("name")]
 	if !ok {
 		http.Error(w, "there is no such file", http.StatusNotFound)

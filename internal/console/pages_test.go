@@ -37,8 +37,8 @@ func golden(t *testing.T, name, got string) {
 var digests = regexp.MustCompile(`\?v=[0-9a-f]{12}`)
 
 func TestPagesAreAsTheGoldenFilesSay(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	w.troubles = []api.Trouble{
 		{Part: "pipeline file of hub:acme/data", Message: ".liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean \"after\"?", Since: before(7 * 60e9)},
 		{Part: "argocd hub", Message: "list Applications: dial tcp 10.0.0.1:6443: connection refused"},

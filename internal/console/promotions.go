@@ -14,8 +14,8 @@ import (
 // maxEvents bounds the events on one page.
 const maxEvents = 200
 
-// promotions reads one page of promotions, newest first.
-func (r *reader) promotions(ctx context.Context, l list) (*api.Promotions, error) {
+// listPromotions reads one page of promotions, newest first.
+func (r *reader) listPromotions(ctx context.Context, l promotionQuery) (*api.Promotions, error) {
 	rows, err := r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
 		Environment: l.Environment, Kind: l.Kind, States: l.States, Pull: l.Pull, Before: l.Before, Limit: l.Limit + 1})
 	if err != nil {
@@ -27,29 +27,29 @@ func (r *reader) promotions(ctx context.Context, l list) (*api.Promotions, error
 			out.Next = out.Promotions[i-1].ID
 			break
 		}
-		if err := r.learnName(ctx, p); err != nil {
+		if err := r.learnReleaseName(ctx, p); err != nil {
 			return nil, err
 		}
-		out.Promotions = append(out.Promotions, r.promotionRow(p))
+		out.Promotions = append(out.Promotions, r.buildPromotion(p))
 	}
 	return out, nil
 }
 
-// learnName looks up what a promotion's release is called where no unit that is
+// learnReleaseName looks up what a promotion's release is called where no unit that is
 // shown says it any more: in the unit's history.
-func (r *reader) learnName(ctx context.Context, p store.Promotion) error {
-	if p.Release == "" || r.name(p.Release) != "" {
+func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error {
+	if p.Release == "" || r.releaseName(p.Release) != "" {
 		return nil
 	}
-	rows, err := r.store.ArrivedBy(ctx, p.Unit)
+	rows, err := r.store.Arrivals(ctx, p.Unit)
 	if err != nil {
 		return err
 	}
 	names := map[string]string{p.Release: promotion.Short(p.Release)} // looked for once
 	for _, row := range rows {
-		var a arrived
+		var a arrivalRecord
 		if json.Unmarshal(row.Data, &a) == nil {
-			if n := called(a.Content.Fields); n != "" {
+			if n := nameRelease(a.Content.Fields); n != "" {
 				names[row.Release] = n
 			}
 		}
@@ -57,15 +57,15 @@ func (r *reader) learnName(ctx context.Context, p store.Promotion) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, n := range names {
-		if r.names[id] == "" {
-			r.names[id] = n
+		if r.releaseNames[id] == "" {
+			r.releaseNames[id] = n
 		}
 	}
 	return nil
 }
 
-// called names a release by the distinct values of its fields, as the overlays do.
-func called(fields []field) string {
+// nameRelease names a release by the distinct values of its fields, as the overlays do.
+func nameRelease(fields []carriedField) string {
 	var vals []string
 	seen := map[string]bool{}
 	for _, f := range fields {
@@ -74,41 +74,41 @@ func called(fields []field) string {
 			vals = append(vals, f.Value)
 		}
 	}
-	return joined(vals)
+	return summarizeList(vals)
 }
 
-// promotion reads one promotion with everything that is known of it.
-func (r *reader) promotion(ctx context.Context, id int64) (*api.Promotion, error) {
+// readPromotion reads one promotion with everything that is known of it.
+func (r *reader) readPromotion(ctx context.Context, id int64) (*api.Promotion, error) {
 	row, ok, err := r.store.Promotion(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, errorf(http.StatusNotFound, "there is no promotion %d", id)
+		return nil, apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
 	}
-	s, err := r.snapshot(ctx) // also teaches names and addresses
+	s, err := r.sharedSnapshot(ctx) // also teaches names and addresses
 	if err != nil {
 		return nil, err
 	}
-	if err := r.learnName(ctx, row); err != nil {
+	if err := r.learnReleaseName(ctx, row); err != nil {
 		return nil, err
 	}
-	b := r.booked(ctx, row.Repo, row.Pull)
+	b := r.readPull(ctx, row.Repo, row.Pull)
 	if b != nil {
-		r.learnAddress(row.Repo, row.Pull, b.PR.URL)
+		r.learnPullURL(row.Repo, row.Pull, b.PR.URL)
 	}
-	p, d := r.promotionRow(row), &api.PromotionDetail{}
+	p, d := r.buildPromotion(row), &api.PromotionDetail{}
 	p.Detail = d
 	if b != nil {
 		d.Title = b.PR.Title
 	}
-	if err := r.evidence(ctx, row, d); err != nil {
+	if err := r.addEvidence(ctx, row, d); err != nil {
 		return nil, err
 	}
-	if err := r.related(ctx, row, d); err != nil {
+	if err := r.addRelated(ctx, row, d); err != nil {
 		return nil, err
 	}
-	if err := r.now(ctx, s, row, d); err != nil {
+	if err := r.addCurrentState(ctx, s, row, d); err != nil {
 		return nil, err
 	}
 	f := store.EventFilter{Repo: row.Repo, Pull: row.Pull, Newest: true, Limit: maxEvents}
@@ -120,12 +120,12 @@ func (r *reader) promotion(ctx context.Context, id int64) (*api.Promotion, error
 		return nil, err
 	}
 	sort.Slice(events, func(a, b int) bool { return events[a].Seq < events[b].Seq })
-	d.Events = r.events(events)
+	d.Events = r.buildEvents(events)
 	return &p, nil
 }
 
-// evidence fills in why a revert was opened.
-func (r *reader) evidence(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
+// addEvidence fills in why a revert was opened.
+func (r *reader) addEvidence(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
 	if row.Kind != promotion.KindRevert || row.Pull == 0 {
 		return nil
 	}
@@ -133,16 +133,16 @@ func (r *reader) evidence(ctx context.Context, row store.Promotion, d *api.Promo
 	if err != nil || !ok {
 		return err
 	}
-	var e evidence
+	var e evidenceRecord
 	if json.Unmarshal(raw, &e) == nil {
 		d.Evidence, d.By, d.Reason = e.Evidence, e.By, e.Reason
 	}
 	return nil
 }
 
-// related fills in the two ends of a way back: a revert carries the release that
+// addRelated fills in the two ends of a way back: a revert carries the release that
 // it takes back.
-func (r *reader) related(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
+func (r *reader) addRelated(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
 	if row.Release == "" {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (r *reader) related(ctx context.Context, row store.Promotion, d *api.Promot
 		if p.Kind == row.Kind {
 			continue
 		}
-		o := &api.Related{ID: p.ID, Pull: r.pull(p.Repo, p.Pull)}
+		o := &api.Related{ID: p.ID, Pull: r.buildPull(p.Repo, p.Pull)}
 		switch {
 		case row.Kind == promotion.KindRevert && p.ID < row.ID && d.Reverts == nil:
 			d.Reverts = o
@@ -165,17 +165,17 @@ func (r *reader) related(ctx context.Context, row store.Promotion, d *api.Promot
 	return nil
 }
 
-// now fills in what is true of the promotion at this moment: its gates while it
+// addCurrentState fills in what is true of the promotion at this moment: its gates while it
 // is open, its targets while what it brought is there.
-func (r *reader) now(ctx context.Context, s *snapshot, row store.Promotion, d *api.PromotionDetail) error {
+func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Promotion, d *api.PromotionDetail) error {
 	if row.Pull == 0 {
 		return nil
 	}
-	for _, v := range s.views {
+	for _, v := range s.units {
 		if unitKey(v.Unit) != row.Unit {
 			continue
 		}
-		c := r.component(v)
+		c := r.buildComponent(v)
 		e, err := environmentOf(&c, row.Environment)
 		if err != nil {
 			return nil //nolint:nilerr // the pipeline has no such environment any more
@@ -183,30 +183,30 @@ func (r *reader) now(ctx context.Context, s *snapshot, row store.Promotion, d *a
 		switch {
 		case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == row.Pull:
 			d.Gates, d.Why = e.Incoming.Gates, e.Why
-		case e.Undo != nil && e.Undo.Pull.Number == row.Pull:
-			d.Gates, d.Why = e.Undo.Gates, e.Why
+		case e.Revert != nil && e.Revert.Pull.Number == row.Pull:
+			d.Gates, d.Why = e.Revert.Gates, e.Why
 		case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
 			d.Current, d.Targets = true, e.Targets
-			return r.timelines(ctx, row, e.Commit, d)
+			return r.addTimelines(ctx, row, e.Commit, d)
 		}
 	}
 	return nil
 }
 
-// timelines fills in what happened to the targets since the commit reached them.
-func (r *reader) timelines(ctx context.Context, row store.Promotion, commit string, d *api.PromotionDetail) error {
+// addTimelines fills in what happened to the targets since the commit reached them.
+func (r *reader) addTimelines(ctx context.Context, row store.Promotion, commit string, d *api.PromotionDetail) error {
 	all, err := r.store.Observations(ctx, row.Unit)
 	if err != nil {
 		return err
 	}
 	for _, o := range all {
-		var m remembered
+		var m observationRecord
 		if o.Environment != row.Environment || json.Unmarshal(o.Data, &m) != nil || m.Commit != commit || len(m.Timeline) == 0 {
 			continue
 		}
 		t := api.Timeline{Target: o.Target}
 		for _, k := range m.Timeline {
-			t.Marks = append(t.Marks, api.Mark{At: k.At, State: k.State, Note: k.Note})
+			t.Changes = append(t.Changes, api.StateChange{At: k.At, State: k.State, Note: k.Note})
 		}
 		d.Timelines = append(d.Timelines, t)
 	}

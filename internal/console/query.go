@@ -24,9 +24,9 @@ const (
 	defaultLimit = 50
 )
 
-// strictly decodes exactly one JSON object into v and refuses keys that v
+// decodeStrict decodes exactly one JSON object into v and refuses keys that v
 // doesn't know.
-func strictly(body []byte, v any) error {
+func decodeStrict(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
@@ -38,30 +38,30 @@ func strictly(body []byte, v any) error {
 	return nil
 }
 
-// values reads a query of which every parameter is known and given once.
-func values(raw string, known ...string) (map[string]string, error) {
+// parseQuery reads a query of which every parameter is known and given once.
+func parseQuery(raw string, known ...string) (map[string]string, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, errorf(http.StatusBadRequest, "the query can't be read: %v", err)
+		return nil, apiErrorf(http.StatusBadRequest, "the query can't be read: %v", err)
 	}
 	out := make(map[string]string, len(q))
 	for k, vs := range q {
 		if !slices.Contains(known, k) {
-			return nil, errorf(http.StatusBadRequest, "there is no parameter %.80q here; there are %s", k, strings.Join(known, ", "))
+			return nil, apiErrorf(http.StatusBadRequest, "there is no parameter %.80q here; there are %s", k, strings.Join(known, ", "))
 		}
 		if len(vs) != 1 {
-			return nil, errorf(http.StatusBadRequest, "the parameter %s is given %d times", k, len(vs))
+			return nil, apiErrorf(http.StatusBadRequest, "the parameter %s is given %d times", k, len(vs))
 		}
-		if err := clean(vs[0], maxValue); err != nil {
-			return nil, errorf(http.StatusBadRequest, "the parameter %s %v", k, err)
+		if err := checkText(vs[0], maxValue); err != nil {
+			return nil, apiErrorf(http.StatusBadRequest, "the parameter %s %v", k, err)
 		}
 		out[k] = vs[0]
 	}
 	return out, nil
 }
 
-// clean refuses what can't be a name or a line of text.
-func clean(s string, limit int) error {
+// checkText refuses what can't be a name or a line of text.
+func checkText(s string, limit int) error {
 	switch {
 	case len(s) > limit:
 		return fmt.Errorf("is %d bytes long, at most %d are taken", len(s), limit)
@@ -73,8 +73,8 @@ func clean(s string, limit int) error {
 	return nil
 }
 
-// list is a query for a part of the promotions.
-type list struct {
+// promotionQuery is a query for a part of the promotions.
+type promotionQuery struct {
 	Repository, Pipeline, Component, Environment, Kind string
 
 	States []string
@@ -83,15 +83,15 @@ type list struct {
 	Limit  int   // 1 to 500
 }
 
-// listQuery reads the query of GET /api/v1/promotions.
-func listQuery(raw string) (list, error) {
-	v, err := values(raw, "repository", "pipeline", "component", "environment", "kind", "state", "pull", "before", "limit")
+// parsePromotionQuery reads the query of GET /api/v1/promotions.
+func parsePromotionQuery(raw string) (promotionQuery, error) {
+	v, err := parseQuery(raw, "repository", "pipeline", "component", "environment", "kind", "state", "pull", "before", "limit")
 	if err != nil {
-		return list{}, err
+		return promotionQuery{}, err
 	}
-	l := list{Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"], Kind: v["kind"], Limit: defaultLimit}
+	l := promotionQuery{Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"], Kind: v["kind"], Limit: defaultLimit}
 	if !slices.Contains([]string{"", "promotion", "revert"}, l.Kind) {
-		return list{}, errorf(http.StatusBadRequest, "the parameter kind is promotion or revert, not %.80q", l.Kind)
+		return promotionQuery{}, apiErrorf(http.StatusBadRequest, "the parameter kind is promotion or revert, not %.80q", l.Kind)
 	}
 	for _, s := range strings.Split(v["state"], ",") {
 		if s = strings.TrimSpace(s); s != "" && !slices.Contains(l.States, s) {
@@ -99,18 +99,18 @@ func listQuery(raw string) (list, error) {
 		}
 	}
 	if len(l.States) > maxStates {
-		return list{}, errorf(http.StatusBadRequest, "the parameter state names more than %d states", maxStates)
+		return promotionQuery{}, apiErrorf(http.StatusBadRequest, "the parameter state names more than %d states", maxStates)
 	}
-	n, err := positive(v, "pull", 1<<31-1)
+	n, err := parsePositive(v, "pull", 1<<31-1)
 	if err != nil {
-		return list{}, err
+		return promotionQuery{}, err
 	}
 	l.Pull = int(n)
-	if l.Before, err = positive(v, "before", 1<<62); err != nil {
-		return list{}, err
+	if l.Before, err = parsePositive(v, "before", 1<<62); err != nil {
+		return promotionQuery{}, err
 	}
-	if n, err = positive(v, "limit", maxLimit); err != nil {
-		return list{}, err
+	if n, err = parsePositive(v, "limit", maxLimit); err != nil {
+		return promotionQuery{}, err
 	}
 	if n > 0 {
 		l.Limit = int(n)
@@ -121,24 +121,24 @@ func listQuery(raw string) (list, error) {
 // maxStates bounds the states in one query: there are fewer.
 const maxStates = 20
 
-// positive reads a whole number from 1 to most; 0 when it isn't given.
-func positive(v map[string]string, key string, most int64) (int64, error) {
+// parsePositive reads a whole number from 1 to most; 0 when it isn't given.
+func parsePositive(v map[string]string, key string, most int64) (int64, error) {
 	s, ok := v[key]
 	if !ok || s == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 1 || n > most {
-		return 0, errorf(http.StatusBadRequest, "the parameter %s is a whole number from 1 to %d, not %.40q", key, most, s)
+		return 0, apiErrorf(http.StatusBadRequest, "the parameter %s is a whole number from 1 to %d, not %.40q", key, most, s)
 	}
 	return n, nil
 }
 
-// idOf reads the {id} of a promotion's address.
-func idOf(r *http.Request) (int64, error) {
+// parsePromotionID reads the {id} of a promotion's address.
+func parsePromotionID(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
-		return 0, errorf(http.StatusNotFound, "there is no promotion %.40q: its name is a number", r.PathValue("id"))
+		return 0, apiErrorf(http.StatusNotFound, "there is no promotion %.40q: its name is a number", r.PathValue("id"))
 	}
 	return id, nil
 }

@@ -13,7 +13,7 @@ func FuzzListQuery(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		l, err := listQuery(raw)
+		l, err := parsePromotionQuery(raw)
 		if err != nil {
 			var known *apiError
 			if !errors.As(err, &known) || known.status != 400 || known.text == "" {
@@ -25,7 +25,7 @@ func FuzzListQuery(f *testing.F) {
 			t.Fatalf("%q gives %+v", raw, l)
 		}
 		for _, s := range append(l.States, l.Repository, l.Pipeline, l.Component, l.Environment, l.Kind) {
-			if len(s) > maxValue || !utf8.ValidString(s) || clean(s, maxValue) != nil {
+			if len(s) > maxValue || !utf8.ValidString(s) || checkText(s, maxValue) != nil {
 				t.Fatalf("%q gives the value %q", raw, s)
 			}
 		}
@@ -41,7 +41,7 @@ func FuzzBody(f *testing.F) {
 		var v struct {
 			Component string `json:"component"`
 		}
-		if err := strictly(raw, &v); err == nil && len(v.Component) > len(raw)*3 {
+		if err := decodeStrict(raw, &v); err == nil && len(v.Component) > len(raw)*3 {
 			t.Fatalf("%q gives %d bytes", raw, len(v.Component))
 		}
 	})

@@ -11,8 +11,8 @@ import (
 // it needs them. They are theirs to write; a record that can't be read is shown
 // as absent, never guessed.
 
-// view is a unit as it was last judged (a store.Unit's data).
-type view struct {
+// unitRecord is a unit as it was last judged (a store.Unit's data).
+type unitRecord struct {
 	Unit     promotion.Unit `json:"unit"`
 	At       time.Time      `json:"at"`
 	Tip      string         `json:"tip"`
@@ -23,8 +23,8 @@ type view struct {
 	} `json:"decision"`
 }
 
-// booked is a pull request in the store (a store.Pull's data).
-type booked struct {
+// pullRecord is a pull request in the store (a store.Pull's data).
+type pullRecord struct {
 	PR struct {
 		URL   string
 		Title string
@@ -32,9 +32,9 @@ type booked struct {
 	} `json:"pr"`
 }
 
-// remembered is what a verification remembers of one target (a
+// observationRecord is what a verification remembers of one target (a
 // store.Observation's data).
-type remembered struct {
+type observationRecord struct {
 	Commit   string
 	Timeline []struct {
 		At    time.Time
@@ -43,8 +43,8 @@ type remembered struct {
 	}
 }
 
-// evidence is why a revert was opened; it is kept as a state.
-type evidence struct {
+// evidenceRecord is why a revert was opened; it is kept as a state.
+type evidenceRecord struct {
 	Evidence []string `json:"evidence"`
 	By       string   `json:"by"`
 	Reason   string   `json:"reason"`
@@ -52,18 +52,18 @@ type evidence struct {
 
 func evidenceKey(repo string, pull int) string { return fmt.Sprintf("evidence|%s|%d", repo, pull) }
 
-// arrived is what arrived in an environment (a store.Arrived's data).
-type arrived struct {
+// arrivalRecord is what arrived in an environment (a store.Arrival's data).
+type arrivalRecord struct {
 	Content struct {
-		Fields []field `json:"fields"`
+		Fields []carriedField `json:"fields"`
 	} `json:"content"`
 	By   string `json:"by"`
 	Who  string `json:"who"`
 	Pull int    `json:"pull"`
 }
 
-// field is one carried field.
-type field struct {
+// carriedField is one carried field.
+type carriedField struct {
 	Kind  string `json:"kind"`
 	File  string `json:"file"`
 	Path  string `json:"path"`

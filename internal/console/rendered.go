@@ -19,72 +19,72 @@ import (
 )
 
 const (
-	// renderTime bounds one comparison, that of the renderer included: two sides
+	// renderTimeout bounds one comparison, that of the renderer included: two sides
 	// and a snapshot of the branch.
-	renderTime = time.Minute
+	renderTimeout = time.Minute
 	// What landed stays as it is; an open pull request is composed anew, and what
 	// can't be shown may be in a moment.
-	keepLanded  = 10 * time.Minute
-	keepOpen    = 15 * time.Second
-	keepRefused = 30 * time.Second
-	// maxRendered bounds the answers that are remembered: each has a few megabytes.
-	maxRendered = 16
+	landedCacheTime  = 10 * time.Minute
+	openCacheTime    = 15 * time.Second
+	refusedCacheTime = 30 * time.Second
+	// maxRenderedDiffs bounds the answers that are remembered: each has a few megabytes.
+	maxRenderedDiffs = 16
 	// maxShownBytes bounds what a page shows of one; the API has all.
 	maxShownBytes = 1 << 20
 )
 
-// diffOf is the whole rendered difference of the promotion with an ID.
-func (c *console) diffOf(ctx context.Context, id int64) (*api.RenderedDiff, error) {
-	row, ok, err := c.o.Store.Promotion(ctx, id)
+// renderDiff is the whole rendered difference of the promotion with an ID.
+func (c *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, error) {
+	row, ok, err := c.opts.Store.Promotion(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case !ok:
-		return nil, errorf(http.StatusNotFound, "there is no promotion %d", id)
-	case c.o.Diff == nil:
-		return nil, errorf(http.StatusNotFound, "this server doesn't render manifests")
+		return nil, apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
+	case c.opts.Diff == nil:
+		return nil, apiErrorf(http.StatusNotFound, "this server doesn't render manifests")
 	case row.Pull == 0:
-		return nil, errorf(http.StatusNotFound, "there is no pull request of it, so there is nothing to compare")
+		return nil, apiErrorf(http.StatusNotFound, "there is no pull request of it, so there is nothing to compare")
 	}
-	if err := c.read.learnName(ctx, row); err != nil {
+	if err := c.reader.learnReleaseName(ctx, row); err != nil {
 		return nil, err
 	}
 	head := ""
-	if b := c.read.booked(ctx, row.Repo, row.Pull); b != nil {
-		c.read.learnAddress(row.Repo, row.Pull, b.PR.URL)
+	if b := c.reader.readPull(ctx, row.Repo, row.Pull); b != nil {
+		c.reader.learnPullURL(row.Repo, row.Pull, b.PR.URL)
 		head = b.PR.Head + "|" + row.State // a new head is a new question
 	}
-	return c.rendered.get(ctx, fmt.Sprintf("%d|%s", id, head), func(ctx context.Context) (*api.RenderedDiff, time.Duration, error) {
-		d, err := c.o.Diff(ctx, row)
+	return c.diffCache.getOrCompute(ctx, fmt.Sprintf("%d|%s", id, head), func(ctx context.Context) (*api.RenderedDiff, time.Duration, error) {
+		d, err := c.opts.Diff(ctx, row)
 		if err != nil {
-			return nil, keepRefused, asked(err)
+			return nil, refusedCacheTime, toAPIError(err)
 		}
-		p := c.read.promotionRow(row)
+		p := c.reader.buildPromotion(row)
 		d.ID, d.Kind, d.Repository, d.Pipeline, d.Component, d.Environment = p.ID, p.Kind, p.Repository, p.Pipeline, p.Component, p.Environment
-		d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, c.o.Now()
+		d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, c.opts.Now()
 		if d.Landed {
-			return d, keepLanded, nil
+			return d, landedCacheTime, nil
 		}
-		return d, keepOpen, nil
+		return d, openCacheTime, nil
 	})
 }
 
-func (c *console) getDiff(w http.ResponseWriter, r *http.Request) {
-	id, err := idOf(r)
+func (c *server) getDiff(w http.ResponseWriter, r *http.Request) {
+	id, err := parsePromotionID(r)
 	var v map[string]string
 	if err == nil {
-		v, err = values(r.URL.RawQuery, "format")
+		v, err = parseQuery(r.URL.RawQuery, "format")
 	}
 	if err == nil && v["format"] != "" && v["format"] != "json" && v["format"] != "text" {
-		err = errorf(http.StatusBadRequest, "the parameter format is json or text, not %.40q", v["format"])
+		err = apiErrorf(http.StatusBadRequest, "the parameter format is json or text, not %.40q", v["format"])
 	}
 	var d *api.RenderedDiff
 	if err == nil {
-		d, err = c.diffOf(r.Context(), id)
+		d, err = c.renderDiff(r.Context(), id)
 	}
 	if err != nil {
-		c.failed(w, r, err)
+		c.writeError(w, r, err)
 		return
 	}
 	w.Header().Add("Vary", "Accept")
@@ -93,7 +93,7 @@ func (c *console) getDiff(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(diffText(d))) // a reader that left is no failure of ours
 		return
 	}
-	answer(w, http.StatusOK, d)
+	writeJSON(w, http.StatusOK, d)
 }
 
 // wantsText says that a request asks for plain text before anything else.
@@ -106,7 +106,7 @@ func wantsText(r *http.Request) bool {
 // diffText is a difference for terminals.
 func diffText(d *api.RenderedDiff) string {
 	var b strings.Builder
-	name := printable(cmp.Or(d.Name, promotion.Short(d.Release)))
+	name := quoteUnprintable(cmp.Or(d.Name, promotion.Short(d.Release)))
 	if d.Kind == promotion.KindRevert {
 		fmt.Fprintf(&b, "%s: %s taken back in %s", d.Component, name, d.Environment)
 	} else {
@@ -117,34 +117,34 @@ func diffText(d *api.RenderedDiff) string {
 	}
 	fmt.Fprintf(&b, "\n%s..%s\n", d.Before, d.After)
 	for _, f := range d.Files {
-		fmt.Fprintf(&b, "file %s\n", printable(f))
+		fmt.Fprintf(&b, "file %s\n", quoteUnprintable(f))
 	}
 	for _, p := range d.Problems {
-		fmt.Fprintf(&b, "problem: %s\n", printable(p))
+		fmt.Fprintf(&b, "problem: %s\n", quoteUnprintable(p))
 	}
 	for i := range d.Targets {
 		t := &d.Targets[i]
-		fmt.Fprintf(&b, "\n=== %s: %s\n", printable(strings.Join(t.Names, ", ")), printable(outcome(t)))
+		fmt.Fprintf(&b, "\n=== %s: %s\n", quoteUnprintable(strings.Join(t.Names, ", ")), quoteUnprintable(describeOutcome(t)))
 		for j := range t.Objects {
 			b.WriteString(t.Objects[j].Text)
 		}
 	}
 	if d.LeftOut > 0 {
-		fmt.Fprintf(&b, "\n… and %s that are too much for one answer\n", plural(d.LeftOut, "more object"))
+		fmt.Fprintf(&b, "\n… and %s that are too much for one answer\n", formatCount(d.LeftOut, "more object"))
 	}
 	return b.String()
 }
 
-// printable is text that a terminal shows and doesn't obey.
-func printable(s string) string {
+// quoteUnprintable is text that a terminal shows and doesn't obey.
+func quoteUnprintable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s
 	}
 	return strconv.Quote(s)
 }
 
-// outcome is what happens to targets, in one line.
-func outcome(t *api.TargetsDiff) string {
+// describeOutcome is what happens to targets, in one line.
+func describeOutcome(t *api.TargetsDiff) string {
 	switch {
 	case t.Why != "":
 		return "can't be rendered here: " + t.Why
@@ -182,25 +182,25 @@ type diffObject struct {
 // diffLine is a line with what it says: add, del or empty.
 type diffLine struct{ Kind, Text string }
 
-func (c *console) diffPage(w http.ResponseWriter, r *http.Request) {
-	s, err := c.read.snapshot(r.Context()) // also teaches names and addresses
+func (c *server) diffPage(w http.ResponseWriter, r *http.Request) {
+	s, err := c.reader.sharedSnapshot(r.Context()) // also teaches names and addresses
 	var id int64
 	if err == nil {
-		id, err = idOf(r)
+		id, err = parsePromotionID(r)
 	}
 	var row store.Promotion
 	if err == nil {
 		var ok bool
-		if row, ok, err = c.o.Store.Promotion(r.Context(), id); err == nil && !ok {
-			err = errorf(http.StatusNotFound, "there is no promotion %d", id)
+		if row, ok, err = c.opts.Store.Promotion(r.Context(), id); err == nil && !ok {
+			err = apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
 		}
 	}
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
-	d, err := c.diffOf(r.Context(), id)
-	body, status := diffBody{Promotion: c.read.promotionRow(row)}, http.StatusOK
+	d, err := c.renderDiff(r.Context(), id)
+	body, status := diffBody{Promotion: c.reader.buildPromotion(row)}, http.StatusOK
 	var known *apiError
 	switch {
 	case r.Context().Err() != nil:
@@ -211,17 +211,17 @@ func (c *console) diffPage(w http.ResponseWriter, r *http.Request) {
 		body.Why, status = err.Error(), http.StatusServiceUnavailable
 	default:
 		body.RenderedDiff = d
-		body.fill()
+		body.fillGroups()
 	}
-	c.show(w, r, status, "diff", page{Title: "What " + row.Component + " changes in " + row.Environment, Nav: "promotions", Troubles: s.troubles, Still: true, Body: body})
+	c.renderPage(w, r, status, "diff", page{Title: "What " + row.Component + " changes in " + row.Environment, Nav: "promotions", Troubles: s.troubles, Still: true, Body: body})
 }
 
-// fill makes the page's lines, as many as a browser shows with ease.
-func (b *diffBody) fill() {
+// fillGroups makes the page's lines, as many as a browser shows with ease.
+func (b *diffBody) fillGroups() {
 	left := maxShownBytes
 	for i := range b.Targets {
 		t := &b.Targets[i]
-		g := diffGroup{Names: t.Names, Outcome: outcome(t)}
+		g := diffGroup{Names: t.Names, Outcome: describeOutcome(t)}
 		for j := range t.Objects {
 			text := t.Objects[j].Text
 			if left -= len(text); left < 0 {
@@ -253,23 +253,23 @@ func objectLines(text string) diffObject {
 
 // findDiff leads from what a pull request's body knows of itself before it has a
 // number to its difference.
-func (c *console) findDiff(w http.ResponseWriter, r *http.Request) {
-	v, err := values(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "kind", "release")
+func (c *server) findDiff(w http.ResponseWriter, r *http.Request) {
+	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "kind", "release")
 	if err == nil && (v["repository"] == "" || v["pipeline"] == "" || v["component"] == "" || v["environment"] == "" || v["release"] == "") {
-		err = errorf(http.StatusBadRequest, "the parameters repository, pipeline, component, environment and release are needed")
+		err = apiErrorf(http.StatusBadRequest, "the parameters repository, pipeline, component, environment and release are needed")
 	}
 	var all []store.Promotion
 	if err == nil {
-		all, err = c.o.Store.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
+		all, err = c.opts.Store.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
 			Environment: v["environment"], Kind: v["kind"], Release: promotion.Short(v["release"]), Limit: 1})
 	}
 	if err != nil {
-		c.sorry(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	if len(all) > 0 {
-		http.Redirect(w, r, c.pages.link("promotions", all[0].ID, "diff"), http.StatusSeeOther)
+		http.Redirect(w, r, c.pages.pageURL("promotions", all[0].ID, "diff"), http.StatusSeeOther)
 		return
 	}
-	c.sorry(w, r, errorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a moment"))
+	c.renderError(w, r, apiErrorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a moment"))
 }

@@ -26,7 +26,7 @@ func renderedDiff(landed bool) *api.RenderedDiff {
 		Text: "@@ v1 Secret shop/web @@\n- data.token: (hidden)\n+ data.token: (hidden, changed)\n"}
 	notes := api.ObjectDiff{Op: "added", APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "notes", Fields: []api.FieldDiff{},
 		Text: "@@ v1 ConfigMap shop/notes added @@\n+ data.text:\n  <script>document.title = 'broken in'</script>\n"}
-	return &api.RenderedDiff{Before: id("base")[:40], After: id("head")[:40], Landed: landed, Files: []string{"overlays/prod/web/kustomization.yaml", "a\x1b[31mb"},
+	return &api.RenderedDiff{Before: releaseID("base")[:40], After: releaseID("head")[:40], Landed: landed, Files: []string{"overlays/prod/web/kustomization.yaml", "a\x1b[31mb"},
 		Problems: []string{"argocd/legacy.yaml: legacy: unknown field"}, LeftOut: 2,
 		Targets: []api.TargetsDiff{
 			{Names: []string{"web-prod-ap"}, Why: "the chart ingress comes from a Helm repository (https://charts.example)"},
@@ -44,7 +44,7 @@ func TestDiffPages(t *testing.T) {
 		"diff.html":        {"/promotions/2/diff", http.StatusOK, func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }},
 		"diff-landed.html": {"/promotions/1/diff", http.StatusOK, func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(true), nil }},
 		"diff-none.html": {"/promotions/4/diff", http.StatusOK, func(store.Promotion) (*api.RenderedDiff, error) {
-			return &api.RenderedDiff{Before: id("base")[:40], After: id("head")[:40], Files: []string{"README.md"}}, nil
+			return &api.RenderedDiff{Before: releaseID("base")[:40], After: releaseID("head")[:40], Files: []string{"README.md"}}, nil
 		}},
 		"diff-refused.html": {"/promotions/2/diff", http.StatusNotFound, func(store.Promotion) (*api.RenderedDiff, error) {
 			return nil, &Refusal{Reason: "#14 is not what Liftlock composed: a.yaml is changed, but isn't part of the release"}
@@ -54,8 +54,8 @@ func TestDiffPages(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.fill()
+			w := newTestConsole(t, nil)
+			w.seed()
 			w.rendered = c.give
 			status, _, body := w.get(c.path)
 			if status != c.status {
@@ -67,8 +67,8 @@ func TestDiffPages(t *testing.T) {
 }
 
 func TestDiffAPI(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	w.rendered = func(p store.Promotion) (*api.RenderedDiff, error) {
 		if p.Component != "web" || p.Environment != "prod" || p.Pull != 14 {
 			t.Errorf("asked for %+v", p)
@@ -89,7 +89,7 @@ func TestDiffAPI(t *testing.T) {
 	}
 	golden(t, "diff.txt", text)
 	for accept, plain := range map[string]bool{"text/plain": true, "text/plain; charset=utf-8": true, "text/plain;q=0.5, */*": true, "*/*": false, "application/json, text/plain": false, "text/html": false, "": false, ";": false} {
-		_, head, _ := w.do(http.MethodGet, "/api/v1/promotions/2/diff", "", map[string]string{"Accept": accept})
+		_, head, _ := w.request(http.MethodGet, "/api/v1/promotions/2/diff", "", map[string]string{"Accept": accept})
 		if got := strings.HasPrefix(head.Get("Content-Type"), "text/plain"); got != plain {
 			t.Errorf("Accept %q gives plain text: %t", accept, got)
 		}
@@ -104,8 +104,8 @@ func TestDiffAPI(t *testing.T) {
 			t.Errorf("%s: HTTP %d, want %d: %s", path, status, want, body)
 		}
 	}
-	none := newWorld(t, func(o *Options) { o.Diff = nil })
-	none.fill()
+	none := newTestConsole(t, func(o *Options) { o.Diff = nil })
+	none.seed()
 	if status, _, _ := none.get("/api/v1/promotions/2/diff"); status != http.StatusNotFound {
 		t.Errorf("HTTP %d where nothing is rendered", status)
 	}
@@ -116,19 +116,19 @@ func TestDiffAPI(t *testing.T) {
 
 // TestDiffIsFound follows the link that a pull request's body has.
 func TestDiffIsFound(t *testing.T) {
-	w := newWorld(t, nil)
-	w.fill()
+	w := newTestConsole(t, nil)
+	w.seed()
 	w.rendered = func(p store.Promotion) (*api.RenderedDiff, error) {
 		return &api.RenderedDiff{Before: p.Kind, After: fmt.Sprint(p.Pull)}, nil
 	}
-	of := "/diff?repository=" + pathEscape(fleet) + "&pipeline=shop&component=cart&environment=qa&release=" + id("2.3.0")
+	of := "/diff?repository=" + pathEscape(testRepo) + "&pipeline=shop&component=cart&environment=qa&release=" + releaseID("2.3.0")
 	for path, want := range map[string]string{of + "&kind=promotion": "<code>16</code>", of + "&kind=revert": "<code>17</code>", of: "<code>17</code>"} {
 		if status, _, body := w.get(path); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: HTTP %d without %s", path, status, want)
 		}
 	}
 	for path, want := range map[string]int{
-		strings.Replace(of, "cart", "none", 1): http.StatusNotFound, strings.Replace(of, id("2.3.0"), id("9"), 1): http.StatusNotFound,
+		strings.Replace(of, "cart", "none", 1): http.StatusNotFound, strings.Replace(of, releaseID("2.3.0"), releaseID("9"), 1): http.StatusNotFound,
 		strings.Replace(of, "&environment=qa", "", 1): http.StatusBadRequest, of + "&x=1": http.StatusBadRequest,
 	} {
 		if status, _, _ := w.get(path); status != want {
@@ -141,52 +141,52 @@ func TestDiffIsFound(t *testing.T) {
 func TestACutDiffSaysSo(t *testing.T) {
 	big := api.ObjectDiff{Text: "@@ v1 ConfigMap a @@\n" + strings.Repeat("+ data.a: "+strings.Repeat("x", 90)+"\n", 4000)}
 	b := diffBody{RenderedDiff: &api.RenderedDiff{Targets: []api.TargetsDiff{{Names: []string{"a"}, Summary: "1 added", Objects: []api.ObjectDiff{big, big, big, big}}, {Names: []string{"b"}, Objects: []api.ObjectDiff{big}}}}}
-	b.fill()
+	b.fillGroups()
 	if len(b.Groups) != 2 || len(b.Groups[0].Objects) != 2 || b.Cut != 3 {
 		t.Errorf("%d objects shown, %d cut", len(b.Groups[0].Objects), b.Cut)
 	}
 }
 
-func TestCostlyWorkIsBounded(t *testing.T) {
+func TestResultCacheIsBounded(t *testing.T) {
 	clock := now
-	c := newCostly[int]("count", time.Minute, 2, func() time.Time { return clock })
+	c := newResultCache[int]("count", time.Minute, 2, func() time.Time { return clock })
 	calls := 0
-	ask := func(key string, keep time.Duration, err error) (int, error) {
-		return c.get(t.Context(), key, func(context.Context) (int, time.Duration, error) { calls++; return calls, keep, err })
+	compute := func(key string, keep time.Duration, err error) (int, error) {
+		return c.getOrCompute(t.Context(), key, func(context.Context) (int, time.Duration, error) { calls++; return calls, keep, err })
 	}
-	refused := errorf(http.StatusNotFound, "no")
-	if _, err := ask("a", time.Minute, refused); err != refused {
+	refused := apiErrorf(http.StatusNotFound, "no")
+	if _, err := compute("a", time.Minute, refused); err != refused {
 		t.Errorf("%v", err)
 	}
-	if _, err := ask("a", time.Minute, nil); err != refused || calls != 1 {
+	if _, err := compute("a", time.Minute, nil); err != refused || calls != 1 {
 		t.Errorf("a refusal is asked for again within its time (%d calls, %v)", calls, err)
 	}
-	if _, err := ask("b", time.Minute, errors.New("broken")); err == nil || !strings.Contains(err.Error(), "count: broken") {
+	if _, err := compute("b", time.Minute, errors.New("broken")); err == nil || !strings.Contains(err.Error(), "count: broken") {
 		t.Errorf("%v", err)
 	}
-	if n, err := ask("b", 2*time.Minute, nil); n != 3 || err != nil {
+	if n, err := compute("b", 2*time.Minute, nil); n != 3 || err != nil {
 		t.Errorf("an error is remembered: %d, %v", n, err)
 	}
-	ask("c", time.Minute, nil) // one too many: what runs out first goes
-	if len(c.known) != 2 || c.known["b"].value != 3 {
-		t.Errorf("remembered: %v", c.known)
+	compute("c", time.Minute, nil) // one too many: what runs out first goes
+	if len(c.results) != 2 || c.results["b"].value != 3 {
+		t.Errorf("remembered: %v", c.results)
 	}
 	clock = clock.Add(2 * time.Minute)
-	ask("d", time.Minute, nil)
-	if len(c.known) != 1 {
-		t.Errorf("what has run out is remembered: %v", c.known)
+	compute("d", time.Minute, nil)
+	if len(c.results) != 1 {
+		t.Errorf("what has run out is remembered: %v", c.results)
 	}
 
 	began, goOn := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, _ = c.get(t.Context(), "slow", func(context.Context) (int, time.Duration, error) { close(began); <-goOn; return 0, 0, nil })
+		_, _ = c.getOrCompute(t.Context(), "slow", func(context.Context) (int, time.Duration, error) { close(began); <-goOn; return 0, 0, nil })
 	})
 	<-began
-	running, refusedNow := make(chan struct{}, 1), make(chan error, 2*maxInLine)
-	for i := range 2 * maxInLine {
+	running, refusedNow := make(chan struct{}, 1), make(chan error, 2*maxQueued)
+	for i := range 2 * maxQueued {
 		wg.Go(func() {
-			_, err := c.get(t.Context(), fmt.Sprint("q", i), func(context.Context) (int, time.Duration, error) {
+			_, err := c.getOrCompute(t.Context(), fmt.Sprint("q", i), func(context.Context) (int, time.Duration, error) {
 				select {
 				case running <- struct{}{}:
 				default:
@@ -200,7 +200,7 @@ func TestCostlyWorkIsBounded(t *testing.T) {
 			}
 		})
 	}
-	for range maxInLine + 1 { // all but those that there is room for
+	for range maxQueued + 1 { // all but those that there is room for
 		var known *apiError
 		if err := <-refusedNow; !errors.As(err, &known) || known.status != http.StatusServiceUnavailable {
 			t.Errorf("%v", err)

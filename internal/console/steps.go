@@ -6,17 +6,17 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
-// step is one step of a promotion's way.
-type step struct {
+// progressStep is one step of a promotion's way.
+type progressStep struct {
 	Name string
 	At   time.Time // zero: not reached, or when isn't known
 	Is   string    // done, now or ahead
 	Tone string
 }
 
-// steps tells a promotion's way from its state and its events: opened, merged,
+// buildSteps tells a promotion's way from its state and its events: opened, merged,
 // verified; and where it went wrong, degraded and reverted.
-func steps(p *api.Promotion) []step {
+func buildSteps(p *api.Promotion) []progressStep {
 	at := map[string]time.Time{}
 	for _, e := range p.Detail.Events {
 		switch e.Kind {
@@ -49,12 +49,12 @@ func steps(p *api.Promotion) []step {
 		way, reached = []string{"opened", p.State}, 2
 		at[p.State] = p.UpdatedAt
 	}
-	out := make([]step, 0, len(way))
+	out := make([]progressStep, 0, len(way))
 	for i, name := range way {
-		s := step{Name: name, Is: "ahead", Tone: "quiet"}
+		s := progressStep{Name: name, Is: "ahead", Tone: "quiet"}
 		switch {
 		case i < reached:
-			s.Is, s.At, s.Tone = "done", at[name], tone(name)
+			s.Is, s.At, s.Tone = "done", at[name], stateTone(name)
 			if name == "opened" {
 				s.Tone = "ok"
 			}

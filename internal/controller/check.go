@@ -74,7 +74,7 @@ func checkedKey(r *Repository, number int) string {
 // something to say or something was said before.
 func (e *Engine) sayImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.Change, v *facts.Verdict) error {
 	text := prtext.Impact{
-		Branch: c.Line.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, Moved: c.Moved, Unknown: v.Unknown,
+		Branch: c.Line.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.Moved, Unknown: v.Unknown,
 	}
 	status := text.Status()
 	if s.None && v.PipelineErr == "" {
@@ -83,5 +83,5 @@ func (e *Engine) sayImpact(ctx context.Context, r *Repository, pr *forge.PullReq
 	if err := e.o.Actor.Status(ctx, r.Repository, pr.Number, pr.Head, status); err != nil {
 		return err
 	}
-	return e.o.Actor.Comment(ctx, r.Repository, pr.Number, text.Comment(), text.Worth())
+	return e.o.Actor.Comment(ctx, r.Repository, pr.Number, text.Comment(), text.NeedsComment())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
-func gone(err error) bool { return errors.Is(err, forge.ErrGone) }
+func gone(err error) bool { return errors.Is(err, forge.ErrNotFound) }
 
 func sorted(s []string) []string { slices.Sort(s); return s }
 
@@ -82,7 +82,7 @@ func (e *Engine) comment(ctx context.Context, r *Repository, pr *forge.PullReque
 	if len(cmds) == 0 && len(errs) == 0 {
 		return nil
 	}
-	done, err := r.Forge.Reacted(ctx, r.Name, pr.Number, k.ID)
+	done, err := r.Forge.HasReacted(ctx, r.Name, pr.Number, k.ID)
 	if err != nil || done {
 		return err
 	}

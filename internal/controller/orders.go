@@ -225,7 +225,7 @@ func (e *Engine) effect(ctx context.Context, r *Repository, s *facts.Snapshot, p
 // ask records a command for the judge and wakes it.
 func (e *Engine) ask(ctx context.Context, o Order) error {
 	return e.o.Store.Tx(ctx, "ask", func(tx *store.Tx) error {
-		if _, err := tx.PutAsk(ctx, store.Ask{Unit: facts.UnitName(o.Unit), Environment: o.Command.Environment, Verb: o.Command.Verb,
+		if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: facts.UnitName(o.Unit), Environment: o.Command.Environment, Verb: o.Command.Verb,
 			By: o.By, Reason: o.Command.Reason, Source: o.Source, At: e.o.Clock.Now()}); err != nil {
 			return err
 		}

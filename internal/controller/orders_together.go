@@ -17,14 +17,14 @@ import (
 
 // passengers judges the components of an order's pipeline and finds whom its pull
 // request moves.
-func (e *Engine) passengers(ctx context.Context, s *facts.Snapshot, o Order) (b *facts.Batch, d *promotion.BatchDecision, env string, who []promotion.Passenger, err error) {
+func (e *Engine) passengers(ctx context.Context, s *facts.Snapshot, o Order) (b *facts.Batch, d *promotion.BatchDecision, env string, who []promotion.Member, err error) {
 	if b, d, err = e.judgeTogether(ctx, s, o.Unit, false); err != nil {
 		return nil, nil, "", nil, err
 	}
 	if env, who, err = e.o.Observer.Ride(ctx, b, o.Pull); err != nil {
 		return nil, nil, "", nil, err
 	}
-	who = slices.DeleteFunc(slices.Clone(who), func(p promotion.Passenger) bool { c, _ := b.Case(p.Component); return c == nil })
+	who = slices.DeleteFunc(slices.Clone(who), func(p promotion.Member) bool { c, _ := b.Case(p.Component); return c == nil })
 	if len(who) == 0 {
 		return nil, nil, "", nil, refuse("#%d moves no component that is there any more", o.Pull)
 	}
@@ -39,7 +39,7 @@ func (e *Engine) askTogether(ctx context.Context, s *facts.Snapshot, o Order) er
 		return err
 	}
 	if o.Command.Verb == command.Revert {
-		who = slices.DeleteFunc(who, func(p promotion.Passenger) bool {
+		who = slices.DeleteFunc(who, func(p promotion.Member) bool {
 			c, _ := b.Case(p.Component)
 			return !slices.ContainsFunc(c.Facts.Envs, func(v promotion.Env) bool {
 				return v.Name == o.Command.Environment && v.Landed.OK && v.Landed.Value.Pull == o.Pull
@@ -53,7 +53,7 @@ func (e *Engine) askTogether(ctx context.Context, s *facts.Snapshot, o Order) er
 		for _, p := range who {
 			u := o.Unit
 			u.Component = p.Component
-			if _, err := tx.PutAsk(ctx, store.Ask{Unit: facts.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
+			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: facts.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
 				By: o.By, Reason: o.Command.Reason, Source: o.Source + " for " + p.Component, At: e.o.Clock.Now()}); err != nil {
 				return err
 			}

@@ -148,7 +148,7 @@ func (e *Engine) branchStatus(ctx context.Context, r *Repository, s *facts.Snaps
 		if err := e.o.Store.PutState(ctx, key+r.ID, []byte(s.Broken)); err != nil {
 			return err
 		}
-		_, err := e.o.Store.AddEvents(ctx, store.Event{At: e.o.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.Broken, Once: "broken|" + r.ID + "|" + s.Commit})
+		_, err := e.o.Store.AddEvents(ctx, store.Event{At: e.o.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.Broken, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
 		return err
 	case was:
 		if err := e.o.Actor.Status(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus("", true)); err != nil {

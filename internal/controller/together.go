@@ -55,7 +55,7 @@ func (e *Engine) judgeTogether(ctx context.Context, s *facts.Snapshot, u promoti
 		looks := 0
 		for i := range d.Components {
 			for _, a := range d.Components[i].Actions {
-				if l, ok := a.(promotion.Look); ok {
+				if l, ok := a.(promotion.FactRequest); ok {
 					looks++
 					if err := e.o.Observer.Answer(ctx, b.Cases[i], l); err != nil {
 						return nil, nil, err
@@ -65,7 +65,7 @@ func (e *Engine) judgeTogether(ctx context.Context, s *facts.Snapshot, u promoti
 		}
 		own := looks
 		for _, a := range d.Actions {
-			if l, ok := a.(promotion.Look); ok && own == 0 { // what moves together hangs on each one's own
+			if l, ok := a.(promotion.FactRequest); ok && own == 0 { // what moves together hangs on each one's own
 				if err := e.o.Observer.AnswerTogether(ctx, b, l); err != nil {
 					return nil, nil, err
 				}
@@ -114,7 +114,7 @@ func (e *Engine) performTogether(ctx context.Context, b *facts.Batch, d *promoti
 		if _, ok := a.(promotion.Merge); ok {
 			err = e.wish(ctx, b.Unit)
 		} else {
-			c, joined := b.Shared(d, env, promotion.PullOf(a), promotion.PassengersOf(a))
+			c, joined := b.Shared(d, env, promotion.PullOf(a), promotion.MembersOf(a))
 			if err = e.o.Actor.Do(ctx, c, joined, a); err == nil {
 				acted = true
 			}
@@ -147,7 +147,7 @@ func (e *Engine) mergeTogether(ctx context.Context, r *Repository, s *facts.Snap
 	}
 	for _, a := range d.Actions {
 		if m, ok := a.(promotion.Merge); ok {
-			c, joined := b.Shared(d, m.Environment, m.Pull, m.Passengers)
+			c, joined := b.Shared(d, m.Environment, m.Pull, m.Members)
 			present := func() error { return e.o.Actor.PresentTogether(ctx, b, d) }
 			return e.mergeNow(ctx, r, c, joined, m, present)
 		}

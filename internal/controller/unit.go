@@ -123,7 +123,7 @@ func (e *Engine) judge(ctx context.Context, s *facts.Snapshot, u promotion.Unit,
 		d := promotion.Decide(c.Facts)
 		looks := 0
 		for _, a := range d.Actions {
-			if l, ok := a.(promotion.Look); ok {
+			if l, ok := a.(promotion.FactRequest); ok {
 				looks++
 				if err := e.o.Observer.Answer(ctx, c, l); err != nil {
 					return nil, nil, err
@@ -174,7 +174,7 @@ func (e *Engine) note(ctx context.Context, c *facts.Case, d *promotion.Decision)
 
 // storms tells once a window that so many reverts were opened that everything holds.
 func storms(c *facts.Case, d *promotion.Decision) []store.Event {
-	u, since := c.Facts.Unit, c.Facts.Limits.OldestRevertInTen
+	u, since := c.Facts.Unit, c.Facts.Limits.OldestRecentRevert
 	var out []store.Event
 	for _, e := range d.Envs {
 		i := slices.IndexFunc(e.Why, func(w promotion.Reason) bool { return w.Code == "storm" })
@@ -182,7 +182,7 @@ func storms(c *facts.Case, d *promotion.Decision) []store.Event {
 			continue
 		}
 		out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: e.Environment, Kind: "storm",
-			Message: e.Why[i].Text, Once: fmt.Sprintf("storm|%s|%s|%s|%d", u.Repo, u.Pipeline, e.Environment, since.Unix())})
+			Message: e.Why[i].Text, IdempotencyKey: fmt.Sprintf("storm|%s|%s|%s|%d", u.Repo, u.Pipeline, e.Environment, since.Unix())})
 	}
 	return out
 }
@@ -190,7 +190,7 @@ func storms(c *facts.Case, d *promotion.Decision) []store.Event {
 // busy says that a unit waits for Argo CD: every reconciliation is news for it.
 func busy(d *promotion.Decision) bool {
 	for _, e := range d.Envs {
-		if e.State == promotion.Verifying || e.State == promotion.Degraded || e.Undo != 0 {
+		if e.State == promotion.Verifying || e.State == promotion.Degraded || e.Revert != 0 {
 			return true
 		}
 		for _, t := range e.Targets {
@@ -291,7 +291,7 @@ func (f failures) err() error {
 // wish asks the repository's merge key to merge for a unit.
 func (e *Engine) wish(ctx context.Context, u promotion.Unit) error {
 	return e.o.Store.Tx(ctx, "wish", func(tx *store.Tx) error {
-		if err := tx.AddWish(ctx, u.Repo, facts.UnitName(u)); err != nil {
+		if err := tx.EnqueueMerge(ctx, u.Repo, facts.UnitName(u)); err != nil {
 			return err
 		}
 		return tx.Wake(ctx, "merge:"+u.Repo)
@@ -314,7 +314,7 @@ func (e *Engine) merges(ctx context.Context, r *Repository) (time.Time, error) {
 			e.o.Log.Warn("the merge slot could not be given back; it comes free by itself", zap.Error(err))
 		}
 	}()
-	wishes, err := e.o.Store.Wishes(ctx, r.ID)
+	wishes, err := e.o.Store.MergeQueue(ctx, r.ID)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -338,7 +338,7 @@ func (e *Engine) merges(ctx context.Context, r *Repository) (time.Time, error) {
 			again = again.Add(mergeAgain)
 		}
 		if err := e.o.Store.Tx(ctx, "wish-served", func(tx *store.Tx) error {
-			if err := tx.DropWish(ctx, r.ID, w); err != nil {
+			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
 				return err
 			}
 			return tx.WakeAt(ctx, again, "unit:"+w)

@@ -19,39 +19,39 @@ var (
 	deployments     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// app is what a story looks at in an Application.
-type app struct {
+// appState is what a story looks at in an Application.
+type appState struct {
 	name, revision, reconciledAt      string
 	sync, health                      string
 	phase, message, operationRevision string // of the last operation
 	isThere                           bool
 }
 
-func (a app) String() string {
+func (a appState) String() string {
 	if !a.isThere {
 		return a.name + " doesn't exist"
 	}
 	return fmt.Sprintf("%s: %s, %s at %.10s, reconciled %s, operation %s at %.10s %s", a.name, a.sync, a.health, a.revision, a.reconciledAt, a.phase, a.operationRevision, a.message)
 }
 
-// application reads one; isThere tells whether it exists.
-func (w *world) application(ctx context.Context, name string) (app, error) {
+// getApplication reads one; isThere tells whether it exists.
+func (w *testCluster) getApplication(ctx context.Context, name string) (appState, error) {
 	u, err := w.kube.Resource(applications).Namespace("argocd").Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return app{name: name}, nil
+		return appState{name: name}, nil
 	}
 	if err != nil {
-		return app{}, err
+		return appState{}, err
 	}
-	return parseApp(u), nil
+	return parseAppState(u), nil
 }
 
-func parseApp(u *unstructured.Unstructured) app {
+func parseAppState(u *unstructured.Unstructured) appState {
 	str := func(fields ...string) string {
 		s, _, _ := unstructured.NestedString(u.Object, fields...) // absent: empty
 		return s
 	}
-	return app{
+	return appState{
 		name: u.GetName(), isThere: true,
 		sync: str("status", "sync", "status"), health: str("status", "health", "status"), revision: str("status", "sync", "revision"),
 		reconciledAt: str("status", "reconciledAt"), phase: str("status", "operationState", "phase"),
@@ -59,9 +59,9 @@ func parseApp(u *unstructured.Unstructured) app {
 	}
 }
 
-// image is the image that a component's Deployment asks for in a namespace; empty
+// deployedImage is the image that a component's Deployment asks for in a namespace; empty
 // when there is none.
-func (w *world) image(ctx context.Context, namespace, component string) (string, error) {
+func (w *testCluster) deployedImage(ctx context.Context, namespace, component string) (string, error) {
 	u, err := w.kube.Resource(deployments).Namespace(namespace).Get(ctx, component, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
@@ -78,8 +78,8 @@ func (w *world) image(ctx context.Context, namespace, component string) (string,
 	return s, nil
 }
 
-// apply creates the ApplicationSet, or replaces what is there.
-func (w *world) apply(ctx context.Context, manifest string) error {
+// applySet creates the ApplicationSet, or replaces what is there.
+func (w *testCluster) applySet(ctx context.Context, manifest string) error {
 	var u unstructured.Unstructured
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
 		return fmt.Errorf("read the ApplicationSet: %w", err)
@@ -97,9 +97,9 @@ func (w *world) apply(ctx context.Context, manifest string) error {
 	return err
 }
 
-// remove deletes an ApplicationSet and with it its Applications, so that Argo CD
+// deleteSet deletes an ApplicationSet and with it its Applications, so that Argo CD
 // has nothing left to do for a story that is over. What they deployed stays.
-func (w *world) remove(ctx context.Context, name string) error {
+func (w *testCluster) deleteSet(ctx context.Context, name string) error {
 	err := w.kube.Resource(applicationSets).Namespace("argocd").Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil

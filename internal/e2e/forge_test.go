@@ -9,22 +9,22 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-func branch(component, env string) string { return "liftlock/shop/" + env + "/" + component }
+func promotionBranch(component, env string) string { return "liftlock/shop/" + env + "/" + component }
 
 func revertPrefix(component, env string) string {
 	return "liftlock-revert/shop/" + env + "/" + component + "/"
 }
 
-// pulls lists the repository's pull requests, newest first.
-func (s *story) pulls(state gitea.StateType) ([]*gitea.PullRequest, error) {
-	pulls, _, err := s.w.people[admins].api.ListRepoPullRequests(s.w.org, s.repo, gitea.ListPullRequestsOptions{
+// listPulls lists the repository's pull requests, newest first.
+func (s *scenario) listPulls(state gitea.StateType) ([]*gitea.PullRequest, error) {
+	pulls, _, err := s.cluster.accounts[admins].api.ListRepoPullRequests(s.cluster.org, s.repo, gitea.ListPullRequestsOptions{
 		ListOptions: gitea.ListOptions{PageSize: 50}, State: state, Sort: "recentupdate"})
 	return pulls, err
 }
 
-// mine are Liftlock's pull requests whose branch starts so, newest first.
-func (s *story) mine(branch string) ([]*gitea.PullRequest, error) {
-	pulls, err := s.pulls(gitea.StateAll)
+// liftlockPulls are Liftlock's pull requests whose branch starts so, newest first.
+func (s *scenario) liftlockPulls(branch string) ([]*gitea.PullRequest, error) {
+	pulls, err := s.listPulls(gitea.StateAll)
 	var out []*gitea.PullRequest
 	for _, p := range pulls {
 		if strings.HasPrefix(headBranch(p), branch) && p.Poster.UserName == bot {
@@ -42,23 +42,23 @@ func (s *story) mine(branch string) ([]*gitea.PullRequest, error) {
 // gives refs/pull/N/head in Ref and the name in Name.
 func headBranch(p *gitea.PullRequest) string { return p.Head.Name }
 
-// opened waits for an open pull request of Liftlock's into an environment that
+// awaitOpen waits for an open pull request of Liftlock's into an environment that
 // brings the tag, newer than the one given (0: any).
-func (s *story) opened(component, env, tag string, after int64) *gitea.PullRequest {
+func (s *scenario) awaitOpen(component, env, tag string, after int64) *gitea.PullRequest {
 	s.Helper()
-	return s.pull(branch(component, env), fmt.Sprintf("%s's pull request brings %s %s", env, component, tag), after, func(p *gitea.PullRequest) error {
+	return s.awaitPull(promotionBranch(component, env), fmt.Sprintf("%s's pull request brings %s %s", env, component, tag), after, func(p *gitea.PullRequest) error {
 		if p.State != gitea.StateOpen {
 			return fmt.Errorf("#%d is %s", p.Index, p.State)
 		}
-		return s.brings(p, component, env, tag)
+		return s.checkTag(p, component, env, tag)
 	})
 }
 
-// merged waits until a pull request into an environment that brings the tag is merged.
-func (s *story) merged(component, env, tag string, after int64) *gitea.PullRequest {
+// awaitMerged waits until a pull request into an environment that brings the tag is merged.
+func (s *scenario) awaitMerged(component, env, tag string, after int64) *gitea.PullRequest {
 	s.Helper()
-	p := s.pull(branch(component, env), fmt.Sprintf("%s's pull request with %s %s is merged", env, component, tag), after, isMerged)
-	s.must(s.brings(p, component, env, tag))
+	p := s.awaitPull(promotionBranch(component, env), fmt.Sprintf("%s's pull request with %s %s is merged", env, component, tag), after, isMerged)
+	s.must(s.checkTag(p, component, env, tag))
 	return p
 }
 
@@ -69,13 +69,13 @@ func isMerged(p *gitea.PullRequest) error {
 	return nil
 }
 
-// brings checks what tag a pull request carries, or carried when it was merged.
-func (s *story) brings(p *gitea.PullRequest, component, env, tag string) error {
+// checkTag checks what tag a pull request carries, or carried when it was merged.
+func (s *scenario) checkTag(p *gitea.PullRequest, component, env, tag string) error {
 	at := p.Head.Sha
 	if p.MergedCommitID != nil && p.HasMerged {
 		at = *p.MergedCommitID // the branch may have been used again
 	}
-	file, err := s.clone.show(s.ctx, s.w.people[dev], at, overlay(component, env))
+	file, err := s.clone.readFile(s.ctx, s.cluster.accounts[dev], at, overlayFile(component, env))
 	if err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func (s *story) brings(p *gitea.PullRequest, component, env, tag string) error {
 	return nil
 }
 
-// composedOver waits until an open pull request is composed on a commit in which
+// awaitComposedOver waits until an open pull request is composed on a commit in which
 // the environment has the tag.
-func (s *story) composedOver(number int64, component, env, tag string) *gitea.PullRequest {
+func (s *scenario) awaitComposedOver(number int64, component, env, tag string) *gitea.PullRequest {
 	s.Helper()
 	return eventually(s, fmt.Sprintf("#%d is composed over %s", number, tag), func() (*gitea.PullRequest, error) {
-		p := s.get(number)
-		file, err := s.clone.show(s.ctx, s.w.people[dev], p.Head.Sha+"^", overlay(component, env))
+		p := s.getPull(number)
+		file, err := s.clone.readFile(s.ctx, s.cluster.accounts[dev], p.Head.Sha+"^", overlayFile(component, env))
 		if err == nil && tagIn(file, component) != tag {
 			err = fmt.Errorf("its parent has %s", tagIn(file, component))
 		}
@@ -99,11 +99,11 @@ func (s *story) composedOver(number int64, component, env, tag string) *gitea.Pu
 	})
 }
 
-// pull waits for Liftlock's newest pull request on a branch to be as wanted.
-func (s *story) pull(prefix, what string, after int64, check func(*gitea.PullRequest) error) *gitea.PullRequest {
+// awaitPull waits for Liftlock's newest pull request on a branch to be as wanted.
+func (s *scenario) awaitPull(prefix, what string, after int64, check func(*gitea.PullRequest) error) *gitea.PullRequest {
 	s.Helper()
 	return eventually(s, what, func() (*gitea.PullRequest, error) {
-		pulls, err := s.mine(prefix)
+		pulls, err := s.liftlockPulls(prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -115,24 +115,24 @@ func (s *story) pull(prefix, what string, after int64, check func(*gitea.PullReq
 }
 
 // approve is a person's approving review of the head.
-func (s *story) approve(login string, p *gitea.PullRequest) {
+func (s *scenario) approve(login string, p *gitea.PullRequest) {
 	s.Helper()
-	_, _, err := s.w.people[login].api.CreatePullReview(s.w.org, s.repo, p.Index, gitea.CreatePullReviewOptions{State: gitea.ReviewStateApproved, CommitID: p.Head.Sha})
+	_, _, err := s.cluster.accounts[login].api.CreatePullReview(s.cluster.org, s.repo, p.Index, gitea.CreatePullReviewOptions{State: gitea.ReviewStateApproved, CommitID: p.Head.Sha})
 	if err != nil {
 		s.Fatalf("%s approves #%d: %v", login, p.Index, err)
 	}
 	s.Logf("        %s approves #%d", login, p.Index)
 }
 
-// say is a person's comment, acknowledged by Liftlock's reaction.
-func (s *story) say(login string, number int64, text string) {
+// addComment is a person's comment, acknowledged by Liftlock's reaction.
+func (s *scenario) addComment(login string, number int64, text string) {
 	s.Helper()
-	c, _, err := s.w.people[login].api.CreateIssueComment(s.w.org, s.repo, number, gitea.CreateIssueCommentOption{Body: text})
+	c, _, err := s.cluster.accounts[login].api.CreateIssueComment(s.cluster.org, s.repo, number, gitea.CreateIssueCommentOption{Body: text})
 	if err != nil {
 		s.Fatalf("%s comments on #%d: %v", login, number, err)
 	}
 	reaction := eventually(s, fmt.Sprintf("%q by %s on #%d is acknowledged", text, login, number), func() (string, error) {
-		rs, _, err := s.w.people[admins].api.GetIssueCommentReactions(s.w.org, s.repo, c.ID)
+		rs, _, err := s.cluster.accounts[admins].api.GetIssueCommentReactions(s.cluster.org, s.repo, c.ID)
 		if err != nil {
 			return "", err
 		}
@@ -148,20 +148,20 @@ func (s *story) say(login string, number int64, text string) {
 	}
 }
 
-// get reads one pull request again.
-func (s *story) get(number int64) *gitea.PullRequest {
+// getPull reads one pull request again.
+func (s *scenario) getPull(number int64) *gitea.PullRequest {
 	s.Helper()
-	p, _, err := s.w.people[admins].api.GetPullRequest(s.w.org, s.repo, number)
+	p, _, err := s.cluster.accounts[admins].api.GetPullRequest(s.cluster.org, s.repo, number)
 	s.must(err)
 	return p
 }
 
-// mergeBy is a person's merge of the head as it is.
-func (s *story) mergeBy(login string, number int64) {
+// mergeAs is a person's merge of the head as it is.
+func (s *scenario) mergeAs(login string, number int64) {
 	s.Helper()
 	eventually(s, fmt.Sprintf("%s merges #%d", login, number), func() (bool, error) {
 		// Gitea answers 405 while it still looks whether a merge is possible.
-		ok, _, err := s.w.people[login].api.MergePullRequest(s.w.org, s.repo, number, gitea.MergePullRequestOption{Style: gitea.MergeStyleMerge, HeadCommitId: s.get(number).Head.Sha})
+		ok, _, err := s.cluster.accounts[login].api.MergePullRequest(s.cluster.org, s.repo, number, gitea.MergePullRequestOption{Style: gitea.MergeStyleMerge, HeadCommitId: s.getPull(number).Head.Sha})
 		if err == nil && !ok {
 			err = fmt.Errorf("#%d was not merged", number)
 		}
@@ -169,11 +169,11 @@ func (s *story) mergeBy(login string, number int64) {
 	})
 }
 
-// titled waits until a pull request's title and body speak of a tag.
-func (s *story) titled(number int64, tag string) *gitea.PullRequest {
+// awaitTitle waits until a pull request's title and body speak of a tag.
+func (s *scenario) awaitTitle(number int64, tag string) *gitea.PullRequest {
 	s.Helper()
 	return eventually(s, fmt.Sprintf("#%d speaks of %s", number, tag), func() (*gitea.PullRequest, error) {
-		p := s.get(number)
+		p := s.getPull(number)
 		if !strings.Contains(p.Title, tag) || !strings.Contains(p.Body, tag) {
 			return nil, fmt.Errorf("its title is %q", p.Title)
 		}

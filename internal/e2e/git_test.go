@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// clone is a story's own clone, in which people edit and everything is looked up.
-type clone struct {
+// gitClone is a story's own clone, in which people edit and everything is looked up.
+type gitClone struct {
 	dir string
 	url string
 }
 
-// git runs one command in the clone, as a person where the remote is concerned.
-func (c *clone) git(ctx context.Context, as *person, args ...string) (string, error) {
+// runGit runs one command in the clone, as a person where the remote is concerned.
+func (c *gitClone) runGit(ctx context.Context, as *account, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_TERMINAL_PROMPT=0")
@@ -44,7 +44,7 @@ type edit func(string) string
 
 // push commits the edits on top of a branch of the remote and pushes them to
 // another (or the same), again if somebody else was faster. It returns the commit.
-func (c *clone) push(ctx context.Context, as *person, from, to, message string, edits map[string]edit) (string, error) {
+func (c *gitClone) push(ctx context.Context, as *account, from, to, message string, edits map[string]edit) (string, error) {
 	var last error
 	for range 10 {
 		commit, err := c.pushOnce(ctx, as, from, to, message, edits)
@@ -58,9 +58,9 @@ func (c *clone) push(ctx context.Context, as *person, from, to, message string, 
 	return "", last
 }
 
-func (c *clone) pushOnce(ctx context.Context, as *person, from, to, message string, edits map[string]edit) (string, error) {
+func (c *gitClone) pushOnce(ctx context.Context, as *account, from, to, message string, edits map[string]edit) (string, error) {
 	for _, args := range [][]string{{"fetch", "-q", "origin"}, {"checkout", "-q", "--detach", "origin/" + from}} {
-		if _, err := c.git(ctx, as, args...); err != nil {
+		if _, err := c.runGit(ctx, as, args...); err != nil {
 			return "", err
 		}
 	}
@@ -68,7 +68,7 @@ func (c *clone) pushOnce(ctx context.Context, as *person, from, to, message stri
 }
 
 // commitAndPush commits the edits on what is checked out, and pushes that.
-func (c *clone) commitAndPush(ctx context.Context, as *person, remote, to, message string, edits map[string]edit) (string, error) {
+func (c *gitClone) commitAndPush(ctx context.Context, as *account, remote, to, message string, edits map[string]edit) (string, error) {
 	for name, change := range edits {
 		path := filepath.Join(c.dir, filepath.FromSlash(name))
 		old, err := os.ReadFile(path)
@@ -83,20 +83,20 @@ func (c *clone) commitAndPush(ctx context.Context, as *person, remote, to, messa
 		}
 	}
 	for _, args := range [][]string{{"add", "-A"}, {"commit", "-q", "-m", message}, {"push", "-q", remote, "HEAD:refs/heads/" + to}} {
-		if _, err := c.git(ctx, as, args...); err != nil {
+		if _, err := c.runGit(ctx, as, args...); err != nil {
 			return "", err
 		}
 	}
-	out, err := c.git(ctx, as, "rev-parse", "HEAD")
+	out, err := c.runGit(ctx, as, "rev-parse", "HEAD")
 	return strings.TrimSpace(out), err
 }
 
-// show is a file's content at a revision of the remote, fetched just now.
-func (c *clone) show(ctx context.Context, as *person, revision, file string) (string, error) {
-	if _, err := c.git(ctx, as, "fetch", "-q", "origin"); err != nil {
+// readFile is a file's content at a revision of the remote, fetched just now.
+func (c *gitClone) readFile(ctx context.Context, as *account, revision, file string) (string, error) {
+	if _, err := c.runGit(ctx, as, "fetch", "-q", "origin"); err != nil {
 		return "", err
 	}
-	return c.git(ctx, as, "show", revision+":"+file)
+	return c.runGit(ctx, as, "show", revision+":"+file)
 }
 
 // fileDiff is one file's line of `git diff --numstat`.
@@ -105,12 +105,12 @@ type fileDiff struct {
 	added, removed int
 }
 
-// numstat is what changed between two commits, file by file.
-func (c *clone) numstat(ctx context.Context, as *person, a, b string) ([]fileDiff, error) {
-	if _, err := c.git(ctx, as, "fetch", "-q", "origin"); err != nil {
+// diffStat is what changed between two commits, file by file.
+func (c *gitClone) diffStat(ctx context.Context, as *account, a, b string) ([]fileDiff, error) {
+	if _, err := c.runGit(ctx, as, "fetch", "-q", "origin"); err != nil {
 		return nil, err
 	}
-	out, err := c.git(ctx, as, "diff", "--numstat", "--no-renames", "-z", a, b)
+	out, err := c.runGit(ctx, as, "diff", "--numstat", "--no-renames", "-z", a, b)
 	if err != nil {
 		return nil, err
 	}

@@ -12,26 +12,26 @@ import (
 // says promote.
 func TestProdFixedByHandIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := begin(t, normal, "hotfix", oneWeb(), nil)
+	s := startScenario(t, normalCluster, "hotfix", singleComponent(), nil)
 
-	s.release("web", "prod", "1.0.1-hotfix")
-	s.state("web", "prod", "1.0.1-hotfix", promotion.Diverged)
-	s.release("web", "dev", "1.1.0")
-	qa := s.merged("web", "qa", "1.1.0", 0)
-	s.oneEnvironment(qa, "web", "qa", 1)
-	s.state("web", "qa", "1.1.0", promotion.Verified)
-	s.says("web", "prod", "diverged")
-	s.never(branch("web", "prod"))
-	s.never(revertPrefix("web", "prod"))
-	s.runs("web", "prod", "1.0.1-hotfix")
-	if got := s.tag("web", "prod"); got != "1.0.1-hotfix" {
+	s.pushRelease("web", "prod", "1.0.1-hotfix")
+	s.awaitState("web", "prod", "1.0.1-hotfix", promotion.Diverged)
+	s.pushRelease("web", "dev", "1.1.0")
+	qa := s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.checkOneEnvironment(qa, "web", "qa", 1)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.awaitReason("web", "prod", "diverged")
+	s.checkNoPull(promotionBranch("web", "prod"))
+	s.checkNoPull(revertPrefix("web", "prod"))
+	s.awaitRunning("web", "prod", "1.0.1-hotfix")
+	if got := s.readTag("web", "prod"); got != "1.0.1-hotfix" {
 		t.Fatalf("prod has %s", got)
 	}
 
-	s.say(ada, qa.Index, "/liftlock promote prod")
-	p := s.opened("web", "prod", "1.1.0", 0)
+	s.addComment(ada, qa.Index, "/liftlock promote prod")
+	p := s.awaitOpen("web", "prod", "1.1.0", 0)
 	s.approve(ada, p)
 	s.approve(grace, p)
-	s.oneEnvironment(s.merged("web", "prod", "1.1.0", 0), "web", "prod", 1)
-	s.state("web", "prod", "1.1.0", promotion.Verified)
+	s.checkOneEnvironment(s.awaitMerged("web", "prod", "1.1.0", 0), "web", "prod", 1)
+	s.awaitState("web", "prod", "1.1.0", promotion.Verified)
 }

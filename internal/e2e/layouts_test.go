@@ -54,8 +54,8 @@ func TestReleaseTravelsFromBranchToBranch(t *testing.T) {
 	t.Parallel()
 	onBranch := func(env string) map[string]string {
 		return map[string]string{
-			"apps/web/kustomization.yaml": strings.Replace(kustomization("web", env, []string{"web"}), "../../base", "deployment.yaml", 1),
-			"apps/web/deployment.yaml":    deployment("web", []string{"web"}),
+			"apps/web/kustomization.yaml": strings.Replace(kustomizationYAML("web", env, []string{"web"}), "../../base", "deployment.yaml", 1),
+			"apps/web/deployment.yaml":    deploymentYAML("web", []string{"web"}),
 			"OWNERS":                      "the people of " + env + "\n",
 		}
 	}
@@ -63,36 +63,36 @@ func TestReleaseTravelsFromBranchToBranch(t *testing.T) {
 		"- name: prod\n", "- name: prod\n      branch: main\n").Replace(threeSteps)
 	main := onBranch("prod")
 	main[".liftlock.yaml"] = listPipeline + "  layout: branches\n  carry:\n    - kustomizeImages: [\"registry.example/*\"]\n  environments:\n" + environments
-	f := fleet{plain: main, branches: map[string]map[string]string{"env/dev": onBranch("dev"), "env/qa": onBranch("qa")},
+	f := repoFixture{plain: main, branches: map[string]map[string]string{"env/dev": onBranch("dev"), "env/qa": onBranch("qa")},
 		sets: map[string]string{"shop.yaml": strings.NewReplacer("DEV", "env/dev", "QA", "env/qa").Replace(byList)}}
-	s := begin(t, normal, "branches", f, nil)
+	s := startScenario(t, normalCluster, "branches", f, nil)
 	const file = "apps/web/kustomization.yaml"
 	release := func(tag string) {
-		s.pushTo("env/dev", "Release web "+tag, file, setTag("web", tag))
+		s.pushFileTo("env/dev", "Release web "+tag, file, setTag("web", tag))
 	}
 
 	release("1.1.0")
-	qa := s.mergedInto("env/qa", "qa", 0)
-	s.changesOneLineIn(*qa.MergedCommitID+"^1", *qa.MergedCommitID, file)
-	s.stands("qa", promotion.Verified)
-	s.runs("web", "qa", "1.1.0")
-	prod := s.pull(branch("web", "prod"), "prod's pull request is open", 0, isOpenOnto("main"))
+	qa := s.awaitMergedInto("env/qa", "qa", 0)
+	s.checkOneLineIn(*qa.MergedCommitID+"^1", *qa.MergedCommitID, file)
+	s.awaitWebState("qa", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
+	prod := s.awaitPull(promotionBranch("web", "prod"), "prod's pull request is open", 0, isOpenOnto("main"))
 	s.approve(ada, prod)
 	s.approve(grace, prod)
-	prod = s.mergedInto("main", "prod", 0)
-	s.changesOneLineIn(*prod.MergedCommitID+"^1", *prod.MergedCommitID, file)
-	s.stands("prod", promotion.Verified)
-	s.runs("web", "prod", "1.1.0")
+	prod = s.awaitMergedInto("main", "prod", 0)
+	s.checkOneLineIn(*prod.MergedCommitID+"^1", *prod.MergedCommitID, file)
+	s.awaitWebState("prod", promotion.Verified)
+	s.awaitRunning("web", "prod", "1.1.0")
 
-	before := s.treeOf("env/qa")
+	before := s.readTree("env/qa")
 	release("1.2.0-broken-in-qa")
-	s.mergedInto("env/qa", "qa", qa.Index)
-	s.pull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
-	if after := s.treeOf("env/qa"); after != before {
+	s.awaitMergedInto("env/qa", "qa", qa.Index)
+	s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
+	if after := s.readTree("env/qa"); after != before {
 		t.Errorf("the revert made the tree %s of env/qa, it was %s", after, before)
 	}
-	s.stands("qa", promotion.Verified)
-	s.runs("web", "qa", "1.1.0")
+	s.awaitWebState("qa", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
 }
 
 // All environments read one values file, in which each has a key of its own.
@@ -103,55 +103,55 @@ func TestReleaseTravelsFromKeyToKeyOfOneFile(t *testing.T) {
 		".liftlock.yaml":      listPipeline + "  carry:\n    - yaml: {files: [values.yaml], paths: ['tags.{{environment}}']}\n  environments:\n" + threeSteps,
 		"apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n",
 		file:                  "# one for all\nenv: none\ntags:\n  dev: 1.0.0\n  qa: 1.0.0   # the release\n  prod: 1.0.0\n",
-		"apps/web/templates/deployment.yaml": strings.Replace(deployment("web", []string{"web"}), "image: registry.example/web",
+		"apps/web/templates/deployment.yaml": strings.Replace(deploymentYAML("web", []string{"web"}), "image: registry.example/web",
 			"image: registry.example/web:{{ index .Values.tags .Values.env }}", 1),
 	}
 	set := strings.NewReplacer("DEV", "main", "QA", "main", "path: apps/web}", "path: apps/web, helm: {parameters: [{name: env, value: '{{ .env }}'}]}}").Replace(byList)
-	s := begin(t, normal, "keys", fleet{plain: plain, sets: map[string]string{"shop.yaml": set}}, nil)
+	s := startScenario(t, normalCluster, "keys", repoFixture{plain: plain, sets: map[string]string{"shop.yaml": set}}, nil)
 	release := func(tag string) {
-		s.pushTo("main", "Release web "+tag, file, func(text string) string {
+		s.pushFileTo("main", "Release web "+tag, file, func(text string) string {
 			return regexp.MustCompile(`(?m)^  dev: .*$`).ReplaceAllString(text, "  dev: "+tag)
 		})
 	}
 
 	release("1.1.0")
-	qa := s.mergedInto("main", "qa", 0)
-	s.changesOneLineIn(*qa.MergedCommitID+"^1", *qa.MergedCommitID, file)
-	s.stands("qa", promotion.Verified)
-	s.runs("web", "qa", "1.1.0")
-	s.runs("web", "prod", "1.0.0")
-	prod := s.pull(branch("web", "prod"), "prod's pull request is open", 0, isOpenOnto("main"))
+	qa := s.awaitMergedInto("main", "qa", 0)
+	s.checkOneLineIn(*qa.MergedCommitID+"^1", *qa.MergedCommitID, file)
+	s.awaitWebState("qa", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
+	s.awaitRunning("web", "prod", "1.0.0")
+	prod := s.awaitPull(promotionBranch("web", "prod"), "prod's pull request is open", 0, isOpenOnto("main"))
 	s.approve(ada, prod)
 	s.approve(grace, prod)
-	s.mergedInto("main", "prod", 0)
-	s.stands("prod", promotion.Verified)
-	s.runs("web", "prod", "1.1.0")
+	s.awaitMergedInto("main", "prod", 0)
+	s.awaitWebState("prod", promotion.Verified)
+	s.awaitRunning("web", "prod", "1.1.0")
 
 	release("1.2.0-broken-in-qa")
-	before := *s.mergedInto("main", "qa", qa.Index).MergedCommitID + "^1"
-	undo := s.pull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
-	s.gits("fetch", "-q", "origin")
-	if out := s.gits("diff", before, *undo.MergedCommitID, "--", file); out != "" {
+	before := *s.awaitMergedInto("main", "qa", qa.Index).MergedCommitID + "^1"
+	revert := s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
+	s.runGit("fetch", "-q", "origin")
+	if out := s.runGit("diff", before, *revert.MergedCommitID, "--", file); out != "" {
 		t.Errorf("the revert did not restore the file:\n%s", out)
 	}
-	s.stands("qa", promotion.Verified)
-	s.runs("web", "qa", "1.1.0")
-	s.runs("web", "prod", "1.1.0")
+	s.awaitWebState("qa", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
+	s.awaitRunning("web", "prod", "1.1.0")
 }
 
-// pushTo edits one file on a branch.
-func (s *story) pushTo(branch, message, file string, change edit) {
+// pushFileTo edits one file on a branch.
+func (s *scenario) pushFileTo(branch, message, file string, change edit) {
 	s.Helper()
-	commit, err := s.clone.push(s.ctx, s.w.people[dev], branch, branch, message, map[string]edit{file: change})
+	commit, err := s.clone.push(s.ctx, s.cluster.accounts[dev], branch, branch, message, map[string]edit{file: change})
 	s.must(err)
 	s.Logf("        %s pushes to %s: %s: %.10s", dev, branch, message, commit)
 }
 
-// mergedInto waits until web's newest pull request into an environment is merged
+// awaitMergedInto waits until web's newest pull request into an environment is merged
 // into a branch.
-func (s *story) mergedInto(base, env string, after int64) *gitea.PullRequest {
+func (s *scenario) awaitMergedInto(base, env string, after int64) *gitea.PullRequest {
 	s.Helper()
-	p := s.pull(branch("web", env), env+"'s pull request is merged", after, isMerged)
+	p := s.awaitPull(promotionBranch("web", env), env+"'s pull request is merged", after, isMerged)
 	if p.Base.Ref != base {
 		s.Errorf("#%d was merged into %s, wanted %s", p.Index, p.Base.Ref, base)
 	}
@@ -167,10 +167,10 @@ func isOpenOnto(base string) func(*gitea.PullRequest) error {
 	}
 }
 
-// stands waits until web's release in an environment is in the state.
-func (s *story) stands(env, state string) {
+// awaitWebState waits until web's release in an environment is in the state.
+func (s *scenario) awaitWebState(env, state string) {
 	s.Helper()
-	s.why("web", env, "it is "+state, func(e *api.WhyHere) error {
+	s.awaitWhy("web", env, "it is "+state, func(e *api.EnvironmentWhy) error {
 		if e.State != state {
 			return fmt.Errorf("it is %s", e.State)
 		}
@@ -178,9 +178,9 @@ func (s *story) stands(env, state string) {
 	})
 }
 
-// treeOf is a branch's tree, fetched just now.
-func (s *story) treeOf(branch string) string {
+// readTree is a branch's tree, fetched just now.
+func (s *scenario) readTree(branch string) string {
 	s.Helper()
-	s.gits("fetch", "-q", "origin")
-	return strings.TrimSpace(s.gits("rev-parse", "origin/"+branch+"^{tree}"))
+	s.runGit("fetch", "-q", "origin")
+	return strings.TrimSpace(s.runGit("rev-parse", "origin/"+branch+"^{tree}"))
 }

@@ -19,38 +19,38 @@ import (
 
 // The worlds are named by these variables; the lab knows their addresses.
 const (
-	worldVariable     = "LIFTLOCK_E2E_WORLD"      // Argo CD looks often
-	slowWorldVariable = "LIFTLOCK_E2E_SLOW_WORLD" // Argo CD believes for ten minutes that a branch hasn't moved
-	artifactsVariable = "LIFTLOCK_E2E_ARTIFACTS"  // where servers' logs are kept
-	programVariable   = "LIFTLOCK_E2E_PROGRAM"    // the liftlock to test; not set: it is built
+	clusterVariable     = "LIFTLOCK_E2E_WORLD"      // Argo CD looks often
+	slowClusterVariable = "LIFTLOCK_E2E_SLOW_WORLD" // Argo CD believes for ten minutes that a branch hasn't moved
+	artifactsVariable   = "LIFTLOCK_E2E_ARTIFACTS"  // where servers' logs are kept
+	programVariable     = "LIFTLOCK_E2E_PROGRAM"    // the liftlock to test; not set: it is built
 )
 
-// run is in the names of all that this run makes, so that runs don't meet.
-var run = strconv.FormatInt(time.Now().Unix()%(36*36*36*36*36), 36)
+// runID is in the names of all that this run makes, so that runs don't meet.
+var runID = strconv.FormatInt(time.Now().Unix()%(36*36*36*36*36), 36)
 
 // program is the liftlock that is tested, artifacts the folder of its logs.
 var program, artifacts string
 
-// world is one lab world, with the accounts that the stories share.
-type world struct {
+// testCluster is one lab world, with the accounts that the stories share.
+type testCluster struct {
 	name       string
 	kubeconfig string
-	gitea      string // URL
+	giteaURL   string // URL
 	adminToken string
 	kube       dynamic.Interface
-	people     map[string]*person
+	accounts   map[string]*account
 	org        string
 }
 
 // The worlds; set before the first test.
-var normal, slow *world
+var normalCluster, slowCluster *testCluster
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
 	artifacts = os.Getenv(artifactsVariable)
 	if artifacts == "" {
-		artifacts = filepath.Join(os.TempDir(), "liftlock-e2e-"+run)
+		artifacts = filepath.Join(os.TempDir(), "liftlock-e2e-"+runID)
 	}
 	// Paths end up in files that servers read, from another folder.
 	var err error
@@ -59,13 +59,13 @@ func testMain(m *testing.M) int {
 	}
 	if program = os.Getenv(programVariable); err == nil && program == "" {
 		program = filepath.Join(artifacts, "liftlock")
-		err = build(program)
+		err = buildProgram(program)
 	}
 	if err == nil {
-		normal, err = findWorld(worldVariable, "e2e")
+		normalCluster, err = findCluster(clusterVariable, "e2e")
 	}
 	if err == nil {
-		slow, err = findWorld(slowWorldVariable, "e2e-slow")
+		slowCluster, err = findCluster(slowClusterVariable, "e2e-slow")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -78,7 +78,7 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-func build(to string) error {
+func buildProgram(to string) error {
 	c := exec.Command("go", "build", "-o", to, "github.com/liftlock/liftlock/cmd/liftlock")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("build liftlock: %w\n%s", err, out)
@@ -86,8 +86,8 @@ func build(to string) error {
 	return nil
 }
 
-// findWorld asks the lab where a world is and makes its accounts.
-func findWorld(variable, name string) (*world, error) {
+// findCluster asks the lab where a world is and makes its accounts.
+func findCluster(variable, name string) (*testCluster, error) {
 	if v := os.Getenv(variable); v != "" {
 		name = v
 	}
@@ -102,7 +102,7 @@ func findWorld(variable, name string) (*world, error) {
 	if err != nil || len(lines) != 3 {
 		return nil, fmt.Errorf("the lab's world %q is not up; make e2e brings it up: %w\n%s", name, err, out)
 	}
-	w := &world{name: name, kubeconfig: lines[0], gitea: lines[1], adminToken: lines[2]}
+	w := &testCluster{name: name, kubeconfig: lines[0], giteaURL: lines[1], adminToken: lines[2]}
 	rest, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the world %q: %w", name, err)
@@ -111,13 +111,13 @@ func findWorld(variable, name string) (*world, error) {
 	if w.kube, err = dynamic.NewForConfig(rest); err != nil {
 		return nil, err
 	}
-	if err := w.populate(); err != nil {
+	if err := w.createAccounts(); err != nil {
 		return nil, fmt.Errorf("make the accounts in the Gitea of the world %q: %w", name, err)
 	}
 	return w, nil
 }
 
-// background bounds a call that cleans up or reports after a test's own context ended.
-func background() (context.Context, context.CancelFunc) {
+// cleanupContext bounds a call that cleans up or reports after a test's own context ended.
+func cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 20*time.Second)
 }

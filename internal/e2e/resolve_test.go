@@ -167,13 +167,13 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 // of the same ApplicationSets and clusters.
 func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 	t.Parallel()
-	f := oneWeb()
+	f := singleComponent()
 	f.sets = map[string]string{}
 	for name, spec := range everyShape {
 		f.sets[name] = "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: PREFIX-" + strings.TrimSuffix(name, ".yaml") + ", namespace: argocd}\nspec:" + spec
 	}
-	s := prepare(t, normal, "resolve", f)
-	_, err := s.clone.push(s.ctx, s.w.people[dev], "main", "main", "Configuration that generators read", map[string]edit{
+	s := newScenario(t, normalCluster, "resolve", f)
+	_, err := s.clone.push(s.ctx, s.cluster.accounts[dev], "main", "main", "Configuration that generators read", map[string]edit{
 		"config/eu.json": func(string) string {
 			return `{"tier": "gold", "tag": "1.0.0", "labels": {"a": "b", "b": "1"}, "manual": false}`
 		},
@@ -187,7 +187,7 @@ func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 		"config/off.json": func(string) string { return `{"tier": "off", "tag": "1", "labels": {}, "manual": false}` },
 	})
 	s.must(err)
-	clusters := s.clusters("gold", "tin")
+	clusters := s.addClusters("gold", "tin")
 	s.applySets(f, nil)
 	s.sets = nil
 	for name := range everyShape {
@@ -195,18 +195,18 @@ func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 	}
 
 	shapes := maps.Clone(everyShape)
-	want, code := s.resolve(shapes, "--clusters", "live", "--kubeconfig", s.w.kubeconfig)
+	want, code := s.runResolve(shapes, "--clusters", "live", "--kubeconfig", s.cluster.kubeconfig)
 	if code != 1 {
 		t.Errorf("resolve ended with %d; two Applications are dropped, which scripts must see", code)
 	}
 	// Without a connection the missing project can't be known; the rest can.
-	byFile, _ := s.resolve(shapes, "--clusters", clusters)
+	byFile, _ := s.runResolve(shapes, "--clusters", clusters)
 	delete(byFile, s.prefix+"-dropped-two")
 	if d := cmp.Diff(want, byFile); d != "" {
 		t.Errorf("(-live clusters +file):\n%s", d)
 	}
 	eventually(s, "the controller's Applications are those that resolve says", func() (bool, error) {
-		list, err := s.w.kube.Resource(applications).Namespace("argocd").List(s.ctx, metav1.ListOptions{})
+		list, err := s.cluster.kube.Resource(applications).Namespace("argocd").List(s.ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -216,7 +216,7 @@ func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 			for _, o := range list.Items[i].GetOwnerReferences() {
 				if slices.Contains(s.sets, o.Name) {
 					s.apps = append(s.apps, list.Items[i].GetName())
-					got[list.Items[i].GetName()] = generated(&list.Items[i])
+					got[list.Items[i].GetName()] = generatedFields(&list.Items[i])
 				}
 			}
 		}
@@ -226,7 +226,7 @@ func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 		return true, nil
 	})
 	delete(shapes, "dropped.yaml") // its problems are not differences
-	if _, code := s.resolve(shapes, "--diff", "--clusters", "live", "--kubeconfig", s.w.kubeconfig); code != 0 {
+	if _, code := s.runResolve(shapes, "--diff", "--clusters", "live", "--kubeconfig", s.cluster.kubeconfig); code != 0 {
 		t.Errorf("resolve --diff ended with %d where nothing differs", code)
 	}
 	if len(want) != 13 {
@@ -234,10 +234,10 @@ func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 	}
 }
 
-// clusters makes a cluster of each tier known to Argo CD and writes them as
+// addClusters makes a cluster of each tier known to Argo CD and writes them as
 // `kubectl get secret -o yaml` prints them. Nothing answers at their addresses,
 // which matters to nobody: nothing is synced.
-func (s *story) clusters(tiers ...string) (file string) {
+func (s *scenario) addClusters(tiers ...string) (file string) {
 	s.Helper()
 	list := map[string]any{"apiVersion": "v1", "kind": "List"}
 	var items []any
@@ -248,12 +248,12 @@ func (s *story) clusters(tiers ...string) (file string) {
 			"metadata":   map[string]any{"name": name, "namespace": "argocd", "labels": map[string]any{"argocd.argoproj.io/secret-type": "cluster", "run": s.prefix, "tier": tier}},
 			"stringData": map[string]any{"name": name, "server": "https://" + name + ".invalid", "config": `{"bearerToken": "not-a-token"}`},
 		}}
-		made, err := s.w.kube.Resource(secrets).Namespace("argocd").Create(s.ctx, secret, metav1.CreateOptions{})
+		made, err := s.cluster.kube.Resource(secrets).Namespace("argocd").Create(s.ctx, secret, metav1.CreateOptions{})
 		s.must(err)
 		s.Cleanup(func() {
-			ctx, cancel := background()
+			ctx, cancel := cleanupContext()
 			defer cancel()
-			if err := s.w.kube.Resource(secrets).Namespace("argocd").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			if err := s.cluster.kube.Resource(secrets).Namespace("argocd").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 				s.Error(err)
 			}
 		})
@@ -267,10 +267,10 @@ func (s *story) clusters(tiers ...string) (file string) {
 	return file
 }
 
-// resolve is what the command says of some sets of the story's clone, by name.
-func (s *story) resolve(shapes map[string]string, args ...string) (apps map[string]any, code int) {
+// runResolve is what the command says of some sets of the story's clone, by name.
+func (s *scenario) runResolve(shapes map[string]string, args ...string) (apps map[string]any, code int) {
 	s.Helper()
-	s.gits("fetch", "-q", "origin")
+	s.runGit("fetch", "-q", "origin")
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	all := []string{"resolve", "--repo", s.clone.dir, "--rev", "origin/main", "-o", "json"}
@@ -294,13 +294,13 @@ func (s *story) resolve(shapes map[string]string, args ...string) (apps map[stri
 	}
 	apps = map[string]any{}
 	for i := range list.Items {
-		apps[list.Items[i].GetName()] = generated(&list.Items[i])
+		apps[list.Items[i].GetName()] = generatedFields(&list.Items[i])
 	}
 	return apps, cmd.ProcessState.ExitCode()
 }
 
-// generated is the part of an Application that its set decides.
-func generated(u *unstructured.Unstructured) map[string]any {
+// generatedFields is the part of an Application that its set decides.
+func generatedFields(u *unstructured.Unstructured) map[string]any {
 	return map[string]any{
 		"name": fmt.Sprint(u.GetName()), "labels": u.GetLabels(), "annotations": u.GetAnnotations(), "finalizers": u.GetFinalizers(), "spec": u.Object["spec"],
 	}

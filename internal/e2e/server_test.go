@@ -30,7 +30,7 @@ const serverStop = 30 * time.Second
 // server is one `liftlock serve` and its file. It can be started again on the
 // same data.
 type server struct {
-	w       *world
+	cluster *testCluster
 	dir     string
 	address string
 	repo    string // owner/name
@@ -41,19 +41,19 @@ type server struct {
 }
 
 // newServer writes nothing yet: start does.
-func newServer(w *world, dir, repo string) (*server, error) {
+func newServer(w *testCluster, dir, repo string) (*server, error) {
 	// The hooks need the address before the server runs, and after a restart it
 	// must be the same.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{w: w, dir: dir, address: l.Addr().String(), repo: repo, secret: rand.Text(), refresh: "annotation"}
+	s := &server{cluster: w, dir: dir, address: l.Addr().String(), repo: repo, secret: rand.Text(), refresh: "annotation"}
 	return s, l.Close()
 }
 
-// file is the server's file. Secrets come through the environment.
-func (s *server) file() string {
+// configYAML is the server's file. Secrets come through the environment.
+func (s *server) configYAML() string {
 	return fmt.Sprintf(`listen: %s
 externalURL: http://%s
 dataDir: %s
@@ -69,24 +69,24 @@ argocd:
   - name: lab
     kubernetes: {kubeconfig: %s, namespaces: [argocd]}
     refresh: %s
-`, s.address, s.address, filepath.Join(s.dir, "data"), s.w.gitea, s.repo, s.w.kubeconfig, s.refresh)
+`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.cluster.kubeconfig, s.refresh)
 }
 
-func (s *server) log() string { return filepath.Join(s.dir, "liftlock.log") }
+func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }
 
 // start runs the program; the log goes on in the same file.
 func (s *server) start(ctx context.Context) error {
 	file := filepath.Join(s.dir, "liftlock.yaml")
-	if err := os.WriteFile(file, []byte(s.file()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(s.configYAML()), 0o600); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	s.cmd = exec.Command(program, "serve", "--config", file, "--log-level", "debug", "--log-format", "console")
-	s.cmd.Env = append(os.Environ(), "E2E_FORGE_TOKEN="+s.w.people[bot].token, "E2E_WEBHOOK_SECRET="+s.secret)
+	s.cmd.Env = append(os.Environ(), "E2E_FORGE_TOKEN="+s.cluster.accounts[bot].token, "E2E_WEBHOOK_SECRET="+s.secret)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// If the tests die, the server must not outlive them.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -95,10 +95,10 @@ func (s *server) start(ctx context.Context) error {
 	}
 	s.done = make(chan error, 1)
 	go func() { s.done <- s.cmd.Wait() }()
-	return s.ready(ctx)
+	return s.awaitReady(ctx)
 }
 
-func (s *server) ready(ctx context.Context) error {
+func (s *server) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	last := errors.New("no answer yet")
@@ -109,9 +109,9 @@ func (s *server) ready(ctx context.Context) error {
 			return fmt.Errorf("liftlock serve ended: %w", err)
 		case <-ctx.Done():
 			return fmt.Errorf("liftlock serve is not ready: %w", last)
-		case <-time.After(interval):
+		case <-time.After(pollInterval):
 		}
-		if last = s.get(ctx, "/readyz", nil); last == nil {
+		if last = s.getJSON(ctx, "/readyz", nil); last == nil {
 			return nil
 		}
 	}
@@ -140,8 +140,8 @@ func (s *server) stop() error {
 // maxAnswer bounds an answer of the API.
 const maxAnswer = 8 << 20
 
-// get reads from the API; nil: only the status counts.
-func (s *server) get(ctx context.Context, path string, into any) error {
+// getJSON reads from the API; nil: only the status counts.
+func (s *server) getJSON(ctx context.Context, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, http.NoBody)
 	if err != nil {
 		return err
@@ -164,18 +164,18 @@ func (s *server) get(ctx context.Context, path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// why asks what Liftlock thinks of a component.
-func (s *server) why(ctx context.Context, component string) (*api.Why, error) {
+// getWhy asks what Liftlock thinks of a component.
+func (s *server) getWhy(ctx context.Context, component string) (*api.Why, error) {
 	var w api.Why
-	return &w, s.get(ctx, "/api/v1/why?pipeline=shop&component="+url.QueryEscape(component), &w)
+	return &w, s.getJSON(ctx, "/api/v1/why?pipeline=shop&component="+url.QueryEscape(component), &w)
 }
 
 // logTail is how much of a server's log a failure prints.
 const logTail = 120
 
-// tail prints the end of the log, without the lines that tell of nothing but routine.
-func (s *server) tail(t *testing.T) {
-	data, err := os.ReadFile(s.log())
+// printLogTail prints the end of the log, without the lines that tell of nothing but routine.
+func (s *server) printLogTail(t *testing.T) {
+	data, err := os.ReadFile(s.logFile())
 	if err != nil {
 		t.Logf("no log: %v", err)
 		return
@@ -189,5 +189,5 @@ func (s *server) tail(t *testing.T) {
 	if len(lines) > logTail {
 		lines = lines[len(lines)-logTail:]
 	}
-	t.Logf("the end of %s:\n%s", s.log(), strings.Join(lines, "\n"))
+	t.Logf("the end of %s:\n%s", s.logFile(), strings.Join(lines, "\n"))
 }

@@ -20,39 +20,39 @@ import (
 )
 
 const (
-	// interval is between two looks.
-	interval = 300 * time.Millisecond
+	// pollInterval is between two looks.
+	pollInterval = 300 * time.Millisecond
 	// patience is what one step of a story may take: Argo CD's resync, the sync,
 	// the times in verify, and a machine that tells all stories at once.
 	patience = 2 * time.Minute
 )
 
-// story is one test's part of the world.
-type story struct {
+// scenario is one test's part of the world.
+type scenario struct {
 	*testing.T
-	ctx    context.Context
-	w      *world
-	prefix string // of everything in the cluster
-	repo   string // the repository's name in the organisation
-	clone  *clone
-	server *server
-	sets   []string // names of the ApplicationSets to remove
-	apps   []string // names of the Applications, for a failure's report
+	ctx     context.Context
+	cluster *testCluster
+	prefix  string // of everything in the cluster
+	repo    string // the repository's name in the organisation
+	clone   *gitClone
+	server  *server
+	sets    []string // names of the ApplicationSets to remove
+	apps    []string // names of the Applications, for a failure's report
 }
 
-// begin makes the repository, applies its ApplicationSets, waits until the first
+// startScenario makes the repository, applies its ApplicationSets, waits until the first
 // release runs everywhere, and starts the server. live, when not nil, makes what
 // is applied differ from what the repository says.
-func begin(t *testing.T, w *world, name string, f fleet, live func(set string) string) *story {
+func startScenario(t *testing.T, w *testCluster, name string, f repoFixture, live func(set string) string) *scenario {
 	t.Helper()
-	s := prepare(t, w, name, f)
+	s := newScenario(t, w, name, f)
 	s.applySets(f, live)
-	s.settle()
+	s.awaitSettled()
 	s.startServer()
 	return s
 }
 
-func prepare(t *testing.T, w *world, name string, f fleet) *story {
+func newScenario(t *testing.T, w *testCluster, name string, f repoFixture) *scenario {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	if deadline, ok := t.Deadline(); ok {
@@ -60,59 +60,59 @@ func prepare(t *testing.T, w *world, name string, f fleet) *story {
 		ctx, cancel = context.WithDeadline(context.Background(), deadline.Add(-time.Minute))
 	}
 	t.Cleanup(cancel)
-	s := &story{T: t, ctx: ctx, w: w, prefix: name + "-" + run, repo: name}
+	s := &scenario{T: t, ctx: ctx, cluster: w, prefix: name + "-" + runID, repo: name}
 	dir := filepath.Join(artifacts, name)
 	s.must(os.MkdirAll(filepath.Join(dir, "clone"), 0o750))
-	s.must(w.makeRepository(s.repo))
-	s.clone = &clone{dir: filepath.Join(dir, "clone"), url: w.gitea + "/" + w.org + "/" + s.repo + ".git"}
+	s.must(w.createRepository(s.repo))
+	s.clone = &gitClone{dir: filepath.Join(dir, "clone"), url: w.giteaURL + "/" + w.org + "/" + s.repo + ".git"}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"remote", "add", "origin", s.clone.url}, {"checkout", "-q", "--orphan", "start"}} {
-		s.gits(args...)
+		s.runGit(args...)
 	}
-	s.first("main", "Overlays, ApplicationSets and a pipeline", f.files(s.prefix, s.clone.url))
+	s.pushFirstCommit("main", "Overlays, ApplicationSets and a pipeline", f.renderFiles(s.prefix, s.clone.url))
 	for _, branch := range slices.Sorted(maps.Keys(f.branches)) {
-		s.gits("checkout", "-q", "--orphan", "start-of-"+branch)
-		s.gits("rm", "-r", "-q", "--cached", ".")
-		s.gits("clean", "-f", "-d", "-q")
-		s.first(branch, "An environment", f.branches[branch])
+		s.runGit("checkout", "-q", "--orphan", "start-of-"+branch)
+		s.runGit("rm", "-r", "-q", "--cached", ".")
+		s.runGit("clean", "-f", "-d", "-q")
+		s.pushFirstCommit(branch, "An environment", f.branches[branch])
 	}
-	s.gits("checkout", "-q", "--force", "start")
+	s.runGit("checkout", "-q", "--force", "start")
 	srv, err := newServer(w, dir, w.org+"/"+s.repo)
 	s.must(err)
 	s.server = srv
-	t.Cleanup(s.end)
+	t.Cleanup(s.endScenario)
 	return s
 }
 
-// first makes a branch's first commit of what is checked out and these files.
-func (s *story) first(branch, message string, files map[string]string) {
+// pushFirstCommit makes a branch's first commit of what is checked out and these files.
+func (s *scenario) pushFirstCommit(branch, message string, files map[string]string) {
 	for path, content := range files {
 		full := filepath.Join(s.clone.dir, filepath.FromSlash(path))
 		s.must(os.MkdirAll(filepath.Dir(full), 0o750))
 		s.must(os.WriteFile(full, []byte(content), 0o600))
 	}
-	s.gits("add", "-A")
-	s.gits("commit", "-q", "-m", message)
-	s.gits("push", "-q", "origin", "HEAD:refs/heads/"+branch)
+	s.runGit("add", "-A")
+	s.runGit("commit", "-q", "-m", message)
+	s.runGit("push", "-q", "origin", "HEAD:refs/heads/"+branch)
 }
 
 // applySets gives the cluster what the repository says, or what live makes of it.
-func (s *story) applySets(f fleet, live func(string) string) {
+func (s *scenario) applySets(f repoFixture, live func(string) string) {
 	s.Helper()
 	for _, name := range slices.Sorted(maps.Keys(f.sets)) {
-		set := placed(f.sets[name], s.prefix, s.clone.url)
+		set := fillPlaceholders(f.sets[name], s.prefix, s.clone.url)
 		if live != nil {
 			set = live(set)
 		}
-		s.must(s.w.apply(s.ctx, set))
+		s.must(s.cluster.applySet(s.ctx, set))
 	}
 	s.sets = []string{s.prefix, s.prefix + "-prod"}
 }
 
-// settle waits until every Application of the story's sets runs what Git says.
-func (s *story) settle() {
+// awaitSettled waits until every Application of the story's sets runs what Git says.
+func (s *scenario) awaitSettled() {
 	s.Helper()
 	eventually(s, "the ApplicationSets' Applications are synced and healthy", func() (bool, error) {
-		apps, err := s.applications()
+		apps, err := s.listApplications()
 		if err != nil {
 			return false, err
 		}
@@ -130,34 +130,34 @@ func (s *story) settle() {
 	})
 }
 
-// applications lists those of the story's sets.
-func (s *story) applications() ([]app, error) {
-	list, err := s.w.kube.Resource(applications).Namespace("argocd").List(s.ctx, metav1.ListOptions{})
+// listApplications lists those of the story's sets.
+func (s *scenario) listApplications() ([]appState, error) {
+	list, err := s.cluster.kube.Resource(applications).Namespace("argocd").List(s.ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	var out []app
+	var out []appState
 	for i := range list.Items {
 		for _, o := range list.Items[i].GetOwnerReferences() {
 			if slices.Contains(s.sets, o.Name) {
-				out = append(out, parseApp(&list.Items[i]))
+				out = append(out, parseAppState(&list.Items[i]))
 			}
 		}
 	}
 	return out, nil
 }
 
-func (s *story) startServer() {
+func (s *scenario) startServer() {
 	s.Helper()
 	s.must(s.server.start(s.ctx))
 	// The first look is what decides which releases are the baseline.
-	for _, c := range s.components() {
-		s.why(c, "", "was looked at", func(*api.WhyHere) error { return nil })
+	for _, c := range s.listComponents() {
+		s.awaitWhy(c, "", "was looked at", func(*api.EnvironmentWhy) error { return nil })
 	}
 }
 
-// components are the folders in apps/.
-func (s *story) components() (out []string) {
+// listComponents are the folders in apps/.
+func (s *scenario) listComponents() (out []string) {
 	entries, err := os.ReadDir(filepath.Join(s.clone.dir, "apps"))
 	s.must(err)
 	for _, e := range entries {
@@ -166,40 +166,40 @@ func (s *story) components() (out []string) {
 	return out
 }
 
-func (s *story) stopServer() {
+func (s *scenario) stopServer() {
 	s.Helper()
 	s.must(s.server.stop())
 }
 
-// end stops the server, says what there was when the story failed, and gives Argo
+// endScenario stops the server, says what there was when the story failed, and gives Argo
 // CD its peace.
-func (s *story) end() {
+func (s *scenario) endScenario() {
 	if s.Failed() {
-		s.report()
+		s.logState()
 	}
 	if err := s.server.stop(); err != nil {
 		s.Error(err)
 	}
-	ctx, cancel := background()
+	ctx, cancel := cleanupContext()
 	defer cancel()
 	for _, name := range s.sets {
-		if err := s.w.remove(ctx, name); err != nil {
+		if err := s.cluster.deleteSet(ctx, name); err != nil {
 			s.Errorf("remove the ApplicationSet %s: %v", name, err)
 		}
 	}
 }
 
-// report prints what a person would look at first.
-func (s *story) report() {
-	ctx, cancel := background()
+// logState prints what a person would look at first.
+func (s *scenario) logState() {
+	ctx, cancel := cleanupContext()
 	defer cancel()
-	s.server.tail(s.T)
+	s.server.printLogTail(s.T)
 	for _, name := range s.apps {
-		a, err := s.w.application(ctx, name)
+		a, err := s.cluster.getApplication(ctx, name)
 		s.Logf("application %s (%v)", a, err)
 	}
-	for _, c := range s.components() {
-		w, err := s.server.why(ctx, c)
+	for _, c := range s.listComponents() {
+		w, err := s.server.getWhy(ctx, c)
 		if err != nil {
 			s.Logf("why %s: %v", c, err)
 			continue
@@ -208,13 +208,13 @@ func (s *story) report() {
 			s.Logf("why %s: %s", c, w.Environments[i].Text)
 		}
 	}
-	pulls, err := s.pulls(gitea.StateAll)
+	pulls, err := s.listPulls(gitea.StateAll)
 	if err != nil {
 		s.Logf("pull requests: %v", err)
 	}
 	for _, p := range pulls {
 		s.Logf("pull request #%d %s by %s, %s (merged %t), head %.10s: %s\n%s", p.Index, p.Head.Ref, p.Poster.UserName, p.State, p.HasMerged, p.Head.Sha, p.Title, p.Body)
-		comments, _, err := s.w.people[admins].api.ListIssueComments(s.w.org, s.repo, p.Index, gitea.ListIssueCommentOptions{})
+		comments, _, err := s.cluster.accounts[admins].api.ListIssueComments(s.cluster.org, s.repo, p.Index, gitea.ListIssueCommentOptions{})
 		if err != nil {
 			s.Logf("comments of #%d: %v", p.Index, err)
 		}
@@ -225,23 +225,23 @@ func (s *story) report() {
 	s.Logf("the story's files are in %s", s.server.dir)
 }
 
-func (s *story) must(err error) {
+func (s *scenario) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *story) gits(args ...string) string {
+func (s *scenario) runGit(args ...string) string {
 	s.Helper()
-	out, err := s.clone.git(s.ctx, s.w.people[dev], args...)
+	out, err := s.clone.runGit(s.ctx, s.cluster.accounts[dev], args...)
 	s.must(err)
 	return out
 }
 
 // eventually looks until the probe gives an answer without an error; the last
 // error is what the failure says.
-func eventually[T any](s *story, what string, probe func() (T, error)) T {
+func eventually[T any](s *scenario, what string, probe func() (T, error)) T {
 	s.Helper()
 	start, last := time.Now(), error(nil)
 	for time.Since(start) < patience && s.ctx.Err() == nil {
@@ -252,19 +252,19 @@ func eventually[T any](s *story, what string, probe func() (T, error)) T {
 		}
 		select {
 		case <-s.ctx.Done():
-		case <-time.After(interval):
+		case <-time.After(pollInterval):
 		}
 	}
 	s.Fatalf("not within %s: %s: %v", time.Since(start).Round(time.Second), what, last)
 	panic("unreachable")
 }
 
-// why waits until Liftlock's own account of a component in an environment (empty:
+// awaitWhy waits until Liftlock's own account of a component in an environment (empty:
 // any) is as the check wants it.
-func (s *story) why(component, environment, what string, check func(*api.WhyHere) error) *api.WhyHere {
+func (s *scenario) awaitWhy(component, environment, what string, check func(*api.EnvironmentWhy) error) *api.EnvironmentWhy {
 	s.Helper()
-	return eventually(s, fmt.Sprintf("%s in %s: %s", component, environment, what), func() (*api.WhyHere, error) {
-		w, err := s.server.why(s.ctx, component)
+	return eventually(s, fmt.Sprintf("%s in %s: %s", component, environment, what), func() (*api.EnvironmentWhy, error) {
+		w, err := s.server.getWhy(s.ctx, component)
 		if err != nil {
 			return nil, err
 		}
@@ -282,24 +282,24 @@ func (s *story) why(component, environment, what string, check func(*api.WhyHere
 	})
 }
 
-// state waits until the release in an environment is in the state.
-func (s *story) state(component, environment, tag, state string) {
+// awaitState waits until the release in an environment is in the state.
+func (s *scenario) awaitState(component, environment, tag, state string) {
 	s.Helper()
-	s.why(component, environment, tag+" is "+state, func(e *api.WhyHere) error {
+	s.awaitWhy(component, environment, tag+" is "+state, func(e *api.EnvironmentWhy) error {
 		if e.State != state {
 			return fmt.Errorf("it is %s", e.State)
 		}
-		if got := s.tag(component, environment); got != tag {
+		if got := s.readTag(component, environment); got != tag {
 			return fmt.Errorf("it is %s", got)
 		}
 		return nil
 	})
 }
 
-// gate waits until a gate of the promotion into an environment gives the outcome.
-func (s *story) gate(component, environment, gate, outcome string) {
+// awaitGate waits until a gate of the promotion into an environment gives the outcome.
+func (s *scenario) awaitGate(component, environment, gate, outcome string) {
 	s.Helper()
-	s.why(component, environment, "the gate "+gate+" says "+outcome, func(e *api.WhyHere) error {
+	s.awaitWhy(component, environment, "the gate "+gate+" says "+outcome, func(e *api.EnvironmentWhy) error {
 		if e.Incoming == nil {
 			return errors.New("nothing wants to come in")
 		}
@@ -312,10 +312,10 @@ func (s *story) gate(component, environment, gate, outcome string) {
 	})
 }
 
-// says waits until Liftlock gives a reason with the code for an environment.
-func (s *story) says(component, environment, code string) {
+// awaitReason waits until Liftlock gives a reason with the code for an environment.
+func (s *scenario) awaitReason(component, environment, code string) {
 	s.Helper()
-	s.why(component, environment, "a reason is "+code, func(e *api.WhyHere) error {
+	s.awaitWhy(component, environment, "a reason is "+code, func(e *api.EnvironmentWhy) error {
 		for _, r := range e.Why {
 			if r.Code == code {
 				return nil

@@ -36,68 +36,68 @@ type handler func(*call) (any, error)
 
 // route is one REST call: what it needs, and who answers it.
 type route struct {
-	pattern string     // see router
-	need    Permission // in the repository of the path
-	refs    bool       // it moves references: pushes wait
-	answer  handler
+	pattern    string     // see router
+	permission Permission // in the repository of the path
+	movesRefs  bool       // it moves references: pushes wait
+	handle     handler
 }
 
-// serve is the forge's front door: Git or REST, counted, and with its faults.
-func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
+// serveHTTP is the forge's front door: Git or REST, counted, and with its faults.
+func (f *Forge) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/api/v3"); ok && (rest == "" || rest[0] == '/') {
 		r = r.Clone(r.Context())
 		r.URL.Path = rest
 		r.URL.RawPath = strings.TrimPrefix(r.URL.RawPath, "/api/v3")
 	}
-	git := gitRequest(r)
+	git := parseGitCall(r)
 	var rt *route
 	name := r.Method + " " + r.URL.Path
 	if git != nil {
-		name = git.name()
-	} else if rt = routes.find(r); rt != nil {
+		name = git.routeName()
+	} else if rt = routes.findRoute(r); rt != nil {
 		name = rt.pattern
 	}
 	f.mu.Lock()
-	f.count(name)
-	broken := f.fault(r.Method, r.URL.Path)
+	f.countCall(name)
+	broken := f.takeFault(r.Method, r.URL.Path)
 	f.mu.Unlock()
 
 	if broken != nil && !broken.After {
-		f.strike(w, broken)
+		f.answerFault(w, broken)
 		return
 	}
 	out := w
 	if broken != nil {
-		out = &discard{header: http.Header{}}
+		out = &discardWriter{header: http.Header{}}
 	}
 	switch {
 	case git != nil:
 		f.serveGit(out, r, git)
 	case rt != nil:
-		f.rest(out, r, rt)
+		f.serveREST(out, r, rt)
 	case !f.servePage(out, r):
 		f.writeError(out, notFound())
 	}
 	if broken != nil {
-		f.strike(w, broken)
+		f.answerFault(w, broken)
 	}
 }
 
-// discard takes the answer of a call whose client is going to see a fault.
-type discard struct{ header http.Header }
+// discardWriter takes the answer of a call whose client is going to see a fault.
+type discardWriter struct{ header http.Header }
 
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
-func (d *discard) WriteHeader(int)             {}
+func (d *discardWriter) Header() http.Header         { return d.header }
+func (d *discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discardWriter) WriteHeader(int)             {}
 
-// rest answers a REST call.
-func (f *Forge) rest(w http.ResponseWriter, r *http.Request, rt *route) {
+// serveREST answers a REST call.
+func (f *Forge) serveREST(w http.ResponseWriter, r *http.Request, rt *route) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
-		f.writeError(w, refuse(http.StatusBadRequest, "Problems reading the request"))
+		f.writeError(w, newAPIError(http.StatusBadRequest, "Problems reading the request"))
 		return
 	}
-	if rt.refs {
+	if rt.movesRefs {
 		f.mu.Lock()
 		repo := f.repos[strings.ToLower(r.PathValue("owner")+"/"+r.PathValue("repo"))]
 		f.mu.Unlock()
@@ -107,43 +107,43 @@ func (f *Forge) rest(w http.ResponseWriter, r *http.Request, rt *route) {
 		}
 	}
 	c := &call{Forge: f, r: r, body: body, status: http.StatusOK, header: w.Header()}
-	answer, err := c.run(rt)
+	answer, err := c.handleRoute(rt)
 	if err != nil {
 		f.writeError(w, err)
 		return
 	}
-	c.write(w, answer)
+	c.writeAnswer(w, answer)
 }
 
-// run authenticates and authorises the call and answers it, under the lock.
-func (c *call) run(rt *route) (any, error) {
+// handleRoute authenticates and authorises the call and answers it, under the lock.
+func (c *call) handleRoute(rt *route) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.identify()
+	c.setHeaders()
 	if err := c.signIn(); err != nil {
 		return nil, err
 	}
 	if owner := c.r.PathValue("owner"); owner != "" {
 		c.repo = c.repos[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]
-		if c.repo == nil || c.repo.permission(c.user) < Read {
+		if c.repo == nil || c.repo.permissionOf(c.user) < Read {
 			return nil, notFound() // what may not be read isn't said to exist
 		}
-		switch have := c.repo.permission(c.user); {
-		case have >= rt.need:
-		case rt.need == Admin:
+		switch have := c.repo.permissionOf(c.user); {
+		case have >= rt.permission:
+		case rt.permission == Admin:
 			return nil, notFound()
 		default:
-			return nil, refuse(http.StatusForbidden, "Must have %s access to Repository.", rt.need)
+			return nil, newAPIError(http.StatusForbidden, "Must have %s access to Repository.", rt.permission)
 		}
 	}
 	if c.r.Method != http.MethodGet && !c.user.mayWrite() {
 		return nil, notPermitted()
 	}
-	return rt.answer(c)
+	return rt.handle(c)
 }
 
-// identify sets the headers that every answer has.
-func (c *call) identify() {
+// setHeaders sets the headers that every answer has.
+func (c *call) setHeaders() {
 	c.header.Set("X-GitHub-Request-Id", fmt.Sprintf("EMUL:%X:%X", time.Now().UnixNano()&0xffffff, c.nextID()))
 	c.header.Set("X-GitHub-Media-Type", "github.v3; format=json")
 	c.header.Set("Content-Type", "application/json; charset=utf-8")
@@ -159,19 +159,19 @@ func (c *call) signIn() error {
 		}
 	}
 	if token == "" {
-		return refuse(http.StatusUnauthorized, "Requires authentication")
+		return newAPIError(http.StatusUnauthorized, "Requires authentication")
 	}
 	c.user = c.accountByToken(token)
 	if c.user == nil {
-		return refuse(http.StatusUnauthorized, "Bad credentials")
+		return newAPIError(http.StatusUnauthorized, "Bad credentials")
 	}
 	c.header.Set("X-OAuth-Scopes", strings.Join(c.user.scopes, ", "))
 	c.header.Set("X-Accepted-OAuth-Scopes", "repo")
-	return c.charge()
+	return c.chargeQuota()
 }
 
-// write sends the answer; a GET that the client has already seen is a 304.
-func (c *call) write(w http.ResponseWriter, answer any) {
+// writeAnswer sends the answer; a GET that the client has already seen is a 304.
+func (c *call) writeAnswer(w http.ResponseWriter, answer any) {
 	if answer == nil {
 		w.Header().Del("Content-Type")
 		w.WriteHeader(c.status)
@@ -189,7 +189,7 @@ func (c *call) write(w http.ResponseWriter, answer any) {
 		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
 		w.Header().Set("Vary", "Accept, Authorization, Cookie, X-GitHub-OTP")
 		if c.r.Header.Get("If-None-Match") == tag {
-			c.refund()
+			c.refundQuota()
 			w.Header().Del("Content-Type")
 			w.WriteHeader(http.StatusNotModified)
 			return
@@ -203,7 +203,7 @@ func (f *Forge) writeError(w http.ResponseWriter, err error) {
 	var e *apiError
 	if !errors.As(err, &e) {
 		f.log.Error("the forge failed", zap.Error(err))
-		e = refuse(http.StatusInternalServerError, "Server Error")
+		e = newAPIError(http.StatusInternalServerError, "Server Error")
 	}
 	for k, v := range e.Header {
 		w.Header()[k] = v
@@ -218,19 +218,19 @@ func (f *Forge) writeError(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(shown) // a client that is gone needs no answer
 }
 
-// decode reads the call's body; unknown fields are GitHub's business to ignore.
-func (c *call) decode(v any) error {
+// decodeBody reads the call's body; unknown fields are GitHub's business to ignore.
+func (c *call) decodeBody(v any) error {
 	if len(bytes.TrimSpace(c.body)) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(c.body, v); err != nil {
-		return refuse(http.StatusBadRequest, "Problems parsing JSON")
+		return newAPIError(http.StatusBadRequest, "Problems parsing JSON")
 	}
 	return nil
 }
 
-// number reads a number of the path; what isn't one is not found.
-func (c *call) number(name string) (int64, error) {
+// pathNumber reads a number of the path; what isn't one is not found.
+func (c *call) pathNumber(name string) (int64, error) {
 	n, err := strconv.ParseInt(c.r.PathValue(name), 10, 64)
 	if err != nil || n <= 0 {
 		return 0, notFound()
@@ -238,9 +238,9 @@ func (c *call) number(name string) (int64, error) {
 	return n, nil
 }
 
-// pull finds the pull request of the path.
-func (c *call) pull() (*pull, error) {
-	n, err := c.number("number")
+// findPull finds the pull request of the path.
+func (c *call) findPull() (*pull, error) {
+	n, err := c.pathNumber("number")
 	if err != nil {
 		return nil, err
 	}

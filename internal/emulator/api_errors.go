@@ -39,18 +39,18 @@ func (e *apiError) Error() string {
 	return s
 }
 
-func refuse(status int, format string, args ...any) *apiError {
+func newAPIError(status int, format string, args ...any) *apiError {
 	return &apiError{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-func notFound() *apiError { return refuse(http.StatusNotFound, "Not Found") }
+func notFound() *apiError { return newAPIError(http.StatusNotFound, "Not Found") }
 
 func notPermitted() *apiError {
-	return refuse(http.StatusForbidden, "Resource not accessible by personal access token")
+	return newAPIError(http.StatusForbidden, "Resource not accessible by personal access token")
 }
 
-// invalid is GitHub's answer to a field that fails its validation.
-func invalid(resource, field, code, message string) *apiError {
+// invalidField is GitHub's answer to a field that fails its validation.
+func invalidField(resource, field, code, message string) *apiError {
 	return &apiError{
 		Status: http.StatusUnprocessableEntity, Message: "Validation Failed",
 		Errors: []any{fieldError{Resource: resource, Field: field, Code: code, Message: message}},

@@ -24,11 +24,11 @@ func listHooks(c *call) (any, error) {
 
 func createHook(c *call) (any, error) {
 	var in hookRequest
-	if err := c.decode(&in); err != nil {
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
 	if in.Config == nil {
-		return nil, invalid("Hook", "config", "missing_field", "")
+		return nil, invalidField("Hook", "config", "missing_field", "")
 	}
 	h := &hook{repo: c.repo, events: in.Events, active: in.Active == nil || *in.Active, created: c.now(), updated: c.now()}
 	if h.events == nil {
@@ -39,15 +39,15 @@ func createHook(c *call) (any, error) {
 	}
 	h.id = c.nextID()
 	c.repo.hooks = append(c.repo.hooks, h)
-	c.ping(h, c.user)
+	c.pingHook(h, c.user)
 	c.status = http.StatusCreated
 	return c.wireHook(h), nil
 }
 
-// onHook finds the hook of the path.
-func onHook(answer func(*call, *hook) (any, error)) handler {
+// withHook finds the hook of the path.
+func withHook(answer func(*call, *hook) (any, error)) handler {
 	return func(c *call) (any, error) {
-		id, err := c.number("id")
+		id, err := c.pathNumber("id")
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func getHook(c *call, h *hook) (any, error) { return c.wireHook(h), nil }
 
 func patchHook(c *call, h *hook) (any, error) {
 	var in hookRequest
-	if err := c.decode(&in); err != nil {
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
 	if in.Config != nil {
@@ -91,7 +91,7 @@ func deleteHook(c *call, h *hook) (any, error) {
 }
 
 func pingHook(c *call, h *hook) (any, error) {
-	c.ping(h, c.user)
+	c.pingHook(h, c.user)
 	c.status = http.StatusNoContent
 	return nil, nil
 }

@@ -8,7 +8,7 @@ import (
 
 func listPulls(c *call) (any, error) {
 	q := c.r.URL.Query()
-	state := or(q.Get("state"), "open")
+	state := orDefault(q.Get("state"), "open")
 	// GitHub ignores a head without "owner:" and then lists everything.
 	owner, branch, byHead := strings.Cut(q.Get("head"), ":")
 	var found []*pull
@@ -22,7 +22,7 @@ func listPulls(c *call) (any, error) {
 			found = append(found, p)
 		}
 	}
-	sort := or(q.Get("sort"), "created")
+	sort := orDefault(q.Get("sort"), "created")
 	slices.SortStableFunc(found, func(a, b *pull) int {
 		if sort == "updated" {
 			return a.updated.Compare(b.updated)
@@ -51,32 +51,32 @@ func createPull(c *call) (any, error) {
 		Base  string `json:"base"`
 		Draft bool   `json:"draft"`
 	}
-	if err := c.decode(&in); err != nil {
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
-	n := newPull{title: in.Title, body: in.Body, head: c.repo, branch: in.Head, base: in.Base, draft: in.Draft}
+	n := pullSpec{title: in.Title, body: in.Body, head: c.repo, branch: in.Head, base: in.Base, draft: in.Draft}
 	if owner, branch, ok := strings.Cut(in.Head, ":"); ok {
 		n.branch = branch
 		if !strings.EqualFold(owner, c.repo.owner.login) {
-			n.head = c.fork(owner)
+			n.head = c.findFork(owner)
 		}
 	}
 	if n.head == nil {
-		return nil, invalid("PullRequest", "head", "invalid", "")
+		return nil, invalidField("PullRequest", "head", "invalid", "")
 	}
-	if n.head.permission(c.user) < Write {
-		return nil, refuse(http.StatusForbidden, "must be a collaborator")
+	if n.head.permissionOf(c.user) < Write {
+		return nil, newAPIError(http.StatusForbidden, "must be a collaborator")
 	}
 	p, err := c.openPull(c.repo, c.user, n)
 	if err != nil {
 		return nil, err
 	}
 	c.status = http.StatusCreated
-	return c.wirePullFull(p)
+	return c.wirePullWithDetail(p)
 }
 
-// fork finds the repository of an owner that was forked from the call's.
-func (c *call) fork(owner string) *repository {
+// findFork finds the repository of an owner that was forked from the call's.
+func (c *call) findFork(owner string) *repository {
 	for _, r := range c.repos {
 		if r.parent == c.repo && strings.EqualFold(r.owner.login, owner) {
 			return r
@@ -86,33 +86,33 @@ func (c *call) fork(owner string) *repository {
 }
 
 func getPull(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
-	return c.wirePullFull(p)
+	return c.wirePullWithDetail(p)
 }
 
 func patchPull(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
 	var in pullEdit
-	if err := c.decode(&in); err != nil {
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
-	if c.user != p.author && c.repo.permission(c.user) < Write {
+	if c.user != p.author && c.repo.permissionOf(c.user) < Write {
 		return nil, notPermitted()
 	}
 	if err := c.editPull(p, c.user, in); err != nil {
 		return nil, err
 	}
-	return c.wirePullFull(p)
+	return c.wirePullWithDetail(p)
 }
 
 func isMerged(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +124,12 @@ func isMerged(c *call) (any, error) {
 }
 
 func putMerge(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
-	var in mergeOrder
-	if err := c.decode(&in); err != nil {
+	var in mergeRequest
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
 	sha, err := c.mergePull(p, c.user, in)
@@ -140,13 +140,13 @@ func putMerge(c *call) (any, error) {
 }
 
 func pullCommits(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
 	shown := []wireCommit{}
 	for _, sha := range paginate(c, p.commits) {
-		found, err := c.repo.git.commit(sha)
+		found, err := c.repo.git.readCommit(sha)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func pullCommits(c *call) (any, error) {
 }
 
 func listReviews(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func listReviews(c *call) (any, error) {
 }
 
 func createReview(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func createReview(c *call) (any, error) {
 		Body   string `json:"body"`
 		Commit string `json:"commit_id"`
 	}
-	if err := c.decode(&in); err != nil {
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
 	v, err := c.addReview(p, c.user, in.Event, in.Body, in.Commit)
@@ -189,11 +189,11 @@ func createReview(c *call) (any, error) {
 }
 
 func dismissReview(c *call) (any, error) {
-	p, err := c.pull()
+	p, err := c.findPull()
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.number("id")
+	id, err := c.pathNumber("id")
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func dismissReview(c *call) (any, error) {
 	if i < 0 {
 		return nil, notFound()
 	}
-	if err := c.dismiss(p, c.user, p.reviews[i]); err != nil {
+	if err := c.dismissReview(p, c.user, p.reviews[i]); err != nil {
 		return nil, err
 	}
 	return c.wireReview(p, p.reviews[i]), nil

@@ -12,8 +12,8 @@ type quota struct {
 	reset time.Time
 }
 
-// charge counts the call against its user's hourly limit. Callers hold mu.
-func (c *call) charge() error {
+// chargeQuota counts the call against its user's hourly limit. Callers hold mu.
+func (c *call) chargeQuota() error {
 	q := c.quotas[c.user.id]
 	if q == nil || !c.now().Before(q.reset) {
 		q = &quota{reset: c.now().Add(time.Hour)}
@@ -21,26 +21,26 @@ func (c *call) charge() error {
 	}
 	q.used++
 	c.quota = q
-	c.showQuota()
-	if q.used > c.limit {
-		return refuse(http.StatusForbidden, "API rate limit exceeded for user ID %d.", c.user.id)
+	c.setQuotaHeaders()
+	if q.used > c.rateLimit {
+		return newAPIError(http.StatusForbidden, "API rate limit exceeded for user ID %d.", c.user.id)
 	}
 	return nil
 }
 
-// refund takes a call back: answers of 304 cost nothing.
-func (c *call) refund() {
+// refundQuota takes a call back: answers of 304 cost nothing.
+func (c *call) refundQuota() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.quota.used--
-	c.showQuota()
+	c.setQuotaHeaders()
 }
 
-func (c *call) showQuota() {
+func (c *call) setQuotaHeaders() {
 	q := c.quota
-	c.header.Set("X-RateLimit-Limit", strconv.Itoa(c.limit))
-	c.header.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, c.limit-q.used)))
-	c.header.Set("X-RateLimit-Used", strconv.Itoa(min(q.used, c.limit)))
+	c.header.Set("X-RateLimit-Limit", strconv.Itoa(c.rateLimit))
+	c.header.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, c.rateLimit-q.used)))
+	c.header.Set("X-RateLimit-Used", strconv.Itoa(min(q.used, c.rateLimit)))
 	c.header.Set("X-RateLimit-Reset", strconv.FormatInt(q.reset.Unix(), 10))
 	c.header.Set("X-RateLimit-Resource", "core")
 }

@@ -7,30 +7,30 @@ import (
 )
 
 func getPermission(c *call) (any, error) {
-	a, err := c.account(c.r.PathValue("login"))
+	a, err := c.findAccount(c.r.PathValue("login"))
 	if err != nil {
 		return nil, notFound()
 	}
-	p := c.repo.permission(a)
+	p := c.repo.permissionOf(a)
 	return map[string]any{"permission": p.String(), "role_name": p.String(), "user": c.wireUser(a)}, nil
 }
 
-// sha finds the commit of the path: an id, a branch or a tag.
-func (c *call) sha() (string, error) {
+// resolveCommit finds the commit of the path: an id, a branch or a tag.
+func (c *call) resolveCommit() (string, error) {
 	rev := c.r.PathValue("sha")
-	sha, err := c.repo.git.resolve(rev)
+	sha, err := c.repo.git.resolveRevision(rev)
 	if errors.Is(err, errNoObject) {
-		return "", refuse(http.StatusUnprocessableEntity, "No commit found for SHA: %s", rev)
+		return "", newAPIError(http.StatusUnprocessableEntity, "No commit found for SHA: %s", rev)
 	}
 	return sha, err
 }
 
 func getCommit(c *call) (any, error) {
-	sha, err := c.sha()
+	sha, err := c.resolveCommit()
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.repo.git.commit(sha)
+	found, err := c.repo.git.readCommit(sha)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func getCommit(c *call) (any, error) {
 
 // commitPulls are the pull requests that brought a commit, or would.
 func commitPulls(c *call) (any, error) {
-	sha, err := c.sha()
+	sha, err := c.resolveCommit()
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +73,10 @@ func deleteRef(c *call) (any, error) {
 	name := "refs/" + c.r.PathValue("ref")
 	sha := c.repo.refs[name]
 	if sha == "" {
-		return nil, refuse(http.StatusUnprocessableEntity, "Reference does not exist")
+		return nil, newAPIError(http.StatusUnprocessableEntity, "Reference does not exist")
 	}
 	if name == "refs/heads/"+c.repo.branch {
-		return nil, refuse(http.StatusUnprocessableEntity, "Cannot delete the default branch")
+		return nil, newAPIError(http.StatusUnprocessableEntity, "Cannot delete the default branch")
 	}
 	if err := c.repo.git.deleteRef(name, sha); err != nil {
 		return nil, err
@@ -95,17 +95,17 @@ func listLabels(c *call) (any, error) {
 
 func createLabel(c *call) (any, error) {
 	var in struct{ Name, Color string }
-	if err := c.decode(&in); err != nil {
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(in.Name) == "" {
-		return nil, invalid("Label", "name", "missing_field", "")
+		return nil, invalidField("Label", "name", "missing_field", "")
 	}
 	if c.repo.labels[in.Name] != nil {
-		return nil, invalid("Label", "name", "already_exists", "")
+		return nil, invalidField("Label", "name", "already_exists", "")
 	}
-	l := c.label(c.repo, in.Name)
-	l.Color = or(in.Color, l.Color)
+	l := c.ensureLabel(c.repo, in.Name)
+	l.Color = orDefault(in.Color, l.Color)
 	c.status = http.StatusCreated
 	return c.wireLabel(c.repo, in.Name), nil
 }

@@ -11,9 +11,9 @@ import (
 // Here the first that fits wins.
 type router []route
 
-// find gives the call's route and sets the path's values in the request; nil is
+// findRoute gives the call's route and sets the path's values in the request; nil is
 // an unknown path.
-func (rs router) find(r *http.Request) *route {
+func (rs router) findRoute(r *http.Request) *route {
 	path := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for i, s := range path {
 		plain, err := url.PathUnescape(s)
@@ -27,7 +27,7 @@ func (rs router) find(r *http.Request) *route {
 		if method != r.Method {
 			continue
 		}
-		if values, ok := match(strings.Split(pattern[1:], "/"), path); ok {
+		if values, ok := matchPath(strings.Split(pattern[1:], "/"), path); ok {
 			for k, v := range values {
 				r.SetPathValue(k, v)
 			}
@@ -37,9 +37,9 @@ func (rs router) find(r *http.Request) *route {
 	return nil
 }
 
-// match compares a path with a pattern: {name} is one element, {name...} at the
+// matchPath compares a path with a pattern: {name} is one element, {name...} at the
 // end is all the rest, at least one.
-func match(pattern, path []string) (values map[string]string, ok bool) {
+func matchPath(pattern, path []string) (values map[string]string, ok bool) {
 	values = map[string]string{}
 	for i, want := range pattern {
 		name, isVariable := strings.CutPrefix(want, "{")

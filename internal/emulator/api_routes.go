@@ -5,12 +5,12 @@ import "slices"
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
 var routes = router(slices.Concat(accountRoutes, repoRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, hookRoutes))
 
-const inRepo = "/repos/{owner}/{repo}"
+const repoPath = "/repos/{owner}/{repo}"
 
 var accountRoutes = []route{
-	{pattern: "GET /user", answer: func(c *call) (any, error) { return c.wireUser(c.user), nil }},
-	{pattern: "GET /users/{login}", answer: func(c *call) (any, error) {
-		a, err := c.account(c.r.PathValue("login"))
+	{pattern: "GET /user", handle: func(c *call) (any, error) { return c.wireUser(c.user), nil }},
+	{pattern: "GET /users/{login}", handle: func(c *call) (any, error) {
+		a, err := c.findAccount(c.r.PathValue("login"))
 		if err != nil {
 			return nil, notFound()
 		}
@@ -19,60 +19,60 @@ var accountRoutes = []route{
 }
 
 var repoRoutes = []route{
-	{pattern: "GET " + inRepo, need: Read, answer: func(c *call) (any, error) { return c.wireRepo(c.repo, c.user), nil }},
-	{pattern: "GET " + inRepo + "/collaborators/{login}/permission", need: Read, answer: getPermission},
-	{pattern: "GET " + inRepo + "/commits/{sha}", need: Read, answer: getCommit},
-	{pattern: "GET " + inRepo + "/commits/{sha}/pulls", need: Read, answer: commitPulls},
-	{pattern: "GET " + inRepo + "/git/ref/{ref...}", need: Read, answer: getRef},
-	{pattern: "DELETE " + inRepo + "/git/refs/{ref...}", need: Write, refs: true, answer: deleteRef},
-	{pattern: "GET " + inRepo + "/labels", need: Read, answer: listLabels},
-	{pattern: "POST " + inRepo + "/labels", need: Write, answer: createLabel},
+	{pattern: "GET " + repoPath, permission: Read, handle: func(c *call) (any, error) { return c.wireRepo(c.repo, c.user), nil }},
+	{pattern: "GET " + repoPath + "/collaborators/{login}/permission", permission: Read, handle: getPermission},
+	{pattern: "GET " + repoPath + "/commits/{sha}", permission: Read, handle: getCommit},
+	{pattern: "GET " + repoPath + "/commits/{sha}/pulls", permission: Read, handle: commitPulls},
+	{pattern: "GET " + repoPath + "/git/ref/{ref...}", permission: Read, handle: getRef},
+	{pattern: "DELETE " + repoPath + "/git/refs/{ref...}", permission: Write, movesRefs: true, handle: deleteRef},
+	{pattern: "GET " + repoPath + "/labels", permission: Read, handle: listLabels},
+	{pattern: "POST " + repoPath + "/labels", permission: Write, handle: createLabel},
 }
 
 var pullRoutes = []route{
-	{pattern: "GET " + inRepo + "/pulls", need: Read, answer: listPulls},
-	{pattern: "POST " + inRepo + "/pulls", need: Read, answer: createPull},
-	{pattern: "GET " + inRepo + "/pulls/{number}", need: Read, answer: getPull},
-	{pattern: "PATCH " + inRepo + "/pulls/{number}", need: Read, answer: patchPull},
-	{pattern: "GET " + inRepo + "/pulls/{number}/merge", need: Read, answer: isMerged},
-	{pattern: "PUT " + inRepo + "/pulls/{number}/merge", need: Write, refs: true, answer: putMerge},
-	{pattern: "GET " + inRepo + "/pulls/{number}/commits", need: Read, answer: pullCommits},
-	{pattern: "GET " + inRepo + "/pulls/{number}/reviews", need: Read, answer: listReviews},
-	{pattern: "POST " + inRepo + "/pulls/{number}/reviews", need: Read, answer: createReview},
-	{pattern: "PUT " + inRepo + "/pulls/{number}/reviews/{id}/dismissals", need: Write, answer: dismissReview},
+	{pattern: "GET " + repoPath + "/pulls", permission: Read, handle: listPulls},
+	{pattern: "POST " + repoPath + "/pulls", permission: Read, handle: createPull},
+	{pattern: "GET " + repoPath + "/pulls/{number}", permission: Read, handle: getPull},
+	{pattern: "PATCH " + repoPath + "/pulls/{number}", permission: Read, handle: patchPull},
+	{pattern: "GET " + repoPath + "/pulls/{number}/merge", permission: Read, handle: isMerged},
+	{pattern: "PUT " + repoPath + "/pulls/{number}/merge", permission: Write, movesRefs: true, handle: putMerge},
+	{pattern: "GET " + repoPath + "/pulls/{number}/commits", permission: Read, handle: pullCommits},
+	{pattern: "GET " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: listReviews},
+	{pattern: "POST " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: createReview},
+	{pattern: "PUT " + repoPath + "/pulls/{number}/reviews/{id}/dismissals", permission: Write, handle: dismissReview},
 }
 
 // commentRoutes come before those that have a number where these have "comments".
 var commentRoutes = []route{
-	{pattern: "GET " + inRepo + "/issues/comments", need: Read, answer: allComments},
-	{pattern: "GET " + inRepo + "/issues/comments/{id}", need: Read, answer: onComment(getComment)},
-	{pattern: "PATCH " + inRepo + "/issues/comments/{id}", need: Read, answer: onComment(patchComment)},
-	{pattern: "DELETE " + inRepo + "/issues/comments/{id}", need: Read, answer: onComment(removeComment)},
-	{pattern: "GET " + inRepo + "/issues/comments/{id}/reactions", need: Read, answer: onComment(listReactions)},
-	{pattern: "POST " + inRepo + "/issues/comments/{id}/reactions", need: Read, answer: onComment(createReaction)},
-	{pattern: "DELETE " + inRepo + "/issues/comments/{id}/reactions/{reaction}", need: Read, answer: onComment(deleteReaction)},
-	{pattern: "GET " + inRepo + "/issues/{number}/comments", need: Read, answer: listComments},
-	{pattern: "POST " + inRepo + "/issues/{number}/comments", need: Read, answer: createComment},
+	{pattern: "GET " + repoPath + "/issues/comments", permission: Read, handle: allComments},
+	{pattern: "GET " + repoPath + "/issues/comments/{id}", permission: Read, handle: withComment(getComment)},
+	{pattern: "PATCH " + repoPath + "/issues/comments/{id}", permission: Read, handle: withComment(patchComment)},
+	{pattern: "DELETE " + repoPath + "/issues/comments/{id}", permission: Read, handle: withComment(removeComment)},
+	{pattern: "GET " + repoPath + "/issues/comments/{id}/reactions", permission: Read, handle: withComment(listReactions)},
+	{pattern: "POST " + repoPath + "/issues/comments/{id}/reactions", permission: Read, handle: withComment(createReaction)},
+	{pattern: "DELETE " + repoPath + "/issues/comments/{id}/reactions/{reaction}", permission: Read, handle: withComment(deleteReaction)},
+	{pattern: "GET " + repoPath + "/issues/{number}/comments", permission: Read, handle: listComments},
+	{pattern: "POST " + repoPath + "/issues/{number}/comments", permission: Read, handle: createComment},
 }
 
 var labelRoutes = []route{
-	{pattern: "GET " + inRepo + "/issues/{number}/labels", need: Read, answer: pullLabels},
-	{pattern: "POST " + inRepo + "/issues/{number}/labels", need: Write, answer: addLabels},
-	{pattern: "DELETE " + inRepo + "/issues/{number}/labels/{label...}", need: Write, answer: removeLabel},
+	{pattern: "GET " + repoPath + "/issues/{number}/labels", permission: Read, handle: pullLabels},
+	{pattern: "POST " + repoPath + "/issues/{number}/labels", permission: Write, handle: addLabels},
+	{pattern: "DELETE " + repoPath + "/issues/{number}/labels/{label...}", permission: Write, handle: removeLabel},
 }
 
 var statusRoutes = []route{
-	{pattern: "POST " + inRepo + "/statuses/{sha}", need: Write, answer: createStatus},
-	{pattern: "GET " + inRepo + "/commits/{sha}/statuses", need: Read, answer: listStatuses},
-	{pattern: "GET " + inRepo + "/commits/{sha}/status", need: Read, answer: combinedStatus},
-	{pattern: "GET " + inRepo + "/commits/{sha}/check-runs", need: Read, answer: listCheckRuns},
+	{pattern: "POST " + repoPath + "/statuses/{sha}", permission: Write, handle: createStatus},
+	{pattern: "GET " + repoPath + "/commits/{sha}/statuses", permission: Read, handle: listStatuses},
+	{pattern: "GET " + repoPath + "/commits/{sha}/status", permission: Read, handle: combinedStatus},
+	{pattern: "GET " + repoPath + "/commits/{sha}/check-runs", permission: Read, handle: listCheckRuns},
 }
 
 var hookRoutes = []route{
-	{pattern: "GET " + inRepo + "/hooks", need: Admin, answer: listHooks},
-	{pattern: "POST " + inRepo + "/hooks", need: Admin, answer: createHook},
-	{pattern: "GET " + inRepo + "/hooks/{id}", need: Admin, answer: onHook(getHook)},
-	{pattern: "PATCH " + inRepo + "/hooks/{id}", need: Admin, answer: onHook(patchHook)},
-	{pattern: "DELETE " + inRepo + "/hooks/{id}", need: Admin, answer: onHook(deleteHook)},
-	{pattern: "POST " + inRepo + "/hooks/{id}/pings", need: Admin, answer: onHook(pingHook)},
+	{pattern: "GET " + repoPath + "/hooks", permission: Admin, handle: listHooks},
+	{pattern: "POST " + repoPath + "/hooks", permission: Admin, handle: createHook},
+	{pattern: "GET " + repoPath + "/hooks/{id}", permission: Admin, handle: withHook(getHook)},
+	{pattern: "PATCH " + repoPath + "/hooks/{id}", permission: Admin, handle: withHook(patchHook)},
+	{pattern: "DELETE " + repoPath + "/hooks/{id}", permission: Admin, handle: withHook(deleteHook)},
+	{pattern: "POST " + repoPath + "/hooks/{id}/pings", permission: Admin, handle: withHook(pingHook)},
 }

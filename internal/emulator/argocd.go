@@ -28,44 +28,44 @@ type Repositories interface {
 	Blob(repo, id string) (string, error)
 }
 
-// ArgoOptions say how an ArgoCD is made.
-type ArgoOptions struct {
-	Repos Repositories // required
-	Pace  Pace
-	Now   func() time.Time // the clock of everything but Pace.Tick and Pace.Bookmark; nil: time.Now
-	Log   *zap.Logger      // nil: silent
+// ArgoCDOptions say how an ArgoCD is made.
+type ArgoCDOptions struct {
+	Repos   Repositories // required
+	Timings Timings
+	Now     func() time.Time // the clock of everything but Pace.Tick and Pace.Bookmark; nil: time.Now
+	Log     *zap.Logger      // nil: silent
 }
 
 // ArgoCD is a simulated Argo CD 2.14 behind the API of a Kubernetes server, on a
 // port of 127.0.0.1. All methods may be called concurrently.
 type ArgoCD struct {
-	repos Repositories
-	pace  Pace
-	now   func() time.Time
-	log   *zap.Logger
-	url   string
-	ca    []byte // its certificate's authority, in PEM
-	token string // what clients must show
-	http  *http.Server
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	repos   Repositories
+	timings Timings
+	now     func() time.Time
+	log     *zap.Logger
+	url     string
+	ca      []byte // its certificate's authority, in PEM
+	token   string // what clients must show
+	server  *http.Server
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 
 	// mu guards everything below. It may be held while Repositories are asked.
-	mu       sync.Mutex
-	store    *objects
-	apps     map[string]*application // by namespace/name
-	contents map[string]content      // by repository, commit and folder
-	trees    map[string]map[string]string
-	blobs    map[string]string
-	fails    []*requestFault
-	stalled  bool          // watches send nothing
-	cut      chan struct{} // closed to end all watches
-	requests map[string]int
+	mu             sync.Mutex
+	store          *objectStore
+	apps           map[string]*application // by namespace/name
+	contents       map[string]content      // by repository, commit and folder
+	trees          map[string]map[string]string
+	blobs          map[string]string
+	requestFaults  []*requestFault
+	watchesStalled bool          // watches send nothing
+	watchesCut     chan struct{} // closed to end all watches
+	requests       map[string]int
 }
 
 // NewArgoCD starts an Argo CD without Applications, with the project default as
 // every Argo CD has it. The caller closes it.
-func NewArgoCD(o ArgoOptions) (*ArgoCD, error) {
+func NewArgoCD(o ArgoCDOptions) (*ArgoCD, error) {
 	if o.Repos == nil {
 		return nil, errors.New("starting the simulated Argo CD: no repositories were given")
 	}
@@ -79,9 +79,9 @@ func NewArgoCD(o ArgoOptions) (*ArgoCD, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &ArgoCD{
-		repos: o.Repos, pace: o.Pace, now: o.Now, log: o.Log, url: "https://" + listener.Addr().String(),
-		ca: authority, token: newUUID(), stop: cancel, store: newObjects(o.Pace.keepEvents()), apps: map[string]*application{},
-		contents: map[string]content{}, trees: map[string]map[string]string{}, blobs: map[string]string{}, cut: make(chan struct{}), requests: map[string]int{},
+		repos: o.Repos, timings: o.Timings, now: o.Now, log: o.Log, url: "https://" + listener.Addr().String(),
+		ca: authority, token: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()), apps: map[string]*application{},
+		contents: map[string]content{}, trees: map[string]map[string]string{}, blobs: map[string]string{}, watchesCut: make(chan struct{}), requests: map[string]int{},
 	}
 	if a.now == nil {
 		a.now = time.Now
@@ -89,31 +89,31 @@ func NewArgoCD(o ArgoOptions) (*ArgoCD, error) {
 	if a.log == nil {
 		a.log = zap.NewNop()
 	}
-	if err := a.AddObject("appprojects", object{"metadata": object{"name": "default", "namespace": "argocd"}}); err != nil {
+	if err := a.AddObject("appprojects", jsonObject{"metadata": jsonObject{"name": "default", "namespace": "argocd"}}); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("starting the simulated Argo CD: %w", err), listener.Close())
 	}
-	a.http = &http.Server{Handler: http.HandlerFunc(a.serve), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(a.log),
+	a.server = &http.Server{Handler: http.HandlerFunc(a.serveHTTP), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(a.log),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}
 	a.done.Go(func() {
-		if err := a.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := a.server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			a.log.Error("the simulated Argo CD's server stopped", zap.Error(err))
 		}
 	})
-	a.done.Go(func() { a.run(ctx) })
+	a.done.Go(func() { a.runController(ctx) })
 	return a, nil
 }
 
-// run lets the controller look at every tick.
-func (a *ArgoCD) run(ctx context.Context) {
-	tick := time.NewTicker(a.pace.tick())
+// runController lets the controller look at every tick.
+func (a *ArgoCD) runController(ctx context.Context) {
+	tick := time.NewTicker(a.timings.tickInterval())
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			a.step()
+			a.reconcileAll()
 		}
 	}
 }
@@ -146,7 +146,7 @@ current-context: emulated
 // Close stops the controller and the server, and breaks open watches.
 func (a *ArgoCD) Close() error {
 	a.stop()
-	err := a.http.Close()
+	err := a.server.Close()
 	a.done.Wait()
 	if err != nil {
 		return fmt.Errorf("stopping the simulated Argo CD: %w", err)

@@ -22,41 +22,41 @@ type AppSpec struct {
 	Options              map[string]any // further fields of its source, such as kustomize; they are deployed, too
 	Manual               bool           // no automated sync
 	Unsynced             bool           // starts without anything deployed; else it runs what the branch has, and is well
-	After                time.Duration  // appears so much later, and then Unsynced
+	AppearsAfter         time.Duration  // appears so much later, and then Unsynced
 }
 
 // application is one Application as its controller knows it.
 type application struct {
 	AppSpec
-	appears time.Time // zero when it is there
+	appearsAt time.Time // zero when it is there
 
 	// What the controller knows of Git.
-	noticed string    // the branch's commit, as the revision cache has it
-	latest  string    // the branch's commit
-	moved   time.Time // since when latest isn't noticed
+	noticedHead string    // the branch's commit, as the revision cache has it
+	branchHead  string    // the branch's commit
+	headMovedAt time.Time // since when latest isn't noticed
 
-	comparing  *comparison
-	compared   map[string]any // the source's options that the last comparison was with
-	soon       bool           // compare at the next look
-	resync     time.Time      // when to compare without a reason
-	sync       string         // Synced, OutOfSync, Unknown or empty
-	revision   string         // what sync is about
-	health     health         // as reported, which is not as it is
-	reconciled time.Time
-	conditions []condition
-	op         *operation
-	failed     string // the commit whose automated sync failed: it isn't tried again
-	history    []any
+	comparing       *comparison
+	comparedOptions map[string]any // the source's options that the last comparison was with
+	compareNext     bool           // compare at the next look
+	resyncAt        time.Time      // when to compare without a reason
+	sync            string         // Synced, OutOfSync, Unknown or empty
+	revision        string         // what sync is about
+	health          health         // as reported, which is not as it is
+	reconciled      time.Time
+	conditions      []condition
+	op              *operation
+	failedCommit    string // the commit whose automated sync failed: it isn't tried again
+	history         []any
 
-	live   *rollout // what the cluster runs; nil: nothing
-	fault  AppFault
-	wishes asked
-	dirty  bool // the reported state has changed
+	live      *rollout // what the cluster runs; nil: nothing
+	fault     AppFault
+	requested pendingRequests
+	dirty     bool // the reported state has changed
 }
 
 // comparison is one that is under way.
 type comparison struct {
-	ends    time.Time
+	endsAt  time.Time
 	commit  string
 	options map[string]any // of the source, as they were when the comparison began
 	health  health         // likewise
@@ -70,7 +70,7 @@ type condition struct {
 
 // operation is the running or last sync.
 type operation struct {
-	request          object // what .operation said
+	request          jsonObject // what .operation said
 	commit           string
 	phase, message   string
 	started, due, at time.Time // due: when it ends; at: when it ended
@@ -86,7 +86,7 @@ func (a *ArgoCD) AddApplication(s AppSpec) error {
 		field *string
 		value string
 	}{{&s.Namespace, "argocd"}, {&s.Project, "default"}, {&s.Branch, "main"}, {&s.Cluster, "https://kubernetes.default.svc"}} {
-		*d.field = or(*d.field, d.value)
+		*d.field = orDefault(*d.field, d.value)
 	}
 	key := s.Namespace + "/" + s.Name
 	fail := func(err error) error { return fmt.Errorf("adding Application %s: %w", key, err) }
@@ -103,56 +103,56 @@ func (a *ArgoCD) AddApplication(s AppSpec) error {
 		return fail(err)
 	}
 	now := a.now()
-	app := &application{AppSpec: s, noticed: head, latest: head, resync: now, compared: s.Options}
+	app := &application{AppSpec: s, noticedHead: head, branchHead: head, resyncAt: now, comparedOptions: s.Options}
 	a.apps[key] = app
-	if s.After > 0 {
-		app.appears = now.Add(s.After)
+	if s.AppearsAfter > 0 {
+		app.appearsAt = now.Add(s.AppearsAfter)
 		return nil
 	}
 	if s.Unsynced {
-		return a.create(app, now)
+		return a.createObject(app, now)
 	}
-	c, err := a.content(app, head)
+	c, err := a.readContent(app, head)
 	if err != nil {
 		delete(a.apps, key)
 		return fail(err)
 	}
 	if c.missing {
-		return a.create(app, now)
+		return a.createObject(app, now)
 	}
-	app.live = &rollout{content: c, ready: true}
+	app.live = &rollout{content: c, preexisting: true}
 	app.sync, app.revision, app.reconciled = "Synced", head, now
-	if a.pace.Resync > 0 {
-		app.resync = now.Add(a.pace.Resync)
+	if a.timings.Resync > 0 {
+		app.resyncAt = now.Add(a.timings.Resync)
 	}
-	app.health = a.truth(app, now)
+	app.health = a.actualHealth(app, now)
 	app.health.since = now
-	return a.create(app, now)
+	return a.createObject(app, now)
 }
 
-// create puts the Application's object into the store.
-func (a *ArgoCD) create(app *application, now time.Time) error {
-	app.appears = time.Time{}
-	x := object{
+// createObject puts the Application's object into the store.
+func (a *ArgoCD) createObject(app *application, now time.Time) error {
+	app.appearsAt = time.Time{}
+	x := jsonObject{
 		"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-		"metadata": object{
+		"metadata": jsonObject{
 			"name": app.Name, "namespace": app.Namespace, "uid": newUUID(), "generation": 1,
 			"creationTimestamp": now.UTC().Format(time.RFC3339),
 		},
-		"spec": app.spec(a.repos.CloneURL(app.Repo)),
+		"spec": app.buildSpec(a.repos.CloneURL(app.Repo)),
 	}
 	if len(app.Labels) > 0 {
-		meta(x)["labels"] = app.Labels
+		metadataOf(x)["labels"] = app.Labels
 	}
 	if app.ApplicationSet != "" { // as its controller creates them
-		meta(x)["finalizers"] = []any{"resources-finalizer.argocd.argoproj.io"}
-		meta(x)["ownerReferences"] = []any{object{
+		metadataOf(x)["finalizers"] = []any{"resources-finalizer.argocd.argoproj.io"}
+		metadataOf(x)["ownerReferences"] = []any{jsonObject{
 			"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": app.ApplicationSet,
 			"uid": newUUID(), "controller": true, "blockOwnerDeletion": true,
 		}}
 	}
 	if app.sync != "" {
-		x["status"] = a.status(app)
+		x["status"] = a.buildStatus(app)
 	}
 	return a.store.put("applications", app.Namespace, app.Name, x)
 }
@@ -162,12 +162,12 @@ func (a *ArgoCD) create(app *application, now time.Time) error {
 func (a *ArgoCD) SetOptions(namespace, name string, options map[string]any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	app, err := a.app(namespace, name)
+	app, err := a.findApplication(namespace, name)
 	if err != nil {
 		return err
 	}
-	app.Options, app.soon = options, true
-	a.write(app, func(x object) { x["spec"] = app.spec(a.repos.CloneURL(app.Repo)) })
+	app.Options, app.compareNext = options, true
+	a.updateObject(app, func(x jsonObject) { x["spec"] = app.buildSpec(a.repos.CloneURL(app.Repo)) })
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (a *ArgoCD) SetOptions(namespace, name string, options map[string]any) erro
 func (a *ArgoCD) RemoveApplication(namespace, name string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, err := a.app(namespace, name); err != nil {
+	if _, err := a.findApplication(namespace, name); err != nil {
 		return err
 	}
 	delete(a.apps, namespace+"/"+name)
@@ -183,7 +183,7 @@ func (a *ArgoCD) RemoveApplication(namespace, name string) error {
 	return nil
 }
 
-func (a *ArgoCD) app(namespace, name string) (*application, error) {
+func (a *ArgoCD) findApplication(namespace, name string) (*application, error) {
 	app := a.apps[namespace+"/"+name]
 	if app == nil {
 		return nil, fmt.Errorf("there is no Application %s/%s", namespace, name)
@@ -194,20 +194,20 @@ func (a *ArgoCD) app(namespace, name string) (*application, error) {
 // AddObject serves another object: resource is applicationsets, appprojects or
 // secrets. x needs metadata.name and metadata.namespace.
 func (a *ArgoCD) AddObject(resource string, x map[string]any) error {
-	if kinds[resource] == "" || resource == "applications" {
+	if kindByResource[resource] == "" || resource == "applications" {
 		return fmt.Errorf("adding an object: %q is not one of applicationsets, appprojects and secrets", resource)
 	}
-	name, _ := meta(x)["name"].(string)
-	namespace, _ := meta(x)["namespace"].(string)
+	name, _ := metadataOf(x)["name"].(string)
+	namespace, _ := metadataOf(x)["namespace"].(string)
 	if name == "" || namespace == "" {
 		return fmt.Errorf("adding an object to %s: it needs metadata.name and metadata.namespace", resource)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if meta(x)["uid"] == nil {
-		meta(x)["uid"] = newUUID()
+	if metadataOf(x)["uid"] == nil {
+		metadataOf(x)["uid"] = newUUID()
 	}
-	x["apiVersion"], x["kind"] = apiVersion(resource), kinds[resource]
+	x["apiVersion"], x["kind"] = apiVersion(resource), kindByResource[resource]
 	return a.store.put(resource, namespace, name, x)
 }
 
@@ -221,24 +221,24 @@ func (a *ArgoCD) RemoveObject(resource, namespace, name string) {
 
 // AppState is what an Application reports, for stories and tests.
 type AppState struct {
-	Exists    bool
-	Sync      string
-	Revision  string
-	Health    string
-	Phase     string // of the last operation
-	Images    []string
-	Reconcile time.Time
+	Exists       bool
+	Sync         string
+	Revision     string
+	Health       string
+	Phase        string // of the last operation
+	Images       []string
+	ReconciledAt time.Time
 }
 
 // State is what an Application reports now.
 func (a *ArgoCD) State(namespace, name string) (AppState, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	app, err := a.app(namespace, name)
-	if err != nil || !app.appears.IsZero() {
+	app, err := a.findApplication(namespace, name)
+	if err != nil || !app.appearsAt.IsZero() {
 		return AppState{}, err
 	}
-	s := AppState{Exists: true, Sync: app.sync, Revision: app.revision, Health: app.health.status, Reconcile: app.reconciled}
+	s := AppState{Exists: true, Sync: app.sync, Revision: app.revision, Health: app.health.status, ReconciledAt: app.reconciled}
 	if app.op != nil {
 		s.Phase = app.op.phase
 	}
@@ -248,8 +248,8 @@ func (a *ArgoCD) State(namespace, name string) (AppState, error) {
 	return s, nil
 }
 
-// write brings the reported state into the Application's object.
-func (a *ArgoCD) write(app *application, change func(x object)) {
+// updateObject brings the reported state into the Application's object.
+func (a *ArgoCD) updateObject(app *application, change func(x jsonObject)) {
 	x := a.store.get("applications", app.Namespace, app.Name)
 	if x == nil {
 		return
@@ -257,7 +257,7 @@ func (a *ArgoCD) write(app *application, change func(x object)) {
 	if change != nil {
 		change(x)
 	}
-	x["status"] = a.status(app)
+	x["status"] = a.buildStatus(app)
 	app.dirty = false
 	if err := a.store.put("applications", app.Namespace, app.Name, x); err != nil {
 		a.log.Error("an Application can't be written", zap.String("application", app.Namespace+"/"+app.Name), zap.Error(err))

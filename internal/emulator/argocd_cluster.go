@@ -28,27 +28,27 @@ const (
 	maxBases = 20
 )
 
-// keep remembers a value in a bounded map.
-func keep[V any](m map[string]V, limit int, key string, v V) {
+// putBounded remembers a value in a bounded map.
+func putBounded[V any](m map[string]V, limit int, key string, v V) {
 	if len(m) >= limit {
 		clear(m)
 	}
 	m[key] = v
 }
 
-// content reads what an Application deploys at a commit: its folder, with its
+// readContent reads what an Application deploys at a commit: its folder, with its
 // source's options.
-func (a *ArgoCD) content(app *application, commit string) (content, error) {
-	c, err := a.folder(app, commit)
+func (a *ArgoCD) readContent(app *application, commit string) (content, error) {
+	c, err := a.readFolder(app, commit)
 	if len(app.Options) > 0 {
 		c.id += fmt.Sprint(" ", app.Options) // in the order of their keys
 	}
 	return c, err
 }
 
-// folder reads what a folder deploys. With many Applications a push is one git
+// readFolder reads what a folder deploys. With many Applications a push is one git
 // command, and one a changed kustomization.
-func (a *ArgoCD) folder(app *application, commit string) (content, error) {
+func (a *ArgoCD) readFolder(app *application, commit string) (content, error) {
 	if commit == "" {
 		return content{missing: true}, nil
 	}
@@ -56,55 +56,55 @@ func (a *ArgoCD) folder(app *application, commit string) (content, error) {
 	if c, ok := a.contents[key]; ok {
 		return c, nil
 	}
-	tree, err := a.tree(app.Repo, commit)
+	tree, err := a.readTree(app.Repo, commit)
 	if err != nil {
 		return content{}, err
 	}
 	dir := path.Clean(app.Path)
 	c := content{missing: tree[dir] == ""}
 	if !c.missing {
-		ids, images, err := a.kustomization(app.Repo, tree, dir, maxBases)
+		ids, images, err := a.readKustomization(app.Repo, tree, dir, maxBases)
 		if err != nil {
 			return c, err
 		}
 		c.id, c.images = strings.Join(append([]string{tree[dir]}, ids...), " "), images
 	}
-	keep(a.contents, maxContents, key, c)
+	putBounded(a.contents, maxContents, key, c)
 	return c, nil
 }
 
-func (a *ArgoCD) tree(repo, commit string) (map[string]string, error) {
+func (a *ArgoCD) readTree(repo, commit string) (map[string]string, error) {
 	key := repo + " " + commit
 	if t, ok := a.trees[key]; ok {
 		return t, nil
 	}
 	t, err := a.repos.Tree(repo, commit)
 	if err == nil {
-		keep(a.trees, maxTrees, key, t)
+		putBounded(a.trees, maxTrees, key, t)
 	}
 	return t, err
 }
 
-func (a *ArgoCD) blob(repo, id string) (string, error) {
+func (a *ArgoCD) readBlob(repo, id string) (string, error) {
 	key := repo + " " + id
 	if text, ok := a.blobs[key]; ok {
 		return text, nil
 	}
 	text, err := a.repos.Blob(repo, id)
 	if err == nil {
-		keep(a.blobs, maxBlobs, key, text)
+		putBounded(a.blobs, maxBlobs, key, text)
 	}
 	return text, err
 }
 
-// kustomization reads a folder's images, and the identities of the local
+// readKustomization reads a folder's images, and the identities of the local
 // folders and files that it refers to: a change there is a change here.
-func (a *ArgoCD) kustomization(repo string, tree map[string]string, dir string, left int) (ids, images []string, err error) {
+func (a *ArgoCD) readKustomization(repo string, tree map[string]string, dir string, left int) (ids, images []string, err error) {
 	file := tree[path.Join(dir, "kustomization.yaml")]
 	if file == "" {
 		return nil, nil, nil
 	}
-	text, err := a.blob(repo, file)
+	text, err := a.readBlob(repo, file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +137,7 @@ func (a *ArgoCD) kustomization(repo string, tree map[string]string, dir string, 
 		if left == 0 || strings.Contains(ref, "://") || tree[to] == "" {
 			continue
 		}
-		more, _, err := a.kustomization(repo, tree, to, left-1)
+		more, _, err := a.readKustomization(repo, tree, to, left-1)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,9 +148,9 @@ func (a *ArgoCD) kustomization(repo string, tree map[string]string, dir string, 
 
 // rollout is what a cluster runs since the sync that brought it.
 type rollout struct {
-	content content
-	at      time.Time
-	ready   bool // it runs since before the world began
+	content     content
+	startedAt   time.Time
+	preexisting bool // it runs since before the world began
 }
 
 // health is an Application's health with that of its resources.
@@ -165,15 +165,15 @@ type resource struct{ name, status, message string }
 // worst first; Argo CD reports the worst of an Application's resources.
 var healthOrder = []string{"Missing", "Degraded", "Progressing", "Healthy"}
 
-// truth is how an Application's resources are, which is not yet what Argo CD
+// actualHealth is how an Application's resources are, which is not yet what Argo CD
 // says about them. since is not set.
-func (a *ArgoCD) truth(app *application, now time.Time) health {
+func (a *ArgoCD) actualHealth(app *application, now time.Time) health {
 	if app.live == nil {
 		return health{status: "Missing"}
 	}
 	h := health{status: "Healthy"}
 	for _, image := range app.live.content.images {
-		r := a.deployment(app, image, now)
+		r := a.deploymentHealth(app, image, now)
 		h.resources = append(h.resources, r)
 		if slices.Index(healthOrder, r.status) < slices.Index(healthOrder, h.status) {
 			h.status = r.status
@@ -182,30 +182,30 @@ func (a *ArgoCD) truth(app *application, now time.Time) health {
 	return h
 }
 
-// deployment is the health of the Deployment that runs an image.
-func (a *ArgoCD) deployment(app *application, image string, now time.Time) resource {
+// deploymentHealth is the health of the Deployment that runs an image.
+func (a *ArgoCD) deploymentHealth(app *application, image string, now time.Time) resource {
 	name := path.Base(strings.SplitN(path.Base(image), ":", 2)[0])
 	name, _, _ = strings.Cut(name, "@")
 	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available..."}
-	age := now.Sub(app.live.at)
+	age := now.Sub(app.live.startedAt)
 	failed := resource{name: name, status: "Degraded", message: fmt.Sprintf("Deployment %q exceeded its progress deadline", name)}
 	switch {
-	case fails(image, "broken", app.DestinationNamespace):
-		if app.live.ready || age >= a.pace.Degrade {
+	case imageFails(image, "broken", app.DestinationNamespace):
+		if app.live.preexisting || age >= a.timings.Degrade {
 			return failed
 		}
-	case fails(image, "late", app.DestinationNamespace) && (app.live.ready || age >= a.pace.Rollout+a.pace.Late):
+	case imageFails(image, "late", app.DestinationNamespace) && (app.live.preexisting || age >= a.timings.Rollout+a.timings.LateFailure):
 		return failed
-	case app.live.ready || age >= a.pace.Rollout:
+	case app.live.preexisting || age >= a.timings.Rollout:
 		return resource{name: name, status: "Healthy"}
 	}
 	return r
 }
 
-// fails says whether an image has a way of failing that applies in a namespace:
+// imageFails says whether an image has a way of failing that applies in a namespace:
 // the word is in its name or tag, and where it ends in "-in-x" the namespace is
 // x or ends in "-x".
-func fails(image, word, namespace string) bool {
+func imageFails(image, word, namespace string) bool {
 	if !strings.Contains(image, word) {
 		return false
 	}

@@ -9,19 +9,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// step is one look of the controller at every Application.
-func (a *ArgoCD) step() {
+// reconcileAll is one look of the controller at every Application.
+func (a *ArgoCD) reconcileAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
 	heads := map[string]string{}
 	for _, key := range sortedKeys(a.apps) {
 		app := a.apps[key]
-		if !app.appears.IsZero() {
-			if now.Before(app.appears) {
+		if !app.appearsAt.IsZero() {
+			if now.Before(app.appearsAt) {
 				continue
 			}
-			if err := a.create(app, now); err != nil {
+			if err := a.createObject(app, now); err != nil {
 				a.log.Error("an Application can't be created", zap.String("application", key), zap.Error(err))
 			}
 		}
@@ -34,52 +34,52 @@ func (a *ArgoCD) step() {
 			}
 			heads[branch] = head
 		}
-		a.look(app, heads[branch], now)
+		a.reconcileApplication(app, heads[branch], now)
 	}
 }
 
-// look lets one Application go on.
-func (a *ArgoCD) look(app *application, head string, now time.Time) {
-	if head != app.latest {
-		if app.latest == app.noticed {
-			app.moved = now
+// reconcileApplication lets one Application go on.
+func (a *ArgoCD) reconcileApplication(app *application, head string, now time.Time) {
+	if head != app.branchHead {
+		if app.branchHead == app.noticedHead {
+			app.headMovedAt = now
 		}
-		app.latest = head
+		app.branchHead = head
 	}
-	a.operate(app, a.asked(app).operation, now)
+	a.handleOperation(app, a.readRequests(app).operation, now)
 	a.finishComparison(app, now)
-	a.startComparison(app, a.asked(app).refresh, now)
-	a.watchResources(app, now)
+	a.startComparison(app, a.readRequests(app).refresh, now)
+	a.reportResourceHealth(app, now)
 	if app.dirty {
-		a.write(app, nil)
+		a.updateObject(app, nil)
 	}
 }
 
 // startComparison begins one when there is a reason: a refresh was asked for, a
 // push was noticed, or it is time. Only the first two look at Git.
 func (a *ArgoCD) startComparison(app *application, refresh bool, now time.Time) {
-	noticed := app.latest != app.noticed && !now.Before(app.moved.Add(a.pace.Notice))
-	due := app.soon || app.reconciled.IsZero() || a.pace.Resync > 0 && !now.Before(app.resync)
+	noticed := app.branchHead != app.noticedHead && !now.Before(app.headMovedAt.Add(a.timings.Notice))
+	due := app.compareNext || app.reconciled.IsZero() || a.timings.Resync > 0 && !now.Before(app.resyncAt)
 	if app.comparing != nil || !refresh && !noticed && !due {
 		return
 	}
-	app.soon = false
+	app.compareNext = false
 	if refresh || noticed {
-		app.noticed = app.latest
+		app.noticedHead = app.branchHead
 	}
-	app.comparing = &comparison{ends: now.Add(a.pace.Compare), commit: app.noticed, options: app.Options, health: a.truth(app, now), refresh: refresh}
+	app.comparing = &comparison{endsAt: now.Add(a.timings.Compare), commit: app.noticedHead, options: app.Options, health: a.actualHealth(app, now), refresh: refresh}
 }
 
 // finishComparison reports a comparison that is over: whether it is synced now,
 // and how healthy it was when the comparison began.
 func (a *ArgoCD) finishComparison(app *application, now time.Time) {
 	c := app.comparing
-	if c == nil || now.Before(c.ends) {
+	if c == nil || now.Before(c.endsAt) {
 		return
 	}
-	app.comparing, app.compared = nil, c.options
-	app.resync, app.reconciled, app.dirty = now.Add(a.pace.Resync), now, true
-	want, err := a.content(app, c.commit)
+	app.comparing, app.comparedOptions = nil, c.options
+	app.resyncAt, app.reconciled, app.dirty = now.Add(a.timings.Resync), now, true
+	want, err := a.readContent(app, c.commit)
 	problem := app.fault.ComparisonError
 	switch {
 	case problem != "":
@@ -89,7 +89,7 @@ func (a *ArgoCD) finishComparison(app *application, now time.Time) {
 		problem = fmt.Sprintf("Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = %s: app path does not exist", app.Path)
 	}
 	app.setCondition("ComparisonError", problem, now)
-	a.report(app, c.health, now)
+	a.reportHealth(app, c.health, now)
 	app.revision = c.commit
 	switch {
 	case problem != "":
@@ -99,12 +99,12 @@ func (a *ArgoCD) finishComparison(app *application, now time.Time) {
 	default:
 		app.sync = "OutOfSync"
 	}
-	a.write(app, func(x object) {
+	a.updateObject(app, func(x jsonObject) {
 		if c.refresh {
-			if notes, ok := meta(x)["annotations"].(object); ok {
+			if notes, ok := metadataOf(x)["annotations"].(jsonObject); ok {
 				delete(notes, refreshAnnotation)
 				if len(notes) == 0 {
-					delete(meta(x), "annotations")
+					delete(metadataOf(x), "annotations")
 				}
 			}
 		}
@@ -114,23 +114,23 @@ func (a *ArgoCD) finishComparison(app *application, now time.Time) {
 
 // autoSync asks for a sync where one is automated. A commit whose automated sync
 // failed is not tried again.
-func (a *ArgoCD) autoSync(app *application, x object, now time.Time) {
-	if app.sync != "OutOfSync" || app.Manual || x["operation"] != nil || app.running() {
+func (a *ArgoCD) autoSync(app *application, x jsonObject, now time.Time) {
+	if app.sync != "OutOfSync" || app.Manual || x["operation"] != nil || app.isSyncing() {
 		return
 	}
-	if app.failed == app.revision {
+	if app.failedCommit == app.revision {
 		app.setCondition("SyncError", fmt.Sprintf("Failed sync attempt to %s: %s", app.revision, app.op.message), now)
 		return
 	}
-	x["operation"] = object{"sync": object{"revision": app.revision}, "initiatedBy": object{"automated": true}, "retry": object{}}
+	x["operation"] = jsonObject{"sync": jsonObject{"revision": app.revision}, "initiatedBy": jsonObject{"automated": true}, "retry": jsonObject{}}
 }
 
-func (app *application) running() bool { return app.op != nil && app.op.phase == "Running" }
+func (app *application) isSyncing() bool { return app.op != nil && app.op.phase == "Running" }
 
-// operate begins the sync that .operation asks for, and ends the one that runs.
-func (a *ArgoCD) operate(app *application, request object, now time.Time) {
+// handleOperation begins the sync that .operation asks for, and ends the one that runs.
+func (a *ArgoCD) handleOperation(app *application, request jsonObject, now time.Time) {
 	switch {
-	case app.running():
+	case app.isSyncing():
 		if !now.Before(app.op.due) {
 			a.finishSync(app, now)
 		}
@@ -139,16 +139,16 @@ func (a *ArgoCD) operate(app *application, request object, now time.Time) {
 	}
 }
 
-func (a *ArgoCD) startSync(app *application, request object, now time.Time) {
-	sync, _ := request["sync"].(object)
+func (a *ArgoCD) startSync(app *application, request jsonObject, now time.Time) {
+	sync, _ := request["sync"].(jsonObject)
 	commit, _ := sync["revision"].(string)
 	if commit == "" || commit == app.Branch || commit == "HEAD" {
-		commit = app.latest
+		commit = app.branchHead
 	}
-	by, _ := request["initiatedBy"].(object)
+	by, _ := request["initiatedBy"].(jsonObject)
 	app.op = &operation{
 		request: request, commit: commit, phase: "Running", message: "waiting for completion of tasks",
-		started: now, due: now.Add(a.pace.Sync), automated: by["automated"] == true,
+		started: now, due: now.Add(a.timings.Sync), automated: by["automated"] == true,
 	}
 	app.setCondition("SyncError", "", now)
 	app.dirty = true
@@ -160,7 +160,7 @@ func (a *ArgoCD) startSync(app *application, request object, now time.Time) {
 func (a *ArgoCD) finishSync(app *application, now time.Time) {
 	op := app.op
 	op.at = now
-	want, err := a.content(app, op.commit)
+	want, err := a.readContent(app, op.commit)
 	switch {
 	case app.fault.SyncError != "":
 		op.phase, op.message = "Failed", app.fault.SyncError
@@ -171,31 +171,31 @@ func (a *ArgoCD) finishSync(app *application, now time.Time) {
 	default:
 		op.phase, op.message = "Succeeded", "successfully synced (all tasks run)"
 		if app.live == nil || app.live.content.id != want.id {
-			app.live = &rollout{content: want, at: now}
+			app.live = &rollout{content: want, startedAt: now}
 		}
 		app.sync, app.revision, app.reconciled = "Synced", op.commit, now
-		app.failed = ""
-		app.remember(a.historyEntry(app))
+		app.failedCommit = ""
+		app.addHistory(a.historyEntry(app))
 	}
 	if op.phase != "Succeeded" && op.automated {
-		app.failed = op.commit
+		app.failedCommit = op.commit
 	}
-	app.soon = op.phase != "Succeeded" || op.commit != app.noticed
+	app.compareNext = op.phase != "Succeeded" || op.commit != app.noticedHead
 	app.dirty = true
-	a.write(app, func(x object) { delete(x, "operation") })
+	a.updateObject(app, func(x jsonObject) { delete(x, "operation") })
 }
 
-// watchResources reports health that changed by itself. As in the real one it
+// reportResourceHealth reports health that changed by itself. As in the real one it
 // is no comparison: neither reconciledAt nor the revision move.
-func (a *ArgoCD) watchResources(app *application, now time.Time) {
-	if app.reconciled.IsZero() || app.live != nil && !app.live.ready && now.Before(app.live.at.Add(a.pace.HealthLag)) {
+func (a *ArgoCD) reportResourceHealth(app *application, now time.Time) {
+	if app.reconciled.IsZero() || app.live != nil && !app.live.preexisting && now.Before(app.live.startedAt.Add(a.timings.HealthLag)) {
 		return
 	}
-	a.report(app, a.truth(app, now), now)
+	a.reportHealth(app, a.actualHealth(app, now), now)
 }
 
-// report takes over a health, or the one that a fault wants.
-func (a *ArgoCD) report(app *application, h health, now time.Time) {
+// reportHealth takes over a health, or the one that a fault wants.
+func (a *ArgoCD) reportHealth(app *application, h health, now time.Time) {
 	if app.fault.Health != "" {
 		h = health{status: app.fault.Health, message: app.fault.Message, resources: h.resources}
 		if name := app.fault.Resource; name != "" {

@@ -15,12 +15,12 @@ type AppFault struct {
 func (a *ArgoCD) SetFault(namespace, name string, f AppFault) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	app, err := a.app(namespace, name)
+	app, err := a.findApplication(namespace, name)
 	if err != nil {
 		return err
 	}
 	app.fault = f
-	app.failed, app.soon = "", true
+	app.failedCommit, app.compareNext = "", true
 	return nil
 }
 
@@ -31,18 +31,18 @@ func (a *ArgoCD) FailRequests(method, resource string, times, code int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if code == 0 {
-		a.fails = nil
+		a.requestFaults = nil
 		return
 	}
-	a.fails = append(a.fails, &requestFault{method: method, resource: resource, left: times, code: code})
+	a.requestFaults = append(a.requestFaults, &requestFault{method: method, resource: resource, left: times, code: code})
 }
 
 // CutWatches ends all open watches. Clients may open new ones.
 func (a *ArgoCD) CutWatches() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	close(a.cut)
-	a.cut = make(chan struct{})
+	close(a.watchesCut)
+	a.watchesCut = make(chan struct{})
 }
 
 // StallWatches keeps watches open but silent, without bookmarks, or lets them
@@ -50,7 +50,7 @@ func (a *ArgoCD) CutWatches() {
 func (a *ArgoCD) StallWatches(stall bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.stalled = stall
+	a.watchesStalled = stall
 	if !stall {
 		close(a.store.changed)
 		a.store.changed = make(chan struct{})

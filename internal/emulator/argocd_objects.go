@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// kinds of objects that are served, by resource.
-var kinds = map[string]string{
+// kindByResource of objects that are served, by resource.
+var kindByResource = map[string]string{
 	"applications": "Application", "applicationsets": "ApplicationSet", "appprojects": "AppProject", "secrets": "Secret",
 }
 
@@ -20,12 +20,12 @@ func apiVersion(resource string) string {
 	return "argoproj.io/v1alpha1"
 }
 
-// object is an object's JSON. What encoding/json decodes into it, and nothing
+// jsonObject is an object's JSON. What encoding/json decodes into it, and nothing
 // else, is in it.
-type object = map[string]any
+type jsonObject = map[string]any
 
-// record is an object as it is stored.
-type record struct {
+// objectRecord is an object as it is stored.
+type objectRecord struct {
 	resource, namespace, name string
 	version                   int64
 	raw                       json.RawMessage
@@ -34,22 +34,22 @@ type record struct {
 // watchEvent is a change that watches tell.
 type watchEvent struct {
 	Type string // ADDED, MODIFIED or DELETED
-	record
+	objectRecord
 }
 
-// objects is what etcd is to a real API server: the objects, and their changes
+// objectStore is what etcd is to a real API server: the objects, and their changes
 // for as long as they are kept. Its owner guards it.
-type objects struct {
-	keep      int
-	version   int64
-	forgotten int64 // changes up to this version are gone
-	all       map[string]record
-	changes   []watchEvent
-	changed   chan struct{} // closed at the next change
+type objectStore struct {
+	maxChanges  int
+	version     int64
+	compactedTo int64 // changes up to this version are gone
+	records     map[string]objectRecord
+	changes     []watchEvent
+	changed     chan struct{} // closed at the next change
 }
 
-func newObjects(keep int) *objects {
-	return &objects{keep: keep, version: 1000, forgotten: 1000, all: map[string]record{}, changed: make(chan struct{})}
+func newObjectStore(maxChanges int) *objectStore {
+	return &objectStore{maxChanges: maxChanges, version: 1000, compactedTo: 1000, records: map[string]objectRecord{}, changed: make(chan struct{})}
 }
 
 func objectKey(resource, namespace, name string) string {
@@ -57,12 +57,12 @@ func objectKey(resource, namespace, name string) string {
 }
 
 // get decodes an object; nil when there is none. The copy is the caller's.
-func (o *objects) get(resource, namespace, name string) object {
-	r, ok := o.all[objectKey(resource, namespace, name)]
+func (o *objectStore) get(resource, namespace, name string) jsonObject {
+	r, ok := o.records[objectKey(resource, namespace, name)]
 	if !ok {
 		return nil
 	}
-	var x object
+	var x jsonObject
 	if err := json.Unmarshal(r.raw, &x); err != nil {
 		panic(fmt.Sprintf("emulator: a stored object can't be read: %v", err)) // put wrote it
 	}
@@ -71,9 +71,9 @@ func (o *objects) get(resource, namespace, name string) object {
 
 // put stores an object, unless it is what is stored already. It sets the
 // resourceVersion.
-func (o *objects) put(resource, namespace, name string, x object) error {
+func (o *objectStore) put(resource, namespace, name string, x jsonObject) error {
 	key := objectKey(resource, namespace, name)
-	before, exists := o.all[key]
+	before, exists := o.records[key]
 	raw, err := json.Marshal(x)
 	if err != nil {
 		return err
@@ -82,61 +82,61 @@ func (o *objects) put(resource, namespace, name string, x object) error {
 		return nil
 	}
 	o.version++
-	meta(x)["resourceVersion"] = strconv.FormatInt(o.version, 10)
+	metadataOf(x)["resourceVersion"] = strconv.FormatInt(o.version, 10)
 	if raw, err = json.Marshal(x); err != nil {
 		return err
 	}
-	r := record{resource, namespace, name, o.version, raw}
-	o.all[key] = r
+	r := objectRecord{resource, namespace, name, o.version, raw}
+	o.records[key] = r
 	kind := "ADDED"
 	if exists {
 		kind = "MODIFIED"
 	}
-	o.tell(watchEvent{kind, r})
+	o.recordChange(watchEvent{kind, r})
 	return nil
 }
 
-func (o *objects) remove(resource, namespace, name string) {
+func (o *objectStore) remove(resource, namespace, name string) {
 	key := objectKey(resource, namespace, name)
-	r, ok := o.all[key]
+	r, ok := o.records[key]
 	if !ok {
 		return
 	}
 	last := o.get(resource, namespace, name)
 	o.version++
-	meta(last)["resourceVersion"] = strconv.FormatInt(o.version, 10)
+	metadataOf(last)["resourceVersion"] = strconv.FormatInt(o.version, 10)
 	if raw, err := json.Marshal(last); err == nil { // it was marshaled before
 		r.raw = raw
 	}
-	delete(o.all, key)
+	delete(o.records, key)
 	r.version = o.version
-	o.tell(watchEvent{"DELETED", r})
+	o.recordChange(watchEvent{"DELETED", r})
 }
 
-func (o *objects) tell(e watchEvent) {
+func (o *objectStore) recordChange(e watchEvent) {
 	o.changes = append(o.changes, e)
-	if over := len(o.changes) - o.keep; over > 0 {
-		o.forgotten = o.changes[over-1].version
+	if over := len(o.changes) - o.maxChanges; over > 0 {
+		o.compactedTo = o.changes[over-1].version
 		o.changes = append([]watchEvent(nil), o.changes[over:]...)
 	}
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
 
-// since are the changes after a version, oldest first.
-func (o *objects) since(version int64) []watchEvent {
+// changesSince are the changes after a version, oldest first.
+func (o *objectStore) changesSince(version int64) []watchEvent {
 	i := sort.Search(len(o.changes), func(i int) bool { return o.changes[i].version > version })
 	return o.changes[i:]
 }
 
 // compact forgets all changes: watches can't be resumed from before now.
-func (o *objects) compact() { o.changes, o.forgotten = nil, o.version }
+func (o *objectStore) compact() { o.changes, o.compactedTo = nil, o.version }
 
-// meta is an object's metadata, created when it has none.
-func meta(x object) object {
-	m, ok := x["metadata"].(object)
+// metadataOf is an object's metadata, created when it has none.
+func metadataOf(x jsonObject) jsonObject {
+	m, ok := x["metadata"].(jsonObject)
 	if !ok {
-		m = object{}
+		m = jsonObject{}
 		x["metadata"] = m
 	}
 	return m

@@ -9,41 +9,41 @@ import (
 // maxHistory is Argo CD's default revisionHistoryLimit.
 const maxHistory = 10
 
-// asked is what an Application's object asks its controller for.
-type asked struct {
+// pendingRequests is what an Application's object asks its controller for.
+type pendingRequests struct {
 	version   int64 // of the object
 	refresh   bool
-	operation object
+	operation jsonObject
 }
 
-// asked reads the Application's object, once a version.
-func (a *ArgoCD) asked(app *application) asked {
-	rec := a.store.all[objectKey("applications", app.Namespace, app.Name)]
-	if rec.version == app.wishes.version {
-		return app.wishes
+// readRequests reads the Application's object, once a version.
+func (a *ArgoCD) readRequests(app *application) pendingRequests {
+	rec := a.store.records[objectKey("applications", app.Namespace, app.Name)]
+	if rec.version == app.requested.version {
+		return app.requested
 	}
 	var x struct {
 		Metadata struct {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
-		Operation object `json:"operation"`
+		Operation jsonObject `json:"operation"`
 	}
-	app.wishes = asked{version: rec.version}
+	app.requested = pendingRequests{version: rec.version}
 	if json.Unmarshal(rec.raw, &x) == nil {
-		_, app.wishes.refresh = x.Metadata.Annotations[refreshAnnotation]
-		app.wishes.operation = x.Operation
+		_, app.requested.refresh = x.Metadata.Annotations[refreshAnnotation]
+		app.requested.operation = x.Operation
 	}
-	return app.wishes
+	return app.requested
 }
 
-func (app *application) source(url string, options map[string]any) object {
-	s := object{"repoURL": url, "path": app.Path, "targetRevision": app.Branch}
+func (app *application) buildSource(url string, options map[string]any) jsonObject {
+	s := jsonObject{"repoURL": url, "path": app.Path, "targetRevision": app.Branch}
 	maps.Copy(s, options)
 	return s
 }
 
-func (app *application) destination() object {
-	d := object{"namespace": app.DestinationNamespace}
+func (app *application) buildDestination() jsonObject {
+	d := jsonObject{"namespace": app.DestinationNamespace}
 	if strings.Contains(app.Cluster, "://") {
 		d["server"] = app.Cluster
 	} else {
@@ -52,45 +52,45 @@ func (app *application) destination() object {
 	return d
 }
 
-func (app *application) spec(url string) object {
-	s := object{"project": app.Project, "source": app.source(url, app.Options), "destination": app.destination()}
+func (app *application) buildSpec(url string) jsonObject {
+	s := jsonObject{"project": app.Project, "source": app.buildSource(url, app.Options), "destination": app.buildDestination()}
 	if !app.Manual {
-		s["syncPolicy"] = object{"automated": object{}}
+		s["syncPolicy"] = jsonObject{"automated": jsonObject{}}
 	}
 	return s
 }
 
-// status is what Argo CD writes.
-func (a *ArgoCD) status(app *application) object {
-	source := app.source(a.repos.CloneURL(app.Repo), app.compared)
-	s := object{"controllerNamespace": "argocd", "sourceHydrator": object{}, "sourceType": "Kustomize", "summary": object{}}
+// buildStatus is what Argo CD writes.
+func (a *ArgoCD) buildStatus(app *application) jsonObject {
+	source := app.buildSource(a.repos.CloneURL(app.Repo), app.comparedOptions)
+	s := jsonObject{"controllerNamespace": "argocd", "sourceHydrator": jsonObject{}, "sourceType": "Kustomize", "summary": jsonObject{}}
 	if app.sync != "" {
-		s["sync"] = object{
+		s["sync"] = jsonObject{
 			"status": app.sync, "revision": app.revision,
-			"comparedTo": object{"source": source, "destination": app.destination()},
+			"comparedTo": jsonObject{"source": source, "destination": app.buildDestination()},
 		}
 	}
 	if !app.reconciled.IsZero() {
-		s["reconciledAt"] = a.pace.stamp(app.reconciled)
+		s["reconciledAt"] = a.timings.formatTime(app.reconciled)
 	}
-	h := object{}
+	h := jsonObject{}
 	if app.health.status != "" {
 		h["status"] = app.health.status
-		h["lastTransitionTime"] = a.pace.stamp(app.health.since)
+		h["lastTransitionTime"] = a.timings.formatTime(app.health.since)
 	}
 	if app.health.message != "" {
 		h["message"] = app.health.message
 	}
 	s["health"] = h
-	if r := app.resources(); len(r) > 0 {
+	if r := app.listResources(); len(r) > 0 {
 		s["resources"] = r
 	}
 	if app.live != nil && len(app.live.content.images) > 0 {
-		s["summary"] = object{"images": app.live.content.images}
+		s["summary"] = jsonObject{"images": app.live.content.images}
 	}
 	var conditions []any
 	for _, c := range app.conditions {
-		conditions = append(conditions, object{"type": c.kind, "message": c.message, "lastTransitionTime": a.pace.stamp(c.since)})
+		conditions = append(conditions, jsonObject{"type": c.kind, "message": c.message, "lastTransitionTime": a.timings.formatTime(c.since)})
 	}
 	if len(conditions) > 0 {
 		s["conditions"] = conditions
@@ -99,21 +99,21 @@ func (a *ArgoCD) status(app *application) object {
 		s["history"] = app.history
 	}
 	if op := app.op; op != nil {
-		state := object{
-			"operation": op.request, "phase": op.phase, "message": op.message, "startedAt": a.pace.stamp(op.started),
-			"syncResult": object{"revision": op.commit, "source": source},
+		state := jsonObject{
+			"operation": op.request, "phase": op.phase, "message": op.message, "startedAt": a.timings.formatTime(op.started),
+			"syncResult": jsonObject{"revision": op.commit, "source": source},
 		}
 		if !op.at.IsZero() {
-			state["finishedAt"] = a.pace.stamp(op.at)
+			state["finishedAt"] = a.timings.formatTime(op.at)
 		}
 		s["operationState"] = state
 	}
 	return s
 }
 
-// resources are the Application's resources: a Deployment an image, and a
+// listResources are the Application's resources: a Deployment an image, and a
 // ConfigMap, which has no health of its own.
-func (app *application) resources() []any {
+func (app *application) listResources() []any {
 	if app.live == nil {
 		return nil
 	}
@@ -121,13 +121,13 @@ func (app *application) resources() []any {
 	if app.sync == "OutOfSync" {
 		status = "OutOfSync"
 	}
-	list := []any{object{"kind": "ConfigMap", "version": "v1", "namespace": app.DestinationNamespace, "name": app.Name, "status": "Synced"}}
+	list := []any{jsonObject{"kind": "ConfigMap", "version": "v1", "namespace": app.DestinationNamespace, "name": app.Name, "status": "Synced"}}
 	for _, r := range app.health.resources {
-		h := object{"status": r.status}
+		h := jsonObject{"status": r.status}
 		if r.message != "" {
 			h["message"] = r.message
 		}
-		list = append(list, object{
+		list = append(list, jsonObject{
 			"group": "apps", "kind": "Deployment", "version": "v1", "namespace": app.DestinationNamespace,
 			"name": r.name, "status": status, "health": h,
 		})
@@ -135,18 +135,18 @@ func (app *application) resources() []any {
 	return list
 }
 
-func (a *ArgoCD) historyEntry(app *application) object {
+func (a *ArgoCD) historyEntry(app *application) jsonObject {
 	id := 0
 	if n := len(app.history); n > 0 {
-		id = app.history[n-1].(object)["id"].(int) + 1
+		id = app.history[n-1].(jsonObject)["id"].(int) + 1
 	}
-	return object{
-		"id": id, "revision": app.op.commit, "deployStartedAt": a.pace.stamp(app.op.started), "deployedAt": a.pace.stamp(app.op.at),
-		"source": app.source(a.repos.CloneURL(app.Repo), app.Options), "initiatedBy": object{"automated": app.op.automated},
+	return jsonObject{
+		"id": id, "revision": app.op.commit, "deployStartedAt": a.timings.formatTime(app.op.started), "deployedAt": a.timings.formatTime(app.op.at),
+		"source": app.buildSource(a.repos.CloneURL(app.Repo), app.Options), "initiatedBy": jsonObject{"automated": app.op.automated},
 	}
 }
 
-func (app *application) remember(entry object) {
+func (app *application) addHistory(entry jsonObject) {
 	app.history = append(app.history, entry)
 	if over := len(app.history) - maxHistory; over > 0 {
 		app.history = app.history[over:]

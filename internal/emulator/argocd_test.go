@@ -27,41 +27,41 @@ import (
 
 var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
 
-// cluster is a world at full speed and a client of its API server.
-type cluster struct {
-	*emulator.World
+// apiHarness is a world at full speed and a client of its API server.
+type apiHarness struct {
+	*emulator.Simulation
 	t      *testing.T
 	ctx    context.Context
 	config *rest.Config
 	dynamic.NamespaceableResourceInterface
 }
 
-func newCluster(t *testing.T, pace emulator.Pace, apps int) *cluster {
+func newAPIHarness(t *testing.T, timings emulator.Timings, apps int) *apiHarness {
 	t.Helper()
-	w, err := emulator.New(emulator.Options{Dir: t.TempDir(), Pace: pace})
+	w, err := emulator.New(emulator.Options{Dir: t.TempDir(), Timings: timings})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{World: w, t: t}
-	t.Cleanup(func() { c.ok(w.Close()) })
-	c.ok(w.Forge.AddUser("ada", "ada-token", emulator.UserOptions{}))
+	c := &apiHarness{Simulation: w, t: t}
+	t.Cleanup(func() { c.must(w.Close()) })
+	c.must(w.Forge.AddUser("ada", "ada-token", emulator.UserOptions{}))
 	files := map[string]string{}
 	for i := range apps {
 		files[fmt.Sprintf("a%d/kustomization.yaml", i)] = "images: [{name: web, newTag: 1.0.0}]\n"
 	}
-	c.ok(w.Forge.CreateRepo(repo, emulator.RepoOptions{Author: "ada", Files: files, Access: map[string]emulator.Permission{"ada": emulator.Write}}))
+	c.must(w.Forge.CreateRepo(repo, emulator.RepoOptions{Author: "ada", Files: files, Access: map[string]emulator.Permission{"ada": emulator.Write}}))
 	for i := range apps {
-		c.ok(w.ArgoCD.AddApplication(emulator.AppSpec{
+		c.must(w.ArgoCD.AddApplication(emulator.AppSpec{
 			Name: fmt.Sprintf("a%d", i), Repo: repo, Path: fmt.Sprintf("a%d", i), DestinationNamespace: "qa", ApplicationSet: "shop",
 			Labels: map[string]string{"team": []string{"shop", "search"}[i%2]},
 		}))
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	c.ok(w.ArgoCD.WriteKubeconfig(kubeconfig))
+	c.must(w.ArgoCD.WriteKubeconfig(kubeconfig))
 	c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	c.ok(err)
+	c.must(err)
 	client, err := dynamic.NewForConfig(c.config)
-	c.ok(err)
+	c.must(err)
 	c.NamespaceableResourceInterface = client.Resource(applications)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -69,33 +69,33 @@ func newCluster(t *testing.T, pace emulator.Pace, apps int) *cluster {
 	return c
 }
 
-func (c *cluster) ok(err error) {
+func (c *apiHarness) must(err error) {
 	c.t.Helper()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// quiet is a pace at which nothing happens by itself.
-func quiet() emulator.Pace {
-	p := emulator.FastPace()
+// quietTimings is a pace at which nothing happens by itself.
+func quietTimings() emulator.Timings {
+	p := emulator.FastTimings()
 	p.Resync, p.Bookmark = 0, 20*time.Millisecond
 	return p
 }
 
-func (c *cluster) refresh(name string) error {
+func (c *apiHarness) requestRefresh(name string) error {
 	_, err := c.Namespace("argocd").Patch(c.ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}}`), metav1.PatchOptions{})
 	return err
 }
 
 func TestAPI_listAndGet(t *testing.T) {
-	c := newCluster(t, quiet(), 5)
+	c := newAPIHarness(t, quietTimings(), 5)
 	for _, n := range []int64{1, 2, 5, 100} {
 		var names []string
 		o := metav1.ListOptions{Limit: n}
 		for {
 			page, err := c.List(c.ctx, o)
-			c.ok(err)
+			c.must(err)
 			for _, x := range page.Items {
 				names = append(names, x.GetName())
 			}
@@ -111,24 +111,24 @@ func TestAPI_listAndGet(t *testing.T) {
 		}
 	}
 	cached, err := c.List(c.ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
-	c.ok(err)
+	c.must(err)
 	if len(cached.Items) != 5 {
 		t.Errorf("from the watch cache: %d, want all in spite of the limit", len(cached.Items))
 	}
 	shop, err := c.Namespace("argocd").List(c.ctx, metav1.ListOptions{LabelSelector: "team=shop"})
-	c.ok(err)
+	c.must(err)
 	if len(shop.Items) != 3 {
 		t.Errorf("with the label: %d, want 3", len(shop.Items))
 	}
 	x, err := c.Namespace("argocd").Get(c.ctx, "a1", metav1.GetOptions{})
-	c.ok(err)
+	c.must(err)
 	text := func(fields ...string) string {
 		s, _, err := unstructured.NestedString(x.Object, fields...)
-		c.ok(err)
+		c.must(err)
 		return s
 	}
 	head, err := c.Forge.Head(repo, "main")
-	c.ok(err)
+	c.must(err)
 	if text("status", "sync", "revision") != head || text("status", "sync", "status") != "Synced" || text("status", "health", "status") != "Healthy" ||
 		text("spec", "source", "repoURL") != c.Forge.CloneURL(repo) || x.GetOwnerReferences()[0].Name != "shop" || x.GetUID() == "" {
 		t.Errorf("the Application: %v", x.Object)
@@ -136,12 +136,12 @@ func TestAPI_listAndGet(t *testing.T) {
 	if _, err := c.Namespace("argocd").Get(c.ctx, "none", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("getting what isn't there: %v", err)
 	}
-	c.ok(c.ArgoCD.AddObject("appprojects", map[string]any{"metadata": map[string]any{"name": "default", "namespace": "argocd"}}))
+	c.must(c.ArgoCD.AddObject("appprojects", map[string]any{"metadata": map[string]any{"name": "default", "namespace": "argocd"}}))
 	client, err := dynamic.NewForConfig(c.config)
-	c.ok(err)
+	c.must(err)
 	for resource, want := range map[string]int{"appprojects": 1, "applicationsets": 0} {
 		list, err := client.Resource(schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: resource}).List(c.ctx, metav1.ListOptions{})
-		c.ok(err)
+		c.must(err)
 		if len(list.Items) != want {
 			t.Errorf("%d %s, want %d", len(list.Items), resource, want)
 		}
@@ -149,11 +149,11 @@ func TestAPI_listAndGet(t *testing.T) {
 }
 
 func TestAPI_discoveryAndAccess(t *testing.T) {
-	c := newCluster(t, quiet(), 1)
+	c := newAPIHarness(t, quietTimings(), 1)
 	d, err := discovery.NewDiscoveryClientForConfig(c.config)
-	c.ok(err)
+	c.must(err)
 	list, err := d.ServerResourcesForGroupVersion("argoproj.io/v1alpha1")
-	c.ok(err)
+	c.must(err)
 	if len(list.APIResources) != 3 {
 		t.Errorf("resources: %v", list)
 	}
@@ -163,33 +163,33 @@ func TestAPI_discoveryAndAccess(t *testing.T) {
 	stranger := rest.CopyConfig(c.config)
 	stranger.BearerToken = "wrong"
 	client, err := dynamic.NewForConfig(stranger)
-	c.ok(err)
+	c.must(err)
 	if _, err := client.Resource(applications).List(c.ctx, metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 		t.Errorf("with a wrong token: %v", err)
 	}
 	c.ArgoCD.FailRequests("PATCH", "applications", 1, 403)
-	if err := c.refresh("a0"); !apierrors.IsForbidden(err) {
+	if err := c.requestRefresh("a0"); !apierrors.IsForbidden(err) {
 		t.Errorf("a forbidden patch: %v", err)
 	}
-	c.ok(c.refresh("a0"))
+	c.must(c.requestRefresh("a0"))
 	if n := c.ArgoCD.Requests()["PATCH applications"]; n != 2 {
 		t.Errorf("%d patches were counted: %v", n, c.ArgoCD.Requests())
 	}
 }
 
 func TestAPI_patch(t *testing.T) {
-	p := quiet()
+	p := quietTimings()
 	p.Compare = time.Hour // nothing takes the annotation away
-	c := newCluster(t, p, 1)
+	c := newAPIHarness(t, p, 1)
 	in := c.Namespace("argocd")
-	c.ok(c.refresh("a0"))
+	c.must(c.requestRefresh("a0"))
 	x, err := in.Get(c.ctx, "a0", metav1.GetOptions{})
-	c.ok(err)
+	c.must(err)
 	if x.GetAnnotations()["argocd.argoproj.io/refresh"] != "normal" {
 		t.Errorf("annotations: %v", x.GetAnnotations())
 	}
 	version := x.GetResourceVersion()
-	c.ok(c.refresh("a0"))
+	c.must(c.requestRefresh("a0"))
 	if x, err = in.Get(c.ctx, "a0", metav1.GetOptions{}); err != nil || x.GetResourceVersion() != version {
 		t.Errorf("a patch that changes nothing made version %s of %s, %v", x.GetResourceVersion(), version, err)
 	}
@@ -197,7 +197,7 @@ func TestAPI_patch(t *testing.T) {
 		_, err := in.Patch(c.ctx, "a0", kind, []byte(body), metav1.PatchOptions{})
 		return err
 	}
-	c.ok(patch(types.MergePatchType, `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":null}}}`))
+	c.must(patch(types.MergePatchType, `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":null}}}`))
 	if err := patch(types.MergePatchType, `{"metadata":{"resourceVersion":"`+version+`"},"operation":{"sync":{}}}`); !apierrors.IsConflict(err) {
 		t.Errorf("a patch of an old version: %v", err)
 	}
@@ -212,8 +212,8 @@ func TestAPI_patch(t *testing.T) {
 	}
 }
 
-// next waits for an event of a kind.
-func (c *cluster) next(w watch.Interface, kinds ...watch.EventType) watch.Event {
+// nextEvent waits for an event of a kind.
+func (c *apiHarness) nextEvent(w watch.Interface, kinds ...watch.EventType) watch.Event {
 	c.t.Helper()
 	for {
 		select {
@@ -231,34 +231,34 @@ func (c *cluster) next(w watch.Interface, kinds ...watch.EventType) watch.Event 
 }
 
 func TestAPI_watch(t *testing.T) {
-	c := newCluster(t, quiet(), 2)
+	c := newAPIHarness(t, quietTimings(), 2)
 	list, err := c.List(c.ctx, metav1.ListOptions{})
-	c.ok(err)
+	c.must(err)
 	from := list.GetResourceVersion()
 	open := func(version string) watch.Interface {
 		w, err := c.Watch(c.ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
-		c.ok(err)
+		c.must(err)
 		t.Cleanup(w.Stop)
 		return w
 	}
 	w := open(from)
-	c.ok(c.refresh("a0"))
-	first := c.next(w, watch.Modified)
-	c.ok(c.ArgoCD.RemoveApplication("argocd", "a1"))
-	if e := c.next(w, watch.Deleted); e.Object.(*unstructured.Unstructured).GetName() != "a1" {
+	c.must(c.requestRefresh("a0"))
+	first := c.nextEvent(w, watch.Modified)
+	c.must(c.ArgoCD.RemoveApplication("argocd", "a1"))
+	if e := c.nextEvent(w, watch.Deleted); e.Object.(*unstructured.Unstructured).GetName() != "a1" {
 		t.Errorf("deleted: %v", e.Object)
 	}
 	// Everything again, from the version before.
 	again := open(from)
-	if e := c.next(again, watch.Modified, watch.Deleted); e.Object.(*unstructured.Unstructured).GetResourceVersion() != first.Object.(*unstructured.Unstructured).GetResourceVersion() {
+	if e := c.nextEvent(again, watch.Modified, watch.Deleted); e.Object.(*unstructured.Unstructured).GetResourceVersion() != first.Object.(*unstructured.Unstructured).GetResourceVersion() {
 		t.Errorf("resumed with %v", e.Object)
 	}
-	mark := c.next(again, watch.Bookmark).Object.(*unstructured.Unstructured).GetResourceVersion()
+	mark := c.nextEvent(again, watch.Bookmark).Object.(*unstructured.Unstructured).GetResourceVersion()
 	if mark <= from {
 		t.Errorf("a bookmark of version %s after %s", mark, from)
 	}
 	fresh := open("")
-	if e := c.next(fresh, watch.Added); e.Object.(*unstructured.Unstructured).GetName() != "a0" {
+	if e := c.nextEvent(fresh, watch.Added); e.Object.(*unstructured.Unstructured).GetName() != "a0" {
 		t.Errorf("a watch without a version began with %v", e.Object)
 	}
 	c.ArgoCD.Compact()
@@ -271,14 +271,14 @@ func TestAPI_watch(t *testing.T) {
 }
 
 func TestAPI_stalledWatch(t *testing.T) {
-	c := newCluster(t, quiet(), 1)
+	c := newAPIHarness(t, quietTimings(), 1)
 	w, err := c.Watch(c.ctx, metav1.ListOptions{AllowWatchBookmarks: true})
-	c.ok(err)
+	c.must(err)
 	defer w.Stop()
-	c.next(w, watch.Bookmark)
+	c.nextEvent(w, watch.Bookmark)
 	c.ArgoCD.StallWatches(true)
-	c.ok(c.refresh("a0"))
-	c.eventually("the refresh is done", func() bool {
+	c.must(c.requestRefresh("a0"))
+	c.waitFor("the refresh is done", func() bool {
 		x, err := c.Namespace("argocd").Get(c.ctx, "a0", metav1.GetOptions{})
 		return err == nil && len(x.GetAnnotations()) == 0
 	})
@@ -293,11 +293,11 @@ func TestAPI_stalledWatch(t *testing.T) {
 		}
 	}
 	c.ArgoCD.StallWatches(false)
-	c.next(w, watch.Modified)
+	c.nextEvent(w, watch.Modified)
 }
 
-// eventually waits until something holds.
-func (c *cluster) eventually(what string, holds func() bool) {
+// waitFor waits until something holds.
+func (c *apiHarness) waitFor(what string, holds func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -313,7 +313,7 @@ func (c *cluster) eventually(what string, holds func() bool) {
 // TestReflector is client-go's own reflector through a whole promotion, with
 // watches that break and versions that expire under it.
 func TestReflector(t *testing.T) {
-	c := newCluster(t, emulator.FastPace(), 3)
+	c := newAPIHarness(t, emulator.FastTimings(), 3)
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	reflector := cache.NewReflector(&cache.ListWatch{
 		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return c.List(c.ctx, o) },
@@ -334,18 +334,18 @@ func TestReflector(t *testing.T) {
 	}
 	release := func(tag string) string {
 		sha, err := c.Forge.CommitAs(repo, "ada", "main", "Release "+tag, map[string]string{"a0/kustomization.yaml": "images: [{name: web, newTag: " + tag + "}]\n"})
-		c.ok(err)
+		c.must(err)
 		return sha
 	}
 	sha := release("1.1.0")
-	c.eventually("a0 is synced and healthy", func() bool { return state("a0") == "Synced "+sha+" Healthy" })
-	c.eventually("a1 has moved on with it", func() bool { return state("a1") == "Synced "+sha+" Healthy" })
+	c.waitFor("a0 is synced and healthy", func() bool { return state("a0") == "Synced "+sha+" Healthy" })
+	c.waitFor("a1 has moved on with it", func() bool { return state("a1") == "Synced "+sha+" Healthy" })
 	c.ArgoCD.CutWatches()
 	c.ArgoCD.Compact()
-	c.ok(c.ArgoCD.AddApplication(emulator.AppSpec{Name: "later", Repo: repo, Path: "a1", DestinationNamespace: "qa", After: 50 * time.Millisecond}))
+	c.must(c.ArgoCD.AddApplication(emulator.AppSpec{Name: "later", Repo: repo, Path: "a1", DestinationNamespace: "qa", AppearsAfter: 50 * time.Millisecond}))
 	sha = release("1.2.0-broken-in-qa")
-	c.eventually("a0 degrades", func() bool { return state("a0") == "Synced "+sha+" Degraded" })
-	c.eventually("the new one is synced and healthy", func() bool { return state("later") == "Synced "+sha+" Healthy" })
-	c.ok(c.ArgoCD.RemoveApplication("argocd", "a2"))
-	c.eventually("a2 is gone", func() bool { return state("a2") == "" })
+	c.waitFor("a0 degrades", func() bool { return state("a0") == "Synced "+sha+" Degraded" })
+	c.waitFor("the new one is synced and healthy", func() bool { return state("later") == "Synced "+sha+" Healthy" })
+	c.must(c.ArgoCD.RemoveApplication("argocd", "a2"))
+	c.waitFor("a2 is gone", func() bool { return state("a2") == "" })
 }

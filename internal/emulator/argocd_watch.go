@@ -13,33 +13,33 @@ import (
 // after some minutes.
 const maxWatch = 30 * time.Minute
 
-// watcher is one open watch.
-type watcher struct {
+// watchStream is one open watch.
+type watchStream struct {
 	*ArgoCD
-	q    query
-	at   int64 // what has been told
-	enc  *json.Encoder
-	ctl  *http.ResponseController
-	want bool // bookmarks
+	query          objectQuery
+	lastVersion    int64 // what has been told
+	enc            *json.Encoder
+	ctl            *http.ResponseController
+	wantsBookmarks bool // bookmarks
 }
 
-// watch tells changes since the request's resourceVersion. Without one it tells
+// watchObjects tells changes since the request's resourceVersion. Without one it tells
 // what is there first. A version from before what is kept is 410 Gone.
-func (a *ArgoCD) watch(w http.ResponseWriter, r *http.Request, q query) {
+func (a *ArgoCD) watchObjects(w http.ResponseWriter, r *http.Request, q objectQuery) {
 	v := r.URL.Query()
 	if v.Get("sendInitialEvents") != "" {
 		// The feature is off by default in Kubernetes 1.31; clients fall back.
-		statusAnswer(w, http.StatusUnprocessableEntity, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
+		writeFailure(w, http.StatusUnprocessableEntity, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
 		return
 	}
-	k := &watcher{ArgoCD: a, q: q, enc: json.NewEncoder(w), ctl: http.NewResponseController(w), want: v.Get("allowWatchBookmarks") == "true"}
+	k := &watchStream{ArgoCD: a, query: q, enc: json.NewEncoder(w), ctl: http.NewResponseController(w), wantsBookmarks: v.Get("allowWatchBookmarks") == "true"}
 	var first []watchEvent
 	a.mu.Lock()
-	cut := a.cut
+	cut := a.watchesCut
 	if s := v.Get("resourceVersion"); s == "" || s == "0" {
-		k.at = a.store.version
-		for _, key := range sortedKeys(a.store.all) {
-			if rec := a.store.all[key]; q.matches(rec) {
+		k.lastVersion = a.store.version
+		for _, key := range sortedKeys(a.store.records) {
+			if rec := a.store.records[key]; q.matches(rec) {
 				first = append(first, watchEvent{"ADDED", rec})
 			}
 		}
@@ -47,56 +47,56 @@ func (a *ArgoCD) watch(w http.ResponseWriter, r *http.Request, q query) {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
 			a.mu.Unlock()
-			statusAnswer(w, http.StatusBadRequest, "resourceVersion: Invalid value")
+			writeFailure(w, http.StatusBadRequest, "resourceVersion: Invalid value")
 			return
 		}
-		if n < a.store.forgotten {
+		if n < a.store.compactedTo {
 			a.mu.Unlock()
-			statusAnswer(w, http.StatusGone, "too old resource version: "+s)
+			writeFailure(w, http.StatusGone, "too old resource version: "+s)
 			return
 		}
-		k.at = n
+		k.lastVersion = n
 	}
 	a.mu.Unlock()
 
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	if err := k.send(first); err != nil {
+	if err := k.sendEvents(first); err != nil {
 		return // the client is gone
 	}
 	limit := time.Duration(atLeast(v.Get("timeoutSeconds"), 1, int(maxWatch/time.Second))) * time.Second
-	if err := k.follow(r, cut, limit); err != nil {
+	if err := k.streamChanges(r, cut, limit); err != nil {
 		a.log.Debug("a watch ended", zap.Error(err))
 	}
 }
 
-// follow tells changes until the client leaves, its time is over or the watch
+// streamChanges tells changes until the client leaves, its time is over or the watch
 // is cut.
-func (k *watcher) follow(r *http.Request, cut chan struct{}, limit time.Duration) error {
+func (k *watchStream) streamChanges(r *http.Request, cut chan struct{}, limit time.Duration) error {
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	var marks <-chan time.Time
-	if k.want && k.pace.Bookmark > 0 {
-		ticker := time.NewTicker(k.pace.Bookmark)
+	if k.wantsBookmarks && k.timings.Bookmark > 0 {
+		ticker := time.NewTicker(k.timings.Bookmark)
 		defer ticker.Stop()
 		marks = ticker.C
 	}
 	for {
-		events, more, lost := k.pending()
+		events, more, lost := k.pendingEvents()
 		if lost {
-			return k.enc.Encode(object{"type": "ERROR", "object": failure(http.StatusGone, "too old resource version: "+strconv.FormatInt(k.at, 10))})
+			return k.enc.Encode(jsonObject{"type": "ERROR", "object": failureStatus(http.StatusGone, "too old resource version: "+strconv.FormatInt(k.lastVersion, 10))})
 		}
-		if err := k.send(events); err != nil {
+		if err := k.sendEvents(events); err != nil {
 			return err
 		}
 		select {
 		case <-more:
 		case <-marks:
-			if err := k.bookmark(); err != nil {
+			if err := k.sendBookmark(); err != nil {
 				return err
 			}
 		case <-end.C:
-			return k.bookmark()
+			return k.sendBookmark()
 		case <-cut:
 			return nil
 		case <-r.Context().Done():
@@ -105,46 +105,46 @@ func (k *watcher) follow(r *http.Request, cut chan struct{}, limit time.Duration
 	}
 }
 
-// pending takes the changes that were not told yet; more is closed when there
+// pendingEvents takes the changes that were not told yet; more is closed when there
 // are further ones, lost says that some are forgotten.
-func (k *watcher) pending() (events []watchEvent, more chan struct{}, lost bool) {
+func (k *watchStream) pendingEvents() (events []watchEvent, more chan struct{}, lost bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.stalled {
+	if k.watchesStalled {
 		return nil, k.store.changed, false
 	}
-	if k.at < k.store.forgotten {
+	if k.lastVersion < k.store.compactedTo {
 		return nil, nil, true
 	}
-	for _, e := range k.store.since(k.at) {
-		if k.q.matches(e.record) {
+	for _, e := range k.store.changesSince(k.lastVersion) {
+		if k.query.matches(e.objectRecord) {
 			events = append(events, e)
 		}
 	}
-	k.at = k.store.version
+	k.lastVersion = k.store.version
 	return events, k.store.changed, false
 }
 
-func (k *watcher) send(events []watchEvent) error {
+func (k *watchStream) sendEvents(events []watchEvent) error {
 	for _, e := range events {
-		if err := k.enc.Encode(object{"type": e.Type, "object": e.raw}); err != nil {
+		if err := k.enc.Encode(jsonObject{"type": e.Type, "object": e.raw}); err != nil {
 			return err
 		}
 	}
 	return k.ctl.Flush()
 }
 
-// bookmark says up to where the client has heard everything.
-func (k *watcher) bookmark() error {
+// sendBookmark says up to where the client has heard everything.
+func (k *watchStream) sendBookmark() error {
 	k.mu.Lock()
-	stalled := k.stalled
+	stalled := k.watchesStalled
 	k.mu.Unlock()
-	if stalled || !k.want {
+	if stalled || !k.wantsBookmarks {
 		return nil
 	}
-	err := k.enc.Encode(object{"type": "BOOKMARK", "object": object{
-		"apiVersion": apiVersion(k.q.resource), "kind": kinds[k.q.resource],
-		"metadata": object{"resourceVersion": strconv.FormatInt(k.at, 10)},
+	err := k.enc.Encode(jsonObject{"type": "BOOKMARK", "object": jsonObject{
+		"apiVersion": apiVersion(k.query.resource), "kind": kindByResource[k.query.resource],
+		"metadata": jsonObject{"resourceVersion": strconv.FormatInt(k.lastVersion, 10)},
 	}})
 	if err != nil {
 		return err

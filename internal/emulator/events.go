@@ -30,9 +30,9 @@ type wirePushIdent struct {
 	Username string `json:"username,omitempty"`
 }
 
-// emit sends an event to the repository's hooks. The payload is what the world
+// emitEvent sends an event to the repository's hooks. The payload is what the world
 // looks like now, however late it arrives. Fields are the event's own.
-func (f *Forge) emit(r *repository, by *account, event string, fields map[string]any) {
+func (f *Forge) emitEvent(r *repository, by *account, event string, fields map[string]any) {
 	payload := map[string]any{"repository": f.wireRepo(r, nil), "sender": f.wireUser(by)}
 	if r.owner.kind == "Organization" {
 		payload["organization"] = map[string]any{"login": r.owner.login, "id": r.owner.id, "url": f.url + "/orgs/" + r.owner.login}
@@ -40,7 +40,7 @@ func (f *Forge) emit(r *repository, by *account, event string, fields map[string
 	maps.Copy(payload, fields)
 	for _, h := range r.hooks {
 		if h.wants(event) {
-			f.mail.send(h, event, payload)
+			f.sender.sendEvent(h, event, payload)
 		}
 	}
 }
@@ -49,14 +49,14 @@ func (f *Forge) emitPush(r *repository, by *account, ref, before, after string) 
 	if len(r.hooks) == 0 {
 		return nil
 	}
-	commits, forced, err := f.pushed(r, ref, before, after)
+	commits, forced, err := f.listPushedCommits(r, ref, before, after)
 	if err != nil {
 		return err
 	}
 	fields := map[string]any{
-		"ref": ref, "before": or(before, zeroCommit), "after": or(after, zeroCommit),
+		"ref": ref, "before": orDefault(before, zeroCommit), "after": orDefault(after, zeroCommit),
 		"created": before == "", "deleted": after == "", "forced": forced, "base_ref": nil,
-		"compare": f.url + "/" + r.fullName() + "/compare/" + or(before, zeroCommit)[:12] + "..." + or(after, zeroCommit)[:12],
+		"compare": f.url + "/" + r.fullName() + "/compare/" + orDefault(before, zeroCommit)[:12] + "..." + orDefault(after, zeroCommit)[:12],
 		"commits": commits, "head_commit": nil,
 		"pusher": map[string]any{"name": by.login, "email": by.email},
 	}
@@ -66,12 +66,12 @@ func (f *Forge) emitPush(r *repository, by *account, ref, before, after string) 
 	repo := f.wireRepo(r, nil)
 	repo.CreatedAt, repo.PushedAt = r.created.Unix(), r.pushed.Unix()
 	fields["repository"] = repo
-	f.emit(r, by, "push", fields)
+	f.emitEvent(r, by, "push", fields)
 	return nil
 }
 
-// pushed lists the commits that a push brought to the repository.
-func (f *Forge) pushed(r *repository, ref, before, after string) (commits []wirePushCommit, forced bool, err error) {
+// listPushedCommits lists the commits that a push brought to the repository.
+func (f *Forge) listPushedCommits(r *repository, ref, before, after string) (commits []wirePushCommit, forced bool, err error) {
 	commits = []wirePushCommit{}
 	if after == "" || strings.HasPrefix(ref, "refs/tags/") {
 		return commits, false, nil
@@ -91,7 +91,7 @@ func (f *Forge) pushed(r *repository, ref, before, after string) (commits []wire
 			}
 		}
 	}
-	list, err := r.git.log(args...)
+	list, err := r.git.readLog(args...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -106,7 +106,7 @@ func (f *Forge) pushed(r *repository, ref, before, after string) (commits []wire
 	return commits, forced, nil
 }
 
-func (f *Forge) pushIdent(i ident) wirePushIdent {
+func (f *Forge) pushIdent(i gitIdent) wirePushIdent {
 	w := wirePushIdent{Name: i.Name, Email: i.Email}
 	if a := f.accountByEmail(i.Email); a != nil {
 		w.Username = a.login
@@ -124,13 +124,13 @@ func (f *Forge) emitPull(p *pull, by *account, action string, more map[string]an
 	}
 	fields := map[string]any{"action": action, "number": p.number, "pull_request": w}
 	maps.Copy(fields, more)
-	f.emit(p.repo, by, "pull_request", fields)
+	f.emitEvent(p.repo, by, "pull_request", fields)
 }
 
 func (f *Forge) emitReview(p *pull, by *account, v *review, action string) {
 	w := f.wireReview(p, v)
 	w.State = strings.ToLower(w.State) // lower case in events, upper case in the API
-	f.emit(p.repo, by, "pull_request_review", map[string]any{"action": action, "review": w, "pull_request": f.wirePull(p)})
+	f.emitEvent(p.repo, by, "pull_request_review", map[string]any{"action": action, "review": w, "pull_request": f.wirePull(p)})
 }
 
 func (f *Forge) emitComment(c *comment, by *account, action string, more map[string]any) {
@@ -152,7 +152,7 @@ func (f *Forge) emitComment(c *comment, by *account, action string, more map[str
 		},
 	}
 	maps.Copy(fields, more)
-	f.emit(p.repo, by, "issue_comment", fields)
+	f.emitEvent(p.repo, by, "issue_comment", fields)
 }
 
 func (f *Forge) emitStatus(r *repository, by *account, sha string, s *status) {
@@ -162,14 +162,14 @@ func (f *Forge) emitStatus(r *repository, by *account, sha string, s *status) {
 			branches = append(branches, map[string]any{"name": branch, "commit": wireObject{SHA: sha, URL: f.repoURL(r) + "/commits/" + sha}})
 		}
 	}
-	f.emit(r, by, "status", map[string]any{
+	f.emitEvent(r, by, "status", map[string]any{
 		"id": s.id, "sha": sha, "name": r.fullName(), "state": s.state, "context": s.context,
 		"description": orNull(s.description), "target_url": orNull(s.target), "branches": branches,
 		"created_at": s.at, "updated_at": s.at,
 	})
 }
 
-func or(s, otherwise string) string {
+func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}

@@ -25,15 +25,15 @@ type Fault struct {
 	Body         string // empty: an error message in GitHub's shape
 }
 
-type fault struct {
+type activeFault struct {
 	Fault
 	method, path *regexp.Regexp
 	left         int
 }
 
-// Inject adds a fault; the first one added that matches a call is used.
-func (f *Forge) Inject(x Fault) error {
-	method, err := regexp.Compile("^(?:" + or(x.Method, ".*") + ")$")
+// InjectFault adds a fault; the first one added that matches a call is used.
+func (f *Forge) InjectFault(x Fault) error {
+	method, err := regexp.Compile("^(?:" + orDefault(x.Method, ".*") + ")$")
 	if err != nil {
 		return fmt.Errorf("injecting a fault: the method: %w", err)
 	}
@@ -50,7 +50,7 @@ func (f *Forge) Inject(x Fault) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faults = append(f.faults, &fault{Fault: x, method: method, path: path, left: left})
+	f.faults = append(f.faults, &activeFault{Fault: x, method: method, path: path, left: left})
 	return nil
 }
 
@@ -61,8 +61,8 @@ func (f *Forge) ClearFaults() {
 	f.faults = nil
 }
 
-// fault finds the fault for a call and uses it up. Callers hold mu.
-func (f *Forge) fault(method, path string) *Fault {
+// takeFault finds the fault for a call and uses it up. Callers hold mu.
+func (f *Forge) takeFault(method, path string) *Fault {
 	for _, x := range f.faults {
 		if x.left == 0 || !x.method.MatchString(method) || !x.path.MatchString(path) {
 			continue
@@ -80,18 +80,18 @@ func (f *Forge) fault(method, path string) *Fault {
 	return nil
 }
 
-// strike answers a call as the fault says. With Cut the client sees its
+// answerFault answers a call as the fault says. With Cut the client sees its
 // connection break.
-func (f *Forge) strike(w http.ResponseWriter, x *Fault) {
+func (f *Forge) answerFault(w http.ResponseWriter, x *Fault) {
 	if x.Cut {
-		f.cut(w)
+		f.cutConnection(w)
 		return
 	}
 	for k, v := range x.Header {
 		w.Header()[http.CanonicalHeaderKey(k)] = v
 	}
 	if x.Body == "" {
-		f.writeError(w, refuse(x.Status, "%s", or(http.StatusText(x.Status), "Injected")))
+		f.writeError(w, newAPIError(x.Status, "%s", orDefault(http.StatusText(x.Status), "Injected")))
 		return
 	}
 	if w.Header().Get("Content-Type") == "" {
@@ -101,9 +101,9 @@ func (f *Forge) strike(w http.ResponseWriter, x *Fault) {
 	_, _ = w.Write([]byte(x.Body)) // a client that is gone needs no answer
 }
 
-// cut breaks the connection among the first lines of an answer: curl and Go's client
+// cutConnection breaks the connection among the first lines of an answer: curl and Go's client
 // quietly try again when a kept connection breaks before them.
-func (f *Forge) cut(w http.ResponseWriter) {
+func (f *Forge) cutConnection(w http.ResponseWriter) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -133,7 +133,7 @@ func (f *Forge) ResetCalls() {
 // maxRoutes bounds the counts: paths of unknown routes come from outside.
 const maxRoutes = 1000
 
-func (f *Forge) count(route string) {
+func (f *Forge) countCall(route string) {
 	if _, known := f.calls[route]; known || len(f.calls) < maxRoutes {
 		f.calls[route]++
 	}

@@ -32,15 +32,15 @@ const readHeaderTimeout = 10 * time.Second
 // may be called concurrently, and do not return before their effect is there;
 // only webhooks come later (WaitIdle).
 type Forge struct {
-	dir   string
-	clock func() time.Time
-	whole bool
-	limit int
-	log   *zap.Logger
-	url   string
-	http  *http.Server
-	mail  *courier
-	done  chan struct{} // closed when the server has stopped
+	dir          string
+	clock        func() time.Time
+	wholeSeconds bool
+	rateLimit    int
+	log          *zap.Logger
+	url          string
+	server       *http.Server
+	sender       *webhookSender
+	done         chan struct{} // closed when the server has stopped
 
 	// mu guards everything below and the state of accounts, repositories and
 	// pull requests. Lock order: repository.refsMu, then mu.
@@ -49,7 +49,7 @@ type Forge struct {
 	repos  map[string]*repository // by lower-case owner/name
 	lastID int64
 	quotas map[int64]*quota // by account
-	faults []*fault
+	faults []*activeFault
 	calls  map[string]int
 }
 
@@ -62,7 +62,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 		return nil, fmt.Errorf("starting the forge: %w", err)
 	}
 	f := &Forge{
-		dir: o.Dir, clock: o.Now, whole: o.WholeSeconds, limit: o.RateLimit, log: o.Log,
+		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
 		users: map[string]*account{}, repos: map[string]*repository{},
 		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}),
 	}
@@ -72,19 +72,19 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	if f.log == nil {
 		f.log = zap.NewNop()
 	}
-	if f.limit <= 0 {
-		f.limit = DefaultRateLimit
+	if f.rateLimit <= 0 {
+		f.rateLimit = DefaultRateLimit
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the forge: %w", err)
 	}
 	f.url = "http://" + listener.Addr().String()
-	f.mail = newCourier(f.log)
-	f.http = &http.Server{Handler: http.HandlerFunc(f.serve), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(f.log)}
+	f.sender = newWebhookSender(f.log)
+	f.server = &http.Server{Handler: http.HandlerFunc(f.serveHTTP), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(f.log)}
 	go func() {
 		defer close(f.done)
-		if err := f.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			f.log.Error("the forge's server stopped", zap.Error(err))
 		}
 	}()
@@ -99,8 +99,8 @@ func (f *Forge) URL() string { return f.url }
 // Close stops the server and the webhooks, and breaks open connections. The
 // repositories stay on disk.
 func (f *Forge) Close() error {
-	f.mail.close()
-	err := f.http.Close()
+	f.sender.close()
+	err := f.server.Close()
 	<-f.done
 	if err != nil {
 		return fmt.Errorf("stopping the forge: %w", err)
@@ -110,7 +110,7 @@ func (f *Forge) Close() error {
 
 func (f *Forge) now() time.Time {
 	t := f.clock().UTC().Round(0)
-	if f.whole {
+	if f.wholeSeconds {
 		t = t.Truncate(time.Second)
 	}
 	return t
@@ -121,31 +121,31 @@ func (f *Forge) nextID() int64 {
 	return f.lastID
 }
 
-// locked runs fn under the forge's lock, on a repository and as a user.
-func (f *Forge) locked(repo, login string, fn func(r *repository, u *account) error) error {
+// withRepository runs fn under the forge's lock, on a repository and as a user.
+func (f *Forge) withRepository(repo, login string, fn func(r *repository, u *account) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, err := f.repository(repo)
+	r, err := f.findRepository(repo)
 	if err != nil {
 		return err
 	}
-	u, err := f.account(login)
+	u, err := f.findAccount(login)
 	if err != nil {
 		return err
 	}
 	return fn(r, u)
 }
 
-// lockedRefs is locked for what moves references: pushes over HTTP to the same
+// withRepositoryRefs is locked for what moves references: pushes over HTTP to the same
 // repository wait meanwhile.
-func (f *Forge) lockedRefs(repo, login string, fn func(r *repository, u *account) error) error {
+func (f *Forge) withRepositoryRefs(repo, login string, fn func(r *repository, u *account) error) error {
 	f.mu.Lock()
-	r, err := f.repository(repo)
+	r, err := f.findRepository(repo)
 	f.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	r.refsMu.Lock()
 	defer r.refsMu.Unlock()
-	return f.locked(repo, login, fn)
+	return f.withRepository(repo, login, fn)
 }

@@ -78,7 +78,7 @@ func (f *Forge) AddUser(login, token string, o UserOptions) error {
 func (f *Forge) SetToken(login, token string, scopes ...string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a, err := f.account(login)
+	a, err := f.findAccount(login)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (f *Forge) SetToken(login, token string, scopes ...string) error {
 	return nil
 }
 
-func (f *Forge) account(login string) (*account, error) {
+func (f *Forge) findAccount(login string) (*account, error) {
 	a, ok := f.users[strings.ToLower(login)]
 	if !ok {
 		return nil, fmt.Errorf("the forge has no user %q: AddUser it first", login)
@@ -119,9 +119,9 @@ func (f *Forge) accountByEmail(email string) *account {
 	return nil
 }
 
-// owner gives the account that a repository's owner names; one that nobody has
+// ensureOwner gives the account that a repository's owner names; one that nobody has
 // becomes an organisation.
-func (f *Forge) owner(login string) *account {
+func (f *Forge) ensureOwner(login string) *account {
 	if a, ok := f.users[strings.ToLower(login)]; ok {
 		return a
 	}
@@ -130,6 +130,6 @@ func (f *Forge) owner(login string) *account {
 	return a
 }
 
-func (f *Forge) ident(a *account) ident {
-	return ident{Name: a.login, Email: a.email, When: f.now()}
+func (f *Forge) commitIdent(a *account) gitIdent {
+	return gitIdent{Name: a.login, Email: a.email, When: f.now()}
 }

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-var allMethods = []string{"merge", "squash", "rebase"}
+var mergeMethods = []string{"merge", "squash", "rebase"}
 
-// mergeability is what GitHub says about a pull request: mergeable is nil while
+// computeMergeability is what GitHub says about a pull request: mergeable is nil while
 // it is computing, state is its mergeable_state. Asking starts the computation.
-func (f *Forge) mergeability(p *pull) (mergeable *bool, state string, err error) {
+func (f *Forge) computeMergeability(p *pull) (mergeable *bool, state string, err error) {
 	if !p.open {
 		return nil, "unknown", nil
 	}
-	pair := p.head + " " + p.repo.head(p.base)
-	if p.tested != pair {
+	pair := p.head + " " + p.repo.branchHead(p.base)
+	if p.testedPair != pair {
 		if err := f.testMerge(p); err != nil {
 			return nil, "", err
 		}
-		p.tested = pair
+		p.testedPair = pair
 		return nil, "unknown", nil
 	}
 	clean := p.clean
@@ -30,10 +30,10 @@ func (f *Forge) mergeability(p *pull) (mergeable *bool, state string, err error)
 	if p.draft {
 		return &clean, "draft", nil
 	}
-	if why, err := f.blocked(p); err != nil || why != "" {
+	if why, err := f.findMergeBlocker(p); err != nil || why != "" {
 		return &clean, "blocked", err
 	}
-	if f.combined(p.repo, p.head) != "success" && len(f.latest(p.repo, p.head)) > 0 {
+	if f.combinedState(p.repo, p.head) != "success" && len(f.latestStatuses(p.repo, p.head)) > 0 {
 		return &clean, "unstable", nil
 	}
 	return &clean, "clean", nil
@@ -42,25 +42,25 @@ func (f *Forge) mergeability(p *pull) (mergeable *bool, state string, err error)
 // testMerge tries the merge, and leaves the test merge's commit where GitHub
 // does: merge_commit_sha is set long before anything is merged.
 func (f *Forge) testMerge(p *pull) error {
-	base := p.repo.head(p.base)
+	base := p.repo.branchHead(p.base)
 	tree, clean, err := p.repo.git.mergeTree(base, p.head)
 	if err != nil {
 		return err
 	}
 	p.clean, p.mergeSHA = clean, ""
 	if clean {
-		who := ident{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
+		who := gitIdent{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
 		p.mergeSHA, err = p.repo.git.commitTree(tree, []string{base, p.head}, who, who, "Merge "+p.head+" into "+base+"\n")
 	}
 	return err
 }
 
-// blocked says in GitHub's words what protection keeps a pull request from
+// findMergeBlocker says in GitHub's words what protection keeps a pull request from
 // merging; empty when nothing does.
-func (f *Forge) blocked(p *pull) (string, error) {
-	need := p.repo.protect[p.base]
+func (f *Forge) findMergeBlocker(p *pull) (string, error) {
+	need := p.repo.protections[p.base]
 	if need.Strict {
-		up, err := p.repo.git.isAncestor(p.repo.head(p.base), p.head)
+		up, err := p.repo.git.isAncestor(p.repo.branchHead(p.base), p.head)
 		if err != nil {
 			return "", err
 		}
@@ -68,7 +68,7 @@ func (f *Forge) blocked(p *pull) (string, error) {
 			return "The head branch is not up to date with the base branch.", nil
 		}
 	}
-	latest := f.latest(p.repo, p.head)
+	latest := f.latestStatuses(p.repo, p.head)
 	for _, context := range need.Contexts {
 		i := slices.IndexFunc(latest, func(s *status) bool { return s.context == context })
 		switch {
@@ -84,8 +84,8 @@ func (f *Forge) blocked(p *pull) (string, error) {
 		return "", nil
 	}
 	given := 0
-	for who, state := range p.standing() {
-		if p.repo.permission(who) < Write {
+	for who, state := range p.reviewStates() {
+		if p.repo.permissionOf(who) < Write {
 			continue
 		}
 		if state == "CHANGES_REQUESTED" {
@@ -105,8 +105,8 @@ func (f *Forge) blocked(p *pull) (string, error) {
 	return "", nil
 }
 
-// mergeOrder asks for a merge.
-type mergeOrder struct {
+// mergeRequest asks for a merge.
+type mergeRequest struct {
 	Title   string `json:"commit_title"`
 	Message string `json:"commit_message"`
 	SHA     string `json:"sha"` // the head that is meant; empty: whatever it is
@@ -114,13 +114,13 @@ type mergeOrder struct {
 }
 
 // mergePull merges, for real, and gives the commit that landed.
-func (f *Forge) mergePull(p *pull, by *account, o mergeOrder) (string, error) {
-	cannot := func(words string) (string, error) { return "", refuse(http.StatusMethodNotAllowed, "%s", words) }
+func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) {
+	cannot := func(words string) (string, error) { return "", newAPIError(http.StatusMethodNotAllowed, "%s", words) }
 	if !p.open {
 		return cannot("Pull Request is not mergeable")
 	}
 	if o.SHA != "" && o.SHA != p.head {
-		return "", refuse(http.StatusConflict, "Head branch was modified. Review and try the merge again.")
+		return "", newAPIError(http.StatusConflict, "Head branch was modified. Review and try the merge again.")
 	}
 	if o.Method == "" {
 		o.Method = "merge"
@@ -128,22 +128,22 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeOrder) (string, error) {
 	if !slices.Contains(p.repo.methods, o.Method) {
 		word := map[string]string{"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}[o.Method]
 		if word == "" {
-			return "", invalid("PullRequest", "merge_method", "invalid", "")
+			return "", invalidField("PullRequest", "merge_method", "invalid", "")
 		}
 		return cannot(word + " are not allowed on this repository.")
 	}
 	if p.draft {
 		return cannot("Pull Request is still a draft")
 	}
-	why, err := f.blocked(p)
+	why, err := f.findMergeBlocker(p)
 	if err != nil {
 		return "", err
 	}
 	if why != "" {
 		return cannot(why)
 	}
-	base := p.repo.head(p.base)
-	landed, clean, err := f.landing(p, by, base, o)
+	base := p.repo.branchHead(p.base)
+	landed, clean, err := f.createMergeCommit(p, by, base, o)
 	if err != nil {
 		return "", err
 	}
@@ -157,7 +157,7 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeOrder) (string, error) {
 		return cannot("Base branch was modified. Review and try the merge again.")
 	}
 	f.markMerged(p, by, landed)
-	if p.repo.tidy && p.headRepo == p.repo {
+	if p.repo.deleteMerged && p.headRepo == p.repo {
 		if err := p.repo.git.deleteRef("refs/heads/"+p.branch, p.head); err != nil {
 			return "", err
 		}
@@ -165,20 +165,20 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeOrder) (string, error) {
 	return landed, f.noticeRefs(p.repo, by)
 }
 
-// landing makes the commit that a merge puts on the base branch.
-func (f *Forge) landing(p *pull, by *account, base string, o mergeOrder) (commit string, clean bool, err error) {
-	git, web := p.repo.git, ident{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
+// createMergeCommit makes the commit that a merge puts on the base branch.
+func (f *Forge) createMergeCommit(p *pull, by *account, base string, o mergeRequest) (commit string, clean bool, err error) {
+	git, web := p.repo.git, gitIdent{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
 	if o.Method == "rebase" {
-		return git.rebase(p.commits, base, f.ident(by))
+		return git.rebaseCommits(p.commits, base, f.commitIdent(by))
 	}
 	tree, clean, err := git.mergeTree(base, p.head)
 	if err != nil || !clean {
 		return "", clean, err
 	}
-	parents, author := []string{base, p.head}, f.ident(by)
+	parents, author := []string{base, p.head}, f.commitIdent(by)
 	title, message := o.Title, o.Message
 	if o.Method == "squash" {
-		parents, author = []string{base}, f.ident(p.author)
+		parents, author = []string{base}, f.commitIdent(p.author)
 		if title == "" {
 			title = fmt.Sprintf("%s (#%d)", p.title, p.number)
 		}

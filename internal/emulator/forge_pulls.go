@@ -34,8 +34,8 @@ type pull struct {
 
 	// GitHub computes mergeability in the background: the first to ask hears
 	// "unknown". tested is the pair of commits that clean is about.
-	tested string
-	clean  bool
+	testedPair string
+	clean      bool
 }
 
 type review struct {
@@ -47,14 +47,14 @@ type review struct {
 	at     time.Time
 }
 
-// ref is where the pull request's head is kept in its own repository, whatever
+// headRef is where the pull request's head is kept in its own repository, whatever
 // happens to the branch.
-func (p *pull) ref() string { return "refs/pull/" + strconv.Itoa(p.number) + "/head" }
+func (p *pull) headRef() string { return "refs/pull/" + strconv.Itoa(p.number) + "/head" }
 
-func (f *Forge) touch(p *pull) { p.updated = f.now() }
+func (f *Forge) markUpdated(p *pull) { p.updated = f.now() }
 
-// newPull is a request to open a pull request.
-type newPull struct {
+// pullSpec is a request to open a pull request.
+type pullSpec struct {
 	title, body  string
 	head         *repository
 	branch, base string
@@ -62,79 +62,79 @@ type newPull struct {
 }
 
 // openPull opens a pull request, or says in GitHub's words why it can't.
-func (f *Forge) openPull(r *repository, by *account, n newPull) (*pull, error) {
+func (f *Forge) openPull(r *repository, by *account, n pullSpec) (*pull, error) {
 	const resource = "PullRequest"
 	if n.title == "" {
-		return nil, invalid(resource, "title", "missing_field", "")
+		return nil, invalidField(resource, "title", "missing_field", "")
 	}
-	baseSHA := r.head(n.base)
+	baseSHA := r.branchHead(n.base)
 	if baseSHA == "" {
-		return nil, invalid(resource, "base", "invalid", "")
+		return nil, invalidField(resource, "base", "invalid", "")
 	}
-	head := n.head.head(n.branch)
+	head := n.head.branchHead(n.branch)
 	if head == "" {
-		return nil, invalid(resource, "head", "invalid", "")
+		return nil, invalidField(resource, "head", "invalid", "")
 	}
 	for _, p := range r.pulls {
 		if p.open && p.headRepo == n.head && p.branch == n.branch && p.base == n.base {
-			return nil, invalid(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", n.head.owner.login, n.branch))
+			return nil, invalidField(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", n.head.owner.login, n.branch))
 		}
 	}
 	p := &pull{
-		number: r.lastNo + 1, title: n.title, body: n.body, author: by, repo: r, headRepo: n.head,
+		number: r.lastNumber + 1, title: n.title, body: n.body, author: by, repo: r, headRepo: n.head,
 		branch: n.branch, base: n.base, draft: n.draft, open: true, created: f.now(),
 	}
-	if err := f.moveHead(p, head); err != nil {
+	if err := f.setHead(p, head); err != nil {
 		return nil, err
 	}
 	if len(p.commits) == 0 {
-		return nil, invalid(resource, "", "custom", fmt.Sprintf("No commits between %s and %s", n.base, n.branch))
+		return nil, invalidField(resource, "", "custom", fmt.Sprintf("No commits between %s and %s", n.base, n.branch))
 	}
-	r.lastNo = p.number
+	r.lastNumber = p.number
 	p.id = f.nextID()
 	r.pulls[p.number] = p
-	f.touch(p)
+	f.markUpdated(p)
 	f.emitPull(p, by, "opened", nil)
 	return p, nil
 }
 
-// moveHead makes a commit the pull request's head.
-func (f *Forge) moveHead(p *pull, head string) error {
+// setHead makes a commit the pull request's head.
+func (f *Forge) setHead(p *pull, head string) error {
 	git := p.repo.git
 	if p.headRepo != p.repo {
-		if _, err := git.git("fetch", "--quiet", "--no-tags", "--", p.headRepo.git.dir, "refs/heads/"+p.branch); err != nil {
+		if _, err := git.runGit("fetch", "--quiet", "--no-tags", "--", p.headRepo.git.dir, "refs/heads/"+p.branch); err != nil {
 			return err
 		}
 	}
-	commits, err := git.revList(p.repo.head(p.base), head)
+	commits, err := git.revList(p.repo.branchHead(p.base), head)
 	if err != nil {
 		return err
 	}
 	if len(commits) > 0 {
-		if err := git.updateRef(p.ref(), head, ""); err != nil {
+		if err := git.updateRef(p.headRef(), head, ""); err != nil {
 			return err
 		}
 	}
-	p.head, p.commits, p.baseSHA = head, commits, p.repo.head(p.base)
+	p.head, p.commits, p.baseSHA = head, commits, p.repo.branchHead(p.base)
 	return nil
 }
 
 // closePull closes a pull request without merging it.
 func (f *Forge) closePull(p *pull, by *account) {
 	p.open, p.closed = false, f.now()
-	f.touch(p)
+	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }
 
 // reopenPull opens a closed one again, unless its branch is no longer what it was.
 func (f *Forge) reopenPull(p *pull, by *account) error {
 	refused := func(why string) error {
-		return invalid("PullRequest", "state", "invalid", "state cannot be changed. "+why)
+		return invalidField("PullRequest", "state", "invalid", "state cannot be changed. "+why)
 	}
 	if p.merged {
 		return refused("The pull request is already merged.")
 	}
-	tip := p.headRepo.head(p.branch)
+	tip := p.headRepo.branchHead(p.branch)
 	if tip == "" {
 		return refused(fmt.Sprintf("The %s branch has been deleted.", p.branch))
 	}
@@ -151,14 +151,14 @@ func (f *Forge) reopenPull(p *pull, by *account) error {
 			return refused(fmt.Sprintf("There is already an open pull request from %s to %s.", p.branch, p.base))
 		}
 	}
-	if err := f.moveHead(p, tip); err != nil {
+	if err := f.setHead(p, tip); err != nil {
 		return err
 	}
 	if len(p.commits) == 0 {
 		return refused(fmt.Sprintf("There are no new commits on the %s branch.", p.branch))
 	}
 	p.open, p.closed = true, time.Time{}
-	f.touch(p)
+	f.markUpdated(p)
 	f.emitPull(p, by, "reopened", nil)
 	return nil
 }
@@ -174,25 +174,25 @@ type pullEdit struct {
 func (f *Forge) editPull(p *pull, by *account, e pullEdit) error {
 	changes := map[string]any{}
 	if e.Title != nil && *e.Title != p.title {
-		changes["title"] = was(p.title)
+		changes["title"] = changedFrom(p.title)
 		p.title = *e.Title
 	}
 	if e.Body != nil && *e.Body != p.body {
-		changes["body"] = was(p.body)
+		changes["body"] = changedFrom(p.body)
 		p.body = *e.Body
 	}
 	if e.Base != nil && *e.Base != p.base {
-		if p.repo.head(*e.Base) == "" {
-			return invalid("PullRequest", "base", "invalid", "")
+		if p.repo.branchHead(*e.Base) == "" {
+			return invalidField("PullRequest", "base", "invalid", "")
 		}
-		changes["base"] = map[string]any{"ref": was(p.base), "sha": was(p.baseSHA)}
+		changes["base"] = map[string]any{"ref": changedFrom(p.base), "sha": changedFrom(p.baseSHA)}
 		p.base = *e.Base
-		if err := f.moveHead(p, p.head); err != nil {
+		if err := f.setHead(p, p.head); err != nil {
 			return err
 		}
 	}
 	if len(changes) > 0 {
-		f.touch(p)
+		f.markUpdated(p)
 		f.emitPull(p, by, "edited", map[string]any{"changes": changes})
 	}
 	switch {
@@ -202,18 +202,18 @@ func (f *Forge) editPull(p *pull, by *account, e pullEdit) error {
 	case *e.State == "open" && !p.open:
 		return f.reopenPull(p, by)
 	case *e.State != "open" && *e.State != "closed":
-		return invalid("PullRequest", "state", "invalid", "")
+		return invalidField("PullRequest", "state", "invalid", "")
 	}
 	return nil
 }
 
-func was(s string) map[string]any { return map[string]any{"from": s} }
+func changedFrom(s string) map[string]any { return map[string]any{"from": s} }
 
 // addReview is a person's word on the pull request.
 func (f *Forge) addReview(p *pull, by *account, event, body, commit string) (*review, error) {
 	state := map[string]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[event]
 	if state == "" {
-		return nil, invalid("PullRequestReview", "event", "invalid", "")
+		return nil, invalidField("PullRequestReview", "event", "invalid", "")
 	}
 	if by == p.author && state != "COMMENTED" {
 		word := map[string]string{"APPROVED": "approve", "CHANGES_REQUESTED": "request changes on"}[state]
@@ -229,29 +229,29 @@ func (f *Forge) addReview(p *pull, by *account, event, body, commit string) (*re
 		commit = p.head
 	}
 	if commit != p.head && !slices.Contains(p.commits, commit) {
-		return nil, invalid("PullRequestReview", "commit_id", "invalid", "commit_id is not part of the pull request")
+		return nil, invalidField("PullRequestReview", "commit_id", "invalid", "commit_id is not part of the pull request")
 	}
 	v := &review{id: f.nextID(), user: by, state: state, body: body, commit: commit, at: f.now()}
 	p.reviews = append(p.reviews, v)
-	f.touch(p)
+	f.markUpdated(p)
 	f.emitReview(p, by, v, "submitted")
 	return v, nil
 }
 
-// dismiss takes a review's word back.
-func (f *Forge) dismiss(p *pull, by *account, v *review) error {
+// dismissReview takes a review's word back.
+func (f *Forge) dismissReview(p *pull, by *account, v *review) error {
 	if v.state != "APPROVED" && v.state != "CHANGES_REQUESTED" {
-		return invalid("PullRequestReview", "state", "invalid", "Can not dismiss a commented pull request review")
+		return invalidField("PullRequestReview", "state", "invalid", "Can not dismiss a commented pull request review")
 	}
 	v.state = "DISMISSED"
-	f.touch(p)
+	f.markUpdated(p)
 	f.emitReview(p, by, v, "dismissed")
 	return nil
 }
 
-// standing is the last word of everybody who approved or asked for changes;
+// reviewStates is the last word of everybody who approved or asked for changes;
 // mere comments don't take a word back.
-func (p *pull) standing() map[*account]string {
+func (p *pull) reviewStates() map[*account]string {
 	last := map[*account]string{}
 	for _, v := range p.reviews {
 		if v.state != "COMMENTED" {

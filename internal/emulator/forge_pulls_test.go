@@ -13,55 +13,55 @@ import (
 )
 
 func TestPulls_create(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	head := w.commit("topic", map[string]string{"web/qa.yaml": "tag: 2\n"})
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	head := w.commitFiles("topic", map[string]string{"web/qa.yaml": "tag: 2\n"})
 	create := func(login, branch, base string) (*github.PullRequest, error) {
-		p, _, err := w.as(login).PullRequests.Create(w.ctx, "acme", "fleet", &github.NewPullRequest{
+		p, _, err := w.clientOf(login).PullRequests.Create(w.ctx, "acme", "fleet", &github.NewPullRequest{
 			Title: github.String("Promote"), Head: &branch, Base: &base, Body: github.String("why"),
 		})
 		return p, err
 	}
 	p, err := create("liftlock", "topic", "main")
-	w.ok(err)
+	w.must(err)
 	if p.GetNumber() != 1 || p.GetHead().GetSHA() != head || p.GetHead().GetRef() != "topic" || p.GetBase().GetRef() != "main" ||
 		p.GetUser().GetLogin() != "liftlock" || p.GetState() != "open" || p.GetBody() != "why" || p.GetHead().GetRepo().GetFullName() != repo {
 		t.Errorf("opened: %v", p)
 	}
 	_, err = create("liftlock", "topic", "main")
-	refused(t, err, 422, "A pull request already exists for acme:topic.")
+	wantRefused(t, err, 422, "A pull request already exists for acme:topic.")
 	_, err = create("liftlock", "missing", "main")
-	refused(t, err, 422, "PullRequest head invalid")
+	wantRefused(t, err, 422, "PullRequest head invalid")
 	_, err = create("liftlock", "topic", "missing")
-	refused(t, err, 422, "PullRequest base invalid")
-	w.ok(w.SetBranch(repo, "grace", "empty", mustHead(t, w, "main")))
+	wantRefused(t, err, 422, "PullRequest base invalid")
+	w.must(w.SetBranch(repo, "grace", "empty", branchHead(t, w, "main")))
 	_, err = create("liftlock", "empty", "main")
-	refused(t, err, 422, "No commits between main and empty")
+	wantRefused(t, err, 422, "No commits between main and empty")
 	_, err = create("mallory", "topic", "main")
-	refused(t, err, 404, "Not Found")
+	wantRefused(t, err, 404, "Not Found")
 }
 
-func mustHead(t *testing.T, w *world, branch string) string {
+func branchHead(t *testing.T, w *forgeHarness, branch string) string {
 	t.Helper()
 	sha, err := w.Head(repo, branch)
-	w.ok(err)
+	w.must(err)
 	return sha
 }
 
 func TestPulls_list(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
+	w := newForgeHarness(t, emulator.RepoOptions{})
 	for i := range 5 {
-		w.pull(fmt.Sprintf("b%d", i+1))
+		w.openPullRequest(fmt.Sprintf("b%d", i+1))
 		w.clock.Add(time.Minute)
 	}
-	w.ok(w.ClosePull(repo, 2, "ada"))
+	w.must(w.ClosePull(repo, 2, "ada"))
 	w.clock.Add(time.Minute)
 	_, err := w.Comment(repo, 1, "ada", "hello")
-	w.ok(err)
+	w.must(err)
 	list := func(o github.PullRequestListOptions) (numbers []int) {
 		t.Helper()
 		for {
-			page, res, err := w.as("liftlock").PullRequests.List(w.ctx, "acme", "fleet", &o)
-			w.ok(err)
+			page, res, err := w.clientOf("liftlock").PullRequests.List(w.ctx, "acme", "fleet", &o)
+			w.must(err)
 			for _, p := range page {
 				numbers = append(numbers, p.GetNumber())
 			}
@@ -91,12 +91,12 @@ func TestPulls_list(t *testing.T) {
 }
 
 func TestPulls_mergeabilityIsComputedLate(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	n := w.pull("topic")
-	c := w.as("liftlock")
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	n := w.openPullRequest("topic")
+	c := w.clientOf("liftlock")
 	look := func() *github.PullRequest {
 		p, _, err := c.PullRequests.Get(w.ctx, "acme", "fleet", n)
-		w.ok(err)
+		w.must(err)
 		return p
 	}
 	if p := look(); p.Mergeable != nil || p.GetMergeableState() != "unknown" {
@@ -105,15 +105,15 @@ func TestPulls_mergeabilityIsComputedLate(t *testing.T) {
 	if p := look(); !p.GetMergeable() || p.GetMergeableState() != "clean" || p.GetMergeCommitSHA() == "" || p.GetMerged() {
 		t.Errorf("then: %v %s %s, want clean with a test merge's commit", p.Mergeable, p.GetMergeableState(), p.GetMergeCommitSHA())
 	}
-	w.ok(w.SetStatus(repo, "liftlock", mustHead(t, w, "topic"), emulator.Status{Context: "liftlock", State: "pending"}))
+	w.must(w.SetStatus(repo, "liftlock", branchHead(t, w, "topic"), emulator.Status{Context: "liftlock", State: "pending"}))
 	if p := look(); p.GetMergeableState() != "unstable" {
 		t.Errorf("with a pending status: %s, want unstable", p.GetMergeableState())
 	}
-	w.ok(w.Protect(repo, "main", emulator.Protection{Approvals: 1}))
+	w.must(w.Protect(repo, "main", emulator.Protection{Approvals: 1}))
 	if p := look(); p.GetMergeableState() != "blocked" {
 		t.Errorf("without the approval it needs: %s, want blocked", p.GetMergeableState())
 	}
-	w.commit("main", map[string]string{"web/qa.yaml": "tag: other\n"})
+	w.commitFiles("main", map[string]string{"web/qa.yaml": "tag: other\n"})
 	if p := look(); p.GetMergeableState() != "unknown" {
 		t.Errorf("after its base moved: %s, want unknown", p.GetMergeableState())
 	}
@@ -125,19 +125,19 @@ func TestPulls_mergeabilityIsComputedLate(t *testing.T) {
 func TestPulls_merge(t *testing.T) {
 	for _, method := range []string{"merge", "squash", "rebase"} {
 		t.Run(method, func(t *testing.T) {
-			w := newWorld(t, emulator.RepoOptions{})
-			n := w.pull("topic")
-			w.commit("topic", map[string]string{"web/new.yaml": "tag: 1\n"})
-			base := w.commit("main", map[string]string{"web/dev.yaml": "tag: 3\n"})
-			head := mustHead(t, w, "topic")
-			res, _, err := w.as("liftlock").PullRequests.Merge(w.ctx, "acme", "fleet", n, "body\n\nLiftlock-Kind: promotion",
+			w := newForgeHarness(t, emulator.RepoOptions{})
+			n := w.openPullRequest("topic")
+			w.commitFiles("topic", map[string]string{"web/new.yaml": "tag: 1\n"})
+			base := w.commitFiles("main", map[string]string{"web/dev.yaml": "tag: 3\n"})
+			head := branchHead(t, w, "topic")
+			res, _, err := w.clientOf("liftlock").PullRequests.Merge(w.ctx, "acme", "fleet", n, "body\n\nLiftlock-Kind: promotion",
 				&github.PullRequestOptions{SHA: head, MergeMethod: method, CommitTitle: "Promote web"})
-			w.ok(err)
-			if !res.GetMerged() || res.GetSHA() != mustHead(t, w, "main") {
-				t.Fatalf("merged: %v; main is %s", res, mustHead(t, w, "main"))
+			w.must(err)
+			if !res.GetMerged() || res.GetSHA() != branchHead(t, w, "main") {
+				t.Fatalf("merged: %v; main is %s", res, branchHead(t, w, "main"))
 			}
-			c, _, err := w.as("liftlock").Repositories.GetCommit(w.ctx, "acme", "fleet", res.GetSHA(), nil)
-			w.ok(err)
+			c, _, err := w.clientOf("liftlock").Repositories.GetCommit(w.ctx, "acme", "fleet", res.GetSHA(), nil)
+			w.must(err)
 			parents := map[string]int{"merge": 2, "squash": 1, "rebase": 1}[method]
 			if len(c.Parents) != parents || (parents == 2) != (c.Parents[0].GetSHA() == base && len(c.Parents) == 2) && method == "merge" {
 				t.Errorf("parents: %v", c.Parents)
@@ -154,13 +154,13 @@ func TestPulls_merge(t *testing.T) {
 					t.Errorf("%s on main is %q (%v), want %q", path, got, err, content)
 				}
 			}
-			p, _, err := w.as("liftlock").PullRequests.Get(w.ctx, "acme", "fleet", n)
-			w.ok(err)
+			p, _, err := w.clientOf("liftlock").PullRequests.Get(w.ctx, "acme", "fleet", n)
+			w.must(err)
 			if !p.GetMerged() || p.GetState() != "closed" || p.GetMergedBy().GetLogin() != "liftlock" || p.GetMergeCommitSHA() != res.GetSHA() || p.MergedAt == nil {
 				t.Errorf("afterwards: %v", p)
 			}
-			brought, _, err := w.as("liftlock").PullRequests.ListPullRequestsWithCommit(w.ctx, "acme", "fleet", res.GetSHA(), nil)
-			w.ok(err)
+			brought, _, err := w.clientOf("liftlock").PullRequests.ListPullRequestsWithCommit(w.ctx, "acme", "fleet", res.GetSHA(), nil)
+			w.must(err)
 			if len(brought) != 1 || brought[0].GetNumber() != n {
 				t.Errorf("pull requests of the commit: %v", brought)
 			}
@@ -172,49 +172,49 @@ func TestPulls_mergeIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		o      emulator.RepoOptions
-		before func(w *world, n int)
+		before func(w *forgeHarness, n int)
 		sha    string
 		method string
 		status int
 		words  string
 	}{
 		{name: "another head", sha: strings.Repeat("1", 40), status: 409, words: "Head branch was modified. Review and try the merge again."},
-		{name: "a conflict", before: func(w *world, n int) { w.commit("main", map[string]string{"web/qa.yaml": "tag: x\n"}) },
+		{name: "a conflict", before: func(w *forgeHarness, n int) { w.commitFiles("main", map[string]string{"web/qa.yaml": "tag: x\n"}) },
 			status: 405, words: "Pull Request is not mergeable"},
-		{name: "a conflict in a rebase", method: "rebase", before: func(w *world, n int) { w.commit("main", map[string]string{"web/qa.yaml": "tag: x\n"}) },
+		{name: "a conflict in a rebase", method: "rebase", before: func(w *forgeHarness, n int) { w.commitFiles("main", map[string]string{"web/qa.yaml": "tag: x\n"}) },
 			status: 405, words: "This branch can't be rebased"},
-		{name: "closed", before: func(w *world, n int) { w.ok(w.ClosePull(repo, n, "ada")) }, status: 405, words: "Pull Request is not mergeable"},
-		{name: "too few approvals", before: func(w *world, n int) {
-			w.ok(w.Protect(repo, "main", emulator.Protection{Approvals: 2}))
-			w.ok(w.Approve(repo, n, "ada"))
+		{name: "closed", before: func(w *forgeHarness, n int) { w.must(w.ClosePull(repo, n, "ada")) }, status: 405, words: "Pull Request is not mergeable"},
+		{name: "too few approvals", before: func(w *forgeHarness, n int) {
+			w.must(w.Protect(repo, "main", emulator.Protection{Approvals: 2}))
+			w.must(w.Approve(repo, n, "ada"))
 		}, status: 405, words: "At least 2 approving reviews are required by reviewers with write access."},
-		{name: "changes requested", before: func(w *world, n int) {
-			w.ok(w.Protect(repo, "main", emulator.Protection{Approvals: 1}))
-			w.ok(w.Approve(repo, n, "ada"))
-			w.ok(w.RequestChanges(repo, n, "linus", "no"))
+		{name: "changes requested", before: func(w *forgeHarness, n int) {
+			w.must(w.Protect(repo, "main", emulator.Protection{Approvals: 1}))
+			w.must(w.Approve(repo, n, "ada"))
+			w.must(w.RequestChanges(repo, n, "linus", "no"))
 		}, status: 405, words: "Changes have been requested"},
-		{name: "a check that isn't there", before: func(w *world, n int) {
-			w.ok(w.Protect(repo, "main", emulator.Protection{Contexts: []string{"ci/test"}}))
+		{name: "a check that isn't there", before: func(w *forgeHarness, n int) {
+			w.must(w.Protect(repo, "main", emulator.Protection{Contexts: []string{"ci/test"}}))
 		}, status: 405, words: `Required status check "ci/test" is expected.`},
-		{name: "behind, where that counts", before: func(w *world, n int) {
-			w.ok(w.Protect(repo, "main", emulator.Protection{Strict: true}))
-			w.commit("main", map[string]string{"x": "y"})
+		{name: "behind, where that counts", before: func(w *forgeHarness, n int) {
+			w.must(w.Protect(repo, "main", emulator.Protection{Strict: true}))
+			w.commitFiles("main", map[string]string{"x": "y"})
 		}, status: 405, words: "not up to date"},
 		{name: "a method that isn't allowed", o: emulator.RepoOptions{Methods: []string{"squash"}}, status: 405, words: "Merge commits are not allowed on this repository."},
-		{name: "injected", before: func(w *world, n int) {
-			w.ok(w.Inject(emulator.Fault{Method: "PUT", Path: "/merge$", Status: 405, Body: `{"message":"Base branch was modified. Review and try the merge again."}`}))
+		{name: "injected", before: func(w *forgeHarness, n int) {
+			w.must(w.InjectFault(emulator.Fault{Method: "PUT", Path: "/merge$", Status: 405, Body: `{"message":"Base branch was modified. Review and try the merge again."}`}))
 		}, status: 405, words: "Base branch was modified"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.o)
-			n := w.pull("topic")
+			w := newForgeHarness(t, c.o)
+			n := w.openPullRequest("topic")
 			if c.before != nil {
 				c.before(w, n)
 			}
-			before := mustHead(t, w, "main")
-			_, _, err := w.as("liftlock").PullRequests.Merge(w.ctx, "acme", "fleet", n, "", &github.PullRequestOptions{SHA: c.sha, MergeMethod: c.method})
-			refused(t, err, c.status, c.words)
-			if mustHead(t, w, "main") != before {
+			before := branchHead(t, w, "main")
+			_, _, err := w.clientOf("liftlock").PullRequests.Merge(w.ctx, "acme", "fleet", n, "", &github.PullRequestOptions{SHA: c.sha, MergeMethod: c.method})
+			wantRefused(t, err, c.status, c.words)
+			if branchHead(t, w, "main") != before {
 				t.Error("main moved all the same")
 			}
 		})
@@ -222,81 +222,81 @@ func TestPulls_mergeIsRefused(t *testing.T) {
 }
 
 func TestPulls_requirementsMet(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{DeleteMergedBranches: true})
-	n := w.pull("topic")
-	w.ok(w.Protect(repo, "main", emulator.Protection{Approvals: 2, Contexts: []string{"ci/test"}, DismissStale: true}))
-	w.ok(w.Approve(repo, n, "ada"))
-	head := w.commit("topic", map[string]string{"more": "1"})
-	w.ok(w.Approve(repo, n, "grace"))
-	w.ok(w.SetStatus(repo, "grace", head, emulator.Status{Context: "ci/test", State: "success"}))
+	w := newForgeHarness(t, emulator.RepoOptions{DeleteMergedBranches: true})
+	n := w.openPullRequest("topic")
+	w.must(w.Protect(repo, "main", emulator.Protection{Approvals: 2, Contexts: []string{"ci/test"}, DismissStale: true}))
+	w.must(w.Approve(repo, n, "ada"))
+	head := w.commitFiles("topic", map[string]string{"more": "1"})
+	w.must(w.Approve(repo, n, "grace"))
+	w.must(w.SetStatus(repo, "grace", head, emulator.Status{Context: "ci/test", State: "success"}))
 	if _, err := w.MergePull(repo, n, "liftlock", "merge"); err == nil {
 		t.Error("an approval from before the push still counts")
 	}
-	w.ok(w.Approve(repo, n, "linus"))
+	w.must(w.Approve(repo, n, "linus"))
 	_, err := w.MergePull(repo, n, "liftlock", "merge")
-	w.ok(err)
-	if mustHead(t, w, "topic") != "" {
+	w.must(err)
+	if branchHead(t, w, "topic") != "" {
 		t.Error("the branch is still there")
 	}
 }
 
 func TestPulls_followTheirBranches(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	n := w.pull("topic")
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	n := w.openPullRequest("topic")
 	at := func() emulator.PullRequest {
 		p, err := w.Pull(repo, n)
-		w.ok(err)
+		w.must(err)
 		return p
 	}
 	w.clock.Add(time.Minute)
 	updated := at().Updated
-	if head := w.commit("topic", map[string]string{"more": "1"}); at().Head != head || !at().Updated.After(updated) {
+	if head := w.commitFiles("topic", map[string]string{"more": "1"}); at().Head != head || !at().Updated.After(updated) {
 		t.Errorf("after a push: %+v", at())
 	}
 	before := at().Head
-	w.ok(w.ClosePull(repo, n, "ada"))
-	w.ok(w.ReopenPull(repo, n, "ada"))
-	w.ok(w.SetBranch(repo, "grace", "topic", ""))
+	w.must(w.ClosePull(repo, n, "ada"))
+	w.must(w.ReopenPull(repo, n, "ada"))
+	w.must(w.SetBranch(repo, "grace", "topic", ""))
 	if p := at(); p.Open || p.Merged || p.Head != before {
 		t.Errorf("after its branch was deleted: %+v", p)
 	}
-	_, _, err := w.as("liftlock").PullRequests.Edit(w.ctx, "acme", "fleet", n, &github.PullRequest{State: github.String("open")})
-	refused(t, err, 422, "has been deleted")
-	w.commit("topic", map[string]string{"another": "1"})
-	_, _, err = w.as("liftlock").PullRequests.Edit(w.ctx, "acme", "fleet", n, &github.PullRequest{State: github.String("open")})
-	refused(t, err, 422, "force-pushed or recreated")
-	w.ok(w.SetBranch(repo, "grace", "topic", before))
-	w.ok(w.ReopenPull(repo, n, "ada"))
+	_, _, err := w.clientOf("liftlock").PullRequests.Edit(w.ctx, "acme", "fleet", n, &github.PullRequest{State: github.String("open")})
+	wantRefused(t, err, 422, "has been deleted")
+	w.commitFiles("topic", map[string]string{"another": "1"})
+	_, _, err = w.clientOf("liftlock").PullRequests.Edit(w.ctx, "acme", "fleet", n, &github.PullRequest{State: github.String("open")})
+	wantRefused(t, err, 422, "force-pushed or recreated")
+	w.must(w.SetBranch(repo, "grace", "topic", before))
+	w.must(w.ReopenPull(repo, n, "ada"))
 
 	merged := at().Head
-	w.ok(w.SetBranch(repo, "grace", "main", merged))
+	w.must(w.SetBranch(repo, "grace", "main", merged))
 	if p := at(); p.Open || !p.Merged || p.MergedBy != "grace" || p.MergeCommit != merged {
 		t.Errorf("after somebody pushed it to main: %+v", p)
 	}
 }
 
 func TestPulls_editAndReview(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	n := w.pull("topic")
-	c := w.as("liftlock")
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	n := w.openPullRequest("topic")
+	c := w.clientOf("liftlock")
 	p, _, err := c.PullRequests.Edit(w.ctx, "acme", "fleet", n, &github.PullRequest{Title: github.String("New"), Body: github.String("Text")})
-	w.ok(err)
+	w.must(err)
 	if p.GetTitle() != "New" || p.GetBody() != "Text" {
 		t.Errorf("edited: %v", p)
 	}
 	_, _, err = c.PullRequests.CreateReview(w.ctx, "acme", "fleet", n, &github.PullRequestReviewRequest{Event: github.String("APPROVE")})
-	refused(t, err, 422, "Can not approve your own pull request")
-	v, _, err := w.as("ada").PullRequests.CreateReview(w.ctx, "acme", "fleet", n, &github.PullRequestReviewRequest{Event: github.String("APPROVE")})
-	w.ok(err)
-	_, _, err = w.as("ada").PullRequests.DismissReview(w.ctx, "acme", "fleet", n, v.GetID(), &github.PullRequestReviewDismissalRequest{Message: github.String("no")})
-	w.ok(err)
-	_, _, err = w.as("grace").PullRequests.CreateReview(w.ctx, "acme", "fleet", n, &github.PullRequestReviewRequest{Event: github.String("REQUEST_CHANGES"), Body: github.String("hm")})
-	w.ok(err)
+	wantRefused(t, err, 422, "Can not approve your own pull request")
+	v, _, err := w.clientOf("ada").PullRequests.CreateReview(w.ctx, "acme", "fleet", n, &github.PullRequestReviewRequest{Event: github.String("APPROVE")})
+	w.must(err)
+	_, _, err = w.clientOf("ada").PullRequests.DismissReview(w.ctx, "acme", "fleet", n, v.GetID(), &github.PullRequestReviewDismissalRequest{Message: github.String("no")})
+	w.must(err)
+	_, _, err = w.clientOf("grace").PullRequests.CreateReview(w.ctx, "acme", "fleet", n, &github.PullRequestReviewRequest{Event: github.String("REQUEST_CHANGES"), Body: github.String("hm")})
+	w.must(err)
 	all, _, err := c.PullRequests.ListReviews(w.ctx, "acme", "fleet", n, nil)
-	w.ok(err)
+	w.must(err)
 	var got []string
 	for _, v := range all {
-		got = append(got, v.GetUser().GetLogin()+" "+v.GetState()+" "+fmt.Sprint(v.GetCommitID() == mustHead(t, w, "topic")))
+		got = append(got, v.GetUser().GetLogin()+" "+v.GetState()+" "+fmt.Sprint(v.GetCommitID() == branchHead(t, w, "topic")))
 	}
 	if want := []string{"ada DISMISSED true", "grace CHANGES_REQUESTED true"}; !slices.Equal(got, want) {
 		t.Errorf("reviews: %v, want %v", got, want)
@@ -304,29 +304,29 @@ func TestPulls_editAndReview(t *testing.T) {
 }
 
 func TestPulls_fromAFork(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	w.ok(w.Grant(repo, "mallory", emulator.Read))
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	w.must(w.Grant(repo, "mallory", emulator.Read))
 	fork, err := w.Fork(repo, "mallory")
-	w.ok(err)
+	w.must(err)
 	head, err := w.CommitAs(fork, "mallory", "topic", "Mine", map[string]string{"web/qa.yaml": "tag: 9\n"})
-	w.ok(err)
-	p, _, err := w.as("mallory").PullRequests.Create(w.ctx, "acme", "fleet", &github.NewPullRequest{
+	w.must(err)
+	p, _, err := w.clientOf("mallory").PullRequests.Create(w.ctx, "acme", "fleet", &github.NewPullRequest{
 		Title: github.String("Mine"), Head: github.String("mallory:topic"), Base: github.String("main"),
 	})
-	w.ok(err)
+	w.must(err)
 	if p.GetHead().GetSHA() != head || p.GetHead().GetRepo().GetFullName() != "mallory/fleet" {
 		t.Errorf("opened: %v", p.GetHead())
 	}
-	found, _, err := w.as("liftlock").PullRequests.List(w.ctx, "acme", "fleet", &github.PullRequestListOptions{Head: "acme:topic"})
-	w.ok(err)
+	found, _, err := w.clientOf("liftlock").PullRequests.List(w.ctx, "acme", "fleet", &github.PullRequestListOptions{Head: "acme:topic"})
+	w.must(err)
 	if len(found) != 0 {
 		t.Error("a fork's branch is found as ours")
 	}
 	head, err = w.CommitAs(fork, "mallory", "topic", "More", map[string]string{"x": "y"})
-	w.ok(err)
+	w.must(err)
 	if p, err := w.Pull(repo, 1); err != nil || p.Head != head {
 		t.Errorf("after a push to the fork: %v %v", p, err)
 	}
 	_, err = w.MergePull(repo, 1, "ada", "merge")
-	w.ok(err)
+	w.must(err)
 }

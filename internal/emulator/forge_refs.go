@@ -11,13 +11,13 @@ import (
 // and mu. It is the only way in which the forge learns of a moved reference,
 // whoever moved it.
 func (f *Forge) noticeRefs(r *repository, by *account) error {
-	now, err := r.git.refs()
+	now, err := r.git.listRefs()
 	if err != nil {
 		return err
 	}
 	before := r.refs
 	r.refs = now
-	for _, name := range moved(before, now) {
+	for _, name := range changedRefs(before, now) {
 		r.pushed = f.now()
 		if err := f.emitPush(r, by, name, before[name], now[name]); err != nil {
 			return err
@@ -26,11 +26,11 @@ func (f *Forge) noticeRefs(r *repository, by *account) error {
 		if !ok {
 			continue
 		}
-		if err := f.headMoved(r, by, branch, now[name]); err != nil {
+		if err := f.followHead(r, by, branch, now[name]); err != nil {
 			return err
 		}
 		if now[name] != "" && before[name] != "" {
-			if err := f.baseMoved(r, by, branch, before[name], now[name]); err != nil {
+			if err := f.followBase(r, by, branch, before[name], now[name]); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (f *Forge) noticeRefs(r *repository, by *account) error {
 	return nil
 }
 
-func moved(before, now map[string]string) []string {
+func changedRefs(before, now map[string]string) []string {
 	var names []string
 	for name, id := range now {
 		if before[name] != id {
@@ -54,19 +54,19 @@ func moved(before, now map[string]string) []string {
 	return names
 }
 
-// headMoved follows a pull request's branch. One that is gone, or has nothing
+// followHead follows a pull request's branch. One that is gone, or has nothing
 // left to merge, closes its pull request.
-func (f *Forge) headMoved(r *repository, by *account, branch, tip string) error {
+func (f *Forge) followHead(r *repository, by *account, branch, tip string) error {
 	for _, p := range f.pullsFrom(r, branch) {
 		if tip == "" {
 			f.closePull(p, by)
 			continue
 		}
 		before := p.head
-		if err := f.moveHead(p, tip); err != nil {
+		if err := f.setHead(p, tip); err != nil {
 			return err
 		}
-		if p.repo.protect[p.base].DismissStale {
+		if p.repo.protections[p.base].DismissStale {
 			for _, v := range p.reviews {
 				if v.state == "APPROVED" {
 					v.state = "DISMISSED"
@@ -74,7 +74,7 @@ func (f *Forge) headMoved(r *repository, by *account, branch, tip string) error 
 				}
 			}
 		}
-		f.touch(p)
+		f.markUpdated(p)
 		f.emitPull(p, by, "synchronize", map[string]any{"before": before, "after": tip})
 		if len(p.commits) == 0 {
 			f.closePull(p, by)
@@ -100,9 +100,9 @@ func (f *Forge) pullsFrom(r *repository, branch string) []*pull {
 	return found
 }
 
-// baseMoved finds the pull requests that somebody merged by pushing: their head
+// followBase finds the pull requests that somebody merged by pushing: their head
 // has become reachable from the base branch.
-func (f *Forge) baseMoved(r *repository, by *account, branch, before, tip string) error {
+func (f *Forge) followBase(r *repository, by *account, branch, before, tip string) error {
 	for _, n := range sortedNumbers(r.pulls) {
 		p := r.pulls[n]
 		if !p.open || p.base != branch {
@@ -115,7 +115,7 @@ func (f *Forge) baseMoved(r *repository, by *account, branch, before, tip string
 		if !in {
 			continue
 		}
-		landed, err := r.git.landed(p.head, before, tip)
+		landed, err := r.git.findLandedCommit(p.head, before, tip)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (f *Forge) markMerged(p *pull, by *account, commit string) {
 	p.open, p.merged, p.mergedBy, p.mergeSHA = false, true, by, commit
 	p.mergedAt = f.now()
 	p.closed = p.mergedAt
-	f.touch(p)
+	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }
 
@@ -141,10 +141,10 @@ func sortedNumbers(pulls map[int]*pull) []int {
 	return numbers
 }
 
-// landed finds the commit of a branch's own line, between before and tip, with
+// findLandedCommit finds the commit of a branch's own line, between before and tip, with
 // which head came in.
-func (b *bare) landed(head, before, tip string) (string, error) {
-	out, err := b.git("rev-list", "--reverse", "--first-parent", "--end-of-options", tip, "^"+before)
+func (b *bareRepo) findLandedCommit(head, before, tip string) (string, error) {
+	out, err := b.runGit("rev-list", "--reverse", "--first-parent", "--end-of-options", tip, "^"+before)
 	if err != nil {
 		return "", err
 	}

@@ -31,23 +31,23 @@ type Protection struct {
 }
 
 type repository struct {
-	id      int64
-	owner   *account
-	name    string
-	branch  string // the default branch
-	created time.Time
-	pushed  time.Time
-	git     *bare
-	parent  *repository // of a fork
-	access  map[int64]Permission
-	methods []string
-	tidy    bool // delete merged branches
-	labels  map[string]*label
-	protect map[string]Protection
-	pulls   map[int]*pull
-	lastNo  int
-	hooks   []*hook
-	checks  map[string][]*status // by commit, oldest first
+	id           int64
+	owner        *account
+	name         string
+	branch       string // the default branch
+	created      time.Time
+	pushed       time.Time
+	git          *bareRepo
+	parent       *repository // of a fork
+	access       map[int64]Permission
+	methods      []string
+	deleteMerged bool // delete merged branches
+	labels       map[string]*label
+	protections  map[string]Protection
+	pulls        map[int]*pull
+	lastNumber   int
+	hooks        []*hook
+	statuses     map[string][]*status // by commit, oldest first
 
 	// refsMu serialises what moves references: a push over HTTP holds it while
 	// receive-pack runs, without holding the forge's lock.
@@ -63,10 +63,10 @@ type label struct {
 
 func (r *repository) fullName() string { return r.owner.login + "/" + r.name }
 
-// head is a branch's tip, empty when there is no such branch.
-func (r *repository) head(branch string) string { return r.refs["refs/heads/"+branch] }
+// branchHead is a branch's tip, empty when there is no such branch.
+func (r *repository) branchHead(branch string) string { return r.refs["refs/heads/"+branch] }
 
-func (r *repository) permission(a *account) Permission {
+func (r *repository) permissionOf(a *account) Permission {
 	if a == nil {
 		return NoPermission
 	}
@@ -84,7 +84,7 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 		o.Branch = "main"
 	}
 	for _, m := range o.Methods {
-		if !slices.Contains(allMethods, m) {
+		if !slices.Contains(mergeMethods, m) {
 			return fail(fmt.Errorf("there is no merge method %q", m))
 		}
 	}
@@ -94,29 +94,29 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 	if err != nil {
 		return fail(err)
 	}
-	r.methods, r.tidy = o.Methods, o.DeleteMergedBranches
+	r.methods, r.deleteMerged = o.Methods, o.DeleteMergedBranches
 	if r.methods == nil {
-		r.methods = allMethods
+		r.methods = mergeMethods
 	}
 	for login, p := range o.Access {
-		a, err := f.account(login)
+		a, err := f.findAccount(login)
 		if err != nil {
 			return fail(err)
 		}
 		r.access[a.id] = p
 	}
 	if len(o.Files) > 0 {
-		author, err := f.account(o.Author)
+		author, err := f.findAccount(o.Author)
 		if err != nil {
 			return fail(err)
 		}
 		if o.Message == "" {
 			o.Message = "First commit"
 		}
-		if _, err := r.git.commitFiles(change{Branch: o.Branch, Author: f.ident(author), Message: o.Message + "\n", Write: o.Files}); err != nil {
+		if _, err := r.git.commitFiles(commitSpec{Branch: o.Branch, Author: f.commitIdent(author), Message: o.Message + "\n", Write: o.Files}); err != nil {
 			return fail(err)
 		}
-		if r.refs, err = r.git.refs(); err != nil {
+		if r.refs, err = r.git.listRefs(); err != nil {
 			return fail(err)
 		}
 	}
@@ -132,14 +132,14 @@ func (f *Forge) newRepository(name, branch string) (*repository, error) {
 	if _, ok := f.repos[strings.ToLower(name)]; ok {
 		return nil, errors.New("it exists already")
 	}
-	git, err := initBare(filepath.Join(f.dir, owner, short+".git"), branch)
+	git, err := initBareRepo(filepath.Join(f.dir, owner, short+".git"), branch)
 	if err != nil {
 		return nil, err
 	}
 	return &repository{
-		id: f.nextID(), owner: f.owner(owner), name: short, branch: branch, created: f.now(), pushed: f.now(),
-		git: git, access: map[int64]Permission{}, methods: allMethods, labels: map[string]*label{},
-		protect: map[string]Protection{}, pulls: map[int]*pull{}, checks: map[string][]*status{}, refs: map[string]string{},
+		id: f.nextID(), owner: f.ensureOwner(owner), name: short, branch: branch, created: f.now(), pushed: f.now(),
+		git: git, access: map[int64]Permission{}, methods: mergeMethods, labels: map[string]*label{},
+		protections: map[string]Protection{}, pulls: map[int]*pull{}, statuses: map[string][]*status{}, refs: map[string]string{},
 	}, nil
 }
 
@@ -147,16 +147,16 @@ func (f *Forge) newRepository(name, branch string) (*repository, error) {
 // come from its branches.
 func (f *Forge) Fork(repo, login string) (string, error) {
 	fork := login
-	err := f.lockedRefs(repo, login, func(r *repository, u *account) error {
+	err := f.withRepositoryRefs(repo, login, func(r *repository, u *account) error {
 		fork = u.login + "/" + r.name
 		c, err := f.newRepository(fork, r.branch)
 		if err != nil {
 			return err
 		}
-		if _, err := c.git.git("fetch", "--quiet", "--no-tags", "--", r.git.dir, "refs/heads/*:refs/heads/*"); err != nil {
+		if _, err := c.git.runGit("fetch", "--quiet", "--no-tags", "--", r.git.dir, "refs/heads/*:refs/heads/*"); err != nil {
 			return err
 		}
-		if c.refs, err = c.git.refs(); err != nil {
+		if c.refs, err = c.git.listRefs(); err != nil {
 			return err
 		}
 		c.parent = r
@@ -171,7 +171,7 @@ func (f *Forge) Fork(repo, login string) (string, error) {
 
 // Grant sets what a user may do in a repository.
 func (f *Forge) Grant(repo, login string, p Permission) error {
-	return f.locked(repo, login, func(r *repository, u *account) error {
+	return f.withRepository(repo, login, func(r *repository, u *account) error {
 		r.access[u.id] = p
 		return nil
 	})
@@ -181,15 +181,15 @@ func (f *Forge) Grant(repo, login string, p Permission) error {
 func (f *Forge) Protect(repo, branch string, p Protection) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, err := f.repository(repo)
+	r, err := f.findRepository(repo)
 	if err != nil {
 		return err
 	}
-	r.protect[branch] = p
+	r.protections[branch] = p
 	return nil
 }
 
-func (f *Forge) repository(name string) (*repository, error) {
+func (f *Forge) findRepository(name string) (*repository, error) {
 	r, ok := f.repos[strings.ToLower(name)]
 	if !ok {
 		return nil, fmt.Errorf("the forge has no repository %q", name)

@@ -34,16 +34,16 @@ func (c *clock) Add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a forge with a repository and three people: ada administers, grace
+// forgeHarness is a forge with a repository and three people: ada administers, grace
 // writes, mallory is nobody here.
-type world struct {
+type forgeHarness struct {
 	*emulator.Forge
 	t     *testing.T
 	ctx   context.Context
 	clock *clock
 }
 
-func newWorld(t *testing.T, o emulator.RepoOptions) *world {
+func newForgeHarness(t *testing.T, o emulator.RepoOptions) *forgeHarness {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Now: c.Now, WholeSeconds: true})
@@ -57,11 +57,11 @@ func newWorld(t *testing.T, o emulator.RepoOptions) *world {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	w := &world{Forge: f, t: t, ctx: ctx, clock: c}
+	w := &forgeHarness{Forge: f, t: t, ctx: ctx, clock: c}
 	for _, login := range []string{"ada", "grace", "linus", "mallory"} {
-		w.ok(f.AddUser(login, login+"-token", emulator.UserOptions{}))
+		w.must(f.AddUser(login, login+"-token", emulator.UserOptions{}))
 	}
-	w.ok(f.AddUser("liftlock", "liftlock-token", emulator.UserOptions{Bot: true}))
+	w.must(f.AddUser("liftlock", "liftlock-token", emulator.UserOptions{Bot: true}))
 	if o.Files == nil {
 		o.Files = map[string]string{"web/dev.yaml": "tag: 1\n", "web/qa.yaml": "tag: 1\n"}
 	}
@@ -69,43 +69,43 @@ func newWorld(t *testing.T, o emulator.RepoOptions) *world {
 	o.Access = map[string]emulator.Permission{
 		"ada": emulator.Admin, "liftlock": emulator.Admin, "grace": emulator.Write, "linus": emulator.Write,
 	}
-	w.ok(f.CreateRepo(repo, o))
+	w.must(f.CreateRepo(repo, o))
 	return w
 }
 
-func (w *world) ok(err error) {
+func (w *forgeHarness) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// as is go-github's own client, signed in as a person.
-func (w *world) as(login string) *github.Client {
+// clientOf is go-github's own client, signed in as a person.
+func (w *forgeHarness) clientOf(login string) *github.Client {
 	w.t.Helper()
 	c, err := github.NewClient(nil).WithAuthToken(login+"-token").WithEnterpriseURLs(w.URL(), w.URL())
-	w.ok(err)
+	w.must(err)
 	return c
 }
 
-func (w *world) commit(branch string, files map[string]string) string {
+func (w *forgeHarness) commitFiles(branch string, files map[string]string) string {
 	w.t.Helper()
 	sha, err := w.CommitAs(repo, "grace", branch, "Change "+branch, files)
-	w.ok(err)
+	w.must(err)
 	return sha
 }
 
-// pull opens a pull request of liftlock's that changes one file.
-func (w *world) pull(branch string) int {
+// openPullRequest opens a pull request of liftlock's that changes one file.
+func (w *forgeHarness) openPullRequest(branch string) int {
 	w.t.Helper()
-	w.commit(branch, map[string]string{"web/qa.yaml": "tag: " + branch + "\n"})
+	w.commitFiles(branch, map[string]string{"web/qa.yaml": "tag: " + branch + "\n"})
 	n, err := w.OpenPull(repo, "liftlock", branch, "main", "Promote "+branch, "")
-	w.ok(err)
+	w.must(err)
 	return n
 }
 
-// refused checks status and words of a refusal as go-github understood it.
-func refused(t *testing.T, err error, status int, words string) {
+// wantRefused checks status and words of a refusal as go-github understood it.
+func wantRefused(t *testing.T, err error, status int, words string) {
 	t.Helper()
 	var e *github.ErrorResponse
 	if !errors.As(err, &e) {
@@ -121,62 +121,62 @@ func refused(t *testing.T, err error, status int, words string) {
 }
 
 func TestRest_identityAndPermissions(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	me, res, err := w.as("liftlock").Users.Get(w.ctx, "")
-	w.ok(err)
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	me, res, err := w.clientOf("liftlock").Users.Get(w.ctx, "")
+	w.must(err)
 	if me.GetLogin() != "liftlock" || me.GetType() != "Bot" {
 		t.Errorf("me is %s, a %s", me.GetLogin(), me.GetType())
 	}
 	if res.Header.Get("X-GitHub-Request-Id") == "" || res.Rate.Limit != emulator.DefaultRateLimit || res.Rate.Remaining != emulator.DefaultRateLimit-1 {
 		t.Errorf("headers of a call: %v", res.Header)
 	}
-	if _, _, err = w.as("nobody").Users.Get(w.ctx, ""); err != nil {
-		refused(t, err, 401, "Bad credentials")
+	if _, _, err = w.clientOf("nobody").Users.Get(w.ctx, ""); err != nil {
+		wantRefused(t, err, 401, "Bad credentials")
 	}
-	r, _, err := w.as("grace").Repositories.Get(w.ctx, "acme", "fleet")
-	w.ok(err)
+	r, _, err := w.clientOf("grace").Repositories.Get(w.ctx, "acme", "fleet")
+	w.must(err)
 	if r.GetFullName() != repo || r.GetDefaultBranch() != "main" || !strings.HasSuffix(r.GetCloneURL(), "/acme/fleet.git") || !r.GetPermissions()["push"] {
 		t.Errorf("repository: %v", r)
 	}
-	_, _, err = w.as("mallory").Repositories.Get(w.ctx, "acme", "fleet")
-	refused(t, err, 404, "Not Found")
+	_, _, err = w.clientOf("mallory").Repositories.Get(w.ctx, "acme", "fleet")
+	wantRefused(t, err, 404, "Not Found")
 
 	for login, want := range map[string]string{"ada": "admin", "grace": "write", "mallory": "none"} {
-		p, _, err := w.as("liftlock").Repositories.GetPermissionLevel(w.ctx, "acme", "fleet", login)
-		w.ok(err)
+		p, _, err := w.clientOf("liftlock").Repositories.GetPermissionLevel(w.ctx, "acme", "fleet", login)
+		w.must(err)
 		if p.GetPermission() != want {
 			t.Errorf("%s has %s, want %s", login, p.GetPermission(), want)
 		}
 	}
-	_, _, err = w.as("liftlock").Repositories.GetPermissionLevel(w.ctx, "acme", "fleet", "stranger")
-	refused(t, err, 404, "Not Found")
+	_, _, err = w.clientOf("liftlock").Repositories.GetPermissionLevel(w.ctx, "acme", "fleet", "stranger")
+	wantRefused(t, err, 404, "Not Found")
 
-	w.ok(w.SetToken("grace", "grace-token", "read:user"))
-	_, _, err = w.as("grace").Issues.CreateComment(w.ctx, "acme", "fleet", 1, &github.IssueComment{Body: github.String("hello")})
-	refused(t, err, 403, "Resource not accessible")
+	w.must(w.SetToken("grace", "grace-token", "read:user"))
+	_, _, err = w.clientOf("grace").Issues.CreateComment(w.ctx, "acme", "fleet", 1, &github.IssueComment{Body: github.String("hello")})
+	wantRefused(t, err, 403, "Resource not accessible")
 }
 
 func TestRest_withoutCredentials(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
+	w := newForgeHarness(t, emulator.RepoOptions{})
 	c, err := github.NewClient(nil).WithEnterpriseURLs(w.URL(), w.URL())
-	w.ok(err)
+	w.must(err)
 	_, _, err = c.Users.Get(w.ctx, "")
-	refused(t, err, 401, "Requires authentication")
+	wantRefused(t, err, 401, "Requires authentication")
 }
 
 func TestRest_unchangedAnswersAre304AndFree(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	n := w.pull("one")
-	c := w.as("liftlock")
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	n := w.openPullRequest("one")
+	c := w.clientOf("liftlock")
 	get := func(tag string) *github.Response {
 		req, err := c.NewRequest("GET", "repos/acme/fleet/pulls?state=all", nil)
-		w.ok(err)
+		w.must(err)
 		req.Header.Set("If-None-Match", tag)
 		res, err := c.BareDo(w.ctx, req)
 		if res == nil {
 			t.Fatal(err)
 		}
-		w.ok(res.Body.Close())
+		w.must(res.Body.Close())
 		return res
 	}
 	first := get("")
@@ -184,7 +184,7 @@ func TestRest_unchangedAnswersAre304AndFree(t *testing.T) {
 	if again.StatusCode != http.StatusNotModified || again.Rate.Remaining != first.Rate.Remaining {
 		t.Errorf("again: %d with %d calls left, want 304 with %d", again.StatusCode, again.Rate.Remaining, first.Rate.Remaining)
 	}
-	w.ok(w.Label(repo, n, "ada", "liftlock"))
+	w.must(w.AddLabel(repo, n, "ada", "liftlock"))
 	if changed := get(first.Header.Get("ETag")); changed.StatusCode != http.StatusOK {
 		t.Errorf("after a change: %d, want 200", changed.StatusCode)
 	}
@@ -200,16 +200,16 @@ func TestRest_rateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := &world{Forge: f, t: t, ctx: context.Background(), clock: c}
-	w.ok(f.AddUser("ada", "ada-token", emulator.UserOptions{}))
-	_, _, err = w.as("ada").Users.Get(w.ctx, "")
-	w.ok(err)
-	_, _, err = w.as("ada").Users.Get(w.ctx, "")
+	w := &forgeHarness{Forge: f, t: t, ctx: context.Background(), clock: c}
+	w.must(f.AddUser("ada", "ada-token", emulator.UserOptions{}))
+	_, _, err = w.clientOf("ada").Users.Get(w.ctx, "")
+	w.must(err)
+	_, _, err = w.clientOf("ada").Users.Get(w.ctx, "")
 	var limit *github.RateLimitError
 	if !errors.As(err, &limit) || limit.Rate.Reset.Before(c.Now()) {
 		t.Fatalf("got %v, want a rate limit with a reset in the future", err)
 	}
 	c.Add(time.Hour)
-	_, _, err = w.as("ada").Users.Get(w.ctx, "")
-	w.ok(err)
+	_, _, err = w.clientOf("ada").Users.Get(w.ctx, "")
+	w.must(err)
 }

@@ -21,10 +21,10 @@ func FuzzRouter(f *testing.F) {
 			return
 		}
 		r := &http.Request{Method: method, URL: u}
-		if g := gitRequest(r); g != nil && (strings.Count(g.repo, "/") != 1 || g.name() == "") {
+		if g := parseGitCall(r); g != nil && (strings.Count(g.repo, "/") != 1 || g.routeName() == "") {
 			t.Errorf("%q is Git's with repository %q", path, g.repo)
 		}
-		rt := routes.find(r)
+		rt := routes.findRoute(r)
 		if rt == nil {
 			return
 		}
@@ -87,23 +87,23 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add(path)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		if q, ok := parseQuery(path); ok && (kinds[q.resource] == "" || q.name != "" && q.namespace == "") {
+		if q, ok := parseQuery(path); ok && (kindByResource[q.resource] == "" || q.name != "" && q.namespace == "") {
 			t.Errorf("%q asks for %+v", path, q)
 		}
 	})
 }
 
 func TestPage(t *testing.T) {
-	l := newLab(t, labPace)
+	l := newControllerHarness(t, testTimings)
 	_, err := l.forge.CommitAs("acme/fleet", "ada", "topic", "Change", map[string]string{"docs/readme": "<script>\n"})
-	l.ok(err)
+	l.must(err)
 	n, err := l.forge.OpenPull("acme/fleet", "ada", "topic", "main", "A <b>title</b>", "body")
-	l.ok(err)
+	l.must(err)
 	p, err := l.forge.Pull("acme/fleet", n)
-	l.ok(err)
+	l.must(err)
 	show := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		l.forge.serve(w, httptest.NewRequest("GET", path, nil))
+		l.forge.serveHTTP(w, httptest.NewRequest("GET", path, nil))
 		return w
 	}
 	text := show(strings.TrimPrefix(p.URL, l.forge.URL())).Body.String()

@@ -25,9 +25,9 @@ const (
 // errNoObject says that a revision or path does not exist.
 var errNoObject = errors.New("no such object")
 
-// bare is a bare repository on disk. Its methods may be called concurrently;
+// bareRepo is a bare repository on disk. Its methods may be called concurrently;
 // changes of references are compare-and-swap.
-type bare struct{ dir string }
+type bareRepo struct{ dir string }
 
 // gitEnv keeps the machine's own Git configuration out: the emulator must
 // behave the same everywhere.
@@ -38,12 +38,12 @@ func gitEnv(home string) []string {
 	}
 }
 
-// initBare creates an empty bare repository whose HEAD is the branch.
-func initBare(dir, branch string) (*bare, error) {
+// initBareRepo creates an empty bare repository whose HEAD is the branch.
+func initBareRepo(dir, branch string) (*bareRepo, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the repository's folder: %w", err)
 	}
-	b := &bare{dir: dir}
+	b := &bareRepo{dir: dir}
 	if _, err := b.runIn(filepath.Dir(dir), nil, nil, "init", "--quiet", "--bare", "--initial-branch="+branch, "--", dir); err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func initBare(dir, branch string) (*bare, error) {
 	return b, nil
 }
 
-// git runs one command in the repository. It does not take a caller's context:
+// runGit runs one command in the repository. It does not take a caller's context:
 // a client that goes away must not leave half an effect behind.
-func (b *bare) git(args ...string) (string, error) {
+func (b *bareRepo) runGit(args ...string) (string, error) {
 	return b.runIn(b.dir, nil, nil, args...)
 }
 
-func (b *bare) runIn(dir string, stdin []byte, env []string, args ...string) (string, error) {
+func (b *bareRepo) runIn(dir string, stdin []byte, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
 	res, err := proc.Run(ctx, proc.Command{
@@ -88,9 +88,9 @@ func exitCode(err error) int {
 	return -1
 }
 
-// refs reads all branches and tags, by full name.
-func (b *bare) refs() (map[string]string, error) {
-	out, err := b.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
+// listRefs reads all branches and tags, by full name.
+func (b *bareRepo) listRefs() (map[string]string, error) {
+	out, err := b.runGit("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func (b *bare) refs() (map[string]string, error) {
 	return refs, nil
 }
 
-// resolve gives the commit that a revision names; errNoObject when there is none.
-func (b *bare) resolve(rev string) (string, error) {
-	out, err := b.git("rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+// resolveRevision gives the commit that a revision names; errNoObject when there is none.
+func (b *bareRepo) resolveRevision(rev string) (string, error) {
+	out, err := b.runGit("rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
 		if exitCode(err) > 0 {
 			return "", fmt.Errorf("%s: %w", rev, errNoObject)
@@ -115,10 +115,10 @@ func (b *bare) resolve(rev string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// object gives the id of what a commit has at a path (a blob's or a tree's);
+// objectID gives the id of what a commit has at a path (a blob's or a tree's);
 // errNoObject when there is nothing.
-func (b *bare) object(commit, path string) (string, error) {
-	out, err := b.git("rev-parse", "--verify", "--quiet", "--end-of-options", commit+":"+path)
+func (b *bareRepo) objectID(commit, path string) (string, error) {
+	out, err := b.runGit("rev-parse", "--verify", "--quiet", "--end-of-options", commit+":"+path)
 	if err != nil {
 		if exitCode(err) > 0 {
 			return "", fmt.Errorf("%s:%s: %w", commit, path, errNoObject)
@@ -128,9 +128,9 @@ func (b *bare) object(commit, path string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// tree lists a commit's files and folders: path → object id.
-func (b *bare) tree(rev string) (map[string]string, error) {
-	out, err := b.git("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", rev)
+// listTree lists a commit's files and folders: path → object id.
+func (b *bareRepo) listTree(rev string) (map[string]string, error) {
+	out, err := b.runGit("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", rev)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +145,9 @@ func (b *bare) tree(rev string) (map[string]string, error) {
 	return tree, nil
 }
 
-// file reads a blob at a commit; errNoObject when there is none.
-func (b *bare) file(commit, path string) ([]byte, error) {
-	out, err := b.git("cat-file", "blob", commit+":"+path)
+// readFile reads a blob at a commit; errNoObject when there is none.
+func (b *bareRepo) readFile(commit, path string) ([]byte, error) {
+	out, err := b.runGit("cat-file", "blob", commit+":"+path)
 	if err != nil {
 		if exitCode(err) > 0 {
 			return nil, fmt.Errorf("%s:%s: %w", commit, path, errNoObject)
@@ -158,11 +158,11 @@ func (b *bare) file(commit, path string) ([]byte, error) {
 }
 
 // isAncestor says whether b is reachable from a descendant, or is it.
-func (b *bare) isAncestor(ancestor, descendant string) (bool, error) {
+func (b *bareRepo) isAncestor(ancestor, descendant string) (bool, error) {
 	if ancestor == descendant {
 		return true, nil
 	}
-	_, err := b.git("merge-base", "--is-ancestor", ancestor, descendant)
+	_, err := b.runGit("merge-base", "--is-ancestor", ancestor, descendant)
 	if err == nil {
 		return true, nil
 	}
@@ -173,8 +173,8 @@ func (b *bare) isAncestor(ancestor, descendant string) (bool, error) {
 }
 
 // revList is what head has and base has not, oldest first.
-func (b *bare) revList(base, head string) ([]string, error) {
-	out, err := b.git("rev-list", "--reverse", "--topo-order", "--end-of-options", head, "^"+base)
+func (b *bareRepo) revList(base, head string) ([]string, error) {
+	out, err := b.runGit("rev-list", "--reverse", "--topo-order", "--end-of-options", head, "^"+base)
 	if err != nil {
 		return nil, err
 	}
@@ -183,27 +183,27 @@ func (b *bare) revList(base, head string) ([]string, error) {
 
 // updateRef moves a reference from old to commit; old is zeroCommit for one
 // that must not exist, empty for any.
-func (b *bare) updateRef(ref, commit, old string) error {
+func (b *bareRepo) updateRef(ref, commit, old string) error {
 	args := []string{"update-ref", "--end-of-options", ref, commit}
 	if old != "" {
 		args = append(args, old)
 	}
-	_, err := b.git(args...)
+	_, err := b.runGit(args...)
 	return err
 }
 
-func (b *bare) deleteRef(ref, old string) error {
-	_, err := b.git("update-ref", "-d", "--end-of-options", ref, old)
+func (b *bareRepo) deleteRef(ref, old string) error {
+	_, err := b.runGit("update-ref", "-d", "--end-of-options", ref, old)
 	return err
 }
 
-// ident is an author or committer.
-type ident struct {
+// gitIdent is an author or committer.
+type gitIdent struct {
 	Name, Email string
 	When        time.Time
 }
 
-func (i ident) env(role string) []string {
+func (i gitIdent) envVars(role string) []string {
 	return []string{
 		"GIT_" + role + "_NAME=" + i.Name, "GIT_" + role + "_EMAIL=" + i.Email,
 		"GIT_" + role + "_DATE=@" + strconv.FormatInt(i.When.Unix(), 10) + " +0000",
@@ -211,20 +211,20 @@ func (i ident) env(role string) []string {
 }
 
 // commitTree makes a commit object and gives its id; no reference moves.
-func (b *bare) commitTree(tree string, parents []string, author, committer ident, message string) (string, error) {
+func (b *bareRepo) commitTree(tree string, parents []string, author, committer gitIdent, message string) (string, error) {
 	args := []string{"commit-tree", tree}
 	for _, p := range parents {
 		args = append(args, "-p", p)
 	}
-	env := append(author.env("AUTHOR"), committer.env("COMMITTER")...)
+	env := append(author.envVars("AUTHOR"), committer.envVars("COMMITTER")...)
 	out, err := b.runIn(b.dir, []byte(message), env, args...)
 	return strings.TrimSpace(out), err
 }
 
 // mergeTree merges two commits and gives the tree; clean is false when they
 // conflict, and then there is none.
-func (b *bare) mergeTree(ours, theirs string) (tree string, clean bool, err error) {
-	out, err := b.git("merge-tree", "--write-tree", "--no-messages", ours, theirs)
+func (b *bareRepo) mergeTree(ours, theirs string) (tree string, clean bool, err error) {
+	out, err := b.runGit("merge-tree", "--write-tree", "--no-messages", ours, theirs)
 	if err != nil {
 		if exitCode(err) == 1 {
 			return "", false, nil

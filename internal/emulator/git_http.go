@@ -25,8 +25,8 @@ type gitCall struct {
 
 var gitPath = regexp.MustCompile(`^/([^/]+/[^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
 
-// gitRequest recognises Git's own requests; nil is somebody else's.
-func gitRequest(r *http.Request) *gitCall {
+// parseGitCall recognises Git's own requests; nil is somebody else's.
+func parseGitCall(r *http.Request) *gitCall {
 	m := gitPath.FindStringSubmatch(r.URL.Path)
 	if m == nil {
 		return nil
@@ -44,8 +44,8 @@ func gitRequest(r *http.Request) *gitCall {
 	return g
 }
 
-// name is how the request is counted.
-func (g *gitCall) name() string {
+// routeName is how the request is counted.
+func (g *gitCall) routeName() string {
 	if g.tail == "info/refs" {
 		return "GET /{owner}/{repo}.git/info/refs?service=" + g.service
 	}
@@ -60,7 +60,7 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, g *gitCall) {
 	if !ok {
 		return
 	}
-	r, done, err := spool(w, r)
+	r, done, err := spoolBody(w, r)
 	if err != nil {
 		http.Error(w, "the request can't be read", http.StatusBadRequest)
 		return
@@ -78,7 +78,7 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, g *gitCall) {
 		Path: program, Args: []string{"http-backend"}, Dir: repo.git.dir,
 		Env: append(gitEnv(repo.git.dir),
 			"GIT_PROJECT_ROOT="+repo.git.dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+user.login,
-			"GIT_PROTOCOL="+protocol(r)),
+			"GIT_PROTOCOL="+gitProtocol(r)),
 		Logger: zap.NewStdLog(f.log), Stderr: io.Discard,
 	}
 	if g.tail != "git-receive-pack" {
@@ -110,21 +110,21 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 		return nil, nil, false
 	}
 	repo := f.repos[strings.ToLower(g.repo)]
-	if repo == nil || repo.permission(user) < Read {
+	if repo == nil || repo.permissionOf(user) < Read {
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return nil, nil, false
 	}
-	if g.service == "git-receive-pack" && (repo.permission(user) < Write || !user.mayWrite()) {
+	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayWrite()) {
 		http.Error(w, fmt.Sprintf("Permission to %s.git denied to %s.", repo.fullName(), user.login), http.StatusForbidden)
 		return nil, nil, false
 	}
 	return repo, user, true
 }
 
-// spool gives the request with its whole body already read: CGI needs to know
+// spoolBody gives the request with its whole body already read: CGI needs to know
 // its length, and a client that is killed in the middle must not hold the
 // repository's lock. done frees it.
-func spool(w http.ResponseWriter, r *http.Request) (whole *http.Request, done func(), err error) {
+func spoolBody(w http.ResponseWriter, r *http.Request) (whole *http.Request, done func(), err error) {
 	whole = r.Clone(r.Context())
 	if r.Method != http.MethodPost {
 		return whole, func() {}, nil
@@ -149,9 +149,9 @@ func spool(w http.ResponseWriter, r *http.Request) (whole *http.Request, done fu
 	return whole, done, nil
 }
 
-// protocol is the Git protocol version that the client asks for. Anything but
+// gitProtocol is the Git protocol version that the client asks for. Anything but
 // the known ones is left out: it becomes an environment variable.
-func protocol(r *http.Request) string {
+func gitProtocol(r *http.Request) string {
 	if v := r.Header.Get("Git-Protocol"); v == "version=2" || v == "version=1" {
 		return v
 	}

@@ -11,7 +11,7 @@ import (
 type commit struct {
 	SHA, Tree               string
 	Parents                 []string
-	Author, Committer       ident
+	Author, Committer       gitIdent
 	Message                 string
 	Added, Removed, Changed []string // empty for a merge
 }
@@ -25,9 +25,9 @@ const (
 
 const logFormat = "%x01%H%x1f%T%x1f%P%x1f%an%x1f%ae%x1f%at%x1f%cn%x1f%ce%x1f%ct%x1f%B%x02"
 
-// log describes the commits that args select, in Git's order.
-func (b *bare) log(args ...string) ([]commit, error) {
-	out, err := b.git(append([]string{"log", "-z", "--root", "--no-renames", "--name-status", "--format=tformat:" + logFormat}, args...)...)
+// readLog describes the commits that args select, in Git's order.
+func (b *bareRepo) readLog(args ...string) ([]commit, error) {
+	out, err := b.runGit(append([]string{"log", "-z", "--root", "--no-renames", "--name-status", "--format=tformat:" + logFormat}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func (b *bare) log(args ...string) ([]commit, error) {
 	return commits, nil
 }
 
-// commit describes one commit.
-func (b *bare) commit(sha string) (commit, error) {
-	commits, err := b.log("-1", "--end-of-options", sha)
+// readCommit describes one commit.
+func (b *bareRepo) readCommit(sha string) (commit, error) {
+	commits, err := b.readLog("-1", "--end-of-options", sha)
 	if err != nil {
 		return commit{}, err
 	}
@@ -65,8 +65,8 @@ func parseCommit(record string) (commit, error) {
 	}
 	c := commit{
 		SHA: f[0], Tree: f[1], Parents: strings.Fields(f[2]),
-		Author:    ident{Name: f[3], Email: f[4], When: unixTime(f[5])},
-		Committer: ident{Name: f[6], Email: f[7], When: unixTime(f[8])},
+		Author:    gitIdent{Name: f[3], Email: f[4], When: unixTime(f[5])},
+		Committer: gitIdent{Name: f[6], Email: f[7], When: unixTime(f[8])},
 		Message:   strings.TrimRight(f[9], "\n"),
 	}
 	fields := strings.Split(files, "\x00")

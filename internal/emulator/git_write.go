@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// change is one commit to make on a branch.
-type change struct {
+// commitSpec is one commit to make on a branch.
+type commitSpec struct {
 	Branch  string
 	From    string // the commit it starts from; empty: a commit without parents
-	Author  ident
+	Author  gitIdent
 	Message string
 	Write   map[string]string // path → content
 	Remove  []string
@@ -20,14 +20,14 @@ type change struct {
 
 // commitFiles makes the commit and moves the branch, in one command and without
 // a work tree. A branch that isn't at From any more stays as it is: an error.
-func (b *bare) commitFiles(c change) (string, error) {
-	if err := checkPaths(c); err != nil {
+func (b *bareRepo) commitFiles(c commitSpec) (string, error) {
+	if err := validatePaths(c); err != nil {
 		return "", err
 	}
 	var s bytes.Buffer
 	stamp := fmt.Sprintf("%s <%s> %d +0000\n", c.Author.Name, c.Author.Email, c.Author.When.Unix())
 	fmt.Fprintf(&s, "feature done\ncommit refs/heads/%s\nauthor %scommitter %s", c.Branch, stamp, stamp)
-	data(&s, c.Message)
+	writeDataCommand(&s, c.Message)
 	if c.From != "" {
 		fmt.Fprintf(&s, "from %s\n", c.From)
 	}
@@ -36,22 +36,22 @@ func (b *bare) commitFiles(c change) (string, error) {
 	}
 	for _, path := range sortedKeys(c.Write) {
 		fmt.Fprintf(&s, "M 100644 inline %s\n", quotePath(path))
-		data(&s, c.Write[path])
+		writeDataCommand(&s, c.Write[path])
 	}
 	s.WriteString("done\n")
 	if _, err := b.runIn(b.dir, s.Bytes(), nil, "fast-import", "--quiet", "--done", "--date-format=raw"); err != nil {
 		return "", err
 	}
-	return b.resolve("refs/heads/" + c.Branch)
+	return b.resolveRevision("refs/heads/" + c.Branch)
 }
 
-func data(s *bytes.Buffer, text string) {
+func writeDataCommand(s *bytes.Buffer, text string) {
 	s.WriteString("data " + strconv.Itoa(len(text)) + "\n" + text + "\n")
 }
 
-// checkPaths refuses what Git itself refuses only half-way, or would take as a
+// validatePaths refuses what Git itself refuses only half-way, or would take as a
 // command of fast-import.
-func checkPaths(c change) error {
+func validatePaths(c commitSpec) error {
 	for _, path := range append(sortedKeys(c.Write), c.Remove...) {
 		if path == "" || strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") ||
 			slices.Contains(strings.Split(path, "/"), "..") {
@@ -73,12 +73,12 @@ func quotePath(path string) string {
 	return `"` + r.Replace(path) + `"`
 }
 
-// rebase replays commits (oldest first) onto a commit and gives the new tip;
+// rebaseCommits replays commits (oldest first) onto a commit and gives the new tip;
 // clean is false when one of them doesn't apply. Committer is the one who rebases.
-func (b *bare) rebase(commits []string, onto string, committer ident) (tip string, clean bool, err error) {
+func (b *bareRepo) rebaseCommits(commits []string, onto string, committer gitIdent) (tip string, clean bool, err error) {
 	tip = onto
 	for _, sha := range commits {
-		c, err := b.commit(sha)
+		c, err := b.readCommit(sha)
 		if err != nil {
 			return "", false, err
 		}
@@ -87,15 +87,15 @@ func (b *bare) rebase(commits []string, onto string, committer ident) (tip strin
 		}
 		// merge-tree takes the merge base from history, so the new tip is
 		// shown to it as a child of the old parent: a cherry-pick.
-		tree, err := b.object(tip, "")
+		tree, err := b.objectID(tip, "")
 		if err != nil {
 			return "", false, err
 		}
-		stand, err := b.commitTree(tree, c.Parents, committer, committer, "stand-in\n")
+		grafted, err := b.commitTree(tree, c.Parents, committer, committer, "stand-in\n")
 		if err != nil {
 			return "", false, err
 		}
-		merged, clean, err := b.mergeTree(stand, sha)
+		merged, clean, err := b.mergeTree(grafted, sha)
 		if err != nil || !clean {
 			return "", false, err
 		}

@@ -42,17 +42,17 @@ type hookConfig struct {
 func (h *hook) configure(c hookConfig) error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return invalid("Hook", "url", "custom", "url is missing a scheme or host")
+		return invalidField("Hook", "url", "custom", "url is missing a scheme or host")
 	}
 	if c.ContentType == "" {
 		c.ContentType = "form"
 	}
 	if c.ContentType != "json" && c.ContentType != "form" {
-		return invalid("Hook", "content_type", "custom", "content_type must be json or form")
+		return invalidField("Hook", "content_type", "custom", "content_type must be json or form")
 	}
 	for _, o := range h.repo.hooks {
 		if o != h && o.url == c.URL {
-			return invalid("Hook", "", "custom", "Hook already exists on this repository")
+			return invalidField("Hook", "", "custom", "Hook already exists on this repository")
 		}
 	}
 	h.url, h.contentType, h.secret, h.insecure = c.URL, c.ContentType, c.Secret, "0"
@@ -62,9 +62,9 @@ func (h *hook) configure(c hookConfig) error {
 	return nil
 }
 
-// ping sends the event that GitHub sends when a hook is created.
-func (f *Forge) ping(h *hook, by *account) {
-	f.mail.send(h, "ping", map[string]any{
+// pingHook sends the event that GitHub sends when a hook is created.
+func (f *Forge) pingHook(h *hook, by *account) {
+	f.sender.sendEvent(h, "ping", map[string]any{
 		"zen": "Approachable is better than simple.", "hook_id": h.id, "hook": f.wireHook(h),
 		"repository": f.wireRepo(h.repo, nil), "sender": f.wireUser(by),
 	})
@@ -90,16 +90,16 @@ func (f *Forge) wireHook(h *hook) wireHook {
 		config["secret"] = "********"
 	}
 	self := fmt.Sprintf("%s/hooks/%d", f.repoURL(h.repo), h.id)
-	code, message := f.mail.lastAnswer(h.id)
+	code, message := f.sender.lastResponse(h.id)
 	return wireHook{
 		Type: "Repository", ID: h.id, Name: "web", Active: h.active, Events: h.events, Config: config,
 		CreatedAt: h.created, UpdatedAt: h.updated, URL: self, PingURL: self + "/pings",
-		Last: map[string]any{"code": code, "status": or(message, "unused"), "message": nil},
+		Last: map[string]any{"code": code, "status": orDefault(message, "unused"), "message": nil},
 	}
 }
 
-// sign is the value of X-Hub-Signature-256.
-func sign(secret string, body []byte) string {
+// signBody is the value of X-Hub-Signature-256.
+func signBody(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))

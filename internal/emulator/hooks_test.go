@@ -21,8 +21,8 @@ import (
 
 const secret = "a secret of hooks"
 
-// receiver takes webhooks and keeps those whose signature is right.
-type receiver struct {
+// hookReceiver takes webhooks and keeps those whose signature is right.
+type hookReceiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	events []string // "event action"
@@ -31,8 +31,8 @@ type receiver struct {
 	bad    int
 }
 
-func newReceiver(t *testing.T) *receiver {
-	r := &receiver{}
+func newHookReceiver(t *testing.T) *hookReceiver {
+	r := &hookReceiver{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
 		mac := hmac.New(sha256.New, []byte(secret))
@@ -59,7 +59,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-func (r *receiver) take() []string {
+func (r *hookReceiver) takeEvents() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	events := r.events
@@ -67,43 +67,43 @@ func (r *receiver) take() []string {
 	return events
 }
 
-func (w *world) idle() {
+func (w *forgeHarness) waitIdle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
 	defer cancel()
-	w.ok(w.WaitIdle(ctx))
+	w.must(w.WaitIdle(ctx))
 }
 
 func TestHooks_everyEventArrivesSigned(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	r := newReceiver(t)
-	hook, _, err := w.as("liftlock").Repositories.CreateHook(w.ctx, "acme", "fleet", &github.Hook{
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	r := newHookReceiver(t)
+	hook, _, err := w.clientOf("liftlock").Repositories.CreateHook(w.ctx, "acme", "fleet", &github.Hook{
 		Config: &github.HookConfig{URL: &r.URL, ContentType: github.String("json"), Secret: github.String(secret)}, Events: []string{"*"},
 	})
-	w.ok(err)
+	w.must(err)
 	if hook.GetConfig().GetSecret() != "********" {
 		t.Errorf("the hook shows its secret: %v", hook)
 	}
-	n := w.pull("topic")
-	w.ok(w.Label(repo, n, "ada", "x"))
-	w.ok(w.Unlabel(repo, n, "ada", "x"))
+	n := w.openPullRequest("topic")
+	w.must(w.AddLabel(repo, n, "ada", "x"))
+	w.must(w.RemoveLabel(repo, n, "ada", "x"))
 	_, err = w.Comment(repo, n, "ada", "/liftlock help")
-	w.ok(err)
-	w.ok(w.Approve(repo, n, "ada"))
-	w.ok(w.SetStatus(repo, "grace", mustHead(t, w, "topic"), emulator.Status{Context: "ci", State: "success"}))
-	w.commit("topic", map[string]string{"more": "1"})
-	w.ok(w.ClosePull(repo, n, "ada"))
-	w.ok(w.ReopenPull(repo, n, "ada"))
+	w.must(err)
+	w.must(w.Approve(repo, n, "ada"))
+	w.must(w.SetStatus(repo, "grace", branchHead(t, w, "topic"), emulator.Status{Context: "ci", State: "success"}))
+	w.commitFiles("topic", map[string]string{"more": "1"})
+	w.must(w.ClosePull(repo, n, "ada"))
+	w.must(w.ReopenPull(repo, n, "ada"))
 	_, err = w.MergePull(repo, n, "ada", "merge")
-	w.ok(err)
-	w.ok(w.SetBranch(repo, "ada", "topic", ""))
-	w.idle()
+	w.must(err)
+	w.must(w.SetBranch(repo, "ada", "topic", ""))
+	w.waitIdle()
 	want := []string{
 		"ping", "push", "pull_request opened", "pull_request labeled", "pull_request unlabeled", "issue_comment created",
 		"pull_request_review submitted", "status", "push", "pull_request synchronize", "pull_request closed", "pull_request reopened",
 		"pull_request closed", "push", "push",
 	}
-	got := r.take()
+	got := r.takeEvents()
 	for i, e := range got { // a push has an action in go-github's type, none in GitHub's payload
 		got[i] = strings.TrimSpace(e)
 	}
@@ -128,71 +128,71 @@ func TestHooks_everyEventArrivesSigned(t *testing.T) {
 }
 
 func TestHooks_editing(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	r := newReceiver(t)
-	c := w.as("liftlock").Repositories
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	r := newHookReceiver(t)
+	c := w.clientOf("liftlock").Repositories
 	create := func() (*github.Hook, error) {
 		h, _, err := c.CreateHook(w.ctx, "acme", "fleet", &github.Hook{
 			Config: &github.HookConfig{URL: &r.URL, ContentType: github.String("json"), Secret: github.String(secret)}, Events: []string{"push"}})
 		return h, err
 	}
 	h, err := create()
-	w.ok(err)
+	w.must(err)
 	_, err = create()
-	refused(t, err, 422, "Hook already exists on this repository")
-	_, _, err = w.as("grace").Repositories.ListHooks(w.ctx, "acme", "fleet", nil)
-	refused(t, err, 404, "Not Found")
+	wantRefused(t, err, 422, "Hook already exists on this repository")
+	_, _, err = w.clientOf("grace").Repositories.ListHooks(w.ctx, "acme", "fleet", nil)
+	wantRefused(t, err, 404, "Not Found")
 
 	// A configuration without the secret takes the secret away.
 	edited, _, err := c.EditHook(w.ctx, "acme", "fleet", h.GetID(), &github.Hook{
 		Config: &github.HookConfig{URL: &r.URL, ContentType: github.String("json")}, Events: []string{"status", "push"}})
-	w.ok(err)
+	w.must(err)
 	if edited.GetConfig().Secret != nil || len(edited.Events) != 2 {
 		t.Errorf("edited: %v", edited)
 	}
 	_, err = c.PingHook(w.ctx, "acme", "fleet", h.GetID())
-	w.ok(err)
-	w.idle()
+	w.must(err)
+	w.waitIdle()
 	if r.bad != 1 {
 		t.Errorf("%d unsigned deliveries, want the one ping", r.bad)
 	}
 	got, _, err := c.GetHook(w.ctx, "acme", "fleet", h.GetID())
-	w.ok(err)
+	w.must(err)
 	if got.LastResponse["status"] != "misconfigured" {
 		t.Errorf("last answer: %v", got.LastResponse)
 	}
 	_, err = c.DeleteHook(w.ctx, "acme", "fleet", h.GetID())
-	w.ok(err)
+	w.must(err)
 	all, _, err := c.ListHooks(w.ctx, "acme", "fleet", nil)
-	w.ok(err)
+	w.must(err)
 	if len(all) != 0 {
 		t.Errorf("hooks: %v", all)
 	}
 }
 
 func TestHooks_unreliable(t *testing.T) {
-	w := newWorld(t, emulator.RepoOptions{})
-	r := newReceiver(t)
-	w.ok(w.AddHook(repo, "ada", emulator.Hook{URL: r.URL, Secret: secret, Active: true}))
-	w.idle()
-	r.take()
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	r := newHookReceiver(t)
+	w.must(w.AddHook(repo, "ada", emulator.Hook{URL: r.URL, Secret: secret, Active: true}))
+	w.waitIdle()
+	r.takeEvents()
 
-	w.SetWebhooks(emulator.Webhooks{Drop: true})
-	n := w.pull("topic")
-	w.idle()
-	if got := r.take(); len(got) != 0 {
+	w.SetDeliveryOptions(emulator.DeliveryOptions{Drop: true})
+	n := w.openPullRequest("topic")
+	w.waitIdle()
+	if got := r.takeEvents(); len(got) != 0 {
 		t.Errorf("dropped, but arrived: %v", got)
 	}
-	w.SetWebhooks(emulator.Webhooks{Times: 3, Shuffle: true, Seed: 7})
+	w.SetDeliveryOptions(emulator.DeliveryOptions{Times: 3, Shuffle: true, Seed: 7})
 	for i := range 4 {
-		w.ok(w.Label(repo, n, "ada", string(rune('a'+i))))
+		w.must(w.AddLabel(repo, n, "ada", string(rune('a'+i))))
 	}
-	w.idle()
+	w.waitIdle()
 	counts := map[string]int{}
 	for _, id := range r.ids[1:] {
 		counts[id]++
 	}
-	if got := r.take(); len(got) != 12 || len(counts) != 4 {
+	if got := r.takeEvents(); len(got) != 12 || len(counts) != 4 {
 		t.Errorf("%d deliveries of %d events, want 12 of 4", len(got), len(counts))
 	}
 	inOrder := true
@@ -202,15 +202,15 @@ func TestHooks_unreliable(t *testing.T) {
 	if inOrder {
 		t.Error("nothing was shuffled")
 	}
-	w.SetWebhooks(emulator.Webhooks{})
-	w.ok(w.Redeliver(r.ids[1]))
-	w.idle()
-	if got := r.take(); len(got) != 1 || r.ids[len(r.ids)-1] != r.ids[1] {
+	w.SetDeliveryOptions(emulator.DeliveryOptions{})
+	w.must(w.Redeliver(r.ids[1]))
+	w.waitIdle()
+	if got := r.takeEvents(); len(got) != 1 || r.ids[len(r.ids)-1] != r.ids[1] {
 		t.Errorf("redelivered: %v", got)
 	}
 	r.Close()
-	w.ok(w.Label(repo, n, "ada", "late"))
-	w.idle()
+	w.must(w.AddLabel(repo, n, "ada", "late"))
+	w.waitIdle()
 	all := w.Deliveries()
 	if last := all[len(all)-1]; last.Err == "" || last.Status != 0 {
 		t.Errorf("to a receiver that is gone: %+v", last)

@@ -23,32 +23,32 @@ type wireUser struct {
 }
 
 type wireRepo struct {
-	ID            int64      `json:"id"`
-	NodeID        string     `json:"node_id"`
-	Name          string     `json:"name"`
-	FullName      string     `json:"full_name"`
-	Private       bool       `json:"private"`
-	Owner         *wireUser  `json:"owner"`
-	HTMLURL       string     `json:"html_url"`
-	Description   *string    `json:"description"`
-	Fork          bool       `json:"fork"`
-	URL           string     `json:"url"`
-	CloneURL      string     `json:"clone_url"`
-	GitURL        string     `json:"git_url"`
-	CreatedAt     any        `json:"created_at"` // a number in push events, a string elsewhere
-	PushedAt      any        `json:"pushed_at"`
-	UpdatedAt     time.Time  `json:"updated_at"`
-	DefaultBranch string     `json:"default_branch"`
-	Visibility    string     `json:"visibility"`
-	Archived      bool       `json:"archived"`
-	AllowMerge    bool       `json:"allow_merge_commit"`
-	AllowSquash   bool       `json:"allow_squash_merge"`
-	AllowRebase   bool       `json:"allow_rebase_merge"`
-	DeleteMerged  bool       `json:"delete_branch_on_merge"`
-	Permissions   *wirePerms `json:"permissions,omitempty"`
+	ID            int64            `json:"id"`
+	NodeID        string           `json:"node_id"`
+	Name          string           `json:"name"`
+	FullName      string           `json:"full_name"`
+	Private       bool             `json:"private"`
+	Owner         *wireUser        `json:"owner"`
+	HTMLURL       string           `json:"html_url"`
+	Description   *string          `json:"description"`
+	Fork          bool             `json:"fork"`
+	URL           string           `json:"url"`
+	CloneURL      string           `json:"clone_url"`
+	GitURL        string           `json:"git_url"`
+	CreatedAt     any              `json:"created_at"` // a number in push events, a string elsewhere
+	PushedAt      any              `json:"pushed_at"`
+	UpdatedAt     time.Time        `json:"updated_at"`
+	DefaultBranch string           `json:"default_branch"`
+	Visibility    string           `json:"visibility"`
+	Archived      bool             `json:"archived"`
+	AllowMerge    bool             `json:"allow_merge_commit"`
+	AllowSquash   bool             `json:"allow_squash_merge"`
+	AllowRebase   bool             `json:"allow_rebase_merge"`
+	DeleteMerged  bool             `json:"delete_branch_on_merge"`
+	Permissions   *wirePermissions `json:"permissions,omitempty"`
 }
 
-type wirePerms struct {
+type wirePermissions struct {
 	Admin    bool `json:"admin"`
 	Maintain bool `json:"maintain"`
 	Push     bool `json:"push"`
@@ -124,20 +124,20 @@ type wireReview struct {
 }
 
 type wireComment struct {
-	ID          int64     `json:"id"`
-	NodeID      string    `json:"node_id"`
-	URL         string    `json:"url"`
-	HTMLURL     string    `json:"html_url"`
-	IssueURL    string    `json:"issue_url"`
-	User        *wireUser `json:"user"`
-	Body        string    `json:"body"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
-	Association string    `json:"author_association"`
-	Reactions   wireCount `json:"reactions"`
+	ID          int64             `json:"id"`
+	NodeID      string            `json:"node_id"`
+	URL         string            `json:"url"`
+	HTMLURL     string            `json:"html_url"`
+	IssueURL    string            `json:"issue_url"`
+	User        *wireUser         `json:"user"`
+	Body        string            `json:"body"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	Association string            `json:"author_association"`
+	Reactions   wireReactionCount `json:"reactions"`
 }
 
-type wireCount struct {
+type wireReactionCount struct {
 	Total int `json:"total_count"`
 }
 
@@ -162,14 +162,14 @@ type wireStatus struct {
 	Creator     *wireUser `json:"creator,omitempty"` // not in the combined status
 }
 
-func node(kind string, id int64) string { return kind + "_" + strconv.FormatInt(id, 10) }
+func nodeID(kind string, id int64) string { return kind + "_" + strconv.FormatInt(id, 10) }
 
 func (f *Forge) wireUser(a *account) *wireUser {
 	if a == nil {
 		return nil
 	}
 	return &wireUser{
-		Login: a.login, ID: a.id, NodeID: node("U", a.id), Type: a.kind,
+		Login: a.login, ID: a.id, NodeID: nodeID("U", a.id), Type: a.kind,
 		URL: f.url + "/users/" + a.login, HTMLURL: f.url + "/" + a.login,
 	}
 }
@@ -177,12 +177,12 @@ func (f *Forge) wireUser(a *account) *wireUser {
 // wireRepo shows a repository to an account; nil shows no permissions.
 func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 	w := &wireRepo{
-		ID: r.id, NodeID: node("R", r.id), Name: r.name, FullName: r.fullName(), Private: true,
+		ID: r.id, NodeID: nodeID("R", r.id), Name: r.name, FullName: r.fullName(), Private: true,
 		Owner: f.wireUser(r.owner), HTMLURL: f.url + "/" + r.fullName(), Fork: r.parent != nil,
 		URL: f.repoURL(r), CloneURL: f.url + "/" + r.fullName() + ".git",
 		GitURL:    "git" + strings.TrimPrefix(f.url, "http") + "/" + r.fullName() + ".git",
 		CreatedAt: r.created, PushedAt: r.pushed, UpdatedAt: r.pushed,
-		DefaultBranch: r.branch, Visibility: "private", DeleteMerged: r.tidy,
+		DefaultBranch: r.branch, Visibility: "private", DeleteMerged: r.deleteMerged,
 	}
 	for _, m := range r.methods {
 		w.AllowMerge = w.AllowMerge || m == "merge"
@@ -190,8 +190,8 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 		w.AllowRebase = w.AllowRebase || m == "rebase"
 	}
 	if to != nil {
-		p := r.permission(to)
-		w.Permissions = &wirePerms{Admin: p >= Admin, Maintain: p >= Admin, Push: p >= Write, Triage: p >= Write, Pull: p >= Read}
+		p := r.permissionOf(to)
+		w.Permissions = &wirePermissions{Admin: p >= Admin, Maintain: p >= Admin, Push: p >= Write, Triage: p >= Write, Pull: p >= Read}
 	}
 	return w
 }
@@ -199,8 +199,8 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 func (f *Forge) repoURL(r *repository) string { return f.url + "/repos/" + r.fullName() }
 
 func (f *Forge) wireLabel(r *repository, name string) wireLabel {
-	l := f.label(r, name)
-	return wireLabel{ID: l.ID, NodeID: node("LA", l.ID), URL: f.repoURL(r) + "/labels/" + name, Name: l.Name, Color: l.Color}
+	l := f.ensureLabel(r, name)
+	return wireLabel{ID: l.ID, NodeID: nodeID("LA", l.ID), URL: f.repoURL(r) + "/labels/" + name, Name: l.Name, Color: l.Color}
 }
 
 // wirePull is a pull request as lists show it.
@@ -210,13 +210,13 @@ func (f *Forge) wirePull(p *pull) *wirePull {
 		state = "open"
 	}
 	w := &wirePull{
-		ID: p.id, NodeID: node("PR", p.id), Number: p.number, URL: f.pullURL(p), HTMLURL: f.pullPage(p),
+		ID: p.id, NodeID: nodeID("PR", p.id), Number: p.number, URL: f.pullURL(p), HTMLURL: f.pullPage(p),
 		IssueURL: f.issueURL(p), State: state, Title: p.title, Body: orNull(p.body), User: f.wireUser(p.author),
 		CreatedAt: p.created, UpdatedAt: p.updated, ClosedAt: timeOrNull(p.closed), MergedAt: timeOrNull(p.mergedAt),
 		MergeCommitSHA: orNull(p.mergeSHA), Assignees: []*wireUser{}, Labels: []wireLabel{}, Draft: p.draft,
 		Head:        f.wireBranch(p.headRepo, p.branch, p.head),
 		Base:        f.wireBranch(p.repo, p.base, p.baseSHA),
-		Association: association(p.repo, p.author),
+		Association: authorAssociation(p.repo, p.author),
 	}
 	for _, l := range p.labels {
 		w.Labels = append(w.Labels, f.wireLabel(p.repo, l))
@@ -224,10 +224,10 @@ func (f *Forge) wirePull(p *pull) *wirePull {
 	return w
 }
 
-// wirePullFull is a pull request by itself. Asking for it starts the
+// wirePullWithDetail is a pull request by itself. Asking for it starts the
 // computation of its mergeability.
-func (f *Forge) wirePullFull(p *pull) (*wirePull, error) {
-	mergeable, state, err := f.mergeability(p)
+func (f *Forge) wirePullWithDetail(p *pull) (*wirePull, error) {
+	mergeable, state, err := f.computeMergeability(p)
 	if err != nil {
 		return nil, err
 	}
@@ -255,35 +255,35 @@ func (f *Forge) pullPage(p *pull) string {
 
 func (f *Forge) wireReview(p *pull, v *review) wireReview {
 	return wireReview{
-		ID: v.id, NodeID: node("PRR", v.id), User: f.wireUser(v.user), Body: v.body, State: v.state,
+		ID: v.id, NodeID: nodeID("PRR", v.id), User: f.wireUser(v.user), Body: v.body, State: v.state,
 		HTMLURL:     fmt.Sprintf("%s#pullrequestreview-%d", f.pullPage(p), v.id),
-		SubmittedAt: v.at, CommitID: v.commit, Association: association(p.repo, v.user),
+		SubmittedAt: v.at, CommitID: v.commit, Association: authorAssociation(p.repo, v.user),
 	}
 }
 
 func (f *Forge) wireComment(c *comment) wireComment {
 	return wireComment{
-		ID: c.id, NodeID: node("IC", c.id), URL: fmt.Sprintf("%s/issues/comments/%d", f.repoURL(c.pull.repo), c.id),
+		ID: c.id, NodeID: nodeID("IC", c.id), URL: fmt.Sprintf("%s/issues/comments/%d", f.repoURL(c.pull.repo), c.id),
 		HTMLURL: fmt.Sprintf("%s#issuecomment-%d", f.pullPage(c.pull), c.id), IssueURL: f.issueURL(c.pull),
 		User: f.wireUser(c.user), Body: c.body, CreatedAt: c.created, UpdatedAt: c.updated,
-		Association: association(c.pull.repo, c.user), Reactions: wireCount{len(c.reactions)},
+		Association: authorAssociation(c.pull.repo, c.user), Reactions: wireReactionCount{len(c.reactions)},
 	}
 }
 
 func (f *Forge) wireReaction(r *reaction) wireReaction {
-	return wireReaction{ID: r.id, NodeID: node("REA", r.id), User: f.wireUser(r.user), Content: r.content, At: r.at}
+	return wireReaction{ID: r.id, NodeID: nodeID("REA", r.id), User: f.wireUser(r.user), Content: r.content, At: r.at}
 }
 
 func (f *Forge) wireStatus(r *repository, sha string, s *status) wireStatus {
 	return wireStatus{
-		ID: s.id, NodeID: node("SC", s.id), URL: f.repoURL(r) + "/statuses/" + sha, State: s.state,
+		ID: s.id, NodeID: nodeID("SC", s.id), URL: f.repoURL(r) + "/statuses/" + sha, State: s.state,
 		Description: orNull(s.description), TargetURL: orNull(s.target), Context: s.context,
 		CreatedAt: s.at, UpdatedAt: s.at, Creator: f.wireUser(s.creator),
 	}
 }
 
-func association(r *repository, a *account) string {
-	switch p := r.permission(a); {
+func authorAssociation(r *repository, a *account) string {
+	switch p := r.permissionOf(a); {
 	case a.id == r.owner.id:
 		return "OWNER"
 	case p >= Read:

@@ -3,18 +3,18 @@ package emulator
 import "time"
 
 type wireCommit struct {
-	SHA       string       `json:"sha"`
-	NodeID    string       `json:"node_id"`
-	URL       string       `json:"url"`
-	HTMLURL   string       `json:"html_url"`
-	Commit    wireGit      `json:"commit"`
-	Author    *wireUser    `json:"author"`
-	Committer *wireUser    `json:"committer"`
-	Parents   []wireObject `json:"parents"`
-	Files     []wireFile   `json:"files,omitempty"`
+	SHA       string        `json:"sha"`
+	NodeID    string        `json:"node_id"`
+	URL       string        `json:"url"`
+	HTMLURL   string        `json:"html_url"`
+	Commit    wireGitCommit `json:"commit"`
+	Author    *wireUser     `json:"author"`
+	Committer *wireUser     `json:"committer"`
+	Parents   []wireObject  `json:"parents"`
+	Files     []wireFile    `json:"files,omitempty"`
 }
 
-type wireGit struct {
+type wireGitCommit struct {
 	Author    wireIdent  `json:"author"`
 	Committer wireIdent  `json:"committer"`
 	Message   string     `json:"message"`
@@ -42,7 +42,7 @@ func (f *Forge) wireCommit(r *repository, c commit) wireCommit {
 	w := wireCommit{
 		SHA: c.SHA, NodeID: "C_" + c.SHA, URL: f.repoURL(r) + "/commits/" + c.SHA,
 		HTMLURL: f.url + "/" + r.fullName() + "/commit/" + c.SHA,
-		Commit: wireGit{
+		Commit: wireGitCommit{
 			Author:    wireIdent{Name: c.Author.Name, Email: c.Author.Email, Date: c.Author.When},
 			Committer: wireIdent{Name: c.Committer.Name, Email: c.Committer.Email, Date: c.Committer.When},
 			Message:   c.Message, Tree: wireObject{SHA: c.Tree, URL: f.repoURL(r) + "/git/trees/" + c.Tree},

@@ -73,7 +73,7 @@ func TestWhenAbsent(t *testing.T) {
 				if c.prod != "" {
 					all["prod/"+c.file] = c.prod
 				}
-				commit := tree(all)
+				commit := newTree(all)
 				c.carry.WhenAbsent = absent
 				carry := []pipeline.Carry{c.carry}
 				want := mustRead(t, commit, carry, "dev")
@@ -93,7 +93,7 @@ func TestWhenAbsent(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				after := apply(commit, edits)
+				after := applyToMap(commit, edits)
 				if d := cmp.Diff(c.want, string(after["prod/"+c.file].Data)); d != "" {
 					t.Errorf("(-want +got):\n%s", d)
 				}

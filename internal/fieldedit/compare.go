@@ -33,11 +33,11 @@ func Compare(from, to Release) []FieldDiff {
 	i, j := 0, 0
 	for i < len(a.Fields) || j < len(b.Fields) {
 		switch {
-		case j == len(b.Fields) || i < len(a.Fields) && a.Fields[i].Place() < b.Fields[j].Place():
+		case j == len(b.Fields) || i < len(a.Fields) && a.Fields[i].Key() < b.Fields[j].Key():
 			f := a.Fields[i]
 			out = append(out, FieldDiff{Kind: f.Kind, File: f.File, Path: f.Path, Old: f.Value, Removed: true})
 			i++
-		case i == len(a.Fields) || b.Fields[j].Place() < a.Fields[i].Place():
+		case i == len(a.Fields) || b.Fields[j].Key() < a.Fields[i].Key():
 			f := b.Fields[j]
 			out = append(out, FieldDiff{Kind: f.Kind, File: f.File, Path: f.Path, New: f.Value, Added: true})
 			j++
@@ -53,8 +53,8 @@ func Compare(from, to Release) []FieldDiff {
 	return out
 }
 
-// differences are a few of them, for an error.
-func differences(from, to Release) string {
+// summarizeDifferences are a few of them, for an error.
+func summarizeDifferences(from, to Release) string {
 	var at []string
 	for i, d := range Compare(from, to) {
 		if i == 5 {

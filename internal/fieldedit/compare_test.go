@@ -41,7 +41,7 @@ func TestReleaseString(t *testing.T) {
 		}
 	}
 	two, other := Release{Fields: []Field{file("a"), file("b")}}, Release{Fields: []Field{file("a"), file("c")}}
-	if got := two.String(); got != "2 files ("+Short(two.ID())+")" || got == other.String() {
+	if got := two.String(); got != "2 files ("+ShortID(two.ID())+")" || got == other.String() {
 		t.Errorf("got %q and %q", got, other.String())
 	}
 }
@@ -79,7 +79,7 @@ func TestScope(t *testing.T) {
 		{[]string{"."}, nil, []string{"kustomization.yaml", "config/x"}, []string{"x/kustomization.yaml"}},
 	}
 	for _, tt := range tests {
-		s, err := ScopeOf(Overlay{Roots: tt.roots, Carry: carry})
+		s, err := NewScope(Overlay{Roots: tt.roots, Carry: carry})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,14 +97,14 @@ func TestScope(t *testing.T) {
 			}
 		}
 	}
-	narrow, err := ScopeOf(Overlay{Roots: []string{"a/"}, Carry: []pipeline.Carry{carry[0], {KustomizeImages: []string{"*"}}, {JSON: &pipeline.FieldPick{Files: []string{"x/config.json", "conf/*/y.json"}}}}})
+	narrow, err := NewScope(Overlay{Roots: []string{"a/"}, Carry: []pipeline.Carry{carry[0], {KustomizeImages: []string{"*"}}, {JSON: &pipeline.FieldPick{Files: []string{"x/config.json", "conf/*/y.json"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a/Kustomization", "a/conf", "a/config", "a/kustomization.yaml", "a/kustomization.yml", "a/run.sh", "a/x/config.json"}, narrow.Paths()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := ScopeOf(Overlay{Roots: []string{"../x"}, Carry: carry}); err == nil {
+	if _, err := NewScope(Overlay{Roots: []string{"../x"}, Carry: carry}); err == nil {
 		t.Error("a root outside of the repository")
 	}
 }

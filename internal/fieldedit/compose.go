@@ -25,28 +25,28 @@ import (
 // do. Roots that disagree now are made to agree. What can't be edited surely is
 // a *RefusedError, and then nothing is edited.
 func Compose(tree fs.FS, o Overlay, want Release, contents Contents) ([]Edit, error) {
-	b, err := o.bind()
+	b, err := o.resolvePlaceholders()
 	if err != nil {
 		return nil, err
 	}
 	f := newFiles(tree, nil)
-	found, err := f.locate(b)
+	found, err := f.locateFields(b)
 	if err != nil {
 		return nil, err
 	}
-	c := &composer{editor: newEditor(f), bound: b, have: map[string][]Location{}, contents: contents}
+	c := &composer{editor: newEditor(f), resolvedOverlay: b, have: map[string][]Location{}, contents: contents}
 	for _, l := range found {
-		c.have[l.Field.Place()] = append(c.have[l.Field.Place()], l)
+		c.have[l.Field.Key()] = append(c.have[l.Field.Key()], l)
 	}
 	want = Release{Fields: slices.Clone(want.Fields)}
 	want.Sort() // the order decides where added fields go
-	if err := c.remove(found, want); err != nil {
+	if err := c.removeExtra(found, want); err != nil {
 		return nil, err
 	}
 	if err := c.setAll(want); err != nil {
 		return nil, err
 	}
-	edits, err := c.editor.edits()
+	edits, err := c.editor.collectEdits()
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func Compose(tree fs.FS, o Overlay, want Release, contents Contents) ([]Edit, er
 		return nil, fmt.Errorf("reading the edited environment back: %w", err)
 	}
 	if got.ID() != want.ID() {
-		return nil, fmt.Errorf("the edited environment would differ from the release in %s: promote by hand", differences(want, got))
+		return nil, fmt.Errorf("the edited environment would differ from the release in %s: promote by hand", summarizeDifferences(want, got))
 	}
 	return edits, nil
 }
 
 // composer makes one environment carry a release.
 type composer struct {
-	*bound
+	*resolvedOverlay
 	editor   *editor
 	have     map[string][]Location // by place
 	contents Contents
@@ -70,14 +70,14 @@ type composer struct {
 
 // setAll sets every field of the release.
 func (c *composer) setAll(want Release) error {
-	var missing []Absent
+	var missing []AbsentField
 	for _, field := range want.Fields {
-		var absent *Absent
+		var absent *AbsentField
 		var err error
 		if field.Kind == KindFile {
-			absent, err = c.setWhole(field)
+			absent, err = c.setWholeFile(field)
 		} else {
-			absent, err = c.set(field)
+			absent, err = c.setField(field)
 		}
 		if err != nil {
 			return err
@@ -92,38 +92,38 @@ func (c *composer) setAll(want Release) error {
 	return nil
 }
 
-// set sets a field where the environment has it, or adds it, or says why not.
-func (c *composer) set(field Field) (*Absent, error) {
-	at := c.have[field.Place()]
+// setField sets a field where the environment has it, or adds it, or says why not.
+func (c *composer) setField(field Field) (*AbsentField, error) {
+	at := c.have[field.Key()]
 	for _, l := range at {
-		if err := c.editor.set(l.File, l.at, field.Value, field.Type); err != nil {
+		if err := c.editor.setField(l.File, l.address, field.Value, field.Type); err != nil {
 			return nil, err
 		}
 	}
 	e := c.entryOf(field)
-	lacking, err := c.lacking(e, field, at)
+	lacking, err := c.findMissingLocations(e, field, at)
 	if err != nil || len(at) > 0 && len(lacking) == 0 {
 		return nil, err
 	}
-	if absent := absent(e, field, lacking); absent != nil {
+	if absent := explainAbsence(e, field, lacking); absent != nil {
 		return absent, nil
 	}
 	if len(lacking) == 0 {
-		return &Absent{File: e.name(field.File), Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
+		return &AbsentField{File: e.fillFileName(field.File), Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
 	}
 	for _, l := range lacking {
-		if err := c.editor.set(l.File, l.at, field.Value, field.Type); err != nil {
+		if err := c.editor.setField(l.File, l.address, field.Value, field.Type); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// lacking are the places in which a field is to be added. Where nothing has it,
+// findMissingLocations are the places in which a field is to be added. Where nothing has it,
 // those are in every root that has its file. Where something has it, they are
 // the items that one of its selections picks beside those that have it.
-func (c *composer) lacking(e *entry, field Field, have []Location) ([]Location, error) {
-	if e == nil || len(have) > 0 && !placeholder.In(field.Path) {
+func (c *composer) findMissingLocations(e *carryEntry, field Field, have []Location) ([]Location, error) {
+	if e == nil || len(have) > 0 && !placeholder.IsIn(field.Path) {
 		return nil, nil
 	}
 	files, there := map[string]bool{}, map[string]bool{}
@@ -132,73 +132,73 @@ func (c *composer) lacking(e *entry, field Field, have []Location) ([]Location, 
 		there[l.File+"\x00"+l.Path()] = true
 	}
 	if len(have) == 0 {
-		files = c.holding(e, field)
+		files = c.filesForField(e, field)
 	}
 	var out []Location
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		addresses, err := c.addresses(e, file, field)
+		addresses, err := c.fieldAddresses(e, file, field)
 		if err != nil {
-			return nil, in(err, file, "")
+			return nil, withLocation(err, file, "")
 		}
 		for _, a := range addresses {
 			if !there[file+"\x00"+a.String()] {
-				out = append(out, Location{File: file, Field: field, at: a})
+				out = append(out, Location{File: file, Field: field, address: a})
 			}
 		}
 	}
 	return out, nil
 }
 
-// addresses are those that a field has in a file, whether it is there or not.
-func (c *composer) addresses(e *entry, file string, field Field) ([]address, error) {
-	if field.Kind == KindImage || !e.placeholders() {
+// fieldAddresses are those that a field has in a file, whether it is there or not.
+func (c *composer) fieldAddresses(e *carryEntry, file string, field Field) ([]fieldAddress, error) {
+	if field.Kind == KindImage || !e.hasPlaceholders() {
 		a, err := addressOf(field)
-		return []address{a}, err
+		return []fieldAddress{a}, err
 	}
-	t, err := newTemplate(field.Path, e.values)
+	t, err := newPathTemplate(field.Path, e.values)
 	if err != nil {
 		return nil, fmt.Errorf("reading the release: %w", err)
 	}
-	w, err := c.editor.file(file, e.format)
+	w, err := c.editor.openFile(file, e.format)
 	if err != nil {
 		return nil, err
 	}
-	places, err := w.doc.expand(t)
-	var out []address
+	places, err := w.doc.expandTemplate(t)
+	var out []fieldAddress
 	for _, p := range places {
-		out = append(out, address{kind: field.Kind, path: p.at})
+		out = append(out, fieldAddress{kind: field.Kind, path: p.path})
 	}
 	return out, err
 }
 
-// absent says why a field isn't added where it is lacking; nil where it may be.
-func absent(e *entry, field Field, lacking []Location) *Absent {
+// explainAbsence says why a field isn't added where it is lacking; nil where it may be.
+func explainAbsence(e *carryEntry, field Field, lacking []Location) *AbsentField {
 	if e == nil {
-		return &Absent{File: field.File, Field: field, Reason: "isn't carried by the pipeline any more: release it again"}
+		return &AbsentField{File: field.File, Field: field, Reason: "isn't carried by the pipeline any more: release it again"}
 	}
 	if e.whenAbsent == pipeline.WhenAbsentAdd {
 		return nil
 	}
-	out := &Absent{File: e.name(field.File), Field: field, Reason: "isn't there: add it by hand, or set whenAbsent: add"}
+	out := &AbsentField{File: e.fillFileName(field.File), Field: field, Reason: "isn't there: add it by hand, or set whenAbsent: add"}
 	if len(lacking) > 0 {
 		out.File, out.Field.Path = lacking[0].File, lacking[0].Path()
 	}
 	return out
 }
 
-// remove deletes the whole files that the release doesn't have, where their
+// removeExtra deletes the whole files that the release doesn't have, where their
 // entry may, and refuses any other field that it doesn't have.
-func (c *composer) remove(found []Location, want Release) error {
+func (c *composer) removeExtra(found []Location, want Release) error {
 	wanted := map[string]bool{}
 	for _, f := range want.Fields {
-		wanted[f.Place()] = true
+		wanted[f.Key()] = true
 	}
 	var extra []Location
 	for _, l := range found {
 		switch {
-		case wanted[l.Field.Place()]:
+		case wanted[l.Field.Key()]:
 		case l.Field.Kind == KindFile && c.whenAbsent(l.Field) == pipeline.WhenAbsentAdd:
-			if err := c.editor.deleteWhole(l); err != nil {
+			if err := c.editor.deleteWholeFile(l); err != nil {
 				return err
 			}
 		default:
@@ -211,12 +211,12 @@ func (c *composer) remove(found []Location, want Release) error {
 	return nil
 }
 
-// holding are the files at a field's place that exist.
-func (c *composer) holding(e *entry, field Field) map[string]bool {
+// filesForField are the files at a field's place that exist.
+func (c *composer) filesForField(e *carryEntry, field Field) map[string]bool {
 	at := map[string]bool{}
 	for _, root := range c.roots {
-		file := join(root, e.name(field.File))
-		if info, err := c.editor.files.stat(file); err == nil && !info.IsDir() && c.holds(root, e, field) {
+		file := joinRoot(root, e.fillFileName(field.File))
+		if info, err := c.editor.files.statPath(file); err == nil && !info.IsDir() && c.mayHoldField(root, e, field) {
 			at[file] = true
 		}
 	}

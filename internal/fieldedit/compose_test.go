@@ -12,8 +12,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// apply lays edits over a commit.
-func apply(commit fstest.MapFS, edits []Edit) fstest.MapFS {
+// applyToMap lays edits over a commit.
+func applyToMap(commit fstest.MapFS, edits []Edit) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, f := range commit {
 		out[name] = f
@@ -35,7 +35,7 @@ func mustRead(t testing.TB, commit fs.FS, carry []pipeline.Carry, roots ...strin
 	return r
 }
 
-func whenever(absent string) []pipeline.Carry {
+func carryWhenAbsent(absent string) []pipeline.Carry {
 	out := append([]pipeline.Carry(nil), allKinds...)
 	for i := range out {
 		out[i].WhenAbsent = absent
@@ -45,7 +45,7 @@ func whenever(absent string) []pipeline.Carry {
 
 func TestCompose(t *testing.T) {
 	const kustomization = "# prod\r\nimages:\r\n- name: registry.example/web\r\n  newTag: 'v1' # pinned\r\n- name: registry.example/db\r\n  newTag: v1\r\n- name: else/where\r\n  newTag: v0\r\n"
-	commit := tree(map[string]string{
+	commit := newTree(map[string]string{
 		"dev/kustomization.yaml":     "images:\n- {name: registry.example/db, newTag: v1}\n- {name: registry.example/web, newTag: \"1.20\"}\n",
 		"dev/values.yaml":            "image: {tag: \"1.30\"}\nreplicas: 5\n",
 		"dev/conf/config.json":       `{"releaseTag": "r2", "n": 2}`,
@@ -91,7 +91,7 @@ func TestCompose(t *testing.T) {
 		if diff := cmp.Diff(wantChange, edits[0].Changes[0]); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		after := apply(commit, edits)
+		after := applyToMap(commit, edits)
 		if id := mustRead(t, after, allKinds, "qa/eu", "qa/us").ID(); id != want.ID() {
 			t.Error("the edited environment has another identity")
 		}
@@ -112,11 +112,11 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("adds what is absent, typed as at its source", func(t *testing.T) {
-		edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: whenever("add")}, want, nil)
+		edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: carryWhenAbsent("add")}, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := apply(commit, edits)
+		after := applyToMap(commit, edits)
 		if got := string(after["prod/values.yaml"].Data); got != "image:\n  repo: x\n  tag: \"1.30\"\nreplicas: 5\n" {
 			t.Errorf("got %q", got)
 		}
@@ -128,7 +128,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("composes the same from what it added", func(t *testing.T) {
-		edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: whenever("add")}, want, nil)
+		edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: carryWhenAbsent("add")}, want, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,17 +136,17 @@ func TestCompose(t *testing.T) {
 		for _, e := range edits {
 			files = append(files, e.File)
 		}
-		head := apply(commit, edits)
-		again, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: whenever("add")}, mustRead(t, head, allKinds, "prod"), nil)
+		head := applyToMap(commit, edits)
+		again, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: carryWhenAbsent("add")}, mustRead(t, head, allKinds, "prod"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Exactly(head, files, again); err != nil {
+		if err := VerifyCommit(head, files, again); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("adds images where there are none", func(t *testing.T) {
-		images := whenever("add")[:1]
+		images := carryWhenAbsent("add")[:1]
 		edits, err := Compose(commit, Overlay{Roots: []string{"bare"}, Carry: images}, mustRead(t, commit, images, "dev"), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -156,28 +156,28 @@ func TestCompose(t *testing.T) {
 		}
 	})
 	t.Run("can't add in a file that isn't there", func(t *testing.T) {
-		_, err := Compose(commit, Overlay{Roots: []string{"bare"}, Carry: whenever("add")}, want, nil)
+		_, err := Compose(commit, Overlay{Roots: []string{"bare"}, Carry: carryWhenAbsent("add")}, want, nil)
 		var absent *AbsentError
 		if !errors.As(err, &absent) || !strings.Contains(err.Error(), "values.yaml: image.tag can't be added") {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("refuses what the release hasn't", func(t *testing.T) {
-		_, err := Compose(commit, Overlay{Roots: []string{"staging"}, Carry: whenever("add")}, want, nil)
+		_, err := Compose(commit, Overlay{Roots: []string{"staging"}, Carry: carryWhenAbsent("add")}, want, nil)
 		var extra *ExtraError
 		if !errors.As(err, &extra) || !strings.Contains(err.Error(), "staging/kustomization.yaml:10: images[registry.example/extra].newTag") {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("makes roots agree that don't", func(t *testing.T) {
-		mixed := tree(map[string]string{"a/values.yaml": "replicas: 1\n", "b/values.yaml": "replicas: 2\n"})
+		mixed := newTree(map[string]string{"a/values.yaml": "replicas: 1\n", "b/values.yaml": "replicas: 2\n"})
 		edits, err := Compose(mixed, Overlay{Roots: []string{"a", "b"}, Carry: allKinds}, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "replicas", Value: "2"}}}, nil)
 		if err != nil || len(edits) != 1 || string(edits[0].After) != "replicas: 2\n" || edits[0].File != "a/values.yaml" {
 			t.Errorf("got %v, %v", edits, err)
 		}
 	})
 	t.Run("refuses to edit what it can read only", func(t *testing.T) {
-		aliased := tree(map[string]string{"values.yaml": "x: &x {tag: v1}\nimage: *x\n"})
+		aliased := newTree(map[string]string{"values.yaml": "x: &x {tag: v1}\nimage: *x\n"})
 		_, err := Compose(aliased, Overlay{Roots: []string{"."}, Carry: allKinds}, Release{Fields: []Field{{Kind: KindYAML, File: "values.yaml", Path: "image.tag", Value: "2"}}}, nil)
 		var r *RefusedError
 		if !errors.As(err, &r) || r.File != "values.yaml" || r.Line != 2 || r.Field != "image.tag" {
@@ -211,10 +211,10 @@ func TestRestore(t *testing.T) {
 		{"a field is gone", "replicas: 4\n", "", "is gone now"},
 		{"unreadable now", "image: [\n", "", "qa/values.yaml:"},
 	}
-	before, landed := tree(map[string]string{"qa/values.yaml": was}), tree(map[string]string{"qa/values.yaml": with})
+	before, landed := newTree(map[string]string{"qa/values.yaml": was}), newTree(map[string]string{"qa/values.yaml": with})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			now := tree(map[string]string{"qa/values.yaml": tt.now})
+			now := newTree(map[string]string{"qa/values.yaml": tt.now})
 			edits, err := Restore(before, landed, now, []string{"qa/values.yaml", "qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 			switch {
 			case tt.err != "":
@@ -233,7 +233,7 @@ func TestRestore(t *testing.T) {
 		})
 	}
 	t.Run("another file can't be read", func(t *testing.T) {
-		now := apply(landed, []Edit{{File: "qa/values-eu.yaml", After: []byte("image: [")}, {File: "qa/values.yaml", After: []byte(with + "# x\n")}})
+		now := applyToMap(landed, []Edit{{File: "qa/values-eu.yaml", After: []byte("image: [")}, {File: "qa/values.yaml", After: []byte(with + "# x\n")}})
 		edits, err := Restore(before, landed, now, []string{"qa/values.yaml"}, Overlay{Roots: []string{"qa"}, Carry: allKinds})
 		if err != nil || len(edits) != 1 || string(edits[0].After) != was+"# x\n" {
 			t.Errorf("got %v, %v", edits, err)
@@ -314,18 +314,18 @@ func TestRestoreTakesOut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			before := tree(map[string]string{tt.file: tt.before})
+			before := newTree(map[string]string{tt.file: tt.before})
 			edits, err := Compose(before, Overlay{Roots: []string{"."}, Carry: tt.carry}, Release{Fields: tt.add}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			landed := apply(before, edits)
+			landed := applyToMap(before, edits)
 			text := string(landed[tt.file].Data)
 			now := strings.Replace(text, tt.now[0], tt.now[1], 1)
 			if now == text {
 				t.Fatalf("%q isn't in %q", tt.now[0], text)
 			}
-			back, err := Restore(before, landed, tree(map[string]string{tt.file: now}), []string{tt.file}, Overlay{Roots: []string{"."}, Carry: tt.carry})
+			back, err := Restore(before, landed, newTree(map[string]string{tt.file: now}), []string{tt.file}, Overlay{Roots: []string{"."}, Carry: tt.carry})
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("got %v, %v", back, err)
@@ -355,8 +355,8 @@ func TestRestoreTakesOut(t *testing.T) {
 	}
 }
 
-func TestExactly(t *testing.T) {
-	head := tree(map[string]string{"a.yaml": "x: 2\n", "b.yaml": "y: 1\n"})
+func TestVerifyCommit(t *testing.T) {
+	head := newTree(map[string]string{"a.yaml": "x: 2\n", "b.yaml": "y: 1\n"})
 	edit := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 2\n"), Mode: ModeRegular}
 	other := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 3\n"), Mode: ModeRegular}
 	script := Edit{File: "a.yaml", Before: []byte("x: 1\n"), After: []byte("x: 2\n"), Mode: ModeExecutable}
@@ -379,7 +379,7 @@ func TestExactly(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Exactly(head, tt.changed, tt.edits)
+			err := VerifyCommit(head, tt.changed, tt.edits)
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("got %v", err)
 			}

@@ -40,13 +40,13 @@ var corpusModules = []string{
 	"github.com/argoproj/argo-cd/v2", "github.com/argoproj/gitops-engine", "helm.sh/helm/v3", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml",
 }
 
-// real is one file of the corpus.
-type real struct {
+// corpusFile is one file of the corpus.
+type corpusFile struct {
 	sum, module, file string
 	data              []byte
 }
 
-func (r real) String() string { return r.module + " " + r.file }
+func (r corpusFile) String() string { return r.module + " " + r.file }
 
 // TestCorpus sets a random scalar in each of hundreds of real files: every
 // other byte stays, git sees one line changed, and readers of YAML 1.1 and 1.2
@@ -145,7 +145,7 @@ type scalarAt struct {
 }
 
 // scalarsOf lists every scalar that is a value in the file, in its order.
-func scalarsOf(t *testing.T, file real) []scalarAt {
+func scalarsOf(t *testing.T, file corpusFile) []scalarAt {
 	t.Helper()
 	var out []scalarAt
 	var roots []*yaml.Node
@@ -166,20 +166,20 @@ func scalarsOf(t *testing.T, file real) []scalarAt {
 		if len(roots) > 1 {
 			prefix = append(prefix, fieldpath.Segment{Kind: fieldpath.Index, Index: i})
 		}
-		collect(root, prefix, &out)
+		collectScalars(root, prefix, &out)
 	}
 	return out
 }
 
-func collect(n *yaml.Node, at []fieldpath.Segment, out *[]scalarAt) {
+func collectScalars(n *yaml.Node, at []fieldpath.Segment, out *[]scalarAt) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			collect(n.Content[i+1], extended(at, fieldpath.Segment{Key: n.Content[i].Value}), out)
+			collectScalars(n.Content[i+1], appendSegment(at, fieldpath.Segment{Key: n.Content[i].Value}), out)
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			collect(item, extended(at, fieldpath.Segment{Kind: fieldpath.Index, Index: i}), out)
+			collectScalars(item, appendSegment(at, fieldpath.Segment{Kind: fieldpath.Index, Index: i}), out)
 		}
 	default:
 		*out = append(*out, scalarAt{fieldpath.New(at...), n})
@@ -187,14 +187,14 @@ func collect(n *yaml.Node, at []fieldpath.Segment, out *[]scalarAt) {
 }
 
 // check sets the scalar to a random value and compares what readers see.
-func (at scalarAt) check(file real, rnd *rand.Rand, dir string, n int) error {
+func (at scalarAt) check(file corpusFile, rnd *rand.Rand, dir string, n int) error {
 	// The path as people would give it.
 	p, err := fieldpath.Parse(at.path.String())
 	if err != nil {
 		return err
 	}
 	value := genValues[rnd.IntN(len(genValues))]
-	set, get, readers := SetYAML, GetYAML, []func([]byte) ([]any, error){leaves11, leaves12}
+	set, get, readers := SetYAML, GetYAML, []func([]byte) ([]any, error){leavesYAML11, leavesYAML12}
 	if strings.HasSuffix(file.file, ".json") {
 		set, get, readers = SetJSON, GetJSON, []func([]byte) ([]any, error){leavesJSON}
 		switch at.node.Tag {
@@ -229,7 +229,7 @@ func (at scalarAt) check(file real, rnd *rand.Rand, dir string, n int) error {
 }
 
 // readCorpus reads the listed files from the modules and checks their hashes.
-func readCorpus(t *testing.T) []real {
+func readCorpus(t *testing.T) []corpusFile {
 	t.Helper()
 	list, err := os.Open(corpusList)
 	if err != nil {
@@ -237,10 +237,10 @@ func readCorpus(t *testing.T) []real {
 	}
 	defer list.Close()
 	dirs := map[string]string{}
-	var out []real
+	var out []corpusFile
 	for lines := bufio.NewScanner(list); lines.Scan(); {
 		f := strings.SplitN(lines.Text(), " ", 3)
-		r := real{sum: f[0], module: f[1], file: f[2]}
+		r := corpusFile{sum: f[0], module: f[1], file: f[2]}
 		if dirs[r.module] == "" {
 			dirs[r.module] = moduleDir(t, r.module)
 		}

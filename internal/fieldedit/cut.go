@@ -12,20 +12,20 @@ import (
 // firstMissing is as much of a path as leads to the first thing on it that the
 // document doesn't have.
 func (d *document) firstMissing(p fieldpath.Path) (fieldpath.Path, error) {
-	s, err := d.find(p)
+	s, err := d.findPath(p)
 	if err != nil {
 		return fieldpath.Path{}, err
 	}
 	segs := p.Segments()
 	if s.node != nil || len(s.rest) == 0 {
-		return fieldpath.Path{}, refuse(0, "what the promotion added for it can't be told: remove it by hand")
+		return fieldpath.Path{}, newRefusal(0, "what the promotion added for it can't be told: remove it by hand")
 	}
 	return fieldpath.New(segs[:len(segs)-len(s.rest)+1]...), nil
 }
 
-// cut takes the entry at a spot out of the mapping or list that holds it, as
+// cutEntry takes the entry at a spot out of the mapping or list that holds it, as
 // far as the entry has its lines, or its place between two commas, to itself.
-func (d *document) cut(s spot) (*document, error) {
+func (d *document) cutEntry(s nodeLookup) (*document, error) {
 	m := s.parent
 	if s.uneditable != nil {
 		return nil, s.uneditable
@@ -35,9 +35,9 @@ func (d *document) cut(s spot) (*document, error) {
 		at = slices.Index(m.Content, s.node)
 	}
 	if at < 0 {
-		return nil, refuse(s.node.Line, "what holds it can't be found: remove it by hand")
+		return nil, newRefusal(s.node.Line, "what holds it can't be found: remove it by hand")
 	}
-	c := removed{parent: m, index: at, n: 1}
+	c := removedNodes{parent: m, index: at, n: 1}
 	if m.Kind == yaml.MappingNode {
 		c.index, c.n = at-1, 2
 	}
@@ -49,14 +49,14 @@ func (d *document) cut(s spot) (*document, error) {
 
 // cutLines removes the lines of an entry, with the break before them: what
 // insertLines put there.
-func (d *document) cutLines(c removed) (*document, error) {
+func (d *document) cutLines(c removedNodes) (*document, error) {
 	first := c.parent.Content[c.index]
-	begin, err := d.offset(first)
+	begin, err := d.nodeOffset(first)
 	if err != nil {
-		return nil, refuse(first.Line, "its position can't be found: %v", err)
+		return nil, newRefusal(first.Line, "its position can't be found: %v", err)
 	}
 	start, _ := d.lineBounds(begin)
-	end, err := d.end(c.parent.Content[c.index+c.n-1], c.parent.Column-1)
+	end, err := d.nodeEnd(c.parent.Content[c.index+c.n-1], c.parent.Column-1)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (d *document) cutLines(c removed) (*document, error) {
 		lead = bytes.TrimSpace(bytes.TrimPrefix(lead, []byte("-")))
 	}
 	if len(lead) > 0 || len(bytes.TrimSpace(d.data[end:stop])) > 0 {
-		return nil, refuse(first.Line, "it shares its line: remove it by hand")
+		return nil, newRefusal(first.Line, "it shares its line: remove it by hand")
 	}
 	from := start
 	for n := 1; n <= 3 && n <= start; n++ { // the break before it; the longest of several readings
@@ -74,29 +74,29 @@ func (d *document) cutLines(c removed) (*document, error) {
 			from = start - n
 		}
 	}
-	return d.accept(splice(d.data, from, stop, ""), c)
+	return d.acceptChange(spliceBytes(d.data, from, stop, ""), c)
 }
 
 // cutFlow removes an entry with the comma before it or, where it is the first,
 // behind it.
-func (d *document) cutFlow(c removed) (*document, error) {
-	start, err := d.offset(c.parent.Content[c.index])
+func (d *document) cutFlow(c removedNodes) (*document, error) {
+	start, err := d.nodeOffset(c.parent.Content[c.index])
 	if err != nil {
-		return nil, refuse(c.parent.Line, "its position can't be found: %v", err)
+		return nil, newRefusal(c.parent.Line, "its position can't be found: %v", err)
 	}
-	end, err := d.end(c.parent.Content[c.index+c.n-1], 0)
+	end, err := d.nodeEnd(c.parent.Content[c.index+c.n-1], 0)
 	if err != nil {
 		return nil, err
 	}
 	switch next := c.index + c.n; {
 	case c.index > 0:
-		if start, err = d.end(c.parent.Content[c.index-1], 0); err != nil {
+		if start, err = d.nodeEnd(c.parent.Content[c.index-1], 0); err != nil {
 			return nil, err
 		}
 	case next < len(c.parent.Content):
-		if end, err = d.offset(c.parent.Content[next]); err != nil {
-			return nil, refuse(c.parent.Line, "its position can't be found: %v", err)
+		if end, err = d.nodeOffset(c.parent.Content[next]); err != nil {
+			return nil, newRefusal(c.parent.Line, "its position can't be found: %v", err)
 		}
 	}
-	return d.accept(splice(d.data, start, end, ""), c)
+	return d.acceptChange(spliceBytes(d.data, start, end, ""), c)
 }

@@ -40,7 +40,7 @@ func TestEditsPage(t *testing.T) {
 		}
 		switch kind {
 		case "set":
-			before, after := sides(blocks[0])
+			before, after := splitDiff(blocks[0])
 			got, _, err := setAsOnCommandLine(t, arg, before)
 			if err != nil {
 				t.Errorf("%s: %v", arg, err)
@@ -62,7 +62,7 @@ func TestEditsPage(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(blocks[0]), &carry); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Read(tree(nil), Overlay{Roots: []string{"."}, Carry: carry}); err != nil {
+			if _, err := Read(newTree(nil), Overlay{Roots: []string{"."}, Carry: carry}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -85,8 +85,8 @@ func pathsSection(page string) string {
 	return page
 }
 
-// sides are the two files of a diff block.
-func sides(diff string) (before, after string) {
+// splitDiff are the two files of a diff block.
+func splitDiff(diff string) (before, after string) {
 	for _, line := range strings.SplitAfter(diff, "\n") {
 		if line == "" {
 			continue
@@ -108,14 +108,14 @@ func setAsOnCommandLine(t *testing.T, args, before string) (string, []Change, er
 	for _, w := range words[1:] {
 		paths = append(paths, regexp.MustCompile(`'([^']*)'|"([^"]*)"`).ReplaceAllString(w, "$1$2"))
 	}
-	after, changes, err := Set([]byte(before), words[0], ops(t, paths, nil))
+	after, changes, err := Set([]byte(before), words[0], parseOps(t, paths, nil))
 	return string(after), changes, err
 }
 
 // checkPicks holds that the table says what its paths pick in the sample.
 func checkPicks(t *testing.T, sample, table string) {
 	t.Helper()
-	d, err := parse([]byte(sample), formatYAML)
+	d, err := parseDocument([]byte(sample), formatYAML)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,20 +129,20 @@ func checkPicks(t *testing.T, sample, table string) {
 		want[path] = append(want[path], strings.TrimSpace(cells[2])+" = "+strings.TrimSpace(cells[3]))
 	}
 	for path := range want {
-		p, err := newTemplate(path, placeholder.Values{})
+		p, err := newPathTemplate(path, placeholder.Values{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		places, err := d.expand(p)
+		places, err := d.expandTemplate(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, one := range places {
-			v, err := d.get(address{kind: KindYAML, path: one.at})
+			v, err := d.readField(fieldAddress{kind: KindYAML, path: one.path})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got[path] = append(got[path], one.at.String()+" = "+v.value)
+			got[path] = append(got[path], one.path.String()+" = "+v.value)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -15,15 +15,15 @@ import (
 // MaxFileSize bounds a file that is read or edited.
 const MaxFileSize = 20 << 20
 
-// maxMarks bounds the characters in a file that can each make a node: a node
+// maxStructuralChars bounds the characters in a file that can each make a node: a node
 // costs some 300 bytes with what belongs to it, so that a few megabytes of
 // "- - - -" would otherwise take gigabytes.
-const maxMarks = 1 << 19
+const maxStructuralChars = 1 << 19
 
-type format int
+type fileFormat int
 
 const (
-	formatYAML format = iota
+	formatYAML fileFormat = iota
 	formatJSON
 )
 
@@ -32,14 +32,14 @@ var bom = []byte("\xef\xbb\xbf")
 // document is a parsed file: its bytes, and a tree whose nodes know their
 // line and column. JSON has the same tree, with double-quoted flow nodes.
 type document struct {
-	format format
+	format fileFormat
 	data   []byte
 	roots  []*yaml.Node // one a YAML document that isn't empty
 	starts []int        // byte offset of every line; made by lines
 }
 
-func parse(data []byte, f format) (*document, error) {
-	if err := bounded(data); err != nil {
+func parseDocument(data []byte, f fileFormat) (*document, error) {
+	if err := checkReadable(data); err != nil {
 		return nil, err
 	}
 	d := &document{format: f, data: data}
@@ -55,14 +55,14 @@ func parse(data []byte, f format) (*document, error) {
 	return d, nil
 }
 
-func bounded(data []byte) error {
+func checkReadable(data []byte) error {
 	switch {
 	case len(data) > MaxFileSize:
-		return refuse(0, "the file has %d bytes; at most %d are read", len(data), MaxFileSize)
+		return newRefusal(0, "the file has %d bytes; at most %d are read", len(data), MaxFileSize)
 	case bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/")):
-		return refuse(0, "the file is a Git LFS pointer: its content isn't in Git; take it out of LFS")
+		return newRefusal(0, "the file is a Git LFS pointer: its content isn't in Git; take it out of LFS")
 	case !utf8.Valid(data):
-		return refuse(lineOfInvalid(data), "the file isn't UTF-8")
+		return newRefusal(lineOfInvalid(data), "the file isn't UTF-8")
 	}
 	marks := 0
 	for i, c := range data {
@@ -75,8 +75,8 @@ func bounded(data []byte) error {
 			}
 		}
 	}
-	if marks > maxMarks {
-		return refuse(0, "the file has too many nodes to be read (over %d structural characters)", maxMarks)
+	if marks > maxStructuralChars {
+		return newRefusal(0, "the file has too many nodes to be read (over %d structural characters)", maxStructuralChars)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func parseYAML(data []byte) (roots []*yaml.Node, err error) {
 	// out is a bug of its on some input, and must cost that file only.
 	defer func() {
 		if r := recover(); r != nil {
-			roots, err = nil, refuse(0, "the YAML parser failed on this file: %v", r)
+			roots, err = nil, newRefusal(0, "the YAML parser failed on this file: %v", r)
 		}
 	}()
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -121,25 +121,25 @@ func parseYAML(data []byte) (roots []*yaml.Node, err error) {
 				reason = m[2]
 			}
 			if bytes.Contains(data, []byte("{{")) {
-				return nil, refuse(line, "not YAML: %s; it has {{, so it may be a template: edit it by hand", reason)
+				return nil, newRefusal(line, "not YAML: %s; it has {{, so it may be a template: edit it by hand", reason)
 			}
-			return nil, refuse(line, "not YAML: %s", reason)
+			return nil, newRefusal(line, "not YAML: %s", reason)
 		}
 		if n.Kind != yaml.DocumentNode || len(n.Content) != 1 {
 			continue
 		}
 		root := n.Content[0]
 		if line := templateLine(root); line > 0 {
-			return nil, refuse(line, "the file is a template: {{ isn't quoted here")
+			return nil, newRefusal(line, "the file is a template: {{ isn't quoted here")
 		}
-		if !empty(root) {
+		if !isEmptyDocument(root) {
 			roots = append(roots, root)
 		}
 	}
 }
 
-// empty says that a document holds nothing ("---" and comments).
-func empty(n *yaml.Node) bool {
+// isEmptyDocument says that a document holds nothing ("---" and comments).
+func isEmptyDocument(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "" && n.Style == 0
 }
 
@@ -178,7 +178,7 @@ func (d *document) breakAt(i int) int {
 	return 0
 }
 
-func (d *document) lines() []int {
+func (d *document) lineStarts() []int {
 	if d.starts != nil {
 		return d.starts
 	}
@@ -198,9 +198,9 @@ func (d *document) lines() []int {
 	return d.starts
 }
 
-// offset is the byte offset of a node's position; columns count runes.
-func (d *document) offset(n *yaml.Node) (int, error) {
-	starts := d.lines()
+// nodeOffset is the byte offset of a node's position; columns count runes.
+func (d *document) nodeOffset(n *yaml.Node) (int, error) {
+	starts := d.lineStarts()
 	if n.Line < 1 || n.Line > len(starts) {
 		return 0, fmt.Errorf("line %d is outside the file", n.Line)
 	}
@@ -218,7 +218,7 @@ func (d *document) offset(n *yaml.Node) (int, error) {
 // lineBounds are the offsets of the start and end (before its break) of the
 // line that holds offset i.
 func (d *document) lineBounds(i int) (start, end int) {
-	starts := d.lines()
+	starts := d.lineStarts()
 	lo, hi := 0, len(starts)
 	for hi-lo > 1 {
 		if mid := (lo + hi) / 2; starts[mid] <= i {
@@ -233,8 +233,8 @@ func (d *document) lineBounds(i int) (start, end int) {
 	return start, end
 }
 
-// eol is the line break that the file uses.
-func (d *document) eol() string {
+// lineBreak is the line break that the file uses.
+func (d *document) lineBreak() string {
 	if i := bytes.IndexByte(d.data, '\n'); i > 0 && d.data[i-1] == '\r' {
 		return "\r\n"
 	}

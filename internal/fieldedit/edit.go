@@ -30,103 +30,103 @@ func GetJSON(data []byte, path fieldpath.Path) (value string, ok bool, err error
 	return getPath(data, formatJSON, path)
 }
 
-func setPath(data []byte, f format, path fieldpath.Path, value string) ([]byte, Change, error) {
-	d, err := parse(data, f)
+func setPath(data []byte, f fileFormat, path fieldpath.Path, value string) ([]byte, Change, error) {
+	d, err := parseDocument(data, f)
 	if err != nil {
-		return nil, Change{}, in(err, "", path.String())
+		return nil, Change{}, withLocation(err, "", path.String())
 	}
-	d, c, err := d.set(address{kind: f.kind(), path: path}, value, TypeString)
+	d, c, err := d.setField(fieldAddress{kind: f.fieldKind(), path: path}, value, TypeString)
 	if err != nil {
 		return nil, Change{}, err
 	}
 	return d.data, c, nil
 }
 
-func getPath(data []byte, f format, path fieldpath.Path) (string, bool, error) {
-	d, err := parse(data, f)
+func getPath(data []byte, f fileFormat, path fieldpath.Path) (string, bool, error) {
+	d, err := parseDocument(data, f)
 	if err != nil {
-		return "", false, in(err, "", path.String())
+		return "", false, withLocation(err, "", path.String())
 	}
-	got, err := d.get(address{kind: f.kind(), path: path})
+	got, err := d.readField(fieldAddress{kind: f.fieldKind(), path: path})
 	if err != nil {
 		return "", false, err
 	}
 	return got.value, got.ok, nil
 }
 
-func (f format) kind() string {
+func (f fileFormat) fieldKind() string {
 	if f == formatJSON {
 		return KindJSON
 	}
 	return KindYAML
 }
 
-// address is a carried field's address in a file: a path or, for KindImage,
+// fieldAddress is a carried field's address in a file: a path or, for KindImage,
 // an image's name and one of its keys.
-type address struct {
+type fieldAddress struct {
 	kind  string
 	path  fieldpath.Path
 	image string
 	key   string
 }
 
-func (a address) String() string {
+func (a fieldAddress) String() string {
 	if a.kind == KindImage {
 		return imagePath(a.image, a.key)
 	}
 	return a.path.String()
 }
 
-// where is the address as a path of the file.
-func (a address) where() fieldpath.Path {
+// toPath is the address as a path of the file.
+func (a fieldAddress) toPath() fieldpath.Path {
 	if a.kind == KindImage {
 		return entryPath(a.image, a.key)
 	}
 	return a.path
 }
 
-func (d *document) spot(a address) (spot, error) {
+func (d *document) findAddress(a fieldAddress) (nodeLookup, error) {
 	if a.kind == KindImage {
 		return d.findImage(a.image, a.key)
 	}
-	return d.find(a.path)
+	return d.findPath(a.path)
 }
 
-// got is a scalar that was read.
-type got struct {
+// foundScalar is a scalar that was read.
+type foundScalar struct {
 	value string
 	typ   string
 	line  int
 	ok    bool // false: absent
 }
 
-func (d *document) get(a address) (got, error) {
-	s, err := d.spot(a)
+func (d *document) readField(a fieldAddress) (foundScalar, error) {
+	s, err := d.findAddress(a)
 	if err != nil {
-		return got{}, in(err, "", a.String())
+		return foundScalar{}, withLocation(err, "", a.String())
 	}
 	if s.node == nil {
-		return got{}, nil
+		return foundScalar{}, nil
 	}
-	n, err := readable(s.node)
+	n, err := requireScalar(s.node)
 	if err != nil {
-		return got{}, in(err, "", a.String())
+		return foundScalar{}, withLocation(err, "", a.String())
 	}
-	return got{value: scalarValue(n), typ: scalarType(n), line: s.node.Line, ok: true}, nil
+	return foundScalar{value: scalarValue(n), typ: scalarType(n), line: s.node.Line, ok: true}, nil
 }
 
-// set sets a field, adding it with the type typ where it is absent. The
+// setField sets a field, adding it with the type typ where it is absent. The
 // document is d itself where nothing changes.
-func (d *document) set(a address, value, typ string) (*document, Change, error) {
+func (d *document) setField(a fieldAddress, value, typ string) (*document, Change, error) {
 	c := Change{Kind: a.kind, Path: a.String(), New: value}
-	s, err := d.spot(a)
+	s, err := d.findAddress(a)
 	if err != nil {
-		return nil, Change{}, in(err, "", c.Path)
+		return nil, Change{}, withLocation(err, "", c.Path)
 	}
 	var next *document
 	switch {
 	case s.node != nil:
-		if n, err := readable(s.node); err == nil {
+		if n, err := requireScalar(s.node); err == nil {
 			if c.Old = scalarValue(n); c.Old == value {
 				c.Line = s.node.Line
 				return d, c, nil // so already, editable or not
@@ -141,11 +141,11 @@ func (d *document) set(a address, value, typ string) (*document, Change, error) 
 		next, err = d.insertKey(s, value, typ, "")
 	}
 	if err != nil {
-		return nil, Change{}, in(err, "", c.Path)
+		return nil, Change{}, withLocation(err, "", c.Path)
 	}
-	back, err := next.get(a)
+	back, err := next.readField(a)
 	if err != nil || !back.ok || back.value != value {
-		return nil, Change{}, in(refuse(back.line, "the edit doesn't read back as %q: edit it by hand", value), "", c.Path)
+		return nil, Change{}, withLocation(newRefusal(back.line, "the edit doesn't read back as %q: edit it by hand", value), "", c.Path)
 	}
 	c.Line = back.line
 	return next, c, nil

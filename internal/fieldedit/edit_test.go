@@ -228,7 +228,7 @@ func TestGetYAML(t *testing.T) {
 func TestBounds(t *testing.T) {
 	for name, data := range map[string]string{
 		"size":  strings.Repeat("#", MaxFileSize+1),
-		"nodes": strings.Repeat("- ", maxMarks+1),
+		"nodes": strings.Repeat("- ", maxStructuralChars+1),
 		"depth": strings.Repeat("[", 100_000),
 	} {
 		for as, set := range map[string]func([]byte, fieldpath.Path, string) ([]byte, Change, error){"YAML": SetYAML, "JSON": SetJSON} {

@@ -22,9 +22,9 @@ func (e *RefusedError) Error() string {
 	var b strings.Builder
 	switch {
 	case e.File != "" && e.Line > 0:
-		fmt.Fprintf(&b, "%s:%d: ", Legible(e.File), e.Line)
+		fmt.Fprintf(&b, "%s:%d: ", DisplayFileName(e.File), e.Line)
 	case e.File != "":
-		b.WriteString(Legible(e.File) + ": ")
+		b.WriteString(DisplayFileName(e.File) + ": ")
 	case e.Line > 0:
 		fmt.Fprintf(&b, "line %d: ", e.Line)
 	}
@@ -34,20 +34,20 @@ func (e *RefusedError) Error() string {
 	return b.String() + e.Reason
 }
 
-// Legible is a file's name on one line, which a terminal shows and doesn't obey.
-func Legible(file string) string {
+// DisplayFileName is a file's name on one line, which a terminal shows and doesn't obey.
+func DisplayFileName(file string) string {
 	if utf8.ValidString(file) && !strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return file
 	}
 	return strconv.Quote(file)
 }
 
-func refuse(line int, format string, args ...any) error {
+func newRefusal(line int, format string, args ...any) error {
 	return &RefusedError{Line: line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// in adds to a refusal where it happened, as far as that isn't known yet.
-func in(err error, file, field string) error {
+// withLocation adds to a refusal where it happened, as far as that isn't known yet.
+func withLocation(err error, file, field string) error {
 	var r *RefusedError
 	if !errors.As(err, &r) {
 		return err
@@ -73,7 +73,7 @@ func (e *MixedError) Error() string {
 	var at []string
 	for _, l := range e.Found {
 		if l.Field.Kind == KindFile {
-			at = append(at, fmt.Sprintf("%s in %s", shown(l.Field.Kind, l.Field.Value), l.File))
+			at = append(at, fmt.Sprintf("%s in %s", displayValue(l.Field.Kind, l.Field.Value), l.File))
 			continue
 		}
 		at = append(at, fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line))
@@ -85,8 +85,8 @@ func (e *MixedError) Error() string {
 	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", what, strings.Join(at, ", "))
 }
 
-// Absent is a field of a release that has no place in an environment.
-type Absent struct {
+// AbsentField is a field of a release that has no place in an environment.
+type AbsentField struct {
 	File   string // from the repository's root where the file exists, else relative to a root
 	Field  Field
 	Reason string
@@ -94,7 +94,7 @@ type Absent struct {
 
 // AbsentError says which fields of a release the environment doesn't have,
 // where the pipeline's whenAbsent refuses to add them or they can't be added.
-type AbsentError struct{ Fields []Absent }
+type AbsentError struct{ Fields []AbsentField }
 
 func (e *AbsentError) Error() string {
 	var at []string

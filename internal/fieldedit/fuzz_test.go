@@ -21,7 +21,7 @@ func FuzzSetYAML(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, path, value string) {
-		fuzzSet(t, data, path, value, SetYAML, GetYAML, leaves11, leaves12)
+		fuzzSet(t, data, path, value, SetYAML, GetYAML, leavesYAML11, leavesYAML12)
 	})
 }
 
@@ -105,10 +105,10 @@ func addedLeaves(read func([]byte) ([]any, error), before, after []byte, value s
 	}
 	n := len(now) - len(old)
 	for i := 0; i <= len(old) && n > 0; i++ {
-		if slices.EqualFunc(old[i:], now[i+n:], same) && now[i+n-1] == any(value) {
+		if slices.EqualFunc(old[i:], now[i+n:], equalScalars) && now[i+n-1] == any(value) {
 			return nil
 		}
-		if i < len(old) && !same(old[i], now[i]) {
+		if i < len(old) && !equalScalars(old[i], now[i]) {
 			break
 		}
 	}

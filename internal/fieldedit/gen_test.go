@@ -120,7 +120,7 @@ func keyPath(path, k string) string {
 	return path + p
 }
 
-func with(segs []any, s any) []any { return append(append([]any(nil), segs...), s) }
+func appendToPath(segs []any, s any) []any { return append(append([]any(nil), segs...), s) }
 
 // mapping writes a block mapping; the cursor is where its first key goes.
 func (g *generator) mapping(path string, segs []any, indent, depth int) {
@@ -140,7 +140,7 @@ func (g *generator) mapping(path string, segs []any, indent, depth int) {
 			g.b.WriteString(g.key(k, false) + rapid.SampledFrom([]string{"", "", "", "", " "}).Draw(g.t, "before colon"))
 		}
 		g.b.WriteString(":")
-		g.value(keyPath(path, k), with(segs, k), indent, depth)
+		g.value(keyPath(path, k), appendToPath(segs, k), indent, depth)
 	}
 	if len(g.maps) > 0 && depth > 0 && g.maybe(6) {
 		g.b.WriteString(strings.Repeat(" ", indent) + "<<: *" + rapid.SampledFrom(g.maps).Draw(g.t, "merged") + g.eol)
@@ -178,7 +178,7 @@ func (g *generator) value(path string, segs []any, indent, depth int) {
 func (g *generator) list(path string, segs []any, indent, depth int) {
 	for i := range rapid.IntRange(1, 3).Draw(g.t, "items") {
 		g.b.WriteString(strings.Repeat(" ", indent) + "-")
-		p, s := fmt.Sprintf("%s[%d]", path, i), with(segs, i)
+		p, s := fmt.Sprintf("%s[%d]", path, i), appendToPath(segs, i)
 		if rapid.Bool().Draw(g.t, "scalar") {
 			g.scalar(p, s, indent)
 			continue
@@ -190,7 +190,7 @@ func (g *generator) list(path string, segs []any, indent, depth int) {
 }
 
 func (g *generator) scalar(path string, segs []any, indent int) {
-	g.note(path, segs)
+	g.recordScalar(path, segs)
 	switch rapid.IntRange(0, 60).Draw(g.t, "odd") { // small numbers are drawn more often
 	case 31:
 		g.out.hard[path] = true
@@ -233,7 +233,7 @@ func (g *generator) lineEnd() {
 	g.b.WriteString(rapid.SampledFrom(ends).Draw(g.t, "end") + g.eol)
 }
 
-func (g *generator) note(path string, segs []any) {
+func (g *generator) recordScalar(path string, segs []any) {
 	g.out.paths = append(g.out.paths, path)
 	g.out.segs = append(g.out.segs, segs)
 }
@@ -256,7 +256,7 @@ func (g *generator) flow(path string, segs []any, depth int, mapping bool) {
 			} else {
 				g.b.WriteString(" ")
 			}
-			g.flowValue(keyPath(path, k), with(segs, k), depth)
+			g.flowValue(keyPath(path, k), appendToPath(segs, k), depth)
 		}
 		space()
 		g.b.WriteString("}")
@@ -268,7 +268,7 @@ func (g *generator) flow(path string, segs []any, depth int, mapping bool) {
 			g.b.WriteString(",")
 		}
 		space()
-		g.flowValue(fmt.Sprintf("%s[%d]", path, i), with(segs, i), depth)
+		g.flowValue(fmt.Sprintf("%s[%d]", path, i), appendToPath(segs, i), depth)
 	}
 	space()
 	g.b.WriteString("]")
@@ -287,7 +287,7 @@ func (g *generator) flowValue(path string, segs []any, depth int) {
 		g.flow(path, segs, depth+1, rapid.Bool().Draw(g.t, "map"))
 		return
 	}
-	g.note(path, segs)
+	g.recordScalar(path, segs)
 	from := genJSONScalars
 	if !g.json {
 		from = []string{"v1", "'a b'", "1.20", "é𝄞", `"v1"`, `"a\"b\\"`, `""`, "3", "true"}

@@ -26,7 +26,7 @@ type ImageEdit struct {
 	Digest  string // with its algorithm: sha256:…
 }
 
-func (e ImageEdit) values() map[string]string {
+func (e ImageEdit) valuesByKey() map[string]string {
 	return map[string]string{imageNewName: e.NewName, imageNewTag: e.NewTag, imageDigest: e.Digest}
 }
 
@@ -35,15 +35,15 @@ func (e ImageEdit) values() map[string]string {
 // that isn't there is refused with the names that are, since a misspelt one
 // would do nothing. All values are strings. Only what changed is listed, by line.
 func SetImage(data []byte, image string, e ImageEdit) ([]byte, []Change, error) {
-	d, err := parse(data, formatYAML)
+	d, err := parseDocument(data, formatYAML)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &editing{before: data, doc: d}
+	w := &editedFile{before: data, doc: d}
 	if err := w.setImage("", image, e); err != nil {
 		return nil, nil, err
 	}
-	changes, err := w.changes("")
+	changes, err := w.finalChanges("")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,22 +52,22 @@ func SetImage(data []byte, image string, e ImageEdit) ([]byte, []Change, error) 
 
 // GetImage reads the entry for image; ok is false where there is none.
 func GetImage(data []byte, image string) (e ImageEdit, ok bool, err error) {
-	d, err := parse(data, formatYAML)
+	d, err := parseDocument(data, formatYAML)
 	if err != nil {
 		return ImageEdit{}, false, err
 	}
 	s, err := d.findImage(image, imageNewTag)
 	if err != nil {
-		return ImageEdit{}, false, in(err, "", imagePath(image, imageNewTag))
+		return ImageEdit{}, false, withLocation(err, "", imagePath(image, imageNewTag))
 	}
 	for key, to := range map[string]*string{imageNewName: &e.NewName, imageNewTag: &e.NewTag, imageDigest: &e.Digest} {
-		v, err := d.get(address{kind: KindImage, image: image, key: key})
+		v, err := d.readField(fieldAddress{kind: KindImage, image: image, key: key})
 		if err != nil {
 			return ImageEdit{}, false, err
 		}
 		*to = v.value
 	}
-	return e, s.entry, nil
+	return e, s.inEntry, nil
 }
 
 // checkPin refuses an image without an entry, and a tag where a digest would
@@ -75,32 +75,32 @@ func GetImage(data []byte, image string) (e ImageEdit, ok bool, err error) {
 func (d *document) checkPin(image string, e ImageEdit) error {
 	s, err := d.findImage(image, imageNewTag)
 	if err != nil {
-		return in(err, "", imagePath(image, imageNewTag))
+		return withLocation(err, "", imagePath(image, imageNewTag))
 	}
-	if !s.entry {
-		return in(s.missing(image), "", "images["+image+"]")
+	if !s.inEntry {
+		return withLocation(s.newMissingImageError(image), "", "images["+image+"]")
 	}
-	pinned, err := d.get(address{kind: KindImage, image: image, key: imageDigest})
+	pinned, err := d.readField(fieldAddress{kind: KindImage, image: image, key: imageDigest})
 	if err != nil {
 		return err
 	}
 	if e.NewTag != "" && e.Digest == "" && pinned.value != "" {
-		return in(refuse(pinned.line, "the entry is pinned by a digest, which wins over a tag: set the digest too, or remove it"),
+		return withLocation(newRefusal(pinned.line, "the entry is pinned by a digest, which wins over a tag: set the digest too, or remove it"),
 			"", imagePath(image, imageNewTag))
 	}
 	return nil
 }
 
-func (w *editing) setImage(file, image string, e ImageEdit) error {
+func (w *editedFile) setImage(file, image string, e ImageEdit) error {
 	if err := w.doc.checkPin(image, e); err != nil {
 		return err
 	}
-	values := e.values()
+	values := e.valuesByKey()
 	for _, key := range imageKeys {
 		if values[key] == "" {
 			continue
 		}
-		if err := w.set(file, address{kind: KindImage, image: image, key: key}, values[key], TypeString); err != nil {
+		if err := w.setField(file, fieldAddress{kind: KindImage, image: image, key: key}, values[key], TypeString); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ var imagesPath = fieldpath.New(fieldpath.Segment{Kind: fieldpath.Key, Key: "imag
 func entryPath(image, key string) fieldpath.Path {
 	return fieldpath.New(
 		fieldpath.Segment{Kind: fieldpath.Key, Key: "images"},
-		fieldpath.Segment{Kind: fieldpath.Match, In: []string{"name"}, Value: image},
+		fieldpath.Segment{Kind: fieldpath.Match, KeyPath: []string{"name"}, Value: image},
 		fieldpath.Segment{Kind: fieldpath.Key, Key: key},
 	)
 }
@@ -134,42 +134,42 @@ func parseImagePath(path string) (image, key string, err error) {
 
 // findImage finds a key of an image's entry. Where there is no entry, the
 // spot's parent is the images list or, without one, the kustomization itself.
-func (d *document) findImage(image, key string) (spot, error) {
-	images, err := d.find(imagesPath)
+func (d *document) findImage(image, key string) (nodeLookup, error) {
+	images, err := d.findPath(imagesPath)
 	if err != nil {
-		return spot{}, err
+		return nodeLookup{}, err
 	}
 	if images.node == nil {
 		return images, nil
 	}
 	if n := images.node; n.Kind == yaml.ScalarNode && scalarType(n) == TypeNull {
-		images.mismatch = refuse(n.Line, "images is empty: add the entry by hand")
+		images.mismatch = newRefusal(n.Line, "images is empty: add the entry by hand")
 		images.node = nil
 		return images, nil
 	}
-	s, err := d.find(entryPath(image, key))
+	s, err := d.findPath(entryPath(image, key))
 	if err != nil {
-		return spot{}, err
+		return nodeLookup{}, err
 	}
-	s.entry = s.depth == 2
-	if s.node == nil && !s.entry && s.parent != nil && s.parent.Kind == yaml.SequenceNode {
-		s.others = others(s.parent, fieldpath.Segment{Kind: fieldpath.Match, In: []string{"name"}})
+	s.inEntry = s.depth == 2
+	if s.node == nil && !s.inEntry && s.parent != nil && s.parent.Kind == yaml.SequenceNode {
+		s.otherImages = describeItems(s.parent, fieldpath.Segment{Kind: fieldpath.Match, KeyPath: []string{"name"}})
 		s.mismatch = nil
 	}
 	return s, nil
 }
 
-func (s spot) missing(image string) error {
+func (s nodeLookup) newMissingImageError(image string) error {
 	line := 0
 	if s.parent != nil {
 		line = s.parent.Line
 	}
-	return refuse(line, "the images list has no entry named %s%s: add the entry first", image, s.others)
+	return newRefusal(line, "the images list has no entry named %s%s: add the entry first", image, s.otherImages)
 }
 
-// images lists the names of the entries that have a carried key.
-func (d *document) images() ([]string, error) {
-	s, err := d.find(imagesPath)
+// listImages lists the names of the entries that have a carried key.
+func (d *document) listImages() ([]string, error) {
+	s, err := d.findPath(imagesPath)
 	if err != nil || s.node == nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (d *document) images() ([]string, error) {
 		return nil, nil
 	}
 	if list.Kind != yaml.SequenceNode {
-		return nil, refuse(list.Line, "images is %s, not a list", kindName(list))
+		return nil, newRefusal(list.Line, "images is %s, not a list", kindName(list))
 	}
 	var names []string
 	for _, item := range list.Content {
@@ -190,16 +190,16 @@ func (d *document) images() ([]string, error) {
 			m = m.Alias
 		}
 		if m.Kind != yaml.MappingNode {
-			return nil, refuse(item.Line, "an entry of images is %s, not a mapping", kindName(m))
+			return nil, newRefusal(item.Line, "an entry of images is %s, not a mapping", kindName(m))
 		}
-		v, err := lookup(m, "name")
+		v, err := lookupKey(m, "name")
 		if err != nil {
 			return nil, err
 		}
 		if v == nil {
-			return nil, refuse(item.Line, "an entry of images has no name")
+			return nil, newRefusal(item.Line, "an entry of images has no name")
 		}
-		n, err := readable(v)
+		n, err := requireScalar(v)
 		if err != nil {
 			return nil, err
 		}
@@ -210,16 +210,16 @@ func (d *document) images() ([]string, error) {
 
 // addImage adds a key to an image's entry, the entry where there is none, and
 // the images list where there is none of that either.
-func (d *document) addImage(s spot, a address, value string) (*document, error) {
+func (d *document) addImage(s nodeLookup, a fieldAddress, value string) (*document, error) {
 	switch {
 	case s.uneditable != nil:
 		return nil, s.uneditable
 	case s.mismatch != nil:
 		return nil, s.mismatch
 	case s.parent == nil:
-		return nil, refuse(0, "there is no kustomization to add it to")
-	case s.entry:
-		return d.insertKey(s, value, TypeString, sibling(s.parent, a.key))
+		return nil, newRefusal(0, "there is no kustomization to add it to")
+	case s.inEntry:
+		return d.insertKey(s, value, TypeString, findPrecedingImageKey(s.parent, a.key))
 	}
 	item := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
 		stringNode("name"), stringNode(a.image), stringNode(a.key), stringNode(value)}}
@@ -232,7 +232,7 @@ func (d *document) addImage(s spot, a address, value string) (*document, error) 
 	for i, v := range []string{a.image, value} {
 		t, err := renderNewYAML(v, TypeString, flow, quotesKeys(like))
 		if err != nil {
-			return nil, refuse(s.parent.Line, "%v", err)
+			return nil, newRefusal(s.parent.Line, "%v", err)
 		}
 		texts[i] = t
 	}
@@ -240,14 +240,14 @@ func (d *document) addImage(s spot, a address, value string) (*document, error) 
 	lines := []string{"- " + key("name") + texts[0], "  " + key(a.key) + texts[1]}
 	entry := "{" + key("name") + texts[0] + ", " + key(a.key) + texts[1] + "}"
 	if s.parent.Kind == yaml.SequenceNode {
-		c := inserted{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{item}}
+		c := insertedNodes{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{item}}
 		if flow {
 			return d.insertFlow(c, entry)
 		}
 		return d.insertLines(c, lines, s.parent.Column-1)
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{item}}
-	c := inserted{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{stringNode("images"), list}}
+	c := insertedNodes{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{stringNode("images"), list}}
 	if flow {
 		return d.insertFlow(c, key("images")+"["+entry+"]")
 	}
@@ -257,14 +257,14 @@ func (d *document) addImage(s spot, a address, value string) (*document, error) 
 	return d.insertLines(c, append([]string{strings.TrimRight(key("images"), " ")}, lines...), d.indentOf(s.parent))
 }
 
-// sibling is the last key before key, in kustomize's order, that the entry has.
-func sibling(entry *yaml.Node, key string) string {
+// findPrecedingImageKey is the last key before key, in kustomize's order, that the entry has.
+func findPrecedingImageKey(entry *yaml.Node, key string) string {
 	after := "name"
 	for _, k := range imageKeys {
 		if k == key {
 			break
 		}
-		if v, err := lookup(entry, k); err == nil && v != nil {
+		if v, err := lookupKey(entry, k); err == nil && v != nil {
 			after = k
 		}
 	}

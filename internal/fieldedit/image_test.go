@@ -73,11 +73,11 @@ func TestAddImage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := parse([]byte(tt.in), formatYAML)
+			d, err := parseDocument([]byte(tt.in), formatYAML)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, c, err := d.set(address{kind: KindImage, image: "r/web", key: imageNewTag}, "1.20", TypeString)
+			d, c, err := d.setField(fieldAddress{kind: KindImage, image: "r/web", key: imageNewTag}, "1.20", TypeString)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,14 +16,14 @@ type addition struct {
 }
 
 // insertKey adds the missing segments of a spot as keys.
-func (d *document) insertKey(s spot, value, typ, after string) (*document, error) {
+func (d *document) insertKey(s nodeLookup, value, typ, after string) (*document, error) {
 	switch {
 	case s.uneditable != nil:
 		return nil, s.uneditable
 	case s.mismatch != nil:
 		return nil, s.mismatch
 	case s.parent == nil || s.parent.Kind != yaml.MappingNode:
-		return nil, refuse(0, "there is no mapping to add it to: add it by hand")
+		return nil, newRefusal(0, "there is no mapping to add it to: add it by hand")
 	}
 	a := addition{value: value, typ: typ, after: after}
 	for _, seg := range s.rest {
@@ -31,7 +31,7 @@ func (d *document) insertKey(s spot, value, typ, after string) (*document, error
 	}
 	m := s.parent
 	if after == "" {
-		a.after = inOrder(m, a.keys[0])
+		a.after = findPrecedingKey(m, a.keys[0])
 	}
 	index := len(m.Content)
 	for i := 0; a.after != "" && i+1 < len(m.Content); i += 2 {
@@ -41,20 +41,20 @@ func (d *document) insertKey(s spot, value, typ, after string) (*document, error
 	}
 	text, err := d.valueText(m, a)
 	if err != nil {
-		return nil, refuse(m.Line, "%v", err)
+		return nil, newRefusal(m.Line, "%v", err)
 	}
-	key, val := a.tree()
-	c := inserted{parent: m, index: index, nodes: []*yaml.Node{key, val}}
+	key, val := a.expectedNodes()
+	c := insertedNodes{parent: m, index: index, nodes: []*yaml.Node{key, val}}
 	if m.Style&yaml.FlowStyle != 0 {
 		return d.insertFlow(c, d.flowEntry(m, a.keys, text))
 	}
 	return d.insertLines(c, d.blockEntry(m, a.keys, text), d.indentOf(m))
 }
 
-// inOrder is the key behind which a new one goes so that a mapping whose keys
+// findPrecedingKey is the key behind which a new one goes so that a mapping whose keys
 // are in alphabetical order stays so; empty where they aren't, where they are
 // too few to tell, and where the new one would come first.
-func inOrder(m *yaml.Node, key string) string {
+func findPrecedingKey(m *yaml.Node, key string) string {
 	const telling = 3
 	after := ""
 	for i := 0; i+1 < len(m.Content); i += 2 {
@@ -72,8 +72,8 @@ func inOrder(m *yaml.Node, key string) string {
 	return after
 }
 
-// tree is what the addition must parse as.
-func (a addition) tree() (key, val *yaml.Node) {
+// expectedNodes is what the addition must parse as.
+func (a addition) expectedNodes() (key, val *yaml.Node) {
 	val = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: a.value}
 	switch a.typ {
 	case TypeNull:
@@ -116,7 +116,7 @@ func (d *document) keyText(key string, flow, quoted bool) string {
 func (d *document) flowEntry(m *yaml.Node, keys []string, text string) string {
 	colon := ": "
 	if d.format == formatJSON && len(m.Content) > 1 {
-		colon = d.between(m.Content[0], m.Content[1], colon)
+		colon = d.keySeparator(m.Content[0], m.Content[1], colon)
 	}
 	quoted := quotesKeys(m)
 	entry := text
@@ -164,13 +164,13 @@ func (d *document) indentStep() int {
 	return 2
 }
 
-// between is the text that separates a key and its value, such as ":" or ": ".
-func (d *document) between(key, val *yaml.Node, otherwise string) string {
-	_, end, err := d.span(key)
+// keySeparator is the text that separates a key and its value, such as ":" or ": ".
+func (d *document) keySeparator(key, val *yaml.Node, otherwise string) string {
+	_, end, err := d.scalarSpan(key)
 	if err != nil {
 		return otherwise
 	}
-	start, err := d.offset(val)
+	start, err := d.nodeOffset(val)
 	if err != nil || start < end || bytes.ContainsAny(d.data[end:start], "\r\n") {
 		return otherwise
 	}
@@ -179,30 +179,30 @@ func (d *document) between(key, val *yaml.Node, otherwise string) string {
 
 // insertLines puts lines, indented, behind the line on which the node before
 // the new ones ends.
-func (d *document) insertLines(c inserted, lines []string, indent int) (*document, error) {
-	end, err := d.end(c.parent.Content[c.index-1], indent)
+func (d *document) insertLines(c insertedNodes, lines []string, indent int) (*document, error) {
+	end, err := d.nodeEnd(c.parent.Content[c.index-1], indent)
 	if err != nil {
 		return nil, err
 	}
 	_, at := d.lineBounds(end)
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(d.eol() + strings.Repeat(" ", indent) + l)
+		b.WriteString(d.lineBreak() + strings.Repeat(" ", indent) + l)
 	}
-	return d.accept(splice(d.data, at, at, b.String()), c)
+	return d.acceptChange(spliceBytes(d.data, at, at, b.String()), c)
 }
 
 // insertFlow puts an entry behind the node before the new ones, on a line of
 // its own where that one's entry is.
-func (d *document) insertFlow(c inserted, entry string) (*document, error) {
+func (d *document) insertFlow(c insertedNodes, entry string) (*document, error) {
 	if c.index == 0 {
-		at, err := d.opener(c.parent)
+		at, err := d.findOpeningBracket(c.parent)
 		if err != nil {
 			return nil, err
 		}
-		return d.accept(splice(d.data, at+1, at+1, entry), c)
+		return d.acceptChange(spliceBytes(d.data, at+1, at+1, entry), c)
 	}
-	at, err := d.end(c.parent.Content[c.index-1], 0)
+	at, err := d.nodeEnd(c.parent.Content[c.index-1], 0)
 	if err != nil {
 		return nil, err
 	}
@@ -210,16 +210,16 @@ func (d *document) insertFlow(c inserted, entry string) (*document, error) {
 	if c.parent.Kind == yaml.MappingNode {
 		first = c.parent.Content[c.index-2]
 	}
-	begin, err := d.offset(first)
+	begin, err := d.nodeOffset(first)
 	if err != nil {
-		return nil, refuse(first.Line, "its position can't be found: %v", err)
+		return nil, newRefusal(first.Line, "its position can't be found: %v", err)
 	}
 	lineStart, _ := d.lineBounds(begin)
 	sep := ", "
 	if lead := d.data[lineStart:begin]; len(bytes.TrimSpace(lead)) == 0 && first.Line > c.parent.Line {
-		sep = "," + d.eol() + string(lead)
+		sep = "," + d.lineBreak() + string(lead)
 	} else if d.format == formatJSON && !strings.Contains(entry, ": ") {
 		sep = ","
 	}
-	return d.accept(splice(d.data, at, at, sep+entry), c)
+	return d.acceptChange(spliceBytes(d.data, at, at, sep+entry), c)
 }

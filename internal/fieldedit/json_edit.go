@@ -26,15 +26,15 @@ func parseJSON(data []byte) ([]*yaml.Node, error) {
 			line = 1 + bytes.Count(body[:min(int(syntax.Offset), len(body))], []byte("\n"))
 		}
 		if bytes.Contains(body, []byte("{{")) {
-			return nil, refuse(line, "not JSON: %v; it has {{, so it may be a template: edit it by hand", err)
+			return nil, newRefusal(line, "not JSON: %v; it has {{, so it may be a template: edit it by hand", err)
 		}
-		return nil, refuse(line, "not JSON: %v", err)
+		return nil, newRefusal(line, "not JSON: %v", err)
 	}
 	p := jsonParser{data: body, dec: json.NewDecoder(bytes.NewReader(body)), line: 1, column: 1}
 	p.dec.UseNumber()
-	root, err := p.value()
+	root, err := p.readValue()
 	if err != nil {
-		return nil, refuse(p.line, "not JSON: %v", err)
+		return nil, newRefusal(p.line, "not JSON: %v", err)
 	}
 	return []*yaml.Node{root}, nil
 }
@@ -47,8 +47,8 @@ type jsonParser struct {
 	line, column int
 }
 
-// token reads the next token into a node at its position.
-func (p *jsonParser) token() (json.Token, *yaml.Node, error) {
+// readToken reads the next token into a node at its position.
+func (p *jsonParser) readToken() (json.Token, *yaml.Node, error) {
 	start := int(p.dec.InputOffset())
 	tok, err := p.dec.Token()
 	if err != nil {
@@ -68,8 +68,8 @@ func (p *jsonParser) token() (json.Token, *yaml.Node, error) {
 	return tok, &yaml.Node{Line: p.line, Column: p.column}, nil
 }
 
-func (p *jsonParser) value() (*yaml.Node, error) {
-	tok, n, err := p.token()
+func (p *jsonParser) readValue() (*yaml.Node, error) {
+	tok, n, err := p.readToken()
 	if err != nil {
 		return nil, err
 	}
@@ -84,25 +84,25 @@ func (p *jsonParser) value() (*yaml.Node, error) {
 	case nil:
 		n.Tag, n.Value = "!!null", "null"
 	case json.Delim:
-		return n, p.collection(n, t)
+		return n, p.readCollection(n, t)
 	}
 	return n, nil
 }
 
-func (p *jsonParser) collection(n *yaml.Node, open json.Delim) error {
+func (p *jsonParser) readCollection(n *yaml.Node, open json.Delim) error {
 	n.Style = yaml.FlowStyle
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
 	}
 	for p.dec.More() {
-		c, err := p.value()
+		c, err := p.readValue()
 		if err != nil {
 			return err
 		}
 		n.Content = append(n.Content, c)
 	}
-	if _, _, err := p.token(); err != nil && !errors.Is(err, io.EOF) {
+	if _, _, err := p.readToken(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 )
 
-// overridden refuses fields that an .argocd-source file in a root overrides (in
+// checkOverrides refuses fields that an .argocd-source file in a root overrides (in
 // a shared one only the file that is for all Applications):
 // Argo CD lays those files over what is beside them (Argo CD's documentation,
 // "Parameter Overrides"; Argo CD Image Updater writes them), so that the field
 // isn't what runs.
-func (f *files) overridden(b *bound, found []Location) error {
+func (f *commitFiles) checkOverrides(b *resolvedOverlay, found []Location) error {
 	for _, root := range b.roots {
 		entries, err := fs.ReadDir(f.tree, root)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -26,10 +26,10 @@ func (f *files) overridden(b *bound, found []Location) error {
 			return fmt.Errorf("listing %s: %w", root, err)
 		}
 		for _, e := range entries {
-			if !b.overrides(root, e.Name()) {
+			if !b.isOverrideFile(root, e.Name()) {
 				continue
 			}
-			if err := f.overriddenBy(root, join(root, e.Name()), found); err != nil {
+			if err := f.checkOverrideFile(root, joinRoot(root, e.Name()), found); err != nil {
 				return err
 			}
 		}
@@ -37,18 +37,18 @@ func (f *files) overridden(b *bound, found []Location) error {
 	return nil
 }
 
-// overrideForAll is the file that Argo CD lays over a folder for all Applications.
-const overrideForAll = ".argocd-source.yaml"
+// sharedOverrideFile is the file that Argo CD lays over a folder for all Applications.
+const sharedOverrideFile = ".argocd-source.yaml"
 
-// overrides says that a file in a root, by its name, may override fields there.
-func (b *bound) overrides(root, name string) bool {
+// isOverrideFile says that a file in a root, by its name, may override fields there.
+func (b *resolvedOverlay) isOverrideFile(root, name string) bool {
 	if b.shared[root] {
-		return name == overrideForAll
+		return name == sharedOverrideFile
 	}
 	return strings.HasPrefix(name, ".argocd-source") && strings.HasSuffix(name, ".yaml") && !strings.Contains(name, "/")
 }
 
-func (f *files) overriddenBy(root, file string, found []Location) error {
+func (f *commitFiles) checkOverrideFile(root, file string, found []Location) error {
 	var fields []Location
 	for _, l := range found {
 		if l.Field.Kind == KindYAML && l.File != file || l.Field.Kind == KindImage && l.Root == root {
@@ -58,14 +58,14 @@ func (f *files) overriddenBy(root, file string, found []Location) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	d, err := f.document(file, formatYAML)
+	d, err := f.readDocument(file, formatYAML)
 	if err != nil {
 		return err
 	}
 	for _, l := range fields {
-		by, err := d.overrides(l, fields)
+		by, err := d.findOverride(l, fields)
 		if err != nil {
-			return in(err, file, "")
+			return withLocation(err, file, "")
 		}
 		if by != nil {
 			return &RefusedError{File: file, Line: by.Line, Field: l.Path(),
@@ -75,8 +75,8 @@ func (f *files) overriddenBy(root, file string, found []Location) error {
 	return nil
 }
 
-// overrides is what in an .argocd-source file overrides a field; nil without.
-func (d *document) overrides(l Location, all []Location) (*yaml.Node, error) {
+// findOverride is what in an .argocd-source file overrides a field; nil without.
+func (d *document) findOverride(l Location, all []Location) (*yaml.Node, error) {
 	if l.Field.Kind == KindImage {
 		image, _, err := parseImagePath(l.Field.Path)
 		if err != nil {
@@ -88,27 +88,27 @@ func (d *document) overrides(l Location, all []Location) (*yaml.Node, error) {
 				names[o.Field.Value] = true
 			}
 		}
-		return d.listed("kustomize.images", nil, func(v string) bool { return names[imageName(v)] })
+		return d.findListItem("kustomize.images", nil, func(v string) bool { return names[imageName(v)] })
 	}
-	by, err := d.listed("helm.parameters", []string{"name"}, func(v string) bool { return v == l.Path() })
+	by, err := d.findListItem("helm.parameters", []string{"name"}, func(v string) bool { return v == l.Path() })
 	if by != nil || err != nil {
 		return by, err
 	}
-	return d.valued(l)
+	return d.findHelmValues(l)
 }
 
-// listed is the item of a list (or what keys lead to in it) that is.
-func (d *document) listed(list string, keys []string, is func(string) bool) (*yaml.Node, error) {
+// findListItem is the item of a list (or what keys lead to in it) that is.
+func (d *document) findListItem(list string, keys []string, is func(string) bool) (*yaml.Node, error) {
 	p, err := fieldpath.Parse(list)
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.find(p)
+	s, err := d.findPath(p)
 	if err != nil || s.node == nil || s.node.Kind != yaml.SequenceNode {
 		return nil, err
 	}
 	for _, item := range s.node.Content {
-		v, err := within(item, keys)
+		v, err := findScalar(item, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -119,15 +119,15 @@ func (d *document) listed(list string, keys []string, is func(string) bool) (*ya
 	return nil, nil
 }
 
-// valued is the inline Helm values of an .argocd-source file where they have
+// findHelmValues is the inline Helm values of an .argocd-source file where they have
 // the field.
-func (d *document) valued(l Location) (*yaml.Node, error) {
+func (d *document) findHelmValues(l Location) (*yaml.Node, error) {
 	for _, key := range []string{"helm.values", "helm.valuesObject"} {
 		p, err := fieldpath.Parse(key)
 		if err != nil {
 			return nil, err
 		}
-		s, err := d.find(p)
+		s, err := d.findPath(p)
 		if err != nil {
 			return nil, err
 		}
@@ -136,11 +136,11 @@ func (d *document) valued(l Location) (*yaml.Node, error) {
 		}
 		inner := &document{format: formatYAML, roots: []*yaml.Node{s.node}}
 		if s.node.Kind == yaml.ScalarNode {
-			if inner, err = parse([]byte(s.node.Value), formatYAML); err != nil {
-				return nil, refuse(s.node.Line, "%s can't be read: %v", key, err)
+			if inner, err = parseDocument([]byte(s.node.Value), formatYAML); err != nil {
+				return nil, newRefusal(s.node.Line, "%s can't be read: %v", key, err)
 			}
 		}
-		if at, err := inner.find(l.at.path); err != nil || at.node != nil {
+		if at, err := inner.findPath(l.address.path); err != nil || at.node != nil {
 			return s.node, nil //nolint:nilerr // what can't be told counts as overridden
 		}
 	}

@@ -31,7 +31,7 @@ func TestOverrides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			commit := tree(map[string]string{"a/kustomization.yaml": web, "a/values.yaml": "image: {tag: v1}\n", "c/x": "", tt.file: tt.text})
+			commit := newTree(map[string]string{"a/kustomization.yaml": web, "a/values.yaml": "image: {tag: v1}\n", "c/x": "", tt.file: tt.text})
 			_, err := Read(commit, Overlay{Roots: []string{"a", "c"}, Carry: allKinds})
 			if tt.err == "" {
 				if err != nil {

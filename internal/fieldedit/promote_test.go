@@ -14,8 +14,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// fleet is a random environment with one to three roots, and what it carries.
-type fleet struct {
+// environmentFixture is a random environment with one to three roots, and what it carries.
+type environmentFixture struct {
 	commit fstest.MapFS
 	roots  []string
 	carry  []pipeline.Carry
@@ -23,20 +23,22 @@ type fleet struct {
 	blobs  map[string][]byte // contents of whole files by git's id
 }
 
-// wholes are whole files that environments may have, and what is in them.
+// wholeFileNames are whole files that environments may have, and what is in them.
 var (
-	wholes      = []string{"config/a.conf", "config/run.sh", "config/d/b.bin", "config/ä ö.txt"}
-	wholeTexts  = []string{"", "level: debug\n", "no newline", "\x00\xff\r\n", "version https://git-lfs.github.com/spec/v1\n"}
-	chartSample = "apiVersion: v2\ndependencies:\n- name: redis\n  version: 1.2.3 # r\n- {name: redis2, alias: cache, version: \"1.20\"}\n"
+	wholeFileNames = []string{"config/a.conf", "config/run.sh", "config/d/b.bin", "config/ä ö.txt"}
+	wholeTexts     = []string{"", "level: debug\n", "no newline", "\x00\xff\r\n", "version https://git-lfs.github.com/spec/v1\n"}
+	chartSample    = "apiVersion: v2\ndependencies:\n- name: redis\n  version: 1.2.3 # r\n- {name: redis2, alias: cache, version: \"1.20\"}\n"
 )
 
-func (f fleet) contents(field Field) ([]byte, error) { return f.blobs[field.ObjectID()], nil }
+func (f environmentFixture) contents(field Field) ([]byte, error) {
+	return f.blobs[field.ObjectID()], nil
+}
 
-// genFleet makes an environment whose overlays have random kustomizations,
+// genEnvironment makes an environment whose overlays have random kustomizations,
 // values and JSON files; ok is false where its roots disagree or it carries
 // nothing.
-func genFleet(t *rapid.T) (fleet, bool) {
-	f := fleet{blobs: map[string][]byte{}, commit: fstest.MapFS{"outside/values.yaml": &fstest.MapFile{Data: []byte("image:\n  tag: v1\n")}}}
+func genEnvironment(t *rapid.T) (environmentFixture, bool) {
+	f := environmentFixture{blobs: map[string][]byte{}, commit: fstest.MapFS{"outside/values.yaml": &fstest.MapFile{Data: []byte("image:\n  tag: v1\n")}}}
 	yamlDoc, jsonDoc := generate(t, false), generate(t, true)
 	pick := func(g *generated) []string {
 		var out []string
@@ -61,7 +63,7 @@ func genFleet(t *rapid.T) (fleet, bool) {
 		f.blobs[objectID([]byte(text))] = []byte(text)
 	}
 	files := map[string]*fstest.MapFile{}
-	for _, name := range wholes {
+	for _, name := range wholeFileNames {
 		if rapid.Bool().Draw(t, "whole") {
 			files[name] = genWhole(t)
 		}
@@ -118,12 +120,12 @@ func newRelease(t *rapid.T, r Release) Release {
 	var out Release
 	added := map[string]bool{}
 	add := func(f Field) {
-		if rapid.IntRange(0, 5).Draw(t, "add") == 3 && !added[f.Place()] {
+		if rapid.IntRange(0, 5).Draw(t, "add") == 3 && !added[f.Key()] {
 			out.Fields = append(out.Fields, f)
 		}
 	}
 	for _, f := range r.Fields {
-		added[f.Place()] = true
+		added[f.Key()] = true
 		if f.Kind != KindFile || f.File == "config/.keep" || rapid.Bool().Draw(t, "stays") {
 			out.Fields = append(out.Fields, f)
 		}
@@ -132,12 +134,12 @@ func newRelease(t *rapid.T, r Release) Release {
 	add(Field{Kind: KindImage, File: "kustomization.yaml", Path: "images[registry.example/neu].newTag", Value: genValue(t)})
 	add(Field{Kind: KindYAML, File: "values.yaml", Path: "neu.tag", Value: genValue(t)})
 	add(Field{Kind: KindJSON, File: "conf/a.json", Path: "neu", Value: genValue(t)})
-	for _, name := range wholes {
+	for _, name := range wholeFileNames {
 		w := genWhole(t)
 		add(Field{Kind: KindFile, File: name, Value: wholeValue(modeOf(fileInfo(w)), objectID(w.Data))})
 	}
 	for i := range out.Fields {
-		if rapid.Bool().Draw(t, "keep") || !added[out.Fields[i].Place()] {
+		if rapid.Bool().Draw(t, "keep") || !added[out.Fields[i].Key()] {
 			continue
 		}
 		switch f := &out.Fields[i]; {
@@ -167,11 +169,11 @@ func fileInfo(f *fstest.MapFile) fs.FileInfo {
 // that others changed in the meantime.
 func TestPropertyPromoteAndRevert(t *testing.T) {
 	if *long { // a case is a whole fleet
-		few(t, 4000)
+		limitCases(t, 4000)
 	}
 	composed, refused, stopped := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		f, ok := genFleet(t)
+		f, ok := genEnvironment(t)
 		if !ok {
 			return
 		}
@@ -187,7 +189,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			return
 		}
 		composed++
-		landed := apply(f.commit, edits)
+		landed := applyToMap(f.commit, edits)
 		got, err := Read(landed, Overlay{Roots: f.roots, Carry: f.carry})
 		if err != nil || got.ID() != want.ID() {
 			t.Fatalf("carries %v instead of %v (%v)", got, want, err)
@@ -204,14 +206,14 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Exactly(landed, files, again); err != nil {
+		if err := VerifyCommit(landed, files, again); err != nil {
 			t.Fatalf("composing from what landed: %v", err)
 		}
 		back, err := Restore(f.commit, landed, landed, files, Overlay{Roots: f.roots, Carry: f.carry})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameFiles(t, f.commit, apply(landed, back), "")
+		sameFiles(t, f.commit, applyToMap(landed, back), "")
 
 		const later = "# später\n"
 		now := fstest.MapFS{}
@@ -231,7 +233,7 @@ func TestPropertyPromoteAndRevert(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		sameFiles(t, f.commit, apply(now, back), "\n"+later)
+		sameFiles(t, f.commit, applyToMap(now, back), "\n"+later)
 	})
 	t.Logf("%d promotions were refused, %d composed; of their reverts %d stopped in files that changed since", refused, composed, stopped)
 	if refused*10 > composed || stopped*10 > composed {

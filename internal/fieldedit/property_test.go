@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// few sets the number of cases for one test.
-func few(t *testing.T, cases int) {
+// limitCases sets the number of cases for one test.
+func limitCases(t *testing.T, cases int) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks").Value.String()
 	t.Cleanup(func() {
@@ -44,11 +44,11 @@ func few(t *testing.T, cases int) {
 	}
 }
 
-// reader decodes a document as one of the readers of the real world does.
-type reader func(data []byte) ([]any, error)
+// leafReader decodes a document as one of the readers of the real world does.
+type leafReader func(data []byte) ([]any, error)
 
-// read12 is go-yaml 3, every document.
-func read12(data []byte) ([]any, error) {
+// readYAML12 is go-yaml 3, every document.
+func readYAML12(data []byte) ([]any, error) {
 	var out []any
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -63,8 +63,8 @@ func read12(data []byte) ([]any, error) {
 	}
 }
 
-// read11 is the reader of Kubernetes and Argo CD, the first document.
-func read11(data []byte) ([]any, error) {
+// readYAML11 is the reader of Kubernetes and Argo CD, the first document.
+func readYAML11(data []byte) ([]any, error) {
 	if i := bytes.Index(data, []byte("---\nzweites")); i > 0 {
 		data = data[:i]
 	} else if i := bytes.Index(data, []byte("---\r\nzweites")); i > 0 {
@@ -88,8 +88,8 @@ func readJSON(data []byte) ([]any, error) {
 	return []any{v}, err
 }
 
-// at follows segs; the setter replaces what is there.
-func at(root any, segs []any) (any, func(any)) {
+// nodeAt follows segs; the setter replaces what is there.
+func nodeAt(root any, segs []any) (any, func(any)) {
 	var set func(any)
 	for _, s := range segs {
 		switch s := s.(type) {
@@ -113,7 +113,7 @@ func at(root any, segs []any) (any, func(any)) {
 // checkEdit holds that parse(edit(doc)) equals set(parse(doc)) for a reader,
 // where what is set is value: the same text, or, where no string was, the same
 // type with that text.
-func checkEdit(t *rapid.T, read reader, before, after []byte, segs []any, value string) {
+func checkEdit(t *rapid.T, read leafReader, before, after []byte, segs []any, value string) {
 	old, err := read(before)
 	if err != nil {
 		t.Fatalf("the document can't be read: %v", err)
@@ -122,8 +122,8 @@ func checkEdit(t *rapid.T, read reader, before, after []byte, segs []any, value 
 	if err != nil {
 		t.Fatalf("the edited document can't be read: %v\n%s", err, after)
 	}
-	was, set := at(old[0], segs)
-	is, _ := at(now[0], segs)
+	was, set := nodeAt(old[0], segs)
+	is, _ := nodeAt(now[0], segs)
 	if is != any(value) {
 		if _, wasString := was.(string); wasString {
 			t.Fatalf("%q was a string and reads as %v (%T), not %q", was, is, is, value)
@@ -193,9 +193,9 @@ func TestPropertySetYAML(t *testing.T) {
 			}
 			return
 		}
-		checkEdit(t, read12, before, after, g.segs[i], value)
-		if _, err := read11(before); err == nil { // it doesn't know tabs in some places
-			checkEdit(t, read11, before, after, g.segs[i], value)
+		checkEdit(t, readYAML12, before, after, g.segs[i], value)
+		if _, err := readYAML11(before); err == nil { // it doesn't know tabs in some places
+			checkEdit(t, readYAML11, before, after, g.segs[i], value)
 		}
 	})
 	if refused*10 > cases || ordinary*50 > cases {
@@ -218,7 +218,7 @@ func TestPropertySetJSON(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the generator made %q: %v", before, err)
 		}
-		old, _ := at(doc[0], g.segs[i])
+		old, _ := nodeAt(doc[0], g.segs[i])
 		after, c, err := SetJSON(before, p, value)
 		if err != nil {
 			var r *RefusedError
@@ -236,7 +236,7 @@ func TestPropertySetJSON(t *testing.T) {
 		}
 		checkEdit(t, readJSON, before, after, g.segs[i], value)
 		doc, _ = readJSON(after)
-		if now, _ := at(doc[0], g.segs[i]); old != nil && reflect.TypeOf(now) != reflect.TypeOf(old) {
+		if now, _ := nodeAt(doc[0], g.segs[i]); old != nil && reflect.TypeOf(now) != reflect.TypeOf(old) {
 			t.Fatalf("%T became %T", old, now)
 		}
 	})
@@ -258,7 +258,7 @@ func TestPropertyAddKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.Segments()[len(p.Segments())-1].Key = "neu"
-			set, read := SetYAML, read12
+			set, read := SetYAML, readYAML12
 			if asJSON {
 				set, read = SetJSON, readJSON
 			}
@@ -284,7 +284,7 @@ func TestPropertyAddKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parent, _ := at(now[0], segs[:len(segs)-1])
+			parent, _ := nodeAt(now[0], segs[:len(segs)-1])
 			m := parent.(map[string]any)
 			if m["neu"] != value {
 				t.Fatalf("added as %v (%T)", m["neu"], m["neu"])

@@ -31,7 +31,7 @@ func oneLeaf(read func([]byte) ([]any, error), before, after []byte, value strin
 	}
 	changed := -1
 	for i := range old {
-		if same(old[i], now[i]) {
+		if equalScalars(old[i], now[i]) {
 			continue
 		}
 		if changed >= 0 {
@@ -40,7 +40,7 @@ func oneLeaf(read func([]byte) ([]any, error), before, after []byte, value strin
 		changed = i
 	}
 	if changed < 0 { // the same number in other words, such as 16 for 0x10
-		if v, err := read([]byte(value)); err != nil || len(v) != 1 || !slices.ContainsFunc(now, func(o any) bool { return same(o, v[0]) }) {
+		if v, err := read([]byte(value)); err != nil || len(v) != 1 || !slices.ContainsFunc(now, func(o any) bool { return equalScalars(o, v[0]) }) {
 			return fmt.Errorf("nothing changed for %q", value)
 		}
 		return nil
@@ -52,20 +52,20 @@ func oneLeaf(read func([]byte) ([]any, error), before, after []byte, value strin
 	if _, text := old[changed].(string); text {
 		return fmt.Errorf("%q was text and reads as %v (%T), not %q", old[changed], is, is, value)
 	}
-	if plain, err := read([]byte(value)); err != nil || len(plain) != 1 || !same(is, plain[0]) {
+	if plain, err := read([]byte(value)); err != nil || len(plain) != 1 || !equalScalars(is, plain[0]) {
 		return fmt.Errorf("reads as %v (%T), not %q", is, is, value)
 	}
 	return nil
 }
 
-// same compares two scalars; .nan is itself.
-func same(a, b any) bool {
+// equalScalars compares two scalars; .nan is itself.
+func equalScalars(a, b any) bool {
 	return reflect.DeepEqual(a, b) || fmt.Sprintf("%T %v", a, a) == "float64 NaN" && fmt.Sprint(b) == "NaN"
 }
 
-// leaves11 lists the scalars that go-yaml 2 sees, keys among them: it is the
+// leavesYAML11 lists the scalars that go-yaml 2 sees, keys among them: it is the
 // reader of Kubernetes and Argo CD, of YAML 1.1.
-func leaves11(data []byte) ([]any, error) {
+func leavesYAML11(data []byte) ([]any, error) {
 	var out []any
 	dec := yaml2.NewDecoder(bytes.NewReader(data))
 	for {
@@ -75,21 +75,21 @@ func leaves11(data []byte) ([]any, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		out = flatten(out, v)
+		out = flattenScalars(out, v)
 	}
 }
 
-// flatten lists the scalars of a decoded document, mappings by their keys' order.
-func flatten(out []any, v any) []any {
+// flattenScalars lists the scalars of a decoded document, mappings by their keys' order.
+func flattenScalars(out []any, v any) []any {
 	switch v := v.(type) {
 	case map[any]any:
 		keys := slices.SortedFunc(maps.Keys(v), func(a, b any) int { return strings.Compare(fmt.Sprintf("%T %v", a, a), fmt.Sprintf("%T %v", b, b)) })
 		for _, k := range keys {
-			out = flatten(flatten(out, k), v[k])
+			out = flattenScalars(flattenScalars(out, k), v[k])
 		}
 	case []any:
 		for _, item := range v {
-			out = flatten(out, item)
+			out = flattenScalars(out, item)
 		}
 	default:
 		out = append(out, v)
@@ -97,8 +97,8 @@ func flatten(out []any, v any) []any {
 	return out
 }
 
-// leaves12 lists the scalars that go-yaml 3 sees, keys among them.
-func leaves12(data []byte) ([]any, error) {
+// leavesYAML12 lists the scalars that go-yaml 3 sees, keys among them.
+func leavesYAML12(data []byte) ([]any, error) {
 	var out []any
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var visit func(n *yaml.Node) error

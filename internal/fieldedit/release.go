@@ -19,11 +19,11 @@ var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustom
 
 // Location is one concrete place of a carried field.
 type Location struct {
-	Root  string // from the repository's root; "." for itself
-	File  string // likewise
-	Line  int    // from 1
-	Field Field  // its File is relative to Root, and has the placeholders of its entry
-	at    address
+	Root    string // from the repository's root; "." for itself
+	File    string // likewise
+	Line    int    // from 1
+	Field   Field  // its File is relative to Root, and has the placeholders of its entry
+	address fieldAddress
 }
 
 // Path is the field's address in the file, without placeholders; "" for a whole file.
@@ -31,7 +31,7 @@ func (l Location) Path() string {
 	if l.Field.Kind == KindFile {
 		return ""
 	}
-	return l.at.String()
+	return l.address.String()
 }
 
 // Read reads the release that an overlay carries. Folders that hold the same
@@ -48,18 +48,18 @@ func Read(tree fs.FS, o Overlay) (Release, error) {
 // Locate lists every concrete place of an overlay's carried fields, sorted by
 // file and line. It doesn't compare them; the other errors are Read's.
 func Locate(tree fs.FS, o Overlay) ([]Location, error) {
-	b, err := o.bind()
+	b, err := o.resolvePlaceholders()
 	if err != nil {
 		return nil, err
 	}
-	return newFiles(tree, b.parsed).locate(b)
+	return newFiles(tree, b.parseCache).locateFields(b)
 }
 
 func releaseOf(found []Location) (Release, error) {
 	at := map[string][]Location{}
 	var order []string
 	for _, l := range found {
-		p := l.Field.Place()
+		p := l.Field.Key()
 		if at[p] == nil {
 			order = append(order, p)
 		}
@@ -79,13 +79,13 @@ func releaseOf(found []Location) (Release, error) {
 	return r, nil
 }
 
-func (f *files) locate(b *bound) ([]Location, error) {
+func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 	var all []Location
 	seen := map[string]bool{}
 	for _, root := range b.roots {
 		for i := range b.entries {
 			e := &b.entries[i]
-			if b.shared[root] && !e.placeholders() {
+			if b.shared[root] && !e.hasPlaceholders() {
 				continue
 			}
 			found, err := f.locateEntry(b, root, e)
@@ -93,18 +93,18 @@ func (f *files) locate(b *bound) ([]Location, error) {
 				return nil, fmt.Errorf("carry[%d]: %w", i, err)
 			}
 			for _, l := range found {
-				key := l.Root + "\x00" + l.Field.Place() + "\x00" + l.Path()
-				if !seen[key] && b.holds(root, e, l.Field) {
+				key := l.Root + "\x00" + l.Field.Key() + "\x00" + l.Path()
+				if !seen[key] && b.mayHoldField(root, e, l.Field) {
 					seen[key] = true
 					all = append(all, l)
 				}
 			}
 		}
 	}
-	if err := oneWay(all); err != nil {
+	if err := checkCarriedOnce(all); err != nil {
 		return nil, err
 	}
-	if err := f.overridden(b, all); err != nil {
+	if err := f.checkOverrides(b, all); err != nil {
 		return nil, err
 	}
 	sort.SliceStable(all, func(i, j int) bool {
@@ -117,10 +117,10 @@ func (f *files) locate(b *bound) ([]Location, error) {
 }
 
 // locateEntry finds the fields of one carry entry under one root.
-func (f *files) locateEntry(b *bound, root string, e *entry) ([]Location, error) {
+func (f *commitFiles) locateEntry(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
 	info, err := fs.FileInfo(nil), error(nil)
 	if root != "." {
-		info, err = f.stat(root)
+		info, err = f.statPath(root)
 	}
 	switch {
 	case errors.Is(err, errAbsent):
@@ -137,22 +137,22 @@ func (f *files) locateEntry(b *bound, root string, e *entry) ([]Location, error)
 	return f.locateImages(root, e.images)
 }
 
-func (f *files) locateImages(root string, globs []string) ([]Location, error) {
-	name, err := f.kustomization(root)
+func (f *commitFiles) locateImages(root string, globs []string) ([]Location, error) {
+	name, err := f.findKustomization(root)
 	if err != nil || name == "" {
 		return nil, err
 	}
-	file := join(root, name)
-	if f.skips(file) {
+	file := joinRoot(root, name)
+	if f.skipsFile(file) {
 		return nil, nil
 	}
-	d, err := f.document(file, formatYAML)
+	d, err := f.readDocument(file, formatYAML)
 	if err != nil {
 		return nil, err
 	}
-	names, err := d.images()
+	names, err := d.listImages()
 	if err != nil {
-		return nil, in(err, file, "images")
+		return nil, withLocation(err, file, "images")
 	}
 	var found []Location
 	for _, image := range names {
@@ -160,8 +160,8 @@ func (f *files) locateImages(root string, globs []string) ([]Location, error) {
 			continue
 		}
 		for _, key := range imageKeys {
-			at := address{kind: KindImage, image: image, key: key}
-			l, ok, err := locateField(d, root, picked{name, name}, at, at.String())
+			at := fieldAddress{kind: KindImage, image: image, key: key}
+			l, ok, err := locateField(d, root, pickedFile{name, name}, at, at.String())
 			if err != nil {
 				return nil, err
 			}
@@ -173,46 +173,46 @@ func (f *files) locateImages(root string, globs []string) ([]Location, error) {
 	return found, nil
 }
 
-// kustomization is the name of a root's kustomization; "" where it has none.
-func (f *files) kustomization(root string) (string, error) {
+// findKustomization is the name of a root's kustomization; "" where it has none.
+func (f *commitFiles) findKustomization(root string) (string, error) {
 	have := ""
 	for _, name := range kustomizations {
-		_, err := f.stat(join(root, name))
+		_, err := f.statPath(joinRoot(root, name))
 		switch {
 		case errors.Is(err, errAbsent):
 			continue
 		case err != nil:
 			return "", err
 		case have != "":
-			return "", &RefusedError{File: join(root, name), Reason: "the folder also has a " + have + ", and kustomize takes only one: remove one"}
+			return "", &RefusedError{File: joinRoot(root, name), Reason: "the folder also has a " + have + ", and kustomize takes only one: remove one"}
 		}
 		have = name
 	}
 	return have, nil
 }
 
-func (f *files) locatePaths(b *bound, root string, e *entry) ([]Location, error) {
-	files, err := f.glob(b, root, e)
+func (f *commitFiles) locatePaths(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
+	files, err := f.globFiles(b, root, e)
 	if err != nil {
 		return nil, err
 	}
 	var found []Location
 	for _, file := range files {
-		at := join(root, file.name)
-		if f.skips(at) {
+		at := joinRoot(root, file.name)
+		if f.skipsFile(at) {
 			continue
 		}
-		d, err := f.document(at, e.format)
+		d, err := f.readDocument(at, e.format)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range e.paths {
-			places, err := d.expand(t)
+			places, err := d.expandTemplate(t)
 			if err != nil {
-				return nil, in(err, at, t.filled.String())
+				return nil, withLocation(err, at, t.filled.String())
 			}
 			for _, p := range places {
-				l, ok, err := locateField(d, root, file, address{kind: e.format.kind(), path: p.at}, p.place.String())
+				l, ok, err := locateField(d, root, file, fieldAddress{kind: e.format.fieldKind(), path: p.path}, p.placeholderPath.String())
 				if err != nil {
 					return nil, err
 				}
@@ -225,39 +225,39 @@ func (f *files) locatePaths(b *bound, root string, e *entry) ([]Location, error)
 	return found, nil
 }
 
-func locateField(d *document, root string, file picked, a address, place string) (Location, bool, error) {
-	v, err := d.get(a)
+func locateField(d *document, root string, file pickedFile, a fieldAddress, place string) (Location, bool, error) {
+	v, err := d.readField(a)
 	if err != nil {
-		return Location{}, false, in(err, join(root, file.name), "")
+		return Location{}, false, withLocation(err, joinRoot(root, file.name), "")
 	}
-	field := Field{Kind: a.kind, File: file.place, Path: place, Value: v.value, Type: v.typ}
-	return Location{Root: root, File: join(root, file.name), Line: v.line, Field: field, at: a}, v.ok, nil
+	field := Field{Kind: a.kind, File: file.placeholderName, Path: place, Value: v.value, Type: v.typ}
+	return Location{Root: root, File: joinRoot(root, file.name), Line: v.line, Field: field, address: a}, v.ok, nil
 }
 
-// glob lists the files under root that an entry picks, sorted. Symlinks aren't
+// globFiles lists the files under root that an entry picks, sorted. Symlinks aren't
 // followed; one that matches is refused when it is read.
-func (f *files) glob(b *bound, root string, e *entry) ([]picked, error) {
+func (f *commitFiles) globFiles(b *resolvedOverlay, root string, e *carryEntry) ([]pickedFile, error) {
 	sub, err := fs.Sub(f.tree, root)
 	if err != nil {
 		return nil, fmt.Errorf("entering %s: %w", root, err)
 	}
 	seen := map[string]bool{}
-	var out []picked
+	var out []pickedFile
 	for _, g := range e.files {
 		err := doublestar.GlobWalk(sub, g.filled, func(name string, entry fs.DirEntry) error {
-			if entry.IsDir() || seen[name] || !b.has(root, name) {
+			if entry.IsDir() || seen[name] || !b.mayHoldFile(root, name) {
 				return nil
 			}
 			if len(seen) == maxFiles {
 				return fmt.Errorf("the patterns match more than %d files under %s: narrow them", maxFiles, root)
 			}
 			seen[name] = true
-			p, ok := e.picksFile(name)
+			p, ok := e.matchFile(name)
 			if !ok {
 				return nil // excluded
 			}
-			if e.name(p.place) != name {
-				return &RefusedError{File: join(root, name), Reason: "its name has {{, which would be taken for a placeholder: rename the file"}
+			if e.fillFileName(p.placeholderName) != name {
+				return &RefusedError{File: joinRoot(root, name), Reason: "its name has {{, which would be taken for a placeholder: rename the file"}
 			}
 			out = append(out, p)
 			return nil
@@ -266,7 +266,7 @@ func (f *files) glob(b *bound, root string, e *entry) ([]picked, error) {
 			return nil, fmt.Errorf("looking for %q under %s: %w", g.filled, root, err)
 		}
 	}
-	slices.SortFunc(out, func(a, b picked) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b pickedFile) int { return strings.Compare(a.name, b.name) })
 	return out, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// tree makes a commit of files.
-func tree(files map[string]string) fstest.MapFS {
+// newTree makes a commit of files.
+func newTree(files map[string]string) fstest.MapFS {
 	m := fstest.MapFS{}
 	for name, text := range files {
 		m[name] = &fstest.MapFile{Data: []byte(text)}
@@ -28,7 +28,7 @@ var allKinds = []pipeline.Carry{
 }
 
 func TestRead(t *testing.T) {
-	commit := tree(map[string]string{
+	commit := newTree(map[string]string{
 		"apps/web/dev/kustomization.yaml": "images:\n- name: registry.example/web\n  newTag: \"1.20\"\n  newName: mirror.example/web\n" +
 			"- name: registry.example/db\n  digest: sha256:1\n- name: other.example/x\n  newTag: v9\n- name: registry.example/deep/er\n  newTag: v9\n",
 		"apps/web/dev/values.yaml":                 "# c\nimage:\n  tag: v1\nreplicas: 3\n",
@@ -109,7 +109,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadSeveralRoots(t *testing.T) {
-	commit := tree(map[string]string{
+	commit := newTree(map[string]string{
 		"qa/eu/values.yaml": "image: {tag: v1}\n",
 		"qa/us/values.yaml": "\n\nimage: {tag: \"v1\"}\nreplicas: 1\n",
 		"qa/ap/values.yaml": "image: {tag: v2}\n",
@@ -143,7 +143,7 @@ func TestReadBadCarry(t *testing.T) {
 		"bad glob":        {KustomizeImages: []string{"[a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			commit := tree(map[string]string{"kustomization.yaml": "images: [{name: a, newTag: b}]\n"})
+			commit := newTree(map[string]string{"kustomization.yaml": "images: [{name: a, newTag: b}]\n"})
 			if r, err := Read(commit, Overlay{Roots: []string{""}, Carry: []pipeline.Carry{c}}); err == nil {
 				t.Errorf("got %v", r)
 			}

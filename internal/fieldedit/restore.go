@@ -26,40 +26,40 @@ import (
 func Restore(before, landed, now fs.FS, files []string, overlays ...Overlay) ([]Edit, error) {
 	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil)}
 	for _, o := range overlays {
-		b, err := o.bind()
+		b, err := o.resolvePlaceholders()
 		if err != nil {
 			return nil, err
 		}
-		r.bounds = append(r.bounds, b)
+		r.overlays = append(r.overlays, b)
 	}
 	r.editor = newEditor(r.now)
 	names := slices.Clone(files)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if err := r.inside(name); err != nil {
+		if err := r.checkInside(name); err != nil {
 			return nil, err
 		}
-		if err := r.file(name); err != nil {
+		if err := r.restoreFile(name); err != nil {
 			return nil, err
 		}
 	}
 	if len(r.changed) > 0 {
 		return nil, &ChangedError{Fields: r.changed}
 	}
-	return r.editor.edits()
+	return r.editor.collectEdits()
 }
 
 type restorer struct {
-	bounds              []*bound
-	before, landed, now *files
+	overlays            []*resolvedOverlay
+	before, landed, now *commitFiles
 	editor              *editor
 	changed             []ChangedField
 }
 
-func (r *restorer) inside(name string) error {
-	for _, b := range r.bounds {
+func (r *restorer) checkInside(name string) error {
+	for _, b := range r.overlays {
 		for _, root := range b.roots {
-			if fs.ValidPath(name) && under(root, name) && (!b.shared[root] || b.covers(root, name)) {
+			if fs.ValidPath(name) && isUnderRoot(root, name) && (!b.shared[root] || b.coversFile(root, name)) {
 				return nil
 			}
 		}
@@ -67,46 +67,46 @@ func (r *restorer) inside(name string) error {
 	return &RefusedError{File: name, Reason: "the promotion edited it, but it is outside the environment's overlays: undo it by hand"}
 }
 
-// file undoes one file: as a whole where it is as it landed, otherwise field by
+// restoreFile undoes one file: as a whole where it is as it landed, otherwise field by
 // field.
-func (r *restorer) file(name string) error {
-	was, err := r.before.content(name)
+func (r *restorer) restoreFile(name string) error {
+	before, err := r.before.readContent(name)
 	if err != nil {
 		return fmt.Errorf("before the promotion: %w", err)
 	}
-	with, err := r.landed.content(name)
+	landed, err := r.landed.readContent(name)
 	if err != nil {
 		return fmt.Errorf("as the promotion landed: %w", err)
 	}
-	is, err := r.now.content(name)
+	now, err := r.now.readContent(name)
 	if err != nil {
 		return err
 	}
 	switch {
-	case is.equals(was):
+	case now.equals(before):
 		return nil
-	case is.equals(with):
-		return r.back(name, is, was)
-	case was == nil || with == nil || r.whole(name):
-		r.changed = append(r.changed, ChangedField{File: name, Kind: KindFile, Before: was.value(), Landed: with.value(), Now: is.value(), Gone: is == nil})
+	case now.equals(landed):
+		return r.restoreExact(name, now, before)
+	case before == nil || landed == nil || r.isWholeFile(name):
+		r.changed = append(r.changed, ChangedField{File: name, Kind: KindFile, Before: before.fieldValue(), Landed: landed.fieldValue(), Now: now.fieldValue(), Gone: now == nil})
 		return nil
 	}
-	return r.fields(name)
+	return r.restoreFields(name)
 }
 
-// content is a file as it is in one tree; nil where there is none.
-type content struct {
+// fileContent is a file as it is in one tree; nil where there is none.
+type fileContent struct {
 	data []byte
 	mode Mode
 }
 
-func (f *files) content(name string) (*content, error) {
-	info, err := f.stat(name)
+func (f *commitFiles) readContent(name string) (*fileContent, error) {
+	info, err := f.statPath(name)
 	if err == nil {
 		var data []byte
-		data, err = f.bytes(name)
+		data, err = f.readBytes(name)
 		if err == nil {
-			return &content{data, modeOf(info)}, nil
+			return &fileContent{data, modeOf(info)}, nil
 		}
 	}
 	if errors.Is(err, errAbsent) {
@@ -115,49 +115,49 @@ func (f *files) content(name string) (*content, error) {
 	return nil, err
 }
 
-func (c *content) equals(o *content) bool {
+func (c *fileContent) equals(o *fileContent) bool {
 	if c == nil || o == nil {
 		return c == o
 	}
 	return c.mode == o.mode && bytes.Equal(c.data, o.data)
 }
 
-func (c *content) value() string {
+func (c *fileContent) fieldValue() string {
 	if c == nil {
 		return ""
 	}
 	return wholeValue(c.mode, objectID(c.data))
 }
 
-// back makes a file exactly what it was.
-func (r *restorer) back(name string, is, was *content) error {
-	changes, err := r.moved(name)
+// restoreExact makes a file exactly what it was.
+func (r *restorer) restoreExact(name string, now, before *fileContent) error {
+	changes, err := r.listChanges(name)
 	if err != nil {
 		return err
 	}
 	e := Edit{File: name, Changes: changes}
 	if len(changes) == 0 {
-		e.Changes = []Change{{File: name, Kind: KindFile, Old: is.value(), New: was.value(), Added: is == nil, Removed: was == nil}}
+		e.Changes = []Change{{File: name, Kind: KindFile, Old: now.fieldValue(), New: before.fieldValue(), Added: now == nil, Removed: before == nil}}
 	}
-	if is == nil {
+	if now == nil {
 		e.Created = true
 	} else {
-		e.Before = is.data
+		e.Before = now.data
 	}
-	if was == nil {
+	if before == nil {
 		e.Deleted = true
 	} else {
-		e.After, e.Mode = was.data, was.mode
+		e.After, e.Mode = before.data, before.mode
 	}
-	r.editor.whole[name] = e
+	r.editor.wholeFiles[name] = e
 	return nil
 }
 
-// whole says that a file is carried as a whole.
-func (r *restorer) whole(name string) bool {
-	for _, b := range r.bounds {
+// isWholeFile says that a file is carried as a whole.
+func (r *restorer) isWholeFile(name string) bool {
+	for _, b := range r.overlays {
 		for _, root := range b.roots {
-			if under(root, name) && b.picksWhole(root, strings.TrimPrefix(name, join(root, ""))) {
+			if isUnderRoot(root, name) && b.picksWhole(root, strings.TrimPrefix(name, joinRoot(root, ""))) {
 				return true
 			}
 		}
@@ -165,13 +165,13 @@ func (r *restorer) whole(name string) bool {
 	return false
 }
 
-// inFile lists the carried fields of one file, by address. Other files aren't
+// locateInFile lists the carried fields of one file, by address. Other files aren't
 // looked at: one that can't be read must not stop this one's way back.
-func (r *restorer) inFile(f *files, name string) (map[string]Location, error) {
-	f.only = name
+func (r *restorer) locateInFile(f *commitFiles, name string) (map[string]Location, error) {
+	f.onlyFile = name
 	at := map[string]Location{}
-	for _, b := range r.bounds {
-		found, err := f.locate(b)
+	for _, b := range r.overlays {
+		found, err := f.locateFields(b)
 		if err != nil {
 			return nil, err
 		}
@@ -182,22 +182,22 @@ func (r *restorer) inFile(f *files, name string) (map[string]Location, error) {
 	return at, nil
 }
 
-// moved lists what going from landed to before changes in a file.
-func (r *restorer) moved(name string) ([]Change, error) {
-	was, with, err := r.sides(name)
+// listChanges lists what going from landed to before changes in a file.
+func (r *restorer) listChanges(name string) ([]Change, error) {
+	before, landed, err := r.locateBothSides(name)
 	if err != nil {
 		return nil, err
 	}
 	var out []Change
-	for key, w := range was {
-		l, had := with[key]
+	for key, w := range before {
+		l, had := landed[key]
 		if !had || l.Field.Value != w.Field.Value {
 			out = append(out, Change{File: name, Kind: w.Field.Kind, Path: w.Path(),
 				Old: l.Field.Value, New: w.Field.Value, Line: w.Line, Added: !had})
 		}
 	}
-	for key, l := range with {
-		if _, had := was[key]; !had {
+	for key, l := range landed {
+		if _, had := before[key]; !had {
 			out = append(out, Change{File: name, Kind: l.Field.Kind, Path: l.Path(), Old: l.Field.Value, Removed: true})
 		}
 	}
@@ -207,48 +207,48 @@ func (r *restorer) moved(name string) ([]Change, error) {
 	return out, nil
 }
 
-func (r *restorer) sides(name string) (was, with map[string]Location, err error) {
-	if was, err = r.inFile(r.before, name); err != nil {
+func (r *restorer) locateBothSides(name string) (before, landed map[string]Location, err error) {
+	if before, err = r.locateInFile(r.before, name); err != nil {
 		return nil, nil, fmt.Errorf("before the promotion: %w", err)
 	}
-	if with, err = r.inFile(r.landed, name); err != nil {
+	if landed, err = r.locateInFile(r.landed, name); err != nil {
 		return nil, nil, fmt.Errorf("as the promotion landed: %w", err)
 	}
-	return was, with, nil
+	return before, landed, nil
 }
 
-// fields undoes the fields of a file that changed since.
-func (r *restorer) fields(name string) error {
-	was, with, err := r.sides(name)
+// restoreFields undoes the fields of a file that changed since.
+func (r *restorer) restoreFields(name string) error {
+	before, landed, err := r.locateBothSides(name)
 	if err != nil {
 		return err
 	}
-	is, err := r.inFile(r.now, name)
+	now, err := r.locateInFile(r.now, name)
 	if err != nil {
 		return err
 	}
-	keys := make([]string, 0, len(with))
-	for key := range with {
+	keys := make([]string, 0, len(landed))
+	for key := range landed {
 		keys = append(keys, key)
 	}
-	for key := range was {
-		if _, ok := with[key]; !ok {
+	for key := range before {
+		if _, ok := landed[key]; !ok {
 			keys = append(keys, key)
 		}
 	}
 	sort.Strings(keys)
 	for _, key := range keys {
-		if err := r.field(name, was, with, is, key); err != nil {
+		if err := r.restoreField(name, before, landed, now, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *restorer) field(name string, was, with, is map[string]Location, key string) error {
-	b, hadBefore := was[key]
-	l, hadLanded := with[key]
-	n, hasNow := is[key]
+func (r *restorer) restoreField(name string, before, landed, now map[string]Location, key string) error {
+	b, hadBefore := before[key]
+	l, hadLanded := landed[key]
+	n, hasNow := now[key]
 	switch {
 	case hadBefore == hadLanded && b.Field.Value == l.Field.Value:
 		return nil // the promotion didn't move it
@@ -264,72 +264,72 @@ func (r *restorer) field(name string, was, with, is map[string]Location, key str
 		return nil
 	}
 	if !hadBefore {
-		return in(r.takeOut(name, l.at), name, l.Path())
+		return withLocation(r.removeAddedField(name, l.address), name, l.Path())
 	}
-	return r.setAsBefore(name, b.at, b.Field)
+	return r.setAsBefore(name, b.address, b.Field)
 }
 
 // setAsBefore sets a field to its value from before, with the very text it had
 // there where that means the same here.
-func (r *restorer) setAsBefore(name string, a address, was Field) error {
-	w, err := r.editor.file(name, a.format())
+func (r *restorer) setAsBefore(name string, a fieldAddress, was Field) error {
+	w, err := r.editor.openFile(name, a.documentFormat())
 	if err != nil {
 		return err
 	}
-	old, err := r.before.document(name, a.format())
+	old, err := r.before.readDocument(name, a.documentFormat())
 	if err != nil {
 		return err
 	}
-	if d, c, ok := w.doc.setLike(a, old); ok {
-		w.record(name, d, a, c)
+	if d, c, ok := w.doc.copyFieldText(a, old); ok {
+		w.recordChange(name, d, a, c)
 		return nil
 	}
-	return r.editor.set(name, a, was.Value, was.Type)
+	return r.editor.setField(name, a, was.Value, was.Type)
 }
 
-// takeOut removes a field that the promotion added, with what it had to add to
+// removeAddedField removes a field that the promotion added, with what it had to add to
 // hold it: as much as the file didn't have before.
-func (r *restorer) takeOut(name string, a address) error {
-	w, err := r.editor.file(name, a.format())
+func (r *restorer) removeAddedField(name string, a fieldAddress) error {
+	w, err := r.editor.openFile(name, a.documentFormat())
 	if err != nil {
 		return err
 	}
-	if at, err := w.doc.get(a); err != nil || !at.ok {
+	if at, err := w.doc.readField(a); err != nil || !at.ok {
 		return err // gone with another one that held it
 	}
-	old, err := r.before.document(name, a.format())
+	old, err := r.before.readDocument(name, a.documentFormat())
 	if err != nil {
 		return err
 	}
-	landed, err := r.landed.document(name, a.format())
+	landed, err := r.landed.readDocument(name, a.documentFormat())
 	if err != nil {
 		return err
 	}
-	outer, err := old.firstMissing(a.where())
+	outer, err := old.firstMissing(a.toPath())
 	if err != nil {
 		return err
 	}
-	with, err := landed.find(outer)
+	landedNode, err := landed.findPath(outer)
 	if err != nil {
 		return err
 	}
-	is, err := w.doc.find(outer)
+	currentNode, err := w.doc.findPath(outer)
 	if err != nil {
 		return err
 	}
-	if with.node == nil || is.node == nil || !sameTree(with.node, is.node, nil) {
-		return refuse(0, "the promotion added %s, and more has changed in it since: remove it by hand", outer)
+	if landedNode.node == nil || currentNode.node == nil || !sameTree(landedNode.node, currentNode.node, nil) {
+		return newRefusal(0, "the promotion added %s, and more has changed in it since: remove it by hand", outer)
 	}
-	line, value := is.node.Line, with.node
-	d, err := w.doc.cut(is)
+	line, value := currentNode.node.Line, landedNode.node
+	d, err := w.doc.cutEntry(currentNode)
 	if err != nil {
 		return err
 	}
 	c := Change{Kind: a.kind, Path: a.String(), Removed: true}
-	if n, err := readable(value); err == nil {
+	if n, err := requireScalar(value); err == nil {
 		c.Old = scalarValue(n)
 	}
 	c.Line = line
-	w.record(name, d, a, c)
+	w.recordChange(name, d, a, c)
 	return nil
 }

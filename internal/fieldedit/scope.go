@@ -12,52 +12,52 @@ import (
 
 // Scope is where an environment's carried fields may be: what a commit must
 // touch to change its release, files that come or go among it.
-type Scope struct{ *bound }
+type Scope struct{ *resolvedOverlay }
 
-// ScopeOf is the scope of an overlay. The error is that of an overlay which
+// NewScope is the scope of an overlay. The error is that of an overlay which
 // can't be read either.
-func ScopeOf(o Overlay) (Scope, error) {
-	b, err := o.bind()
+func NewScope(o Overlay) (Scope, error) {
+	b, err := o.resolvePlaceholders()
 	return Scope{b}, err
 }
 
 // Shared says that the scope has files which other environments or components
 // may have as well, so that commits touch it that are none of this one's.
 func (s Scope) Shared() bool {
-	return len(s.shared) > 0 && slices.ContainsFunc(s.entries, func(e entry) bool { return e.placeholders() })
+	return len(s.shared) > 0 && slices.ContainsFunc(s.entries, func(e carryEntry) bool { return e.hasPlaceholders() })
 }
 
 // Covers says that a file (from the repository's root) is in the scope,
 // existing or not.
 func (s Scope) Covers(file string) bool {
-	return slices.ContainsFunc(s.roots, func(root string) bool { return under(root, file) && s.covers(root, file) })
+	return slices.ContainsFunc(s.roots, func(root string) bool { return isUnderRoot(root, file) && s.coversFile(root, file) })
 }
 
-// covers says that a file under a root may hold carried fields.
-func (b *bound) covers(root, file string) bool {
-	name := file[len(join(root, "")):]
-	return slices.ContainsFunc(b.entries, func(e entry) bool {
+// coversFile says that a file under a root may hold carried fields.
+func (b *resolvedOverlay) coversFile(root, file string) bool {
+	name := file[len(joinRoot(root, "")):]
+	return slices.ContainsFunc(b.entries, func(e carryEntry) bool {
 		if !e.fields && !e.whole {
 			return !b.shared[root] && slices.Contains(kustomizations, name)
 		}
-		p, ok := e.picksFile(name)
-		return ok && b.has(root, name) && (!b.shared[root] || placeholder.In(p.place) || slices.ContainsFunc(e.paths, template.placeholders))
+		p, ok := e.matchFile(name)
+		return ok && b.mayHoldFile(root, name) && (!b.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders))
 	})
 }
 
 // picksWhole says that a file (relative to a root) is carried as a whole.
-func (b *bound) picksWhole(root, name string) bool {
-	return slices.ContainsFunc(b.entries, func(e entry) bool {
-		p, ok := e.picksFile(name)
-		return ok && e.whole && b.holds(root, &e, Field{Kind: KindFile, File: p.place})
+func (b *resolvedOverlay) picksWhole(root, name string) bool {
+	return slices.ContainsFunc(b.entries, func(e carryEntry) bool {
+		p, ok := e.matchFile(name)
+		return ok && e.whole && b.mayHoldField(root, &e, Field{Kind: KindFile, File: p.placeholderName})
 	})
 }
 
-// Reads says that Read may look into a file (from the repository's root): those
+// MayRead says that Read may look into a file (from the repository's root): those
 // that the scope covers, and those that Argo CD would lay over them.
-func (s Scope) Reads(file string) bool {
+func (s Scope) MayRead(file string) bool {
 	return slices.ContainsFunc(s.roots, func(root string) bool {
-		return under(root, file) && (s.overrides(root, file[len(join(root, "")):]) || s.covers(root, file))
+		return isUnderRoot(root, file) && (s.isOverrideFile(root, file[len(joinRoot(root, "")):]) || s.coversFile(root, file))
 	})
 }
 
@@ -71,11 +71,11 @@ func (s Scope) Inputs() []string {
 			out = append(out, root)
 			continue
 		}
-		out = append(out, join(root, overrideForAll))
+		out = append(out, joinRoot(root, sharedOverrideFile))
 		for i := range s.entries {
-			if e := &s.entries[i]; e.placeholders() {
+			if e := &s.entries[i]; e.hasPlaceholders() {
 				for _, g := range e.files {
-					out = append(out, path.Join(root, fixed(g.filled)))
+					out = append(out, path.Join(root, globBase(g.filled)))
 				}
 			}
 		}
@@ -93,23 +93,23 @@ func (s Scope) Paths() []string {
 			e := &s.entries[i]
 			var globs []string
 			for _, g := range e.files {
-				if !s.shared[root] || e.placeholders() {
+				if !s.shared[root] || e.hasPlaceholders() {
 					globs = append(globs, g.filled)
 				}
 			}
 			if len(e.images) > 0 && !s.shared[root] {
 				globs = kustomizations
 			}
-			if only := s.only[root]; len(globs) > 0 && only != nil {
+			if only := s.allowedFiles[root]; len(globs) > 0 && only != nil {
 				for _, name := range only {
-					if s.covers(root, join(root, name)) {
-						all = append(all, join(root, name))
+					if s.coversFile(root, joinRoot(root, name)) {
+						all = append(all, joinRoot(root, name))
 					}
 				}
 				continue
 			}
 			for _, glob := range globs {
-				at := path.Join(root, fixed(glob))
+				at := path.Join(root, globBase(glob))
 				if at == "." {
 					return nil
 				}
@@ -119,14 +119,14 @@ func (s Scope) Paths() []string {
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(p string) bool {
-		return slices.ContainsFunc(all, func(o string) bool { return o != p && under(o, p) })
+		return slices.ContainsFunc(all, func(o string) bool { return o != p && isUnderRoot(o, p) })
 	})
 }
 
-// fixed is the file or folder that all which a glob matches is in; "." for any.
-func fixed(glob string) string {
+// globBase is the file or folder that all which a glob matches is in; "." for any.
+func globBase(glob string) string {
 	base, pattern := doublestar.SplitPattern(glob)
-	if !meta(pattern) {
+	if !hasGlobMeta(pattern) {
 		base = path.Join(base, pattern)
 	}
 	var b strings.Builder // without the backslashes of escaped characters
@@ -139,8 +139,8 @@ func fixed(glob string) string {
 	return b.String()
 }
 
-// meta says that a glob matches more than its own text.
-func meta(glob string) bool {
+// hasGlobMeta says that a glob matches more than its own text.
+func hasGlobMeta(glob string) bool {
 	for _, r := range glob {
 		switch r {
 		case '*', '?', '[', '{', '\\':

@@ -26,7 +26,7 @@ func TestScopeInputs(t *testing.T) {
 			map[string]bool{"common/tags.yaml": true, "common/envs/qa/values-x.yaml": true, "common/envs/prod/values.yaml": false, "common/other.yaml": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := ScopeOf(c.at)
+			s, err := NewScope(c.at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +34,7 @@ func TestScopeInputs(t *testing.T) {
 				t.Errorf("inputs (-want +got):\n%s", diff)
 			}
 			for file, want := range c.reads {
-				if got := s.Reads(file); got != want {
+				if got := s.MayRead(file); got != want {
 					t.Errorf("reads %s: %t", file, got)
 				}
 			}

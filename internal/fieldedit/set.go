@@ -85,44 +85,44 @@ func Set(data []byte, file string, ops []Op) ([]byte, []Change, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := parse(data, as)
+	d, err := parseDocument(data, as)
 	if err != nil {
-		return nil, nil, in(err, file, "")
+		return nil, nil, withLocation(err, file, "")
 	}
-	w := &editing{before: data, doc: d}
+	w := &editedFile{before: data, doc: d}
 	seen := map[string]bool{}
 	for _, op := range ops {
 		if op.Image != "" && kind != KindImage {
 			return nil, nil, &RefusedError{File: file, Reason: fmt.Sprintf("it isn't a kustomization (%s), so it has no image %s to set", strings.Join(kustomizations, ", "), op.Image)}
 		}
-		if err := w.apply(file, op, as, seen); err != nil {
-			return nil, nil, in(err, file, "")
+		if err := w.applyOp(file, op, as, seen); err != nil {
+			return nil, nil, withLocation(err, file, "")
 		}
 	}
-	changes, err := w.changes(file)
+	changes, err := w.finalChanges(file)
 	if err != nil {
 		return nil, nil, err
 	}
 	return w.doc.data, changes, nil
 }
 
-func (w *editing) apply(file string, op Op, as format, seen map[string]bool) error {
+func (w *editedFile) applyOp(file string, op Op, as fileFormat, seen map[string]bool) error {
 	name := op.Path.String()
 	if op.Image != "" {
 		name = "images[" + op.Image + "]"
 	}
 	if seen[name] {
-		return refuse(0, "%s is set twice", name)
+		return newRefusal(0, "%s is set twice", name)
 	}
 	seen[name] = true
 	if op.Image != "" {
 		return w.setImage(file, op.Image, op.Edit)
 	}
-	return w.set(file, address{kind: as.kind(), path: op.Path}, op.Value, TypeString)
+	return w.setField(file, fieldAddress{kind: as.fieldKind(), path: op.Path}, op.Value, TypeString)
 }
 
 // fileKind tells from a file's name what it holds.
-func fileKind(file string) (string, format, error) {
+func fileKind(file string) (string, fileFormat, error) {
 	base := path.Base(strings.ReplaceAll(file, `\`, "/"))
 	switch ext := strings.ToLower(path.Ext(base)); {
 	case slices.Contains(kustomizations, base):
@@ -145,14 +145,14 @@ func (c Change) String() string {
 	case c.File == "":
 		fmt.Fprintf(&b, "line %d:", c.Line)
 	case c.Line == 0:
-		b.WriteString(Legible(c.File) + ":")
+		b.WriteString(DisplayFileName(c.File) + ":")
 	default:
-		fmt.Fprintf(&b, "%s:%d:", Legible(c.File), c.Line)
+		fmt.Fprintf(&b, "%s:%d:", DisplayFileName(c.File), c.Line)
 	}
 	if c.Path != "" {
 		b.WriteString(" " + c.Path)
 	}
-	was, is := shown(c.Kind, c.Old), shown(c.Kind, c.New)
+	was, is := displayValue(c.Kind, c.Old), displayValue(c.Kind, c.New)
 	switch {
 	case c.Added:
 		fmt.Fprintf(&b, " %s (added)", is)
@@ -164,10 +164,10 @@ func (c Change) String() string {
 	return b.String()
 }
 
-// shown is a value on one line, quoted where it would be misread otherwise; of
+// displayValue is a value on one line, quoted where it would be misread otherwise; of
 // a whole file the start of its content's id.
-func shown(kind, v string) string {
-	if mode, id, ok := (Field{Kind: kind, Value: v}).whole(); ok {
+func displayValue(kind, v string) string {
+	if mode, id, ok := (Field{Kind: kind, Value: v}).parseWholeValue(); ok {
 		if id = id[:7]; mode == ModeExecutable {
 			id += " executable"
 		}
@@ -180,8 +180,8 @@ func shown(kind, v string) string {
 	return v
 }
 
-// Lines are changes for a terminal, one a line; "nothing to do" without any.
-func Lines(changes []Change) []string {
+// ChangeLines are changes for a terminal, one a line; "nothing to do" without any.
+func ChangeLines(changes []Change) []string {
 	if len(changes) == 0 {
 		return []string{"nothing to do"}
 	}

@@ -33,14 +33,14 @@ func TestSet(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, changes, err := Set([]byte(tt.in), tt.file, ops(t, tt.paths, tt.images))
+			got, changes, err := Set([]byte(tt.in), tt.file, parseOps(t, tt.paths, tt.images))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if string(got) != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
-			if diff := cmp.Diff(tt.lines, Lines(changes)); diff != "" {
+			if diff := cmp.Diff(tt.lines, ChangeLines(changes)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -61,7 +61,7 @@ func TestSet(t *testing.T) {
 	}
 	for _, tt := range refusals {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := Set([]byte(tt.in), tt.file, ops(t, tt.paths, tt.images))
+			got, _, err := Set([]byte(tt.in), tt.file, parseOps(t, tt.paths, tt.images))
 			var r *RefusedError
 			if !errors.As(err, &r) || !strings.Contains(err.Error(), tt.err) || got != nil {
 				t.Errorf("got %q, %v", got, err)
@@ -70,7 +70,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func ops(t *testing.T, paths, images []string) []Op {
+func parseOps(t *testing.T, paths, images []string) []Op {
 	t.Helper()
 	var out []Op
 	add := func(op Op, err error) {

@@ -112,7 +112,7 @@ spec:
 
 // TestShapes holds what patterns pick in the files that teams keep.
 func TestShapes(t *testing.T) {
-	commit := tree(map[string]string{
+	commit := newTree(map[string]string{
 		"c/Chart.yaml":          chartDev,
 		"c/apps.yaml":           applications,
 		"c/set.yaml":            applicationSet,
@@ -192,7 +192,7 @@ func TestShapes(t *testing.T) {
 			var got []string
 			for _, l := range found {
 				got = append(got, l.Field.Path+" = "+l.Field.Value)
-				if b, err := (Overlay{Carry: []pipeline.Carry{c}}).bind(); err != nil || b.entryOf(l.Field) == nil {
+				if b, err := (Overlay{Carry: []pipeline.Carry{c}}).resolvePlaceholders(); err != nil || b.entryOf(l.Field) == nil {
 					t.Errorf("%s isn't seen as picked by %s", l.Field.Path, tt.path)
 				}
 			}
@@ -206,7 +206,7 @@ func TestShapes(t *testing.T) {
 // TestWildcardCarriesByIdentity holds that a list in another order, in another
 // style, gets the versions of the items with the same names.
 func TestWildcardCarriesByIdentity(t *testing.T) {
-	commit := tree(map[string]string{"dev/Chart.yaml": chartDev, "prod/Chart.yaml": chartProd})
+	commit := newTree(map[string]string{"dev/Chart.yaml": chartDev, "prod/Chart.yaml": chartProd})
 	carry := []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"Chart.yaml"}, Paths: []string{"dependencies[*].version"}}}}
 	want := mustRead(t, commit, carry, "dev")
 	edits, err := Compose(commit, Overlay{Roots: []string{"prod"}, Carry: carry}, want, nil)
@@ -217,10 +217,10 @@ func TestWildcardCarriesByIdentity(t *testing.T) {
 	if diff := cmp.Diff(expect, string(edits[0].After)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := mustRead(t, apply(commit, edits), carry, "prod"); got.ID() != want.ID() {
+	if got := mustRead(t, applyToMap(commit, edits), carry, "prod"); got.ID() != want.ID() {
 		t.Errorf("carries %v instead of %v", got, want)
 	}
-	less := tree(map[string]string{"prod/Chart.yaml": strings.Replace(chartProd, "postgresql", "mysql", 1)})
+	less := newTree(map[string]string{"prod/Chart.yaml": strings.Replace(chartProd, "postgresql", "mysql", 1)})
 	var extra *ExtraError
 	if _, err := Compose(less, Overlay{Roots: []string{"prod"}, Carry: carry}, want, nil); !errors.As(err, &extra) || !strings.Contains(err.Error(), "dependencies[name=mysql].version") {
 		t.Errorf("another dependency: %v", err)

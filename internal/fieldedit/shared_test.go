@@ -31,8 +31,8 @@ func yamlCarry(absent string, file, at string) pipeline.Carry {
 	return pipeline.Carry{YAML: &pipeline.FieldPick{Files: []string{file}, Paths: []string{at}}, WhenAbsent: absent}
 }
 
-// shared is the overlay of an environment whose fields are in folders that others have, too.
-func shared(component, environment string, carry ...pipeline.Carry) Overlay {
+// sharedOverlay is the overlay of an environment whose fields are in folders that others have, too.
+func sharedOverlay(component, environment string, carry ...pipeline.Carry) Overlay {
 	return Overlay{Shared: []string{"."}, Carry: carry, Environment: environment, Component: component}
 }
 
@@ -116,8 +116,8 @@ func TestShared(t *testing.T) {
 			if tt.to == "" {
 				tt.to = "prod"
 			}
-			before := tree(tt.files)
-			from, to := shared(tt.component, "dev", tt.carry), shared(tt.component, tt.to, tt.carry)
+			before := newTree(tt.files)
+			from, to := sharedOverlay(tt.component, "dev", tt.carry), sharedOverlay(tt.component, tt.to, tt.carry)
 			want, err := Read(before, from)
 			var edits []Edit
 			if err == nil {
@@ -156,7 +156,7 @@ func TestShared(t *testing.T) {
 			if len(edits) == 0 {
 				t.Error("nothing is edited")
 			}
-			backAgain(t, before, edits, to)
+			checkRestores(t, before, edits, to)
 		})
 	}
 }
@@ -166,7 +166,7 @@ func contentsUnder(commit fstest.MapFS, o Overlay) Contents {
 	return func(f Field) ([]byte, error) {
 		found, err := Locate(commit, o)
 		for _, l := range found {
-			if l.Field.Place() == f.Place() {
+			if l.Field.Key() == f.Key() {
 				return commit[l.File].Data, nil
 			}
 		}
@@ -174,8 +174,8 @@ func contentsUnder(commit fstest.MapFS, o Overlay) Contents {
 	}
 }
 
-// backAgain holds that a promotion's edits are undone to the byte.
-func backAgain(t *testing.T, before fstest.MapFS, edits []Edit, o Overlay) {
+// checkRestores holds that a promotion's edits are undone to the byte.
+func checkRestores(t *testing.T, before fstest.MapFS, edits []Edit, o Overlay) {
 	t.Helper()
 	landed := Apply(before, edits)
 	var files []string
@@ -196,15 +196,15 @@ func backAgain(t *testing.T, before fstest.MapFS, edits []Edit, o Overlay) {
 	}
 }
 
-func replacedIn(text string, pairs ...string) fstest.MapFS {
-	return tree(map[string]string{"set.yaml": strings.NewReplacer(pairs...).Replace(text)})
+func replaceInElements(text string, pairs ...string) fstest.MapFS {
+	return newTree(map[string]string{"set.yaml": strings.NewReplacer(pairs...).Replace(text)})
 }
 
 // TestSharedRestore takes a promotion back in a file that has changed since.
 func TestSharedRestore(t *testing.T) {
 	text := "elements:\n  - {env: dev, name: d, tag: b}\n  - {env: prod, name: x, tag: a}\n  - {env: prod, name: y, tag: a}\n"
 	carry := yamlCarry("add", "set.yaml", "elements[env={{environment}}].tag")
-	before, landed := replacedIn(text), replacedIn(text, "tag: a", "tag: b")
+	before, landed := replaceInElements(text), replaceInElements(text, "tag: a", "tag: b")
 	promoted := strings.ReplaceAll(text, "tag: a", "tag: b")
 	for name, tt := range map[string]struct{ now, want, err string }{
 		"another environment's element has changed": {now: strings.Replace(promoted, "d, tag: b", "d, tag: c", 1), want: strings.Replace(text, "d, tag: b", "d, tag: c", 1)},
@@ -215,8 +215,8 @@ func TestSharedRestore(t *testing.T) {
 		"an element of it is gone":  {now: strings.Replace(promoted, "  - {env: prod, name: y, tag: b}\n", "", 1), err: `elements[env=prod,name=x].tag was "a" before the promotion, "b" with it, and is gone now`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := replacedIn(tt.now)
-			edits, err := Restore(before, landed, now, []string{"set.yaml"}, shared("web", "prod", carry))
+			now := replaceInElements(tt.now)
+			edits, err := Restore(before, landed, now, []string{"set.yaml"}, sharedOverlay("web", "prod", carry))
 			if tt.err != "" {
 				var changed *ChangedError
 				if !errors.As(err, &changed) || !strings.Contains(err.Error(), tt.err) {
@@ -232,14 +232,14 @@ func TestSharedRestore(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Restore(before, landed, landed, []string{"set.yaml", "other.yaml"}, shared("web", "prod", carry)); err == nil || !strings.Contains(err.Error(), "other.yaml: the promotion edited it, but it is outside") {
+	if _, err := Restore(before, landed, landed, []string{"set.yaml", "other.yaml"}, sharedOverlay("web", "prod", carry)); err == nil || !strings.Contains(err.Error(), "other.yaml: the promotion edited it, but it is outside") {
 		t.Errorf("a file of a shared folder that isn't carried: %v", err)
 	}
 }
 
 // TestSharedRoots holds which fields count in folders that others have as well.
 func TestSharedRoots(t *testing.T) {
-	commit := tree(map[string]string{
+	commit := newTree(map[string]string{
 		"own/values.yaml": "tag: 1\n", "all/values.yaml": "tag: 2\nqa: {tag: 3}\n", "all/qa.yaml": "tag: 4\n", "all/kustomization.yaml": "images: [{name: a, newTag: b}]\n",
 		"all/{{environment}}.yaml": "tag: 5\n", "all/.argocd-source-web-prod.yaml": "helm: {parameters: [{name: tag, value: x}]}\n",
 	})
@@ -258,7 +258,7 @@ func TestSharedRoots(t *testing.T) {
 	if diff := cmp.Diff([]string{"all/qa.yaml {{environment}}.yaml tag 4", "all/values.yaml values.yaml {{environment}}.tag 3", "own/values.yaml values.yaml tag 1"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	s, err := ScopeOf(o)
+	s, err := NewScope(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,13 +275,13 @@ func TestSharedRoots(t *testing.T) {
 	if r, err := Read(commit, single); err != nil || r.String() != "1, 3" {
 		t.Errorf("single files: %v, %v", r, err)
 	}
-	if s, err = ScopeOf(single); err != nil || s.Covers("all/qa.yaml") || !s.Covers("all/values.yaml") || s.Covers("top.yaml") {
+	if s, err = NewScope(single); err != nil || s.Covers("all/qa.yaml") || !s.Covers("all/values.yaml") || s.Covers("top.yaml") {
 		t.Errorf("the scope of single files: %v", err)
 	}
 	if diff := cmp.Diff([]string{"all/values.yaml", "own/Kustomization", "own/kustomization.yaml", "own/kustomization.yml", "own/qa.yaml", "own/values.yaml"}, s.Paths()); diff != "" {
 		t.Errorf("paths of single files (-want +got)\n%s", diff)
 	}
-	literal := shared("web", "qa", yamlCarry("", "*.yaml", "{{environment}}.tag"))
+	literal := sharedOverlay("web", "qa", yamlCarry("", "*.yaml", "{{environment}}.tag"))
 	literal.Shared = []string{"all"}
 	if _, err := Locate(commit, literal); err == nil || !strings.Contains(err.Error(), "all/{{environment}}.yaml: its name has {{") {
 		t.Errorf("a file that is named like a placeholder: %v", err)
@@ -291,7 +291,7 @@ func TestSharedRoots(t *testing.T) {
 	if _, err := Locate(commit, literal); err == nil || !strings.Contains(err.Error(), "qa.{{environment}} has {{, which would be taken for a placeholder") {
 		t.Errorf("a key that is named like a placeholder: %v", err)
 	}
-	overridden := tree(map[string]string{"all/values.yaml": "qa: {tag: 1}\n", "all/.argocd-source.yaml": "helm: {parameters: [{name: qa.tag, value: x}]}\n"})
+	overridden := newTree(map[string]string{"all/values.yaml": "qa: {tag: 1}\n", "all/.argocd-source.yaml": "helm: {parameters: [{name: qa.tag, value: x}]}\n"})
 	literal.Carry[0] = yamlCarry("", "values.yaml", "{{environment}}.tag")
 	if _, err := Locate(overridden, literal); err == nil || !strings.Contains(err.Error(), "all/.argocd-source.yaml:1: qa.tag: Argo CD lays this file over") {
 		t.Errorf("an overridden field: %v", err)

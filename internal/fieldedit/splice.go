@@ -9,39 +9,39 @@ import (
 
 const quotedStyles = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
 
-// splice replaces data[start:end] by text, in a copy.
-func splice(data []byte, start, end int, text string) []byte {
+// spliceBytes replaces data[start:end] by text, in a copy.
+func spliceBytes(data []byte, start, end int, text string) []byte {
 	out := make([]byte, 0, len(data)-(end-start)+len(text))
 	out = append(out, data[:start]...)
 	out = append(out, text...)
 	return append(out, data[end:]...)
 }
 
-// editable refuses the scalars that can't be replaced surely.
-func editable(n *yaml.Node) error {
+// checkEditable refuses the scalars that can't be replaced surely.
+func checkEditable(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return refuse(n.Line, "it is the alias *%s: write the value out here", n.Value)
+		return newRefusal(n.Line, "it is the alias *%s: write the value out here", n.Value)
 	case n.Kind != yaml.ScalarNode:
-		return refuse(n.Line, "it is %s, not a single value", kindName(n))
+		return newRefusal(n.Line, "it is %s, not a single value", kindName(n))
 	case n.Anchor != "":
-		return refuse(n.Line, "it has the anchor &%s, so that its aliases would change too: edit it by hand", n.Anchor)
+		return newRefusal(n.Line, "it has the anchor &%s, so that its aliases would change too: edit it by hand", n.Anchor)
 	case n.Style&yaml.TaggedStyle != 0:
-		return refuse(n.Line, "it has the tag %s: remove the tag or edit it by hand", n.Tag)
+		return newRefusal(n.Line, "it has the tag %s: remove the tag or edit it by hand", n.Tag)
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return refuse(n.Line, "it is a block scalar (| or >): write it on one line")
+		return newRefusal(n.Line, "it is a block scalar (| or >): write it on one line")
 	case strings.Contains(n.Value, "{{"):
-		return refuse(n.Line, "it is a template ({{ … }}), not a value")
+		return newRefusal(n.Line, "it is a template ({{ … }}), not a value")
 	}
 	return nil
 }
 
-// span is where a scalar's own bytes are. For an empty one it is the place
+// scalarSpan is where a scalar's own bytes are. For an empty one it is the place
 // where a value goes, start = end, right behind its colon or dash.
-func (d *document) span(n *yaml.Node) (start, end int, err error) {
-	start, err = d.offset(n)
+func (d *document) scalarSpan(n *yaml.Node) (start, end int, err error) {
+	start, err = d.nodeOffset(n)
 	if err != nil {
-		return 0, 0, refuse(n.Line, "its position can't be found: %v", err)
+		return 0, 0, newRefusal(n.Line, "its position can't be found: %v", err)
 	}
 	rest := d.data[start:]
 	switch {
@@ -54,7 +54,7 @@ func (d *document) span(n *yaml.Node) (start, end int, err error) {
 			start--
 		}
 		if start == 0 || d.data[start-1] != ':' && d.data[start-1] != '-' {
-			return 0, 0, refuse(n.Line, "it has no value to replace: write one")
+			return 0, 0, newRefusal(n.Line, "it has no value to replace: write one")
 		}
 		return start, start, nil
 	case bytes.HasPrefix(rest, []byte(n.Value)):
@@ -63,11 +63,11 @@ func (d *document) span(n *yaml.Node) (start, end int, err error) {
 		end = -1
 	}
 	if end < 0 {
-		return 0, 0, refuse(n.Line, "it spans several lines: write it on one")
+		return 0, 0, newRefusal(n.Line, "it spans several lines: write it on one")
 	}
 	for i := start; i < start+end; i++ {
 		if d.breakAt(i) > 0 {
-			return 0, 0, refuse(n.Line, "it spans several lines: write it on one")
+			return 0, 0, newRefusal(n.Line, "it spans several lines: write it on one")
 		}
 	}
 	return start, start + end, nil
@@ -93,15 +93,15 @@ func quotedEnd(s []byte, q byte) int {
 }
 
 // setScalar replaces the scalar at a spot by another value.
-func (d *document) setScalar(s spot, value string, asString bool) (*document, error) {
+func (d *document) setScalar(s nodeLookup, value string, asString bool) (*document, error) {
 	if s.uneditable != nil {
 		return nil, s.uneditable
 	}
 	n := s.node
-	if err := editable(n); err != nil {
+	if err := checkEditable(n); err != nil {
 		return nil, err
 	}
-	start, end, err := d.span(n)
+	start, end, err := d.scalarSpan(n)
 	if err != nil {
 		return nil, err
 	}
@@ -112,43 +112,43 @@ func (d *document) setScalar(s spot, value string, asString bool) (*document, er
 		text, err = renderYAML(n, value, asString, s.flow)
 	}
 	if err != nil {
-		return nil, refuse(n.Line, "%v", err)
+		return nil, newRefusal(n.Line, "%v", err)
 	}
 	if start == end {
 		text = " " + text
 	}
-	return d.accept(splice(d.data, start, end, text), replaced{n, value})
+	return d.acceptChange(spliceBytes(d.data, start, end, text), replacedScalar{n, value})
 }
 
-// accept parses an edited file again and compares it with the document it
+// acceptChange parses an edited file again and compares it with the document it
 // came from: exactly the change may be different.
-func (d *document) accept(after []byte, c change) (*document, error) {
-	next, err := parse(after, d.format)
+func (d *document) acceptChange(after []byte, c treeChange) (*document, error) {
+	next, err := parseDocument(after, d.format)
 	if err != nil {
-		return nil, refuse(c.line(), "the edit would break the file (%v): edit it by hand", err)
+		return nil, newRefusal(c.lineNumber(), "the edit would break the file (%v): edit it by hand", err)
 	}
-	if err := onlyDiffers(d.roots, next.roots, c); err != nil {
+	if err := checkOnlyChange(d.roots, next.roots, c); err != nil {
 		return nil, err
 	}
 	return next, nil
 }
 
-// setLike sets a field to what it is in another document, with the text it has
+// copyFieldText sets a field to what it is in another document, with the text it has
 // there. ok is false where that text can't stand here, or means something else.
-func (d *document) setLike(a address, other *document) (next *document, c Change, ok bool) {
-	from, err := other.spot(a)
-	if err != nil || from.node == nil || from.uneditable != nil || editable(from.node) != nil {
+func (d *document) copyFieldText(a fieldAddress, other *document) (next *document, c Change, ok bool) {
+	from, err := other.findAddress(a)
+	if err != nil || from.node == nil || from.uneditable != nil || checkEditable(from.node) != nil {
 		return nil, Change{}, false
 	}
-	to, err := d.spot(a)
-	if err != nil || to.node == nil || to.uneditable != nil || editable(to.node) != nil {
+	to, err := d.findAddress(a)
+	if err != nil || to.node == nil || to.uneditable != nil || checkEditable(to.node) != nil {
 		return nil, Change{}, false
 	}
-	fromStart, fromEnd, err := other.span(from.node)
+	fromStart, fromEnd, err := other.scalarSpan(from.node)
 	if err != nil {
 		return nil, Change{}, false
 	}
-	start, end, err := d.span(to.node)
+	start, end, err := d.scalarSpan(to.node)
 	if err != nil {
 		return nil, Change{}, false
 	}
@@ -161,7 +161,7 @@ func (d *document) setLike(a address, other *document) (next *document, c Change
 	case start == end:
 		text = " " + text
 	}
-	next, err = d.accept(splice(d.data, start, end, text), copied{to.node, from.node})
+	next, err = d.acceptChange(spliceBytes(d.data, start, end, text), copiedScalar{to.node, from.node})
 	if err != nil {
 		return nil, Change{}, false
 	}

@@ -37,8 +37,8 @@ const (
 	TypeNull   = "null" // the value is ""
 )
 
-// Place is the field's address without its value.
-func (f Field) Place() string { return f.Kind + "\x00" + f.File + "\x00" + f.Path }
+// Key is the field's address without its value.
+func (f Field) Key() string { return f.Kind + "\x00" + f.File + "\x00" + f.Path }
 
 // Release is the values of a component's carried fields in one environment,
 // sorted by place.
@@ -51,7 +51,7 @@ func (r Release) Empty() bool { return len(r.Fields) == 0 }
 
 // Sort puts the fields into their canonical order.
 func (r Release) Sort() {
-	sort.Slice(r.Fields, func(i, j int) bool { return r.Fields[i].Place() < r.Fields[j].Place() })
+	sort.Slice(r.Fields, func(i, j int) bool { return r.Fields[i].Key() < r.Fields[j].Key() })
 }
 
 // ID is the release's identity: sha256, 64 hex digits, over its sorted fields.
@@ -69,8 +69,8 @@ func (r Release) ID() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Short is the first 12 hex digits of an identity.
-func Short(id string) string {
+// ShortID is the first 12 hex digits of an identity.
+func ShortID(id string) string {
 	if len(id) > 12 {
 		return id[:12]
 	}

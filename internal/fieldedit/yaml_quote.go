@@ -11,53 +11,53 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// class is what a plain scalar is to a YAML reader.
-type class string
+// scalarClass is what a plain scalar is to a YAML reader.
+type scalarClass string
 
 const (
-	classString  class = TypeString
-	classNull    class = TypeNull
-	classBool    class = TypeBool
-	classNumber  class = TypeNumber
-	classTime    class = "time"
-	classSpecial class = "special" // the merge key << and the 1.1 default value =
+	classString  scalarClass = TypeString
+	classNull    scalarClass = TypeNull
+	classBool    scalarClass = TypeBool
+	classNumber  scalarClass = TypeNumber
+	classTime    scalarClass = "time"
+	classSpecial scalarClass = "special" // the merge key << and the 1.1 default value =
 )
 
 // What a plain scalar may be. For 1.1 it is the union of what the
 // specification and the readers in use (libyaml's, PyYAML, go-yaml 2 behind
 // Kubernetes, go-yaml 3) take for something other than a string.
 var (
-	null      = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
-	bool11    = regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
-	bool12    = regexp.MustCompile(`^(true|True|TRUE|false|False|FALSE)$`)
-	number11  = regexp.MustCompile(`^[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|\.[0-9][0-9_]*([eE][-+]?[0-9_]+)?|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
-	number12  = regexp.MustCompile(`^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
-	timestamp = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?$`)
+	nullPattern      = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
+	bool11Pattern    = regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
+	bool12Pattern    = regexp.MustCompile(`^(true|True|TRUE|false|False|FALSE)$`)
+	number11Pattern  = regexp.MustCompile(`^[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|\.[0-9][0-9_]*([eE][-+]?[0-9_]+)?|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
+	number12Pattern  = regexp.MustCompile(`^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	timestampPattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?$`)
 
-	canonicalInt = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
-	radixInt     = regexp.MustCompile(`^[-+]?0([xXoObB]?)[0-9a-fA-F]+$`)
+	canonicalIntPattern = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+	radixIntPattern     = regexp.MustCompile(`^[-+]?0([xXoObB]?)[0-9a-fA-F]+$`)
 )
 
-func class11(s string) class {
+func classifyYAML11(s string) scalarClass {
 	switch {
 	case s == "<<" || s == "=":
 		return classSpecial
-	case null.MatchString(s):
+	case nullPattern.MatchString(s):
 		return classNull
-	case bool11.MatchString(s):
+	case bool11Pattern.MatchString(s):
 		return classBool
-	case number11.MatchString(s):
+	case number11Pattern.MatchString(s):
 		return classNumber
-	case timestamp.MatchString(s):
+	case timestampPattern.MatchString(s):
 		return classTime
 	}
 	return classString
 }
 
-// meaning11 is a text that two plain scalars share where a reader of YAML 1.1
+// canonicalYAML11 is a text that two plain scalars share where a reader of YAML 1.1
 // may take them for the same value.
-func meaning11(s string) string {
-	switch class11(s) {
+func canonicalYAML11(s string) string {
+	switch classifyYAML11(s) {
 	case classNull:
 		return "null"
 	case classBool:
@@ -74,13 +74,13 @@ func meaning11(s string) string {
 	return "text " + s
 }
 
-func class12(s string) class {
+func classifyYAML12(s string) scalarClass {
 	switch {
-	case null.MatchString(s):
+	case nullPattern.MatchString(s):
 		return classNull
-	case bool12.MatchString(s):
+	case bool12Pattern.MatchString(s):
 		return classBool
-	case number12.MatchString(s):
+	case number12Pattern.MatchString(s):
 		return classNumber
 	}
 	return classString
@@ -91,7 +91,7 @@ func scalarType(n *yaml.Node) string {
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return TypeString
 	}
-	switch c := class11(n.Value); c {
+	switch c := classifyYAML11(n.Value); c {
 	case classNull, classBool, classNumber:
 		return string(c)
 	}
@@ -106,10 +106,10 @@ func scalarValue(n *yaml.Node) string {
 	return n.Value
 }
 
-// lossless says that a plain number reads back as the text it is: 1.20
+// isLosslessNumber says that a plain number reads back as the text it is: 1.20
 // becomes 1.2, 1e3 becomes 1000, 010 becomes 8, and a 20-digit one rounds.
-func lossless(s string) bool {
-	if canonicalInt.MatchString(s) {
+func isLosslessNumber(s string) bool {
+	if canonicalIntPattern.MatchString(s) {
 		_, err := strconv.ParseInt(s, 10, 64)
 		return err == nil
 	}
@@ -122,17 +122,17 @@ func lossless(s string) bool {
 // lose its text by it. Octal and hexadecimal numbers follow each other: who
 // wrote 0644 reads it as a number on purpose.
 func keepsType(old, value string) bool {
-	if class11(old) != class11(value) || class12(old) != class12(value) {
+	if classifyYAML11(old) != classifyYAML11(value) || classifyYAML12(old) != classifyYAML12(value) {
 		return false
 	}
-	switch class11(value) {
+	switch classifyYAML11(value) {
 	case classBool:
 		return true
 	case classNumber:
-		if lossless(value) {
+		if isLosslessNumber(value) {
 			return true
 		}
-		o, v := radixInt.FindStringSubmatch(old), radixInt.FindStringSubmatch(value)
+		o, v := radixIntPattern.FindStringSubmatch(old), radixIntPattern.FindStringSubmatch(value)
 		return o != nil && v != nil && o[1] == v[1]
 	}
 	return false
@@ -141,7 +141,7 @@ func keepsType(old, value string) bool {
 // plainString says that a plain value is this string to every reader,
 // wherever it stands.
 func plainString(s string, flow bool) bool {
-	if class11(s) != classString || class12(s) != classString {
+	if classifyYAML11(s) != classString || classifyYAML12(s) != classString {
 		return false
 	}
 	return plainText(s, flow)
@@ -150,7 +150,7 @@ func plainString(s string, flow bool) bool {
 // plainText says that a value can be written without quotes at all.
 func plainText(s string, flow bool) bool {
 	switch {
-	case s == "" || strings.TrimSpace(s) != s || !printable(s):
+	case s == "" || strings.TrimSpace(s) != s || !isPrintable(s):
 		return false
 	case strings.HasPrefix(s, "---") || strings.HasPrefix(s, "..."):
 		return false
@@ -168,8 +168,8 @@ func plainText(s string, flow bool) bool {
 	return true
 }
 
-// printable says that s can stand in a single-quoted or plain scalar on one line.
-func printable(s string) bool {
+// isPrintable says that s can stand in a single-quoted or plain scalar on one line.
+func isPrintable(s string) bool {
 	for _, r := range s {
 		if !unicode.IsPrint(r) && r != '\t' {
 			return false
@@ -222,7 +222,7 @@ func renderYAML(old *yaml.Node, value string, asString, flow bool) (string, erro
 	case old.Style&yaml.DoubleQuotedStyle != 0:
 		return doubleQuoted(value), nil
 	case old.Style&yaml.SingleQuotedStyle != 0:
-		if printable(value) {
+		if isPrintable(value) {
 			return singleQuoted(value), nil
 		}
 		return doubleQuoted(value), nil
@@ -243,7 +243,7 @@ func renderNewYAML(value, typ string, flow, quoted bool) (string, error) {
 	switch {
 	case typ == TypeNull && value == "":
 		return "null", nil
-	case (typ == TypeNumber || typ == TypeBool) && string(class11(value)) == typ && plainText(value, flow):
+	case (typ == TypeNumber || typ == TypeBool) && string(classifyYAML11(value)) == typ && plainText(value, flow):
 		return value, nil
 	case !quoted && plainString(value, flow):
 		return value, nil

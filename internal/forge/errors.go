@@ -20,8 +20,8 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrUnauthorized: the credentials are wrong or expired. Needs a person.
 	ErrUnauthorized = errors.New("credentials refused")
-	// ErrGone: the thing does not exist (any more), or may not be seen.
-	ErrGone = errors.New("not found")
+	// ErrNotFound: the thing does not exist (any more), or may not be seen.
+	ErrNotFound = errors.New("not found")
 	// ErrInvalid: the forge refuses the request as such.
 	ErrInvalid = errors.New("refused by the forge")
 )

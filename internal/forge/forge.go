@@ -135,8 +135,8 @@ type NewPullRequest struct {
 	Labels      []string // created where they don't exist
 }
 
-// Change says what to change in a pull request; nil leaves a thing as it is.
-type Change struct {
+// PullRequestUpdate says what to change in a pull request; nil leaves a thing as it is.
+type PullRequestUpdate struct {
 	Title, Body *string
 	State       *State // Open or Closed
 }
@@ -177,7 +177,7 @@ type Forge interface {
 	// PullRequests lists pull requests of every state that were updated at or
 	// after since (zero: all of them), most recently updated first.
 	PullRequests(ctx context.Context, r Repo, since time.Time) ([]PullRequest, error)
-	// PullRequest reads one, with Mergeable filled in. ErrGone when there is none.
+	// PullRequest reads one, with Mergeable filled in. ErrNotFound when there is none.
 	PullRequest(ctx context.Context, r Repo, number int) (*PullRequest, error)
 	// PullRequestsByBranch lists those whose head is the branch of this very
 	// repository, of every state, newest first.
@@ -185,7 +185,7 @@ type Forge interface {
 	// CreatePullRequest opens one. When an open one already exists for this
 	// branch and base, that one is returned with created false.
 	CreatePullRequest(ctx context.Context, r Repo, n NewPullRequest) (pr *PullRequest, created bool, err error)
-	UpdatePullRequest(ctx context.Context, r Repo, number int, c Change) error
+	UpdatePullRequest(ctx context.Context, r Repo, number int, c PullRequestUpdate) error
 	// Merge merges exactly m.Head and returns the commit that landed. Merging
 	// what is already merged with that head is success. ErrConflict: the head
 	// moved or the base was modified meanwhile; ErrNotMergeable: the forge
@@ -212,8 +212,8 @@ type Forge interface {
 	UpdateComment(ctx context.Context, r Repo, number int, id int64, body string) error
 	// React adds a reaction ("eyes", "+1", "-1", "confused") to a comment; twice is once.
 	React(ctx context.Context, r Repo, number int, comment int64, reaction string) error
-	// Reacted says whether Me has left any reaction on the comment.
-	Reacted(ctx context.Context, r Repo, number int, comment int64) (bool, error)
+	// HasReacted says whether Me has left any reaction on the comment.
+	HasReacted(ctx context.Context, r Repo, number int, comment int64) (bool, error)
 
 	// SetStatus sets a commit status.
 	SetStatus(ctx context.Context, r Repo, commit string, s Status) error

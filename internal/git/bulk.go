@@ -19,12 +19,12 @@ import (
 // of do ends the listing and is returned. ErrUnknownCommit when the
 // repository lacks the commit.
 func (t *Tree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
-	if err := t.r.known(ctx, t.sha); err != nil {
+	if err := t.repo.requireCommits(ctx, t.sha); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := t.r.command("ls-tree", "-r", "-z", "--full-tree", t.sha)
+	c := t.repo.gitCommand("ls-tree", "-r", "-z", "--full-tree", t.sha)
 	c.MaxStdout = 0 // piped
 	p, err := proc.Start(ctx, c)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *Tree) List(ctx context.Context, do func(path string, mode fs.FileMode, 
 		for text != "" {
 			var line string
 			line, text, _ = strings.Cut(text, "\x00")
-			e, err := parseEntry(line)
+			e, err := parseFileEntry(line)
 			if err != nil {
 				return fmt.Errorf("list the files of %s: %w", t.sha, err)
 			}
@@ -53,7 +53,7 @@ func (t *Tree) List(ctx context.Context, do func(path string, mode fs.FileMode, 
 		switch {
 		case errors.Is(err, io.EOF):
 			if err := p.Wait(); err != nil {
-				return t.r.localError("list the files of "+t.sha, err)
+				return t.repo.localError("list the files of "+t.sha, err)
 			}
 			return nil
 		case err != nil:
@@ -79,15 +79,15 @@ func (t *Tree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func
 	}
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := t.r.command("cat-file", "--batch", "--buffer")
+	c := t.repo.gitCommand("cat-file", "--batch", "--buffer")
 	c.MaxStdout = 0 // piped
 	p, err := proc.Start(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer p.End()
-	asked := make(chan error, 1)
-	go func() { asked <- ask(p.Stdin, ids) }()
+	writeDone := make(chan error, 1)
+	go func() { writeDone <- writeIDs(p.Stdin, ids) }()
 	out := bufio.NewReaderSize(p.Stdout, 256<<10)
 	for i, id := range ids {
 		data, err := nextBlob(out, id, limit)
@@ -98,11 +98,11 @@ func (t *Tree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func
 			return err
 		}
 	}
-	return <-asked
+	return <-writeDone
 }
 
-// ask writes one id a line and closes the input, so that git answers at once.
-func ask(stdin io.WriteCloser, ids []string) error {
+// writeIDs writes one id a line and closes the input, so that git answers at once.
+func writeIDs(stdin io.WriteCloser, ids []string) error {
 	w := bufio.NewWriter(stdin)
 	for _, id := range ids {
 		_, _ = w.WriteString(id) // Flush says what went wrong
@@ -132,7 +132,7 @@ func (t *Tree) bulkError(ctx context.Context, p *proc.Process, id string, err er
 		return fmt.Errorf("read files of %s: %w", t.sha, ctx.Err())
 	}
 	if errors.Is(err, errMissing) {
-		if _, err := t.stored(id); err != nil {
+		if _, err := t.readRequired(id); err != nil {
 			return err // finds out why
 		}
 		// It is there for another program: nobody may take what wasn't read for nothing.

@@ -14,7 +14,7 @@ import (
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	sha := special(t, o)
+	sha := newSpecialTree(t, o)
 	m := open(t, Options{URL: o.url()})
 	mustFetch(t, m)
 	tree := m.Tree(sha)

@@ -33,18 +33,18 @@ type FileChange struct {
 // sorted as git sorts; a renamed file is one deleted and one added. With a ==
 // "" everything in b is added. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, error) {
-	if list, known := r.remembered.difference(a, b); known {
+	if list, known := r.pairCache.getDifference(a, b); known {
 		return list, nil
 	}
 	if a != "" && ctx.Err() == nil {
-		if list, err := r.compare(a, b); err == nil {
-			r.remembered.keepDifference(a, b, list)
+		if list, err := r.compareTrees(a, b); err == nil {
+			r.pairCache.putDifference(a, b, list)
 			return list, nil
 		}
 	}
 	changes, err := r.gitChanged(ctx, a, b)
 	if err == nil {
-		r.remembered.keepDifference(a, b, changes)
+		r.pairCache.putDifference(a, b, changes)
 	}
 	return changes, err
 }
@@ -61,7 +61,7 @@ func (r *repository) gitChanged(ctx context.Context, a, b string) ([]FileChange,
 	for i := 0; i+1 < len(fields); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
 		if len(f) != 5 || f[4] == "" {
-			return nil, fmt.Errorf("compare %s with %s: git diff-tree answers %q", a, b, shorten(fields[i]))
+			return nil, fmt.Errorf("compare %s with %s: git diff-tree answers %q", a, b, shortenForLog(fields[i]))
 		}
 		oldMode, err1 := parseMode(f[0])
 		newMode, err2 := parseMode(f[1])
@@ -77,7 +77,7 @@ func (r *repository) gitChanged(ctx context.Context, a, b string) ([]FileChange,
 // only in one of them, in Git's order; both says that it is a file in both. An
 // error of do ends it and is returned; the others are Changed's.
 func (t *Tree) Differing(ctx context.Context, commit string, do func(path string, both bool) error) error {
-	list, err := t.r.Changed(ctx, commit, t.sha)
+	list, err := t.repo.Changed(ctx, commit, t.sha)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (t *Tree) Differing(ctx context.Context, commit string, do func(path string
 func parseMode(s string) (Mode, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil {
-		return 0, fmt.Errorf("git prints the mode %q", shorten(s))
+		return 0, fmt.Errorf("git prints the mode %q", shortenForLog(s))
 	}
 	if n == 0 {
 		return 0, nil
@@ -160,7 +160,7 @@ func (r *repository) diffTree(ctx context.Context, a, b string, limit int64, arg
 	} else {
 		a = emptyTree
 	}
-	if err := r.known(ctx, known...); err != nil {
+	if err := r.requireCommits(ctx, known...); err != nil {
 		return nil, err
 	}
 	// Paths, when there are any, come after the trees.
@@ -172,9 +172,9 @@ func (r *repository) diffTree(ctx context.Context, a, b string, limit int64, arg
 		}
 	}
 	all := append([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options...)
-	c := r.command(append(append(all, a, b), paths...)...)
+	c := r.gitCommand(append(append(all, a, b), paths...)...)
 	c.MaxStdout = limit
-	out, err := r.run(ctx, c)
+	out, err := r.runGit(ctx, c)
 	if err != nil {
 		return out, r.localError("compare "+a+" with "+b, err)
 	}
@@ -192,12 +192,12 @@ func (r *repository) TreeHash(ctx context.Context, sha, path string) (string, er
 	if path == "" {
 		path = "."
 	}
-	e, err := r.Tree(sha).lookup("hash", path)
+	e, err := r.Tree(sha).findEntry("hash", path)
 	return e.sha, err
 }
 
-// Entry is one file of a commit.
-type Entry struct {
+// FileEntry is one file of a commit.
+type FileEntry struct {
 	Path string
 	Mode Mode
 	Blob string // the content's id; of a submodule the commit's
@@ -206,8 +206,8 @@ type Entry struct {
 // Files lists all files below a folder ("" or "." is the root), or the one
 // file at that path, with links and submodules, sorted as git sorts. Nothing
 // there is an empty list. ErrUnknownCommit when the mirror lacks the commit.
-func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, error) {
-	if err := r.known(ctx, sha); err != nil {
+func (r *repository) Files(ctx context.Context, sha, prefix string) ([]FileEntry, error) {
+	if err := r.requireCommits(ctx, sha); err != nil {
 		return nil, err
 	}
 	args := []string{"ls-tree", "-r", "-z", "--full-tree", sha, "--"}
@@ -217,17 +217,17 @@ func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, er
 		}
 		args = append(args, prefix)
 	}
-	out, err := r.run(ctx, r.command(args...))
+	out, err := r.runGit(ctx, r.gitCommand(args...))
 	if err != nil {
 		return nil, r.localError("list the files of "+sha, err)
 	}
 	// "100644 blob <id>\tpath\0"; one string for all paths.
 	text := string(out)
-	entries := make([]Entry, 0, strings.Count(text, "\x00"))
+	entries := make([]FileEntry, 0, strings.Count(text, "\x00"))
 	for text != "" {
 		var line string
 		line, text, _ = strings.Cut(text, "\x00")
-		e, err := parseEntry(line)
+		e, err := parseFileEntry(line)
 		if err != nil {
 			return nil, fmt.Errorf("list the files of %s: %w", sha, err)
 		}
@@ -236,14 +236,14 @@ func (r *repository) Files(ctx context.Context, sha, prefix string) ([]Entry, er
 	return entries, nil
 }
 
-// parseEntry reads one line of git ls-tree: "100644 blob <id>\tpath".
-func parseEntry(line string) (Entry, error) {
+// parseFileEntry reads one line of git ls-tree: "100644 blob <id>\tpath".
+func parseFileEntry(line string) (FileEntry, error) {
 	head, path, ok := strings.Cut(line, "\t")
 	modeText, rest, _ := strings.Cut(head, " ")
 	_, id, found := strings.Cut(rest, " ")
 	mode, err := parseMode(modeText)
 	if err != nil || !ok || !found {
-		return Entry{}, fmt.Errorf("git ls-tree answers %q", shorten(line))
+		return FileEntry{}, fmt.Errorf("git ls-tree answers %q", shortenForLog(line))
 	}
-	return Entry{Path: path, Mode: mode, Blob: id}, nil
+	return FileEntry{Path: path, Mode: mode, Blob: id}, nil
 }

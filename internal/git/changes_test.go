@@ -80,7 +80,7 @@ func TestChangedAsGitSays(t *testing.T) {
 			return git(t, m.dir, "rev-parse", "refs/heads/random")
 		}
 		a, b := tree("a"), tree("b")
-		got, err := m.compare(a, b)
+		got, err := m.compareTrees(a, b)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestManyFoldersDiffer(t *testing.T) {
 	a, b := o.commit("main", "One", one), o.commit("main", "Two", two)
 	m := open(t, Options{URL: o.url()})
 	mustFetch(t, m)
-	if _, err := m.compare(a, b); !errors.Is(err, errLarge) {
+	if _, err := m.compareTrees(a, b); !errors.Is(err, errLargeDiff) {
 		t.Errorf("compared here: %v", err)
 	}
 	for range 2 { // the second time from memory

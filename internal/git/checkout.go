@@ -29,7 +29,7 @@ func OpenCheckout(ctx context.Context, dir string) (*Checkout, error) {
 	if dir == "" {
 		dir = "."
 	}
-	op := "open the repository in " + shorten(dir)
+	op := "open the repository in " + shortenForLog(dir)
 	if _, err := gitVersion(ctx); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func newCheckout(gitDir, top string) *Checkout {
 			"GIT_PAGER=cat",
 		},
 	}}
-	c.open()
+	c.initHelpers()
 	return c
 }
 
@@ -157,15 +157,15 @@ func (c *Checkout) Bare() bool { return c.top == "" }
 // Resolve turns a revision as people write it (a branch, a tag, a short id,
 // HEAD~2) into a commit's full id. ErrUnknownCommit when it names none.
 func (c *Checkout) Resolve(ctx context.Context, rev string) (string, error) {
-	op := fmt.Sprintf("find the revision %q in %s", shorten(rev), c.name)
+	op := fmt.Sprintf("find the revision %q in %s", shortenForLog(rev), c.name)
 	if rev == "" || strings.ContainsAny(rev, "\n\x00") {
 		return "", &Error{Op: op, Kind: ErrUnknownCommit}
 	}
-	out, err := c.run(ctx, c.command("rev-parse", "--verify", "--end-of-options", rev+"^{commit}"))
+	out, err := c.runGit(ctx, c.gitCommand("rev-parse", "--verify", "--end-of-options", rev+"^{commit}"))
 	if exitCode(err) > 0 {
 		e := &Error{Op: op, Kind: ErrUnknownCommit}
 		switch {
-		case strings.Contains(stderr(err), "ambiguous"):
+		case strings.Contains(stderrOf(err), "ambiguous"):
 			e.Hint = "it is the beginning of several ids: write more of it"
 		case rev == "HEAD":
 			e.Hint = "nothing has been committed yet"
@@ -187,7 +187,7 @@ func (c *Checkout) Resolve(ctx context.Context, rev string) (string, error) {
 // Branch is the branch that is checked out, also one without a commit yet; ""
 // when none is.
 func (c *Checkout) Branch(ctx context.Context) (string, error) {
-	out, err := c.run(ctx, c.command("symbolic-ref", "--quiet", "HEAD"))
+	out, err := c.runGit(ctx, c.gitCommand("symbolic-ref", "--quiet", "HEAD"))
 	if exitCode(err) == 1 {
 		return "", nil
 	}
@@ -211,7 +211,7 @@ func (c *Checkout) DefaultBranch(ctx context.Context) (string, error) {
 	if c.Bare() {
 		return c.Branch(ctx)
 	}
-	out, err := c.run(ctx, c.command(append([]string{"for-each-ref", "--format=%(refname) %(symref)", originPrefix + "HEAD"}, defaultBranches...)...))
+	out, err := c.runGit(ctx, c.gitCommand(append([]string{"for-each-ref", "--format=%(refname) %(symref)", originPrefix + "HEAD"}, defaultBranches...)...))
 	if err != nil {
 		return "", c.localError("find the default branch of "+c.name, err)
 	}
@@ -235,7 +235,7 @@ func (c *Checkout) DefaultBranch(ctx context.Context) (string, error) {
 // configured, and as git's url.….insteadOf settings rewrite them, sorted. They
 // may hold credentials.
 func (c *Checkout) RemoteURLs(ctx context.Context) ([]string, error) {
-	out, err := c.run(ctx, c.command("config", "--null", "--get-regexp", `^(remote\..*\.(url|pushurl)|url\..*\.insteadof)$`))
+	out, err := c.runGit(ctx, c.gitCommand("config", "--null", "--get-regexp", `^(remote\..*\.(url|pushurl)|url\..*\.insteadof)$`))
 	if exitCode(err) == 1 {
 		return nil, nil // none
 	}
@@ -277,7 +277,7 @@ func (c *Checkout) RemoteURLs(ctx context.Context) ([]string, error) {
 
 // Shallow says that the clone's history is cut off: what came before isn't here.
 func (c *Checkout) Shallow(ctx context.Context) (bool, error) {
-	out, err := c.run(ctx, c.command("rev-parse", "--is-shallow-repository"))
+	out, err := c.runGit(ctx, c.gitCommand("rev-parse", "--is-shallow-repository"))
 	if err != nil {
 		return false, c.localError("find out how much history "+c.name+" has", err)
 	}

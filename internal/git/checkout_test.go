@@ -108,7 +108,7 @@ func TestOpenCheckoutWhereThereIsNone(t *testing.T) {
 	put(t, dir, map[string]string{"odd/.git": "gitdir: ../gone\n", "odder/.git": "nothing\n", "file": ""})
 	for _, at := range []string{dir, filepath.Join(dir, "missing"), filepath.Join(dir, "odd"), filepath.Join(dir, "odder"), filepath.Join(dir, "file")} {
 		_, err := OpenCheckout(t.Context(), at)
-		if !errors.Is(err, ErrNoRepository) || !strings.Contains(err.Error(), shorten(at)) {
+		if !errors.Is(err, ErrNoRepository) || !strings.Contains(err.Error(), shortenForLog(at)) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}

@@ -28,25 +28,25 @@ type CommitInfo struct {
 	Trailers map[string]string
 }
 
-// read reads an object, and remembers when the mirror turns out to be damaged.
-func (r *repository) read(spec string) (object, error) {
-	o, err := r.objects.read(spec)
+// readObject reads an object, and remembers when the mirror turns out to be damaged.
+func (r *repository) readObject(spec string) (object, error) {
+	o, err := r.objects.readObject(spec)
 	if errors.Is(err, ErrCorrupt) {
 		r.damaged.Store(true)
 	}
 	return o, err
 }
 
-// find looks an object up without reading it.
-func (r *repository) find(spec string) (object, error) {
-	o, err := r.objects.find(spec)
+// findObject looks an object up without reading it.
+func (r *repository) findObject(spec string) (object, error) {
+	o, err := r.objects.findObject(spec)
 	if errors.Is(err, ErrCorrupt) {
 		r.damaged.Store(true)
 	}
 	return o, err
 }
 
-func (r *repository) unknown(sha string) error {
+func (r *repository) unknownCommitError(sha string) error {
 	return &Error{Op: "look up " + sha + " in " + r.name, Kind: ErrUnknownCommit}
 }
 
@@ -58,7 +58,7 @@ func (r *repository) Has(ctx context.Context, sha string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	o, err := r.find(sha)
+	o, err := r.findObject(sha)
 	if errors.Is(err, errMissing) {
 		return false, nil
 	}
@@ -73,9 +73,9 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	o, err := r.read(sha)
+	o, err := r.readObject(sha)
 	if errors.Is(err, errMissing) || err == nil && o.kind != "commit" {
-		return nil, r.unknown(sha)
+		return nil, r.unknownCommitError(sha)
 	}
 	if err != nil {
 		return nil, err
@@ -91,38 +91,38 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 // IsAncestor says whether descendant's history holds ancestor; a commit is its
 // own ancestor. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
-	if is, known := r.remembered.ancestry(ancestor, descendant); known {
+	if is, known := r.pairCache.getAncestry(ancestor, descendant); known {
 		return is, nil
 	}
-	if err := r.known(ctx, ancestor, descendant); err != nil {
+	if err := r.requireCommits(ctx, ancestor, descendant); err != nil {
 		return false, err
 	}
 	if ancestor == descendant {
 		return true, nil
 	}
-	if r.near(ancestor, descendant) {
-		r.remembered.keepAncestry(ancestor, descendant, true)
+	if r.isNearAncestor(ancestor, descendant) {
+		r.pairCache.putAncestry(ancestor, descendant, true)
 		return true, nil
 	}
-	_, err := r.run(ctx, r.command("merge-base", "--is-ancestor", ancestor, descendant))
+	_, err := r.runGit(ctx, r.gitCommand("merge-base", "--is-ancestor", ancestor, descendant))
 	if err != nil && exitCode(err) != 1 {
 		return false, r.localError("compare "+ancestor+" with "+descendant, err)
 	}
-	r.remembered.keepAncestry(ancestor, descendant, err == nil)
+	r.pairCache.putAncestry(ancestor, descendant, err == nil)
 	return err == nil, nil
 }
 
-// nearby is how many commits are looked at before git is asked for the rest.
-const nearby = 16
+// nearCommits is how many commits are looked at before git is asked for the rest.
+const nearCommits = 16
 
-// near says that a commit is among the nearest ancestors of another: after a push
+// isNearAncestor says that a commit is among the nearest ancestors of another: after a push
 // it mostly is, and finding that takes no program to be started. False is also
 // that this can't be told.
-func (r *repository) near(ancestor, descendant string) bool {
+func (r *repository) isNearAncestor(ancestor, descendant string) bool {
 	seen := map[string]bool{descendant: true}
 	queue := []string{descendant}
-	for i := 0; i < len(queue) && i < nearby; i++ {
-		o, err := r.read(queue[i])
+	for i := 0; i < len(queue) && i < nearCommits; i++ {
+		o, err := r.readObject(queue[i])
 		if err != nil || o.kind != "commit" {
 			return false
 		}
@@ -143,15 +143,15 @@ func (r *repository) near(ancestor, descendant string) bool {
 	return false
 }
 
-// known makes sure that the commits are there.
-func (r *repository) known(ctx context.Context, shas ...string) error {
+// requireCommits makes sure that the commits are there.
+func (r *repository) requireCommits(ctx context.Context, shas ...string) error {
 	for _, sha := range shas {
 		ok, err := r.Has(ctx, sha)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return r.unknown(sha)
+			return r.unknownCommitError(sha)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (r *repository) localError(op string, err error) error {
 // parseCommit reads a commit object: headers, an empty line, the message.
 func parseCommit(data []byte) (*CommitInfo, error) {
 	head, message, _ := strings.Cut(string(data), "\n\n")
-	c := &CommitInfo{Message: message, Subject: subject(message), Trailers: trailers(message)}
+	c := &CommitInfo{Message: message, Subject: parseSubject(message), Trailers: parseTrailers(message)}
 	for line := range strings.SplitSeq(head, "\n") {
 		key, value, _ := strings.Cut(line, " ")
 		var err error
@@ -199,7 +199,7 @@ func parseCommit(data []byte) (*CommitInfo, error) {
 func parseIdent(s string) (Ident, time.Time, error) {
 	open, end := strings.IndexByte(s, '<'), strings.LastIndexByte(s, '>')
 	if open < 0 || end < open {
-		return Ident{}, time.Time{}, fmt.Errorf("%q has no e-mail address", shorten(s))
+		return Ident{}, time.Time{}, fmt.Errorf("%q has no e-mail address", shortenForLog(s))
 	}
 	id := Ident{Name: strings.TrimSpace(s[:open]), Email: s[open+1 : end]}
 	f := strings.Fields(s[end+1:])
@@ -210,10 +210,10 @@ func parseIdent(s string) (Ident, time.Time, error) {
 	if err != nil {
 		return id, time.Time{}, nil
 	}
-	return id, time.Unix(seconds, 0).In(zone(f[1:])), nil
+	return id, time.Unix(seconds, 0).In(parseZone(f[1:])), nil
 }
 
-func zone(f []string) *time.Location {
+func parseZone(f []string) *time.Location {
 	if len(f) == 0 || len(f[0]) != 5 {
 		return time.UTC
 	}
@@ -224,16 +224,16 @@ func zone(f []string) *time.Location {
 	return time.FixedZone("", (n/100*60+n%100)*60)
 }
 
-func subject(message string) string {
+func parseSubject(message string) string {
 	first, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n\n")
 	return strings.Join(strings.Fields(first), " ")
 }
 
 var trailerForm = regexp.MustCompile(`^([A-Za-z0-9-]+):[ \t]*(.*)$`)
 
-// trailers reads the last paragraph, if it is not the first and every line is
+// parseTrailers reads the last paragraph, if it is not the first and every line is
 // a trailer or the continuation of one (an indented line).
-func trailers(message string) map[string]string {
+func parseTrailers(message string) map[string]string {
 	out := map[string]string{}
 	message = strings.TrimRight(message, "\n \t\r")
 	i := strings.LastIndex(message, "\n\n")

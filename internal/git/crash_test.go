@@ -105,7 +105,7 @@ func TestKilledAnywhere(t *testing.T) {
 		last := lastPush(t, out)
 		_ = cmd.Wait() // it was killed
 
-		log, logs := observed()
+		log, logs := newObservedLogger()
 		m := open(t, Options{Dir: dir, URL: o.url(), Log: log})
 		if logged(logs, "anew") && last != "" {
 			t.Errorf("round %d: the mirror was thrown away: %v", i, logs.All())

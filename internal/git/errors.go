@@ -86,9 +86,9 @@ var remoteFailures = []struct {
 		"redirects are not followed, because credentials would go along: configure the address that it redirects to"},
 }
 
-// damage are messages that can come from a damaged mirror. They can also come
+// damagePattern are messages that can come from a damaged mirror. They can also come
 // from a damaged remote, so they are only a reason to check.
-var damage = regexp.MustCompile(`is corrupt|object file .* is empty|bad object|unable to read|missing (blob|tree|commit)|necessary objects|loose object|inflate|packfile|unable to resolve reference|bad pack|index file|unable to (find|parse|load)|broken ref|bad signature|commit-graph`)
+var damagePattern = regexp.MustCompile(`is corrupt|object file .* is empty|bad object|unable to read|missing (blob|tree|commit)|necessary objects|loose object|inflate|packfile|unable to resolve reference|bad pack|index file|unable to (find|parse|load)|broken ref|bad signature|commit-graph`)
 
 // remoteError classifies the failure of a git command that talks to the
 // remote. A context that the caller has ended stays recognisable.
@@ -102,7 +102,7 @@ func remoteError(ctx context.Context, op string, err error) *Error {
 		e.Hint = "it took longer than the timeout of one git call"
 		return e
 	}
-	text := stderr(err)
+	text := stderrOf(err)
 	for _, f := range remoteFailures {
 		if f.match.MatchString(text) {
 			e.Kind, e.Hint = f.kind, f.hint
@@ -115,15 +115,15 @@ func remoteError(ctx context.Context, op string, err error) *Error {
 // maybeDamaged says whether a failed command's own words (not the remote's)
 // hint at a damaged mirror.
 func maybeDamaged(err error) bool {
-	for line := range strings.Lines(stderr(err)) {
-		if !strings.HasPrefix(line, "remote:") && damage.MatchString(line) {
+	for line := range strings.Lines(stderrOf(err)) {
+		if !strings.HasPrefix(line, "remote:") && damagePattern.MatchString(line) {
 			return true
 		}
 	}
 	return false
 }
 
-func stderr(err error) string {
+func stderrOf(err error) string {
 	var pe *proc.Error
 	if errors.As(err, &pe) {
 		return pe.Stderr

@@ -58,11 +58,11 @@ func (m *Mirror) Fetch(ctx context.Context) ([]RefChange, error) {
 		return nil, err
 	}
 	if len(after) == 0 && len(before) > 0 {
-		return nil, m.allGone(ctx, before)
+		return nil, m.restoreHeads(ctx, before)
 	}
 	m.setHeads(after)
 	m.joinManyPacks(ctx)
-	return changes(before, after), nil
+	return diffHeads(before, after), nil
 }
 
 func (m *Mirror) fetch(ctx context.Context) error {
@@ -72,22 +72,22 @@ func (m *Mirror) fetch(ctx context.Context) error {
 	return err
 }
 
-// allGone puts the branches back after a fetch in which all have vanished. Git
+// restoreHeads puts the branches back after a fetch in which all have vanished. Git
 // takes any web page for a repository of the "dumb" protocol without branches,
 // so that a proxy's error or login page with status 200 looks just like this.
-func (m *Mirror) allGone(ctx context.Context, before map[string]string) error {
+func (m *Mirror) restoreHeads(ctx context.Context, before map[string]string) error {
 	var create bytes.Buffer
 	for branch, sha := range before {
 		fmt.Fprintf(&create, "create %s%s %s\n", headsPrefix, branch, sha)
 	}
-	c := m.command("update-ref", "--stdin")
+	c := m.gitCommand("update-ref", "--stdin")
 	c.Stdin = create.Bytes()
 	e := &Error{
 		Op: "fetch " + m.remote.url, Kind: ErrRemote,
 		Err:  fmt.Errorf("it shows no branches, and had %d before", len(before)),
 		Hint: "a proxy's page may be in its place; if the repository has really been emptied, remove " + m.dir,
 	}
-	if _, err := m.run(ctx, c); err != nil {
+	if _, err := m.runGit(ctx, c); err != nil {
 		e.Err = fmt.Errorf("%w; and putting them back: %w", e.Err, err)
 	}
 	m.setHeads(nil)
@@ -97,7 +97,7 @@ func (m *Mirror) allGone(ctx context.Context, before map[string]string) error {
 // renewIfDamaged throws the mirror away if it really is damaged: a read or a
 // fetch can fail like that for want of memory or open files, too.
 func (m *Mirror) renewIfDamaged(ctx context.Context) error {
-	_, err := m.run(ctx, m.command("fsck", "--no-dangling", "--no-progress"))
+	_, err := m.runGit(ctx, m.gitCommand("fsck", "--no-dangling", "--no-progress"))
 	if err == nil {
 		m.log.Info("something looked like damage, but the mirror is sound")
 		return nil
@@ -107,14 +107,14 @@ func (m *Mirror) renewIfDamaged(ctx context.Context) error {
 		return fmt.Errorf("check the mirror in %s for damage: %w", m.dir, ctx.Err())
 	}
 	m.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
-	if err := m.create(ctx); err != nil {
+	if err := m.createEmpty(ctx); err != nil {
 		m.damaged.Store(true)
 		return fmt.Errorf("make the damaged mirror in %s anew: %w", m.dir, err)
 	}
 	return nil
 }
 
-func changes(before, after map[string]string) []RefChange {
+func diffHeads(before, after map[string]string) []RefChange {
 	var out []RefChange
 	for branch, sha := range after {
 		if before[branch] != sha {
@@ -185,7 +185,7 @@ func (m *Mirror) setHeads(heads map[string]string) {
 }
 
 func (m *Mirror) readHeads(ctx context.Context) (map[string]string, error) {
-	refs, err := m.refs(ctx, headsPrefix)
+	refs, err := m.listRefs(ctx, headsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the mirror's branches: %w", err)
 	}
@@ -196,9 +196,9 @@ func (m *Mirror) readHeads(ctx context.Context) (map[string]string, error) {
 	return heads, nil
 }
 
-// refs lists the refs below a prefix that ends in a slash.
-func (m *Mirror) refs(ctx context.Context, prefix string) (map[string]string, error) {
-	out, err := m.run(ctx, m.command("for-each-ref", "--format=%(objectname) %(refname)", "--", prefix))
+// listRefs lists the refs below a prefix that ends in a slash.
+func (m *Mirror) listRefs(ctx context.Context, prefix string) (map[string]string, error) {
+	out, err := m.runGit(ctx, m.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "--", prefix))
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (m *Mirror) refs(ctx context.Context, prefix string) (map[string]string, er
 	for line := range bytes.Lines(out) {
 		sha, ref, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 		if !ok || !isSHA(sha) {
-			return nil, fmt.Errorf("git for-each-ref answers %q", shorten(string(line)))
+			return nil, fmt.Errorf("git for-each-ref answers %q", shortenForLog(string(line)))
 		}
 		refs[ref] = sha
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// otherPrefix is where FetchRef keeps what it fetched, outside of the branches
+// fetchedPrefix is where FetchRef keeps what it fetched, outside of the branches
 // that Fetch mirrors and prunes.
-const otherPrefix = "refs/liftlock/fetched/"
+const fetchedPrefix = "refs/liftlock/fetched/"
 
 // FetchRef brings one commit that is on no branch into the mirror: the head of a
 // pull request from a fork, which the remote keeps under ref (a full name such as
@@ -17,7 +17,7 @@ const otherPrefix = "refs/liftlock/fetched/"
 func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 	name, ok := strings.CutPrefix(ref, "refs/")
 	if !ok {
-		return &Error{Op: fmt.Sprintf("fetch %q", shorten(ref)), Kind: ErrInvalid, Hint: "a full ref name starts with refs/"}
+		return &Error{Op: fmt.Sprintf("fetch %q", shortenForLog(ref)), Kind: ErrInvalid, Hint: "a full ref name starts with refs/"}
 	}
 	if err := checkBranch(name); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 	defer unlock()
 	_, err = m.runRemote(ctx, "fetch "+ref+" of "+m.remote.url,
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--", m.remote.url, "+"+ref+":"+otherPrefix+ref)
+		"--no-recurse-submodules", "--", m.remote.url, "+"+ref+":"+fetchedPrefix+ref)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 const (
 	// localTimeout bounds a git command that only works on the mirror.
 	localTimeout = 5 * time.Minute
-	// grace is what git gets to remove its lock files before it is killed.
-	grace = 3 * time.Second
+	// killGrace is what git gets to remove its lock files before it is killed.
+	killGrace = 3 * time.Second
 	// maxList bounds the output of a listing: a million paths.
 	maxList = 256 << 20
 )
@@ -29,7 +29,7 @@ var oldestGit = version{2, 30}
 // version is git's, as major and minor.
 type version struct{ major, minor int }
 
-func (v version) less(o version) bool {
+func (v version) isOlderThan(o version) bool {
 	return v.major < o.major || v.major == o.major && v.minor < o.minor
 }
 
@@ -44,12 +44,12 @@ func gitVersion(ctx context.Context) (version, error) {
 	}
 	m := versionForm.FindSubmatch(r.Stdout)
 	if m == nil {
-		return version{}, &Error{Op: op, Err: fmt.Errorf("it answers %q", shorten(string(r.Stdout)))}
+		return version{}, &Error{Op: op, Err: fmt.Errorf("it answers %q", shortenForLog(string(r.Stdout)))}
 	}
 	major, _ := strconv.Atoi(string(m[1])) // digits by the expression above
 	minor, _ := strconv.Atoi(string(m[2]))
 	v := version{major, minor}
-	if v.less(oldestGit) {
+	if v.isOlderThan(oldestGit) {
 		return v, &Error{Op: op, Err: fmt.Errorf("version %d.%d is too old", major, minor), Hint: "install git 2.30 or newer"}
 	}
 	return v, nil
@@ -100,9 +100,9 @@ func (r remote) userConfigText() string {
 	return b.String()
 }
 
-// oddities are what old tools wrote: common, and harmless to read. All are known
+// toleratedFaults are what old tools wrote: common, and harmless to read. All are known
 // to git 2.30; git fsck ends at a name that it doesn't know.
-const oddities = `	zeroPaddedFilemode = warn
+const toleratedFaults = `	zeroPaddedFilemode = warn
 	missingSpaceBeforeDate = warn
 	missingSpaceBeforeEmail = warn
 	missingNameBeforeEmail = warn
@@ -112,9 +112,9 @@ const oddities = `	zeroPaddedFilemode = warn
 	gitmodulesParse = warn
 `
 
-// config is the mirror's whole configuration; it is written at every Open, so
+// mirrorConfig is the mirror's whole configuration; it is written at every Open, so
 // that a damaged file and an older version's settings don't matter.
-const config = `# Written by Liftlock; changes are lost.
+const mirrorConfig = `# Written by Liftlock; changes are lost.
 [core]
 	repositoryformatversion = 0
 	bare = true
@@ -147,4 +147,4 @@ const config = `# Written by Liftlock; changes are lost.
 [transfer]
 	fsckObjects = true
 [fetch "fsck"]
-` + oddities + "[fsck]\n" + oddities
+` + toleratedFaults + "[fsck]\n" + toleratedFaults

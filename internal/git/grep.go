@@ -13,10 +13,10 @@ import (
 // expression matches, among those whose names match one of git's glob
 // pathspecs; sorted. ErrUnknownCommit when the repository lacks the commit.
 func (t *Tree) Grep(ctx context.Context, expression string, globs ...string) ([]string, error) {
-	if err := t.r.known(ctx, t.sha); err != nil {
+	if err := t.repo.requireCommits(ctx, t.sha); err != nil {
 		return nil, err
 	}
-	names, err := t.r.grep(ctx, t.r.command(grepArgs(expression, []string{t.sha}, globs)...))
+	names, err := t.repo.runGrep(ctx, t.repo.gitCommand(grepArgs(expression, []string{t.sha}, globs)...))
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], t.sha+":")
 	}
@@ -27,10 +27,10 @@ func (t *Tree) Grep(ctx context.Context, expression string, globs ...string) ([]
 // is looked at as it is in the index.
 func (w *WorkingTree) Grep(ctx context.Context, expression string, globs ...string) ([]string, error) {
 	in := func(options ...string) ([]string, error) {
-		c := w.c.command(grepArgs(expression, options, globs)...)
-		c.Args = append([]string{"--work-tree=" + w.c.top}, c.Args...)
-		c.Dir = w.c.top
-		return w.c.grep(ctx, c)
+		c := w.checkout.gitCommand(grepArgs(expression, options, globs)...)
+		c.Args = append([]string{"--work-tree=" + w.checkout.top}, c.Args...)
+		c.Dir = w.checkout.top
+		return w.checkout.runGrep(ctx, c)
 	}
 	names, err := in("--untracked")
 	if err != nil {
@@ -59,10 +59,10 @@ func grepArgs(expression string, where, globs []string) []string {
 	return slices.Concat(args, where, []string{"--"}, globs)
 }
 
-// grep runs git grep, whose globs are ours.
-func (r *repository) grep(ctx context.Context, c proc.Command) ([]string, error) {
+// runGrep runs git grep, whose globs are ours.
+func (r *repository) runGrep(ctx context.Context, c proc.Command) ([]string, error) {
 	c.Args = slices.DeleteFunc(c.Args, func(a string) bool { return a == "--literal-pathspecs" })
-	out, err := r.run(ctx, c)
+	out, err := r.runGit(ctx, c)
 	if exitCode(err) == 1 {
 		return nil, nil // nothing matches
 	}

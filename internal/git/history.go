@@ -24,7 +24,7 @@ type LogQuery struct {
 // Log lists commits, newest first; no commit comes before one of its
 // descendants. ErrUnknownCommit when the mirror lacks From or Until.
 func (r *repository) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) {
-	if err := r.known(ctx, q.From); err != nil {
+	if err := r.requireCommits(ctx, q.From); err != nil {
 		return nil, err
 	}
 	args := []string{"rev-list"}
@@ -45,14 +45,14 @@ func (r *repository) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) 
 	}
 	args = append(args, q.From)
 	if q.Until != "" {
-		if err := r.known(ctx, q.Until); err != nil {
+		if err := r.requireCommits(ctx, q.Until); err != nil {
 			return nil, err
 		}
 		args = append(args, "^"+q.Until)
 	}
 	args = append(args, "--")
 	args = append(args, q.Paths...)
-	out, err := r.run(ctx, r.command(args...))
+	out, err := r.runGit(ctx, r.gitCommand(args...))
 	if err != nil {
 		return nil, r.localError("list the history of "+q.From, err)
 	}

@@ -15,24 +15,24 @@ import (
 func (r *repository) PathsChanged(ctx context.Context, commits []CommitInfo) ([][]string, error) {
 	out := make([][]string, len(commits))
 	at := make(map[string]int, len(commits))
-	var asked bytes.Buffer
+	var input bytes.Buffer
 	for i := range commits {
 		line := []string{commits[i].SHA}
 		if len(commits[i].Parents) > 0 {
 			line = append(line, commits[i].Parents[0])
 		}
-		if err := r.known(ctx, line...); err != nil {
+		if err := r.requireCommits(ctx, line...); err != nil {
 			return nil, err
 		}
 		at[commits[i].SHA] = i
-		asked.WriteString(strings.Join(line, " ") + "\n")
+		input.WriteString(strings.Join(line, " ") + "\n")
 	}
 	if len(commits) == 0 {
 		return out, nil
 	}
-	c := r.command("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
-	c.Stdin = asked.Bytes()
-	text, err := r.run(ctx, c)
+	c := r.gitCommand("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
+	c.Stdin = input.Bytes()
+	text, err := r.runGit(ctx, c)
 	if err != nil {
 		return nil, r.localError(fmt.Sprintf("list what %d commits changed", len(commits)), err)
 	}
@@ -50,7 +50,7 @@ func (r *repository) PathsChanged(ctx context.Context, commits []CommitInfo) ([]
 		}
 		n, ok := at[strings.TrimSpace(fields[i])]
 		if !ok && fields[i] != "" {
-			return nil, fmt.Errorf("list what commits changed: git diff-tree answers %q", shorten(fields[i]))
+			return nil, fmt.Errorf("list what commits changed: git diff-tree answers %q", shortenForLog(fields[i]))
 		}
 		commit = n
 	}

@@ -12,7 +12,7 @@ import (
 func TestPathsChanged(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	m, shas := history(t)
+	m, shas := newHistory(t)
 	order := []string{"four", "merge", "three", "two", "one", "root"}
 	var commits []CommitInfo
 	for _, name := range order {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// history makes   root ← one ← merge ← four   with two, three on a side line.
-func history(t *testing.T) (*Mirror, map[string]string) {
+// newHistory makes   root ← one ← merge ← four   with two, three on a side line.
+func newHistory(t *testing.T) (*Mirror, map[string]string) {
 	t.Helper()
 	ctx := t.Context()
 	o := newOrigin(t)
@@ -55,7 +55,7 @@ func history(t *testing.T) (*Mirror, map[string]string) {
 func TestLog(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	m, shas := history(t)
+	m, shas := newHistory(t)
 	names := map[string]string{}
 	for name, sha := range shas {
 		names[sha] = name
@@ -112,7 +112,7 @@ func TestLog(t *testing.T) {
 func TestIsAncestor(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	m, shas := history(t)
+	m, shas := newHistory(t)
 	unrelated, _, err := m.Head(ctx, "main")
 	if err != nil {
 		t.Fatal(err)

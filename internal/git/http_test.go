@@ -129,7 +129,7 @@ func TestHTTP(t *testing.T) {
 			o := newOrigin(t)
 			sha := o.commit("main", "One", map[string]string{"a": "1"})
 			s := serveGit(t, o)
-			log, logs := observed()
+			log, logs := newObservedLogger()
 			m := open(t, Options{URL: s.URL + "/acme/fleet.git", Credentials: staticCredentials(testUser, testPassword), Log: log})
 			if v != (version{}) {
 				m.git = v // how the credentials are handed over depends on it

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// keepFor is how long a commit that is on no branch stays. A promotion
+	// keepUnpushedFor is how long a commit that is on no branch stays. A promotion
 	// that was composed but not pushed for so long is composed again.
-	keepFor = 14 * 24 * time.Hour
+	keepUnpushedFor = 14 * 24 * time.Hour
 	// expiry is the same for git's own objects.
 	expiry = "2.weeks.ago"
 	// maxPacks is how many packs a fetch leaves: with the checks on, git makes
 	// one of each fetch, and every look-up searches all of them.
 	maxPacks = 50
-	// fullEvery is how often everything becomes one pack and what is expired goes.
-	fullEvery = 7 * 24 * time.Hour
-	// fullFile holds when that was last done.
-	fullFile = "liftlock-repacked"
+	// fullRepackEvery is how often everything becomes one pack and what is expired goes.
+	fullRepackEvery = 7 * 24 * time.Hour
+	// fullRepackFile holds when that was last done.
+	fullRepackFile = "liftlock-repacked"
 )
 
-// geometric is the first git that can join small packs alone.
-var geometric = version{2, 32}
+// geometricSince is the first git that can join small packs alone.
+var geometricSince = version{2, 32}
 
 // Maintain does what git would do by itself now and then, at a time that the
 // caller chooses (once a day is plenty): it stops keeping commits that Write
@@ -42,14 +42,14 @@ func (m *Mirror) Maintain(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := m.dropKept(ctx); err != nil {
+	if err := m.dropExpiredRefs(ctx); err != nil {
 		return fmt.Errorf("forget kept commits of the mirror of %s: %w", m.remote.url, err)
 	}
 	if err := m.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
 		return err
 	}
-	name := filepath.Join(m.dir, fullFile)
-	if last, err := os.ReadFile(name); err == nil && m.opts.Now().Sub(parseTime(last)).Abs() < fullEvery {
+	name := filepath.Join(m.dir, fullRepackFile)
+	if last, err := os.ReadFile(name); err == nil && m.opts.Now().Sub(parseTime(last)).Abs() < fullRepackEvery {
 		if err := m.joinPacks(ctx); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (m *Mirror) Maintain(ctx context.Context) error {
 	return os.WriteFile(name, []byte(m.opts.Now().UTC().Format(time.RFC3339)), 0o600)
 }
 
-// parseTime reads fullFile; what can't be read is long ago.
+// parseTime reads fullRepackFile; what can't be read is long ago.
 func parseTime(b []byte) time.Time {
 	t, err := time.Parse(time.RFC3339, string(b))
 	if err != nil {
@@ -72,7 +72,7 @@ func parseTime(b []byte) time.Time {
 
 // joinPacks makes few packs of many, cheaply where git can.
 func (m *Mirror) joinPacks(ctx context.Context) error {
-	if m.git.less(geometric) {
+	if m.git.isOlderThan(geometricSince) {
 		return m.gitSteps(ctx, []string{"repack", "-A", "-d", "-l", "-q"})
 	}
 	return m.gitSteps(ctx, []string{"repack", "--geometric=2", "-d", "-l", "-q"})
@@ -102,7 +102,7 @@ func (m *Mirror) joinManyPacks(ctx context.Context) {
 
 func (m *Mirror) gitSteps(ctx context.Context, steps ...[]string) error {
 	for _, args := range steps {
-		if _, err := m.run(ctx, m.command(args...)); err != nil {
+		if _, err := m.runGit(ctx, m.gitCommand(args...)); err != nil {
 			if lerr := m.removeLeftovers(); lerr != nil {
 				m.log.Warn("removing what a failed maintenance left", zap.Error(lerr))
 			}
@@ -112,13 +112,13 @@ func (m *Mirror) gitSteps(ctx context.Context, steps ...[]string) error {
 	return nil
 }
 
-// dropKept removes the refs that have kept commits for long enough.
-func (m *Mirror) dropKept(ctx context.Context) error {
-	kept, err := m.refs(ctx, keepPrefix)
+// dropExpiredRefs removes the refs that have kept commits for long enough.
+func (m *Mirror) dropExpiredRefs(ctx context.Context) error {
+	kept, err := m.listRefs(ctx, keepPrefix)
 	if err != nil {
 		return err
 	}
-	oldest := m.opts.Now().UTC().Add(-keepFor).Format(keepDay)
+	oldest := m.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
 	var drop bytes.Buffer
 	for ref := range kept {
 		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, keepPrefix), "/"); day < oldest {
@@ -128,8 +128,8 @@ func (m *Mirror) dropKept(ctx context.Context) error {
 	if drop.Len() == 0 {
 		return nil
 	}
-	c := m.command("update-ref", "--stdin")
+	c := m.gitCommand("update-ref", "--stdin")
 	c.Stdin = drop.Bytes()
-	_, err = m.run(ctx, c)
+	_, err = m.runGit(ctx, c)
 	return err
 }

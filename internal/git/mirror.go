@@ -19,9 +19,9 @@ const (
 	// fetch of everything included.
 	DefaultTimeout = 10 * time.Minute
 
-	// marker is the file that says that a folder is ours to throw away. It
+	// markerFile is the file that says that a folder is ours to throw away. It
 	// holds the remote's URL.
-	marker = "liftlock-mirror"
+	markerFile = "liftlock-mirror"
 )
 
 // Ident is the name and e-mail address on a commit.
@@ -78,8 +78,8 @@ func Open(ctx context.Context, o Options) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.prepare(ctx); err != nil {
-		m.objects.close()
+	if err := m.prepareDir(ctx); err != nil {
+		m.objects.closeProcesses()
 		return nil, fmt.Errorf("open the mirror of %s in %s: %w", m.remote.url, m.dir, err)
 	}
 	return m, nil
@@ -122,7 +122,7 @@ func newMirror(ctx context.Context, o Options) (*Mirror, error) {
 		log:     o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
 		writing: make(chan struct{}, 1),
 	}
-	m.open()
+	m.initHelpers()
 	m.writing <- struct{}{}
 	return m, nil
 }
@@ -140,8 +140,8 @@ func (m *Mirror) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// prepare leaves a usable mirror in m.dir.
-func (m *Mirror) prepare(ctx context.Context) error {
+// prepareDir leaves a usable mirror in m.dir.
+func (m *Mirror) prepareDir(ctx context.Context) error {
 	for _, leftover := range []string{m.dir + ".new", m.dir + ".old"} {
 		if err := os.RemoveAll(leftover); err != nil {
 			return err
@@ -149,12 +149,12 @@ func (m *Mirror) prepare(ctx context.Context) error {
 	}
 	entries, err := os.ReadDir(m.dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return m.create(ctx)
+		return m.createEmpty(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	url, err := os.ReadFile(filepath.Join(m.dir, marker))
+	url, err := os.ReadFile(filepath.Join(m.dir, markerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the folder is not empty and is no mirror of Liftlock's; choose another, or remove it")
 	}
@@ -162,26 +162,26 @@ func (m *Mirror) prepare(ctx context.Context) error {
 		return err
 	}
 	if was := strings.TrimSpace(string(url)); was != m.remote.url {
-		m.log.Warn("the mirror is of another address, making it anew", zap.String("was", shorten(was)))
-		return m.create(ctx)
+		m.log.Warn("the mirror is of another address, making it anew", zap.String("was", shortenForLog(was)))
+		return m.createEmpty(ctx)
 	}
 	if err := m.repair(); err != nil {
 		return err
 	}
-	if err := m.check(ctx); err != nil {
+	if err := m.checkIntegrity(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		m.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
-		return m.create(ctx)
+		return m.createEmpty(ctx)
 	}
 	return nil
 }
 
-// create makes an empty mirror beside m.dir and puts it in its place, so that
+// createEmpty makes an empty mirror beside m.dir and puts it in its place, so that
 // a half-made one is never found there.
-func (m *Mirror) create(ctx context.Context) error {
-	m.objects.close()
+func (m *Mirror) createEmpty(ctx context.Context) error {
+	m.objects.closeProcesses()
 	fresh, old := m.dir+".new", m.dir+".old"
 	for _, d := range []string{fresh, old} {
 		if err := os.RemoveAll(d); err != nil {
@@ -191,16 +191,16 @@ func (m *Mirror) create(ctx context.Context) error {
 	if err := os.MkdirAll(fresh, 0o700); err != nil {
 		return err
 	}
-	c := m.command("init", "--bare", "--quiet", "--template=", "--initial-branch=main", "--", fresh)
+	c := m.gitCommand("init", "--bare", "--quiet", "--template=", "--initial-branch=main", "--", fresh)
 	c.Args = c.Args[1:] // there is no --git-dir yet
 	c.Dir = fresh
-	if _, err := m.run(ctx, c); err != nil {
+	if _, err := m.runGit(ctx, c); err != nil {
 		return err
 	}
 	if err := m.writeConfig(fresh); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(fresh, marker), []byte(m.remote.url+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(fresh, markerFile), []byte(m.remote.url+"\n"), 0o600); err != nil {
 		return err
 	}
 	if err := os.Rename(m.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -209,17 +209,17 @@ func (m *Mirror) create(ctx context.Context) error {
 	if err := os.Rename(fresh, m.dir); err != nil {
 		return err
 	}
-	m.objects.close() // a read may have started them on the old folder
+	m.objects.closeProcesses() // a read may have started them on the old folder
 	m.trees.clear()
-	m.remembered.clear()
+	m.pairCache.clearAll()
 	m.setHeads(nil)
 	m.damaged.Store(false)
 	return os.RemoveAll(old)
 }
 
-// check finds the damage that a crash leaves: references to objects that are
+// checkIntegrity finds the damage that a crash leaves: references to objects that are
 // not there or not readable.
-func (m *Mirror) check(ctx context.Context) error {
+func (m *Mirror) checkIntegrity(ctx context.Context) error {
 	heads, err := m.readHeads(ctx)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (m *Mirror) check(ctx context.Context) error {
 		if _, err := m.Commit(ctx, sha); err != nil {
 			return fmt.Errorf("branch %s: %w", branch, err)
 		}
-		if _, err := m.Tree(sha).root(); err != nil {
+		if _, err := m.Tree(sha).rootEntry(); err != nil {
 			return fmt.Errorf("branch %s: %w", branch, err)
 		}
 	}

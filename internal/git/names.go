@@ -60,7 +60,7 @@ func isSHA(s string) bool {
 // is ever read as an option or as git's revision syntax.
 func checkSHA(sha string) error {
 	if !isSHA(sha) {
-		return &Error{Op: fmt.Sprintf("commit %q", shorten(sha)), Kind: ErrInvalid, Hint: "40 hexadecimal digits in lower case are expected"}
+		return &Error{Op: fmt.Sprintf("commit %q", shortenForLog(sha)), Kind: ErrInvalid, Hint: "40 hexadecimal digits in lower case are expected"}
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func checkSHA(sha string) error {
 // checkBranch holds git's rules for branch names (git help check-ref-format).
 func checkBranch(name string) error {
 	bad := func(why string) error {
-		return &Error{Op: fmt.Sprintf("branch %q", shorten(name)), Kind: ErrInvalid, Hint: why}
+		return &Error{Op: fmt.Sprintf("branch %q", shortenForLog(name)), Kind: ErrInvalid, Hint: why}
 	}
 	switch {
 	case name == "" || len(name) > 200:
@@ -96,7 +96,7 @@ func checkBranch(name string) error {
 // a leading dash). Reading such files works.
 func checkWritePath(p string) error {
 	bad := func(why string) error {
-		return &Error{Op: fmt.Sprintf("write %q", shorten(p)), Kind: ErrInvalid, Hint: why}
+		return &Error{Op: fmt.Sprintf("write %q", shortenForLog(p)), Kind: ErrInvalid, Hint: why}
 	}
 	switch {
 	case p == "" || p == "." || len(p) > 4096:
@@ -142,14 +142,14 @@ func gitFolder(name string) bool {
 func checkIdent(who string, id Ident) error {
 	if id.Name == "" || id.Email == "" || strings.ContainsAny(id.Name+id.Email, "<>\n\x00") ||
 		strings.TrimSpace(id.Name) != id.Name || strings.ContainsAny(id.Email, " \t") {
-		return &Error{Op: fmt.Sprintf("%s %q <%q>", who, shorten(id.Name), shorten(id.Email)), Kind: ErrInvalid,
+		return &Error{Op: fmt.Sprintf("%s %q <%q>", who, shortenForLog(id.Name), shortenForLog(id.Email)), Kind: ErrInvalid,
 			Hint: "a name and an e-mail address without <, > and line breaks are needed"}
 	}
 	return nil
 }
 
-// shorten keeps hostile input from filling a log.
-func shorten(s string) string {
+// shortenForLog keeps hostile input from filling a log.
+func shortenForLog(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "…"
 	}

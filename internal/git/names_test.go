@@ -40,7 +40,7 @@ func TestPathsThatAreNotWritten(t *testing.T) {
 		"-rf", "a/-rf", "--output=x", "a\nb", "a\x00b", "a\tb", "a\x7fb", "a\u0085b", `a"b`, "a'b", `a\b`, `..\a`, "a\xffb",
 		strings.Repeat("a", 256), strings.Repeat("a/", 2100) + "b",
 	} {
-		t.Run(shorten(p), func(t *testing.T) {
+		t.Run(shortenForLog(p), func(t *testing.T) {
 			if err := checkWritePath(p); !errors.Is(err, ErrInvalid) {
 				t.Errorf("got %v", err)
 			}

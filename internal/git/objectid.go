@@ -8,7 +8,7 @@ import (
 // ObjectID is git's id of a file's content, without reading it: equal ids are
 // equal contents. A folder is fs.ErrInvalid.
 func (t *Tree) ObjectID(name string) (string, error) {
-	e, err := t.lookup("stat", name)
+	e, err := t.findEntry("stat", name)
 	if err != nil {
 		return "", err
 	}
@@ -22,7 +22,7 @@ func (t *Tree) ObjectID(name string) (string, error) {
 // equal identities are equal files, links, or folders with all that is below
 // them. It is "" where there is nothing, and below links and submodules.
 func (t *Tree) Identity(name string) (string, error) {
-	e, err := t.lookup("stat", name)
+	e, err := t.findEntry("stat", name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFollowed):
 		return "", nil

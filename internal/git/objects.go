@@ -35,77 +35,81 @@ type object struct {
 	data []byte // nil when only looked up
 }
 
-// objects reads objects through two long-lived git processes, started when
+// objectReader reads objects through two long-lived git processes, started when
 // they are first needed: one that prints contents, one that only looks up.
-type objects struct {
-	contents, lookups *batch
+type objectReader struct {
+	contents, lookups *catFile
 }
 
-func newObjects(r *repository) *objects {
-	return &objects{
-		contents: &batch{command: r.command("cat-file", "--batch")},
-		lookups:  &batch{command: r.command("cat-file", "--batch-check")},
+func newObjectReader(r *repository) *objectReader {
+	return &objectReader{
+		contents: &catFile{command: r.gitCommand("cat-file", "--batch")},
+		lookups:  &catFile{command: r.gitCommand("cat-file", "--batch-check")},
 	}
 }
 
-// read returns an object's content; spec is an object id, with ^{tree} or the
+// readObject returns an object's content; spec is an object id, with ^{tree} or the
 // like behind it. errMissing: there is none. ErrTooLarge: past MaxFileSize.
-func (o *objects) read(spec string) (object, error) { return o.contents.ask(spec, true) }
-
-// find looks an object up without reading it.
-func (o *objects) find(spec string) (object, error) { return o.lookups.ask(spec, false) }
-
-// close ends the processes; the next question starts them again.
-func (o *objects) close() {
-	o.contents.close()
-	o.lookups.close()
+func (o *objectReader) readObject(spec string) (object, error) {
+	return o.contents.queryObject(spec, true)
 }
 
-// batch is one git cat-file process that answers one question at a time.
-type batch struct {
+// findObject looks an object up without reading it.
+func (o *objectReader) findObject(spec string) (object, error) {
+	return o.lookups.queryObject(spec, false)
+}
+
+// closeProcesses ends the processes; the next question starts them again.
+func (o *objectReader) closeProcesses() {
+	o.contents.closeProcess()
+	o.lookups.closeProcess()
+}
+
+// catFile is one git cat-file process that answers one question at a time.
+type catFile struct {
 	command proc.Command
 
-	mu  sync.Mutex
-	p   *proc.Process
-	out *bufio.Reader
+	mu      sync.Mutex
+	process *proc.Process
+	out     *bufio.Reader
 }
 
-// ask asks for one object. A process that has died meanwhile (the mirror was
+// queryObject asks for one object. A process that has died meanwhile (the mirror was
 // made anew, the machine was short of memory) is replaced once.
-func (b *batch) ask(spec string, contents bool) (object, error) {
+func (b *catFile) queryObject(spec string, contents bool) (object, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	had := b.p != nil
-	o, err := b.try(spec, contents)
-	if err != nil && had && b.p == nil && !errors.Is(err, ErrTooLarge) {
-		o, err = b.try(spec, contents)
+	had := b.process != nil
+	o, err := b.tryQuery(spec, contents)
+	if err != nil && had && b.process == nil && !errors.Is(err, ErrTooLarge) {
+		o, err = b.tryQuery(spec, contents)
 	}
 	return o, err
 }
 
-// try asks once. Whatever leaves the conversation in doubt ends the process.
-func (b *batch) try(spec string, contents bool) (object, error) {
-	if b.p == nil {
+// tryQuery asks once. Whatever leaves the conversation in doubt ends the process.
+func (b *catFile) tryQuery(spec string, contents bool) (object, error) {
+	if b.process == nil {
 		c := b.command
 		c.MaxStdout = 0 // piped
 		p, err := proc.Start(context.Background(), c)
 		if err != nil {
 			return object{}, err
 		}
-		b.p, b.out = p, bufio.NewReaderSize(p.Stdout, 64<<10)
+		b.process, b.out = p, bufio.NewReaderSize(p.Stdout, 64<<10)
 	}
-	watchdog := time.AfterFunc(readTimeout, b.p.Kill)
-	o, err := b.talk(spec, contents)
+	watchdog := time.AfterFunc(readTimeout, b.process.Kill)
+	o, err := b.sendQuery(spec, contents)
 	watchdog.Stop()
 	if err != nil && !errors.Is(err, errMissing) {
-		err = b.explain(spec, err)
-		b.end()
+		err = b.explainError(spec, err)
+		b.endProcess()
 	}
 	return o, err
 }
 
-func (b *batch) talk(spec string, contents bool) (object, error) {
-	if _, err := io.WriteString(b.p.Stdin, spec+"\n"); err != nil {
+func (b *catFile) sendQuery(spec string, contents bool) (object, error) {
+	if _, err := io.WriteString(b.process.Stdin, spec+"\n"); err != nil {
 		return object{}, err
 	}
 	o, err := readHeader(b.out, spec)
@@ -137,7 +141,7 @@ func readHeader(out *bufio.Reader, spec string) (object, error) {
 	kind, digits, _ := strings.Cut(rest, " ")
 	size, err := strconv.ParseInt(digits, 10, 64)
 	if !isSHA(sha) || err != nil || size < 0 {
-		return object{}, fmt.Errorf("it answers %q", shorten(header))
+		return object{}, fmt.Errorf("it answers %q", shortenForLog(header))
 	}
 	return object{sha: sha, kind: kind, size: size}, nil
 }
@@ -154,14 +158,14 @@ func readContent(out *bufio.Reader, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// explain adds the process's own words. Git ends at an object that it can't
+// explainError adds the process's own words. Git ends at an object that it can't
 // read: such a mirror is damaged.
-func (b *batch) explain(spec string, err error) error {
+func (b *catFile) explainError(spec string, err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	b.p.Kill()
-	werr := b.p.Wait()
+	b.process.Kill()
+	werr := b.process.Wait()
 	e := &Error{Op: "read object " + spec, Err: errors.Join(err, werr)}
 	if maybeDamaged(werr) {
 		e.Kind = ErrCorrupt
@@ -169,15 +173,15 @@ func (b *batch) explain(spec string, err error) error {
 	return e
 }
 
-func (b *batch) end() {
-	b.p.End()
-	b.p, b.out = nil, nil
+func (b *catFile) endProcess() {
+	b.process.End()
+	b.process, b.out = nil, nil
 }
 
-func (b *batch) close() {
+func (b *catFile) closeProcess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.p != nil {
-		b.end()
+	if b.process != nil {
+		b.endProcess()
 	}
 }

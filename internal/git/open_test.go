@@ -23,7 +23,7 @@ func TestOpenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustFetch(t, open(t, Options{Dir: dir, URL: o.url()}))
-	log, logs := observed()
+	log, logs := newObservedLogger()
 	m := open(t, Options{Dir: dir, URL: o.url(), Log: log})
 	if got, ok, err := m.Head(t.Context(), "main"); got != sha || !ok || err != nil {
 		t.Errorf("the mirror was not kept: %q %v %v", got, ok, err)
@@ -41,7 +41,7 @@ func TestOpenAgain(t *testing.T) {
 	}
 }
 
-func TestOpenLeavesForeignFoldersAlone(t *testing.T) {
+func TestOpenLeavesOtherFoldersAlone(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	sha := o.commit("main", "First", map[string]string{"a": "1"})
@@ -127,10 +127,13 @@ func TestOpenAndFetchRepair(t *testing.T) {
 				write(t, filepath.Join(dir, f), "")
 			}
 		}},
-		"half made":                 {says: "", damage: func(t *testing.T, dir, _, _, _ string) { write(t, dir+".new/HEAD", "ref: x") }},
-		"no HEAD":                   {says: "anew", damage: func(t *testing.T, dir, _, _, _ string) { os.Remove(filepath.Join(dir, "HEAD")) }},
-		"no objects":                {says: "anew", damage: func(t *testing.T, dir, _, _, _ string) { os.RemoveAll(filepath.Join(dir, "objects")) }},
-		"only the marker":           {says: "anew", damage: func(t *testing.T, dir, _, _, _ string) { os.RemoveAll(dir); write(t, filepath.Join(dir, marker), "") }},
+		"half made":  {says: "", damage: func(t *testing.T, dir, _, _, _ string) { write(t, dir+".new/HEAD", "ref: x") }},
+		"no HEAD":    {says: "anew", damage: func(t *testing.T, dir, _, _, _ string) { os.Remove(filepath.Join(dir, "HEAD")) }},
+		"no objects": {says: "anew", damage: func(t *testing.T, dir, _, _, _ string) { os.RemoveAll(filepath.Join(dir, "objects")) }},
+		"only the marker": {says: "anew", damage: func(t *testing.T, dir, _, _, _ string) {
+			os.RemoveAll(dir)
+			write(t, filepath.Join(dir, markerFile), "")
+		}},
 		"configuration overwritten": {damage: func(t *testing.T, dir, _, _, _ string) { write(t, filepath.Join(dir, "config"), "\x00[") }},
 		"empty reference":           {says: "reference", damage: func(t *testing.T, dir, _, _, _ string) { write(t, filepath.Join(dir, "refs/heads/main"), "") }},
 		"cut reference":             {says: "reference", damage: func(t *testing.T, dir, c, _, _ string) { write(t, filepath.Join(dir, "refs/heads/main"), c[:20]) }},
@@ -172,10 +175,10 @@ func TestOpenAndFetchRepair(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "only the marker" {
-				write(t, filepath.Join(dir, marker), o.url()+"\n")
+				write(t, filepath.Join(dir, markerFile), o.url()+"\n")
 			}
 
-			log, logs := observed()
+			log, logs := newObservedLogger()
 			m := open(t, Options{Dir: dir, URL: o.url(), Log: log})
 			if tc.says != "" && !logged(logs, tc.says) {
 				t.Errorf("Open logs %v, not %q", logs.All(), tc.says)
@@ -243,11 +246,11 @@ func TestRemoteFolderOfAnotherUser(t *testing.T) {
 
 // What only looks like damage (a git that got no memory) costs a check, not
 // the mirror.
-func TestASoundMirrorIsKept(t *testing.T) {
+func TestUndamagedMirrorIsKept(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	base := o.commit("main", "First", map[string]string{"a": "1"})
-	log, logs := observed()
+	log, logs := newObservedLogger()
 	m := open(t, Options{URL: o.url(), Log: log})
 	mustFetch(t, m)
 	sha, err := m.Write(t.Context(), CommitSpec{Parents: []string{base}, Base: base, When: when, Message: "x"})

@@ -25,7 +25,7 @@ type PushSpec struct {
 // refuses. After ErrRemote it is not known whether the push arrived: push
 // again, that is safe.
 func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
-	if err := s.check(); err != nil {
+	if err := s.checkFields(); err != nil {
 		return err
 	}
 	unlock, err := m.lock(ctx)
@@ -35,7 +35,7 @@ func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 	defer unlock()
 
 	if s.New != "" {
-		if err := m.known(ctx, s.New); err != nil {
+		if err := m.requireCommits(ctx, s.New); err != nil {
 			return fmt.Errorf("push branch %s: %w", s.Branch, err)
 		}
 	}
@@ -58,7 +58,7 @@ func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 	return nil
 }
 
-func (s PushSpec) check() error {
+func (s PushSpec) checkFields() error {
 	if err := checkBranch(s.Branch); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
 	if err == nil {
 		return nil
 	}
-	rejected, reason := rejection(out, ref)
+	rejected, reason := parseRejection(out, ref)
 	if !rejected {
 		return err
 	}
@@ -95,16 +95,16 @@ func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
 	case now == s.New:
 		return nil
 	case now != s.Old:
-		return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("it is at %s, expected was %s", orNothing(now), orNothing(s.Old))}
+		return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("it is at %s, expected was %s", shaOrNothing(now), shaOrNothing(s.Old))}
 	case strings.Contains(reason, "stale info"):
 		return &Error{Op: op, Kind: ErrLeaseLost, Err: errors.New("it has moved and come back meanwhile")}
 	}
-	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shorten(reason)), Hint: "check the branch's protection and the remote's hooks: " + remoteWords(err)}
+	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shortenForLog(reason)), Hint: "check the branch's protection and the remote's hooks: " + remoteMessages(err)}
 }
 
-// rejection finds in the output of push --porcelain whether the ref was
+// parseRejection finds in the output of push --porcelain whether the ref was
 // refused, and git's reason.
-func rejection(out []byte, ref string) (bool, string) {
+func parseRejection(out []byte, ref string) (bool, string) {
 	for line := range bytes.Lines(out) {
 		// "!\t<from>:<to>\t[rejected] (stale info)\n"
 		f := strings.SplitN(strings.TrimSuffix(string(line), "\n"), "\t", 3)
@@ -115,10 +115,10 @@ func rejection(out []byte, ref string) (bool, string) {
 	return false, ""
 }
 
-// remoteWords are what the remote itself said about a refused push.
-func remoteWords(err error) string {
+// remoteMessages are what the remote itself said about a refused push.
+func remoteMessages(err error) string {
 	var said []string
-	for line := range strings.Lines(stderr(err)) {
+	for line := range strings.Lines(stderrOf(err)) {
 		if rest, ok := strings.CutPrefix(line, "remote:"); ok {
 			if rest = strings.TrimSpace(rest); rest != "" {
 				said = append(said, rest)
@@ -152,7 +152,7 @@ func (m *Mirror) setBranch(ctx context.Context, ref, sha string) error {
 	if sha == "" {
 		args = []string{"update-ref", "-d", "--", ref}
 	}
-	if _, err := m.run(ctx, m.command(args...)); err != nil {
+	if _, err := m.runGit(ctx, m.gitCommand(args...)); err != nil {
 		return err
 	}
 	heads, err := m.allHeads(ctx)
@@ -170,7 +170,7 @@ func (m *Mirror) setBranch(ctx context.Context, ref, sha string) error {
 	return nil
 }
 
-func orNothing(sha string) string {
+func shaOrNothing(sha string) string {
 	if sha == "" {
 		return "nothing"
 	}

@@ -22,7 +22,7 @@ type remote struct {
 func parseRemote(raw string) (remote, error) {
 	bad := func(why string) (remote, error) {
 		// The URL may hold a password: Redact hides it.
-		return remote{}, &Error{Op: fmt.Sprintf("repository address %q", shorten(proc.Redact(raw, nil))), Kind: ErrInvalid, Hint: why}
+		return remote{}, &Error{Op: fmt.Sprintf("repository address %q", shortenForLog(proc.Redact(raw, nil))), Kind: ErrInvalid, Hint: why}
 	}
 	if strings.ContainsFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return bad("it has control characters")
@@ -56,8 +56,8 @@ func parseRemote(raw string) (remote, error) {
 // in its environment: not in its arguments, which every user of the machine
 // can read, and not in a file. The output is returned also with an error.
 func (m *Mirror) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
-	c := m.command(args...)
-	secrets, err := m.credentials(ctx, &c)
+	c := m.gitCommand(args...)
+	secrets, err := m.addCredentials(ctx, &c)
 	if err != nil {
 		return nil, &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
 	}
@@ -77,9 +77,9 @@ func (m *Mirror) runRemote(ctx context.Context, op string, args ...string) ([]by
 	return r.Stdout, remoteError(ctx, op, err)
 }
 
-// credentials adds the Authorization header for the remote's host, and no
+// addCredentials adds the Authorization header for the remote's host, and no
 // other, to the command's environment.
-func (m *Mirror) credentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
+func (m *Mirror) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
 	if m.opts.Credentials == nil || m.remote.origin == "" {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (m *Mirror) credentials(ctx context.Context, c *proc.Command) (secrets []st
 // came with git 2.31; before it, GIT_CONFIG_PARAMETERS is how git itself hands
 // the settings of -c to its helpers.
 func secretConfig(v version, key, value string) []string {
-	if v.less(version{2, 31}) {
+	if v.isOlderThan(version{2, 31}) {
 		quoted := "'" + strings.ReplaceAll(key+"="+value, "'", `'\''`) + "'"
 		return []string{"GIT_CONFIG_PARAMETERS=" + quoted}
 	}

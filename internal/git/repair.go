@@ -11,13 +11,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// leftovers are what git's programs leave outside refs/ when they are killed.
+// leftoverPattern are what git's programs leave outside refs/ when they are killed.
 // Nobody else works here, so nobody needs them. Below refs/ a branch may have
 // such a name; there only ".lock" can't be one's end.
-var leftovers = regexp.MustCompile(`\.lock$|^pack-.*\.keep$|^tmp_|^gc\.pid|^fast_import_crash_|^\.tmp-|^incoming-`)
+var leftoverPattern = regexp.MustCompile(`\.lock$|^pack-.*\.keep$|^tmp_|^gc\.pid|^fast_import_crash_|^\.tmp-|^incoming-`)
 
-// looseRef is what a file below refs/ holds when it was written completely.
-var looseRef = regexp.MustCompile(`^([0-9a-f]{40}|ref: refs/[^\n]+)\n?$`)
+// looseRefPattern is what a file below refs/ holds when it was written completely.
+var looseRefPattern = regexp.MustCompile(`^([0-9a-f]{40}|ref: refs/[^\n]+)\n?$`)
 
 // repair removes what killed processes left, and rewrites the configuration.
 // It must not run while a git command writes to the mirror.
@@ -30,7 +30,7 @@ func (m *Mirror) repair() error {
 
 // writeConfig makes a mirror's configuration files as they should be.
 func (m *Mirror) writeConfig(dir string) error {
-	for file, text := range map[string]string{"config": config, userConfig: m.remote.userConfigText()} {
+	for file, text := range map[string]string{"config": mirrorConfig, userConfig: m.remote.userConfigText()} {
 		name := filepath.Join(dir, file)
 		if have, err := os.ReadFile(name); err == nil && string(have) == text {
 			continue
@@ -60,7 +60,7 @@ func (m *Mirror) removeLeftovers() error {
 			return nil
 		}
 		inRefs := strings.HasPrefix(name, refs+string(filepath.Separator))
-		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftovers.MatchString(d.Name()) {
+		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftoverPattern.MatchString(d.Name()) {
 			m.log.Info("removing what a killed git left", zap.String("file", name))
 			if err := os.RemoveAll(name); err != nil {
 				return err
@@ -82,7 +82,7 @@ func (m *Mirror) removeBrokenRef(name string) error {
 	if err != nil {
 		return err
 	}
-	if looseRef.Match(data) {
+	if looseRefPattern.Match(data) {
 		return nil
 	}
 	m.log.Warn("removing a reference that was not written completely", zap.String("file", name))

@@ -21,29 +21,29 @@ type repository struct {
 	// its environment.
 	settings, env, inherit []string
 
-	objects    *objects
-	trees      *treeCache
-	remembered remembered
-	damaged    atomic.Bool // a read met what can't be
+	objects   *objectReader
+	trees     *treeCache
+	pairCache pairCache
+	damaged   atomic.Bool // a read met what can't be
 }
 
-// open readies the struct, whose other fields are filled in.
-func (r *repository) open() {
+// initHelpers readies the struct, whose other fields are filled in.
+func (r *repository) initHelpers() {
 	r.trees = newTreeCache()
-	r.objects = newObjects(r)
+	r.objects = newObjectReader(r)
 }
 
 // Close ends the repository's helper processes. Later reads start them again,
 // so it is only needed at the end of its use.
 func (r *repository) Close() error {
-	r.objects.close()
+	r.objects.closeProcesses()
 	return nil
 }
 
-// command is git on the repository. The explicit --git-dir keeps git from
+// gitCommand is git on the repository. The explicit --git-dir keeps git from
 // looking for one, and from refusing one that another user owns (a volume in a
 // container): that check is for repositories that were found.
-func (r *repository) command(args ...string) proc.Command {
+func (r *repository) gitCommand(args ...string) proc.Command {
 	return proc.Command{
 		Program: "git",
 		Args: slices.Concat([]string{
@@ -53,12 +53,12 @@ func (r *repository) command(args ...string) proc.Command {
 		Env:       r.env,
 		Inherit:   r.inherit,
 		MaxStdout: maxList,
-		Grace:     grace,
+		Grace:     killGrace,
 	}
 }
 
-// run runs a git command that only works on the repository.
-func (r *repository) run(ctx context.Context, c proc.Command) ([]byte, error) {
+// runGit runs a git command that only works on the repository.
+func (r *repository) runGit(ctx context.Context, c proc.Command) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
 	result, err := proc.Run(ctx, c)
@@ -70,10 +70,10 @@ func (r *repository) run(ctx context.Context, c proc.Command) ([]byte, error) {
 // shallow clone is cut off before it. ErrUnknownCommit when the repository
 // lacks either.
 func (r *repository) MergeBase(ctx context.Context, a, b string) (sha string, ok bool, err error) {
-	if err := r.known(ctx, a, b); err != nil {
+	if err := r.requireCommits(ctx, a, b); err != nil {
 		return "", false, err
 	}
-	out, err := r.run(ctx, r.command("merge-base", a, b))
+	out, err := r.runGit(ctx, r.gitCommand("merge-base", a, b))
 	if exitCode(err) == 1 {
 		return "", false, nil
 	}

@@ -23,9 +23,9 @@ import (
 // not have is ErrUnknownCommit. Names are compared byte by byte and need not
 // be UTF-8. Modification times are zero.
 type Tree struct {
-	r    *repository
-	sha  string
-	held map[string][]byte // contents that ReadAhead has read, by id
+	repo       *repository
+	sha        string
+	prefetched map[string][]byte // contents that ReadAhead has read, by id
 }
 
 var (
@@ -36,23 +36,23 @@ var (
 )
 
 // Tree gives a commit's files. Whether the commit exists shows when it is read.
-func (r *repository) Tree(sha string) *Tree { return &Tree{r: r, sha: sha} }
+func (r *repository) Tree(sha string) *Tree { return &Tree{repo: r, sha: sha} }
 
 // Open opens a file, read whole into memory, or a folder.
 func (t *Tree) Open(name string) (fs.File, error) {
-	e, err := t.lookup("open", name)
+	e, err := t.findEntry("open", name)
 	if err != nil {
 		return nil, err
 	}
-	info := t.info(e)
+	info := t.entryInfo(e)
 	if e.mode == Directory {
-		entries, err := t.list("open", name, e)
+		entries, err := t.listFolder("open", name, e)
 		if err != nil {
 			return nil, err
 		}
 		return &openDir{info: info, entries: entries}, nil
 	}
-	data, err := t.content("open", name, e)
+	data, err := t.readEntry("open", name, e)
 	if err != nil {
 		return nil, err
 	}
@@ -61,29 +61,29 @@ func (t *Tree) Open(name string) (fs.File, error) {
 
 // ReadFile reads a file; the bytes are the caller's.
 func (t *Tree) ReadFile(name string) ([]byte, error) {
-	e, err := t.lookup("read", name)
+	e, err := t.findEntry("read", name)
 	if err != nil {
 		return nil, err
 	}
-	return t.content("read", name, e)
+	return t.readEntry("read", name, e)
 }
 
 // ReadDir lists a folder, sorted by name.
 func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	e, err := t.lookup("readdir", name)
+	e, err := t.findEntry("readdir", name)
 	if err != nil {
 		return nil, err
 	}
-	return t.list("readdir", name, e)
+	return t.listFolder("readdir", name, e)
 }
 
 // Stat describes a file or folder; a link describes itself.
 func (t *Tree) Stat(name string) (fs.FileInfo, error) {
-	e, err := t.lookup("stat", name)
+	e, err := t.findEntry("stat", name)
 	if err != nil {
 		return nil, err
 	}
-	return t.sized("stat", name, e)
+	return t.statEntry("stat", name, e)
 }
 
 // Lstat is Stat: links are never followed.
@@ -91,14 +91,14 @@ func (t *Tree) Lstat(name string) (fs.FileInfo, error) { return t.Stat(name) }
 
 // ReadLink is a symbolic link's target as it is written.
 func (t *Tree) ReadLink(name string) (string, error) {
-	e, err := t.lookup("readlink", name)
+	e, err := t.findEntry("readlink", name)
 	if err != nil {
 		return "", err
 	}
 	if e.mode != Symlink {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
-	o, err := t.stored(e.sha)
+	o, err := t.readRequired(e.sha)
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
 	}
@@ -112,53 +112,53 @@ type treeEntry struct {
 	sha  string
 }
 
-// root is the commit's root folder.
-func (t *Tree) root() (treeEntry, error) {
+// rootEntry is the commit's root folder.
+func (t *Tree) rootEntry() (treeEntry, error) {
 	if err := checkSHA(t.sha); err != nil {
 		return treeEntry{}, err
 	}
-	if sha, ok := t.r.trees.rootOf(t.sha); ok {
+	if sha, ok := t.repo.trees.rootOf(t.sha); ok {
 		return treeEntry{name: ".", mode: Directory, sha: sha}, nil
 	}
-	o, err := t.stored(t.sha + "^{tree}")
+	o, err := t.readRequired(t.sha + "^{tree}")
 	if err != nil {
 		return treeEntry{}, err
 	}
-	if _, err := t.r.parsed(o); err != nil {
+	if _, err := t.repo.parseAndCacheTree(o); err != nil {
 		return treeEntry{}, err
 	}
-	t.r.trees.putRoot(t.sha, o.sha)
+	t.repo.trees.putRoot(t.sha, o.sha)
 	return treeEntry{name: ".", mode: Directory, sha: o.sha}, nil
 }
 
-// stored reads an object that the commit needs.
-func (t *Tree) stored(spec string) (object, error) {
-	o, err := t.r.read(spec)
+// readRequired reads an object that the commit needs.
+func (t *Tree) readRequired(spec string) (object, error) {
+	o, err := t.repo.readObject(spec)
 	if errors.Is(err, errMissing) {
-		at, err := t.r.find(t.sha)
+		at, err := t.repo.findObject(t.sha)
 		if errors.Is(err, errMissing) || err == nil && at.kind != "commit" && at.kind != "tree" {
-			return object{}, t.r.unknown(t.sha)
+			return object{}, t.repo.unknownCommitError(t.sha)
 		}
-		t.r.damaged.Store(true)
-		return object{}, &Error{Op: "read object " + spec + ", which commit " + t.sha + " needs", Kind: ErrCorrupt, Hint: t.r.remedy}
+		t.repo.damaged.Store(true)
+		return object{}, &Error{Op: "read object " + spec + ", which commit " + t.sha + " needs", Kind: ErrCorrupt, Hint: t.repo.remedy}
 	}
 	return o, err
 }
 
-// entries lists a folder by the id of its tree object. The slice is shared.
-func (t *Tree) entries(sha string) ([]treeEntry, error) {
-	if e, ok := t.r.trees.get(sha); ok {
+// listEntries lists a folder by the id of its tree object. The slice is shared.
+func (t *Tree) listEntries(sha string) ([]treeEntry, error) {
+	if e, ok := t.repo.trees.get(sha); ok {
 		return e, nil
 	}
-	o, err := t.stored(sha)
+	o, err := t.readRequired(sha)
 	if err != nil {
 		return nil, err
 	}
-	return t.r.parsed(o)
+	return t.repo.parseAndCacheTree(o)
 }
 
-// parsed parses a tree object and keeps the listing.
-func (r *repository) parsed(o object) ([]treeEntry, error) {
+// parseAndCacheTree parses a tree object and keeps the listing.
+func (r *repository) parseAndCacheTree(o object) ([]treeEntry, error) {
 	entries, err := parseTree(o.data)
 	if o.kind != "tree" {
 		err = fmt.Errorf("it is a %s", o.kind)
@@ -183,15 +183,15 @@ func validName(name string) bool {
 	return true
 }
 
-// lookup walks from the root to a name.
-func (t *Tree) lookup(op, name string) (treeEntry, error) {
+// findEntry walks from the root to a name.
+func (t *Tree) findEntry(op, name string) (treeEntry, error) {
 	fail := func(err error) (treeEntry, error) {
 		return treeEntry{}, &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	if !validName(name) {
 		return fail(fs.ErrInvalid)
 	}
-	at, err := t.root()
+	at, err := t.rootEntry()
 	if err != nil {
 		return fail(err)
 	}
@@ -206,7 +206,7 @@ func (t *Tree) lookup(op, name string) (treeEntry, error) {
 		default:
 			return fail(fs.ErrNotExist)
 		}
-		entries, err := t.entries(at.sha)
+		entries, err := t.listEntries(at.sha)
 		if err != nil {
 			return fail(err)
 		}
@@ -219,7 +219,7 @@ func (t *Tree) lookup(op, name string) (treeEntry, error) {
 	return at, nil
 }
 
-func (t *Tree) content(op, name string, e treeEntry) ([]byte, error) {
+func (t *Tree) readEntry(op, name string, e treeEntry) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
@@ -229,17 +229,17 @@ func (t *Tree) content(op, name string, e treeEntry) ([]byte, error) {
 	case Symlink, Submodule:
 		return fail(ErrNotFollowed)
 	}
-	if data, ok := t.held[e.sha]; ok {
+	if data, ok := t.prefetched[e.sha]; ok {
 		return bytes.Clone(data), nil
 	}
-	o, err := t.stored(e.sha)
+	o, err := t.readRequired(e.sha)
 	if err != nil {
 		return fail(err)
 	}
 	return o.data, nil
 }
 
-func (t *Tree) list(op, name string, e treeEntry) ([]fs.DirEntry, error) {
+func (t *Tree) listFolder(op, name string, e treeEntry) ([]fs.DirEntry, error) {
 	fail := func(err error) ([]fs.DirEntry, error) {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
@@ -250,7 +250,7 @@ func (t *Tree) list(op, name string, e treeEntry) ([]fs.DirEntry, error) {
 	default:
 		return fail(errors.New("is not a folder"))
 	}
-	entries, err := t.entries(e.sha)
+	entries, err := t.listEntries(e.sha)
 	if err != nil {
 		return fail(err)
 	}
@@ -261,19 +261,19 @@ func (t *Tree) list(op, name string, e treeEntry) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// sized is info with the size of a file or link looked up.
-func (t *Tree) sized(op, name string, e treeEntry) (fs.FileInfo, error) {
-	info := t.info(e)
+// statEntry is entryInfo with the size of a file or link looked up.
+func (t *Tree) statEntry(op, name string, e treeEntry) (fs.FileInfo, error) {
+	info := t.entryInfo(e)
 	if e.mode == Directory || e.mode == Submodule {
 		return info, nil // a submodule's commit is not here
 	}
-	if data, ok := t.held[e.sha]; ok {
+	if data, ok := t.prefetched[e.sha]; ok {
 		info.size = int64(len(data))
 		return info, nil
 	}
-	o, err := t.r.find(e.sha)
+	o, err := t.repo.findObject(e.sha)
 	if errors.Is(err, errMissing) {
-		o, err = t.stored(e.sha) // finds out why
+		o, err = t.readRequired(e.sha) // finds out why
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
@@ -282,7 +282,7 @@ func (t *Tree) sized(op, name string, e treeEntry) (fs.FileInfo, error) {
 	return info, nil
 }
 
-func (t *Tree) info(e treeEntry) *fileInfo { return &fileInfo{name: e.name, mode: e.mode} }
+func (t *Tree) entryInfo(e treeEntry) *fileInfo { return &fileInfo{name: e.name, mode: e.mode} }
 
 // parseTree reads a tree object: "<octal mode> <name>\0<20 bytes of id>",
 // repeated. The entries come back sorted by name (git sorts folders as if
@@ -297,10 +297,10 @@ func parseTree(data []byte) ([]treeEntry, error) {
 		modeText, name, ok := strings.Cut(string(head), " ")
 		mode, err := strconv.ParseUint(modeText, 8, 32)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("an entry begins with %q", shorten(string(head)))
+			return nil, fmt.Errorf("an entry begins with %q", shortenForLog(string(head)))
 		}
 		if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("an entry is named %q", shorten(name))
+			return nil, fmt.Errorf("an entry is named %q", shortenForLog(name))
 		}
 		out = append(out, treeEntry{name: name, mode: normalMode(Mode(mode)), sha: fmt.Sprintf("%x", rest[:20])})
 		data = rest[20:]
@@ -308,7 +308,7 @@ func parseTree(data []byte) ([]treeEntry, error) {
 	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
 	for i := 1; i < len(out); i++ {
 		if out[i].name == out[i-1].name {
-			return nil, fmt.Errorf("two entries are named %q", shorten(out[i].name))
+			return nil, fmt.Errorf("two entries are named %q", shortenForLog(out[i].name))
 		}
 	}
 	return out, nil

@@ -57,8 +57,8 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	}
 }
 
-// special makes a commit with what ordinary checkouts rarely have.
-func special(t *testing.T, o *origin) (sha string) {
+// newSpecialTree makes a commit with what ordinary checkouts rarely have.
+func newSpecialTree(t *testing.T, o *origin) (sha string) {
 	t.Helper()
 	o.commit("main", "One", map[string]string{"dir/file": "content", "big": strings.Repeat("0123456789abcdef", MaxFileSize/16) + "x", "just": strings.Repeat("0123456789abcdef", MaxFileSize/16)})
 	for link, target := range map[string]string{"in": "dir/file", "folder": "dir", "out": "../../etc/passwd", "abs": "/etc/passwd", "loop": "loop", "dir/up": "../big"} {
@@ -79,7 +79,7 @@ func special(t *testing.T, o *origin) (sha string) {
 func TestTreeSpecialEntries(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	sha := special(t, o)
+	sha := newSpecialTree(t, o)
 	m := open(t, Options{URL: o.url()})
 	mustFetch(t, m)
 	tree := m.Tree(sha)

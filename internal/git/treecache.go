@@ -44,7 +44,7 @@ func (c *treeCache) get(sha string) ([]treeEntry, bool) {
 	}
 	e, ok := c.old.lists[sha]
 	if ok {
-		c.grow(1 + len(e))
+		c.makeRoom(1 + len(e))
 		c.young.lists[sha] = e
 	}
 	return e, ok
@@ -53,7 +53,7 @@ func (c *treeCache) get(sha string) ([]treeEntry, bool) {
 func (c *treeCache) put(sha string, entries []treeEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.grow(1 + len(entries))
+	c.makeRoom(1 + len(entries))
 	c.young.lists[sha] = entries
 }
 
@@ -65,7 +65,7 @@ func (c *treeCache) rootOf(commit string) (string, bool) {
 	}
 	sha, ok := c.old.roots[commit]
 	if ok {
-		c.grow(1)
+		c.makeRoom(1)
 		c.young.roots[commit] = sha
 	}
 	return sha, ok
@@ -74,12 +74,12 @@ func (c *treeCache) rootOf(commit string) (string, bool) {
 func (c *treeCache) putRoot(commit, tree string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.grow(1)
+	c.makeRoom(1)
 	c.young.roots[commit] = tree
 }
 
-// grow makes room in the young generation.
-func (c *treeCache) grow(n int) {
+// makeRoom makes room in the young generation.
+func (c *treeCache) makeRoom(n int) {
 	if c.young.size+n > maxCachedEntries && c.young.size > 0 {
 		c.old, c.young = c.young, newGeneration()
 	}

@@ -32,7 +32,7 @@ type dirEntry struct {
 func (d dirEntry) Name() string               { return d.e.name }
 func (d dirEntry) IsDir() bool                { return d.e.mode == Directory }
 func (d dirEntry) Type() fs.FileMode          { return d.e.mode.FS().Type() }
-func (d dirEntry) Info() (fs.FileInfo, error) { return d.t.sized("stat", d.path, d.e) }
+func (d dirEntry) Info() (fs.FileInfo, error) { return d.t.statEntry("stat", d.path, d.e) }
 func (d dirEntry) String() string             { return fs.FormatDirEntry(d) }
 
 type openFile struct {

@@ -25,18 +25,18 @@ import (
 // folder are not there. What a sparse checkout leaves out is read from the
 // index. It is safe for concurrent use.
 type WorkingTree struct {
-	c      *Checkout
-	root   *os.Root
-	files  map[string]indexed  // by path
-	dirs   map[string]bool     // with such a file below; "." is the root
-	sparse map[string][]string // what may be missing on disk, by folder
+	checkout *Checkout
+	root     *os.Root
+	files    map[string]indexEntry // by path
+	dirs     map[string]bool       // with such a file below; "." is the root
+	sparse   map[string][]string   // what may be missing on disk, by folder
 
 	linksMu sync.Mutex
 	links   map[string]bool // folders that were looked at: is it a symbolic link?
 }
 
-// indexed is what git's index says about a file.
-type indexed struct {
+// indexEntry is what git's index says about a file.
+type indexEntry struct {
 	blob   string // "": not tracked
 	mode   Mode   // 0: not tracked
 	sparse bool   // not on disk on purpose
@@ -56,9 +56,9 @@ func (c *Checkout) WorkingTree(ctx context.Context) (*WorkingTree, error) {
 	if c.Bare() {
 		return nil, &Error{Op: op, Kind: ErrInvalid, Hint: "this repository is bare: name a revision"}
 	}
-	list := c.command("--work-tree="+c.top, "ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard")
+	list := c.gitCommand("--work-tree="+c.top, "ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard")
 	list.Dir = c.top
-	out, err := c.run(ctx, list)
+	out, err := c.runGit(ctx, list)
 	if err != nil {
 		return nil, c.localError(op, err)
 	}
@@ -66,8 +66,8 @@ func (c *Checkout) WorkingTree(ctx context.Context) (*WorkingTree, error) {
 	if err != nil {
 		return nil, &Error{Op: op, Err: plainPath(err)}
 	}
-	w := &WorkingTree{c: c, root: root, files: map[string]indexed{}, dirs: map[string]bool{".": true}, sparse: map[string][]string{}, links: map[string]bool{}}
-	if err := w.fill(string(out)); err != nil {
+	w := &WorkingTree{checkout: c, root: root, files: map[string]indexEntry{}, dirs: map[string]bool{".": true}, sparse: map[string][]string{}, links: map[string]bool{}}
+	if err := w.parseIndex(string(out)); err != nil {
 		root.Close() //nolint:errcheck // only read
 		return nil, &Error{Op: op, Err: err}
 	}
@@ -77,33 +77,33 @@ func (c *Checkout) WorkingTree(ctx context.Context) (*WorkingTree, error) {
 // Close gives the folder back.
 func (w *WorkingTree) Close() error { return w.root.Close() }
 
-// fill reads "H 100644 <id> 0\tpath\0" for what is in the index and
+// parseIndex reads "H 100644 <id> 0\tpath\0" for what is in the index and
 // "? path\0" for what isn't, repeated.
-func (w *WorkingTree) fill(list string) error {
+func (w *WorkingTree) parseIndex(list string) error {
 	for list != "" {
 		line, rest, _ := strings.Cut(list, "\x00")
 		list = rest
 		if name, ok := strings.CutPrefix(line, "? "); ok {
 			if validName(name) { // a repository of its own ends in a slash
-				w.add(name, indexed{})
+				w.addFile(name, indexEntry{})
 			}
 			continue
 		}
 		head, name, ok := strings.Cut(line, "\t")
 		f := strings.Fields(head)
 		if !ok || len(f) != 4 || !validName(name) {
-			return fmt.Errorf("git ls-files answers %q", shorten(line))
+			return fmt.Errorf("git ls-files answers %q", shortenForLog(line))
 		}
 		mode, err := parseMode(f[1])
 		if err != nil {
 			return err
 		}
-		w.add(name, indexed{blob: f[2], mode: mode, sparse: f[0] == "S"})
+		w.addFile(name, indexEntry{blob: f[2], mode: mode, sparse: f[0] == "S"})
 	}
 	return nil
 }
 
-func (w *WorkingTree) add(name string, f indexed) {
+func (w *WorkingTree) addFile(name string, f indexEntry) {
 	w.files[name] = f
 	if f.sparse {
 		w.sparse[path.Dir(name)] = append(w.sparse[path.Dir(name)], path.Base(name))
@@ -116,16 +116,16 @@ func (w *WorkingTree) add(name string, f indexed) {
 	}
 }
 
-// at finds out what is at a name: on disk, or in the index for what a sparse
+// statPath finds out what is at a name: on disk, or in the index for what a sparse
 // checkout leaves out.
-func (w *WorkingTree) at(op, name string) (mode Mode, size int64, blob string, err error) {
+func (w *WorkingTree) statPath(op, name string) (mode Mode, size int64, blob string, err error) {
 	fail := func(err error) (Mode, int64, string, error) {
 		return 0, 0, "", &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	if !validName(name) {
 		return fail(fs.ErrInvalid)
 	}
-	if err := w.through(name); err != nil {
+	if err := w.checkNoLinks(name); err != nil {
 		return fail(err)
 	}
 	f, isFile := w.files[name]
@@ -133,7 +133,7 @@ func (w *WorkingTree) at(op, name string) (mode Mode, size int64, blob string, e
 		return fail(fs.ErrNotExist)
 	}
 	// No folder on the way is a link, so this stays below the root.
-	info, err := os.Lstat(filepath.Join(w.c.top, filepath.FromSlash(name)))
+	info, err := os.Lstat(filepath.Join(w.checkout.top, filepath.FromSlash(name)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.sparse:
 		return f.mode, -1, f.blob, nil
@@ -144,7 +144,7 @@ func (w *WorkingTree) at(op, name string) (mode Mode, size int64, blob string, e
 	case err != nil:
 		return fail(plainError(err))
 	}
-	switch mode = w.mode(name, info.Mode(), f); mode {
+	switch mode = w.gitMode(name, info.Mode(), f); mode {
 	case 0:
 		return fail(fs.ErrNotExist)
 	case Directory, Submodule:
@@ -153,8 +153,8 @@ func (w *WorkingTree) at(op, name string) (mode Mode, size int64, blob string, e
 	return mode, info.Size(), "", nil
 }
 
-// mode is what git would make of what is on disk; 0 for nothing.
-func (w *WorkingTree) mode(name string, on fs.FileMode, f indexed) Mode {
+// gitMode is what git would make of what is on disk; 0 for nothing.
+func (w *WorkingTree) gitMode(name string, on fs.FileMode, f indexEntry) Mode {
 	switch {
 	case on.IsDir() && f.mode == Submodule:
 		return Submodule
@@ -174,9 +174,9 @@ func (w *WorkingTree) isSparse(dir string) bool {
 	return slices.Contains(w.sparse[path.Dir(dir)], path.Base(dir))
 }
 
-// through makes sure that no folder on the way is a symbolic link: git doesn't
+// checkNoLinks makes sure that no folder on the way is a symbolic link: git doesn't
 // look behind those either.
-func (w *WorkingTree) through(name string) error {
+func (w *WorkingTree) checkNoLinks(name string) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if f, ok := w.files[dir]; ok && (f.mode == Submodule || w.isLink(dir)) {
 			return ErrNotFollowed
@@ -196,7 +196,7 @@ func (w *WorkingTree) isLink(name string) bool {
 	defer w.linksMu.Unlock()
 	link, known := w.links[name]
 	if !known {
-		info, err := os.Lstat(filepath.Join(w.c.top, filepath.FromSlash(name)))
+		info, err := os.Lstat(filepath.Join(w.checkout.top, filepath.FromSlash(name)))
 		link = err == nil && info.Mode()&fs.ModeSymlink != 0
 		w.links[name] = link
 	}
@@ -205,19 +205,19 @@ func (w *WorkingTree) isLink(name string) bool {
 
 // Open opens a file, read whole into memory, or a folder.
 func (w *WorkingTree) Open(name string) (fs.File, error) {
-	mode, size, blob, err := w.at("open", name)
+	mode, size, blob, err := w.statPath("open", name)
 	if err != nil {
 		return nil, err
 	}
 	info := &fileInfo{name: path.Base(name), mode: mode, size: max(size, 0)}
 	if mode == Directory {
-		entries, err := w.list("open", name)
+		entries, err := w.listFolder("open", name)
 		if err != nil {
 			return nil, err
 		}
 		return &openDir{info: info, entries: entries}, nil
 	}
-	data, err := w.content("open", name, mode, blob)
+	data, err := w.readContent("open", name, mode, blob)
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +226,14 @@ func (w *WorkingTree) Open(name string) (fs.File, error) {
 
 // ReadFile reads a file; the bytes are the caller's.
 func (w *WorkingTree) ReadFile(name string) ([]byte, error) {
-	mode, _, blob, err := w.at("read", name)
+	mode, _, blob, err := w.statPath("read", name)
 	if err != nil {
 		return nil, err
 	}
-	return w.content("read", name, mode, blob)
+	return w.readContent("read", name, mode, blob)
 }
 
-func (w *WorkingTree) content(op, name string, mode Mode, blob string) ([]byte, error) {
+func (w *WorkingTree) readContent(op, name string, mode Mode, blob string) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
@@ -244,9 +244,9 @@ func (w *WorkingTree) content(op, name string, mode Mode, blob string) ([]byte, 
 		return fail(ErrNotFollowed)
 	}
 	if blob != "" {
-		o, err := w.c.read(blob)
+		o, err := w.checkout.readObject(blob)
 		if errors.Is(err, errMissing) {
-			err = &Error{Op: "read object " + blob, Kind: ErrCorrupt, Hint: w.c.remedy}
+			err = &Error{Op: "read object " + blob, Kind: ErrCorrupt, Hint: w.checkout.remedy}
 		}
 		if err != nil {
 			return fail(err)
@@ -278,7 +278,7 @@ func (w *WorkingTree) List(ctx context.Context, do func(path string, mode fs.Fil
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		mode, _, _, err := w.at("list", name)
+		mode, _, _, err := w.statPath("list", name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFollowed), err == nil && mode == Directory:
 			continue // in the index, but not on disk
@@ -294,7 +294,7 @@ func (w *WorkingTree) List(ctx context.Context, do func(path string, mode fs.Fil
 
 // ReadDir lists a folder, sorted by name.
 func (w *WorkingTree) ReadDir(name string) ([]fs.DirEntry, error) {
-	mode, _, _, err := w.at("readdir", name)
+	mode, _, _, err := w.statPath("readdir", name)
 	if err != nil {
 		return nil, err
 	}
@@ -305,14 +305,14 @@ func (w *WorkingTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	default:
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.New("is not a folder")}
 	}
-	return w.list("readdir", name)
+	return w.listFolder("readdir", name)
 }
 
-// list takes names and kinds from the disk, and which of them count from git.
-func (w *WorkingTree) list(op, name string) ([]fs.DirEntry, error) {
+// listFolder takes names and kinds from the disk, and which of them count from git.
+func (w *WorkingTree) listFolder(op, name string) ([]fs.DirEntry, error) {
 	var out []fs.DirEntry
 	seen := map[string]bool{}
-	on, err := w.onDisk(name)
+	on, err := w.readDiskDir(name)
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || len(w.sparse[name]) == 0) {
 		return nil, &fs.PathError{Op: op, Path: name, Err: plainError(err)}
 	}
@@ -322,9 +322,9 @@ func (w *WorkingTree) list(op, name string) ([]fs.DirEntry, error) {
 		if !isFile && !w.dirs[at] {
 			continue
 		}
-		if mode := w.mode(at, e.Type(), f); mode != 0 {
+		if mode := w.gitMode(at, e.Type(), f); mode != 0 {
 			seen[e.Name()] = true
-			out = append(out, workingEntry{w: w, path: at, mode: mode})
+			out = append(out, workingDirEntry{w: w, path: at, mode: mode})
 		}
 	}
 	for _, base := range w.sparse[name] {
@@ -334,14 +334,14 @@ func (w *WorkingTree) list(op, name string) ([]fs.DirEntry, error) {
 			if w.dirs[at] {
 				mode = Directory
 			}
-			out = append(out, workingEntry{w: w, path: at, mode: mode})
+			out = append(out, workingDirEntry{w: w, path: at, mode: mode})
 		}
 	}
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
 
-func (w *WorkingTree) onDisk(name string) ([]fs.DirEntry, error) {
+func (w *WorkingTree) readDiskDir(name string) ([]fs.DirEntry, error) {
 	dir, err := w.root.Open(name)
 	if err != nil {
 		return nil, err
@@ -352,12 +352,12 @@ func (w *WorkingTree) onDisk(name string) ([]fs.DirEntry, error) {
 
 // Stat describes a file or folder; a link describes itself.
 func (w *WorkingTree) Stat(name string) (fs.FileInfo, error) {
-	mode, size, blob, err := w.at("stat", name)
+	mode, size, blob, err := w.statPath("stat", name)
 	if err != nil {
 		return nil, err
 	}
 	if size < 0 {
-		o, err := w.c.find(blob)
+		o, err := w.checkout.findObject(blob)
 		if err != nil {
 			return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 		}
@@ -371,7 +371,7 @@ func (w *WorkingTree) Lstat(name string) (fs.FileInfo, error) { return w.Stat(na
 
 // ReadLink is a symbolic link's target as it is written.
 func (w *WorkingTree) ReadLink(name string) (string, error) {
-	mode, _, blob, err := w.at("readlink", name)
+	mode, _, blob, err := w.statPath("readlink", name)
 	if err == nil && mode != Symlink {
 		err = &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
@@ -379,7 +379,7 @@ func (w *WorkingTree) ReadLink(name string) (string, error) {
 		return "", err
 	}
 	if blob != "" {
-		o, err := w.c.read(blob)
+		o, err := w.checkout.readObject(blob)
 		if err != nil {
 			return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
 		}
@@ -401,15 +401,15 @@ func plainError(err error) error {
 	return err
 }
 
-// workingEntry is an entry of a listed folder.
-type workingEntry struct {
+// workingDirEntry is an entry of a listed folder.
+type workingDirEntry struct {
 	w    *WorkingTree
 	path string
 	mode Mode
 }
 
-func (e workingEntry) Name() string               { return path.Base(e.path) }
-func (e workingEntry) IsDir() bool                { return e.mode == Directory }
-func (e workingEntry) Type() fs.FileMode          { return e.mode.FS().Type() }
-func (e workingEntry) Info() (fs.FileInfo, error) { return e.w.Stat(e.path) }
-func (e workingEntry) String() string             { return fs.FormatDirEntry(e) }
+func (e workingDirEntry) Name() string               { return path.Base(e.path) }
+func (e workingDirEntry) IsDir() bool                { return e.mode == Directory }
+func (e workingDirEntry) Type() fs.FileMode          { return e.mode.FS().Type() }
+func (e workingDirEntry) Info() (fs.FileInfo, error) { return e.w.Stat(e.path) }
+func (e workingDirEntry) String() string             { return fs.FormatDirEntry(e) }

@@ -21,14 +21,14 @@ import (
 // otherwise than it is stored (other line ends, Git LFS) is not changed by
 // that. With a == "" every file is added.
 func (w *WorkingTree) Changed(ctx context.Context, a string) ([]FileChange, error) {
-	var before []Entry
+	var before []FileEntry
 	if a != "" {
 		var err error
-		if before, err = w.c.Files(ctx, a, ""); err != nil {
+		if before, err = w.checkout.Files(ctx, a, ""); err != nil {
 			return nil, err
 		}
 	}
-	was := make(map[string]Entry, len(before))
+	was := make(map[string]FileEntry, len(before))
 	names := make([]string, 0, len(w.files))
 	for _, e := range before {
 		was[e.Path] = e
@@ -43,7 +43,7 @@ func (w *WorkingTree) Changed(ctx context.Context, a string) ([]FileChange, erro
 
 	found := make([]FileChange, len(names)) // Status 0: not changed
 	err := inParallel(ctx, len(names), func(i int) error {
-		change, err := w.compare(names[i], was[names[i]])
+		change, err := w.comparePath(names[i], was[names[i]])
 		found[i] = change
 		return err
 	})
@@ -73,11 +73,11 @@ func inParallel(ctx context.Context, n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// compare says how a path differs from the entry that a commit has of it (the
+// comparePath says how a path differs from the entry that a commit has of it (the
 // zero value for none).
-func (w *WorkingTree) compare(name string, was Entry) (FileChange, error) {
+func (w *WorkingTree) comparePath(name string, was FileEntry) (FileChange, error) {
 	c := FileChange{Path: name, OldMode: was.Mode}
-	mode, _, _, err := w.at("compare", name)
+	mode, _, _, err := w.statPath("compare", name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFollowed):
 	case err != nil:
@@ -92,12 +92,12 @@ func (w *WorkingTree) compare(name string, was Entry) (FileChange, error) {
 		c.Status = 'A'
 	case c.NewMode == 0:
 		c.Status = 'D'
-	case kindOf(was.Mode) != kindOf(c.NewMode):
+	case fileKind(was.Mode) != fileKind(c.NewMode):
 		c.Status = 'T'
-	case was.Mode != c.NewMode && modesMean:
+	case was.Mode != c.NewMode && hasExecutableBit:
 		c.Status = 'M'
 	default:
-		same, err := w.same(name, c.NewMode, was.Blob)
+		same, err := w.equalsBlob(name, c.NewMode, was.Blob)
 		if err != nil || same {
 			return FileChange{}, err
 		}
@@ -106,14 +106,14 @@ func (w *WorkingTree) compare(name string, was Entry) (FileChange, error) {
 	return c, nil
 }
 
-// modesMean is false where no file is executable on disk.
-const modesMean = runtime.GOOS != "windows"
+// hasExecutableBit is false where no file is executable on disk.
+const hasExecutableBit = runtime.GOOS != "windows"
 
-// kindOf is a mode without whether a file is executable.
-func kindOf(m Mode) Mode { return m & 0o170000 }
+// fileKind is a mode without whether a file is executable.
+func fileKind(m Mode) Mode { return m & 0o170000 }
 
-// same compares what is at a path with a stored object.
-func (w *WorkingTree) same(name string, mode Mode, blob string) (bool, error) {
+// equalsBlob compares what is at a path with a stored object.
+func (w *WorkingTree) equalsBlob(name string, mode Mode, blob string) (bool, error) {
 	switch mode {
 	case Submodule:
 		// Which commit is checked out there is that repository's business: what
@@ -145,11 +145,11 @@ const maxPointer = 1024
 
 // isLFS says whether the stored object is the Git LFS pointer to this content.
 func (w *WorkingTree) isLFS(data []byte, blob string) bool {
-	info, err := w.c.find(blob)
+	info, err := w.checkout.findObject(blob)
 	if err != nil || info.size >= maxPointer {
 		return false
 	}
-	o, err := w.c.read(blob)
+	o, err := w.checkout.readObject(blob)
 	if err != nil || !bytes.HasPrefix(o.data, []byte("version https://git-lfs.github.com/spec/")) {
 		return false
 	}

@@ -64,16 +64,16 @@ func (m *Mirror) Write(ctx context.Context, s CommitSpec) (string, error) {
 	}
 	base := emptyTree
 	if s.Base != "" {
-		o, err := m.find(s.Base + "^{tree}")
+		o, err := m.findObject(s.Base + "^{tree}")
 		if errors.Is(err, errMissing) {
-			err = m.unknown(s.Base)
+			err = m.unknownCommitError(s.Base)
 		}
 		if err != nil {
 			return "", fmt.Errorf("write a commit: %w", err)
 		}
 		base = o.sha
 	}
-	files, err := m.plan(base, s.Files)
+	files, err := m.planWrites(base, s.Files)
 	if err != nil {
 		return "", fmt.Errorf("write a commit: %w", err)
 	}
@@ -86,7 +86,7 @@ func (m *Mirror) Write(ctx context.Context, s CommitSpec) (string, error) {
 
 // checkSpec holds what needs no look at the base's files.
 func (m *Mirror) checkSpec(ctx context.Context, s *CommitSpec) error {
-	if err := m.known(ctx, s.Parents...); err != nil {
+	if err := m.requireCommits(ctx, s.Parents...); err != nil {
 		return err
 	}
 	if s.Base != "" {
@@ -116,7 +116,7 @@ func (m *Mirror) checkSpec(ctx context.Context, s *CommitSpec) error {
 		if err := checkWritePath(f.Path); err != nil {
 			return err
 		}
-		op := fmt.Sprintf("write %q", shorten(f.Path))
+		op := fmt.Sprintf("write %q", shortenForLog(f.Path))
 		switch {
 		case seen[f.Path]:
 			return &Error{Op: op, Kind: ErrInvalid, Hint: "the path is named twice"}
@@ -130,9 +130,9 @@ func (m *Mirror) checkSpec(ctx context.Context, s *CommitSpec) error {
 	return nil
 }
 
-// plan puts the writes in order, deletions first, fills in their modes and
+// planWrites puts the writes in order, deletions first, fills in their modes and
 // refuses those that something in the base is in the way of.
-func (m *Mirror) plan(base string, files []FileWrite) ([]FileWrite, error) {
+func (m *Mirror) planWrites(base string, files []FileWrite) ([]FileWrite, error) {
 	deleted, written := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		if f.Delete {
@@ -141,17 +141,17 @@ func (m *Mirror) plan(base string, files []FileWrite) ([]FileWrite, error) {
 			written[f.Path] = true
 		}
 	}
-	tree := &Tree{r: &m.repository, sha: base}
+	tree := &Tree{repo: &m.repository, sha: base}
 	out := slices.Clone(files)
 	for i := range out {
 		f := &out[i]
 		// Two writes of one spec can be in each other's way, too.
-		for at := range parents(f.Path) {
+		for at := range parentFolders(f.Path) {
 			if !f.Delete && written[at] {
-				return nil, inTheWay(f.Path, at+" is written as a file")
+				return nil, conflictError(f.Path, at+" is written as a file")
 			}
 		}
-		have, in, err := m.present(tree, f.Path)
+		have, in, err := m.findInBase(tree, f.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -159,13 +159,13 @@ func (m *Mirror) plan(base string, files []FileWrite) ([]FileWrite, error) {
 		case in != "" && f.Delete:
 			// Nothing below a file: already gone.
 		case in != "" && !deleted[in]:
-			return nil, inTheWay(f.Path, in+" is not a folder")
+			return nil, conflictError(f.Path, in+" is not a folder")
 		case have == Directory && f.Delete:
-			return nil, inTheWay(f.Path, "it is a folder; delete its files")
+			return nil, conflictError(f.Path, "it is a folder; delete its files")
 		case have == Directory && !m.allDeleted(tree, f.Path, deleted):
-			return nil, inTheWay(f.Path, "it is a folder with files in it")
+			return nil, conflictError(f.Path, "it is a folder with files in it")
 		case (have == Symlink || have == Submodule) && !f.Delete:
-			return nil, inTheWay(f.Path, "it is a symbolic link or submodule")
+			return nil, conflictError(f.Path, "it is a symbolic link or submodule")
 		}
 		if f.Mode == 0 {
 			f.Mode = Regular
@@ -186,12 +186,12 @@ func (m *Mirror) plan(base string, files []FileWrite) ([]FileWrite, error) {
 	return out, nil
 }
 
-func inTheWay(path, why string) error {
-	return &Error{Op: fmt.Sprintf("write %q", shorten(path)), Kind: ErrInvalid, Hint: why}
+func conflictError(path, why string) error {
+	return &Error{Op: fmt.Sprintf("write %q", shortenForLog(path)), Kind: ErrInvalid, Hint: why}
 }
 
-// parents are the folders above a path, the outermost first.
-func parents(path string) func(yield func(string) bool) {
+// parentFolders are the folders above a path, the outermost first.
+func parentFolders(path string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := range len(path) {
 			if path[i] == '/' && !yield(path[:i]) {
@@ -201,11 +201,11 @@ func parents(path string) func(yield func(string) bool) {
 	}
 }
 
-// present says what is at a path: its mode (0: nothing), or the ancestor that
+// findInBase says what is at a path: its mode (0: nothing), or the ancestor that
 // is not a folder.
-func (m *Mirror) present(tree *Tree, path string) (mode Mode, in string, err error) {
-	for at := range parents(path) {
-		e, err := tree.lookup("write", at)
+func (m *Mirror) findInBase(tree *Tree, path string) (mode Mode, in string, err error) {
+	for at := range parentFolders(path) {
+		e, err := tree.findEntry("write", at)
 		if errors.Is(err, fs.ErrNotExist) {
 			return 0, "", nil
 		}
@@ -216,7 +216,7 @@ func (m *Mirror) present(tree *Tree, path string) (mode Mode, in string, err err
 			return 0, at, nil
 		}
 	}
-	e, err := tree.lookup("write", path)
+	e, err := tree.findEntry("write", path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, "", nil
 	}
@@ -241,13 +241,13 @@ func (m *Mirror) allDeleted(tree *Tree, folder string, deleted map[string]bool) 
 func (m *Mirror) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := m.command("fast-import", "--quiet", "--force", "--done", "--date-format=raw")
+	c := m.gitCommand("fast-import", "--quiet", "--force", "--done", "--date-format=raw")
 	c.MaxStdout = 0 // piped
 	p, err := proc.Start(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	sha, err := m.converse(p, s, base, files)
+	sha, err := m.streamCommit(p, s, base, files)
 	if werr := p.Wait(); werr != nil {
 		// Its own words say more than a broken pipe.
 		if rerr := m.removeLeftovers(); rerr != nil {
@@ -258,7 +258,7 @@ func (m *Mirror) importCommit(ctx context.Context, s CommitSpec, base string, fi
 	return sha, err
 }
 
-func (m *Mirror) converse(p *proc.Process, s CommitSpec, base string, files []FileWrite) (string, error) {
+func (m *Mirror) streamCommit(p *proc.Process, s CommitSpec, base string, files []FileWrite) (string, error) {
 	w := bufio.NewWriterSize(p.Stdin, 64<<10)
 	writeCommit(w, m.opts.Author, s, base, files)
 	io.WriteString(w, "get-mark :1\n") // a bufio.Writer keeps its error for Flush

@@ -110,7 +110,7 @@ func TestWriteRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	o := newOrigin(t)
-	base := special(t, o)
+	base := newSpecialTree(t, o)
 	m := open(t, Options{URL: o.url()})
 	mustFetch(t, m)
 	unknown := strings.Repeat("1", 40)
@@ -236,7 +236,7 @@ func TestWriteEqualsAModel(t *testing.T) {
 // be, or a deletion names a folder.
 func conflicts(before, after map[string]string, files []FileWrite) bool {
 	for p := range after {
-		for in := range parents(p) {
+		for in := range parentFolders(p) {
 			if _, ok := after[in]; ok {
 				return true
 			}

@@ -41,10 +41,10 @@ func ValidBranch(name string) error {
 	return nil
 }
 
-// branch checks the branch of one environment: there is one with layout:
+// checkBranch checks the branch of one environment: there is one with layout:
 // branches only, and no two environments share it, because then one pull request
 // would change both.
-func (c *checker) branch(at string, i int, s *Spec) {
+func (c *checker) checkBranch(at string, i int, s *Spec) {
 	e := &s.Environments[i]
 	key := at + ".branch"
 	if s.Layout != LayoutBranches {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// branched is the small file with a branch for each environment.
-func branched(dev, qa, prod string) string {
+// pipelineWithBranches is the small file with a branch for each environment.
+func pipelineWithBranches(dev, qa, prod string) string {
 	return strings.NewReplacer("spec:\n", "spec:\n  layout: branches\n", "- name: dev\n", "- name: dev\n      branch: "+dev+"\n",
-		"- name: qa\n", "- name: qa\n      branch: "+qa+"\n", "- name: prod\n", "- name: prod\n      branch: "+prod+"\n").Replace(small)
+		"- name: qa\n", "- name: qa\n      branch: "+qa+"\n", "- name: prod\n", "- name: prod\n      branch: "+prod+"\n").Replace(minimalPipeline)
 }
 
 func TestBranches(t *testing.T) {
-	got, err := Parse("p", []byte(branched("env/dev", "env/qa", "main")))
+	got, err := Parse("p", []byte(pipelineWithBranches("env/dev", "env/qa", "main")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestBranchNames(t *testing.T) {
 		"no name, but like another": {"env/devel", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse("p.yaml", []byte(branched("env/dev", c.branch, "env/prod")))
+			_, err := Parse("p.yaml", []byte(pipelineWithBranches("env/dev", c.branch, "env/prod")))
 			if c.want == "" {
 				if err != nil {
 					t.Error(err)

@@ -4,7 +4,7 @@ import "time"
 
 // SetDefaults fills in what a pipeline file may leave out.
 func (p *Pipeline) SetDefaults() {
-	p.Spec.Mode = Act
+	p.Spec.Mode = ModeAct
 	p.Spec.Adopt = AdoptBaseline
 	p.Spec.Layout = LayoutDirectories
 	p.Spec.Batch = BatchComponent
@@ -39,10 +39,10 @@ func (e *Environment) SetDefaults() {
 	}
 }
 
-// settle fills in what depends on other keys.
-func (p *Pipeline) settle() {
+// applyDependentDefaults fills in what depends on other keys.
+func (p *Pipeline) applyDependentDefaults() {
 	for i := range p.Spec.Environments {
-		if e := &p.Spec.Environments[i]; e.Source() {
+		if e := &p.Spec.Environments[i]; e.IsSource() {
 			e.OnDegraded = OnDegradedHold // there is no promotion of ours to revert
 		}
 	}

@@ -180,14 +180,14 @@ func reference(t *testing.T, s *jsonschema.Schema) []byte {
 	b.WriteString(introduction)
 	fmt.Fprintf(&b, "## Example\n\n```yaml\n%s```\n", sample)
 	paths := map[string][]string{} // of the keys that hold a type
-	queue := []place{{of: "Pipeline"}}
+	queue := []typeReference{{of: "Pipeline"}}
 	var order []string
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
 		if paths[next.of] == nil {
 			order = append(order, next.of)
-			queue = append(queue, refers(s.Definitions[next.of], next.path)...)
+			queue = append(queue, findTypeReferences(s.Definitions[next.of], next.path)...)
 		}
 		paths[next.of] = append(paths[next.of], "`"+next.path+"`")
 	}
@@ -195,26 +195,26 @@ func reference(t *testing.T, s *jsonschema.Schema) []byte {
 		section(t, &b, name, paths[name], s.Definitions[name])
 	}
 	b.WriteString("\n## Not supported yet\n\nThese keys are known and refused by name:\n\n")
-	for _, key := range slices.Sorted(slices.Values(notYet)) {
+	for _, key := range slices.Sorted(slices.Values(unsupportedKeys)) {
 		fmt.Fprintf(&b, "- `%s`\n", key)
 	}
 	b.WriteString("\nSo is the value `converge` of `spec.adopt`.\n")
 	return b.Bytes()
 }
 
-// place is a type and the path of a key that holds it.
-type place struct{ of, path string }
+// typeReference is a type and the path of a key that holds it.
+type typeReference struct{ of, path string }
 
-// refers are the places of the types that a type at a path refers to.
-func refers(s *jsonschema.Schema, path string) []place {
-	var places []place
+// findTypeReferences are the places of the types that a type at a path refers to.
+func findTypeReferences(s *jsonschema.Schema, path string) []typeReference {
+	var places []typeReference
 	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		if _, of := valueOf(pair.Value); of != "" {
 			at := strings.TrimPrefix(path+"."+pair.Key, ".")
 			if pair.Value.Type == "array" {
 				at += "[]"
 			}
-			places = append(places, place{of: of, path: at})
+			places = append(places, typeReference{of: of, path: at})
 		}
 	}
 	return places

@@ -11,12 +11,12 @@ import (
 // and in JSON.
 type Duration time.Duration
 
-// D is the duration as the standard library knows it.
-func (d Duration) D() time.Duration { return time.Duration(d) }
+// AsDuration is the duration as the standard library knows it.
+func (d Duration) AsDuration() time.Duration { return time.Duration(d) }
 
 // String is "1h30m", without the trailing zero units of the standard library.
 func (d Duration) String() string {
-	s := d.D().String()
+	s := d.AsDuration().String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}

@@ -2,10 +2,10 @@ package pipeline
 
 import "slices"
 
-// Topo is the environments in an order in which each comes after all of its
+// TopologicalOrder is the environments in an order in which each comes after all of its
 // `after` environments; where that leaves a choice, in the file's order. The
 // pointers are into the pipeline.
-func (p *Pipeline) Topo() []*Environment {
+func (p *Pipeline) TopologicalOrder() []*Environment {
 	environments := p.Spec.Environments
 	ordered := make([]*Environment, 0, len(environments))
 	placed := map[string]bool{}
@@ -47,7 +47,7 @@ func (p *Pipeline) Upstream(environment string) []string {
 	}
 	walk(environment)
 	var names []string
-	for _, e := range p.Topo() {
+	for _, e := range p.TopologicalOrder() {
 		if reached[e.Name] {
 			names = append(names, e.Name)
 		}
@@ -59,7 +59,7 @@ func (p *Pipeline) Upstream(environment string) []string {
 // of, in the order of Topo.
 func (p *Pipeline) Downstream(environment string) []string {
 	var names []string
-	for _, e := range p.Topo() {
+	for _, e := range p.TopologicalOrder() {
 		if slices.ContainsFunc(e.After, func(a string) bool { return a == environment || slices.Contains(names, a) }) {
 			names = append(names, e.Name)
 		}
@@ -67,9 +67,9 @@ func (p *Pipeline) Downstream(environment string) []string {
 	return names
 }
 
-// cycle is one cycle of the `after` graph as a path that ends where it began,
+// findCycle is one cycle of the `after` graph as a path that ends where it began,
 // nil when there is none. Names that don't exist are passed over.
-func (s *Spec) cycle() []string {
+func (s *Spec) findCycle() []string {
 	const (
 		walking = 1
 		done    = 2

@@ -42,7 +42,7 @@ func TestOrder(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var topo []string
-			for _, e := range test.p.Topo() {
+			for _, e := range test.p.TopologicalOrder() {
 				topo = append(topo, e.Name)
 			}
 			got := []string{strings.Join(topo, " "), strings.Join(test.p.Upstream(test.of), " "), strings.Join(test.p.Downstream(test.of), " ")}
@@ -70,11 +70,11 @@ func TestOrderHolds(t *testing.T) {
 			environments = append(environments, e)
 		}
 		p := &Pipeline{Spec: Spec{Environments: rapid.Permutation(environments).Draw(t, "file")}}
-		if c := p.Spec.cycle(); c != nil {
+		if c := p.Spec.findCycle(); c != nil {
 			t.Fatalf("a cycle where there is none: %v", c)
 		}
 		var order []string
-		for _, e := range p.Topo() {
+		for _, e := range p.TopologicalOrder() {
 			for _, a := range e.After {
 				if !slices.Contains(order, a) {
 					t.Fatalf("%s comes before %s", e.Name, a)
@@ -100,7 +100,7 @@ func TestOrderHolds(t *testing.T) {
 		if down := p.Downstream(back); len(down) > 0 {
 			e := p.Spec.EnvironmentByName(back)
 			e.After = append(slices.Clone(e.After), rapid.SampledFrom(down).Draw(t, "to"))
-			c := p.Spec.cycle()
+			c := p.Spec.findCycle()
 			if len(c) < 2 || c[0] != c[len(c)-1] {
 				t.Fatalf("the cycle is %v", c)
 			}

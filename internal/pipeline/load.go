@@ -21,8 +21,8 @@ const (
 // maxFiles bounds how many files the folder may hold.
 const maxFiles = 200
 
-// ErrNone says that a repository has no pipeline file.
-var ErrNone = errors.New("no pipeline file: neither " + FileName + " nor " + FolderName + "/*.yaml")
+// ErrNoPipeline says that a repository has no pipeline file.
+var ErrNoPipeline = errors.New("no pipeline file: neither " + FileName + " nor " + FolderName + "/*.yaml")
 
 // IsPipelinePath says whether a path from the repository's root is that of a
 // pipeline file, existing or not.
@@ -31,22 +31,22 @@ func IsPipelinePath(file string) bool {
 }
 
 // Load reads a repository's pipelines: those of .liftlock.yaml or those of
-// .liftlock/*.yaml, in the order of the files' names. ErrNone: it has neither.
+// .liftlock/*.yaml, in the order of the files' names. ErrNoPipeline: it has neither.
 // A [strictyaml.Errors] is everything that is wrong with the files; any other
 // error is one of reading them. No pipeline is returned with an error.
 func Load(fsys fs.FS) ([]*Pipeline, error) {
-	files, err := find(fsys)
+	files, err := findPipelineFiles(fsys)
 	if err != nil {
 		return nil, err
 	}
 	var all []document
 	var errs strictyaml.Errors
 	for _, file := range files {
-		data, err := read(fsys, file)
+		data, err := readPipelineFile(fsys, file)
 		if err != nil {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
-		documents, err := parse(file, data)
+		documents, err := parseDocuments(file, data)
 		var found strictyaml.Errors
 		if err != nil && !errors.As(err, &found) {
 			return nil, err
@@ -54,15 +54,15 @@ func Load(fsys fs.FS) ([]*Pipeline, error) {
 		errs = append(errs, found...)
 		all = append(all, documents...)
 	}
-	errs = append(errs, duplicates(all)...)
+	errs = append(errs, findDuplicateNames(all)...)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
-	return pipelines(all), nil
+	return pipelinesOf(all), nil
 }
 
-// find lists the pipeline files of a repository.
-func find(fsys fs.FS) ([]string, error) {
+// findPipelineFiles lists the pipeline files of a repository.
+func findPipelineFiles(fsys fs.FS) ([]string, error) {
 	var files []string
 	if _, err := fs.Stat(fsys, FileName); err == nil {
 		files = append(files, FileName)
@@ -81,7 +81,7 @@ func find(fsys fs.FS) ([]string, error) {
 		case strings.HasSuffix(name, ".yaml"):
 			inFolder = append(inFolder, name)
 		case strings.HasSuffix(name, ".yml"):
-			return nil, misnamed(name)
+			return nil, newMisnamedFileError(name)
 		}
 	}
 	switch {
@@ -93,17 +93,17 @@ func find(fsys fs.FS) ([]string, error) {
 		return append(files, inFolder...), nil
 	}
 	if _, err := fs.Stat(fsys, ".liftlock.yml"); err == nil {
-		return nil, misnamed(".liftlock.yml")
+		return nil, newMisnamedFileError(".liftlock.yml")
 	}
-	return nil, ErrNone
+	return nil, ErrNoPipeline
 }
 
-func misnamed(file string) error {
+func newMisnamedFileError(file string) error {
 	return strictyaml.Errors{{File: file, Message: "pipeline files end in .yaml; rename it"}}
 }
 
-// read reads a file up to just beyond what Parse accepts.
-func read(fsys fs.FS, file string) ([]byte, error) {
+// readPipelineFile reads a file up to just beyond what Parse accepts.
+func readPipelineFile(fsys fs.FS, file string) ([]byte, error) {
 	f, err := fsys.Open(file)
 	if err != nil {
 		return nil, err
@@ -128,9 +128,9 @@ func ValidateFile(file string) error {
 	return err
 }
 
-// Is says whether a file means to be a pipeline file: its first document has an
+// LooksLikePipeline says whether a file means to be a pipeline file: its first document has an
 // apiVersion or a kind, which the server's file doesn't.
-func Is(data []byte) bool {
+func LooksLikePipeline(data []byte) bool {
 	docs, err := strictyaml.Parse("", data)
 	return err == nil && len(docs) > 0 && (docs[0].Has("apiVersion") || docs[0].Has("kind"))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
-func named(name string) string { return strings.Replace(small, "shop", name, 1) }
+func pipelineNamed(name string) string { return strings.Replace(minimalPipeline, "shop", name, 1) }
 
 func TestLoad(t *testing.T) {
 	tests := map[string]struct {
@@ -23,14 +23,14 @@ func TestLoad(t *testing.T) {
 		names string // of the pipelines
 		err   string
 	}{
-		"one file":              {map[string]string{".liftlock.yaml": named("shop"), "x.yaml": ":"}, "shop", ""},
-		"a folder":              {map[string]string{".liftlock/b.yaml": named("b"), ".liftlock/a.yaml": named("a"), ".liftlock/README.md": "#", ".liftlock/old/x.yaml": ":"}, "a b", ""},
-		"an unrelated folder":   {map[string]string{".liftlock.yaml": named("shop"), ".liftlock/README.md": "#"}, "shop", ""},
-		"both":                  {map[string]string{".liftlock.yaml": named("a"), ".liftlock/b.yaml": named("b")}, "", ".liftlock.yaml: there is also .liftlock/b.yaml; keep the file or the folder, not both"},
-		"one name twice":        {map[string]string{".liftlock/a.yaml": named("a"), ".liftlock/b.yaml": "# head\n" + named("a")}, "", `.liftlock/b.yaml:4: metadata.name: the pipeline "a" is already defined at .liftlock/a.yaml:3`},
-		"all that is wrong":     {map[string]string{".liftlock/a.yaml": named("A"), ".liftlock/b.yaml": "{", ".liftlock/c.yaml": named("c")}, "", ".liftlock/a.yaml:3: metadata.name: \"A\" is not a name; use lower-case letters, digits and hyphens, and no hyphen first\n.liftlock/b.yaml:1: not valid YAML: did not find expected node content"},
-		"another ending":        {map[string]string{".liftlock.yml": named("a")}, "", ".liftlock.yml: pipeline files end in .yaml; rename it"},
-		"one of another ending": {map[string]string{".liftlock/a.yaml": named("a"), ".liftlock/b.yml": named("b")}, "", ".liftlock/b.yml: pipeline files end in .yaml; rename it"},
+		"one file":              {map[string]string{".liftlock.yaml": pipelineNamed("shop"), "x.yaml": ":"}, "shop", ""},
+		"a folder":              {map[string]string{".liftlock/b.yaml": pipelineNamed("b"), ".liftlock/a.yaml": pipelineNamed("a"), ".liftlock/README.md": "#", ".liftlock/old/x.yaml": ":"}, "a b", ""},
+		"an unrelated folder":   {map[string]string{".liftlock.yaml": pipelineNamed("shop"), ".liftlock/README.md": "#"}, "shop", ""},
+		"both":                  {map[string]string{".liftlock.yaml": pipelineNamed("a"), ".liftlock/b.yaml": pipelineNamed("b")}, "", ".liftlock.yaml: there is also .liftlock/b.yaml; keep the file or the folder, not both"},
+		"one name twice":        {map[string]string{".liftlock/a.yaml": pipelineNamed("a"), ".liftlock/b.yaml": "# head\n" + pipelineNamed("a")}, "", `.liftlock/b.yaml:4: metadata.name: the pipeline "a" is already defined at .liftlock/a.yaml:3`},
+		"all that is wrong":     {map[string]string{".liftlock/a.yaml": pipelineNamed("A"), ".liftlock/b.yaml": "{", ".liftlock/c.yaml": pipelineNamed("c")}, "", ".liftlock/a.yaml:3: metadata.name: \"A\" is not a name; use lower-case letters, digits and hyphens, and no hyphen first\n.liftlock/b.yaml:1: not valid YAML: did not find expected node content"},
+		"another ending":        {map[string]string{".liftlock.yml": pipelineNamed("a")}, "", ".liftlock.yml: pipeline files end in .yaml; rename it"},
+		"one of another ending": {map[string]string{".liftlock/a.yaml": pipelineNamed("a"), ".liftlock/b.yml": pipelineNamed("b")}, "", ".liftlock/b.yml: pipeline files end in .yaml; rename it"},
 		"too large":             {map[string]string{".liftlock.yaml": strings.Repeat("#", strictyaml.MaxBytes+10)}, "", ".liftlock.yaml: 1048577 bytes are too many; at most 1048576 are read"},
 	}
 	for name, test := range tests {
@@ -64,21 +64,21 @@ func TestLoadNone(t *testing.T) {
 		"an empty folder": {".liftlock/README.md": &fstest.MapFile{}},
 		"other files":     {"liftlock.yaml": &fstest.MapFile{}, "a/.liftlock.yaml": &fstest.MapFile{}},
 	} {
-		if all, err := Load(fsys); !errors.Is(err, ErrNone) || all != nil {
+		if all, err := Load(fsys); !errors.Is(err, ErrNoPipeline) || all != nil {
 			t.Errorf("%s gives %d pipelines and %v", name, len(all), err)
 		}
 	}
 }
 
-// broken is a repository that can't be read.
-type broken struct{}
+// brokenFS is a repository that can't be read.
+type brokenFS struct{}
 
-func (broken) Open(string) (fs.File, error) { return nil, errors.New("the mirror is gone") }
+func (brokenFS) Open(string) (fs.File, error) { return nil, errors.New("the mirror is gone") }
 
 func TestLoadUnreadable(t *testing.T) {
-	_, err := Load(broken{})
+	_, err := Load(brokenFS{})
 	var errs strictyaml.Errors
-	if err == nil || errors.As(err, &errs) || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "the mirror is gone") {
+	if err == nil || errors.As(err, &errs) || errors.Is(err, ErrNoPipeline) || !strings.Contains(err.Error(), "the mirror is gone") {
 		t.Errorf("what can't be read gives %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestIs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"apiVersion: x\n": true, "kind: Pipeline\n": true, "listen: x\n": false, "[": false, "": false, "- a\n": false,
 	} {
-		if Is([]byte(text)) != want {
+		if LooksLikePipeline([]byte(text)) != want {
 			t.Errorf("Is(%q) is %t", text, !want)
 		}
 	}
@@ -150,7 +150,7 @@ func TestDuration(t *testing.T) {
 			t.Fatalf("%d is written as %s and read as %d, %v", d, text, back, err)
 		}
 	})
-	if Duration(time.Minute).D() != time.Minute {
+	if Duration(time.Minute).AsDuration() != time.Minute {
 		t.Error("D is not the duration")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
-// notYet are the keys of the format that Liftlock doesn't act on yet.
-var notYet = []string{
+// unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
+var unsupportedKeys = []string{
 	"spec.environments[].gates[].window",
 	"spec.environments[].gates[].freeze",
 	"spec.environments[].gates[].soak",
@@ -23,14 +23,14 @@ var notYet = []string{
 // [strictyaml.Errors] with everything that is wrong, and then no pipeline is
 // returned: a file is in force as a whole or not at all.
 func Parse(file string, data []byte) ([]*Pipeline, error) {
-	documents, err := parse(file, data)
+	documents, err := parseDocuments(file, data)
 	if err != nil {
 		return nil, err
 	}
-	if err := duplicates(documents).Err(); err != nil {
+	if err := findDuplicateNames(documents).Err(); err != nil {
 		return nil, err
 	}
-	return pipelines(documents), nil
+	return pipelinesOf(documents), nil
 }
 
 // document is a pipeline with the positions of its values.
@@ -39,7 +39,7 @@ type document struct {
 	pipeline *Pipeline
 }
 
-func pipelines(documents []document) []*Pipeline {
+func pipelinesOf(documents []document) []*Pipeline {
 	var all []*Pipeline
 	for _, d := range documents {
 		all = append(all, d.pipeline)
@@ -47,7 +47,7 @@ func pipelines(documents []document) []*Pipeline {
 	return all
 }
 
-func parse(file string, data []byte) ([]document, error) {
+func parseDocuments(file string, data []byte) ([]document, error) {
 	docs, err := strictyaml.Parse(file, data)
 	if err != nil {
 		return nil, err
@@ -60,12 +60,12 @@ func parse(file string, data []byte) ([]document, error) {
 	for _, d := range docs {
 		p := &Pipeline{File: file}
 		var found strictyaml.Errors
-		if err := d.Decode(p, strictyaml.NotYet(notYet...)); err != nil && !errors.As(err, &found) {
+		if err := d.Decode(p, strictyaml.UnsupportedKeys(unsupportedKeys...)); err != nil && !errors.As(err, &found) {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
 		errs = append(errs, found...)
-		errs = append(errs, strictyaml.Elsewhere(validate(d, p), found)...)
-		p.settle()
+		errs = append(errs, strictyaml.DropSameLineErrors(validatePipeline(d, p), found)...)
+		p.applyDependentDefaults()
 		all = append(all, document{Document: d, pipeline: p})
 	}
 	if err := errs.Err(); err != nil {
@@ -74,14 +74,14 @@ func parse(file string, data []byte) ([]document, error) {
 	return all, nil
 }
 
-// duplicates reports pipelines that have the name of an earlier one.
-func duplicates(documents []document) strictyaml.Errors {
+// findDuplicateNames reports pipelines that have the name of an earlier one.
+func findDuplicateNames(documents []document) strictyaml.Errors {
 	var errs strictyaml.Errors
 	first := map[string]document{}
 	for _, d := range documents {
 		name := d.pipeline.Name()
-		before, taken := first[name]
-		if !taken {
+		before, repeated := first[name]
+		if !repeated {
 			first[name] = d
 			continue
 		}

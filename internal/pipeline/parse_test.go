@@ -15,7 +15,7 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-func sample(t testing.TB) string {
+func readSample(t testing.TB) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/shop.yaml")
 	if err != nil {
@@ -25,7 +25,7 @@ func sample(t testing.TB) string {
 }
 
 func TestParseSample(t *testing.T) {
-	got, err := Parse("argo/.liftlock.yaml", []byte(sample(t)))
+	got, err := Parse("argo/.liftlock.yaml", []byte(readSample(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestParseSample(t *testing.T) {
 	want := []*Pipeline{{
 		APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: "shop"}, File: "argo/.liftlock.yaml",
 		Spec: Spec{
-			Mode: Act, Adopt: "baseline", Layout: "directories", Batch: "component",
+			Mode: ModeAct, Adopt: "baseline", Layout: "directories", Batch: "component",
 			ApplicationSets: []ApplicationSetSource{
 				{Path: "argocd/*.yaml"},
 				{Path: "argocd/legacy-prod.yaml", Environment: "prod", ArgoCD: "prod-hub"},
@@ -68,8 +68,8 @@ func TestParseSample(t *testing.T) {
 	}
 }
 
-// small is a valid file that the tests below change a part of.
-const small = `apiVersion: liftlock.dev/v1alpha1
+// minimalPipeline is a valid file that the tests below change a part of.
+const minimalPipeline = `apiVersion: liftlock.dev/v1alpha1
 kind: Pipeline
 metadata: {name: shop}
 spec:
@@ -88,12 +88,12 @@ spec:
 `
 
 func TestDefaults(t *testing.T) {
-	got, err := Parse("p", []byte(small))
+	got, err := Parse("p", []byte(minimalPipeline))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := got[0].Spec
-	if s.Mode != Act || s.Adopt != AdoptBaseline || s.Layout != LayoutDirectories || s.Batch != BatchComponent || s.Merge.Method != MethodMerge || s.Commands != "" {
+	if s.Mode != ModeAct || s.Adopt != AdoptBaseline || s.Layout != LayoutDirectories || s.Batch != BatchComponent || s.Merge.Method != MethodMerge || s.Commands != "" {
 		t.Errorf("the defaults are %+v", s)
 	}
 	if s.Limits != (Limits{10, 20, 3}) {
@@ -104,18 +104,18 @@ func TestDefaults(t *testing.T) {
 	}
 	for _, e := range s.Environments {
 		want := OnDegradedRevert
-		if e.Source() {
+		if e.IsSource() {
 			want = OnDegradedHold
 		}
 		if e.Open != Auto || e.Merge != Manual || e.OnDegraded != want {
 			t.Errorf("the defaults of %s are %+v", e.Name, e)
 		}
 	}
-	changed, err := Parse("p", []byte(strings.Replace(small, "    - name: qa\n", "    - name: qa\n      verify: {watch: 2h}\n", 1)))
+	changed, err := Parse("p", []byte(strings.Replace(minimalPipeline, "    - name: qa\n", "    - name: qa\n      verify: {watch: 2h}\n", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := changed[0].Spec.Environments[1].Verify; v.Watch.D() != 2*time.Hour || v.Timeout.D() != 10*time.Minute || v.Sync != SyncWait {
+	if v := changed[0].Spec.Environments[1].Verify; v.Watch.AsDuration() != 2*time.Hour || v.Timeout.AsDuration() != 10*time.Minute || v.Sync != SyncWait {
 		t.Errorf("one time given changes the others' defaults: %+v", v)
 	}
 }
@@ -129,7 +129,7 @@ func TestLiveTargets(t *testing.T) {
     - live: {selector: "team=shop,tier notin (test)"}
       component: web
 `
-	got, err := Parse("p", []byte(strings.Replace(small, "  applicationSets:\n    - path: argocd/*.yaml\n", live, 1)))
+	got, err := Parse("p", []byte(strings.Replace(minimalPipeline, "  applicationSets:\n    - path: argocd/*.yaml\n", live, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +145,11 @@ func TestLiveTargets(t *testing.T) {
 		t.Error(d)
 	}
 	for i, want := range []string{"hub", "", "prod-hub"} {
-		if s.ApplicationSets[i].RunBy() != want {
-			t.Errorf("entry %d is run by %q, want %q", i, s.ApplicationSets[i].RunBy(), want)
+		if s.ApplicationSets[i].ArgoCDName() != want {
+			t.Errorf("entry %d is run by %q, want %q", i, s.ApplicationSets[i].ArgoCDName(), want)
 		}
 	}
-	alone := strings.Replace(small, "  applicationSets:\n    - path: argocd/*.yaml\n", "  applications: [{live: {selector: a}}]\n", 1)
+	alone := strings.Replace(minimalPipeline, "  applicationSets:\n    - path: argocd/*.yaml\n", "  applications: [{live: {selector: a}}]\n", 1)
 	if _, err := Parse("p", []byte(alone)); err != nil {
 		t.Errorf("Applications alone: %v", err)
 	}
@@ -235,20 +235,20 @@ func TestParseRefuses(t *testing.T) {
 		"a time of zero":            {dev, dev + "      verify: {healthyFor: 0s, watch: -1m}\n", []string{`13: spec.environments[0].verify.healthyFor: must be longer than 0; it is 0s`, `13: spec.environments[0].verify.watch: must be longer than 0; it is -1m`}},
 		"not a time":                {dev, dev + "      verify: {timeout: 2d}\n", []string{`13: spec.environments[0].verify.timeout: not a duration; write it like 90s, 15m or 1h30m`}},
 		"who syncs":                 {dev, dev + "      verify: {sync: now}\n", []string{`13: spec.environments[0].verify.sync: "now" is not one of wait, trigger`}},
-		"not a mapping":             {small, "[1]\n", []string{`1: expected a mapping, found a list`}},
-		"empty":                     {small, "# nothing\n", []string{` the file is empty; a pipeline file begins with apiVersion: liftlock.dev/v1alpha1`}},
-		"not YAML":                  {small, "a: b: c\n", []string{`1: not valid YAML: mapping values are not allowed in this context`}},
-		"the same name in one file": {"", "---\n" + small, []string{`20: metadata.name: the pipeline "shop" is already defined at p.yaml:3`}},
+		"not a mapping":             {minimalPipeline, "[1]\n", []string{`1: expected a mapping, found a list`}},
+		"empty":                     {minimalPipeline, "# nothing\n", []string{` the file is empty; a pipeline file begins with apiVersion: liftlock.dev/v1alpha1`}},
+		"not YAML":                  {minimalPipeline, "a: b: c\n", []string{`1: not valid YAML: mapping values are not allowed in this context`}},
+		"the same name in one file": {"", "---\n" + minimalPipeline, []string{`20: metadata.name: the pipeline "shop" is already defined at p.yaml:3`}},
 		"several, by line":          {"'{{ .env }}'", "prd\n  mode: x\n  limit: {}", []string{`8: spec.environment: there is no environment "prd"; did you mean "prod"?`, `9: spec.mode: "x" is not one of act, observe`, `10: spec: unknown key "limit"; did you mean "limits"?`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			content := small + test.new
+			content := minimalPipeline + test.new
 			if test.old != "" {
-				if !strings.Contains(small, test.old) {
+				if !strings.Contains(minimalPipeline, test.old) {
 					t.Fatalf("the small file has no %q", test.old)
 				}
-				content = strings.Replace(small, test.old, test.new, 1)
+				content = strings.Replace(minimalPipeline, test.old, test.new, 1)
 			}
 			all, err := Parse("p.yaml", []byte(content))
 			var errs strictyaml.Errors
@@ -264,7 +264,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseSeveral(t *testing.T) {
-	got, err := Parse("p.yaml", []byte(small+"---\n"+strings.Replace(small, "shop", "depot", 1)))
+	got, err := Parse("p.yaml", []byte(minimalPipeline+"---\n"+strings.Replace(minimalPipeline, "shop", "depot", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,9 +292,9 @@ func TestTooMany(t *testing.T) {
 		"paths":            {`kustomizeImages: ["*"]`, "json: {files: [x], paths: " + list(1001, "x") + "}", "p.yaml:10: spec.carry[0].json.paths: 1001 are too many; at most 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content := small + test.new
+			content := minimalPipeline + test.new
 			if test.old != "" {
-				content = strings.Replace(small, test.old, test.new, 1)
+				content = strings.Replace(minimalPipeline, test.old, test.new, 1)
 			}
 			_, err := Parse("p.yaml", []byte(content))
 			if err == nil || err.Error() != test.want {
@@ -305,7 +305,7 @@ func TestTooMany(t *testing.T) {
 }
 
 func TestPipelineMarshalsReadably(t *testing.T) {
-	all, err := Parse("p", []byte(small))
+	all, err := Parse("p", []byte(minimalPipeline))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,9 +330,9 @@ func TestPipelineMarshalsReadably(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(small))
-	f.Add([]byte(sample(f)))
-	f.Add([]byte(strings.Replace(small, "[dev]", "[prod]", 1)))
+	f.Add([]byte(minimalPipeline))
+	f.Add([]byte(readSample(f)))
+	f.Add([]byte(strings.Replace(minimalPipeline, "[dev]", "[prod]", 1)))
 	f.Add([]byte("apiVersion: x\nspec: &a {<<: *a}\n"))
 	f.Add([]byte("---\n---\nspec: {environments: [{after: [x]}]}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -345,7 +345,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, p := range all {
-			if ValidName(p.Name()) != nil || len(p.Topo()) != len(p.Spec.Environments) || len(p.Spec.Environments) == 0 {
+			if ValidName(p.Name()) != nil || len(p.TopologicalOrder()) != len(p.Spec.Environments) || len(p.Spec.Environments) == 0 {
 				t.Fatalf("accepted %+v", p)
 			}
 		}

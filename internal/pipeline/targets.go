@@ -10,13 +10,13 @@ import (
 // maxSelectorLength bounds a selector over labels.
 const maxSelectorLength = 4096
 
-// objectName is what Kubernetes takes for an object's name; at most 253 characters.
-var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+// objectNamePattern is what Kubernetes takes for an object's name; at most 253 characters.
+var objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// applicationSets checks where the targets come from.
-func (c *checker) applicationSets(s *Spec) {
+// checkApplicationSets checks where the targets come from.
+func (c *checker) checkApplicationSets(s *Spec) {
 	if len(s.Applications) == 0 {
-		c.some("spec.applicationSets", len(s.ApplicationSets), "entry with ApplicationSets")
+		c.checkNotEmpty("spec.applicationSets", len(s.ApplicationSets), "entry with ApplicationSets")
 	}
 	for i := range s.ApplicationSets {
 		a, at := &s.ApplicationSets[i], fmt.Sprintf("spec.applicationSets[%d]", i)
@@ -24,43 +24,43 @@ func (c *checker) applicationSets(s *Spec) {
 		case path && live:
 			c.errorf(at, "path and live are both given; an entry takes one of them")
 		case live:
-			c.liveSet(at, a)
+			c.checkLiveSet(at, a)
 		case path:
-			c.filesGlob(at+".path", a.Path)
+			c.checkGlob(at+".path", a.Path)
 		default:
 			c.errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; or live, for an object of a running Argo CD")
 		}
 		if a.ArgoCD != "" || c.doc.Has(at+".argocd") {
-			c.argocd(at+".argocd", a.ArgoCD)
+			c.checkArgoCDName(at+".argocd", a.ArgoCD)
 		}
-		c.overrides(at, s, a.Component, a.Environment)
+		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
 	for i := range s.Applications {
 		a, at := &s.Applications[i], fmt.Sprintf("spec.applications[%d]", i)
 		if c.doc.Has(at + ".live") {
-			c.liveApplications(at+".live", a.Live)
+			c.checkLiveApplications(at+".live", a.Live)
 		} else {
 			c.errorf(at, "live is missing: which Applications of a running Argo CD these are")
 		}
-		c.overrides(at, s, a.Component, a.Environment)
+		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
-	c.constantEnvironment("spec.environment", s.Environment, s)
+	c.checkConstantEnvironment("spec.environment", s.Environment, s)
 }
 
-// overrides checks an entry's own templates, and that it has some.
-func (c *checker) overrides(at string, s *Spec, component, environment string) {
-	c.template(at+".component", component)
-	c.template(at+".environment", environment)
+// checkOverrides checks an entry's own templates, and that it has some.
+func (c *checker) checkOverrides(at string, s *Spec, component, environment string) {
+	c.checkTemplate(at+".component", component)
+	c.checkTemplate(at+".environment", environment)
 	if component == "" && s.Component == "" {
 		c.errorf(at, "no component template: give spec.component or one here")
 	}
 	if environment == "" && s.Environment == "" {
 		c.errorf(at, "no environment template: give spec.environment or one here")
 	}
-	c.constantEnvironment(at+".environment", environment, s)
+	c.checkConstantEnvironment(at+".environment", environment, s)
 }
 
-func (c *checker) liveSet(at string, a *ApplicationSetSource) {
+func (c *checker) checkLiveSet(at string, a *ApplicationSetSource) {
 	if c.doc.Has(at + ".argocd") {
 		c.errorf(at+".argocd", "goes into live here, which says where the object runs")
 	}
@@ -69,20 +69,20 @@ func (c *checker) liveSet(at string, a *ApplicationSetSource) {
 	}
 	at += ".live"
 	if a.Live.ArgoCD != "" || c.doc.Has(at+".argocd") {
-		c.argocd(at+".argocd", a.Live.ArgoCD)
+		c.checkArgoCDName(at+".argocd", a.Live.ArgoCD)
 	}
-	c.objectName(at+".namespace", "namespace", a.Live.Namespace)
-	c.objectName(at+".name", "name", a.Live.Name)
+	c.checkObjectName(at+".namespace", "namespace", a.Live.Namespace)
+	c.checkObjectName(at+".name", "name", a.Live.Name)
 }
 
-func (c *checker) liveApplications(at string, l *LiveApplications) {
+func (c *checker) checkLiveApplications(at string, l *LiveApplications) {
 	if l == nil {
 		return
 	}
 	if l.ArgoCD != "" || c.doc.Has(at+".argocd") {
-		c.argocd(at+".argocd", l.ArgoCD)
+		c.checkArgoCDName(at+".argocd", l.ArgoCD)
 	}
-	c.objectName(at+".namespace", "namespace", l.Namespace)
+	c.checkObjectName(at+".namespace", "namespace", l.Namespace)
 	switch _, err := labels.Parse(l.Selector); {
 	case l.Selector == "":
 		c.errorf(at, "selector is missing: which labels the Applications have, like team=shop")
@@ -93,17 +93,17 @@ func (c *checker) liveApplications(at string, l *LiveApplications) {
 	}
 }
 
-func (c *checker) argocd(at, name string) {
+func (c *checker) checkArgoCDName(at, name string) {
 	if err := ValidName(name); err != nil {
 		c.errorf(at, "%s", err)
 	}
 }
 
-func (c *checker) objectName(at, what, name string) {
+func (c *checker) checkObjectName(at, what, name string) {
 	switch {
 	case name == "":
 		c.errorf(at, "a %s is missing", what)
-	case !objectName.MatchString(name):
+	case !objectNamePattern.MatchString(name):
 		c.errorf(at, "%q is not a Kubernetes object's %s: lower-case letters, digits, hyphens and dots", name, what)
 	}
 }

@@ -23,5 +23,5 @@ func ParseTemplate(name, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// constant says that a template yields its own text.
-func constant(text string) bool { return !strings.Contains(text, "{{") }
+// isConstantTemplate says that a template yields its own text.
+func isConstantTemplate(text string) bool { return !strings.Contains(text, "{{") }

@@ -59,8 +59,8 @@ type Mode string
 
 // The modes.
 const (
-	Act     Mode = "act"
-	Observe Mode = "observe"
+	ModeAct    Mode = "act"
+	ModeDryRun Mode = "observe"
 )
 
 // The values of the keys that Liftlock doesn't choose between yet.
@@ -91,7 +91,7 @@ type Spec struct {
 	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets,omitempty"`
 	// Plain Applications that are targets, such as the children of an app of apps.
 	Applications []ApplicationSource `yaml:"applications" json:"applications,omitempty"`
-	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application. Empty: the target is not managed. Needed here or in every entry of applicationSets and applications.
+	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application. Empty: the target is not managed. Needed here or in every entry of checkApplicationSets and applications.
 	Component string `yaml:"component" json:"component"`
 	// Likewise, each target's environment.
 	Environment string `yaml:"environment" json:"environment"`
@@ -111,9 +111,9 @@ type Spec struct {
 	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
 }
 
-// Batches says that the components travel together: one pull request for all
+// BatchesByEnvironment says that the components travel together: one pull request for all
 // that are ready for an environment.
-func (s *Spec) Batches() bool { return s.Batch == BatchEnvironment }
+func (s *Spec) BatchesByEnvironment() bool { return s.Batch == BatchEnvironment }
 
 // EnvironmentByName finds an environment by name; nil when there is none.
 func (s *Spec) EnvironmentByName(name string) *Environment {
@@ -140,9 +140,9 @@ type ApplicationSetSource struct {
 	ArgoCD string `yaml:"argocd" json:"argocd"`
 }
 
-// RunBy is the name of the Argo CD that runs the entry's sets; empty means the
+// ArgoCDName is the name of the Argo CD that runs the entry's sets; empty means the
 // first one in the server's file.
-func (s *ApplicationSetSource) RunBy() string {
+func (s *ApplicationSetSource) ArgoCDName() string {
 	if s.Live != nil {
 		return s.Live.ArgoCD
 	}
@@ -274,8 +274,8 @@ type Environment struct {
 	Verify Verify `yaml:"verify" json:"verify"`
 }
 
-// Source says that releases arrive here from outside Liftlock.
-func (e *Environment) Source() bool { return len(e.After) == 0 }
+// IsSource says that releases arrive here from outside Liftlock.
+func (e *Environment) IsSource() bool { return len(e.After) == 0 }
 
 // How a merged commit gets synced.
 const (

@@ -48,9 +48,9 @@ func (c *checker) errorf(path, format string, args ...any) {
 	c.errs = append(c.errs, c.doc.Errorf(path, format, args...))
 }
 
-func validate(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
+func validatePipeline(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	c := &checker{doc: doc}
-	if c.sizes(&p.Spec); len(c.errs) > 0 {
+	if c.checkListLengths(&p.Spec); len(c.errs) > 0 {
 		return c.errs // the rules between keys take time that grows with the square
 	}
 	if p.APIVersion != APIVersion {
@@ -63,90 +63,90 @@ func validate(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 		c.errorf("metadata.name", "%s", err)
 	}
 	s := &p.Spec
-	c.oneOf("spec.mode", string(s.Mode), string(Act), string(Observe))
-	c.onlyYet("spec.adopt", s.Adopt, AdoptBaseline, "converge")
-	c.oneOf("spec.layout", s.Layout, LayoutDirectories, LayoutBranches)
-	c.oneOf("spec.batch", s.Batch, BatchComponent, BatchEnvironment)
-	c.oneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)
+	c.checkOneOf("spec.mode", string(s.Mode), string(ModeAct), string(ModeDryRun))
+	c.checkSupported("spec.adopt", s.Adopt, AdoptBaseline, "converge")
+	c.checkOneOf("spec.layout", s.Layout, LayoutDirectories, LayoutBranches)
+	c.checkOneOf("spec.batch", s.Batch, BatchComponent, BatchEnvironment)
+	c.checkOneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)
 	if s.Commands != "" || c.doc.Has("spec.commands") {
-		c.oneOf("spec.commands", s.Commands, CommandsBare)
+		c.checkOneOf("spec.commands", s.Commands, CommandsBare)
 	}
-	c.atLeastOne("spec.limits.openPerEnvironment", s.Limits.OpenPerEnvironment)
-	c.atLeastOne("spec.limits.mergesPerHour", s.Limits.MergesPerHour)
-	c.atLeastOne("spec.limits.revertsPer10Minutes", s.Limits.RevertsPer10Minutes)
-	c.template("spec.component", s.Component)
-	c.template("spec.environment", s.Environment)
-	c.applicationSets(s)
-	c.carry(s.Carry)
-	c.environments(s)
+	c.checkAtLeastOne("spec.limits.openPerEnvironment", s.Limits.OpenPerEnvironment)
+	c.checkAtLeastOne("spec.limits.mergesPerHour", s.Limits.MergesPerHour)
+	c.checkAtLeastOne("spec.limits.revertsPer10Minutes", s.Limits.RevertsPer10Minutes)
+	c.checkTemplate("spec.component", s.Component)
+	c.checkTemplate("spec.environment", s.Environment)
+	c.checkApplicationSets(s)
+	c.checkCarry(s.Carry)
+	c.checkEnvironments(s)
 	return c.errs
 }
 
-// oneOf checks a choice.
-func (c *checker) oneOf(path, value string, choices ...string) {
+// checkOneOf checks a choice.
+func (c *checker) checkOneOf(path, value string, choices ...string) {
 	if !slices.Contains(choices, value) {
 		c.errorf(path, "%q is not one of %s%s", value, strings.Join(choices, ", "), strictyaml.DidYouMean(value, choices))
 	}
 }
 
-// onlyYet checks a choice of which only one value is supported yet.
-func (c *checker) onlyYet(path, value, supported string, later ...string) {
+// checkSupported checks a choice of which only one value is supported yet.
+func (c *checker) checkSupported(path, value, supported string, later ...string) {
 	if slices.Contains(later, value) {
 		c.errorf(path, "%s is not supported yet; only %s", value, supported)
 		return
 	}
-	c.oneOf(path, value, supported)
+	c.checkOneOf(path, value, supported)
 }
 
-func (c *checker) atLeastOne(path string, value int) {
+func (c *checker) checkAtLeastOne(path string, value int) {
 	if value < 1 {
 		c.errorf(path, "must be at least 1; it is %d", value)
 	}
 }
 
-// some checks that a list isn't empty.
-func (c *checker) some(path string, n int, what string) {
+// checkNotEmpty checks that a list isn't empty.
+func (c *checker) checkNotEmpty(path string, n int, what string) {
 	if n == 0 {
 		c.errorf(path, "at least one %s is needed", what)
 	}
 }
 
-// atMost checks a list's length.
-func (c *checker) atMost(path string, n, most int) {
+// checkAtMost checks a list's length.
+func (c *checker) checkAtMost(path string, n, most int) {
 	if n > most {
 		c.errorf(path, "%d are too many; at most %d", n, most)
 	}
 }
 
-// sizes checks the lengths of all lists.
-func (c *checker) sizes(s *Spec) {
-	c.atMost("spec.environments", len(s.Environments), maxEnvironments)
+// checkListLengths checks the lengths of all lists.
+func (c *checker) checkListLengths(s *Spec) {
+	c.checkAtMost("spec.environments", len(s.Environments), maxEnvironments)
 	for i, e := range s.Environments {
 		at := fmt.Sprintf("spec.environments[%d]", i)
-		c.atMost(at+".after", len(e.After), maxEnvironments)
-		c.atMost(at+".gates", len(e.Gates), maxListed)
+		c.checkAtMost(at+".after", len(e.After), maxEnvironments)
+		c.checkAtMost(at+".gates", len(e.Gates), maxListed)
 	}
-	c.atMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
-	c.atMost("spec.applications", len(s.Applications), maxListed)
-	c.atMost("spec.carry", len(s.Carry), maxListed)
+	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
+	c.checkAtMost("spec.applications", len(s.Applications), maxListed)
+	c.checkAtMost("spec.carry", len(s.Carry), maxListed)
 	for i, e := range s.Carry {
 		at := fmt.Sprintf("spec.carry[%d]", i)
-		c.atMost(at+".kustomizeImages", len(e.KustomizeImages), maxListed)
+		c.checkAtMost(at+".kustomizeImages", len(e.KustomizeImages), maxListed)
 		if e.Files != nil {
-			c.atMost(at+".files.include", len(e.Files.Include), maxListed)
-			c.atMost(at+".files.exclude", len(e.Files.Exclude), maxListed)
+			c.checkAtMost(at+".files.include", len(e.Files.Include), maxListed)
+			c.checkAtMost(at+".files.exclude", len(e.Files.Exclude), maxListed)
 		}
 		for kind, pick := range map[string]*FieldPick{"yaml": e.YAML, "json": e.JSON} {
 			if pick != nil {
-				c.atMost(at+"."+kind+".files", len(pick.Files), maxListed)
-				c.atMost(at+"."+kind+".paths", len(pick.Paths), maxListed)
+				c.checkAtMost(at+"."+kind+".files", len(pick.Files), maxListed)
+				c.checkAtMost(at+"."+kind+".paths", len(pick.Paths), maxListed)
 			}
 		}
 	}
 }
 
-// template checks that a template can be parsed; the empty one is none.
-func (c *checker) template(path, text string) {
+// checkTemplate checks that a template can be parsed; the empty one is none.
+func (c *checker) checkTemplate(path, text string) {
 	if len(text) > maxTemplateLength {
 		c.errorf(path, "the template is longer than %d characters", maxTemplateLength)
 		return
@@ -156,8 +156,8 @@ func (c *checker) template(path, text string) {
 	}
 }
 
-// filesGlob checks a glob on slash-separated paths below some root.
-func (c *checker) filesGlob(at, glob string) {
+// checkGlob checks a glob on slash-separated paths below some root.
+func (c *checker) checkGlob(at, glob string) {
 	switch {
 	case glob == "":
 		c.errorf(at, "a glob is missing")
@@ -170,23 +170,23 @@ func (c *checker) filesGlob(at, glob string) {
 	}
 }
 
-// carriedGlob checks a glob of carried files, which may have placeholders.
-func (c *checker) carriedGlob(at, glob string) {
+// checkCarriedGlob checks a glob of carried files, which may have placeholders.
+func (c *checker) checkCarriedGlob(at, glob string) {
 	if err := placeholder.CheckGlob(glob); err != nil {
 		c.errorf(at, "%v", err)
 		return
 	}
-	c.filesGlob(at, glob)
+	c.checkGlob(at, glob)
 }
 
-// constantEnvironment checks an environment that is given as plain text.
-func (c *checker) constantEnvironment(at, text string, s *Spec) {
-	if text != "" && constant(text) && s.EnvironmentByName(text) == nil {
-		c.errorf(at, "there is no environment %q%s", text, strictyaml.DidYouMean(text, s.names()))
+// checkConstantEnvironment checks an environment that is given as plain text.
+func (c *checker) checkConstantEnvironment(at, text string, s *Spec) {
+	if text != "" && isConstantTemplate(text) && s.EnvironmentByName(text) == nil {
+		c.errorf(at, "there is no environment %q%s", text, strictyaml.DidYouMean(text, s.environmentNames()))
 	}
 }
 
-func (s *Spec) names() []string {
+func (s *Spec) environmentNames() []string {
 	var names []string
 	for _, e := range s.Environments {
 		names = append(names, e.Name)
@@ -194,8 +194,8 @@ func (s *Spec) names() []string {
 	return names
 }
 
-func (c *checker) carry(entries []Carry) {
-	c.some("spec.carry", len(entries), "entry that says what is promoted")
+func (c *checker) checkCarry(entries []Carry) {
+	c.checkNotEmpty("spec.carry", len(entries), "entry that says what is promoted")
 	for i, e := range entries {
 		at := fmt.Sprintf("spec.carry[%d]", i)
 		kinds := 0
@@ -213,89 +213,89 @@ func (c *checker) carry(entries []Carry) {
 			// put another release in quarantine than the one that is promoted.
 			c.errorf(at+".whenAbsent", "skip is not supported, because an environment that lacks a field would carry another release than the one it was given; carry the field where all environments have it, or use add or refuse")
 		} else {
-			c.oneOf(at+".whenAbsent", e.WhenAbsent, WhenAbsentAdd, WhenAbsentRefuse)
+			c.checkOneOf(at+".whenAbsent", e.WhenAbsent, WhenAbsentAdd, WhenAbsentRefuse)
 		}
 		if c.doc.Has(at + ".kustomizeImages") {
-			c.some(at+".kustomizeImages", len(e.KustomizeImages), "glob on image names")
+			c.checkNotEmpty(at+".kustomizeImages", len(e.KustomizeImages), "glob on image names")
 		}
 		for j, glob := range e.KustomizeImages {
-			if placeholder.In(glob) {
+			if placeholder.IsIn(glob) {
 				c.errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q: placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag", glob)
 			} else if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
 				c.errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q is not a valid glob on image names", glob)
 			}
 		}
-		c.pick(at+".yaml", e.YAML)
-		c.pick(at+".json", e.JSON)
-		c.wholeFiles(at+".files", e.Files)
+		c.checkFieldPick(at+".yaml", e.YAML)
+		c.checkFieldPick(at+".json", e.JSON)
+		c.checkFilePick(at+".files", e.Files)
 	}
 }
 
-func (c *checker) wholeFiles(at string, f *FilePick) {
+func (c *checker) checkFilePick(at string, f *FilePick) {
 	if f == nil {
 		return
 	}
-	c.some(at+".include", len(f.Include), "glob of files")
+	c.checkNotEmpty(at+".include", len(f.Include), "glob of files")
 	for i, glob := range f.Include {
-		c.carriedGlob(fmt.Sprintf("%s.include[%d]", at, i), glob)
+		c.checkCarriedGlob(fmt.Sprintf("%s.include[%d]", at, i), glob)
 	}
 	for i, glob := range f.Exclude {
-		c.carriedGlob(fmt.Sprintf("%s.exclude[%d]", at, i), glob)
+		c.checkCarriedGlob(fmt.Sprintf("%s.exclude[%d]", at, i), glob)
 	}
 }
 
-func (c *checker) pick(at string, f *FieldPick) {
+func (c *checker) checkFieldPick(at string, f *FieldPick) {
 	if f == nil {
 		return
 	}
-	c.some(at+".files", len(f.Files), "glob of files")
+	c.checkNotEmpty(at+".files", len(f.Files), "glob of files")
 	for i, glob := range f.Files {
-		c.carriedGlob(fmt.Sprintf("%s.files[%d]", at, i), glob)
+		c.checkCarriedGlob(fmt.Sprintf("%s.files[%d]", at, i), glob)
 	}
-	c.some(at+".paths", len(f.Paths), "path of a field")
+	c.checkNotEmpty(at+".paths", len(f.Paths), "path of a field")
 	for i, p := range f.Paths {
 		path := fmt.Sprintf("%s.paths[%d]", at, i)
 		if p == "" || strings.TrimSpace(p) != p {
 			c.errorf(path, "%q is not the path of a field; write it like image.tag", p)
-		} else if _, err := placeholder.Pattern(p); err != nil {
+		} else if _, err := placeholder.ParsePattern(p); err != nil {
 			c.errorf(path, "%v", err)
 		}
 	}
 }
 
-func (c *checker) environments(s *Spec) {
-	c.some("spec.environments", len(s.Environments), "environment")
+func (c *checker) checkEnvironments(s *Spec) {
+	c.checkNotEmpty("spec.environments", len(s.Environments), "environment")
 	first := map[string]int{}
 	for i := range s.Environments {
 		e := &s.Environments[i]
 		at := fmt.Sprintf("spec.environments[%d]", i)
 		if err := ValidName(e.Name); err != nil {
 			c.errorf(at+".name", "%s", err)
-		} else if j, taken := first[e.Name]; taken {
+		} else if j, repeated := first[e.Name]; repeated {
 			c.errorf(at+".name", "the environment %q is already spec.environments[%d]", e.Name, j)
 		} else {
 			first[e.Name] = i
 		}
-		c.after(at, e, s)
-		c.branch(at, i, s)
-		c.oneOf(at+".open", e.Open, Auto, Manual)
-		c.oneOf(at+".merge", e.Merge, Auto, Manual)
-		c.oneOf(at+".onDegraded", e.OnDegraded, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
-		c.source(at, e)
-		c.gates(at, e.Gates)
-		c.verify(at+".verify", e.Verify)
+		c.checkAfter(at, e, s)
+		c.checkBranch(at, i, s)
+		c.checkOneOf(at+".open", e.Open, Auto, Manual)
+		c.checkOneOf(at+".merge", e.Merge, Auto, Manual)
+		c.checkOneOf(at+".onDegraded", e.OnDegraded, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
+		c.checkSourceKeys(at, e)
+		c.checkGates(at, e.Gates)
+		c.checkVerify(at+".verify", e.Verify)
 	}
-	if cycle := s.cycle(); cycle != nil {
-		i := slices.Index(s.names(), cycle[0])
+	if cycle := s.findCycle(); cycle != nil {
+		i := slices.Index(s.environmentNames(), cycle[0])
 		c.errorf(fmt.Sprintf("spec.environments[%d].after", i), "goes round in a circle: %s", strings.Join(cycle, " after "))
 	}
 }
 
-func (c *checker) after(at string, e *Environment, s *Spec) {
+func (c *checker) checkAfter(at string, e *Environment, s *Spec) {
 	for j, a := range e.After {
 		path := fmt.Sprintf("%s.after[%d]", at, j)
 		if s.EnvironmentByName(a) == nil {
-			c.errorf(path, "there is no environment %q%s", a, strictyaml.DidYouMean(a, s.names()))
+			c.errorf(path, "there is no environment %q%s", a, strictyaml.DidYouMean(a, s.environmentNames()))
 		}
 		if slices.Index(e.After, a) < j {
 			c.errorf(path, "%q is given twice", a)
@@ -303,10 +303,10 @@ func (c *checker) after(at string, e *Environment, s *Spec) {
 	}
 }
 
-// source refuses keys that could do nothing in a source environment, where
+// checkSourceKeys refuses keys that could do nothing in a source environment, where
 // there is no pull request to open, to gate or to merge.
-func (c *checker) source(at string, e *Environment) {
-	if !e.Source() {
+func (c *checker) checkSourceKeys(at string, e *Environment) {
+	if !e.IsSource() {
 		return
 	}
 	for _, key := range []string{"open", "merge", "gates"} {
@@ -319,7 +319,7 @@ func (c *checker) source(at string, e *Environment) {
 	}
 }
 
-func (c *checker) gates(at string, gates []policies.Gate) {
+func (c *checker) checkGates(at string, gates []policies.Gate) {
 	for i := range gates {
 		for _, p := range policies.Problems(gates[i].Validate()) {
 			path := fmt.Sprintf("%s.gates[%d]", at, i)
@@ -331,7 +331,7 @@ func (c *checker) gates(at string, gates []policies.Gate) {
 	}
 }
 
-func (c *checker) verify(at string, v Verify) {
+func (c *checker) checkVerify(at string, v Verify) {
 	for _, d := range []struct {
 		key   string
 		value Duration
@@ -346,5 +346,5 @@ func (c *checker) verify(at string, v Verify) {
 			c.errorf(at+"."+d.key, "must be longer than 0; it is %s", d.value)
 		}
 	}
-	c.oneOf(at+".sync", v.Sync, SyncWait, SyncTrigger)
+	c.checkOneOf(at+".sync", v.Sync, SyncWait, SyncTrigger)
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// inherited are the variables of our own environment that every program may
+// inheritedVars are the variables of our own environment that every program may
 // see: where programs and temporary files are, and how to reach the network.
 // Anything else may carry a secret or change behaviour (GIT_*, LD_*).
-var inherited = []string{
+var inheritedVars = []string{
 	"PATH", "TMPDIR", "TZ",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
@@ -17,14 +17,14 @@ var inherited = []string{
 	"SYSTEMROOT", "TEMP", "TMP", // Windows programs don't start without
 }
 
-// environ is the program's whole environment. Messages are in English (LC_ALL
+// commandEnviron is the program's whole environment. Messages are in English (LC_ALL
 // is C), because callers tell failures apart by them.
-func environ(c Command) []string {
-	if c.Alone {
+func commandEnviron(c Command) []string {
+	if c.OnlyEnv {
 		return append([]string{}, c.Env...) // not nil, which would be ours
 	}
 	env := []string{"LC_ALL=C"}
-	for _, name := range append(slices.Clone(inherited), c.Inherit...) {
+	for _, name := range append(slices.Clone(inheritedVars), c.Inherit...) {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
@@ -37,7 +37,7 @@ func environ(c Command) []string {
 // the passwords of proxies.
 func environSecrets() []string {
 	var secrets []string
-	for _, name := range inherited {
+	for _, name := range inheritedVars {
 		v := os.Getenv(name)
 		if !strings.HasSuffix(strings.ToLower(name), "_proxy") || !strings.Contains(v, "@") {
 			continue

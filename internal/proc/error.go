@@ -20,11 +20,11 @@ type Error struct {
 	Args    []string // the first few, each cut, without secrets
 	// ExitCode is the program's own; -1 when it was not started or was ended
 	// by a signal.
-	ExitCode int
-	Signal   string // the signal that ended it; empty when none did
-	Stderr   string // the end of standard error, bounded, without secrets
-	First    string // its beginning, likewise; not part of the text
-	Err      error  // why it was ended or not started; nil when it ended by itself
+	ExitCode   int
+	Signal     string // the signal that ended it; empty when none did
+	Stderr     string // the end of standard error, bounded, without secrets
+	StderrHead string // its beginning, likewise; not part of the text
+	Err        error  // why it was ended or not started; nil when it ended by itself
 }
 
 func newError(c Command, exit int, signal, stderr string, err error) *Error {
@@ -35,7 +35,7 @@ func newError(c Command, exit int, signal, stderr string, err error) *Error {
 			break
 		}
 		// Redact first: a secret that is cut in half is not found any more.
-		e.Args = append(e.Args, cut(Redact(a, c.Secrets), shownArg))
+		e.Args = append(e.Args, truncateText(Redact(a, c.Secrets), shownArg))
 	}
 	stderr = strings.TrimSpace(stderr)
 	if len(stderr) > shownStderr {
@@ -79,7 +79,7 @@ func quoteAll(args []string) []string {
 	return out
 }
 
-func cut(s string, n int) string {
+func truncateText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -88,8 +88,8 @@ func cut(s string, n int) string {
 
 // Credentials that programs print without having been given them by us.
 var (
-	userinfo = regexp.MustCompile(`(://)[^/\s@'"]+@`)
-	authLine = regexp.MustCompile(`(?i)(authorization:\s*)(\S+\s+)?\S+`)
+	userinfoPattern      = regexp.MustCompile(`(://)[^/\s@'"]+@`)
+	authorizationPattern = regexp.MustCompile(`(?i)(authorization:\s*)(\S+\s+)?\S+`)
 )
 
 // Redact replaces the secrets, the user information of URLs and the value of
@@ -103,6 +103,6 @@ func Redact(s string, secrets []string) string {
 			s = strings.ReplaceAll(s, secret, "***")
 		}
 	}
-	s = authLine.ReplaceAllString(s, "${1}***")
-	return userinfo.ReplaceAllString(s, "${1}***@")
+	s = authorizationPattern.ReplaceAllString(s, "${1}***")
+	return userinfoPattern.ReplaceAllString(s, "${1}***@")
 }

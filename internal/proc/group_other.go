@@ -16,6 +16,6 @@ func (g *group) end() error { return g.cmd.Process.Kill() }
 
 func (g *group) kill() { _ = g.cmd.Process.Kill() } // gone already is fine
 
-func (g *group) finished(bool) {}
+func (g *group) markFinished(bool) {}
 
 func signalName(*exec.Cmd) string { return "" }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (l Limits) supported() error { return nil }
+func (l Limits) checkSupported() error { return nil }
 
-// apply sets the limits of a process that was just started. Go can't set them
+// applyTo sets the limits of a process that was just started. Go can't set them
 // between fork and exec; a program that waits for its input can't do much
 // before it gets any, and Run gives none before this.
-func (l Limits) apply(pid int) error {
+func (l Limits) applyTo(pid int) error {
 	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
 	for _, limit := range []struct {
 		name     string

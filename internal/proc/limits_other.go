@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-func (l Limits) supported() error {
+func (l Limits) checkSupported() error {
 	if l != (Limits{}) {
 		return errors.New("resource limits are only supported on Linux")
 	}
 	return nil
 }
 
-func (l Limits) apply(int) error { return nil }
+func (l Limits) applyTo(int) error { return nil }
 
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -17,8 +17,8 @@ const (
 	// maxStderr is how much of the end of standard error is kept: enough for
 	// any message a person would read, whatever the program repeats before it.
 	maxStderr = 64 << 10
-	// maxFirst is how much of its beginning is kept besides.
-	maxFirst = 2 << 10
+	// maxStderrHead is how much of its beginning is kept besides.
+	maxStderrHead = 2 << 10
 	// pipeGrace is how long after a program's end its output may still be held
 	// open by what it started itself.
 	pipeGrace = 2 * time.Second
@@ -39,8 +39,8 @@ type Command struct {
 	// over it. Inherit names further variables of our own environment to pass on.
 	Env     []string
 	Inherit []string
-	// Alone leaves out the allow list and Inherit: Env is the whole environment.
-	Alone bool
+	// OnlyEnv leaves out the allow list and Inherit: Env is the whole environment.
+	OnlyEnv bool
 
 	Stdin     []byte // nil: empty
 	MaxStdout int64  // bytes; 0: DefaultMaxStdout
@@ -65,7 +65,7 @@ type Limits struct {
 }
 
 // CanLimit says whether Limits can be asked for here.
-func CanLimit() bool { return Limits{Data: 1}.supported() == nil }
+func CanLimit() bool { return Limits{Data: 1}.checkSupported() == nil }
 
 // Result is what a program left.
 type Result struct {
@@ -78,51 +78,51 @@ type Result struct {
 // written until then. A context that is done ends the whole process group;
 // the error then wraps the context's. Run may be called concurrently.
 func Run(ctx context.Context, c Command) (Result, error) {
-	stdout := &head{max: c.MaxStdout}
+	stdout := &headBuffer{max: c.MaxStdout}
 	if stdout.max <= 0 {
 		stdout.max = DefaultMaxStdout
 	}
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stdout.full = func() { cancel(ErrTooMuchOutput) }
+	stdout.onFull = func() { cancel(ErrTooMuchOutput) }
 
-	r, err := start(runCtx, c, stdout, nil)
+	r, err := startCommand(runCtx, c, stdout, nil)
 	if err != nil {
 		return Result{}, err
 	}
 	err = r.wait()
 	if err == nil && stdout.over {
-		err = r.fail(ErrTooMuchOutput) // it ended before it could be ended
+		err = r.newExitError(ErrTooMuchOutput) // it ended before it could be ended
 	}
 	return Result{Stdout: stdout.buf.Bytes(), Stderr: r.stderrText()}, err
 }
 
-// running is a started program.
-type running struct {
+// runningCommand is a started program.
+type runningCommand struct {
 	cmd    *exec.Cmd
 	c      Command
 	ctx    context.Context
-	stderr *tail
+	stderr *tailBuffer
 	group  *group
 }
 
-// start begins the program with its output going to stdout. Its input is
+// startCommand begins the program with its output going to stdout. Its input is
 // stdin, the program's end of a pipe, or where that is nil c.Stdin.
-func start(ctx context.Context, c Command, stdout io.Writer, stdin *os.File) (*running, error) {
+func startCommand(ctx context.Context, c Command, stdout io.Writer, stdin *os.File) (*runningCommand, error) {
 	fail := func(err error) error {
 		return newError(c, -1, "", "", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fail(context.Cause(ctx))
 	}
-	if err := c.Limits.supported(); err != nil {
+	if err := c.Limits.checkSupported(); err != nil {
 		return nil, fail(err)
 	}
 	cmd := exec.CommandContext(ctx, c.Program, c.Args...)
 	cmd.Dir = c.Dir
-	cmd.Env = environ(c)
+	cmd.Env = commandEnviron(c)
 	cmd.Stdout = stdout
-	r := &running{cmd: cmd, c: c, ctx: ctx, stderr: &tail{max: maxStderr}}
+	r := &runningCommand{cmd: cmd, c: c, ctx: ctx, stderr: &tailBuffer{max: maxStderr}}
 	cmd.Stderr = r.stderr
 	r.group = newGroup(cmd, c.Grace)
 	cmd.Cancel = r.group.end
@@ -144,7 +144,7 @@ func start(ctx context.Context, c Command, stdout io.Writer, stdin *os.File) (*r
 	if err := cmd.Start(); err != nil {
 		return nil, fail(err)
 	}
-	if err := c.Limits.apply(cmd.Process.Pid); err != nil {
+	if err := c.Limits.applyTo(cmd.Process.Pid); err != nil {
 		r.group.kill()
 		_ = cmd.Wait() // the limits' error is the one that matters
 		return nil, fail(fmt.Errorf("setting resource limits: %w", err))
@@ -161,9 +161,9 @@ func start(ctx context.Context, c Command, stdout io.Writer, stdin *os.File) (*r
 }
 
 // wait waits for the end and says how it went.
-func (r *running) wait() error {
+func (r *runningCommand) wait() error {
 	err := r.cmd.Wait()
-	r.group.finished(r.ctx.Err() != nil)
+	r.group.markFinished(r.ctx.Err() != nil)
 	if err == nil {
 		return nil
 	}
@@ -171,16 +171,16 @@ func (r *running) wait() error {
 	if exit := (*exec.ExitError)(nil); why == nil && !errors.As(err, &exit) {
 		why = err // its output could not be read to the end
 	}
-	return r.fail(why)
+	return r.newExitError(why)
 }
 
-func (r *running) fail(why error) error {
+func (r *runningCommand) newExitError(why error) error {
 	e := newError(r.c, exitCode(r.cmd), signalName(r.cmd), r.stderrText(), why)
-	e.First = r.stderr.beginning(r.c.Secrets)
+	e.StderrHead = r.stderr.firstText(r.c.Secrets)
 	return e
 }
 
-func (r *running) stderrText() string { return redactTail(r.stderr, r.c.Secrets) }
+func (r *runningCommand) stderrText() string { return redactTail(r.stderr, r.c.Secrets) }
 
 func exitCode(cmd *exec.Cmd) int {
 	if cmd.ProcessState == nil {
@@ -189,15 +189,15 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// head keeps the first max bytes and reports the first byte beyond.
-type head struct {
-	buf  bytes.Buffer
-	max  int64
-	full func()
-	over bool
+// headBuffer keeps the first max bytes and reports the first byte beyond.
+type headBuffer struct {
+	buf    bytes.Buffer
+	max    int64
+	onFull func()
+	over   bool
 }
 
-func (h *head) Write(p []byte) (int, error) {
+func (h *headBuffer) Write(p []byte) (int, error) {
 	room := h.max - int64(h.buf.Len())
 	if int64(len(p)) <= room {
 		return h.buf.Write(p)
@@ -205,7 +205,7 @@ func (h *head) Write(p []byte) (int, error) {
 	h.buf.Write(p[:room])
 	if !h.over {
 		h.over = true
-		h.full()
+		h.onFull()
 	}
 	return len(p), nil // swallow the rest: the program is being ended
 }

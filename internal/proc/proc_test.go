@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// sh is a command that runs a script; only tests use a shell.
-func sh(script string) Command { return Command{Program: "sh", Args: []string{"-c", script}} }
+// shellCommand is a command that runs a script; only tests use a shell.
+func shellCommand(script string) Command { return Command{Program: "sh", Args: []string{"-c", script}} }
 
 // eventually waits for a condition of the operating system.
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -28,9 +28,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// gone says whether a process has ended; an orphan may stay a zombie where
+// hasExited says whether a process has ended; an orphan may stay a zombie where
 // nobody collects it.
-func gone(pid string) bool {
+func hasExited(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return true
@@ -47,13 +47,13 @@ func TestRun(t *testing.T) {
 		exitCode int
 		in       []string // the error's text; none: no error
 	}{
-		"success":            {c: sh("echo out; echo err >&2"), stdout: "out\n"},
+		"success":            {c: shellCommand("echo out; echo err >&2"), stdout: "out\n"},
 		"working directory":  {c: Command{Program: "pwd", Args: []string{"-P"}, Dir: dir}, stdout: mustReal(t, dir) + "\n"},
 		"input":              {c: Command{Program: "cat", Stdin: []byte("hello")}, stdout: "hello"},
 		"input nobody reads": {c: Command{Program: "true", Stdin: make([]byte, 1<<20)}},
 		"no input":           {c: Command{Program: "cat"}},
-		"failure":            {c: sh("echo out; echo broken >&2; exit 7"), stdout: "out\n", exitCode: 7, in: []string{"sh -c", "exit code 7", "broken"}},
-		"signal":             {c: sh("kill -9 $$"), exitCode: -1, in: []string{"ended by signal killed"}},
+		"failure":            {c: shellCommand("echo out; echo broken >&2; exit 7"), stdout: "out\n", exitCode: 7, in: []string{"sh -c", "exit code 7", "broken"}},
+		"signal":             {c: shellCommand("kill -9 $$"), exitCode: -1, in: []string{"ended by signal killed"}},
 		"no such program":    {c: Command{Program: "liftlock-no-such-program"}, exitCode: -1, in: []string{"liftlock-no-such-program", "not found"}},
 		"many arguments":     {c: Command{Program: "false", Args: strings.Fields("1 2 3 4 5 6 7 8 9")}, exitCode: 1, in: []string{"false 1 2 3 4 5 6 …: exit code 1"}},
 		"no shell":           {c: Command{Program: "echo", Args: []string{"$HOME; `id`"}}, stdout: "$HOME; `id`\n"},
@@ -127,7 +127,7 @@ func TestAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Run(t.Context(), Command{Program: program, Alone: true, Env: env, Inherit: []string{"LIFTLOCK_ASKED_FOR"}})
+		r, err := Run(t.Context(), Command{Program: program, OnlyEnv: true, Env: env, Inherit: []string{"LIFTLOCK_ASKED_FOR"}})
 		if err != nil || string(r.Stdout) != want {
 			t.Errorf("%q, %v; want %q", r.Stdout, err, want)
 		}
@@ -140,7 +140,7 @@ func TestDeadlineEndsTheWholeGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := Run(ctx, sh("sleep 1000 & echo $! > "+pidFile+".new; mv "+pidFile+".new "+pidFile+"; wait"))
+		_, err := Run(ctx, shellCommand("sleep 1000 & echo $! > "+pidFile+".new; mv "+pidFile+".new "+pidFile+"; wait"))
 		done <- err
 	}()
 	var pid string
@@ -153,7 +153,7 @@ func TestDeadlineEndsTheWholeGroup(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	eventually(t, "the grandchild ends", func() bool { return gone(pid) })
+	eventually(t, "the grandchild ends", func() bool { return hasExited(pid) })
 }
 
 func TestGraceLetsAProgramCleanUp(t *testing.T) {
@@ -219,7 +219,7 @@ func TestOutputIsBounded(t *testing.T) {
 }
 
 func TestStderrIsTheEndOfIt(t *testing.T) {
-	r, err := Run(t.Context(), sh("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done >&2; exit 1"))
+	r, err := Run(t.Context(), shellCommand("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done >&2; exit 1"))
 	if len(r.Stderr) > maxStderr || !strings.HasSuffix(r.Stderr, "line 19999\n") || !strings.HasPrefix(r.Stderr, "line ") {
 		t.Errorf("%d bytes: %.20q … %q", len(r.Stderr), r.Stderr, r.Stderr[len(r.Stderr)-20:])
 	}
@@ -255,7 +255,7 @@ func TestProcess(t *testing.T) {
 }
 
 func TestProcessFails(t *testing.T) {
-	p, err := Start(t.Context(), sh("echo wrong >&2; exit 3"))
+	p, err := Start(t.Context(), shellCommand("echo wrong >&2; exit 3"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestLimits(t *testing.T) {
 		t.Skip("resource limits exist on Linux only")
 	}
 	t.Run("in force before the first input", func(t *testing.T) {
-		c := sh("read x; ulimit -n; ulimit -f; ulimit -t; ulimit -d")
+		c := shellCommand("read x; ulimit -n; ulimit -f; ulimit -t; ulimit -d")
 		c.Stdin = []byte("go\n")
 		c.Limits = Limits{Files: 33, Size: 512 * 10, CPU: 1500 * time.Millisecond, Data: 64 << 20}
 		r, err := Run(t.Context(), c)
@@ -312,7 +312,7 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("memory", func(t *testing.T) {
 		// dd allocates one block of the size that it is told.
-		c := sh("read size; exec dd if=/dev/zero of=/dev/null count=1 bs=$size")
+		c := shellCommand("read size; exec dd if=/dev/zero of=/dev/null count=1 bs=$size")
 		c.Limits = Limits{Data: 64 << 20}
 		c.Stdin = []byte("256M\n")
 		if r, err := Run(t.Context(), c); err == nil || !strings.Contains(r.Stderr, "memory") {

@@ -20,7 +20,7 @@ type Process struct {
 	// decides how much of it to take.
 	Stdout io.Reader
 
-	run    *running
+	run    *runningCommand
 	cancel context.CancelFunc
 	out    *os.File
 	once   sync.Once
@@ -46,7 +46,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		closeAll(inR, inW)
 		return nil, newError(c, -1, "", "", err)
 	}
-	r, err := start(ctx, c, outW, inR)
+	r, err := startCommand(ctx, c, outW, inR)
 	closeAll(inR, outW) // the program has its own copies, or there is none
 	if err != nil {
 		cancel()

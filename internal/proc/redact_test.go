@@ -36,11 +36,11 @@ func TestSecretsAreInNoError(t *testing.T) {
 	for name, c := range map[string]Command{
 		"an argument":        {Program: "false", Args: []string{"--token=" + secret}},
 		"a cut argument":     {Program: "false", Args: []string{strings.Repeat("x", shownArg-5) + secret}},
-		"standard error":     sh("echo it is " + secret + " >&2; exit 1"),
-		"much of it":         sh("yes " + secret + " | head -n 10000 >&2; exit 1"),
-		"one line much":      sh("yes " + secret + " | head -n 10000 | tr -d '\\n' >&2; exit 1"),
+		"standard error":     shellCommand("echo it is " + secret + " >&2; exit 1"),
+		"much of it":         shellCommand("yes " + secret + " | head -n 10000 >&2; exit 1"),
+		"one line much":      shellCommand("yes " + secret + " | head -n 10000 | tr -d '\\n' >&2; exit 1"),
 		"program not found":  {Program: "liftlock-no-such-program", Args: []string{secret}},
-		"ended by its group": sh("echo " + secret + " >&2; kill -9 $$"),
+		"ended by its group": shellCommand("echo " + secret + " >&2; kill -9 $$"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Secrets = []string{secret}
@@ -49,7 +49,7 @@ func TestSecretsAreInNoError(t *testing.T) {
 			if !errors.As(err, &pe) {
 				t.Fatalf("got %v", err)
 			}
-			for _, s := range append(pe.Args, err.Error(), pe.Stderr, pe.First, r.Stderr) {
+			for _, s := range append(pe.Args, err.Error(), pe.Stderr, pe.StderrHead, r.Stderr) {
 				for i := 0; i+8 <= len(secret); i++ {
 					if strings.Contains(s, secret[i:i+8]) {
 						t.Fatalf("%.300q holds %q", s, secret[i:i+8])
@@ -65,7 +65,7 @@ func TestSecretsAreInNoError(t *testing.T) {
 func TestTail(t *testing.T) {
 	const secret = "0123456789abcdef"
 	rapid.Check(t, func(t *rapid.T) {
-		tail := &tail{max: rapid.IntRange(1, 64).Draw(t, "max")}
+		tail := &tailBuffer{max: rapid.IntRange(1, 64).Draw(t, "max")}
 		pieces := rapid.SliceOf(rapid.SampledFrom([]string{secret, secret[:5], "\n", "word ", "x", ""})).Draw(t, "pieces")
 		// Only whole secrets are secrets: join and see what the end must be.
 		all := ""
@@ -75,7 +75,7 @@ func TestTail(t *testing.T) {
 			}
 			all += p
 		}
-		got, dropped := tail.text()
+		got, dropped := tail.lastText()
 		if want := all[max(0, len(all)-tail.max):]; got != want || dropped != (len(all) > tail.max) {
 			t.Fatalf("holds %q, %v; want the end of %q", got, dropped, all)
 		}
@@ -91,19 +91,19 @@ func TestTheBeginningIsKept(t *testing.T) {
 	for name, tc := range map[string]struct{ written, want string }{
 		"little":           {"fatal: no\n", "fatal: no"},
 		"nothing":          {"", ""},
-		"much":             {"fatal: no\n" + strings.Repeat("trace\n", 1000), "fatal: no\n" + strings.TrimSpace(strings.Repeat("trace\n", (maxFirst-len("fatal: no\n"))/6))},
-		"one endless line": {strings.Repeat("x", 3*maxFirst), strings.Repeat("x", maxFirst)},
+		"much":             {"fatal: no\n" + strings.Repeat("trace\n", 1000), "fatal: no\n" + strings.TrimSpace(strings.Repeat("trace\n", (maxStderrHead-len("fatal: no\n"))/6))},
+		"one endless line": {strings.Repeat("x", 3*maxStderrHead), strings.Repeat("x", maxStderrHead)},
 		"a secret":         {"it is " + secret, "it is ***"},
-		"a cut secret":     {strings.Repeat("x", maxFirst-5) + secret, strings.Repeat("x", maxFirst-5)},
+		"a cut secret":     {strings.Repeat("x", maxStderrHead-5) + secret, strings.Repeat("x", maxStderrHead-5)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tail := &tail{max: 10}
+			tail := &tailBuffer{max: 10}
 			for _, piece := range strings.SplitAfter(tc.written, "\n") {
 				if _, err := tail.Write([]byte(piece)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if got := tail.beginning([]string{secret}); got != tc.want {
+			if got := tail.firstText([]string{secret}); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

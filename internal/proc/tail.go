@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// tail keeps the last max bytes, and the first few as well: programs end with
+// tailBuffer keeps the last max bytes, and the first few as well: programs end with
 // what went wrong, but those that crash begin with it. It may be read while it
 // is written.
-type tail struct {
+type tailBuffer struct {
 	mu      sync.Mutex
-	first   []byte
+	head    []byte
 	buf     []byte
 	max     int
 	dropped bool
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
-	t.first = append(t.first, p[:min(n, maxFirst-len(t.first))]...)
+	t.head = append(t.head, p[:min(n, maxStderrHead-len(t.head))]...)
 	if n > t.max {
 		t.buf, p, t.dropped = t.buf[:0], p[n-t.max:], true
 	}
@@ -32,14 +32,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// beginning is the first bytes, whole lines only where there are more.
-func (t *tail) beginning(secrets []string) string {
+// firstText is the first bytes, whole lines only where there are more.
+func (t *tailBuffer) firstText(secrets []string) string {
 	t.mu.Lock()
-	s := string(t.first)
+	s := string(t.head)
 	t.mu.Unlock()
-	cut := len(s) == maxFirst
+	cut := len(s) == maxStderrHead
 	if cut {
-		s = withoutCutSecret(s, secrets)
+		s = trimPartialSecret(s, secrets)
 	}
 	s = Redact(strings.ToValidUTF8(s, "\uFFFD"), secrets)
 	if i := strings.LastIndexByte(s, '\n'); cut && i >= 0 {
@@ -48,9 +48,9 @@ func (t *tail) beginning(secrets []string) string {
 	return strings.TrimSpace(s)
 }
 
-// withoutCutSecret drops the beginning of a secret at the end of s, which no
+// trimPartialSecret drops the beginning of a secret at the end of s, which no
 // replacement would find.
-func withoutCutSecret(s string, secrets []string) string {
+func trimPartialSecret(s string, secrets []string) string {
 	shortest := s
 	for _, secret := range append(environSecrets(), secrets...) {
 		for n := len(secret) - 1; n > 0; n-- {
@@ -65,7 +65,7 @@ func withoutCutSecret(s string, secrets []string) string {
 	return shortest
 }
 
-func (t *tail) text() (s string, dropped bool) {
+func (t *tailBuffer) lastText() (s string, dropped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.buf), t.dropped
@@ -74,8 +74,8 @@ func (t *tail) text() (s string, dropped bool) {
 // redactTail is what may be shown of a tail. Where its beginning was dropped,
 // the end of a secret may stand there, which no replacement would find: it
 // goes, and so does the rest of that first line.
-func redactTail(t *tail, secrets []string) string {
-	s, dropped := t.text()
+func redactTail(t *tailBuffer, secrets []string) string {
+	s, dropped := t.lastText()
 	s = Redact(strings.ToValidUTF8(s, "\uFFFD"), secrets)
 	if !dropped {
 		return s

@@ -11,15 +11,15 @@ import (
 type BatchFacts struct {
 	// Components has the facts of each component, all of one pipeline at one time.
 	Components []Facts `json:"components"`
-	// Together answers Look together: by environment and BatchID.
-	Together map[string]map[string]Together `json:"together,omitempty"`
+	// Compositions answers Look together: by environment and BatchID.
+	Compositions map[string]map[string]BatchComposition `json:"together,omitempty"`
 }
 
-// Together is what moving several components' releases at once would be.
-type Together struct {
-	Tip     string            `json:"tip"`               // what it was composed on
-	Refused string            `json:"refused,omitempty"` // why it can't be made
-	Of      map[string]string `json:"of,omitempty"`      // why a component's own part can't be made
+// BatchComposition is what moving several components' releases at once would be.
+type BatchComposition struct {
+	Tip             string            `json:"tip"`               // what it was composed on
+	Refused         string            `json:"refused,omitempty"` // why it can't be made
+	RefusedByMember map[string]string `json:"of,omitempty"`      // why a component's own part can't be made
 }
 
 // BatchDecision is what is to be done for the components of a pipeline that
@@ -35,7 +35,7 @@ type BatchDecision struct {
 // MarshalJSON writes the shared actions with their kind, as Decision does.
 func (d BatchDecision) MarshalJSON() ([]byte, error) {
 	type plain BatchDecision
-	acts, err := kinds(d.Actions)
+	acts, err := marshalActions(d.Actions)
 	if err != nil {
 		return nil, err
 	}
@@ -52,22 +52,22 @@ func (d BatchDecision) MarshalJSON() ([]byte, error) {
 // Decide; after a Look, in a component's actions or in the shared ones, the
 // caller gathers the fact and calls again.
 func DecideBatch(f BatchFacts) BatchDecision {
-	b := &fold{facts: share(f.Components), together: f.Together, doomed: map[string]bool{}}
+	b := &batchPlanner{facts: shareBatchFacts(f.Components), compositions: f.Compositions, reverting: map[string]bool{}}
 	for i := range b.facts {
 		d := Decide(b.facts[i])
-		b.at(d.Next)
+		b.recheckAt(d.Next)
 		b.out.Components = append(b.out.Components, d)
 	}
-	for _, env := range environments(b.facts) {
-		b.reverts(env)
-		b.takeBack(env)
-		b.promotion(env)
+	for _, env := range environmentNames(b.facts) {
+		b.joinOpenReverts(env)
+		b.joinNewReverts(env)
+		b.planPromotion(env)
 	}
 	return b.out
 }
 
-// environments are the names of all environments, topologically sorted.
-func environments(facts []Facts) []string {
+// environmentNames are the names of all environments, topologically sorted.
+func environmentNames(facts []Facts) []string {
 	var out []string
 	for i := range facts {
 		for k := range facts[i].Envs {
@@ -79,7 +79,7 @@ func environments(facts []Facts) []string {
 	return out
 }
 
-func envNamed(f *Facts, name string) *Env {
+func findEnv(f *Facts, name string) *Env {
 	for i := range f.Envs {
 		if f.Envs[i].Name == name {
 			return &f.Envs[i]
@@ -88,12 +88,12 @@ func envNamed(f *Facts, name string) *Env {
 	return nil
 }
 
-// share copies the facts and fills in what a component must know of the others:
+// shareBatchFacts copies the facts and fills in what a component must know of the others:
 // who of those that came with it is not verified, and whose degradation a revert
 // of several is for.
-func share(given []Facts) []Facts {
-	out := slices.Clone(given)
-	came := map[string][]fellow{} // by environment and commit: whom one pull request brought
+func shareBatchFacts(components []Facts) []Facts {
+	out := slices.Clone(components)
+	byPull := map[string][]batchArrival{} // by environment and commit: whom one pull request brought
 	for i := range out {
 		f := &out[i]
 		f.Envs = slices.Clone(f.Envs)
@@ -103,63 +103,63 @@ func share(given []Facts) []Facts {
 			for h := range e.History {
 				if a := &e.History[h]; a.By == ByPromotion {
 					key := e.Name + "|" + a.Commit
-					came[key] = append(came[key], fellow{f, e, a})
+					byPull[key] = append(byPull[key], batchArrival{f, e, a})
 				}
 			}
 		}
 	}
-	for _, together := range came {
-		lacks := make([]string, len(together))
-		for i, w := range together {
-			lacks[i] = lacking(w.facts, w.env, w.arrival)
+	for _, batch := range byPull {
+		lacks := make([]string, len(batch))
+		for i, w := range batch {
+			lacks[i] = unverifiedReason(w.facts, w.env, w.arrival)
 		}
-		for i := range together {
+		for i := range batch {
 			for k, why := range lacks {
 				if k != i && why != "" {
-					together[i].arrival.Waits = why
+					batch[i].arrival.BlockedBy = why
 					break
 				}
 			}
 		}
 	}
-	for _, env := range environments(out) {
-		wanted(out, env)
+	for _, env := range environmentNames(out) {
+		markWantedReverts(out, env)
 	}
 	return out
 }
 
-// fellow is one of those that came by one pull request.
-type fellow struct {
+// batchArrival is one of those that came by one pull request.
+type batchArrival struct {
 	facts   *Facts
 	env     *Env
 	arrival *Arrival
 }
 
-// wanted tells the passengers of open reverts whose doing it is that they go back.
-func wanted(facts []Facts, env string) {
+// markWantedReverts tells the passengers of open reverts whose doing it is that they go back.
+func markWantedReverts(facts []Facts, env string) {
 	why := map[int]string{}
 	for i := range facts {
-		e := envNamed(&facts[i], env)
-		if e == nil || e.Undo == nil || len(e.Undo.Passengers) == 0 || why[e.Undo.Number] != "" {
+		e := findEnv(&facts[i], env)
+		if e == nil || e.Revert == nil || len(e.Revert.Members) == 0 || why[e.Revert.Number] != "" {
 			continue
 		}
-		asked := slices.ContainsFunc(facts[i].Asks, func(a Ask) bool {
-			return a.Verb == "revert" && a.Environment == env && a.Release != "" && a.Release == e.Undo.Release
+		requested := slices.ContainsFunc(facts[i].PendingCommands, func(a PendingCommand) bool {
+			return a.Verb == "revert" && a.Environment == env && a.Release != "" && a.Release == e.Revert.Release
 		})
-		switch r := rollUp(e); {
+		switch r := rollUpTargets(e); {
 		case r.state == Degraded:
-			why[e.Undo.Number] = facts[i].Unit.Component + " is degraded: " + r.reason
-		case asked:
-			why[e.Undo.Number] = facts[i].Unit.Component + " was asked to go back"
+			why[e.Revert.Number] = facts[i].Unit.Component + " is degraded: " + r.reason
+		case requested:
+			why[e.Revert.Number] = facts[i].Unit.Component + " was asked to go back"
 		}
 	}
 	for i := range facts {
-		e := envNamed(&facts[i], env)
-		if e == nil || e.Undo == nil || why[e.Undo.Number] == "" {
+		e := findEnv(&facts[i], env)
+		if e == nil || e.Revert == nil || why[e.Revert.Number] == "" {
 			continue
 		}
-		u := *e.Undo
-		u.Wanted = why[u.Number]
-		e.Undo = &u
+		u := *e.Revert
+		u.RevertCause = why[u.Number]
+		e.Revert = &u
 	}
 }

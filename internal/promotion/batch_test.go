@@ -13,14 +13,14 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// yard is several components of one pipeline that travel together.
-type yard map[string]*Facts
+// batchFixture is several components of one pipeline that travel together.
+type batchFixture map[string]*Facts
 
-// newYard has every component on line.
-func newYard(components ...string) yard {
-	y := yard{}
+// newBatchFixture has every component on line.
+func newBatchFixture(components ...string) batchFixture {
+	y := batchFixture{}
 	for _, name := range components {
-		f := line()
+		f := linearFacts()
 		f.Unit.Component = name
 		f.Pipeline.Spec.Batch = pipeline.BatchEnvironment
 		for i := range f.Envs {
@@ -31,7 +31,7 @@ func newYard(components ...string) yard {
 	return y
 }
 
-func (y yard) names() []string {
+func (y batchFixture) names() []string {
 	var out []string
 	for name := range y {
 		out = append(out, name)
@@ -40,37 +40,37 @@ func (y yard) names() []string {
 	return out
 }
 
-// riding are passengers from "web r2" each.
-func riding(texts ...string) []Passenger {
-	var out []Passenger
+// makeMembers are passengers from "web r2" each.
+func makeMembers(texts ...string) []Member {
+	var out []Member
 	for _, text := range texts {
 		component, release, _ := strings.Cut(text, " ")
-		out = append(out, Passenger{Component: component, Release: id(release), Name: release})
+		out = append(out, Member{Component: component, Release: id(release), Name: release})
 	}
 	return out
 }
 
 // arrived has a component's release verified in dev and composed for qa.
-func (y yard) arrived(component, release string) yard {
+func (y batchFixture) arrived(component, release string) batchFixture {
 	y[component].land("dev", release, ByPerson, 0)
 	y[component].verified("dev").composed("qa", release)
 	return y
 }
 
-// train opens a pull request of several into an environment.
-func (y yard) train(env string, who []Passenger, change func(*Pull)) yard {
-	p := Pull{Number: 7, Head: "head", Release: BatchID(who), Passengers: who, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
+// openBatchPull opens a pull request of several into an environment.
+func (y batchFixture) openBatchPull(env string, who []Member, change func(*Pull)) batchFixture {
+	p := Pull{Number: 7, Head: "head", Release: BatchID(who), Members: who, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
 	if change != nil {
 		change(&p)
 	}
 	for name, f := range y {
 		own := p
-		q, in := Riding(who, name)
+		q, in := FindMember(who, name)
 		if !in {
-			f.env(env).Train = &own
+			f.env(env).BatchPull = &own
 			continue
 		}
-		own.Release, own.Name, own.Claimed = q.Release, q.Name, q.Release
+		own.Release, own.Name, own.DeclaredRelease = q.Release, q.Name, q.Release
 		f.env(env).Open = &own
 		f.composed(env, q.Name)
 	}
@@ -78,39 +78,42 @@ func (y yard) train(env string, who []Passenger, change func(*Pull)) yard {
 }
 
 // landed puts several releases into an environment by one merged pull request.
-func (y yard) landed(env string, number int, who []Passenger) yard {
+func (y batchFixture) landed(env string, number int, who []Member) batchFixture {
 	for _, q := range who {
 		e := y[q.Component].land(env, q.Name, ByPromotion, number)
 		e.Landed.Value.Commit, e.History[0].Commit = fmt.Sprint("merge-", number), fmt.Sprint("merge-", number)
-		e.Landed.Value.Passengers = who
+		e.Landed.Value.Members = who
 	}
 	return y
 }
 
-// wayBack opens a revert of several.
-func (y yard) wayBack(env string, who []Passenger, change func(*Pull)) yard {
+// openBatchRevert opens a revert of several.
+func (y batchFixture) openBatchRevert(env string, who []Member, change func(*Pull)) batchFixture {
 	for _, q := range who {
-		p := Pull{Number: 9, Head: "undo", Release: q.Release, Name: q.Name, Passengers: who, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
+		p := Pull{Number: 9, Head: "undo", Release: q.Release, Name: q.Name, Members: who, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
 		if change != nil {
 			change(&p)
 		}
-		y[q.Component].env(env).Undo = &p
+		y[q.Component].env(env).Revert = &p
 	}
 	return y
 }
 
-// all has everything of some components in an environment verified.
-func (y yard) all(env string, components ...string) yard {
+// verifyAll has everything of some components in an environment verified.
+func (y batchFixture) verifyAll(env string, components ...string) batchFixture {
 	for _, name := range components {
 		y[name].verified(env)
 	}
 	return y
 }
 
-func (y yard) with(component string, change func(*Facts)) yard { change(y[component]); return y }
+func (y batchFixture) with(component string, change func(*Facts)) batchFixture {
+	change(y[component])
+	return y
+}
 
-func (y yard) facts(together func(Look) Together) (BatchFacts, BatchDecision) {
-	f := BatchFacts{Together: map[string]map[string]Together{}}
+func (y batchFixture) facts(compose func(FactRequest) BatchComposition) (BatchFacts, BatchDecision) {
+	f := BatchFacts{Compositions: map[string]map[string]BatchComposition{}}
 	for _, name := range y.names() {
 		f.Components = append(f.Components, *y[name])
 	}
@@ -118,12 +121,12 @@ func (y yard) facts(together func(Look) Together) (BatchFacts, BatchDecision) {
 		d := DecideBatch(f)
 		looks := 0
 		for _, a := range d.Actions {
-			if l, ok := a.(Look); ok && together != nil {
+			if l, ok := a.(FactRequest); ok && compose != nil {
 				looks++
-				if f.Together[l.Environment] == nil {
-					f.Together[l.Environment] = map[string]Together{}
+				if f.Compositions[l.Environment] == nil {
+					f.Compositions[l.Environment] = map[string]BatchComposition{}
 				}
-				f.Together[l.Environment][BatchID(l.Passengers)] = together(l)
+				f.Compositions[l.Environment][BatchID(l.Members)] = compose(l)
 			}
 		}
 		if looks == 0 {
@@ -135,16 +138,18 @@ func (y yard) facts(together func(Look) Together) (BatchFacts, BatchDecision) {
 
 // TestDecideBatch has a case for each thing that is joined.
 func TestDecideBatch(t *testing.T) {
-	both := riding("api r2", "web r2")
-	fine := func(Look) Together { return Together{Tip: tip} }
-	ready := func() yard { return newYard("api", "db", "web").arrived("api", "r2").arrived("web", "r2") }
-	inQA := func() yard {
-		return newYard("api", "db", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both)
+	both := makeMembers("api r2", "web r2")
+	fine := func(FactRequest) BatchComposition { return BatchComposition{Tip: tip} }
+	ready := func() batchFixture {
+		return newBatchFixture("api", "db", "web").arrived("api", "r2").arrived("web", "r2")
 	}
-	degraded := func() yard {
-		return inQA().all("qa", "api", "web").with("web", func(f *Facts) {
+	inQA := func() batchFixture {
+		return newBatchFixture("api", "db", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both)
+	}
+	degraded := func() batchFixture {
+		return inQA().verifyAll("qa", "api", "web").with("web", func(f *Facts) {
 			f.verdict("qa", verification.Degraded, "Deployment web is Degraded")
-			f.env("qa").Restore = Sure(Composed{Tip: tip, Files: []string{"f"}})
+			f.env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
 		})
 	}
 	ada := func(p *Pull) {
@@ -152,129 +157,139 @@ func TestDecideBatch(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name      string
-		yard      yard
-		together  func(Look) Together
+		fixture   batchFixture
+		compose   func(FactRequest) BatchComposition
 		want      []string // Describe of every shared action
 		own       []string // and of every component's own, after its name
 		component string   // whose reasons are looked at
 		env       string
 		why       string // part of one; "-": none
 	}{
-		{name: "nothing new", yard: newYard("api", "web")},
-		{name: "what moves together is asked for", yard: ready(), want: []string{"look: together in qa"}},
-		{name: "all that are ready move together", yard: ready(), together: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
-		{name: "who isn't ready stays behind", yard: ready().with("web", func(f *Facts) {
+		{name: "nothing new", fixture: newBatchFixture("api", "web")},
+		{name: "what moves together is asked for", fixture: ready(), want: []string{"look: together in qa"}},
+		{name: "all that are ready move together", fixture: ready(), compose: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
+		{name: "who isn't ready stays behind", fixture: ready().with("web", func(f *Facts) {
 			f.verdict("dev", verification.Soaking, "not yet").env("dev").History[0].VerifiedAt = time.Time{}
 		}),
-			together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "dev has not verified r2"},
-		{name: "who is on hold stays behind", yard: ready().with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada"}} }),
-			together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "component web is on hold"},
-		{name: "an edit of one that is refused", yard: ready().with("web", func(f *Facts) {
-			f.env("qa").Composed[id("r2")] = Composed{Tip: tip, Refused: "shared with web-prod"}
+			compose: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "dev has not verified r2"},
+		{name: "who is on hold stays behind", fixture: ready().with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada"}} }),
+			compose: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "component web is on hold"},
+		{name: "an edit of one that is refused", fixture: ready().with("web", func(f *Facts) {
+			f.env("qa").Compositions[id("r2")] = Composition{Tip: tip, Refused: "shared with web-prod"}
 		}),
-			together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "shared with web-prod"},
-		{name: "a part that can't be made with the others", yard: ready(), together: func(l Look) Together {
-			if _, in := Riding(l.Passengers, "web"); in {
-				return Together{Tip: tip, Of: map[string]string{"web": "db-qa reads it too"}}
+			compose: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "shared with web-prod"},
+		{name: "a part that can't be made with the others", fixture: ready(), compose: func(l FactRequest) BatchComposition {
+			if _, in := FindMember(l.Members, "web"); in {
+				return BatchComposition{Tip: tip, RefusedByMember: map[string]string{"web": "db-qa reads it too"}}
 			}
 			return fine(l)
 		}, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "db-qa reads it too"},
-		{name: "refused as a whole", yard: ready(), together: func(Look) Together { return Together{Tip: tip, Refused: "what they do together"} }, component: "api", env: "qa", why: "what they do together"},
-		{name: "composed on an older tip", yard: ready(), together: nil, want: []string{"look: together in qa"}},
-		{name: "a broken file opens nothing", yard: ready().with("api", func(f *Facts) { f.Broken = "x" }).with("web", func(f *Facts) { f.Broken = "x" }), together: fine},
+		{name: "refused as a whole", fixture: ready(), compose: func(FactRequest) BatchComposition {
+			return BatchComposition{Tip: tip, Refused: "what they do together"}
+		}, component: "api", env: "qa", why: "what they do together"},
+		{name: "composed on an older tip", fixture: ready(), compose: nil, want: []string{"look: together in qa"}},
+		{name: "a broken file opens nothing", fixture: ready().with("api", func(f *Facts) { f.PipelineErr = "x" }).with("web", func(f *Facts) { f.PipelineErr = "x" }), compose: fine},
 
-		{name: "a newcomer joins", yard: ready().train("qa", riding("api r2"), nil), together: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
-		{name: "a newer release takes its place", yard: ready().arrived("web", "r3").train("qa", both, nil), together: fine,
+		{name: "a newcomer joins", fixture: ready().openBatchPull("qa", makeMembers("api r2"), nil), compose: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
+		{name: "a newer release takes its place", fixture: ready().arrived("web", "r3").openBatchPull("qa", both, nil), compose: fine,
 			want: []string{"compose #7 anew for api r2, web r3: web: r3 is newer"}},
-		{name: "one that can't be judged with the others stays behind", yard: ready().train("qa", riding("api r2"), nil), together: func(l Look) Together {
-			if len(l.Passengers) > 1 {
-				return Together{Tip: tip, Refused: "it could not be shown in time"}
+		{name: "one that can't be judged with the others stays behind", fixture: ready().openBatchPull("qa", makeMembers("api r2"), nil), compose: func(l FactRequest) BatchComposition {
+			if len(l.Members) > 1 {
+				return BatchComposition{Tip: tip, Refused: "it could not be shown in time"}
 			}
 			return fine(l)
 		}, want: []string{"merge #7 into qa at head"}, component: "web", env: "qa", why: "could not be shown in time"},
-		{name: "and whoever asked for it is told", yard: ready().train("qa", riding("api r2"), ada).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}} }), together: func(l Look) Together {
-			if _, in := Riding(l.Passengers, "web"); in {
-				return Together{Tip: tip, Of: map[string]string{"web": "db-qa reads it too"}}
+		{name: "and whoever asked for it is told", fixture: ready().openBatchPull("qa", makeMembers("api r2"), ada).with("web", func(f *Facts) {
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
+		}), compose: func(l FactRequest) BatchComposition {
+			if _, in := FindMember(l.Members, "web"); in {
+				return BatchComposition{Tip: tip, RefusedByMember: map[string]string{"web": "db-qa reads it too"}}
 			}
 			return fine(l)
 		}, want: []string{"merge #7 into qa at head"}, own: []string{"web: answer 3: db-qa reads it too"}},
-		{name: "not into an approved one", yard: ready().train("qa", riding("api r2"), ada), together: fine, want: []string{"merge #7 into qa at head"}, component: "web", env: "qa", why: "behind #7, which is approved without it"},
-		{name: "not into a held one", yard: ready().train("qa", riding("api r2"), func(p *Pull) { p.Held = true }), together: fine, component: "web", env: "qa", why: "behind #7, which is on hold"},
-		{name: "not into somebody else's", yard: ready().train("qa", riding("api r2"), func(p *Pull) { p.Unsound = "not ours" }), together: fine, component: "web", env: "qa", why: "not ours"},
-		{name: "asked for, also into an approved one", yard: ready().train("qa", riding("api r2"), ada).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}} }),
-			together: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
-		{name: "merged when all may be", yard: ready().train("qa", both, nil), together: fine, want: []string{"merge #7 into qa at head"}},
-		{name: "a gate of one keeps all", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.HoldsErr = "unreadable" }), together: fine, component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: hold: the holds can't be read"},
-		{name: "its files moved on", yard: ready().train("qa", both, func(p *Pull) { p.Stale = true }), together: fine, want: []string{"compose #7 anew for api r2, web r2: the files it edits changed on the tracked branch"}},
-		{name: "one must leave", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.verdict("dev", verification.Degraded, "unwell") }), together: fine,
+		{name: "not into an approved one", fixture: ready().openBatchPull("qa", makeMembers("api r2"), ada), compose: fine, want: []string{"merge #7 into qa at head"}, component: "web", env: "qa", why: "behind #7, which is approved without it"},
+		{name: "not into a held one", fixture: ready().openBatchPull("qa", makeMembers("api r2"), func(p *Pull) { p.Held = true }), compose: fine, component: "web", env: "qa", why: "behind #7, which is on hold"},
+		{name: "not into somebody else's", fixture: ready().openBatchPull("qa", makeMembers("api r2"), func(p *Pull) { p.HeadModified = "not ours" }), compose: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "asked for, also into an approved one", fixture: ready().openBatchPull("qa", makeMembers("api r2"), ada).with("web", func(f *Facts) {
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
+		}),
+			compose: fine, want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
+		{name: "merged when all may be", fixture: ready().openBatchPull("qa", both, nil), compose: fine, want: []string{"merge #7 into qa at head"}},
+		{name: "a gate of one keeps all", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *Facts) { f.HoldsErr = "unreadable" }), compose: fine, component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: hold: the holds can't be read"},
+		{name: "its files moved on", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.Stale = true }), compose: fine, want: []string{"compose #7 anew for api r2, web r2: the files it edits changed on the tracked branch"}},
+		{name: "one must leave", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *Facts) { f.verdict("dev", verification.Degraded, "unwell") }), compose: fine,
 			want: []string{"compose #7 anew for api r2: web: r2 degraded in dev at 2026-03-02T12:00:00Z"}, own: []string{"web: record 723200000000 degraded in dev"}},
-		{name: "one that is put on hold leaves", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada", At: noon}} }), together: fine,
+		{name: "one that is put on hold leaves", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada", At: noon}} }), compose: fine,
 			want: []string{"compose #7 anew for api r2: web: it is on hold by ada since 2026-03-02T12:00:00Z"}},
-		{name: "but stays where it is approved", yard: ready().train("qa", both, ada).with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada", At: noon}} }), together: fine, component: "api", env: "qa", why: "also moves web"},
-		{name: "nobody is left", yard: ready().train("qa", both, nil).with("web", func(f *Facts) { f.env("qa").Now = Sure(rel("r2")) }).with("api", func(f *Facts) { f.env("qa").Now = Sure(rel("r2")) }), together: fine,
+		{name: "but stays where it is approved", fixture: ready().openBatchPull("qa", both, ada).with("web", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada", At: noon}} }), compose: fine, component: "api", env: "qa", why: "also moves web"},
+		{name: "nobody is left", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *Facts) { f.env("qa").Release = Sure(rel("r2")) }).with("api", func(f *Facts) { f.env("qa").Release = Sure(rel("r2")) }), compose: fine,
 			want: []string{"close #7: api: qa already carries r2; web: qa already carries r2"}},
-		{name: "it moves nothing any more", yard: newYard("api", "web").train("qa", nil, nil), want: []string{"close #7: it moves nothing any more"}},
-		{name: "somebody else's work is left alone", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }), together: fine, component: "web", env: "qa", why: "not ours"},
-		{name: "also where it has another release than ours", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.env("qa").Open.Release = id("r9") }), together: fine, component: "web", env: "qa", why: "not ours"},
-		{name: "and taken over where somebody asks", yard: ready().train("qa", both, func(p *Pull) { p.Unsound = "not ours" }).with("web", func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "retry", Environment: "qa", At: noon}} }),
-			together: fine, want: []string{"compose #7 anew for api 723200000000, web r2: taken over by /liftlock retry"}, own: []string{"web: answer 3: the pull request is composed anew"}},
-		{name: "one of the other kind with somebody's work is left to people", yard: ready().with("web", func(f *Facts) {
+		{name: "it moves nothing any more", fixture: newBatchFixture("api", "web").openBatchPull("qa", nil, nil), want: []string{"close #7: it moves nothing any more"}},
+		{name: "somebody else's work is left alone", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.HeadModified = "not ours" }), compose: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "also where it has another release than ours", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.HeadModified = "not ours" }).with("web", func(f *Facts) { f.env("qa").Open.Release = id("r9") }), compose: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "and taken over where somebody asks", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.HeadModified = "not ours" }).with("web", func(f *Facts) {
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "retry", Environment: "qa", At: noon}}
+		}),
+			compose: fine, want: []string{"compose #7 anew for api 723200000000, web r2: taken over by /liftlock retry"}, own: []string{"web: answer 3: the pull request is composed anew"}},
+		{name: "one of the other kind with somebody's work is left to people", fixture: ready().with("web", func(f *Facts) {
 			f.pull("qa", "r2")
-			f.env("qa").Open.Unsound = "#7 is not what Liftlock composed"
-			f.env("qa").Stray, f.env("qa").Open = f.env("qa").Open, nil
-		}), together: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "#7 is not what Liftlock composed; spec.batch is environment by now"},
-		{name: "one of the other kind is closed first", yard: ready().with("web", func(f *Facts) { f.pull("qa", "r2"); f.env("qa").Stray, f.env("qa").Open = f.env("qa").Open, nil }), together: fine,
+			f.env("qa").Open.HeadModified = "#7 is not what Liftlock composed"
+			f.env("qa").WrongKind, f.env("qa").Open = f.env("qa").Open, nil
+		}), compose: fine, want: []string{"open a promotion of api r2 into qa"}, component: "web", env: "qa", why: "#7 is not what Liftlock composed; spec.batch is environment by now"},
+		{name: "one of the other kind is closed first", fixture: ready().with("web", func(f *Facts) { f.pull("qa", "r2"); f.env("qa").WrongKind, f.env("qa").Open = f.env("qa").Open, nil }), compose: fine,
 			want: []string{"open a promotion of api r2 into qa"}, own: []string{"web: close #7: spec.batch is environment by now: what is ready opens anew that way"}},
 
-		{name: "downstream waits for all", yard: inQA().all("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet for 1m") }),
-			together: fine, component: "web", env: "prod", why: "api r2 came with it and is not verified in qa: api-qa: not yet for 1m"},
-		{name: "downstream goes on when all are verified", yard: inQA().all("qa", "api", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).with("api", func(f *Facts) { f.composed("prod", "r2") }),
-			together: fine, want: []string{"open a promotion of api r2, web r2 into prod"}},
-		{name: "who has moved on since isn't waited for", yard: inQA().all("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, riding("api r3")).all("qa", "api").with("api", func(f *Facts) { f.composed("prod", "r3") }),
-			together: fine, want: []string{"open a promotion of api r3, web r2 into prod"}},
-		{name: "unless what took its place is not verified", yard: inQA().all("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, riding("api r3")).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet") }),
-			together: fine, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified"},
-		{name: "what is open downstream waits too", yard: inQA().all("qa", "web").train("prod", riding("web r2"), ada).with("web", func(f *Facts) { f.env("prod").Gates = nil }).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet") }), together: fine},
+		{name: "downstream waits for all", fixture: inQA().verifyAll("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet for 1m") }),
+			compose: fine, component: "web", env: "prod", why: "api r2 came with it and is not verified in qa: api-qa: not yet for 1m"},
+		{name: "downstream goes on when all are verified", fixture: inQA().verifyAll("qa", "api", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).with("api", func(f *Facts) { f.composed("prod", "r2") }),
+			compose: fine, want: []string{"open a promotion of api r2, web r2 into prod"}},
+		{name: "who has moved on since isn't waited for", fixture: inQA().verifyAll("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).verifyAll("qa", "api").with("api", func(f *Facts) { f.composed("prod", "r3") }),
+			compose: fine, want: []string{"open a promotion of api r3, web r2 into prod"}},
+		{name: "unless what took its place is not verified", fixture: inQA().verifyAll("qa", "web").with("web", func(f *Facts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet") }),
+			compose: fine, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified"},
+		{name: "what is open downstream waits too", fixture: inQA().verifyAll("qa", "web").openBatchPull("prod", makeMembers("web r2"), ada).with("web", func(f *Facts) { f.env("prod").Gates = nil }).with("api", func(f *Facts) { f.verdict("qa", verification.Soaking, "not yet") }), compose: fine},
 
-		{name: "one degrades, all go back", yard: degraded(), want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
-		{name: "two degrade, one way back", yard: degraded().with("api", func(f *Facts) {
+		{name: "one degrades, all go back", fixture: degraded(), want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "two degrade, one way back", fixture: degraded().with("api", func(f *Facts) {
 			f.verdict("qa", verification.Degraded, "Deployment api is Degraded")
-			f.env("qa").Restore = Sure(Composed{Tip: tip, Files: []string{"f"}})
+			f.env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
 		}), want: []string{"open a revert of #5 in qa"}, own: []string{"api: record 723200000000 degraded in qa", "web: record 723200000000 degraded in qa"}},
-		{name: "those who came along are no weather", yard: degraded().with("web", func(f *Facts) {
-			f.Weather = []Weather{{Cluster: "one", Target: "api-qa", Component: "api", Environment: "qa", Since: noon}}
+		{name: "those who came along are no weather", fixture: degraded().with("web", func(f *Facts) {
+			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "api-qa", Component: "api", Environment: "qa", Since: noon}}
 		}), want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
-		{name: "but others are", yard: degraded().with("web", func(f *Facts) {
-			f.Weather = []Weather{{Cluster: "one", Target: "db-qa", Component: "db", Environment: "qa", Since: noon}}
+		{name: "but others are", fixture: degraded().with("web", func(f *Facts) {
+			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Component: "db", Environment: "qa", Since: noon}}
 		}), own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "an incident is likely"},
-		{name: "a way back that can't be made", yard: degraded().with("web", func(f *Facts) { f.env("qa").Restore = Sure(Composed{Tip: tip, Refused: "api's fields changed since"}) }),
+		{name: "a way back that can't be made", fixture: degraded().with("web", func(f *Facts) {
+			f.env("qa").Restore = Sure(Composition{Tip: tip, Refused: "api's fields changed since"})
+		}),
 			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "api's fields changed since"},
-		{name: "what goes back doesn't go on", yard: degraded().with("api", func(f *Facts) { f.composed("prod", "r2") }), together: fine,
+		{name: "what goes back doesn't go on", fixture: degraded().with("api", func(f *Facts) { f.composed("prod", "r2") }), compose: fine,
 			want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}, component: "api", env: "prod", why: "web r2 came with it and is not verified"},
-		{name: "what is open over it waits", yard: degraded().arrived("api", "r3").train("qa", riding("api r3"), ada), together: fine,
+		{name: "what is open over it waits", fixture: degraded().arrived("api", "r3").openBatchPull("qa", makeMembers("api r3"), ada), compose: fine,
 			want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}},
-		{name: "one is asked for, all go back", yard: inQA().all("qa", "api", "web").with("api", func(f *Facts) {
-			f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", By: "ada", At: noon}}
-			f.env("qa").Restore = Sure(Composed{Tip: tip})
-		}).with("web", func(f *Facts) { f.composed("prod", "r2") }), together: fine, want: []string{"open a revert of #5 in qa"}},
-		{name: "a revert of all merges though only one is degraded", yard: degraded().wayBack("qa", both, nil), want: []string{"merge #9 into qa at undo"}, own: []string{"web: record 723200000000 degraded in qa"}},
-		{name: "and waits when none is", yard: inQA().all("qa", "api", "web").wayBack("qa", both, nil), component: "api", env: "qa", why: "-"},
-		{name: "a hold on one keeps it", yard: degraded().wayBack("qa", both, nil).with("api", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada"}} }), own: []string{"web: record 723200000000 degraded in qa"}},
-		{name: "composed anew for one, for all", yard: degraded().wayBack("qa", both, func(p *Pull) { p.Stale = true }), want: []string{"compose revert #9 anew"}, own: []string{"web: record 723200000000 degraded in qa"}},
-		{name: "overtaken in one", yard: degraded().wayBack("qa", both, nil).with("api", func(f *Facts) { f.env("qa").Now = Sure(rel("r9")) }), own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "of one of them it no longer can"},
-		{name: "overtaken in all", yard: degraded().wayBack("qa", both, nil).with("api", func(f *Facts) { f.env("qa").Now = Sure(rel("r9")) }).with("web", func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }),
+		{name: "one is asked for, all go back", fixture: inQA().verifyAll("qa", "api", "web").with("api", func(f *Facts) {
+			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada", At: noon}}
+			f.env("qa").Restore = Sure(Composition{Tip: tip})
+		}).with("web", func(f *Facts) { f.composed("prod", "r2") }), compose: fine, want: []string{"open a revert of #5 in qa"}},
+		{name: "a revert of all merges though only one is degraded", fixture: degraded().openBatchRevert("qa", both, nil), want: []string{"merge #9 into qa at undo"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "and waits when none is", fixture: inQA().verifyAll("qa", "api", "web").openBatchRevert("qa", both, nil), component: "api", env: "qa", why: "-"},
+		{name: "a hold on one keeps it", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *Facts) { f.Holds = []Hold{{Scope: "component", By: "ada"}} }), own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "composed anew for one, for all", fixture: degraded().openBatchRevert("qa", both, func(p *Pull) { p.Stale = true }), want: []string{"compose revert #9 anew"}, own: []string{"web: record 723200000000 degraded in qa"}},
+		{name: "overtaken in one", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *Facts) { f.env("qa").Release = Sure(rel("r9")) }), own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "of one of them it no longer can"},
+		{name: "overtaken in all", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *Facts) { f.env("qa").Release = Sure(rel("r9")) }).with("web", func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }),
 			want: []string{"close #9: qa no longer carries what it takes back"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, d := c.yard.facts(c.together)
+			_, d := c.fixture.facts(c.compose)
 			var got, own []string
 			for _, a := range d.Actions {
 				got = append(got, a.Describe())
 			}
-			names := c.yard.names()
+			names := c.fixture.names()
 			for i := range d.Components {
 				for _, a := range d.Components[i].Actions {
-					if _, ok := a.(Look); !ok {
+					if _, ok := a.(FactRequest); !ok {
 						own = append(own, names[i]+": "+a.Describe())
 					}
 				}
@@ -306,9 +321,9 @@ func TestDecideBatch(t *testing.T) {
 // TestBatchIsPure holds that facts stay as they are, that the same facts give the
 // same answer, and that both can be kept as JSON.
 func TestBatchIsPure(t *testing.T) {
-	both := riding("api r2", "web r2")
-	y := newYard("api", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both).all("qa", "api", "web").wayBack("qa", both, nil).with("web", func(f *Facts) { f.verdict("qa", verification.Degraded, "unwell") })
-	f, d := y.facts(func(Look) Together { return Together{Tip: tip} })
+	both := makeMembers("api r2", "web r2")
+	y := newBatchFixture("api", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both).verifyAll("qa", "api", "web").openBatchRevert("qa", both, nil).with("web", func(f *Facts) { f.verdict("qa", verification.Degraded, "unwell") })
+	f, d := y.facts(func(FactRequest) BatchComposition { return BatchComposition{Tip: tip} })
 	before, answer := mustJSON(t, f), mustJSON(t, d)
 	if again := mustJSON(t, DecideBatch(f)); string(again) != string(answer) {
 		t.Errorf("the same facts give another answer:\n%s\n%s", answer, again)
@@ -328,42 +343,42 @@ func TestBatchIsPure(t *testing.T) {
 	}
 }
 
-func TestPassengersInTrailers(t *testing.T) {
-	who := riding("api r2", "web r3")
-	folded := strings.ReplaceAll(PassengersTrailer(who), "\n", "")
-	trailers := map[string]string{TrailerPipeline: "shop", TrailerEnvironment: "qa", TrailerComponent: BatchName, TrailerRelease: BatchID(who), TrailerPassengers: folded}
+func TestMembersInTrailers(t *testing.T) {
+	who := makeMembers("api r2", "web r3")
+	folded := strings.ReplaceAll(MembersTrailer(who), "\n", "")
+	trailers := map[string]string{TrailerPipeline: "shop", TrailerEnvironment: "qa", TrailerComponent: BatchName, TrailerRelease: BatchID(who), TrailerMembers: folded}
 	for component, want := range map[string]string{"api": Short(id("r2")), "web": Short(id("r3")), "db": "", "a": ""} {
-		if got := TrailedRelease(trailers, Unit{Pipeline: "shop", Component: component}, "qa"); got != want {
+		if got := ReleaseFromTrailers(trailers, Unit{Pipeline: "shop", Component: component}, "qa"); got != want {
 			t.Errorf("%s: %q, want %q", component, got, want)
 		}
 	}
-	if got := TrailedRelease(trailers, Unit{Pipeline: "shop", Component: "api"}, "prod"); got != "" {
+	if got := ReleaseFromTrailers(trailers, Unit{Pipeline: "shop", Component: "api"}, "prod"); got != "" {
 		t.Errorf("of another environment: %q", got)
 	}
-	delete(trailers, TrailerPassengers) // a component that is called so, in a pipeline where each travels alone
-	if got := TrailedRelease(trailers, Unit{Pipeline: "shop", Component: BatchName}, "qa"); got != BatchID(who) {
+	delete(trailers, TrailerMembers) // a component that is called so, in a pipeline where each travels alone
+	if got := ReleaseFromTrailers(trailers, Unit{Pipeline: "shop", Component: BatchName}, "qa"); got != BatchID(who) {
 		t.Errorf("a component called %s: %q", BatchName, got)
 	}
-	if BatchID(who) != BatchID(riding("web r3", "api r2")) || BatchID(who) == BatchID(riding("api r3", "web r2")) || BatchID(nil) != "" {
+	if BatchID(who) != BatchID(makeMembers("web r3", "api r2")) || BatchID(who) == BatchID(makeMembers("api r3", "web r2")) || BatchID(nil) != "" {
 		t.Error("the identity of what moves together")
 	}
 }
 
-// TestRoom leaves behind whom one pull request has no room for.
-func TestRoom(t *testing.T) {
+// TestMembersAreLimited leaves behind whom one pull request has no room for.
+func TestMembersAreLimited(t *testing.T) {
 	var names []string
-	for i := range maxPassengers + 2 {
+	for i := range maxMembers + 2 {
 		names = append(names, fmt.Sprintf("c%03d", i))
 	}
-	y := newYard(names...)
+	y := newBatchFixture(names...)
 	for _, name := range names {
 		y.arrived(name, "r2")
 	}
-	y.train("qa", riding(names[len(names)-1]+" r2"), nil)
-	_, d := y.facts(func(Look) Together { return Together{Tip: tip} })
+	y.openBatchPull("qa", makeMembers(names[len(names)-1]+" r2"), nil)
+	_, d := y.facts(func(FactRequest) BatchComposition { return BatchComposition{Tip: tip} })
 	r, ok := d.Actions[0].(Replace)
-	if _, in := Riding(r.Passengers, names[len(names)-1]); !ok || len(r.Passengers) != maxPassengers || !in {
-		t.Errorf("%d components move, want %d, and who was in it stays", len(r.Passengers), maxPassengers)
+	if _, in := FindMember(r.Members, names[len(names)-1]); !ok || len(r.Members) != maxMembers || !in {
+		t.Errorf("%d components move, want %d, and who was in it stays", len(r.Members), maxMembers)
 	}
 	if why := d.Components[len(names)-2].Env("qa").Why; len(why) != 1 || why[0].Code != "limit" {
 		t.Errorf("who stays behind hears %+v", why)

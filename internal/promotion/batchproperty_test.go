@@ -12,13 +12,13 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// TestTrains lets random things happen to components that travel together while
+// TestBatchInvariants lets random things happen to components that travel together while
 // DecideBatch is obeyed, and holds every shared action to the invariants and to
 // all or nothing. At the end the world must come to rest, and people must be able
 // to get the next release of everything everywhere.
-func TestTrains(t *testing.T) {
+func TestBatchInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newTrainWorld(t)
+		w := newBatchSimulation(t)
 		for range rapid.IntRange(10, 50).Draw(t, "steps") {
 			w.event(t)
 			for range rapid.IntRange(0, 3).Draw(t, "runs") {
@@ -31,23 +31,23 @@ func TestTrains(t *testing.T) {
 }
 
 // decide judges the world with its looks answered, and checks the decision.
-func (w *trainWorld) decide(t *rapid.T) (BatchFacts, BatchDecision) {
+func (w *batchSimulation) decide(t *rapid.T) (BatchFacts, BatchDecision) {
 	f := w.facts()
 	for range 8 {
 		d := DecideBatch(f)
 		looks := 0
 		for i := range d.Components {
 			for _, a := range d.Components[i].Actions {
-				if l, ok := a.(Look); ok {
+				if l, ok := a.(FactRequest); ok {
 					looks++
-					w.answer(&f, i, l)
+					w.answerRequest(&f, i, l)
 				}
 			}
 		}
 		for _, a := range d.Actions {
-			if l, ok := a.(Look); ok {
+			if l, ok := a.(FactRequest); ok {
 				looks++
-				w.answer(&f, -1, l)
+				w.answerRequest(&f, -1, l)
 			}
 		}
 		if looks == 0 {
@@ -60,7 +60,7 @@ func (w *trainWorld) decide(t *rapid.T) (BatchFacts, BatchDecision) {
 }
 
 // run is one run of the engine; true when it did something that is news.
-func (w *trainWorld) run(t *rapid.T) bool {
+func (w *batchSimulation) run(t *rapid.T) bool {
 	_, d := w.decide(t)
 	acted := false
 	for i := range d.Components {
@@ -70,12 +70,12 @@ func (w *trainWorld) run(t *rapid.T) bool {
 	}
 	for _, a := range d.Actions {
 		acted = w.do(-1, a) || acted
-		w.oneEach(t)
+		w.checkOnePullEach(t)
 	}
 	return acted
 }
 
-func (w *trainWorld) untilQuiet(t *rapid.T) {
+func (w *batchSimulation) untilQuiet(t *rapid.T) {
 	for range 40 {
 		w.now = w.now.Add(time.Millisecond)
 		if !w.run(t) {
@@ -86,15 +86,15 @@ func (w *trainWorld) untilQuiet(t *rapid.T) {
 	t.Fatalf("doesn't come to rest: %v", d.Actions)
 }
 
-// oneEach holds 2: one promotion an environment, one revert a component there.
-func (w *trainWorld) oneEach(t *rapid.T) {
+// checkOnePullEach holds 2: one promotion an environment, one revert a component there.
+func (w *batchSimulation) checkOnePullEach(t *rapid.T) {
 	n := map[string]int{}
 	for _, p := range w.pulls {
 		switch {
 		case !p.open:
 		case p.revert:
 			for _, q := range p.moves {
-				n["revert of "+at2(q.Component, p.env)]++
+				n["revert of "+stateKey(q.Component, p.env)]++
 			}
 		default:
 			n[p.env]++
@@ -108,14 +108,14 @@ func (w *trainWorld) oneEach(t *rapid.T) {
 }
 
 // check holds a decision's shared actions to the invariants.
-func (w *trainWorld) check(t *rapid.T, f *BatchFacts, d *BatchDecision) {
+func (w *batchSimulation) check(t *rapid.T, f *BatchFacts, d *BatchDecision) {
 	w.forgiven = map[int]bool{}
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
 			switch a := a.(type) {
-			case Forgive:
+			case LiftVeto:
 				w.forgiven[a.Pull] = true
-			case Open, Replace, Merge, OpenRevert, RestoreUndo, Close:
+			case Open, Replace, Merge, OpenRevert, RecomposeRevert, Close:
 				t.Fatalf("%s alone: %s", w.components[i], a.Describe())
 			}
 		}
@@ -126,7 +126,7 @@ func (w *trainWorld) check(t *rapid.T, f *BatchFacts, d *BatchDecision) {
 			if w.openIn(a.Environment) != nil {
 				t.Fatalf("%s while another is open (2)", a.Describe())
 			}
-			for _, q := range a.Passengers {
+			for _, q := range a.Members {
 				w.mayCome(t, f, a, a.Environment, q)
 				w.mayJoin(t, a, a.Environment, q)
 			}
@@ -135,12 +135,12 @@ func (w *trainWorld) check(t *rapid.T, f *BatchFacts, d *BatchDecision) {
 		case Merge:
 			w.mayMerge(t, f, a)
 		case OpenRevert:
-			w.mayGoBack(t, a)
+			w.mayRevert(t, a)
 		}
 	}
 }
 
-func (w *trainWorld) openIn(env string) *trainPull {
+func (w *batchSimulation) openIn(env string) *batchSimPull {
 	for _, p := range w.pulls {
 		if p.open && !p.revert && p.env == env {
 			return p
@@ -151,31 +151,31 @@ func (w *trainWorld) openIn(env string) *trainPull {
 
 // mayCome holds 1 and 6 for one passenger, and that what came together goes on
 // together.
-func (w *trainWorld) mayCome(t *rapid.T, f *BatchFacts, a Action, env string, q Passenger) {
+func (w *batchSimulation) mayCome(t *rapid.T, f *BatchFacts, a Action, env string, q Member) {
 	own := &f.Components[slices.Index(w.components, q.Component)]
 	e := simEnv(own, env)
 	for _, u := range e.Spec.After {
-		if !w.verified[at2(q.Component, u)+"|"+q.Release] {
+		if !w.verified[stateKey(q.Component, u)+"|"+q.Release] {
 			t.Fatalf("%s: %s never verified %s (1)", a.Describe(), u, q)
 		}
-		w.allThere(t, f, a, u, q)
+		w.membersVerified(t, f, a, u, q)
 	}
 	for _, u := range append(upstreamOf(own, env), env) {
-		if at := w.tookBack(u, q); !at.IsZero() && (u != env || !w.promoted[at2(q.Component, env)].After(at)) {
+		if at := w.revertedAt(u, q); !at.IsZero() && (u != env || !w.promotedAt[stateKey(q.Component, env)].After(at)) {
 			t.Fatalf("%s: %s was taken back from %s at %s (1, 6)", a.Describe(), q, u, at)
 		}
-		if u != env && w.carries(q.Component, u) == q.Release && w.states[at2(q.Component, u)] == verification.Degraded {
+		if u != env && w.carries(q.Component, u) == q.Release && w.states[stateKey(q.Component, u)] == verification.Degraded {
 			t.Fatalf("%s: %s is degraded in %s (1)", a.Describe(), q, u)
 		}
 	}
-	if l := e.Landed.Value; l.By == ByPerson && w.promoted[at2(q.Component, env)].Before(l.At) {
+	if l := e.Landed.Value; l.By == ByPerson && w.promotedAt[stateKey(q.Component, env)].Before(l.At) {
 		t.Fatalf("%s: %s over a person's change (6)", a.Describe(), q)
 	}
 }
 
-// allThere holds that whoever came to an environment with a passenger and is
+// membersVerified holds that whoever came to an environment with a passenger and is
 // still as it came is verified there.
-func (w *trainWorld) allThere(t *rapid.T, f *BatchFacts, a Action, env string, q Passenger) {
+func (w *batchSimulation) membersVerified(t *rapid.T, f *BatchFacts, a Action, env string, q Member) {
 	i := w.landed(q.Component, env)
 	c := &w.log[i]
 	if c.to[q.Component] != q.Release || c.pull == 0 || w.pulls[c.pull-1].revert {
@@ -186,18 +186,18 @@ func (w *trainWorld) allThere(t *rapid.T, f *BatchFacts, a Action, env string, q
 			continue
 		}
 		e := simEnv(&f.Components[slices.Index(w.components, name)], env)
-		if h := e.current(); h == nil || !isVerified(h) || w.states[at2(name, env)] == verification.Degraded {
-			t.Fatalf("%s: %s goes on without %s %s, which came with it to %s and is %s", a.Describe(), q, name, release[:6], env, w.states[at2(name, env)])
+		if h := e.currentArrival(); h == nil || !isVerified(h) || w.states[stateKey(name, env)] == verification.Degraded {
+			t.Fatalf("%s: %s goes on without %s %s, which came with it to %s and is %s", a.Describe(), q, name, release[:6], env, w.states[stateKey(name, env)])
 		}
 	}
 }
 
-// tookBack is when a revert of a release was last opened or merged and nothing
+// revertedAt is when a revert of a release was last opened or merged and nothing
 // brought it back since; zero when none was.
-func (w *trainWorld) tookBack(env string, q Passenger) time.Time {
+func (w *batchSimulation) revertedAt(env string, q Member) time.Time {
 	var at time.Time
 	for _, p := range w.pulls {
-		if r, in := Riding(p.moves, q.Component); p.env != env || !in || r.Release != q.Release {
+		if r, in := FindMember(p.moves, q.Component); p.env != env || !in || r.Release != q.Release {
 			continue
 		}
 		switch {
@@ -213,39 +213,39 @@ func (w *trainWorld) tookBack(env string, q Passenger) time.Time {
 }
 
 // mayJoin holds what keeps a component from setting out.
-func (w *trainWorld) mayJoin(t *rapid.T, a Action, env string, q Passenger) {
+func (w *batchSimulation) mayJoin(t *rapid.T, a Action, env string, q Member) {
 	if w.broken != "" || w.heldIn(q.Component, env) {
 		t.Fatalf("%s: %s, broken %q, held %t", a.Describe(), q, w.broken, w.heldIn(q.Component, env))
 	}
 	for _, p := range w.pulls {
-		r, in := Riding(p.moves, q.Component)
-		if in && p.env == env && !p.open && !p.merged && !p.super && !w.forgiven[p.number] && !p.revert && r.Release == q.Release && p.ended.After(w.promoted[at2(q.Component, env)]) && !w.mergedSince(p, q) {
+		r, in := FindMember(p.moves, q.Component)
+		if in && p.env == env && !p.open && !p.merged && !p.super && !w.forgiven[p.number] && !p.revert && r.Release == q.Release && p.ended.After(w.promotedAt[stateKey(q.Component, env)]) && !w.mergedSince(p, q) {
 			t.Fatalf("%s: #%d with %s was closed by a person (8)", a.Describe(), p.number, q)
 		}
 	}
 }
 
-func (w *trainWorld) mergedSince(p *trainPull, q Passenger) bool {
-	return slices.ContainsFunc(w.pulls, func(o *trainPull) bool {
-		r, in := Riding(o.moves, q.Component)
+func (w *batchSimulation) mergedSince(p *batchSimPull, q Member) bool {
+	return slices.ContainsFunc(w.pulls, func(o *batchSimPull) bool {
+		r, in := FindMember(o.moves, q.Component)
 		return in && o.merged && !o.revert && o.env == p.env && r.Release == q.Release && !o.ended.Before(p.ended)
 	})
 }
 
-func (w *trainWorld) heldIn(component, env string) bool {
+func (w *batchSimulation) heldIn(component, env string) bool {
 	return slices.ContainsFunc(w.holds, func(h Hold) bool {
 		return h.Scope == "pipeline" || h.Scope == "environment" && h.Environment == env || h.Scope == "component" && h.Environment == component
 	})
 }
 
-func (w *trainWorld) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
+func (w *batchSimulation) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
 	p := w.pulls[a.Pull-1]
 	if !p.open || p.head != a.Head || w.broken != "" {
 		t.Fatalf("%s: open %t, broken %q", a.Describe(), p.open, w.broken)
 	}
 	fresh := 0
-	for _, q := range a.Passengers {
-		was, in := Riding(p.claimed, q.Component)
+	for _, q := range a.Members {
+		was, in := FindMember(p.declared, q.Component)
 		if in && was.Release == q.Release {
 			continue
 		}
@@ -253,33 +253,33 @@ func (w *trainWorld) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
 		w.mayCome(t, f, a, a.Environment, q)
 		w.mayJoin(t, a, a.Environment, q)
 	}
-	asked := slices.ContainsFunc(f.Components, func(c Facts) bool { return len(c.Asks) > 0 })
-	if fresh > 0 && (p.approvals > 0 || p.held) && !asked && p.spoilt == "" {
+	requested := slices.ContainsFunc(f.Components, func(c Facts) bool { return len(c.PendingCommands) > 0 })
+	if fresh > 0 && (p.approvals > 0 || p.held) && !requested && p.headModified == "" {
 		t.Fatalf("%s: #%d is approved %d, held %t, and nobody asked", a.Describe(), p.number, p.approvals, p.held)
 	}
-	if p.spoilt != "" && !asked {
+	if p.headModified != "" && !requested {
 		t.Fatalf("%s: it is somebody else's work", a.Describe())
 	}
 }
 
 // mayMerge holds 4 for all that is in it, and for a revert 5.
-func (w *trainWorld) mayMerge(t *rapid.T, f *BatchFacts, a Merge) {
+func (w *batchSimulation) mayMerge(t *rapid.T, f *BatchFacts, a Merge) {
 	p := w.pulls[a.Pull-1]
-	if w.broken != "" || p.held || p.spoilt != "" || !p.open || p.head != a.Head || w.touched(p.env, p.base, p.moves) || BatchID(a.Passengers) != BatchID(p.moves) {
-		t.Fatalf("%s: broken %q, held %t, spoilt %q, open %t, passengers %v of %v (4)", a.Describe(), w.broken, p.held, p.spoilt, p.open, a.Passengers, p.moves)
+	if w.broken != "" || p.held || p.headModified != "" || !p.open || p.head != a.Head || w.changedSince(p.env, p.base, p.moves) || BatchID(a.Members) != BatchID(p.moves) {
+		t.Fatalf("%s: broken %q, held %t, spoilt %q, open %t, passengers %v of %v (4)", a.Describe(), w.broken, p.held, p.headModified, p.open, a.Members, p.moves)
 	}
 	bad := false
 	for _, q := range p.moves {
 		if w.heldIn(q.Component, p.env) {
 			t.Fatalf("%s: %s is on hold (4)", a.Describe(), q.Component)
 		}
-		bad = bad || w.states[at2(q.Component, p.env)] == verification.Degraded
-		bad = bad || slices.ContainsFunc(w.asks[q.Component], func(k Ask) bool { return k.Verb == "revert" && k.Environment == p.env })
+		bad = bad || w.states[stateKey(q.Component, p.env)] == verification.Degraded
+		bad = bad || slices.ContainsFunc(w.pending[q.Component], func(k PendingCommand) bool { return k.Verb == "revert" && k.Environment == p.env })
 		e := simEnv(&f.Components[slices.Index(w.components, q.Component)], p.env)
 		switch {
 		case !p.revert:
 			w.mayCome(t, f, a, p.env, q)
-			if e.Undo != nil || len(e.Gates) > p.approvals || e.Spec.Merge != pipeline.Auto {
+			if e.Revert != nil || len(e.Gates) > p.approvals || e.Spec.Merge != pipeline.Auto {
 				t.Fatalf("%s: approvals %d, merge %s (4)", a.Describe(), p.approvals, e.Spec.Merge)
 			}
 		case w.carries(q.Component, p.env) != q.Release || w.log[w.landed(q.Component, p.env)].from[q.Component] != p.back[q.Component]:
@@ -291,11 +291,11 @@ func (w *trainWorld) mayMerge(t *rapid.T, f *BatchFacts, a Merge) {
 	}
 }
 
-// mayGoBack holds that a way back takes back all of its promotion.
-func (w *trainWorld) mayGoBack(t *rapid.T, a OpenRevert) {
+// mayRevert holds that a way back takes back all of its promotion.
+func (w *batchSimulation) mayRevert(t *rapid.T, a OpenRevert) {
 	p := w.pulls[a.Pull-1]
-	if !p.merged || p.revert || BatchID(a.Passengers) != BatchID(p.moves) {
-		t.Fatalf("%s takes back %v, #%d brought %v", a.Describe(), a.Passengers, p.number, p.moves)
+	if !p.merged || p.revert || BatchID(a.Members) != BatchID(p.moves) {
+		t.Fatalf("%s takes back %v, #%d brought %v", a.Describe(), a.Members, p.number, p.moves)
 	}
 	for _, q := range p.moves {
 		if w.log[w.landed(q.Component, p.env)].pull != p.number {
@@ -305,17 +305,17 @@ func (w *trainWorld) mayGoBack(t *rapid.T, a OpenRevert) {
 }
 
 // event lets something happen that is none of Liftlock's doing.
-func (w *trainWorld) event(t *rapid.T) {
+func (w *batchSimulation) event(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
 	component := oneOf(t, w.components, "component")
 	env := oneOf(t, w.specs, "env")
-	var open []*trainPull
+	var open []*batchSimPull
 	for _, p := range w.pulls {
 		if p.open {
 			open = append(open, p)
 		}
 	}
-	pull := &trainPull{}
+	pull := &batchSimPull{}
 	if len(open) > 0 {
 		pull = oneOf(t, open, "pull")
 	}
@@ -326,12 +326,12 @@ func (w *trainWorld) event(t *rapid.T) {
 		w.release(w.components...)
 	case "well":
 		for _, name := range w.components {
-			w.states[at2(name, env.Name)] = verification.Verified
+			w.states[stateKey(name, env.Name)] = verification.Verified
 		}
 	case "bad":
-		w.states[at2(component, env.Name)] = verification.Degraded
+		w.states[stateKey(component, env.Name)] = verification.Degraded
 	case "soaking":
-		w.states[at2(component, env.Name)] = verification.Soaking
+		w.states[stateKey(component, env.Name)] = verification.Soaking
 	case "approve":
 		pull.approvals = min(pull.approvals+1, 2)
 	case "label":
@@ -349,28 +349,28 @@ func (w *trainWorld) event(t *rapid.T) {
 	case "close":
 		pull.open, pull.ended = false, w.now
 	case "merge":
-		if pull.number > 0 && pull.spoilt == "" {
+		if pull.number > 0 && pull.headModified == "" {
 			w.merge(pull)
 		}
 	case "push":
-		pull.spoilt, pull.head = "somebody pushed to it", fmt.Sprint("pushed", w.now.UnixNano())
+		pull.headModified, pull.head = "somebody pushed to it", fmt.Sprint("pushed", w.now.UnixNano())
 	case "by hand":
-		if !env.Source() {
+		if !env.IsSource() {
 			w.released++
 			w.commit(env.Name, map[string]string{component: id(fmt.Sprint(component[:1], w.released))}, 0)
 		}
 	case "ask":
-		w.ask(component, rapid.SampledFrom([]string{"promote", "revert", "retry"}).Draw(t, "verb"), env.Name)
+		w.giveCommand(component, rapid.SampledFrom([]string{"promote", "revert", "retry"}).Draw(t, "verb"), env.Name)
 	case "lost":
-		w.history, w.before, w.asks = map[string][]Arrival{}, map[string]bool{}, map[string][]Ask{}
+		w.history, w.before, w.pending = map[string][]Arrival{}, map[string]bool{}, map[string][]PendingCommand{}
 	case "refused":
-		w.refused[at2(component, env.Name)] = !w.refused[at2(component, env.Name)]
+		w.refused[stateKey(component, env.Name)] = !w.refused[stateKey(component, env.Name)]
 	case "time":
 		w.now = w.now.Add(2 * time.Hour)
 	}
 }
 
-func (w *trainWorld) release(components ...string) {
+func (w *batchSimulation) release(components ...string) {
 	to := map[string]string{}
 	for _, name := range components {
 		w.released++
@@ -379,17 +379,17 @@ func (w *trainWorld) release(components ...string) {
 	w.commit(w.specs[0].Name, to, 0)
 }
 
-func (w *trainWorld) ask(component, verb, env string) {
-	w.given++
-	w.asks[component] = append(w.asks[component], Ask{ID: w.given, Verb: verb, Environment: env, By: "ada", At: w.now})
+func (w *batchSimulation) giveCommand(component, verb, env string) {
+	w.commands++
+	w.pending[component] = append(w.pending[component], PendingCommand{ID: w.commands, Verb: verb, Environment: env, By: "ada", At: w.now})
 	if verb == "promote" {
-		w.promoted[at2(component, env)] = w.now
+		w.promotedAt[stateKey(component, env)] = w.now
 	}
 }
 
 // everywhere holds that no state is a trap: when all is mended, people get the
 // next release of every component everywhere by what they are told.
-func (w *trainWorld) everywhere(t *rapid.T) {
+func (w *batchSimulation) everywhere(t *rapid.T) {
 	w.holds, w.broken, w.refused = nil, "", map[string]bool{}
 	w.release(w.components...)
 	next := map[string]string{}
@@ -411,17 +411,17 @@ func (w *trainWorld) everywhere(t *rapid.T) {
 		if done {
 			return
 		}
-		w.help(t)
+		w.actAsPerson(t)
 	}
 	_, d := w.decide(t)
 	t.Fatalf("never everywhere: %v", d.Components)
 }
 
-// help is people doing what they are asked for.
-func (w *trainWorld) help(t *rapid.T) {
+// actAsPerson is people doing what they are asked for.
+func (w *batchSimulation) actAsPerson(t *rapid.T) {
 	for _, p := range w.pulls {
 		p.held = false
-		if p.open && p.revert && p.spoilt == "" {
+		if p.open && p.revert && p.headModified == "" {
 			p.open, p.ended = false, w.now
 		}
 	}
@@ -431,15 +431,15 @@ func (w *trainWorld) help(t *rapid.T) {
 			e := &f.Components[i].Envs[k]
 			st := d.Components[i].Env(e.Name)
 			switch {
-			case e.Open != nil && e.Open.Unsound != "", e.Undo != nil && e.Undo.Unsound != "":
-				w.ask(name, "retry", e.Name)
+			case e.Open != nil && e.Open.HeadModified != "", e.Revert != nil && e.Revert.HeadModified != "":
+				w.giveCommand(name, "retry", e.Name)
 			case slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "diverged" }), e.Open != nil && waitsFor(st.Gates, "diverged"):
-				w.ask(name, "promote", e.Name)
+				w.giveCommand(name, "promote", e.Name)
 			}
 		}
 	}
 	for _, p := range w.pulls {
-		if p.open && !p.revert && p.spoilt == "" {
+		if p.open && !p.revert && p.headModified == "" {
 			p.approvals = 2
 			ready := true
 			for i := range w.components {

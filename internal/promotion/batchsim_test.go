@@ -12,16 +12,16 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// trainWorld is simWorld's sister for components that travel together: a branch
+// batchSimulation is simulation's sister for components that travel together: a branch
 // whose commits may move several, a forge, Argo CD and the store. What is in
 // verified and asked really happened; DecideBatch never sees it.
-type trainWorld struct {
+type batchSimulation struct {
 	now        time.Time
 	specs      []pipeline.Environment
 	spec       pipeline.Spec
 	components []string
-	log        []trainCommit
-	pulls      []*trainPull
+	log        []batchSimCommit
+	pulls      []*batchSimPull
 	heads      int
 	released   int
 	holds      []Hold // a component's has it in Environment
@@ -32,49 +32,49 @@ type trainWorld struct {
 	history  map[string][]Arrival          // by component|environment, newest first
 	before   map[string]bool               // by pull request and component: well while it was open
 	seq      int64
-	asks     map[string][]Ask // by component
-	given    int64
+	pending  map[string][]PendingCommand // by component
+	commands int64
 	forgiven map[int]bool // pull requests, by the decision that is checked
 
-	verified map[string]bool      // component|environment|release
-	promoted map[string]time.Time // by component|environment: when a person last asked
+	verified   map[string]bool      // component|environment|release
+	promotedAt map[string]time.Time // by component|environment: when a person last asked
 }
 
-// trainCommit moves components in one environment.
-type trainCommit struct {
+// batchSimCommit moves components in one environment.
+type batchSimCommit struct {
 	sha, env string
 	to, from map[string]string // by component
 	pull     int               // ours
 	at       time.Time
 }
 
-type trainPull struct {
+type batchSimPull struct {
 	number       int
 	env          string
 	revert       bool
 	of           int
-	moves        []Passenger       // what its head carries; a revert: what it takes back
-	claimed      []Passenger       // what its body says
+	moves        []Member          // what its head carries; a revert: what it takes back
+	declared     []Member          // what its body says
 	back         map[string]string // a revert: what it restores
 	base         int
 	head         string
 	open, merged bool
 	held, super  bool
-	spoilt       string
+	headModified string
 	approvals    int
 	commit       string
 	made, ended  time.Time
 }
 
-func at2(component, env string) string { return component + "|" + env }
+func stateKey(component, env string) string { return component + "|" + env }
 
-func newTrainWorld(t *rapid.T) *trainWorld {
-	w := &trainWorld{now: noon, refused: map[string]bool{}, states: map[string]verification.State{}, history: map[string][]Arrival{}, before: map[string]bool{},
-		asks: map[string][]Ask{}, verified: map[string]bool{}, promoted: map[string]time.Time{}, components: []string{"api", "db", "web"}[:rapid.IntRange(2, 3).Draw(t, "components")]}
+func newBatchSimulation(t *rapid.T) *batchSimulation {
+	w := &batchSimulation{now: noon, refused: map[string]bool{}, states: map[string]verification.State{}, history: map[string][]Arrival{}, before: map[string]bool{},
+		pending: map[string][]PendingCommand{}, verified: map[string]bool{}, promotedAt: map[string]time.Time{}, components: []string{"api", "db", "web"}[:rapid.IntRange(2, 3).Draw(t, "components")]}
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	for _, def := range simShapes[rapid.SampledFrom([]string{"diamond", "fan", "line"}).Draw(t, "shape")] {
 		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, Open: pipeline.Auto, OnDegraded: pipeline.OnDegradedHold}
-		if !s.Source() {
+		if !s.IsSource() {
 			s.Merge = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "merge")
 			s.OnDegraded = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge}).Draw(t, "onDegraded")
 			if n := rapid.IntRange(0, 1).Draw(t, "approvals"); n > 0 {
@@ -82,19 +82,19 @@ func newTrainWorld(t *rapid.T) *trainWorld {
 			}
 		}
 		w.specs = append(w.specs, s)
-		c := trainCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: s.Name, to: map[string]string{}, from: map[string]string{}, at: w.now.Add(-24 * time.Hour)}
+		c := batchSimCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: s.Name, to: map[string]string{}, from: map[string]string{}, at: w.now.Add(-24 * time.Hour)}
 		for _, name := range w.components {
 			c.to[name] = id(name + "0")
-			w.states[at2(name, s.Name)] = verification.Verified
+			w.states[stateKey(name, s.Name)] = verification.Verified
 		}
 		w.log = append(w.log, c)
 	}
-	w.spec = pipeline.Spec{Mode: pipeline.Act, Batch: pipeline.BatchEnvironment, Environments: w.specs, Limits: pipeline.Limits{OpenPerEnvironment: 1, MergesPerHour: 1000, RevertsPer10Minutes: 1000}}
+	w.spec = pipeline.Spec{Mode: pipeline.ModeAct, Batch: pipeline.BatchEnvironment, Environments: w.specs, Limits: pipeline.Limits{OpenPerEnvironment: 1, MergesPerHour: 1000, RevertsPer10Minutes: 1000}}
 	return w
 }
 
 // landed is the index of the commit that brought a component to where it is.
-func (w *trainWorld) landed(component, env string) int {
+func (w *batchSimulation) landed(component, env string) int {
 	for i := len(w.log) - 1; i >= 0; i-- {
 		if _, moved := w.log[i].to[component]; moved && w.log[i].env == env {
 			return i
@@ -103,33 +103,33 @@ func (w *trainWorld) landed(component, env string) int {
 	panic("nothing of " + component + " in " + env)
 }
 
-func (w *trainWorld) carries(component, env string) string {
+func (w *batchSimulation) carries(component, env string) string {
 	return w.log[w.landed(component, env)].to[component]
 }
 
-func (w *trainWorld) tip() string { return w.log[len(w.log)-1].sha }
+func (w *batchSimulation) tip() string { return w.log[len(w.log)-1].sha }
 
 // commit moves components in an environment; what moves nothing is left out.
-func (w *trainWorld) commit(env string, to map[string]string, pull int) string {
-	c := trainCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: env, to: map[string]string{}, from: map[string]string{}, pull: pull, at: w.now}
+func (w *batchSimulation) commit(env string, to map[string]string, pull int) string {
+	c := batchSimCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: env, to: map[string]string{}, from: map[string]string{}, pull: pull, at: w.now}
 	for name, release := range to {
 		if was := w.carries(name, env); was != release {
 			c.to[name], c.from[name] = release, was
-			w.states[at2(name, env)] = verification.Arriving
+			w.states[stateKey(name, env)] = verification.Arriving
 		}
 	}
 	w.log = append(w.log, c)
 	return c.sha
 }
 
-func (w *trainWorld) touched(env string, since int, passengers []Passenger) bool {
-	return slices.ContainsFunc(w.log[since:], func(c trainCommit) bool {
-		return c.env == env && slices.ContainsFunc(passengers, func(p Passenger) bool { _, moved := c.to[p.Component]; return moved })
+func (w *batchSimulation) changedSince(env string, since int, members []Member) bool {
+	return slices.ContainsFunc(w.log[since:], func(c batchSimCommit) bool {
+		return c.env == env && slices.ContainsFunc(members, func(p Member) bool { _, moved := c.to[p.Component]; return moved })
 	})
 }
 
-func (w *trainWorld) merge(p *trainPull) bool {
-	if !p.open || w.touched(p.env, p.base, p.moves) {
+func (w *batchSimulation) merge(p *batchSimPull) bool {
+	if !p.open || w.changedSince(p.env, p.base, p.moves) {
 		return false
 	}
 	to := map[string]string{}
@@ -145,10 +145,10 @@ func (w *trainWorld) merge(p *trainPull) bool {
 }
 
 // facts is what observe would gather.
-func (w *trainWorld) facts() BatchFacts {
-	f := BatchFacts{Together: map[string]map[string]Together{}}
+func (w *batchSimulation) facts() BatchFacts {
+	f := BatchFacts{Compositions: map[string]map[string]BatchComposition{}}
 	for _, name := range w.components {
-		c := Facts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: name}, Pipeline: &pipeline.Pipeline{Spec: w.spec}, Broken: w.broken, Tip: w.tip(), Asks: slices.Clone(w.asks[name])}
+		c := Facts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: name}, Pipeline: &pipeline.Pipeline{Spec: w.spec}, PipelineErr: w.broken, Tip: w.tip(), PendingCommands: slices.Clone(w.pending[name])}
 		for _, h := range w.holds {
 			if h.Scope != "component" || h.Environment == name {
 				if h.Scope == "component" {
@@ -165,16 +165,16 @@ func (w *trainWorld) facts() BatchFacts {
 	return f
 }
 
-func (w *trainWorld) env(name string, s pipeline.Environment, upstream []Env) Env {
-	key, c := at2(name, s.Name), &w.log[w.landed(name, s.Name)]
-	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Now: Sure(Release{ID: c.to[name], Name: c.to[name][:6]}), Composed: map[string]Composed{}}
-	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Who: "linus"}
+func (w *batchSimulation) env(name string, s pipeline.Environment, upstream []Env) Env {
+	key, c := stateKey(name, s.Name), &w.log[w.landed(name, s.Name)]
+	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.to[name], Name: c.to[name][:6]}), Compositions: map[string]Composition{}}
+	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Author: "linus"}
 	switch {
 	case len(c.from) == 0:
 		l.By = ByBaseline
 	case c.pull != 0:
 		p := w.pulls[c.pull-1]
-		l.By, l.Pull, l.Passengers = ByPromotion, c.pull, slices.Clone(p.moves)
+		l.By, l.Pull, l.Members = ByPromotion, c.pull, slices.Clone(p.moves)
 		if p.revert {
 			l.By = ByRevert
 		}
@@ -188,11 +188,11 @@ func (w *trainWorld) env(name string, s pipeline.Environment, upstream []Env) En
 	}
 	e.History = slices.Clone(h)
 	for _, p := range slices.Backward(w.pulls) {
-		w.see(&e, p, name, upstream)
+		w.addPull(&e, p, name, upstream)
 	}
-	v := Target{Name: name + "-" + s.Name, Cluster: name, Verdict: verification.Verdict{State: w.states[key], Reason: string(w.states[key])}, WellBefore: Unsure[bool]("lost")}
+	v := Target{Name: name + "-" + s.Name, Cluster: name, Verdict: verification.Verdict{State: w.states[key], Reason: string(w.states[key])}, HealthyBefore: Unsure[bool]("lost")}
 	if well, known := w.before[fmt.Sprint(l.Pull, name)]; known {
-		v.WellBefore = Sure(well)
+		v.HealthyBefore = Sure(well)
 	}
 	if e.Open != nil {
 		w.before[fmt.Sprint(e.Open.Number, name)] = w.states[key] == verification.Verified
@@ -204,82 +204,82 @@ func (w *trainWorld) env(name string, s pipeline.Environment, upstream []Env) En
 	return e
 }
 
-// see is a pull request as one component sees it.
-func (w *trainWorld) see(e *Env, p *trainPull, name string, upstream []Env) {
+// addPull is a pull request as one component sees it.
+func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream []Env) {
 	if p.env != e.Name {
 		return
 	}
-	q, in := Riding(p.moves, name)
+	q, in := FindMember(p.moves, name)
 	if !p.open {
 		if in {
-			e.Past = append(e.Past, Past{Number: p.number, Revert: p.revert, Release: q.Release, Merged: p.merged, Superseded: p.super, At: p.ended, Commit: p.commit})
+			e.PastPulls = append(e.PastPulls, PastPull{Number: p.number, Revert: p.revert, Release: q.Release, Merged: p.merged, Superseded: p.super, At: p.ended, Commit: p.commit})
 		}
 		return
 	}
-	claimed, _ := Riding(p.claimed, name)
-	out := &Pull{Number: p.number, Head: p.head, Release: q.Release, Name: q.Name, Claimed: claimed.Release, Passengers: slices.Clone(p.moves), CreatedAt: p.made, UpdatedAt: p.made,
-		Held: p.held, Unsound: p.spoilt, Mergeable: "yes", Stale: w.touched(p.env, p.base, p.moves)}
+	declared, _ := FindMember(p.declared, name)
+	out := &Pull{Number: p.number, Head: p.head, Release: q.Release, Name: q.Name, DeclaredRelease: declared.Release, Members: slices.Clone(p.moves), CreatedAt: p.made, UpdatedAt: p.made,
+		Held: p.held, HeadModified: p.headModified, Mergeable: "yes", Stale: w.changedSince(p.env, p.base, p.moves)}
 	for i := range p.approvals {
 		out.Review.Approvals = append(out.Review.Approvals, policies.Approval{User: []string{"ada", "grace"}[i], MayWrite: true, Current: true})
 	}
 	switch {
 	case p.revert && in:
-		e.Undo = out
+		e.Revert = out
 	case p.revert:
 	case in:
 		e.Open = out
 	default:
-		e.Train = out
+		e.BatchPull = out
 	}
 }
 
-// answer gathers what a Look asks for.
-func (w *trainWorld) answer(f *BatchFacts, i int, l Look) {
-	if l.What == LookTogether {
-		out := Together{Tip: w.tip(), Of: map[string]string{}}
-		for _, p := range l.Passengers {
-			if w.refused[at2(p.Component, l.Environment)] {
-				out.Of[p.Component] = "another component's target reads it too"
+// answerRequest gathers what a Look asks for.
+func (w *batchSimulation) answerRequest(f *BatchFacts, i int, l FactRequest) {
+	if l.What == RequestBatchComposition {
+		out := BatchComposition{Tip: w.tip(), RefusedByMember: map[string]string{}}
+		for _, p := range l.Members {
+			if w.refused[stateKey(p.Component, l.Environment)] {
+				out.RefusedByMember[p.Component] = "another component's target reads it too"
 			}
 		}
-		if f.Together[l.Environment] == nil {
-			f.Together[l.Environment] = map[string]Together{}
+		if f.Compositions[l.Environment] == nil {
+			f.Compositions[l.Environment] = map[string]BatchComposition{}
 		}
-		f.Together[l.Environment][BatchID(l.Passengers)] = out
+		f.Compositions[l.Environment][BatchID(l.Members)] = out
 		return
 	}
-	e := envNamed(&f.Components[i], l.Environment)
+	e := findEnv(&f.Components[i], l.Environment)
 	switch l.What {
-	case LookCompose:
-		e.Composed[l.Release] = Composed{Tip: w.tip(), Empty: l.Release == e.Now.Value.ID}
-	case LookRestore:
-		c := Composed{Tip: w.tip()}
-		for _, p := range e.Landed.Value.Passengers {
+	case RequestComposition:
+		e.Compositions[l.Release] = Composition{Tip: w.tip(), Empty: l.Release == e.Release.Value.ID}
+	case RequestRestore:
+		c := Composition{Tip: w.tip()}
+		for _, p := range e.Landed.Value.Members {
 			if w.log[w.landed(p.Component, e.Name)].sha != e.Landed.Value.Commit {
 				c.Refused = p.Component + "'s fields have changed since"
 			}
 		}
 		e.Restore = Sure(c)
-	case LookBlame:
-		e.Targets[0].Touched = Sure[[]string](nil)
+	case RequestBlame:
+		e.Targets[0].ChangedSince = Sure[[]string](nil)
 	}
 }
 
 // do performs an action of a component (i) or, with -1, a shared one.
-func (w *trainWorld) do(i int, a Action) bool {
+func (w *batchSimulation) do(i int, a Action) bool {
 	if i >= 0 {
-		return w.own(w.components[i], a)
+		return w.doOwn(w.components[i], a)
 	}
 	w.heads++
 	head := fmt.Sprintf("h%039d", w.heads)
 	switch a := a.(type) {
 	case Open:
-		w.pulls = append(w.pulls, &trainPull{number: len(w.pulls) + 1, env: a.Environment, moves: a.Passengers, claimed: a.Passengers, base: len(w.log), head: head, open: true, made: w.now})
-		w.bind(a.Passengers)
+		w.pulls = append(w.pulls, &batchSimPull{number: len(w.pulls) + 1, env: a.Environment, moves: a.Members, declared: a.Members, base: len(w.log), head: head, open: true, made: w.now})
+		w.bindCommands(a.Members)
 	case Replace:
 		p := w.pulls[a.Pull-1]
-		p.moves, p.claimed, p.base, p.head, p.spoilt, p.approvals = a.Passengers, a.Passengers, len(w.log), head, "", 0
-		w.bind(a.Passengers)
+		p.moves, p.declared, p.base, p.head, p.headModified, p.approvals = a.Members, a.Members, len(w.log), head, "", 0
+		w.bindCommands(a.Members)
 	case Close:
 		p := w.pulls[a.Pull-1]
 		p.open, p.super, p.ended = false, true, w.now
@@ -292,31 +292,31 @@ func (w *trainWorld) do(i int, a Action) bool {
 				back = c.from
 			}
 		}
-		w.pulls = append(w.pulls, &trainPull{number: len(w.pulls) + 1, env: a.Environment, revert: true, of: a.Pull, moves: a.Passengers, back: back, base: len(w.log), head: head, open: true, made: w.now})
-		w.bind(a.Passengers)
-	case RestoreUndo:
+		w.pulls = append(w.pulls, &batchSimPull{number: len(w.pulls) + 1, env: a.Environment, revert: true, of: a.Pull, moves: a.Members, back: back, base: len(w.log), head: head, open: true, made: w.now})
+		w.bindCommands(a.Members)
+	case RecomposeRevert:
 		w.pulls[a.Pull-1].base = len(w.log)
 	}
 	return true
 }
 
-func (w *trainWorld) bind(passengers []Passenger) {
-	for _, p := range passengers {
-		for k := range w.asks[p.Component] {
-			if ask := &w.asks[p.Component][k]; p.Ask != 0 && ask.ID == p.Ask {
-				ask.Release = p.Release
+func (w *batchSimulation) bindCommands(members []Member) {
+	for _, p := range members {
+		for k := range w.pending[p.Component] {
+			if pending := &w.pending[p.Component][k]; p.CommandID != 0 && pending.ID == p.CommandID {
+				pending.Release = p.Release
 			}
 		}
 	}
 }
 
-func (w *trainWorld) own(name string, a Action) bool {
+func (w *batchSimulation) doOwn(name string, a Action) bool {
 	switch a := a.(type) {
 	case Refresh, Sync:
 		return false
 	case Record:
-		for k := range w.history[at2(name, a.Environment)] {
-			h := &w.history[at2(name, a.Environment)][k]
+		for k := range w.history[stateKey(name, a.Environment)] {
+			h := &w.history[stateKey(name, a.Environment)][k]
 			switch {
 			case h.Commit != a.Commit:
 			case a.Verified:
@@ -325,24 +325,24 @@ func (w *trainWorld) own(name string, a Action) bool {
 				h.DegradedAt = w.now
 			}
 		}
-	case Forgive:
+	case LiftVeto:
 		w.pulls[a.Pull-1].super = true
-	case Forget:
-		w.states[at2(name, a.Environment)] = verification.Arriving
-		for k := range w.history[at2(name, a.Environment)] {
-			h := &w.history[at2(name, a.Environment)][k]
+	case RestartVerification:
+		w.states[stateKey(name, a.Environment)] = verification.Arriving
+		for k := range w.history[stateKey(name, a.Environment)] {
+			h := &w.history[stateKey(name, a.Environment)][k]
 			if h.Commit == w.log[w.landed(name, a.Environment)].sha {
 				h.VerifiedAt, h.DegradedAt = time.Time{}, time.Time{}
 			}
 		}
-	case Bind:
-		for k := range w.asks[name] {
-			if w.asks[name][k].ID == a.ID {
-				w.asks[name][k].Release = a.Release
+	case BindCommand:
+		for k := range w.pending[name] {
+			if w.pending[name][k].ID == a.ID {
+				w.pending[name][k].Release = a.Release
 			}
 		}
-	case FinishAsk:
-		w.asks[name] = slices.DeleteFunc(w.asks[name], func(k Ask) bool { return k.ID == a.ID })
+	case FinishCommand:
+		w.pending[name] = slices.DeleteFunc(w.pending[name], func(k PendingCommand) bool { return k.ID == a.ID })
 	}
 	return true
 }

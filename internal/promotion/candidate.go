@@ -18,35 +18,35 @@ type candidate struct {
 	Commit  string
 }
 
-// counts says whether an arrival can carry a release onward: a source's by
+// canMoveOnward says whether an arrival can carry a release onward: a source's by
 // whoever, elsewhere only what a promotion brought. What a revert put back is
 // old news and keeps the rank of its first arrival, and what was there before
 // the pipeline stays where it is: both move only when somebody asks for it. A
 // person's own change in the middle of the line was verified by nothing upstream.
-func counts(u *Env, a *Arrival, asked bool) bool {
+func canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	switch a.By {
 	case ByPromotion:
 		return true
 	case ByPerson:
 		return u.Source()
 	case ByBaseline, ByRevert:
-		return asked
+		return requested
 	}
 	return false
 }
 
-// candidates are newest first; asked as in counts.
-func (j *judge) candidates(e *Env, asked bool) []candidate {
+// listCandidates are newest first; asked as in counts.
+func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 	var all map[string]candidate
 	for _, name := range e.Spec.After {
-		u := j.env(name)
+		u := j.findEnv(name)
 		if u == nil {
 			return nil
 		}
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !counts(u, a, asked) || !isVerified(a) || a.Waits != "" {
+			if !canMoveOnward(u, a, requested) || !isVerified(a) || a.BlockedBy != "" {
 				continue
 			}
 			if c, ok := here[a.Release]; !ok || a.Seq > c.Rank {
@@ -85,10 +85,10 @@ func (j *judge) candidates(e *Env, asked bool) []candidate {
 	return out
 }
 
-// Proven says that the history shows a release verified in all of the
+// VerifiedInAll says that the history shows a release verified in all of the
 // environments named in after. It may have been degraded since, and a history
 // that was lost proves nothing.
-func Proven(envs []Env, after []string, release string) bool {
+func VerifiedInAll(envs []Env, after []string, release string) bool {
 	for _, name := range after {
 		i := slices.IndexFunc(envs, func(e Env) bool { return e.Name == name })
 		if i < 0 || !slices.ContainsFunc(envs[i].History, func(a Arrival) bool { return a.Release == release && !a.VerifiedAt.IsZero() }) {
@@ -98,9 +98,9 @@ func Proven(envs []Env, after []string, release string) bool {
 	return len(after) > 0
 }
 
-// nameOf is what people call a release, as far as any environment has seen it.
-func (j *judge) nameOf(release string) string {
-	for _, e := range j.f.Envs {
+// releaseName is what people call a release, as far as any environment has seen it.
+func (j *evaluator) releaseName(release string) string {
+	for _, e := range j.facts.Envs {
 		for _, a := range e.History {
 			if a.Release == release {
 				return a.Name
@@ -110,12 +110,12 @@ func (j *judge) nameOf(release string) string {
 	return Short(release)
 }
 
-// rank is how new a release is for e: its latest arrival in an `after`
+// releaseRank is how new a release is for e: its latest arrival in an `after`
 // environment; 0 when none of them has seen it.
-func (j *judge) rank(e *Env, release string) int64 {
+func (j *evaluator) releaseRank(e *Env, release string) int64 {
 	var r int64
 	for _, name := range e.Spec.After {
-		u := j.env(name)
+		u := j.findEnv(name)
 		if u == nil {
 			continue
 		}
@@ -128,41 +128,41 @@ func (j *judge) rank(e *Env, release string) int64 {
 	return r
 }
 
-// pick chooses the release that should move into e; nil with the reasons in st,
+// pickCandidate chooses the release that should move into e; nil with the reasons in st,
 // and with the veto where one is all that stands in the way. A forced one was
 // asked for: then what was reverted from e itself or vetoed before that doesn't
 // count, and neither does how old it is where a person's own change is replaced.
-func (j *judge) pick(e *Env, st *EnvState, forced *Ask) (*candidate, *Past) {
-	now := e.Now.Value.ID
-	cands := j.candidates(e, forced != nil)
+func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) (*candidate, *PastPull) {
+	now := e.Release.Value.ID
+	cands := j.listCandidates(e, forced != nil)
 	if len(cands) == 0 {
-		j.whyNoCandidate(e, st)
+		j.explainNoCandidate(e, st)
 		return nil, nil
 	}
-	floor := j.rank(e, now)
+	floor := j.releaseRank(e, now)
 	takeover := forced != nil && e.Landed.Value.By == ByPerson
 	for i := range cands {
 		c := &cands[i]
 		if c.Release == now || c.Rank <= floor && !takeover {
 			return nil, nil
 		}
-		if why := j.barredUpstream(e, c.Release); why != "" {
-			st.why("quarantined", fmt.Sprintf("%s: %s", c.Name, why))
+		if why := j.reasonBarredUpstream(e, c.Release); why != "" {
+			st.addReason("quarantined", fmt.Sprintf("%s: %s", c.Name, why))
 			continue
 		}
-		why, since := j.quarantined(e, c.Release)
-		v := vetoed(e, c.Release)
+		why, since := j.quarantineReason(e, c.Release)
+		v := findVeto(e, c.Release)
 		if forced != nil && !since.After(forced.At) && (v == nil || !v.At.After(forced.At)) {
 			return c, nil
 		}
 		if why != "" {
-			st.why("quarantined", fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name))
+			st.addReason("quarantined", fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name))
 			continue
 		}
 		if v != nil {
 			st.Promotion = Closed
-			st.Candidate, st.Coming = c.Release, c.Name
-			st.why("closed", fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a new release", v.Number, c.Name))
+			st.Candidate, st.CandidateName = c.Release, c.Name
+			st.addReason("closed", fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a new release", v.Number, c.Name))
 			return nil, v
 		}
 		return c, nil
@@ -170,40 +170,40 @@ func (j *judge) pick(e *Env, st *EnvState, forced *Ask) (*candidate, *Past) {
 	return nil, nil
 }
 
-// whyNoCandidate tells what the environment waits for when nothing can come.
-func (j *judge) whyNoCandidate(e *Env, st *EnvState) {
+// explainNoCandidate tells what the environment waits for when nothing can come.
+func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 	for _, name := range e.Spec.After {
-		u := j.env(name)
-		if u == nil || !u.Now.OK || !u.Landed.OK {
-			st.why("upstream", fmt.Sprintf("%s can't be read", name))
+		u := j.findEnv(name)
+		if u == nil || !u.Release.OK || !u.Landed.OK {
+			st.addReason("upstream", fmt.Sprintf("%s can't be read", name))
 			continue
 		}
-		if e.Now.OK && u.Now.Value.ID == e.Now.Value.ID {
+		if e.Release.OK && u.Release.Value.ID == e.Release.Value.ID {
 			continue
 		}
-		l, here := u.Landed.Value, u.current()
+		l, here := u.Landed.Value, u.currentArrival()
 		switch {
-		case here != nil && here.Waits != "" && isVerified(here):
-			st.why("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Now.Value, name, here.Waits))
+		case here != nil && here.BlockedBy != "" && isVerified(here):
+			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, here.BlockedBy))
 		case l.By == ByBaseline:
-			st.why("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Now.Value, e.Name))
+			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
 		case l.By == ByPerson && !u.Source():
-			st.why("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Now.Value))
+			st.addReason("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Release.Value))
 		case l.By == ByRevert:
-			st.why("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Now.Value))
+			st.addReason("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Release.Value))
 		case here != nil && isVerified(here):
-			st.why("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Now.Value, strings.Join(e.Spec.After, ", ")))
+			st.addReason("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value, strings.Join(e.Spec.After, ", ")))
 		default:
-			r := j.roll[name]
-			st.why("unverified", fmt.Sprintf("%s has not verified %s: %s", name, u.Now.Value, r.reason))
+			r := j.rollups[name]
+			st.addReason("unverified", fmt.Sprintf("%s has not verified %s: %s", name, u.Release.Value, r.reason))
 		}
 	}
 }
 
-// barredUpstream says why a release may not go past an environment before e.
-func (j *judge) barredUpstream(e *Env, release string) string {
-	for _, u := range j.upstream(e) {
-		if why, _ := j.quarantined(u, release); why != "" {
+// reasonBarredUpstream says why a release may not go past an environment before e.
+func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
+	for _, u := range j.listUpstream(e) {
+		if why, _ := j.quarantineReason(u, release); why != "" {
 			return why
 		}
 		for i := range u.History {
@@ -216,31 +216,31 @@ func (j *judge) barredUpstream(e *Env, release string) string {
 			}
 			break // the newest arrival speaks
 		}
-		if j.roll[u.Name].state == Degraded && u.Now.OK && u.Now.Value.ID == release {
+		if j.rollups[u.Name].state == Degraded && u.Release.OK && u.Release.Value.ID == release {
 			return "is degraded in " + u.Name // not written down: nobody had asked how it is there
 		}
 	}
 	return ""
 }
 
-// quarantined says why a release may not come (back) to e nor pass it, and since
+// quarantineReason says why a release may not come (back) to e nor pass it, and since
 // when, where that is known: a revert of it is open or was merged, and no later
 // promotion of it was.
-func (j *judge) quarantined(e *Env, release string) (why string, since time.Time) {
-	if e.Undo != nil && SameRelease(release, Short(e.Undo.Release)) {
-		return fmt.Sprintf("is being reverted from %s by #%d", e.Name, e.Undo.Number), e.Undo.CreatedAt
+func (j *evaluator) quarantineReason(e *Env, release string) (why string, since time.Time) {
+	if e.Revert != nil && SameRelease(release, Short(e.Revert.Release)) {
+		return fmt.Sprintf("is being reverted from %s by #%d", e.Name, e.Revert.Number), e.Revert.CreatedAt
 	}
 	if r := j.reverting[e.Name]; r != "" && r == release {
-		return "is being reverted from " + e.Name, j.f.Now
+		return "is being reverted from " + e.Name, j.facts.Now
 	}
 	var lifted time.Time
-	for _, p := range e.Past {
+	for _, p := range e.PastPulls {
 		if !p.Revert && p.Merged && p.Release == release && p.At.After(lifted) {
 			lifted = p.At
 		}
 	}
 	older := false
-	for _, p := range e.Past {
+	for _, p := range e.PastPulls {
 		if !p.Revert || !p.Merged || !SameRelease(release, Short(p.Release)) {
 			continue
 		}
@@ -251,7 +251,7 @@ func (j *judge) quarantined(e *Env, release string) (why string, since time.Time
 	}
 	// A revert's commit outlives its pull request's record. One that was answered by
 	// a later promotion is named here only if that lost its trailers in a merge by hand.
-	for _, short := range e.Reverted {
+	for _, short := range e.RevertedReleases {
 		if SameRelease(release, short) && !older {
 			return fmt.Sprintf("was reverted from %s by a commit", e.Name), time.Time{}
 		}
@@ -259,14 +259,14 @@ func (j *judge) quarantined(e *Env, release string) (why string, since time.Time
 	return "", time.Time{}
 }
 
-// vetoed finds the pull request of ours that a person closed with this release
+// findVeto finds the pull request of ours that a person closed with this release
 // and that nothing has overruled since: a promotion of the same release that was
 // merged after all. One of which the release is unknown stands for every release
 // until any other was merged.
-func vetoed(e *Env, release string) *Past {
+func findVeto(e *Env, release string) *PastPull {
 	merged := false
-	for i := range e.Past {
-		p := &e.Past[i]
+	for i := range e.PastPulls {
+		p := &e.PastPulls[i]
 		switch {
 		case p.Revert || p.Superseded && !p.Merged:
 		case p.Merged && p.Release == release:

@@ -10,13 +10,13 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// judge is one run of Decide.
-type judge struct {
-	f         *Facts
+// evaluator is one run of Decide.
+type evaluator struct {
+	facts     *Facts
 	spec      *pipeline.Spec
-	roll      map[string]rollup // by environment
-	d         Decision
-	asked     map[int64]bool    // asks that this decision answers
+	rollups   map[string]rollup // by environment
+	decision  Decision
+	finished  map[int64]bool    // asks that this decision answers
 	reverting map[string]string // by environment: the release that this decision takes back
 }
 
@@ -32,33 +32,33 @@ type rollup struct {
 // to be done; after a Look the caller gathers the fact and calls again.
 func Decide(f Facts) Decision {
 	// The run notes what it finds out as it goes; the caller's facts stay as they are.
-	f.Asks = slices.Clone(f.Asks)
+	f.PendingCommands = slices.Clone(f.PendingCommands)
 	f.Envs = slices.Clone(f.Envs)
 	for i := range f.Envs {
 		f.Envs[i].History = slices.Clone(f.Envs[i].History)
-		f.Envs[i].Past = slices.Clone(f.Envs[i].Past)
+		f.Envs[i].PastPulls = slices.Clone(f.Envs[i].PastPulls)
 	}
 	if f.Pipeline == nil {
 		f.Pipeline = &pipeline.Pipeline{}
-		f.Broken = firstNonEmpty(f.Broken, "there is none")
+		f.PipelineErr = firstNonEmpty(f.PipelineErr, "there is none")
 	}
-	j := &judge{f: &f, spec: &f.Pipeline.Spec, roll: map[string]rollup{}, asked: map[int64]bool{}, reverting: map[string]string{}}
+	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, rollups: map[string]rollup{}, finished: map[int64]bool{}, reverting: map[string]string{}}
 	for i := range f.Envs {
-		j.roll[f.Envs[i].Name] = rollUp(&f.Envs[i])
+		j.rollups[f.Envs[i].Name] = rollUpTargets(&f.Envs[i])
 	}
 	for i := range f.Envs {
-		j.environment(&f.Envs[i])
+		j.evaluateEnv(&f.Envs[i])
 	}
-	j.leftoverAsks()
-	if j.spec.Mode == pipeline.Observe {
-		j.onlyObserve()
+	j.finishLeftoverCommands()
+	if j.spec.Mode == pipeline.ModeDryRun {
+		j.suppressActions()
 	}
-	return j.d
+	return j.decision
 }
 
-// rollUp joins the verdicts of an environment's targets: degraded and failed
+// rollUpTargets joins the verdicts of an environment's targets: degraded and failed
 // win, verified needs all, otherwise the first that is not there yet speaks.
-func rollUp(e *Env) rollup {
+func rollUpTargets(e *Env) rollup {
 	if len(e.Targets) == 0 {
 		return rollup{state: Verifying, reason: "no ApplicationSet generates a target for this component here"}
 	}
@@ -77,7 +77,7 @@ func rollUp(e *Env) rollup {
 			continue
 		}
 		why := t.Name + ": " + t.Verdict.Reason
-		if a := e.current(); a != nil && isVerified(a) {
+		if a := e.currentArrival(); a != nil && isVerified(a) {
 			// Once verified it stays so until something is known to be wrong: a
 			// target that Argo CD can't judge right now is neither well nor unwell.
 			return rollup{state: Verified, reason: "verified; now " + why}
@@ -89,16 +89,16 @@ func rollUp(e *Env) rollup {
 			return rollup{state: Verified, reason: t.Name + ": " + t.Verdict.Reason}
 		}
 	}
-	return rollup{state: Verified, reason: fmt.Sprintf("synced and healthy on %s", plural(len(e.Targets), "target")), clear: true}
+	return rollup{state: Verified, reason: fmt.Sprintf("synced and healthy on %s", countNoun(len(e.Targets), "target")), clear: true}
 }
 
-// current is the history's entry for what is there now; nil when the
+// currentArrival is the history's entry for what is there now; nil when the
 // environment can't be read or was not recorded.
-func (e *Env) current() *Arrival {
-	if !e.Now.OK || !e.Landed.OK {
+func (e *Env) currentArrival() *Arrival {
+	if !e.Release.OK || !e.Landed.OK {
 		return nil
 	}
-	id := e.Now.Value.ID
+	id := e.Release.Value.ID
 	for i := range e.History {
 		if a := &e.History[i]; a.Release == id && a.Commit == e.Landed.Value.Commit {
 			return a
@@ -110,163 +110,163 @@ func (e *Env) current() *Arrival {
 func isDegraded(a *Arrival) bool { return !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt) }
 func isVerified(a *Arrival) bool { return !a.VerifiedAt.IsZero() && !isDegraded(a) }
 
-// environment judges one environment: what is there, then what wants to come.
-func (j *judge) environment(e *Env) {
+// evaluateEnv judges one environment: what is there, then what wants to come.
+func (j *evaluator) evaluateEnv(e *Env) {
 	st := EnvState{Environment: e.Name, Promotion: Idle, Targets: map[string]TargetView{}}
 	for _, t := range e.Targets {
 		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since}
-		j.at(t.Verdict.Next)
+		j.recheckAt(t.Verdict.Next)
 	}
 	if e.Open != nil {
 		st.Pull = e.Open.Number
 	}
-	if e.Undo != nil {
-		st.Undo = e.Undo.Number
+	if e.Revert != nil {
+		st.Revert = e.Revert.Number
 	}
-	j.present(e, &st)
-	j.retry(e, &st)
+	j.evaluateCurrent(e, &st)
+	j.evaluateRetry(e, &st)
 	if !e.Source() {
-		j.undo(e, &st)
-		j.degradation(e, &st)
-		j.incoming(e, &st)
+		j.evaluateRevert(e, &st)
+		j.evaluateDegradation(e, &st)
+		j.evaluateIncoming(e, &st)
 	}
-	j.d.Envs = append(j.d.Envs, st)
+	j.decision.Envs = append(j.decision.Envs, st)
 }
 
-// present says what is in the environment and how it is.
-func (j *judge) present(e *Env, st *EnvState) {
+// evaluateCurrent says what is in the environment and how it is.
+func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	if e.Mixed != "" {
 		st.State, st.Reason = Mixed, e.Mixed
 		return
 	}
-	if !e.Now.OK || !e.Landed.OK {
-		st.State, st.Reason = Unreadable, firstNonEmpty(e.Now.Err, e.Landed.Err, "not read yet")
+	if !e.Release.OK || !e.Landed.OK {
+		st.State, st.Reason = Unreadable, firstNonEmpty(e.Release.Err, e.Landed.Err, "not read yet")
 		return
 	}
 	l := e.Landed.Value
-	st.Release, st.Name = e.Now.Value.ID, e.Now.Value.String()
+	st.Release, st.Name = e.Release.Value.ID, e.Release.Value.String()
 	st.Since, st.LandedPull, st.LandedBy, st.Commit = l.At, l.Pull, l.By, l.Commit
-	r := j.roll[e.Name]
+	r := j.rollups[e.Name]
 	st.State, st.Reason = r.state, r.reason
-	a := e.current()
+	a := e.currentArrival()
 	if a != nil {
 		st.VerifiedAt = a.VerifiedAt
 	}
 	switch {
 	case l.By == ByPerson && !e.Source():
 		st.State = Diverged
-		st.Reason = fmt.Sprintf("%s changed it by hand in %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Who), Short(l.Commit), e.Name)
-	case l.By == ByBaseline && r.state != Degraded && !j.wanted(e):
+		st.Reason = fmt.Sprintf("%s changed it by hand in %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), Short(l.Commit), e.Name)
+	case l.By == ByBaseline && r.state != Degraded && !j.needsVerdict(e):
 		st.State = Baseline
 		st.Reason = "was there before the pipeline came in; it is not moved by itself"
-	case r.state == Verifying && !j.wanted(e):
+	case r.state == Verifying && !j.needsVerdict(e):
 		st.State = Idle
 		st.Reason = "in place; nothing waits for its verification"
 	}
-	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && j.wanted(e) {
+	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && j.needsVerdict(e) {
 		switch {
 		case r.state == Verified && r.clear && !isVerified(a):
-			j.do(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
-			a.VerifiedAt = j.f.Now
-			st.VerifiedAt = j.f.Now
+			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
+			a.VerifiedAt = j.facts.Now
+			st.VerifiedAt = j.facts.Now
 		case r.state == Degraded && !isDegraded(a):
-			j.do(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Degraded: true})
-			a.DegradedAt = j.f.Now
+			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Degraded: true})
+			a.DegradedAt = j.facts.Now
 		}
 	}
-	if !j.wanted(e) {
+	if !j.needsVerdict(e) {
 		return
 	}
 	for _, t := range e.Targets {
 		if t.Verdict.Refresh {
-			j.do(Refresh{Environment: e.Name, Target: t.Name})
+			j.addAction(Refresh{Environment: e.Name, Target: t.Name})
 		}
 		if t.Verdict.Sync {
-			j.do(Sync{Environment: e.Name, Target: t.Name, Commit: l.Commit})
+			j.addAction(Sync{Environment: e.Name, Target: t.Name, Commit: l.Commit})
 		}
 	}
 }
 
-// wanted says whether anybody needs to know how this environment is: it landed
+// needsVerdict says whether anybody needs to know how this environment is: it landed
 // within its watch, or what is there may still have to go further. Without this
 // a start on a large repository would ask Argo CD to refresh everything.
-func (j *judge) wanted(e *Env) bool {
-	if !e.Landed.OK || !e.Now.OK {
+func (j *evaluator) needsVerdict(e *Env) bool {
+	if !e.Landed.OK || !e.Release.OK {
 		return false
 	}
 	l := e.Landed.Value
 	if l.By == ByPerson && !e.Source() {
 		return false
 	}
-	asked := false
-	for i := range j.f.Envs {
-		d := &j.f.Envs[i]
+	requested := false
+	for i := range j.facts.Envs {
+		d := &j.facts.Envs[i]
 		if !slices.Contains(d.Spec.After, e.Name) {
 			continue
 		}
-		if j.ask("promote", d.Name) != nil {
-			asked = true
+		if j.findCommand("promote", d.Name) != nil {
+			requested = true
 		}
-		if l.By != ByBaseline && d.Now.OK && d.Now.Value.ID != e.Now.Value.ID {
+		if l.By != ByBaseline && d.Release.OK && d.Release.Value.ID != e.Release.Value.ID {
 			return true
 		}
 	}
 	if l.By == ByBaseline {
-		return asked
+		return requested
 	}
-	return asked || j.f.Now.Sub(l.At) <= window(e)
+	return requested || j.facts.Now.Sub(l.At) <= autoRevertWindow(e)
 }
 
-// window is how long after its merge a promotion may still be taken back
+// autoRevertWindow is how long after its merge a promotion may still be taken back
 // without a person.
-func window(e *Env) time.Duration {
+func autoRevertWindow(e *Env) time.Duration {
 	v := e.Spec.Verify
 	return time.Duration(v.ArriveWithin + v.Timeout + v.HealthyFor + v.Watch)
 }
 
-func (j *judge) do(a Action) { j.d.Actions = append(j.d.Actions, a) }
+func (j *evaluator) addAction(a Action) { j.decision.Actions = append(j.decision.Actions, a) }
 
-// soonest is the shortest time after which a decision is worth making again when
+// minRecheckDelay is the shortest time after which a decision is worth making again when
 // nothing was heard; overdue is that time where the one that was given has come
 // and changed nothing: it must not be looked at again and again.
 const (
-	soonest = 100 * time.Millisecond
-	overdue = 5 * time.Minute
+	minRecheckDelay     = 100 * time.Millisecond
+	pastDueRecheckDelay = 5 * time.Minute
 )
 
-// at notes when to look again at the latest.
-func (j *judge) at(t time.Time) {
+// recheckAt notes when to look again at the latest.
+func (j *evaluator) recheckAt(t time.Time) {
 	if t.IsZero() {
 		return
 	}
-	switch least := j.f.Now.Add(soonest); {
-	case !t.After(j.f.Now):
-		t = j.f.Now.Add(overdue)
+	switch least := j.facts.Now.Add(minRecheckDelay); {
+	case !t.After(j.facts.Now):
+		t = j.facts.Now.Add(pastDueRecheckDelay)
 	case t.Before(least):
 		t = least
 	}
-	if j.d.Next.IsZero() || t.Before(j.d.Next) {
-		j.d.Next = t
+	if j.decision.Next.IsZero() || t.Before(j.decision.Next) {
+		j.decision.Next = t
 	}
 }
 
-func (j *judge) env(name string) *Env {
-	for i := range j.f.Envs {
-		if j.f.Envs[i].Name == name {
-			return &j.f.Envs[i]
+func (j *evaluator) findEnv(name string) *Env {
+	for i := range j.facts.Envs {
+		if j.facts.Envs[i].Name == name {
+			return &j.facts.Envs[i]
 		}
 	}
 	return nil
 }
 
-// upstream lists every environment that stands, directly or not, before e.
-func (j *judge) upstream(e *Env) []*Env {
+// listUpstream lists every environment that stands, directly or not, before e.
+func (j *evaluator) listUpstream(e *Env) []*Env {
 	var out []*Env
 	seen := map[string]bool{}
 	var walk func(names []string)
 	walk = func(names []string) {
 		for _, n := range names {
-			if u := j.env(n); u != nil && !seen[n] {
+			if u := j.findEnv(n); u != nil && !seen[n] {
 				seen[n] = true
 				out = append(out, u)
 				walk(u.Spec.After)
@@ -277,20 +277,20 @@ func (j *judge) upstream(e *Env) []*Env {
 	return out
 }
 
-// onlyObserve drops everything that changes the world and says so instead.
-func (j *judge) onlyObserve() {
+// suppressActions drops everything that changes the world and says so instead.
+func (j *evaluator) suppressActions() {
 	var kept []Action
-	refuse := func(a Action, ask int64) {
-		if ask != 0 {
-			kept = append(kept, FinishAsk{Environment: EnvironmentOf(a), ID: ask, Outcome: "nothing was done: the pipeline's mode is observe"})
+	refuse := func(a Action, commandID int64) {
+		if commandID != 0 {
+			kept = append(kept, FinishCommand{Environment: EnvironmentOf(a), ID: commandID, Outcome: "nothing was done: the pipeline's mode is observe"})
 		}
 	}
-	for _, a := range j.d.Actions {
+	for _, a := range j.decision.Actions {
 		switch a := a.(type) {
-		case Look, Record:
+		case FactRequest, Record:
 			kept = append(kept, a)
 			continue
-		case FinishAsk:
+		case FinishCommand:
 			if a.Done {
 				refuse(a, a.ID)
 			} else {
@@ -299,30 +299,30 @@ func (j *judge) onlyObserve() {
 			continue
 		case Refresh, Sync:
 			continue
-		case Bind:
+		case BindCommand:
 			refuse(a, a.ID)
 			continue
 		case Open:
-			refuse(a, a.Ask)
+			refuse(a, a.CommandID)
 		case Replace:
-			refuse(a, a.Ask)
+			refuse(a, a.CommandID)
 		case OpenRevert:
-			refuse(a, a.Ask)
+			refuse(a, a.CommandID)
 		}
-		for i := range j.d.Envs {
-			if st := &j.d.Envs[i]; st.Environment == EnvironmentOf(a) {
+		for i := range j.decision.Envs {
+			if st := &j.decision.Envs[i]; st.Environment == EnvironmentOf(a) {
 				st.Why = append(st.Why, Reason{Code: "observe", Text: "mode is observe; otherwise: " + a.Describe()})
 			}
 		}
 	}
-	j.d.Actions = kept
+	j.decision.Actions = kept
 }
 
-func (st *EnvState) why(code, text string) {
+func (st *EnvState) addReason(code, text string) {
 	st.Why = append(st.Why, Reason{Code: code, Text: text})
 }
 
-func plural(n int, what string) string {
+func countNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

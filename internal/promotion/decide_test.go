@@ -22,13 +22,13 @@ func rel(name string) Release { return Release{ID: id(name), Name: name} }
 
 const tip = "cccccccccccccccccccccccccccccccccccccccc"
 
-// line is dev → qa → prod, everything carrying r1 since the baseline, all well.
-func line() *Facts {
+// linearFacts is dev → qa → prod, everything carrying r1 since the baseline, all well.
+func linearFacts() *Facts {
 	f := &Facts{Now: noon, Tip: tip, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}}
 	p := &pipeline.Pipeline{}
 	p.Metadata.Name = "shop"
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
-	p.Spec = pipeline.Spec{Mode: pipeline.Act, Limits: pipeline.Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
+	p.Spec = pipeline.Spec{Mode: pipeline.ModeAct, Limits: pipeline.Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
 		Environments: []pipeline.Environment{
 			{Name: "dev", Verify: verify, OnDegraded: pipeline.OnDegradedHold},
 			{Name: "qa", After: []string{"dev"}, Open: pipeline.Auto, Merge: pipeline.Auto, OnDegraded: pipeline.OnDegradedRevertAndMerge, Verify: verify},
@@ -37,9 +37,9 @@ func line() *Facts {
 		}}
 	f.Pipeline = p
 	for i, e := range p.Spec.Environments {
-		env := Env{Name: e.Name, Branch: "main", Tip: tip, Spec: e, Gates: e.Gates, Composed: map[string]Composed{}, Now: Sure(rel("r1")),
+		env := Env{Name: e.Name, Branch: "main", Tip: tip, Spec: e, Gates: e.Gates, Compositions: map[string]Composition{}, Release: Sure(rel("r1")),
 			Landed:  Sure(Landed{Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}),
-			Targets: []Target{{Name: "web-" + e.Name, Cluster: "one", Verdict: verification.Verdict{State: verification.Verified}, WellBefore: Sure(true), Touched: Sure[[]string](nil)}}}
+			Targets: []Target{{Name: "web-" + e.Name, Cluster: "one", Verdict: verification.Verdict{State: verification.Verified}, HealthyBefore: Sure(true), ChangedSince: Sure[[]string](nil)}}}
 		env.History = []Arrival{{Seq: int64(i + 1), Release: id("r1"), Name: "r1", Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}}
 		f.Envs = append(f.Envs, env)
 	}
@@ -61,8 +61,8 @@ func (f *Facts) env(name string) *Env {
 func (f *Facts) land(env, release, by string, pull int) *Env {
 	e := f.env(env)
 	commit := env + "-" + release
-	e.Now = Sure(rel(release))
-	e.Landed = Sure(Landed{Commit: commit, Parent: "before", By: by, Pull: pull, At: noon.Add(-5 * time.Minute), Who: "linus"})
+	e.Release = Sure(rel(release))
+	e.Landed = Sure(Landed{Commit: commit, Parent: "before", By: by, Pull: pull, At: noon.Add(-5 * time.Minute), Author: "linus"})
 	var seq int64
 	for _, x := range f.Envs {
 		for _, a := range x.History {
@@ -71,7 +71,7 @@ func (f *Facts) land(env, release, by string, pull int) *Env {
 	}
 	e.History = append([]Arrival{{Seq: seq + 1, Release: id(release), Name: release, Commit: commit, By: by, At: noon.Add(-5 * time.Minute)}}, e.History...)
 	if by == ByPromotion {
-		e.Past = append([]Past{{Number: pull, Release: id(release), Merged: true, At: noon.Add(-5 * time.Minute), Commit: commit}}, e.Past...)
+		e.PastPulls = append([]PastPull{{Number: pull, Release: id(release), Merged: true, At: noon.Add(-5 * time.Minute), Commit: commit}}, e.PastPulls...)
 	}
 	return e
 }
@@ -88,7 +88,7 @@ func (f *Facts) verdict(env string, s verification.State, reason string) *Facts 
 }
 
 func (f *Facts) composed(env, release string) *Facts {
-	f.env(env).Composed[id(release)] = Composed{Tip: tip, Files: []string{"overlays/" + env + "/kustomization.yaml"}}
+	f.env(env).Compositions[id(release)] = Composition{Tip: tip, Files: []string{"overlays/" + env + "/kustomization.yaml"}}
 	return f
 }
 
@@ -102,8 +102,8 @@ func (f *Facts) pull(env, release string, approvals ...string) *Facts {
 	return f
 }
 
-func (f *Facts) undo(env, release string) *Facts {
-	f.env(env).Undo = &Pull{Number: 9, Head: "undo", Release: id(release), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
+func (f *Facts) openRevert(env, release string) *Facts {
+	f.env(env).Revert = &Pull{Number: 9, Head: "undo", Release: id(release), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
 	return f
 }
 
@@ -114,7 +114,7 @@ func (f *Facts) with(change func(*Facts)) *Facts { change(f); return f }
 func TestDecide(t *testing.T) {
 	// moved is the line after r2 arrived in dev and was verified there.
 	moved := func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		return f.verified("dev")
 	}
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 	}
 	degraded := func() *Facts { return inQA().verdict("qa", verification.Degraded, "Deployment web is Degraded") }
 	restorable := func() *Facts {
-		return degraded().with(func(f *Facts) { f.env("qa").Restore = Sure(Composed{Tip: tip, Files: []string{"f"}}) })
+		return degraded().with(func(f *Facts) { f.env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}}) })
 	}
 	for _, c := range []struct {
 		name  string
@@ -137,74 +137,76 @@ func TestDecide(t *testing.T) {
 		state string
 		promo string
 	}{
-		{name: "first day", facts: line(), env: "qa", state: Baseline, promo: Idle},
-		{name: "first day, already different", facts: line().with(func(f *Facts) { f.env("dev").Now = Sure(rel("r0")); f.env("dev").History[0].Release = id("r0") }), env: "qa", why: "adopt: baseline", promo: Idle},
-		{name: "an arrival is verified", facts: line().with(func(f *Facts) { f.land("dev", "r2", ByPerson, 0) }), want: []string{"record 723200000000 verified in dev", "look: compose in qa"}},
-		{name: "an arrival is not verified yet", facts: line().with(func(f *Facts) { f.land("dev", "r2", ByPerson, 0) }).verdict("dev", verification.Soaking, "healthy, not yet for 1m"), env: "qa", why: "dev has not verified r2: web-dev: healthy, not yet for 1m"},
+		{name: "first day", facts: linearFacts(), env: "qa", state: Baseline, promo: Idle},
+		{name: "first day, already different", facts: linearFacts().with(func(f *Facts) { f.env("dev").Release = Sure(rel("r0")); f.env("dev").History[0].Release = id("r0") }), env: "qa", why: "adopt: baseline", promo: Idle},
+		{name: "an arrival is verified", facts: linearFacts().with(func(f *Facts) { f.land("dev", "r2", ByPerson, 0) }), want: []string{"record 723200000000 verified in dev", "look: compose in qa"}},
+		{name: "an arrival is not verified yet", facts: linearFacts().with(func(f *Facts) { f.land("dev", "r2", ByPerson, 0) }).verdict("dev", verification.Soaking, "healthy, not yet for 1m"), env: "qa", why: "dev has not verified r2: web-dev: healthy, not yet for 1m"},
 		{name: "compose first", facts: moved(), want: []string{"look: compose in qa"}, env: "qa", promo: Waiting},
-		{name: "composed on an older tip", facts: moved().with(func(f *Facts) { f.env("qa").Composed[id("r2")] = Composed{Tip: "old"} }), want: []string{"look: compose in qa"}},
+		{name: "composed on an older tip", facts: moved().with(func(f *Facts) { f.env("qa").Compositions[id("r2")] = Composition{Tip: "old"} }), want: []string{"look: compose in qa"}},
 		{name: "open", facts: moved().composed("qa", "r2"), want: []string{"open a promotion of r2 into qa"}},
-		{name: "refused", facts: moved().with(func(f *Facts) { f.env("qa").Composed[id("r2")] = Composed{Tip: tip, Refused: "shared with web-prod"} }), env: "qa", why: "shared with web-prod"},
-		{name: "nothing to change", facts: moved().with(func(f *Facts) { f.env("qa").Composed[id("r2")] = Composed{Tip: tip, Empty: true} }), env: "qa", why: "would change nothing"},
+		{name: "refused", facts: moved().with(func(f *Facts) {
+			f.env("qa").Compositions[id("r2")] = Composition{Tip: tip, Refused: "shared with web-prod"}
+		}), env: "qa", why: "shared with web-prod"},
+		{name: "nothing to change", facts: moved().with(func(f *Facts) { f.env("qa").Compositions[id("r2")] = Composition{Tip: tip, Empty: true} }), env: "qa", why: "would change nothing"},
 		{name: "manual opening waits", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Spec.Open = pipeline.Manual }), env: "qa", why: "/liftlock promote qa opens it"},
 		{name: "manual opening asked for", facts: moved().composed("qa", "r2").with(func(f *Facts) {
 			f.env("qa").Spec.Open = pipeline.Manual
-			f.Asks = []Ask{{ID: 1, Verb: "promote", Environment: "qa", By: "ada", At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "promote", Environment: "qa", By: "ada", At: noon}}
 		}), want: []string{"open a promotion of r2 into qa"}},
 		{name: "diverged after it was asked for", facts: moved().pull("qa", "r2").with(func(f *Facts) {
 			f.land("qa", "r9", ByPerson, 0)
-			f.Asks = []Ask{{ID: 1, Verb: "promote", Environment: "qa", Release: id("r2"), At: noon.Add(-time.Hour)}}
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "promote", Environment: "qa", Release: id("r2"), At: noon.Add(-time.Hour)}}
 		}), want: []string{"answer 1: linus changed qa by hand since (qa-r9); /liftlock promote qa again takes that over"}, env: "qa", promo: Held},
-		{name: "observe", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.Pipeline.Spec.Mode = pipeline.Observe }), env: "qa", why: "mode is observe; otherwise: open a promotion of r2 into qa"},
-		{name: "broken pipeline file", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.Broken = ".liftlock.yaml:3: bad" }), env: "qa", why: ".liftlock.yaml:3: bad"},
+		{name: "observe", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.Pipeline.Spec.Mode = pipeline.ModeDryRun }), env: "qa", why: "mode is observe; otherwise: open a promotion of r2 into qa"},
+		{name: "broken pipeline file", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.PipelineErr = ".liftlock.yaml:3: bad" }), env: "qa", why: ".liftlock.yaml:3: bad"},
 		{name: "unresolved targets", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.Problems = []string{"argocd/x.yaml: no such file"} }), env: "qa", why: "argocd/x.yaml"},
 		{name: "environment on hold", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.Holds = []Hold{{Scope: "environment", Environment: "qa", By: "ada", At: noon}} }), env: "qa", why: "environment qa is on hold by ada", promo: Held},
 		{name: "another environment on hold", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.Holds = []Hold{{Scope: "environment", Environment: "prod"}} }), want: []string{"open a promotion of r2 into qa"}},
 		{name: "no place", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.Limits.OpenElsewhere = map[string]int{"qa": 9}
-			f.Limits.Ahead = map[string]int{"qa": 1}
+			f.Limits.OpenByOthers = map[string]int{"qa": 9}
+			f.Limits.QueuedAhead = map[string]int{"qa": 1}
 		}), env: "qa", why: "9 of 10 pull requests are open"},
 		{name: "diverged", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }), env: "qa", state: Diverged, why: "linus changed it by hand"},
 		{name: "diverged, taken over", facts: moved().composed("qa", "r2").with(func(f *Facts) {
 			f.land("qa", "r9", ByPerson, 0)
-			f.Asks = []Ask{{ID: 1, Verb: "promote", Environment: "qa", By: "ada", At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "promote", Environment: "qa", By: "ada", At: noon}}
 		}), want: []string{"open a promotion of r2 into qa"}},
-		{name: "a foreign branch", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Foreign = "#3 by mallory" }), env: "qa", why: "#3 by mallory"},
-		{name: "closed by a person", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Past = []Past{{Number: 4, Release: id("r2"), At: noon}} }), env: "qa", promo: Closed, why: "#4 with r2 was closed by a person"},
-		{name: "closed by a person, release unknown", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Past = []Past{{Number: 4, At: noon}} }), env: "qa", promo: Closed},
-		{name: "closed by us", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Past = []Past{{Number: 4, Release: id("r2"), Superseded: true}} }), want: []string{"open a promotion of r2 into qa"}},
-		{name: "closed with an older release", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Past = []Past{{Number: 4, Release: id("r0")}} }), want: []string{"open a promotion of r2 into qa"}},
+		{name: "a foreign branch", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").Unmanaged = "#3 by mallory" }), env: "qa", why: "#3 by mallory"},
+		{name: "closed by a person", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r2"), At: noon}} }), env: "qa", promo: Closed, why: "#4 with r2 was closed by a person"},
+		{name: "closed by a person, release unknown", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").PastPulls = []PastPull{{Number: 4, At: noon}} }), env: "qa", promo: Closed},
+		{name: "closed by us", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r2"), Superseded: true}} }), want: []string{"open a promotion of r2 into qa"}},
+		{name: "closed with an older release", facts: moved().composed("qa", "r2").with(func(f *Facts) { f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r0")}} }), want: []string{"open a promotion of r2 into qa"}},
 		{name: "retry after a close", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Past = []Past{{Number: 4, Release: id("r2")}}
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r2")}}
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"forgive the closed #4", "answer 2: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
-		{name: "retry without a reason", facts: line().with(func(f *Facts) { f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}} }), want: []string{"answer 2: there is nothing to retry in qa: nothing failed and nothing was closed"}},
+		{name: "retry without a reason", facts: linearFacts().with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}} }), want: []string{"answer 2: there is nothing to retry in qa: nothing failed and nothing was closed"}},
 		{name: "older than what is there", facts: moved().composed("qa", "r2").with(func(f *Facts) {
 			f.land("dev", "r3", ByPerson, 0)
 			f.env("dev").History[0].VerifiedAt, f.env("dev").History[0].DegradedAt = noon.Add(-time.Hour), noon
 			f.land("qa", "r3", ByPromotion, 6)
 		}).verdict("dev", verification.Degraded, "bad").verified("qa"), env: "qa", promo: Idle},
 		{name: "degraded upstream", facts: moved().verdict("dev", verification.Degraded, "bad").composed("qa", "r2"), want: []string{"record 723200000000 degraded in dev"}, env: "qa", why: "dev has not verified r2"},
-		{name: "degraded two steps upstream before anybody asked", facts: line().verdict("dev", verification.Degraded, "bad").with(func(f *Facts) {
+		{name: "degraded two steps upstream before anybody asked", facts: linearFacts().verdict("dev", verification.Degraded, "bad").with(func(f *Facts) {
 			f.env("qa").History[0].VerifiedAt = noon.Add(-time.Hour)
-			f.env("prod").Now, f.env("prod").History[0].Release = Sure(rel("r0")), id("r0")
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "prod"}}
+			f.env("prod").Release, f.env("prod").History[0].Release = Sure(rel("r0")), id("r0")
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "prod"}}
 		}), want: []string{"answer 3: there is nothing to promote to prod: r1: is degraded in dev"}},
-		{name: "promote with nothing to promote", facts: line().with(func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa"}} }), want: []string{"record 723100000000 verified in dev", "answer 3: there is nothing to promote to qa"}},
-		{name: "promote into a source", facts: line().with(func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "dev"}} }), want: []string{"answer 3: dev is a source environment: releases arrive there by commits, not by promotions"}},
+		{name: "promote with nothing to promote", facts: linearFacts().with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa"}} }), want: []string{"record 723100000000 verified in dev", "answer 3: there is nothing to promote to qa"}},
+		{name: "promote into a source", facts: linearFacts().with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "dev"}} }), want: []string{"answer 3: dev is a source environment: releases arrive there by commits, not by promotions"}},
 
 		{name: "merge", facts: moved().pull("qa", "r2"), want: []string{"merge #7 into qa at head"}},
 		{name: "merge by hand", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("qa").Spec.Merge = pipeline.Manual }), env: "qa", why: "a person merges it"},
 		{name: "held pull request", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("qa").Open.Held = true }), env: "qa", promo: Held},
 		{name: "holds unreadable", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.HoldsErr = "boom" }), env: "qa", promo: Opened},
-		{name: "broken file blocks the merge", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.Broken = "x" }), env: "qa", promo: Opened},
+		{name: "broken file blocks the merge", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.PipelineErr = "x" }), env: "qa", promo: Opened},
 		{name: "not computed yet", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("qa").Open.Mergeable = "unknown" }), env: "qa", promo: Opened},
 		{name: "blocked by the forge", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("qa").Open.Mergeable = "blocked" }), env: "qa", promo: Opened},
 		{name: "upstream not well any more", facts: moved().pull("qa", "r2").verdict("dev", verification.Unclear, "ComparisonError"), env: "qa", promo: Opened},
-		{name: "somebody else's head", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("qa").Open.Unsound = "it changes base/x" }), env: "qa", promo: Held, why: "it changes base/x"},
+		{name: "somebody else's head", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("qa").Open.HeadModified = "it changes base/x" }), env: "qa", promo: Held, why: "it changes base/x"},
 		{name: "retry takes the head over", facts: moved().pull("qa", "r2").composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Open.Unsound = "it changes base/x"
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+			f.env("qa").Open.HeadModified = "it changes base/x"
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"compose #7 anew for r2: taken over by /liftlock retry", "answer 2: the pull request is composed anew"}},
 		{name: "already there", facts: moved().pull("qa", "r1"), want: []string{"close #7: qa already carries r1"}},
 		{name: "composed anew on a conflict", facts: moved().pull("qa", "r2").composed("qa", "r2").with(func(f *Facts) { f.env("qa").Open.Stale = true }), want: []string{"compose #7 anew for r2: the files it edits changed on the tracked branch"}},
@@ -215,87 +217,91 @@ func TestDecide(t *testing.T) {
 		}).verified("dev").composed("qa", "r3"), env: "qa", why: "r3 is newer and waits its turn"},
 		{name: "changed by hand meanwhile", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }), env: "qa", promo: Held, state: Diverged},
 		{name: "degraded upstream after opening", facts: moved().pull("qa", "r2").verdict("dev", verification.Degraded, "bad"), want: []string{"record 723200000000 degraded in dev", "close #7: r2 degraded in dev at 2026-03-02T12:00:00Z"}},
-		{name: "upstream can't be read", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("dev").Now = Unsure[Release]("kustomization.yaml:3: alias") }), env: "qa", promo: Opened, why: "kustomization.yaml:3: alias"},
+		{name: "upstream can't be read", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.env("dev").Release = Unsure[Release]("kustomization.yaml:3: alias") }), env: "qa", promo: Opened, why: "kustomization.yaml:3: alias"},
 		{name: "limit of merges", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.Limits.MergesLastHour = 20; f.Limits.OldestMerge = noon.Add(-30 * time.Minute) }), env: "qa", promo: Opened},
 		{name: "approvals missing", facts: inQA().verified("qa").pull("prod", "r2", "ada"), env: "prod", promo: Opened},
 		{name: "approved", facts: inQA().verified("qa").pull("prod", "r2", "ada", "grace"), want: []string{"merge #7 into prod at head"}},
 		{name: "what landed before settles first", facts: inQA().verdict("qa", verification.Soaking, "healthy").pull("qa", "r3").with(func(f *Facts) { f.land("dev", "r3", ByPerson, 0) }).verified("dev"), env: "qa", promo: Opened},
 
-		{name: "degraded: blame first", facts: degraded().with(func(f *Facts) { f.env("qa").Targets[0].Touched = Known[[]string]{} }), want: []string{"record 723200000000 degraded in qa", "look: blame in qa"}, env: "qa", state: Degraded},
+		{name: "degraded: blame first", facts: degraded().with(func(f *Facts) { f.env("qa").Targets[0].ChangedSince = Known[[]string]{} }), want: []string{"record 723200000000 degraded in qa", "look: blame in qa"}, env: "qa", state: Degraded},
 		{name: "degraded: compose the way back", facts: degraded(), want: []string{"record 723200000000 degraded in qa", "look: restore in qa"}},
 		{name: "degraded: revert", facts: restorable(), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}, env: "qa", promo: Reverting},
 		{name: "degraded: onDegraded hold", facts: restorable().with(func(f *Facts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedHold }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "onDegraded: hold"},
-		{name: "degraded: was unwell before", facts: restorable().with(func(f *Facts) { f.env("qa").Targets[0].WellBefore = Sure(false) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "already unwell before"},
-		{name: "degraded: not known how it was", facts: restorable().with(func(f *Facts) { f.env("qa").Targets[0].WellBefore = Unsure[bool]("the record is lost") }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "the record is lost"},
-		{name: "degraded: somebody else's change", facts: restorable().with(func(f *Facts) { f.env("qa").Targets[0].Touched = Sure([]string{"abc"}) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "abc also changed what web-qa reads"},
-		{name: "degraded: bad weather elsewhere", facts: restorable().with(func(f *Facts) { f.Weather = []Weather{{Cluster: "two", Target: "db", Since: noon}} }), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}},
-		{name: "degraded: bad weather long before", facts: restorable().with(func(f *Facts) { f.Weather = []Weather{{Cluster: "one", Target: "db", Since: noon.Add(-time.Hour)}} }), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}},
+		{name: "degraded: was unwell before", facts: restorable().with(func(f *Facts) { f.env("qa").Targets[0].HealthyBefore = Sure(false) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "already unwell before"},
+		{name: "degraded: not known how it was", facts: restorable().with(func(f *Facts) { f.env("qa").Targets[0].HealthyBefore = Unsure[bool]("the record is lost") }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "the record is lost"},
+		{name: "degraded: somebody else's change", facts: restorable().with(func(f *Facts) { f.env("qa").Targets[0].ChangedSince = Sure([]string{"abc"}) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "abc also changed what web-qa reads"},
+		{name: "degraded: bad weather elsewhere", facts: restorable().with(func(f *Facts) { f.ClusterIncidents = []ClusterIncident{{Cluster: "two", Target: "db", Since: noon}} }), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}},
+		{name: "degraded: bad weather long before", facts: restorable().with(func(f *Facts) {
+			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db", Since: noon.Add(-time.Hour)}}
+		}), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}},
 		{name: "degraded: a storm", facts: restorable().with(func(f *Facts) { f.Limits.RevertsByEnv = map[string]int{"qa": 3} }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "everything holds"},
 		{name: "degraded: merged too long ago", facts: restorable().with(func(f *Facts) { f.env("qa").Landed.Value.At = noon.Add(-time.Hour) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "longer ago than its watch"},
 		{name: "degraded: the revert was closed by a person", facts: restorable().with(func(f *Facts) {
-			f.env("qa").Past = append([]Past{{Number: 9, Revert: true, Release: Short(id("r2")), At: noon}}, f.env("qa").Past...)
+			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Release: Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#9 was closed by a person"},
-		{name: "degraded: can't be restored", facts: degraded().with(func(f *Facts) { f.env("qa").Restore = Sure(Composed{Tip: tip, Refused: "changed since"}) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changed since"},
-		{name: "degraded by hand", facts: line().with(func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }).verdict("qa", verification.Degraded, "bad"), env: "qa", state: Diverged},
+		{name: "degraded: can't be restored", facts: degraded().with(func(f *Facts) { f.env("qa").Restore = Sure(Composition{Tip: tip, Refused: "changed since"}) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changed since"},
+		{name: "degraded by hand", facts: linearFacts().with(func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }).verdict("qa", verification.Degraded, "bad"), env: "qa", state: Diverged},
 		{name: "degraded after a revert", facts: inQA().with(func(f *Facts) { f.land("qa", "r1", ByRevert, 9) }).verdict("qa", verification.Degraded, "bad").with(func(f *Facts) {
-			f.env("qa").Past = append([]Past{{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon}}, f.env("qa").Past...)
+			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon}}, f.env("qa").PastPulls...)
 		}), want: []string{"record 723100000000 degraded in qa"}, env: "qa", why: "not brought by a promotion"},
 		{name: "failed asks a person", facts: inQA().verdict("qa", verification.Failed, "not noticed"), env: "qa", state: Failed},
-		{name: "retry verifies again", facts: inQA().verdict("qa", verification.Failed, "not noticed").with(func(f *Facts) { f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}} }), want: []string{"verify qa again", "answer 2: the verification starts again"}},
+		{name: "retry verifies again", facts: inQA().verdict("qa", verification.Failed, "not noticed").with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}} }), want: []string{"verify qa again", "answer 2: the verification starts again"}},
 		{name: "revert asked for", facts: inQA().verified("qa").with(func(f *Facts) {
-			f.env("qa").Restore = Sure(Composed{Tip: tip})
-			f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", By: "ada"}}
+			f.env("qa").Restore = Sure(Composition{Tip: tip})
+			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada"}}
 		}), want: []string{"open a revert of #5 in qa"}, env: "prod", why: "is being reverted from qa"},
-		{name: "revert asked for, nothing to take back", facts: line().with(func(f *Facts) { f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa"}} }), want: []string{"answer 4: what qa carries was not brought by a promotion, so there is nothing to take back"}},
+		{name: "revert asked for, nothing to take back", facts: linearFacts().with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa"}} }), want: []string{"answer 4: what qa carries was not brought by a promotion, so there is nothing to take back"}},
 
-		{name: "undo merges by itself", facts: degraded().undo("qa", "r2"), want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}},
-		{name: "undo waits for a person", facts: degraded().undo("qa", "r2").with(func(f *Facts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedRevert }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "waits for a person"},
-		{name: "undo held", facts: degraded().undo("qa", "r2").with(func(f *Facts) { f.Holds = []Hold{{Scope: "component"}} }), want: []string{"record 723200000000 degraded in qa"}},
-		{name: "undo of what is well again", facts: inQA().undo("qa", "r2"), want: []string{"record 723200000000 verified in qa"}, env: "qa", promo: Reverting},
-		{name: "undo of what is gone", facts: inQA().undo("qa", "r8"), want: []string{"record 723200000000 verified in qa", "close #9: qa no longer carries what it takes back", "look: compose in prod"}},
-		{name: "undo composed anew", facts: degraded().undo("qa", "r2").with(func(f *Facts) { f.env("qa").Undo.Stale = true }), want: []string{"record 723200000000 degraded in qa", "compose revert #9 anew"}},
-		{name: "undo by somebody else", facts: degraded().undo("qa", "r2").with(func(f *Facts) { f.env("qa").Undo.Unsound = "changes x" }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changes x"},
+		{name: "undo merges by itself", facts: degraded().openRevert("qa", "r2"), want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}},
+		{name: "undo waits for a person", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedRevert }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "waits for a person"},
+		{name: "undo held", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.Holds = []Hold{{Scope: "component"}} }), want: []string{"record 723200000000 degraded in qa"}},
+		{name: "undo of what is well again", facts: inQA().openRevert("qa", "r2"), want: []string{"record 723200000000 verified in qa"}, env: "qa", promo: Reverting},
+		{name: "undo of what is gone", facts: inQA().openRevert("qa", "r8"), want: []string{"record 723200000000 verified in qa", "close #9: qa no longer carries what it takes back", "look: compose in prod"}},
+		{name: "undo composed anew", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Revert.Stale = true }), want: []string{"record 723200000000 degraded in qa", "compose revert #9 anew"}},
+		{name: "undo by somebody else", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Revert.HeadModified = "changes x" }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changes x"},
 		{name: "reverted does not come back", facts: inQA().with(func(f *Facts) {
 			f.land("qa", "r1", ByRevert, 9)
-			f.env("qa").Past = append([]Past{{Number: 9, Revert: true, Merged: true, Release: Short(id("r2")), At: noon}}, f.env("qa").Past...)
+			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Merged: true, Release: Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
 		}).verified("qa"), env: "qa", promo: Reverted, why: "was reverted from qa by #9"},
-		{name: "reverted does not pass", facts: inQA().verified("qa").with(func(f *Facts) { f.env("qa").Reverted = []string{Short(id("r2"))} }), env: "prod", why: "was reverted from qa by a commit"},
+		{name: "reverted does not pass", facts: inQA().verified("qa").with(func(f *Facts) { f.env("qa").RevertedReleases = []string{Short(id("r2"))} }), env: "prod", why: "was reverted from qa by a commit"},
 		{name: "promoted again after a revert passes", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *Facts) {
-			f.env("qa").Past = append(f.env("qa").Past, Past{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})
+			f.env("qa").PastPulls = append(f.env("qa").PastPulls, PastPull{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})
 		}), want: []string{"open a promotion of r2 into prod"}},
-		{name: "reverted while downstream is open", facts: inQA().verified("qa").pull("prod", "r2").undo("qa", "r2"), want: []string{"close #7: r2 is being reverted from qa by #9"}},
+		{name: "reverted while downstream is open", facts: inQA().verified("qa").pull("prod", "r2").openRevert("qa", "r2"), want: []string{"close #7: r2 is being reverted from qa by #9"}},
 		{name: "was verified, can't be told now", facts: moved().verdict("dev", verification.Unclear, "ComparisonError").composed("qa", "r2"), want: []string{"open a promotion of r2 into qa"}, env: "dev", state: Verified},
 		{name: "a veto outlives another release's merge", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Past = []Past{{Number: 6, Release: id("r7"), Merged: true, At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
+			f.env("qa").PastPulls = []PastPull{{Number: 6, Release: id("r7"), Merged: true, At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
 		}), env: "qa", promo: Closed, why: "#4 with r2 was closed by a person"},
 		{name: "a veto behind a merge is retried", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Past = []Past{{Number: 6, Release: id("r7"), Merged: true, At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+			f.env("qa").PastPulls = []PastPull{{Number: 6, Release: id("r7"), Merged: true, At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"forgive the closed #4", "answer 2: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
 		{name: "promote overrules an older close", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Past = []Past{{Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
 		}), want: []string{"open a promotion of r2 into qa"}},
 		{name: "a later close overrules promote", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Past = []Past{{Number: 4, Release: id("r2"), At: noon}}
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon.Add(-time.Minute)}}
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r2"), At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon.Add(-time.Minute)}}
 		}), want: []string{"answer 3: there is nothing to promote to qa: #4 with r2 was closed by a person; it stays closed until /liftlock retry or a new release"}},
 		{name: "a later revert overrules promote", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Past = []Past{{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon}}
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon.Add(-time.Minute)}}
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon.Add(-time.Minute)}}
 		}), want: []string{"answer 3: there is nothing to promote to qa: r2 was reverted from qa by #4; /liftlock promote qa brings it back"}},
 		{name: "promote never takes an older release in", facts: moved().verdict("dev", verification.Degraded, "bad").with(func(f *Facts) {
 			f.land("qa", "r2", ByPromotion, 5)
 			f.env("dev").History[1].By, f.env("dev").History[1].VerifiedAt = ByPerson, noon.Add(-time.Hour)
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
 		}), want: []string{"record 723200000000 degraded in dev", "record 723200000000 verified in qa", "answer 3: there is nothing to promote to qa"}},
-		{name: "promote while its pull request is open", facts: moved().pull("qa", "r2").with(func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", At: noon}} }), want: []string{"bind 3 to 723200000000 in qa", "merge #7 into qa at head"}},
+		{name: "promote while its pull request is open", facts: moved().pull("qa", "r2").with(func(f *Facts) {
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
+		}), want: []string{"bind 3 to 723200000000 in qa", "merge #7 into qa at head"}},
 		{name: "promote asks for the newer", facts: moved().pull("qa", "r2", "ada").with(func(f *Facts) {
 			f.land("dev", "r3", ByPerson, 0)
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", By: "ada", At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", By: "ada", At: noon}}
 		}).verified("dev").composed("qa", "r3"), want: []string{"compose #7 anew for r3: ada asked for r3"}},
 		{name: "promote is done when its release is in", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *Facts) {
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa", Release: id("r2")}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", Release: id("r2")}}
 		}), want: []string{"answer 3: qa carries it", "open a promotion of r2 into prod"}},
 		{name: "manual opening keeps its release", facts: moved().pull("qa", "r2").with(func(f *Facts) {
 			f.land("dev", "r3", ByPerson, 0)
@@ -305,59 +311,59 @@ func TestDecide(t *testing.T) {
 			f.land("dev", "r3", ByPerson, 0)
 			f.Holds = []Hold{{Scope: "environment", Environment: "qa"}}
 		}).verified("dev").composed("qa", "r3"), env: "qa", promo: Held, why: "it is on hold"},
-		{name: "retry in a source environment", facts: line().with(func(f *Facts) {
+		{name: "retry in a source environment", facts: linearFacts().with(func(f *Facts) {
 			f.land("dev", "r2", ByPerson, 0)
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "dev"}}
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "dev"}}
 		}).verdict("dev", verification.Failed, "not noticed"), want: []string{"verify dev again", "answer 2: the verification starts again"}},
-		{name: "retry doesn't revert", facts: restorable().with(func(f *Facts) { f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}} }), want: []string{"record 723200000000 degraded in qa", "verify qa again", "answer 2: the verification starts again"}},
+		{name: "retry doesn't revert", facts: restorable().with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}} }), want: []string{"record 723200000000 degraded in qa", "verify qa again", "answer 2: the verification starts again"}},
 		{name: "retry with a stranger on the branch", facts: moved().with(func(f *Facts) {
-			f.env("qa").Foreign = "#3 by mallory"
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+			f.env("qa").Unmanaged = "#3 by mallory"
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"answer 2: there is nothing to retry in qa: #3 by mallory"}},
 		{name: "retry of a head of which nothing is known", facts: moved().pull("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Open.Unsound, f.env("qa").Open.Release = "it changes base/x", ""
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+			f.env("qa").Open.HeadModified, f.env("qa").Open.Release = "it changes base/x", ""
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"close #7: its head can't be composed anew: which release Liftlock put there can't be told", "answer 2: #7 is closed; its head can't be composed anew: which release Liftlock put there can't be told"}},
 		{name: "retry composes what was ours", facts: moved().pull("qa", "r9").composed("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Open.Unsound, f.env("qa").Open.Claimed = "it carries another release", id("r2")
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+			f.env("qa").Open.HeadModified, f.env("qa").Open.DeclaredRelease = "it carries another release", id("r2")
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"compose #7 anew for r2: taken over by /liftlock retry", "answer 2: the pull request is composed anew"}},
-		{name: "retry takes a spoilt revert back", facts: degraded().undo("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Undo.Unsound = "changes x"
-			f.Asks = []Ask{{ID: 2, Verb: "retry", Environment: "qa"}}
+		{name: "retry takes a spoilt revert back", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) {
+			f.env("qa").Revert.HeadModified = "changes x"
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"record 723200000000 degraded in qa", "close #9: its branch was changed by somebody else; where it is still needed it is opened anew", "answer 2: #9 is closed; where it is still needed it is opened anew"}},
-		{name: "a spoilt revert of which little is known stays", facts: degraded().undo("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Undo.Unsound, f.env("qa").Undo.Release = "changes x", Short(id("r2"))
+		{name: "a spoilt revert of which little is known stays", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) {
+			f.env("qa").Revert.HeadModified, f.env("qa").Revert.Release = "changes x", Short(id("r2"))
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", promo: Reverting, why: "changes x"},
-		{name: "a stranger on the revert's branch", facts: restorable().with(func(f *Facts) { f.env("qa").ForeignUndo = "#3 by mallory" }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#3 by mallory"},
-		{name: "undo over a person's change", facts: degraded().undo("qa", "r2").with(func(f *Facts) { f.env("qa").Landed.Value.By = ByPerson }), want: []string{"close #9: linus changed qa by hand since"}},
-		{name: "undo where nothing can be read", facts: degraded().undo("qa", "r2").with(func(f *Facts) { f.env("qa").Now = Unsure[Release]("gone") }), env: "qa", why: "gone"},
+		{name: "a stranger on the revert's branch", facts: restorable().with(func(f *Facts) { f.env("qa").UnmanagedRevert = "#3 by mallory" }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#3 by mallory"},
+		{name: "undo over a person's change", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Landed.Value.By = ByPerson }), want: []string{"close #9: linus changed qa by hand since"}},
+		{name: "undo where nothing can be read", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Release = Unsure[Release]("gone") }), env: "qa", why: "gone"},
 		{name: "nothing moves in while a revert opens", facts: restorable().pull("qa", "r3").with(func(f *Facts) { f.land("dev", "r3", ByPerson, 0) }).verified("dev"), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}, env: "qa", why: "a revert is being opened"},
 		{name: "nothing merges in a storm", facts: moved().pull("qa", "r2").with(func(f *Facts) {
-			f.Limits.RevertsByEnv, f.Limits.OldestRevertInTen = map[string]int{"qa": 3}, noon.Add(-time.Minute)
+			f.Limits.RevertsByEnv, f.Limits.OldestRecentRevert = map[string]int{"qa": 3}, noon.Add(-time.Minute)
 		}), env: "qa", why: "everything holds"},
-		{name: "a revert that was asked for is done", facts: line().with(func(f *Facts) {
+		{name: "a revert that was asked for is done", facts: linearFacts().with(func(f *Facts) {
 			f.land("qa", "r1", ByRevert, 9)
-			f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", Release: id("r2")}}
+			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", Release: id("r2")}}
 		}).verified("qa"), want: []string{"answer 4: qa no longer carries it"}},
 		{name: "a revert that was asked for and closed", facts: inQA().verified("qa").with(func(f *Facts) {
 			f.env("prod").Spec.Open = pipeline.Manual
-			f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", Release: id("r2")}}
+			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", Release: id("r2")}}
 		}), want: []string{"answer 4: its revert is no longer open"}},
-		{name: "a revert that is open is asked for", facts: inQA().verified("qa").undo("qa", "r2").with(func(f *Facts) { f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa"}} }), want: []string{"bind 4 to 723200000000 in qa"}},
+		{name: "a revert that is open is asked for", facts: inQA().verified("qa").openRevert("qa", "r2").with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa"}} }), want: []string{"bind 4 to 723200000000 in qa"}},
 		{name: "what a revert put back moves when asked", facts: inQA().with(func(f *Facts) {
 			f.land("dev", "r0", ByPerson, 0)
 			f.env("qa").History = f.env("qa").History[:0]
 			f.land("qa", "r0", ByRevert, 9)
-			f.Asks = []Ask{{ID: 5, Verb: "promote", Environment: "prod", At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 5, Verb: "promote", Environment: "prod", At: noon}}
 		}).verified("dev").verified("qa").composed("prod", "r0"), want: []string{"open a promotion of r0 into prod"}},
 		{name: "observe answers commands", facts: moved().composed("qa", "r2").with(func(f *Facts) {
-			f.Pipeline.Spec.Mode = pipeline.Observe
-			f.Asks = []Ask{{ID: 3, Verb: "promote", Environment: "qa"}}
+			f.Pipeline.Spec.Mode = pipeline.ModeDryRun
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa"}}
 		}), want: []string{"answer 3: nothing was done: the pipeline's mode is observe"}},
-		{name: "an unknown command is answered", facts: line().with(func(f *Facts) { f.Asks = []Ask{{ID: 3, Verb: "dance", Environment: "qa"}} }), want: []string{"answer 3: there is no command dance"}},
-		{name: "mixed", facts: moved().with(func(f *Facts) { f.env("qa").Mixed = "a has 1, b has 2"; f.env("qa").Now = Unsure[Release]("mixed") }), env: "qa", state: Mixed},
-		{name: "unreadable", facts: moved().with(func(f *Facts) { f.env("qa").Now = Unsure[Release]("kustomization.yaml:3: alias") }), env: "qa", state: Unreadable},
+		{name: "an unknown command is answered", facts: linearFacts().with(func(f *Facts) { f.PendingCommands = []PendingCommand{{ID: 3, Verb: "dance", Environment: "qa"}} }), want: []string{"answer 3: there is no command dance"}},
+		{name: "mixed", facts: moved().with(func(f *Facts) { f.env("qa").Mixed = "a has 1, b has 2"; f.env("qa").Release = Unsure[Release]("mixed") }), env: "qa", state: Mixed},
+		{name: "unreadable", facts: moved().with(func(f *Facts) { f.env("qa").Release = Unsure[Release]("kustomization.yaml:3: alias") }), env: "qa", state: Unreadable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := Decide(*c.facts)
@@ -378,7 +384,7 @@ func TestDecide(t *testing.T) {
 			if c.promo != "" && st.Promotion != c.promo {
 				t.Errorf("promotion into %s is %s, want %s: %+v", c.env, st.Promotion, c.promo, st.Why)
 			}
-			if c.why != "" && !strings.Contains(fmt.Sprint(st.Why, st.Gates, st.UndoGates), c.why) {
+			if c.why != "" && !strings.Contains(fmt.Sprint(st.Why, st.Gates, st.RevertGates), c.why) {
 				t.Errorf("why of %s\n got  %+v\n want %q", c.env, st.Why, c.why)
 			}
 		})
@@ -388,7 +394,7 @@ func TestDecide(t *testing.T) {
 // TestWaitsForAllBefore names what is waited for where several environments must
 // have verified a release.
 func TestWaitsForAllBefore(t *testing.T) {
-	f := line()
+	f := linearFacts()
 	f.Pipeline.Spec.Environments[1].After = nil
 	f.Envs[1].Spec.After = nil
 	f.Envs[2].Spec.After = []string{"dev", "qa"}

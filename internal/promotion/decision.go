@@ -29,26 +29,26 @@ const (
 
 // EnvState is what the decision says of one environment.
 type EnvState struct {
-	Environment string                `json:"environment"`
-	State       string                `json:"state"`             // of the release that is there
-	Promotion   string                `json:"promotion"`         // of the release that wants to come in; Idle when none
-	Reason      string                `json:"reason"`            // one sentence about State
-	Why         []Reason              `json:"why,omitempty"`     // why nothing (more) happens
-	Release     string                `json:"release,omitempty"` // what is there
-	Name        string                `json:"name,omitempty"`    // the same for people
-	Since       time.Time             `json:"since,omitzero"`    // when it landed
-	VerifiedAt  time.Time             `json:"verifiedAt,omitzero"`
-	Candidate   string                `json:"candidate,omitempty"` // what would come next
-	Coming      string                `json:"coming,omitempty"`    // the same for people
-	ReadySince  time.Time             `json:"readySince,omitzero"` // since when the candidate could have come
-	Gates       []policies.Result     `json:"gates,omitempty"`     // of the open promotion
-	UndoGates   []policies.Result     `json:"undoGates,omitempty"` // of the open revert
-	Targets     map[string]TargetView `json:"targets,omitempty"`
-	Pull        int                   `json:"pull,omitempty"` // open promotion
-	Undo        int                   `json:"undo,omitempty"` // open revert
-	LandedPull  int                   `json:"landedPull,omitempty"`
-	LandedBy    string                `json:"landedBy,omitempty"`
-	Commit      string                `json:"commit,omitempty"`
+	Environment   string                `json:"environment"`
+	State         string                `json:"state"`             // of the release that is there
+	Promotion     string                `json:"promotion"`         // of the release that wants to come in; Idle when none
+	Reason        string                `json:"reason"`            // one sentence about State
+	Why           []Reason              `json:"why,omitempty"`     // why nothing (more) happens
+	Release       string                `json:"release,omitempty"` // what is there
+	Name          string                `json:"name,omitempty"`    // the same for people
+	Since         time.Time             `json:"since,omitzero"`    // when it landed
+	VerifiedAt    time.Time             `json:"verifiedAt,omitzero"`
+	Candidate     string                `json:"candidate,omitempty"` // what would come next
+	CandidateName string                `json:"coming,omitempty"`    // the same for people
+	ReadySince    time.Time             `json:"readySince,omitzero"` // since when the candidate could have come
+	Gates         []policies.Result     `json:"gates,omitempty"`     // of the open promotion
+	RevertGates   []policies.Result     `json:"undoGates,omitempty"` // of the open revert
+	Targets       map[string]TargetView `json:"targets,omitempty"`
+	Pull          int                   `json:"pull,omitempty"` // open promotion
+	Revert        int                   `json:"undo,omitempty"` // open revert
+	LandedPull    int                   `json:"landedPull,omitempty"`
+	LandedBy      string                `json:"landedBy,omitempty"`
+	Commit        string                `json:"commit,omitempty"`
 }
 
 // TargetView is a target for people.
@@ -76,22 +76,22 @@ type Decision struct {
 // Action is one thing to do. Actions carry what they were judged on.
 type Action interface{ Describe() string }
 
-// Look asks for an expensive fact about an environment.
-type Look struct {
+// FactRequest asks for an expensive fact about an environment.
+type FactRequest struct {
 	What        string // compose, restore, blame, changed or together
 	Environment string
-	Release     string      // compose: which release's identity
-	Passengers  []Passenger `json:",omitempty"` // together: what moves in one pull request
+	Release     string   // compose: which release's identity
+	Members     []Member `json:"Passengers,omitempty"` // together: what moves in one pull request
 }
 
 // The expensive facts.
 const (
-	LookCompose = "compose"
-	LookRestore = "restore"
-	LookBlame   = "blame"
-	LookChanged = "changed"
-	// LookTogether: what moving several components' releases at once changes.
-	LookTogether = "together"
+	RequestComposition    = "compose"
+	RequestRestore        = "restore"
+	RequestBlame          = "blame"
+	RequestChangedObjects = "changed"
+	// RequestBatchComposition: what moving several components' releases at once changes.
+	RequestBatchComposition = "together"
 )
 
 // Record writes down what was found out about what landed in an environment.
@@ -106,8 +106,8 @@ type Open struct {
 	Release     string
 	Name        string
 	Tip         string
-	Ask         int64       // the promote that it fulfils, 0 without one
-	Passengers  []Passenger `json:",omitempty"` // of a batch, which has no release of its own
+	CommandID   int64    `json:"Ask"`                  // the promote that it fulfils, 0 without one
+	Members     []Member `json:"Passengers,omitempty"` // of a batch, which has no release of its own
 }
 
 // Replace composes an open promotion anew: for a newer release, or on a newer
@@ -120,8 +120,8 @@ type Replace struct {
 	Name        string
 	Tip         string
 	Why         string
-	Ask         int64
-	Passengers  []Passenger `json:",omitempty"` // of a batch
+	CommandID   int64    `json:"Ask"`
+	Members     []Member `json:"Passengers,omitempty"` // of a batch
 }
 
 // Close closes one of ours, marked as superseded so that it is no veto.
@@ -130,7 +130,7 @@ type Close struct {
 	Pull        int
 	Revert      bool
 	Why         string
-	Passengers  []Passenger `json:",omitempty"` // of a batch
+	Members     []Member `json:"Passengers,omitempty"` // of a batch
 }
 
 // Merge merges exactly Head. Judged while the tracked branch was at Tip.
@@ -139,7 +139,7 @@ type Merge struct {
 	Pull        int
 	Head, Tip   string
 	Revert      bool
-	Passengers  []Passenger `json:",omitempty"` // of a batch
+	Members     []Member `json:"Passengers,omitempty"` // of a batch
 }
 
 // OpenRevert opens the way back of a landed promotion.
@@ -152,17 +152,17 @@ type OpenRevert struct {
 	Evidence    []string // for people
 	By          string   // who asked; empty: the degradation
 	Reason      string
-	Ask         int64
-	Passengers  []Passenger `json:",omitempty"` // of a batch
+	CommandID   int64    `json:"Ask"`
+	Members     []Member `json:"Passengers,omitempty"` // of a batch
 }
 
-// RestoreUndo composes an open revert anew on a newer tip.
-type RestoreUndo struct {
+// RecomposeRevert composes an open revert anew on a newer tip.
+type RecomposeRevert struct {
 	Environment string
 	Pull        int
 	Head        string
 	Tip         string
-	Passengers  []Passenger `json:",omitempty"` // of a batch
+	Members     []Member `json:"Passengers,omitempty"` // of a batch
 }
 
 // Refresh asks Argo CD to look at a target again; Sync to sync it.
@@ -171,25 +171,25 @@ type Refresh struct{ Environment, Target string }
 // Sync asks Argo CD to sync a target to a commit.
 type Sync struct{ Environment, Target, Commit string }
 
-// Forget starts the verification of what landed in an environment again.
-type Forget struct{ Environment string }
+// RestartVerification starts the verification of what landed in an environment again.
+type RestartVerification struct{ Environment string }
 
-// Forgive takes a veto back: the closed pull request is marked as superseded.
-type Forgive struct {
+// LiftVeto takes a veto back: the closed pull request is marked as superseded.
+type LiftVeto struct {
 	Environment string
 	Pull        int
 }
 
-// Bind ties a command to the release that it became about: it stays in force for
+// BindCommand ties a command to the release that it became about: it stays in force for
 // that release and no other until it is answered.
-type Bind struct {
+type BindCommand struct {
 	Environment string
 	ID          int64
 	Release     string
 }
 
-// FinishAsk answers a person's command.
-type FinishAsk struct {
+// FinishCommand answers a person's command.
+type FinishCommand struct {
 	Environment string
 	ID          int64
 	Done        bool
@@ -199,7 +199,7 @@ type FinishAsk struct {
 // EnvironmentOf is the environment that an action is about.
 func EnvironmentOf(a Action) string {
 	switch a := a.(type) {
-	case Look:
+	case FactRequest:
 		return a.Environment
 	case Record:
 		return a.Environment
@@ -213,26 +213,26 @@ func EnvironmentOf(a Action) string {
 		return a.Environment
 	case OpenRevert:
 		return a.Environment
-	case RestoreUndo:
+	case RecomposeRevert:
 		return a.Environment
 	case Refresh:
 		return a.Environment
 	case Sync:
 		return a.Environment
-	case Forget:
+	case RestartVerification:
 		return a.Environment
-	case Forgive:
+	case LiftVeto:
 		return a.Environment
-	case Bind:
+	case BindCommand:
 		return a.Environment
-	case FinishAsk:
+	case FinishCommand:
 		return a.Environment
 	}
 	return ""
 }
 
 // Describe says in a few words what is done; for logs and the timeline.
-func (a Look) Describe() string { return "look: " + a.What + " in " + a.Environment }
+func (a FactRequest) Describe() string { return "look: " + a.What + " in " + a.Environment }
 
 // Describe says in a few words what is done.
 func (a Record) Describe() string {
@@ -267,7 +267,7 @@ func (a OpenRevert) Describe() string {
 }
 
 // Describe says in a few words what is done.
-func (a RestoreUndo) Describe() string {
+func (a RecomposeRevert) Describe() string {
 	return fmt.Sprintf("compose revert #%d anew", a.Pull)
 }
 
@@ -278,24 +278,24 @@ func (a Refresh) Describe() string { return "refresh " + a.Target }
 func (a Sync) Describe() string { return "sync " + a.Target + " to " + Short(a.Commit) }
 
 // Describe says in a few words what is done.
-func (a Forget) Describe() string { return "verify " + a.Environment + " again" }
+func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
 
 // Describe says in a few words what is done.
-func (a Forgive) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
+func (a LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
 
 // Describe says in a few words what is done.
-func (a Bind) Describe() string {
+func (a BindCommand) Describe() string {
 	return fmt.Sprintf("bind %d to %s in %s", a.ID, Short(a.Release), a.Environment)
 }
 
 // Describe says in a few words what is done.
-func (a FinishAsk) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID, a.Outcome) }
+func (a FinishCommand) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID, a.Outcome) }
 
 // MarshalJSON writes the actions with their kind, so that a decision can be
 // kept as a golden and read by people.
 func (d Decision) MarshalJSON() ([]byte, error) {
 	type plain Decision
-	acts, err := kinds(d.Actions)
+	acts, err := marshalActions(d.Actions)
 	if err != nil {
 		return nil, err
 	}
@@ -305,8 +305,8 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	}{acts, plain(d)})
 }
 
-// kinds are actions as JSON objects, each under its kind.
-func kinds(actions []Action) ([]map[string]any, error) {
+// marshalActions are actions as JSON objects, each under its kind.
+func marshalActions(actions []Action) ([]map[string]any, error) {
 	acts := make([]map[string]any, 0, len(actions))
 	for _, a := range actions {
 		raw, err := json.Marshal(a)
@@ -317,9 +317,45 @@ func kinds(actions []Action) ([]map[string]any, error) {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return nil, fmt.Errorf("marshal %T: %w", a, err)
 		}
-		acts = append(acts, map[string]any{fmt.Sprintf("%T", a)[len("promotion."):]: m})
+		acts = append(acts, map[string]any{actionKind(a): m})
 	}
 	return acts, nil
+}
+
+// actionKind is the name under which an action is written in JSON. The names are
+// kept: decisions that were written down before must stay comparable.
+func actionKind(a Action) string {
+	switch a.(type) {
+	case FactRequest:
+		return "Look"
+	case Record:
+		return "Record"
+	case Open:
+		return "Open"
+	case Replace:
+		return "Replace"
+	case Close:
+		return "Close"
+	case Merge:
+		return "Merge"
+	case OpenRevert:
+		return "OpenRevert"
+	case RecomposeRevert:
+		return "RestoreUndo"
+	case Refresh:
+		return "Refresh"
+	case Sync:
+		return "Sync"
+	case RestartVerification:
+		return "Forget"
+	case LiftVeto:
+		return "Forgive"
+	case BindCommand:
+		return "Bind"
+	case FinishCommand:
+		return "FinishAsk"
+	}
+	return fmt.Sprintf("%T", a)
 }
 
 // Env finds an environment's state by name; nil when there is none.
@@ -344,32 +380,32 @@ func PullOf(a Action) int {
 		return a.Pull
 	case OpenRevert:
 		return a.Pull
-	case RestoreUndo:
+	case RecomposeRevert:
 		return a.Pull
-	case Forgive:
+	case LiftVeto:
 		return a.Pull
 	}
 	return 0
 }
 
-// PassengersOf are the components that an action moves together; none where it
+// MembersOf are the components that an action moves together; none where it
 // is about one component's own.
-func PassengersOf(a Action) []Passenger {
+func MembersOf(a Action) []Member {
 	switch a := a.(type) {
-	case Look:
-		return a.Passengers
+	case FactRequest:
+		return a.Members
 	case Open:
-		return a.Passengers
+		return a.Members
 	case Replace:
-		return a.Passengers
+		return a.Members
 	case Close:
-		return a.Passengers
+		return a.Members
 	case Merge:
-		return a.Passengers
+		return a.Members
 	case OpenRevert:
-		return a.Passengers
-	case RestoreUndo:
-		return a.Passengers
+		return a.Members
+	case RecomposeRevert:
+		return a.Members
 	}
 	return nil
 }

@@ -22,43 +22,43 @@ func TestIncident(t *testing.T) {
 		likely = "db on the same cluster (one), which this promotion didn't touch, became unwell too, and "
 	)
 	for _, c := range []struct {
-		name    string
-		unwell  []verification.Resource
-		changed Known[[]Object]
-		ask     bool
-		calm    bool   // nobody else is unwell
-		want    string // is done
-		why     string // nothing is
+		name      string
+		unhealthy []verification.Resource
+		changed   Known[[]Object]
+		requested bool
+		calm      bool   // nobody else is unwell
+		want      string // is done
+		why       string // nothing is
 	}{
-		{name: "nobody else is unwell", unwell: []verification.Resource{web}, calm: true, want: revert},
+		{name: "nobody else is unwell", unhealthy: []verification.Resource{web}, calm: true, want: revert},
 		{name: "Argo CD doesn't say what is degraded", why: likely + "Argo CD doesn't say which resources of web-qa are degraded: an incident is likely"},
-		{name: "only what is suspended", unwell: []verification.Resource{resource("apps", "Deployment", "web", "Suspended")}, why: "doesn't say which"},
-		{name: "what was changed is asked for", unwell: []verification.Resource{web}, want: look},
-		{name: "it can't be told", unwell: []verification.Resource{web}, changed: Unsure[[]Object]("rendering took longer than 30s"),
+		{name: "only what is suspended", unhealthy: []verification.Resource{resource("apps", "Deployment", "web", "Suspended")}, why: "doesn't say which"},
+		{name: "what was changed is asked for", unhealthy: []verification.Resource{web}, want: look},
+		{name: "it can't be told", unhealthy: []verification.Resource{web}, changed: Unsure[[]Object]("rendering took longer than 30s"),
 			why: likely + "whether the promotion changed what is degraded in web-qa can't be told: rendering took longer than 30s: an incident is likely"},
-		{name: "nothing was changed", unwell: []verification.Resource{web}, changed: Sure([]Object(nil)), why: likely + "what is degraded in web-qa (Deployment web) is nothing that the promotion changed: an incident is likely"},
-		{name: "others were changed", unwell: []verification.Resource{web}, changed: Sure([]Object{{"apps", "Deployment", "shop", "api"}, {"apps", "StatefulSet", "shop", "web"}, {"", "Deployment", "shop", "web"}, {"apps", "Deployment", "far", "web"}}), why: "(Deployment web) is nothing"},
-		{name: "what was changed is only slow, another is degraded", unwell: []verification.Resource{resource("apps", "Deployment", "api", "Degraded"), resource("apps", "Deployment", "web", "Progressing")}, changed: Sure([]Object{own}), why: "(Deployment api) is nothing"},
-		{name: "many", unwell: []verification.Resource{web, resource("", "Pod", "a", "Degraded"), resource("", "Pod", "b", "Missing"), resource("", "Pod", "c", "Degraded"), resource("", "Pod", "d", "Degraded")}, changed: Sure([]Object(nil)),
+		{name: "nothing was changed", unhealthy: []verification.Resource{web}, changed: Sure([]Object(nil)), why: likely + "what is degraded in web-qa (Deployment web) is nothing that the promotion changed: an incident is likely"},
+		{name: "others were changed", unhealthy: []verification.Resource{web}, changed: Sure([]Object{{"apps", "Deployment", "shop", "api"}, {"apps", "StatefulSet", "shop", "web"}, {"", "Deployment", "shop", "web"}, {"apps", "Deployment", "far", "web"}}), why: "(Deployment web) is nothing"},
+		{name: "what was changed is only slow, another is degraded", unhealthy: []verification.Resource{resource("apps", "Deployment", "api", "Degraded"), resource("apps", "Deployment", "web", "Progressing")}, changed: Sure([]Object{own}), why: "(Deployment api) is nothing"},
+		{name: "many", unhealthy: []verification.Resource{web, resource("", "Pod", "a", "Degraded"), resource("", "Pod", "b", "Missing"), resource("", "Pod", "c", "Degraded"), resource("", "Pod", "d", "Degraded")}, changed: Sure([]Object(nil)),
 			why: "(Deployment web, Pod a, Pod b, 2 more) is nothing"},
-		{name: "it was changed", unwell: []verification.Resource{web}, changed: Sure([]Object{own}), want: revert},
-		{name: "one of them was changed", unwell: []verification.Resource{resource("batch", "Job", "a", "Missing"), web}, changed: Sure([]Object{own}), want: revert},
-		{name: "it was changed and never became well", unwell: []verification.Resource{resource("apps", "Deployment", "web", "Progressing")}, changed: Sure([]Object{own}), want: revert},
-		{name: "it has no namespace", unwell: []verification.Resource{{Kind: "Widget", Name: "a", Health: "Degraded"}}, changed: Sure([]Object{{"", "Widget", "shop", "a"}}), want: revert},
-		{name: "a person asks all the same", unwell: []verification.Resource{web}, ask: true, want: revert},
+		{name: "it was changed", unhealthy: []verification.Resource{web}, changed: Sure([]Object{own}), want: revert},
+		{name: "one of them was changed", unhealthy: []verification.Resource{resource("batch", "Job", "a", "Missing"), web}, changed: Sure([]Object{own}), want: revert},
+		{name: "it was changed and never became well", unhealthy: []verification.Resource{resource("apps", "Deployment", "web", "Progressing")}, changed: Sure([]Object{own}), want: revert},
+		{name: "it has no namespace", unhealthy: []verification.Resource{{Kind: "Widget", Name: "a", Health: "Degraded"}}, changed: Sure([]Object{{"", "Widget", "shop", "a"}}), want: revert},
+		{name: "a person asks all the same", unhealthy: []verification.Resource{web}, requested: true, want: revert},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := line()
+			f := linearFacts()
 			f.land("dev", "r2", ByPerson, 0)
 			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 			f.verdict("qa", verification.Degraded, "health is Degraded")
-			e.Restore = Sure(Composed{Tip: tip, Files: []string{"f"}})
-			e.Targets[0].Unwell, e.Targets[0].Changed = c.unwell, c.changed
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = c.unhealthy, c.changed
 			if !c.calm {
-				f.Weather = []Weather{{Cluster: "two", Target: "other", Since: noon}, {Cluster: "one", Target: "db", Since: noon}}
+				f.ClusterIncidents = []ClusterIncident{{Cluster: "two", Target: "other", Since: noon}, {Cluster: "one", Target: "db", Since: noon}}
 			}
-			if c.ask {
-				f.Asks = []Ask{{ID: 4, Verb: "revert", Environment: "qa", By: "ada"}}
+			if c.requested {
+				f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada"}}
 			}
 			d := Decide(*f)
 			var done []string

@@ -7,118 +7,120 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// incoming judges what wants to come into an environment: the open promotion,
+// evaluateIncoming judges what wants to come into an environment: the open promotion,
 // if there is one, and the newest release that may move.
-func (j *judge) incoming(e *Env, st *EnvState) {
-	forced := j.unbound("promote", e.Name)
-	if e.Mixed != "" || !e.Now.OK || !e.Landed.OK {
+func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
+	forced := j.findUnboundCommand("promote", e.Name)
+	if e.Mixed != "" || !e.Release.OK || !e.Landed.OK {
 		if forced != nil {
-			j.finish(forced, false, e.Name+" can't be promoted to: "+st.Reason)
+			j.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
 		}
 		if e.Open != nil {
 			st.Promotion = Held
-			st.why("unreadable", st.Reason)
+			st.addReason("unreadable", st.Reason)
 		}
 		return
 	}
-	if e.Foreign != "" {
+	if e.Unmanaged != "" {
 		if e.Open != nil {
 			st.Promotion = Held
 		}
-		st.why("foreign", e.Foreign)
+		st.addReason("foreign", e.Unmanaged)
 		if forced != nil {
-			j.finish(forced, false, e.Foreign)
+			j.finishCommand(forced, false, e.Unmanaged)
 		}
 		return
 	}
-	if e.Stray != nil {
-		j.stray(e, st)
+	if e.WrongKind != nil {
+		j.closeWrongKind(e, st)
 		return
 	}
-	if j.overtaken(e) {
-		forced = j.unbound("promote", e.Name)
+	if j.finishOvertakenPromotes(e) {
+		forced = j.findUnboundCommand("promote", e.Name)
 	}
 	if e.Open != nil {
-		j.open(e, st)
+		j.evaluateOpen(e, st)
 		return
 	}
-	if a := j.boundElsewhere("promote", e.Name, e.Now.Value.ID); a != nil {
-		j.finish(a, false, "its pull request is no longer open")
+	if a := j.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID); a != nil {
+		j.finishCommand(a, false, "its pull request is no longer open")
 	}
-	if a := j.bound("promote", e.Name, e.Now.Value.ID); a != nil {
-		j.finish(a, true, e.Name+" carries it")
+	if a := j.findBoundCommand("promote", e.Name, e.Release.Value.ID); a != nil {
+		j.finishCommand(a, true, e.Name+" carries it")
 	}
 	if st.State == Diverged && forced == nil {
-		st.why("diverged", st.Reason)
+		st.addReason("diverged", st.Reason)
 		return
 	}
-	c, _ := j.pick(e, st, forced)
+	c, _ := j.pickCandidate(e, st, forced)
 	if c == nil {
 		if forced != nil && !j.stillVerifying(e) {
 			why := "there is nothing to promote to " + e.Name
 			if len(st.Why) > 0 {
 				why += ": " + st.Why[len(st.Why)-1].Text
 			}
-			j.finish(forced, false, why)
+			j.finishCommand(forced, false, why)
 		}
 		return
 	}
-	st.Promotion, st.Candidate, st.Coming, st.ReadySince = Waiting, c.Release, c.Name, c.Since
+	st.Promotion, st.Candidate, st.CandidateName, st.ReadySince = Waiting, c.Release, c.Name, c.Since
 	if !j.mayOpen(e, st, forced) {
 		return
 	}
-	if !j.composed(e, st, c.Release, c.Name, forced) {
+	if !j.ensureComposed(e, st, c.Release, c.Name, forced) {
 		return
 	}
 	open := Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip}
 	if forced != nil {
-		open.Ask = forced.ID
-		j.asked[forced.ID] = true
+		open.CommandID = forced.ID
+		j.finished[forced.ID] = true
 	}
-	j.do(open)
+	j.addAction(open)
 }
 
-// overtaken answers the promotes that were given before a person changed e by
+// finishOvertakenPromotes answers the promotes that were given before a person changed e by
 // hand: only one that was given since takes that over. Both times are ours.
-func (j *judge) overtaken(e *Env) bool {
+func (j *evaluator) finishOvertakenPromotes(e *Env) bool {
 	l := e.Landed.Value
 	if l.By != ByPerson {
 		return false
 	}
 	since, any := l.At, false
-	if a := e.current(); a != nil {
+	if a := e.currentArrival(); a != nil {
 		since = a.At
 	}
 	for {
-		a := j.firstAsk(func(a *Ask) bool { return a.Verb == "promote" && a.Environment == e.Name && a.At.Before(since) })
+		a := j.findFirstCommand(func(a *PendingCommand) bool {
+			return a.Verb == "promote" && a.Environment == e.Name && a.At.Before(since)
+		})
 		if a == nil {
 			return any
 		}
-		j.finish(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Who), e.Name, Short(l.Commit), e.Name))
+		j.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Author), e.Name, Short(l.Commit), e.Name))
 		any = true
 	}
 }
 
 // stillVerifying says whether an `after` environment may yet verify what it carries.
-func (j *judge) stillVerifying(e *Env) bool {
+func (j *evaluator) stillVerifying(e *Env) bool {
 	for _, name := range e.Spec.After {
-		u := j.env(name)
-		if u != nil && u.Now.OK && e.Now.OK && u.Now.Value.ID != e.Now.Value.ID && j.roll[name].state == Verifying && len(u.Targets) > 0 {
+		u := j.findEnv(name)
+		if u != nil && u.Release.OK && e.Release.OK && u.Release.Value.ID != e.Release.Value.ID && j.rollups[name].state == Verifying && len(u.Targets) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// placeAgain is when a unit that waits for a place looks again: nobody tells it
+// limitRecheckDelay is when a unit that waits for a place looks again: nobody tells it
 // that another unit's pull request was closed. It costs no call to the forge.
-const placeAgain = 5 * time.Minute
+const limitRecheckDelay = 5 * time.Minute
 
-// underRevert says that what e carries is being taken back; "" when it isn't.
-func (j *judge) underRevert(e *Env) string {
+// pendingRevertReason says that what e carries is being taken back; "" when it isn't.
+func (j *evaluator) pendingRevertReason(e *Env) string {
 	switch {
-	case e.Undo != nil:
-		return fmt.Sprintf("the revert #%d is open", e.Undo.Number)
+	case e.Revert != nil:
+		return fmt.Sprintf("the revert #%d is open", e.Revert.Number)
 	case j.reverting[e.Name] != "":
 		return "a revert is being opened"
 	}
@@ -126,145 +128,145 @@ func (j *judge) underRevert(e *Env) string {
 }
 
 // mayOpen says whether a pull request may be opened now, else why not.
-func (j *judge) mayOpen(e *Env, st *EnvState, forced *Ask) bool {
+func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 	n := len(st.Why)
-	if j.f.Broken != "" {
-		st.why("pipeline-file", "the pipeline file on the default branch is broken: "+j.f.Broken)
+	if j.facts.PipelineErr != "" {
+		st.addReason("pipeline-file", "the pipeline file on the default branch is broken: "+j.facts.PipelineErr)
 	}
-	for _, p := range j.f.Problems {
-		st.why("targets", p)
+	for _, p := range j.facts.Problems {
+		st.addReason("targets", p)
 	}
-	for _, h := range j.holdsOn(e) {
+	for _, h := range j.listHolds(e) {
 		st.Promotion = Held
-		st.why("hold", h)
+		st.addReason("hold", h)
 	}
-	if why := closedTo(e, forced); why != "" {
-		st.why("together", why)
+	if why := reasonNotToJoin(e, forced); why != "" {
+		st.addReason("together", why)
 	}
-	if why := j.underRevert(e); why != "" {
-		st.why("reverting", why)
+	if why := j.pendingRevertReason(e); why != "" {
+		st.addReason("reverting", why)
 	}
 	if e.Spec.Open == pipeline.Manual && forced == nil {
-		st.why("manual", fmt.Sprintf("open: manual; /liftlock promote %s opens it", e.Name))
+		st.addReason("manual", fmt.Sprintf("open: manual; /liftlock promote %s opens it", e.Name))
 	}
 	limit := j.spec.Limits.OpenPerEnvironment
 	if limit > 0 && len(st.Why) == n {
-		open, ahead := j.f.Limits.OpenElsewhere[e.Name], j.f.Limits.Ahead[e.Name]
+		open, ahead := j.facts.Limits.OpenByOthers[e.Name], j.facts.Limits.QueuedAhead[e.Name]
 		if open+ahead >= limit {
-			j.at(j.f.Now.Add(placeAgain))
-			st.why("limit", fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this one", open, limit, e.Name, ahead))
+			j.recheckAt(j.facts.Now.Add(limitRecheckDelay))
+			st.addReason("limit", fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this one", open, limit, e.Name, ahead))
 		}
 	}
 	return len(st.Why) == n
 }
 
-// composed says whether the edit is known and can be made on the current tip;
+// ensureComposed says whether the edit is known and can be made on the current tip;
 // it asks for it where it isn't known.
-func (j *judge) composed(e *Env, st *EnvState, release, name string, forced *Ask) bool {
-	c, ok := e.Composed[release]
+func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, forced *PendingCommand) bool {
+	c, ok := e.Compositions[release]
 	if !ok || c.Tip != e.Tip {
-		j.do(Look{What: LookCompose, Environment: e.Name, Release: release})
+		j.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release})
 		return false
 	}
 	if c.Refused != "" {
-		st.why("refused", c.Refused)
+		st.addReason("refused", c.Refused)
 		if forced != nil {
-			j.finish(forced, false, c.Refused)
+			j.finishCommand(forced, false, c.Refused)
 		}
 		return false
 	}
 	if c.Empty {
 		st.Promotion = Idle
-		st.why("no-diff", "the edit would change nothing")
+		st.addReason("no-diff", "the edit would change nothing")
 		if forced != nil {
-			j.finish(forced, false, "there is nothing to change")
+			j.finishCommand(forced, false, "there is nothing to change")
 		}
 		return false
 	}
 	return true
 }
 
-// open judges an open promotion: still right, to be replaced, or to be merged.
-func (j *judge) open(e *Env, st *EnvState) {
+// evaluateOpen judges an open promotion: still right, to be replaced, or to be merged.
+func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	p := e.Open
-	st.Promotion, st.Candidate, st.Coming = Opened, p.Release, p.Name
-	if p.Unsound != "" {
+	st.Promotion, st.Candidate, st.CandidateName = Opened, p.Release, p.Name
+	if p.HeadModified != "" {
 		st.Promotion = Held
-		st.why("foreign", p.Unsound)
+		st.addReason("foreign", p.HeadModified)
 		return
 	}
-	if a := j.boundElsewhere("promote", e.Name, p.Release); a != nil {
-		j.finish(a, e.Now.Value.ID == a.Release, "another release took its place")
+	if a := j.findOtherBoundCommand("promote", e.Name, p.Release); a != nil {
+		j.finishCommand(a, e.Release.Value.ID == a.Release, "another release took its place")
 	}
-	mine, forced := j.bound("promote", e.Name, p.Release), j.unbound("promote", e.Name)
-	if p.Release == e.Now.Value.ID {
-		j.do(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
-		if mine != nil {
-			j.finish(mine, true, e.Name+" already carries it")
+	own, forced := j.findBoundCommand("promote", e.Name, p.Release), j.findUnboundCommand("promote", e.Name)
+	if p.Release == e.Release.Value.ID {
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
+		if own != nil {
+			j.finishCommand(own, true, e.Name+" already carries it")
 		}
 		return
 	}
-	why := j.barredUpstream(e, p.Release)
-	if why == "" && mine == nil && forced == nil {
-		why, _ = j.quarantined(e, p.Release)
+	why := j.reasonBarredUpstream(e, p.Release)
+	if why == "" && own == nil && forced == nil {
+		why, _ = j.quarantineReason(e, p.Release)
 	}
 	if why != "" {
-		j.do(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s %s", p.Name, why)})
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s %s", p.Name, why)})
 		return
 	}
-	if why := j.leaves(e); why != "" {
-		j.do(Close{Environment: e.Name, Pull: p.Number, Why: why})
+	if why := j.reasonToLeave(e); why != "" {
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: why})
 		st.Promotion = Held
-		st.why("hold", why)
+		st.addReason("hold", why)
 		return
 	}
-	if forced != nil && !j.asksForNewer(e, forced) {
-		j.bind(forced, p.Release)
-		mine, forced = forced, nil
+	if forced != nil && !j.meansNewerRelease(e, forced) {
+		j.bindCommand(forced, p.Release)
+		own, forced = forced, nil
 	}
-	if j.replace(e, st, mine, forced) {
+	if j.replaceOpen(e, st, own, forced) {
 		return
 	}
-	st.Gates = j.gates(e, p, false)
-	if p.Held || len(j.holdsOn(e)) > 0 || st.State == Diverged && mine == nil {
+	st.Gates = j.evaluateGates(e, p, false)
+	if p.Held || len(j.listHolds(e)) > 0 || st.State == Diverged && own == nil {
 		st.Promotion = Held
 	}
 	if !allPass(st.Gates) {
 		return
 	}
 	if e.Spec.Merge == pipeline.Manual {
-		st.why("manual", "every gate passes; merge: manual, so a person merges it")
+		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	j.do(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip})
+	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip})
 }
 
-// asksForNewer says whether a promote that was given while a pull request is open
+// meansNewerRelease says whether a promote that was given while a pull request is open
 // means another release than that one's: there is a newer one, and nobody has
 // put the open one on hold.
-func (j *judge) asksForNewer(e *Env, forced *Ask) bool {
-	if e.Open.Held || len(j.holdsOn(e)) > 0 {
+func (j *evaluator) meansNewerRelease(e *Env, forced *PendingCommand) bool {
+	if e.Open.Held || len(j.listHolds(e)) > 0 {
 		return false
 	}
 	var sub EnvState
-	c, _ := j.pick(e, &sub, forced)
-	return c != nil && c.Release != e.Open.Release && c.Rank > j.rank(e, e.Open.Release)
+	c, _ := j.pickCandidate(e, &sub, forced)
+	return c != nil && c.Release != e.Open.Release && c.Rank > j.releaseRank(e, e.Open.Release)
 }
 
-// replace composes the open promotion anew where it must be: a newer release is
+// replaceOpen composes the open promotion anew where it must be: a newer release is
 // there and may take its place, or its files moved on the branch. mine is the
 // command by which the open one came, forced one that asks for a newer.
-func (j *judge) replace(e *Env, st *EnvState, mine, forced *Ask) bool {
+func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingCommand) bool {
 	p := e.Open
 	release, name, why := p.Release, p.Name, ""
 	var sub EnvState
-	if c, _ := j.pick(e, &sub, forced); c != nil && c.Release != p.Release && c.Rank > j.rank(e, p.Release) {
-		keeps := j.keepsPlace(e)
+	if c, _ := j.pickCandidate(e, &sub, forced); c != nil && c.Release != p.Release && c.Rank > j.releaseRank(e, p.Release) {
+		keeps := j.reasonNotToReplace(e)
 		switch {
 		case forced != nil:
 			release, name, why = c.Release, c.Name, fmt.Sprintf("%s asked for %s", orSomebody(forced.By), c.Name)
 		case keeps != "":
-			st.why("newer-waits", fmt.Sprintf("%s is newer and waits its turn behind this one: %s", c.Name, keeps))
+			st.addReason("newer-waits", fmt.Sprintf("%s is newer and waits its turn behind this one: %s", c.Name, keeps))
 		default:
 			release, name, why = c.Release, c.Name, fmt.Sprintf("%s is newer", c.Name)
 		}
@@ -272,37 +274,37 @@ func (j *judge) replace(e *Env, st *EnvState, mine, forced *Ask) bool {
 	if why == "" && p.Stale {
 		why = "the files it edits changed on the tracked branch"
 	}
-	if why == "" || j.f.Broken != "" || len(j.f.Problems) > 0 {
+	if why == "" || j.facts.PipelineErr != "" || len(j.facts.Problems) > 0 {
 		return false
 	}
-	if st.State == Diverged && mine == nil && forced == nil {
+	if st.State == Diverged && own == nil && forced == nil {
 		return false
 	}
-	if !j.composed(e, st, release, name, forced) {
-		if c, ok := e.Composed[release]; ok && c.Tip == e.Tip {
+	if !j.ensureComposed(e, st, release, name, forced) {
+		if c, ok := e.Compositions[release]; ok && c.Tip == e.Tip {
 			return false // refused or nothing to change: said in st; gates will show it stale
 		}
 		return true
 	}
 	rep := Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why}
-	if mine != nil && release != p.Release {
-		j.finish(mine, false, "a newer release took its place")
+	if own != nil && release != p.Release {
+		j.finishCommand(own, false, "a newer release took its place")
 	}
 	if forced != nil {
-		rep.Ask = forced.ID
-		j.asked[forced.ID] = true
+		rep.CommandID = forced.ID
+		j.finished[forced.ID] = true
 	}
-	j.do(rep)
+	j.addAction(rep)
 	return true
 }
 
-// keepsPlace says why an open promotion isn't replaced by a newer release of its
+// reasonNotToReplace says why an open promotion isn't replaced by a newer release of its
 // own accord; "" when it is.
-func (j *judge) keepsPlace(e *Env) string {
+func (j *evaluator) reasonNotToReplace(e *Env) string {
 	switch {
-	case approved(e.Open):
+	case isApproved(e.Open):
 		return "it is approved"
-	case e.Open.Held || len(j.holdsOn(e)) > 0:
+	case e.Open.Held || len(j.listHolds(e)) > 0:
 		return "it is on hold"
 	case e.Spec.Open == pipeline.Manual:
 		return fmt.Sprintf("open: manual; /liftlock promote %s brings the newer in", e.Name)
@@ -310,8 +312,8 @@ func (j *judge) keepsPlace(e *Env) string {
 	return ""
 }
 
-// approved says whether anybody's approval counts for the pull request as it is.
-func approved(p *Pull) bool {
+// isApproved says whether anybody's approval counts for the pull request as it is.
+func isApproved(p *Pull) bool {
 	for _, a := range p.Review.Approvals {
 		if a.Current && a.MayWrite {
 			return true
@@ -320,14 +322,14 @@ func approved(p *Pull) bool {
 	return false
 }
 
-// holdsOn lists the holds that cover an environment, for people.
-func (j *judge) holdsOn(e *Env) []string {
+// listHolds lists the holds that cover an environment, for people.
+func (j *evaluator) listHolds(e *Env) []string {
 	var out []string
-	for _, h := range j.f.Holds {
+	for _, h := range j.facts.Holds {
 		if h.Scope == "environment" && h.Environment != e.Name {
 			continue
 		}
-		s := fmt.Sprintf("%s is on hold by %s since %s", holdWhat(h, j.f.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339))
+		s := fmt.Sprintf("%s is on hold by %s since %s", holdSubject(h, j.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339))
 		if h.Reason != "" {
 			s += ": " + h.Reason
 		}
@@ -336,7 +338,7 @@ func (j *judge) holdsOn(e *Env) []string {
 	return out
 }
 
-func holdWhat(h Hold, component string) string {
+func holdSubject(h Hold, component string) string {
 	switch h.Scope {
 	case "environment":
 		return "environment " + h.Environment

@@ -11,8 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// counts holds that there is at most one of each kind of pull request (2).
-func (w *simWorld) counts(t *rapid.T) {
+// checkOnePullEach holds that there is at most one of each kind of pull request (2).
+func (w *simulation) checkOnePullEach(t *rapid.T) {
 	n := map[string]int{}
 	for _, p := range w.pulls {
 		if p.open && p.ours {
@@ -25,7 +25,7 @@ func (w *simWorld) counts(t *rapid.T) {
 }
 
 // check holds a decision's actions to the invariants.
-func (w *simWorld) check(t *rapid.T, f *Facts, d *Decision) {
+func (w *simulation) check(t *rapid.T, f *Facts, d *Decision) {
 	seen, forgiven := map[string]bool{}, 0
 	for _, a := range d.Actions {
 		key := fmt.Sprintf("%T %s", a, EnvironmentOf(a))
@@ -33,7 +33,7 @@ func (w *simWorld) check(t *rapid.T, f *Facts, d *Decision) {
 			key += fmt.Sprint(" #", c.Pull)
 		}
 		switch a.(type) {
-		case Look, Record, Bind, FinishAsk, Refresh, Sync: // several of an environment may be due
+		case FactRequest, Record, BindCommand, FinishCommand, Refresh, Sync: // several of an environment may be due
 		default:
 			if seen[key] {
 				t.Fatalf("twice in one decision: %s", a.Describe())
@@ -49,7 +49,7 @@ func (w *simWorld) check(t *rapid.T, f *Facts, d *Decision) {
 			w.notVetoed(t, a, a.Environment, a.Release, forgiven)
 			w.mayStart(t, f, a, a.Environment)
 		case Replace:
-			if a.Release == w.pull(a.Pull).claimed {
+			if a.Release == w.pull(a.Pull).declared {
 				continue // what we put there, on a newer commit
 			}
 			w.mayCome(t, f, a, a.Environment, a.Release)
@@ -61,8 +61,8 @@ func (w *simWorld) check(t *rapid.T, f *Facts, d *Decision) {
 			w.mayMerge(t, f, a)
 		case OpenRevert:
 			w.mayRevert(t, f, a, forgiven)
-		case Forgive:
-			if !slices.ContainsFunc(f.Asks, func(k Ask) bool { return k.Verb == "retry" && k.Environment == a.Environment }) {
+		case LiftVeto:
+			if !slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "retry" && k.Environment == a.Environment }) {
 				t.Fatalf("%s: nobody asked (8)", a.Describe())
 			}
 			forgiven = a.Pull
@@ -70,7 +70,7 @@ func (w *simWorld) check(t *rapid.T, f *Facts, d *Decision) {
 	}
 	for _, env := range w.sources(false) {
 		e := simEnv(f, env)
-		if seen["promotion.Merge "+env] && (seen["promotion.OpenRevert "+env] || e.Undo != nil && !e.Source() && seen["promotion.Open "+env]) {
+		if seen["promotion.Merge "+env] && (seen["promotion.OpenRevert "+env] || e.Revert != nil && !e.Source() && seen["promotion.Open "+env]) {
 			t.Fatalf("merges into %s and reverts it at once", env)
 		}
 	}
@@ -78,36 +78,36 @@ func (w *simWorld) check(t *rapid.T, f *Facts, d *Decision) {
 
 // mayCome holds 1 and 6: verified by all before it, well and not quarantined in
 // any upstream, not brought back where it was reverted unless a person said so.
-func (w *simWorld) mayCome(t *rapid.T, f *Facts, a Action, env, release string) {
+func (w *simulation) mayCome(t *rapid.T, f *Facts, a Action, env, release string) {
 	e := simEnv(f, env)
 	for _, u := range e.Spec.After {
-		if !w.book.verified[u+"|"+release] {
+		if !w.truth.verified[u+"|"+release] {
 			t.Fatalf("%s: %s never verified it (1)", a.Describe(), u)
 		}
 	}
 	for _, name := range upstreamOf(f, env) {
 		u := simEnv(f, name)
-		if at := w.quarantined(name, release); !at.IsZero() {
+		if at := w.quarantinedAt(name, release); !at.IsZero() {
 			t.Fatalf("%s: quarantined in %s since %s (1)", a.Describe(), name, at)
 		}
-		if u.Now.Value.ID == release && slices.ContainsFunc(u.Targets, func(t Target) bool { return t.Verdict.State == verification.Degraded }) {
+		if u.Release.Value.ID == release && slices.ContainsFunc(u.Targets, func(t Target) bool { return t.Verdict.State == verification.Degraded }) {
 			t.Fatalf("%s: degraded in %s (1)", a.Describe(), name)
 		}
 	}
-	if at := w.quarantined(env, release); !at.IsZero() && !w.book.promotes[env].After(at) {
+	if at := w.quarantinedAt(env, release); !at.IsZero() && !w.truth.promotedAt[env].After(at) {
 		t.Fatalf("%s: it was reverted at %s and nobody asked for it since (6)", a.Describe(), at)
 	}
-	if l := e.Landed.Value; l.By == ByPerson && w.book.promotes[env].Before(l.At) {
+	if l := e.Landed.Value; l.By == ByPerson && w.truth.promotedAt[env].Before(l.At) {
 		t.Fatalf("%s: over a person's change (6)", a.Describe())
 	}
-	if e.Foreign != "" {
+	if e.Unmanaged != "" {
 		t.Fatalf("%s: a stranger has the branch", a.Describe())
 	}
 }
 
-// quarantined is when a revert of the release was last opened or merged in env
+// quarantinedAt is when a revert of the release was last opened or merged in env
 // and nothing brought it back since; zero when none was.
-func (w *simWorld) quarantined(env, release string) time.Time {
+func (w *simulation) quarantinedAt(env, release string) time.Time {
 	var at time.Time
 	for _, p := range w.pulls {
 		if p.env != env || !p.ours || p.release != release {
@@ -134,14 +134,14 @@ func upstreamOf(f *Facts, env string) []string {
 }
 
 // notVetoed holds 8 for what people closed.
-func (w *simWorld) notVetoed(t *rapid.T, a Action, env, release string, forgiven int) {
+func (w *simulation) notVetoed(t *rapid.T, a Action, env, release string, forgiven int) {
 	var veto *simPull
 	for _, p := range w.pulls {
 		switch {
 		case p.env != env || !p.ours || p.revert || p.open || p.release != release:
 		case p.merged:
 			veto = nil
-		case p.number != forgiven && !p.super && p.ended.After(w.book.promotes[env]):
+		case p.number != forgiven && !p.super && p.ended.After(w.truth.promotedAt[env]):
 			veto = p
 		}
 	}
@@ -151,28 +151,28 @@ func (w *simWorld) notVetoed(t *rapid.T, a Action, env, release string, forgiven
 }
 
 // mayStart holds what keeps a release from setting out.
-func (w *simWorld) mayStart(t *rapid.T, f *Facts, a Action, env string) {
+func (w *simulation) mayStart(t *rapid.T, f *Facts, a Action, env string) {
 	e := simEnv(f, env)
-	asked := slices.ContainsFunc(f.Asks, func(k Ask) bool { return k.Verb == "promote" && k.Environment == env })
+	requested := slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "promote" && k.Environment == env })
 	held := slices.ContainsFunc(f.Holds, func(h Hold) bool { return h.Scope != "environment" || h.Environment == env })
-	if f.Broken != "" || len(f.Problems) > 0 || held || e.Undo != nil && e.Open == nil || e.Spec.Open == pipeline.Manual && !asked {
-		t.Fatalf("%s: broken %q, problems %q, held %t, revert open %t, open %s, asked %t", a.Describe(), f.Broken, f.Problems, held, e.Undo != nil, e.Spec.Open, asked)
+	if f.PipelineErr != "" || len(f.Problems) > 0 || held || e.Revert != nil && e.Open == nil || e.Spec.Open == pipeline.Manual && !requested {
+		t.Fatalf("%s: broken %q, problems %q, held %t, revert open %t, open %s, asked %t", a.Describe(), f.PipelineErr, f.Problems, held, e.Revert != nil, e.Spec.Open, requested)
 	}
 }
 
 // mayMerge holds 4, and for a revert 5 and 6.
-func (w *simWorld) mayMerge(t *rapid.T, f *Facts, a Merge) {
+func (w *simulation) mayMerge(t *rapid.T, f *Facts, a Merge) {
 	e, p := simEnv(f, a.Environment), w.pull(a.Pull)
 	held := slices.ContainsFunc(f.Holds, func(h Hold) bool { return h.Scope != "environment" || h.Environment == a.Environment })
-	if f.Broken != "" || len(f.Problems) > 0 || f.HoldsErr != "" || held || p.held {
-		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.Broken, f.Problems, f.HoldsErr, held || p.held)
+	if f.PipelineErr != "" || len(f.Problems) > 0 || f.HoldsErr != "" || held || p.held {
+		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.PipelineErr, f.Problems, f.HoldsErr, held || p.held)
 	}
-	if moved, any := w.touched(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.spoilt != "" || p.mergeable != "yes" || !p.ours || !p.open {
-		t.Fatalf("%s: not what was judged: stale %t, spoilt %q, %s, ours %t, open %t (4)", a.Describe(), any, p.spoilt, p.mergeable, p.ours, p.open)
+	if moved, any := w.changedSince(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.headModified != "" || p.mergeable != "yes" || !p.ours || !p.open {
+		t.Fatalf("%s: not what was judged: stale %t, spoilt %q, %s, ours %t, open %t (4)", a.Describe(), any, p.headModified, p.mergeable, p.ours, p.open)
 	}
 	l := e.Landed.Value
 	if a.Revert {
-		if l.By != ByPromotion || e.Now.Value.ID != p.release || e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {
+		if l.By != ByPromotion || e.Release.Value.ID != p.release || e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {
 			t.Fatalf("%s: what is there is by %s (5, 6)", a.Describe(), l.By)
 		}
 		if before := w.log[w.landed(e.Name)].before; before != p.back {
@@ -181,8 +181,8 @@ func (w *simWorld) mayMerge(t *rapid.T, f *Facts, a Merge) {
 		return
 	}
 	w.mayCome(t, f, a, a.Environment, p.release)
-	if e.Spec.Merge != pipeline.Auto || e.Undo != nil {
-		t.Fatalf("%s: merge is %s, a revert is open: %t (4)", a.Describe(), e.Spec.Merge, e.Undo != nil)
+	if e.Spec.Merge != pipeline.Auto || e.Revert != nil {
+		t.Fatalf("%s: merge is %s, a revert is open: %t (4)", a.Describe(), e.Spec.Merge, e.Revert != nil)
 	}
 	for _, g := range e.Gates {
 		n := 0
@@ -198,13 +198,13 @@ func (w *simWorld) mayMerge(t *rapid.T, f *Facts, a Merge) {
 }
 
 // mayRevert holds 5 and 6 for a revert that opens.
-func (w *simWorld) mayRevert(t *rapid.T, f *Facts, a OpenRevert, forgiven int) {
+func (w *simulation) mayRevert(t *rapid.T, f *Facts, a OpenRevert, forgiven int) {
 	e := simEnv(f, a.Environment)
 	l := e.Landed.Value
-	if e.Undo != nil || l.By != ByPromotion || l.Pull != a.Pull || l.Commit != a.Commit || e.Now.Value.ID != a.Release {
-		t.Fatalf("%s: it carries %s by %s of #%d, revert open %t (2, 5, 6)", a.Describe(), Short(e.Now.Value.ID), l.By, l.Pull, e.Undo != nil)
+	if e.Revert != nil || l.By != ByPromotion || l.Pull != a.Pull || l.Commit != a.Commit || e.Release.Value.ID != a.Release {
+		t.Fatalf("%s: it carries %s by %s of #%d, revert open %t (2, 5, 6)", a.Describe(), Short(e.Release.Value.ID), l.By, l.Pull, e.Revert != nil)
 	}
-	if a.Ask != 0 {
+	if a.CommandID != 0 {
 		return
 	}
 	for _, p := range w.pulls {
@@ -216,17 +216,17 @@ func (w *simWorld) mayRevert(t *rapid.T, f *Facts, a OpenRevert, forgiven int) {
 	for _, tg := range e.Targets {
 		if tg.Verdict.State == verification.Degraded {
 			bad = true
-			if !tg.WellBefore.OK || !tg.WellBefore.Value || !tg.Touched.OK || len(tg.Touched.Value) > 0 {
+			if !tg.HealthyBefore.OK || !tg.HealthyBefore.Value || !tg.ChangedSince.OK || len(tg.ChangedSince.Value) > 0 {
 				t.Fatalf("%s: on doubt about %s", a.Describe(), tg.Name)
 			}
-			if storm := slices.ContainsFunc(f.Weather, func(x Weather) bool {
-				return x.Cluster == tg.Cluster && !x.Since.Before(l.At.Add(-weatherSlack))
-			}); storm && (!tg.Changed.OK || !slices.Contains(tg.Changed.Value, Object{Kind: "Deployment", Name: "web"})) {
+			if incident := slices.ContainsFunc(f.ClusterIncidents, func(x ClusterIncident) bool {
+				return x.Cluster == tg.Cluster && !x.Since.Before(l.At.Add(-incidentClockSkew))
+			}); incident && (!tg.ChangedObjects.OK || !slices.Contains(tg.ChangedObjects.Value, Object{Kind: "Deployment", Name: "web"})) {
 				t.Fatalf("%s: in an incident that %s may not be the cause of", a.Describe(), tg.Name)
 			}
 		}
 	}
-	if !bad || e.Spec.OnDegraded == pipeline.OnDegradedHold || f.Now.Sub(l.At) > window(e) || f.Limits.RevertsByEnv[e.Name] >= 3 {
+	if !bad || e.Spec.OnDegraded == pipeline.OnDegradedHold || f.Now.Sub(l.At) > autoRevertWindow(e) || f.Limits.RevertsByEnv[e.Name] >= 3 {
 		t.Fatalf("%s: degraded %t, onDegraded %s, landed %s ago", a.Describe(), bad, e.Spec.OnDegraded, f.Now.Sub(l.At))
 	}
 }

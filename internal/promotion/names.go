@@ -24,7 +24,7 @@ const (
 	TrailerComponent   = "Liftlock-Component"
 	TrailerRelease     = "Liftlock-Release"
 	TrailerKind        = "Liftlock-Kind"
-	TrailerPassengers  = "Liftlock-Passengers" // of a pull request that moves several components
+	TrailerMembers     = "Liftlock-Passengers" // of a pull request that moves several components
 
 	KindPromotion = "promotion"
 	KindRevert    = "revert"
@@ -75,37 +75,37 @@ func hasEmpty(parts []string) bool {
 	return false
 }
 
-// PassengersTrailer writes who moves together, for a commit's trailer: each
+// MembersTrailer writes who moves together, for a commit's trailer: each
 // component with its short release, a line each.
-func PassengersTrailer(passengers []Passenger) string {
-	lines := make([]string, len(passengers))
-	for i, p := range passengers {
+func MembersTrailer(members []Member) string {
+	lines := make([]string, len(members))
+	for i, p := range members {
 		lines[i] = p.Component + " " + Short(p.Release)
 	}
 	return strings.Join(lines, ",\n ")
 }
 
-// ParsePassengers reads what PassengersTrailer wrote, with its lines joined. The
+// ParseMembers reads what MembersTrailer wrote, with its lines joined. The
 // releases are short.
-func ParsePassengers(text string) []Passenger {
-	var out []Passenger
+func ParseMembers(text string) []Member {
+	var out []Member
 	for part := range strings.SplitSeq(text, ",") {
 		if name, release, ok := strings.Cut(strings.TrimSpace(part), " "); ok {
-			out = append(out, Passenger{Component: name, Release: strings.TrimSpace(release)})
+			out = append(out, Member{Component: name, Release: strings.TrimSpace(release)})
 		}
 	}
 	return out
 }
 
-// TrailedRelease is the release that a commit's trailers name for a component in
+// ReleaseFromTrailers is the release that a commit's trailers name for a component in
 // an environment: its own, or, of several that move together, its part in short.
 // "" when they are about something else.
-func TrailedRelease(trailers map[string]string, u Unit, environment string) string {
+func ReleaseFromTrailers(trailers map[string]string, u Unit, environment string) string {
 	if trailers[TrailerPipeline] != u.Pipeline || trailers[TrailerEnvironment] != environment {
 		return ""
 	}
-	if with, ok := trailers[TrailerPassengers]; ok && trailers[TrailerComponent] == BatchName {
-		p, _ := Riding(ParsePassengers(with), u.Component)
+	if members, ok := trailers[TrailerMembers]; ok && trailers[TrailerComponent] == BatchName {
+		p, _ := FindMember(ParseMembers(members), u.Component)
 		return p.Release
 	}
 	if trailers[TrailerComponent] != u.Component {

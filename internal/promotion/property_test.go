@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 // everywhere with the means that they are told of.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newSim(t)
+		w := newSimulation(t)
 		for range rapid.IntRange(10, 60).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "smooth") {
 				w.smooth(t)
@@ -56,28 +56,28 @@ func TestInvariants(t *testing.T) {
 			}
 		}
 		w.comesToRest(t)
-		w.wayOut(t)
+		w.reachesEverywhere(t)
 	})
 }
 
 // decide judges the world, with its looks answered, and checks the decision.
-func (w *simWorld) decide(t *rapid.T) (Facts, Decision) {
+func (w *simulation) decide(t *rapid.T) (Facts, Decision) {
 	f := w.facts()
 	for range 8 {
 		d := Decide(f)
 		if w.decisions++; w.decisions%pureEvery == 0 {
 			isPure(t, f, d)
-			onlyWatches(t, f)
+			observesOnly(t, f)
 			waitsOnDoubt(t, f)
 		}
-		if !d.Next.IsZero() && d.Next.Before(f.Now.Add(soonest)) {
+		if !d.Next.IsZero() && d.Next.Before(f.Now.Add(minRecheckDelay)) {
 			t.Fatalf("look again at %s, now is %s", d.Next, f.Now)
 		}
 		looks := 0
 		for _, a := range d.Actions {
-			if l, ok := a.(Look); ok {
+			if l, ok := a.(FactRequest); ok {
 				looks++
-				w.answer(&f, l)
+				w.answerRequest(&f, l)
 			}
 		}
 		if looks == 0 {
@@ -92,7 +92,7 @@ func (w *simWorld) decide(t *rapid.T) (Facts, Decision) {
 // run is one run of the engine; true when it did something that is news. With
 // faults the world may move on before the actions are done, and the process may
 // die in the middle of one.
-func (w *simWorld) run(t *rapid.T, faults bool) bool {
+func (w *simulation) run(t *rapid.T, faults bool) bool {
 	f, d := w.decide(t)
 	if faults && rapid.IntRange(0, 5).Draw(t, "race") == 0 {
 		w.event(t)
@@ -109,20 +109,20 @@ func (w *simWorld) run(t *rapid.T, faults bool) bool {
 		}
 		err := w.do(&f, a, crash)
 		if err != nil {
-			if !errors.Is(err, errMoved) && !errors.Is(err, errCrash) {
+			if !errors.Is(err, errStale) && !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}
 			return true
 		}
 		acted = true
-		w.counts(t)
+		w.checkOnePullEach(t)
 	}
 	return acted
 }
 
 // comesToRest holds 9: with no news, few decisions until nothing is done any
 // more, and then few times at which to look again.
-func (w *simWorld) comesToRest(t *rapid.T) {
+func (w *simulation) comesToRest(t *rapid.T) {
 	w.rest = true
 	defer func() { w.rest = false }()
 	w.untilQuiet(t)
@@ -140,7 +140,7 @@ func (w *simWorld) comesToRest(t *rapid.T) {
 	}
 }
 
-func (w *simWorld) untilQuiet(t *rapid.T) {
+func (w *simulation) untilQuiet(t *rapid.T) {
 	for range 40 {
 		w.now = w.now.Add(time.Millisecond)
 		if !w.run(t, false) {
@@ -151,10 +151,10 @@ func (w *simWorld) untilQuiet(t *rapid.T) {
 	t.Fatalf("doesn't come to rest: %s", asJSON(t, d))
 }
 
-// wayOut holds that no state is a trap: when what is broken is mended and all is
+// reachesEverywhere holds that no state is a trap: when what is broken is mended and all is
 // well, people get the next release everywhere by what Liftlock tells them.
-func (w *simWorld) wayOut(t *rapid.T) {
-	w.broken, w.problems, w.holds, w.holdsErr, w.weather, w.limits, w.refused = "", nil, nil, "", nil, Limits{}, map[string]bool{}
+func (w *simulation) reachesEverywhere(t *rapid.T) {
+	w.broken, w.problems, w.holds, w.holdsErr, w.incidents, w.limits, w.refused = "", nil, nil, "", nil, Limits{}, map[string]bool{}
 	next := id("rz")
 	for _, s := range w.sources(true) {
 		w.commit(s, next, "person")
@@ -164,29 +164,29 @@ func (w *simWorld) wayOut(t *rapid.T) {
 		done := true
 		for _, s := range w.specs {
 			w.settle(s.Name, verification.Verified)
-			done = done && w.now1(s.Name) == next
+			done = done && w.currentRelease(s.Name) == next
 		}
 		w.untilQuiet(t)
 		if done {
-			if len(w.store.asks) > 0 {
-				t.Fatalf("commands that nobody answers: %+v", w.store.asks)
+			if len(w.store.pending) > 0 {
+				t.Fatalf("commands that nobody answers: %+v", w.store.pending)
 			}
 			return
 		}
-		w.people(t)
+		w.actAsPerson(t)
 	}
 	_, d := w.decide(t)
 	t.Fatalf("%s never gets everywhere: %s", Short(next), asJSON(t, d))
 }
 
-// people do what they are asked for.
-func (w *simWorld) people(t *rapid.T) {
+// actAsPerson do what they are asked for.
+func (w *simulation) actAsPerson(t *rapid.T) {
 	for _, p := range w.pulls {
 		switch {
 		case !p.open:
 		case !p.ours:
 			p.open, p.ended = false, w.now
-		case p.revert && p.spoilt == "":
+		case p.revert && p.headModified == "":
 			p.open, p.ended = false, w.now // it is well: the revert isn't wanted
 		}
 		p.held = false
@@ -198,20 +198,20 @@ func (w *simWorld) people(t *rapid.T) {
 	for i := range d.Envs {
 		st, e := &d.Envs[i], simEnv(&f, d.Envs[i].Environment)
 		switch {
-		case e.Open != nil && e.Open.Unsound != "" || e.Undo != nil && e.Undo.Unsound != "":
-			w.ask("retry", e.Name)
+		case e.Open != nil && e.Open.HeadModified != "" || e.Revert != nil && e.Revert.HeadModified != "":
+			w.giveCommand("retry", e.Name)
 		case e.Open != nil:
 			p := w.pull(e.Open.Number)
 			switch {
 			case waitsFor(st.Gates, "approvals"):
 				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
 			case waitsFor(st.Gates, "diverged"):
-				w.ask("promote", e.Name)
+				w.giveCommand("promote", e.Name)
 			case allPass(st.Gates):
 				w.merge(p, false, true)
 			}
 		case slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "diverged" || r.Code == "manual" }):
-			w.ask("promote", e.Name)
+			w.giveCommand("promote", e.Name)
 		}
 	}
 }

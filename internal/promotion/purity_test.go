@@ -34,16 +34,16 @@ func isPure(t *rapid.T, f Facts, d Decision) {
 	}
 }
 
-// onlyWatches holds that nothing is changed in the mode observe.
-func onlyWatches(t *rapid.T, f Facts) {
+// observesOnly holds that nothing is changed in the mode observe.
+func observesOnly(t *rapid.T, f Facts) {
 	p := *f.Pipeline
-	p.Spec.Mode = pipeline.Observe
+	p.Spec.Mode = pipeline.ModeDryRun
 	f.Pipeline = &p
 	for _, a := range Decide(f).Actions {
 		switch a := a.(type) {
-		case Look, Record:
+		case FactRequest, Record:
 			continue
-		case FinishAsk:
+		case FinishCommand:
 			if !a.Done {
 				continue
 			}
@@ -57,7 +57,7 @@ func onlyWatches(t *rapid.T, f Facts) {
 func waitsOnDoubt(t *rapid.T, f Facts) {
 	for i := range f.Envs {
 		for what, blur := range map[string]func(*Env){
-			"release": func(e *Env) { e.Now = Unsure[Release]("a file can't be read") },
+			"release": func(e *Env) { e.Release = Unsure[Release]("a file can't be read") },
 			"landed":  func(e *Env) { e.Landed = Unsure[Landed]("the log can't be read") },
 			"targets": func(e *Env) {
 				e.Targets = slices.Clone(e.Targets)
@@ -75,7 +75,7 @@ func waitsOnDoubt(t *rapid.T, f Facts) {
 				_, opens := a.(Open)
 				_, reverts := a.(OpenRevert)
 				past := merges && !m.Revert && slices.Contains(upstreamOf(&g, m.Environment), e.Name) &&
-					(what == "release" || what == "targets" && e.Now.Value.ID == simEnv(&g, m.Environment).Open.Release)
+					(what == "release" || what == "targets" && e.Release.Value.ID == simEnv(&g, m.Environment).Open.Release)
 				into := EnvironmentOf(a) == e.Name && what != "targets" && (merges || opens || reverts)
 				if past || into {
 					t.Fatalf("%s, with the %s of %s unknown", a.Describe(), what, e.Name)

@@ -28,54 +28,54 @@ type replay struct {
 // replays are the situations that testdata/decisions starts from. Any other
 // file that is put there, with facts from a log, is replayed too.
 var replays = map[string]func() *Facts{
-	"first-day": line,
+	"first-day": linearFacts,
 	"opens": func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		return f.verified("dev").composed("qa", "r2")
 	},
 	"waits-for-approvals": func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		return f.verified("qa").pull("prod", "r2", "ada")
 	},
 	"reverts": func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
 		t := &e.Targets[0]
 		t.Verdict.Since = noon.Add(-time.Minute)
-		t.Unwell = []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
-		t.Timeline = []verification.Mark{{At: noon.Add(-3 * time.Minute), State: verification.Syncing}, {At: noon.Add(-2 * time.Minute), State: verification.Progressing, Note: "Progressing"}}
-		e.Restore = Sure(Composed{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
+		t.Unhealthy = []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
+		t.Timeline = []verification.StateChange{{At: noon.Add(-3 * time.Minute), State: verification.Syncing}, {At: noon.Add(-2 * time.Minute), State: verification.Progressing, Note: "Progressing"}}
+		e.Restore = Sure(Composition{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f
 	},
 	"an-incident": func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
-		f.Weather = []Weather{{Cluster: "one", Target: "db-qa", Since: noon}}
+		f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Since: noon}}
 		t := &f.env("qa").Targets[0]
-		t.Unwell = []verification.Resource{{Group: "apps", Kind: "StatefulSet", Namespace: "web", Name: "cache", Health: "Degraded", Message: "node not ready"}}
-		t.Changed = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
+		t.Unhealthy = []verification.Resource{{Group: "apps", Kind: "StatefulSet", Namespace: "web", Name: "cache", Health: "Degraded", Message: "node not ready"}}
+		t.ChangedObjects = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
 		return f
 	},
 	"reverts-in-bad-weather": func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
-		f.Weather = []Weather{{Cluster: "one", Target: "db-qa", Since: noon}}
-		e.Targets[0].Unwell = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
-		e.Targets[0].Changed = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
-		e.Restore = Sure(Composed{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
+		f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Since: noon}}
+		e.Targets[0].Unhealthy = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
+		e.Targets[0].ChangedObjects = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
+		e.Restore = Sure(Composition{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f
 	},
 	"changed-by-hand": func() *Facts {
-		f := line()
+		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r9", ByPerson, 0)
 		return f
@@ -89,7 +89,7 @@ func TestReplay(t *testing.T) {
 		if _, err := os.Stat(file); !*update || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		keep(t, file, mustJSON(t, facts()))
+		writeReplay(t, file, mustJSON(t, facts()))
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "decisions", "*.json"))
 	if err != nil || len(files) < len(replays) {
@@ -106,7 +106,7 @@ func TestReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			if *update {
-				keep(t, file, r.Facts)
+				writeReplay(t, file, r.Facts)
 				return
 			}
 			got, want := decideJSON(t, r.Facts), new(bytes.Buffer)
@@ -149,7 +149,7 @@ func decideJSON(t *testing.T, facts json.RawMessage) string {
 	return out.String()
 }
 
-func keep(t *testing.T, file string, facts json.RawMessage) {
+func writeReplay(t *testing.T, file string, facts json.RawMessage) {
 	t.Helper()
 	raw, err := json.MarshalIndent(replay{Facts: facts, Decision: json.RawMessage(decideJSON(t, facts))}, "", "  ")
 	if err != nil {

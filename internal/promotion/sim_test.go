@@ -10,10 +10,10 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// simWorld is a small model of everything outside Decide: a tracked branch, a
+// simulation is a small model of everything outside Decide: a tracked branch, a
 // forge, Argo CD and the store. What is in book is what really happened; Decide
 // never sees it, and it survives the loss of the store.
-type simWorld struct {
+type simulation struct {
 	now   time.Time
 	specs []pipeline.Environment
 	spec  pipeline.Spec
@@ -26,18 +26,18 @@ type simWorld struct {
 	heads    int // heads made so far
 	released int // releases made so far
 
-	targets  map[string][]*simTarget // by environment
-	holds    []Hold
-	holdsErr string
-	broken   string
-	problems []string
-	refused  map[string]bool // environment|release that can't be composed
-	weather  []Weather
-	limits   Limits
+	targets   map[string][]*simTarget // by environment
+	holds     []Hold
+	holdsErr  string
+	broken    string
+	problems  []string
+	refused   map[string]bool // environment|release that can't be composed
+	incidents []ClusterIncident
+	limits    Limits
 
 	store     simStore
-	asks      int64 // commands given so far
-	book      simBook
+	commands  int64 // commands given so far
+	truth     simTruth
 	decisions int // taken so far
 }
 
@@ -58,13 +58,13 @@ type simPull struct {
 	env           string
 	revert, ours  bool
 	release       string // what its head carries; a revert: what it takes back
-	claimed       string // what its description says
+	declared      string // what its description says
 	back          string // a revert: what it restores
 	base          int    // length of the log it was composed on
 	head          string
 	open, merged  bool
 	held, super   bool
-	spoilt        string // somebody else's work on its head
+	headModified  string // somebody else's work on its head
 	approvals     map[string]string
 	mergeable     string
 	commit        string
@@ -84,17 +84,17 @@ type simTarget struct {
 type simStore struct {
 	seq     int64
 	history map[string][]Arrival // newest first
-	asks    []Ask
+	pending []PendingCommand
 	before  map[int]bool // by pull request: were the targets well while it was open?
 }
 
-// simBook is the truth that the properties are judged by.
-type simBook struct {
-	verified map[string]bool      // environment|release: all targets were verified with it once
-	promotes map[string]time.Time // by environment: when a person last asked
+// simTruth is the truth that the properties are judged by.
+type simTruth struct {
+	verified   map[string]bool      // environment|release: all targets were verified with it once
+	promotedAt map[string]time.Time // by environment: when a person last asked
 }
 
-func (w *simWorld) now1(env string) string {
+func (w *simulation) currentRelease(env string) string {
 	for i := len(w.log) - 1; i >= 0; i-- {
 		if w.log[i].env == env {
 			return w.log[i].after
@@ -104,7 +104,7 @@ func (w *simWorld) now1(env string) string {
 }
 
 // landed is the commit that brought env to where it is; index into the log.
-func (w *simWorld) landed(env string) int {
+func (w *simulation) landed(env string) int {
 	for i := len(w.log) - 1; i >= 0; i-- {
 		if c := &w.log[i]; c.env == env && (c.moves() || c.by == "") {
 			return i
@@ -113,11 +113,11 @@ func (w *simWorld) landed(env string) int {
 	panic("nothing in " + env)
 }
 
-func (w *simWorld) tip() string { return w.log[len(w.log)-1].sha }
+func (w *simulation) tip() string { return w.log[len(w.log)-1].sha }
 
 // commit puts a release into an environment; the targets have to take it.
-func (w *simWorld) commit(env, release, by string) *simCommit {
-	c := simCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: env, before: w.now1(env), after: release, by: by, at: w.now}
+func (w *simulation) commit(env, release, by string) *simCommit {
+	c := simCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: env, before: w.currentRelease(env), after: release, by: by, at: w.now}
 	w.log = append(w.log, c)
 	if c.moves() {
 		for _, t := range w.targets[env] {
@@ -127,7 +127,7 @@ func (w *simWorld) commit(env, release, by string) *simCommit {
 	return &w.log[len(w.log)-1]
 }
 
-func (w *simWorld) touched(env string, since int) (moved, any bool) {
+func (w *simulation) changedSince(env string, since int) (moved, any bool) {
 	for _, c := range w.log[since:] {
 		if c.env == env {
 			any = true
@@ -137,9 +137,9 @@ func (w *simWorld) touched(env string, since int) (moved, any bool) {
 	return moved, any
 }
 
-func (w *simWorld) pull(number int) *simPull { return w.pulls[number-1] }
+func (w *simulation) pull(number int) *simPull { return w.pulls[number-1] }
 
-func (w *simWorld) openOurs(env string, revert bool) *simPull {
+func (w *simulation) openOurs(env string, revert bool) *simPull {
 	for _, p := range w.pulls {
 		if p.open && p.ours && p.env == env && p.revert == revert {
 			return p
@@ -148,13 +148,13 @@ func (w *simWorld) openOurs(env string, revert bool) *simPull {
 	return nil
 }
 
-func (w *simWorld) newHead() string {
+func (w *simulation) newHead() string {
 	w.heads++
 	return fmt.Sprintf("h%039d", w.heads)
 }
 
 // create opens a pull request, or finds the one that is open on the same branch.
-func (w *simWorld) create(p *simPull) *simPull {
+func (w *simulation) create(p *simPull) *simPull {
 	for _, o := range w.pulls {
 		if o.open && o.env == p.env && o.revert == p.revert && (!p.revert || Short(o.release) == Short(p.release)) {
 			return o
@@ -167,8 +167,8 @@ func (w *simWorld) create(p *simPull) *simPull {
 }
 
 // merge merges a pull request as it is; false when it conflicts.
-func (w *simWorld) merge(p *simPull, byUs, trailers bool) bool {
-	if moved, _ := w.touched(p.env, p.base); moved || !p.open {
+func (w *simulation) merge(p *simPull, byUs, trailers bool) bool {
+	if moved, _ := w.changedSince(p.env, p.base); moved || !p.open {
 		return false
 	}
 	to := p.release
@@ -187,7 +187,7 @@ func (w *simWorld) merge(p *simPull, byUs, trailers bool) bool {
 }
 
 // loseStore forgets everything that isn't in Git, on the forge or in Argo CD.
-func (w *simWorld) loseStore() {
+func (w *simulation) loseStore() {
 	w.store = simStore{history: map[string][]Arrival{}, before: map[int]bool{}}
 	for _, ts := range w.targets {
 		for _, t := range ts {
@@ -200,9 +200,9 @@ func (w *simWorld) loseStore() {
 }
 
 // facts is what observe would gather.
-func (w *simWorld) facts() Facts {
+func (w *simulation) facts() Facts {
 	f := Facts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: w.spec},
-		Broken: w.broken, Problems: w.problems, Tip: w.tip(), HoldsErr: w.holdsErr, Weather: w.weather, Asks: slices.Clone(w.store.asks)}
+		PipelineErr: w.broken, Problems: w.problems, Tip: w.tip(), HoldsErr: w.holdsErr, ClusterIncidents: w.incidents, PendingCommands: slices.Clone(w.store.pending)}
 	if f.HoldsErr == "" {
 		f.Holds = slices.Clone(w.holds)
 	}
@@ -211,8 +211,8 @@ func (w *simWorld) facts() Facts {
 	for _, p := range w.pulls {
 		if p.ours && p.revert && w.now.Sub(p.made) < 10*time.Minute {
 			f.Limits.RevertsByEnv[p.env]++
-			if f.Limits.OldestRevertInTen.IsZero() || p.made.Before(f.Limits.OldestRevertInTen) {
-				f.Limits.OldestRevertInTen = p.made
+			if f.Limits.OldestRecentRevert.IsZero() || p.made.Before(f.Limits.OldestRecentRevert) {
+				f.Limits.OldestRecentRevert = p.made
 			}
 		}
 		if p.byUs && !p.revert && w.now.Sub(p.ended) < time.Hour {
@@ -228,11 +228,11 @@ func (w *simWorld) facts() Facts {
 	return f
 }
 
-func (w *simWorld) env(s pipeline.Environment, before []Env) Env {
+func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 	i := w.landed(s.Name)
 	c := &w.log[i]
-	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Now: Sure(Release{ID: c.after, Name: c.after[:4]}), Composed: map[string]Composed{}}
-	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Who: "linus"}
+	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.after, Name: c.after[:4]}), Compositions: map[string]Composition{}}
+	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Author: "linus"}
 	if c.by == "" {
 		l.By = ByBaseline
 	}
@@ -245,11 +245,11 @@ func (w *simWorld) env(s pipeline.Environment, before []Env) Env {
 		}
 	}
 	e.Landed = Sure(l)
-	w.arrive(&e)
+	w.recordArrival(&e)
 	e.History = slices.Clone(w.store.history[s.Name])
-	w.pullsOf(&e, before)
+	w.addPulls(&e, before)
 	for _, t := range w.targets[s.Name] {
-		v := Target{Unwell: []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}, Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
+		v := Target{Unhealthy: []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}, Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
 		switch {
 		case w.rest:
 		case t.state == verification.Refreshing:
@@ -258,9 +258,9 @@ func (w *simWorld) env(s pipeline.Environment, before []Env) Env {
 			v.Verdict.Next = w.now.Add(time.Minute)
 		}
 		if well, ok := w.store.before[l.Pull]; ok {
-			v.WellBefore = Sure(well)
+			v.HealthyBefore = Sure(well)
 		} else {
-			v.WellBefore = Unsure[bool]("the record is lost")
+			v.HealthyBefore = Unsure[bool]("the record is lost")
 		}
 		e.Targets = append(e.Targets, v)
 	}
@@ -268,26 +268,26 @@ func (w *simWorld) env(s pipeline.Environment, before []Env) Env {
 		w.store.before[e.Open.Number] = w.all(s.Name, verification.Verified)
 	}
 	if w.all(s.Name, verification.Verified) {
-		w.book.verified[s.Name+"|"+c.after] = true
+		w.truth.verified[s.Name+"|"+c.after] = true
 	}
 	seen := map[string]bool{}
 	for j := len(w.log) - 1; j >= 0; j-- {
 		if c := &w.log[j]; c.env == s.Name && c.trailer != "" && !seen[c.trailer] {
 			seen[c.trailer] = true
 			if c.kind == KindRevert {
-				e.Reverted = append(e.Reverted, c.trailer)
+				e.RevertedReleases = append(e.RevertedReleases, c.trailer)
 			}
 		}
 	}
 	return e
 }
 
-func (w *simWorld) all(env string, s verification.State) bool {
+func (w *simulation) all(env string, s verification.State) bool {
 	return !slices.ContainsFunc(w.targets[env], func(t *simTarget) bool { return t.state != s })
 }
 
-// arrive writes down what is in the environment where that is new.
-func (w *simWorld) arrive(e *Env) {
+// recordArrival writes down what is in the environment where that is new.
+func (w *simulation) recordArrival(e *Env) {
 	h := w.store.history[e.Name]
 	l := e.Landed.Value
 	for i := range h {
@@ -297,40 +297,40 @@ func (w *simWorld) arrive(e *Env) {
 		}
 	}
 	w.store.seq++
-	w.store.history[e.Name] = append([]Arrival{{Seq: w.store.seq, Release: e.Now.Value.ID, Name: e.Now.Value.Name, Commit: l.Commit, By: l.By, At: w.now}}, h...)
+	w.store.history[e.Name] = append([]Arrival{{Seq: w.store.seq, Release: e.Release.Value.ID, Name: e.Release.Value.Name, Commit: l.Commit, By: l.By, At: w.now}}, h...)
 }
 
-func (w *simWorld) pullsOf(e *Env, before []Env) {
+func (w *simulation) addPulls(e *Env, before []Env) {
 	for _, p := range w.pulls {
 		switch {
 		case p.env != e.Name || !p.ours && !p.open:
 		case !p.ours && !p.revert:
-			e.Foreign = fmt.Sprintf("#%d by mallory", p.number)
+			e.Unmanaged = fmt.Sprintf("#%d by mallory", p.number)
 		case !p.ours:
-			if p.release == e.Now.Value.ID {
-				e.ForeignUndo = fmt.Sprintf("#%d by mallory", p.number)
+			if p.release == e.Release.Value.ID {
+				e.UnmanagedRevert = fmt.Sprintf("#%d by mallory", p.number)
 			}
 		case p.open:
 			if p.revert {
-				e.Undo = w.openPull(p, e, before)
+				e.Revert = w.openPull(p, e, before)
 			} else {
 				e.Open = w.openPull(p, e, before)
 			}
 		default:
-			e.Past = append(e.Past, Past{Number: p.number, Revert: p.revert, Release: p.release, Merged: p.merged, Superseded: p.super, At: p.ended, Commit: p.commit})
+			e.PastPulls = append(e.PastPulls, PastPull{Number: p.number, Revert: p.revert, Release: p.release, Merged: p.merged, Superseded: p.super, At: p.ended, Commit: p.commit})
 		}
 	}
-	slices.Reverse(e.Past)
-	slices.SortStableFunc(e.Past, func(a, b Past) int { return b.At.Compare(a.At) })
+	slices.Reverse(e.PastPulls)
+	slices.SortStableFunc(e.PastPulls, func(a, b PastPull) int { return b.At.Compare(a.At) })
 }
 
-func (w *simWorld) openPull(p *simPull, e *Env, before []Env) *Pull {
-	out := &Pull{Number: p.number, Head: p.head, Release: p.release, Claimed: p.claimed, Name: p.release[:4], CreatedAt: p.made, UpdatedAt: p.changed,
-		Held: p.held, Unsound: p.spoilt, Mergeable: p.mergeable}
-	if out.Unsound == "" && !p.revert && p.claimed != p.release && !Proven(before, e.Spec.After, p.release) {
-		out.Unsound = "it carries another release"
+func (w *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
+	out := &Pull{Number: p.number, Head: p.head, Release: p.release, DeclaredRelease: p.declared, Name: p.release[:4], CreatedAt: p.made, UpdatedAt: p.changed,
+		Held: p.held, HeadModified: p.headModified, Mergeable: p.mergeable}
+	if out.HeadModified == "" && !p.revert && p.declared != p.release && !VerifiedInAll(before, e.Spec.After, p.release) {
+		out.HeadModified = "it carries another release"
 	}
-	moved, any := w.touched(p.env, p.base)
+	moved, any := w.changedSince(p.env, p.base)
 	out.Stale = any
 	if moved {
 		out.Mergeable = "dirty"
@@ -342,37 +342,37 @@ func (w *simWorld) openPull(p *simPull, e *Env, before []Env) *Pull {
 	return out
 }
 
-// answer gathers what a Look asks for.
-func (w *simWorld) answer(f *Facts, l Look) {
+// answerRequest gathers what a Look asks for.
+func (w *simulation) answerRequest(f *Facts, l FactRequest) {
 	e := simEnv(f, l.Environment)
 	switch l.What {
-	case LookCompose:
-		c := Composed{Tip: e.Tip, Empty: l.Release == e.Now.Value.ID}
+	case RequestComposition:
+		c := Composition{Tip: e.Tip, Empty: l.Release == e.Release.Value.ID}
 		if w.refused[l.Environment+"|"+l.Release] {
 			c.Refused = "base/kustomization.yaml is also read by others"
 		}
-		e.Composed[l.Release] = c
-	case LookRestore:
-		e.Restore = Sure(Composed{Tip: e.Tip})
-	case LookBlame:
-		_, any := w.touched(e.Name, w.landed(e.Name)+1)
+		e.Compositions[l.Release] = c
+	case RequestRestore:
+		e.Restore = Sure(Composition{Tip: e.Tip})
+	case RequestBlame:
+		_, any := w.changedSince(e.Name, w.landed(e.Name)+1)
 		for i := range e.Targets {
 			var by []string
 			if any {
 				by = []string{"abc"}
 			}
-			e.Targets[i].Touched = Sure(by)
+			e.Targets[i].ChangedSince = Sure(by)
 		}
-	case LookChanged:
+	case RequestChangedObjects:
 		for i := range e.Targets {
-			e.Targets[i].Changed = w.changed(e.Landed.Value.Commit)
+			e.Targets[i].ChangedObjects = w.changedObjects(e.Landed.Value.Commit)
 		}
 	}
 }
 
-// changed is what a commit changed of manifests: what is degraded, something
+// changedObjects is what a commit changed of manifests: what is degraded, something
 // else, or nobody can tell.
-func (w *simWorld) changed(commit string) Known[[]Object] {
+func (w *simulation) changedObjects(commit string) Known[[]Object] {
 	switch commit[len(commit)-1] % 3 {
 	case 0:
 		return Sure([]Object{{Kind: "Deployment", Name: "web"}})

@@ -9,8 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// errMoved says that the world is no longer what an action was judged on.
-var errMoved = errors.New("moved")
+// errStale says that the world is no longer what an action was judged on.
+var errStale = errors.New("moved")
 
 // errCrash says that the process died between the forge's part of an action and
 // the store's.
@@ -18,27 +18,27 @@ var errCrash = errors.New("crashed")
 
 // do performs an action as act does: the forge first, then the store. With crash
 // the process dies in between.
-func (w *simWorld) do(f *Facts, a Action, crash bool) error {
+func (w *simulation) do(f *Facts, a Action, crash bool) error {
 	switch a := a.(type) {
 	case Open:
-		if w.foreign(a.Environment, false, "") {
-			return errMoved
+		if w.hasUnmanagedPull(a.Environment, false, "") {
+			return errStale
 		}
-		w.create(&simPull{env: a.Environment, ours: true, release: a.Release, claimed: a.Release, base: w.at(a.Tip)})
-		return w.bound(a.Ask, a.Release, crash)
+		w.create(&simPull{env: a.Environment, ours: true, release: a.Release, declared: a.Release, base: w.logLengthAt(a.Tip)})
+		return w.bindCommand(a.CommandID, a.Release, crash)
 	case Replace:
-		p, err := w.still(a.Pull, a.Head)
+		p, err := w.findUnchangedPull(a.Pull, a.Head)
 		if err != nil {
 			return err
 		}
-		p.release, p.spoilt, p.base, p.head, p.changed = a.Release, "", w.at(a.Tip), w.newHead(), w.now
+		p.release, p.headModified, p.base, p.head, p.changed = a.Release, "", w.logLengthAt(a.Tip), w.newHead(), w.now
 		if crash {
 			return errCrash // the description still names the old release
 		}
-		p.claimed = a.Release
-		return w.bound(a.Ask, a.Release, false)
+		p.declared = a.Release
+		return w.bindCommand(a.CommandID, a.Release, false)
 	case Close:
-		p, err := w.still(a.Pull, simHead(f, a.Environment, a.Pull))
+		p, err := w.findUnchangedPull(a.Pull, simHead(f, a.Environment, a.Pull))
 		if err != nil {
 			return err
 		}
@@ -48,40 +48,40 @@ func (w *simWorld) do(f *Facts, a Action, crash bool) error {
 		}
 		p.open, p.ended = false, w.now
 	case Merge:
-		p, err := w.still(a.Pull, a.Head)
+		p, err := w.findUnchangedPull(a.Pull, a.Head)
 		if err != nil {
 			return err
 		}
 		if w.tip() != a.Tip {
-			return errMoved
+			return errStale
 		}
 		if !w.merge(p, true, true) {
-			return errMoved
+			return errStale
 		}
 		if crash {
 			return errCrash
 		}
 	case OpenRevert:
-		if w.foreign(a.Environment, true, a.Release) {
-			return errMoved
+		if w.hasUnmanagedPull(a.Environment, true, a.Release) {
+			return errStale
 		}
-		c := &w.log[w.at(a.Commit)-1]
-		w.create(&simPull{env: a.Environment, revert: true, ours: true, release: a.Release, back: c.before, base: w.at(a.Tip)})
-		return w.bound(a.Ask, a.Release, crash)
-	case RestoreUndo:
-		p, err := w.still(a.Pull, a.Head)
+		c := &w.log[w.logLengthAt(a.Commit)-1]
+		w.create(&simPull{env: a.Environment, revert: true, ours: true, release: a.Release, back: c.before, base: w.logLengthAt(a.Tip)})
+		return w.bindCommand(a.CommandID, a.Release, crash)
+	case RecomposeRevert:
+		p, err := w.findUnchangedPull(a.Pull, a.Head)
 		if err != nil {
 			return err
 		}
-		p.base, p.head, p.changed = w.at(a.Tip), w.newHead(), w.now
-	case Forgive:
+		p.base, p.head, p.changed = w.logLengthAt(a.Tip), w.newHead(), w.now
+	case LiftVeto:
 		w.pull(a.Pull).super = true
-	case Forget:
+	case RestartVerification:
 		w.forget(a.Environment)
-	case Bind:
-		return w.bound(a.ID, a.Release, false)
-	case FinishAsk:
-		w.store.asks = slices.DeleteFunc(w.store.asks, func(k Ask) bool { return k.ID == a.ID })
+	case BindCommand:
+		return w.bindCommand(a.ID, a.Release, false)
+	case FinishCommand:
+		w.store.pending = slices.DeleteFunc(w.store.pending, func(k PendingCommand) bool { return k.ID == a.ID })
 	case Record:
 		for i := range w.store.history[a.Environment] {
 			h := &w.store.history[a.Environment][i]
@@ -101,35 +101,35 @@ func (w *simWorld) do(f *Facts, a Action, crash bool) error {
 	return nil
 }
 
-// bound is the store's part of an action that fulfils a command.
-func (w *simWorld) bound(ask int64, release string, crash bool) error {
+// bindCommand is the store's part of an action that fulfils a command.
+func (w *simulation) bindCommand(commandID int64, release string, crash bool) error {
 	if crash {
 		return errCrash
 	}
-	for i := range w.store.asks {
-		if w.store.asks[i].ID == ask {
-			w.store.asks[i].Release = release
+	for i := range w.store.pending {
+		if w.store.pending[i].ID == commandID {
+			w.store.pending[i].Release = release
 		}
 	}
 	return nil
 }
 
-// still finds a pull request that must still be as it was judged.
-func (w *simWorld) still(number int, head string) (*simPull, error) {
+// findUnchangedPull finds a pull request that must still be as it was judged.
+func (w *simulation) findUnchangedPull(number int, head string) (*simPull, error) {
 	p := w.pull(number)
 	if !p.open || p.head != head {
-		return nil, errMoved
+		return nil, errStale
 	}
 	return p, nil
 }
 
-func (w *simWorld) foreign(env string, revert bool, release string) bool {
+func (w *simulation) hasUnmanagedPull(env string, revert bool, release string) bool {
 	return slices.ContainsFunc(w.pulls, func(p *simPull) bool {
 		return p.open && !p.ours && p.env == env && p.revert == revert && (!revert || p.release == release)
 	})
 }
 
-func (w *simWorld) forget(env string) {
+func (w *simulation) forget(env string) {
 	i := w.landed(env)
 	for k := range w.store.history[env] {
 		if h := &w.store.history[env][k]; h.Commit == w.log[i].sha {
@@ -141,14 +141,14 @@ func (w *simWorld) forget(env string) {
 	}
 }
 
-// at is the length of the log whose last commit is sha.
-func (w *simWorld) at(sha string) int {
+// logLengthAt is the length of the log whose last commit is sha.
+func (w *simulation) logLengthAt(sha string) int {
 	return slices.IndexFunc(w.log, func(c simCommit) bool { return c.sha == sha }) + 1
 }
 
 func simHead(f *Facts, env string, number int) string {
 	e := simEnv(f, env)
-	for _, p := range []*Pull{e.Open, e.Undo} {
+	for _, p := range []*Pull{e.Open, e.Revert} {
 		if p != nil && p.Number == number {
 			return p.Head
 		}

@@ -20,17 +20,17 @@ var simShapes = map[string][][]string{
 	"fan":         {{"dev"}, {"qa", "dev"}, {"prod-eu", "qa"}, {"prod-us", "qa", "prod-eu"}},
 }
 
-// newSim draws a pipeline and a fleet that may already differ.
-func newSim(t *rapid.T) *simWorld {
-	w := &simWorld{now: noon, targets: map[string][]*simTarget{}, refused: map[string]bool{},
-		book: simBook{verified: map[string]bool{}, promotes: map[string]time.Time{}}}
+// newSimulation draws a pipeline and a fleet that may already differ.
+func newSimulation(t *rapid.T) *simulation {
+	w := &simulation{now: noon, targets: map[string][]*simTarget{}, refused: map[string]bool{},
+		truth: simTruth{verified: map[string]bool{}, promotedAt: map[string]time.Time{}}}
 	w.likely = rapid.Permutation(simEvents).Draw(t, "events")
 	w.loseStore()
 	names := []string{"diamond", "fan", "line", "two sources"}
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	for _, def := range simShapes[rapid.SampledFrom(names).Draw(t, "shape")] {
 		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, OnDegraded: pipeline.OnDegradedHold}
-		if !s.Source() {
+		if !s.IsSource() {
 			s.Open = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "open")
 			s.Merge = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "merge")
 			s.OnDegraded = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedHold}).Draw(t, "onDegraded")
@@ -45,26 +45,26 @@ func newSim(t *rapid.T) *simWorld {
 			w.targets[s.Name] = append(w.targets[s.Name], &simTarget{name: fmt.Sprintf("web-%s-%d", s.Name, i), cluster: fmt.Sprintf("c%d", i), state: verification.Verified})
 		}
 	}
-	w.spec = pipeline.Spec{Mode: pipeline.Act, Environments: w.specs, Limits: pipeline.Limits{OpenPerEnvironment: 2, MergesPerHour: 20, RevertsPer10Minutes: 3}}
+	w.spec = pipeline.Spec{Mode: pipeline.ModeAct, Environments: w.specs, Limits: pipeline.Limits{OpenPerEnvironment: 2, MergesPerHour: 20, RevertsPer10Minutes: 3}}
 	return w
 }
 
-func (w *simWorld) sources(is bool) []string {
+func (w *simulation) sources(is bool) []string {
 	var out []string
 	for _, s := range w.specs {
-		if s.Source() == is {
+		if s.IsSource() == is {
 			out = append(out, s.Name)
 		}
 	}
 	return out
 }
 
-// ask is a person's command.
-func (w *simWorld) ask(verb, env string) {
-	w.asks++
-	w.store.asks = append(w.store.asks, Ask{ID: w.asks, Verb: verb, Environment: env, By: "ada", At: w.now})
+// giveCommand is a person's command.
+func (w *simulation) giveCommand(verb, env string) {
+	w.commands++
+	w.store.pending = append(w.store.pending, PendingCommand{ID: w.commands, Verb: verb, Environment: env, By: "ada", At: w.now})
 	if verb == "promote" {
-		w.book.promotes[env] = w.now
+		w.truth.promotedAt[env] = w.now
 	}
 }
 
@@ -85,7 +85,7 @@ var simNext = map[verification.State][]verification.State{
 }
 
 // event lets something happen that is none of Liftlock's doing.
-func (w *simWorld) event(t *rapid.T) {
+func (w *simulation) event(t *rapid.T) {
 	env := func() string { return oneOf(t, append(w.sources(true), w.sources(false)...), "env") }
 	down := func() string { return oneOf(t, w.sources(false), "env") }
 	mine := func() *simPull {
@@ -126,7 +126,7 @@ func (w *simWorld) event(t *rapid.T) {
 		w.commit(down(), release(), "person")
 	case "noise":
 		e := env()
-		w.commit(e, w.now1(e), "person")
+		w.commit(e, w.currentRelease(e), "person")
 	case "verdict":
 		tg := rapid.SampledFrom(w.targets[env()]).Draw(t, "target")
 		tg.state, tg.since = rapid.SampledFrom(simNext[tg.state]).Draw(t, "state"), w.now
@@ -180,7 +180,7 @@ func (w *simWorld) event(t *rapid.T) {
 		if p := mine(); p != nil {
 			p.head, p.changed = w.newHead(), w.now
 			if p.revert || rapid.Bool().Draw(t, "spoilt") {
-				p.spoilt = "it changes base/kustomization.yaml"
+				p.headModified = "it changes base/kustomization.yaml"
 			} else {
 				p.release = release() // well made, but who knows what it is
 			}
@@ -190,10 +190,10 @@ func (w *simWorld) event(t *rapid.T) {
 		if i := slices.IndexFunc(w.pulls, func(p *simPull) bool { return p.open && !p.ours }); i >= 0 {
 			w.pulls[i].open, w.pulls[i].ended = false, w.now
 		} else if w.openOurs(e, revert) == nil {
-			w.create(&simPull{env: e, revert: revert, release: w.now1(e), base: len(w.log)})
+			w.create(&simPull{env: e, revert: revert, release: w.currentRelease(e), base: len(w.log)})
 		}
 	case "promote", "revert", "retry":
-		w.ask(what, env())
+		w.giveCommand(what, env())
 	case "store lost":
 		w.loseStore()
 	case "mergeable":
@@ -201,13 +201,13 @@ func (w *simWorld) event(t *rapid.T) {
 			p.mergeable, p.changed = rapid.SampledFrom([]string{"yes", "yes", "unknown", "blocked", "behind"}).Draw(t, "word"), w.now
 		}
 	case "weather":
-		if len(w.weather) > 0 {
-			w.weather = nil
+		if len(w.incidents) > 0 {
+			w.incidents = nil
 		} else {
-			w.weather = []Weather{{Cluster: "c0", Target: "db", Since: w.now}}
+			w.incidents = []ClusterIncident{{Cluster: "c0", Target: "db", Since: w.now}}
 		}
 	case "places":
-		w.limits.OpenElsewhere = map[string]int{down(): rapid.IntRange(0, 3).Draw(t, "open")}
+		w.limits.OpenByOthers = map[string]int{down(): rapid.IntRange(0, 3).Draw(t, "open")}
 	case "refused":
 		w.refused[down()+"|"+release()] = true
 	case "hours":
@@ -217,7 +217,7 @@ func (w *simWorld) event(t *rapid.T) {
 
 // smooth is a stretch in which things go as they should: releases are made, what
 // was to be known is known, what arrived is well, people approve and merge.
-func (w *simWorld) smooth(t *rapid.T) {
+func (w *simulation) smooth(t *rapid.T) {
 	w.now = w.now.Add(time.Minute)
 	if oneOf(t, []bool{true, false, false}, "release") {
 		w.released++
@@ -232,7 +232,7 @@ func (w *simWorld) smooth(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "people") {
 		for _, p := range w.pulls {
-			if p.open && p.ours && !p.revert && p.spoilt == "" {
+			if p.open && p.ours && !p.revert && p.headModified == "" {
 				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
 			}
 		}
@@ -260,7 +260,7 @@ func oneOf[T any](t *rapid.T, of []T, label string) T {
 	return of[n*len(of)/256]
 }
 
-func (w *simWorld) settle(env string, s verification.State) {
+func (w *simulation) settle(env string, s verification.State) {
 	for _, t := range w.targets[env] {
 		t.state, t.since = s, w.now
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxWindow is how many files are asked for before the first has come.
-const maxWindow = 64
+// maxInFlight is how many files are asked for before the first has come.
+const maxInFlight = 64
 
 // List calls do for every file, symbolic link and submodule (an irregular
 // file) of the tree, sorted by path byte by byte. The id is for ReadBlobs, and
@@ -25,7 +25,7 @@ func (t *remoteTree) List(ctx context.Context, do func(path string, mode fs.File
 	for len(folders) > 0 {
 		dir := folders[len(folders)-1]
 		folders = folders[:len(folders)-1]
-		entries, err := t.list(dir)
+		entries, err := t.listFolder(dir)
 		if err != nil {
 			return pathError("list", dir, err)
 		}
@@ -33,7 +33,7 @@ func (t *remoteTree) List(ctx context.Context, do func(path string, mode fs.File
 			return err
 		}
 		for _, e := range entries {
-			name := join(dir, e.name)
+			name := joinName(dir, e.name)
 			if e.mode == fs.ModeDir {
 				folders = append(folders, name)
 			} else {
@@ -59,27 +59,27 @@ func (t *remoteTree) List(ctx context.Context, do func(path string, mode fs.File
 // can't be read, or has more than limit bytes. Many are asked for at once. An
 // error of do ends the reading.
 func (t *remoteTree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
-	asked := make([]<-chan reply, 0, maxWindow)
+	inFlight := make([]<-chan reply, 0, maxInFlight)
 	next := 0
 	for i := range ids {
-		for next < len(ids) && len(asked) < maxWindow {
+		for next < len(ids) && len(inFlight) < maxInFlight {
 			id := ids[next]
 			if id == "" || id[0] != frameFile && id[0] != frameLink || !validName(id[1:]) {
-				return fmt.Errorf("reading files: %q is no id of a listing", clip(id, 80))
+				return fmt.Errorf("reading files: %q is no id of a listing", truncateText(id, 80))
 			}
-			answer, err := t.conn.begin(id[0], t.tree, id[1:])
+			answer, err := t.conn.startRequest(id[0], t.tree, id[1:])
 			if err != nil {
 				return err
 			}
-			asked, next = append(asked, answer), next+1
+			inFlight, next = append(inFlight, answer), next+1
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		data, err := t.conn.end(asked[0])
-		asked = asked[1:]
+		data, err := t.conn.awaitReply(inFlight[0])
+		inFlight = inFlight[1:]
 		switch {
-		case errors.Is(err, errGone), errors.Is(err, errProtocol):
+		case errors.Is(err, errParentExited), errors.Is(err, errProtocol):
 			return err
 		case err != nil:
 			err = pathError("read", ids[i][1:], err)

@@ -22,14 +22,14 @@ const childArg = "sandbox-child"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
-		os.Exit(child(os.Args[2:]))
+		os.Exit(runTestChild(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
-// child is what the children of these tests do: serve, or with a further
+// runTestChild is what the children of these tests do: serve, or with a further
 // argument something that no child of ours would.
-func child(args []string) int {
+func runTestChild(args []string) int {
 	if len(args) > 0 {
 		return rogues[args[0]](os.Stdin, os.Stdout)
 	}
@@ -43,7 +43,7 @@ func child(args []string) int {
 // handlers are what well-behaved children run, input bombs included.
 var handlers = map[string]Handler{
 	"echo": func(_ context.Context, _ Trees, input json.RawMessage) (any, error) { return input, nil },
-	"walk": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) { return snapshot(trees.Main) },
+	"walk": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) { return readAll(trees.Main) },
 	"bulk": func(ctx context.Context, trees Trees, _ json.RawMessage) (any, error) {
 		tree, ok := trees.Main.(interface {
 			List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
@@ -63,7 +63,7 @@ var handlers = map[string]Handler{
 		}); err != nil {
 			return nil, err
 		}
-		if err := tree.ReadBlobs(ctx, ids, maxPeek, func(i int, data []byte, err error) error {
+		if err := tree.ReadBlobs(ctx, ids, maxPrefetchFile, func(i int, data []byte, err error) error {
 			out[paths[i]] = string(data)
 			if err != nil {
 				out[paths[i]] = err.Error()
@@ -110,8 +110,8 @@ var handlers = map[string]Handler{
 		}
 		out := map[string]string{}
 		for op, err := range map[string]error{
-			"stat": second(fs.Stat(trees.Main, name)), "lstat": second(fs.Lstat(trees.Main, name)), "read": second(fs.ReadFile(trees.Main, name)),
-			"readdir": second(fs.ReadDir(trees.Main, name)), "readlink": second(fs.ReadLink(trees.Main, name)), "open": second(trees.Main.Open(name)),
+			"stat": errorOf(fs.Stat(trees.Main, name)), "lstat": errorOf(fs.Lstat(trees.Main, name)), "read": errorOf(fs.ReadFile(trees.Main, name)),
+			"readdir": errorOf(fs.ReadDir(trees.Main, name)), "readlink": errorOf(fs.ReadLink(trees.Main, name)), "open": errorOf(trees.Main.Open(name)),
 		} {
 			switch {
 			case err == nil:
@@ -157,7 +157,7 @@ var handlers = map[string]Handler{
 		select {}
 	},
 	"nest": func(ctx context.Context, _ Trees, _ json.RawMessage) (any, error) {
-		return nil, New(Options{Program: "/proc/self/exe", Args: []string{childArg}}).Run(ctx, "echo", Trees{Main: small}, nil, new(any))
+		return nil, New(Options{Program: "/proc/self/exe", Args: []string{childArg}}).Run(ctx, "echo", Trees{Main: smallTree}, nil, new(any))
 	},
 	"unwritable": func(context.Context, Trees, json.RawMessage) (any, error) { return func() {}, nil },
 	"panic":      func(context.Context, Trees, json.RawMessage) (any, error) { panic("no such luck") },
@@ -213,7 +213,7 @@ var handlers = map[string]Handler{
 		if err != nil {
 			return nil, err
 		}
-		return snapshot(tree)
+		return readAll(tree)
 	},
 	"ask for ever": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) {
 		for {
@@ -222,7 +222,7 @@ var handlers = map[string]Handler{
 	},
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 func recurse(n int) int {
 	if n < 0 {
@@ -231,8 +231,8 @@ func recurse(n int) int {
 	return recurse(n+1) + n
 }
 
-// snapshot is everything in a tree.
-func snapshot(tree fs.FS) (map[string]string, error) {
+// readAll is everything in a tree.
+func readAll(tree fs.FS) (map[string]string, error) {
 	out := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -267,7 +267,7 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 			}
 		}
 	},
-	"silence": func(in io.Reader, _ io.Writer) int { return drain(in) },
+	"silence": func(in io.Reader, _ io.Writer) int { return drainInput(in) },
 	"deaf": func(_ io.Reader, out io.Writer) int { // asks, and never reads an answer
 		w := bufio.NewWriter(out)
 		for {
@@ -278,34 +278,34 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 	},
 	"leaves":     func(io.Reader, io.Writer) int { return 0 },
 	"complains":  func(io.Reader, io.Writer) int { fmt.Fprintln(os.Stderr, "I won't"); return 3 },
-	"climbs":     says(frameFile, "\x00../../etc/passwd"),
-	"absolute":   says(frameFile, "\x00/etc/passwd"),
-	"nul":        says(frameLink, "\x00a\x00b"),
-	"long name":  says(frameFile, strings.Repeat("a/", maxQuestion)+"a"),
-	"cut name":   says(frameFile, "\xff\x01a"),
-	"task":       says(frameTask, "{}"),
-	"not JSON":   says(frameAnswer, "{"),
-	"other JSON": says(frameAnswer, `"a string"`),
+	"climbs":     writesFrame(frameFile, "\x00../../etc/passwd"),
+	"absolute":   writesFrame(frameFile, "\x00/etc/passwd"),
+	"nul":        writesFrame(frameLink, "\x00a\x00b"),
+	"long name":  writesFrame(frameFile, strings.Repeat("a/", maxRequest)+"a"),
+	"cut name":   writesFrame(frameFile, "\xff\x01a"),
+	"task":       writesFrame(frameTask, "{}"),
+	"not JSON":   writesFrame(frameAnswer, "{"),
+	"other JSON": writesFrame(frameAnswer, `"a string"`),
 	"huge frame": func(in io.Reader, out io.Writer) int {
 		_, _ = out.Write([]byte{frameAnswer, 0xff, 0xff, 0xff, 0xff})
-		return drain(in)
+		return drainInput(in)
 	},
 	"promises": func(in io.Reader, out io.Writer) int { // a large frame that never comes
 		_, _ = out.Write([]byte{frameAnswer, 0, 0x0f, 0, 0})
-		return drain(in)
+		return drainInput(in)
 	},
 	"cut off": func(_ io.Reader, out io.Writer) int {
 		_, _ = out.Write([]byte{frameAnswer, 0, 0, 0, 9, '{'})
 		return 0
 	},
-	"bad refusal": says(frameRefused, "\xff\xfe no"),
-	"bad panic":   says(framePanic, "\xff\xff\xff"),
+	"bad refusal": writesFrame(frameRefused, "\xff\xfe no"),
+	"bad panic":   writesFrame(framePanic, "\xff\xff\xff"),
 	"lingers": func(in io.Reader, out io.Writer) int { // answers, and doesn't end
-		says(frameAnswer, "1")(in, out)
+		writesFrame(frameAnswer, "1")(in, out)
 		select {}
 	},
 	"hasty": func(in io.Reader, _ io.Writer) int { // asks, doesn't wait for answers, and has its own
-		_, _, _ = readFrame(in, fromParent)
+		_, _, _ = readFrame(in, maxFromParent)
 		_ = os.Stdin.Close()
 		w := bufio.NewWriter(os.Stdout)
 		for range 100 {
@@ -322,16 +322,16 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 	},
 }
 
-func says(letter byte, payload string) func(io.Reader, io.Writer) int {
+func writesFrame(letter byte, payload string) func(io.Reader, io.Writer) int {
 	return func(in io.Reader, out io.Writer) int {
 		w := bufio.NewWriter(out)
 		_ = writeFrame(w, letter, []byte(payload))
 		_ = w.Flush()
-		return drain(in)
+		return drainInput(in)
 	}
 }
 
-func drain(in io.Reader) int {
+func drainInput(in io.Reader) int {
 	_, _ = io.Copy(io.Discard, in)
 	return 0
 }

@@ -11,13 +11,13 @@ import (
 // conn is the child's side of the pipes. Questions may be asked concurrently;
 // the answers come in their order.
 type conn struct {
-	// gone is closed when the parent is: nobody waits for an answer any more.
-	gone chan struct{}
+	// closed is closed when the parent is: nobody waits for an answer any more.
+	closed chan struct{}
 
-	writing sync.Mutex // held while a question is queued and written, so that both have one order
-	w       *bufio.Writer
-	queue   chan chan<- reply
-	lost    error // why gone is closed; read after it is
+	writeMu        sync.Mutex // held while a question is queued and written, so that both have one order
+	w              *bufio.Writer
+	pendingReplies chan chan<- reply
+	closeErr       error // why gone is closed; read after it is
 }
 
 type reply struct {
@@ -25,86 +25,86 @@ type reply struct {
 	err     error
 }
 
-// maxAhead is how many questions may wait for their answers.
-const maxAhead = 256
+// maxPendingRequests is how many questions may wait for their answers.
+const maxPendingRequests = 256
 
-// errGone says that the parent is.
-var errGone = errors.New("the parent process is gone")
+// errParentExited says that the parent is.
+var errParentExited = errors.New("the parent process is gone")
 
 // newConn takes the pipes over once the task has been read.
 func newConn(in io.Reader, out *bufio.Writer) *conn {
-	c := &conn{gone: make(chan struct{}), w: out, queue: make(chan chan<- reply, maxAhead)}
+	c := &conn{closed: make(chan struct{}), w: out, pendingReplies: make(chan chan<- reply, maxPendingRequests)}
 	go func() {
-		c.lost = c.listen(in)
-		close(c.gone)
+		c.closeErr = c.dispatchReplies(in)
+		close(c.closed)
 	}()
 	return c
 }
 
-// listen hands the answers out until there are no more.
-func (c *conn) listen(in io.Reader) error {
+// dispatchReplies hands the answers out until there are no more.
+func (c *conn) dispatchReplies(in io.Reader) error {
 	for {
-		letter, payload, err := readFrame(in, fromParent)
+		letter, payload, err := readFrame(in, maxFromParent)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errGone, err)
+			return fmt.Errorf("%w: %w", errParentExited, err)
 		}
 		var r reply
 		switch letter {
 		case frameOK:
 			r.payload = payload
 		case frameFail:
-			r.err = readFailure(payload)
+			r.err = decodeError(payload)
 		default:
 			return fmt.Errorf("%w: a second task", errProtocol)
 		}
 		select {
-		case asked := <-c.queue:
-			asked <- r
+		case waiting := <-c.pendingReplies:
+			waiting <- r
 		default:
 			return fmt.Errorf("%w: an answer without a question", errProtocol)
 		}
 	}
 }
 
-// ask asks one question about a tree and waits for its answer.
-func (c *conn) ask(letter byte, tree, name string) ([]byte, error) {
-	answer, err := c.begin(letter, tree, name)
+// roundTrip asks one question about a tree and waits for its answer.
+func (c *conn) roundTrip(letter byte, tree, name string) ([]byte, error) {
+	answer, err := c.startRequest(letter, tree, name)
 	if err != nil {
 		return nil, err
 	}
-	return c.end(answer)
+	return c.awaitReply(answer)
 }
 
-// begin asks a question; end waits for its answer.
-func (c *conn) begin(letter byte, tree, name string) (<-chan reply, error) {
+// startRequest asks a question; end waits for its answer.
+func (c *conn) startRequest(letter byte, tree, name string) (<-chan reply, error) {
 	answer := make(chan reply, 1)
-	return answer, c.send(letter, append(appendString(nil, tree), name...), answer)
+	return answer, c.sendFrame(letter, append(appendString(nil, tree), name...), answer)
 }
 
-func (c *conn) end(answer <-chan reply) ([]byte, error) {
+func (c *conn) awaitReply(answer <-chan reply) ([]byte, error) {
 	select {
 	case r := <-answer:
 		return r.payload, r.err
-	case <-c.gone:
-		return nil, c.lost
+	case <-c.closed:
+		return nil, c.closeErr
 	}
 }
 
-func (c *conn) send(letter byte, payload []byte, answer chan<- reply) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+func (c *conn) sendFrame(letter byte, payload []byte, answer chan<- reply) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
 	if answer != nil {
 		select {
-		case c.queue <- answer:
-		case <-c.gone:
-			return c.lost
+		case c.pendingReplies <- answer:
+		case <-c.closed:
+			return c.closeErr
 		}
 	}
 	if err := writeFrame(c.w, letter, payload); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", errParentExited, err)
 	}
 	if err := c.w.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", errParentExited, err)
 	}
 	return nil
 }

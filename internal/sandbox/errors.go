@@ -36,49 +36,49 @@ func (e *Error) Error() string {
 // Unwrap gives the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Refused is the handler's own error.
-type Refused struct {
+// HandlerError is the handler's own error.
+type HandlerError struct {
 	Message string // at most 16 KiB of valid UTF-8
 }
 
 // Error is the handler's message.
-func (e *Refused) Error() string { return e.Message }
+func (e *HandlerError) Error() string { return e.Message }
 
-// outOfMemory are the Go runtime's last words when the system gives it no
+// outOfMemoryPattern are the Go runtime's last words when the system gives it no
 // more memory, in the heap, for a thread, or for itself. Its garbage collector
 // doesn't look whether it got what it asked for (spanSPMCAlloc of Go 1.26) and
 // reaches for address 0: a fault of the runtime's own, which is told otherwise
 // than the nil dereference of a program.
-var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages|` +
+var outOfMemoryPattern = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages|` +
 	`^SIGSEGV: segmentation violation\s+PC=\S+ m=\d+ sigcode=1 addr=0x0\b`)
 
 // stackOverflow are its words for endless recursion.
 const stackOverflow = "stack overflow"
 
-// shownWords is how much of a crash is told to people.
-const shownWords = 400
+// maxShownText is how much of a crash is told to people.
+const maxShownText = 400
 
-// ended explains a child that ended without an answer.
-func (l Limits) ended(task string, err error, cpu time.Duration) *Error {
+// explainExit explains a child that ended without an answer.
+func (l Limits) explainExit(task string, err error, cpu time.Duration) *Error {
 	var pe *proc.Error
 	words, signal := "", ""
 	if errors.As(err, &pe) {
-		words, signal = pe.First, pe.Signal // the traces come after the words
+		words, signal = pe.StderrHead, pe.Signal // the traces come after the words
 	}
 	fail := func(kind error, text string) *Error { return &Error{Task: task, Kind: kind, Text: text} }
 	switch {
 	case strings.Contains(words, stackOverflow):
 		return fail(ErrCrashed, "it crashed: it recurses without end (stack overflow)")
-	case outOfMemory.MatchString(words):
+	case outOfMemoryPattern.MatchString(words):
 		return fail(ErrMemory, l.memoryText())
 	case signal != "" && cpu >= l.CPU/4*3: // the kernel counts by ticks when it ends a process
 		return fail(ErrCPU, l.cpuText())
 	case signal != "":
 		return fail(ErrCrashed, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of memory", signal))
 	case words != "":
-		return fail(ErrCrashed, "it crashed: "+clip(firstLines(words), shownWords))
+		return fail(ErrCrashed, "it crashed: "+truncateText(firstLines(words), maxShownText))
 	case err != nil:
-		return fail(ErrCrashed, "it crashed: "+clip(err.Error(), shownWords))
+		return fail(ErrCrashed, "it crashed: "+truncateText(err.Error(), maxShownText))
 	}
 	return fail(ErrCrashed, "it ended without an answer")
 }

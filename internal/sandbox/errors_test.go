@@ -23,7 +23,7 @@ func TestLastWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := limits.ended("rogue", &proc.Error{First: tc.words}, 0); !errors.Is(got, tc.kind) {
+			if got := limits.explainExit("rogue", &proc.Error{StderrHead: tc.words}, 0); !errors.Is(got, tc.kind) {
 				t.Errorf("got %v, want %v", got, tc.kind)
 			}
 		})

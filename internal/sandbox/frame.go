@@ -34,12 +34,12 @@ const (
 	maxTask = 64 << 20
 	// maxFile bounds a file, a listing and any other answer to a question.
 	maxFile = 32 << 20
-	// maxQuestion bounds a tree's name with a name in it, longer than file
+	// maxRequest bounds a tree's name with a name in it, longer than file
 	// systems allow.
-	maxQuestion = 16 << 10
-	// maxWords bounds a handler's error, and maxPanic a panic with its stack.
-	maxWords = 16 << 10
-	maxPanic = 64 << 10
+	maxRequest = 16 << 10
+	// maxErrorText bounds a handler's error, and maxPanic a panic with its stack.
+	maxErrorText = 16 << 10
+	maxPanic     = 64 << 10
 )
 
 // errProtocol marks a peer that doesn't speak the protocol.
@@ -77,7 +77,7 @@ func readFrame(r io.Reader, most func(letter byte) int64) (letter byte, payload 
 	case max < 0:
 		return 0, nil, fmt.Errorf("%w: no frame begins with %q", errProtocol, letter)
 	case size > max:
-		return letter, nil, &oversize{letter: letter, size: size, max: max}
+		return letter, nil, &oversizeError{letter: letter, size: size, max: max}
 	}
 	var buf bytes.Buffer
 	if _, err := io.CopyN(&buf, r, size); err != nil {
@@ -89,41 +89,41 @@ func readFrame(r io.Reader, most func(letter byte) int64) (letter byte, payload 
 	return letter, buf.Bytes(), nil
 }
 
-// oversize is a frame that is longer than it may be.
-type oversize struct {
+// oversizeError is a frame that is longer than it may be.
+type oversizeError struct {
 	letter    byte
 	size, max int64
 }
 
-func (e *oversize) Error() string {
+func (e *oversizeError) Error() string {
 	return fmt.Sprintf("a frame %q of %d bytes, of at most %d", e.letter, e.size, e.max)
 }
 
-func (e *oversize) Unwrap() error { return errProtocol }
+func (e *oversizeError) Unwrap() error { return errProtocol }
 
-// fromParent bounds the frames that a child accepts.
-func fromParent(letter byte) int64 {
+// maxFromParent bounds the frames that a child accepts.
+func maxFromParent(letter byte) int64 {
 	switch letter {
 	case frameTask:
-		return maxTask + maxQuestion
+		return maxTask + maxRequest
 	case frameOK:
-		return maxFile + maxQuestion // a file with its facts
+		return maxFile + maxRequest // a file with its facts
 	case frameFail:
-		return maxWords + 1
+		return maxErrorText + 1
 	}
 	return -1
 }
 
-// fromChild bounds the frames that a parent accepts; answer is the caller's limit.
-func fromChild(answer int64) func(letter byte) int64 {
+// maxFromChild bounds the frames that a parent accepts; answer is the caller's limit.
+func maxFromChild(answer int64) func(letter byte) int64 {
 	return func(letter byte) int64 {
 		switch letter {
 		case frameList, frameStat, frameFile, frameLink:
-			return maxQuestion
+			return maxRequest
 		case frameAnswer:
 			return answer
 		case frameRefused:
-			return maxWords
+			return maxErrorText
 		case framePanic:
 			return maxPanic
 		case frameCPU:

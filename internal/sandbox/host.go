@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// maxPeek is the largest file whose bytes go along with its facts.
-	maxPeek = 64 << 10
+	// maxPrefetchFile is the largest file whose bytes go along with its facts.
+	maxPrefetchFile = 64 << 10
 	// Folders that weren't asked for fill a listing up to some bytes: few at
 	// first, twice as many with each question, because who asks for many
 	// folders goes on to the rest.
-	firstAhead = 2 << 10
-	lastAhead  = 256 << 10
-	// maxPending bounds the folders that are remembered for that.
-	maxPending = 100_000
-	// questionCost counts for a question besides its answer, so that the
+	minListingSize = 2 << 10
+	maxListingSize = 256 << 10
+	// maxPendingFolders bounds the folders that are remembered for that.
+	maxPendingFolders = 100_000
+	// requestCost counts for a question besides its answer, so that the
 	// number of questions is bounded too.
-	questionCost = 64
+	requestCost = 64
 )
 
 // maxTrees bounds how many trees a child may open.
@@ -29,22 +29,22 @@ const maxTrees = 256
 // stranger's control: what it asks for outside of them, or beyond what it may
 // read, ends it.
 type host struct {
-	trees Trees
-	left  int64 // bytes that may still be served
-	open  map[string]*openTree
+	trees     Trees
+	bytesLeft int64 // bytes that may still be served
+	open      map[string]*servedTree
 }
 
-// openTree is one tree that a child has asked about.
-type openTree struct {
+// servedTree is one tree that a child has asked about.
+type servedTree struct {
 	fs.FS
-	err     error           // why it can't be opened
-	sent    map[string]bool // the folders that were listed
-	pending []string        // folders that are known of and were perhaps not listed
-	ahead   int             // how long the next listing may get
+	err         error           // why it can't be opened
+	listed      map[string]bool // the folders that were listed
+	pending     []string        // folders that are known of and were perhaps not listed
+	listingSize int             // how long the next listing may get
 }
 
 func newHost(trees Trees, reads int64) *host {
-	return &host{trees: trees, left: reads, open: map[string]*openTree{"": {FS: trees.Main, sent: map[string]bool{}}}}
+	return &host{trees: trees, bytesLeft: reads, open: map[string]*servedTree{"": {FS: trees.Main, listed: map[string]bool{}}}}
 }
 
 var (
@@ -52,45 +52,45 @@ var (
 	errTrees = fmt.Errorf("%w: it opens more than %d trees", errProtocol, maxTrees)
 )
 
-// answer answers one question: a frame's letter and payload. The error is for
+// handleRequest answers one question: a frame's letter and payload. The error is for
 // a question that ends the child.
-func (h *host) answer(ctx context.Context, letter byte, question []byte) (byte, []byte, error) {
-	r := &reader{rest: question}
-	tree, name := r.text(), string(r.rest)
+func (h *host) handleRequest(ctx context.Context, letter byte, question []byte) (byte, []byte, error) {
+	r := &payloadReader{rest: question}
+	tree, name := r.readString(), string(r.rest)
 	if r.err != nil {
 		return 0, nil, r.err
 	}
 	if !validName(name) {
-		return 0, nil, fmt.Errorf("%w: it asked for %q, outside of the tree", errProtocol, clip(name, 80))
+		return 0, nil, fmt.Errorf("%w: it asked for %q, outside of the tree", errProtocol, truncateText(name, 80))
 	}
-	t, err := h.tree(ctx, tree)
+	t, err := h.openNamedTree(ctx, tree)
 	if err != nil {
 		return 0, nil, err
 	}
-	payload, err := t.answer(letter, name)
+	payload, err := t.serveRequest(letter, name)
 	if errors.Is(err, errProtocol) {
 		return 0, nil, err
 	}
 	if err != nil {
-		letter, payload = frameFail, failure(err)
+		letter, payload = frameFail, encodeError(err)
 	} else {
 		letter = frameOK
 	}
-	if h.left -= questionCost + int64(len(payload)); h.left < 0 {
+	if h.bytesLeft -= requestCost + int64(len(payload)); h.bytesLeft < 0 {
 		return 0, nil, errReads
 	}
 	return letter, payload, nil
 }
 
-// tree opens a tree once.
-func (h *host) tree(ctx context.Context, name string) (*openTree, error) {
+// openNamedTree opens a tree once.
+func (h *host) openNamedTree(ctx context.Context, name string) (*servedTree, error) {
 	if t := h.open[name]; t != nil {
 		return t, nil
 	}
 	if len(h.open) >= maxTrees {
 		return nil, errTrees
 	}
-	t := &openTree{sent: map[string]bool{}, err: errors.New("there is no such tree")}
+	t := &servedTree{listed: map[string]bool{}, err: errors.New("there is no such tree")}
 	if h.trees.Named != nil {
 		t.FS, t.err = h.trees.Named(ctx, name)
 	}
@@ -98,17 +98,17 @@ func (h *host) tree(ctx context.Context, name string) (*openTree, error) {
 	return t, nil
 }
 
-func (t *openTree) answer(letter byte, name string) ([]byte, error) {
+func (t *servedTree) serveRequest(letter byte, name string) ([]byte, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
 	switch letter {
 	case frameList:
-		return t.list(name)
+		return t.listFolders(name)
 	case frameStat:
-		return t.stat(name)
+		return t.statFile(name)
 	case frameFile:
-		return t.file(name)
+		return t.readFile(name)
 	case frameLink:
 		to, err := fs.ReadLink(t.FS, name)
 		return []byte(to), err
@@ -116,21 +116,21 @@ func (t *openTree) answer(letter byte, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%w: no question begins with %q", errProtocol, letter)
 }
 
-// list lists a folder, and folders that weren't listed yet while there is
+// listFolders lists a folder, and folders that weren't listed yet while there is
 // room: those below it first.
-func (t *openTree) list(name string) ([]byte, error) {
+func (t *servedTree) listFolders(name string) ([]byte, error) {
 	entries, err := fs.ReadDir(t.FS, name)
 	if err != nil {
 		return nil, err
 	}
-	t.sent[name] = true
+	t.listed[name] = true
 	out := appendFolder(nil, name, entries)
 	if len(out) > maxFile {
 		return nil, fmt.Errorf("the folder has %d entries, too many to list", len(entries))
 	}
-	t.ahead = min(max(2*t.ahead, firstAhead), lastAhead)
-	next := subfolders(nil, name, entries)
-	for len(out) < t.ahead {
+	t.listingSize = min(max(2*t.listingSize, minListingSize), maxListingSize)
+	next := appendSubfolders(nil, name, entries)
+	for len(out) < t.listingSize {
 		if len(next) == 0 {
 			next, t.pending = t.pending, nil
 		}
@@ -139,7 +139,7 @@ func (t *openTree) list(name string) ([]byte, error) {
 		}
 		below := next[0]
 		next = next[1:]
-		if t.sent[below] {
+		if t.listed[below] {
 			continue
 		}
 		entries, err := fs.ReadDir(t.FS, below)
@@ -151,41 +151,41 @@ func (t *openTree) list(name string) ([]byte, error) {
 			break
 		}
 		out = more
-		t.sent[below] = true
-		next = subfolders(next, below, entries)
+		t.listed[below] = true
+		next = appendSubfolders(next, below, entries)
 	}
-	if t.pending = append(next, t.pending...); len(t.pending) > maxPending {
-		t.pending = t.pending[:maxPending]
+	if t.pending = append(next, t.pending...); len(t.pending) > maxPendingFolders {
+		t.pending = t.pending[:maxPendingFolders]
 	}
 	return out, nil
 }
 
-func subfolders(list []string, dir string, entries []fs.DirEntry) []string {
+func appendSubfolders(list []string, dir string, entries []fs.DirEntry) []string {
 	for _, e := range entries {
 		if e.IsDir() {
-			list = append(list, join(dir, e.Name()))
+			list = append(list, joinName(dir, e.Name()))
 		}
 	}
 	return list
 }
 
-func (t *openTree) stat(name string) ([]byte, error) {
+func (t *servedTree) statFile(name string) ([]byte, error) {
 	i, err := fs.Stat(t.FS, name)
 	if err != nil {
 		return nil, err
 	}
-	f := facts{mode: i.Mode(), size: i.Size()}
-	if i.Mode().IsRegular() && i.Size() <= maxPeek {
+	f := statReply{mode: i.Mode(), size: i.Size()}
+	if i.Mode().IsRegular() && i.Size() <= maxPrefetchFile {
 		// A file that can be described but not read is read again when asked
 		// for, and says why.
-		if data, err := fs.ReadFile(t.FS, name); err == nil && len(data) <= maxPeek {
+		if data, err := fs.ReadFile(t.FS, name); err == nil && len(data) <= maxPrefetchFile {
 			f.data, f.hasData, f.size = data, true, int64(len(data))
 		}
 	}
-	return f.append(nil), nil
+	return f.appendTo(nil), nil
 }
 
-func (t *openTree) file(name string) ([]byte, error) {
+func (t *servedTree) readFile(name string) ([]byte, error) {
 	i, err := fs.Stat(t.FS, name)
 	if err != nil {
 		return nil, err

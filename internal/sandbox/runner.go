@@ -30,16 +30,16 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	orElse(&l.Memory, 512<<20)
-	orElse(&l.CPU, time.Minute)
-	orElse(&l.Time, 90*time.Second)
-	orElse(&l.Answer, 64<<20)
-	orElse(&l.Values, 4_000_000)
-	orElse(&l.Reads, 1<<30)
+	setDefault(&l.Memory, 512<<20)
+	setDefault(&l.CPU, time.Minute)
+	setDefault(&l.Time, 90*time.Second)
+	setDefault(&l.Answer, 64<<20)
+	setDefault(&l.Values, 4_000_000)
+	setDefault(&l.Reads, 1<<30)
 	return l
 }
 
-func orElse[T comparable](v *T, otherwise T) {
+func setDefault[T comparable](v *T, otherwise T) {
 	var zero T
 	if *v == zero {
 		*v = otherwise
@@ -54,21 +54,21 @@ const (
 	childFileSize = 1
 	// childThreads bounds what a child takes of the machine at once.
 	childThreads = 2
-	// defaultAtOnce is how many children run at once unless told otherwise.
-	defaultAtOnce = 2
+	// defaultMaxConcurrent is how many children run at once unless told otherwise.
+	defaultMaxConcurrent = 2
 )
 
-// childMark is a variable that children have: a child starts no children, also
+// childEnvVar is a variable that children have: a child starts no children, also
 // when it is a program that should have called Serve and runs something else.
-const childMark = "LIFTLOCK_SANDBOX"
+const childEnvVar = "LIFTLOCK_SANDBOX"
 
 // Options of a Runner. Program is required.
 type Options struct {
-	Program string   // the program that calls Serve: our own executable
-	Args    []string // what makes it do so
-	Limits  Limits
-	AtOnce  int         // how many children run at once, at most; default 2
-	Log     *zap.Logger // default: none
+	Program       string   // the program that calls Serve: our own executable
+	Args          []string // what makes it do so
+	Limits        Limits
+	MaxConcurrent int         // how many children run at once, at most; default 2
+	Log           *zap.Logger // default: none
 }
 
 // Runner runs tasks in child processes. It is safe for concurrent use.
@@ -80,13 +80,13 @@ type Runner struct {
 // New makes a runner. Nothing is started yet.
 func New(o Options) *Runner {
 	o.Limits = o.Limits.withDefaults()
-	if o.AtOnce <= 0 {
-		o.AtOnce = defaultAtOnce
+	if o.MaxConcurrent <= 0 {
+		o.MaxConcurrent = defaultMaxConcurrent
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	return &Runner{o: o, slots: make(chan struct{}, o.AtOnce)}
+	return &Runner{o: o, slots: make(chan struct{}, o.MaxConcurrent)}
 }
 
 // Run has the named handler evaluate the trees with the input in a child, and
@@ -99,7 +99,7 @@ func New(o Options) *Runner {
 // When the context or the time ends while the tree is being read, Run doesn't
 // wait for the tree: that read's answer is dropped when it comes.
 func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, output any) error {
-	if os.Getenv(childMark) != "" {
+	if os.Getenv(childEnvVar) != "" {
 		return fmt.Errorf("%s: this is a process of its own already, and starts no other", task)
 	}
 	sent, err := json.Marshal(input)
@@ -118,24 +118,24 @@ func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, outpu
 	timed, cancel := context.WithTimeoutCause(ctx, r.o.Limits.Time, ErrTime)
 	defer cancel()
 	begun := time.Now()
-	answer, err := r.once(timed, task, sent, trees)
+	answer, err := r.runChild(timed, task, sent, trees)
 	r.o.Log.Debug("a task ran in a process of its own", zap.String("task", task), zap.Duration("took", time.Since(begun)), zap.Int("answer", len(answer)), zap.Error(err))
 	if err != nil {
 		return err
 	}
-	if n := values(answer); n > r.o.Limits.Values {
+	if n := countValues(answer); n > r.o.Limits.Values {
 		return &Error{Task: task, Kind: ErrAnswer, Text: fmt.Sprintf("its answer has %d values, of at most %d", n, r.o.Limits.Values)}
 	}
 	if err := json.Unmarshal(answer, output); err != nil {
-		return &Error{Task: task, Kind: ErrAnswer, Text: "its answer can't be read: " + clip(err.Error(), shownWords)}
+		return &Error{Task: task, Kind: ErrAnswer, Text: "its answer can't be read: " + truncateText(err.Error(), maxShownText)}
 	}
 	return nil
 }
 
-// once starts a child and talks to it until its last frame, its end, or the
+// runChild starts a child and talks to it until its last frame, its end, or the
 // context's.
-func (r *Runner) once(ctx context.Context, task string, input []byte, trees Trees) ([]byte, error) {
-	p, err := proc.Start(ctx, r.command())
+func (r *Runner) runChild(ctx context.Context, task string, input []byte, trees Trees) ([]byte, error) {
+	p, err := proc.Start(ctx, r.childCommand())
 	if err != nil {
 		return nil, fmt.Errorf("%s: starting a process for it: %w", task, err)
 	}
@@ -145,7 +145,7 @@ func (r *Runner) once(ctx context.Context, task string, input []byte, trees Tree
 	}
 	talked := make(chan outcome, 1)
 	go func() {
-		answer, err := r.converse(ctx, p.Stdout, p.Stdin, task, input, trees)
+		answer, err := r.exchangeFrames(ctx, p.Stdout, p.Stdin, task, input, trees)
 		talked <- outcome{answer, err}
 	}()
 	var o outcome
@@ -153,24 +153,24 @@ func (r *Runner) once(ctx context.Context, task string, input []byte, trees Tree
 	case o = <-talked:
 	case <-ctx.Done():
 		p.End()
-		o.err = errHungUp
+		o.err = errNoAnswer
 	}
 	if o.err == nil {
 		p.End() // it has nothing to do but to end
 		return o.answer, nil
 	}
-	return nil, r.explain(ctx, p, task, o.err)
+	return nil, r.explainFailure(ctx, p, task, o.err)
 }
 
-// command is how a child is started: with nothing of our environment, in a
+// childCommand is how a child is started: with nothing of our environment, in a
 // folder that is not ours, and with a garbage collector that tries to stay
 // well within the limit before the kernel refuses.
-func (r *Runner) command() proc.Command {
+func (r *Runner) childCommand() proc.Command {
 	l := r.o.Limits
 	c := proc.Command{
-		Program: r.o.Program, Args: r.o.Args, Dir: "/", Alone: true,
+		Program: r.o.Program, Args: r.o.Args, Dir: "/", OnlyEnv: true,
 		Env: []string{
-			"LC_ALL=C", childMark + "=child", "GOTRACEBACK=none",
+			"LC_ALL=C", childEnvVar + "=child", "GOTRACEBACK=none",
 			"GOMAXPROCS=" + strconv.Itoa(min(childThreads, runtime.NumCPU())),
 			"GOMEMLIMIT=" + strconv.FormatUint(l.Memory/4*3, 10),
 		},
@@ -181,85 +181,85 @@ func (r *Runner) command() proc.Command {
 	return c
 }
 
-// errHungUp says that the child's end, or the context's, is why there is no answer.
-var errHungUp = errors.New("no answer")
+// errNoAnswer says that the child's end, or the context's, is why there is no answer.
+var errNoAnswer = errors.New("no answer")
 
-// converse sends the task and answers questions until the last frame.
-func (r *Runner) converse(ctx context.Context, from io.Reader, to io.Writer, task string, input []byte, trees Trees) ([]byte, error) {
+// exchangeFrames sends the task and answers questions until the last frame.
+func (r *Runner) exchangeFrames(ctx context.Context, from io.Reader, to io.Writer, task string, input []byte, trees Trees) ([]byte, error) {
 	in, out := bufio.NewReaderSize(from, 64<<10), bufio.NewWriterSize(to, 64<<10)
 	head := binary.AppendUvarint(appendString(nil, task), uint64(r.o.Limits.Time))
 	if writeFrame(out, frameTask, head, input) != nil || out.Flush() != nil {
-		return nil, errHungUp
+		return nil, errNoAnswer
 	}
 	h := newHost(trees, r.o.Limits.Reads)
-	most := fromChild(r.o.Limits.Answer)
-	deaf := false // it doesn't read any more: it may have said its last word before
+	most := maxFromChild(r.o.Limits.Answer)
+	stoppedReading := false // it doesn't read any more: it may have said its last word before
 	for {
 		letter, payload, err := readFrame(in, most)
 		if err != nil {
 			if errors.Is(err, errProtocol) {
 				return nil, err
 			}
-			return nil, errHungUp
+			return nil, errNoAnswer
 		}
 		switch letter {
 		case frameAnswer:
 			return payload, nil
 		case frameRefused:
-			return nil, &Refused{Message: clip(string(payload), maxWords)}
+			return nil, &HandlerError{Message: truncateText(string(payload), maxErrorText)}
 		case framePanic:
-			return nil, r.panicked(task, payload)
+			return nil, r.newPanicError(task, payload)
 		case frameCPU:
 			return nil, &Error{Task: task, Kind: ErrCPU, Text: r.o.Limits.cpuText()}
 		}
-		if deaf {
+		if stoppedReading {
 			continue
 		}
-		letter, payload, err = h.answer(ctx, letter, payload)
+		letter, payload, err = h.handleRequest(ctx, letter, payload)
 		if err != nil {
 			return nil, err
 		}
-		deaf = writeFrame(out, letter, payload) != nil
-		if in.Buffered() == 0 && !deaf { // else the child waits for several answers anyway
-			deaf = out.Flush() != nil
+		stoppedReading = writeFrame(out, letter, payload) != nil
+		if in.Buffered() == 0 && !stoppedReading { // else the child waits for several answers anyway
+			stoppedReading = out.Flush() != nil
 		}
 	}
 }
 
-func (r *Runner) panicked(task string, payload []byte) error {
-	words := &reader{rest: payload}
-	text := words.text()
-	r.o.Log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", clip(text, shownWords)), zap.String("stack", clip(string(words.rest), maxPanic)))
-	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + clip(text, shownWords)}
+func (r *Runner) newPanicError(task string, payload []byte) error {
+	words := &payloadReader{rest: payload}
+	text := words.readString()
+	r.o.Log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", truncateText(text, maxShownText)), zap.String("stack", truncateText(string(words.rest), maxPanic)))
+	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + truncateText(text, maxShownText)}
 }
 
-// explain ends the child and says why there is no answer.
-func (r *Runner) explain(ctx context.Context, p *proc.Process, task string, err error) error {
+// explainFailure ends the child and says why there is no answer.
+func (r *Runner) explainFailure(ctx context.Context, p *proc.Process, task string, err error) error {
 	fail := func(kind error, text string) error { return &Error{Task: task, Kind: kind, Text: text} }
 	l := r.o.Limits
-	var big *oversize
+	var big *oversizeError
 	switch {
-	case errors.Is(err, errHungUp):
+	case errors.Is(err, errNoAnswer):
 		ended := p.Wait() // its output is at its end, or the context's end has ended it
 		if cause := context.Cause(ctx); errors.Is(cause, ErrTime) {
 			return fail(ErrTime, fmt.Sprintf("it takes longer than %s", l.Time))
 		} else if cause != nil {
 			return fmt.Errorf("%s: %w", task, cause)
 		}
-		return l.ended(task, ended, p.CPU())
+		return l.explainExit(task, ended, p.CPU())
 	case errors.Is(err, errReads):
 		err = fail(ErrReads, fmt.Sprintf("it reads more than %s of the repository", bytesText(uint64(l.Reads))))
 	case errors.As(err, &big) && big.letter == frameAnswer:
 		err = fail(ErrAnswer, fmt.Sprintf("its answer has %s, of at most %s", bytesText(uint64(big.size)), bytesText(uint64(big.max))))
 	case errors.Is(err, errProtocol):
-		err = fail(ErrAnswer, clip(err.Error(), shownWords))
+		err = fail(ErrAnswer, truncateText(err.Error(), maxShownText))
 	}
 	p.End()
 	return err
 }
 
-// values counts what a JSON text holds: one more than its separators.
-func values(text []byte) int {
+// countValues counts what a JSON text holds: one more than its separators.
+func countValues(text []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

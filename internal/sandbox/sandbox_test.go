@@ -17,9 +17,9 @@ import (
 	"github.com/liftlock/liftlock/internal/proc"
 )
 
-// runner starts this test binary. Under the race detector the program's own
+// newTestRunner starts this test binary. Under the race detector the program's own
 // bookkeeping passes any limit on memory.
-func runner(t testing.TB, l Limits, args ...string) *Runner {
+func newTestRunner(t testing.TB, l Limits, args ...string) *Runner {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -31,11 +31,11 @@ func runner(t testing.TB, l Limits, args ...string) *Runner {
 	return New(Options{Program: program, Args: append([]string{childArg}, args...), Limits: l})
 }
 
-var small = fstest.MapFS{
+var smallTree = fstest.MapFS{
 	"a/file":     {Data: []byte("hello")},
 	"a/b/c/deep": {Data: []byte("deep")},
 	"empty":      {},
-	"large":      {Data: make([]byte, maxPeek+1)},
+	"large":      {Data: make([]byte, maxPrefetchFile+1)},
 	"ä ö/ü\n\"'": {Data: []byte("name")},
 	"link":       {Data: []byte("a/file"), Mode: fs.ModeSymlink},
 	"folder":     {Data: []byte("a"), Mode: fs.ModeSymlink},
@@ -51,20 +51,20 @@ func TestTheChildSeesTheTree(t *testing.T) {
 		many[fmt.Sprintf("apps/%02d/overlays/%04d/kustomization.yaml", i%40, i)] = &fstest.MapFile{Data: []byte(fmt.Sprint(i))}
 	}
 	valid := fstest.MapFS{}
-	for name, f := range small {
+	for name, f := range smallTree {
 		if name != "loop" && name != "out" && fs.ValidPath(name) {
 			valid[name] = f
 		}
 	}
-	for name, tree := range map[string]fs.FS{"small": small, "not UTF-8": raw{small}, "many": many, "empty": fstest.MapFS{}, "on disk": os.DirFS("testdata")} {
+	for name, tree := range map[string]fs.FS{"small": smallTree, "not UTF-8": nonUTF8Tree{smallTree}, "many": many, "empty": fstest.MapFS{}, "on disk": os.DirFS("testdata")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, err := snapshot(tree)
+			want, err := readAll(tree)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := map[string]string{}
-			if err := runner(t, Limits{}).Run(t.Context(), "walk", Trees{Main: tree}, nil, &got); err != nil {
+			if err := newTestRunner(t, Limits{}).Run(t.Context(), "walk", Trees{Main: tree}, nil, &got); err != nil {
 				t.Fatal(err)
 			}
 			for n, w := range want {
@@ -81,51 +81,51 @@ func TestTheChildSeesTheTree(t *testing.T) {
 		t.Parallel()
 		var got string
 		expected := []string{"a/file", "a/b/c/deep", "ä ö/ü\n\"'", "large"}
-		if err := runner(t, Limits{}).Run(t.Context(), "testfs", Trees{Main: valid}, expected, &got); err != nil {
+		if err := newTestRunner(t, Limits{}).Run(t.Context(), "testfs", Trees{Main: valid}, expected, &got); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// raw is a tree with names that are not UTF-8, as Git's may be.
-type raw struct{ tree fstest.MapFS }
+// nonUTF8Tree is a tree with names that are not UTF-8, as Git's may be.
+type nonUTF8Tree struct{ tree fstest.MapFS }
 
-func (raw) real(name string) string { return strings.ReplaceAll(name, "\xff", "?") }
+func (nonUTF8Tree) real(name string) string { return strings.ReplaceAll(name, "\xff", "?") }
 
-func (r raw) Open(name string) (fs.File, error)      { return r.tree.Open(r.real(name)) }
-func (r raw) ReadFile(name string) ([]byte, error)   { return r.tree.ReadFile(r.real(name)) }
-func (r raw) Stat(name string) (fs.FileInfo, error)  { return r.tree.Stat(r.real(name)) }
-func (r raw) Lstat(name string) (fs.FileInfo, error) { return r.tree.Lstat(r.real(name)) }
-func (r raw) ReadLink(name string) (string, error)   { return r.tree.ReadLink(r.real(name)) }
-func (r raw) ReadDir(name string) ([]fs.DirEntry, error) {
+func (r nonUTF8Tree) Open(name string) (fs.File, error)      { return r.tree.Open(r.real(name)) }
+func (r nonUTF8Tree) ReadFile(name string) ([]byte, error)   { return r.tree.ReadFile(r.real(name)) }
+func (r nonUTF8Tree) Stat(name string) (fs.FileInfo, error)  { return r.tree.Stat(r.real(name)) }
+func (r nonUTF8Tree) Lstat(name string) (fs.FileInfo, error) { return r.tree.Lstat(r.real(name)) }
+func (r nonUTF8Tree) ReadLink(name string) (string, error)   { return r.tree.ReadLink(r.real(name)) }
+func (r nonUTF8Tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := r.tree.ReadDir(r.real(name))
 	for i, e := range entries {
-		entries[i] = rawEntry{e}
+		entries[i] = nonUTF8Entry{e}
 	}
 	return entries, err
 }
 
-type rawEntry struct{ fs.DirEntry }
+type nonUTF8Entry struct{ fs.DirEntry }
 
-func (e rawEntry) Name() string { return strings.ReplaceAll(e.DirEntry.Name(), "?", "\xff") }
+func (e nonUTF8Entry) Name() string { return strings.ReplaceAll(e.DirEntry.Name(), "?", "\xff") }
 
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	many := fstest.MapFS{}
-	for i := range 3 * maxAhead {
+	for i := range 3 * maxPendingRequests {
 		many[fmt.Sprintf("%d/file", i)] = &fstest.MapFile{Data: []byte(fmt.Sprint(i))}
 	}
-	for name, tree := range map[string]fstest.MapFS{"small": small, "many": many, "empty": {}} {
+	for name, tree := range map[string]fstest.MapFS{"small": smallTree, "many": many, "empty": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := map[string]string{}
-			if err := runner(t, Limits{}).Run(t.Context(), "bulk", Trees{Main: tree}, nil, &got); err != nil {
+			if err := newTestRunner(t, Limits{}).Run(t.Context(), "bulk", Trees{Main: tree}, nil, &got); err != nil {
 				t.Fatal(err)
 			}
 			for name, f := range tree {
 				want := string(f.Data)
-				if len(want) > maxPeek {
-					want = fmt.Sprintf("read large: its %d bytes are more than the %d that are read", len(want), maxPeek)
+				if len(want) > maxPrefetchFile {
+					want = fmt.Sprintf("read large: its %d bytes are more than the %d that are read", len(want), maxPrefetchFile)
 				}
 				if got[name] != want {
 					t.Errorf("%q is %.80q, want %.80q", name, got[name], want)
@@ -136,8 +136,8 @@ func TestBulk(t *testing.T) {
 			}
 		})
 	}
-	var refused *Refused
-	err := runner(t, Limits{}).Run(t.Context(), "bulk", Trees{Main: &vanishing{FS: small, after: 3}}, nil, new(any))
+	var refused *HandlerError
+	err := newTestRunner(t, Limits{}).Run(t.Context(), "bulk", Trees{Main: &vanishing{FS: smallTree, after: 3}}, nil, new(any))
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "the disk is gone") {
 		t.Errorf("a tree that vanishes: %v", err)
 	}
@@ -145,18 +145,18 @@ func TestBulk(t *testing.T) {
 
 func TestErrorsOfTheTree(t *testing.T) {
 	t.Parallel()
-	r := runner(t, Limits{})
+	r := newTestRunner(t, Limits{})
 	for name, tc := range map[string]struct {
 		tree fs.FS
 		path string
 		want map[string]string
 	}{
-		"nothing":      {small, "no/thing", map[string]string{"stat": "not there", "lstat": "not there", "read": "not there", "readdir": "not there", "readlink": "not there", "open": "not there"}},
-		"outside":      {small, "../x", map[string]string{"stat": "invalid", "lstat": "invalid", "read": "invalid", "readdir": "invalid", "readlink": "invalid", "open": "invalid"}},
-		"absolute":     {small, "/etc/passwd", map[string]string{"stat": "invalid", "lstat": "invalid", "read": "invalid", "readdir": "invalid", "readlink": "invalid", "open": "invalid"}},
-		"a file":       {small, "a/file", map[string]string{"stat": "", "lstat": "", "read": "", "readdir": "readdir a/file: not implemented", "readlink": "invalid", "open": ""}},
-		"below a link": {small, "folder/file", map[string]string{"stat": "", "lstat": "", "read": "", "readdir": "readdir folder/file: not implemented", "readlink": "invalid", "open": ""}},
-		"vanished": {&vanishing{FS: small}, "a/file", map[string]string{"stat": "stat a/file: the disk is gone", "lstat": "lstat a/file: the disk is gone",
+		"nothing":      {smallTree, "no/thing", map[string]string{"stat": "not there", "lstat": "not there", "read": "not there", "readdir": "not there", "readlink": "not there", "open": "not there"}},
+		"outside":      {smallTree, "../x", map[string]string{"stat": "invalid", "lstat": "invalid", "read": "invalid", "readdir": "invalid", "readlink": "invalid", "open": "invalid"}},
+		"absolute":     {smallTree, "/etc/passwd", map[string]string{"stat": "invalid", "lstat": "invalid", "read": "invalid", "readdir": "invalid", "readlink": "invalid", "open": "invalid"}},
+		"a file":       {smallTree, "a/file", map[string]string{"stat": "", "lstat": "", "read": "", "readdir": "readdir a/file: not implemented", "readlink": "invalid", "open": ""}},
+		"below a link": {smallTree, "folder/file", map[string]string{"stat": "", "lstat": "", "read": "", "readdir": "readdir folder/file: not implemented", "readlink": "invalid", "open": ""}},
+		"vanished": {&vanishing{FS: smallTree}, "a/file", map[string]string{"stat": "stat a/file: the disk is gone", "lstat": "lstat a/file: the disk is gone",
 			"read": "read a/file: the disk is gone", "readdir": "readdir a/file: the disk is gone", "readlink": "invalid", "open": "open a/file: the disk is gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,8 +192,8 @@ func (v *vanishing) Open(name string) (fs.File, error) {
 
 func TestATreeThatVanishesMidWay(t *testing.T) {
 	t.Parallel()
-	var refused *Refused
-	err := runner(t, Limits{}).Run(t.Context(), "walk", Trees{Main: &vanishing{FS: os.DirFS("testdata"), after: 4}}, nil, &map[string]string{})
+	var refused *HandlerError
+	err := newTestRunner(t, Limits{}).Run(t.Context(), "walk", Trees{Main: &vanishing{FS: os.DirFS("testdata"), after: 4}}, nil, &map[string]string{})
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "the disk is gone") {
 		t.Errorf("got %v", err)
 	}
@@ -208,7 +208,7 @@ func TestATreeThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	tree := stuck{make(chan struct{})}
 	defer close(tree.until)
-	err := runner(t, Limits{Time: 500 * time.Millisecond}).Run(t.Context(), "walk", Trees{Main: tree}, nil, &map[string]string{})
+	err := newTestRunner(t, Limits{Time: 500 * time.Millisecond}).Run(t.Context(), "walk", Trees{Main: tree}, nil, &map[string]string{})
 	if !errors.Is(err, ErrTime) {
 		t.Errorf("got %v", err)
 	}
@@ -221,7 +221,7 @@ func TestOtherTrees(t *testing.T) {
 		case "other":
 			return fstest.MapFS{"a": {Data: []byte("x")}}, nil
 		case "broken":
-			return &vanishing{FS: small}, nil
+			return &vanishing{FS: smallTree}, nil
 		}
 		return nil, fmt.Errorf("%q is not one of ours", name)
 	}
@@ -238,8 +238,8 @@ func TestOtherTrees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, refused := map[string]string{}, (*Refused)(nil)
-			err := runner(t, Limits{}).Run(t.Context(), "walk another", Trees{Main: small, Named: tc.named}, tc.tree, &got)
+			got, refused := map[string]string{}, (*HandlerError)(nil)
+			err := newTestRunner(t, Limits{}).Run(t.Context(), "walk another", Trees{Main: smallTree, Named: tc.named}, tc.tree, &got)
 			switch {
 			case tc.refused == "":
 				if err != nil || len(got) != 2 || got["a"] != "1 78" {
@@ -258,7 +258,7 @@ func TestInputsAndOutputs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got any
-			if err := runner(t, Limits{}).Run(t.Context(), "echo", Trees{Main: small}, value, &got); err != nil {
+			if err := newTestRunner(t, Limits{}).Run(t.Context(), "echo", Trees{Main: smallTree}, value, &got); err != nil {
 				t.Fatal(err)
 			}
 			if g, w := fmt.Sprint(got), fmt.Sprint(value); g != w {
@@ -268,7 +268,7 @@ func TestInputsAndOutputs(t *testing.T) {
 	}
 	t.Run("unwritable", func(t *testing.T) {
 		t.Parallel()
-		if err := runner(t, Limits{}).Run(t.Context(), "echo", Trees{Main: small}, func() {}, new(any)); err == nil {
+		if err := newTestRunner(t, Limits{}).Run(t.Context(), "echo", Trees{Main: smallTree}, func() {}, new(any)); err == nil {
 			t.Error("a function was sent")
 		}
 	})
@@ -278,11 +278,11 @@ func TestTheChildHasNothingOfOurs(t *testing.T) {
 	t.Setenv("LIFTLOCK_TOKEN", "secret")
 	t.Setenv("HTTPS_PROXY", "http://me:secret@proxy.example")
 	var got []string
-	if err := runner(t, Limits{}).Run(t.Context(), "environment", Trees{Main: small}, nil, &got); err != nil {
+	if err := newTestRunner(t, Limits{}).Run(t.Context(), "environment", Trees{Main: smallTree}, nil, &got); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range got[1:] {
-		if key, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"LC_ALL", childMark, "GOTRACEBACK", "GOMAXPROCS", "GOMEMLIMIT", "SYSTEMROOT"}, key) {
+		if key, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"LC_ALL", childEnvVar, "GOTRACEBACK", "GOMAXPROCS", "GOMEMLIMIT", "SYSTEMROOT"}, key) {
 			t.Errorf("it has %s", v)
 		}
 	}
@@ -301,14 +301,14 @@ type failing struct {
 	only   func() bool
 }
 
-func limited() bool { return proc.CanLimit() && !raceDetector }
+func canLimit() bool { return proc.CanLimit() && !raceDetector }
 
 func TestEveryEndHasAName(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]failing{
-		"one huge string":        {task: "one huge string", kind: ErrMemory, words: "it needs more than 512 MiB of memory", only: limited},
-		"many small ones":        {task: "many small ones", limits: Limits{Memory: 256 << 20}, kind: ErrMemory, words: "256 MiB", only: limited},
-		"many stacks":            {task: "many stacks", limits: Limits{Memory: 256 << 20}, kind: ErrMemory, words: "256 MiB", only: limited},
+		"one huge string":        {task: "one huge string", kind: ErrMemory, words: "it needs more than 512 MiB of memory", only: canLimit},
+		"many small ones":        {task: "many small ones", limits: Limits{Memory: 256 << 20}, kind: ErrMemory, words: "256 MiB", only: canLimit},
+		"many stacks":            {task: "many stacks", limits: Limits{Memory: 256 << 20}, kind: ErrMemory, words: "256 MiB", only: canLimit},
 		"endless work":           {task: "work", limits: Limits{CPU: time.Second, Time: time.Minute}, kind: ErrCPU, words: "it needs more than 1s of CPU time", only: proc.CanLimit},
 		"endless work, by clock": {task: "work", limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime, words: "it takes longer than 300ms"},
 		"a handler that waits":   {task: "never", limits: Limits{Time: 300 * time.Millisecond}, kind: ErrTime, words: "it takes longer than 300ms"},
@@ -350,12 +350,12 @@ func TestEveryEndHasAName(t *testing.T) {
 				tc.task = "rogue"
 			}
 			var out map[string]any
-			err := runner(t, tc.limits, tc.args...).Run(t.Context(), tc.task, Trees{Main: small}, nil, &out)
+			err := newTestRunner(t, tc.limits, tc.args...).Run(t.Context(), tc.task, Trees{Main: smallTree}, nil, &out)
 			var ended *Error
 			if !errors.Is(err, tc.kind) || !errors.As(err, &ended) {
 				t.Fatalf("got %v, want %v", err, tc.kind)
 			}
-			if !strings.Contains(err.Error(), tc.words) || !strings.HasPrefix(err.Error(), tc.task+", in a process of its own: ") || len(err.Error()) > 2*shownWords {
+			if !strings.Contains(err.Error(), tc.words) || !strings.HasPrefix(err.Error(), tc.task+", in a process of its own: ") || len(err.Error()) > 2*maxShownText {
 				t.Errorf("%q; want %q in it", err, tc.words)
 			}
 		})
@@ -370,7 +370,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"words":         {task: "refuse", text: "the set shop can't be read", want: "the set shop can't be read"},
 		"invalid UTF-8": {task: "refuse", text: "a?b", want: "a?b"},
-		"long":          {task: "refuse", text: strings.Repeat("x", 2*maxWords), want: strings.Repeat("x", maxWords-3) + "…"},
+		"long":          {task: "refuse", text: strings.Repeat("x", 2*maxErrorText), want: strings.Repeat("x", maxErrorText-3) + "…"},
 		"not an answer": {task: "unwritable", text: "", want: "writing the answer: json: unsupported type: func()"},
 		"unknown task":  {task: "dance", text: "", want: `this program has no task "dance": parent and child are of different versions`},
 		"has a child":   {task: "nest", want: "echo: this is a process of its own already, and starts no other"},
@@ -382,8 +382,8 @@ func TestRefused(t *testing.T) {
 			if tc.task == "write" && !proc.CanLimit() {
 				t.Skip("the limit can't be held here")
 			}
-			var refused *Refused
-			if err := runner(t, Limits{}, tc.args...).Run(t.Context(), tc.task, Trees{Main: small}, tc.text, new(any)); !errors.As(err, &refused) || refused.Message != tc.want {
+			var refused *HandlerError
+			if err := newTestRunner(t, Limits{}, tc.args...).Run(t.Context(), tc.task, Trees{Main: smallTree}, tc.text, new(any)); !errors.As(err, &refused) || refused.Message != tc.want {
 				t.Errorf("got %.200v, want %.200q", err, tc.want)
 			}
 		})
@@ -393,7 +393,7 @@ func TestRefused(t *testing.T) {
 func TestAHandlerKnowsItsDeadline(t *testing.T) {
 	t.Parallel()
 	var knows bool
-	if err := runner(t, Limits{Time: time.Hour}).Run(t.Context(), "deadline", Trees{Main: small}, nil, &knows); err != nil || !knows {
+	if err := newTestRunner(t, Limits{Time: time.Hour}).Run(t.Context(), "deadline", Trees{Main: smallTree}, nil, &knows); err != nil || !knows {
 		t.Errorf("%v, %v", knows, err)
 	}
 }
@@ -401,17 +401,17 @@ func TestAHandlerKnowsItsDeadline(t *testing.T) {
 func TestAnAnswerIsEnough(t *testing.T) {
 	t.Parallel()
 	var got int
-	if err := runner(t, Limits{Time: time.Hour}, "lingers").Run(t.Context(), "echo", Trees{Main: small}, nil, &got); err != nil || got != 1 {
+	if err := newTestRunner(t, Limits{Time: time.Hour}, "lingers").Run(t.Context(), "echo", Trees{Main: smallTree}, nil, &got); err != nil || got != 1 {
 		t.Errorf("%d, %v", got, err)
 	}
 }
 
-// TestALastWordIsHeard: a child that ended may have answered before, although it
+// TestAnswerBeforeExitIsRead: a child that ended may have answered before, although it
 // no longer reads what it asked for.
-func TestALastWordIsHeard(t *testing.T) {
+func TestAnswerBeforeExitIsRead(t *testing.T) {
 	t.Parallel()
 	var got int
-	if err := runner(t, Limits{}, "hasty").Run(t.Context(), "rogue", Trees{Main: small}, nil, &got); err != nil || got != 42 {
+	if err := newTestRunner(t, Limits{}, "hasty").Run(t.Context(), "rogue", Trees{Main: smallTree}, nil, &got); err != nil || got != 42 {
 		t.Errorf("%d, %v", got, err)
 	}
 }
@@ -420,13 +420,13 @@ func TestTheContextEndsTheChild(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("shutting down")
-	tree := &watched{FS: small, opened: func() { cancel(reason) }}
-	err := runner(t, Limits{Time: time.Hour}).Run(ctx, "read for ever", Trees{Main: tree}, nil, new(any))
+	tree := &watched{FS: smallTree, opened: func() { cancel(reason) }}
+	err := newTestRunner(t, Limits{Time: time.Hour}).Run(ctx, "read for ever", Trees{Main: tree}, nil, new(any))
 	var ended *Error
 	if !errors.Is(err, reason) || errors.As(err, &ended) {
 		t.Errorf("got %v", err)
 	}
-	if err := runner(t, Limits{}).Run(ctx, "echo", Trees{Main: small}, nil, new(any)); !errors.Is(err, reason) {
+	if err := newTestRunner(t, Limits{}).Run(ctx, "echo", Trees{Main: smallTree}, nil, new(any)); !errors.Is(err, reason) {
 		t.Errorf("a context that is done: %v", err)
 	}
 }
@@ -441,7 +441,7 @@ func (w *watched) Open(name string) (fs.File, error) { w.opened(); return w.FS.O
 
 func TestOnlySoManyAtOnce(t *testing.T) {
 	t.Parallel()
-	r := runner(t, Limits{})
+	r := newTestRunner(t, Limits{})
 	r.slots = make(chan struct{}, 1)
 	first, second := stuck{make(chan struct{})}, make(chan struct{})
 	var wg sync.WaitGroup
@@ -453,7 +453,7 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 	<-begun
 	ctx, cancel := context.WithCancel(t.Context())
 	wg.Go(func() {
-		tree := &watched{FS: small, opened: sync.OnceFunc(func() { close(second) })}
+		tree := &watched{FS: smallTree, opened: sync.OnceFunc(func() { close(second) })}
 		if err := r.Run(ctx, "walk", Trees{Main: tree}, nil, new(any)); !errors.Is(err, context.Canceled) {
 			t.Errorf("the one that waited: %v", err)
 		}
@@ -471,7 +471,7 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 func TestAProgramThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := New(Options{Program: "/no/such/program"})
-	if err := r.Run(t.Context(), "echo", Trees{Main: small}, nil, new(any)); !errors.Is(err, fs.ErrNotExist) {
+	if err := r.Run(t.Context(), "echo", Trees{Main: smallTree}, nil, new(any)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

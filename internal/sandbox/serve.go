@@ -42,63 +42,63 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	buffered := bufio.NewReaderSize(in, 64<<10)
-	letter, payload, err := readFrame(buffered, fromParent)
+	letter, payload, err := readFrame(buffered, maxFromParent)
 	if err != nil {
 		return fmt.Errorf("reading the task: %w", err)
 	}
-	task := &reader{rest: payload}
-	kind, timeout := task.text(), time.Duration(task.number())
+	task := &payloadReader{rest: payload}
+	kind, timeout := task.readString(), time.Duration(task.readNumber())
 	if task.err != nil || letter != frameTask {
 		return fmt.Errorf("reading the task: %w", errors.Join(errProtocol, task.err))
 	}
 	c := newConn(buffered, bufio.NewWriterSize(out, 64<<10))
 	handler, ok := handlers[kind]
 	if !ok {
-		return c.last(frameRefused, []byte(clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxWords)))
+		return c.sendFinal(frameRefused, []byte(truncateText(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxErrorText)))
 	}
 	usedUp, stop := cpuUsedUp()
 	defer stop()
-	ended := make(chan verdict, 1)
+	ended := make(chan finalFrame, 1)
 	// The end of its time is the parent's to tell.
 	timed, cancelTimed := context.WithTimeout(ctx, timeout)
 	defer cancelTimed()
-	go func() { ended <- run(timed, handler, c.trees(), task.rest) }()
+	go func() { ended <- runHandler(timed, handler, c.remoteTrees(), task.rest) }()
 	select {
 	case v := <-ended:
-		return c.last(v.letter, v.payload)
+		return c.sendFinal(v.letter, v.payload)
 	case <-usedUp:
-		return c.last(frameCPU, nil)
-	case <-c.gone:
-		return c.lost
+		return c.sendFinal(frameCPU, nil)
+	case <-c.closed:
+		return c.closeErr
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// verdict is the child's last frame.
-type verdict struct {
+// finalFrame is the child's last frame.
+type finalFrame struct {
 	letter  byte
 	payload []byte
 }
 
-// run runs a handler to its end, whatever end that is.
-func run(ctx context.Context, h Handler, trees Trees, input json.RawMessage) (v verdict) {
+// runHandler runs a handler to its end, whatever end that is.
+func runHandler(ctx context.Context, h Handler, trees Trees, input json.RawMessage) (v finalFrame) {
 	defer func() {
 		if p := recover(); p != nil {
-			words := appendString(nil, clip(fmt.Sprint(p), maxWords))
-			v = verdict{framePanic, append(words, clip(string(debug.Stack()), maxPanic-len(words))...)}
+			words := appendString(nil, truncateText(fmt.Sprint(p), maxErrorText))
+			v = finalFrame{framePanic, append(words, truncateText(string(debug.Stack()), maxPanic-len(words))...)}
 		}
 	}()
 	output, err := h(ctx, trees, input)
 	if err != nil {
-		return verdict{frameRefused, []byte(clip(err.Error(), maxWords))}
+		return finalFrame{frameRefused, []byte(truncateText(err.Error(), maxErrorText))}
 	}
 	payload, err := json.Marshal(output)
 	if err != nil {
-		return verdict{frameRefused, []byte(clip(fmt.Sprintf("writing the answer: %v", err), maxWords))}
+		return finalFrame{frameRefused, []byte(truncateText(fmt.Sprintf("writing the answer: %v", err), maxErrorText))}
 	}
-	return verdict{frameAnswer, payload}
+	return finalFrame{frameAnswer, payload}
 }
 
-// last writes the last frame.
-func (c *conn) last(letter byte, payload []byte) error { return c.send(letter, payload, nil) }
+// sendFinal writes the last frame.
+func (c *conn) sendFinal(letter byte, payload []byte) error { return c.sendFrame(letter, payload, nil) }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// maxPeeked bounds the files that were sent with their facts and not yet read.
-const maxPeeked = 8 << 20
+// maxPrefetched bounds the files that were sent with their facts and not yet read.
+const maxPrefetched = 8 << 20
 
 // remoteTree is the parent's tree as the child sees it: fs.ReadFileFS,
 // fs.ReadDirFS, fs.StatFS and fs.ReadLinkFS, safe for concurrent use. What a
@@ -25,10 +25,10 @@ type remoteTree struct {
 	conn *conn
 	tree string // its name; empty: the main one
 
-	mu      sync.Mutex
-	folders map[string][]entry // all that were listed; commits don't change
-	peeked  map[string][]byte
-	size    int // of peeked
+	mu             sync.Mutex
+	folders        map[string][]folderEntry // all that were listed; commits don't change
+	prefetched     map[string][]byte
+	prefetchedSize int // of peeked
 }
 
 var (
@@ -39,11 +39,11 @@ var (
 )
 
 func newRemoteTree(c *conn, name string) *remoteTree {
-	return &remoteTree{conn: c, tree: name, folders: map[string][]entry{}, peeked: map[string][]byte{}}
+	return &remoteTree{conn: c, tree: name, folders: map[string][]folderEntry{}, prefetched: map[string][]byte{}}
 }
 
-// trees are the child's way to the parent's.
-func (c *conn) trees() Trees {
+// remoteTrees are the child's way to the parent's.
+func (c *conn) remoteTrees() Trees {
 	return Trees{
 		Main: newRemoteTree(c, ""),
 		Named: func(_ context.Context, name string) (fs.FS, error) {
@@ -51,7 +51,7 @@ func (c *conn) trees() Trees {
 				return nil, errors.New("opening a tree: it needs a name")
 			}
 			t := newRemoteTree(c, name)
-			if _, err := t.facts("."); err != nil { // opens it
+			if _, err := t.requestStat("."); err != nil { // opens it
 				return nil, err
 			}
 			return t, nil
@@ -63,15 +63,15 @@ func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// list is a folder's entries. The parent sends folders below it along, as many
+// listFolder is a folder's entries. The parent sends folders below it along, as many
 // as fit, so that a walk doesn't ask for each.
-func (t *remoteTree) list(name string) ([]entry, error) {
+func (t *remoteTree) listFolder(name string) ([]folderEntry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if entries, ok := t.folders[name]; ok {
 		return entries, nil
 	}
-	payload, err := t.conn.ask(frameList, t.tree, name)
+	payload, err := t.conn.roundTrip(frameList, t.tree, name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,80 +84,80 @@ func (t *remoteTree) list(name string) ([]entry, error) {
 	}
 	entries, ok := t.folders[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: asked for the folder %q, got another", errProtocol, clip(name, 80))
+		return nil, fmt.Errorf("%w: asked for the folder %q, got another", errProtocol, truncateText(name, 80))
 	}
 	return entries, nil
 }
 
-// errUnsure says that listings don't tell what a name is: there is a link, or
+// errTypeUnknown says that listings don't tell what a name is: there is a link, or
 // something that is neither file nor folder, on the way.
-var errUnsure = errors.New("not told by listings")
+var errTypeUnknown = errors.New("not told by listings")
 
-// find looks a name up in the listings of the folders above it.
-func (t *remoteTree) find(name string) (fs.FileMode, error) {
+// lookupMode looks a name up in the listings of the folders above it.
+func (t *remoteTree) lookupMode(name string) (fs.FileMode, error) {
 	if name == "." {
 		return fs.ModeDir, nil
 	}
 	dir, rest := ".", name
 	for {
-		entries, err := t.list(dir)
+		entries, err := t.listFolder(dir)
 		if err != nil {
 			return 0, err
 		}
 		part, below, deeper := strings.Cut(rest, "/")
-		i, found := slices.BinarySearchFunc(entries, part, func(e entry, name string) int { return strings.Compare(e.name, name) })
+		i, found := slices.BinarySearchFunc(entries, part, func(e folderEntry, name string) int { return strings.Compare(e.name, name) })
 		switch {
 		case !found:
 			return 0, fs.ErrNotExist
 		case !deeper:
 			return entries[i].mode, nil
 		case entries[i].mode != fs.ModeDir:
-			return 0, errUnsure
+			return 0, errTypeUnknown
 		}
-		dir, rest = join(dir, part), below
+		dir, rest = joinName(dir, part), below
 	}
 }
 
-// facts asks what is at a name, and keeps its bytes if they come along.
-func (t *remoteTree) facts(name string) (facts, error) {
-	payload, err := t.conn.ask(frameStat, t.tree, name)
+// requestStat asks what is at a name, and keeps its bytes if they come along.
+func (t *remoteTree) requestStat(name string) (statReply, error) {
+	payload, err := t.conn.roundTrip(frameStat, t.tree, name)
 	if err != nil {
-		return facts{}, err
+		return statReply{}, err
 	}
-	f, err := readFacts(payload)
+	f, err := readStatReply(payload)
 	if err != nil || !f.hasData {
 		return f, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.size += len(f.data); t.size > maxPeeked {
-		clear(t.peeked)
-		t.size = len(f.data)
+	if t.prefetchedSize += len(f.data); t.prefetchedSize > maxPrefetched {
+		clear(t.prefetched)
+		t.prefetchedSize = len(f.data)
 	}
-	t.size -= len(t.peeked[name])
-	t.peeked[name] = f.data
+	t.prefetchedSize -= len(t.prefetched[name])
+	t.prefetched[name] = f.data
 	return f, nil
 }
 
 // Stat describes what is at a name, as the parent's tree does.
 func (t *remoteTree) Stat(name string) (fs.FileInfo, error) {
-	return t.stat("stat", name)
+	return t.statAs("stat", name)
 }
 
-func (t *remoteTree) stat(op, name string) (fs.FileInfo, error) {
+func (t *remoteTree) statAs(op, name string) (fs.FileInfo, error) {
 	if !validName(name) {
 		return nil, pathError(op, name, fs.ErrInvalid)
 	}
-	if mode, err := t.find(name); err == nil && mode == fs.ModeDir {
-		return &info{name: path.Base(name), mode: mode}, nil
+	if mode, err := t.lookupMode(name); err == nil && mode == fs.ModeDir {
+		return &fileInfo{name: path.Base(name), mode: mode}, nil
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return nil, pathError(op, name, fs.ErrNotExist)
 	}
-	f, err := t.facts(name)
+	f, err := t.requestStat(name)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
-	return &info{name: path.Base(name), mode: f.mode, size: f.size}, nil
+	return &fileInfo{name: path.Base(name), mode: f.mode, size: f.size}, nil
 }
 
 // Lstat describes what is at a name without following it. The size is asked
@@ -166,22 +166,22 @@ func (t *remoteTree) Lstat(name string) (fs.FileInfo, error) {
 	if !validName(name) {
 		return nil, pathError("lstat", name, fs.ErrInvalid)
 	}
-	mode, err := t.find(name)
-	if errors.Is(err, errUnsure) {
-		return t.stat("lstat", name)
+	mode, err := t.lookupMode(name)
+	if errors.Is(err, errTypeUnknown) {
+		return t.statAs("lstat", name)
 	}
 	if err != nil {
 		return nil, pathError("lstat", name, err)
 	}
-	return t.lazy(name, mode), nil
+	return t.newLazyInfo(name, mode), nil
 }
 
-// lazy describes an entry whose type is known and whose size isn't yet.
-func (t *remoteTree) lazy(name string, mode fs.FileMode) *info {
-	i := &info{name: path.Base(name), mode: mode}
+// newLazyInfo describes an entry whose type is known and whose size isn't yet.
+func (t *remoteTree) newLazyInfo(name string, mode fs.FileMode) *fileInfo {
+	i := &fileInfo{name: path.Base(name), mode: mode}
 	if mode.IsRegular() {
-		i.ask = sync.OnceValue(func() int64 {
-			f, err := t.facts(name)
+		i.loadSize = sync.OnceValue(func() int64 {
+			f, err := t.requestStat(name)
 			if err != nil {
 				return 0
 			}
@@ -196,7 +196,7 @@ func (t *remoteTree) ReadLink(name string) (string, error) {
 	if !validName(name) {
 		return "", pathError("readlink", name, fs.ErrInvalid)
 	}
-	payload, err := t.conn.ask(frameLink, t.tree, name)
+	payload, err := t.conn.roundTrip(frameLink, t.tree, name)
 	if err != nil {
 		return "", pathError("readlink", name, err)
 	}
@@ -205,25 +205,25 @@ func (t *remoteTree) ReadLink(name string) (string, error) {
 
 // ReadFile reads a file; the bytes are the caller's.
 func (t *remoteTree) ReadFile(name string) ([]byte, error) {
-	return t.read("read", name)
+	return t.readFile("read", name)
 }
 
-func (t *remoteTree) read(op, name string) ([]byte, error) {
+func (t *remoteTree) readFile(op, name string) ([]byte, error) {
 	if !validName(name) {
 		return nil, pathError(op, name, fs.ErrInvalid)
 	}
 	t.mu.Lock()
-	data, ok := t.peeked[name]
-	delete(t.peeked, name)
-	t.size -= len(data)
+	data, ok := t.prefetched[name]
+	delete(t.prefetched, name)
+	t.prefetchedSize -= len(data)
 	t.mu.Unlock()
 	if ok {
 		return data, nil
 	}
-	if _, err := t.find(name); errors.Is(err, fs.ErrNotExist) {
+	if _, err := t.lookupMode(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, pathError(op, name, fs.ErrNotExist)
 	}
-	data, err := t.conn.ask(frameFile, t.tree, name)
+	data, err := t.conn.roundTrip(frameFile, t.tree, name)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
@@ -235,20 +235,20 @@ func (t *remoteTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	if !validName(name) {
 		return nil, pathError("readdir", name, fs.ErrInvalid)
 	}
-	entries, err := t.list(name)
+	entries, err := t.listFolder(name)
 	if err != nil {
 		return nil, pathError("readdir", name, err)
 	}
 	out := make([]fs.DirEntry, len(entries))
 	for i, e := range entries {
-		out[i] = dirEntry{tree: t, dir: name, entry: e}
+		out[i] = dirEntry{tree: t, dir: name, folderEntry: e}
 	}
 	return out, nil
 }
 
 // Open opens a file, read whole, or a folder.
 func (t *remoteTree) Open(name string) (fs.File, error) {
-	i, err := t.stat("open", name)
+	i, err := t.statAs("open", name)
 	if err != nil {
 		return nil, err
 	}
@@ -259,45 +259,45 @@ func (t *remoteTree) Open(name string) (fs.File, error) {
 		}
 		return &openDir{info: i, entries: entries}, nil
 	}
-	data, err := t.read("open", name)
+	data, err := t.readFile("open", name)
 	if err != nil {
 		return nil, err
 	}
 	return &openFile{Reader: bytes.NewReader(data), info: i}, nil
 }
 
-// info describes a file or folder.
-type info struct {
-	name string
-	mode fs.FileMode // its type bits
-	size int64
-	ask  func() int64 // for a size that isn't known yet; nil when it is
+// fileInfo describes a file or folder.
+type fileInfo struct {
+	name     string
+	mode     fs.FileMode // its type bits
+	size     int64
+	loadSize func() int64 // for a size that isn't known yet; nil when it is
 }
 
-func (i *info) Name() string { return i.name }
+func (i *fileInfo) Name() string { return i.name }
 
-func (i *info) Size() int64 {
-	if i.ask != nil {
-		return i.ask()
+func (i *fileInfo) Size() int64 {
+	if i.loadSize != nil {
+		return i.loadSize()
 	}
 	return i.size
 }
 
-func (i *info) Mode() fs.FileMode {
+func (i *fileInfo) Mode() fs.FileMode {
 	if i.IsDir() {
 		return i.mode | 0o555
 	}
 	return i.mode | 0o444
 }
 
-func (i *info) ModTime() time.Time { return time.Time{} }
-func (i *info) IsDir() bool        { return i.mode.IsDir() }
-func (i *info) Sys() any           { return nil }
+func (i *fileInfo) ModTime() time.Time { return time.Time{} }
+func (i *fileInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i *fileInfo) Sys() any           { return nil }
 
 type dirEntry struct {
 	tree *remoteTree
 	dir  string
-	entry
+	folderEntry
 }
 
 func (d dirEntry) Name() string      { return d.name }
@@ -306,7 +306,7 @@ func (d dirEntry) Type() fs.FileMode { return d.mode }
 func (d dirEntry) String() string    { return fs.FormatDirEntry(d) }
 
 func (d dirEntry) Info() (fs.FileInfo, error) {
-	return d.tree.lazy(join(d.dir, d.name), d.mode), nil
+	return d.tree.newLazyInfo(joinName(d.dir, d.name), d.mode), nil
 }
 
 type openFile struct {

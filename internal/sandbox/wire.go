@@ -31,13 +31,13 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// reader takes a payload apart; after a first mistake everything is empty.
-type reader struct {
+// payloadReader takes a payload apart; after a first mistake everything is empty.
+type payloadReader struct {
 	rest []byte
 	err  error
 }
 
-func (r *reader) number() uint64 {
+func (r *payloadReader) readNumber() uint64 {
 	n, used := binary.Uvarint(r.rest)
 	if used <= 0 {
 		r.fail("a number is cut off")
@@ -47,8 +47,8 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-func (r *reader) text() string {
-	n := r.number()
+func (r *payloadReader) readString() string {
+	n := r.readNumber()
 	if n > uint64(len(r.rest)) {
 		r.fail("a string is cut off")
 		return ""
@@ -58,15 +58,15 @@ func (r *reader) text() string {
 	return s
 }
 
-func (r *reader) fail(why string) {
+func (r *payloadReader) fail(why string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: %s", errProtocol, why)
 	}
 	r.rest = nil
 }
 
-// entry is one name in a folder.
-type entry struct {
+// folderEntry is one name in a folder.
+type folderEntry struct {
 	name string
 	mode fs.FileMode // its type bits
 }
@@ -74,7 +74,7 @@ type entry struct {
 // folder is one folder's listing, sorted by name.
 type folder struct {
 	name    string // from the root
-	entries []entry
+	entries []folderEntry
 }
 
 // appendFolder writes a folder: its name, how many entries it has, and each
@@ -91,28 +91,28 @@ func appendFolder(b []byte, name string, entries []fs.DirEntry) []byte {
 
 // readFolders reads what appendFolder wrote, as often as it did.
 func readFolders(payload []byte) ([]folder, error) {
-	r := &reader{rest: payload}
+	r := &payloadReader{rest: payload}
 	var out []folder
 	for len(r.rest) > 0 && r.err == nil {
-		f := folder{name: r.text()}
-		count := r.number()
+		f := folder{name: r.readString()}
+		count := r.readNumber()
 		if count > uint64(len(r.rest)) { // an entry has at least two bytes
 			r.fail("a listing is cut off")
 			break
 		}
-		f.entries = make([]entry, 0, min(count, 1<<10))
+		f.entries = make([]folderEntry, 0, min(count, 1<<10))
 		for range count {
-			e := entry{name: r.text(), mode: fs.FileMode(r.number()) & typeBits}
+			e := folderEntry{name: r.readString(), mode: fs.FileMode(r.readNumber()) & typeBits}
 			if r.err != nil {
 				break
 			}
 			if e.name == "." || !validName(e.name) || strings.Contains(e.name, "/") {
-				r.fail(fmt.Sprintf("an entry is named %q", clip(e.name, 80)))
+				r.fail(fmt.Sprintf("an entry is named %q", truncateText(e.name, 80)))
 				break
 			}
 			f.entries = append(f.entries, e)
 		}
-		slices.SortFunc(f.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(f.entries, func(a, b folderEntry) int { return strings.Compare(a.name, b.name) })
 		out = append(out, f)
 	}
 	if r.err != nil {
@@ -121,16 +121,16 @@ func readFolders(payload []byte) ([]folder, error) {
 	return out, nil
 }
 
-// facts are what a parent says of one file or folder, and its bytes where they
+// statReply are what a parent says of one file or folder, and its bytes where they
 // are few: who asks for a file's size usually goes on to read it.
-type facts struct {
+type statReply struct {
 	mode    fs.FileMode // its type bits
 	size    int64
 	data    []byte
 	hasData bool
 }
 
-func (f facts) append(b []byte) []byte {
+func (f statReply) appendTo(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(f.mode&typeBits))
 	b = binary.AppendUvarint(b, uint64(max(f.size, 0)))
 	if f.hasData {
@@ -139,16 +139,16 @@ func (f facts) append(b []byte) []byte {
 	return append(b, 0)
 }
 
-func readFacts(payload []byte) (facts, error) {
-	r := &reader{rest: payload}
-	f := facts{mode: fs.FileMode(r.number()) & typeBits}
-	size := r.number()
+func readStatReply(payload []byte) (statReply, error) {
+	r := &payloadReader{rest: payload}
+	f := statReply{mode: fs.FileMode(r.readNumber()) & typeBits}
+	size := r.readNumber()
 	if f.size = int64(size); f.size < 0 {
 		r.fail("a negative size")
 	}
-	f.hasData = r.number() == 1
+	f.hasData = r.readNumber() == 1
 	if r.err != nil {
-		return facts{}, r.err
+		return statReply{}, r.err
 	}
 	if f.hasData {
 		f.data = r.rest
@@ -157,13 +157,13 @@ func readFacts(payload []byte) (facts, error) {
 }
 
 // The errors that a tree's readers tell apart, by their number in a failure.
-var known = []error{nil, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission}
+var knownErrors = []error{nil, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission}
 
-// failure writes why a question has no answer: the number of a known error, 0
+// encodeError writes why a question has no answer: the number of a known error, 0
 // for others, and the words.
-func failure(err error) []byte {
+func encodeError(err error) []byte {
 	n := 0
-	for i, k := range known {
+	for i, k := range knownErrors {
 		if k != nil && errors.Is(err, k) {
 			n = i
 			break
@@ -173,31 +173,31 @@ func failure(err error) []byte {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe == err { //nolint:errorlint // only the outermost
 		err = pe.Err
 	}
-	return append([]byte{byte(n)}, clip(err.Error(), maxWords)...)
+	return append([]byte{byte(n)}, truncateText(err.Error(), maxErrorText)...)
 }
 
-func readFailure(payload []byte) error {
-	if len(payload) == 0 || int(payload[0]) >= len(known) {
+func decodeError(payload []byte) error {
+	if len(payload) == 0 || int(payload[0]) >= len(knownErrors) {
 		return fmt.Errorf("%w: an unknown failure", errProtocol)
 	}
-	words, is := string(payload[1:]), known[payload[0]]
+	words, is := string(payload[1:]), knownErrors[payload[0]]
 	if is != nil && words == is.Error() {
 		return is
 	}
-	return &treeError{words: words, is: is}
+	return &treeError{words: words, kind: is}
 }
 
 // treeError is the parent's tree's error, as far as it came over.
 type treeError struct {
 	words string
-	is    error
+	kind  error
 }
 
 func (e *treeError) Error() string { return e.words }
-func (e *treeError) Unwrap() error { return e.is }
+func (e *treeError) Unwrap() error { return e.kind }
 
-// clip cuts a text to at most n bytes of valid UTF-8.
-func clip(s string, n int) string {
+// truncateText cuts a text to at most n bytes of valid UTF-8.
+func truncateText(s string, n int) string {
 	const more = "…"
 	if len(s) > n {
 		s = s[:n-len(more)] + more
@@ -205,8 +205,8 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s, "?") // never longer than what it replaces
 }
 
-// join is path.Join for a folder and a name in it.
-func join(dir, name string) string {
+// joinName is path.Join for a folder and a name in it.
+func joinName(dir, name string) string {
 	if dir == "." {
 		return name
 	}

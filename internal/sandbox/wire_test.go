@@ -27,7 +27,7 @@ func TestFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	most := fromChild(3)
+	most := maxFromChild(3)
 	for _, want := range []string{"Aabc", "P"} {
 		letter, payload, err := readFrame(&buf, most)
 		if got := string(letter) + string(payload); err != nil || got != want {
@@ -58,7 +58,7 @@ func TestAPromiseTakesNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 100 {
-		if _, _, err := readFrame(strings.NewReader("A\xff\xff\xff\xff and no more"), fromChild(1<<32)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, _, err := readFrame(strings.NewReader("A\xff\xff\xff\xff and no more"), maxFromChild(1<<32)); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestValues(t *testing.T) {
 	for text, want := range map[string]int{
 		`1`: 1, `"a,b[{"`: 1, `"a\",b"`: 1, `"\\",1`: 2, `[1,2,3]`: 4, `{"a":1,"b":[{},{}]}`: 7, ``: 1, `"open`: 1, `"\`: 1,
 	} {
-		if got := values([]byte(text)); got != want {
+		if got := countValues([]byte(text)); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestValues(t *testing.T) {
 func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, n := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")), rapid.IntRange(3, 40).Draw(t, "n")
-		got := clip(s, n)
+		got := truncateText(s, n)
 		if len(got) > n || !utf8.ValidString(got) || utf8.ValidString(s) && len(s) <= n && got != s {
 			t.Fatalf("clip(%q, %d) is %q", s, n, got)
 		}
@@ -99,12 +99,12 @@ func TestFailuresComeOver(t *testing.T) {
 		"invalid":    {fs.ErrInvalid, "invalid argument", fs.ErrInvalid},
 		"permission": {fs.ErrPermission, "permission denied", fs.ErrPermission},
 		"other":      {errors.New("the disk is gone"), "the disk is gone", nil},
-		"long":       {errors.New(strings.Repeat("x", 2*maxWords)), strings.Repeat("x", maxWords-3) + "…", nil},
+		"long":       {errors.New(strings.Repeat("x", 2*maxErrorText)), strings.Repeat("x", maxErrorText-3) + "…", nil},
 		"not UTF-8":  {errors.New("\xff"), "?", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := readFailure(failure(tc.err))
-			if got.Error() != tc.text || tc.is != nil && !errors.Is(got, tc.is) || int64(len(failure(tc.err))) > fromParent(frameFail) {
+			got := decodeError(encodeError(tc.err))
+			if got.Error() != tc.text || tc.is != nil && !errors.Is(got, tc.is) || int64(len(encodeError(tc.err))) > maxFromParent(frameFail) {
 				t.Errorf("got %.80q", got)
 			}
 		})
@@ -113,7 +113,7 @@ func TestFailuresComeOver(t *testing.T) {
 
 // FuzzReadFolders and FuzzReadFacts: a child takes apart what its parent says.
 func FuzzReadFolders(f *testing.F) {
-	entries, err := fs.ReadDir(small, ".")
+	entries, err := fs.ReadDir(smallTree, ".")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -138,14 +138,14 @@ func FuzzReadFolders(f *testing.F) {
 }
 
 func FuzzReadFacts(f *testing.F) {
-	f.Add(facts{size: 5, data: []byte("hello"), hasData: true}.append(nil))
-	f.Add(facts{mode: fs.ModeSymlink, size: 1 << 40}.append(nil))
+	f.Add(statReply{size: 5, data: []byte("hello"), hasData: true}.appendTo(nil))
+	f.Add(statReply{mode: fs.ModeSymlink, size: 1 << 40}.appendTo(nil))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		got, err := readFacts(payload)
+		got, err := readStatReply(payload)
 		if err != nil {
 			return
 		}
-		again, err := readFacts(got.append(nil))
+		again, err := readStatReply(got.appendTo(nil))
 		if err != nil || !reflect.DeepEqual(got, again) && len(got.data)+len(again.data) > 0 {
 			t.Errorf("%+v became %+v, %v", got, again, err)
 		}
@@ -161,17 +161,17 @@ func FuzzHost(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, letter byte, question []byte) {
-		tree := &inside{t: t, FS: small}
+		tree := &confinedTree{t: t, FS: smallTree}
 		h := newHost(Trees{Main: tree, Named: func(context.Context, string) (fs.FS, error) { return tree, nil }}, 1<<20)
-		got, payload, err := h.answer(t.Context(), letter, question)
+		got, payload, err := h.handleRequest(t.Context(), letter, question)
 		switch {
 		case err != nil:
 			if !errors.Is(err, errProtocol) && !errors.Is(err, errReads) {
 				t.Errorf("got %v", err)
 			}
-		case got == frameOK && int64(len(payload)) <= fromParent(frameOK):
-		case got == frameFail && int64(len(payload)) <= fromParent(frameFail):
-			if err := readFailure(payload); errors.Is(err, errProtocol) {
+		case got == frameOK && int64(len(payload)) <= maxFromParent(frameOK):
+		case got == frameFail && int64(len(payload)) <= maxFromParent(frameFail):
+			if err := decodeError(payload); errors.Is(err, errProtocol) {
 				t.Error(err)
 			}
 		default:
@@ -180,13 +180,13 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// inside fails the test when a name that leaves the tree gets to it.
-type inside struct {
+// confinedTree fails the test when a name that leaves the tree gets to it.
+type confinedTree struct {
 	fs.FS
 	t *testing.T
 }
 
-func (i *inside) Open(name string) (fs.File, error) {
+func (i *confinedTree) Open(name string) (fs.File, error) {
 	if name != "." {
 		for part := range strings.SplitSeq(name, "/") {
 			if part == "" || part == "." || part == ".." {
@@ -206,10 +206,10 @@ func FuzzTalk(f *testing.F) {
 	f.Add([]byte("R\x00\x00\x00\x02no"))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		r := New(Options{Program: "/none", Limits: Limits{Answer: 1 << 20, Reads: 1 << 20}})
-		_, err := r.converse(t.Context(), bytes.NewReader(said), io.Discard, "fuzz", []byte("{}"), Trees{Main: small})
-		var refused *Refused
+		_, err := r.exchangeFrames(t.Context(), bytes.NewReader(said), io.Discard, "fuzz", []byte("{}"), Trees{Main: smallTree})
+		var refused *HandlerError
 		var ended *Error
-		if err != nil && !errors.As(err, &refused) && !errors.As(err, &ended) && !errors.Is(err, errHungUp) && !errors.Is(err, errProtocol) && !errors.Is(err, errReads) {
+		if err != nil && !errors.As(err, &refused) && !errors.As(err, &ended) && !errors.Is(err, errNoAnswer) && !errors.Is(err, errProtocol) && !errors.Is(err, errReads) {
 			t.Errorf("got %v", err)
 		}
 		if err != nil && !utf8.ValidString(err.Error()) {
@@ -236,10 +236,10 @@ func FuzzServe(f *testing.F) {
 		few[name] = handlers[name]
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {
-		out := &written{}
+		out := &safeBuffer{}
 		_ = Serve(t.Context(), bytes.NewReader(said), out, few) // nil or not is the parent's doing here
 		for all := out.reader(); ; {
-			letter, _, err := readFrame(all, fromChild(1<<20))
+			letter, _, err := readFrame(all, maxFromChild(1<<20))
 			if errors.Is(err, errProtocol) {
 				t.Fatalf("it wrote what is no frame: %v", err)
 			}
@@ -250,19 +250,19 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// written is what was written; a handler that was given up may still write.
-type written struct {
+// safeBuffer is what was written; a handler that was given up may still write.
+type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (w *written) Write(p []byte) (int, error) {
+func (w *safeBuffer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.buf.Write(p)
 }
 
-func (w *written) reader() io.Reader {
+func (w *safeBuffer) reader() io.Reader {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return bytes.NewReader(bytes.Clone(w.buf.Bytes()))
@@ -284,34 +284,34 @@ func TestTheRemoteTreeIsTheTree(t *testing.T) {
 			}
 		}
 		names := rapid.SliceOfN(rapid.SliceOfN(part, 1, 4), 1, 20).Draw(t, "questions")
-		ask := func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) {
+		probe := func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) {
 			var out []string
 			for _, n := range names {
 				name := strings.Join(n, "/")
 				data, err := fs.ReadFile(trees.Main, name)
-				out = append(out, string(data), kindOf(err))
+				out = append(out, string(data), classifyError(err))
 				info, err := fs.Stat(trees.Main, name)
-				out = append(out, kindOf(err))
+				out = append(out, classifyError(err))
 				if err == nil && !info.IsDir() {
 					out = append(out, info.Name(), info.Mode().Type().String(), string(rune('0'+info.Size())))
 				}
 				entries, err := fs.ReadDir(trees.Main, name)
-				out = append(out, kindOf(err))
+				out = append(out, classifyError(err))
 				for _, e := range entries {
 					out = append(out, e.Name(), e.Type().String())
 				}
 			}
 			return out, nil
 		}
-		want, _ := ask(t.Context(), Trees{Main: tree}, nil)
-		got, err := pair(t.Context(), ask, tree)
+		want, _ := probe(t.Context(), Trees{Main: tree}, nil)
+		got, err := runOverPipes(t.Context(), probe, tree)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %q, %v; want %q", got, err, want)
 		}
 	})
 }
 
-func kindOf(err error) string {
+func classifyError(err error) string {
 	switch {
 	case err == nil:
 		return "fine"
@@ -321,15 +321,15 @@ func kindOf(err error) string {
 	return "wrong"
 }
 
-// pair runs a handler against a host over two pipes.
-func pair(ctx context.Context, h Handler, tree fs.FS) ([]string, error) {
+// runOverPipes runs a handler against a host over two pipes.
+func runOverPipes(ctx context.Context, h Handler, tree fs.FS) ([]string, error) {
 	childIn, parentOut := io.Pipe()
 	parentIn, childOut := io.Pipe()
 	go func() {
 		_ = Serve(ctx, childIn, childOut, map[string]Handler{"pair": h})
 		_ = childOut.Close()
 	}()
-	answer, err := New(Options{Program: "/none"}).converse(ctx, parentIn, parentOut, "pair", []byte("null"), Trees{Main: tree})
+	answer, err := New(Options{Program: "/none"}).exchangeFrames(ctx, parentIn, parentOut, "pair", []byte("null"), Trees{Main: tree})
 	_ = parentOut.Close()
 	if err != nil {
 		return nil, err

@@ -13,33 +13,33 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// argoCD is one Argo CD of the server's file with what reaches it.
-type argoCD struct {
+// argocdConnection is one Argo CD of the server's file with what reaches it.
+type argocdConnection struct {
 	config  config.ArgoCD
 	watcher *argocd.Watcher
 	kube    *appset.Kube
 }
 
-// argocd builds what reaches one Argo CD. Nothing is dialled.
-func (s *Server) argocd(a config.ArgoCD) (*argoCD, error) {
+// newArgoCD builds what reaches one Argo CD. Nothing is dialled.
+func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	rest, err := argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
 	if err != nil {
 		return nil, err
 	}
-	out := &argoCD{config: a}
+	out := &argocdConnection{config: a}
 	if out.kube, err = appset.NewKube(rest); err != nil {
 		return nil, err
 	}
 	out.watcher, err = argocd.New(argocd.Options{
 		Name: a.Name, Config: rest, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
-		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnAround: s.aroundChanged,
-		OnReady: func() { s.argocdBack(a.Name) },
+		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged,
+		OnReady: func() { s.argocdReconnected(a.Name) },
 	})
 	return out, err
 }
 
-// observed is the Argo CD as the observer knows it.
-func (a *argoCD) observed() facts.ArgoCD {
+// factsArgoCD is the Argo CD as the observer knows it.
+func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	return facts.ArgoCD{
 		Apps: a.watcher, Live: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
@@ -47,49 +47,49 @@ func (a *argoCD) observed() facts.ArgoCD {
 }
 
 func (s *Server) appChanged(a verification.App, deleted bool) {
-	if e := s.running(); e != nil {
+	if e := s.runningEngine(); e != nil {
 		e.AppChanged(a, deleted)
 	}
 }
 
-func (s *Server) aroundChanged() {
-	if e := s.running(); e != nil {
+func (s *Server) inputsChanged() {
+	if e := s.runningEngine(); e != nil {
 		e.AroundChanged()
 	}
 }
 
-func (s *Server) argocdBack(name string) {
-	if e := s.running(); e != nil {
+func (s *Server) argocdReconnected(name string) {
+	if e := s.runningEngine(); e != nil {
 		e.ArgoCDBack(name)
 	}
 }
 
-// part is how one part of the server is; nil: well.
-type part struct {
+// partStatus is how one part of the server is; nil: well.
+type partStatus struct {
 	name string
 	err  error
 }
 
-// argocdParts says how the Argo CDs are, by name. What may be forbidden (their
+// argocdStatuses says how the Argo CDs are, by name. What may be forbidden (their
 // ApplicationSets and projects) is only told of an Argo CD that can be reached.
-func (s *Server) argocdParts() []part {
+func (s *Server) argocdStatuses() []partStatus {
 	names := make([]string, 0, len(s.argocds))
 	for name := range s.argocds {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	var out []part
+	var out []partStatus
 	for _, name := range names {
 		a := s.argocds[name]
 		at := "argocd " + name
 		ready := a.watcher.Ready()
-		out = append(out, part{at, ready})
+		out = append(out, partStatus{at, ready})
 		if ready != nil {
 			continue
 		}
 		_, sets := a.watcher.Sets()
 		_, projects := a.watcher.Projects()
-		for _, p := range []part{{at + " applicationsets", sets}, {at + " appprojects", projects}, {at + " clusters", a.watcher.ClustersTrouble()}} {
+		for _, p := range []partStatus{{at + " applicationsets", sets}, {at + " appprojects", projects}, {at + " clusters", a.watcher.ClustersTrouble()}} {
 			if p.err != nil {
 				out = append(out, p)
 			}
@@ -98,17 +98,17 @@ func (s *Server) argocdParts() []part {
 	return out
 }
 
-// clusterFiles says which files of cluster Secrets can't be used, as of the last
+// clusterFileStatuses says which files of cluster Secrets can't be used, as of the last
 // look at them.
-func (s *Server) clusterFiles() []part {
-	e := s.running()
+func (s *Server) clusterFileStatuses() []partStatus {
+	e := s.runningEngine()
 	if e == nil {
 		return nil
 	}
-	var out []part
+	var out []partStatus
 	for file, why := range e.ClusterTroubles() {
-		out = append(out, part{"clusters file " + file, fmt.Errorf("%s", why)})
+		out = append(out, partStatus{"clusters file " + file, fmt.Errorf("%s", why)})
 	}
-	slices.SortFunc(out, func(a, b part) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// onBranches are three environments, the last of which lives on the tracked branch.
-func onBranches() map[string]string {
+// environmentBranches are three environments, the last of which lives on the tracked branch.
+func environmentBranches() map[string]string {
 	return map[string]string{"dev": "env/dev", "qa": "env/qa", "prod": "main"}
 }
 
-// branched makes a pipeline of directories one of branches.
-func branched(text string, branches map[string]string) string {
+// withBranches makes a pipeline of directories one of branches.
+func withBranches(text string, branches map[string]string) string {
 	text = strings.Replace(text, "spec:\n", "spec:\n  layout: branches\n", 1)
 	text = strings.NewReplacer("'{{ index .path.segments 1 }}'", "'{{ .component }}'", "'{{ .path.basename }}'", "'{{ .env }}'").Replace(text)
 	for env, branch := range branches {
@@ -27,58 +27,58 @@ func branched(text string, branches map[string]string) string {
 	return text
 }
 
-// branch is where an environment lives.
-func (s *scene) branch(env string) string {
-	if b := s.p.branches[env]; b != "" {
+// branchOf is where an environment lives.
+func (s *harness) branchOf(env string) string {
+	if b := s.opts.branches[env]; b != "" {
 		return b
 	}
 	return "main"
 }
 
-// overlay is the folder of a component's overlay there: the same on every branch.
-func (s *scene) overlay(component, env string) string {
-	if s.p.branches != nil {
+// overlayDir is the folder of a component's overlay there: the same on every branch.
+func (s *harness) overlayDir(component, env string) string {
+	if s.opts.branches != nil {
 		return "apps/" + component
 	}
-	return overlay(component, env)
+	return overlayPath(component, env)
 }
 
 // branchFiles are the first files of a branch; the rules are on main.
-func (s *scene) branchFiles(branch string) map[string]string {
+func (s *harness) branchFiles(branch string) map[string]string {
 	out := map[string]string{}
 	if branch == "main" {
 		var elements strings.Builder
-		for _, c := range s.p.components {
-			for _, env := range s.environments() {
-				elements.WriteString("          - {component: " + c + ", env: " + env + ", branch: " + s.branch(env) + "}\n")
+		for _, c := range s.opts.components {
+			for _, env := range s.environmentNames() {
+				elements.WriteString("          - {component: " + c + ", env: " + env + ", branch: " + s.branchOf(env) + "}\n")
 			}
 		}
 		out["argocd/shop.yaml"] = strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", "ELEMENTS", elements.String()).Replace(branchSet)
-		out[".liftlock.yaml"] = s.p.pipeline
+		out[".liftlock.yaml"] = s.opts.pipeline
 	}
-	for _, env := range s.environments() {
-		if s.branch(env) != branch {
+	for _, env := range s.environmentNames() {
+		if s.branchOf(env) != branch {
 			continue
 		}
-		for _, c := range s.p.components {
-			dir := s.overlay(c, env)
-			out[dir+"/deployment.yaml"] = strings.ReplaceAll(deployment, "NAME", c)
+		for _, c := range s.opts.components {
+			dir := s.overlayDir(c, env)
+			out[dir+"/deployment.yaml"] = strings.ReplaceAll(deploymentTemplate, "NAME", c)
 			out[dir+"/replicas-of-"+env+".txt"] = "what is " + env + "'s own\n"
-			out[dir+"/kustomization.yaml"] = "namePrefix: " + env + "-\n" + strings.NewReplacer("../../base", "deployment.yaml", "NAME", c, "TAG", s.p.tag(c, env)).Replace(kustomization)
+			out[dir+"/kustomization.yaml"] = "namePrefix: " + env + "-\n" + strings.NewReplacer("../../base", "deployment.yaml", "NAME", c, "TAG", s.opts.tag(c, env)).Replace(kustomizationTemplate)
 		}
 	}
-	for name, text := range s.p.files {
+	for name, text := range s.opts.files {
 		if env, file, of := strings.Cut(name, ":"); !of && branch == "main" {
 			out[name] = text
-		} else if of && s.branch(env) == branch {
+		} else if of && s.branchOf(env) == branch {
 			out[file] = text
 		}
 	}
 	return out
 }
 
-// makeBranches makes the environments' branches, but main.
-func (s *scene) makeBranches() {
+// createBranches makes the environments' branches, but main.
+func (s *harness) createBranches() {
 	s.t.Helper()
 	main, err := s.Forge.Tree(repoName, "main")
 	s.must("list main", err)
@@ -87,12 +87,12 @@ func (s *scene) makeBranches() {
 		stale = append(stale, name)
 	}
 	slices.Sort(stale)
-	for _, env := range s.environments() {
-		if s.p.branches == nil || s.branch(env) == "main" {
+	for _, env := range s.environmentNames() {
+		if s.opts.branches == nil || s.branchOf(env) == "main" {
 			continue
 		}
-		files := s.branchFiles(s.branch(env))
-		_, err := s.Forge.CommitAs(repoName, "linus", s.branch(env), "Environment "+env, files,
+		files := s.branchFiles(s.branchOf(env))
+		_, err := s.Forge.CommitAs(repoName, "linus", s.branchOf(env), "Environment "+env, files,
 			slices.DeleteFunc(slices.Clone(stale), func(name string) bool { _, kept := files[name]; return kept })...)
 		s.must("make the branch of "+env, err)
 	}
@@ -131,64 +131,64 @@ ELEMENTS
 // environment, that the rest of each branch stays as it is, and that a restart
 // without a database finds nothing to do.
 func TestStoryOnBranches(t *testing.T) {
-	s := begin(t, plan{branches: onBranches()})
+	s := startHarness(t, harnessOptions{branches: environmentBranches()})
 	before := map[string]string{}
-	for _, env := range s.environments() {
-		text, _, err := s.Forge.File(repoName, s.branch(env), s.overlay("web", env)+"/kustomization.yaml")
+	for _, env := range s.environmentNames() {
+		text, _, err := s.Forge.File(repoName, s.branchOf(env), s.overlayDir("web", env)+"/kustomization.yaml")
 		s.must("read an overlay", err)
 		before[env] = text
 	}
-	s.story()
-	for _, env := range s.environments() {
-		text, _, err := s.Forge.File(repoName, s.branch(env), s.overlay("web", env)+"/kustomization.yaml")
+	s.runStory()
+	for _, env := range s.environmentNames() {
+		text, _, err := s.Forge.File(repoName, s.branchOf(env), s.overlayDir("web", env)+"/kustomization.yaml")
 		s.must("read an overlay", err)
 		if want := strings.Replace(before[env], "1.0.0", "1.1.0", 1); text != want {
 			t.Errorf("the overlay of %s is\n%s\nwant\n%s", env, text, want)
 		}
 	}
 	for _, env := range []string{"qa", "prod"} {
-		p := s.pulls("web", env)[0]
-		if p.Base != s.branch(env) {
-			t.Errorf("#%d is for %s, want %s", p.Number, p.Base, s.branch(env))
+		p := s.listPulls("web", env)[0]
+		if p.Base != s.branchOf(env) {
+			t.Errorf("#%d is for %s, want %s", p.Number, p.Base, s.branchOf(env))
 		}
 	}
-	s.idle()
-	s.forget()
+	s.awaitIdle()
+	s.deleteDatabase()
 	s.start()
-	s.quiet()
-	s.idle()
+	s.awaitJudged()
+	s.awaitIdle()
 	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 2 {
 		t.Errorf("after the database was lost there are %d pull requests (%v), want 2", len(all), err)
 	}
-	for _, env := range s.environments() {
-		s.is("web", env, "carries what it did", func(e *api.WhyHere) bool { return strings.Contains(e.Name, "1.1.0") })
+	for _, env := range s.environmentNames() {
+		s.awaitEnvironment("web", env, "carries what it did", func(e *api.EnvironmentWhy) bool { return strings.Contains(e.Name, "1.1.0") })
 	}
 }
 
 // TestPollingFollowsBranches finds without webhooks what was pushed to an
 // environment's branch.
 func TestPollingFollowsBranches(t *testing.T) {
-	s := begin(t, plan{branches: onBranches(), noHook: true, poll: 100 * time.Millisecond})
-	s.quiet()
-	s.release("web", "1.1.0")
-	if p := s.opened("web", "qa", "1.1.0"); p.Base != "env/qa" {
+	s := startHarness(t, harnessOptions{branches: environmentBranches(), noHook: true, poll: 100 * time.Millisecond})
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	if p := s.awaitPromotion("web", "qa", "1.1.0"); p.Base != "env/qa" {
 		t.Errorf("#%d is for %s", p.Number, p.Base)
 	}
 }
 
 // TestRevertOnABranch takes a release that degrades qa back, on qa's branch.
 func TestRevertOnABranch(t *testing.T) {
-	s := begin(t, plan{branches: onBranches()})
-	s.quiet()
+	s := startHarness(t, harnessOptions{branches: environmentBranches()})
+	s.awaitJudged()
 	before, err := s.Forge.Tree(repoName, "env/qa")
 	s.must("list qa's branch", err)
 	const bad = "1.1.0-late-in-qa"
-	s.release("web", bad)
-	s.merged(s.opened("web", "qa", bad).Number)
-	s.is("web", "qa", "has the release of before", func(e *api.WhyHere) bool {
+	s.commitRelease("web", bad)
+	s.awaitMerged(s.awaitPromotion("web", "qa", bad).Number)
+	s.awaitEnvironment("web", "qa", "has the release of before", func(e *api.EnvironmentWhy) bool {
 		return e.LandedBy == promotion.ByRevert && strings.Contains(e.Name, "1.0.0")
 	})
-	if p := s.reverts("web", "qa")[0]; p.Base != "env/qa" || !p.Merged {
+	if p := s.listReverts("web", "qa")[0]; p.Base != "env/qa" || !p.Merged {
 		t.Errorf("the revert #%d is for %s, merged %t", p.Number, p.Base, p.Merged)
 	}
 	after, err := s.Forge.Tree(repoName, "env/qa")
@@ -196,8 +196,8 @@ func TestRevertOnABranch(t *testing.T) {
 	if d := cmp.Diff(before, after); d != "" {
 		t.Errorf("qa's branch (-before +after):\n%s", d)
 	}
-	s.idle()
-	for _, p := range s.pulls("web", "prod") { // opened before qa degraded
+	s.awaitIdle()
+	for _, p := range s.listPulls("web", "prod") { // opened before qa degraded
 		if p.Open || p.Merged {
 			t.Errorf("#%d still brings it to prod", p.Number)
 		}
@@ -207,28 +207,28 @@ func TestRevertOnABranch(t *testing.T) {
 // TestImpactOnBranches says on people's pull requests into environments'
 // branches what they do: to the targets that follow the branch, and to no others.
 func TestImpactOnBranches(t *testing.T) {
-	s := begin(t, plan{branches: onBranches()})
-	s.quiet()
+	s := startHarness(t, harnessOptions{branches: environmentBranches()})
+	s.awaitJudged()
 	theirs := func(base, name string, files map[string]string) int {
 		t.Helper()
 		head, err := s.Forge.Head(repoName, base)
 		s.must("read a branch", err)
 		s.must("make a branch", s.Forge.SetBranch(repoName, "linus", name, head))
-		s.commit("linus", name, "Change "+name, files)
+		s.commitFiles("linus", name, "Change "+name, files)
 		n, err := s.Forge.OpenPull(repoName, "linus", name, base, "Change "+name, "")
 		s.must("open a pull request", err)
 		return n
 	}
-	change := map[string]string{"apps/web/deployment.yaml": strings.ReplaceAll(deployment, "NAME", "web") + "          imagePullPolicy: Always\n"}
-	s.checked(theirs("env/qa", "in-qa", change), "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "of `env/qa`")
-	s.checked(theirs("main", "in-prod", change), "success", "touches prod: 1 changed", "| prod | changed | `web-prod` |")
-	s.checked(theirs("env/dev", "rules", map[string]string{".liftlock.yaml": "kind: Nonsense\n", "argocd/shop.yaml": "nonsense: [\n"}), "success", "touches no target")
-	elsewhere := theirs("env/dev", "feature", change)
-	s.checked(elsewhere, "success", "touches dev: 1 changed", "web-dev")
+	change := map[string]string{"apps/web/deployment.yaml": strings.ReplaceAll(deploymentTemplate, "NAME", "web") + "          imagePullPolicy: Always\n"}
+	s.awaitImpactCheck(theirs("env/qa", "in-qa", change), "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "of `env/qa`")
+	s.awaitImpactCheck(theirs("main", "in-prod", change), "success", "touches prod: 1 changed", "| prod | changed | `web-prod` |")
+	s.awaitImpactCheck(theirs("env/dev", "rules", map[string]string{".liftlock.yaml": "kind: Nonsense\n", "argocd/shop.yaml": "nonsense: [\n"}), "success", "touches no target")
+	otherBranch := theirs("env/dev", "feature", change)
+	s.awaitImpactCheck(otherBranch, "success", "touches dev: 1 changed", "web-dev")
 	// A pull request into a branch that no environment lives on is nobody's business.
 	nobody := theirs("feature", "on-top", map[string]string{"apps/web/x": "x\n"})
-	s.idle()
-	if p := s.pull(nobody); len(p.Statuses) != 0 || len(p.Comments) != 0 {
+	s.awaitIdle()
+	if p := s.readPull(nobody); len(p.Statuses) != 0 || len(p.Comments) != 0 {
 		t.Errorf("#%d is judged: %+v, %+v", nobody, p.Statuses, p.Comments)
 	}
 }
@@ -236,36 +236,36 @@ func TestImpactOnBranches(t *testing.T) {
 // TestABranchThatIsNotThere goes on elsewhere without qa's branch, says what is
 // missing, and takes qa up when somebody creates it; later the branch is rewritten.
 func TestABranchThatIsNotThere(t *testing.T) {
-	s := scenery(t, plan{branches: onBranches(), components: []string{"web"}, pipeline: pipelineOf(nil, dev, manualQA, strings.Replace(prod, "after: [qa]", "after: [dev]", 1))})
+	s := newHarness(t, harnessOptions{branches: environmentBranches(), components: []string{"web"}, pipeline: pipelineYAML(nil, dev, manualQA, strings.Replace(prod, "after: [qa]", "after: [dev]", 1))})
 	tip, err := s.Forge.Head(repoName, "env/qa")
 	s.must("read qa's branch", err)
 	s.must("delete qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", ""))
 	s.start()
-	s.quiet()
-	s.is("web", "qa", "says what is missing", func(e *api.WhyHere) bool {
+	s.awaitJudged()
+	s.awaitEnvironment("web", "qa", "says what is missing", func(e *api.EnvironmentWhy) bool {
 		return strings.Contains(e.Text, "has no branch env/qa") && strings.Contains(e.Text, "git push origin main:refs/heads/env/qa")
 	})
-	s.release("web", "1.1.0")
-	s.opened("web", "prod", "1.1.0")
-	if n := len(s.pulls("web", "qa")); n != 0 {
+	s.commitRelease("web", "1.1.0")
+	s.awaitPromotion("web", "prod", "1.1.0")
+	if n := len(s.listPulls("web", "qa")); n != 0 {
 		t.Errorf("%d pull requests are for a branch that isn't there", n)
 	}
 	s.must("create qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", tip))
-	p := s.opened("web", "qa", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
 	if _, err := s.Forge.MergePull(repoName, p.Number, "linus", "merge"); err != nil {
 		t.Fatal(err)
 	}
-	s.verified("web", "qa", "1.1.0")
+	s.awaitVerified("web", "qa", "1.1.0")
 	s.must("rewrite qa's branch", s.Forge.SetBranch(repoName, "linus", "env/qa", tip))
-	s.is("web", "qa", "is what the rewritten branch says", func(e *api.WhyHere) bool { return strings.Contains(e.Name, "1.0.0") })
-	s.idle()
+	s.awaitEnvironment("web", "qa", "is what the rewritten branch says", func(e *api.EnvironmentWhy) bool { return strings.Contains(e.Name, "1.0.0") })
+	s.awaitIdle()
 }
 
 // TestAnOverlayThatGeneratorsRead carries a Helm parameter and a chart's version
 // in a file on each environment's branch, which the ApplicationSet reads there.
 func TestAnOverlayThatGeneratorsRead(t *testing.T) {
-	s := scenery(t, plan{branches: map[string]string{"dev": "env/dev", "qa": "env/qa"},
-		pipeline: pipelineOf([]string{`  - json: {files: [config.json], paths: [chart.version, tag]}`}, dev, qa),
+	s := newHarness(t, harnessOptions{branches: map[string]string{"dev": "env/dev", "qa": "env/qa"},
+		pipeline: pipelineYAML([]string{`  - json: {files: [config.json], paths: [chart.version, tag]}`}, dev, qa),
 		files:    map[string]string{"dev:envs/web/config.json": `{"tag": "a", "chart": {"version": "1.0.0"}, "size": 1}`, "qa:envs/web/config.json": "{\"size\": 3,\n  \"chart\": {\"version\": \"1.0.0\"}, \"tag\": \"a\"}\n"},
 	})
 	set := strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", `    - list:
@@ -276,20 +276,20 @@ ELEMENTS
           - list: {elements: [{component: web, env: dev, branch: env/dev}, {component: web, env: qa, branch: env/qa}]}
           - git: {repoURL: `+s.Forge.URL()+"/"+repoName+`.git, revision: '{{ .branch }}', files: [{path: envs/*/config.json}]}
 `, "path: 'apps/{{ .component }}'\n", "path: 'apps/{{ .component }}'\n        kustomize: {commonAnnotations: {tag: '{{ .tag }}', chart: '{{ .chart.version }}'}}\n").Replace(branchSet)
-	s.commit("linus", "main", "Read the environments' files", map[string]string{"argocd/shop.yaml": set})
+	s.commitFiles("linus", "main", "Read the environments' files", map[string]string{"argocd/shop.yaml": set})
 	options := func(tag, chart string) map[string]any {
 		return map[string]any{"kustomize": map[string]any{"commonAnnotations": map[string]any{"tag": tag, "chart": chart}}}
 	}
-	for _, env := range s.environments() {
+	for _, env := range s.environmentNames() {
 		s.must("set the options of "+env, s.ArgoCD.SetOptions("argocd", "web-"+env, options("a", "1.0.0")))
 	}
 	s.start()
-	s.quiet()
-	s.commit("linus", "env/dev", "Release b", map[string]string{"envs/web/config.json": `{"tag": "b", "chart": {"version": "1.1.0"}, "size": 1}`})
+	s.awaitJudged()
+	s.commitFiles("linus", "env/dev", "Release b", map[string]string{"envs/web/config.json": `{"tag": "b", "chart": {"version": "1.1.0"}, "size": 1}`})
 	s.must("generate dev's Application", s.ArgoCD.SetOptions("argocd", "web-dev", options("b", "1.1.0")))
-	s.until("it is merged into qa's branch", func() (bool, string) {
-		all := s.pulls("web", "qa")
-		_, why := s.env("web", "qa")
+	s.waitFor("it is merged into qa's branch", func() (bool, string) {
+		all := s.listPulls("web", "qa")
+		_, why := s.readEnvironment("web", "qa")
 		return len(all) == 1 && all[0].Merged && all[0].Base == "env/qa", why
 	})
 	text, _, err := s.Forge.File(repoName, "env/qa", "envs/web/config.json")
@@ -298,22 +298,24 @@ ELEMENTS
 		t.Errorf("qa's file is %q, want %q", text, want)
 	}
 	s.must("generate qa's Application", s.ArgoCD.SetOptions("argocd", "web-qa", options("b", "1.1.0")))
-	s.is("web", "qa", "is verified", func(e *api.WhyHere) bool { return e.State == promotion.Verified && strings.Contains(e.Name, "1.1.0") })
+	s.awaitEnvironment("web", "qa", "is verified", func(e *api.EnvironmentWhy) bool {
+		return e.State == promotion.Verified && strings.Contains(e.Name, "1.1.0")
+	})
 }
 
 // TestATargetThatFollowsAnotherBranch stops its component only, and says why.
 func TestATargetThatFollowsAnotherBranch(t *testing.T) {
-	s := scenery(t, plan{branches: onBranches(), components: []string{"api", "web"}})
+	s := newHarness(t, harnessOptions{branches: environmentBranches(), components: []string{"api", "web"}})
 	set, _, err := s.Forge.File(repoName, "main", "argocd/shop.yaml")
 	s.must("read the set", err)
-	s.commit("linus", "main", "Mix the branches up", map[string]string{"argocd/shop.yaml": strings.Replace(set, "{component: api, env: qa, branch: env/qa}", "{component: api, env: qa, branch: env/prod}", 1)})
+	s.commitFiles("linus", "main", "Mix the branches up", map[string]string{"argocd/shop.yaml": strings.Replace(set, "{component: api, env: qa, branch: env/qa}", "{component: api, env: qa, branch: env/prod}", 1)})
 	s.start()
-	s.quiet()
-	s.release("web", "1.1.0")
-	s.release("api", "1.1.0")
-	s.verified("web", "qa", "1.1.0")
-	s.says("api", "qa", `api-qa: it follows targetRevision "env/prod", and environment qa lives on the branch env/qa`)
-	if n := len(s.pulls("api", "qa")); n != 0 {
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	s.commitRelease("api", "1.1.0")
+	s.awaitVerified("web", "qa", "1.1.0")
+	s.awaitReason("api", "qa", `api-qa: it follows targetRevision "env/prod", and environment qa lives on the branch env/qa`)
+	if n := len(s.listPulls("api", "qa")); n != 0 {
 		t.Errorf("%d pull requests for a component whose targets are not known", n)
 	}
 }

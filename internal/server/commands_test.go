@@ -21,23 +21,23 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-const operator = "a-token-of-an-operator"
+const operatorToken = "a-token-of-an-operator"
 
-// inProd brings a release to where it waits in prod for approvals.
-func (s *scene) inProd(tag string) emulator.PullRequest {
+// releaseToProd brings a release to where it waits in prod for approvals.
+func (s *harness) releaseToProd(tag string) emulator.PullRequest {
 	s.t.Helper()
-	s.quiet()
-	s.release("web", tag)
-	p := s.opened("web", "prod", tag)
-	return s.pullIs(p.Number, "waits for approvals", func(p *emulator.PullRequest) bool { return statusOf(p.Statuses).State == "pending" })
+	s.awaitJudged()
+	s.commitRelease("web", tag)
+	p := s.awaitPromotion("web", "prod", tag)
+	return s.awaitPull(p.Number, "waits for approvals", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "pending" })
 }
 
 // TestQuestions asks in comments; every question is answered once, and what is
 // no new comment by a person is left alone.
 func TestQuestions(t *testing.T) {
-	s := begin(t, plan{})
+	s := startHarness(t, harnessOptions{})
 	s.must("add an app", s.Forge.AddUser("robot", "token-of-robot", emulator.UserOptions{Bot: true}))
-	p := s.inProd("1.1.0")
+	p := s.releaseToProd("1.1.0")
 	for _, c := range []struct{ name, who, body, reaction, answer string }{
 		{"status by a reader", "rita", "/liftlock status", "+1", "`prod`"},
 		{"why", "linus", "/liftlock why", "+1", "approvals"},
@@ -50,8 +50,8 @@ func TestQuestions(t *testing.T) {
 		{"what isn't supported yet", "ada", "/liftlock skip soak because", "confused", "not supported yet"},
 		{"an environment that isn't there", "ada", "/liftlock promote nowhere", "confused", "no environment"},
 	} {
-		id := s.comment(p.Number, c.who, c.body)
-		if a := s.reacted(p.Number, id, c.reaction); !strings.Contains(a, c.answer) || !strings.Contains(a, "@"+c.who) {
+		id := s.addComment(p.Number, c.who, c.body)
+		if a := s.awaitReaction(p.Number, id, c.reaction); !strings.Contains(a, c.answer) || !strings.Contains(a, "@"+c.who) {
 			t.Errorf("%s: the answer is %q, want one to @%s with %q", c.name, a, c.who, c.answer)
 		}
 	}
@@ -63,10 +63,10 @@ func TestQuestions(t *testing.T) {
 		{"linus", "/hold"},
 		{"robot", "/liftlock hold"},
 	} {
-		ignored = append(ignored, s.comment(p.Number, c.who, c.body))
+		ignored = append(ignored, s.addComment(p.Number, c.who, c.body))
 	}
-	edited := s.comment(p.Number, "linus", "nothing of interest")
-	s.restAs("linus", http.MethodPatch, "/repos/"+repoName+"/issues/comments/"+itoa(int(edited)), map[string]any{"body": "/liftlock hold"})
+	edited := s.addComment(p.Number, "linus", "nothing of interest")
+	s.callForgeAs("linus", http.MethodPatch, "/repos/"+repoName+"/issues/comments/"+itoa(int(edited)), map[string]any{"body": "/liftlock hold"})
 	ignored = append(ignored, edited)
 	// Every delivery again: nothing is answered twice.
 	for _, d := range s.Forge.Deliveries() {
@@ -74,10 +74,10 @@ func TestQuestions(t *testing.T) {
 			s.must("redeliver", s.Forge.Redeliver(d.ID))
 		}
 	}
-	last := s.comment(p.Number, "ada", "/liftlock status")
-	s.reacted(p.Number, last, "+1")
-	s.idle()
-	now := s.pull(p.Number)
+	last := s.addComment(p.Number, "ada", "/liftlock status")
+	s.awaitReaction(p.Number, last, "+1")
+	s.awaitIdle()
+	now := s.readPull(p.Number)
 	if slices.Contains(now.Labels, promotion.LabelHold) {
 		t.Error("something that is no command put the pull request on hold")
 	}
@@ -106,81 +106,81 @@ func TestQuestions(t *testing.T) {
 
 // TestHoldOnPullRequest stops a merge with the label, and lets it go again.
 func TestHoldOnPullRequest(t *testing.T) {
-	s := begin(t, plan{})
-	p := s.inProd("1.1.0")
-	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock hold pr the database is moving"), "+1")
+	s := startHarness(t, harnessOptions{})
+	p := s.releaseToProd("1.1.0")
+	s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock hold pr the database is moving"), "+1")
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
-	s.pullIs(p.Number, "is held", func(p *emulator.PullRequest) bool {
-		return slices.Contains(p.Labels, promotion.LabelHold) && strings.Contains(statusOf(p.Statuses).Description, "hold")
+	s.awaitPull(p.Number, "is held", func(p *emulator.PullRequest) bool {
+		return slices.Contains(p.Labels, promotion.LabelHold) && strings.Contains(liftlockStatus(p.Statuses).Description, "hold")
 	})
-	s.idle()
-	if s.pull(p.Number).Merged {
+	s.awaitIdle()
+	if s.readPull(p.Number).Merged {
 		t.Fatal("a held pull request was merged")
 	}
-	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock unhold"), "confused"); !strings.Contains(a, "approvals gate") {
+	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock unhold"), "confused"); !strings.Contains(a, "approvals gate") {
 		t.Errorf("a writer who is no approver lifts a hold: %q", a)
 	}
-	s.reacted(p.Number, s.comment(p.Number, "grace", "/liftlock unhold"), "+1")
-	s.merged(p.Number)
+	s.awaitReaction(p.Number, s.addComment(p.Number, "grace", "/liftlock unhold"), "+1")
+	s.awaitMerged(p.Number)
 }
 
 // TestHoldsOutliveTheDatabase sets holds on all that is larger than a pull
 // request, by comment and by API; they are files that are found again.
 func TestHoldsOutliveTheDatabase(t *testing.T) {
-	s := begin(t, plan{components: []string{"web", "api"}})
-	p := s.inProd("1.1.0")
-	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock hold component the schema is moving"), "+1")
-	s.file("liftlock-state", "holds/shop/component/web.yaml", "the schema is moving")
+	s := startHarness(t, harnessOptions{components: []string{"web", "api"}})
+	p := s.releaseToProd("1.1.0")
+	s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock hold component the schema is moving"), "+1")
+	s.awaitFile("liftlock-state", "holds/shop/component/web.yaml", "the schema is moving")
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
-	s.says("web", "prod", "component web is on hold by linus")
+	s.awaitReason("web", "prod", "component web is on hold by linus")
 	for _, h := range []struct {
-		body api.OnPipeline
+		body api.PipelineCommand
 		file string
 	}{
-		{api.OnPipeline{Environment: "qa", Reason: "load test"}, "holds/shop/environment/qa.yaml"},
-		{api.OnPipeline{Scope: "pipeline", Reason: "a long weekend"}, "holds/shop/pipeline.yaml"},
+		{api.PipelineCommand{Environment: "qa", Reason: "load test"}, "holds/shop/environment/qa.yaml"},
+		{api.PipelineCommand{Scope: "pipeline", Reason: "a long weekend"}, "holds/shop/pipeline.yaml"},
 	} {
-		if status, answer := s.post(operator, "/api/v1/pipelines/shop/hold", h.body); status != http.StatusOK {
+		if status, answer := s.postCommand(operatorToken, "/api/v1/pipelines/shop/hold", h.body); status != http.StatusOK {
 			t.Fatalf("hold %+v: HTTP %d %s", h.body, status, answer)
 		}
-		s.file("liftlock-state", h.file, h.body.Reason)
+		s.awaitFile("liftlock-state", h.file, h.body.Reason)
 	}
-	s.idle()
-	s.forget()
-	s.release("api", "2.0.0")
+	s.awaitIdle()
+	s.deleteDatabase()
+	s.commitRelease("api", "2.0.0")
 	s.start()
-	s.says("web", "prod", "component web is on hold by linus")
-	s.says("api", "qa", "environment qa is on hold by ops")
-	s.says("api", "qa", "the pipeline is on hold by ops")
-	s.idle()
-	if s.pull(p.Number).Merged || len(s.pulls("api", "qa")) != 0 {
+	s.awaitReason("web", "prod", "component web is on hold by linus")
+	s.awaitReason("api", "qa", "environment qa is on hold by ops")
+	s.awaitReason("api", "qa", "the pipeline is on hold by ops")
+	s.awaitIdle()
+	if s.readPull(p.Number).Merged || len(s.listPulls("api", "qa")) != 0 {
 		t.Fatal("a hold was lost with the database")
 	}
 	// What covers an environment with an approvals gate takes an approver.
-	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock unhold pipeline"), "confused"); !strings.Contains(a, "approvals gate") {
+	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock unhold pipeline"), "confused"); !strings.Contains(a, "approvals gate") {
 		t.Errorf("a writer who is no approver lifts the pipeline's hold: %q", a)
 	}
-	if status, answer := s.post(operator, "/api/v1/pipelines/shop/unhold", api.OnPipeline{Scope: "pipeline"}); status != http.StatusConflict || !strings.Contains(answer, "approvals gate") {
+	if status, answer := s.postCommand(operatorToken, "/api/v1/pipelines/shop/unhold", api.PipelineCommand{Scope: "pipeline"}); status != http.StatusConflict || !strings.Contains(answer, "approvals gate") {
 		t.Errorf("an operator, who is no approver, lifts the pipeline's hold: HTTP %d %s", status, answer)
 	}
-	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock unhold pipeline"), "+1")
-	if status, answer := s.post(operator, "/api/v1/pipelines/shop/unhold", api.OnPipeline{Environment: "qa"}); status != http.StatusOK {
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock unhold pipeline"), "+1")
+	if status, answer := s.postCommand(operatorToken, "/api/v1/pipelines/shop/unhold", api.PipelineCommand{Environment: "qa"}); status != http.StatusOK {
 		t.Errorf("unhold qa: HTTP %d %s", status, answer)
 	}
-	s.opened("api", "qa", "2.0.0")
-	if s.pull(p.Number).Merged {
+	s.awaitPromotion("api", "qa", "2.0.0")
+	if s.readPull(p.Number).Merged {
 		t.Error("web is still on hold and was merged")
 	}
-	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock unhold component"), "+1")
-	s.merged(p.Number)
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock unhold component"), "+1")
+	s.awaitMerged(p.Number)
 }
 
-// file waits until a file on a branch has a text.
-func (s *scene) file(branch, name, text string) {
+// awaitFile waits until a file on a branch has a text.
+func (s *harness) awaitFile(branch, name, text string) {
 	s.t.Helper()
-	s.until(name+" on "+branch+" has "+text, func() (bool, string) {
+	s.waitFor(name+" on "+branch+" has "+text, func() (bool, string) {
 		got, ok, err := s.Forge.File(repoName, branch, name)
 		return err == nil && ok && strings.Contains(got, text), got
 	})
@@ -188,43 +188,43 @@ func (s *scene) file(branch, name, text string) {
 
 // TestManualOpening opens only when a person says so.
 func TestManualOpening(t *testing.T) {
-	s := begin(t, plan{pipeline: pipelineOf(nil, dev, qa+"\nopen: manual", prod)})
-	s.quiet()
-	s.release("web", "1.1.0")
-	s.says("web", "qa", "/liftlock promote qa opens it")
-	s.idle()
-	if n := len(s.pulls("web", "qa")); n != 0 {
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa+"\nopen: manual", prod)})
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	s.awaitReason("web", "qa", "/liftlock promote qa opens it")
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "qa")); n != 0 {
 		t.Fatalf("%d pull requests were opened without a person", n)
 	}
-	body := api.OnPipeline{Component: "web", Environment: "qa"}
+	body := api.PipelineCommand{Component: "web", Environment: "qa"}
 	for token, want := range map[string]int{"": 401, "a-token-of-nobody": 401, "a-token-of-a-viewer": 403} {
-		if status, answer := s.post(token, "/api/v1/pipelines/shop/promote", body); status != want {
+		if status, answer := s.postCommand(token, "/api/v1/pipelines/shop/promote", body); status != want {
 			t.Errorf("promote with %q: HTTP %d %s, want %d", token, status, answer, want)
 		}
 	}
-	if status, answer := s.post(operator, "/api/v1/pipelines/shop/promote", body); status != http.StatusOK {
+	if status, answer := s.postCommand(operatorToken, "/api/v1/pipelines/shop/promote", body); status != http.StatusOK {
 		t.Fatalf("promote: HTTP %d %s", status, answer)
 	}
-	p := s.merged(s.opened("web", "qa", "1.1.0").Number)
-	s.verified("web", "qa", "1.1.0")
-	prodPull := s.opened("web", "prod", "1.1.0")
-	s.idle()
+	p := s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+	s.awaitVerified("web", "qa", "1.1.0")
+	prodPull := s.awaitPromotion("web", "prod", "1.1.0")
+	s.awaitIdle()
 	// The upstream promotion's pull request takes a promote for what comes after it.
-	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock promote"), "confused"); !strings.Contains(a, "approvals gate") {
+	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock promote"), "confused"); !strings.Contains(a, "approvals gate") {
 		t.Errorf("promote to prod by no approver: %q", a)
 	}
 	s.stop()
-	if got := s.audit(); !slices.Contains(got, "ops api promote taken") || !slices.Contains(got, "linus comment promote refused") {
+	if got := s.readAudit(); !slices.Contains(got, "ops api promote taken") || !slices.Contains(got, "linus comment promote refused") {
 		t.Errorf("the audit trail holds %q", got)
 	}
-	if !s.pull(prodPull.Number).Open {
+	if !s.readPull(prodPull.Number).Open {
 		t.Error("prod's pull request is not open")
 	}
 }
 
-// audit reads the audit trail, "actor via verb outcome" each; the server must be
+// readAudit reads the audit trail, "actor via verb outcome" each; the server must be
 // stopped.
-func (s *scene) audit() []string {
+func (s *harness) readAudit() []string {
 	s.t.Helper()
 	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db"), store.Options{})
 	s.must("open the database", err)
@@ -238,122 +238,124 @@ func (s *scene) audit() []string {
 	return out
 }
 
-// TestDivergedIsTakenOver leaves a hotfix alone until an approver promotes over it.
-func TestDivergedIsTakenOver(t *testing.T) {
-	s := begin(t, plan{})
-	p := s.story()
-	s.edit("grace", "web", "prod", "1.1.0-hotfix")
-	s.is("web", "prod", "is diverged", func(e *api.WhyHere) bool { return e.State == promotion.Diverged && strings.Contains(e.Text, "grace") })
-	s.release("web", "1.2.0")
-	s.verified("web", "qa", "1.2.0")
-	s.idle()
-	if n := len(s.pulls("web", "prod")); n != 1 {
+// TestPromoteOverDiverged leaves a hotfix alone until an approver promotes over it.
+func TestPromoteOverDiverged(t *testing.T) {
+	s := startHarness(t, harnessOptions{})
+	p := s.runStory()
+	s.editTag("grace", "web", "prod", "1.1.0-hotfix")
+	s.awaitEnvironment("web", "prod", "is diverged", func(e *api.EnvironmentWhy) bool {
+		return e.State == promotion.Diverged && strings.Contains(e.Text, "grace")
+	})
+	s.commitRelease("web", "1.2.0")
+	s.awaitVerified("web", "qa", "1.2.0")
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "prod")); n != 1 {
 		t.Fatalf("%d pull requests into the diverged prod", n-1)
 	}
-	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock promote prod"), "+1")
-	p = s.opened("web", "prod", "1.2.0")
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock promote prod"), "+1")
+	p = s.awaitPromotion("web", "prod", "1.2.0")
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
-	s.merged(p.Number)
-	s.verified("web", "prod", "1.2.0")
+	s.awaitMerged(p.Number)
+	s.awaitVerified("web", "prod", "1.2.0")
 }
 
 // TestQuarantineIsLifted reverts what degrades, keeps it away, and lets a person
 // bring it back on record.
 func TestQuarantineIsLifted(t *testing.T) {
-	s := begin(t, plan{})
-	s.quiet()
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
 	const bad = "1.1.0-broken-in-qa"
-	s.release("web", bad)
-	first := s.merged(s.opened("web", "qa", bad).Number)
-	s.until("the revert merges", func() (bool, string) {
-		rs := s.reverts("web", "qa")
+	s.commitRelease("web", bad)
+	first := s.awaitMerged(s.awaitPromotion("web", "qa", bad).Number)
+	s.waitFor("the revert merges", func() (bool, string) {
+		rs := s.listReverts("web", "qa")
 		return len(rs) == 1 && rs[0].Merged, ""
 	})
-	s.says("web", "qa", "was reverted from qa")
-	s.idle()
-	if n := len(s.pulls("web", "qa")) + len(s.pulls("web", "prod")); n != 1 {
+	s.awaitReason("web", "qa", "was reverted from qa")
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "qa")) + len(s.listPulls("web", "prod")); n != 1 {
 		t.Fatalf("%d promotions of a release that was reverted", n)
 	}
 	// Also without the database.
-	s.forget()
+	s.deleteDatabase()
 	s.start()
-	s.says("web", "qa", "was reverted from qa")
-	s.idle()
-	if n := len(s.pulls("web", "qa")); n != 1 {
+	s.awaitReason("web", "qa", "was reverted from qa")
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "qa")); n != 1 {
 		t.Fatalf("%d promotions after the database was lost", n)
 	}
-	s.reacted(first.Number, s.comment(first.Number, "linus", "/liftlock promote qa"), "+1")
-	s.opened("web", "qa", bad)
+	s.awaitReaction(first.Number, s.addComment(first.Number, "linus", "/liftlock promote qa"), "+1")
+	s.awaitPromotion("web", "qa", bad)
 	s.stop()
-	if got := s.audit(); !slices.Contains(got, "linus comment promote taken") {
+	if got := s.readAudit(); !slices.Contains(got, "linus comment promote taken") {
 		t.Errorf("the audit trail holds %q", got)
 	}
 }
 
 // TestRevertByCommand takes a healthy release back because a person says so.
 func TestRevertByCommand(t *testing.T) {
-	s := begin(t, plan{})
-	p := s.story()
-	if a := s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock revert"), "confused"); !strings.Contains(a, "approvals gate") {
+	s := startHarness(t, harnessOptions{})
+	p := s.runStory()
+	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock revert"), "confused"); !strings.Contains(a, "approvals gate") {
 		t.Errorf("a revert by no approver: %q", a)
 	}
-	s.reacted(p.Number, s.comment(p.Number, "ada", "/liftlock revert customers complain"), "+1")
-	var undo emulator.PullRequest
-	s.until("the revert opens", func() (bool, string) {
-		rs := s.reverts("web", "prod")
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock revert customers complain"), "+1")
+	var revert emulator.PullRequest
+	s.waitFor("the revert opens", func() (bool, string) {
+		rs := s.listReverts("web", "prod")
 		if len(rs) == 1 {
-			undo = rs[0]
+			revert = rs[0]
 		}
-		_, seen := s.env("web", "prod")
+		_, seen := s.readEnvironment("web", "prod")
 		return len(rs) == 1, seen
 	})
-	undo = s.pullIs(undo.Number, "says why", func(p *emulator.PullRequest) bool {
+	revert = s.awaitPull(revert.Number, "says why", func(p *emulator.PullRequest) bool {
 		return strings.Contains(p.Body, "customers complain") && strings.Contains(p.Body, "ada")
 	})
-	if _, err := s.Forge.MergePull(repoName, undo.Number, "grace", "merge"); err != nil {
+	if _, err := s.Forge.MergePull(repoName, revert.Number, "grace", "merge"); err != nil {
 		t.Fatal(err)
 	}
-	s.is("web", "prod", "is back", func(e *api.WhyHere) bool {
+	s.awaitEnvironment("web", "prod", "is back", func(e *api.EnvironmentWhy) bool {
 		return e.LandedBy == promotion.ByRevert && strings.Contains(e.Name, "1.0.0")
 	})
-	s.idle()
-	if n := len(s.pulls("web", "prod")); n != 1 {
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "prod")); n != 1 {
 		t.Errorf("%d promotions into prod after its revert", n)
 	}
 }
 
 // TestVetoByClosing keeps closed what a person closed, until retry.
 func TestVetoByClosing(t *testing.T) {
-	s := begin(t, plan{})
-	p := s.inProd("1.1.0")
+	s := startHarness(t, harnessOptions{})
+	p := s.releaseToProd("1.1.0")
 	s.must("close it", s.Forge.ClosePull(repoName, p.Number, "grace"))
-	s.says("web", "prod", "was closed by a person")
-	s.idle()
-	s.forget()
+	s.awaitReason("web", "prod", "was closed by a person")
+	s.awaitIdle()
+	s.deleteDatabase()
 	s.start()
-	s.says("web", "prod", "was closed by a person")
-	s.idle()
-	if n := len(s.pulls("web", "prod")); n != 1 {
+	s.awaitReason("web", "prod", "was closed by a person")
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "prod")); n != 1 {
 		t.Fatalf("%d pull requests after a person closed the first", n)
 	}
-	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock retry"), "+1")
-	again := s.opened("web", "prod", "1.1.0")
+	s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock retry"), "+1")
+	again := s.awaitPromotion("web", "prod", "1.1.0")
 	s.must("close it", s.Forge.ClosePull(repoName, again.Number, "grace"))
-	s.says("web", "prod", "was closed by a person")
+	s.awaitReason("web", "prod", "was closed by a person")
 	// A new release is another matter.
-	s.release("web", "1.2.0")
-	s.opened("web", "prod", "1.2.0")
+	s.commitRelease("web", "1.2.0")
+	s.awaitPromotion("web", "prod", "1.2.0")
 }
 
-// between does something between the reading of a pull request and that of its
+// hookedForge does something between the reading of a pull request and that of its
 // comments, once.
-type between struct {
+type hookedForge struct {
 	forge.Forge
 	do func(number int)
 }
 
-func (b *between) Comments(ctx context.Context, repo forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
+func (b *hookedForge) Comments(ctx context.Context, repo forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
 	b.do(number)
 	return b.Forge.Comments(ctx, repo, number, since)
 }
@@ -361,7 +363,7 @@ func (b *between) Comments(ctx context.Context, repo forge.Repo, number int, sin
 // TestRetryRightAfterClosing: a command is about what its author saw, not about
 // what was read before it.
 func TestRetryRightAfterClosing(t *testing.T) {
-	var s *scene
+	var s *harness
 	var once sync.Once
 	var target, retry atomic.Int64
 	do := func(number int) {
@@ -379,30 +381,30 @@ func TestRetryRightAfterClosing(t *testing.T) {
 			retry.Store(id)
 		})
 	}
-	s = begin(t, plan{noHook: true, poll: 100 * time.Millisecond, sweep: 100 * time.Millisecond,
-		seams: server.Seams{Forge: func(f forge.Forge) forge.Forge { return &between{f, do} }}})
-	p := s.inProd("1.1.0")
+	s = startHarness(t, harnessOptions{noHook: true, poll: 100 * time.Millisecond, sweep: 100 * time.Millisecond,
+		seams: server.Seams{Forge: func(f forge.Forge) forge.Forge { return &hookedForge{f, do} }}})
+	p := s.releaseToProd("1.1.0")
 	target.Store(int64(p.Number))
-	s.until("the pull request comes again", func() (bool, string) {
-		all := s.pulls("web", "prod")
+	s.waitFor("the pull request comes again", func() (bool, string) {
+		all := s.listPulls("web", "prod")
 		return len(all) == 2 && retry.Load() != 0, fmt.Sprintf("%d pull requests, retry in comment %d", len(all), retry.Load())
 	})
-	s.reacted(p.Number, retry.Load(), "+1")
+	s.awaitReaction(p.Number, retry.Load(), "+1")
 }
 
 // TestComparison asks how far prod is behind, for a release that waits for approvals.
 func TestComparison(t *testing.T) {
-	s := begin(t, plan{})
-	s.inProd("1.1.0")
+	s := startHarness(t, harnessOptions{})
+	s.releaseToProd("1.1.0")
 	var far, none api.Comparison
-	if _, err := s.get("/api/v1/pipelines/shop/compare?component=web&from=dev&to=prod", &far); err != nil {
+	if _, err := s.getJSON("/api/v1/pipelines/shop/compare?component=web&from=dev&to=prod", &far); err != nil {
 		t.Fatal(err)
 	}
 	if far.Common == nil || len(far.Behind) != 1 || far.Behind[0].Name != "1.1.0" || far.Behind[0].By != promotion.ByPerson || far.Behind[0].Who == "" ||
 		len(far.Ahead) != 0 || len(far.Fields) != 1 {
 		t.Errorf("prod and dev: %+v", far)
 	}
-	if _, err := s.get("/api/v1/pipelines/shop/compare?component=web&from=dev&to=qa", &none); err != nil {
+	if _, err := s.getJSON("/api/v1/pipelines/shop/compare?component=web&from=dev&to=qa", &none); err != nil {
 		t.Fatal(err)
 	}
 	if len(none.Behind)+len(none.Ahead)+len(none.Fields) != 0 || none.Unknown != "" {
@@ -412,11 +414,11 @@ func TestComparison(t *testing.T) {
 
 // TestAPIOnPromotions gives the commands by a promotion's id.
 func TestAPIOnPromotions(t *testing.T) {
-	s := begin(t, plan{})
-	p := s.inProd("1.1.0")
-	s.idle()
+	s := startHarness(t, harnessOptions{})
+	p := s.releaseToProd("1.1.0")
+	s.awaitIdle()
 	var list api.Promotions
-	if _, err := s.get("/api/v1/promotions", &list); err != nil {
+	if _, err := s.getJSON("/api/v1/promotions", &list); err != nil {
 		t.Fatal(err)
 	}
 	id := int64(0)
@@ -426,16 +428,16 @@ func TestAPIOnPromotions(t *testing.T) {
 		}
 	}
 	path := "/api/v1/promotions/" + itoa(int(id))
-	if status, answer := s.post(operator, path+"/hold", api.OnPromotion{Reason: "wait"}); status != http.StatusOK {
+	if status, answer := s.postCommand(operatorToken, path+"/hold", api.PromotionCommand{Reason: "wait"}); status != http.StatusOK {
 		t.Fatalf("hold: HTTP %d %s", status, answer)
 	}
-	s.pullIs(p.Number, "is held", func(p *emulator.PullRequest) bool { return slices.Contains(p.Labels, promotion.LabelHold) })
+	s.awaitPull(p.Number, "is held", func(p *emulator.PullRequest) bool { return slices.Contains(p.Labels, promotion.LabelHold) })
 	for verb, want := range map[string]int{"unhold": 409, "revert": 409, "skip": 403} {
-		if status, answer := s.post(operator, path+"/"+verb, api.OnPromotion{}); status != want {
+		if status, answer := s.postCommand(operatorToken, path+"/"+verb, api.PromotionCommand{}); status != want {
 			t.Errorf("%s by an operator: HTTP %d %s, want %d", verb, status, answer, want)
 		}
 	}
-	if status, answer := s.post("a-token-of-a-viewer", path+"/hold", api.OnPromotion{}); status != 403 {
+	if status, answer := s.postCommand("a-token-of-a-viewer", path+"/hold", api.PromotionCommand{}); status != 403 {
 		t.Errorf("hold by a viewer: HTTP %d %s", status, answer)
 	}
 }

@@ -16,41 +16,41 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 )
 
-// connectLast is the longest wait between two tries to reach a forge at start.
-const connectLast = time.Minute
+// maxConnectWait is the longest wait between two tries to reach a forge at start.
+const maxConnectWait = time.Minute
 
-// connect finds out who we are on every forge and opens the mirrors. It tries
+// connectRepositories finds out who we are on every forge and opens the mirrors. It tries
 // until it succeeds or the context ends (false): a forge that is down when
 // Liftlock starts is no reason to be down as well.
-func (s *Server) connect(ctx context.Context) bool {
+func (s *Server) connectRepositories(ctx context.Context) bool {
 	for _, r := range s.o.Config.Repositories {
-		wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(connectLast), backoff.WithMaxElapsedTime(0))
-		err := backoff.RetryNotify(func() error { return s.reach(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
-			s.health.trouble("repository "+r.Name, err)
-			s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", hint(err)), zap.Error(err))
+		wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
+		err := backoff.RetryNotify(func() error { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+			s.health.setTrouble("repository "+r.Name, err)
+			s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", connectHint(err)), zap.Error(err))
 		})
 		if err != nil {
 			return false
 		}
-		s.health.well("repository " + r.Name)
+		s.health.clearTrouble("repository " + r.Name)
 	}
 	return true
 }
 
-// hint says what a person can do about an error at start.
-func hint(err error) string {
+// connectHint says what a person can do about an error at start.
+func connectHint(err error) string {
 	switch {
 	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, git.ErrAuth):
 		return "correct forges[].auth in the server's file"
 	case errors.Is(err, forge.ErrForbidden):
 		return "give the token the permission that is named, or use another one"
-	case errors.Is(err, forge.ErrGone), errors.Is(err, git.ErrNoRepository):
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, git.ErrNoRepository):
 		return "correct repositories[].name, or give the token access to it"
 	}
 	return "check forges[].url and the network"
 }
 
-func (s *Server) reach(ctx context.Context, r config.Repository) error {
+func (s *Server) connectRepository(ctx context.Context, r config.Repository) error {
 	f := s.forges[r.Forge]
 	fc := s.o.Config.ForgeByName(r.Forge)
 	me, err := f.Me(ctx)

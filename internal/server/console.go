@@ -16,19 +16,19 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
-// console builds the pages and the API.
-func (s *Server) console() (http.Handler, error) {
+// newConsole builds the pages and the API.
+func (s *Server) newConsole() (http.Handler, error) {
 	tokens := make([]console.Token, 0, len(s.o.Config.API.Tokens))
 	for _, t := range s.o.Config.API.Tokens {
 		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
 	}
-	return console.New(console.Options{Store: s.store, Health: s.troubles, Command: s.command, Differences: s.differences, Diff: s.diff, Tokens: tokens,
+	return console.New(console.Options{Store: s.store, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
 		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console")})
 }
 
-// command hands an order of the API to the engine.
-func (s *Server) command(ctx context.Context, o console.Order) (string, error) {
-	e := s.running()
+// runCommand hands an order of the API to the engine.
+func (s *Server) runCommand(ctx context.Context, o console.Command) (string, error) {
+	e := s.runningEngine()
 	if e == nil {
 		return "", console.ErrNotReady
 	}
@@ -44,28 +44,28 @@ func (s *Server) command(ctx context.Context, o console.Order) (string, error) {
 	return answer, err
 }
 
-// troubles are what keeps Liftlock from working as a whole, for the console.
-func (s *Server) troubles(context.Context) []api.Trouble {
-	out := s.health.all()
-	for _, p := range append(s.argocdParts(), s.clusterFiles()...) {
+// listTroubles are what keeps Liftlock from working as a whole, for the console.
+func (s *Server) listTroubles(context.Context) []api.Trouble {
+	out := s.health.listTroubles()
+	for _, p := range append(s.argocdStatuses(), s.clusterFileStatuses()...) {
 		if p.err != nil {
 			out = append(out, api.Trouble{Part: p.name, Message: p.err.Error()})
 		}
 	}
-	if e := s.running(); e != nil {
+	if e := s.runningEngine(); e != nil {
 		for repo, why := range e.Broken() {
 			out = append(out, api.Trouble{Part: "pipeline file of " + repo, Message: why})
 		}
 		for key, f := range e.Failing() {
-			out = append(out, api.Trouble{Part: partOf(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.Again.UTC().Format(time.RFC3339)), Since: f.Since})
+			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.Again.UTC().Format(time.RFC3339)), Since: f.Since})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Part < out[j].Part })
 	return out
 }
 
-// partOf names a key of the queue for people.
-func partOf(key string) string {
+// describeKey names a key of the queue for people.
+func describeKey(key string) string {
 	kind, rest, _ := strings.Cut(key, ":")
 	switch kind {
 	case "repo":
@@ -82,8 +82,8 @@ func partOf(key string) string {
 	return key
 }
 
-// all lists the troubles.
-func (h *health) all() []api.Trouble {
+// listTroubles lists the troubles.
+func (h *health) listTroubles() []api.Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []api.Trouble

@@ -23,13 +23,13 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// delivery is one request to the webhook's address.
-type delivery struct {
+// testDelivery is one request to the webhook's address.
+type testDelivery struct {
 	event, id, key string // key signs; empty: no signature
 	body           []byte
 }
 
-func (s *scene) deliver(d delivery) (int, http.Header) {
+func (s *harness) postDelivery(d testDelivery) (int, http.Header) {
 	s.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, s.url+"/webhooks/hub", bytes.NewReader(d.body))
 	s.must("make a request", err)
@@ -47,8 +47,8 @@ func (s *scene) deliver(d delivery) (int, http.Header) {
 	return res.StatusCode, res.Header
 }
 
-// stored counts the deliveries in the database; the server must be stopped.
-func (s *scene) stored() int {
+// countDeliveries counts the deliveries in the database; the server must be stopped.
+func (s *harness) countDeliveries() int {
 	s.t.Helper()
 	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db"), store.Options{})
 	s.must("open the database", err)
@@ -57,61 +57,61 @@ func (s *scene) stored() int {
 	return n
 }
 
-func pushOf(repo string) []byte {
+func pushPayload(repo string) []byte {
 	return []byte(fmt.Sprintf(`{"ref":"refs/heads/main","before":"%040d","after":"%040d","repository":{"full_name":%q},"sender":{"login":"linus"}}`, 1, 2, repo))
 }
 
 // TestDeliveries sends what may come to the webhook's address, good and bad.
 func TestDeliveries(t *testing.T) {
-	s := begin(t, plan{noHook: true})
-	s.quiet()
-	s.idle()
+	s := startHarness(t, harnessOptions{noHook: true})
+	s.awaitJudged()
+	s.awaitIdle()
 	s.Forge.ResetCalls()
-	push := pushOf(repoName)
+	push := pushPayload(repoName)
 	for _, c := range []struct {
 		name   string
-		d      delivery
+		d      testDelivery
 		status int
 	}{
-		{"no signature", delivery{event: "push", id: "none", body: push}, 401},
-		{"a wrong signature", delivery{event: "push", id: "wrong", key: "not-the-secret", body: push}, 401},
-		{"a wrong signature on nonsense", delivery{event: "push", id: "worse", key: "not-the-secret", body: []byte("{")}, 401},
-		{"26 MB", delivery{event: "push", id: "large", key: secret, body: bytes.Repeat([]byte(" "), 26<<20)}, 413},
-		{"malformed JSON, well signed", delivery{event: "push", id: "malformed", key: secret, body: []byte(`{"ref":`)}, 400},
+		{"no signature", testDelivery{event: "push", id: "none", body: push}, 401},
+		{"a wrong signature", testDelivery{event: "push", id: "wrong", key: "not-the-secret", body: push}, 401},
+		{"a wrong signature on nonsense", testDelivery{event: "push", id: "worse", key: "not-the-secret", body: []byte("{")}, 401},
+		{"26 MB", testDelivery{event: "push", id: "large", key: secret, body: bytes.Repeat([]byte(" "), 26<<20)}, 413},
+		{"malformed JSON, well signed", testDelivery{event: "push", id: "malformed", key: secret, body: []byte(`{"ref":`)}, 400},
 	} {
-		if got, _ := s.deliver(c.d); got != c.status {
+		if got, _ := s.postDelivery(c.d); got != c.status {
 			t.Errorf("%s: HTTP %d, want %d", c.name, got, c.status)
 		}
 	}
-	s.idle()
-	if n := s.calls("", ""); n != 0 {
+	s.awaitIdle()
+	if n := s.countCalls("", ""); n != 0 {
 		t.Errorf("refused deliveries made %d calls to the forge", n)
 	}
 	for _, c := range []struct {
 		name   string
-		d      delivery
+		d      testDelivery
 		status int
 	}{
-		{"authentic but unknown", delivery{event: "sponsorship", id: "unknown", key: secret, body: []byte(`{"action":"created"}`)}, 202},
-		{"a push", delivery{event: "push", id: "good", key: secret, body: push}, 200},
-		{"the same again", delivery{event: "push", id: "good", key: secret, body: push}, 200},
-		{"signed with the older secret", delivery{event: "push", id: "older", key: "an-older-secret", body: push}, 200},
-		{"of a repository that isn't looked after", delivery{event: "push", id: "elsewhere", key: secret, body: pushOf("acme/other")}, 200},
+		{"authentic but unknown", testDelivery{event: "sponsorship", id: "unknown", key: secret, body: []byte(`{"action":"created"}`)}, 202},
+		{"a push", testDelivery{event: "push", id: "good", key: secret, body: push}, 200},
+		{"the same again", testDelivery{event: "push", id: "good", key: secret, body: push}, 200},
+		{"signed with the older secret", testDelivery{event: "push", id: "older", key: "an-older-secret", body: push}, 200},
+		{"of a repository that isn't looked after", testDelivery{event: "push", id: "elsewhere", key: secret, body: pushPayload("acme/other")}, 200},
 	} {
-		if got, _ := s.deliver(c.d); got != c.status {
+		if got, _ := s.postDelivery(c.d); got != c.status {
 			t.Errorf("%s: HTTP %d, want %d", c.name, got, c.status)
 		}
 	}
-	s.idle()
-	_, page := s.text("/metrics")
+	s.awaitIdle()
+	_, page := s.getText("/metrics")
 	for outcome, want := range map[string]string{"unauthenticated": "3", "too_large": "1", "malformed": "1", "ignored": "1", "accepted": "4"} {
-		if got := metric(page, `liftlock_webhook_deliveries_total{forge="hub",outcome="`+outcome+`"}`); got != want {
+		if got := findMetric(page, `liftlock_webhook_deliveries_total{forge="hub",outcome="`+outcome+`"}`); got != want {
 			t.Errorf("%s deliveries in /metrics: %q, want %s", outcome, got, want)
 		}
 	}
 	s.stop()
 	// What was refused is not stored, what came twice is stored once.
-	if got := s.stored(); got != 4 {
+	if got := s.countDeliveries(); got != 4 {
 		t.Errorf("%d deliveries are stored, want 4", got)
 	}
 }
@@ -119,67 +119,67 @@ func TestDeliveries(t *testing.T) {
 // TestDeliveredThriceAndShuffled holds that repeated and reordered deliveries
 // change nothing.
 func TestDeliveredThriceAndShuffled(t *testing.T) {
-	s := begin(t, plan{})
-	s.Forge.SetWebhooks(emulator.Webhooks{Times: 3, Shuffle: true, Seed: 7})
-	s.story()
+	s := startHarness(t, harnessOptions{})
+	s.Forge.SetDeliveryOptions(emulator.DeliveryOptions{Times: 3, Shuffle: true, Seed: 7})
+	s.runStory()
 }
 
 // TestWebhooksOff holds that polling and sweeping find everything, only later.
 func TestWebhooksOff(t *testing.T) {
-	s := begin(t, plan{noHook: true, poll: 200 * time.Millisecond, sweep: 200 * time.Millisecond})
-	p := s.story()
-	id := s.comment(p.Number, "ada", "/liftlock status")
-	if a := s.reacted(p.Number, id, "+1"); !strings.Contains(a, "qa") {
+	s := startHarness(t, harnessOptions{noHook: true, poll: 200 * time.Millisecond, sweep: 200 * time.Millisecond})
+	p := s.runStory()
+	id := s.addComment(p.Number, "ada", "/liftlock status")
+	if a := s.awaitReaction(p.Number, id, "+1"); !strings.Contains(a, "qa") {
 		t.Errorf("the answer to status is %q", a)
 	}
 }
 
 // TestHookIsManaged makes the hook, and repairs it after somebody spoilt it.
 func TestHookIsManaged(t *testing.T) {
-	s := begin(t, plan{manage: true, sweep: 300 * time.Millisecond})
+	s := startHarness(t, harnessOptions{manageHook: true, sweep: 300 * time.Millisecond})
 	good := func() (bool, string) {
 		hooks, err := s.Forge.Hooks(repoName)
 		s.must("list the hooks", err)
 		return len(hooks) == 1 && hooks[0].Active && hooks[0].URL == s.url+"/webhooks/hub", fmt.Sprintf("%+v", hooks)
 	}
-	s.until("the hook is made", good)
-	s.quiet()
-	s.rest(http.MethodPatch, "/repos/"+repoName+"/hooks/"+s.hookID(), map[string]any{"active": false, "events": []string{"push"}})
-	s.until("the hook is spoilt", func() (bool, string) { ok, seen := good(); return !ok, seen })
-	s.until("the hook is repaired", good)
-	s.release("web", "1.1.0")
-	s.opened("web", "qa", "1.1.0")
+	s.waitFor("the hook is made", good)
+	s.awaitJudged()
+	s.callForge(http.MethodPatch, "/repos/"+repoName+"/hooks/"+s.hookID(), map[string]any{"active": false, "events": []string{"push"}})
+	s.waitFor("the hook is spoilt", func() (bool, string) { ok, seen := good(); return !ok, seen })
+	s.waitFor("the hook is repaired", good)
+	s.commitRelease("web", "1.1.0")
+	s.awaitPromotion("web", "qa", "1.1.0")
 }
 
 // hookID is the id of the repository's only hook.
-func (s *scene) hookID() string {
+func (s *harness) hookID() string {
 	s.t.Helper()
 	var hooks []struct{ ID int64 }
-	s.must("read the hooks", json.Unmarshal(s.rest(http.MethodGet, "/repos/"+repoName+"/hooks", nil), &hooks))
+	s.must("read the hooks", json.Unmarshal(s.callForge(http.MethodGet, "/repos/"+repoName+"/hooks", nil), &hooks))
 	if len(hooks) != 1 {
 		s.t.Fatalf("%d hooks", len(hooks))
 	}
 	return strconv.FormatInt(hooks[0].ID, 10)
 }
 
-// openFrom opens a pull request from "owner:branch", as only the API can.
-func (s *scene) openFrom(login, head, title string) int {
+// openPullFrom opens a pull request from "owner:branch", as only the API can.
+func (s *harness) openPullFrom(login, head, title string) int {
 	s.t.Helper()
 	var p struct{ Number int }
-	s.must("read a pull request", json.Unmarshal(s.restAs(login, http.MethodPost, "/repos/"+repoName+"/pulls",
+	s.must("read a pull request", json.Unmarshal(s.callForgeAs(login, http.MethodPost, "/repos/"+repoName+"/pulls",
 		map[string]any{"title": title, "head": head, "base": "main"}), &p))
 	return p.Number
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// rest calls the forge's API as its administrator.
-func (s *scene) rest(method, path string, body any) []byte {
+// callForge calls the forge's API as its administrator.
+func (s *harness) callForge(method, path string, body any) []byte {
 	s.t.Helper()
-	return s.restAs("the-bot", method, path, body)
+	return s.callForgeAs("the-bot", method, path, body)
 }
 
-func (s *scene) restAs(login, method, path string, body any) []byte {
+func (s *harness) callForgeAs(login, method, path string, body any) []byte {
 	s.t.Helper()
 	raw, err := json.Marshal(body)
 	s.must("write a body", err)
@@ -200,48 +200,48 @@ func (s *scene) restAs(login, method, path string, body any) []byte {
 // TestStoreIsFull refuses deliveries while nothing more can be written, stays
 // up, and loses nothing that it took.
 func TestStoreIsFull(t *testing.T) {
-	s := scenery(t, plan{seams: server.Seams{StoreMaxPages: 100}, noHook: true})
+	s := newHarness(t, harnessOptions{seams: server.Seams{StoreMaxPages: 100}, noHook: true})
 	s.start()
-	s.quiet()
-	s.idle()
-	taken, id := 0, ""
-	s.until("the store is full", func() (bool, string) {
+	s.awaitJudged()
+	s.awaitIdle()
+	accepted, id := 0, ""
+	s.waitFor("the store is full", func() (bool, string) {
 		for range 50 {
-			id = fmt.Sprintf("%0120d", taken)
-			status, header := s.deliver(delivery{event: "push", id: id, key: secret, body: pushOf("acme/" + strings.Repeat("o", 400))})
+			id = fmt.Sprintf("%0120d", accepted)
+			status, header := s.postDelivery(testDelivery{event: "push", id: id, key: secret, body: pushPayload("acme/" + strings.Repeat("o", 400))})
 			switch {
 			case status == http.StatusServiceUnavailable && header.Get("Retry-After") != "":
 				return true, ""
 			case status != http.StatusOK:
 				t.Fatalf("a delivery to a store that is nearly full: HTTP %d", status)
 			}
-			taken++
+			accepted++
 		}
-		return false, fmt.Sprintf("%d taken", taken)
+		return false, fmt.Sprintf("%d taken", accepted)
 	})
-	s.until("a person is told", func() (bool, string) { return s.said("full") > 0, "the log doesn't say it" })
-	if status, _ := s.text("/healthz"); status != http.StatusOK {
+	s.waitFor("a person is told", func() (bool, string) { return s.countLogged("full") > 0, "the log doesn't say it" })
+	if status, _ := s.getText("/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz answers %d while the store is full", status)
 	}
-	s.release("web", "1.1.0")
+	s.commitRelease("web", "1.1.0")
 	s.stop()
 	// There is room again; the forge delivers what was refused.
-	s.p.seams.StoreMaxPages = 0
+	s.opts.seams.StoreMaxPages = 0
 	s.start()
-	if status, _ := s.deliver(delivery{event: "push", id: id, key: secret, body: pushOf(repoName)}); status != http.StatusOK {
+	if status, _ := s.postDelivery(testDelivery{event: "push", id: id, key: secret, body: pushPayload(repoName)}); status != http.StatusOK {
 		t.Errorf("a delivery after the store has room again: HTTP %d", status)
 	}
-	s.merged(s.opened("web", "qa", "1.1.0").Number)
+	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 	s.stop()
-	if got := s.stored(); got != taken+1 {
-		t.Errorf("%d deliveries are stored, %d were taken", got, taken+1)
+	if got := s.countDeliveries(); got != accepted+1 {
+		t.Errorf("%d deliveries are stored, %d were taken", got, accepted+1)
 	}
 }
 
 // TestManyAtOnce sends many deliveries at once; every one is stored once.
 func TestManyAtOnce(t *testing.T) {
-	s := begin(t, plan{noHook: true})
-	s.quiet()
+	s := startHarness(t, harnessOptions{noHook: true})
+	s.awaitJudged()
 	const each, ids = 3, 100
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -251,14 +251,14 @@ func TestManyAtOnce(t *testing.T) {
 			if ctx.Err() != nil {
 				return
 			}
-			if got, _ := s.deliver(delivery{event: "push", id: fmt.Sprintf("n%d", i%ids), key: secret, body: pushOf(repoName)}); got != http.StatusOK {
+			if got, _ := s.postDelivery(testDelivery{event: "push", id: fmt.Sprintf("n%d", i%ids), key: secret, body: pushPayload(repoName)}); got != http.StatusOK {
 				t.Errorf("HTTP %d", got)
 			}
 		})
 	}
 	wg.Wait()
 	s.stop()
-	if got := s.stored(); got != ids {
+	if got := s.countDeliveries(); got != ids {
 		t.Errorf("%d deliveries are stored, want %d", got, ids)
 	}
 }

@@ -19,9 +19,9 @@ import (
 // maxDiffBytes bounds the objects of one answer, as JSON or as text.
 const maxDiffBytes = 2 << 20
 
-// diff renders what a promotion's pull request changes, for the console.
-func (s *Server) diff(ctx context.Context, p store.Promotion) (*api.RenderedDiff, error) {
-	e := s.running()
+// renderDiff renders what a promotion's pull request changes, for the console.
+func (s *Server) renderDiff(ctx context.Context, p store.Promotion) (*api.RenderedDiff, error) {
+	e := s.runningEngine()
 	if e == nil {
 		return nil, console.ErrNotReady
 	}
@@ -82,6 +82,6 @@ func objectDiff(c render.Change) (o api.ObjectDiff, size int, err error) {
 	if err != nil {
 		return o, 0, fmt.Errorf("write down what changes of %s %s: %w", c.Kind, c.Name, err)
 	}
-	o.Text = (&render.Changes{Objects: []render.Change{c}}).Text(render.Limit{Bytes: maxDiffBytes})
+	o.Text = (&render.Changes{Objects: []render.Change{c}}).Text(render.TextLimit{Bytes: maxDiffBytes})
 	return o, max(len(raw), len(o.Text)), nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 )
 
-// differences compares what a pipeline resolves to with what runs, for the console.
-func (s *Server) differences(ctx context.Context, repo, pipeline string) (*api.Differences, error) {
-	e := s.running()
+// compareLive compares what a pipeline resolves to with what runs, for the console.
+func (s *Server) compareLive(ctx context.Context, repo, pipeline string) (*api.Differences, error) {
+	e := s.runningEngine()
 	if e == nil {
 		return nil, console.ErrNotReady
 	}
@@ -25,11 +25,11 @@ func (s *Server) differences(ctx context.Context, repo, pipeline string) (*api.D
 	}
 	return &api.Differences{
 		Repository: repo, Pipeline: pipeline, At: s.o.Clock.Now(), Commit: c.Commit, Problems: c.Problems, Notes: c.Notes, Equal: c.Equal, Unexpected: c.Unexpected(),
-		Unsure: c.Unsure, Missing: differing(c.Missing), Extra: differing(c.Extra), Different: differing(c.Different),
+		Unsure: c.Unsure, Missing: apiDifferences(c.Missing), Extra: apiDifferences(c.Extra), Different: apiDifferences(c.Different),
 	}, nil
 }
 
-func differing(list []appset.Difference) []api.Difference {
+func apiDifferences(list []appset.Difference) []api.Difference {
 	out := make([]api.Difference, 0, len(list))
 	for _, d := range list {
 		o := api.Difference{ArgoCD: d.ArgoCD, Namespace: d.Namespace, Name: d.Name, ApplicationSet: d.ApplicationSet, File: d.File, Expected: d.Expected, More: d.More}

@@ -11,21 +11,21 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 )
 
-// kindOfCarry is a component that has its release in one kind of file: what dev
+// carryCase is a component that has its release in one kind of file: what dev
 // and qa have of it at first, what a release makes of dev's, and what a promotion
 // makes of qa's. An empty text is no file.
-type kindOfCarry struct{ dev, qa, released, promoted map[string]string }
+type carryCase struct{ dev, qa, released, promoted map[string]string }
 
-// carried is every kind of carry, as its lines of the pipeline file. Each
+// carryRules is every kind of carry, as its lines of the pipeline file. Each
 // component's folder has what only one of them finds.
-const carried = `  - yaml: {files: [values.yaml], paths: [image.tag]}
+const carryRules = `  - yaml: {files: [values.yaml], paths: [image.tag]}
   - json: {files: [config.json], paths: [releaseTag]}
   - yaml: {files: [Chart.yaml], paths: ["dependencies[*].version"]}
   - yaml: {files: [application.yaml], paths: [spec.source.targetRevision, "spec.source.helm.parameters[name=image.tag].value"]}
   - files: {include: ["config/**"], exclude: ["**/*.local"]}
     whenAbsent: add`
 
-const application = `# TEAM looks after it
+const applicationTemplate = `# TEAM looks after it
 apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata: {name: web-ENV}
@@ -33,20 +33,20 @@ spec:
   source: {repoURL: 'https://charts.example', chart: web, targetRevision: "VERSION", helm: {parameters: [{name: image.tag, value: TAG}, {name: replicas, value: "REPLICAS"}]}}
 `
 
-// kindsOfCarry are the components of a scene, by name. What isn't carried
+// carryCases are the components of a scene, by name. What isn't carried
 // differs between dev and qa.
-func kindsOfCarry() map[string]kindOfCarry {
+func carryCases() map[string]carryCase {
 	app := func(env, version, tag, replicas string) string {
-		return strings.NewReplacer("ENV", env, "TEAM", env+"'s team", "VERSION", version, "TAG", tag, "REPLICAS", replicas).Replace(application)
+		return strings.NewReplacer("ENV", env, "TEAM", env+"'s team", "VERSION", version, "TAG", tag, "REPLICAS", replicas).Replace(applicationTemplate)
 	}
-	text := func(file, dev, qa, released, promoted string) kindOfCarry {
+	text := func(file, dev, qa, released, promoted string) carryCase {
 		one := func(text string) map[string]string { return map[string]string{file: text} }
-		return kindOfCarry{one(dev), one(qa), one(released), one(promoted)}
+		return carryCase{one(dev), one(qa), one(released), one(promoted)}
 	}
 	image := func(prefix, tag string) string {
 		return prefix + "images:\n  - name: registry.example/images\n    newTag: " + tag + "\n"
 	}
-	return map[string]kindOfCarry{
+	return map[string]carryCase{
 		"images": text("kustomization.yaml", image("", "1.0.0"), image("namePrefix: qa- # qa's own\n", "1.0.0"), image("", "1.1.0"), image("namePrefix: qa- # qa's own\n", "1.1.0")),
 		"values": text("values.yaml", "image: {tag: 1.0.0}\nreplicas: 1\n", "replicas: 3\r\nimage:\r\n    tag:   '1.0.0'   # pinned\r\n", "image: {tag: 1.1.0}\nreplicas: 1\n", "replicas: 3\r\nimage:\r\n    tag:   '1.1.0'   # pinned\r\n"),
 		"json":   text("config.json", `{"releaseTag":"r1"}`, "{\n\t\"size\": \"big\",\n\t\"releaseTag\": \"r1\"\n}\n", `{"releaseTag":"r2"}`, "{\n\t\"size\": \"big\",\n\t\"releaseTag\": \"r2\"\n}\n"),
@@ -62,19 +62,19 @@ func kindsOfCarry() map[string]kindOfCarry {
 	}
 }
 
-// TestThereAndBack promotes a release of every kind of carry and takes it back,
+// TestPromoteAndRevertEveryCarry promotes a release of every kind of carry and takes it back,
 // in both layouts and with every merge method; a person merges the promotion, and
 // Liftlock the revert. What isn't carried stays as it is, and in the end the tree
 // is, byte for byte, what it was.
-func TestThereAndBack(t *testing.T) {
+func TestPromoteAndRevertEveryCarry(t *testing.T) {
 	for layout, branches := range map[string]map[string]string{"directories": nil, "branches": {"dev": "env/dev", "qa": "env/qa"}} {
 		for _, method := range []string{"merge", "squash", "rebase"} {
 			t.Run(layout+"/"+method, func(t *testing.T) {
-				kinds := kindsOfCarry()
+				kinds := carryCases()
 				components := slices.Sorted(maps.Keys(kinds))
-				p := plan{components: components, branches: branches, files: map[string]string{},
-					pipeline: pipelineOf(append(strings.Split(carried, "\n"), "merge: {method: "+method+"}", "limits: {revertsPer10Minutes: 20}"), dev, manualQA)}
-				at := (&scene{p: p}).overlay
+				p := harnessOptions{components: components, branches: branches, files: map[string]string{},
+					pipeline: pipelineYAML(append(strings.Split(carryRules, "\n"), "merge: {method: "+method+"}", "limits: {revertsPer10Minutes: 20}"), dev, manualQA)}
+				at := (&harness{opts: p}).overlayDir
 				for _, c := range components {
 					for env, files := range map[string]map[string]string{"dev": kinds[c].dev, "qa": kinds[c].qa} {
 						prefix := "" // of the branch that a file is for
@@ -87,20 +87,20 @@ func TestThereAndBack(t *testing.T) {
 						}
 					}
 				}
-				s := begin(t, p)
-				s.quiet()
-				s.thereAndBack(kinds, method)
+				s := startHarness(t, p)
+				s.awaitJudged()
+				s.promoteAndRevert(kinds, method)
 			})
 		}
 	}
 }
 
-func (s *scene) thereAndBack(kinds map[string]kindOfCarry, method string) {
+func (s *harness) promoteAndRevert(kinds map[string]carryCase, method string) {
 	s.t.Helper()
 	write, remove := map[string]string{}, []string{}
 	for c, k := range kinds {
 		for name, text := range k.released {
-			file := s.overlay(c, "dev") + "/" + name
+			file := s.overlayDir(c, "dev") + "/" + name
 			if text == "" {
 				remove = append(remove, file)
 			} else {
@@ -108,56 +108,56 @@ func (s *scene) thereAndBack(kinds map[string]kindOfCarry, method string) {
 			}
 		}
 	}
-	_, err := s.Forge.CommitAs(repoName, "linus", s.branch("dev"), "A release of everything", write, remove...)
+	_, err := s.Forge.CommitAs(repoName, "linus", s.branchOf("dev"), "A release of everything", write, remove...)
 	s.must("release", err)
 	promotions := map[string]emulator.PullRequest{}
-	for _, c := range s.p.components {
-		s.until(c+" opens in qa", func() (bool, string) {
-			all := s.pulls(c, "qa")
+	for _, c := range s.opts.components {
+		s.waitFor(c+" opens in qa", func() (bool, string) {
+			all := s.listPulls(c, "qa")
 			if len(all) == 1 {
 				promotions[c] = all[0]
 			}
-			_, why := s.env(c, "qa")
+			_, why := s.readEnvironment(c, "qa")
 			return len(all) == 1, why
 		})
 	}
-	before, err := s.Forge.Tree(repoName, s.branch("qa"))
+	before, err := s.Forge.Tree(repoName, s.branchOf("qa"))
 	s.must("list the tree", err)
-	for _, c := range s.p.components {
+	for _, c := range s.opts.components {
 		_, err := s.Forge.MergePull(repoName, promotions[c].Number, "linus", method)
 		s.must("merge the promotion of "+c, err)
 	}
-	s.inQA(kinds, before)
-	for _, c := range s.p.components {
+	s.checkQA(kinds, before)
+	for _, c := range s.opts.components {
 		n := promotions[c].Number
-		s.reacted(n, s.comment(n, "linus", "/liftlock revert wrong"), "+1")
+		s.awaitReaction(n, s.addComment(n, "linus", "/liftlock revert wrong"), "+1")
 	}
-	for _, c := range s.p.components {
-		s.until("the revert of "+c+" is merged", func() (bool, string) {
-			_, why := s.env(c, "qa")
-			all := s.reverts(c, "qa")
+	for _, c := range s.opts.components {
+		s.waitFor("the revert of "+c+" is merged", func() (bool, string) {
+			_, why := s.readEnvironment(c, "qa")
+			all := s.listReverts(c, "qa")
 			return len(all) == 1 && all[0].Merged, why
 		})
 	}
-	after, err := s.Forge.Tree(repoName, s.branch("qa"))
+	after, err := s.Forge.Tree(repoName, s.branchOf("qa"))
 	s.must("list the tree", err)
 	if d := cmp.Diff(before, after); d != "" {
 		s.t.Errorf("the way back (-want +got):\n%s", d)
 	}
 }
 
-// inQA holds that each component in qa is as a promotion has to make it, and that
+// checkQA holds that each component in qa is as a promotion has to make it, and that
 // nothing else of the branch has changed.
-func (s *scene) inQA(kinds map[string]kindOfCarry, before map[string]string) {
+func (s *harness) checkQA(kinds map[string]carryCase, before map[string]string) {
 	s.t.Helper()
-	now, err := s.Forge.Tree(repoName, s.branch("qa"))
+	now, err := s.Forge.Tree(repoName, s.branchOf("qa"))
 	s.must("list the tree", err)
 	promoted := map[string]bool{}
 	for c, k := range kinds {
 		for name, want := range k.promoted {
-			file := s.overlay(c, "qa") + "/" + name
+			file := s.overlayDir(c, "qa") + "/" + name
 			promoted[file] = true
-			text, there, err := s.Forge.File(repoName, s.branch("qa"), file)
+			text, there, err := s.Forge.File(repoName, s.branchOf("qa"), file)
 			s.must("read "+file, err)
 			if text != want || there != (want != "") {
 				s.t.Errorf("%s is %q after the promotion, want %q", file, text, want)

@@ -23,8 +23,8 @@ import (
 	"github.com/liftlock/liftlock/internal/server"
 )
 
-// long runs what takes minutes.
-var long = flag.Bool("long", false, "run the long tests too")
+// runLong runs what takes minutes.
+var runLong = flag.Bool("long", false, "run the long tests too")
 
 // TestMain lets more tests run at once than there are processors: they mostly
 // wait for each other's forge, Argo CD and git.
@@ -54,38 +54,38 @@ const (
 	// patience is how long a test waits for what must happen: long, because the
 	// machine may be busy; nothing waits that long when all is well.
 	patience = 2 * time.Minute
-	// look is how often a test looks.
-	look = 20 * time.Millisecond
+	// pollInterval is how often a test looks.
+	pollInterval = 20 * time.Millisecond
 
 	verifyFast = "{arriveWithin: 30s, timeout: 4s, healthyFor: 50ms, watch: 2m, debounce: 50ms}"
 )
 
-// plan says what a scene is made of. The zero value is one component, web, in
+// harnessOptions says what a scene is made of. The zero value is one component, web, in
 // dev, qa and prod, all at 1.0.0, and a hook that was made by hand.
-type plan struct {
-	components []string
-	tag        func(component, env string) string // what it carries at first; nil: 1.0.0
-	cluster    func(component, env string) string // nil: one for all
-	pipeline   string                             // empty: pipelineOf(nil)
-	branches   map[string]string                  // layout: branches, by environment; nil: directories
-	files      map[string]string                  // further files
-	server     string                             // further keys of the server's file
-	argocd     string                             // further lines of its Argo CD's entry
-	poll       time.Duration                      // 0: an hour
-	sweep      time.Duration                      // 0: an hour
-	manage     bool                               // manageWebhooks
-	noHook     bool                               // webhooks off
-	access     map[string]emulator.Permission     // changes to who may do what
-	clock      *stepClock                         // nil: the real one
-	seams      server.Seams
-	botScopes  []string
+type harnessOptions struct {
+	components  []string
+	tag         func(component, env string) string // what it carries at first; nil: 1.0.0
+	cluster     func(component, env string) string // nil: one for all
+	pipeline    string                             // empty: pipelineYAML(nil)
+	branches    map[string]string                  // layout: branches, by environment; nil: directories
+	files       map[string]string                  // further files
+	serverLines string                             // further keys of the server's file
+	argocdLines string                             // further lines of its Argo CD's entry
+	poll        time.Duration                      // 0: an hour
+	sweep       time.Duration                      // 0: an hour
+	manageHook  bool                               // manageWebhooks
+	noHook      bool                               // webhooks off
+	access      map[string]emulator.Permission     // changes to who may do what
+	clock       *steppedClock                      // nil: the real one
+	seams       server.Seams
+	botScopes   []string
 }
 
-// scene is a world with a server in it.
-type scene struct {
-	*emulator.World
+// harness is a world with a server in it.
+type harness struct {
+	*emulator.Simulation
 	t    *testing.T
-	p    plan
+	opts harnessOptions
 	dir  string
 	logs *observer.ObservedLogs
 	url  string // the server's
@@ -93,13 +93,13 @@ type scene struct {
 	stop func() // ends the server; nil when none runs
 }
 
-// people are all who have an account besides the bot.
-var people = map[string]emulator.Permission{
+// accounts are all who have an account besides the bot.
+var accounts = map[string]emulator.Permission{
 	"linus": emulator.Write, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "mallory": emulator.NoPermission,
 }
 
-// scenery makes a world; the server is not started yet.
-func scenery(t *testing.T, p plan) *scene {
+// newHarness makes a world; the server is not started yet.
+func newHarness(t *testing.T, p harnessOptions) *harness {
 	t.Helper()
 	t.Parallel()
 	if len(p.components) == 0 {
@@ -112,10 +112,10 @@ func scenery(t *testing.T, p plan) *scene {
 		p.cluster = func(string, string) string { return "https://kubernetes.default.svc" }
 	}
 	if p.pipeline == "" {
-		p.pipeline = pipelineOf(nil)
+		p.pipeline = pipelineYAML(nil)
 	}
 	if p.branches != nil {
-		p.pipeline = branched(p.pipeline, p.branches)
+		p.pipeline = withBranches(p.pipeline, p.branches)
 	}
 	if p.poll == 0 {
 		p.poll = time.Hour
@@ -123,8 +123,8 @@ func scenery(t *testing.T, p plan) *scene {
 	if p.sweep == 0 {
 		p.sweep = time.Hour
 	}
-	s := &scene{t: t, p: p, dir: t.TempDir()}
-	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Pace: emulator.FastPace()}
+	s := &harness{t: t, opts: p, dir: t.TempDir()}
+	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: emulator.FastTimings()}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}
@@ -135,21 +135,21 @@ func scenery(t *testing.T, p plan) *scene {
 			t.Error(err)
 		}
 	})
-	s.World = w
+	s.Simulation = w
 	s.must("add the bot", w.Forge.AddUser(bot, "token-of-the-bot", emulator.UserOptions{Scopes: p.botScopes}))
 	access := map[string]emulator.Permission{bot: emulator.Admin}
-	for login, perm := range people {
+	for login, perm := range accounts {
 		s.must("add "+login, w.Forge.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
 		access[login] = perm
 	}
 	for login, perm := range p.access {
 		access[login] = perm
 	}
-	s.must("make the repository", w.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: s.files(), Access: access}))
-	s.makeBranches()
+	s.must("make the repository", w.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: s.repositoryFiles(), Access: access}))
+	s.createBranches()
 	for _, c := range p.components {
-		for _, env := range s.environments() {
-			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.overlay(c, env),
+		for _, env := range s.environmentNames() {
+			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.overlayDir(c, env),
 				DestinationNamespace: c + "-" + env, Cluster: p.cluster(c, env), ApplicationSet: "shop"}))
 		}
 	}
@@ -157,44 +157,44 @@ func scenery(t *testing.T, p plan) *scene {
 	_, s.logs = observer.New(zapcore.InfoLevel)
 	t.Cleanup(func() {
 		if t.Failed() {
-			s.dump()
+			s.logState()
 		}
 	})
 	return s
 }
 
-// begin makes a world and starts the server in it.
-func begin(t *testing.T, p plan) *scene {
+// startHarness makes a world and starts the server in it.
+func startHarness(t *testing.T, p harnessOptions) *harness {
 	t.Helper()
-	s := scenery(t, p)
+	s := newHarness(t, p)
 	s.start()
 	return s
 }
 
-// quiet waits until the server has judged every component.
-func (s *scene) quiet() {
+// awaitJudged waits until the server has judged every component.
+func (s *harness) awaitJudged() {
 	s.t.Helper()
-	for _, c := range s.p.components {
-		s.until("the server looks at "+c, func() (bool, string) {
-			e, seen := s.env(c, s.environments()[0])
+	for _, c := range s.opts.components {
+		s.waitFor("the server looks at "+c, func() (bool, string) {
+			e, seen := s.readEnvironment(c, s.environmentNames()[0])
 			return e != nil, seen
 		})
 	}
 }
 
 // start runs a server over the scene's data until stop, or the test's end.
-func (s *scene) start() {
+func (s *harness) start() {
 	s.t.Helper()
 	if s.stop != nil {
 		s.t.Fatal("a server runs already")
 	}
 	core, logs := observer.New(zapcore.InfoLevel)
 	s.logs = logs
-	srv, err := server.New(context.Background(), s.options(core))
+	srv, err := server.New(context.Background(), s.serverOptions(core))
 	s.must("build the server", err)
 	first := s.url == ""
 	s.url = srv.URL()
-	if first && !s.p.noHook && !s.p.manage {
+	if first && !s.opts.noHook && !s.opts.manageHook {
 		s.must("make a hook", s.Forge.AddHook(repoName, bot, emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -219,8 +219,8 @@ func (s *scene) start() {
 	s.t.Cleanup(s.stop)
 }
 
-// options are the server's; the address stays the same over restarts.
-func (s *scene) options(core zapcore.Core) server.Options {
+// serverOptions are the server's; the address stays the same over restarts.
+func (s *harness) serverOptions(core zapcore.Core) server.Options {
 	s.t.Helper()
 	listen := "127.0.0.1:0"
 	if s.url != "" {
@@ -245,15 +245,15 @@ argocd:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, filepath.Join(s.dir, "data", "liftlock.db"), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.p.manage,
-		filepath.Join(s.dir, "kubeconfig"), s.p.argocd, s.p.server)
+%s`, filepath.Join(s.dir, "data", "liftlock.db"), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.opts.manageHook,
+		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
 	s.must("load the server's file", err)
 	cfg.Listen = listen
 	// Tests are in more of a hurry than the file allows.
-	cfg.SweepInterval, cfg.Repositories[0].PollInterval = s.p.sweep, s.p.poll
-	if s.p.manage {
+	cfg.SweepInterval, cfg.Repositories[0].PollInterval = s.opts.sweep, s.opts.poll
+	if s.opts.manageHook {
 		if s.url == "" {
 			s.url = "http://" + freeAddress(s.t)
 			cfg.Listen = strings.TrimPrefix(s.url, "http://")
@@ -261,17 +261,17 @@ argocd:
 		cfg.ExternalURL = s.url
 	}
 	if raceDetector {
-		s.p.seams.Sandbox.Memory = 1 << 46 // the detector maps terabytes
+		s.opts.seams.Sandbox.Memory = 1 << 46 // the detector maps terabytes
 	}
-	o := server.Options{Config: cfg, Log: zap.New(core), Version: "test", Seams: s.p.seams}
-	if s.p.clock != nil {
-		o.Clock = s.p.clock
+	o := server.Options{Config: cfg, Log: zap.New(core), Version: "test", Seams: s.opts.seams}
+	if s.opts.clock != nil {
+		o.Clock = s.opts.clock
 	}
 	return o
 }
 
-// forget stops the server and deletes its database.
-func (s *scene) forget() {
+// deleteDatabase stops the server and deletes its database.
+func (s *harness) deleteDatabase() {
 	s.t.Helper()
 	s.stop()
 	files, err := filepath.Glob(filepath.Join(s.dir, "data", "liftlock.db*"))
@@ -281,18 +281,18 @@ func (s *scene) forget() {
 	}
 }
 
-func (s *scene) must(what string, err error) {
+func (s *harness) must(what string, err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatalf("%s: %v", what, err)
 	}
 }
 
-// until waits for a condition. With a stepped clock, time goes on meanwhile.
-func (s *scene) until(what string, ok func() (bool, string)) {
+// waitFor waits for a condition. With a stepped clock, time goes on meanwhile.
+func (s *harness) waitFor(what string, ok func() (bool, string)) {
 	s.t.Helper()
 	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		done, seen := ok()
@@ -303,14 +303,14 @@ func (s *scene) until(what string, ok func() (bool, string)) {
 			s.t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
 		}
 		<-tick.C
-		if s.p.clock != nil {
-			s.p.clock.Step(look)
+		if s.opts.clock != nil {
+			s.opts.clock.Step(pollInterval)
 		}
 	}
 }
 
-// dump helps to see why a test failed.
-func (s *scene) dump() {
+// logState helps to see why a test failed.
+func (s *harness) logState() {
 	for _, e := range s.logs.All() {
 		if e.Level >= zapcore.WarnLevel || e.LoggerName == "act" || e.Message == "a command came" {
 			s.t.Logf("%s %s: %s %v", e.Level, e.LoggerName, e.Message, e.ContextMap())
@@ -325,8 +325,8 @@ func (s *scene) dump() {
 	}
 }
 
-// said counts the log's entries that have a text in them, fields included.
-func (s *scene) said(text string) int {
+// countLogged counts the log's entries that have a text in them, fields included.
+func (s *harness) countLogged(text string) int {
 	n := 0
 	for _, e := range s.logs.All() {
 		if strings.Contains(e.Message+fmt.Sprint(e.ContextMap()), text) {

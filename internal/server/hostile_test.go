@@ -15,12 +15,12 @@ import (
 // or has a name that scripts misread: each is refused by its name, nothing is
 // opened meanwhile, and a Git LFS pointer is carried as it is.
 func TestHostileFiles(t *testing.T) {
-	config := func(env, name string) string { return overlay("web", env) + "/config/" + name }
-	s := begin(t, plan{
-		pipeline: pipelineOf([]string{"  - files: {include: [\"config/**\"]}", "    whenAbsent: add"}, dev, manualQA),
+	config := func(env, name string) string { return overlayPath("web", env) + "/config/" + name }
+	s := startHarness(t, harnessOptions{
+		pipeline: pipelineYAML([]string{"  - files: {include: [\"config/**\"]}", "    whenAbsent: add"}, dev, manualQA),
 		files:    map[string]string{config("dev", "a"): "1\n", config("qa", "a"): "1\n"},
 	})
-	s.quiet()
+	s.awaitJudged()
 	work := filepath.Join(t.TempDir(), "work")
 	git := func(args ...string) string {
 		t.Helper()
@@ -48,8 +48,8 @@ func TestHostileFiles(t *testing.T) {
 	put(config("dev", "a b/ünï code.txt"), "spaces are fine\n")
 	put(config("dev", "large.bin"), "version https://git-lfs.github.com/spec/v1\noid sha256:"+strings.Repeat("4d", 32)+"\nsize 123456789\n")
 	for _, c := range []struct {
-		name, says string
-		make, undo func()
+		name, says   string
+		make, revert func()
 	}{
 		{"newline", `new\nline`, func() { put(config("dev", "new\nline"), "x") }, func() { git("rm", "-q", "-f", config("dev", "new\nline")) }},
 		{"quotes", "names with quotes", func() { put(config("dev", `a"b`), "x") }, func() { git("rm", "-q", "-f", config("dev", `a"b`)) }},
@@ -67,21 +67,21 @@ func TestHostileFiles(t *testing.T) {
 		git("add", "-A", "--", ".", ":(exclude)"+config("qa", "sub"))
 		git("commit", "-q", "-m", c.name)
 		git("push", "-q", "origin", "HEAD:main")
-		s.is("web", "qa", "refuses the "+c.name, func(e *api.WhyHere) bool { return strings.Contains(e.Text, c.says) })
-		s.idle()
-		if n := len(s.pulls("web", "qa")); n != 0 {
+		s.awaitEnvironment("web", "qa", "refuses the "+c.name, func(e *api.EnvironmentWhy) bool { return strings.Contains(e.Text, c.says) })
+		s.awaitIdle()
+		if n := len(s.listPulls("web", "qa")); n != 0 {
 			t.Fatalf("%d pull requests with a %s", n, c.name)
 		}
-		c.undo()
+		c.revert()
 	}
 	git("add", "-A")
 	git("commit", "-q", "-m", "Only files")
 	git("push", "-q", "origin", "HEAD:main")
-	s.until("the promotion is open", func() (bool, string) {
-		_, why := s.env("web", "qa")
-		return len(s.pulls("web", "qa")) == 1, why
+	s.waitFor("the promotion is open", func() (bool, string) {
+		_, why := s.readEnvironment("web", "qa")
+		return len(s.listPulls("web", "qa")) == 1, why
 	})
-	p := s.pulls("web", "qa")[0]
+	p := s.listPulls("web", "qa")[0]
 	for _, name := range []string{"a", "large.bin", "a b/ünï code.txt"} {
 		want, _, err := s.Forge.File(repoName, "main", config("dev", name))
 		s.must("read "+name, err)

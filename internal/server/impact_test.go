@@ -7,8 +7,8 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 )
 
-// theirs opens a person's pull request with the files, from a branch of its own.
-func (s *scene) theirs(branch string, files map[string]string, remove ...string) int {
+// openUserPull opens a person's pull request with the files, from a branch of its own.
+func (s *harness) openUserPull(branch string, files map[string]string, remove ...string) int {
 	s.t.Helper()
 	head, err := s.Forge.Head(repoName, "main")
 	s.must("read main", err)
@@ -20,16 +20,16 @@ func (s *scene) theirs(branch string, files map[string]string, remove ...string)
 	return n
 }
 
-// checked waits until the check of a person's pull request says so in its
+// awaitImpactCheck waits until the check of a person's pull request says so in its
 // commit status and, with comment, in its one comment.
-func (s *scene) checked(number int, state, status string, comment ...string) emulator.PullRequest {
+func (s *harness) awaitImpactCheck(number int, state, status string, comment ...string) emulator.PullRequest {
 	s.t.Helper()
-	p := s.pullIs(number, "is checked: "+status, func(p *emulator.PullRequest) bool {
-		st := statusOf(p.Statuses)
+	p := s.awaitPull(number, "is checked: "+status, func(p *emulator.PullRequest) bool {
+		st := liftlockStatus(p.Statuses)
 		return st.State == state && strings.Contains(st.Description, status)
 	})
-	s.until("the comment says it", func() (bool, string) {
-		p = s.pull(number)
+	s.waitFor("the comment says it", func() (bool, string) {
+		p = s.readPull(number)
 		if len(comment) == 0 {
 			return len(p.Comments) == 0, ""
 		}
@@ -49,50 +49,50 @@ func (s *scene) checked(number int, state, status string, comment ...string) emu
 // TestImpact says on people's pull requests what they do to which targets, and
 // is done with it: the same is not judged twice.
 func TestImpact(t *testing.T) {
-	s := begin(t, plan{})
-	s.quiet()
-	qa := overlay("web", "qa") + "/kustomization.yaml"
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
+	qa := overlayPath("web", "qa") + "/kustomization.yaml"
 
-	one := s.theirs("one", map[string]string{qa: "resources:\n  - ../../base\nimages:\n  - name: registry.example/web\n    newTag: 1.0.1\n"})
-	s.checked(one, "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "`"+qa+"`")
+	one := s.openUserPull("one", map[string]string{qa: "resources:\n  - ../../base\nimages:\n  - name: registry.example/web\n    newTag: 1.0.1\n"})
+	s.awaitImpactCheck(one, "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "`"+qa+"`")
 
-	base := s.theirs("base", map[string]string{"apps/web/base/kustomization.yaml": "resources:\n  - deployment.yaml\nnamePrefix: y-\n"})
-	s.checked(base, "success", "careful, it reaches 3 environments", "reaches 3 environments of shop at once: dev, qa and prod")
+	base := s.openUserPull("base", map[string]string{"apps/web/base/kustomization.yaml": "resources:\n  - deployment.yaml\nnamePrefix: y-\n"})
+	s.awaitImpactCheck(base, "success", "careful, it reaches 3 environments", "reaches 3 environments of shop at once: dev, qa and prod")
 
-	more := s.theirs("more", map[string]string{overlay("api", "qa") + "/kustomization.yaml": "images:\n  - name: registry.example/api\n    newTag: 1.0.0\n"})
-	s.checked(more, "success", "qa: 1 created", "| qa | created | `api-qa` |")
+	more := s.openUserPull("more", map[string]string{overlayPath("api", "qa") + "/kustomization.yaml": "images:\n  - name: registry.example/api\n    newTag: 1.0.0\n"})
+	s.awaitImpactCheck(more, "success", "qa: 1 created", "| qa | created | `api-qa` |")
 
-	fewer := s.theirs("fewer", nil, overlay("web", "prod")+"/kustomization.yaml")
-	s.checked(fewer, "success", "prod: 1 deleted", "| prod | deleted | `web-prod` |")
+	fewer := s.openUserPull("fewer", nil, overlayPath("web", "prod")+"/kustomization.yaml")
+	s.awaitImpactCheck(fewer, "success", "prod: 1 deleted", "| prod | deleted | `web-prod` |")
 
-	nothing := s.theirs("nothing", map[string]string{"docs/readme.md": "Nothing that is deployed.\n"})
-	s.checked(nothing, "success", "touches no target")
+	nothing := s.openUserPull("nothing", map[string]string{"docs/readme.md": "Nothing that is deployed.\n"})
+	s.awaitImpactCheck(nothing, "success", "touches no target")
 
 	// The next head is judged anew, in the same comment.
 	_, err := s.Forge.CommitAs(repoName, "linus", "base", "Take it back", map[string]string{"apps/web/base/kustomization.yaml": "resources:\n  - deployment.yaml\n", "docs/x.md": "x\n"})
 	s.must("commit", err)
-	s.checked(base, "success", "touches no target", "touches no target")
+	s.awaitImpactCheck(base, "success", "touches no target", "touches no target")
 
-	s.idle()
-	s.until("all is judged", func() (bool, string) {
-		return s.said("a pull request was checked") == 6, itoa(s.said("a pull request was checked"))
+	s.awaitIdle()
+	s.waitFor("all is judged", func() (bool, string) {
+		return s.countLogged("a pull request was checked") == 6, itoa(s.countLogged("a pull request was checked"))
 	})
-	s.comment(one, "ada", "Looks good to me.")
-	s.idle()
-	if n := s.said("a pull request was checked"); n != 6 {
+	s.addComment(one, "ada", "Looks good to me.")
+	s.awaitIdle()
+	if n := s.countLogged("a pull request was checked"); n != 6 {
 		t.Errorf("%d checks, want 6: nothing had changed after the sixth", n)
 	}
 	// The main job goes on beside it.
-	s.release("web", "1.1.0")
-	s.verified("web", "qa", "1.1.0")
+	s.commitRelease("web", "1.1.0")
+	s.awaitVerified("web", "qa", "1.1.0")
 }
 
 // TestImpactOfHostileChanges judges heads that would keep a server busy, or that
 // can't be understood: each ends in a failed status that names why, and nothing
 // else of the server notices.
 func TestImpactOfHostileChanges(t *testing.T) {
-	s := begin(t, plan{})
-	s.quiet()
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
 	set, ok, err := s.Forge.File(repoName, "main", "argocd/shop.yaml")
 	if err != nil || !ok {
 		t.Fatalf("read the set: %v", err)
@@ -103,16 +103,16 @@ func TestImpactOfHostileChanges(t *testing.T) {
 		{"unknown", "spec:\n", "spec:\n  tomorrow: true\n", "tomorrow"},
 		{"broken", "spec:\n", "spec: [\n", "new problem"},
 	} {
-		n := s.theirs(c.name, map[string]string{"argocd/shop.yaml": strings.Replace(set, c.from, c.to, 1)})
-		p := s.checked(n, "failure", c.status, "argocd/shop.yaml")
+		n := s.openUserPull(c.name, map[string]string{"argocd/shop.yaml": strings.Replace(set, c.from, c.to, 1)})
+		p := s.awaitImpactCheck(n, "failure", c.status, "argocd/shop.yaml")
 		if body := p.Comments[0].Body; strings.Contains(body, "deleted") {
 			t.Errorf("%s: what can't be resolved is not deleted:\n%s", c.name, body)
 		}
 	}
-	rules := s.theirs("rules", map[string]string{".liftlock.yaml": "kind: Pipeline\nspec: {gate: []}\n"})
-	s.checked(rules, "failure", ".liftlock.yaml", "don't hold", ".liftlock.yaml:")
+	rules := s.openUserPull("rules", map[string]string{".liftlock.yaml": "kind: Pipeline\nspec: {gate: []}\n"})
+	s.awaitImpactCheck(rules, "failure", ".liftlock.yaml", "don't hold", ".liftlock.yaml:")
 
-	s.release("web", "1.1.0")
-	s.merged(s.opened("web", "qa", "1.1.0").Number)
-	s.verified("web", "qa", "1.1.0")
+	s.commitRelease("web", "1.1.0")
+	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+	s.awaitVerified("web", "qa", "1.1.0")
 }

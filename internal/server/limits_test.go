@@ -19,22 +19,22 @@ var manualQA = strings.Replace(qa, "merge: auto", "merge: manual", 1)
 // release that was verified first goes first.
 func TestOpenPerEnvironment(t *testing.T) {
 	components := []string{"a", "b", "c", "d", "e"}
-	s := begin(t, plan{components: components, pipeline: pipelineOf([]string{"limits: {openPerEnvironment: 2}"}, dev, manualQA)})
-	s.quiet()
+	s := startHarness(t, harnessOptions{components: components, pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 2}"}, dev, manualQA)})
+	s.awaitJudged()
 	order := []string{"d", "b", "e", "a", "c"}
 	for _, c := range order {
-		s.release(c, "1.1.0")
-		s.verified(c, "dev", "1.1.0")
+		s.commitRelease(c, "1.1.0")
+		s.awaitVerified(c, "dev", "1.1.0")
 	}
-	first := s.opened("d", "qa", "1.1.0")
-	s.opened("b", "qa", "1.1.0")
+	first := s.awaitPromotion("d", "qa", "1.1.0")
+	s.awaitPromotion("b", "qa", "1.1.0")
 	for _, c := range order[2:] {
-		s.says(c, "qa", "limits.openPerEnvironment")
+		s.awaitReason(c, "qa", "limits.openPerEnvironment")
 	}
-	s.idle()
+	s.awaitIdle()
 	open := func() (names []string) {
 		for _, c := range components {
-			for _, p := range s.pulls(c, "qa") {
+			for _, p := range s.listPulls(c, "qa") {
 				if p.Open {
 					names = append(names, c)
 				}
@@ -49,8 +49,8 @@ func TestOpenPerEnvironment(t *testing.T) {
 	if _, err := s.Forge.MergePull(repoName, first.Number, "linus", "merge"); err != nil {
 		t.Fatal(err)
 	}
-	s.opened("e", "qa", "1.1.0")
-	s.idle()
+	s.awaitPromotion("e", "qa", "1.1.0")
+	s.awaitIdle()
 	if got := open(); !slices.Equal(got, []string{"b", "e"}) {
 		t.Errorf("open are %v, want b and e", got)
 	}
@@ -59,65 +59,65 @@ func TestOpenPerEnvironment(t *testing.T) {
 // TestMergesPerHour merges no more than the limit allows, and goes on when the
 // hour is over.
 func TestMergesPerHour(t *testing.T) {
-	clock := newStepClock()
-	s := begin(t, plan{clock: clock, components: []string{"a", "b", "c"}, pipeline: pipelineOf([]string{"limits: {mergesPerHour: 2}"}, dev, qa)})
-	s.quiet()
-	for _, c := range s.p.components {
-		s.release(c, "1.1.0")
+	clock := newSteppedClock()
+	s := startHarness(t, harnessOptions{clock: clock, components: []string{"a", "b", "c"}, pipeline: pipelineYAML([]string{"limits: {mergesPerHour: 2}"}, dev, qa)})
+	s.awaitJudged()
+	for _, c := range s.opts.components {
+		s.commitRelease(c, "1.1.0")
 	}
 	var waiting emulator.PullRequest
-	s.until("two are merged and one waits for the hour", func() (bool, string) {
+	s.waitFor("two are merged and one waits for the hour", func() (bool, string) {
 		merged, why := 0, ""
-		for _, c := range s.p.components {
-			for _, p := range s.pulls(c, "qa") {
-				why += fmt.Sprintf("#%d %t %s; ", p.Number, p.Merged, statusOf(p.Statuses).Description)
+		for _, c := range s.opts.components {
+			for _, p := range s.listPulls(c, "qa") {
+				why += fmt.Sprintf("#%d %t %s; ", p.Number, p.Merged, liftlockStatus(p.Statuses).Description)
 				if p.Merged {
 					merged++
-				} else if strings.Contains(statusOf(p.Statuses).Description, "limits.mergesPerHour") {
+				} else if strings.Contains(liftlockStatus(p.Statuses).Description, "limits.mergesPerHour") {
 					waiting = p
 				}
 			}
 		}
 		return merged == 2 && waiting.Number != 0, why
 	})
-	s.idle()
+	s.awaitIdle()
 	clock.Step(50 * time.Minute)
-	s.idle()
-	if s.pull(waiting.Number).Merged {
+	s.awaitIdle()
+	if s.readPull(waiting.Number).Merged {
 		t.Fatal("three were merged within an hour")
 	}
 	clock.Step(11 * time.Minute)
-	s.merged(waiting.Number)
+	s.awaitMerged(waiting.Number)
 }
 
-// TestRevertStorm degrades five components at once: past the limit everything
+// TestRevertLimit degrades five components at once: past the limit everything
 // holds and says so, once, and a person may still take a release back.
-func TestRevertStorm(t *testing.T) {
+func TestRevertLimit(t *testing.T) {
 	components := []string{"a", "b", "c", "d", "e"}
-	s := begin(t, plan{components: components, cluster: func(c, _ string) string { return "cluster-" + c },
-		pipeline: pipelineOf([]string{"limits: {revertsPer10Minutes: 2}"}, dev, manualQA)})
-	s.quiet()
+	s := startHarness(t, harnessOptions{components: components, cluster: func(c, _ string) string { return "cluster-" + c },
+		pipeline: pipelineYAML([]string{"limits: {revertsPer10Minutes: 2}"}, dev, manualQA)})
+	s.awaitJudged()
 	const bad = "1.1.0-late-in-qa"
 	for _, c := range components {
-		s.release(c, bad)
+		s.commitRelease(c, bad)
 	}
 	for _, c := range components {
-		p := s.opened(c, "qa", bad)
-		s.pullIs(p.Number, "is judged", func(p *emulator.PullRequest) bool { return statusOf(p.Statuses).State == "success" })
+		p := s.awaitPromotion(c, "qa", bad)
+		s.awaitPull(p.Number, "is judged", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "success" })
 	}
 	for _, c := range components {
-		if _, err := s.Forge.MergePull(repoName, s.pulls(c, "qa")[0].Number, "linus", "merge"); err != nil {
+		if _, err := s.Forge.MergePull(repoName, s.listPulls(c, "qa")[0].Number, "linus", "merge"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var held []string
-	s.until("two reverts are open and three hold", func() (bool, string) {
+	s.waitFor("two reverts are open and three hold", func() (bool, string) {
 		held = nil
 		reverts, seen := 0, ""
 		for _, c := range components {
-			reverts += len(s.reverts(c, "qa"))
-			e, text := s.env(c, "qa")
-			if e != nil && e.State == promotion.Degraded && strings.Contains(e.Text, "revertsPer10Minutes") && len(s.reverts(c, "qa")) == 0 {
+			reverts += len(s.listReverts(c, "qa"))
+			e, text := s.readEnvironment(c, "qa")
+			if e != nil && e.State == promotion.Degraded && strings.Contains(e.Text, "revertsPer10Minutes") && len(s.listReverts(c, "qa")) == 0 {
 				held = append(held, c)
 			}
 			seen += text + "\n"
@@ -127,13 +127,13 @@ func TestRevertStorm(t *testing.T) {
 		}
 		return reverts == 2 && len(held) == 3, seen
 	})
-	s.idle()
-	p := s.pulls(held[0], "qa")[0]
+	s.awaitIdle()
+	p := s.listPulls(held[0], "qa")[0]
 	if n := countComments(&p, "revertsPer10Minutes"); n != 1 {
 		t.Errorf("the promotion says in %d comments that everything holds, want 1: %+v", n, p.Comments)
 	}
-	s.reacted(p.Number, s.comment(p.Number, "linus", "/liftlock revert"), "+1")
-	s.until("the revert opens because a person wants it", func() (bool, string) { return len(s.reverts(held[0], "qa")) == 1, "" })
+	s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock revert"), "+1")
+	s.waitFor("the revert opens because a person wants it", func() (bool, string) { return len(s.listReverts(held[0], "qa")) == 1, "" })
 }
 
 func countComments(p *emulator.PullRequest, text string) int {
@@ -146,17 +146,17 @@ func countComments(p *emulator.PullRequest, text string) int {
 	return n
 }
 
-// TestObserveMode says what it would do, and does none of it.
-func TestObserveMode(t *testing.T) {
-	s := begin(t, plan{pipeline: pipelineOf([]string{"mode: observe"})})
-	s.quiet()
-	s.release("web", "1.1.0")
-	s.says("web", "qa", "mode is observe; otherwise: open a promotion of 1.1.0 into qa")
-	s.idle()
+// TestModeThatOnlyReports says what it would do, and does none of it.
+func TestModeThatOnlyReports(t *testing.T) {
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML([]string{"mode: observe"})})
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	s.awaitReason("web", "qa", "mode is observe; otherwise: open a promotion of 1.1.0 into qa")
+	s.awaitIdle()
 	all, err := s.Forge.Pulls(repoName)
 	s.must("list the pull requests", err)
-	if n := s.calls("POST", "git-receive-pack") + s.calls("POST", "/repos/") + s.calls("PATCH", "/repos/") + s.calls("PUT", "/repos/"); n != 0 || len(all) != 0 {
-		t.Errorf("observing made %d writes and %d pull requests:\n%s", n, len(all), table(s.Forge.Calls()))
+	if n := s.countCalls("POST", "git-receive-pack") + s.countCalls("POST", "/repos/") + s.countCalls("PATCH", "/repos/") + s.countCalls("PUT", "/repos/"); n != 0 || len(all) != 0 {
+		t.Errorf("observing made %d writes and %d pull requests:\n%s", n, len(all), formatCalls(s.Forge.Calls()))
 	}
 	if n := s.ArgoCD.Requests()["PATCH applications"]; n != 0 {
 		t.Errorf("observing asked Argo CD for %d refreshes", n)
@@ -166,30 +166,30 @@ func TestObserveMode(t *testing.T) {
 // TestNewerReplaces composes the open pull request anew for a newer release, and
 // makes it wait once somebody has approved the older.
 func TestNewerReplaces(t *testing.T) {
-	s := begin(t, plan{})
-	p := s.inProd("1.1.0")
-	s.release("web", "1.2.0")
-	p = s.pullIs(p.Number, "is for 1.2.0", func(p *emulator.PullRequest) bool {
+	s := startHarness(t, harnessOptions{})
+	p := s.releaseToProd("1.1.0")
+	s.commitRelease("web", "1.2.0")
+	p = s.awaitPull(p.Number, "is for 1.2.0", func(p *emulator.PullRequest) bool {
 		return p.Open && strings.Contains(p.Title, "1.2.0") && strings.Contains(p.Body, "1.2.0")
 	})
 	s.approve(p.Number, "ada")
-	s.pullIs(p.Number, "counts the approval", func(p *emulator.PullRequest) bool {
-		return strings.Contains(statusOf(p.Statuses).Description, "1 of 2")
+	s.awaitPull(p.Number, "counts the approval", func(p *emulator.PullRequest) bool {
+		return strings.Contains(liftlockStatus(p.Statuses).Description, "1 of 2")
 	})
-	s.release("web", "1.3.0")
-	s.verified("web", "qa", "1.3.0")
-	s.says("web", "prod", "1.3.0 is newer and waits its turn")
-	s.idle()
-	if now := s.pull(p.Number); now.Head != p.Head {
+	s.commitRelease("web", "1.3.0")
+	s.awaitVerified("web", "qa", "1.3.0")
+	s.awaitReason("web", "prod", "1.3.0 is newer and waits its turn")
+	s.awaitIdle()
+	if now := s.readPull(p.Number); now.Head != p.Head {
 		t.Fatal("an approved pull request was composed anew")
 	}
 	s.approve(p.Number, "grace")
-	s.merged(p.Number)
-	s.verified("web", "prod", "1.2.0")
-	if next := s.opened("web", "prod", "1.3.0"); next.Number == p.Number {
+	s.awaitMerged(p.Number)
+	s.awaitVerified("web", "prod", "1.2.0")
+	if next := s.awaitPromotion("web", "prod", "1.3.0"); next.Number == p.Number {
 		t.Error("the newer release came in the same pull request")
 	}
-	if n := len(s.pulls("web", "prod")); n != 2 {
+	if n := len(s.listPulls("web", "prod")); n != 2 {
 		t.Errorf("%d pull requests into prod, want 2", n)
 	}
 }
@@ -197,13 +197,15 @@ func TestNewerReplaces(t *testing.T) {
 // TestApprovals counts the right people's approvals of the right diff.
 func TestApprovals(t *testing.T) {
 	anybody := strings.Replace(prod, "count: 2, from: {users: [ada, grace]}", "count: 2", 1)
-	file := overlay("web", "prod") + "/kustomization.yaml"
-	first := strings.NewReplacer("NAME", "web", "TAG", "1.0.0").Replace(kustomization) + "commonAnnotations:\n  a: far\n  b: away\n  c: from\n  d: the tag\n  owner: shop\n"
-	s := begin(t, plan{pipeline: pipelineOf(nil, dev, qa, anybody), files: map[string]string{file: first}})
-	p := s.inProd("1.1.0")
+	file := overlayPath("web", "prod") + "/kustomization.yaml"
+	first := strings.NewReplacer("NAME", "web", "TAG", "1.0.0").Replace(kustomizationTemplate) + "commonAnnotations:\n  a: far\n  b: away\n  c: from\n  d: the tag\n  owner: shop\n"
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, anybody), files: map[string]string{file: first}})
+	p := s.releaseToProd("1.1.0")
 	says := func(text string) {
 		s.t.Helper()
-		s.pullIs(p.Number, "says "+text, func(p *emulator.PullRequest) bool { return strings.Contains(statusOf(p.Statuses).Description, text) })
+		s.awaitPull(p.Number, "says "+text, func(p *emulator.PullRequest) bool {
+			return strings.Contains(liftlockStatus(p.Statuses).Description, text)
+		})
 	}
 	// linus is the release's author, rita may not write.
 	s.approve(p.Number, "linus")
@@ -214,13 +216,13 @@ func TestApprovals(t *testing.T) {
 	// the approval.
 	head := p.Head
 	text := strings.Replace(first, "owner: shop", "owner: checkout", 1)
-	s.commit("linus", "main", "Say whose it is", map[string]string{file: text})
-	p = s.pullIs(p.Number, "is composed anew", func(p *emulator.PullRequest) bool { return p.Head != head })
+	s.commitFiles("linus", "main", "Say whose it is", map[string]string{file: text})
+	p = s.awaitPull(p.Number, "is composed anew", func(p *emulator.PullRequest) bool { return p.Head != head })
 	says("1 of 2")
 	// The other line is next to the tag now: it isn't the same diff any more.
 	head = p.Head
-	s.commit("linus", "main", "Say what it is", map[string]string{file: strings.Replace(text, "    newTag:", "    # as released\n    newTag:", 1)})
-	p = s.pullIs(p.Number, "is composed anew", func(p *emulator.PullRequest) bool { return p.Head != head })
+	s.commitFiles("linus", "main", "Say what it is", map[string]string{file: strings.Replace(text, "    newTag:", "    # as released\n    newTag:", 1)})
+	p = s.awaitPull(p.Number, "is composed anew", func(p *emulator.PullRequest) bool { return p.Head != head })
 	says("0 of 2")
 	s.approve(p.Number, "ada")
 	says("1 of 2")
@@ -228,19 +230,19 @@ func TestApprovals(t *testing.T) {
 	says("0 of 2")
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
-	s.merged(p.Number)
+	s.awaitMerged(p.Number)
 }
 
 // TestFloor raises what the pipeline file asks for.
 func TestFloor(t *testing.T) {
 	open := "name: prod\nafter: [qa]\nmerge: auto\nverify: " + verifyFast
-	s := begin(t, plan{pipeline: pipelineOf(nil, dev, qa, open), server: "floor:\n  - {environments: [\"prod*\"], approvals: {count: 1}}\n"})
-	p := s.inProd("1.1.0")
-	if d := statusOf(p.Statuses).Description; !strings.Contains(d, "0 of 1") {
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, open), serverLines: "floor:\n  - {environments: [\"prod*\"], approvals: {count: 1}}\n"})
+	p := s.releaseToProd("1.1.0")
+	if d := liftlockStatus(p.Statuses).Description; !strings.Contains(d, "0 of 1") {
 		t.Errorf("the status is %q", d)
 	}
 	s.approve(p.Number, "grace")
-	s.merged(p.Number)
+	s.awaitMerged(p.Number)
 }
 
 // TestMergeMethods squashes and rebases; what landed is known to be ours and is
@@ -248,19 +250,21 @@ func TestFloor(t *testing.T) {
 func TestMergeMethods(t *testing.T) {
 	for _, method := range []string{"squash", "rebase"} {
 		t.Run(method, func(t *testing.T) {
-			s := begin(t, plan{pipeline: pipelineOf([]string{"merge: {method: " + method + "}"})})
-			s.story()
-			file := overlay("web", "qa") + "/kustomization.yaml"
+			s := startHarness(t, harnessOptions{pipeline: pipelineYAML([]string{"merge: {method: " + method + "}"})})
+			s.runStory()
+			file := overlayPath("web", "qa") + "/kustomization.yaml"
 			before, _, err := s.Forge.File(repoName, "main", file)
 			s.must("read an overlay", err)
 			const bad = "1.2.0-broken-in-qa"
-			s.release("web", bad)
-			s.opened("web", "qa", bad)
-			s.until("the revert merges", func() (bool, string) {
-				rs := s.reverts("web", "qa")
+			s.commitRelease("web", bad)
+			s.awaitPromotion("web", "qa", bad)
+			s.waitFor("the revert merges", func() (bool, string) {
+				rs := s.listReverts("web", "qa")
 				return len(rs) == 1 && rs[0].Merged, fmt.Sprint(len(rs))
 			})
-			s.is("web", "qa", "is back", func(e *api.WhyHere) bool { return e.LandedBy == promotion.ByRevert && e.State == promotion.Verified })
+			s.awaitEnvironment("web", "qa", "is back", func(e *api.EnvironmentWhy) bool {
+				return e.LandedBy == promotion.ByRevert && e.State == promotion.Verified
+			})
 			if after, _, err := s.Forge.File(repoName, "main", file); err != nil || after != before {
 				t.Errorf("the revert left (%v)\n%s\nwant\n%s", err, after, before)
 			}

@@ -22,7 +22,7 @@ type metrics struct {
 	runTime    *prometheus.HistogramVec
 	stages     *prometheus.HistogramVec
 	reverts    *prometheus.CounterVec
-	checks     *prometheus.HistogramVec
+	checkTime  *prometheus.HistogramVec
 }
 
 // stageBuckets span a promotion's life: seconds to days.
@@ -38,9 +38,9 @@ func newMetrics(s *store.Store) *metrics {
 		runTime:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
 		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
-		checks:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
+		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, m.checks, newQueueCollector(s),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -69,7 +69,7 @@ func (m *metrics) Check(took time.Duration, failed bool) {
 	if failed {
 		result = "failed"
 	}
-	m.checks.WithLabelValues(result).Observe(took.Seconds())
+	m.checkTime.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // Stage implements act.Metrics.
@@ -99,12 +99,12 @@ func (q *queueCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- q.age
 }
 
-// collectTime bounds how long a scrape waits for the store.
-const collectTime = 2 * time.Second
+// collectTimeout bounds how long a scrape waits for the store.
+const collectTimeout = 2 * time.Second
 
 // Collect implements prometheus.Collector.
 func (q *queueCollector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	d, err := q.store.Depth(ctx)
 	if err != nil {

@@ -13,124 +13,124 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// troubles are what the API says keeps Liftlock from its work.
-func (s *scene) troubles() (string, error) {
+// readTroubles are what the API says keeps Liftlock from its work.
+func (s *harness) readTroubles() (string, error) {
 	var list api.Pipelines
-	_, err := s.get("/api/v1/pipelines", &list)
+	_, err := s.getJSON("/api/v1/pipelines", &list)
 	return fmt.Sprintf("%+v", list.Troubles), err
 }
 
-// inject makes calls to the forge fail.
-func (s *scene) inject(f emulator.Fault) {
+// injectFault makes calls to the forge fail.
+func (s *harness) injectFault(f emulator.Fault) {
 	s.t.Helper()
-	s.must("inject a fault", s.Forge.Inject(f))
+	s.must("inject a fault", s.Forge.InjectFault(f))
 }
 
 // TestForgeIsDownAtStart serves and says so until the forge is there.
 func TestForgeIsDownAtStart(t *testing.T) {
-	s := scenery(t, plan{})
-	s.inject(emulator.Fault{Status: http.StatusBadGateway, Times: -1})
+	s := newHarness(t, harnessOptions{})
+	s.injectFault(emulator.Fault{Status: http.StatusBadGateway, Times: -1})
 	s.start()
-	s.until("/readyz names the repository", func() (bool, string) {
-		status, text := s.text("/readyz")
+	s.waitFor("/readyz names the repository", func() (bool, string) {
+		status, text := s.getText("/readyz")
 		return status == http.StatusServiceUnavailable && strings.Contains(text, repoName), text
 	})
-	if status, _ := s.text("/healthz"); status != http.StatusOK {
+	if status, _ := s.getText("/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: HTTP %d", status)
 	}
-	if seen, err := s.troubles(); err != nil || !strings.Contains(seen, repoName) {
+	if seen, err := s.readTroubles(); err != nil || !strings.Contains(seen, repoName) {
 		t.Errorf("the API's troubles are %s (%v)", seen, err)
 	}
 	// What comes meanwhile is taken.
-	if status, _ := s.deliver(delivery{event: "push", id: "early", key: secret, body: pushOf(repoName)}); status != http.StatusOK {
+	if status, _ := s.postDelivery(testDelivery{event: "push", id: "early", key: secret, body: pushPayload(repoName)}); status != http.StatusOK {
 		t.Errorf("a delivery before the forge was reached: HTTP %d", status)
 	}
 	s.Forge.ClearFaults()
-	s.quiet()
-	if status, text := s.text("/readyz"); status != http.StatusOK {
+	s.awaitJudged()
+	if status, text := s.getText("/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz: HTTP %d: %s", status, text)
 	}
-	s.release("web", "1.1.0")
-	s.merged(s.opened("web", "qa", "1.1.0").Number)
+	s.commitRelease("web", "1.1.0")
+	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 }
 
 // TestMissingScope says which permission the token lacks, and goes on when it
 // has it.
 func TestMissingScope(t *testing.T) {
-	s := begin(t, plan{})
-	s.quiet()
-	s.inject(emulator.Fault{Method: "POST", Path: "/pulls$", Times: -1, Status: http.StatusForbidden,
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
+	s.injectFault(emulator.Fault{Method: "POST", Path: "/pulls$", Times: -1, Status: http.StatusForbidden,
 		Header: http.Header{"X-Accepted-Oauth-Scopes": {"repo"}, "X-Oauth-Scopes": {"read:org"}},
 		Body:   `{"message":"Resource not accessible by personal access token"}`})
-	s.release("web", "1.1.0")
-	s.until("the log names the scope", func() (bool, string) {
-		return s.said("repo") > 0 && s.said("not accessible by personal access token") > 0, ""
+	s.commitRelease("web", "1.1.0")
+	s.waitFor("the log names the scope", func() (bool, string) {
+		return s.countLogged("repo") > 0 && s.countLogged("not accessible by personal access token") > 0, ""
 	})
-	told := func() (bool, string) {
-		seen, err := s.troubles()
+	logged := func() (bool, string) {
+		seen, err := s.readTroubles()
 		return err == nil && strings.Contains(seen, "component hub:acme/fleet shop web") && strings.Contains(seen, "needs one of [repo]"), seen
 	}
-	s.until("the console says which", told)
+	s.waitFor("the console says which", logged)
 	s.Forge.ClearFaults()
-	s.opened("web", "qa", "1.1.0")
-	s.until("the console says it no more", func() (bool, string) { ok, seen := told(); return !ok, seen })
+	s.awaitPromotion("web", "qa", "1.1.0")
+	s.waitFor("the console says it no more", func() (bool, string) { ok, seen := logged(); return !ok, seen })
 }
 
 // TestArgoCDIsOutOfReach starts without an Argo CD, finds it, loses it and finds
 // it again: no verdict is made up meanwhile.
 func TestArgoCDIsOutOfReach(t *testing.T) {
-	clock := newStepClock()
-	s := scenery(t, plan{clock: clock})
+	clock := newSteppedClock()
+	s := newHarness(t, harnessOptions{clock: clock})
 	s.ArgoCD.FailRequests("", "", -1, http.StatusServiceUnavailable)
 	s.start()
-	s.quiet()
+	s.awaitJudged()
 	unclear := func() {
 		s.t.Helper()
-		s.until("/readyz and the console say so", func() (bool, string) {
-			_, text := s.text("/readyz")
-			seen, err := s.troubles()
-			_, page := s.text("/")
+		s.waitFor("/readyz and the console say so", func() (bool, string) {
+			_, text := s.getText("/readyz")
+			seen, err := s.readTroubles()
+			_, page := s.getText("/")
 			return err == nil && strings.Contains(text, "argocd hub: ") && !strings.Contains(text, "argocd hub: ok") && strings.Contains(seen, "argocd hub") && strings.Contains(page, "argocd hub"), text + seen
 		})
 	}
 	unclear()
-	if status, _ := s.text("/readyz"); status != http.StatusOK {
+	if status, _ := s.getText("/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz: HTTP %d; deliveries must still come", status)
 	}
-	s.release("web", "1.1.0")
-	s.is("web", "dev", "is being verified, unclear", func(e *api.WhyHere) bool {
+	s.commitRelease("web", "1.1.0")
+	s.awaitEnvironment("web", "dev", "is being verified, unclear", func(e *api.EnvironmentWhy) bool {
 		return strings.Contains(e.Name, "1.1.0") && e.State == promotion.Verifying && len(e.Targets) == 1 && e.Targets[0].State != "verified"
 	})
-	s.idle()
-	if n := len(s.pulls("web", "qa")); n != 0 {
+	s.awaitIdle()
+	if n := len(s.listPulls("web", "qa")); n != 0 {
 		t.Fatalf("%d promotions of a release that nobody could verify", n)
 	}
 	back := func() {
 		s.t.Helper()
 		s.ArgoCD.FailRequests("", "", 0, 0)
-		s.until("/readyz says that it is back", func() (bool, string) {
-			_, text := s.text("/readyz")
+		s.waitFor("/readyz says that it is back", func() (bool, string) {
+			_, text := s.getText("/readyz")
 			return strings.Contains(text, "argocd hub: ok"), text
 		})
 	}
 	back()
-	p := s.opened("web", "prod", "1.1.0")
+	p := s.awaitPromotion("web", "prod", "1.1.0")
 	s.ArgoCD.FailRequests("", "", -1, http.StatusServiceUnavailable)
 	s.ArgoCD.CutWatches()
 	unclear()
 	// Approved now, but how qa is can't be told.
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
-	s.pullIs(p.Number, "waits for Argo CD", func(p *emulator.PullRequest) bool {
-		st := statusOf(p.Statuses)
+	s.awaitPull(p.Number, "waits for Argo CD", func(p *emulator.PullRequest) bool {
+		st := liftlockStatus(p.Statuses)
 		return st.State == "pending" && !strings.Contains(st.Description, "approval")
 	})
-	if s.pull(p.Number).Merged || len(s.reverts("web", "qa"))+len(s.reverts("web", "prod")) != 0 {
+	if s.readPull(p.Number).Merged || len(s.listReverts("web", "qa"))+len(s.listReverts("web", "prod")) != 0 {
 		t.Fatal("something was merged or reverted on doubt")
 	}
 	back()
-	s.merged(p.Number)
-	s.verified("web", "prod", "1.1.0")
+	s.awaitMerged(p.Number)
+	s.awaitVerified("web", "prod", "1.1.0")
 }
 
 // TestPushFails refuses the pushes of our branches: a clear message, retries, and
@@ -146,14 +146,16 @@ func TestPushFails(t *testing.T) {
 		{"not allowed for a while", emulator.Fault{Path: "service=git-receive-pack|git-receive-pack$", Times: 2, Status: http.StatusForbidden}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := begin(t, plan{})
-			s.quiet()
-			s.inject(c.fault)
-			s.release("web", "1.1.0")
-			s.until("the log says what failed", func() (bool, string) { return s.said("liftlock/shop/qa/web") > 0 && s.said("a run failed") > 0, "" })
-			s.merged(s.opened("web", "qa", "1.1.0").Number)
-			s.verified("web", "qa", "1.1.0")
-			if n := len(s.pulls("web", "qa")); n != 1 {
+			s := startHarness(t, harnessOptions{})
+			s.awaitJudged()
+			s.injectFault(c.fault)
+			s.commitRelease("web", "1.1.0")
+			s.waitFor("the log says what failed", func() (bool, string) {
+				return s.countLogged("liftlock/shop/qa/web") > 0 && s.countLogged("a run failed") > 0, ""
+			})
+			s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+			s.awaitVerified("web", "qa", "1.1.0")
+			if n := len(s.listPulls("web", "qa")); n != 1 {
 				t.Errorf("%d pull requests, want 1", n)
 			}
 		})
@@ -172,23 +174,23 @@ func TestRetryAfter(t *testing.T) {
 		{"a secondary limit", http.StatusForbidden, `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			clock := newStepClock()
-			s := begin(t, plan{clock: clock})
-			s.quiet()
-			s.inject(emulator.Fault{Method: "POST", Path: "/pulls$", Times: 1, Status: c.status, Header: http.Header{"Retry-After": {"120"}}, Body: c.body})
-			s.release("web", "1.1.0")
-			s.until("the call was refused", func() (bool, string) { return s.calls("POST", "/pulls") == 1, "" })
+			clock := newSteppedClock()
+			s := startHarness(t, harnessOptions{clock: clock})
+			s.awaitJudged()
+			s.injectFault(emulator.Fault{Method: "POST", Path: "/pulls$", Times: 1, Status: c.status, Header: http.Header{"Retry-After": {"120"}}, Body: c.body})
+			s.commitRelease("web", "1.1.0")
+			s.waitFor("the call was refused", func() (bool, string) { return s.countCalls("POST", "/pulls") == 1, "" })
 			began := clock.Now()
-			s.idle()
+			s.awaitIdle()
 			for clock.Now().Sub(began) < 110*time.Second {
 				clock.Step(10 * time.Second)
-				s.idle()
+				s.awaitIdle()
 			}
-			if n := s.calls("POST", "/pulls"); n != 1 {
+			if n := s.countCalls("POST", "/pulls"); n != 1 {
 				t.Errorf("the call was made %d times within the 120 s that the forge asked for", n)
 			}
 			clock.Step(15 * time.Second)
-			s.opened("web", "qa", "1.1.0")
+			s.awaitPromotion("web", "qa", "1.1.0")
 		})
 	}
 }
@@ -197,19 +199,19 @@ func TestRetryAfter(t *testing.T) {
 // their effect; the story ends the same.
 func TestFlakyForge(t *testing.T) {
 	seeds := uint64(2)
-	if *long {
+	if *runLong {
 		seeds = 40
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(seed, 0))
-			s := begin(t, plan{})
-			s.quiet()
+			s := startHarness(t, harnessOptions{})
+			s.awaitJudged()
 			for range 6 {
-				s.inject(emulator.Fault{Path: "^/repos|git-", Skip: chance.IntN(50), Times: 1, After: chance.IntN(2) == 0, Cut: chance.IntN(3) == 0,
+				s.injectFault(emulator.Fault{Path: "^/repos|git-", Skip: chance.IntN(50), Times: 1, After: chance.IntN(2) == 0, Cut: chance.IntN(3) == 0,
 					Status: []int{http.StatusBadGateway, http.StatusInternalServerError, http.StatusGatewayTimeout}[chance.IntN(3)]})
 			}
-			s.story()
+			s.runStory()
 		})
 	}
 }
@@ -217,13 +219,13 @@ func TestFlakyForge(t *testing.T) {
 // TestBaseBranchWasModified takes GitHub's answer right after another merge for
 // what it is.
 func TestBaseBranchWasModified(t *testing.T) {
-	s := begin(t, plan{})
-	s.quiet()
-	s.inject(emulator.Fault{Method: "PUT", Path: "/merge$", Times: 2, Status: http.StatusMethodNotAllowed,
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
+	s.injectFault(emulator.Fault{Method: "PUT", Path: "/merge$", Times: 2, Status: http.StatusMethodNotAllowed,
 		Body: `{"message":"Base branch was modified. Review and try the merge again.","documentation_url":"https://docs.github.com/rest"}`})
-	s.release("web", "1.1.0")
-	s.merged(s.opened("web", "qa", "1.1.0").Number)
-	if n := s.calls("PUT", "/merge"); n != 3 {
+	s.commitRelease("web", "1.1.0")
+	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+	if n := s.countCalls("PUT", "/merge"); n != 3 {
 		t.Errorf("%d merges were asked for, want 3", n)
 	}
 }
@@ -231,20 +233,20 @@ func TestBaseBranchWasModified(t *testing.T) {
 // TestBlockedMerge says what the forge's own rules ask for and doesn't try again
 // and again.
 func TestBlockedMerge(t *testing.T) {
-	s := begin(t, plan{sweep: time.Second})
+	s := startHarness(t, harnessOptions{sweep: time.Second})
 	s.must("protect main", s.Forge.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock", "ci/build"}}))
-	s.quiet()
-	s.release("web", "1.1.0")
-	p := s.opened("web", "qa", "1.1.0")
-	s.is("web", "qa", "says that the forge blocks it", func(e *api.WhyHere) bool { return strings.Contains(e.Text, "the forge blocks the merge") })
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
+	s.awaitEnvironment("web", "qa", "says that the forge blocks it", func(e *api.EnvironmentWhy) bool { return strings.Contains(e.Text, "the forge blocks the merge") })
 	// Our own status passes, or the two would wait for each other.
-	s.pullIs(p.Number, "has our status", func(p *emulator.PullRequest) bool { return statusOf(p.Statuses).State == "success" })
+	s.awaitPull(p.Number, "has our status", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "success" })
 	s.Forge.ResetCalls()
-	s.until("a few sweeps pass", func() (bool, string) { return s.calls("GET", "/pulls") >= 4, "" })
-	if n := s.calls("PUT", "/merge"); n > 1 {
+	s.waitFor("a few sweeps pass", func() (bool, string) { return s.countCalls("GET", "/pulls") >= 4, "" })
+	if n := s.countCalls("PUT", "/merge"); n > 1 {
 		t.Errorf("a blocked merge was tried %d times", n)
 	}
 	s.must("build", s.Forge.SetStatus(repoName, "linus", p.Head, emulator.Status{Context: "ci/build", State: "success"}))
-	s.merged(p.Number)
-	s.verified("web", "qa", "1.1.0")
+	s.awaitMerged(p.Number)
+	s.awaitVerified("web", "qa", "1.1.0")
 }

@@ -22,8 +22,8 @@ import (
 // together: four of the largest that GitHub sends.
 const bodiesInMemory = 4 * 25 << 20
 
-// routes builds the HTTP surface.
-func (s *Server) routes() (http.Handler, error) {
+// newHandler builds the HTTP surface.
+func (s *Server) newHandler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	budget, err := webhooks.NewBudget(bodiesInMemory)
 	if err != nil {
@@ -39,13 +39,13 @@ func (s *Server) routes() (http.Handler, error) {
 			return nil, fmt.Errorf("webhooks of %s: %w", f.Name, err)
 		}
 		name := f.Name
-		observe := func(outcome string) { s.metrics.deliveries.WithLabelValues(name, outcome).Inc() }
-		mux.Handle("/webhooks/"+name, webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.accept(ctx, name, ev) }, observe))
+		countDelivery := func(outcome string) { s.metrics.deliveries.WithLabelValues(name, outcome).Inc() }
+		mux.Handle("/webhooks/"+name, webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptDelivery(ctx, name, ev) }, countDelivery))
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.readyz)
-	pages, err := s.console()
+	mux.HandleFunc("GET /readyz", s.serveReadyz)
+	pages, err := s.newConsole()
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +53,9 @@ func (s *Server) routes() (http.Handler, error) {
 	return mux, nil
 }
 
-// accept turns a verified delivery into keys and writes both down.
-func (s *Server) accept(ctx context.Context, name string, ev *webhooks.Event) error {
-	_, err := s.store.Accept(ctx, store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(), Keys: s.keys(ctx, name, ev)})
+// acceptDelivery turns a verified delivery into keys and writes both down.
+func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.Event) error {
+	_, err := s.store.Accept(ctx, store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(), Keys: s.wakeKeys(ctx, name, ev)})
 	if err != nil {
 		s.log.Error("a delivery could not be stored and was refused; the forge may deliver it again, the sweep finds what it was about",
 			zap.String("forge", name), zap.String("delivery", ev.Delivery), zap.String("event", ev.Name), zap.Error(err))
@@ -63,9 +63,9 @@ func (s *Server) accept(ctx context.Context, name string, ev *webhooks.Event) er
 	return err
 }
 
-// keys says where an event makes us look again. It only ever widens: an event
+// wakeKeys says where an event makes us look again. It only ever widens: an event
 // that says too little wakes the whole repository.
-func (s *Server) keys(ctx context.Context, name string, ev *webhooks.Event) []string {
+func (s *Server) wakeKeys(ctx context.Context, name string, ev *webhooks.Event) []string {
 	id := ""
 	for _, r := range s.o.Config.Repositories {
 		if r.Forge == name && strings.EqualFold(r.Name, ev.Repo) {
@@ -75,7 +75,7 @@ func (s *Server) keys(ctx context.Context, name string, ev *webhooks.Event) []st
 	if id == "" {
 		return nil // authentic, but not about a repository of ours
 	}
-	if ev.Kind != webhooks.Push && s.isMe(id, ev.Sender) {
+	if ev.Kind != webhooks.Push && s.isOwnLogin(id, ev.Sender) {
 		return nil // our own doing was looked at when it was done
 	}
 	switch ev.Kind {
@@ -87,13 +87,13 @@ func (s *Server) keys(ctx context.Context, name string, ev *webhooks.Event) []st
 		}
 		return []string{controller.SweepKey(id)}
 	case webhooks.Status:
-		return s.pullsAt(ctx, id, ev)
+		return s.pullKeysAt(ctx, id, ev)
 	}
 	return nil
 }
 
-// pullsAt finds our open pull requests whose head a status is about.
-func (s *Server) pullsAt(ctx context.Context, id string, ev *webhooks.Event) []string {
+// pullKeysAt finds our open pull requests whose head a status is about.
+func (s *Server) pullKeysAt(ctx context.Context, id string, ev *webhooks.Event) []string {
 	var keys []string
 	rows, err := s.store.Pulls(ctx, id, "")
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Server) pullsAt(ctx context.Context, id string, ev *webhooks.Event) []s
 	return keys
 }
 
-func (s *Server) isMe(id, login string) bool {
+func (s *Server) isOwnLogin(id, login string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.repos {
@@ -118,19 +118,19 @@ func (s *Server) isMe(id, login string) bool {
 	return false
 }
 
-// readyz says whether Liftlock can do its work, a line a part. It answers 503
+// serveReadyz says whether Liftlock can do its work, a line a part. It answers 503
 // while the repositories have not been reached or the store can't be read; an
 // Argo CD that can't be reached is said but doesn't take the server out of
 // service: webhooks must still be accepted.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	lines, ok := s.health.lines()
+func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
+	lines, ok := s.health.statusLines()
 	if _, err := s.store.Depth(r.Context()); err != nil {
 		ok = false
 		lines = append(lines, "store: "+err.Error())
 	} else {
 		lines = append(lines, "store: ok")
 	}
-	for _, p := range append(s.argocdParts(), s.clusterFiles()...) {
+	for _, p := range append(s.argocdStatuses(), s.clusterFileStatuses()...) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
@@ -155,7 +155,7 @@ func newHealth(now func() time.Time) *health {
 	return &health{now: now, troubles: map[string]trouble{}}
 }
 
-func (h *health) trouble(part string, err error) {
+func (h *health) setTrouble(part string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := trouble{why: err.Error(), since: h.now()}
@@ -165,19 +165,19 @@ func (h *health) trouble(part string, err error) {
 	h.troubles[part] = t
 }
 
-func (h *health) well(part string) {
+func (h *health) clearTrouble(part string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.troubles, part)
 }
 
-func (h *health) ready() {
+func (h *health) setReady() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.isReady = true
 }
 
-func (h *health) lines() ([]string, bool) {
+func (h *health) statusLines() ([]string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.isReady {

@@ -60,7 +60,7 @@ type Server struct {
 	log      *zap.Logger
 	store    *store.Store
 	metrics  *metrics
-	argocds  map[string]*argoCD
+	argocds  map[string]*argocdConnection
 	repos    []*controller.Repository
 	forges   map[string]forge.Forge
 	listener net.Listener
@@ -86,7 +86,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Config.DataDir, 0o750); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argoCD{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -98,12 +98,12 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	s.metrics = newMetrics(s.store)
 	for _, f := range o.Config.Forges {
-		if s.forges[f.Name], err = s.forge(f); err != nil {
+		if s.forges[f.Name], err = s.newForge(f); err != nil {
 			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
 		}
 	}
 	for _, a := range o.Config.ArgoCD {
-		if s.argocds[a.Name], err = s.argocd(a); err != nil {
+		if s.argocds[a.Name], err = s.newArgoCD(a); err != nil {
 			return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
 		}
 	}
@@ -113,17 +113,17 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// forge builds the driver of one forge.
-func (s *Server) forge(f config.Forge) (forge.Forge, error) {
-	observe := s.metrics.forgeCall(f.Name)
+// newForge builds the driver of one forge.
+func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
+	onCall := s.metrics.forgeCall(f.Name)
 	agent := "liftlock/" + s.o.Version
 	var d forge.Forge
 	var err error
 	switch f.Type {
 	case config.GitHub:
-		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Observe: observe})
+		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, OnCall: onCall})
 	case config.Gitea:
-		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Observe: observe})
+		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, OnCall: onCall})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}
@@ -136,7 +136,7 @@ func (s *Server) forge(f config.Forge) (forge.Forge, error) {
 	return d, nil
 }
 
-func (s *Server) running() *controller.Engine {
+func (s *Server) runningEngine() *controller.Engine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.engine
@@ -168,7 +168,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	handler, err := s.routes()
+	handler, err := s.newHandler()
 	if err != nil {
 		return err
 	}
@@ -188,8 +188,8 @@ func (s *Server) Run(ctx context.Context) error {
 		})
 	}
 	s.log.Info("listening", zap.String("address", s.URL()), zap.String("version", s.o.Version))
-	if s.connect(ctx) {
-		if err := s.work(ctx); err != nil {
+	if s.connectRepositories(ctx) {
+		if err := s.runEngine(ctx); err != nil {
 			cancel(err)
 		}
 	}
@@ -207,27 +207,27 @@ const (
 	// readTimeout leaves a slow forge time for its largest body.
 	readTimeout = 60 * time.Second
 	idleTimeout = 2 * time.Minute
-	// drainTime is how long open requests may take when the server stops.
-	drainTime = 5 * time.Second
+	// drainTimeout is how long open requests may take when the server stops.
+	drainTimeout = 5 * time.Second
 )
 
 func (s *Server) stopHTTP() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
 		_ = s.http.Close() // streams of events don't end by themselves
 	}
 }
 
-// work builds the engine over the reached repositories and runs it.
-func (s *Server) work(ctx context.Context) error {
+// runEngine builds the engine over the reached repositories and runs it.
+func (s *Server) runEngine(ctx context.Context) error {
 	owner, err := ownerName()
 	if err != nil {
 		return err
 	}
 	argocds, acts := map[string]facts.ArgoCD{}, map[string]act.ArgoCD{}
 	for name, a := range s.argocds {
-		argocds[name], acts[name] = a.observed(), a.watcher
+		argocds[name], acts[name] = a.factsArgoCD(), a.watcher
 	}
 	repos := make([]*facts.Repository, 0, len(s.repos))
 	for _, r := range s.repos {
@@ -242,7 +242,7 @@ func (s *Server) work(ctx context.Context) error {
 	}
 	obs := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.floor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, JudgeTime: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, JudgeTime: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
@@ -253,12 +253,12 @@ func (s *Server) work(ctx context.Context) error {
 	if err := e.Start(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	s.health.ready()
+	s.health.setReady()
 	return e.Run(ctx)
 }
 
-// floor raises an environment's gates to what the server's file demands.
-func (s *Server) floor(env string, gates []policies.Gate) []policies.Gate {
+// applyFloor raises an environment's gates to what the server's file demands.
+func (s *Server) applyFloor(env string, gates []policies.Gate) []policies.Gate {
 	if n := s.o.Config.FloorApprovals(env); n > 0 {
 		return policies.Raise(gates, &policies.Approvals{Count: n})
 	}

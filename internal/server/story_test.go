@@ -7,18 +7,18 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 )
 
-// story follows one release from dev to prod. It returns prod's pull request.
-func (s *scene) story() emulator.PullRequest {
+// runStory follows one release from dev to prod. It returns prod's pull request.
+func (s *harness) runStory() emulator.PullRequest {
 	s.t.Helper()
-	s.quiet()
-	s.release("web", "1.1.0")
-	s.merged(s.opened("web", "qa", "1.1.0").Number)
-	s.verified("web", "qa", "1.1.0")
-	p := s.opened("web", "prod", "1.1.0")
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+	s.awaitVerified("web", "qa", "1.1.0")
+	p := s.awaitPromotion("web", "prod", "1.1.0")
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
-	p = s.merged(p.Number)
-	s.verified("web", "prod", "1.1.0")
+	p = s.awaitMerged(p.Number)
+	s.awaitVerified("web", "prod", "1.1.0")
 	all, err := s.Forge.Pulls(repoName)
 	s.must("list the pull requests", err)
 	if len(all) != 2 {
@@ -30,20 +30,20 @@ func (s *scene) story() emulator.PullRequest {
 // TestStory also holds that neither file of another environment changed, and
 // that a restart without a database finds nothing to do.
 func TestStory(t *testing.T) {
-	s := begin(t, plan{})
-	s.story()
+	s := startHarness(t, harnessOptions{})
+	s.runStory()
 	for _, env := range []string{"dev", "qa", "prod"} {
-		text, _, err := s.Forge.File(repoName, "main", overlay("web", env)+"/kustomization.yaml")
+		text, _, err := s.Forge.File(repoName, "main", overlayPath("web", env)+"/kustomization.yaml")
 		s.must("read an overlay", err)
-		if want := strings.NewReplacer("NAME", "web", "TAG", "1.1.0").Replace(kustomization); text != want {
+		if want := strings.NewReplacer("NAME", "web", "TAG", "1.1.0").Replace(kustomizationTemplate); text != want {
 			t.Errorf("%s's overlay is\n%s", env, text)
 		}
 	}
-	s.idle()
-	s.forget()
+	s.awaitIdle()
+	s.deleteDatabase()
 	s.start()
-	s.quiet()
-	s.idle()
+	s.awaitJudged()
+	s.awaitIdle()
 	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 2 {
 		t.Errorf("after the database was lost there are %d pull requests (%v), want 2", len(all), err)
 	}

@@ -30,32 +30,32 @@ func (s *Store) AddAudit(ctx context.Context, a Audit) error {
 // AddAudit is Store.AddAudit.
 func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
 	if err := checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its source", a.Source); err != nil {
-		return wrap(err, "store what %.80q did", a.Actor)
+		return wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
 		a.At = t.now()
 	}
 	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, reason, outcome, source)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-		micros(a.At), a.Actor, a.Via, a.Verb, a.Subject, text(a.Reason), text(a.Outcome), a.Source)
-	return wrap(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
+		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, limitText(a.Reason), limitText(a.Outcome), a.Source)
+	return wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
 }
 
 // AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
 // at most 1000.
-func (r reads) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
-	var w where
-	w.text("actor", f.Actor)
-	w.text("via", f.Via)
-	w.text("verb", f.Verb)
-	w.text("subject", f.Subject)
-	w.args = append(w.args, limited(limit))
-	all, err := list(ctx, r.db, func(rows *sql.Rows) (a Audit, err error) {
+func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
+	var w whereClause
+	w.addEquals("actor", f.Actor)
+	w.addEquals("via", f.Via)
+	w.addEquals("verb", f.Verb)
+	w.addEquals("subject", f.Subject)
+	w.args = append(w.args, clampLimit(limit))
+	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (a Audit, err error) {
 		var at int64
 		err = rows.Scan(&a.ID, &at, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Reason, &a.Outcome, &a.Source)
 		a.At = fromMicros(at)
 		return a, err
 	}, `SELECT id, at, actor, via, verb, subject, reason, outcome, source FROM audit`+
-		w.String()+` ORDER BY id DESC LIMIT `+w.last(), w.args...)
-	return all, wrap(err, "read the audit trail")
+		w.String()+` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)
+	return all, wrapError(err, "read the audit trail")
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func onEach(b *testing.B, f func(b *testing.B, s *Store)) {
+func benchBothDatabases(b *testing.B, f func(b *testing.B, s *Store)) {
 	b.Run("sqlite", func(b *testing.B) { f(b, mustOpen(b, onSQLiteAddress(b), Options{})) })
 	b.Run("postgres", func(b *testing.B) { f(b, mustOpen(b, postgresSchema(b), Options{})) })
 }
@@ -15,7 +15,7 @@ func onEach(b *testing.B, f func(b *testing.B, s *Store)) {
 func perSecond(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "/s") }
 
 func BenchmarkWake(b *testing.B) {
-	onEach(b, func(b *testing.B, s *Store) {
+	benchBothDatabases(b, func(b *testing.B, s *Store) {
 		for i := 0; b.Loop(); i++ {
 			must(b, s.Wake(ctx, fmt.Sprint("key-", i)))
 		}
@@ -25,7 +25,7 @@ func BenchmarkWake(b *testing.B) {
 
 // BenchmarkAccept is a burst of deliveries: on SQLite they share commits.
 func BenchmarkAccept(b *testing.B) {
-	onEach(b, func(b *testing.B, s *Store) {
+	benchBothDatabases(b, func(b *testing.B, s *Store) {
 		var n atomic.Int64
 		b.SetParallelism(64)
 		b.RunParallel(func(p *testing.PB) {
@@ -42,7 +42,7 @@ func BenchmarkAccept(b *testing.B) {
 
 // BenchmarkWakeToWork is one key's way: woken, signalled, claimed, finished.
 func BenchmarkWakeToWork(b *testing.B) {
-	onEach(b, func(b *testing.B, s *Store) {
+	benchBothDatabases(b, func(b *testing.B, s *Store) {
 		var claiming time.Duration
 		for b.Loop() {
 			begun := time.Now()
@@ -60,7 +60,7 @@ func BenchmarkWakeToWork(b *testing.B) {
 
 // BenchmarkClaimAmongMany claims from a queue that holds many keys for later.
 func BenchmarkClaimAmongMany(b *testing.B) {
-	onEach(b, func(b *testing.B, s *Store) {
+	benchBothDatabases(b, func(b *testing.B, s *Store) {
 		must(b, s.Tx(ctx, "fill", func(tx *Tx) error {
 			for i := range 20_000 {
 				if err := tx.WakeAt(ctx, time.Now().Add(time.Hour), fmt.Sprint("later-", i)); err != nil {

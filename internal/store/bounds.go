@@ -29,7 +29,7 @@ func checkName(what, name string) error {
 	switch {
 	case len(name) > maxKey:
 		return fmt.Errorf("%w: %s is %d bytes long, at most %d are stored: %.60q…", ErrInvalid, what, len(name), maxKey, name)
-	case !storable(name):
+	case !isStorable(name):
 		return fmt.Errorf("%w: %s is not clean UTF-8: %.60q", ErrInvalid, what, name)
 	}
 	return nil
@@ -57,22 +57,22 @@ func checkJSON(data json.RawMessage) error {
 	if err := checkData(data); err != nil {
 		return err
 	}
-	if !storable(string(data)) {
+	if !isStorable(string(data)) {
 		return fmt.Errorf("%w: its data is not clean UTF-8", ErrInvalid)
 	}
 	return nil
 }
 
-// storable says whether both databases can keep the text: PostgreSQL takes
+// isStorable says whether both databases can keep the text: PostgreSQL takes
 // neither invalid UTF-8 nor NUL.
-func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+func isStorable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// text makes a text for people storable and cuts it to maxText bytes.
-func text(s string) string { return cut(s, maxText) }
+// limitText makes a text for people storable and cuts it to maxText bytes.
+func limitText(s string) string { return truncateText(s, maxText) }
 
-// cut makes a text storable and cuts it between characters to at most n bytes.
-func cut(s string, n int) string {
-	if !storable(s) {
+// truncateText makes a text storable and cuts it between characters to at most n bytes.
+func truncateText(s string, n int) string {
+	if !isStorable(s) {
 		s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	}
 	if len(s) <= n {
@@ -86,8 +86,8 @@ func cut(s string, n int) string {
 	return s[:end] + mark
 }
 
-// payload is a stored payload; an absent one is nil.
-func payload(s string) json.RawMessage {
+// toPayload is a stored payload; an absent one is nil.
+func toPayload(s string) json.RawMessage {
 	if s == "" {
 		return nil
 	}

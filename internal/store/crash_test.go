@@ -77,13 +77,13 @@ func beKilled(dsn string, out io.Writer) error {
 // is there, its key is there unless a run has taken it, and a key whose run was
 // cut off can be claimed at once.
 func TestKilled(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { killed(t, onSQLiteAddress(t), 0) })
-	t.Run("postgres", func(t *testing.T) { killed(t, postgresSchema(t), DefaultLease) })
+	t.Run("sqlite", func(t *testing.T) { testKilled(t, onSQLiteAddress(t), 0) })
+	t.Run("postgres", func(t *testing.T) { testKilled(t, postgresSchema(t), DefaultLease) })
 }
 
-// killed tells a database whose claims outlive their process by a lease from one
+// testKilled tells a database whose claims outlive their process by a lease from one
 // whose don't.
-func killed(t *testing.T, dsn string, lease time.Duration) {
+func testKilled(t *testing.T, dsn string, lease time.Duration) {
 	rounds := 10
 	if *long {
 		rounds = 200
@@ -93,7 +93,7 @@ func killed(t *testing.T, dsn string, lease time.Duration) {
 		ok, run, done := killOnce(t, dsn, 1+rand.IntN(200))
 		s := mustOpen(t, dsn, Options{})
 		if lease > 0 { // as if it had passed
-			mustExec(t, s.backend.(*pg).pool, `UPDATE wakes SET lease_until = 1 WHERE owner <> ''`)
+			mustExec(t, s.backend.(*postgresDB).pool, `UPDATE wakes SET lease_until = 1 WHERE owner <> ''`)
 		}
 		there := map[string]bool{}
 		for {
@@ -109,7 +109,7 @@ func killed(t *testing.T, dsn string, lease time.Duration) {
 		if lease > 0 {
 			// The server may still have been at the child's last claim: then the key
 			// is held until the lease ends, and not lost.
-			held, err := list(ctx, s.db, column[string], `SELECT key FROM wakes WHERE owner <> '' OR due_at < $1`, int64(never))
+			held, err := queryAll(ctx, s.db, scanColumn[string], `SELECT key FROM wakes WHERE owner <> '' OR due_at < $1`, int64(neverDue))
 			must(t, err)
 			for _, key := range held {
 				there[key] = true

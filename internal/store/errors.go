@@ -42,25 +42,25 @@ const (
 	pgIndexCorrupted       = "XX002"
 )
 
-// wrap says what was being done and adds the kind, where the database's error
+// wrapError says what was being done and adds the kind, where the database's error
 // has one. It returns nil for nil.
-func wrap(err error, format string, args ...any) error {
+func wrapError(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kinded(err))
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), withKind(err))
 }
 
-// kinded puts the kind in front of a database's own error.
-func kinded(err error) error {
-	kind := kindOf(err)
+// withKind puts the kind in front of a database's own error.
+func withKind(err error) error {
+	kind := errorKind(err)
 	if kind == nil || errors.Is(err, kind) {
 		return err
 	}
 	return fmt.Errorf("%w (%w)", kind, err)
 }
 
-func kindOf(err error) error {
+func errorKind(err error) error {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
 		switch lite.Code() & 0xff { // the low byte is the primary result code
@@ -82,11 +82,11 @@ func kindOf(err error) error {
 	return nil
 }
 
-// again says whether PostgreSQL gave up a transaction only because of another
+// isRetryable says whether PostgreSQL gave up a transaction only because of another
 // that ran beside it, so that running it once more may succeed. Two
 // transactions that number an arrival of the same unit at the same moment are
 // such a case.
-func again(err error) bool {
+func isRetryable(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return false

@@ -9,17 +9,17 @@ import (
 
 // Event is something that happened, for people to read.
 type Event struct {
-	Seq         int64 // given by the store, rising in the order in which events can be read
-	At          time.Time
-	Repo        string
-	Pipeline    string
-	Component   string
-	Environment string
-	Pull        int // 0: about no pull request
-	Kind        string
-	Message     string // cut at 8 KiB
-	Data        json.RawMessage
-	Once        string // the same happening is written once; empty: always
+	Seq            int64 // given by the store, rising in the order in which events can be read
+	At             time.Time
+	Repo           string
+	Pipeline       string
+	Component      string
+	Environment    string
+	Pull           int // 0: about no pull request
+	Kind           string
+	Message        string // cut at 8 KiB
+	Data           json.RawMessage
+	IdempotencyKey string // the same happening is written once; empty: always
 }
 
 // EventFilter chooses events; an empty field chooses all.
@@ -33,23 +33,23 @@ type EventFilter struct {
 
 // AddEvents writes events down and returns how many were new. A zero At is now.
 func (s *Store) AddEvents(ctx context.Context, all ...Event) (added int, err error) {
-	return get(ctx, s, "addEvents", func(tx *Tx) (int, error) { return tx.AddEvents(ctx, all...) })
+	return txWithResult(ctx, s, "addEvents", func(tx *Tx) (int, error) { return tx.AddEvents(ctx, all...) })
 }
 
 // AddEvents is Store.AddEvents. On PostgreSQL, other transactions that add
 // events wait from here to this one's end: call it last.
 func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error) {
-	if len(all) > 0 && t.words.lockEvents != "" {
+	if len(all) > 0 && t.dialect.lockEvents != "" {
 		// Without the lock a reader that has seen number 8 could miss number 7,
 		// whose transaction began earlier and commits later.
-		if _, err := t.db.exec(ctx, t.words.lockEvents); err != nil {
-			return 0, wrap(err, "store events")
+		if _, err := t.db.exec(ctx, t.dialect.lockEvents); err != nil {
+			return 0, wrapError(err, "store events")
 		}
 	}
 	for _, e := range all {
 		n, err := t.addEvent(ctx, e)
 		if err != nil {
-			return added, wrap(err, "store the event %.80q of %.80q", e.Kind, e.Component)
+			return added, wrapError(err, "store the event %.80q of %.80q", e.Kind, e.Component)
 		}
 		added += int(n)
 	}
@@ -61,7 +61,7 @@ func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error)
 
 func (t *Tx) addEvent(ctx context.Context, e Event) (int64, error) {
 	if err := checkNames("its repository", e.Repo, "its pipeline", e.Pipeline, "its component", e.Component,
-		"its environment", e.Environment, "its kind", e.Kind, "its key", e.Once); err != nil {
+		"its environment", e.Environment, "its kind", e.Kind, "its key", e.IdempotencyKey); err != nil {
 		return 0, err
 	}
 	if err := checkJSON(e.Data); err != nil {
@@ -72,34 +72,34 @@ func (t *Tx) addEvent(ctx context.Context, e Event) (int64, error) {
 	}
 	return t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, once)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
-		micros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, text(e.Message), string(e.Data), e.Once)
+		toMicros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, limitText(e.Message), string(e.Data), e.IdempotencyKey)
 }
 
 // Events are those that the filter chooses.
-func (r reads) Events(ctx context.Context, f EventFilter) ([]Event, error) {
-	var w where
+func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
+	var w whereClause
 	if f.After > 0 {
-		w.add("seq > $%d", f.After)
+		w.addCondition("seq > $%d", f.After)
 	}
-	w.text("repo", f.Repo)
-	w.text("pipeline", f.Pipeline)
-	w.text("component", f.Component)
-	w.text("environment", f.Environment)
+	w.addEquals("repo", f.Repo)
+	w.addEquals("pipeline", f.Pipeline)
+	w.addEquals("component", f.Component)
+	w.addEquals("environment", f.Environment)
 	if f.Pull != 0 {
-		w.add("pull = $%d", f.Pull)
+		w.addCondition("pull = $%d", f.Pull)
 	}
 	order := " ORDER BY seq"
 	if f.Newest {
 		order += " DESC"
 	}
-	w.args = append(w.args, limited(f.Limit))
-	all, err := list(ctx, r.db, func(rows *sql.Rows) (e Event, err error) {
+	w.args = append(w.args, clampLimit(f.Limit))
+	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (e Event, err error) {
 		var at int64
 		var data string
-		err = rows.Scan(&e.Seq, &at, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message, &data, &e.Once)
-		e.At, e.Data = fromMicros(at), payload(data)
+		err = rows.Scan(&e.Seq, &at, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message, &data, &e.IdempotencyKey)
+		e.At, e.Data = fromMicros(at), toPayload(data)
 		return e, err
 	}, `SELECT seq, at, repo, pipeline, component, environment, pull, kind, message, data, once FROM events`+
-		w.String()+order+` LIMIT `+w.last(), w.args...)
-	return all, wrap(err, "read the events")
+		w.String()+order+` LIMIT `+w.lastPlaceholder(), w.args...)
+	return all, wrapError(err, "read the events")
 }

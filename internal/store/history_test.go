@@ -10,17 +10,17 @@ import (
 )
 
 func TestPromotions(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		p := Promotion{Unit: "u", Repo: "acme/fleet", Pipeline: "shop", Component: "web", Environment: "qa", Kind: "promotion",
 			Release: "r1", Pull: 7, State: "open", CreatedAt: w.Now(), UpdatedAt: w.Now(), Data: json.RawMessage(`{}`)}
 		p.ID = value(w.PutPromotion(ctx, p))(t)
 
 		byPull := p
 		byPull.ID, byPull.State, byPull.CreatedAt, byPull.UpdatedAt = 0, "merged", w.Now().Add(time.Hour), w.Now().Add(time.Hour)
-		same(t, value(w.PutPromotion(ctx, byPull))(t), p.ID)
+		assertEqual(t, value(w.PutPromotion(ctx, byPull))(t), p.ID)
 		p.State, p.UpdatedAt = byPull.State, byPull.UpdatedAt
-		same(t, found(w.Promotion(ctx, p.ID))(t), p)
-		same(t, found(w.PromotionByPull(ctx, p.Unit, p.Repo, 7))(t), p)
+		assertEqual(t, found(w.Promotion(ctx, p.ID))(t), p)
+		assertEqual(t, found(w.PromotionByPull(ctx, p.Unit, p.Repo, 7))(t), p)
 		absent(w.PromotionByPull(ctx, p.Unit, p.Repo, 8))(t)
 		absent(w.Promotion(ctx, p.ID+100))(t)
 
@@ -34,7 +34,7 @@ func TestPromotions(t *testing.T) {
 		}
 		absent(w.PromotionByPull(ctx, p.Unit, p.Repo, 0))(t)
 		waiting.Pull, waiting.State = 8, "open"
-		same(t, value(w.PutPromotion(ctx, waiting))(t), waiting.ID)
+		assertEqual(t, value(w.PutPromotion(ctx, waiting))(t), waiting.ID)
 
 		for _, tt := range []struct {
 			name   string
@@ -55,7 +55,7 @@ func TestPromotions(t *testing.T) {
 			{"pull", PromotionFilter{Pull: 8}, []Promotion{waiting}},
 			{"nothing", PromotionFilter{Repo: "acme/other"}, nil},
 		} {
-			t.Run(tt.name, func(t *testing.T) { same(t, value(w.Promotions(ctx, tt.filter))(t), tt.want) })
+			t.Run(tt.name, func(t *testing.T) { assertEqual(t, value(w.Promotions(ctx, tt.filter))(t), tt.want) })
 		}
 		if _, err := w.PutPromotion(ctx, Promotion{ID: 999}); !errors.Is(err, ErrInvalid) {
 			t.Fatalf("an unknown ID: %v, want ErrInvalid", err)
@@ -64,15 +64,15 @@ func TestPromotions(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		news, cancel := w.Subscribe()
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
+		newEvents, cancel := w.Subscribe()
 		event := func(component, once string, pull int) Event {
-			return Event{At: w.Now(), Repo: "acme/fleet", Pipeline: "shop", Component: component, Environment: "qa", Pull: pull, Kind: "opened", Message: "m", Once: once}
+			return Event{At: w.Now(), Repo: "acme/fleet", Pipeline: "shop", Component: component, Environment: "qa", Pull: pull, Kind: "opened", Message: "m", IdempotencyKey: once}
 		}
-		same(t, value(w.AddEvents(ctx, event("web", "1", 1), event("api", "2", 2), event("web", "1", 1)))(t), 2)
-		await(t, news, "new events")
-		same(t, value(w.AddEvents(ctx, event("web", "", 1), event("web", "", 1), event("web", "2", 1)))(t), 2)
-		await(t, news, "new events")
+		assertEqual(t, value(w.AddEvents(ctx, event("web", "1", 1), event("api", "2", 2), event("web", "1", 1)))(t), 2)
+		await(t, newEvents, "new events")
+		assertEqual(t, value(w.AddEvents(ctx, event("web", "", 1), event("web", "", 1), event("web", "2", 1)))(t), 2)
+		await(t, newEvents, "new events")
 		cancel()
 		all := value(w.Events(ctx, EventFilter{}))(t)
 		if len(all) != 4 || !slices.IsSortedFunc(all, func(a, b Event) int { return int(a.Seq - b.Seq) }) {
@@ -80,11 +80,11 @@ func TestEvents(t *testing.T) {
 		}
 		want := event("web", "1", 1)
 		want.Seq = all[0].Seq
-		same(t, all[0], want)
-		same(t, value(w.Events(ctx, EventFilter{After: all[1].Seq}))(t), all[2:])
-		same(t, value(w.Events(ctx, EventFilter{Component: "api", Repo: "acme/fleet", Pull: 2}))(t), all[1:2])
-		same(t, value(w.Events(ctx, EventFilter{Newest: true, Limit: 1}))(t), all[3:])
-		same(t, value(w.Events(ctx, EventFilter{Environment: "prod"}))(t), []Event(nil))
+		assertEqual(t, all[0], want)
+		assertEqual(t, value(w.Events(ctx, EventFilter{After: all[1].Seq}))(t), all[2:])
+		assertEqual(t, value(w.Events(ctx, EventFilter{Component: "api", Repo: "acme/fleet", Pull: 2}))(t), all[1:2])
+		assertEqual(t, value(w.Events(ctx, EventFilter{Newest: true, Limit: 1}))(t), all[3:])
+		assertEqual(t, value(w.Events(ctx, EventFilter{Environment: "prod"}))(t), []Event(nil))
 
 		must(t, func() error { _, err := w.AddEvents(ctx, Event{Message: strings.Repeat("x\x00", maxText)}); return err }())
 		got := value(w.Events(ctx, EventFilter{Newest: true, Limit: 1}))(t)[0]
@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 			t.Fatalf("a long message is kept as %d bytes at %s", len(got.Message), got.At)
 		}
 		select {
-		case <-news:
+		case <-newEvents:
 			t.Fatal("signalled after cancel")
 		default:
 		}
@@ -100,7 +100,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		a := Audit{At: w.Now(), Actor: "ada", Via: "comment", Verb: "hold", Subject: "shop/prod", Reason: "r", Outcome: "held", Source: "c1"}
 		must(t, w.AddAudit(ctx, a))
 		must(t, w.AddAudit(ctx, a))
@@ -112,46 +112,46 @@ func TestAudit(t *testing.T) {
 			t.Fatalf("%d entries, want 3", len(all))
 		}
 		a.ID = all[2].ID
-		same(t, all[2], a)
-		same(t, value(w.AuditTrail(ctx, AuditFilter{Actor: "ada", Subject: "shop/prod"}, 10))(t), all[2:])
-		same(t, value(w.AuditTrail(ctx, AuditFilter{Via: "api", Verb: "promote"}, 1))(t), all[:1])
+		assertEqual(t, all[2], a)
+		assertEqual(t, value(w.AuditTrail(ctx, AuditFilter{Actor: "ada", Subject: "shop/prod"}, 10))(t), all[2:])
+		assertEqual(t, value(w.AuditTrail(ctx, AuditFilter{Via: "api", Verb: "promote"}, 1))(t), all[:1])
 	})
 }
 
 func TestPrune(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		fill := func(id string) {
 			t.Helper()
 			value(w.Accept(ctx, Delivery{Forge: "hub", ID: id, ReceivedAt: w.Now(), Keys: []string{"idle " + id}}))(t)
 			value(w.AddEvents(ctx, Event{Kind: id}))(t)
 			must(t, w.AddAudit(ctx, Audit{Actor: id}))
-			must(t, w.FinishAsk(ctx, value(w.PutAsk(ctx, Ask{Unit: id, Verb: "retry"}))(t), "done"))
-			value(w.PutArrived(ctx, Arrived{Unit: "gone", Commit: id, At: w.Now()}))(t)
-			value(w.PutArrived(ctx, Arrived{Unit: "shown", Commit: id, At: w.Now()}))(t)
+			must(t, w.FinishPendingCommand(ctx, value(w.PutPendingCommand(ctx, PendingCommand{Unit: id, Verb: "retry"}))(t), "done"))
+			value(w.PutArrival(ctx, Arrival{Unit: "gone", Commit: id, At: w.Now()}))(t)
+			value(w.PutArrival(ctx, Arrival{Unit: "shown", Commit: id, At: w.Now()}))(t)
 			for _, c := range value(w.Claim(ctx, me, 100))(t) {
 				must(t, w.Finish(ctx, me, c, Outcome{}))
 			}
 		}
 		must(t, w.PutUnit(ctx, Unit{Key: "shown"}))
-		value(w.PutAsk(ctx, Ask{Unit: "open", Verb: "retry"}))(t)
+		value(w.PutPendingCommand(ctx, PendingCommand{Unit: "open", Verb: "retry"}))(t)
 		fill("old")
 		must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "later"))
 		w.Advance(time.Minute)
 		fill("new")
-		same(t, value(w.Prune(ctx, w.Now()))(t), 6)
-		same(t, value(w.Prune(ctx, w.Now()))(t), 0)
-		same(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
-		same(t, len(value(w.AuditTrail(ctx, AuditFilter{}, 0))(t)), 1)
-		same(t, len(value(w.ArrivedBy(ctx, "shown"))(t)), 2)
-		same(t, len(value(w.ArrivedBy(ctx, "gone"))(t)), 1)
-		same(t, len(value(w.OpenAsks(ctx, "open"))(t)), 1)
+		assertEqual(t, value(w.Prune(ctx, w.Now()))(t), 6)
+		assertEqual(t, value(w.Prune(ctx, w.Now()))(t), 0)
+		assertEqual(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
+		assertEqual(t, len(value(w.AuditTrail(ctx, AuditFilter{}, 0))(t)), 1)
+		assertEqual(t, len(value(w.Arrivals(ctx, "shown"))(t)), 2)
+		assertEqual(t, len(value(w.Arrivals(ctx, "gone"))(t)), 1)
+		assertEqual(t, len(value(w.PendingCommands(ctx, "open"))(t)), 1)
 		found(w.NextDue(ctx))(t)
 	})
 }
 
 // More than one portion of old rows goes in one call.
 func TestPruneInPortions(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.Tx(ctx, "fill", func(tx *Tx) error {
 			for range 2*pruneAtOnce + 5 {
 				if _, err := tx.AddEvents(ctx, Event{}); err != nil {
@@ -160,6 +160,6 @@ func TestPruneInPortions(t *testing.T) {
 			}
 			return nil
 		}))
-		same(t, value(w.Prune(ctx, w.Now().Add(time.Second)))(t), 2*pruneAtOnce+5)
+		assertEqual(t, value(w.Prune(ctx, w.Now().Add(time.Second)))(t), 2*pruneAtOnce+5)
 	})
 }

@@ -23,13 +23,13 @@ type Delivery struct {
 // acknowledged. A delivery whose forge and ID are known already changes nothing
 // and isn't fresh. Safe, and on SQLite much cheaper, to call concurrently.
 func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
-	return get(ctx, s, "accept", func(tx *Tx) (bool, error) { return tx.Accept(ctx, d) })
+	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) { return tx.Accept(ctx, d) })
 }
 
 // Accept is Store.Accept.
 func (t *Tx) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
-	if err := d.check(); err != nil {
-		return false, wrap(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
+	if err := d.checkFields(); err != nil {
+		return false, wrapError(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
 	}
 	keys, err := json.Marshal(d.Keys)
 	if err != nil {
@@ -37,14 +37,14 @@ func (t *Tx) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	}
 	n, err := t.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-		d.Forge, d.ID, d.Event, d.Repo, string(keys), micros(d.ReceivedAt))
+		d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
 	if err != nil || n == 0 {
-		return false, wrap(err, "accept the delivery %s of %s", d.ID, d.Forge)
+		return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
 	}
 	return true, t.Wake(ctx, d.Keys...)
 }
 
-func (d Delivery) check() error {
+func (d Delivery) checkFields() error {
 	if len(d.Keys) > maxKeys {
 		return fmt.Errorf("%w: it wakes %d keys, at most %d are allowed", ErrInvalid, len(d.Keys), maxKeys)
 	}
@@ -66,5 +66,5 @@ func (d Delivery) check() error {
 // many. What a forge delivers again after that counts as fresh, and does no more
 // harm than a look at the world.
 func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, error) {
-	return s.prune(ctx, "deliveries", "received_at < $1", before)
+	return s.pruneTable(ctx, "deliveries", "received_at < $1", before)
 }

@@ -30,9 +30,9 @@ var (
 // schemaTable is where the applied migrations are counted.
 const schemaTable = "liftlock_schema"
 
-// migrate brings the tables to this version's state; ErrNewer when they are
+// migrateTables brings the tables to this version's state; ErrNewer when they are
 // beyond it.
-func migrate(ctx context.Context, db *sql.DB, t tables) error {
+func migrateTables(ctx context.Context, db *sql.DB, t tables) error {
 	dir, err := fs.Sub(migrations, t.dir)
 	if err != nil {
 		return err

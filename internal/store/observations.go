@@ -38,7 +38,7 @@ func (t *Tx) PutObservations(ctx context.Context, all ...Observation) error {
 				o.Unit, o.Environment, o.Target, string(o.Data))
 		}
 		if err != nil {
-			return wrap(err, "store what was observed of %.80q in %.80q", o.Target, o.Environment)
+			return wrapError(err, "store what was observed of %.80q in %.80q", o.Target, o.Environment)
 		}
 	}
 	return nil
@@ -47,16 +47,16 @@ func (t *Tx) PutObservations(ctx context.Context, all ...Observation) error {
 // DeleteObservation is Store.DeleteObservation.
 func (t *Tx) DeleteObservation(ctx context.Context, unit, environment, target string) error {
 	_, err := t.db.exec(ctx, `DELETE FROM observations WHERE unit = $1 AND environment = $2 AND target = $3`, unit, environment, target)
-	return wrap(err, "forget what was observed of %s in %s", target, environment)
+	return wrapError(err, "forget what was observed of %s in %s", target, environment)
 }
 
 // Observations are the unit's, sorted by environment and target.
-func (r reads) Observations(ctx context.Context, unit string) ([]Observation, error) {
-	all, err := list(ctx, r.db, func(rows *sql.Rows) (o Observation, err error) {
+func (r queries) Observations(ctx context.Context, unit string) ([]Observation, error) {
+	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (o Observation, err error) {
 		var data string
 		err = rows.Scan(&o.Unit, &o.Environment, &o.Target, &data)
-		o.Data = payload(data)
+		o.Data = toPayload(data)
 		return o, err
 	}, `SELECT unit, environment, target, data FROM observations WHERE unit = $1 ORDER BY environment, target`, unit)
-	return all, wrap(err, "read what was observed of %s", unit)
+	return all, wrapError(err, "read what was observed of %s", unit)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func (w *world) file() string { return strings.TrimPrefix(w.dsn, "sqlite://") }
+func (w *testStore) file() string { return strings.TrimPrefix(w.dsn, "sqlite://") }
 
 func TestAddress(t *testing.T) {
 	tests := []struct{ name, dsn, want string }{
@@ -69,7 +69,7 @@ func TestLockThatComesFree(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	start := time.Now()
-	if _, err := lockFile(gone, path+".lock"); err == nil || time.Since(start) > lockPatience {
+	if _, err := lockFile(gone, path+".lock"); err == nil || time.Since(start) > lockTimeout {
 		t.Errorf("nobody waits any more, and still: %v after %s", err, time.Since(start))
 	}
 }
@@ -78,10 +78,10 @@ func TestLockThatComesFree(t *testing.T) {
 // writes, and the readers can't write.
 func TestSettings(t *testing.T) {
 	w := onSQLite(t)
-	db := w.backend.(*lite)
+	db := w.backend.(*sqliteDB)
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
-		got := found(one(ctx, plain{db: db.conn}, column[string], "PRAGMA "+pragma))(t)
-		same(t, got, want)
+		got := found(queryOne(ctx, plainSession{db: db.conn}, scanColumn[string], "PRAGMA "+pragma))(t)
+		assertEqual(t, got, want)
 	}
 	if _, err := db.readers.Exec(`DELETE FROM state`); err == nil {
 		t.Fatal("a reader can write")
@@ -166,10 +166,10 @@ func TestDamagedDatabase(t *testing.T) {
 }
 
 func TestNewerTables(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.Close())
 		driver, dsn := "sqlite", w.file()
-		if _, ok := w.backend.(*pg); ok {
+		if _, ok := w.backend.(*postgresDB); ok {
 			driver, dsn = "pgx", w.dsn
 		}
 		db, err := sql.Open(driver, dsn)
@@ -183,7 +183,7 @@ func TestNewerTables(t *testing.T) {
 }
 
 func TestReopenKeepsEverything(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.PutState(ctx, "k", []byte("v")))
 		must(t, w.Wake(ctx, "a"))
 		w.reopen()
@@ -308,14 +308,14 @@ func TestFullInsideATransaction(t *testing.T) {
 // more is no failure of the database.
 func TestEndedIsTheContextsEnd(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
-	if err := ended(gone, sql.ErrTxDone); errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {
+	if err := preferContextError(gone, sql.ErrTxDone); errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {
 		t.Errorf("before the end: %v", err)
 	}
 	cancel()
-	if err := ended(gone, sql.ErrTxDone); !errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {
+	if err := preferContextError(gone, sql.ErrTxDone); !errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {
 		t.Errorf("after it: %v", err)
 	}
-	if err := ended(gone, errors.ErrUnsupported); errors.Is(err, context.Canceled) {
+	if err := preferContextError(gone, errors.ErrUnsupported); errors.Is(err, context.Canceled) {
 		t.Errorf("another error: %v", err)
 	}
 }

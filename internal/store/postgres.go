@@ -24,50 +24,50 @@ const (
 	pgRelisten = 2 * time.Second
 )
 
-// pg is a PostgreSQL database, shared by replicas.
-type pg struct {
-	pool *sql.DB
-	hook func(name string, before bool)
-	sql  words
+// postgresDB is a PostgreSQL database, shared by replicas.
+type postgresDB struct {
+	pool     *sql.DB
+	onCommit func(name string, before bool)
+	dialect  dialect
 
 	stop     context.CancelFunc // of the listener
 	listener sync.WaitGroup
 }
 
 // openPostgres connects, migrates and begins to listen.
-func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *pg, err error) {
+func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *postgresDB, err error) {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		// The parser's error quotes the address, and with it perhaps a password.
 		return nil, errors.New("the store's address is not a PostgreSQL URL: postgres://user:password@host:5432/database?sslmode=verify-full")
 	}
 	where := fmt.Sprintf("the PostgreSQL database %q at %s:%d", cfg.Database, cfg.Host, cfg.Port)
-	db := &pg{pool: stdlib.OpenDB(*cfg), hook: o.OnCommit}
+	db := &postgresDB{pool: stdlib.OpenDB(*cfg), onCommit: o.OnCommit}
 	defer func() {
 		if err != nil {
-			db.close()
-			err = wrap(err, "open %s", where)
+			db.closeDB()
+			err = wrapError(err, "open %s", where)
 		}
 	}()
 	db.pool.SetMaxOpenConns(pgConnections)
 	db.pool.SetMaxIdleConns(pgConnections)
-	if err := migrate(ctx, db.pool, postgresTables); err != nil {
+	if err := migrateTables(ctx, db.pool, postgresTables); err != nil {
 		return nil, err
 	}
-	schema, _, err := one(ctx, plain{db: db.pool}, column[string], `SELECT current_schema()`)
+	schema, _, err := queryOne(ctx, plainSession{db: db.pool}, scanColumn[string], `SELECT current_schema()`)
 	if err != nil {
 		return nil, err
 	}
 	// Names of channels and advisory locks belong to the whole database; the
 	// schema tells two Liftlocks in one database apart.
-	channel := cut("liftlock "+schema, 63) // PostgreSQL's bound for names
-	quoted := "'" + quote(channel) + "'"
-	db.sql = words{
+	channel := truncateText("liftlock "+schema, 63) // PostgreSQL's bound for names
+	quoted := "'" + quoteLiteral(channel) + "'"
+	db.dialect = dialect{
 		skipLocked: " FOR UPDATE SKIP LOCKED",
 		lockEvents: "SELECT pg_advisory_xact_lock(hashtextextended(" + quoted + ", 0))",
 		notify:     "SELECT pg_notify(" + quoted + ", $1)",
 	}
-	conn, err := listen(ctx, cfg, channel)
+	conn, err := startListening(ctx, cfg, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +76,13 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *pg
 	db.listener.Add(1)
 	go func() {
 		defer db.listener.Done()
-		keepListening(lctx, conn, cfg, channel, s, o.Log.With(zap.String("database", where)))
+		relayNotifications(lctx, conn, cfg, channel, s, o.Log.With(zap.String("database", where)))
 	}()
 	return db, nil
 }
 
-// quote doubles quotes for a SQL string literal.
-func quote(s string) string {
+// quoteLiteral doubles quotes for a SQL string literal.
+func quoteLiteral(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\'' {
@@ -93,7 +93,7 @@ func quote(s string) string {
 	return string(out)
 }
 
-func listen(ctx context.Context, cfg *pgx.ConnConfig, channel string) (*pgx.Conn, error) {
+func startListening(ctx context.Context, cfg *pgx.ConnConfig, channel string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg.Copy())
 	if err != nil {
 		return nil, err
@@ -105,10 +105,10 @@ func listen(ctx context.Context, cfg *pgx.ConnConfig, channel string) (*pgx.Conn
 	return conn, nil
 }
 
-// keepListening passes notifications on until ctx ends. While the connection is
+// relayNotifications passes notifications on until ctx ends. While the connection is
 // gone, replicas find each other's wakes by their own timers; once it is back,
 // everything is signalled, since anything may have been missed.
-func keepListening(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig, channel string, s *signals, log *zap.Logger) {
+func relayNotifications(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig, channel string, s *signals, log *zap.Logger) {
 	for {
 		for conn != nil {
 			n, err := conn.WaitForNotification(ctx)
@@ -120,7 +120,7 @@ func keepListening(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig, cha
 				}
 				break
 			}
-			s.about(n.Payload)
+			s.notifySubject(n.Payload)
 		}
 		select {
 		case <-ctx.Done():
@@ -128,54 +128,54 @@ func keepListening(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig, cha
 		case <-time.After(pgRelisten):
 		}
 		var err error
-		if conn, err = listen(ctx, cfg, channel); err != nil {
+		if conn, err = startListening(ctx, cfg, channel); err != nil {
 			conn = nil
 			continue
 		}
-		s.about(subjectWakes)
-		s.about(subjectEvents)
+		s.notifySubject(subjectWakes)
+		s.notifySubject(subjectEvents)
 	}
 }
 
-func (p *pg) words() words { return p.sql }
+func (p *postgresDB) sqlDialect() dialect { return p.dialect }
 
-func (p *pg) tx(ctx context.Context, name string, f func(session) error) error {
+func (p *postgresDB) runTx(ctx context.Context, name string, f func(session) error) error {
 	for attempt := 1; ; attempt++ {
-		err := p.once(ctx, name, f)
-		if err == nil || attempt == pgAttempts || !again(err) {
+		err := p.runTxOnce(ctx, name, f)
+		if err == nil || attempt == pgAttempts || !isRetryable(err) {
 			return err
 		}
 	}
 }
 
-func (p *pg) once(ctx context.Context, name string, f func(session) error) error {
+func (p *postgresDB) runTxOnce(ctx context.Context, name string, f func(session) error) error {
 	tx, err := p.pool.BeginTx(ctx, nil) // READ COMMITTED: every statement judges the newest rows
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // does nothing after the commit
-	if err := f(plain{db: tx}); err != nil {
-		return ended(ctx, err)
+	if err := f(plainSession{db: tx}); err != nil {
+		return preferContextError(ctx, err)
 	}
-	p.hook(name, true)
+	p.onCommit(name, true)
 	if err := tx.Commit(); err != nil {
-		return ended(ctx, err)
+		return preferContextError(ctx, err)
 	}
-	p.hook(name, false)
+	p.onCommit(name, false)
 	return nil
 }
 
-// ended says what was meant: when the context ends, the transaction is rolled back
+// preferContextError says what was meant: when the context ends, the transaction is rolled back
 // behind our back, and the next statement only finds it gone.
-func ended(ctx context.Context, err error) error {
+func preferContextError(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && errors.Is(err, sql.ErrTxDone) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
 }
 
-// close is also for a database that was opened half-way.
-func (p *pg) close() error {
+// closeDB is also for a database that was opened half-way.
+func (p *postgresDB) closeDB() error {
 	if p.stop != nil {
 		p.stop()
 		p.listener.Wait()

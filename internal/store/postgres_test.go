@@ -7,15 +7,15 @@ import (
 )
 
 // What one replica writes, the others hear of.
-func TestReplicasHearOfEachOther(t *testing.T) {
+func TestReplicasNotifyEachOther(t *testing.T) {
 	dsn := postgresSchema(t)
 	a, b := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
-	news, cancel := b.Subscribe()
+	newEvents, cancel := b.Subscribe()
 	defer cancel()
 	must(t, a.Wake(ctx, "a"))
 	await(t, b.Wakeups(), "the other replica's wake")
 	value(a.AddEvents(ctx, Event{Kind: "k"}))(t)
-	await(t, news, "the other replica's event")
+	await(t, newEvents, "the other replica's event")
 	c := value(b.Claim(ctx, "b", 1))(t)
 	must(t, b.Finish(ctx, "b", c[0], Outcome{Next: b.now()}))
 	await(t, a.Wakeups(), "the other replica's finish with a next time")
@@ -37,14 +37,14 @@ func TestSchemasAreApart(t *testing.T) {
 func TestListeningAgain(t *testing.T) {
 	dsn := postgresSchema(t)
 	a, b := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
-	mustExec(t, a.backend.(*pg).pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	mustExec(t, a.backend.(*postgresDB).pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE query LIKE 'LISTEN "liftlock ' || current_schema() || '"%'`)
 	await(t, b.Wakeups(), "what it may have missed")
 	must(t, a.Wake(ctx, "a"))
 	await(t, b.Wakeups(), "a wake")
 }
 
-func TestReplicasStartingTogether(t *testing.T) {
+func TestReplicasStartingAtOnce(t *testing.T) {
 	dsn := postgresSchema(t)
 	var wg sync.WaitGroup
 	for range 4 {

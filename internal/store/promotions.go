@@ -39,13 +39,13 @@ type PromotionFilter struct {
 // with a pull request that is known as the unit's, is written anew, except
 // for when it was created; any other is added. Times that are zero are now.
 func (s *Store) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
-	return get(ctx, s, "putPromotion", func(tx *Tx) (int64, error) { return tx.PutPromotion(ctx, p) })
+	return txWithResult(ctx, s, "putPromotion", func(tx *Tx) (int64, error) { return tx.PutPromotion(ctx, p) })
 }
 
 // PutPromotion is Store.PutPromotion.
 func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
-	if err := p.check(); err != nil {
-		return 0, wrap(err, "store a promotion of %.80q", p.Unit)
+	if err := p.checkFields(); err != nil {
+		return 0, wrapError(err, "store a promotion of %.80q", p.Unit)
 	}
 	now := t.now()
 	if p.CreatedAt.IsZero() {
@@ -58,10 +58,10 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 		n, err := t.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
 				kind = $6, release_id = $7, pull = $8, state = $9, updated_at = $10, data = $11 WHERE id = $12`,
 			p.Unit, p.Repo, p.Pipeline, p.Component, p.Environment, p.Kind, p.Release, p.Pull, p.State,
-			micros(p.UpdatedAt), string(p.Data), p.ID)
-		return p.ID, changed(n, err, "store the promotion %d", p.ID)
+			toMicros(p.UpdatedAt), string(p.Data), p.ID)
+		return p.ID, requireRow(n, err, "store the promotion %d", p.ID)
 	}
-	id, _, err = one(ctx, t.db, column[int64], `INSERT INTO promotions
+	id, _, err = queryOne(ctx, t.db, scanColumn[int64], `INSERT INTO promotions
 			(unit, repo, pipeline, component, environment, kind, release_id, pull, state, updated_at, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (repo, pull, unit) WHERE pull > 0 DO UPDATE SET pipeline = excluded.pipeline,
@@ -69,11 +69,11 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 			release_id = excluded.release_id, state = excluded.state, updated_at = excluded.updated_at, data = excluded.data
 		RETURNING id`,
 		p.Unit, p.Repo, p.Pipeline, p.Component, p.Environment, p.Kind, p.Release, p.Pull, p.State,
-		micros(p.UpdatedAt), string(p.Data), micros(p.CreatedAt))
-	return id, wrap(err, "store the promotion of %s to %s (%s#%d)", p.Unit, p.Environment, p.Repo, p.Pull)
+		toMicros(p.UpdatedAt), string(p.Data), toMicros(p.CreatedAt))
+	return id, wrapError(err, "store the promotion of %s to %s (%s#%d)", p.Unit, p.Environment, p.Repo, p.Pull)
 }
 
-func (p Promotion) check() error {
+func (p Promotion) checkFields() error {
 	if err := checkNames("its unit", p.Unit, "its repository", p.Repo, "its pipeline", p.Pipeline, "its component", p.Component,
 		"its environment", p.Environment, "its kind", p.Kind, "its release", p.Release, "its state", p.State); err != nil {
 		return err
@@ -88,42 +88,42 @@ func scanPromotion(rows *sql.Rows) (p Promotion, err error) {
 	var data string
 	err = rows.Scan(&p.ID, &p.Unit, &p.Repo, &p.Pipeline, &p.Component, &p.Environment, &p.Kind, &p.Release, &p.Pull, &p.State,
 		&created, &updated, &data)
-	p.CreatedAt, p.UpdatedAt, p.Data = fromMicros(created), fromMicros(updated), payload(data)
+	p.CreatedAt, p.UpdatedAt, p.Data = fromMicros(created), fromMicros(updated), toPayload(data)
 	return p, err
 }
 
 // Promotions are those that the filter chooses, newest first.
-func (r reads) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
-	var w where
-	w.text("repo", f.Repo)
-	w.text("pipeline", f.Pipeline)
-	w.text("component", f.Component)
-	w.text("environment", f.Environment)
-	w.text("unit", f.Unit)
-	w.text("kind", f.Kind)
-	w.prefix("release_id", f.Release)
+func (r queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
+	var w whereClause
+	w.addEquals("repo", f.Repo)
+	w.addEquals("pipeline", f.Pipeline)
+	w.addEquals("component", f.Component)
+	w.addEquals("environment", f.Environment)
+	w.addEquals("unit", f.Unit)
+	w.addEquals("kind", f.Kind)
+	w.addPrefix("release_id", f.Release)
 	if f.Pull != 0 {
-		w.add("pull = $%d", f.Pull)
+		w.addCondition("pull = $%d", f.Pull)
 	}
 	if f.Before != 0 {
-		w.add("id < $%d", f.Before)
+		w.addCondition("id < $%d", f.Before)
 	}
-	w.in("state", f.States)
-	w.args = append(w.args, limited(f.Limit))
-	all, err := list(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
-		` ORDER BY id DESC LIMIT `+w.last(), w.args...)
-	return all, wrap(err, "read the promotions")
+	w.addIn("state", f.States)
+	w.args = append(w.args, clampLimit(f.Limit))
+	all, err := queryAll(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
+		` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)
+	return all, wrapError(err, "read the promotions")
 }
 
 // Promotion is one; false when it isn't known.
-func (r reads) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
-	p, ok, err := one(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
-	return p, ok, wrap(err, "read the promotion %d", id)
+func (r queries) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
+	p, ok, err := queryOne(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
+	return p, ok, wrapError(err, "read the promotion %d", id)
 }
 
 // PromotionByPull is a unit's with this pull request; false when it isn't known.
-func (r reads) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
-	p, ok, err := one(ctx, r.db, scanPromotion,
+func (r queries) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
+	p, ok, err := queryOne(ctx, r.db, scanPromotion,
 		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND unit = $3 AND pull > 0`, repo, pull, unit)
-	return p, ok, wrap(err, "read the promotion of %s with %s#%d", unit, repo, pull)
+	return p, ok, wrapError(err, "read the promotion of %s with %s#%d", unit, repo, pull)
 }

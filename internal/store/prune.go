@@ -9,11 +9,11 @@ import (
 // long for it.
 const pruneAtOnce = 1000
 
-// aged are the tables that only grow, with which of their rows are over. Events
+// prunableTables are the tables that only grow, with which of their rows are over. Events
 // and audit are history, asks only those done; keys that nothing wakes and that
 // have not run since are as good as new ones; the arrivals of a unit that is
 // still shown are bounded by their number instead.
-var aged = []struct{ table, over string }{
+var prunableTables = []struct{ table, over string }{
 	{"deliveries", "received_at < $1"},
 	{"events", "at < $1"},
 	{"audit", "at < $1"},
@@ -28,8 +28,8 @@ var aged = []struct{ table, over string }{
 // run beside everything else, and on several replicas.
 func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	total := 0
-	for _, a := range aged {
-		n, err := s.prune(ctx, a.table, a.over, before)
+	for _, a := range prunableTables {
+		n, err := s.pruneTable(ctx, a.table, a.over, before)
 		total += n
 		if err != nil {
 			return total, err
@@ -38,24 +38,24 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	return total, nil
 }
 
-// rowIDs names the rows of tables whose key has several columns.
-var rowIDs = map[string]string{
+// primaryKeys names the rows of tables whose key has several columns.
+var primaryKeys = map[string]string{
 	"deliveries": "forge, id", "arrived": "unit, environment, commit_id, release_id",
 	"events": "seq", "audit": "id", "asks": "id", "wakes": "key",
 }
 
-func (s *Store) prune(ctx context.Context, table, over string, before time.Time) (int, error) {
-	id := rowIDs[table]
+func (s *Store) pruneTable(ctx context.Context, table, over string, before time.Time) (int, error) {
+	id := primaryKeys[table]
 	query := "DELETE FROM " + table + " WHERE (" + id + ") IN (SELECT " + id + " FROM " + table +
-		" WHERE " + over + " LIMIT $2" + s.backend.words().skipLocked + ")"
+		" WHERE " + over + " LIMIT $2" + s.backend.sqlDialect().skipLocked + ")"
 	total := 0
 	for {
-		n, err := get(ctx, s, "prune", func(tx *Tx) (int64, error) {
-			return tx.db.exec(ctx, query, micros(before), pruneAtOnce)
+		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) {
+			return tx.db.exec(ctx, query, toMicros(before), pruneAtOnce)
 		})
 		total += int(n)
 		if err != nil || n < pruneAtOnce {
-			return total, wrap(err, "prune old %s", table)
+			return total, wrapError(err, "prune old %s", table)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (s *Store) SetPullCursor(ctx context.Context, repo string, cursor time.Time
 func (t *Tx) PutPulls(ctx context.Context, pulls ...Pull) error {
 	for _, p := range pulls {
 		if err := t.putPull(ctx, p); err != nil {
-			return wrap(err, "store the pull request %s#%d", p.Repo, p.Number)
+			return wrapError(err, "store the pull request %s#%d", p.Repo, p.Number)
 		}
 	}
 	return nil
@@ -51,22 +51,22 @@ func (t *Tx) putPull(ctx context.Context, p Pull) error {
 		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state,
 			updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.updated_at >= pulls.updated_at`,
-		p.Repo, p.Number, cut(p.Branch, maxKey), text(p.State), micros(p.UpdatedAt), string(p.Data))
+		p.Repo, p.Number, truncateText(p.Branch, maxKey), limitText(p.State), toMicros(p.UpdatedAt), string(p.Data))
 	return err
 }
 
 // SetPullCursor is Store.SetPullCursor.
 func (t *Tx) SetPullCursor(ctx context.Context, repo string, cursor time.Time) error {
 	_, err := t.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
-		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, micros(cursor))
-	return wrap(err, "store how far the pull requests of %s were read", repo)
+		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, toMicros(cursor))
+	return wrapError(err, "store how far the pull requests of %s were read", repo)
 }
 
 // PullCursor is how far the repository's list of pull requests was read; zero
 // when it never was.
-func (r reads) PullCursor(ctx context.Context, repo string) (time.Time, error) {
-	us, _, err := one(ctx, r.db, column[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
-	return fromMicros(us), wrap(err, "read how far the pull requests of %s were read", repo)
+func (r queries) PullCursor(ctx context.Context, repo string) (time.Time, error) {
+	us, _, err := queryOne(ctx, r.db, scanColumn[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
+	return fromMicros(us), wrapError(err, "read how far the pull requests of %s were read", repo)
 }
 
 const pullColumns = `repo, number, branch, state, updated_at, data`
@@ -75,22 +75,22 @@ func scanPull(rows *sql.Rows) (p Pull, err error) {
 	var updated int64
 	var data string
 	err = rows.Scan(&p.Repo, &p.Number, &p.Branch, &p.State, &updated, &data)
-	p.UpdatedAt, p.Data = fromMicros(updated), payload(data)
+	p.UpdatedAt, p.Data = fromMicros(updated), toPayload(data)
 	return p, err
 }
 
 // Pulls are the repository's pull requests whose branch begins with the prefix
 // (empty: all), of every state, the newest number first.
-func (r reads) Pulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
-	var w where
-	w.add("repo = $%d", repo)
-	w.prefix("branch", branchPrefix)
-	pulls, err := list(ctx, r.db, scanPull, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
-	return pulls, wrap(err, "read the pull requests of %s", repo)
+func (r queries) Pulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
+	var w whereClause
+	w.addCondition("repo = $%d", repo)
+	w.addPrefix("branch", branchPrefix)
+	pulls, err := queryAll(ctx, r.db, scanPull, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
+	return pulls, wrapError(err, "read the pull requests of %s", repo)
 }
 
 // Pull is one pull request; false when it isn't known.
-func (r reads) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
-	p, ok, err := one(ctx, r.db, scanPull, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
-	return p, ok, wrap(err, "read the pull request %s#%d", repo, number)
+func (r queries) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
+	p, ok, err := queryOne(ctx, r.db, scanPull, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
+	return p, ok, wrapError(err, "read the pull request %s#%d", repo, number)
 }

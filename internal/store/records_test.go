@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func same(t testing.TB, got, want any) {
+func assertEqual(t testing.TB, got, want any) {
 	t.Helper()
 	if d := cmp.Diff(want, got); d != "" {
 		t.Fatalf("differs (-want +got):\n%s", d)
@@ -22,7 +22,7 @@ func same(t testing.TB, got, want any) {
 }
 
 func TestDeliveries(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		d := Delivery{Forge: "hub", ID: "1", Event: "push", Repo: "acme/fleet", ReceivedAt: w.Now(), Keys: []string{"repo:acme/fleet", "pr:7"}}
 		if !value(w.Accept(ctx, d))(t) {
 			t.Fatal("the first is not fresh")
@@ -60,7 +60,7 @@ func TestDeliveries(t *testing.T) {
 }
 
 func TestPulls(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		const repo = "acme/fleet"
 		at := w.Now()
 		pull := func(number int, branch string, updated time.Time, data string) Pull {
@@ -71,12 +71,12 @@ func TestPulls(t *testing.T) {
 		three := pull(3, "Liftlock/shop", at, `{}`)
 		must(t, w.PutPulls(ctx, one, two, three))
 		must(t, w.SetPullCursor(ctx, repo, at))
-		same(t, value(w.PullCursor(ctx, repo))(t), at)
-		same(t, value(w.Pulls(ctx, repo, ""))(t), []Pull{three, two, one})
-		same(t, value(w.Pulls(ctx, repo, "liftlock/"))(t), []Pull{two, one})
-		same(t, value(w.Pulls(ctx, repo, "liftlock/shop/qa/web2"))(t), []Pull{two})
-		same(t, value(w.Pulls(ctx, "acme/other", ""))(t), []Pull(nil))
-		same(t, found(w.Pull(ctx, repo, 1))(t), one)
+		assertEqual(t, value(w.PullCursor(ctx, repo))(t), at)
+		assertEqual(t, value(w.Pulls(ctx, repo, ""))(t), []Pull{three, two, one})
+		assertEqual(t, value(w.Pulls(ctx, repo, "liftlock/"))(t), []Pull{two, one})
+		assertEqual(t, value(w.Pulls(ctx, repo, "liftlock/shop/qa/web2"))(t), []Pull{two})
+		assertEqual(t, value(w.Pulls(ctx, "acme/other", ""))(t), []Pull(nil))
+		assertEqual(t, found(w.Pull(ctx, repo, 1))(t), one)
 		absent(w.Pull(ctx, repo, 9))(t)
 		if got := value(w.PullCursor(ctx, "acme/other"))(t); !got.IsZero() {
 			t.Fatalf("cursor of an unread repository is %s", got)
@@ -85,7 +85,7 @@ func TestPulls(t *testing.T) {
 		newer, older := pull(1, one.Branch, at.Add(time.Second), `{"a":2}`), pull(1, one.Branch, at.Add(-time.Second), `{"a":0}`)
 		must(t, w.PutPulls(ctx, newer))
 		must(t, w.PutPulls(ctx, older))
-		same(t, found(w.Pull(ctx, repo, 1))(t), newer)
+		assertEqual(t, found(w.Pull(ctx, repo, 1))(t), newer)
 
 		must(t, w.PutPulls(ctx, pull(4, strings.Repeat("é", maxKey), at, `{}`)))
 		if got := found(w.Pull(ctx, repo, 4))(t).Branch; len(got) > maxKey || !utf8.ValidString(got) {
@@ -99,115 +99,115 @@ func TestPulls(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		web := Unit{Key: "unit:shop/web", Repo: "acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", UpdatedAt: w.Now(), Data: json.RawMessage(`{"n":1}`)}
 		api := Unit{Key: "unit:shop/api", Repo: "acme/fleet", Pipeline: "shop", Component: "api", Digest: "1", UpdatedAt: w.Now(), Data: json.RawMessage(`{}`)}
 		ads := Unit{Key: "unit:ads/web", Repo: "acme/ads", Pipeline: "ads", Component: "web", Digest: "1", UpdatedAt: w.Now()}
 		for _, u := range []Unit{web, api, ads} {
 			must(t, w.PutUnit(ctx, u))
 		}
-		same(t, value(w.Units(ctx, UnitFilter{}))(t), []Unit{ads, api, web})
-		same(t, value(w.Units(ctx, UnitFilter{Pipeline: "shop"}))(t), []Unit{api, web})
-		same(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads"}))(t), []Unit{ads})
-		same(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads", Pipeline: "shop"}))(t), []Unit(nil))
+		assertEqual(t, value(w.Units(ctx, UnitFilter{}))(t), []Unit{ads, api, web})
+		assertEqual(t, value(w.Units(ctx, UnitFilter{Pipeline: "shop"}))(t), []Unit{api, web})
+		assertEqual(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads"}))(t), []Unit{ads})
+		assertEqual(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads", Pipeline: "shop"}))(t), []Unit(nil))
 
 		unchanged := web
 		unchanged.UpdatedAt, unchanged.Data = w.Now().Add(time.Hour), json.RawMessage(`{"n":2}`)
 		must(t, w.PutUnit(ctx, unchanged))
-		same(t, found(w.Unit(ctx, web.Key))(t), web)
+		assertEqual(t, found(w.Unit(ctx, web.Key))(t), web)
 		changed := unchanged
 		changed.Digest = "2"
 		must(t, w.PutUnit(ctx, changed))
-		same(t, found(w.Unit(ctx, web.Key))(t), changed)
+		assertEqual(t, found(w.Unit(ctx, web.Key))(t), changed)
 
 		must(t, w.PutObservations(ctx, Observation{Unit: web.Key, Environment: "qa", Target: "web-qa"}))
-		must(t, w.AddWish(ctx, "acme/fleet", web.Key))
+		must(t, w.EnqueueMerge(ctx, "acme/fleet", web.Key))
 		must(t, w.DeleteUnit(ctx, web.Key))
 		must(t, w.DeleteUnit(ctx, web.Key))
 		absent(w.Unit(ctx, web.Key))(t)
-		same(t, value(w.Observations(ctx, web.Key))(t), []Observation(nil))
-		same(t, value(w.Wishes(ctx, "acme/fleet"))(t), []string(nil))
+		assertEqual(t, value(w.Observations(ctx, web.Key))(t), []Observation(nil))
+		assertEqual(t, value(w.MergeQueue(ctx, "acme/fleet"))(t), []string(nil))
 	})
 }
 
 func TestArrived(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		a := Arrived{Unit: "u", Environment: "qa", Release: "r1", Commit: "c1", At: w.Now()}
-		same(t, value(w.PutArrived(ctx, a))(t), int64(1))
-		b := Arrived{Unit: "u", Environment: "prod", Release: "r1", Commit: "c2", At: w.Now(), Data: json.RawMessage(`{}`)}
-		same(t, value(w.PutArrived(ctx, b))(t), int64(2))
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
+		a := Arrival{Unit: "u", Environment: "qa", Release: "r1", Commit: "c1", At: w.Now()}
+		assertEqual(t, value(w.PutArrival(ctx, a))(t), int64(1))
+		b := Arrival{Unit: "u", Environment: "prod", Release: "r1", Commit: "c2", At: w.Now(), Data: json.RawMessage(`{}`)}
+		assertEqual(t, value(w.PutArrival(ctx, b))(t), int64(2))
 		a.VerifiedAt, a.DegradedAt = w.Now().Add(time.Second), w.Now().Add(time.Minute)
-		same(t, value(w.PutArrived(ctx, a))(t), int64(1))
-		same(t, value(w.PutArrived(ctx, Arrived{Unit: "other", Environment: "qa", Release: "r1", Commit: "c1"}))(t), int64(1))
+		assertEqual(t, value(w.PutArrival(ctx, a))(t), int64(1))
+		assertEqual(t, value(w.PutArrival(ctx, Arrival{Unit: "other", Environment: "qa", Release: "r1", Commit: "c1"}))(t), int64(1))
 		a.Seq, b.Seq = 1, 2
-		same(t, value(w.ArrivedBy(ctx, "u"))(t), []Arrived{b, a})
+		assertEqual(t, value(w.Arrivals(ctx, "u"))(t), []Arrival{b, a})
 
-		for i := range 2 * arrivedKept {
-			seq := value(w.PutArrived(ctx, Arrived{Unit: "u", Environment: "qa", Release: fmt.Sprint("r", i), Commit: "c9"}))(t)
-			same(t, seq, int64(3+i))
+		for i := range 2 * maxArrivals {
+			seq := value(w.PutArrival(ctx, Arrival{Unit: "u", Environment: "qa", Release: fmt.Sprint("r", i), Commit: "c9"}))(t)
+			assertEqual(t, seq, int64(3+i))
 		}
-		all := value(w.ArrivedBy(ctx, "u"))(t)
-		qa := slices.DeleteFunc(slices.Clone(all), func(a Arrived) bool { return a.Environment != "qa" })
-		if len(qa) != arrivedKept || qa[0].Seq != 2+2*arrivedKept || len(all) != len(qa)+1 {
+		all := value(w.Arrivals(ctx, "u"))(t)
+		qa := slices.DeleteFunc(slices.Clone(all), func(a Arrival) bool { return a.Environment != "qa" })
+		if len(qa) != maxArrivals || qa[0].Seq != 2+2*maxArrivals || len(all) != len(qa)+1 {
 			t.Fatalf("kept %d of qa, the newest is %d; %d in all", len(qa), qa[0].Seq, len(all))
 		}
 	})
 }
 
 func TestObservations(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		obs := func(env, target, data string) Observation {
 			return Observation{Unit: "u", Environment: env, Target: target, Data: json.RawMessage(data)}
 		}
 		must(t, w.PutObservations(ctx, obs("qa", "web-2", `1`), obs("qa", "web-1", `1`), obs("dev", "web", `1`)))
 		must(t, w.PutObservations(ctx, obs("qa", "web-2", `2`), obs("dev", "web", `1`)))
-		same(t, value(w.Observations(ctx, "u"))(t), []Observation{obs("dev", "web", `1`), obs("qa", "web-1", `1`), obs("qa", "web-2", `2`)})
+		assertEqual(t, value(w.Observations(ctx, "u"))(t), []Observation{obs("dev", "web", `1`), obs("qa", "web-1", `1`), obs("qa", "web-2", `2`)})
 		must(t, w.DeleteObservation(ctx, "u", "qa", "web-1"))
 		must(t, w.DeleteObservation(ctx, "u", "qa", "web-1"))
-		same(t, len(value(w.Observations(ctx, "u"))(t)), 2)
+		assertEqual(t, len(value(w.Observations(ctx, "u"))(t)), 2)
 	})
 }
 
-func TestAsks(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		ask := Ask{Unit: "u", Environment: "prod", Verb: "promote", Release: "r", By: "ada", Reason: "now", Source: "hub:acme/fleet#1/comment/5", At: w.Now()}
-		id := value(w.PutAsk(ctx, ask))(t)
-		again := ask
+func TestPendingCommands(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
+		newCommand := PendingCommand{Unit: "u", Environment: "prod", Verb: "promote", Release: "r", By: "ada", Reason: "now", Source: "hub:acme/fleet#1/comment/5", At: w.Now()}
+		id := value(w.PutPendingCommand(ctx, newCommand))(t)
+		again := newCommand
 		again.Verb = "revert"
-		same(t, value(w.PutAsk(ctx, again))(t), id)
-		ask.ID = id
-		second := Ask{Unit: "u", Verb: "retry", By: "grace", At: w.Now()}
-		second.ID = value(w.PutAsk(ctx, second))(t)
-		third := value(w.PutAsk(ctx, Ask{Unit: "u", Verb: "retry", By: "grace"}))(t)
+		assertEqual(t, value(w.PutPendingCommand(ctx, again))(t), id)
+		newCommand.ID = id
+		second := PendingCommand{Unit: "u", Verb: "retry", By: "grace", At: w.Now()}
+		second.ID = value(w.PutPendingCommand(ctx, second))(t)
+		third := value(w.PutPendingCommand(ctx, PendingCommand{Unit: "u", Verb: "retry", By: "grace"}))(t)
 		if third == second.ID {
 			t.Fatal("two commands without a source are taken for one")
 		}
 		bind := func(id int64, release string) {
 			t.Helper()
-			must(t, w.Tx(ctx, "bind", func(tx *Tx) error { return tx.BindAsk(ctx, id, release) }))
+			must(t, w.Tx(ctx, "bind", func(tx *Tx) error { return tx.BindPendingCommand(ctx, id, release) }))
 		}
 		bind(second.ID, "r2")
 		second.Release = "r2"
-		must(t, w.FinishAsk(ctx, third, "done"))
+		must(t, w.FinishPendingCommand(ctx, third, "done"))
 		bind(third, "r3") // done: it stays as it was
-		same(t, value(w.OpenAsks(ctx, "u"))(t), []Ask{ask, second})
+		assertEqual(t, value(w.PendingCommands(ctx, "u"))(t), []PendingCommand{newCommand, second})
 		w.Advance(time.Minute)
-		must(t, w.FinishAsk(ctx, id, "promoted"))
-		must(t, w.FinishAsk(ctx, id, "too late"))
-		same(t, value(w.OpenAsks(ctx, "u"))(t), []Ask{second})
-		ask.DoneAt, ask.Outcome = w.Now(), "promoted"
-		same(t, found(w.AskBySource(ctx, ask.Source))(t), ask)
-		absent(w.AskBySource(ctx, ""))(t)
-		same(t, value(w.PutAsk(ctx, again))(t), id)
-		same(t, value(w.OpenAsks(ctx, "u"))(t), []Ask{second})
+		must(t, w.FinishPendingCommand(ctx, id, "promoted"))
+		must(t, w.FinishPendingCommand(ctx, id, "too late"))
+		assertEqual(t, value(w.PendingCommands(ctx, "u"))(t), []PendingCommand{second})
+		newCommand.DoneAt, newCommand.Outcome = w.Now(), "promoted"
+		assertEqual(t, found(w.PendingCommandBySource(ctx, newCommand.Source))(t), newCommand)
+		absent(w.PendingCommandBySource(ctx, ""))(t)
+		assertEqual(t, value(w.PutPendingCommand(ctx, again))(t), id)
+		assertEqual(t, value(w.PendingCommands(ctx, "u"))(t), []PendingCommand{second})
 	})
 }
 
 func TestSlots(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		take := func(owner string, want bool) {
 			t.Helper()
-			same(t, value(w.TakeSlot(ctx, "merge:acme/fleet", owner, time.Minute))(t), want)
+			assertEqual(t, value(w.TakeSlot(ctx, "merge:acme/fleet", owner, time.Minute))(t), want)
 		}
 		take("a", true)
 		take("a", true)
@@ -218,32 +218,32 @@ func TestSlots(t *testing.T) {
 		take("b", true)
 		w.Advance(time.Minute)
 		take("a", true)
-		same(t, value(w.TakeSlot(ctx, "merge:acme/other", "b", time.Minute))(t), true)
+		assertEqual(t, value(w.TakeSlot(ctx, "merge:acme/other", "b", time.Minute))(t), true)
 	})
 }
 
-func TestWishes(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+func TestMergeQueue(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		for _, u := range []string{"b", "a", "c", "b"} {
-			must(t, w.AddWish(ctx, "acme/fleet", u))
+			must(t, w.EnqueueMerge(ctx, "acme/fleet", u))
 		}
-		must(t, w.AddWish(ctx, "acme/other", "x"))
-		same(t, value(w.Wishes(ctx, "acme/fleet"))(t), []string{"b", "a", "c"})
-		must(t, w.DropWish(ctx, "acme/fleet", "a"))
-		must(t, w.DropWish(ctx, "acme/fleet", "a"))
-		must(t, w.AddWish(ctx, "acme/fleet", "a"))
-		same(t, value(w.Wishes(ctx, "acme/fleet"))(t), []string{"b", "c", "a"})
+		must(t, w.EnqueueMerge(ctx, "acme/other", "x"))
+		assertEqual(t, value(w.MergeQueue(ctx, "acme/fleet"))(t), []string{"b", "a", "c"})
+		must(t, w.DequeueMerge(ctx, "acme/fleet", "a"))
+		must(t, w.DequeueMerge(ctx, "acme/fleet", "a"))
+		must(t, w.EnqueueMerge(ctx, "acme/fleet", "a"))
+		assertEqual(t, value(w.MergeQueue(ctx, "acme/fleet"))(t), []string{"b", "c", "a"})
 	})
 }
 
 func TestState(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		absent(w.State(ctx, "a/1"))(t)
 		must(t, w.PutState(ctx, "a/1", []byte("\x00\xff")))
 		must(t, w.PutState(ctx, "a/2", nil))
 		must(t, w.PutState(ctx, "b", []byte("x")))
 		must(t, w.PutState(ctx, "b", []byte("y")))
-		same(t, found(w.State(ctx, "a/1"))(t), []byte("\x00\xff"))
+		assertEqual(t, found(w.State(ctx, "a/1"))(t), []byte("\x00\xff"))
 		if got := found(w.State(ctx, "a/2"))(t); len(got) != 0 {
 			t.Fatalf("an empty state came back as %q", got)
 		}
@@ -251,7 +251,7 @@ func TestState(t *testing.T) {
 		if len(got) != 2 || string(got["a/1"]) != "\x00\xff" {
 			t.Fatalf("under a/: %q", got)
 		}
-		same(t, len(value(w.StateByPrefix(ctx, ""))(t)), 3)
+		assertEqual(t, len(value(w.StateByPrefix(ctx, ""))(t)), 3)
 		must(t, w.DeleteState(ctx, "b"))
 		must(t, w.DeleteState(ctx, "b"))
 		absent(w.State(ctx, "b"))(t)
@@ -261,7 +261,7 @@ func TestState(t *testing.T) {
 // A transaction sees its own writes, others don't see them before the commit,
 // and a failure takes all of them back.
 func TestTransaction(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		stop := errors.New("stop")
 		put := func(tx *Tx) error {
 			if err := tx.PutState(ctx, "k", []byte("v")); err != nil {
@@ -286,7 +286,7 @@ func TestTransaction(t *testing.T) {
 		absent(w.State(ctx, "k"))(t)
 		must(t, w.Tx(ctx, "run", put))
 		found(w.State(ctx, "k"))(t)
-		same(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
+		assertEqual(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
 	})
 }
 
@@ -294,7 +294,7 @@ func TestTooBigIsRefused(t *testing.T) {
 	w := onSQLite(t)
 	big := json.RawMessage(strings.Repeat("x", maxData+1))
 	_, event := w.AddEvents(ctx, Event{Data: big})
-	_, arrived := w.PutArrived(ctx, Arrived{Unit: "u", Data: big})
+	_, arrived := w.PutArrival(ctx, Arrival{Unit: "u", Data: big})
 	_, promotion := w.PutPromotion(ctx, Promotion{Data: big})
 	for name, err := range map[string]error{
 		"event": event, "arrived": arrived, "promotion": promotion,
@@ -315,13 +315,13 @@ func TestCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s")) + rapid.String().Draw(t, "more")
 		n := rapid.IntRange(3, 64).Draw(t, "n")
-		got := cut(s, n)
+		got := truncateText(s, n)
 		switch {
 		case len(got) > n:
 			t.Fatalf("%q has %d bytes, want at most %d", got, len(got), n)
-		case !storable(got):
+		case !isStorable(got):
 			t.Fatalf("%q can't be stored", got)
-		case storable(s) && len(s) <= n && got != s:
+		case isStorable(s) && len(s) <= n && got != s:
 			t.Fatalf("%q was changed to %q without need", s, got)
 		}
 	})

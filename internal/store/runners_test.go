@@ -17,27 +17,27 @@ import (
 func TestThreeRunners(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		s := mustOpen(t, onSQLiteAddress(t), Options{})
-		threeRunners(t, s, s, s)
+		testThreeRunners(t, s, s, s)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		dsn := postgresSchema(t)
-		threeRunners(t, mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{}))
+		testThreeRunners(t, mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{}))
 	})
 }
 
 func onSQLiteAddress(t testing.TB) string { return "sqlite://" + t.TempDir() + "/liftlock.db" }
 
-func threeRunners(t *testing.T, stores ...*Store) {
+func testThreeRunners(t *testing.T, stores ...*Store) {
 	const keys, wakes = 12, 400
 	type key struct {
-		asked   atomic.Int64 // wakes that were begun
+		begun   atomic.Int64 // wakes that were begun
 		seen    atomic.Int64 // of them, begun before the last run
 		running atomic.Bool
 	}
 	var all [keys]key
 	name := func(i int) string { return fmt.Sprint("key-", i) }
 	wake := func(s *Store, i int) error {
-		all[i].asked.Add(1)
+		all[i].begun.Add(1)
 		return s.Wake(ctx, name(i))
 	}
 	work, stop := context.WithTimeout(ctx, time.Minute)
@@ -53,7 +53,7 @@ func threeRunners(t *testing.T, stores ...*Store) {
 		if !k.running.CompareAndSwap(false, true) {
 			return fmt.Errorf("%s runs twice at the same time", c.Key)
 		}
-		seen := k.asked.Load()
+		seen := k.begun.Load()
 		runs.Add(1)
 		runtime.Gosched()
 		if rand.IntN(8) == 0 && inRun.Add(1) < wakes {
@@ -123,8 +123,8 @@ func threeRunners(t *testing.T, stores ...*Store) {
 	stop()
 	runners.Wait()
 	for i := range all {
-		if asked, seen := all[i].asked.Load(), all[i].seen.Load(); seen != asked {
-			t.Errorf("%s: the last run began after %d of %d wakes", name(i), seen, asked)
+		if begun, seen := all[i].begun.Load(), all[i].seen.Load(); seen != begun {
+			t.Errorf("%s: the last run began after %d of %d wakes", name(i), seen, begun)
 		}
 	}
 	t.Logf("%d runs", runs.Load())
@@ -133,9 +133,9 @@ func threeRunners(t *testing.T, stores ...*Store) {
 // A reader that follows the events by their numbers misses none, although they
 // are added by transactions that overlap.
 func TestFollowingEventsMissesNone(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		const writers, each = 6, 40
-		news, cancel := w.Subscribe()
+		newEvents, cancel := w.Subscribe()
 		defer cancel()
 		for i := range writers {
 			go func() {
@@ -153,7 +153,7 @@ func TestFollowingEventsMissesNone(t *testing.T) {
 		}
 		var last int64
 		for got := 0; got < 2*writers*each; {
-			await(t, news, "new events")
+			await(t, newEvents, "new events")
 			for _, e := range value(w.Events(ctx, EventFilter{After: last, Limit: maxLimit}))(t) {
 				if e.Seq <= last {
 					t.Fatalf("%d comes after %d", e.Seq, last)
@@ -167,7 +167,7 @@ func TestFollowingEventsMissesNone(t *testing.T) {
 
 // Two transactions that finish and wake each other's keys both get through.
 func TestCrossedTransactions(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		for range 20 {
 			must(t, w.Wake(ctx, "a", "b"))
 			claims := w.claim(t, me, "a", "b")

@@ -23,15 +23,15 @@ type runner interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// plain is a session that passes statements on as they are, or, with a clock,
+// plainSession is a session that passes statements on as they are, or, with a clock,
 // with the time filled in: SQLite has no function liftlock_now.
-type plain struct {
+type plainSession struct {
 	db  runner
 	now func() time.Time
 }
 
-func (p plain) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	query, args = timed(p.now, query, args)
+func (p plainSession) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	query, args = bindClock(p.now, query, args)
 	res, err := p.db.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -39,25 +39,25 @@ func (p plain) exec(ctx context.Context, query string, args ...any) (int64, erro
 	return res.RowsAffected()
 }
 
-func (p plain) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	query, args = timed(p.now, query, args)
+func (p plainSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	query, args = bindClock(p.now, query, args)
 	return p.db.QueryContext(ctx, query, args...)
 }
 
 const clockCall = "liftlock_now()"
 
-// timed turns the call of the clock into one more argument. A nil clock leaves
+// bindClock turns the call of the clock into one more argument. A nil clock leaves
 // the statement to the database's own.
-func timed(now func() time.Time, query string, args []any) (string, []any) {
+func bindClock(now func() time.Time, query string, args []any) (string, []any) {
 	if now == nil || !strings.Contains(query, clockCall) {
 		return query, args
 	}
 	query = strings.ReplaceAll(query, clockCall, fmt.Sprintf("$%d", len(args)+1))
-	return query, append(args[:len(args):len(args)], micros(now()))
+	return query, append(args[:len(args):len(args)], toMicros(now()))
 }
 
-// list runs a query and scans every row.
-func list[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+// queryAll runs a query and scans every row.
+func queryAll[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := db.query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -77,28 +77,28 @@ func list[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error
 	return out, rows.Close()
 }
 
-// one is list for at most one row; false when there is none.
-func one[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
+// queryOne is queryAll for at most one row; false when there is none.
+func queryOne[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
 	var zero T
-	all, err := list(ctx, db, scan, query, args...)
+	all, err := queryAll(ctx, db, scan, query, args...)
 	if err != nil || len(all) == 0 {
 		return zero, false, err
 	}
 	return all[0], true, nil
 }
 
-// column scans a row of one column.
-func column[T any](rows *sql.Rows) (T, error) {
+// scanColumn scans a row of one column.
+func scanColumn[T any](rows *sql.Rows) (T, error) {
 	var v T
 	err := rows.Scan(&v)
 	return v, err
 }
 
-// never is a due time that doesn't come.
-const never = math.MaxInt64
+// neverDue is a due time that doesn't come.
+const neverDue = math.MaxInt64
 
-// micros is a time as it is stored; the zero time is 0.
-func micros(t time.Time) int64 {
+// toMicros is a time as it is stored; the zero time is 0.
+func toMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -113,9 +113,9 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// until is the distance from now to at in microseconds: rounded up, so that
+// microsUntil is the distance from now to at in microseconds: rounded up, so that
 // nothing is due early, and 0 for what has passed.
-func until(now, at time.Time) int64 {
+func microsUntil(now, at time.Time) int64 {
 	d := at.Sub(now)
 	if d <= 0 {
 		return 0
@@ -123,14 +123,14 @@ func until(now, at time.Time) int64 {
 	return int64((d-1)/time.Microsecond) + 1
 }
 
-// where collects the conditions of a filter; an empty value asks for nothing.
-type where struct {
+// whereClause collects the conditions of a filter; an empty value asks for nothing.
+type whereClause struct {
 	conds []string
 	args  []any
 }
 
-// add appends a condition whose %d places are the numbers of its arguments.
-func (w *where) add(cond string, args ...any) {
+// addCondition appends a condition whose %d places are the numbers of its arguments.
+func (w *whereClause) addCondition(cond string, args ...any) {
 	numbers := make([]any, len(args))
 	for i, a := range args {
 		w.args = append(w.args, a)
@@ -139,21 +139,21 @@ func (w *where) add(cond string, args ...any) {
 	w.conds = append(w.conds, fmt.Sprintf(cond, numbers...))
 }
 
-func (w *where) text(column, value string) {
+func (w *whereClause) addEquals(column, value string) {
 	if value != "" {
-		w.add(column+" = $%d", value)
+		w.addCondition(column+" = $%d", value)
 	}
 }
 
-func (w *where) prefix(column, prefix string) {
+func (w *whereClause) addPrefix(column, prefix string) {
 	if prefix != "" {
 		// A range, so that the index serves it: LIKE would need escaping and,
 		// on SQLite, ignores case.
-		w.add(column+" >= $%d AND "+column+" < $%d", prefix, prefix+"\U0010FFFF")
+		w.addCondition(column+" >= $%d AND "+column+" < $%d", prefix, prefix+"\U0010FFFF")
 	}
 }
 
-func (w *where) in(column string, values []string) {
+func (w *whereClause) addIn(column string, values []string) {
 	if len(values) == 0 {
 		return
 	}
@@ -161,14 +161,14 @@ func (w *where) in(column string, values []string) {
 	for i, v := range values {
 		args[i] = v
 	}
-	w.add(column+" IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(values)), ", ")+")", args...)
+	w.addCondition(column+" IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(values)), ", ")+")", args...)
 }
 
-// last is the place of the argument that was appended last.
-func (w *where) last() string { return fmt.Sprintf("$%d", len(w.args)) }
+// lastPlaceholder is the place of the argument that was appended last.
+func (w *whereClause) lastPlaceholder() string { return fmt.Sprintf("$%d", len(w.args)) }
 
 // String is the WHERE clause, empty without conditions.
-func (w *where) String() string {
+func (w *whereClause) String() string {
 	if len(w.conds) == 0 {
 		return ""
 	}
@@ -182,7 +182,7 @@ const (
 	maxLimit     = 1000
 )
 
-func limited(n int) int {
+func clampLimit(n int) int {
 	switch {
 	case n <= 0:
 		return defaultLimit

@@ -21,16 +21,16 @@ func newSignals() *signals {
 	return &signals{wakes: make(chan struct{}, 1), subs: map[chan struct{}]struct{}{}}
 }
 
-// about signals the subject; an unknown one (of a newer replica) is ignored.
-func (s *signals) about(subject string) {
+// notifySubject signals the subject; an unknown one (of a newer replica) is ignored.
+func (s *signals) notifySubject(subject string) {
 	switch subject {
 	case subjectWakes:
-		nudge(s.wakes)
+		trySignal(s.wakes)
 	case subjectEvents:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.subs {
-			nudge(c)
+			trySignal(c)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (s *signals) subscribe() (<-chan struct{}, func()) {
 	}
 }
 
-func nudge(c chan struct{}) {
+func trySignal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -30,8 +30,8 @@ const (
 	checkBelow = 32 << 20
 )
 
-// lite is the embedded database.
-type lite struct {
+// sqliteDB is the embedded database.
+type sqliteDB struct {
 	lock    *os.File
 	pool    *sql.DB // of the one writing connection
 	conn    *sql.Conn
@@ -40,7 +40,7 @@ type lite struct {
 }
 
 // openSQLite opens or creates the database file.
-func openSQLite(ctx context.Context, path string, o Options) (_ *lite, err error) {
+func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err error) {
 	if path == "" || strings.ContainsAny(path, "?#") {
 		return nil, errors.New(`the store's address must be "sqlite://" and a file's path, without options`)
 	}
@@ -48,11 +48,11 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *lite, err error
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
-	db := &lite{}
+	db := &sqliteDB{}
 	defer func() {
 		if err != nil {
-			db.close()
-			err = wrap(err, "open the database %s", path)
+			db.closeDB()
+			err = wrapError(err, "open the database %s", path)
 		}
 	}()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -68,13 +68,13 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *lite, err error
 	if err := checkFile(ctx, db.pool, path); err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, db.pool, sqliteTables); err != nil {
+	if err := migrateTables(ctx, db.pool, sqliteTables); err != nil {
 		return nil, err
 	}
 	if db.conn, err = db.pool.Conn(ctx); err != nil {
 		return nil, err
 	}
-	if err := forgetOwners(ctx, plain{db: db.conn, now: o.Now}); err != nil {
+	if err := releaseOwners(ctx, plainSession{db: db.conn, now: o.Now}); err != nil {
 		return nil, err
 	}
 	if db.readers, err = sql.Open("sqlite", liteDSN(path, 0, "query_only(1)")); err != nil {
@@ -104,10 +104,10 @@ func liteDSN(path string, maxPages int, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// lockPatience is how long the lock is waited for. A process that is killed while
+// lockTimeout is how long the lock is waited for. A process that is killed while
 // it starts a program leaves it to that child until the program runs, and whoever
 // watches over processes starts the next one at once.
-const lockPatience = 3 * time.Second
+const lockTimeout = 3 * time.Second
 
 // lockFile takes the lock that keeps a second process away. The kernel lets go
 // of it when this process ends, however it ends.
@@ -116,7 +116,7 @@ func lockFile(ctx context.Context, path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	again := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxElapsedTime(lockPatience))
+	again := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxElapsedTime(lockTimeout))
 	err = backoff.Retry(func() error {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
@@ -151,16 +151,16 @@ func checkFile(ctx context.Context, pool *sql.DB, path string) error {
 	if err != nil {
 		return err
 	}
-	report, _, err := one(ctx, plain{db: pool}, column[string], "PRAGMA quick_check(1)")
+	report, _, err := queryOne(ctx, plainSession{db: pool}, scanColumn[string], "PRAGMA quick_check(1)")
 	if err == nil && report != "ok" {
 		err = fmt.Errorf("%w: %.200s", ErrCorrupt, report)
 	}
 	return err
 }
 
-// forgetOwners ends what a process that is gone was at: nobody else can be
+// releaseOwners ends what a process that is gone was at: nobody else can be
 // running here, so its keys can be claimed at once, and its slots are free.
-func forgetOwners(ctx context.Context, db session) error {
+func releaseOwners(ctx context.Context, db session) error {
 	if _, err := db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0,
 		due_at = CASE WHEN due_at < liftlock_now() THEN due_at ELSE liftlock_now() END WHERE owner <> ''`); err != nil {
 		return err
@@ -169,14 +169,14 @@ func forgetOwners(ctx context.Context, db session) error {
 	return err
 }
 
-func (l *lite) tx(ctx context.Context, name string, f func(session) error) error {
-	return l.writer.do(ctx, name, f)
+func (l *sqliteDB) runTx(ctx context.Context, name string, f func(session) error) error {
+	return l.writer.runTx(ctx, name, f)
 }
 
-func (l *lite) words() words { return words{} }
+func (l *sqliteDB) sqlDialect() dialect { return dialect{} }
 
-// close is also for a database that was opened half-way.
-func (l *lite) close() error {
+// closeDB is also for a database that was opened half-way.
+func (l *sqliteDB) closeDB() error {
 	var errs []error
 	if l.readers != nil {
 		errs = append(errs, l.readers.Close())

@@ -28,30 +28,30 @@ func (t *Tx) PutState(ctx context.Context, key string, data []byte) error {
 		_, err = t.db.exec(ctx, `INSERT INTO state (key, data) VALUES ($1, $2)
 			ON CONFLICT (key) DO UPDATE SET data = excluded.data WHERE excluded.data <> state.data`, key, data)
 	}
-	return wrap(err, "store the state %.80q", key)
+	return wrapError(err, "store the state %.80q", key)
 }
 
 // DeleteState is Store.DeleteState.
 func (t *Tx) DeleteState(ctx context.Context, key string) error {
 	_, err := t.db.exec(ctx, `DELETE FROM state WHERE key = $1`, key)
-	return wrap(err, "forget the state %s", key)
+	return wrapError(err, "forget the state %s", key)
 }
 
 // State is what was kept under the key; false when nothing is.
-func (r reads) State(ctx context.Context, key string) ([]byte, bool, error) {
-	data, ok, err := one(ctx, r.db, column[[]byte], `SELECT data FROM state WHERE key = $1`, key)
-	return data, ok, wrap(err, "read the state %s", key)
+func (r queries) State(ctx context.Context, key string) ([]byte, bool, error) {
+	data, ok, err := queryOne(ctx, r.db, scanColumn[[]byte], `SELECT data FROM state WHERE key = $1`, key)
+	return data, ok, wrapError(err, "read the state %s", key)
 }
 
 // StateByPrefix is everything whose key begins with the prefix, by key.
-func (r reads) StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error) {
+func (r queries) StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error) {
 	type entry struct {
 		key  string
 		data []byte
 	}
-	var w where
-	w.prefix("key", prefix)
-	all, err := list(ctx, r.db, func(rows *sql.Rows) (e entry, err error) {
+	var w whereClause
+	w.addPrefix("key", prefix)
+	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (e entry, err error) {
 		err = rows.Scan(&e.key, &e.data)
 		return e, err
 	}, `SELECT key, data FROM state`+w.String(), w.args...)
@@ -59,5 +59,5 @@ func (r reads) StateByPrefix(ctx context.Context, prefix string) (map[string][]b
 	for _, e := range all {
 		out[e.key] = e.data
 	}
-	return out, wrap(err, "read the states under %s", prefix)
+	return out, wrapError(err, "read the states under %s", prefix)
 }

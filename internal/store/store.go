@@ -31,7 +31,7 @@ type Options struct {
 
 // Store is an open database. It is safe for concurrent use.
 type Store struct {
-	reads // outside of transactions
+	queries // outside of transactions
 
 	log     *zap.Logger
 	now     func() time.Time
@@ -43,15 +43,15 @@ type Store struct {
 
 // backend is one of the two databases.
 type backend interface {
-	// tx runs f in one write transaction and commits it when f returns nil.
-	tx(ctx context.Context, name string, f func(session) error) error
-	// words are the few places where the databases' SQL differs.
-	words() words
-	close() error
+	// runTx runs f in one write transaction and commits it when f returns nil.
+	runTx(ctx context.Context, name string, f func(session) error) error
+	// sqlDialect are the few places where the databases' SQL differs.
+	sqlDialect() dialect
+	closeDB() error
 }
 
-// words are pieces of SQL; empty where a database needs none.
-type words struct {
+// dialect are pieces of SQL; empty where a database needs none.
+type dialect struct {
 	skipLocked string // appended to a SELECT: lock its rows, pass over those that others hold
 	lockEvents string // a statement: one transaction at a time appends events, so that seq rises in the order of commits
 	notify     string // a statement: tell the other processes about $1, a subject, once this commits
@@ -86,13 +86,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.reads = db, reads{db: plain{db: db.readers, now: o.Now}, now: o.Now}
+		s.backend, s.queries = db, queries{db: plainSession{db: db.readers, now: o.Now}, now: o.Now}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.reads = db, reads{db: plain{db: db.pool}, now: o.Now}
+		s.backend, s.queries = db, queries{db: plainSession{db: db.pool}, now: o.Now}
 	default:
 		return nil, errors.New(`the store's address begins with neither "sqlite://" nor "postgres://"`)
 	}
@@ -103,7 +103,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 // after it fail, on SQLite with ErrClosed. Closing twice is closing once.
 func (s *Store) Close() (err error) {
 	s.closed.Do(func() {
-		if err = s.backend.close(); err != nil {
+		if err = s.backend.closeDB(); err != nil {
 			err = fmt.Errorf("close the store: %w", err)
 		}
 	})

@@ -28,8 +28,8 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
-	// moved tells the database's own clock, where it has one.
-	moved func(time.Time)
+	// onAdvance tells the database's own clock, where it has one.
+	onAdvance func(time.Time)
 }
 
 func (c *clock) Now() time.Time {
@@ -42,13 +42,13 @@ func (c *clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-	if c.moved != nil {
-		c.moved(c.now)
+	if c.onAdvance != nil {
+		c.onAdvance(c.now)
 	}
 }
 
-// world is an open store under a test's control.
-type world struct {
+// testStore is an open store under a test's control.
+type testStore struct {
 	*Store
 	*clock
 	t    testing.TB
@@ -57,7 +57,7 @@ type world struct {
 }
 
 // reopen closes the store and opens it again, as after a restart.
-func (w *world) reopen() {
+func (w *testStore) reopen() {
 	w.t.Helper()
 	if err := w.Store.Close(); err != nil {
 		w.t.Fatal(err)
@@ -65,33 +65,33 @@ func (w *world) reopen() {
 	w.Store = w.open()
 }
 
-// each runs the test over both databases.
-func each(t *testing.T, f func(t *testing.T, w *world)) {
+// onBothDatabases runs the test over both databases.
+func onBothDatabases(t *testing.T, f func(t *testing.T, w *testStore)) {
 	t.Run("sqlite", func(t *testing.T) { f(t, onSQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { f(t, onPostgres(t)) })
 }
 
-func onSQLite(t testing.TB) *world {
+func onSQLite(t testing.TB) *testStore {
 	c := &clock{now: start}
-	w := &world{clock: c, t: t, dsn: "sqlite://" + filepath.Join(t.TempDir(), "liftlock.db")}
+	w := &testStore{clock: c, t: t, dsn: "sqlite://" + filepath.Join(t.TempDir(), "liftlock.db")}
 	w.open = func() *Store { return mustOpen(t, w.dsn, Options{Now: c.Now}) }
 	w.Store = w.open()
 	return w
 }
 
 // onPostgres opens a store whose database's clock is the test's.
-func onPostgres(t testing.TB) *world {
+func onPostgres(t testing.TB) *testStore {
 	dsn := postgresSchema(t)
 	c := &clock{now: start}
-	w := &world{clock: c, t: t, dsn: dsn}
+	w := &testStore{clock: c, t: t, dsn: dsn}
 	w.open = func() *Store { return mustOpen(t, dsn, Options{Now: c.Now}) }
 	w.Store = w.open()
-	db := w.Store.backend.(*pg).pool
+	db := w.Store.backend.(*postgresDB).pool
 	mustExec(t, db, `CREATE TABLE test_clock (us BIGINT)`)
-	mustExec(t, db, `INSERT INTO test_clock VALUES ($1)`, micros(start))
+	mustExec(t, db, `INSERT INTO test_clock VALUES ($1)`, toMicros(start))
 	mustExec(t, db, `CREATE OR REPLACE FUNCTION liftlock_now() RETURNS BIGINT LANGUAGE sql STABLE AS 'SELECT us FROM test_clock'`)
-	c.moved = func(now time.Time) {
-		mustExec(t, w.Store.backend.(*pg).pool, `UPDATE test_clock SET us = $1`, micros(now))
+	c.onAdvance = func(now time.Time) {
+		mustExec(t, w.Store.backend.(*postgresDB).pool, `UPDATE test_clock SET us = $1`, toMicros(now))
 	}
 	return w
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// reads are the methods that only read. They are the store's and, inside a
+// queries are the methods that only read. They are the store's and, inside a
 // transaction, the transaction's, which sees its own writes.
-type reads struct {
+type queries struct {
 	db  session
 	now func() time.Time
 }
@@ -17,16 +17,16 @@ type reads struct {
 // Tx is one write transaction. It is for one goroutine and only until the
 // function that it was given to returns.
 type Tx struct {
-	reads
-	s        *Store
-	words    words
+	queries
+	store    *Store
+	dialect  dialect
 	wakes    map[string]int64 // key to distance from now, in microseconds
-	finishes map[string]finish
+	finishes map[string]runFinish
 	subjects map[string]bool // what to signal after the commit
 }
 
-// finish is a run's end, kept until the transaction's end.
-type finish struct {
+// runFinish is a run's end, kept until the transaction's end.
+type runFinish struct {
 	owner   string
 	claim   Claim
 	outcome Outcome
@@ -45,14 +45,14 @@ type finish struct {
 func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error {
 	var tx *Tx
 	var own error // f's or our own, which say already what was being done
-	err := s.backend.tx(ctx, name, func(db session) error {
+	err := s.backend.runTx(ctx, name, func(db session) error {
 		tx = &Tx{
-			reads: reads{db: db, now: s.now}, s: s, words: s.backend.words(),
-			wakes: map[string]int64{}, finishes: map[string]finish{}, subjects: map[string]bool{},
+			queries: queries{db: db, now: s.now}, store: s, dialect: s.backend.sqlDialect(),
+			wakes: map[string]int64{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
 		}
 		own = f(tx)
 		if own == nil {
-			own = tx.end(ctx)
+			own = tx.writeWakesAndFinishes(ctx)
 		}
 		return own
 	})
@@ -60,18 +60,18 @@ func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error
 	case own != nil:
 		return own
 	case err != nil:
-		return wrap(err, "store the transaction %q", name)
+		return wrapError(err, "store the transaction %q", name)
 	}
 	for subject := range tx.subjects {
-		s.signals.about(subject)
+		s.signals.notifySubject(subject)
 	}
 	return nil
 }
 
-// end writes the finishes and wakes. They come last and in the order of their
+// writeWakesAndFinishes writes the finishes and wakes. They come last and in the order of their
 // keys, so that two transactions that wake and finish each other's keys don't
 // wait for each other.
-func (t *Tx) end(ctx context.Context) error {
+func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 	keys := make([]string, 0, len(t.wakes)+len(t.finishes))
 	for k := range t.wakes {
 		keys = append(keys, k)
@@ -109,19 +109,19 @@ func (t *Tx) end(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	if t.words.notify == "" {
+	if t.dialect.notify == "" {
 		return nil
 	}
 	for subject := range t.subjects {
-		if _, err := t.db.exec(ctx, t.words.notify, subject); err != nil {
-			return wrap(err, "announce new %s to the other replicas", subject)
+		if _, err := t.db.exec(ctx, t.dialect.notify, subject); err != nil {
+			return wrapError(err, "announce new %s to the other replicas", subject)
 		}
 	}
 	return nil
 }
 
-// get is Tx for one call with a result.
-func get[T any](ctx context.Context, s *Store, name string, f func(tx *Tx) (T, error)) (T, error) {
+// txWithResult is Tx for one call with a result.
+func txWithResult[T any](ctx context.Context, s *Store, name string, f func(tx *Tx) (T, error)) (T, error) {
 	var out T
 	err := s.Tx(ctx, name, func(tx *Tx) (err error) {
 		out, err = f(tx)
@@ -134,10 +134,10 @@ func get[T any](ctx context.Context, s *Store, name string, f func(tx *Tx) (T, e
 	return out, nil
 }
 
-// changed turns "wrote a row" into an error when there was none to write.
-func changed(n int64, err error, format string, args ...any) error {
+// requireRow turns "wrote a row" into an error when there was none to write.
+func requireRow(n int64, err error, format string, args ...any) error {
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: there is no such record", ErrInvalid)
 	}
-	return wrap(err, format, args...)
+	return wrapError(err, format, args...)
 }

@@ -27,26 +27,26 @@ func (s *Store) PutUnit(ctx context.Context, u Unit) error {
 	return s.Tx(ctx, "putUnit", func(tx *Tx) error { return tx.PutUnit(ctx, u) })
 }
 
-// DeleteUnit forgets the unit, what was observed of its targets, and its wish to
-// merge. Its history stays. A unit that isn't known is success.
+// DeleteUnit forgets the unit, what was observed of its targets, and its entry in the merge queue.
+// Its history stays. A unit that isn't known is success.
 func (s *Store) DeleteUnit(ctx context.Context, key string) error {
 	return s.Tx(ctx, "deleteUnit", func(tx *Tx) error { return tx.DeleteUnit(ctx, key) })
 }
 
 // PutUnit is Store.PutUnit.
 func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
-	if err := u.check(); err != nil {
-		return wrap(err, "store the unit %.80q", u.Key)
+	if err := u.checkFields(); err != nil {
+		return wrapError(err, "store the unit %.80q", u.Key)
 	}
 	_, err := t.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
 			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.digest <> units.digest`,
-		u.Key, u.Repo, u.Pipeline, u.Component, u.Digest, micros(u.UpdatedAt), string(u.Data))
-	return wrap(err, "store the unit %s", u.Key)
+		u.Key, u.Repo, u.Pipeline, u.Component, u.Digest, toMicros(u.UpdatedAt), string(u.Data))
+	return wrapError(err, "store the unit %s", u.Key)
 }
 
-func (u Unit) check() error {
+func (u Unit) checkFields() error {
 	if err := checkKey("its key", u.Key); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
 		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM wishes WHERE unit = $1`,
 	} {
 		if _, err := t.db.exec(ctx, q, key); err != nil {
-			return wrap(err, "forget the unit %s", key)
+			return wrapError(err, "forget the unit %s", key)
 		}
 	}
 	return nil
@@ -74,21 +74,21 @@ func scanUnit(rows *sql.Rows) (u Unit, err error) {
 	var updated int64
 	var data string
 	err = rows.Scan(&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, &updated, &data)
-	u.UpdatedAt, u.Data = fromMicros(updated), payload(data)
+	u.UpdatedAt, u.Data = fromMicros(updated), toPayload(data)
 	return u, err
 }
 
 // Units are the units that the filter chooses, sorted by pipeline, component and key.
-func (r reads) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
-	var w where
-	w.text("repo", f.Repo)
-	w.text("pipeline", f.Pipeline)
-	units, err := list(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
-	return units, wrap(err, "read the units")
+func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
+	var w whereClause
+	w.addEquals("repo", f.Repo)
+	w.addEquals("pipeline", f.Pipeline)
+	units, err := queryAll(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
+	return units, wrapError(err, "read the units")
 }
 
 // Unit is one unit; false when it isn't known.
-func (r reads) Unit(ctx context.Context, key string) (Unit, bool, error) {
-	u, ok, err := one(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
-	return u, ok, wrap(err, "read the unit %s", key)
+func (r queries) Unit(ctx context.Context, key string) (Unit, bool, error) {
+	u, ok, err := queryOne(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
+	return u, ok, wrapError(err, "read the unit %s", key)
 }

@@ -48,7 +48,7 @@ func (t *Tx) Wake(_ context.Context, keys ...string) error { return t.wakeIn(0, 
 
 // WakeAt is Store.WakeAt; it takes effect at the transaction's end.
 func (t *Tx) WakeAt(_ context.Context, at time.Time, keys ...string) error {
-	return t.wakeIn(until(t.now(), at), keys)
+	return t.wakeIn(microsUntil(t.now(), at), keys)
 }
 
 func (t *Tx) wakeIn(distance int64, keys []string) error {
@@ -80,7 +80,7 @@ func (t *Tx) writeWakes(ctx context.Context, keys []string) error {
 	}
 	_, err := t.db.exec(ctx, `INSERT INTO wakes (key, due_at) VALUES `+strings.Join(rows, ", ")+`
 		ON CONFLICT (key) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < wakes.due_at`, args...)
-	return wrap(err, "wake %s", keys[0])
+	return wrapError(err, "wake %s", keys[0])
 }
 
 // Claim takes at most n keys that are due, the longest due first, for the owner:
@@ -94,16 +94,16 @@ func (s *Store) Claim(ctx context.Context, owner string, n int) ([]Claim, error)
 		return nil, nil
 	}
 	query := `WITH picked AS MATERIALIZED (
-			SELECT key FROM wakes WHERE ready_at <= liftlock_now() ORDER BY ready_at LIMIT $1` + s.backend.words().skipLocked + `)
+			SELECT key FROM wakes WHERE ready_at <= liftlock_now() ORDER BY ready_at LIMIT $1` + s.backend.sqlDialect().skipLocked + `)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails`
-	claims, err := get(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
-		return list(ctx, tx.db, func(r *sql.Rows) (c Claim, err error) {
+	claims, err := txWithResult(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
+		return queryAll(ctx, tx.db, func(r *sql.Rows) (c Claim, err error) {
 			err = r.Scan(&c.Key, &c.Gen, &c.Fails)
 			return c, err
-		}, query, limited(n), owner, int64(never), s.lease.Microseconds())
+		}, query, clampLimit(n), owner, int64(neverDue), s.lease.Microseconds())
 	})
-	return claims, wrap(err, "claim keys that are due")
+	return claims, wrapError(err, "claim keys that are due")
 }
 
 // Finish ends a run and says when the next one is due. ErrLost: the claim isn't
@@ -115,23 +115,23 @@ func (s *Store) Finish(ctx context.Context, owner string, c Claim, o Outcome) er
 // Finish is Store.Finish as part of the transaction in which a run's results are
 // stored: when the claim was lost, Store.Tx returns ErrLost and stores nothing.
 func (t *Tx) Finish(_ context.Context, owner string, c Claim, o Outcome) error {
-	t.finishes[c.Key] = finish{owner: owner, claim: c, outcome: o}
+	t.finishes[c.Key] = runFinish{owner: owner, claim: c, outcome: o}
 	return nil
 }
 
-func (t *Tx) writeFinish(ctx context.Context, f finish) error {
+func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 	next, hold, failed := int64(-1), int64(-1), 0
 	if !f.outcome.Next.IsZero() {
-		next = until(t.now(), f.outcome.Next)
+		next = microsUntil(t.now(), f.outcome.Next)
 	}
 	if !f.outcome.NotBefore.IsZero() {
-		hold = until(t.now(), f.outcome.NotBefore)
+		hold = microsUntil(t.now(), f.outcome.NotBefore)
 	}
 	if f.outcome.Failed {
 		failed = 1
 	}
 	// The wakes since the claim are in due_at: the earlier of them and next.
-	due, ok, err := one(ctx, t.db, column[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
+	due, ok, err := queryOne(ctx, t.db, scanColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
 			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
@@ -141,10 +141,10 @@ func (t *Tx) writeFinish(ctx context.Context, f finish) error {
 	if err == nil && !ok {
 		err = ErrLost
 	}
-	if err == nil && due < never {
+	if err == nil && due < neverDue {
 		t.subjects[subjectWakes] = true
 	}
-	return wrap(err, "finish the run of %s", f.claim.Key)
+	return wrapError(err, "finish the run of %s", f.claim.Key)
 }
 
 // Renew extends the owner's claims and returns the keys that aren't its own any
@@ -153,17 +153,17 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	held, err := get(ctx, s, "renew", func(tx *Tx) ([]string, error) {
+	held, err := txWithResult(ctx, s, "renew", func(tx *Tx) ([]string, error) {
 		var held []string
 		for rest := keys; len(rest) > 0; {
 			n := min(len(rest), wakesAtOnce)
-			var w where
-			w.text("owner", owner)
-			w.in("key", rest[:n])
+			var w whereClause
+			w.addEquals("owner", owner)
+			w.addIn("key", rest[:n])
 			rest = rest[n:]
 			w.args = append(w.args, s.lease.Microseconds())
-			some, err := list(ctx, tx.db, column[string],
-				`UPDATE wakes SET lease_until = liftlock_now() + `+w.last()+w.String()+` RETURNING key`, w.args...)
+			some, err := queryAll(ctx, tx.db, scanColumn[string],
+				`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
 			if err != nil {
 				return nil, err
 			}
@@ -172,7 +172,7 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 		return held, nil
 	})
 	if err != nil {
-		return nil, wrap(err, "renew the claims of %d keys", len(keys))
+		return nil, wrapError(err, "renew the claims of %d keys", len(keys))
 	}
 	mine := make(map[string]bool, len(held))
 	for _, k := range held {
@@ -188,18 +188,18 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 
 // NextDue is when the next key can be claimed, by Options.Now; false when no key
 // has a time. The time of a key that is running is the end of its lease.
-func (r reads) NextDue(ctx context.Context) (time.Time, bool, error) {
-	in, ok, err := one(ctx, r.db, column[int64],
-		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(never))
+func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
+	in, ok, err := queryOne(ctx, r.db, scanColumn[int64],
+		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(neverDue))
 	if err != nil || !ok {
-		return time.Time{}, false, wrap(err, "read when the next key is due")
+		return time.Time{}, false, wrapError(err, "read when the next key is due")
 	}
 	return r.now().Add(time.Duration(in) * time.Microsecond), true, nil
 }
 
 // Depth counts the keys in the queue.
-func (r reads) Depth(ctx context.Context) (Depth, error) {
-	d, _, err := one(ctx, r.db, func(rows *sql.Rows) (d Depth, err error) {
+func (r queries) Depth(ctx context.Context) (Depth, error) {
+	d, _, err := queryOne(ctx, r.db, func(rows *sql.Rows) (d Depth, err error) {
 		var oldest int64
 		err = rows.Scan(&d.Due, &d.Later, &d.Running, &oldest)
 		d.Oldest = time.Duration(oldest) * time.Microsecond
@@ -209,6 +209,6 @@ func (r reads) Depth(ctx context.Context) (Depth, error) {
 			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner = '' THEN 1 ELSE 0 END), 0),
 			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner <> '' THEN 1 ELSE 0 END), 0),
 			coalesce(max(CASE WHEN ready_at <= liftlock_now() THEN liftlock_now() - ready_at END), 0)
-		FROM wakes WHERE ready_at < $1`, int64(never))
-	return d, wrap(err, "count the keys in the queue")
+		FROM wakes WHERE ready_at < $1`, int64(neverDue))
+	return d, wrapError(err, "count the keys in the queue")
 }

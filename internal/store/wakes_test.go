@@ -10,7 +10,7 @@ import (
 const me = "runner-1"
 
 // claim claims everything that is due and compares the keys, in any order.
-func (w *world) claim(t *testing.T, owner string, want ...string) []Claim {
+func (w *testStore) claim(t *testing.T, owner string, want ...string) []Claim {
 	t.Helper()
 	claims := value(w.Claim(ctx, owner, 100))(t)
 	got := keysOf(claims)
@@ -25,14 +25,14 @@ func (w *world) claim(t *testing.T, owner string, want ...string) []Claim {
 func TestWakes(t *testing.T) {
 	tests := []struct {
 		name string
-		run  func(t *testing.T, w *world)
+		run  func(t *testing.T, w *testStore)
 	}{
-		{"a woken key is claimed once", func(t *testing.T, w *world) {
+		{"a woken key is claimed once", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a", "b", "a"))
 			w.claim(t, me, "a", "b")
 			w.claim(t, me)
 		}},
-		{"the longest due comes first, and no more than asked for", func(t *testing.T, w *world) {
+		{"the longest due comes first, and no more than asked for", func(t *testing.T, w *testStore) {
 			for _, k := range []string{"c", "a", "b"} {
 				must(t, w.Wake(ctx, k))
 				w.Advance(time.Second)
@@ -44,7 +44,7 @@ func TestWakes(t *testing.T) {
 				}
 			}
 		}},
-		{"a later time waits", func(t *testing.T, w *world) {
+		{"a later time waits", func(t *testing.T, w *testStore) {
 			must(t, w.WakeAt(ctx, w.Now().Add(time.Minute), "a"))
 			w.claim(t, me)
 			w.Advance(time.Minute - time.Microsecond)
@@ -52,18 +52,18 @@ func TestWakes(t *testing.T) {
 			w.Advance(time.Microsecond)
 			w.claim(t, me, "a")
 		}},
-		{"an earlier time replaces a later one", func(t *testing.T, w *world) {
+		{"an earlier time replaces a later one", func(t *testing.T, w *testStore) {
 			must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
 			must(t, w.WakeAt(ctx, w.Now().Add(time.Minute), "a"))
 			must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
 			w.Advance(time.Minute)
 			w.claim(t, me, "a")
 		}},
-		{"a time in the past is now", func(t *testing.T, w *world) {
+		{"a time in the past is now", func(t *testing.T, w *testStore) {
 			must(t, w.WakeAt(ctx, w.Now().Add(-time.Hour), "a"))
 			w.claim(t, me, "a")
 		}},
-		{"a wake during a run causes another run, and not beside it", func(t *testing.T, w *world) {
+		{"a wake during a run causes another run, and not beside it", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			c := w.claim(t, me, "a")
 			must(t, w.Wake(ctx, "a"))
@@ -71,14 +71,14 @@ func TestWakes(t *testing.T) {
 			must(t, w.Finish(ctx, me, c[0], Outcome{}))
 			w.claim(t, "runner-2", "a")
 		}},
-		{"no wake during a run, no other run", func(t *testing.T, w *world) {
+		{"no wake during a run, no other run", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			c := w.claim(t, me, "a")
 			must(t, w.Finish(ctx, me, c[0], Outcome{}))
 			w.claim(t, me)
 			absent(w.NextDue(ctx))(t)
 		}},
-		{"a time asked for during a run is kept", func(t *testing.T, w *world) {
+		{"a time asked for during a run is kept", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			c := w.claim(t, me, "a")
 			must(t, w.WakeAt(ctx, w.Now().Add(time.Minute), "a"))
@@ -87,7 +87,7 @@ func TestWakes(t *testing.T) {
 			w.Advance(time.Minute)
 			w.claim(t, me, "a")
 		}},
-		{"a run says when the next is due", func(t *testing.T, w *world) {
+		{"a run says when the next is due", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			c := w.claim(t, me, "a")
 			next := w.Now().Add(time.Minute)
@@ -98,7 +98,7 @@ func TestWakes(t *testing.T) {
 			w.Advance(time.Minute)
 			w.claim(t, me, "a")
 		}},
-		{"a key that is held back stays back however often it is woken", func(t *testing.T, w *world) {
+		{"a key that is held back stays back however often it is woken", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			c := w.claim(t, me, "a")
 			back := w.Now().Add(time.Minute)
@@ -115,7 +115,7 @@ func TestWakes(t *testing.T) {
 			must(t, w.Wake(ctx, "a"))
 			w.claim(t, me, "a")
 		}},
-		{"failures in a row are counted", func(t *testing.T, w *world) {
+		{"failures in a row are counted", func(t *testing.T, w *testStore) {
 			for _, step := range []struct {
 				fails  int
 				failed bool
@@ -128,7 +128,7 @@ func TestWakes(t *testing.T) {
 				must(t, w.Finish(ctx, me, c[0], Outcome{Failed: step.failed}))
 			}
 		}},
-		{"a lease that isn't renewed ends", func(t *testing.T, w *world) {
+		{"a lease that isn't renewed ends", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			c := w.claim(t, me, "a")
 			if got := found(w.NextDue(ctx))(t); !got.Equal(w.Now().Add(DefaultLease)) {
@@ -141,7 +141,7 @@ func TestWakes(t *testing.T) {
 			}
 			must(t, w.Finish(ctx, "runner-2", second[0], Outcome{}))
 		}},
-		{"a lost claim is lost also when its owner has the key again", func(t *testing.T, w *world) {
+		{"a lost claim is lost also when its owner has the key again", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a"))
 			first := w.claim(t, me, "a")
 			w.Advance(DefaultLease)
@@ -151,7 +151,7 @@ func TestWakes(t *testing.T) {
 			}
 			must(t, w.Finish(ctx, me, second[0], Outcome{}))
 		}},
-		{"a renewed lease goes on, and the lost ones are named", func(t *testing.T, w *world) {
+		{"a renewed lease goes on, and the lost ones are named", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a", "b"))
 			w.claim(t, me, "a", "b")
 			w.Advance(DefaultLease / 2)
@@ -164,7 +164,7 @@ func TestWakes(t *testing.T) {
 				t.Fatalf("lost %q, want b and c", lost)
 			}
 		}},
-		{"the queue's depth", func(t *testing.T, w *world) {
+		{"the queue's depth", func(t *testing.T, w *testStore) {
 			if d := value(w.Depth(ctx))(t); d != (Depth{}) {
 				t.Fatalf("depth of an empty queue is %+v", d)
 			}
@@ -179,7 +179,7 @@ func TestWakes(t *testing.T) {
 				t.Fatalf("depth is %+v, want %+v", d, want)
 			}
 		}},
-		{"many keys at once", func(t *testing.T, w *world) {
+		{"many keys at once", func(t *testing.T, w *testStore) {
 			var keys []string
 			for i := range 3*wakesAtOnce + 7 {
 				keys = append(keys, "key-"+string(rune('A'+i%26))+string(rune('0'+i/26)))
@@ -193,7 +193,7 @@ func TestWakes(t *testing.T) {
 				t.Fatalf("lost %q", lost)
 			}
 		}},
-		{"what can't be a key is refused", func(t *testing.T, w *world) {
+		{"what can't be a key is refused", func(t *testing.T, w *testStore) {
 			for _, key := range []string{"", "a\x00b", "\xff", string(make([]byte, maxKey+1))} {
 				if err := w.Wake(ctx, key); !errors.Is(err, ErrInvalid) {
 					t.Errorf("Wake(%.20q): %v, want ErrInvalid", key, err)
@@ -202,13 +202,13 @@ func TestWakes(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { each(t, tt.run) })
+		t.Run(tt.name, func(t *testing.T) { onBothDatabases(t, tt.run) })
 	}
 }
 
 // A transaction that finishes its key and wakes it leaves it due.
 func TestFinishAndWakeInOneTransaction(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.Wake(ctx, "b"))
 		c := w.claim(t, me, "b")
 		must(t, w.Tx(ctx, "run", func(tx *Tx) error {
@@ -223,7 +223,7 @@ func TestFinishAndWakeInOneTransaction(t *testing.T) {
 
 // A lost claim takes everything that its run would have stored with it.
 func TestLostClaimStoresNothing(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.Wake(ctx, "a"))
 		c := w.claim(t, me, "a")
 		w.Advance(DefaultLease)
@@ -246,7 +246,7 @@ func TestLostClaimStoresNothing(t *testing.T) {
 }
 
 func TestWakeupsAreSignalled(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
 		await(t, w.Wakeups(), "a wake")
 		must(t, w.Wake(ctx, "a"))

@@ -19,13 +19,13 @@ var errAborted = errors.New("the transaction's function did not return")
 // a savepoint of its own, and share its fsync: that is what makes a burst of
 // deliveries cheap. Each runs on its caller's goroutine, while the writer waits.
 type writer struct {
-	conn *sql.Conn
-	now  func() time.Time
-	hook func(name string, before bool)
+	conn     *sql.Conn
+	now      func() time.Time
+	onCommit func(name string, before bool)
 
-	jobs chan *job
-	quit chan struct{} // closed by close
-	gone chan struct{} // closed when the writer has ended
+	jobs    chan *job
+	quit    chan struct{} // closed by close
+	stopped chan struct{} // closed when the writer has ended
 
 	// Statements stay prepared: compiling costs more than running them. Only
 	// touched by the goroutine whose turn it is.
@@ -34,31 +34,31 @@ type writer struct {
 
 // job is one transaction.
 type job struct {
-	name  string
-	taken atomic.Bool // by the writer, for its turn; or by a caller that gives up before it
-	turn  chan error  // nil: run now; or why that isn't possible
-	ran   chan error  // what the function returned
-	done  chan error  // the commit's outcome
+	name     string
+	acquired atomic.Bool // by the writer, for its turn; or by a caller that gives up before it
+	start    chan error  // nil: run now; or why that isn't possible
+	ran      chan error  // what the function returned
+	done     chan error  // the commit's outcome
 }
 
 func startWriter(conn *sql.Conn, now func() time.Time, hook func(string, bool)) *writer {
 	w := &writer{
-		conn: conn, now: now, hook: hook,
-		jobs: make(chan *job), quit: make(chan struct{}), gone: make(chan struct{}),
+		conn: conn, now: now, onCommit: hook,
+		jobs: make(chan *job), quit: make(chan struct{}), stopped: make(chan struct{}),
 		stmts: map[string]*sql.Stmt{},
 	}
-	go w.loop()
+	go w.runLoop()
 	return w
 }
 
-// do runs f as one transaction. A context that ends before f begins stops it;
+// runTx runs f as one transaction. A context that ends before f begins stops it;
 // after that, f and its commit run to their end, so that the answer is never
 // "perhaps".
-func (w *writer) do(ctx context.Context, name string, f func(session) error) (err error) {
+func (w *writer) runTx(ctx context.Context, name string, f func(session) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{name: name, turn: make(chan error, 1), ran: make(chan error, 1), done: make(chan error, 1)}
+	j := &job{name: name, start: make(chan error, 1), ran: make(chan error, 1), done: make(chan error, 1)}
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
@@ -68,12 +68,12 @@ func (w *writer) do(ctx context.Context, name string, f func(session) error) (er
 	}
 	var refused error
 	select {
-	case refused = <-j.turn:
+	case refused = <-j.start:
 	case <-ctx.Done():
-		if j.taken.CompareAndSwap(false, true) {
+		if j.acquired.CompareAndSwap(false, true) {
 			return ctx.Err()
 		}
-		refused = <-j.turn
+		refused = <-j.start
 	}
 	if refused != nil {
 		return refused
@@ -89,71 +89,71 @@ func (w *writer) do(ctx context.Context, name string, f func(session) error) (er
 	return <-j.done
 }
 
-func (w *writer) loop() {
-	defer close(w.gone)
+func (w *writer) runLoop() {
+	defer close(w.stopped)
 	for {
 		select {
 		case j := <-w.jobs:
-			w.group(j)
+			w.commitGroup(j)
 		case <-w.quit:
 			return
 		}
 	}
 }
 
-// group runs first and what else is waiting, and commits them together.
-func (w *writer) group(first *job) {
-	begun := w.run("BEGIN IMMEDIATE")
+// commitGroup runs first and what else is waiting, and commits them together.
+func (w *writer) commitGroup(first *job) {
+	begun := w.execRaw("BEGIN IMMEDIATE")
 	var members []*job
 	broken := begun
-	for j := first; j != nil; j = w.next(len(members)) {
-		if !j.taken.CompareAndSwap(false, true) {
+	for j := first; j != nil; j = w.nextJob(len(members)) {
+		if !j.acquired.CompareAndSwap(false, true) {
 			continue
 		}
 		if broken == nil {
-			broken = w.run("SAVEPOINT job")
+			broken = w.execRaw("SAVEPOINT job")
 		}
 		if broken != nil {
-			j.turn <- broken
+			j.start <- broken
 			break
 		}
-		j.turn <- nil
+		j.start <- nil
 		if err := <-j.ran; err != nil {
 			// SQLite may have rolled back everything by itself (a full disk, an I/O
 			// error: "Response To Errors Within A Transaction"); then there is no
 			// savepoint any more, and nothing of the group is left.
-			if w.run("ROLLBACK TO job") != nil {
+			if w.execRaw("ROLLBACK TO job") != nil {
 				broken = err
 				break
 			}
-			w.run("RELEASE job")
+			w.execRaw("RELEASE job")
 			continue
 		}
 		members = append(members, j)
-		if broken = w.run("RELEASE job"); broken != nil {
+		if broken = w.execRaw("RELEASE job"); broken != nil {
 			break
 		}
 	}
 	if broken == nil {
 		for _, j := range members {
-			w.hook(j.name, true)
+			w.onCommit(j.name, true)
 		}
-		broken = w.run("COMMIT")
+		broken = w.execRaw("COMMIT")
 	}
 	if broken != nil && begun == nil {
-		w.run("ROLLBACK") // fails where SQLite has done it already
+		w.execRaw("ROLLBACK") // fails where SQLite has done it already
 	}
 	for _, j := range members {
 		if broken == nil {
-			w.hook(j.name, false)
+			w.onCommit(j.name, false)
 		}
 		j.done <- broken
 	}
 }
 
-// next is a transaction that waits already, nil when none does or the group is
+// nextJob is a transaction that waits already, nil when none does or the group is
 // complete.
-func (w *writer) next(members int) *job {
+func (w *writer) nextJob(members int) *job {
 	if members >= groupLimit {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (w *writer) next(members int) *job {
 	}
 }
 
-func (w *writer) run(query string) error {
+func (w *writer) execRaw(query string) error {
 	_, err := w.exec(context.Background(), query)
 	return err
 }
@@ -173,7 +173,7 @@ func (w *writer) run(query string) error {
 // close ends the writer after the group that it is at.
 func (w *writer) close() {
 	close(w.quit)
-	<-w.gone
+	<-w.stopped
 	for _, s := range w.stmts {
 		s.Close()
 	}
@@ -183,7 +183,7 @@ func (w *writer) close() {
 // turn. They don't heed ctx: interrupting a statement half-way would break the
 // whole group, and each is short.
 func (w *writer) exec(_ context.Context, query string, args ...any) (int64, error) {
-	stmt, args, err := w.prepared(query, args)
+	stmt, args, err := w.prepareStmt(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +195,7 @@ func (w *writer) exec(_ context.Context, query string, args ...any) (int64, erro
 }
 
 func (w *writer) query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
-	stmt, args, err := w.prepared(query, args)
+	stmt, args, err := w.prepareStmt(query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +205,8 @@ func (w *writer) query(_ context.Context, query string, args ...any) (*sql.Rows,
 // maxStatements bounds the prepared statements; filters make many.
 const maxStatements = 256
 
-func (w *writer) prepared(query string, args []any) (*sql.Stmt, []any, error) {
-	query, args = timed(w.now, query, args)
+func (w *writer) prepareStmt(query string, args []any) (*sql.Stmt, []any, error) {
+	query, args = bindClock(w.now, query, args)
 	if s, ok := w.stmts[query]; ok {
 		return s, args, nil
 	}

@@ -60,24 +60,24 @@ func TestGroupCommit(t *testing.T) {
 			failed++
 		}
 	}
-	same(t, failed, others/4)
+	assertEqual(t, failed, others/4)
 	for i := range others {
 		_, ok, err := w.State(ctx, fmt.Sprint("other-", i))
 		must(t, err)
-		same(t, ok, i%4 != 0)
+		assertEqual(t, ok, i%4 != 0)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	same(t, len(before), 1+others-others/4)
+	assertEqual(t, len(before), 1+others-others/4)
 	slices.Sort(before)
 	slices.Sort(after)
-	same(t, after, before)
+	assertEqual(t, after, before)
 }
 
 // A function that panics or ends its goroutine takes its own writes back, and
 // the writer goes on.
 func TestTransactionThatDoesNotReturn(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		ended := make(chan any)
 		go func() {
 			defer func() { ended <- recover() }()
@@ -120,7 +120,7 @@ func TestGivingUpBeforeTheTurn(t *testing.T) {
 
 // Every write goes through the hook, before and after, under its own name.
 func TestCommitHook(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	onBothDatabases(t, func(t *testing.T, w *testStore) {
 		var mu sync.Mutex
 		var seen []string
 		must(t, w.Close())
@@ -135,6 +135,6 @@ func TestCommitHook(t *testing.T) {
 		value(s.TakeSlot(ctx, "s", me, time.Minute))(t)
 		mu.Lock()
 		defer mu.Unlock()
-		same(t, seen, []string{"accept true", "accept false", "claim true", "claim false", "run true", "run false", "takeSlot true", "takeSlot false"})
+		assertEqual(t, seen, []string{"accept true", "accept false", "claim true", "claim false", "run true", "run false", "takeSlot true", "takeSlot false"})
 	})
 }

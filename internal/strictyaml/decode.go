@@ -19,13 +19,13 @@ type Defaulter interface{ SetDefaults() }
 // Option changes how a document is decoded.
 type Option func(*decoder)
 
-// NotYet names keys that are known but not supported yet, by their path with
+// UnsupportedKeys names keys that are known but not supported yet, by their path with
 // [] for any index: "spec.environments[].branch". Giving one is the error
 // "PATH: not supported yet".
-func NotYet(paths ...string) Option {
+func UnsupportedKeys(paths ...string) Option {
 	return func(d *decoder) {
 		for _, p := range paths {
-			d.notYet[p] = true
+			d.unsupported[p] = true
 		}
 	}
 }
@@ -62,20 +62,20 @@ func (d *Document) Decode(into any, options ...Option) error {
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		panic(fmt.Sprintf("strictyaml: decode into %T, which is not a pointer", into))
 	}
-	dec := &decoder{doc: d, notYet: map[string]bool{}}
+	dec := &decoder{doc: d, unsupported: map[string]bool{}}
 	for _, o := range options {
 		o(dec)
 	}
 	setDefaults(v.Elem())
-	dec.value(d.root, v.Elem(), "")
+	dec.decodeValue(d.root, v.Elem(), "")
 	return dec.errs.Err()
 }
 
 type decoder struct {
-	doc    *Document
-	notYet map[string]bool
-	lookup func(string) (string, bool)
-	errs   Errors
+	doc         *Document
+	unsupported map[string]bool
+	lookup      func(string) (string, bool)
+	errs        Errors
 }
 
 func (d *decoder) errorf(n *yaml.Node, path, format string, args ...any) {
@@ -94,10 +94,10 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-// value decodes a node. Errors are placed at the alias where one was used,
+// decodeValue decodes a node. Errors are placed at the alias where one was used,
 // because that is what the person who reads the path will look at.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
-	content := resolved(n)
+func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, path string) {
+	content := followAlias(n)
 	if isNull(content) {
 		d.errorf(n, path, "no value; give one or remove the key")
 		return
@@ -110,7 +110,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 			}
 			return
 		case encoding.TextUnmarshaler:
-			d.text(n, t, path)
+			d.decodeText(n, t, path)
 			return
 		}
 	}
@@ -118,55 +118,55 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		setDefaults(v.Elem())
-		d.value(n, v.Elem(), path)
+		d.decodeValue(n, v.Elem(), path)
 	case reflect.Struct:
-		if d.expect(n, yaml.MappingNode, path, "a mapping") {
-			d.structure(content, v, path)
+		if d.expectKind(n, yaml.MappingNode, path, "a mapping") {
+			d.decodeStruct(content, v, path)
 		}
 	case reflect.Map:
-		if d.expect(n, yaml.MappingNode, path, "a mapping") {
-			d.mapping(content, v, path)
+		if d.expectKind(n, yaml.MappingNode, path, "a mapping") {
+			d.decodeMap(content, v, path)
 		}
 	case reflect.Slice:
-		if d.expect(n, yaml.SequenceNode, path, "a list") {
-			d.list(content, v, path)
+		if d.expectKind(n, yaml.SequenceNode, path, "a list") {
+			d.decodeList(content, v, path)
 		}
 	default:
-		d.scalar(n, v, path)
+		d.decodeScalar(n, v, path)
 	}
 }
 
-func (d *decoder) expect(n *yaml.Node, kind yaml.Kind, path, name string) bool {
-	if resolved(n).Kind == kind {
+func (d *decoder) expectKind(n *yaml.Node, kind yaml.Kind, path, name string) bool {
+	if followAlias(n).Kind == kind {
 		return true
 	}
-	d.errorf(n, path, "expected %s, found %s", name, kindOf(n))
+	d.errorf(n, path, "expected %s, found %s", name, describeKind(n))
 	return false
 }
 
-func (d *decoder) reporter(path string) reporter {
+func (d *decoder) newReporter(path string) reporter {
 	return func(n *yaml.Node, format string, args ...any) { d.errorf(n, path, format, args...) }
 }
 
-func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
-	fields, names := fieldsOf(v.Type())
-	for _, e := range entries(n, d.reporter(path)) {
+func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
+	fields, names := structFields(v.Type())
+	for _, e := range mappingEntries(n, d.newReporter(path)) {
 		key := e.key.Value
 		if i, ok := fields[key]; ok {
-			d.value(e.value, v.Field(i), join(path, key))
+			d.decodeValue(e.value, v.Field(i), appendKey(path, key))
 			continue
 		}
-		if d.notYet[general(join(path, key))] {
-			d.errorf(e.key, join(path, key), "not supported yet")
+		if d.unsupported[stripIndexes(appendKey(path, key))] {
+			d.errorf(e.key, appendKey(path, key), "not supported yet")
 			continue
 		}
-		d.errorf(e.key, path, "unknown key %s%s", quoted(key), DidYouMean(key, names))
+		d.errorf(e.key, path, "unknown key %s%s", quoteKey(key), DidYouMean(key, names))
 	}
 }
 
-// fieldsOf maps the keys of a struct's yaml tags to field indexes. A field
+// structFields maps the keys of a struct's yaml tags to field indexes. A field
 // without a tag, or with "-", is not part of the file.
-func fieldsOf(t reflect.Type) (fields map[string]int, names []string) {
+func structFields(t reflect.Type) (fields map[string]int, names []string) {
 	fields = map[string]int{}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
@@ -180,32 +180,32 @@ func fieldsOf(t reflect.Type) (fields map[string]int, names []string) {
 	return fields, names
 }
 
-func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) decodeMap(n *yaml.Node, v reflect.Value, path string) {
 	if v.Type().Key().Kind() != reflect.String {
 		panic(fmt.Sprintf("strictyaml: can't decode into %s", v.Type()))
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, e := range entries(n, d.reporter(path)) {
+	for _, e := range mappingEntries(n, d.newReporter(path)) {
 		element := reflect.New(v.Type().Elem()).Elem()
 		setDefaults(element)
-		d.value(e.value, element, join(path, e.key.Value))
+		d.decodeValue(e.value, element, appendKey(path, e.key.Value))
 		v.SetMapIndex(reflect.ValueOf(e.key.Value).Convert(v.Type().Key()), element)
 	}
 }
 
-func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) decodeList(n *yaml.Node, v reflect.Value, path string) {
 	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	for i, c := range n.Content {
 		setDefaults(list.Index(i))
-		d.value(c, list.Index(i), at(path, i))
+		d.decodeValue(c, list.Index(i), appendIndex(path, i))
 	}
 	v.Set(list)
 }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// general is a path with its indexes taken out: "a[3].b" is "a[].b".
-func general(path string) string {
+// stripIndexes is a path with its indexes taken out: "a[3].b" is "a[].b".
+func stripIndexes(path string) string {
 	var b strings.Builder
 	inside := false
 	for _, r := range path {

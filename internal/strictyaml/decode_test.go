@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var into boat
-			err := Decode("boat.yaml", []byte(test.yaml), &into, NotYet("sails", "crew[].cabin"))
+			err := Decode("boat.yaml", []byte(test.yaml), &into, UnsupportedKeys("sails", "crew[].cabin"))
 			var errs Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("the error is %v", err)

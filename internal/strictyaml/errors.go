@@ -60,9 +60,9 @@ func (e Errors) Err() error {
 	return e
 }
 
-// Elsewhere leaves out the errors that are in a line of one of unread: what
+// DropSameLineErrors leaves out the errors that are in a line of one of unread: what
 // couldn't be read there would be reported again as missing or out of bounds.
-func Elsewhere(errs, unread Errors) Errors {
+func DropSameLineErrors(errs, unread Errors) Errors {
 	type line struct {
 		file string
 		line int

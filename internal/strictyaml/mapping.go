@@ -6,24 +6,24 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// entry is a key of a mapping with its value.
-type entry struct{ key, value *yaml.Node }
+// mappingEntry is a key of a mapping with its value.
+type mappingEntry struct{ key, value *yaml.Node }
 
 // reporter takes an error about a node; nil where nobody listens.
 type reporter func(n *yaml.Node, format string, args ...any)
 
-// entries are a mapping's own entries and then those that merge keys (<<) bring
+// mappingEntries are a mapping's own entries and then those that merge keys (<<) bring
 // and it doesn't have itself. Keys that can't be used and repeated ones are
 // reported and left out.
-func entries(n *yaml.Node, report reporter) []entry {
+func mappingEntries(n *yaml.Node, report reporter) []mappingEntry {
 	if report == nil {
 		report = func(*yaml.Node, string, ...any) {}
 	}
-	var own []entry
+	var own []mappingEntry
 	var merged []*yaml.Node
 	first := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := resolved(n.Content[i]), n.Content[i+1]
+		key, value := followAlias(n.Content[i]), n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
 			report(n.Content[i], "a key must be plain text")
 			continue
@@ -33,15 +33,15 @@ func entries(n *yaml.Node, report reporter) []entry {
 			continue
 		}
 		if before, repeated := first[key.Value]; repeated {
-			report(n.Content[i], "the key %s is given twice, first in line %d", quoted(key.Value), before.Line)
+			report(n.Content[i], "the key %s is given twice, first in line %d", quoteKey(key.Value), before.Line)
 			continue
 		}
 		first[key.Value] = n.Content[i]
-		own = append(own, entry{key: key, value: value})
+		own = append(own, mappingEntry{key: key, value: value})
 	}
 	for _, m := range merged {
 		for _, source := range mergeSources(m, report) {
-			for _, e := range entries(source, report) {
+			for _, e := range mappingEntries(source, report) {
 				if _, has := first[e.key.Value]; !has {
 					first[e.key.Value] = e.key
 					own = append(own, e)
@@ -54,15 +54,15 @@ func entries(n *yaml.Node, report reporter) []entry {
 
 // mergeSources are the mappings that a merge key names: one, or a list.
 func mergeSources(n *yaml.Node, report reporter) []*yaml.Node {
-	value := resolved(n)
+	value := followAlias(n)
 	candidates := []*yaml.Node{value}
 	if value.Kind == yaml.SequenceNode {
 		candidates = value.Content
 	}
 	var sources []*yaml.Node
 	for _, c := range candidates {
-		if c = resolved(c); c.Kind != yaml.MappingNode {
-			report(n, "<< merges mappings; this is %s", kindOf(c))
+		if c = followAlias(c); c.Kind != yaml.MappingNode {
+			report(n, "<< merges mappings; this is %s", describeKind(c))
 			continue
 		}
 		sources = append(sources, c)
@@ -70,8 +70,8 @@ func mergeSources(n *yaml.Node, report reporter) []*yaml.Node {
 	return sources
 }
 
-// quoted shows a key, cut so that a key of a megabyte stays readable.
-func quoted(key string) string {
+// quoteKey shows a key, cut so that a key of a megabyte stays readable.
+func quoteKey(key string) string {
 	const most = 80
 	if runes := []rune(key); len(runes) > most {
 		key = string(runes[:most]) + "…"
@@ -79,9 +79,9 @@ func quoted(key string) string {
 	return fmt.Sprintf("%q", key)
 }
 
-// kindOf names what a node is, never its value.
-func kindOf(n *yaml.Node) string {
-	n = resolved(n)
+// describeKind names what a node is, never its value.
+func describeKind(n *yaml.Node) string {
+	n = followAlias(n)
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"

@@ -14,7 +14,7 @@ func Nearest(word string, candidates []string) string {
 			best = c
 			continue
 		}
-		if d := distance(w, lower, bestDistance); d < bestDistance || d == bestDistance && best == "" {
+		if d := editDistance(w, lower, bestDistance); d < bestDistance || d == bestDistance && best == "" {
 			best, bestDistance = c, d
 		}
 	}
@@ -29,9 +29,9 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// distance is the number of single-character edits between a and b, or limit+1
+// editDistance is the number of single-character edits between a and b, or limit+1
 // when it is more than limit; that keeps it cheap for a key of a megabyte.
-func distance(a, b string, limit int) int {
+func editDistance(a, b string, limit int) int {
 	ra, rb := []rune(a), []rune(b)
 	if len(ra)-len(rb) > limit || len(rb)-len(ra) > limit {
 		return limit + 1

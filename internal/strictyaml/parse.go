@@ -45,7 +45,7 @@ func Parse(file string, data []byte) ([]*Document, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node
-		err := next(decoder, &node)
+		err := readDocument(decoder, &node)
 		if errors.Is(err, io.EOF) {
 			return docs, nil
 		}
@@ -64,7 +64,7 @@ func Parse(file string, data []byte) ([]*Document, error) {
 			return fail(root.Line, "more than %d documents in one file", MaxDocuments)
 		}
 		d := &Document{file: file, root: root}
-		if err := d.bound(); err != nil {
+		if err := d.checkBounds(); err != nil {
 			return nil, Errors{*err}
 		}
 		docs = append(docs, d)
@@ -77,10 +77,10 @@ func (d *Document) Line() int { return d.root.Line }
 // File is the name that the document was parsed under.
 func (d *Document) File() string { return d.file }
 
-// next reads a document. yaml.v3 panics with a plain string on some malformed
+// readDocument reads a document. yaml.v3 panics with a plain string on some malformed
 // input ("internal error: attempted to parse unknown event"), which must not
 // take a server down.
-func next(decoder *yaml.Decoder, node *yaml.Node) (err error) {
+func readDocument(decoder *yaml.Decoder, node *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.New("the parser can't make sense of it")
@@ -100,12 +100,12 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-var lineOf = regexp.MustCompile(`^line (\d+): `)
+var linePattern = regexp.MustCompile(`^line (\d+): `)
 
 // syntaxError takes yaml.v3's "yaml: line 3: message" apart.
 func syntaxError(err error) (line int, message string) {
 	message = strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := lineOf.FindStringSubmatch(message); m != nil {
+	if m := linePattern.FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits by the expression; 0 if absurdly long
 		message = message[len(m[0]):]
 	}
@@ -116,26 +116,26 @@ func syntaxError(err error) (line int, message string) {
 	return max(line, 1), message
 }
 
-// size is what a node counts after the expansion of aliases.
-type size struct{ nodes, depth int }
+// expandedSize is what a node counts after the expansion of aliases.
+type expandedSize struct{ nodes, depth int }
 
-// bound refuses documents that nest too deeply, that grow too large when their
+// checkBounds refuses documents that nest too deeply, that grow too large when their
 // aliases are expanded, and aliases that contain themselves. Every anchor is
 // measured once, so that measuring a bomb is cheap.
-func (d *Document) bound() *Error {
-	measured := map[*yaml.Node]size{}
+func (d *Document) checkBounds() *Error {
+	measured := map[*yaml.Node]expandedSize{}
 	active := map[*yaml.Node]bool{}
 	var problem *Error
-	fail := func(n *yaml.Node, format string, args ...any) size {
+	fail := func(n *yaml.Node, format string, args ...any) expandedSize {
 		if problem == nil {
 			problem = &Error{File: d.file, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
 		}
-		return size{}
+		return expandedSize{}
 	}
-	var measure func(n *yaml.Node, depth int) size
-	measure = func(n *yaml.Node, depth int) size {
+	var measure func(n *yaml.Node, depth int) expandedSize
+	measure = func(n *yaml.Node, depth int) expandedSize {
 		if problem != nil {
-			return size{}
+			return expandedSize{}
 		}
 		if depth > MaxDepth {
 			return fail(n, "nested more than %d levels deep", MaxDepth)
@@ -154,7 +154,7 @@ func (d *Document) bound() *Error {
 			return s
 		}
 		active[n] = true
-		s := size{nodes: 1}
+		s := expandedSize{nodes: 1}
 		for _, c := range n.Content {
 			inner := measure(c, depth+1)
 			s.nodes += inner.nodes
@@ -171,8 +171,8 @@ func (d *Document) bound() *Error {
 	return problem
 }
 
-// resolved follows an alias to what it stands for. Cycles were refused by bound.
-func resolved(n *yaml.Node) *yaml.Node {
+// followAlias follows an alias to what it stands for. Cycles were refused by bound.
+func followAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}

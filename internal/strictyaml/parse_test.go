@@ -117,7 +117,7 @@ func TestErrorsErr(t *testing.T) {
 	if got := twice.Err().Error(); got != "x:1: no" {
 		t.Errorf("the same error twice is %q", got)
 	}
-	left := Elsewhere(Errors{{File: "x", Line: 1}, {File: "x", Line: 2}, {File: "y", Line: 1}}, Errors{{File: "x", Line: 1}})
+	left := DropSameLineErrors(Errors{{File: "x", Line: 1}, {File: "x", Line: 2}, {File: "y", Line: 1}}, Errors{{File: "x", Line: 1}})
 	if len(left) != 2 || left[0].Line != 2 || left[1].File != "y" {
 		t.Errorf("elsewhere are %v", left)
 	}
@@ -141,11 +141,11 @@ func TestDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
 		const limit = 20
-		ab, ba := distance(a, b, limit), distance(b, a, limit)
+		ab, ba := editDistance(a, b, limit), editDistance(b, a, limit)
 		if ab != ba || (ab == 0) != (a == b) {
 			t.Fatalf("distance %q %q is %d and %d", a, b, ab, ba)
 		}
-		if ac, cb := distance(a, c, limit), distance(c, b, limit); ab > ac+cb {
+		if ac, cb := editDistance(a, c, limit), editDistance(c, b, limit); ab > ac+cb {
 			t.Fatalf("from %q to %q is %d, but by %q %d", a, b, ab, c, ac+cb)
 		}
 	})
@@ -168,7 +168,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, d := range docs {
 			var into boat
-			err := d.Decode(&into, Expand(lookup), NotYet("sails"))
+			err := d.Decode(&into, Expand(lookup), UnsupportedKeys("sails"))
 			if err != nil && !errors.As(err, &errs) {
 				t.Fatalf("the error is %#v", err)
 			}

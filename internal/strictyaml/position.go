@@ -11,7 +11,7 @@ import (
 // Has says whether the document gives a value at a path such as
 // "spec.environments[2].verify.watch". Aliases and merge keys are followed.
 func (d *Document) Has(path string) bool {
-	_, found := d.find(path)
+	_, found := d.locatePath(path)
 	return found
 }
 
@@ -19,7 +19,7 @@ func (d *Document) Has(path string) bool {
 // element's own) or, where it is absent, at that of the nearest thing around
 // it. The message begins with the path.
 func (d *Document) Errorf(path, format string, args ...any) Error {
-	n, _ := d.find(path)
+	n, _ := d.locatePath(path)
 	message := fmt.Sprintf(format, args...)
 	if path != "" {
 		message = path + ": " + message
@@ -27,12 +27,12 @@ func (d *Document) Errorf(path, format string, args ...any) Error {
 	return Error{File: d.file, Line: n.Line, Column: n.Column, Message: message}
 }
 
-// find returns what marks the place of a path (a key, or an element of a list)
+// locatePath returns what marks the place of a path (a key, or an element of a list)
 // and true, or that of the innermost existing thing around it and false.
-func (d *Document) find(path string) (place *yaml.Node, found bool) {
+func (d *Document) locatePath(path string) (place *yaml.Node, found bool) {
 	place, value := d.root, d.root
-	for _, step := range steps(path) {
-		e, ok := child(resolved(value), step)
+	for _, step := range splitPath(path) {
+		e, ok := findChild(followAlias(value), step)
 		if !ok {
 			return place, false
 		}
@@ -41,41 +41,41 @@ func (d *Document) find(path string) (place *yaml.Node, found bool) {
 	return place, true
 }
 
-// steps splits "a.b[2].c" into "a", "b", "[2]", "c".
-func steps(path string) []string {
+// splitPath splits "a.b[2].c" into "a", "b", "[2]", "c".
+func splitPath(path string) []string {
 	if path == "" {
 		return nil
 	}
 	return strings.Split(strings.TrimPrefix(strings.ReplaceAll(path, "[", ".["), "."), ".")
 }
 
-// child is one step into a node; for a list's element, it is its own key.
-func child(n *yaml.Node, step string) (entry, bool) {
+// findChild is one step into a node; for a list's element, it is its own key.
+func findChild(n *yaml.Node, step string) (mappingEntry, bool) {
 	if index, ok := strings.CutPrefix(step, "["); ok {
 		i, err := strconv.Atoi(strings.TrimSuffix(index, "]"))
 		if err != nil || n.Kind != yaml.SequenceNode || i < 0 || i >= len(n.Content) {
-			return entry{}, false
+			return mappingEntry{}, false
 		}
-		return entry{key: n.Content[i], value: n.Content[i]}, true
+		return mappingEntry{key: n.Content[i], value: n.Content[i]}, true
 	}
 	if n.Kind != yaml.MappingNode {
-		return entry{}, false
+		return mappingEntry{}, false
 	}
-	for _, e := range entries(n, nil) {
+	for _, e := range mappingEntries(n, nil) {
 		if e.key.Value == step {
 			return e, true
 		}
 	}
-	return entry{}, false
+	return mappingEntry{}, false
 }
 
-// join appends a key to a path.
-func join(path, key string) string {
+// appendKey appends a key to a path.
+func appendKey(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-// at appends an index to a path.
-func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+// appendIndex appends an index to a path.
+func appendIndex(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

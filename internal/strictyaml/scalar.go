@@ -11,10 +11,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar decodes text, numbers, booleans and durations.
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
-	want, tag := wanted(v)
-	node, expanded, ok := d.expanded(n, path, want)
+// decodeScalar decodes text, numbers, booleans and durations.
+func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, path string) {
+	want, tag := expectedScalar(v)
+	node, expanded, ok := d.expandScalar(n, path, want)
 	if !ok {
 		return
 	}
@@ -24,7 +24,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		if v.Kind() == reflect.String {
 			hint = "; put it in quotes"
 		}
-		d.errorf(n, path, "expected %s, found %s%s", want, kindOf(node), hint)
+		d.errorf(n, path, "expected %s, found %s%s", want, describeKind(node), hint)
 		return
 	}
 	switch {
@@ -46,8 +46,8 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// wanted is what a Go type wants to read, for people and as a YAML tag.
-func wanted(v reflect.Value) (name, tag string) {
+// expectedScalar is what a Go type wants to read, for people and as a YAML tag.
+func expectedScalar(v reflect.Value) (name, tag string) {
 	if v.Type() == durationType {
 		return "a duration such as 90s, 15m or 1h30m", "!!str"
 	}
@@ -65,10 +65,10 @@ func wanted(v reflect.Value) (name, tag string) {
 	panic(fmt.Sprintf("strictyaml: can't decode into %s", v.Type()))
 }
 
-// text decodes a type that reads itself from text. Its error is printed: it
+// decodeText decodes a type that reads itself from text. Its error is printed: it
 // must not show the value where that is a secret.
-func (d *decoder) text(n *yaml.Node, into encoding.TextUnmarshaler, path string) {
-	node, _, ok := d.expanded(n, path, "text")
+func (d *decoder) decodeText(n *yaml.Node, into encoding.TextUnmarshaler, path string) {
+	node, _, ok := d.expandScalar(n, path, "text")
 	if !ok {
 		return
 	}
@@ -77,18 +77,18 @@ func (d *decoder) text(n *yaml.Node, into encoding.TextUnmarshaler, path string)
 	}
 }
 
-// expanded is the scalar behind n with its variables replaced. Not ok: it isn't
+// expandScalar is the scalar behind n with its variables replaced. Not ok: it isn't
 // a scalar, or a variable is missing; the error has been reported.
-func (d *decoder) expanded(n *yaml.Node, path, want string) (node *yaml.Node, expanded, ok bool) {
-	node = resolved(n)
+func (d *decoder) expandScalar(n *yaml.Node, path, want string) (node *yaml.Node, expanded, ok bool) {
+	node = followAlias(n)
 	if node.Kind != yaml.ScalarNode {
-		d.errorf(n, path, "expected %s, found %s", want, kindOf(node))
+		d.errorf(n, path, "expected %s, found %s", want, describeKind(node))
 		return nil, false, false
 	}
 	if d.lookup == nil || node.ShortTag() != "!!str" || !strings.Contains(node.Value, "${") {
 		return node, false, true
 	}
-	value, err := expand(node.Value, d.lookup)
+	value, err := expandVariables(node.Value, d.lookup)
 	if err != nil {
 		d.errorf(n, path, "%s", err)
 		return nil, false, false
@@ -96,12 +96,12 @@ func (d *decoder) expanded(n *yaml.Node, path, want string) (node *yaml.Node, ex
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: value, Line: node.Line, Column: node.Column}, true, true
 }
 
-var variable = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{`)
+var variablePattern = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{`)
 
-// expand replaces ${NAME}; what comes out is not expanded again.
-func expand(s string, lookup func(string) (string, bool)) (string, error) {
+// expandVariables replaces ${NAME}; what comes out is not expanded again.
+func expandVariables(s string, lookup func(string) (string, bool)) (string, error) {
 	var err error
-	out := variable.ReplaceAllStringFunc(s, func(m string) string {
+	out := variablePattern.ReplaceAllStringFunc(s, func(m string) string {
 		switch m {
 		case "$${":
 			return "${"

@@ -55,7 +55,7 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 
 // InChild is [Here] in a child process, for trees that a stranger wrote. The
 // error is the runner's: a [*sandbox.Error] for a tree that can't be evaluated
-// within the limits, a [*sandbox.Refused] for an error of Here's.
+// within the limits, a [*sandbox.HandlerError] for an error of Here's.
 func InChild(ctx context.Context, runner *sandbox.Runner, tree fs.FS, in Input) (*World, error) {
 	if err := in.check(); err != nil {
 		return nil, err

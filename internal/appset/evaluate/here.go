@@ -81,7 +81,7 @@ func follow(ctx context.Context, tree fs.FS, f *appset.Fleet, in *Input) (*Pipel
 	if err != nil {
 		return nil, err
 	}
-	out.Touched = ix.Touched(in.Changed)
+	out.Touched = ix.AffectedReaders(in.Changed)
 	out.Doubts = append(out.Doubts, ix.Problems()...)
 	return out, nil
 }
@@ -102,7 +102,7 @@ func Reader(t *appset.Target) deps.Reader {
 			layout = deps.Layout(strings.ToLower(string(s.Type)))
 		}
 		r.Sources = append(r.Sources, deps.Source{
-			Path: s.Path, Layout: layout, ValueFiles: files.Values, Options: files.Overrides, AnyFile: deps.NamesFiles(s.Options),
+			Path: s.Path, Layout: layout, ValueFiles: files.Values, Options: files.Overrides, InlineReadsFiles: deps.MentionsChartFiles(s.Options),
 			Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude, Libs: files.Libs,
 		})
 	}

@@ -77,7 +77,7 @@ func Reverted(log []git.CommitInfo, u promotion.Unit, environment string) []stri
 	var out []string
 	settled := map[string]bool{}
 	for _, c := range log {
-		id := promotion.TrailedRelease(c.Trailers, u, environment)
+		id := promotion.ReleaseFromTrailers(c.Trailers, u, environment)
 		if len(id) < 12 || settled[id[:12]] {
 			continue
 		}

@@ -78,7 +78,7 @@ func Baseline(ctx context.Context, repo Git, p *pipeline.Pipeline, from string) 
 		if unread := unreadable(err); unread != nil {
 			return "", unread
 		}
-		if err != nil && !errors.Is(err, pipeline.ErrNone) {
+		if err != nil && !errors.Is(err, pipeline.ErrNoPipeline) {
 			continue
 		}
 		then := slices.IndexFunc(pipes, func(q *pipeline.Pipeline) bool { return q.Name() == p.Name() })

@@ -17,7 +17,7 @@ type Effect struct {
 	Changes *render.Changes
 	// Affected are the objects that the changes may make unwell: those that
 	// differ, and those that use one of them.
-	Affected []render.Ref
+	Affected []render.ObjectRef
 	Why      string
 }
 

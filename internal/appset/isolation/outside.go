@@ -115,7 +115,7 @@ func (e *Edit) renderers(ctx context.Context, all []pair) ([]pair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find out what the targets render: %w", err)
 	}
-	touched := ix.Touched(e.Files)
+	touched := ix.AffectedReaders(e.Files)
 	return slices.DeleteFunc(out, func(p pair) bool { return len(touched[p.id]) == 0 }), nil
 }
 

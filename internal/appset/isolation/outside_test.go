@@ -135,7 +135,7 @@ func edited(t *testing.T, base fstest.MapFS, edit map[string]string, targets []a
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Touched = ix.Touched(e.Files)
+	e.Touched = ix.AffectedReaders(e.Files)
 	e.Before = isolation.World{Tree: base, ID: identities(base), Targets: targets}
 	e.After = isolation.World{Tree: after, ID: identities(after), Targets: targets}
 	return e

@@ -111,7 +111,7 @@ func (w *world) prove(t *rapid.T, resolver *appset.Resolver, renderer *isolation
 	why, err := renderer.Outside(context.Background(), &isolation.Edit{
 		Before: isolation.World{Tree: w.files, ID: identities(w.files), Targets: before.Targets},
 		After:  isolation.World{Tree: tree, ID: identities(tree), Targets: w.resolve(t, resolver, tree, whole).Targets},
-		Files:  files, Touched: ix.Touched(files), Inside: inside, Revision: "c0ffee",
+		Files:  files, Touched: ix.AffectedReaders(files), Inside: inside, Revision: "c0ffee",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func (w *world) prove(t *rapid.T, resolver *appset.Resolver, renderer *isolation
 }
 
 // identities tell files and folders by their content.
-func identities(tree fs.FS) render.ID {
+func identities(tree fs.FS) render.ContentID {
 	var id func(name string) (string, error)
 	id = func(name string) (string, error) {
 		info, err := fs.Stat(tree, name)
@@ -159,7 +159,7 @@ func renderAll(t *rapid.T, tree fs.FS, f *appset.Fleet) map[string]string {
 		target := &f.Targets[i]
 		in := render.Input{Application: target.Name, Namespace: target.DestNS, Revision: "c0ffee"}
 		for _, s := range target.Sources {
-			in.Sources = append(in.Sources, render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Here: s.Here, Options: s.Options})
+			in.Sources = append(in.Sources, render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, InTree: s.Here, Options: s.Options})
 		}
 		m, err := render.Render(context.Background(), tree, in)
 		if err != nil {

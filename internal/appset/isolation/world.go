@@ -15,7 +15,7 @@ import (
 // World is a tree with the targets that it stands for.
 type World struct {
 	Tree fs.FS
-	ID   render.ID
+	ID   render.ContentID
 	// Others are other branches of the repository, for sources that are At one.
 	Others map[string]render.Tree
 	// Targets are those of every pipeline; where several pipelines know one it
@@ -162,9 +162,9 @@ func (w *World) input(t *appset.Target, revision string) render.Input {
 	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, Branches: map[string]render.Tree{}}
 	for _, s := range t.Sources {
 		out := render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
-			Ref: s.Ref, Here: s.Here, Options: s.Options}
+			Ref: s.Ref, InTree: s.Here, Options: s.Options}
 		if other, known := w.Others[s.At]; known {
-			out.Here, out.Branch, in.Branches[s.At] = true, s.At, other
+			out.InTree, out.Branch, in.Branches[s.At] = true, s.At, other
 		}
 		in.Sources = append(in.Sources, out)
 	}

@@ -204,7 +204,7 @@ func (i *Impact) rules(ctx context.Context, base, head *Tree) (before, after []*
 	for _, t := range []*Tree{base, head} {
 		pipes, err := pipeline.Load(t.FS)
 		switch {
-		case errors.Is(err, pipeline.ErrNone):
+		case errors.Is(err, pipeline.ErrNoPipeline):
 			continue
 		case err != nil:
 			return nil, nil, fmt.Errorf("the pipeline files of %s can't be used: %w", t.Name, err)

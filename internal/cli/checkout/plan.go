@@ -79,7 +79,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 // are none.
 func rules(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []appset.Problem, error) {
 	pipes, err := pipeline.Load(tree)
-	if errors.Is(err, pipeline.ErrNone) {
+	if errors.Is(err, pipeline.ErrNoPipeline) {
 		return nil, nil, fmt.Errorf("%s has %w; without one nothing is promoted", looked, err)
 	}
 	broken := []appset.Problem{}

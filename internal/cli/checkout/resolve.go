@@ -108,7 +108,7 @@ func (a *Answer) take(pipeline string, f *appset.Fleet) {
 func (a *Answer) pipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
 	pipes, err := pipeline.Load(t.FS)
 	switch {
-	case errors.Is(err, pipeline.ErrNone) && name == "":
+	case errors.Is(err, pipeline.ErrNoPipeline) && name == "":
 		return nil, nil
 	case err != nil && name == "":
 		for line := range strings.Lines(err.Error()) {

@@ -24,7 +24,7 @@ type Connection struct {
 type Running struct {
 	watcher   *argocd.Watcher
 	namespace string
-	around    *argocd.Around
+	around    *argocd.SetsAndProjects
 	clusters  []appset.Cluster // nil: not known
 }
 
@@ -39,7 +39,7 @@ func Connect(ctx context.Context, c Connection) (*Running, error) {
 		return nil, err
 	}
 	r := &Running{watcher: w, namespace: c.Namespaces[0]}
-	if r.around, err = w.Look(ctx); err != nil {
+	if r.around, err = w.ListSetsAndProjects(ctx); err != nil {
 		return nil, err
 	}
 	if c.Clusters {
@@ -104,7 +104,7 @@ func argoCDs(pipes []*pipeline.Pipeline) []string {
 	var out []string
 	for _, p := range pipes {
 		for i := range p.Spec.ApplicationSets {
-			out = append(out, p.Spec.ApplicationSets[i].RunBy())
+			out = append(out, p.Spec.ApplicationSets[i].ArgoCDName())
 		}
 		for i := range p.Spec.Applications {
 			if l := p.Spec.Applications[i].Live; l != nil {
@@ -194,7 +194,7 @@ func together(pipes []*pipeline.Pipeline, argocd string) *pipeline.Pipeline {
 			if e.Live != nil {
 				key = "\x00" + e.Live.Namespace + "/" + e.Live.Name
 			}
-			if name := e.RunBy(); name != "" && name != argocd || seen[key] {
+			if name := e.ArgoCDName(); name != "" && name != argocd || seen[key] {
 				continue
 			}
 			seen[key] = true

@@ -48,20 +48,20 @@ type Component struct {
 
 // Environment is one step of the pipeline for one component.
 type Environment struct {
-	Environment string    `json:"environment"`
-	State       string    `json:"state"` // of the release that is there
-	Reason      string    `json:"reason"`
-	Release     string    `json:"release,omitempty"` // its identity, 64 hex digits
-	Name        string    `json:"name,omitempty"`    // the same for people
-	Since       time.Time `json:"since,omitzero"`    // when it landed
-	VerifiedAt  time.Time `json:"verifiedAt,omitzero"`
-	Commit      string    `json:"commit,omitempty"` // that brought it
-	LandedBy    string    `json:"landedBy,omitempty"`
-	LandedIn    *Pull     `json:"landedIn,omitempty"` // the pull request that brought it
-	Targets     []Target  `json:"targets,omitempty"`  // by name
-	Incoming    *Incoming `json:"incoming,omitempty"` // what wants to come in
-	Undo        *Undo     `json:"undo,omitempty"`     // the open revert
-	Why         []Reason  `json:"why,omitempty"`      // why nothing (more) happens
+	Environment string      `json:"environment"`
+	State       string      `json:"state"` // of the release that is there
+	Reason      string      `json:"reason"`
+	Release     string      `json:"release,omitempty"` // its identity, 64 hex digits
+	Name        string      `json:"name,omitempty"`    // the same for people
+	Since       time.Time   `json:"since,omitzero"`    // when it landed
+	VerifiedAt  time.Time   `json:"verifiedAt,omitzero"`
+	Commit      string      `json:"commit,omitempty"` // that brought it
+	LandedBy    string      `json:"landedBy,omitempty"`
+	LandedIn    *Pull       `json:"landedIn,omitempty"` // the pull request that brought it
+	Targets     []Target    `json:"targets,omitempty"`  // by name
+	Incoming    *Incoming   `json:"incoming,omitempty"` // what wants to come in
+	Revert      *OpenRevert `json:"undo,omitempty"`     // the open revert
+	Why         []Reason    `json:"why,omitempty"`      // why nothing (more) happens
 }
 
 // Pull is a pull request of Liftlock's.
@@ -88,8 +88,8 @@ type Incoming struct {
 	Gates      []Gate    `json:"gates,omitempty"`
 }
 
-// Undo is an open revert.
-type Undo struct {
+// OpenRevert is an open revert.
+type OpenRevert struct {
 	Pull  Pull   `json:"pull"`
 	Gates []Gate `json:"gates,omitempty"`
 }
@@ -166,12 +166,12 @@ type Related struct {
 
 // Timeline is what happened to one target since the release reached it.
 type Timeline struct {
-	Target string `json:"target"`
-	Marks  []Mark `json:"marks"` // oldest first
+	Target  string        `json:"target"`
+	Changes []StateChange `json:"marks"` // oldest first
 }
 
-// Mark is one change of a target's state or health.
-type Mark struct {
+// StateChange is one change of a target's state or health.
+type StateChange struct {
 	At    time.Time `json:"at"`
 	State string    `json:"state"`
 	Note  string    `json:"note,omitempty"`
@@ -179,16 +179,16 @@ type Mark struct {
 
 // Why answers GET /api/v1/why.
 type Why struct {
-	Repository   string    `json:"repository"`
-	Pipeline     string    `json:"pipeline"`
-	Component    string    `json:"component"`
-	At           time.Time `json:"at"`
-	Environments []WhyHere `json:"environments"`
-	Troubles     []Trouble `json:"troubles,omitempty"`
+	Repository   string           `json:"repository"`
+	Pipeline     string           `json:"pipeline"`
+	Component    string           `json:"component"`
+	At           time.Time        `json:"at"`
+	Environments []EnvironmentWhy `json:"environments"`
+	Troubles     []Trouble        `json:"troubles,omitempty"`
 }
 
-// WhyHere is why one environment is as it is.
-type WhyHere struct {
+// EnvironmentWhy is why one environment is as it is.
+type EnvironmentWhy struct {
 	Text string `json:"text"` // the same in words, several lines
 	Environment
 }
@@ -202,17 +202,17 @@ type Comparison struct {
 	From       string `json:"from"`
 	To         string `json:"to"`
 	// Common is the newest release that both have had; nil when none is on record.
-	Common *Seen   `json:"common,omitempty"`
-	Behind []Seen  `json:"behind"` // what From got after that, newest first
-	Ahead  []Seen  `json:"ahead"`  // what To got after that, newest first
-	Fields []Moved `json:"fields"` // the carried fields whose values differ now
+	Common *ArrivedRelease  `json:"common,omitempty"`
+	Behind []ArrivedRelease `json:"behind"` // what From got after that, newest first
+	Ahead  []ArrivedRelease `json:"ahead"`  // what To got after that, newest first
+	Fields []FieldChange    `json:"fields"` // the carried fields whose values differ now
 	// Unknown says which environment's release isn't known now, and why; then
 	// there is nothing else.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Seen is a release that came into an environment.
-type Seen struct {
+// ArrivedRelease is a release that came into an environment.
+type ArrivedRelease struct {
 	Release    string    `json:"release"`
 	Name       string    `json:"name"`
 	Commit     string    `json:"commit"` // that brought it
@@ -224,9 +224,9 @@ type Seen struct {
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
 }
 
-// Moved is one carried field in two environments; a value is nil where there is
+// FieldChange is one carried field in two environments; a value is nil where there is
 // no such field.
-type Moved struct {
+type FieldChange struct {
 	Kind string  `json:"kind"`
 	File string  `json:"file"` // relative to the environments' own folders
 	Path string  `json:"path,omitempty"`
@@ -256,8 +256,8 @@ type Trouble struct {
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// OnPipeline is the body of POST /api/v1/pipelines/{name}/{promote,hold,unhold}.
-type OnPipeline struct {
+// PipelineCommand is the body of POST /api/v1/pipelines/{name}/{promote,hold,unhold}.
+type PipelineCommand struct {
 	Repository  string `json:"repository,omitempty"` // needed only where several repositories have a pipeline of this name
 	Component   string `json:"component,omitempty"`
 	Environment string `json:"environment,omitempty"`
@@ -267,16 +267,16 @@ type OnPipeline struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// OnPromotion is the body of POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip};
+// PromotionCommand is the body of POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip};
 // it may be left out.
-type OnPromotion struct {
+type PromotionCommand struct {
 	Gate   string `json:"gate,omitempty"` // skip: which
 	Reason string `json:"reason,omitempty"`
 }
 
-// Answer answers a command that was taken.
-type Answer struct {
-	Answer string `json:"answer"`
+// CommandReply answers a command that was taken.
+type CommandReply struct {
+	Text string `json:"answer"`
 }
 
 // Differences answers GET /api/v1/pipelines/{name}/differences: where the

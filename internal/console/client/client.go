@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// timeout bounds a whole call.
-	timeout = 30 * time.Second
-	// maxAnswer bounds what is read of an answer: a pipeline of 5,000 components
+	// callTimeout bounds a whole call.
+	callTimeout = 30 * time.Second
+	// maxResponseSize bounds what is read of an answer: a pipeline of 5,000 components
 	// in five environments is about 30 MB.
-	maxAnswer = 128 << 20
+	maxResponseSize = 128 << 20
 )
 
 // Client speaks to one server. It is safe for concurrent use.
@@ -45,7 +45,7 @@ func New(server, token, version string) (*Client, error) {
 		return nil, errors.New("the server's address has no user, query or fragment; the token is given on its own")
 	}
 	return &Client{base: u, token: token, agent: "liftlock/" + version, http: &http.Client{
-		Timeout: timeout,
+		Timeout: callTimeout,
 		// A command isn't sent anywhere but where it was meant to go.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -61,39 +61,39 @@ func (e *Refused) Error() string { return e.Reason }
 
 // Pipelines lists the pipelines, without their components, and the troubles.
 func (c *Client) Pipelines(ctx context.Context) (*api.Pipelines, error) {
-	return ask[api.Pipelines](ctx, c, nil, "pipelines")
+	return getJSON[api.Pipelines](ctx, c, nil, "pipelines")
 }
 
 // Pipeline is one with its components. The repository may be empty where the
 // name says enough.
 func (c *Client) Pipeline(ctx context.Context, repository, name string) (*api.Pipeline, error) {
-	return ask[api.Pipeline](ctx, c, url.Values{"repository": {repository}}, "pipelines", name)
+	return getJSON[api.Pipeline](ctx, c, url.Values{"repository": {repository}}, "pipelines", name)
 }
 
 // Promotion is one with its detail.
 func (c *Client) Promotion(ctx context.Context, id int64) (*api.Promotion, error) {
-	return ask[api.Promotion](ctx, c, nil, "promotions", strconv.FormatInt(id, 10))
+	return getJSON[api.Promotion](ctx, c, nil, "promotions", strconv.FormatInt(id, 10))
 }
 
 // Why says why a component is as it is; an empty environment means all of them.
 func (c *Client) Why(ctx context.Context, repository, pipeline, component, environment string) (*api.Why, error) {
-	return ask[api.Why](ctx, c, url.Values{"repository": {repository}, "pipeline": {pipeline}, "component": {component}, "environment": {environment}}, "why")
+	return getJSON[api.Why](ctx, c, url.Values{"repository": {repository}, "pipeline": {pipeline}, "component": {component}, "environment": {environment}}, "why")
 }
 
-// OnPipeline gives a command about a pipeline: promote, hold or unhold. It
+// SendPipelineCommand gives a command about a pipeline: promote, hold or unhold. It
 // returns the server's answer for people.
-func (c *Client) OnPipeline(ctx context.Context, name, verb string, body api.OnPipeline) (string, error) {
-	return c.order(ctx, body, "pipelines", name, verb)
+func (c *Client) SendPipelineCommand(ctx context.Context, name, verb string, body api.PipelineCommand) (string, error) {
+	return c.sendCommand(ctx, body, "pipelines", name, verb)
 }
 
-// OnPromotion gives a command about one promotion: hold, unhold, retry, revert or skip.
-func (c *Client) OnPromotion(ctx context.Context, id int64, verb string, body api.OnPromotion) (string, error) {
-	return c.order(ctx, body, "promotions", strconv.FormatInt(id, 10), verb)
+// SendPromotionCommand gives a command about one promotion: hold, unhold, retry, revert or skip.
+func (c *Client) SendPromotionCommand(ctx context.Context, id int64, verb string, body api.PromotionCommand) (string, error) {
+	return c.sendCommand(ctx, body, "promotions", strconv.FormatInt(id, 10), verb)
 }
 
-// Find resolves how people name a promotion: by its number in Liftlock, or as
+// FindPromotion resolves how people name a promotion: by its number in Liftlock, or as
 // "#14" by its pull request.
-func (c *Client) Find(ctx context.Context, repository, name string) (int64, error) {
+func (c *Client) FindPromotion(ctx context.Context, repository, name string) (int64, error) {
 	number, isPull := strings.CutPrefix(name, "#")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
@@ -102,7 +102,7 @@ func (c *Client) Find(ctx context.Context, repository, name string) (int64, erro
 	if !isPull {
 		return n, nil
 	}
-	page, err := ask[api.Promotions](ctx, c, url.Values{"repository": {repository}, "pull": {number}, "limit": {"10"}}, "promotions")
+	page, err := getJSON[api.Promotions](ctx, c, url.Values{"repository": {repository}, "pull": {number}, "limit": {"10"}}, "promotions")
 	if err != nil {
 		return 0, err
 	}
@@ -119,7 +119,7 @@ func (c *Client) Find(ctx context.Context, repository, name string) (int64, erro
 	return 0, fmt.Errorf("several repositories have a pull request %s: promotion %s; give the promotion's number or --repository", name, strings.Join(where, ", "))
 }
 
-func (c *Client) order(ctx context.Context, body any, path ...string) (string, error) {
+func (c *Client) sendCommand(ctx context.Context, body any, path ...string) (string, error) {
 	if c.token == "" {
 		return "", errors.New("a command needs one of the server's API tokens: give it in LIFTLOCK_TOKEN or with --token-file")
 	}
@@ -127,7 +127,7 @@ func (c *Client) order(ctx context.Context, body any, path ...string) (string, e
 	if err != nil {
 		return "", fmt.Errorf("write the command: %w", err)
 	}
-	req, err := c.request(ctx, http.MethodPost, nil, bytes.NewReader(raw), path...)
+	req, err := c.newRequest(ctx, http.MethodPost, nil, bytes.NewReader(raw), path...)
 	if err != nil {
 		return "", err
 	}
@@ -138,22 +138,22 @@ func (c *Client) order(ctx context.Context, body any, path ...string) (string, e
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Idempotency-Key", hex.EncodeToString(key[:]))
-	a, err := send[api.Answer](c, req)
+	a, err := doRequest[api.CommandReply](c, req)
 	if err != nil {
 		return "", err
 	}
-	return a.Answer, nil
+	return a.Text, nil
 }
 
-func ask[T any](ctx context.Context, c *Client, query url.Values, path ...string) (*T, error) {
-	req, err := c.request(ctx, http.MethodGet, query, nil, path...)
+func getJSON[T any](ctx context.Context, c *Client, query url.Values, path ...string) (*T, error) {
+	req, err := c.newRequest(ctx, http.MethodGet, query, nil, path...)
 	if err != nil {
 		return nil, err
 	}
-	return send[T](c, req)
+	return doRequest[T](c, req)
 }
 
-func (c *Client) request(ctx context.Context, method string, query url.Values, body io.Reader, path ...string) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, method string, query url.Values, body io.Reader, path ...string) (*http.Request, error) {
 	u := c.base.JoinPath("api", "v1")
 	for _, p := range path {
 		if p == "" || p == "." || p == ".." {
@@ -176,21 +176,21 @@ func (c *Client) request(ctx context.Context, method string, query url.Values, b
 	return req, nil
 }
 
-func send[T any](c *Client, req *http.Request) (*T, error) {
+func doRequest[T any](c *Client, req *http.Request) (*T, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("reach the server: %w", err)
 	}
 	defer res.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponseSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", c.base.Host, err)
 	}
-	if len(raw) > maxAnswer {
-		return nil, fmt.Errorf("the answer of %s is larger than %d bytes", c.base.Host, maxAnswer)
+	if len(raw) > maxResponseSize {
+		return nil, fmt.Errorf("the answer of %s is larger than %d bytes", c.base.Host, maxResponseSize)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, c.refused(res, raw)
+		return nil, c.refusalFromResponse(res, raw)
 	}
 	var v T
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -199,7 +199,7 @@ func send[T any](c *Client, req *http.Request) (*T, error) {
 	return &v, nil
 }
 
-func (c *Client) refused(res *http.Response, raw []byte) error {
+func (c *Client) refusalFromResponse(res *http.Response, raw []byte) error {
 	var e api.Error
 	if err := json.Unmarshal(raw, &e); err == nil && e.Error != "" {
 		return &Refused{res.StatusCode, e.Error}

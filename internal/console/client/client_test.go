@@ -17,8 +17,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// serve runs a real console over a store with one component and two promotions.
-func serve(t *testing.T) (address string, orders *[]console.Order) {
+// startConsole runs a real console over a store with one component and two promotions.
+func startConsole(t *testing.T) (address string, orders *[]console.Command) {
 	t.Helper()
 	ctx := t.Context()
 	s, err := store.Open(ctx, "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{})
@@ -38,10 +38,10 @@ func serve(t *testing.T) (address string, orders *[]console.Order) {
 			t.Fatal(err)
 		}
 	}
-	orders = &[]console.Order{}
+	orders = &[]console.Command{}
 	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "operator", Secret: "do"}},
 		Health: func(context.Context) []api.Trouble { return []api.Trouble{{Part: "argocd hub", Message: "refused"}} },
-		Command: func(_ context.Context, o console.Order) (string, error) {
+		Command: func(_ context.Context, o console.Command) (string, error) {
 			*orders = append(*orders, o)
 			return "noted", nil
 		}})
@@ -62,8 +62,8 @@ func newClient(t *testing.T, address, token string) *client.Client {
 	return c
 }
 
-func TestQuestions(t *testing.T) {
-	address, _ := serve(t)
+func TestReads(t *testing.T) {
+	address, _ := startConsole(t)
 	c := newClient(t, address+"/", "")
 	all, err := c.Pipelines(t.Context())
 	if err != nil || len(all.Pipelines) != 1 {
@@ -97,7 +97,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestFindingPromotions(t *testing.T) {
-	address, _ := serve(t)
+	address, _ := startConsole(t)
 	c := newClient(t, address, "")
 	for _, k := range []struct {
 		name, repository string
@@ -107,7 +107,7 @@ func TestFindingPromotions(t *testing.T) {
 		{"7", "", 7, ""}, {"#14", "hub:acme/data", 2, ""}, {"#14", "", 0, "promotion 2 in hub:acme/data, 1 in hub:acme/fleet"},
 		{"#15", "", 0, "no promotion is known"}, {"web", "", 0, "is no promotion"}, {"#0", "", 0, "is no promotion"}, {"-1", "", 0, "is no promotion"},
 	} {
-		id, err := c.Find(t.Context(), k.repository, k.name)
+		id, err := c.FindPromotion(t.Context(), k.repository, k.name)
 		if id != k.want || (err == nil) != (k.says == "") || err != nil && !strings.Contains(err.Error(), k.says) {
 			t.Errorf("%s in %q is %d, %v", k.name, k.repository, id, err)
 		}
@@ -115,30 +115,30 @@ func TestFindingPromotions(t *testing.T) {
 }
 
 func TestCommands(t *testing.T) {
-	address, orders := serve(t)
+	address, orders := startConsole(t)
 	c := newClient(t, address, "do")
-	if a, err := c.OnPipeline(t.Context(), "shop", "hold", api.OnPipeline{Component: "a/b", Reason: "later"}); err != nil || a != "noted" {
+	if a, err := c.SendPipelineCommand(t.Context(), "shop", "hold", api.PipelineCommand{Component: "a/b", Reason: "later"}); err != nil || a != "noted" {
 		t.Fatalf("%q, %v", a, err)
 	}
-	if a, err := c.OnPromotion(t.Context(), 1, "revert", api.OnPromotion{}); err != nil || a != "noted" {
+	if a, err := c.SendPromotionCommand(t.Context(), 1, "revert", api.PromotionCommand{}); err != nil || a != "noted" {
 		t.Fatalf("%q, %v", a, err)
 	}
 	if o := *orders; o[0].Scope != "component" || o[0].Reason != "later" || o[1].Pull != 14 || o[0].Source == o[1].Source {
 		t.Errorf("the orders are %+v", o)
 	}
 	var refused *client.Refused
-	if _, err := c.OnPromotion(t.Context(), 1, "skip", api.OnPromotion{Gate: "soak"}); !errors.As(err, &refused) || refused.Status != 403 {
+	if _, err := c.SendPromotionCommand(t.Context(), 1, "skip", api.PromotionCommand{Gate: "soak"}); !errors.As(err, &refused) || refused.Status != 403 {
 		t.Errorf("skip: %v", err)
 	}
-	if _, err := newClient(t, address, "").OnPromotion(t.Context(), 1, "retry", api.OnPromotion{}); err == nil || !strings.Contains(err.Error(), "LIFTLOCK_TOKEN") {
+	if _, err := newClient(t, address, "").SendPromotionCommand(t.Context(), 1, "retry", api.PromotionCommand{}); err == nil || !strings.Contains(err.Error(), "LIFTLOCK_TOKEN") {
 		t.Errorf("without a token: %v", err)
 	}
-	if _, err := newClient(t, address, "wrong").OnPromotion(t.Context(), 1, "retry", api.OnPromotion{}); err == nil || !strings.Contains(err.Error(), "none of this server's API tokens") || strings.Contains(err.Error(), "wrong") {
+	if _, err := newClient(t, address, "wrong").SendPromotionCommand(t.Context(), 1, "retry", api.PromotionCommand{}); err == nil || !strings.Contains(err.Error(), "none of this server's API tokens") || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("with a wrong token: %v", err)
 	}
 }
 
-func TestStrangeServers(t *testing.T) {
+func TestUnexpectedServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		says    string
@@ -153,7 +153,7 @@ func TestStrangeServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(c.handler)
 			defer srv.Close()
-			if _, err := newClient(t, srv.URL, "secret").OnPromotion(t.Context(), 1, "retry", api.OnPromotion{}); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
+			if _, err := newClient(t, srv.URL, "secret").SendPromotionCommand(t.Context(), 1, "retry", api.PromotionCommand{}); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("the error is %v", err)
 			}
 		})

@@ -13,33 +13,33 @@ import (
 // PrintTroubles writes what is not well, a line each; nothing when all is.
 func PrintTroubles(w io.Writer, all []api.Trouble) {
 	for _, t := range all {
-		fmt.Fprintf(w, "! %s: %s\n", visible(t.Part), visible(t.Message))
+		fmt.Fprintf(w, "! %s: %s\n", replaceUnprintable(t.Part), replaceUnprintable(t.Message))
 	}
 }
 
 // PrintPipeline writes a pipeline as a table, components × environments.
 func PrintPipeline(w io.Writer, p *api.Pipeline) error {
 	fmt.Fprintf(w, "%s (%s): %d components, %d moving, %d waiting, %d need a look\n",
-		visible(p.Name), visible(p.Repository), p.Counts.Components, p.Counts.Moving, p.Counts.Waiting, p.Counts.Attention)
+		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), p.Counts.Components, p.Counts.Moving, p.Counts.Waiting, p.Counts.Attention)
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprint(t, "COMPONENT")
 	for _, e := range p.Environments {
-		fmt.Fprintf(t, "\t%s", strings.ToUpper(visible(e)))
+		fmt.Fprintf(t, "\t%s", strings.ToUpper(replaceUnprintable(e)))
 	}
 	fmt.Fprintln(t)
 	for i := range p.Components {
 		c := &p.Components[i]
-		fmt.Fprint(t, visible(c.Component))
+		fmt.Fprint(t, replaceUnprintable(c.Component))
 		for _, name := range p.Environments {
-			fmt.Fprintf(t, "\t%s", cell(c, name))
+			fmt.Fprintf(t, "\t%s", formatCell(c, name))
 		}
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
 }
 
-// cell is one environment on one line: what is there, and what wants to come.
-func cell(c *api.Component, name string) string {
+// formatCell is one environment on one line: what is there, and what wants to come.
+func formatCell(c *api.Component, name string) string {
 	for i := range c.Environments {
 		e := &c.Environments[i]
 		if e.Environment != name {
@@ -47,17 +47,17 @@ func cell(c *api.Component, name string) string {
 		}
 		s := "-"
 		if e.Name != "" {
-			s = visible(e.Name)
+			s = replaceUnprintable(e.Name)
 		}
 		s += " " + e.State
 		if in := e.Incoming; in != nil {
-			s += ", " + visible(in.Name) + " " + in.State
+			s += ", " + replaceUnprintable(in.Name) + " " + in.State
 			if in.Pull != nil {
 				s += fmt.Sprintf(" #%d", in.Pull.Number)
 			}
 		}
-		if e.Undo != nil {
-			s += fmt.Sprintf(", revert #%d", e.Undo.Pull.Number)
+		if e.Revert != nil {
+			s += fmt.Sprintf(", revert #%d", e.Revert.Pull.Number)
 		}
 		return s
 	}
@@ -71,13 +71,13 @@ func PrintWhy(w io.Writer, y *api.Why) {
 			fmt.Fprintln(w)
 		}
 		for _, line := range strings.Split(e.Text, "\n") {
-			fmt.Fprintln(w, visible(line))
+			fmt.Fprintln(w, replaceUnprintable(line))
 		}
 	}
 }
 
-// visible keeps text from outside from steering the terminal.
-func visible(s string) string {
+// replaceUnprintable keeps text from outside from steering the terminal.
+func replaceUnprintable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t' || r == '\n':

@@ -91,19 +91,19 @@ func (a *Actor) do(ctx context.Context, c *facts.Case, d *promotion.Decision, ac
 		return a.merge(ctx, c, d, x)
 	case promotion.OpenRevert:
 		return a.openRevert(ctx, c, d, x)
-	case promotion.RestoreUndo:
+	case promotion.RecomposeRevert:
 		return a.restoreUndo(ctx, c, d, x)
 	case promotion.Refresh:
 		return a.refresh(ctx, c, x)
 	case promotion.Sync:
 		return a.sync(ctx, c, x)
-	case promotion.Forget:
+	case promotion.RestartVerification:
 		return a.forgetVerification(ctx, c, x)
-	case promotion.Forgive:
+	case promotion.LiftVeto:
 		return a.forgive(ctx, c, x)
-	case promotion.Bind:
-		return a.o.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindAsk(ctx, x.ID, x.Release) })
-	case promotion.FinishAsk:
+	case promotion.BindCommand:
+		return a.o.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindPendingCommand(ctx, x.ID, x.Release) })
+	case promotion.FinishCommand:
 		return a.finishAsk(ctx, c, x)
 	}
 	return fmt.Errorf("no way to do %T", action)
@@ -149,7 +149,7 @@ func (a *Actor) record(ctx context.Context, c *facts.Case, x promotion.Record) e
 			if x.Degraded {
 				row.DegradedAt, kind, verb = c.Facts.Now, "degraded", "is degraded"
 			}
-			if _, err := tx.PutArrived(ctx, row); err != nil {
+			if _, err := tx.PutArrival(ctx, row); err != nil {
 				return err
 			}
 			pull := 0
@@ -157,7 +157,7 @@ func (a *Actor) record(ctx context.Context, c *facts.Case, x promotion.Record) e
 				pull = env.Landed.Value.Pull
 			}
 			ev := event(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s", h.Name, verb, x.Environment))
-			ev.Once = fmt.Sprintf("%s|%s|%s|%s|%d", kind, facts.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
+			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, facts.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
 			if a.o.Metrics != nil {
 				a.o.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
 			}
@@ -243,7 +243,7 @@ func (a *Actor) sync(ctx context.Context, c *facts.Case, x promotion.Sync) error
 }
 
 // forgetVerification starts the verification of what landed again.
-func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promotion.Forget) error {
+func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promotion.RestartVerification) error {
 	env := envOf(c, x.Environment)
 	at := c.Unit.Envs[x.Environment]
 	return a.o.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
@@ -262,7 +262,7 @@ func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promoti
 			if err != nil {
 				return err
 			}
-			if _, err := tx.PutArrived(ctx, row); err != nil {
+			if _, err := tx.PutArrival(ctx, row); err != nil {
 				return err
 			}
 		}
@@ -272,7 +272,7 @@ func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promoti
 }
 
 // forgive marks a closed pull request as superseded: it is no veto any more.
-func (a *Actor) forgive(ctx context.Context, c *facts.Case, x promotion.Forgive) error {
+func (a *Actor) forgive(ctx context.Context, c *facts.Case, x promotion.LiftVeto) error {
 	r := c.Snapshot.Repo
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
@@ -282,8 +282,8 @@ func (a *Actor) forgive(ctx context.Context, c *facts.Case, x promotion.Forgive)
 }
 
 // finishAsk answers a person's command where it was given.
-func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.FinishAsk) error {
-	asks, err := a.o.Store.OpenAsks(ctx, facts.UnitName(c.Facts.Unit))
+func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.FinishCommand) error {
+	asks, err := a.o.Store.PendingCommands(ctx, facts.UnitName(c.Facts.Unit))
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.Finish
 		}
 		if !x.Done {
 			reply := a.Reply
-			if c.Pipeline.Spec.Batches() { // it may have been given for several, and each has its answer
+			if c.Pipeline.Spec.BatchesByEnvironment() { // it may have been given for several, and each has its answer
 				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome
 				reply = a.replyToo
 			}
@@ -302,7 +302,7 @@ func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.Finish
 			}
 		}
 		return a.o.Store.Tx(ctx, "finishAsk", func(tx *store.Tx) error {
-			if err := tx.FinishAsk(ctx, x.ID, x.Outcome); err != nil {
+			if err := tx.FinishPendingCommand(ctx, x.ID, x.Outcome); err != nil {
 				return err
 			}
 			_, err := tx.AddEvents(ctx, event(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment, x.Outcome)))
@@ -322,7 +322,7 @@ func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source, to, comm
 func (a *Actor) replyToo(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
 	return a.reply(ctx, r, source, to, command, text, func(answer string) bool {
 		_, id, _ := parseSource(source)
-		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Answer(to, command, text, id))
+		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Reply(to, command, text, id))
 	})
 }
 
@@ -336,11 +336,11 @@ func (a *Actor) reply(ctx context.Context, r *facts.Repository, source, to, comm
 		return err
 	}
 	for _, k := range comments {
-		if k.User == r.Me && prtext.HasAnswer(k.Body, id) && same(k.Body) {
+		if k.User == r.Me && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
 			return nil
 		}
 	}
-	_, err = r.Forge.CreateComment(ctx, r.Name, number, prtext.Answer(to, command, text, id))
+	_, err = r.Forge.CreateComment(ctx, r.Name, number, prtext.Reply(to, command, text, id))
 	return err
 }
 

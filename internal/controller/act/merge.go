@@ -25,9 +25,9 @@ func (a *Actor) merge(ctx context.Context, c *facts.Case, d *promotion.Decision,
 	in.Number = x.Pull
 	pull := env.Open
 	if x.Revert {
-		pull = env.Undo
+		pull = env.Revert
 		if of := c.UndoOf[x.Pull]; of != nil {
-			in.Of = of.Number
+			in.RevertedPull = of.Number
 		}
 		if err := a.recall(ctx, c, x.Pull, &in); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (a *Actor) merged(ctx context.Context, c *facts.Case, x promotion.Merge, la
 	kind, release := promotion.KindPromotion, ""
 	switch {
 	case x.Revert:
-		kind, release = promotion.KindRevert, env.Undo.Release
+		kind, release = promotion.KindRevert, env.Revert.Release
 	case env.Open != nil:
 		release = env.Open.Release
 	}
@@ -87,7 +87,7 @@ func (a *Actor) merged(ctx context.Context, c *facts.Case, x promotion.Merge, la
 				return err
 			}
 			ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
-			ev.Once = facts.OnceMerged(u, x.Pull)
+			ev.IdempotencyKey = facts.OnceMerged(u, x.Pull)
 			_, err = tx.AddEvents(ctx, ev)
 			return err
 		})

@@ -45,7 +45,7 @@ func (a *Actor) open(ctx context.Context, c *facts.Case, d *promotion.Decision, 
 		return err
 	}
 	return a.o.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
-		return each(c, x.Release, x.Ask, func(c *facts.Case, release string, ask int64) error {
+		return each(c, x.Release, x.CommandID, func(c *facts.Case, release string, ask int64) error {
 			if err := bind(ctx, tx, ask, release); err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func (a *Actor) open(ctx context.Context, c *facts.Case, d *promotion.Decision, 
 				return err
 			}
 			ev := event(c, x.Environment, pr.Number, "opened", fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, x.Environment))
-			ev.Once = facts.OnceOpened(c.Facts.Unit, pr.Number)
+			ev.IdempotencyKey = facts.OnceOpened(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
 		})
@@ -67,7 +67,7 @@ func each(c *facts.Case, release string, ask int64, f func(c *facts.Case, releas
 		return f(c, release, ask)
 	}
 	for _, m := range c.Members {
-		if err := f(m.Case, m.Passenger.Release, m.Passenger.Ask); err != nil {
+		if err := f(m.Case, m.Passenger.Release, m.Passenger.CommandID); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func bind(ctx context.Context, tx *store.Tx, ask int64, release string) error {
 	if ask == 0 {
 		return nil
 	}
-	return tx.BindAsk(ctx, ask, release)
+	return tx.BindPendingCommand(ctx, ask, release)
 }
 
 // slot takes the right to open one more of something that is counted; ErrMoved
@@ -218,7 +218,7 @@ func (a *Actor) replace(ctx context.Context, c *facts.Case, d *promotion.Decisio
 		return err
 	}
 	page := prtext.Render(in)
-	change := forge.Change{Title: &page.Title, Body: &page.Body}
+	change := forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}
 	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, change); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (a *Actor) replace(ctx context.Context, c *facts.Case, d *promotion.Decisio
 		return err
 	}
 	return a.o.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		return each(c, x.Release, x.Ask, func(c *facts.Case, release string, ask int64) error {
+		return each(c, x.Release, x.CommandID, func(c *facts.Case, release string, ask int64) error {
 			if err := bind(ctx, tx, ask, release); err != nil {
 				return err
 			}
@@ -258,7 +258,7 @@ func judgedHead(c *facts.Case, environment string, number int) string {
 		return pr.Head
 	}
 	if env := envOf(c, environment); env != nil {
-		for _, p := range []*promotion.Pull{env.Open, env.Undo, env.Stray} {
+		for _, p := range []*promotion.Pull{env.Open, env.Revert, env.WrongKind} {
 			if p != nil && p.Number == number {
 				return p.Head
 			}
@@ -279,11 +279,11 @@ func (a *Actor) close(ctx context.Context, c *facts.Case, d *promotion.Decision,
 	}
 	in := a.input(ctx, c, d, x.Environment, x.Revert)
 	in.Number = x.Pull
-	if err := a.say(ctx, r, x.Pull, prtext.Closed(in, x.Why)); err != nil {
+	if err := a.say(ctx, r, x.Pull, prtext.ClosedComment(in, x.Why)); err != nil {
 		return err
 	}
 	closed := forge.Closed
-	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, forge.Change{State: &closed}); err != nil {
+	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, forge.PullRequestUpdate{State: &closed}); err != nil {
 		return err
 	}
 	pr, err := a.o.Observer.Touch(ctx, r, x.Pull)
@@ -299,7 +299,7 @@ func (a *Actor) close(ctx context.Context, c *facts.Case, d *promotion.Decision,
 				return err
 			}
 			ev := event(c, x.Environment, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
-			ev.Once = facts.OnceClosed(c.Facts.Unit, x.Pull, pr.Head)
+			ev.IdempotencyKey = facts.OnceClosed(c.Facts.Unit, x.Pull, pr.Head)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
 		})
@@ -315,7 +315,7 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Case, d *promotion.Deci
 	defer free()
 	u := c.Facts.Unit
 	in := a.input(ctx, c, d, x.Environment, true)
-	in.Release, in.Of, in.Evidence, in.By, in.Reason = x.Release, x.Pull, x.Evidence, x.By, x.Reason
+	in.Release, in.RevertedPull, in.Evidence, in.By, in.Reason = x.Release, x.Pull, x.Evidence, x.By, x.Reason
 	if in.Name = c.Contents[x.Release].String(); len(c.Members) > 0 {
 		in.Name = nameOf(c)
 	}
@@ -337,7 +337,7 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Case, d *promotion.Deci
 		if err := a.keepEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
 			return err
 		}
-		return each(c, x.Release, x.Ask, func(c *facts.Case, release string, ask int64) error {
+		return each(c, x.Release, x.CommandID, func(c *facts.Case, release string, ask int64) error {
 			if err := bind(ctx, tx, ask, release); err != nil {
 				return err
 			}
@@ -348,7 +348,7 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Case, d *promotion.Deci
 				return err
 			}
 			ev := event(c, x.Environment, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number, x.Pull, x.Environment))
-			ev.Once = facts.OnceOpened(c.Facts.Unit, pr.Number)
+			ev.IdempotencyKey = facts.OnceOpened(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
 		})
@@ -356,7 +356,7 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Case, d *promotion.Deci
 }
 
 // restoreUndo composes an open revert anew on the newest commit.
-func (a *Actor) restoreUndo(ctx context.Context, c *facts.Case, d *promotion.Decision, x promotion.RestoreUndo) error {
+func (a *Actor) restoreUndo(ctx context.Context, c *facts.Case, d *promotion.Decision, x promotion.RecomposeRevert) error {
 	r := c.Snapshot.Repo
 	pr, of := c.Pulls[x.Pull], c.UndoOf[x.Pull]
 	if pr == nil || of == nil || pr.Head != x.Head {
@@ -370,9 +370,9 @@ func (a *Actor) restoreUndo(ctx context.Context, c *facts.Case, d *promotion.Dec
 		return err
 	}
 	in := a.input(ctx, c, d, x.Environment, true)
-	in.Number, in.Of = x.Pull, of.Number
-	if env := envOf(c, x.Environment); env != nil && env.Undo != nil {
-		in.Release, in.Name = env.Undo.Release, env.Undo.Name
+	in.Number, in.RevertedPull = x.Pull, of.Number
+	if env := envOf(c, x.Environment); env != nil && env.Revert != nil {
+		in.Release, in.Name = env.Revert.Release, env.Revert.Name
 	}
 	if err := a.recall(ctx, c, x.Pull, &in); err != nil {
 		return err

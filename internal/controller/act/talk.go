@@ -59,14 +59,14 @@ func (a *Actor) describe(ctx context.Context, c *facts.Case, in *prtext.Input, b
 	if in.Revert {
 		kind = promotion.KindRevert
 	}
-	var with []promotion.Passenger
-	for _, p := range in.Passengers {
-		with = append(with, p.Passenger)
+	var with []promotion.Member
+	for _, p := range in.Members {
+		with = append(with, p.Member)
 	}
-	in.Mark = facts.Mark(kind, in.Release, in.Of, with)
+	in.BodyMarker = facts.Mark(kind, in.Release, in.RevertedPull, with)
 	reached, others, err := a.o.Observer.Reach(ctx, c, in.Environment, files)
 	if err != nil {
-		in.OthersErr = err.Error()
+		in.UnaffectedErr = err.Error()
 		return
 	}
 	proven := false // asked for only where another target reads these files
@@ -81,19 +81,19 @@ func (a *Actor) describe(ctx context.Context, c *facts.Case, in *prtext.Input, b
 			proven = err == nil && why == ""
 		}
 		if proven {
-			in.Same = append(in.Same, at)
+			in.UnchangedTargets = append(in.UnchangedTargets, at)
 		} else {
 			in.Reached = append(in.Reached, at)
 		}
 	}
-	in.Whole = a.wholeURL(c.Facts.Unit, in.Environment, kind, in.Release)
+	in.DiffURL = a.wholeURL(c.Facts.Unit, in.Environment, kind, in.Release)
 	if len(c.Members) > 0 { // any of them has it all
-		in.Whole = a.wholeURL(c.Members[0].Case.Facts.Unit, in.Environment, kind, c.Members[0].Passenger.Release)
+		in.DiffURL = a.wholeURL(c.Members[0].Case.Facts.Unit, in.Environment, kind, c.Members[0].Passenger.Release)
 	}
 	a.rendered(ctx, c, in, base, edits)
-	in.Others = map[string]int{}
+	in.UnaffectedCounts = map[string]int{}
 	for _, t := range others {
-		in.Others[t.Environment]++
+		in.UnaffectedCounts[t.Environment]++
 	}
 }
 
@@ -105,7 +105,7 @@ func (a *Actor) rendered(ctx context.Context, c *facts.Case, in *prtext.Input, b
 		in.RenderedErr = err.Error()
 		return
 	}
-	limit := render.Limit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, Object: prtext.RenderedObject}
+	limit := render.TextLimit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, ObjectLines: prtext.RenderedObject}
 	for _, e := range effects {
 		r := prtext.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why}
 		if !e.Changes.Empty() {
@@ -121,11 +121,11 @@ func (a *Actor) Diff(ctx context.Context, c *facts.Case, d *promotion.Decision, 
 	edits := c.Edits[pull]
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
-		for _, p := range []*promotion.Pull{env.Open, env.Undo} {
+		for _, p := range []*promotion.Pull{env.Open, env.Revert} {
 			if p == nil || p.Number != pull || len(edits) == 0 {
 				continue
 			}
-			in := a.input(ctx, c, d, env.Name, p == env.Undo)
+			in := a.input(ctx, c, d, env.Name, p == env.Revert)
 			in.Number, in.Release, in.Name = pull, p.Release, p.Name
 			a.describe(ctx, c, &in, c.Bases[pull], edits)
 			return prtext.DiffText(in), true
@@ -224,7 +224,7 @@ func (a *Actor) say(ctx context.Context, r *facts.Repository, number int, text s
 	}
 	if s.ID != 0 {
 		err = r.Forge.UpdateComment(ctx, r.Name, number, s.ID, text)
-		if errors.Is(err, forge.ErrGone) {
+		if errors.Is(err, forge.ErrNotFound) {
 			s.ID = 0 // somebody deleted it
 		}
 	}
@@ -279,7 +279,7 @@ func (a *Actor) Present(ctx context.Context, c *facts.Case, d *promotion.Decisio
 				return err
 			}
 		}
-		if p := env.Undo; p != nil && c.Own(p.Number) {
+		if p := env.Revert; p != nil && c.Own(p.Number) {
 			if err := a.presentOpen(ctx, c, d, env, p, true); err != nil {
 				return err
 			}
@@ -297,7 +297,7 @@ func (a *Actor) presentOpen(ctx context.Context, c *facts.Case, d *promotion.Dec
 	in.Number, in.Release, in.Name = p.Number, p.Release, p.Name
 	if revert {
 		if of := c.UndoOf[p.Number]; of != nil {
-			in.Of = of.Number
+			in.RevertedPull = of.Number
 		}
 		if err := a.recall(ctx, c, p.Number, &in); err != nil {
 			return err
@@ -313,9 +313,9 @@ func (a *Actor) presentOpen(ctx context.Context, c *facts.Case, d *promotion.Dec
 	// A person may edit our text; it is only written again when ours changes. A
 	// head that isn't ours, or a revert whose evidence is lost, keeps its text.
 	want := digest(page.Title, page.Body)
-	if s.Page != want && p.Unsound == "" && !(revert && len(in.Evidence) == 0 && in.By == "") {
+	if s.Page != want && p.HeadModified == "" && !(revert && len(in.Evidence) == 0 && in.By == "") {
 		if pr.Title != page.Title || pr.Body != page.Body {
-			if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.Change{Title: &page.Title, Body: &page.Body}); err != nil {
+			if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
 				return err
 			}
 		}
@@ -346,7 +346,7 @@ func (a *Actor) presentOpen(ctx context.Context, c *facts.Case, d *promotion.Dec
 // presentLanded keeps the comment of the newest merged promotion or revert up to
 // date while its verification goes on.
 func (a *Actor) presentLanded(ctx context.Context, c *facts.Case, d *promotion.Decision, env *promotion.Env) error {
-	if !env.Landed.OK || env.Landed.Value.Pull == 0 || len(env.Landed.Value.Passengers) > 0 {
+	if !env.Landed.OK || env.Landed.Value.Pull == 0 || len(env.Landed.Value.Members) > 0 {
 		return nil // nothing of ours, or it is told of with those that came along
 	}
 	st := d.Env(env.Name)
@@ -355,8 +355,8 @@ func (a *Actor) presentLanded(ctx context.Context, c *facts.Case, d *promotion.D
 	}
 	l := env.Landed.Value
 	in := a.input(ctx, c, d, env.Name, l.By == promotion.ByRevert)
-	in.Number, in.Release, in.Name = l.Pull, env.Now.Value.ID, env.Now.Value.Name
-	if err := a.say(ctx, c.Snapshot.Repo, l.Pull, prtext.Landed(in)); err != nil {
+	in.Number, in.Release, in.Name = l.Pull, env.Release.Value.ID, env.Release.Value.Name
+	if err := a.say(ctx, c.Snapshot.Repo, l.Pull, prtext.LandedComment(in)); err != nil {
 		return err
 	}
 	if l.By != promotion.ByRevert {
@@ -367,19 +367,19 @@ func (a *Actor) presentLanded(ctx context.Context, c *facts.Case, d *promotion.D
 
 // presentReverted tells the readers of the promotion that was taken back.
 func (a *Actor) presentReverted(ctx context.Context, c *facts.Case, in prtext.Input, env *promotion.Env) error {
-	for i := range env.Past {
-		undo := &env.Past[i]
+	for i := range env.PastPulls {
+		undo := &env.PastPulls[i]
 		if undo.Number != env.Landed.Value.Pull {
 			continue
 		}
-		for j := range env.Past {
-			p := &env.Past[j]
+		for j := range env.PastPulls {
+			p := &env.PastPulls[j]
 			if p.Revert || !p.Merged || promotion.Short(p.Release) != promotion.Short(undo.Release) || p.At.After(undo.At) {
 				continue
 			}
-			in.Revert, in.Number, in.Of, in.Release = false, p.Number, undo.Number, p.Release
+			in.Revert, in.Number, in.RevertedPull, in.Release = false, p.Number, undo.Number, p.Release
 			in.Name = c.Contents[p.Release].String()
-			return a.say(ctx, c.Snapshot.Repo, p.Number, prtext.Reverted(in))
+			return a.say(ctx, c.Snapshot.Repo, p.Number, prtext.RevertedComment(in))
 		}
 	}
 	return nil

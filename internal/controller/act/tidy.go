@@ -16,7 +16,7 @@ import (
 // what is about to be opened pushes its branch first. A deletion that the forge
 // refuses is not asked for again by this process.
 func (a *Actor) Tidy(ctx context.Context, c *facts.Case) error {
-	if c.Facts.Pipeline.Spec.Mode == pipeline.Observe {
+	if c.Facts.Pipeline.Spec.Mode == pipeline.ModeDryRun {
 		return nil
 	}
 	left, err := a.o.Observer.Leftovers(ctx, c)

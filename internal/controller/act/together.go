@@ -14,13 +14,13 @@ import (
 // input starts what a pull request's texts are made from.
 func (a *Actor) input(_ context.Context, c *facts.Case, d *promotion.Decision, env string, revert bool) prtext.Input {
 	in := prtext.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
-		Console: a.consoleURL(c), Bare: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
+		ConsoleURL: a.consoleURL(c), BareCommands: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
 	for _, m := range c.Members {
 		p := m.Passenger
 		if p.Name == "" {
 			p.Name = m.Case.Contents[p.Release].String()
 		}
-		in.Passengers = append(in.Passengers, prtext.Passenger{Passenger: p, Facts: &m.Case.Facts, Decision: m.Decision})
+		in.Members = append(in.Members, prtext.Member{Member: p, Facts: &m.Case.Facts, Decision: m.Decision})
 	}
 	return in
 }
@@ -44,14 +44,14 @@ func (a *Actor) PresentTogether(ctx context.Context, b *facts.Batch, d *promotio
 	for _, env := range b.Environments() {
 		open, undos := b.Rides(env)
 		if open != nil {
-			c, joined := b.Shared(d, env, open.Number, open.Passengers)
+			c, joined := b.Shared(d, env, open.Number, open.Members)
 			if err := a.presentOpen(ctx, c, joined, envOf(c, env), envOf(c, env).Open, false); err != nil {
 				return err
 			}
 		}
 		for _, u := range undos {
-			c, joined := b.Shared(d, env, u.Number, u.Passengers)
-			if err := a.presentOpen(ctx, c, joined, envOf(c, env), envOf(c, env).Undo, true); err != nil {
+			c, joined := b.Shared(d, env, u.Number, u.Members)
+			if err := a.presentOpen(ctx, c, joined, envOf(c, env), envOf(c, env).Revert, true); err != nil {
 				return err
 			}
 		}
@@ -69,7 +69,7 @@ func (a *Actor) presentArrivals(ctx context.Context, b *facts.Batch, d *promotio
 	looked := map[int]bool{}
 	for i, c := range b.Cases {
 		e, st := envOf(c, env), d.Components[i].Env(env)
-		if l := &e.Landed.Value; e.Landed.OK && l.Pull != 0 && len(l.Passengers) > 0 && st != nil {
+		if l := &e.Landed.Value; e.Landed.OK && l.Pull != 0 && len(l.Members) > 0 && st != nil {
 			landed[l.Pull] = l
 			looked[l.Pull] = looked[l.Pull] || st.State != promotion.Idle
 		}
@@ -79,18 +79,18 @@ func (a *Actor) presentArrivals(ctx context.Context, b *facts.Batch, d *promotio
 			continue
 		}
 		l := landed[n]
-		c, joined := b.Shared(d, env, n, l.Passengers)
+		c, joined := b.Shared(d, env, n, l.Members)
 		in := a.input(ctx, c, joined, env, l.By == promotion.ByRevert)
-		in.Number, in.Release, in.Name = n, promotion.BatchID(l.Passengers), nameOf(c)
-		if err := a.say(ctx, c.Snapshot.Repo, n, prtext.Landed(in)); err != nil {
+		in.Number, in.Release, in.Name = n, promotion.BatchID(l.Members), nameOf(c)
+		if err := a.say(ctx, c.Snapshot.Repo, n, prtext.LandedComment(in)); err != nil {
 			return err
 		}
 		if l.By != promotion.ByRevert {
 			continue
 		}
 		if of := b.TakenBackBy(env, n); of != 0 {
-			in.Revert, in.Number, in.Of = false, of, n
-			if err := a.say(ctx, c.Snapshot.Repo, of, prtext.Reverted(in)); err != nil {
+			in.Revert, in.Number, in.RevertedPull = false, of, n
+			if err := a.say(ctx, c.Snapshot.Repo, of, prtext.RevertedComment(in)); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ import (
 type Live interface {
 	// Sets, Projects and Clusters give what was seen last; an error says why it
 	// may be missing or out of date. Projects and Clusters are nil while unknown.
-	Sets() ([]argocd.Set, error)
+	Sets() ([]argocd.ApplicationSet, error)
 	Projects() ([]string, error)
 	Clusters(ctx context.Context) ([]argocd.Cluster, error)
 	// Owned, Selected and Each ask the API server anew.
@@ -83,7 +83,7 @@ func (o *Observer) surroundings(r *Repository) *surroundings {
 func (o *Observer) argocdsOf(p *pipeline.Pipeline) []string {
 	names := map[string]bool{}
 	for i := range p.Spec.ApplicationSets {
-		names[cmp.Or(p.Spec.ApplicationSets[i].RunBy(), o.o.MainArgoCD)] = true
+		names[cmp.Or(p.Spec.ApplicationSets[i].ArgoCDName(), o.o.MainArgoCD)] = true
 	}
 	for _, a := range p.Spec.Applications {
 		if a.Live != nil {

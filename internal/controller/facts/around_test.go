@@ -20,7 +20,7 @@ import (
 
 // running is an Argo CD made of values.
 type running struct {
-	sets     []argocd.Set
+	sets     []argocd.ApplicationSet
 	setsErr  error
 	projects []string
 	clusters []argocd.Cluster
@@ -34,7 +34,7 @@ type running struct {
 func (r *running) Get(string, string) (*verification.App, bool) { return nil, false }
 func (r *running) List() []verification.App                     { return nil }
 func (r *running) Ready() error                                 { return r.ready }
-func (r *running) Sets() ([]argocd.Set, error)                  { return r.sets, r.setsErr }
+func (r *running) Sets() ([]argocd.ApplicationSet, error)       { return r.sets, r.setsErr }
 func (r *running) Projects() ([]string, error)                  { return r.projects, nil }
 func (r *running) Version() argocd.Version                      { return r.version }
 func (r *running) Clusters(context.Context) ([]argocd.Cluster, error) {

@@ -20,7 +20,7 @@ type Batch struct {
 	Cases []*Case        // a component's each, sorted by name
 
 	all      *Case // what belongs to the pull requests of several
-	together map[string]map[string]promotion.Together
+	together map[string]map[string]promotion.BatchComposition
 }
 
 // Batch gathers everything about a pipeline's components. With fresh, open pull
@@ -45,7 +45,7 @@ func (o *Observer) gather(ctx context.Context, s *Snapshot, p *PipelineAt, fresh
 	if err != nil {
 		return nil, err
 	}
-	b := &Batch{Unit: all.Facts.Unit, all: all, together: map[string]map[string]promotion.Together{}}
+	b := &Batch{Unit: all.Facts.Unit, all: all, together: map[string]map[string]promotion.BatchComposition{}}
 	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
 		c, err := o.facts(ctx, b.all, rs, p.Units[component], fresh)
 		if err != nil {
@@ -60,7 +60,7 @@ func (o *Observer) gather(ctx context.Context, s *Snapshot, p *PipelineAt, fresh
 
 // Facts are what DecideBatch judges.
 func (b *Batch) Facts() promotion.BatchFacts {
-	f := promotion.BatchFacts{Together: b.together}
+	f := promotion.BatchFacts{Compositions: b.together}
 	for _, c := range b.Cases {
 		f.Components = append(f.Components, c.Facts)
 	}
@@ -75,22 +75,22 @@ func (b *Batch) agree() {
 		unsound, authorsErr := "", ""
 		var authors []string
 		for _, c := range b.Cases {
-			if p := c.Facts.Envs[i].Open; p != nil && len(p.Passengers) > 0 {
+			if p := c.Facts.Envs[i].Open; p != nil && len(p.Members) > 0 {
 				members = append(members, p)
-				unsound, authorsErr = firstOf(unsound, p.Unsound), firstOf(authorsErr, p.Review.AuthorsErr)
+				unsound, authorsErr = firstOf(unsound, p.HeadModified), firstOf(authorsErr, p.Review.AuthorsErr)
 				authors = append(authors, p.Review.Authors...)
 			}
 		}
 		slices.Sort(authors)
 		authors = slices.Compact(authors)
 		for _, p := range members {
-			p.Unsound, p.Review.AuthorsErr, p.Review.Authors = unsound, authorsErr, authors
+			p.HeadModified, p.Review.AuthorsErr, p.Review.Authors = unsound, authorsErr, authors
 		}
 		for _, c := range b.Cases {
-			if t := c.Facts.Envs[i].Train; t != nil && unsound != "" {
+			if t := c.Facts.Envs[i].BatchPull; t != nil && unsound != "" {
 				with := *t
-				with.Unsound = unsound
-				c.Facts.Envs[i].Train = &with
+				with.HeadModified = unsound
+				c.Facts.Envs[i].BatchPull = &with
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (o *Observer) leftTogether(ctx context.Context, b *Batch) error {
 			continue
 		}
 		for _, member := range b.Cases {
-			member.Facts.Envs[i].Foreign = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
+			member.Facts.Envs[i].Unmanaged = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
 		}
 	}
 	return nil
@@ -149,29 +149,29 @@ func (o *Observer) inspectLeftover(ctx context.Context, c *Case, env *promotion.
 }
 
 // AnswerTogether gathers what moving several releases at once changes.
-func (o *Observer) AnswerTogether(ctx context.Context, b *Batch, l promotion.Look) error {
+func (o *Observer) AnswerTogether(ctx context.Context, b *Batch, l promotion.FactRequest) error {
 	c, env := b.all, b.env(l.Environment)
 	if env == nil {
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
 	}
-	id := promotion.BatchID(l.Passengers)
-	out := promotion.Together{Tip: env.Tip}
-	edits, refused := o.composeTogether(ctx, c, env.Name, env.Tip, l.Passengers)
-	out.Of = refused
+	id := promotion.BatchID(l.Members)
+	out := promotion.BatchComposition{Tip: env.Tip}
+	edits, refused := o.composeTogether(ctx, c, env.Name, env.Tip, l.Members)
+	out.RefusedByMember = refused
 	if len(refused) == 0 {
 		var err error
-		if out.Refused, err = o.Outside(ctx, c.with(l.Passengers), env.Name, env.Tip, edits); err != nil {
+		if out.Refused, err = o.Outside(ctx, c.with(l.Members), env.Name, env.Tip, edits); err != nil {
 			return err
 		}
 		if out.Refused != "" {
-			if out.Of, err = o.blameTogether(ctx, c, env, l.Passengers); err != nil {
+			if out.RefusedByMember, err = o.blameTogether(ctx, c, env, l.Members); err != nil {
 				return err
 			}
 		}
 	}
 	c.Composed[ComposedKey(env.Name, id)] = edits
 	if b.together[env.Name] == nil {
-		b.together[env.Name] = map[string]promotion.Together{}
+		b.together[env.Name] = map[string]promotion.BatchComposition{}
 	}
 	b.together[env.Name][id] = out
 	return nil
@@ -179,10 +179,10 @@ func (o *Observer) AnswerTogether(ctx context.Context, b *Batch, l promotion.Loo
 
 // blameTogether finds the components whose own part reaches a target that
 // doesn't come along.
-func (o *Observer) blameTogether(ctx context.Context, c *Case, env *promotion.Env, passengers []promotion.Passenger) (map[string]string, error) {
+func (o *Observer) blameTogether(ctx context.Context, c *Case, env *promotion.Env, passengers []promotion.Member) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range passengers {
-		part, refused := o.composeTogether(ctx, c, env.Name, env.Tip, []promotion.Passenger{p})
+		part, refused := o.composeTogether(ctx, c, env.Name, env.Tip, []promotion.Member{p})
 		why := refused[p.Component]
 		if why == "" && len(part) > 0 {
 			var err error
@@ -235,7 +235,7 @@ func (b *Batch) Rides(env string) (open *promotion.Pull, undos []*promotion.Pull
 // with the decision as it is for all of them. number is the pull
 // request that it is about, 0 for one that is not open yet; passengers are whom it
 // moves, of which those that are there become the case's members.
-func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passengers []promotion.Passenger) (*Case, *promotion.Decision) {
+func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passengers []promotion.Member) (*Case, *promotion.Decision) {
 	c := *b.all.with(passengers)
 	c.Restored = map[string][]fieldedit.Edit{}
 	c.Facts.Envs = slices.Clone(b.all.Facts.Envs)
@@ -245,13 +245,13 @@ func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passe
 		if e.Name != env {
 			continue
 		}
-		e.Now, e.Landed = promotion.Sure(promotion.Release{}), promotion.Sure(promotion.Landed{})
+		e.Release, e.Landed = promotion.Sure(promotion.Release{}), promotion.Sure(promotion.Landed{})
 		for _, ri := range b.all.rides[env] {
 			if ri.pull == nil || ri.PR.Number != number {
 				continue
 			}
 			if p := b.agreed(i, ri); ri.ref.Revert {
-				e.Undo = p
+				e.Revert = p
 			} else {
 				e.Open = p
 			}
@@ -267,7 +267,7 @@ func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passe
 			c.Restored[env] = edits
 		}
 	}
-	return &c, &promotion.Decision{Actions: d.Actions, Next: d.Next, Envs: []promotion.EnvState{d.Shared(facts, env, number)}}
+	return &c, &promotion.Decision{Actions: d.Actions, Next: d.Next, Envs: []promotion.EnvState{d.SharedState(facts, env, number)}}
 }
 
 // agreed is a ride's pull request with what its passengers found out about it.
@@ -275,7 +275,7 @@ func (b *Batch) agreed(env int, ri *ride) *promotion.Pull {
 	p := *ri.pull
 	for _, c := range b.Cases {
 		if v := c.Facts.Envs[env].Open; v != nil && v.Number == p.Number {
-			p.Unsound = firstOf(p.Unsound, v.Unsound)
+			p.HeadModified = firstOf(p.HeadModified, v.HeadModified)
 		}
 	}
 	return &p
@@ -297,8 +297,8 @@ func (b *Batch) TakenBackBy(env string, revert int) int {
 	for _, c := range b.Cases {
 		for i := range c.Facts.Envs {
 			if e := &c.Facts.Envs[i]; e.Name == env {
-				if p := slices.IndexFunc(e.Past, func(p promotion.Past) bool { return p.Number == revert }); p >= 0 {
-					of = max(of, undoes(e, revert, e.Past[p].Release))
+				if p := slices.IndexFunc(e.PastPulls, func(p promotion.PastPull) bool { return p.Number == revert }); p >= 0 {
+					of = max(of, undoes(e, revert, e.PastPulls[p].Release))
 				}
 			}
 		}
@@ -311,7 +311,7 @@ func (b *Batch) Own() *Case { return b.all }
 
 // Ride is a pull request of several components: the environment that it is
 // about, and whom it moves; nobody when it isn't known.
-func (o *Observer) Ride(ctx context.Context, b *Batch, number int) (env string, passengers []promotion.Passenger, err error) {
+func (o *Observer) Ride(ctx context.Context, b *Batch, number int) (env string, passengers []promotion.Member, err error) {
 	for env, all := range b.all.rides {
 		for _, ri := range all {
 			if ri.PR.Number == number {

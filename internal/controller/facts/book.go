@@ -213,7 +213,7 @@ var mark = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f
 // Mark renders the mark; of is a revert's promotion, 0 otherwise. Where several
 // components move together the release is theirs together, and each has its own
 // besides.
-func Mark(kind, release string, of int, passengers []promotion.Passenger) string {
+func Mark(kind, release string, of int, passengers []promotion.Member) string {
 	s := fmt.Sprintf("<!-- liftlock:%s release=%s", kind, release)
 	if of != 0 {
 		s += fmt.Sprintf(" of=%d", of)
@@ -225,15 +225,15 @@ func Mark(kind, release string, of int, passengers []promotion.Passenger) string
 }
 
 // markedPassengers are the components that a mark names, with their releases.
-func markedPassengers(body string) []promotion.Passenger {
+func markedPassengers(body string) []promotion.Member {
 	m := mark.FindStringSubmatch(body)
 	if m == nil || m[4] == "" {
 		return nil
 	}
-	var out []promotion.Passenger
+	var out []promotion.Member
 	for part := range strings.SplitSeq(m[4], ",") {
 		if component, release, ok := strings.Cut(part, ":"); ok && len(release) == 64 {
-			out = append(out, promotion.Passenger{Component: component, Release: release})
+			out = append(out, promotion.Member{Component: component, Release: release})
 		}
 	}
 	return out

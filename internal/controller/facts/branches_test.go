@@ -264,8 +264,8 @@ func TestBlameOnBranches(t *testing.T) {
 	if err := o.blame(t.Context(), &Case{Snapshot: s, Pipeline: s.Pipelines[0], Unit: s.Pipelines[0].Units["web"]}, env); err != nil {
 		t.Fatal(err)
 	}
-	got := slices.Sorted(slices.Values(env.Targets[0].Touched.Value))
-	if d := cmp.Diff(slices.Sorted(slices.Values([]string{mine, base})), got); d != "" || !env.Targets[0].Touched.OK {
+	got := slices.Sorted(slices.Values(env.Targets[0].ChangedSince.Value))
+	if d := cmp.Diff(slices.Sorted(slices.Values([]string{mine, base})), got); d != "" || !env.Targets[0].ChangedSince.OK {
 		t.Errorf("touched by (-want +got):\n%s", d)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Member is a component in what moves several, with its own case and decision.
 type Member struct {
-	Passenger promotion.Passenger
+	Passenger promotion.Member
 	Case      *Case
 	Decision  *promotion.Decision
 }
@@ -27,7 +27,7 @@ func (c *Case) Moves(component string) bool {
 
 // with is the case for an edit that moves several components; without any, the
 // case as it is.
-func (c *Case) with(passengers []promotion.Passenger) *Case {
+func (c *Case) with(passengers []promotion.Member) *Case {
 	if len(passengers) == 0 {
 		return c
 	}
@@ -43,7 +43,7 @@ func (c *Case) with(passengers []promotion.Passenger) *Case {
 // withAll is the case for an edit that may come to move any components of its
 // pipeline, where they travel together.
 func (c *Case) withAll() *Case {
-	if !c.Pipeline.Spec.Batches() {
+	if !c.Pipeline.Spec.BatchesByEnvironment() {
 		return c
 	}
 	out := *c
@@ -82,7 +82,7 @@ func (c *Case) overlayOf(at *EnvAt) []fieldedit.Overlay {
 }
 
 // overlaysOf is where several components have theirs.
-func (c *Case) overlaysOf(env string, passengers []promotion.Passenger) []fieldedit.Overlay {
+func (c *Case) overlaysOf(env string, passengers []promotion.Member) []fieldedit.Overlay {
 	var out []fieldedit.Overlay
 	for _, p := range passengers {
 		if at := c.envAt(env, p.Component); at != nil {
@@ -93,8 +93,8 @@ func (c *Case) overlaysOf(env string, passengers []promotion.Passenger) []fielde
 }
 
 // passengers are the components that the case moves together.
-func (c *Case) passengers() []promotion.Passenger {
-	var out []promotion.Passenger
+func (c *Case) passengers() []promotion.Member {
+	var out []promotion.Member
 	for _, m := range c.Members {
 		out = append(out, m.Passenger)
 	}
@@ -102,7 +102,7 @@ func (c *Case) passengers() []promotion.Passenger {
 }
 
 // nameAll is what people call what moves together.
-func nameAll(passengers []promotion.Passenger) string {
+func nameAll(passengers []promotion.Member) string {
 	names := make([]string, len(passengers))
 	for i, p := range passengers {
 		names[i] = p.String()
@@ -119,7 +119,7 @@ func (c *Case) Owner(env, file, path string) string {
 	var may []string
 	for _, m := range c.Members {
 		if at := c.envAt(env, m.Passenger.Component); at != nil {
-			if scope, err := fieldedit.ScopeOf(at.Overlay(c.Pipeline.Pipeline)); err == nil && scope.Covers(file) {
+			if scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline)); err == nil && scope.Covers(file) {
 				may = append(may, m.Passenger.Component)
 			}
 		}

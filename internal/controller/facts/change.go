@@ -120,7 +120,7 @@ func (o *Observer) Judge(ctx context.Context, s *Snapshot, c *Change) (*Verdict,
 	m := s.Repo.Mirror
 	v := &Verdict{}
 	if c.rules {
-		if _, err := pipeline.Load(m.Tree(c.Head)); err != nil && !errors.Is(err, pipeline.ErrNone) {
+		if _, err := pipeline.Load(m.Tree(c.Head)); err != nil && !errors.Is(err, pipeline.ErrNoPipeline) {
 			v.PipelineErr = err.Error()
 		}
 	}
@@ -154,7 +154,7 @@ func (o *Observer) Judge(ctx context.Context, s *Snapshot, c *Change) (*Verdict,
 	tree = at(c.Head)
 	after, err := evaluate.InChild(ctx, o.o.Sandbox, tree, in)
 	var limit *sandbox.Error
-	var refused *sandbox.Refused
+	var refused *sandbox.HandlerError
 	switch {
 	case errors.As(err, &limit), errors.As(err, &refused):
 		v.Failed = err.Error()

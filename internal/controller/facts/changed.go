@@ -13,22 +13,22 @@ import (
 // of each target. That it can't be told is an answer too.
 func (o *Observer) changed(ctx context.Context, c *Case, env *promotion.Env) error {
 	l := env.Landed.Value
-	effects, err := o.effectsOf(ctx, c.with(l.Passengers), env.Name, l.Parent, l.Commit)
+	effects, err := o.effectsOf(ctx, c.with(l.Members), env.Name, l.Parent, l.Commit)
 	if ctx.Err() != nil {
 		return err
 	}
 	for i := range env.Targets {
 		t := &env.Targets[i]
 		if err != nil {
-			t.Changed = promotion.Unsure[[]promotion.Object](err.Error())
+			t.ChangedObjects = promotion.Unsure[[]promotion.Object](err.Error())
 			continue
 		}
-		t.Changed = promotion.Sure[[]promotion.Object](nil) // it reads nothing that was changed
+		t.ChangedObjects = promotion.Sure[[]promotion.Object](nil) // it reads nothing that was changed
 		for k := range effects {
 			if e := &effects[k]; e.Target.Name == t.Name && e.Why != "" {
-				t.Changed = promotion.Unsure[[]promotion.Object](e.Why)
+				t.ChangedObjects = promotion.Unsure[[]promotion.Object](e.Why)
 			} else if e.Target.Name == t.Name {
-				t.Changed = promotion.Sure(objects(e))
+				t.ChangedObjects = promotion.Sure(objects(e))
 			}
 		}
 	}

@@ -15,10 +15,10 @@ func ComposedKey(env, release string) string { return env + "|" + release }
 
 // compose answers Look compose: what moving a release into an environment
 // changes, or why it can't be done.
-func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.Look) error {
-	out := promotion.Composed{Tip: env.Tip}
+func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.FactRequest) error {
+	out := promotion.Composition{Tip: env.Tip}
 	if out.Refused = c.unknown(l.Release); out.Refused != "" {
-		env.Composed[l.Release] = out
+		env.Compositions[l.Release] = out
 		return nil
 	}
 	edits, err := fieldedit.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.Contents[l.Release],
@@ -39,7 +39,7 @@ func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at 
 		}
 	}
 	c.Composed[ComposedKey(env.Name, l.Release)] = edits
-	env.Composed[l.Release] = out
+	env.Compositions[l.Release] = out
 	return nil
 }
 
@@ -58,11 +58,11 @@ func wholeFiles(ctx context.Context, m *git.Mirror, commit string) fieldedit.Con
 // composeBack answers Look restore.
 func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
 	if !env.Landed.OK {
-		env.Restore = promotion.Unsure[promotion.Composed](env.Landed.Err)
+		env.Restore = promotion.Unsure[promotion.Composition](env.Landed.Err)
 		return nil
 	}
-	out := promotion.Composed{Tip: env.Tip}
-	own, with := c.overlayOf(at), env.Landed.Value.Passengers
+	out := promotion.Composition{Tip: env.Tip}
+	own, with := c.overlayOf(at), env.Landed.Value.Members
 	if len(with) > 0 {
 		own = c.overlaysOf(env.Name, with)
 	}
@@ -100,13 +100,13 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 				return err
 			}
 			for i := range env.Targets {
-				env.Targets[i].Touched = promotion.Unsure[[]string](err.Error())
+				env.Targets[i].ChangedSince = promotion.Unsure[[]string](err.Error())
 			}
 			return nil
 		}
 	}
 	for i := range env.Targets {
-		env.Targets[i].Touched = promotion.Sure(touched[env.Targets[i].Name])
+		env.Targets[i].ChangedSince = promotion.Sure(touched[env.Targets[i].Name])
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (o *Observer) touchedOn(ctx context.Context, c *Case, env *promotion.Env, l
 		if err != nil {
 			return &unreadIndex{err}
 		}
-		readers := index.Touched(paths)
+		readers := index.AffectedReaders(paths)
 		for i := range env.Targets {
 			if name := env.Targets[i].Name; readers[ix.idOf(name)] != nil {
 				touched[name] = append(touched[name], ci.SHA)
@@ -160,7 +160,7 @@ func (o *Observer) Reach(ctx context.Context, c *Case, env string, files []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	readers := ix.Touched(files)
+	readers := ix.AffectedReaders(files)
 	for _, t := range c.Pipeline.Fleet.Targets {
 		if readers[t.ID()] != nil {
 			reached = append(reached, t)

@@ -58,7 +58,7 @@ type headSeen struct{ head, base, unsound string }
 // note remembers what was found out about an open pull request's head; composed:
 // its edits were composed again and are exactly what the head has.
 func (h *heads) note(r *Repository, p *promotion.Pull, base string, composed bool) {
-	s := headSeen{head: p.Head, base: base, unsound: p.Unsound}
+	s := headSeen{head: p.Head, base: base, unsound: p.HeadModified}
 	if s.unsound == "" && !composed {
 		s.unsound = fmt.Sprintf("#%d can't be composed again, so it can't be told whether it is what Liftlock composed", p.Number)
 	}
@@ -224,7 +224,7 @@ func (o *Observer) compareLanded(ctx context.Context, c *Case, env string, d *Di
 	if err != nil {
 		return err
 	}
-	edit.Touched = ix.Touched(d.Files)
+	edit.Touched = ix.AffectedReaders(d.Files)
 	d.Effects, err = o.then.Effects(ctx, edit)
 	d.Problems = slices.Compact(slices.Sorted(slices.Values(slices.Concat(edit.Before.Problems, edit.After.Problems))))
 	return err
@@ -234,5 +234,5 @@ func short(commit string) string {
 	if commit == "" {
 		return "a commit that the forge doesn't name"
 	}
-	return fieldedit.Short(commit)
+	return fieldedit.ShortID(commit)
 }

@@ -242,7 +242,7 @@ func (o *Observer) edit(ctx context.Context, c *Case, env, base string, edits []
 			}
 			return nil, fmt.Sprintf("which targets read %s can't be told: %v", strings.Join(out.Files, ", "), err), nil
 		}
-		for id, files := range ix.Touched(out.Files) {
+		for id, files := range ix.AffectedReaders(out.Files) {
 			out.Touched[id] = files
 		}
 	}

@@ -104,10 +104,10 @@ func (o *Observer) newCase(s *Snapshot, p *PipelineAt, u promotion.Unit) *Case {
 	c := &Case{Snapshot: s, Pipeline: p, owners: map[string]string{}, again: new(time.Time),
 		Pulls: map[int]*forge.PullRequest{}, Bases: map[int]string{}, Edits: map[int][]fieldedit.Edit{}, UndoOf: map[int]*forge.PullRequest{},
 		Contents: map[string]fieldedit.Release{}, Composed: map[string][]fieldedit.Edit{}, Restored: map[string][]fieldedit.Edit{},
-		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, Broken: s.Broken, Tip: s.Commit}}
-	for _, spec := range p.Topo() {
+		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, PipelineErr: s.Broken, Tip: s.Commit}}
+	for _, spec := range p.TopologicalOrder() {
 		line := s.Line(p.Pipeline, spec.Name)
-		c.Facts.Envs = append(c.Facts.Envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Composed: map[string]promotion.Composed{}})
+		c.Facts.Envs = append(c.Facts.Envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Compositions: map[string]promotion.Composition{}})
 	}
 	return c
 }
@@ -121,7 +121,7 @@ func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, f
 	// Commands first: what a command was given about was written down before it,
 	// so it is among what is read after it.
 	var err error
-	if c.Facts.Asks, err = o.asks(ctx, u); err != nil {
+	if c.Facts.PendingCommands, err = o.asks(ctx, u); err != nil {
 		return nil, err
 	}
 	entries, err := o.ofUnit(ctx, s.Repo, u)
@@ -140,7 +140,7 @@ func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, f
 		env := &c.Facts.Envs[i]
 		at := ua.Envs[env.Name]
 		if at == nil {
-			env.Now = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
+			env.Release = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
 			continue
 		}
 		if err := o.environment(ctx, c, env, at, entries[env.Name], arrived[env.Name], memories, fresh); err != nil {
@@ -150,7 +150,7 @@ func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, f
 	if c.Facts.Holds, err = o.Holds(ctx, s.Repo, u); err != nil {
 		c.Facts.HoldsErr = err.Error()
 	}
-	c.Facts.Weather = o.weather(c)
+	c.Facts.ClusterIncidents = o.weather(c)
 	if c.Facts.Limits, err = o.limits(ctx, c); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	r, tip := c.Snapshot.Repo, env.Tip
 	env.History = history
 	if tip == "" {
-		env.Now = promotion.Unsure[promotion.Release](missing(r, env.Branch))
+		env.Release = promotion.Unsure[promotion.Release](missing(r, env.Branch))
 		o.targets(c, env, at, memories)
 		return nil
 	}
@@ -171,17 +171,17 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	switch {
 	case errors.As(err, &mixed):
 		env.Mixed = err.Error()
-		env.Now = promotion.Unsure[promotion.Release](err.Error())
+		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case err != nil:
-		env.Now = promotion.Unsure[promotion.Release](err.Error())
+		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case rel.Empty():
-		env.Now = promotion.Unsure[promotion.Release](at.NothingCarried())
+		env.Release = promotion.Unsure[promotion.Release](at.NothingCarried())
 	default:
-		env.Now = promotion.Sure(c.know(rel))
+		env.Release = promotion.Sure(c.know(rel))
 	}
 	key := UnitName(c.Facts.Unit) + "|" + env.Name
 	var memo landedMemo
-	if env.Now.OK {
+	if env.Release.OK {
 		if memo, err = o.whence(ctx, r, tip, key, c.Pipeline, at, rel); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	if err := o.hasMerged(ctx, c, env, slices.Concat(entries, c.rides.entries(env.Name))); err != nil {
 		return err
 	}
-	if !env.Now.OK {
+	if !env.Release.OK {
 		o.targets(c, env, at, memories)
 		return nil
 	}
@@ -209,7 +209,7 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	if err != nil {
 		return err
 	}
-	if landed.Passengers, err = o.cameWith(ctx, c, env.Name, landed.Pull); err != nil {
+	if landed.Members, err = o.cameWith(ctx, c, env.Name, landed.Pull); err != nil {
 		return err
 	}
 	env.Landed = promotion.Sure(landed)
@@ -244,7 +244,7 @@ func (o *Observer) unexplained(key string, m landedMemo, entries []entry) bool {
 	return true
 }
 
-// arrivalData is what a store.Arrived keeps for us.
+// arrivalData is what a store.Arrival keeps for us.
 type arrivalData struct {
 	Content fieldedit.Release `json:"content"`
 	By      string            `json:"by"`
@@ -254,7 +254,7 @@ type arrivalData struct {
 
 // arrivals reads a unit's history by environment, newest first.
 func (o *Observer) arrivals(ctx context.Context, c *Case, u promotion.Unit) (map[string][]promotion.Arrival, error) {
-	rows, err := o.o.Store.ArrivedBy(ctx, UnitName(u))
+	rows, err := o.o.Store.Arrivals(ctx, UnitName(u))
 	if err != nil {
 		return nil, err
 	}
@@ -266,22 +266,22 @@ func (o *Observer) arrivals(ctx context.Context, c *Case, u promotion.Unit) (map
 		}
 		c.know(d.Content)
 		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.Content.String(),
-			Commit: row.Commit, By: d.By, Who: d.Who, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
+			Commit: row.Commit, By: d.By, Author: d.Who, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
 	}
 	return out, nil
 }
 
 // arrive writes down what is in the environment now, where that is new.
 func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) error {
-	l, id := env.Landed.Value, env.Now.Value.ID
+	l, id := env.Landed.Value, env.Release.Value.ID
 	i := slices.IndexFunc(env.History, func(a promotion.Arrival) bool { return a.Release == id && a.Commit == l.Commit })
 	if i >= 0 && env.History[i].By == l.By {
 		return nil
 	}
-	a := promotion.Arrival{Release: id, Name: env.Now.Value.Name, Commit: l.Commit, By: l.By, Who: l.Who, Pull: l.Pull, At: c.Facts.Now}
+	a := promotion.Arrival{Release: id, Name: env.Release.Value.Name, Commit: l.Commit, By: l.By, Author: l.Author, Pull: l.Pull, At: c.Facts.Now}
 	if i >= 0 {
 		a = env.History[i]
-		a.By, a.Who, a.Pull = l.By, l.Who, l.Pull
+		a.By, a.Author, a.Pull = l.By, l.Author, l.Pull
 	}
 	row, err := c.ArrivalRow(env.Name, &a)
 	if err != nil {
@@ -289,7 +289,7 @@ func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) erro
 	}
 	err = o.o.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
 		var err error
-		if a.Seq, err = tx.PutArrived(ctx, row); err != nil {
+		if a.Seq, err = tx.PutArrival(ctx, row); err != nil {
 			return err
 		}
 		_, err = tx.AddEvents(ctx, landedEvent(c, env))
@@ -307,12 +307,12 @@ func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) erro
 }
 
 // ArrivalRow is the store's row of an arrival.
-func (c *Case) ArrivalRow(env string, a *promotion.Arrival) (store.Arrived, error) {
-	data, err := json.Marshal(arrivalData{Content: c.Contents[a.Release], By: a.By, Who: a.Who, Pull: a.Pull})
+func (c *Case) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
+	data, err := json.Marshal(arrivalData{Content: c.Contents[a.Release], By: a.By, Who: a.Author, Pull: a.Pull})
 	if err != nil {
-		return store.Arrived{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
+		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}
-	return store.Arrived{Unit: UnitName(c.Facts.Unit), Environment: env, Release: a.Release, Commit: a.Commit,
+	return store.Arrival{Unit: UnitName(c.Facts.Unit), Environment: env, Release: a.Release, Commit: a.Commit,
 		At: a.At, VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt, Data: data}, nil
 }
 
@@ -320,12 +320,12 @@ func (c *Case) ArrivalRow(env string, a *promotion.Arrival) (store.Arrived, erro
 func landedEvent(c *Case, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
 	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
-		Message: fmt.Sprintf("%s is in %s (%s, %s)", env.Now.Value, env.Name, l.By, promotion.Short(l.Commit)),
-		Once:    fmt.Sprintf("landed|%s|%s|%s|%s", UnitName(u), env.Name, l.Commit, l.By)}
+		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, promotion.Short(l.Commit)),
+		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", UnitName(u), env.Name, l.Commit, l.By)}
 	if l.Pull != 0 {
 		ev.Kind = "merged"
 		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, promotion.Short(l.Commit))
-		ev.Once = OnceMerged(u, l.Pull)
+		ev.IdempotencyKey = OnceMerged(u, l.Pull)
 	}
 	return ev
 }
@@ -343,20 +343,20 @@ func (o *Observer) RestoreOnto(ctx context.Context, c *Case, env, commit, tip st
 }
 
 // asks reads the commands that wait to take effect.
-func (o *Observer) asks(ctx context.Context, u promotion.Unit) ([]promotion.Ask, error) {
-	rows, err := o.o.Store.OpenAsks(ctx, UnitName(u))
+func (o *Observer) asks(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
+	rows, err := o.o.Store.PendingCommands(ctx, UnitName(u))
 	if err != nil {
 		return nil, err
 	}
-	out := make([]promotion.Ask, 0, len(rows))
+	out := make([]promotion.PendingCommand, 0, len(rows))
 	for _, a := range rows {
-		out = append(out, promotion.Ask{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By, Reason: a.Reason, At: a.At})
+		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By, Reason: a.Reason, At: a.At})
 	}
 	return out, nil
 }
 
 // Answer gathers the expensive fact that a decision asked for.
-func (o *Observer) Answer(ctx context.Context, c *Case, l promotion.Look) error {
+func (o *Observer) Answer(ctx context.Context, c *Case, l promotion.FactRequest) error {
 	at := c.Unit.Envs[l.Environment]
 	var env *promotion.Env
 	for i := range c.Facts.Envs {
@@ -368,13 +368,13 @@ func (o *Observer) Answer(ctx context.Context, c *Case, l promotion.Look) error 
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
 	}
 	switch l.What {
-	case promotion.LookCompose:
+	case promotion.RequestComposition:
 		return o.compose(ctx, c, env, at, l)
-	case promotion.LookRestore:
+	case promotion.RequestRestore:
 		return o.composeBack(ctx, c, env, at)
-	case promotion.LookBlame:
+	case promotion.RequestBlame:
 		return o.blame(ctx, c, env)
-	case promotion.LookChanged:
+	case promotion.RequestChangedObjects:
 		return o.changed(ctx, c, env)
 	}
 	return fmt.Errorf("unknown look %q", l.What)

@@ -142,7 +142,7 @@ func (o *Observer) untouched(ctx context.Context, r *Repository, from, to string
 // landedOf joins what Git knows with our pull requests: who brought it.
 func (o *Observer) landedOf(ctx context.Context, r *Repository, p *PipelineAt, m landedMemo, ours []entry) (promotion.Landed, error) {
 	c := m.origin.Commit
-	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Who: c.Author.Name}
+	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Author: c.Author.Name}
 	if len(c.Parents) > 0 {
 		l.Parent = c.Parents[0]
 	}
@@ -155,7 +155,7 @@ func (o *Observer) landedOf(ctx context.Context, r *Repository, p *PipelineAt, m
 		if pr.MergeCommit == "" || pr.MergeCommit != c.SHA || pr.Author != r.Me {
 			continue
 		}
-		l.By, l.Pull, l.Who = promotion.ByPromotion, pr.Number, ""
+		l.By, l.Pull, l.Author = promotion.ByPromotion, pr.Number, ""
 		if ref, ok := promotion.ParseBranch(pr.Branch); ok && ref.Revert {
 			l.By = promotion.ByRevert
 		}

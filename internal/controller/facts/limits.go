@@ -18,7 +18,7 @@ func (o *Observer) limits(ctx context.Context, c *Case) (promotion.Limits, error
 	if err != nil {
 		return l, err
 	}
-	if c.Pipeline.Spec.Batches() {
+	if c.Pipeline.Spec.BatchesByEnvironment() {
 		return l, nil // one pull request an environment: nobody waits for a place
 	}
 	return l, o.ahead(ctx, c, &l)
@@ -27,7 +27,7 @@ func (o *Observer) limits(ctx context.Context, c *Case) (promotion.Limits, error
 // Used counts what is open and what was opened and merged lately, as the book
 // says it now.
 func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) {
-	l := promotion.Limits{OpenElsewhere: map[string]int{}, Ahead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
+	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	stormy := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
@@ -55,11 +55,11 @@ func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) 
 func (c *Case) degradedSince() map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, env := range c.Facts.Envs {
-		if !env.Now.OK || !env.Landed.OK {
+		if !env.Release.OK || !env.Landed.OK {
 			continue
 		}
 		for _, a := range env.History {
-			if a.Commit == env.Landed.Value.Commit && a.Release == env.Now.Value.ID && a.DegradedAt.After(a.VerifiedAt) {
+			if a.Commit == env.Landed.Value.Commit && a.Release == env.Release.Value.ID && a.DegradedAt.After(a.VerifiedAt) {
 				out[env.Name] = a.DegradedAt
 			}
 		}
@@ -83,16 +83,16 @@ func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, 
 			return
 		}
 		l.RevertsByEnv[ref.Environment]++
-		if l.OldestRevertInTen.IsZero() || pr.CreatedAt.Before(l.OldestRevertInTen) {
-			l.OldestRevertInTen = pr.CreatedAt
+		if l.OldestRecentRevert.IsZero() || pr.CreatedAt.Before(l.OldestRecentRevert) {
+			l.OldestRecentRevert = pr.CreatedAt
 		}
 		for cluster := range c.clustersOf(ref, pr) {
 			l.RevertsByCluster[cluster]++
 		}
 		return
 	}
-	if pr.State == forge.Open && !c.Pipeline.Spec.Batches() && ref.Component != c.Facts.Unit.Component {
-		l.OpenElsewhere[ref.Environment]++
+	if pr.State == forge.Open && !c.Pipeline.Spec.BatchesByEnvironment() && ref.Component != c.Facts.Unit.Component {
+		l.OpenByOthers[ref.Environment]++
 	}
 	if pr.State == forge.Merged && now.Sub(pr.MergedAt) < time.Hour {
 		l.MergesLastHour++

@@ -41,7 +41,7 @@ func (o *Observer) moved(ctx context.Context, r *Repository, p *PipelineAt, env,
 		if at == nil {
 			continue
 		}
-		if scope, err := fieldedit.ScopeOf(at.Overlay(p.Pipeline)); err != nil || !slices.ContainsFunc(paths, scope.Covers) {
+		if scope, err := fieldedit.NewScope(at.Overlay(p.Pipeline)); err != nil || !slices.ContainsFunc(paths, scope.Covers) {
 			continue // what can't be understood moves nothing
 		}
 		m := moved{component: component, before: o.idAt(r, from, p, at), after: o.idAt(r, to, p, at)}
@@ -72,19 +72,19 @@ func (p *PipelineAt) movedBy() string {
 
 // passengersOf are the components that a commit brought to an environment, with
 // the releases that they have with it; of a revert, with those that it took back.
-func (o *Observer) passengersOf(ctx context.Context, r *Repository, p *PipelineAt, env, from, to string, revert bool) ([]promotion.Passenger, error) {
+func (o *Observer) passengersOf(ctx context.Context, r *Repository, p *PipelineAt, env, from, to string, revert bool) ([]promotion.Member, error) {
 	list, err := o.moved(ctx, r, p, env, from, to)
 	if err != nil {
 		return nil, err
 	}
-	var out []promotion.Passenger
+	var out []promotion.Member
 	for _, m := range list {
 		release := m.after
 		if revert {
 			release = m.before
 		}
 		if release != "" {
-			out = append(out, promotion.Passenger{Component: m.component, Release: release})
+			out = append(out, promotion.Member{Component: m.component, Release: release})
 		}
 	}
 	return out, nil

@@ -88,7 +88,7 @@ type Observer struct {
 	then     *isolation.Renderer // for what landed long ago
 	heads    heads
 
-	parsed       *fieldedit.Parsed // files that many environments share
+	parsed       *fieldedit.ParseCache // files that many environments share
 	readings     readings
 	clusterFiles clusterFiles
 	taken        taken
@@ -123,7 +123,7 @@ func New(o Options) *Observer {
 		merges:    map[string]mergeSeen{},
 		booked:    map[string]bool{},
 		renderer:  isolation.New(maxRendered),
-		parsed:    fieldedit.NewParsed(maxParsed),
+		parsed:    fieldedit.NewParseCache(maxParsed),
 		then:      isolation.New(maxThen),
 		judged:    map[judgedKey]*judged{},
 	}
@@ -192,7 +192,7 @@ func (s *Snapshot) Unit(u promotion.Unit) (*PipelineAt, *UnitAt) {
 // Runner is the unit under whose key a unit is judged: itself, or, where the
 // components of its pipeline travel together, all of them as one.
 func (s *Snapshot) Runner(u promotion.Unit) promotion.Unit {
-	if p := s.Pipeline(u.Pipeline); p != nil && p.Spec.Batches() {
+	if p := s.Pipeline(u.Pipeline); p != nil && p.Spec.BatchesByEnvironment() {
 		u.Component = promotion.BatchName
 	}
 	return u
@@ -201,7 +201,7 @@ func (s *Snapshot) Runner(u promotion.Unit) promotion.Unit {
 // IsBatch says that a unit stands for all components of its pipeline.
 func (s *Snapshot) IsBatch(u promotion.Unit) bool {
 	p := s.Pipeline(u.Pipeline)
-	return p != nil && p.Spec.Batches() && u.Component == promotion.BatchName
+	return p != nil && p.Spec.BatchesByEnvironment() && u.Component == promotion.BatchName
 }
 
 // AllUnits lists the units of every pipeline.

@@ -21,7 +21,7 @@ func placeOf(p *PipelineAt, e *EnvAt) place {
 	at := e.Overlay(p.Pipeline)
 	text, _ := json.Marshal(at) // strings and lists of them: there is no error
 	out := place{key: string(text)}
-	if out.scope, out.err = fieldedit.ScopeOf(at); out.err == nil {
+	if out.scope, out.err = fieldedit.NewScope(at); out.err == nil {
 		out.inputs = out.scope.Inputs()
 	}
 	return out

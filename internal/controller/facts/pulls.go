@@ -79,7 +79,7 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 			}
 			e.PR = d.pr
 		}
-		stray := c.Pipeline.Spec.Batches() && !ref.Revert // the branch isn't used any more
+		stray := c.Pipeline.Spec.BatchesByEnvironment() && !ref.Revert // the branch isn't used any more
 		switch {
 		case e.PR.Author != r.Me:
 			if e.PR.State != forge.Open || stray {
@@ -88,9 +88,9 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 			why := fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", e.PR.Number, e.PR.Author, e.PR.Branch)
 			switch {
 			case !ref.Revert:
-				env.Foreign = why
-			case env.Now.OK && ref.Short == promotion.Short(env.Now.Value.ID):
-				env.ForeignUndo = why
+				env.Unmanaged = why
+			case env.Release.OK && ref.Short == promotion.Short(env.Release.Value.ID):
+				env.UnmanagedRevert = why
 			}
 		case e.PR.State == forge.Open:
 			p, err := o.openPull(ctx, c, env, at, e, d, entries, ref)
@@ -102,26 +102,26 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 			}
 			switch {
 			case ref.Revert:
-				env.Undo = p
+				env.Revert = p
 			case stray:
-				env.Stray = p
+				env.WrongKind = p
 			default:
 				env.Open = p
 			}
-		case len(env.Past) < pastKept:
-			env.Past = append(env.Past, o.past(ctx, c, at, e, ref))
+		case len(env.PastPulls) < pastKept:
+			env.PastPulls = append(env.PastPulls, o.past(ctx, c, at, e, ref))
 		}
 	}
-	slices.SortStableFunc(env.Past, func(a, b promotion.Past) int { return b.At.Compare(a.At) })
-	if env.Open == nil && env.Foreign == "" && !env.Source() && !c.Pipeline.Spec.Batches() {
+	slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int { return b.At.Compare(a.At) })
+	if env.Open == nil && env.Unmanaged == "" && !env.Source() && !c.Pipeline.Spec.BatchesByEnvironment() {
 		return o.leftover(ctx, c, env, at, entries)
 	}
 	return nil
 }
 
 // past describes a pull request of ours that is no longer open.
-func (o *Observer) past(ctx context.Context, c *Case, at *EnvAt, e *entry, ref promotion.BranchRef) promotion.Past {
-	p := promotion.Past{Number: e.PR.Number, Revert: ref.Revert, Merged: e.PR.State == forge.Merged,
+func (o *Observer) past(ctx context.Context, c *Case, at *EnvAt, e *entry, ref promotion.BranchRef) promotion.PastPull {
+	p := promotion.PastPull{Number: e.PR.Number, Revert: ref.Revert, Merged: e.PR.State == forge.Merged,
 		Superseded: e.PR.HasLabel(promotion.LabelSuperseded), At: e.PR.ClosedAt, Commit: e.PR.MergeCommit, By: e.PR.MergedBy}
 	if p.Merged {
 		p.At = e.PR.MergedAt
@@ -157,7 +157,7 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
 	if pr.Base != env.Branch {
-		p.Unsound = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
+		p.HeadModified = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
 	}
 	if ref.Revert {
 		p.Release = ref.Short // a restraint that holds whatever somebody pushes there
@@ -180,29 +180,29 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 		}
 	}
 	if !ref.Revert {
-		p.Claimed, _ = readMark(pr.Body)
-		if why == "" && p.Claimed != p.Release && !promotion.Proven(c.Facts.Envs, env.Spec.After, p.Release) {
+		p.DeclaredRelease, _ = readMark(pr.Body)
+		if why == "" && p.DeclaredRelease != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
 			// Well made, but not by us: that we opened it is the proof that its
 			// release was verified upstream, and that is not this release.
 			why = "it carries another release than the one that Liftlock put there"
 		}
 	}
-	if why != "" && p.Unsound == "" {
-		p.Unsound = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
+	if why != "" && p.HeadModified == "" {
+		p.HeadModified = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
 	}
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
 	edits := c.Edits[pr.Number]
 	o.heads.note(r, p, base, len(edits) > 0)
-	if p.Unsound == "" && !p.Stale && len(edits) > 0 {
+	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
 		// The branch may have got other readers since: what counts is what the
 		// edits do to it as it is now.
-		if p.Beyond, err = o.Outside(ctx, c, env.Name, env.Tip, edits); err != nil {
+		if p.CrossEnvironment, err = o.Outside(ctx, c, env.Name, env.Tip, edits); err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			p.Beyond = "which targets it would change can't be told: " + err.Error()
+			p.CrossEnvironment = "which targets it would change can't be told: " + err.Error()
 		}
 	}
 	if why := o.refusedMerge(r, e); why != "" {

@@ -80,7 +80,7 @@ func (o *Observer) ahead(ctx context.Context, c *Case, l *promotion.Limits) erro
 		for env, since := range waits {
 			own := mine[env]
 			if own.IsZero() || since.Before(own) || since.Equal(own) && component < u.Component {
-				l.Ahead[env]++
+				l.QueuedAhead[env]++
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func (o *Observer) readAt(tree *git.Tree, key string, p *PipelineAt, e *EnvAt) r
 		}
 	}
 	at := e.Overlay(p.Pipeline)
-	at.Parsed = o.parsed
+	at.ParseCache = o.parsed
 	var g reading
 	if g.release, g.err = fieldedit.Read(tree, at); g.err == nil {
 		g.id = g.release.ID()
@@ -267,6 +267,6 @@ func filesAhead(ctx context.Context, tree *git.Tree, p *PipelineAt, all []unread
 		}
 	}
 	return tree.ReadAhead(ctx, roots, func(file string) bool {
-		return slices.ContainsFunc(scopes[path.Dir(file)], func(s fieldedit.Scope) bool { return s.Reads(file) })
+		return slices.ContainsFunc(scopes[path.Dir(file)], func(s fieldedit.Scope) bool { return s.MayRead(file) })
 	})
 }

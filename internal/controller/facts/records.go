@@ -69,7 +69,7 @@ func (c *Case) left(known []store.Promotion) []store.Promotion {
 		}
 		for i := range c.Facts.Envs {
 			env := &c.Facts.Envs[i]
-			if t := env.Train; t != nil && t.Number == was.Pull && t.Unsound == "" {
+			if t := env.BatchPull; t != nil && t.Number == was.Pull && t.HeadModified == "" {
 				was.State, was.UpdatedAt = recordSuperseded, c.Facts.Now
 				out = append(out, was)
 			}
@@ -112,14 +112,14 @@ func (c *Case) record(env *promotion.Env, pr *forge.PullRequest, was store.Promo
 }
 
 func releaseOf(env *promotion.Env, number int) string {
-	for _, p := range []*promotion.Pull{env.Open, env.Undo} {
+	for _, p := range []*promotion.Pull{env.Open, env.Revert} {
 		if p != nil && p.Number == number {
 			return p.Release
 		}
 	}
-	for i := range env.Past {
-		if env.Past[i].Number == number {
-			return env.Past[i].Release
+	for i := range env.PastPulls {
+		if env.PastPulls[i].Number == number {
+			return env.PastPulls[i].Release
 		}
 	}
 	return ""
@@ -129,11 +129,11 @@ func releaseOf(env *promotion.Env, number int) string {
 // back, or as its verification says while it is what the environment carries.
 func mergedRecord(env *promotion.Env, number int, now store.Promotion, was string) string {
 	if now.Kind == promotion.KindPromotion && now.Release != "" {
-		if env.Undo != nil && undoes(env, env.Undo.Number, env.Undo.Release) == number {
+		if env.Revert != nil && undoes(env, env.Revert.Number, env.Revert.Release) == number {
 			return promotion.Reverting
 		}
-		for i := range env.Past {
-			if p := &env.Past[i]; p.Revert && p.Merged && undoes(env, p.Number, p.Release) == number {
+		for i := range env.PastPulls {
+			if p := &env.PastPulls[i]; p.Revert && p.Merged && undoes(env, p.Number, p.Release) == number {
 				return promotion.Reverted
 			}
 		}
@@ -142,7 +142,7 @@ func mergedRecord(env *promotion.Env, number int, now store.Promotion, was strin
 		for i := range env.History {
 			h := &env.History[i]
 			switch {
-			case h.Commit != env.Landed.Value.Commit || h.Release != env.Now.Value.ID:
+			case h.Commit != env.Landed.Value.Commit || h.Release != env.Release.Value.ID:
 			case !h.DegradedAt.IsZero() && !h.DegradedAt.Before(h.VerifiedAt):
 				return promotion.Degraded
 			case !h.VerifiedAt.IsZero():
@@ -161,8 +161,8 @@ func mergedRecord(env *promotion.Env, number int, now store.Promotion, was strin
 // that was merged before it; 0 when none is known.
 func undoes(env *promotion.Env, revert int, release string) int {
 	of := 0
-	for i := range env.Past {
-		p := &env.Past[i]
+	for i := range env.PastPulls {
+		p := &env.PastPulls[i]
 		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" && promotion.Short(p.Release) == promotion.Short(release) {
 			of = p.Number
 		}
@@ -182,16 +182,16 @@ func (c *Case) life(env *promotion.Env, pr *forge.PullRequest, now store.Promoti
 	if now.Kind == promotion.KindRevert {
 		opened.Kind = "revert-opened"
 	}
-	opened.Once = OnceOpened(u, pr.Number)
+	opened.IdempotencyKey = OnceOpened(u, pr.Number)
 	out := []store.Event{opened}
 	switch pr.State {
 	case forge.Merged:
 		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, promotion.Short(pr.MergeCommit))
-		merged.Once = OnceMerged(u, pr.Number)
+		merged.IdempotencyKey = OnceMerged(u, pr.Number)
 		out = append(out, merged)
 	case forge.Closed:
 		closed := event("closed", pr.ClosedAt, "closed without a merge")
-		closed.Once = OnceClosed(u, pr.Number, pr.Head)
+		closed.IdempotencyKey = OnceClosed(u, pr.Number, pr.Head)
 		out = append(out, closed)
 	}
 	return out

@@ -122,7 +122,7 @@ func (o *Observer) authorsOf(ctx context.Context, c *Case, env *promotion.Env, r
 		o.mu.Unlock()
 		if !ok {
 			if logins, err = r.Forge.CommitAuthors(ctx, r.Name, commit); err != nil {
-				return nil, fmt.Errorf("the authors of %s can't be read: %w", fieldedit.Short(commit), err)
+				return nil, fmt.Errorf("the authors of %s can't be read: %w", fieldedit.ShortID(commit), err)
 			}
 			o.mu.Lock()
 			o.authors[r.ID+"@"+commit] = logins
@@ -144,7 +144,7 @@ func upstreamSources(p *PipelineAt, env string) []string {
 			return
 		}
 		seen[name] = true
-		if e.Source() {
+		if e.IsSource() {
 			out = append(out, name)
 		}
 		for _, a := range e.After {

@@ -23,13 +23,13 @@ func (rs rides) anyOpen(env string) bool {
 // ridesIn fills in what an environment of a component has of pull requests of
 // several.
 func (o *Observer) ridesIn(ctx context.Context, c *Case, env *promotion.Env) error {
-	component, together := c.Facts.Unit.Component, c.Pipeline.Spec.Batches()
+	component, together := c.Facts.Unit.Component, c.Pipeline.Spec.BatchesByEnvironment()
 	kept := 0
 	for _, ri := range c.rides[env.Name] {
 		switch {
 		case ri.PR.Author != c.Snapshot.Repo.Me:
 			if ri.PR.State == forge.Open && !ri.ref.Revert && together {
-				env.Foreign = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)
+				env.Unmanaged = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)
 			}
 		case ri.PR.State == forge.Open:
 			if err := o.boarded(ctx, c, env, ri); err != nil {
@@ -40,33 +40,33 @@ func (o *Observer) ridesIn(ctx context.Context, c *Case, env *promotion.Env) err
 			if err != nil {
 				return err
 			}
-			if p, ok := promotion.Riding(who, component); ok {
+			if p, ok := promotion.FindMember(who, component); ok {
 				kept++
-				env.Past = append(env.Past, c.pastRide(ri, p))
+				env.PastPulls = append(env.PastPulls, c.pastRide(ri, p))
 			}
 		}
 	}
-	slices.SortStableFunc(env.Past, func(a, b promotion.Past) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int { return b.At.Compare(a.At) })
 	return nil
 }
 
 // boarded fills in an open ride of ours: with the component, or without it.
 func (o *Observer) boarded(ctx context.Context, c *Case, env *promotion.Env, ri *ride) error {
-	together := c.Pipeline.Spec.Batches()
+	together := c.Pipeline.Spec.BatchesByEnvironment()
 	p := ri.view(c.Facts.Unit.Component)
 	switch {
 	case p == nil && !ri.ref.Revert && together:
-		env.Train = ri.pull
+		env.BatchPull = ri.pull
 	case p == nil:
 	case ri.ref.Revert:
 		if !together {
-			p.Passengers = nil
-			p.Unsound = firstOf(p.Unsound, fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", p.Number))
+			p.Members = nil
+			p.HeadModified = firstOf(p.HeadModified, fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", p.Number))
 		}
-		env.Undo = p
+		env.Revert = p
 	default:
-		if p.Unsound == "" && p.Claimed != p.Release && !promotion.Proven(c.Facts.Envs, env.Spec.After, p.Release) {
-			p.Unsound = fmt.Sprintf("#%d is not what Liftlock composed: it carries another release of %s than the one that Liftlock put there; nothing is done with it until /liftlock retry", p.Number, c.Facts.Unit.Component)
+		if p.HeadModified == "" && p.DeclaredRelease != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
+			p.HeadModified = fmt.Sprintf("#%d is not what Liftlock composed: it carries another release of %s than the one that Liftlock put there; nothing is done with it until /liftlock retry", p.Number, c.Facts.Unit.Component)
 		}
 		if err := o.authorFacts(ctx, c, env, p.Release, &p.Review); err != nil {
 			return err
@@ -74,16 +74,16 @@ func (o *Observer) boarded(ctx context.Context, c *Case, env *promotion.Env, ri 
 		if together {
 			env.Open = p
 		} else {
-			p.Passengers = nil
-			env.Stray = p
+			p.Members = nil
+			env.WrongKind = p
 			c.Pulls[p.Number] = &ri.PR
 		}
 	}
 	return nil
 }
 
-func (c *Case) pastRide(ri *ride, of promotion.Passenger) promotion.Past {
-	p := promotion.Past{Number: ri.PR.Number, Revert: ri.ref.Revert, Release: of.Release, Merged: ri.PR.State == forge.Merged,
+func (c *Case) pastRide(ri *ride, of promotion.Member) promotion.PastPull {
+	p := promotion.PastPull{Number: ri.PR.Number, Revert: ri.ref.Revert, Release: of.Release, Merged: ri.PR.State == forge.Merged,
 		Superseded: ri.PR.HasLabel(promotion.LabelSuperseded), At: ri.PR.ClosedAt, Commit: ri.PR.MergeCommit, By: ri.PR.MergedBy}
 	if p.Merged {
 		p.At = ri.PR.MergedAt
@@ -95,20 +95,20 @@ func (c *Case) pastRide(ri *ride, of promotion.Passenger) promotion.Past {
 // as its facts have them.
 func (c *Case) ridden(env *promotion.Env) []entry {
 	in := map[int]bool{}
-	for _, p := range []*promotion.Pull{env.Open, env.Undo, env.Stray} {
+	for _, p := range []*promotion.Pull{env.Open, env.Revert, env.WrongKind} {
 		if p != nil {
 			in[p.Number] = true
 		}
 	}
-	for i := range env.Past {
-		in[env.Past[i].Number] = true
+	for i := range env.PastPulls {
+		in[env.PastPulls[i].Number] = true
 	}
 	return slices.DeleteFunc(c.rides.entries(env.Name), func(e entry) bool { return !in[e.PR.Number] })
 }
 
 // cameWith are the passengers of the pull request of several by which an
 // environment came to what it carries; none when it was no such.
-func (o *Observer) cameWith(ctx context.Context, c *Case, env string, number int) ([]promotion.Passenger, error) {
+func (o *Observer) cameWith(ctx context.Context, c *Case, env string, number int) ([]promotion.Member, error) {
 	for _, ri := range c.rides[env] {
 		if number != 0 && ri.PR.Number == number {
 			return o.who(ctx, c, c.rides[env], ri)
@@ -120,10 +120,10 @@ func (o *Observer) cameWith(ctx context.Context, c *Case, env string, number int
 // foreignWayBack fills in what of somebody else's stands on the branch that a
 // revert of what came together would use.
 func (o *Observer) foreignWayBack(c *Case, env *promotion.Env) {
-	short := promotion.Short(promotion.BatchID(env.Landed.Value.Passengers))
+	short := promotion.Short(promotion.BatchID(env.Landed.Value.Members))
 	for _, ri := range c.rides[env.Name] {
 		if ri.PR.Author != c.Snapshot.Repo.Me && ri.PR.State == forge.Open && ri.ref.Revert && short != "" && strings.EqualFold(ri.ref.Short, short) {
-			env.ForeignUndo = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)
+			env.UnmanagedRevert = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 type ride struct {
 	entry
 	ref        promotion.BranchRef
-	passengers []promotion.Passenger
+	passengers []promotion.Member
 	found      bool            // passengers are known
 	pull       *promotion.Pull // where it is open and ours; without what differs by component
 	detail     *detail
@@ -80,7 +80,7 @@ func (rs rides) open(ctx context.Context, o *Observer, c *Case, fresh bool) erro
 // who are the passengers of a ride: of an open one as its head has it, of a
 // merged one as its commit did it, of a revert those of what it takes back, of
 // any other as its head or else its body says.
-func (o *Observer) who(ctx context.Context, c *Case, all []*ride, ri *ride) ([]promotion.Passenger, error) {
+func (o *Observer) who(ctx context.Context, c *Case, all []*ride, ri *ride) ([]promotion.Member, error) {
 	if ri.found {
 		return ri.passengers, nil
 	}
@@ -153,7 +153,7 @@ func (o *Observer) board(ctx context.Context, c *Case, env *promotion.Env, all [
 	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
 	if pr.Base != env.Branch {
-		p.Unsound = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
+		p.HeadModified = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
 	}
 	if err := o.have(ctx, r, pr.Head); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (o *Observer) board(ctx context.Context, c *Case, env *promotion.Env, all [
 		return err
 	}
 	if ri.ref.Revert {
-		if p.Passengers, err = o.who(ctx, c, all, ri); err != nil {
+		if p.Members, err = o.who(ctx, c, all, ri); err != nil {
 			return err
 		}
 		if why == "" {
@@ -175,29 +175,29 @@ func (o *Observer) board(ctx context.Context, c *Case, env *promotion.Env, all [
 	if err != nil {
 		return err
 	}
-	if why != "" || p.Unsound != "" {
-		p.Passengers = claimedToo(p.Passengers, pr.Body)
+	if why != "" || p.HeadModified != "" {
+		p.Members = claimedToo(p.Members, pr.Body)
 	}
-	p.Release, p.Name = promotion.BatchID(p.Passengers), nameAll(p.Passengers)
+	p.Release, p.Name = promotion.BatchID(p.Members), nameAll(p.Members)
 	if ri.ref.Revert {
 		p.Release = firstOf(p.Release, ri.ref.Short)
 	} else {
-		p.Claimed, _ = readMark(pr.Body)
+		p.DeclaredRelease, _ = readMark(pr.Body)
 	}
-	if why != "" && p.Unsound == "" {
-		p.Unsound = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
+	if why != "" && p.HeadModified == "" {
+		p.HeadModified = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
 	}
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
 	edits := c.Edits[pr.Number]
 	o.heads.note(r, p, base, len(edits) > 0)
-	if p.Unsound == "" && !p.Stale && len(edits) > 0 {
-		if p.Beyond, err = o.Outside(ctx, c.with(p.Passengers), env.Name, env.Tip, edits); err != nil {
+	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
+		if p.CrossEnvironment, err = o.Outside(ctx, c.with(p.Members), env.Name, env.Tip, edits); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			p.Beyond = "which targets it would change can't be told: " + err.Error()
+			p.CrossEnvironment = "which targets it would change can't be told: " + err.Error()
 		}
 	}
 	if why := o.refusedMerge(r, &ri.entry); why != "" {
@@ -208,7 +208,7 @@ func (o *Observer) board(ctx context.Context, c *Case, env *promotion.Env, all [
 			return fmt.Errorf("look at its approvals: %w", err)
 		}
 	}
-	ri.pull, ri.passengers, ri.found = p, p.Passengers, true
+	ri.pull, ri.passengers, ri.found = p, p.Members, true
 	c.Pulls[pr.Number], c.Bases[pr.Number] = pr, base
 	return nil
 }
@@ -227,10 +227,10 @@ func (o *Observer) inspectTogether(ctx context.Context, c *Case, env *promotion.
 			return fmt.Sprintf("the release of %s can't be read: %v", m.component, err), nil
 		}
 		known := c.know(rel)
-		p.Passengers = append(p.Passengers, promotion.Passenger{Component: m.component, Release: known.ID, Name: known.Name})
+		p.Members = append(p.Members, promotion.Member{Component: m.component, Release: known.ID, Name: known.Name})
 	}
-	edits, refused := o.composeTogether(ctx, c, env.Name, base, p.Passengers)
-	for _, q := range p.Passengers {
+	edits, refused := o.composeTogether(ctx, c, env.Name, base, p.Members)
+	for _, q := range p.Members {
 		if why := refused[q.Component]; why != "" {
 			return fmt.Sprintf("the release of %s can't be composed: %s", q.Component, why), nil
 		}
@@ -246,8 +246,8 @@ func (o *Observer) inspectWayBack(ctx context.Context, c *Case, env *promotion.E
 		return "the promotion that it takes back is not known", nil
 	}
 	c.UndoOf[p.Number] = &of.PR
-	for i := range p.Passengers {
-		q := &p.Passengers[i]
+	for i := range p.Members {
+		q := &p.Members[i]
 		at := c.envAt(env.Name, q.Component)
 		if at == nil {
 			continue // the body names one that is gone
@@ -256,7 +256,7 @@ func (o *Observer) inspectWayBack(ctx context.Context, c *Case, env *promotion.E
 			q.Name = c.know(rel).Name
 		}
 	}
-	edits, err := o.restore(ctx, c, c.overlaysOf(env.Name, p.Passengers), of.PR.MergeCommit, base)
+	edits, err := o.restore(ctx, c, c.overlaysOf(env.Name, p.Members), of.PR.MergeCommit, base)
 	if err != nil {
 		p.Diverged = true
 		return "", nil //nolint:nilerr // said through Diverged: a person decides
@@ -266,7 +266,7 @@ func (o *Observer) inspectWayBack(ctx context.Context, c *Case, env *promotion.E
 
 // composeTogether composes the releases of several components on a commit, one
 // after the other. refused says why a component's own part can't be made.
-func (o *Observer) composeTogether(ctx context.Context, c *Case, env, base string, passengers []promotion.Passenger) (edits []fieldedit.Edit, refused map[string]string) {
+func (o *Observer) composeTogether(ctx context.Context, c *Case, env, base string, passengers []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
 	m := c.Snapshot.Repo.Mirror
 	tree := m.Tree(base)
 	refused = map[string]string{}
@@ -295,17 +295,17 @@ func (o *Observer) composeTogether(ctx context.Context, c *Case, env, base strin
 				c.owners[e.File+"|"+ch.Path] = p.Component
 			}
 		}
-		edits = fieldedit.Join(edits, part)
+		edits = fieldedit.JoinEdits(edits, part)
 	}
 	return edits, refused
 }
 
 // claimedToo adds those whom a body names to the passengers of a head that isn't
 // ours: what we put there counts for them too.
-func claimedToo(passengers []promotion.Passenger, body string) []promotion.Passenger {
+func claimedToo(passengers []promotion.Member, body string) []promotion.Member {
 	out := slices.Clone(passengers)
 	for _, p := range markedPassengers(body) {
-		if _, known := promotion.Riding(out, p.Component); !known {
+		if _, known := promotion.FindMember(out, p.Component); !known {
 			out = append(out, p)
 		}
 	}
@@ -318,13 +318,13 @@ func (ri *ride) view(component string) *promotion.Pull {
 	if ri.pull == nil {
 		return nil
 	}
-	in, is := promotion.Riding(ri.pull.Passengers, component)
+	in, is := promotion.FindMember(ri.pull.Members, component)
 	if !is {
 		return nil
 	}
 	p := *ri.pull
-	claimed, _ := promotion.Riding(markedPassengers(ri.PR.Body), component)
-	p.Release, p.Name, p.Claimed = in.Release, in.Name, claimed.Release
+	claimed, _ := promotion.FindMember(markedPassengers(ri.PR.Body), component)
+	p.Release, p.Name, p.DeclaredRelease = in.Release, in.Name, claimed.Release
 	return &p
 }
 

@@ -65,7 +65,7 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 	s := &Snapshot{Repo: r, Commit: tip, GoodAt: tip}
 	pipes, err := pipeline.Load(r.Mirror.Tree(tip))
 	switch {
-	case errors.Is(err, pipeline.ErrNone):
+	case errors.Is(err, pipeline.ErrNoPipeline):
 		s.None = true
 	case err != nil:
 		s.Broken = err.Error()
@@ -131,7 +131,7 @@ func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipelin
 	if last != nil && last.Pipeline(p.Name()) != nil {
 		before = last.Pipeline(p.Name())
 	}
-	same := sameList(before.Fleet, at.Fleet) && before.Spec.Batches() == p.Spec.Batches()
+	same := sameList(before.Fleet, at.Fleet) && before.Spec.BatchesByEnvironment() == p.Spec.BatchesByEnvironment()
 	if same {
 		at.Units = before.Units
 	} else {
@@ -185,7 +185,7 @@ func (o *Observer) resolve(ctx context.Context, sur *surroundings, p *pipeline.P
 func unitsOf(r *Repository, p *pipeline.Pipeline, fl *appset.Fleet) map[string]*UnitAt {
 	units := map[string]*UnitAt{}
 	for component, envs := range history.Components(fl, r.Branch) {
-		if p.Spec.Batches() && component == promotion.BatchName {
+		if p.Spec.BatchesByEnvironment() && component == promotion.BatchName {
 			continue
 		}
 		units[component] = &UnitAt{Unit: promotion.Unit{Repo: r.ID, Pipeline: p.Name(), Component: component}, Envs: envs}
@@ -197,7 +197,7 @@ func unitsOf(r *Repository, p *pipeline.Pipeline, fl *appset.Fleet) map[string]*
 // where they travel together.
 func reservedName(p *pipeline.Pipeline, fl *appset.Fleet) []appset.Problem {
 	for i := range fl.Targets {
-		if t := &fl.Targets[i]; p.Spec.Batches() && t.Component == promotion.BatchName {
+		if t := &fl.Targets[i]; p.Spec.BatchesByEnvironment() && t.Component == promotion.BatchName {
 			return []appset.Problem{{File: p.File, Message: fmt.Sprintf("spec.component gives %s the component %q, which with batch: environment stands for all of them: call it something else", t.Name, promotion.BatchName)}}
 		}
 	}

@@ -44,7 +44,7 @@ func (o *Observer) baseOf(ctx context.Context, c *Case, env *promotion.Env, head
 			return parent, "", nil
 		}
 	}
-	return "", fmt.Sprintf("its head %s is not one commit on top of %s", fieldedit.Short(head), env.Branch), nil
+	return "", fmt.Sprintf("its head %s is not one commit on top of %s", fieldedit.ShortID(head), env.Branch), nil
 }
 
 // inspectPromotion compares a head with what composing its release on its base gives.
@@ -103,7 +103,7 @@ func (o *Observer) compare(ctx context.Context, c *Case, env *promotion.Env, p *
 	if err != nil {
 		return "", err
 	}
-	if err := fieldedit.Exactly(m.Tree(p.Head), paths, edits); err != nil {
+	if err := fieldedit.VerifyCommit(m.Tree(p.Head), paths, edits); err != nil {
 		return err.Error(), nil
 	}
 	files := make([]string, 0, len(edits))
@@ -127,7 +127,7 @@ func (o *Observer) restore(ctx context.Context, c *Case, overlays []fieldedit.Ov
 		return nil, err
 	}
 	if len(info.Parents) == 0 {
-		return nil, fmt.Errorf("%s has no parent to go back to", fieldedit.Short(commit))
+		return nil, fmt.Errorf("%s has no parent to go back to", fieldedit.ShortID(commit))
 	}
 	files, err := changedPaths(ctx, m, info.Parents[0], commit)
 	if err != nil {
@@ -172,6 +172,6 @@ func (o *Observer) leftover(ctx context.Context, c *Case, env *promotion.Env, at
 	if why == "" {
 		return nil
 	}
-	env.Foreign = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
+	env.Unmanaged = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
 	return nil
 }

@@ -29,12 +29,12 @@ func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []st
 		if name := o.ArgoCDOf(t); appErr != nil && !slices.Contains(c.Unreached, name) {
 			c.Unreached = append(c.Unreached, name)
 		}
-		if !env.Now.OK || !env.Landed.OK {
+		if !env.Release.OK || !env.Landed.OK {
 			out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
 			env.Targets = append(env.Targets, out)
 			continue
 		}
-		e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Now.Value.ID, Landed: c.Facts.Now, Limits: o.limitsOf(env.Spec.Verify, t)}
+		e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: o.limitsOf(env.Spec.Verify, t)}
 		for _, a := range env.History {
 			if a.Commit == e.Commit && a.Release == e.Release {
 				e.Landed = a.At
@@ -46,7 +46,7 @@ func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []st
 		e.Generated = generated(at, t, c.Contents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
-			out.Unwell = app.Unwell
+			out.Unhealthy = app.Unhealthy
 			rel = o.relations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
 				e.OperationRel = o.relations(c, env, at, t, app.Operation.Revisions)
@@ -87,7 +87,7 @@ func ClusterOf(t *appset.Target) string {
 
 func (o *Observer) limitsOf(v pipeline.Verify, t *appset.Target) verification.Limits {
 	return verification.Limits{
-		ArriveWithin: v.ArriveWithin.D(), Timeout: v.Timeout.D(), HealthyFor: v.HealthyFor.D(), Watch: v.Watch.D(), Debounce: v.Debounce.D(),
+		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		Trigger: v.Sync == "trigger", NoRefresh: o.o.ArgoCDs[o.ArgoCDOf(t)].NoRefresh,
 	}
 }
@@ -130,14 +130,14 @@ func (o *Observer) relation(c *Case, env *promotion.Env, at *EnvAt, rev string) 
 		return verification.Unresolved
 	case !ok:
 		return verification.Before
-	case o.idAt(r, rev, c.Pipeline, at) == env.Now.Value.ID:
+	case o.idAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
 		return verification.Holds
 	}
-	return verification.Moved
+	return verification.Superseded
 }
 
 // weather lists the other units' targets that are unwell.
-func (o *Observer) weather(c *Case) []promotion.Weather {
+func (o *Observer) weather(c *Case) []promotion.ClusterIncident {
 	own := map[string]bool{}
 	for _, e := range c.Unit.Envs {
 		for i := range e.Targets {
@@ -155,7 +155,7 @@ func (o *Observer) weather(c *Case) []promotion.Weather {
 		t := &c.Pipeline.Fleet.Targets[i]
 		whose[appKey{o.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
-	var out []promotion.Weather
+	var out []promotion.ClusterIncident
 	for key, since := range unwell { // not all Applications: every component asks this at every look
 		argo, ok := o.o.ArgoCDs[key.argocd]
 		if own[key.name] || !ok {
@@ -165,13 +165,13 @@ func (o *Observer) weather(c *Case) []promotion.Weather {
 		if !ok || a.Health != "Degraded" && a.Health != "Missing" {
 			continue
 		}
-		w := promotion.Weather{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}
+		w := promotion.ClusterIncident{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}
 		if t := whose[key]; t != nil {
 			w.Component, w.Environment = t.Component, t.Environment
 		}
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b promotion.Weather) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(out, func(a, b promotion.ClusterIncident) int { return strings.Compare(a.Target, b.Target) })
 	return out
 }
 
@@ -215,13 +215,13 @@ func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) erro
 		well, known := b.Well[t.Name]
 		switch {
 		case !ok:
-			t.WellBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
-		case !known && !b.Noted[c.Facts.Unit.Component] && len(l.Passengers) > 0:
-			t.WellBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
+			t.HealthyBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
+		case !known && !b.Noted[c.Facts.Unit.Component] && len(l.Members) > 0:
+			t.HealthyBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
 		case !known:
-			t.WellBefore = promotion.Sure(true) // it did not exist: there was nothing to be unwell
+			t.HealthyBefore = promotion.Sure(true) // it did not exist: there was nothing to be unwell
 		default:
-			t.WellBefore = promotion.Sure(well)
+			t.HealthyBefore = promotion.Sure(well)
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 		ok, last = false, beforeMerge{}
 	}
 	now.Well, now.Noted = map[string]bool{}, map[string]bool{c.Facts.Unit.Component: true}
-	if len(env.Open.Passengers) > 0 {
+	if len(env.Open.Members) > 0 {
 		maps.Copy(now.Well, last.Well) // the other passengers' targets are theirs to note
 		maps.Copy(now.Noted, last.Noted)
 	}
@@ -252,7 +252,7 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 		case app != nil && o.deployedAlready(c, at, env.Open.Release, t, app):
 			now.Well[t.Name] = last.Well[t.Name]
 		case app != nil:
-			now.Well[t.Name] = verification.WasWell(app)
+			now.Well[t.Name] = verification.WasHealthy(app)
 		}
 	}
 	if ok && maps.Equal(last.Well, now.Well) && maps.Equal(last.Noted, now.Noted) {
@@ -294,10 +294,10 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 	known, ok := o.reverted[key]
 	o.mu.Unlock()
 	if ok {
-		env.Reverted = known
+		env.RevertedReleases = known
 		return nil
 	}
-	scope, err := fieldedit.ScopeOf(at.Overlay(c.Pipeline.Pipeline))
+	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
 	if err != nil {
 		return err
 	}
@@ -309,9 +309,9 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 	if err != nil {
 		return err
 	}
-	env.Reverted = history.Reverted(log, u, env.Name)
+	env.RevertedReleases = history.Reverted(log, u, env.Name)
 	o.mu.Lock()
-	o.reverted[key] = env.Reverted
+	o.reverted[key] = env.RevertedReleases
 	o.mu.Unlock()
 	return nil
 }

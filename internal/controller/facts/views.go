@@ -26,7 +26,7 @@ type View struct {
 // PackView makes the store's row of a judged unit. Its digest leaves out when it
 // was judged, so that judging again without news writes nothing.
 func PackView(c *Case, d *promotion.Decision) (store.Unit, error) {
-	v := View{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.Broken}
+	v := View{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.PipelineErr}
 	v.Decision.Envs, v.Decision.Next = d.Envs, d.Next
 	plain := v
 	plain.Tip, plain.Decision.Next = "", time.Time{}

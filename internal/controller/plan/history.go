@@ -55,7 +55,7 @@ func (m *maker) walk(ctx context.Context, l *line, baseline string, places []*pl
 	seq := sequence(log)
 	below := map[string][]*place{} // by the files and folders that their fields are in
 	for _, p := range places {
-		if p.scope, err = fieldedit.ScopeOf(p.over); err != nil {
+		if p.scope, err = fieldedit.NewScope(p.over); err != nil {
 			return err
 		}
 		paths := p.scope.Paths()
@@ -178,7 +178,7 @@ func (m *maker) landed(ctx context.Context, p *place, s *since) (promotion.Lande
 		l.Parent = c.Parents[0]
 	}
 	if by == promotion.ByPerson {
-		l.Who = c.Author.Name
+		l.Author = c.Author.Name
 	}
 	return l, nil
 }
@@ -206,7 +206,7 @@ func (m *maker) broughtBy(ctx context.Context, p *place, c git.CommitInfo, relea
 // claimed is the kind of commit that trailers say it is, where they are about this
 // place and, for a promotion, this release.
 func claimed(t map[string]string, p *place, release string) string {
-	named := promotion.TrailedRelease(t, p.unit.facts.Unit, p.env)
+	named := promotion.ReleaseFromTrailers(t, p.unit.facts.Unit, p.env)
 	kind := t[promotion.TrailerKind]
 	switch {
 	case named == "", kind == promotion.KindPromotion && !promotion.SameRelease(release, named):

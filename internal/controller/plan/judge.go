@@ -18,7 +18,7 @@ const rounds = 8
 // contender is a release that would come into an environment if there is a place.
 type contender struct {
 	unit  *unit
-	look  promotion.Look
+	look  promotion.FactRequest
 	since time.Time
 }
 
@@ -45,16 +45,16 @@ func (o *opening) components() []string {
 
 // judge has every component of a pipeline judged.
 func (m *maker) judge(ctx context.Context, r *rules) (Pipeline, error) {
-	out := Pipeline{Name: r.p.Name(), Observe: r.p.Spec.Mode == pipeline.Observe, Promotions: []Promotion{}, Waiting: []Waiting{}}
+	out := Pipeline{Name: r.p.Name(), Observe: r.p.Spec.Mode == pipeline.ModeDryRun, Promotions: []Promotion{}, Waiting: []Waiting{}}
 	decide := m.apart
-	if r.p.Spec.Batches() {
+	if r.p.Spec.BatchesByEnvironment() {
 		decide = m.together
 	}
 	decisions, opens, err := decide(ctx, r)
 	if err != nil {
 		return out, err
 	}
-	for _, spec := range r.p.Topo() {
+	for _, spec := range r.p.TopologicalOrder() {
 		moves := map[*unit]bool{}
 		for _, o := range opens {
 			if o.env != spec.Name {
@@ -71,7 +71,7 @@ func (m *maker) judge(ctx context.Context, r *rules) (Pipeline, error) {
 		}
 		for i, u := range r.units {
 			st := decisions[i].Env(spec.Name)
-			if !moves[u] && (!spec.Source() || st.State == promotion.Mixed || st.State == promotion.Unreadable) {
+			if !moves[u] && (!spec.IsSource() || st.State == promotion.Mixed || st.State == promotion.Unreadable) {
 				out.Waiting = append(out.Waiting, waiting(spec, st, u))
 			}
 		}
@@ -109,7 +109,7 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 	for _, u := range r.units {
 		d := promotion.Decide(u.facts)
 		for _, a := range d.Actions {
-			if l, ok := a.(promotion.Look); ok && l.What == promotion.LookCompose {
+			if l, ok := a.(promotion.FactRequest); ok && l.What == promotion.RequestComposition {
 				contenders[l.Environment] = append(contenders[l.Environment], contender{u, l, d.Env(l.Environment).ReadySince})
 			}
 		}
@@ -120,7 +120,7 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 		})
 		ahead, limit := 0, r.p.Spec.Limits.OpenPerEnvironment
 		for _, c := range list {
-			c.unit.facts.Limits.Ahead[env] = ahead
+			c.unit.facts.Limits.QueuedAhead[env] = ahead
 			if limit > 0 && ahead >= limit {
 				ahead++
 				continue
@@ -128,7 +128,7 @@ func (m *maker) queue(ctx context.Context, r *rules) error {
 			if err := m.compose(ctx, c.unit, c.look); err != nil {
 				return err
 			}
-			if made := c.unit.env(env).Composed[c.look.Release]; made.Refused == "" && !made.Empty {
+			if made := c.unit.env(env).Compositions[c.look.Release]; made.Refused == "" && !made.Empty {
 				ahead++
 			}
 		}
@@ -150,12 +150,12 @@ func (m *maker) decide(ctx context.Context, u *unit) (promotion.Decision, error)
 // answer gathers what a component's decision asks for, and says whether it asks.
 func (m *maker) answer(ctx context.Context, u *unit, actions []promotion.Action) (looked bool, err error) {
 	for _, a := range actions {
-		l, ok := a.(promotion.Look)
+		l, ok := a.(promotion.FactRequest)
 		if !ok {
 			continue
 		}
 		looked = true
-		if l.What != promotion.LookCompose {
+		if l.What != promotion.RequestComposition {
 			return true, fmt.Errorf("judging %s asks for %q, though nothing is degraded", u.component, l.What)
 		}
 		if err := m.compose(ctx, u, l); err != nil {
@@ -168,9 +168,9 @@ func (m *maker) answer(ctx context.Context, u *unit, actions []promotion.Action)
 // compose answers a look: what moving a release into an environment changes, or
 // why it can't be done. Where components travel together others may come along,
 // so what it changes of theirs is judged with them.
-func (m *maker) compose(ctx context.Context, u *unit, l promotion.Look) error {
+func (m *maker) compose(ctx context.Context, u *unit, l promotion.FactRequest) error {
 	at := m.line(u.rules.p, l.Environment)
-	out := promotion.Composed{Tip: at.commit}
+	out := promotion.Composition{Tip: at.commit}
 	edits, err := fieldedit.Compose(at.tree, u.envs[l.Environment].Overlay(u.rules.p), u.contents[l.Release], m.contents(ctx))
 	switch {
 	case ctx.Err() != nil:
@@ -181,7 +181,7 @@ func (m *maker) compose(ctx context.Context, u *unit, l promotion.Look) error {
 		out.Empty = true
 	default:
 		inside := []string{u.component}
-		if u.rules.p.Spec.Batches() {
+		if u.rules.p.Spec.BatchesByEnvironment() {
 			inside = u.rules.components()
 		}
 		for _, e := range edits {
@@ -192,7 +192,7 @@ func (m *maker) compose(ctx context.Context, u *unit, l promotion.Look) error {
 		}
 	}
 	u.composed[composedKey(l.Environment, l.Release)] = edits
-	u.env(l.Environment).Composed[l.Release] = out
+	u.env(l.Environment).Compositions[l.Release] = out
 	return nil
 }
 
@@ -216,7 +216,7 @@ func waiting(spec *pipeline.Environment, st *promotion.EnvState, u *unit) Waitin
 		w.Release = &promotion.Release{ID: st.Release, Name: st.Name}
 	}
 	if st.Candidate != "" {
-		w.Coming = &promotion.Release{ID: st.Candidate, Name: st.Coming}
+		w.Coming = &promotion.Release{ID: st.Candidate, Name: st.CandidateName}
 	}
 	switch {
 	case len(w.Why) > 0:

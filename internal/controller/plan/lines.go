@@ -79,7 +79,7 @@ func (m *maker) touched(ctx context.Context, r *rules, l *line, files []string) 
 		}
 		r.readers[l] = ix
 	}
-	return ix.Touched(files), nil
+	return ix.AffectedReaders(files), nil
 }
 
 // since answers what tracked.Old asks about commits of a line that are not in the

@@ -98,7 +98,7 @@ func (m *maker) findOurs(ctx context.Context, l *line) error {
 	log, err := m.in.Git.Log(ctx, git.LogQuery{From: l.commit, Grep: promotion.TrailerKind + ": "})
 	for _, c := range log {
 		components := []string{c.Trailers[promotion.TrailerComponent]}
-		for _, p := range promotion.ParsePassengers(c.Trailers[promotion.TrailerPassengers]) {
+		for _, p := range promotion.ParseMembers(c.Trailers[promotion.TrailerMembers]) {
 			components = append(components, p.Component)
 		}
 		for _, component := range components {
@@ -145,9 +145,9 @@ func (m *maker) gather(ctx context.Context, r *rules) error {
 	places := map[*line][]*place{}
 	for _, u := range r.units {
 		for i := range u.facts.Envs {
-			if e := &u.facts.Envs[i]; e.Now.OK {
+			if e := &u.facts.Envs[i]; e.Release.OK {
 				l := m.line(r.p, e.Name)
-				places[l] = append(places[l], &place{unit: u, line: l, env: e.Name, over: u.envs[e.Name].Overlay(r.p), now: e.Now.Value.ID, past: u.wantsPast(e.Name)})
+				places[l] = append(places[l], &place{unit: u, line: l, env: e.Name, over: u.envs[e.Name].Overlay(r.p), now: e.Release.Value.ID, past: u.wantsPast(e.Name)})
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (m *maker) gather(ctx context.Context, r *rules) error {
 // is asked.
 func acting(p *pipeline.Pipeline) *pipeline.Pipeline {
 	out := *p
-	out.Spec.Mode = pipeline.Act
+	out.Spec.Mode = pipeline.ModeAct
 	return &out
 }
 
@@ -182,7 +182,7 @@ func (m *maker) read(u *unit) error {
 	u.facts = promotion.Facts{
 		Now: m.in.Now, Unit: promotion.Unit{Pipeline: p.Name(), Component: u.component}, Pipeline: acting(p),
 		Problems: u.rules.troubles.Of(u.component), Tip: m.in.Commit,
-		Limits: promotion.Limits{Ahead: map[string]int{}},
+		Limits: promotion.Limits{QueuedAhead: map[string]int{}},
 	}
 	if m.in.Holds != nil {
 		var err error
@@ -190,14 +190,14 @@ func (m *maker) read(u *unit) error {
 			return err
 		}
 	}
-	for _, spec := range p.Topo() {
+	for _, spec := range p.TopologicalOrder() {
 		l := m.line(p, spec.Name)
-		env := promotion.Env{Name: spec.Name, Branch: l.branch, Tip: l.commit, Spec: *spec, Composed: map[string]promotion.Composed{}}
+		env := promotion.Env{Name: spec.Name, Branch: l.branch, Tip: l.commit, Spec: *spec, Compositions: map[string]promotion.Composition{}}
 		switch at := u.envs[spec.Name]; {
 		case at == nil:
-			env.Now = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
+			env.Release = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
 		case l.tree == nil:
-			env.Now = promotion.Unsure[promotion.Release](missing(l.branch))
+			env.Release = promotion.Unsure[promotion.Release](missing(l.branch))
 		default:
 			m.readOverlay(u, &env, at, l)
 		}
@@ -217,18 +217,18 @@ func (m *maker) readOverlay(u *unit, env *promotion.Env, at *history.Environment
 	switch {
 	case errors.As(err, &mixed):
 		env.Mixed = err.Error()
-		env.Now = promotion.Unsure[promotion.Release](err.Error())
+		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case err != nil:
-		env.Now = promotion.Unsure[promotion.Release](err.Error())
+		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case rel.Empty():
-		env.Now = promotion.Unsure[promotion.Release](at.NothingCarried())
+		env.Release = promotion.Unsure[promotion.Release](at.NothingCarried())
 	default:
 		id := rel.ID()
 		u.contents[id] = rel
-		env.Now = promotion.Sure(promotion.Release{ID: id, Name: rel.String()})
+		env.Release = promotion.Sure(promotion.Release{ID: id, Name: rel.String()})
 	}
 	if !env.Source() {
-		env.Reverted = history.Reverted(m.ours[trail{l, u.rules.p.Name(), u.component, env.Name}], u.facts.Unit, env.Name)
+		env.RevertedReleases = history.Reverted(m.ours[trail{l, u.rules.p.Name(), u.component, env.Name}], u.facts.Unit, env.Name)
 	}
 }
 
@@ -238,7 +238,7 @@ func (m *maker) readOverlay(u *unit, env *promotion.Env, at *history.Environment
 func (u *unit) wantsPast(name string) bool {
 	for i := range u.facts.Envs {
 		e := &u.facts.Envs[i]
-		if len(e.Reverted) > 0 {
+		if len(e.RevertedReleases) > 0 {
 			return true
 		}
 		if len(e.Spec.After) < 2 || !slices.Contains(e.Spec.After, name) {
@@ -246,7 +246,7 @@ func (u *unit) wantsPast(name string) bool {
 		}
 		first := ""
 		for _, after := range e.Spec.After {
-			id := u.env(after).Now.Value.ID
+			id := u.env(after).Release.Value.ID
 			if first = cmp.Or(first, id); id != first {
 				return true
 			}
@@ -269,7 +269,7 @@ func (m *maker) tell(ctx context.Context, p *place, s *since) error {
 	}
 	e := p.unit.env(p.env)
 	e.Landed = promotion.Sure(l)
-	now := promotion.Arrival{Seq: p.seq, Release: p.now, Name: e.Now.Value.Name, Commit: l.Commit, By: l.By, At: l.At, VerifiedAt: l.At}
+	now := promotion.Arrival{Seq: p.seq, Release: p.now, Name: e.Release.Value.Name, Commit: l.Commit, By: l.By, At: l.At, VerifiedAt: l.At}
 	if now.VerifiedAt.IsZero() {
 		now.VerifiedAt = m.in.Now
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // renderLimit bounds what one target's rendered difference is shown with.
-var renderLimit = render.Limit{Bytes: 256 << 10, Lines: 4000, Object: 1000}
+var renderLimit = render.TextLimit{Bytes: 256 << 10, Lines: 4000, ObjectLines: 1000}
 
 // maxDiff bounds what is shown of one file's difference, in bytes: more than
 // anybody reads.
@@ -22,7 +22,7 @@ const maxDiff = 1 << 20
 func (m *maker) promotion(ctx context.Context, r *rules, o *opening) (Promotion, error) {
 	p := Promotion{Environment: o.env, Branch: r.p.BranchOf(o.env), Parts: []Part{}, Changes: []Change{}, Files: []File{}}
 	for _, one := range o.parts {
-		p.Parts = append(p.Parts, Part{Component: one.unit.component, From: one.unit.env(o.env).Now.Value, To: one.release})
+		p.Parts = append(p.Parts, Part{Component: one.unit.component, From: one.unit.env(o.env).Release.Value, To: one.release})
 	}
 	var files []string
 	for i := range o.edits {

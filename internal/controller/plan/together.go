@@ -11,10 +11,10 @@ import (
 
 // together has the components of a pipeline judged that travel together.
 func (m *maker) together(ctx context.Context, r *rules) ([]promotion.Decision, []opening, error) {
-	answers := map[string]map[string]promotion.Together{}
+	answers := map[string]map[string]promotion.BatchComposition{}
 	edits := map[string][]fieldedit.Edit{} // by environment and what moves
 	for range rounds {
-		f := promotion.BatchFacts{Together: answers}
+		f := promotion.BatchFacts{Compositions: answers}
 		for _, u := range r.units {
 			f.Components = append(f.Components, u.facts)
 		}
@@ -30,13 +30,13 @@ func (m *maker) together(ctx context.Context, r *rules) ([]promotion.Decision, [
 		var opens []opening
 		for _, a := range d.Actions {
 			switch a := a.(type) {
-			case promotion.Look:
+			case promotion.FactRequest:
 				if asked = true; own {
 					continue // what moves together hangs on each one's own
 				}
-				id := promotion.BatchID(a.Passengers)
+				id := promotion.BatchID(a.Members)
 				if answers[a.Environment] == nil {
-					answers[a.Environment] = map[string]promotion.Together{}
+					answers[a.Environment] = map[string]promotion.BatchComposition{}
 				}
 				var err error
 				if answers[a.Environment][id], edits[composedKey(a.Environment, id)], err = m.compound(ctx, r, a); err != nil {
@@ -44,7 +44,7 @@ func (m *maker) together(ctx context.Context, r *rules) ([]promotion.Decision, [
 				}
 			case promotion.Open:
 				o := opening{env: a.Environment, edits: edits[composedKey(a.Environment, a.Release)]}
-				for _, p := range a.Passengers {
+				for _, p := range a.Members {
 					o.parts = append(o.parts, part{r.unit(p.Component), promotion.Release{ID: p.Release, Name: p.Name}})
 				}
 				opens = append(opens, o)
@@ -72,35 +72,35 @@ func (r *rules) components() []string {
 
 // compound answers a look: what moving several releases at once changes, or whose
 // part can't be made.
-func (m *maker) compound(ctx context.Context, r *rules, l promotion.Look) (promotion.Together, []fieldedit.Edit, error) {
-	out := promotion.Together{Tip: m.line(r.p, l.Environment).commit}
-	inside := make([]string, len(l.Passengers))
-	for i, p := range l.Passengers {
+func (m *maker) compound(ctx context.Context, r *rules, l promotion.FactRequest) (promotion.BatchComposition, []fieldedit.Edit, error) {
+	out := promotion.BatchComposition{Tip: m.line(r.p, l.Environment).commit}
+	inside := make([]string, len(l.Members))
+	for i, p := range l.Members {
 		inside[i] = p.Component
 	}
-	edits, refused := m.join(ctx, r, l.Environment, l.Passengers)
-	if out.Of = refused; len(refused) > 0 {
+	edits, refused := m.join(ctx, r, l.Environment, l.Members)
+	if out.RefusedByMember = refused; len(refused) > 0 {
 		return out, edits, ctx.Err()
 	}
 	var err error
 	if out.Refused, err = m.outside(ctx, r, inside, l.Environment, edits); err != nil || out.Refused == "" {
 		return out, edits, err
 	}
-	for _, p := range l.Passengers { // whose part is it?
-		own, _ := m.join(ctx, r, l.Environment, []promotion.Passenger{p})
+	for _, p := range l.Members { // whose part is it?
+		own, _ := m.join(ctx, r, l.Environment, []promotion.Member{p})
 		why, err := m.outside(ctx, r, inside, l.Environment, own)
 		if err != nil {
 			return out, edits, err
 		}
 		if why != "" {
-			out.Of[p.Component] = why
+			out.RefusedByMember[p.Component] = why
 		}
 	}
 	return out, edits, nil
 }
 
 // join composes several releases, those that share files one upon the other.
-func (m *maker) join(ctx context.Context, r *rules, env string, passengers []promotion.Passenger) (edits []fieldedit.Edit, refused map[string]string) {
+func (m *maker) join(ctx context.Context, r *rules, env string, passengers []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
 	tree := m.line(r.p, env).tree
 	refused = map[string]string{}
 	for _, p := range passengers {
@@ -117,7 +117,7 @@ func (m *maker) join(ctx context.Context, r *rules, env string, passengers []pro
 			refused[p.Component] = err.Error()
 			continue
 		}
-		edits = fieldedit.Join(edits, own)
+		edits = fieldedit.JoinEdits(edits, own)
 	}
 	return edits, refused
 }

@@ -11,86 +11,86 @@ import (
 // page collects a text's lines.
 type page struct{ strings.Builder }
 
-func (p *page) line(format string, args ...any) {
+func (p *page) writeLine(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 	p.WriteByte('\n')
 }
 
-func (p *page) gap() { p.WriteByte('\n') }
+func (p *page) writeGap() { p.WriteByte('\n') }
 
-// folded writes lines that belong together: the first ones openly, the rest
+// writeFolded writes lines that belong together: the first ones openly, the rest
 // folded, and what is past maxFolded only counted. head is a table's head, empty
 // for a list.
-func (p *page) folded(head string, lines []string) {
+func (p *page) writeFolded(head string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	open := lines[:min(len(lines), openRows)]
-	fold := lines[len(open):min(len(lines), maxFolded)]
-	p.block(head, open)
-	if len(fold) == 0 {
+	shown := lines[:min(len(lines), openRows)]
+	hidden := lines[len(shown):min(len(lines), maxFolded)]
+	p.writeBlock(head, shown)
+	if len(hidden) == 0 {
 		return
 	}
-	p.line("<details><summary>%d more</summary>", len(lines)-len(open))
-	p.gap()
-	p.block(head, fold)
-	if cut := len(lines) - len(open) - len(fold); cut > 0 {
-		p.line("And %d that don't fit here.", cut)
-		p.gap()
+	p.writeLine("<details><summary>%d more</summary>", len(lines)-len(shown))
+	p.writeGap()
+	p.writeBlock(head, hidden)
+	if cut := len(lines) - len(shown) - len(hidden); cut > 0 {
+		p.writeLine("And %d that don't fit here.", cut)
+		p.writeGap()
 	}
-	p.line("</details>")
-	p.gap()
+	p.writeLine("</details>")
+	p.writeGap()
 }
 
-func (p *page) block(head string, lines []string) {
+func (p *page) writeBlock(head string, lines []string) {
 	if head != "" {
-		p.line("%s", head)
+		p.writeLine("%s", head)
 	}
 	for _, l := range lines {
-		p.line("%s", l)
+		p.writeLine("%s", l)
 	}
-	p.gap()
+	p.writeGap()
 }
 
 func promotionBody(in Input) string {
 	var p page
-	if in.Mark != "" {
-		p.line("%s", in.Mark)
-		p.gap()
+	if in.BodyMarker != "" {
+		p.writeLine("%s", in.BodyMarker)
+		p.writeGap()
 	}
-	opening(&p, in)
-	moves(&p, in)
-	reach(&p, in)
-	rendered(&p, in)
-	whereabouts(&p, in)
-	p.line("### What it waits for")
-	p.gap()
-	for _, rule := range rules(in) {
-		p.line("- %s", rule)
+	writeOpening(&p, in)
+	writeMoves(&p, in)
+	writeReach(&p, in)
+	writeRendered(&p, in)
+	writeHistory(&p, in)
+	p.writeLine("### What it waits for")
+	p.writeGap()
+	for _, rule := range mergeRules(in) {
+		p.writeLine("- %s", rule)
 	}
-	p.gap()
-	p.line("How far that is: the comment below and the commit status `liftlock`.")
-	footer(&p, in)
+	p.writeGap()
+	p.writeLine("How far that is: the comment below and the commit status `liftlock`.")
+	writeFooter(&p, in)
 	return p.String()
 }
 
-// moves is the table of what changes, a row a field.
-func moves(p *page, in Input) {
-	if several(in) {
-		movesOf(p, in)
+// writeMoves is the table of what changes, a row a field.
+func writeMoves(p *page, in Input) {
+	if isBatch(in) {
+		writeMemberMoves(p, in)
 		return
 	}
-	p.line("### What moves")
-	p.gap()
+	p.writeLine("### What moves")
+	p.writeGap()
 	if len(in.Changes) == 0 {
-		p.line("See the diff.")
-		p.gap()
+		p.writeLine("See the diff.")
+		p.writeGap()
 		return
 	}
-	p.folded(moveHead, moveRows(in.Changes))
+	p.writeFolded(moveTableHead, moveRows(in.Changes))
 }
 
-const moveHead = "| field | from | to | where |\n|---|---|---|---|"
+const moveTableHead = "| field | from | to | where |\n|---|---|---|---|"
 
 func moveRows(changes []Change) []string {
 	var rows []string
@@ -99,87 +99,87 @@ func moveRows(changes []Change) []string {
 		if c.Line > 0 {
 			where = fmt.Sprintf("%s:%d", c.File, c.Line)
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", code(c.Path, maxAddress), code(c.Old, maxValue), code(c.New, maxValue), code(where, maxAddress)))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(c.Path, maxAddress), codeSpan(c.Old, maxValue), codeSpan(c.New, maxValue), codeSpan(where, maxAddress)))
 	}
 	return rows
 }
 
-// reach says which targets the change reaches and which it provably doesn't.
-func reach(p *page, in Input) {
-	p.line("### What it reaches")
-	p.gap()
-	beyond := 0
+// writeReach says which targets the change reaches and which it provably doesn't.
+func writeReach(p *page, in Input) {
+	p.writeLine("### What it reaches")
+	p.writeGap()
+	outside := 0
 	var rows []string
 	for _, t := range in.Reached {
-		if strays(in, t) {
-			beyond++
+		if isOutside(in, t) {
+			outside++
 		}
-		rows = append(rows, "- "+target(in, t))
+		rows = append(rows, "- "+describeTarget(in, t))
 	}
-	p.folded("", rows)
-	if len(rows) == 0 && in.OthersErr == "" {
-		p.line("No target reads these files.")
-		p.gap()
+	p.writeFolded("", rows)
+	if len(rows) == 0 && in.UnaffectedErr == "" {
+		p.writeLine("No target reads these files.")
+		p.writeGap()
 	}
-	if len(in.Same) > 0 {
+	if len(in.UnchangedTargets) > 0 {
 		var names []string
-		for _, t := range in.Same {
+		for _, t := range in.UnchangedTargets {
 			names = append(names, t.Name)
 		}
-		p.line("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
-		p.gap()
+		p.writeLine("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
+		p.writeGap()
 	}
-	if beyond > 0 {
-		p.line("**Careful: it reaches %s (⚠) that %s %s in %s.**", plural(beyond, "target", "targets"), isnt(beyond), whose(in), text(in.Environment, maxName))
-		p.gap()
+	if outside > 0 {
+		p.writeLine("**Careful: it reaches %s (⚠) that %s %s in %s.**", countNoun(outside, "target", "targets"), isntOrArent(outside), componentPhrase(in), escapeText(in.Environment, maxName))
+		p.writeGap()
 	}
 	switch {
-	case in.OthersErr != "":
-		p.line("Which targets read these files could not be worked out: %s", text(in.OthersErr, maxReason))
-		p.gap()
+	case in.UnaffectedErr != "":
+		p.writeLine("Which targets read these files could not be worked out: %s", escapeText(in.UnaffectedErr, maxReason))
+		p.writeGap()
 	case len(in.Reached) == 0:
-	case len(in.Others) > 0:
-		p.line("No other target reads these files: %s.", others(in))
-		p.gap()
+	case len(in.UnaffectedCounts) > 0:
+		p.writeLine("No other target reads these files: %s.", listUnaffected(in))
+		p.writeGap()
 	default:
-		p.line("The pipeline has no other targets.")
-		p.gap()
+		p.writeLine("The pipeline has no other targets.")
+		p.writeGap()
 	}
 }
 
-func whose(in Input) string {
-	if several(in) {
+func componentPhrase(in Input) string {
+	if isBatch(in) {
 		return "of these components"
 	}
-	return text(component(in), maxName)
+	return escapeText(componentOf(in), maxName)
 }
 
-func isnt(n int) string {
+func isntOrArent(n int) string {
 	if n == 1 {
 		return "isn't"
 	}
 	return "aren't"
 }
 
-// strays says whether a target is not what the pull request is about.
-func strays(in Input, t Target) bool {
-	return t.Environment != in.Environment || t.Component != "" && !belongs(in, t.Component)
+// isOutside says whether a target is not what the pull request is about.
+func isOutside(in Input, t Target) bool {
+	return t.Environment != in.Environment || t.Component != "" && !isOfComponent(in, t.Component)
 }
 
-func target(in Input, t Target) string {
-	s := code(t.Name, maxName)
-	if strays(in, t) {
-		s = "⚠ " + s + ", " + text(t.Component, maxName)
+func describeTarget(in Input, t Target) string {
+	s := codeSpan(t.Name, maxName)
+	if isOutside(in, t) {
+		s = "⚠ " + s + ", " + escapeText(t.Component, maxName)
 	}
-	s += " in " + text(t.Environment, maxName)
+	s += " in " + escapeText(t.Environment, maxName)
 	if t.Cluster != "" {
-		s += " on " + code(t.Cluster, maxName)
+		s += " on " + codeSpan(t.Cluster, maxName)
 	}
 	return s
 }
 
-// others are the counts of untouched targets, in the pipeline's order.
-func others(in Input) string {
+// listUnaffected are the counts of untouched targets, in the pipeline's order.
+func listUnaffected(in Input) string {
 	var names []string
 	if in.Facts != nil {
 		for i := range in.Facts.Envs {
@@ -187,7 +187,7 @@ func others(in Input) string {
 		}
 	}
 	var rest []string
-	for n := range in.Others {
+	for n := range in.UnaffectedCounts {
 		if !slices.Contains(names, n) {
 			rest = append(rest, n)
 		}
@@ -195,80 +195,80 @@ func others(in Input) string {
 	slices.Sort(rest)
 	var out []string
 	for _, n := range append(names, rest...) {
-		if c := in.Others[n]; c > 0 && len(out) < maxRows {
-			out = append(out, fmt.Sprintf("%d in %s", c, text(n, maxName)))
+		if c := in.UnaffectedCounts[n]; c > 0 && len(out) < maxRows {
+			out = append(out, fmt.Sprintf("%d in %s", c, escapeText(n, maxName)))
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-// whereabouts says where the release has been and for how long it was healthy there.
-func whereabouts(p *page, in Input) {
-	if several(in) {
-		stays(p, in)
+// writeHistory says where the release has been and for how long it was healthy there.
+func writeHistory(p *page, in Input) {
+	if isBatch(in) {
+		writeMemberHistories(p, in)
 		return
 	}
-	lines := stayLines(in)
+	lines := historyLines(in)
 	if len(lines) == 0 {
 		return
 	}
-	p.line("### Where this release has been")
-	p.gap()
-	p.folded("", lines)
+	p.writeLine("### Where this release has been")
+	p.writeGap()
+	p.writeFolded("", lines)
 }
 
-// stayLines are the environments that the release has been in, a line each.
-func stayLines(in Input) []string {
+// historyLines are the environments that the release has been in, a line each.
+func historyLines(in Input) []string {
 	if in.Facts == nil || in.Release == "" {
 		return nil
 	}
 	var lines []string
 	for i := range in.Facts.Envs {
 		e := &in.Facts.Envs[i]
-		if s := stay(e, in.Release); s != "" {
-			lines = append(lines, fmt.Sprintf("- %s: %s", text(e.Name, maxName), s))
-		} else if here := environment(in); here != nil && slices.Contains(here.Spec.After, e.Name) {
-			lines = append(lines, fmt.Sprintf("- %s: never there as far as is known", text(e.Name, maxName)))
+		if s := describeHistory(e, in.Release); s != "" {
+			lines = append(lines, fmt.Sprintf("- %s: %s", escapeText(e.Name, maxName), s))
+		} else if here := environmentOf(in); here != nil && slices.Contains(here.Spec.After, e.Name) {
+			lines = append(lines, fmt.Sprintf("- %s: never there as far as is known", escapeText(e.Name, maxName)))
 		}
 	}
 	return lines
 }
 
-// stay tells of a release's newest stay in an environment; empty when it was
+// describeHistory tells of a release's newest stay in an environment; empty when it was
 // never there.
-func stay(e *promotion.Env, release string) string {
+func describeHistory(e *promotion.Env, release string) string {
 	for i := range e.History {
 		a := &e.History[i]
 		if a.Release != release {
 			continue
 		}
-		s := "since " + stamp(a.At)
+		s := "since " + formatTime(a.At)
 		var until string
 		if i > 0 {
 			next := &e.History[i-1]
-			until = stamp(next.At)
-			s = "from " + stamp(a.At) + " until " + until
+			until = formatTime(next.At)
+			s = "from " + formatTime(a.At) + " until " + until
 		}
-		s += how(a.By)
+		s += originPhrase(a.By)
 		degraded := !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt)
 		switch {
 		case a.VerifiedAt.IsZero() && degraded:
-			s += "; **degraded** " + stamp(a.DegradedAt) + ", never verified"
+			s += "; **degraded** " + formatTime(a.DegradedAt) + ", never verified"
 		case a.VerifiedAt.IsZero():
 			s += "; not verified"
 		case degraded:
-			s += fmt.Sprintf("; verified %s, healthy for %s, then **degraded** %s", stamp(a.VerifiedAt), span(a.DegradedAt.Sub(a.VerifiedAt)), stamp(a.DegradedAt))
+			s += fmt.Sprintf("; verified %s, healthy for %s, then **degraded** %s", formatTime(a.VerifiedAt), formatDuration(a.DegradedAt.Sub(a.VerifiedAt)), formatTime(a.DegradedAt))
 		case i > 0:
-			s += fmt.Sprintf("; verified %s, healthy until it was replaced (%s)", stamp(a.VerifiedAt), span(e.History[i-1].At.Sub(a.VerifiedAt)))
+			s += fmt.Sprintf("; verified %s, healthy until it was replaced (%s)", formatTime(a.VerifiedAt), formatDuration(e.History[i-1].At.Sub(a.VerifiedAt)))
 		default:
-			s += fmt.Sprintf("; verified %s, no degradation since", stamp(a.VerifiedAt))
+			s += fmt.Sprintf("; verified %s, no degradation since", formatTime(a.VerifiedAt))
 		}
 		return s
 	}
 	return ""
 }
 
-func how(by string) string {
+func originPhrase(by string) string {
 	switch by {
 	case promotion.ByPerson:
 		return ", by a commit"
@@ -286,14 +286,14 @@ func how(by string) string {
 const (
 	mergeAuto      = "auto"
 	revertAndMerge = "revert-and-merge"
-	modeObserve    = "observe"
+	dryRunMode     = "observe"
 )
 
-// rules are what must be true before the merge, whatever is true now: they
+// mergeRules are what must be true before the merge, whatever is true now: they
 // change with the pipeline file only, so that the body needn't be edited when
 // somebody approves.
-func rules(in Input) []string {
-	e := environment(in)
+func mergeRules(in Input) []string {
+	e := environmentOf(in)
 	if e == nil {
 		return []string{"the gates of its environment"}
 	}
@@ -302,25 +302,25 @@ func rules(in Input) []string {
 		for i := range e.Gates {
 			g := &e.Gates[i]
 			if g.Approvals == nil {
-				out = append(out, "the gate "+code(g.Name(), maxName))
+				out = append(out, "the gate "+codeSpan(g.Name(), maxName))
 				continue
 			}
 			who := "anybody who may write to the repository"
 			if users := g.Approvals.From.Users; len(users) > 0 {
-				who = people(users)
+				who = joinLogins(users)
 			}
-			out = append(out, fmt.Sprintf("%s from %s; not from the release's authors", plural(g.Approvals.Count, "approval", "approvals"), who))
+			out = append(out, fmt.Sprintf("%s from %s; not from the release's authors", countNoun(g.Approvals.Count, "approval", "approvals"), who))
 		}
 	}
 	switch {
-	case observes(in):
+	case isDryRun(in):
 		out = append(out, "a person who merges it (mode: observe)")
 	case in.Revert && e.Spec.OnDegraded == revertAndMerge && in.By != "":
 		out = append(out, "nothing else: Liftlock merges it (onDegraded: revert-and-merge); a hold stops that")
 	case in.Revert && e.Spec.OnDegraded == revertAndMerge:
-		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded (onDegraded: revert-and-merge); a hold stops that", text(e.Name, maxName)))
+		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded (onDegraded: revert-and-merge); a hold stops that", escapeText(e.Name, maxName)))
 	case in.Revert:
-		out = append(out, "a person who merges it (onDegraded: "+text(e.Spec.OnDegraded, maxName)+")")
+		out = append(out, "a person who merges it (onDegraded: "+escapeText(e.Spec.OnDegraded, maxName)+")")
 	case e.Spec.Merge == mergeAuto && len(out) == 0:
 		out = append(out, "nothing else: Liftlock merges it (merge: auto); a hold stops that")
 	case e.Spec.Merge == mergeAuto:
@@ -331,36 +331,36 @@ func rules(in Input) []string {
 	return out
 }
 
-// people lists logins without mentioning anybody.
-func people(logins []string) string {
+// joinLogins lists logins without mentioning anybody.
+func joinLogins(logins []string) string {
 	var out []string
 	for i, l := range logins {
 		if i == openRows {
 			out = append(out, fmt.Sprintf("%d more", len(logins)-i))
 			break
 		}
-		out = append(out, text(l, maxName))
+		out = append(out, escapeText(l, maxName))
 	}
 	return strings.Join(out, ", ")
 }
 
-// footer tells how to talk to Liftlock.
-func footer(p *page, in Input) {
-	say := prefix(in)
-	p.gap()
-	p.line("---")
+// writeFooter tells how to talk to Liftlock.
+func writeFooter(p *page, in Input) {
+	say := commandPrefix(in)
+	p.writeGap()
+	p.writeLine("---")
 	s := fmt.Sprintf("Stop it: `%shold`, or close it. What stands in the way: `%swhy`. All commands: `%shelp`.", say, say, say)
 	if in.Release != "" {
-		s = "Release " + code(promotion.Short(in.Release), maxName) + ". " + s
+		s = "Release " + codeSpan(promotion.Short(in.Release), maxName) + ". " + s
 	}
-	if in.Console != "" {
-		s += " [Console](" + address(in.Console) + ")"
+	if in.ConsoleURL != "" {
+		s += " [Console](" + escapeURL(in.ConsoleURL) + ")"
 	}
-	p.line("%s", s)
+	p.writeLine("%s", s)
 }
 
-// address is the console's address as a link's destination. It comes from the
+// escapeURL is the console's address as a link's destination. It comes from the
 // server's file, with path segments escaped; what could end the link is escaped here.
-func address(url string) string {
+func escapeURL(url string) string {
 	return strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", "\n", "", "\r", "", "\\", "%5C").Replace(url)
 }

@@ -14,51 +14,51 @@ const subjectLimit = 100
 // It depends on what moves and why only, not on the facts of the moment: the
 // same commit made again has the same name.
 func CommitMessage(in Input) string {
-	return short(headline(in, restored(in)), subjectLimit) + "\n\n" + message(in) + "\n" + trailers(in)
+	return truncateLine(formatTitle(in, restoredValue(in)), subjectLimit) + "\n\n" + moveMessage(in) + "\n" + commitTrailers(in)
 }
 
 // MergeMessage is the title and the message of the merge or squash commit. It
 // carries the trailers too, because a squash keeps no other commit.
 func MergeMessage(in Input) (subject, body string) {
-	subject = short(headline(in, restored(in)), subjectLimit)
+	subject = truncateLine(formatTitle(in, restoredValue(in)), subjectLimit)
 	if in.Number > 0 {
 		subject = fmt.Sprintf("%s (#%d)", subject, in.Number)
 	}
-	return subject, message(in) + "\n" + trailers(in)
+	return subject, moveMessage(in) + "\n" + commitTrailers(in)
 }
 
-// message says what moves, in lines that can't be read as trailers.
-func message(in Input) string {
+// moveMessage says what moves, in lines that can't be read as trailers.
+func moveMessage(in Input) string {
 	var b strings.Builder
 	if in.Revert {
 		if in.By != "" {
-			fmt.Fprintf(&b, "Takes back %s, asked for by %s", ref(in.Of), plain(in.By, maxName))
+			fmt.Fprintf(&b, "Takes back %s, asked for by %s", pullRef(in.RevertedPull), plainLine(in.By, maxName))
 			if in.Reason != "" {
-				b.WriteString(": " + plain(in.Reason, maxReason))
+				b.WriteString(": " + plainLine(in.Reason, maxReason))
 			}
 			b.WriteString("\n\n")
 		} else {
-			fmt.Fprintf(&b, "Takes back %s: %s degraded after it.\n\n", ref(in.Of), plain(in.Environment, maxName))
+			fmt.Fprintf(&b, "Takes back %s: %s degraded after it.\n\n", pullRef(in.RevertedPull), plainLine(in.Environment, maxName))
 		}
 	}
 	for i, c := range in.Changes {
 		if i == maxRows {
-			fmt.Fprintf(&b, "- and %s\n", plural(len(in.Changes)-i, "more field", "more fields"))
+			fmt.Fprintf(&b, "- and %s\n", countNoun(len(in.Changes)-i, "more field", "more fields"))
 			break
 		}
-		fmt.Fprintf(&b, "- %s %s: %s -> %s\n", plain(c.File, maxAddress), plain(c.Path, maxAddress), value(c.Old), value(c.New))
+		fmt.Fprintf(&b, "- %s %s: %s -> %s\n", plainLine(c.File, maxAddress), plainLine(c.Path, maxAddress), plainValue(c.Old), plainValue(c.New))
 	}
 	return b.String()
 }
 
-func value(s string) string {
+func plainValue(s string) string {
 	if s == "" {
 		return "(nothing)"
 	}
-	return plain(s, maxValue)
+	return plainLine(s, maxValue)
 }
 
-func trailers(in Input) string {
+func commitTrailers(in Input) string {
 	kind := promotion.KindPromotion
 	if in.Revert {
 		kind = promotion.KindRevert
@@ -70,16 +70,16 @@ func trailers(in Input) string {
 		}
 	}
 	if in.Facts != nil {
-		add(promotion.TrailerPipeline, plain(in.Facts.Unit.Pipeline, maxName))
+		add(promotion.TrailerPipeline, plainLine(in.Facts.Unit.Pipeline, maxName))
 	}
-	add(promotion.TrailerEnvironment, plain(in.Environment, maxName))
-	add(promotion.TrailerComponent, plain(component(in), maxName))
-	add(promotion.TrailerRelease, plain(in.Release, maxName))
-	var with []promotion.Passenger
-	for _, p := range in.Passengers {
-		with = append(with, p.Passenger)
+	add(promotion.TrailerEnvironment, plainLine(in.Environment, maxName))
+	add(promotion.TrailerComponent, plainLine(componentOf(in), maxName))
+	add(promotion.TrailerRelease, plainLine(in.Release, maxName))
+	var members []promotion.Member
+	for _, p := range in.Members {
+		members = append(members, p.Member)
 	}
-	add(promotion.TrailerPassengers, promotion.PassengersTrailer(with))
+	add(promotion.TrailerMembers, promotion.MembersTrailer(members))
 	add(promotion.TrailerKind, kind)
 	return b.String()
 }

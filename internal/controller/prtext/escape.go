@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// gap is put where a forge would make a mention, a reference or a link out of
+// zeroWidthSpace is put where a forge would make a mention, a reference or a link out of
 // plain text. Forges look for those in the rendered text, after backslashes and
 // entities are resolved, so that escaping alone doesn't keep them off.
-const gap = "&#8203;"
+const zeroWidthSpace = "&#8203;"
 
 // ellipsis ends what was cut.
 const ellipsis = "…"
 
-// clean makes one line of visible characters out of s, at most limit of them:
+// cleanLine makes one line of visible characters out of s, at most limit of them:
 // white space collapses, and what can't be seen (controls, bidirectional
 // overrides, zero widths, bytes that aren't UTF-8) is spelled out, so that a
 // text can't look like another one.
-func clean(s string, limit int) string {
+func cleanLine(s string, limit int) string {
 	var b strings.Builder
 	space, n := false, 0
 	for _, r := range s {
@@ -51,9 +51,9 @@ func writeVisible(b *strings.Builder, r rune) {
 	fmt.Fprintf(b, "[U+%04X]", r)
 }
 
-// exact is clean for values: every white space but single spaces inside is shown,
+// exactValue is clean for values: every white space but single spaces inside is shown,
 // and a long value keeps its end too, where digests and tags differ.
-func exact(s string, limit int) string {
+func exactValue(s string, limit int) string {
 	var tail string
 	if n := utf8.RuneCountInString(s); n > limit {
 		rs := []rune(s)
@@ -76,11 +76,11 @@ func exact(s string, limit int) string {
 	return b.String()
 }
 
-// text is outside text inside a paragraph, a list item or a table's cell.
-func text(s string, limit int) string { return escape(clean(s, limit)) }
+// escapeText is outside text inside a paragraph, a list item or a table's cell.
+func escapeText(s string, limit int) string { return escapeMarkdown(cleanLine(s, limit)) }
 
-// escape makes a line literal in GitHub's, GitLab's and Gitea's Markdown.
-func escape(s string) string {
+// escapeMarkdown makes a line literal in GitHub's, GitLab's and Gitea's Markdown.
+func escapeMarkdown(s string) string {
 	var b strings.Builder
 	start := lineStart(s)
 	for i, r := range s {
@@ -109,22 +109,22 @@ func escape(s string) string {
 				b.WriteRune(r)
 			}
 			if startsWord(next) {
-				b.WriteString(gap)
+				b.WriteString(zeroWidthSpace)
 			}
 		case ':':
 			b.WriteByte(':')
 			if strings.HasPrefix(next, "/") {
-				b.WriteString(gap)
+				b.WriteString(zeroWidthSpace)
 			}
 		case '.':
-			if endsFold(s[:i], "www") {
-				b.WriteString(gap)
+			if hasSuffixIgnoreCase(s[:i], "www") {
+				b.WriteString(zeroWidthSpace)
 			}
 			b.WriteByte('.')
 		case '-':
 			b.WriteByte('-')
-			if endsFold(s[:i], "gh") && startsWord(next) {
-				b.WriteString(gap)
+			if hasSuffixIgnoreCase(s[:i], "gh") && startsWord(next) {
+				b.WriteString(zeroWidthSpace)
 			}
 		default:
 			b.WriteRune(r)
@@ -159,17 +159,17 @@ func startsWord(s string) bool {
 	return n > 0 && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-func endsFold(s, suffix string) bool {
+func hasSuffixIgnoreCase(s, suffix string) bool {
 	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
 }
 
-// code is an outside value as a code span, in which forges make no mentions,
+// codeSpan is an outside value as a code span, in which forges make no mentions,
 // references or links.
-func code(s string, limit int) string {
+func codeSpan(s string, limit int) string {
 	if s == "" {
 		return "*nothing*"
 	}
-	v := exact(s, limit)
+	v := exactValue(s, limit)
 	if !strings.ContainsAny(v, "`|\\<") {
 		return "`" + v + "`"
 	}
@@ -188,9 +188,9 @@ func code(s string, limit int) string {
 	return b.String()
 }
 
-// prose is a text of several lines in the one markup that answers are written
+// renderProse is a text of several lines in the one markup that answers are written
 // in: blank lines, "- " items and `code`. All else in it is literal.
-func prose(s string) string {
+func renderProse(s string) string {
 	var out []string
 	blank := true
 	for line := range strings.Lines(s) {
@@ -209,33 +209,33 @@ func prose(s string) string {
 		blank = false
 		item, isItem := strings.CutPrefix(line, "- ")
 		if isItem {
-			out = append(out, "- "+spans(clean(item, maxLine)))
+			out = append(out, "- "+escapeSpans(cleanLine(item, maxLine)))
 		} else {
-			out = append(out, spans(clean(line, maxLine)))
+			out = append(out, escapeSpans(cleanLine(line, maxLine)))
 		}
 	}
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
-// spans escapes a line but for its `code`.
-func spans(line string) string {
+// escapeSpans escapes a line but for its `code`.
+func escapeSpans(line string) string {
 	parts := strings.Split(line, "`")
 	if len(parts)%2 == 0 {
-		return escape(line)
+		return escapeMarkdown(line)
 	}
 	for i := 1; i < len(parts); i += 2 {
 		if parts[i] == "" {
-			return escape(line)
+			return escapeMarkdown(line)
 		}
 	}
 	for i, p := range parts {
 		switch {
 		case i%2 == 1:
-			parts[i] = code(p, maxLine)
+			parts[i] = codeSpan(p, maxLine)
 		case i == 0:
-			parts[i] = escape(p)
+			parts[i] = escapeMarkdown(p)
 		default: // not at the beginning of the line
-			parts[i] = strings.TrimPrefix(escape("x"+p), "x")
+			parts[i] = strings.TrimPrefix(escapeMarkdown("x"+p), "x")
 		}
 	}
 	return strings.Join(parts, "")
@@ -252,9 +252,9 @@ var (
 	azureWord     = regexp.MustCompile(`(?i)\*(no_ci)\*`)
 )
 
-// plain is outside text in a title, a commit message or a commit status.
-func plain(s string, limit int) string {
-	s = clean(s, limit)
+// plainLine is outside text in a title, a commit message or a commit status.
+func plainLine(s string, limit int) string {
+	s = cleanLine(s, limit)
 	s = bareReference.ReplaceAllString(s, "$1 $2")
 	s = ghReference.ReplaceAllString(s, "$1 $2")
 	s = bareURL.ReplaceAllString(s, ": //")

@@ -93,16 +93,16 @@ var hostile = []string{
 	strings.Repeat("x", 3000), strings.Repeat("`", 500), strings.Repeat("|", 500), "\\`", "`\\", "a\\", "^1", "%2", "~label", "x=\\|y", "HTTP://EVIL.EXAMPLE", "mailto:ada@evil.example",
 }
 
-// reads checks that outside text came out as its readers should see it, in every
+// checkText checks that outside text came out as its readers should see it, in every
 // place where one can stand.
-func reads(t *testing.T, s string) {
+func checkText(t *testing.T, s string) {
 	t.Helper()
-	want := clean(s, maxReason)
+	want := cleanLine(s, maxReason)
 	for place, frame := range map[string][2]string{
 		"paragraph": {"", ""}, "sentence": {"before ", " after"}, "item": {"- ", ""}, "cell": {"| a | b |\n|---|---|\n| x | ", " |"},
 		"emphasis": {"**", "**."},
 	} {
-		got := read(t, frame[0]+text(s, maxReason)+frame[1])
+		got := read(t, frame[0]+escapeText(s, maxReason)+frame[1])
 		shape := read(t, frame[0]+"x"+frame[1])
 		if want != "" && place != "emphasis" {
 			if diff := cmp.Diff(shape.tags, got.tags); diff != "" {
@@ -116,9 +116,9 @@ func reads(t *testing.T, s string) {
 			t.Fatalf("%s: %q is live: %q %q", place, s, got.text, got.comments)
 		}
 	}
-	value := exact(s, maxValue)
+	value := exactValue(s, maxValue)
 	for place, frame := range map[string][2]string{"paragraph": {"", ""}, "sentence": {"before ", " after"}, "item": {"- ", ""}, "cell": {"| a | b |\n|---|---|\n| ", " | x |"}} {
-		got := read(t, frame[0]+code(s, maxValue)+frame[1])
+		got := read(t, frame[0]+codeSpan(s, maxValue)+frame[1])
 		if s == "" {
 			continue
 		}
@@ -130,19 +130,19 @@ func reads(t *testing.T, s string) {
 			t.Fatalf("code in %s: %q reads %q, want %q", place, s, got.code, value)
 		}
 	}
-	if p := plain(s, maxReason); acted.MatchString(p) || strings.ContainsAny(p, "\r\n") || strings.Contains(strings.ToLower(p), "[skip ci]") {
+	if p := plainLine(s, maxReason); acted.MatchString(p) || strings.ContainsAny(p, "\r\n") || strings.Contains(strings.ToLower(p), "[skip ci]") {
 		t.Fatalf("%q is live in a commit message: %q", s, p)
 	}
-	answer(t, s)
+	checkProse(t, s)
 }
 
-// answer checks that prose makes nothing but paragraphs, items and code.
-func answer(t *testing.T, s string) {
+// checkProse checks that prose makes nothing but paragraphs, items and code.
+func checkProse(t *testing.T, s string) {
 	t.Helper()
-	got := read(t, prose(s))
+	got := read(t, renderProse(s))
 	for _, tag := range got.tags {
 		if !slices.Contains([]string{"p", "/p", "ul", "/ul", "li", "/li", "code", "/code", "br"}, tag) {
-			t.Fatalf("%q makes <%s> in an answer:\n%s", s, tag, prose(s))
+			t.Fatalf("%q makes <%s> in an answer:\n%s", s, tag, renderProse(s))
 		}
 	}
 	if len(got.comments) > 0 || live.MatchString(got.text) {
@@ -152,9 +152,9 @@ func answer(t *testing.T, s string) {
 
 func TestEscape(t *testing.T) {
 	for _, s := range hostile {
-		reads(t, s)
-		reads(t, "x"+s)
-		reads(t, s+" "+s)
+		checkText(t, s)
+		checkText(t, "x"+s)
+		checkText(t, s+" "+s)
 	}
 }
 
@@ -162,10 +162,10 @@ func FuzzEscape(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s)
 	}
-	f.Fuzz(reads)
+	f.Fuzz(checkText)
 }
 
-func TestClean(t *testing.T) {
+func TestCleanLine(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
 		limit    int
@@ -180,22 +180,22 @@ func TestClean(t *testing.T) {
 		{"fits", "abcdefgh", 8, "abcdefgh", "abcdefgh"},
 		{"spaces", "a  b", 8, "a b", "a ␣b"},
 	} {
-		if got := clean(c.in, c.limit); got != c.clean {
+		if got := cleanLine(c.in, c.limit); got != c.clean {
 			t.Errorf("%s: clean is %q, want %q", c.name, got, c.clean)
 		}
-		if got := exact(c.in, c.limit); got != c.exact {
+		if got := exactValue(c.in, c.limit); got != c.exact {
 			t.Errorf("%s: exact is %q, want %q", c.name, got, c.exact)
 		}
 	}
 }
 
-func TestBound(t *testing.T) {
+func TestTruncateBody(t *testing.T) {
 	long := "<details>\n" + strings.Repeat("- ünder\n", maxBody)
-	got := bound(long)
+	got := truncateBody(long)
 	if len(got) > maxBody || !utf8.ValidString(got) || !strings.HasSuffix(got, cutNote) || strings.Count(got, "</details>") != 1 {
 		t.Errorf("cut to %d bytes, ends %q", len(got), got[len(got)-120:])
 	}
-	if bound("short") != "short" {
+	if truncateBody("short") != "short" {
 		t.Errorf("what fits is changed")
 	}
 	for _, c := range []struct {
@@ -203,11 +203,11 @@ func TestBound(t *testing.T) {
 		limit int
 		want  string
 	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 4, "äöüß"}, {"ab d", 4, "ab d"}, {"ab cd", 4, "ab…"}} {
-		if got := short(c.in, c.limit); got != c.want {
+		if got := truncateLine(c.in, c.limit); got != c.want {
 			t.Errorf("short(%q, %d) is %q, want %q", c.in, c.limit, got, c.want)
 		}
 	}
-	if got := shortBytes("ääää", 7); got != "ää…" {
+	if got := truncateBytes("ääää", 7); got != "ää…" {
 		t.Errorf("shortBytes is %q", got)
 	}
 }

@@ -28,7 +28,7 @@ func waitsFor(gate string) string {
 		return "what is there to be verified"
 	case "upstream":
 		return "upstream to be well"
-	case gateTogether:
+	case gateBatch:
 		return "what came along upstream"
 	case "limit":
 		return "the limit of merges"
@@ -38,8 +38,8 @@ func waitsFor(gate string) string {
 	return gate
 }
 
-// remedy is what helps with a gate that doesn't say who can change it.
-func remedy(in Input, g policies.Result) string {
+// gateRemedy is what helps with a gate that doesn't say who can change it.
+func gateRemedy(in Input, g policies.Result) string {
 	if g.Outcome == policies.Fail {
 		return "a commit that changes the pipeline file, or another release"
 	}
@@ -55,12 +55,12 @@ func remedy(in Input, g policies.Result) string {
 	case gateMergeable:
 		return "the forge: its checks and branch protection"
 	case "diverged":
-		return promoteAgain(in)
+		return promoteCommand(in)
 	case "base":
 		return "Liftlock, by itself"
 	case "reverting":
 		return "merging or closing the revert"
-	case "settled", "upstream", gateTogether:
+	case "settled", "upstream", gateBatch:
 		return "by itself, when the targets are well; `/liftlock why` shows them"
 	case "limit":
 		return "by itself"
@@ -70,19 +70,19 @@ func remedy(in Input, g policies.Result) string {
 	return ""
 }
 
-// promoteAgain is the command that brings a release into the page's environment.
-func promoteAgain(in Input) string { return code("/liftlock promote "+in.Environment, maxName) }
+// promoteCommand is the command that brings a release into the page's environment.
+func promoteCommand(in Input) string { return codeSpan("/liftlock promote "+in.Environment, maxName) }
 
-// changer says who or what can make a gate pass, and when.
-func changer(in Input, g policies.Result) string {
+// whoCanPass says who or what can make a gate pass, and when.
+func whoCanPass(in Input, g policies.Result) string {
 	if g.Outcome == policies.Pass {
 		return ""
 	}
-	who := people(g.Who)
+	who := joinLogins(g.Who)
 	if who == "" {
-		who = remedy(in, g)
+		who = gateRemedy(in, g)
 	}
-	if until := stamp(g.Until); until != "" {
+	if until := formatTime(g.Until); until != "" {
 		if who != "" {
 			who += "; "
 		}
@@ -91,24 +91,24 @@ func changer(in Input, g policies.Result) string {
 	return who
 }
 
-func gateTable(p *page, in Input, gates []policies.Result) {
+func writeGateTable(p *page, in Input, gates []policies.Result) {
 	if len(gates) == 0 {
 		return
 	}
-	p.line("| | gate | now | who or what can change it |")
-	p.line("|---|---|---|---|")
+	p.writeLine("| | gate | now | who or what can change it |")
+	p.writeLine("|---|---|---|---|")
 	for i, g := range gates {
 		if i == maxRows {
-			p.gap()
-			p.line("and %d more", len(gates)-i)
+			p.writeGap()
+			p.writeLine("and %d more", len(gates)-i)
 			break
 		}
-		p.line("| %s | %s | %s | %s |", outcome(g.Outcome), text(g.Gate, maxName), linked(in, g.Reason), changer(in, g))
+		p.writeLine("| %s | %s | %s | %s |", outcomeLabel(g.Outcome), escapeText(g.Gate, maxName), linkReason(in, g.Reason), whoCanPass(in, g))
 	}
-	p.gap()
+	p.writeGap()
 }
 
-func outcome(o policies.Outcome) string {
+func outcomeLabel(o policies.Outcome) string {
 	switch o {
 	case policies.Pass:
 		return "✅ pass"
@@ -118,8 +118,8 @@ func outcome(o policies.Outcome) string {
 	return "⏳ wait"
 }
 
-// split sorts the gates that don't pass by what they wait for, each once.
-func (s standing) split() (fails, waits []string) {
+// splitGates sorts the gates that don't pass by what they wait for, each once.
+func (s gateSummary) splitGates() (fails, waits []string) {
 	seen := map[string]bool{}
 	for _, g := range s.gates {
 		if g.Outcome == policies.Pass || seen[g.Gate] {
@@ -127,16 +127,16 @@ func (s standing) split() (fails, waits []string) {
 		}
 		seen[g.Gate] = true
 		if g.Outcome == policies.Fail {
-			fails = append(fails, text(g.Gate, maxName))
+			fails = append(fails, escapeText(g.Gate, maxName))
 		} else {
-			waits = append(waits, text(waitsFor(g.Gate), maxName))
+			waits = append(waits, escapeText(waitsFor(g.Gate), maxName))
 		}
 	}
 	return fails, waits
 }
 
-// list is "a, b and c".
-func list(s []string) string {
+// joinAnd is "a, b and c".
+func joinAnd(s []string) string {
 	if len(s) < 2 {
 		return strings.Join(s, "")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhoCanChangeIt(t *testing.T) {
-	in := world()
+	in := promotionInput()
 	for _, c := range []struct {
 		gate  policies.Result
 		waits string
@@ -36,15 +36,15 @@ func TestWhoCanChangeIt(t *testing.T) {
 		if got := waitsFor(c.gate.Gate); got != c.waits {
 			t.Errorf("%s waits for %q, want %q", c.gate.Gate, got, c.waits)
 		}
-		if got := changer(in, c.gate); got != c.who {
+		if got := whoCanPass(in, c.gate); got != c.who {
 			t.Errorf("%s is changed by %q, want %q", c.gate.Gate, got, c.who)
 		}
 	}
 }
 
 func TestLongListsAreCut(t *testing.T) {
-	in := world()
-	st, e := state(in), environment(in)
+	in := promotionInput()
+	st, e := stateOf(in), environmentOf(in)
 	g := st.Gates[0]
 	for i := range 80 {
 		g.Gate = "gate" + strings.Repeat("i", i)

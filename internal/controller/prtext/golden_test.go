@@ -46,31 +46,31 @@ func show(p Page) string {
 // pages are the open pull requests that the goldens show.
 func pages() map[string]Input {
 	passed := policies.Result{Gate: "approvals", Outcome: policies.Pass, Reason: "2 of 2 approvals (ada, grace)"}
-	all := map[string]Input{"promotion-waits": world()}
+	all := map[string]Input{"promotion-waits": promotionInput()}
 	with := func(name string, from Input, change func(in *Input, e *promotion.Env, st *promotion.EnvState)) {
-		change(&from, environment(from), state(from))
+		change(&from, environmentOf(from), stateOf(from))
 		all[name] = from
 	}
-	with("promotion-ready", world(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
+	with("promotion-ready", promotionInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Gates = []policies.Result{passed}
 		in.Decision.Actions = []promotion.Action{promotion.Merge{Environment: "prod", Pull: 14}}
 	})
-	with("promotion-manual", world(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
+	with("promotion-manual", promotionInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		e.Spec.Merge, e.Gates, st.Gates = "manual", nil, nil
 		st.Why = []promotion.Reason{{Code: "manual", Text: "every gate passes; merge: manual, so a person merges it"}}
 	})
-	with("promotion-new", world(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
+	with("promotion-new", promotionInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.Number, e.Open, st.Gates, st.Pull = 0, nil, nil, 0
 		in.Decision.Actions = []promotion.Action{promotion.Open{Environment: "prod"}}
 	})
-	with("promotion-held", world(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
+	with("promotion-held", promotionInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Promotion = promotion.Held
 		st.Gates = append([]policies.Result{{Gate: "hold", Outcome: policies.Wait,
 			Reason: "environment prod is on hold by grace since 2026-03-09T09:30:00Z: the database moves; /liftlock unhold environment lifts it"}}, st.Gates...)
 		st.Why = []promotion.Reason{{Code: "newer-waits", Text: "1.6.0 is newer and waits its turn behind this one, which is approved or held"}}
-		in.Bare = true
+		in.BareCommands = true
 	})
-	with("promotion-blocked", world(), func(_ *Input, _ *promotion.Env, st *promotion.EnvState) {
+	with("promotion-blocked", promotionInput(), func(_ *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Gates = []policies.Result{
 			{Gate: "pipeline-file", Outcome: policies.Wait, Reason: "the pipeline file on the default branch is broken: .liftlock.yaml:14: unknown key \"gate\", did you mean \"gates\"?"},
 			{Gate: "mergeable", Outcome: policies.Wait, Reason: "the forge blocks the merge: 1 check is missing"},
@@ -78,30 +78,30 @@ func pages() map[string]Input {
 			{Gate: "approvals", Outcome: policies.Fail, Reason: "the gate is not valid: approvals.count: must be at least 1; it is 0"},
 		}
 	})
-	with("promotion-only-forge-blocks", world(), func(_ *Input, _ *promotion.Env, st *promotion.EnvState) {
+	with("promotion-only-forge-blocks", promotionInput(), func(_ *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Gates = []policies.Result{{Gate: "mergeable", Outcome: policies.Wait, Reason: "the forge blocks the merge: 1 check is missing"}, passed}
 	})
-	with("promotion-foreign", world(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
-		e.Open.Unsound = "its head was pushed by mallory and changes deploy.yaml, which isn't carried"
+	with("promotion-foreign", promotionInput(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
+		e.Open.HeadModified = "its head was pushed by mallory and changes deploy.yaml, which isn't carried"
 		st.Promotion, st.Gates = promotion.Held, nil
-		st.Why = []promotion.Reason{{Code: "foreign", Text: e.Open.Unsound}}
+		st.Why = []promotion.Reason{{Code: "foreign", Text: e.Open.HeadModified}}
 	})
-	with("promotion-many", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+	with("promotion-many", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
 		for i := range 60 {
 			in.Changes = append(in.Changes, Change{File: fmt.Sprintf("overlays/prod/web/values-%02d.yaml", i), Path: "image.tag", New: "sha256:" + newRelease, Line: i})
 			in.Reached = append(in.Reached, Target{Name: fmt.Sprintf("web-prod-%02d", i), Component: "web", Environment: "prod"})
 		}
 		in.Reached = append(in.Reached, in.Reached...)
-		in.Others, in.Name = nil, ""
+		in.UnaffectedCounts, in.Name = nil, ""
 	})
-	with("promotion-strays", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+	with("promotion-strays", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
 		in.Reached[1] = Target{Name: "api-dev", Component: "api", Environment: "dev", Cluster: "eu-1"}
-		in.Others = nil
-		in.OthersErr = "the ApplicationSet argocd/shop.yaml can't be resolved: template: no field .path"
+		in.UnaffectedCounts = nil
+		in.UnaffectedErr = "the ApplicationSet argocd/shop.yaml can't be resolved: template: no field .path"
 	})
-	with("promotion-rendered", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+	with("promotion-rendered", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
 		diff := "@@ apps/v1 Deployment web/web @@\n- spec.template.spec.containers[name=web].image: registry.example/web:1.4.2\n+ spec.template.spec.containers[name=web].image: registry.example/web:1.5.0\n"
-		in.Same = []Target{{Name: "web-qa-eu", Component: "web", Environment: "qa", Cluster: "eu-1"}}
+		in.UnchangedTargets = []Target{{Name: "web-qa-eu", Component: "web", Environment: "qa", Cluster: "eu-1"}}
 		in.Rendered = []Rendered{
 			{Target: "web-prod-ap", Why: "the chart ingress comes from a Helm repository (https://charts.example)"},
 			{Target: "web-prod-eu", Summary: "1 changed", Diff: diff},
@@ -111,21 +111,21 @@ func pages() map[string]Input {
 			{Target: "web-prod-zz", Summary: "900 added", Diff: strings.Repeat("+ spec.more: of it\n", 3000)},
 		}
 	})
-	with("promotion-not-rendered", world(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
-		in.RenderedErr, in.Whole = "rendering took longer than 30s", ""
+	with("promotion-not-rendered", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+		in.RenderedErr, in.DiffURL = "rendering took longer than 30s", ""
 	})
-	all["revert-manual"] = reverting()
-	with("revert-asked", reverting(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
+	all["revert-manual"] = revertInput()
+	with("revert-asked", revertInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.By, in.Reason, in.Evidence = "ada", "checkout is slow; see #99 | fixes #100", nil
 		e.Spec.OnDegraded = "revert-and-merge"
 		st.Why, in.Decision.Actions = nil, []promotion.Action{promotion.Merge{Environment: "qa", Pull: 15, Revert: true}}
 	})
-	with("revert-long", reverting(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
+	with("revert-long", revertInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		for i := range 70 {
 			in.Evidence = append(in.Evidence, fmt.Sprintf("web-qa-us: 2026-03-09T09:%02d:00Z progressing replica %d", i%60, i))
 		}
 		in.Changes = append(in.Changes, Change{File: "overlays/qa/web/config.json", Path: "releaseTag", Old: "b", New: "a"})
-		st.UndoGates = []policies.Result{{Gate: "degraded", Outcome: policies.Wait, Reason: "qa is not degraded right now (synced and healthy on 2 targets); a person merges or closes it"}}
+		st.RevertGates = []policies.Result{{Gate: "degraded", Outcome: policies.Wait, Reason: "qa is not degraded right now (synced and healthy on 2 targets); a person merges or closes it"}}
 	})
 	return all
 }
@@ -135,7 +135,7 @@ func TestPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := Render(in)
 			golden(t, name, show(p))
-			if !strings.HasPrefix(p.Body, in.Mark+"\n") {
+			if !strings.HasPrefix(p.Body, in.BodyMarker+"\n") {
 				t.Errorf("the body doesn't begin with the mark")
 			}
 			if !IsStatusComment(p.Comment) {
@@ -151,33 +151,33 @@ func merged() map[string]Input {
 	with := func(name string, from Input, change func(in *Input, st *promotion.EnvState)) {
 		from.Environment, from.Number, from.Revert = "qa", 12, false
 		if change != nil {
-			change(&from, state(from))
+			change(&from, stateOf(from))
 		}
 		all[name] = from
 	}
-	with("landed-verified", world(), nil)
-	with("landed-verifying", world(), func(_ *Input, st *promotion.EnvState) {
+	with("landed-verified", promotionInput(), nil)
+	with("landed-verifying", promotionInput(), func(_ *Input, st *promotion.EnvState) {
 		st.State, st.Reason, st.VerifiedAt = promotion.Verifying, "web-qa-us: has not taken the commit yet", time.Time{}
 		st.Targets["web-qa-us"] = promotion.TargetView{State: "arriving", Reason: "Argo CD has not noticed the commit yet"}
 	})
-	with("landed-degraded", reverting(), nil)
-	with("landed-degraded-hold", reverting(), func(_ *Input, st *promotion.EnvState) {
-		st.Undo = 0
+	with("landed-degraded", revertInput(), nil)
+	with("landed-degraded-hold", revertInput(), func(_ *Input, st *promotion.EnvState) {
+		st.Revert = 0
 		st.Why = []promotion.Reason{
 			{Code: "hold", Text: "whether web-qa-eu was well before the merge is not known (no record), so the promotion can't be blamed; a person has to decide (/liftlock revert)"},
 			{Code: "unverified", Text: "dev has not verified 1.6.0"},
 		}
 	})
-	with("landed-failed", world(), func(_ *Input, st *promotion.EnvState) {
+	with("landed-failed", promotionInput(), func(_ *Input, st *promotion.EnvState) {
 		st.State, st.Reason = promotion.Failed, "web-qa-eu: not synced within 15m: no automated policy"
 		st.Targets["web-qa-eu"] = promotion.TargetView{State: "failed", Reason: "not synced within 15m: no automated policy", Since: at(9, 15)}
 	})
-	with("landed-by-hand", world(), func(_ *Input, st *promotion.EnvState) {
+	with("landed-by-hand", promotionInput(), func(_ *Input, st *promotion.EnvState) {
 		st.State, st.Reason = promotion.Diverged, "grace changed it by hand in c0ffee12c0ff; Liftlock leaves it alone until /liftlock promote qa"
 	})
-	with("landed-revert", reverting(), func(in *Input, st *promotion.EnvState) {
-		in.Revert, in.Number, in.Of, in.Release, in.Name = true, 15, 12, oldRelease, "1.4.2"
-		st.Undo, st.State, st.Promotion, st.Reason = 0, promotion.Verified, promotion.Reverted, "synced and healthy on 2 targets"
+	with("landed-revert", revertInput(), func(in *Input, st *promotion.EnvState) {
+		in.Revert, in.Number, in.RevertedPull, in.Release, in.Name = true, 15, 12, oldRelease, "1.4.2"
+		st.Revert, st.State, st.Promotion, st.Reason = 0, promotion.Verified, promotion.Reverted, "synced and healthy on 2 targets"
 		st.LandedPull, st.LandedBy, st.Since, st.VerifiedAt, st.Why = 15, promotion.ByRevert, at(9, 40), at(9, 45), nil
 	})
 	return all
@@ -186,7 +186,7 @@ func merged() map[string]Input {
 func TestLanded(t *testing.T) {
 	for name, in := range merged() {
 		t.Run(name, func(t *testing.T) {
-			got := Landed(in)
+			got := LandedComment(in)
 			golden(t, name, got)
 			if !IsStatusComment(got) {
 				t.Errorf("the comment isn't recognised")
@@ -196,12 +196,12 @@ func TestLanded(t *testing.T) {
 }
 
 func TestLastWords(t *testing.T) {
-	in := world()
-	golden(t, "closed", Closed(in, "1.5.0 degraded in qa at 2026-03-09T09:20:30Z"))
-	rev := reverting()
-	golden(t, "closed-revert", Closed(rev, "qa no longer carries what it takes back"))
-	in.Environment, in.Number, in.Of = "qa", 12, 15
-	golden(t, "reverted", Reverted(in))
+	in := promotionInput()
+	golden(t, "closed", ClosedComment(in, "1.5.0 degraded in qa at 2026-03-09T09:20:30Z"))
+	rev := revertInput()
+	golden(t, "closed-revert", ClosedComment(rev, "qa no longer carries what it takes back"))
+	in.Environment, in.Number, in.RevertedPull = "qa", 12, 15
+	golden(t, "reverted", RevertedComment(in))
 }
 
 func TestMessages(t *testing.T) {
@@ -209,10 +209,10 @@ func TestMessages(t *testing.T) {
 		title, body := MergeMessage(in)
 		return title + "\n\n" + body
 	}
-	asked := reverting()
-	asked.By, asked.Reason = "ada", "fixes #3 and @grace [skip ci]\nLiftlock-Kind: promotion"
+	requested := revertInput()
+	requested.By, requested.Reason = "ada", "fixes #3 and @grace [skip ci]\nLiftlock-Kind: promotion"
 	golden(t, "messages", strings.Join([]string{
-		CommitMessage(world()), squash(world()), CommitMessage(reverting()), squash(reverting()), CommitMessage(asked),
+		CommitMessage(promotionInput()), squash(promotionInput()), CommitMessage(revertInput()), squash(revertInput()), CommitMessage(requested),
 	}, "--------\n"))
 }
 
@@ -223,10 +223,10 @@ func shortDiff() Input {
 	return in
 }
 
-func TestAnswers(t *testing.T) {
-	envs := append(world().Decision.Envs, promotion.EnvState{Environment: "eu", State: promotion.Unreadable, Reason: "the overlay can't be read: a`b @ada", Promotion: promotion.Waiting, Coming: "1.5.0", Candidate: newRelease,
+func TestReplies(t *testing.T) {
+	envs := append(promotionInput().Decision.Envs, promotion.EnvState{Environment: "eu", State: promotion.Unreadable, Reason: "the overlay can't be read: a`b @ada", Promotion: promotion.Waiting, CandidateName: "1.5.0", Candidate: newRelease,
 		Why: []promotion.Reason{{Code: "limit", Text: "10 of 10 pull requests are open", Who: "anybody", When: at(13, 0)}}})
-	envs = append(envs, reverting().Decision.Envs[1])
+	envs = append(envs, revertInput().Decision.Envs[1])
 	for name, text := range map[string]string{
 		"help":       HelpText(false),
 		"help-bare":  HelpText(true),
@@ -239,9 +239,9 @@ func TestAnswers(t *testing.T) {
 		"refused":    "there is nothing to promote to qa: 1.5.0 was reverted from qa by #15; /liftlock promote qa brings it back",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Answer("ada", "/liftlock "+name, text, 42)
+			got := Reply("ada", "/liftlock "+name, text, 42)
 			golden(t, "answer-"+name, got)
-			if !HasAnswer(got, 42) || HasAnswer(got, 4) || HasAnswer(got, 420) || IsStatusComment(got) {
+			if !IsReplyTo(got, 42) || IsReplyTo(got, 4) || IsReplyTo(got, 420) || IsStatusComment(got) {
 				t.Errorf("the answer's mark isn't read back")
 			}
 		})

@@ -37,7 +37,7 @@ func changes() map[string]Impact {
 			{Name: "qa", Targets: []impact.Target{web(impact.Created, "qa"), web(impact.Changed, "qa")}},
 			{Name: "prod", Targets: []impact.Target{{Name: "web-prod", What: impact.Deleted, Kept: "its resources stay: the ApplicationSet has preserveResourcesOnDeletion"}}},
 			{Targets: []impact.Target{{Name: "tools", What: impact.Changed, Fields: []impact.Field{{Path: "spec.source.targetRevision", Before: "1.0", After: "1.1"}, {Path: "spec.project", After: "x"}}, More: 3}}},
-		}}), Moved: []string{"apps/web/base/deployment.yaml"}, Unknown: []string{"the Argo CD hub: its list can't be read: forbidden"}},
+		}}), ChangedOnBranch: []string{"apps/web/base/deployment.yaml"}, Unknown: []string{"the Argo CD hub: its list can't be read: forbidden"}},
 		"impact-many": {Report: report(impact.Pipeline{Name: "shop", Environments: []impact.Environment{many}}, impact.Pipeline{Name: "tools", Environments: []impact.Environment{
 			{Name: "dev", Targets: []impact.Target{web(impact.Deleted, "dev")}}}})},
 		"impact-problems": {Report: report(impact.Pipeline{Name: "shop", Problems: []appset.Problem{problem}, Mended: []appset.Problem{problem}, Standing: []appset.Problem{problem},
@@ -58,7 +58,7 @@ func TestImpact(t *testing.T) {
 	for name, in := range changes() {
 		t.Run(name, func(t *testing.T) {
 			s, text := in.Status(), in.Comment()
-			golden(t, name, fmt.Sprintf("worth a comment: %t\nstatus: %s: %s\n\n======== comment\n%s", in.Worth(), s.State, s.Description, text))
+			golden(t, name, fmt.Sprintf("worth a comment: %t\nstatus: %s: %s\n\n======== comment\n%s", in.NeedsComment(), s.State, s.Description, text))
 			if !IsStatusComment(text) {
 				t.Error("the comment would not be found again")
 			}

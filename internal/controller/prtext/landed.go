@@ -10,51 +10,51 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// Landed is the comment after the merge: where the release is on the way, and
+// LandedComment is the comment after the merge: where the release is on the way, and
 // what a person can do where it is stuck.
-func Landed(in Input) string {
-	if several(in) {
-		return landedTogether(in)
+func LandedComment(in Input) string {
+	if isBatch(in) {
+		return landedBatch(in)
 	}
-	st := state(in)
+	st := stateOf(in)
 	var p page
-	p.line("%s", statusMark)
-	p.line("%s", landedSummary(in, st))
-	p.gap()
+	p.writeLine("%s", statusMarker)
+	p.writeLine("%s", landedSummary(in, st))
+	p.writeGap()
 	merged := "Merged"
-	if at := stamp(st.Since); at != "" {
+	if at := formatTime(st.Since); at != "" {
 		merged += " " + at
 	}
 	if st.Commit != "" {
-		merged += " as " + code(promotion.Short(st.Commit), maxName)
+		merged += " as " + codeSpan(promotion.Short(st.Commit), maxName)
 	}
-	if r := linked(in, st.Reason); r != "" {
+	if r := linkReason(in, st.Reason); r != "" {
 		merged += ". Now: " + strings.TrimSuffix(r, ".")
 	}
-	p.line("%s.", merged)
-	p.gap()
-	targets(&p, in, st)
-	reasons(&p, in, "Why it isn't taken back", holds(st))
+	p.writeLine("%s.", merged)
+	p.writeGap()
+	writeTargets(&p, in, st)
+	writeReasons(&p, in, "Why it isn't taken back", holdReasons(st))
 	if next := landedNext(in, st); next != "" {
-		p.line("%s", next)
-		p.gap()
+		p.writeLine("%s", next)
+		p.writeGap()
 	}
-	downstream(&p, in)
-	if in.Console != "" {
-		p.line("[Console](%s)", address(in.Console))
+	writeDownstream(&p, in)
+	if in.ConsoleURL != "" {
+		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
 	}
-	return bound(p.String())
+	return truncateBody(p.String())
 }
 
-// holds are the reasons why a release that is unwell stays; what else the
+// holdReasons are the reasons why a release that is unwell stays; what else the
 // decision says is about the release that wants to come in next.
-func holds(st *promotion.EnvState) []promotion.Reason {
-	if st.State != promotion.Degraded || st.Undo > 0 {
+func holdReasons(st *promotion.EnvState) []promotion.Reason {
+	if st.State != promotion.Degraded || st.Revert > 0 {
 		return nil
 	}
 	var out []promotion.Reason
 	for _, w := range st.Why {
-		if w.Code == codeHold || w.Code == codeStorm {
+		if w.Code == codeHold || w.Code == codeRevertLimit {
 			out = append(out, w)
 		}
 	}
@@ -62,16 +62,16 @@ func holds(st *promotion.EnvState) []promotion.Reason {
 }
 
 func landedSummary(in Input, st *promotion.EnvState) string {
-	what := code(name(in), maxName) + " in " + text(in.Environment, maxName)
+	what := codeSpan(releaseNameOf(in), maxName) + " in " + escapeText(in.Environment, maxName)
 	if in.Revert {
-		what = text(in.Environment, maxName) + " back at " + code(name(in), maxName)
+		what = escapeText(in.Environment, maxName) + " back at " + codeSpan(releaseNameOf(in), maxName)
 	}
 	switch {
-	case st.Undo > 0:
-		return fmt.Sprintf("**Degraded:** %s. The revert %s is open.", what, ref(st.Undo))
+	case st.Revert > 0:
+		return fmt.Sprintf("**Degraded:** %s. The revert %s is open.", what, pullRef(st.Revert))
 	case st.State == promotion.Verified:
 		s := "**Verified:** " + what
-		if at := stamp(st.VerifiedAt); at != "" {
+		if at := formatTime(st.VerifiedAt); at != "" {
 			s += ", since " + at
 		}
 		return s + "."
@@ -82,33 +82,33 @@ func landedSummary(in Input, st *promotion.EnvState) string {
 	case st.State == promotion.Failed:
 		return "**Failed:** " + what + " didn't get where it should."
 	case st.State == promotion.Diverged:
-		return "**Changed by hand since:** " + text(in.Environment, maxName) + " is no longer as this pull request left it."
+		return "**Changed by hand since:** " + escapeText(in.Environment, maxName) + " is no longer as this pull request left it."
 	case st.State == promotion.Mixed:
-		return "**Mixed:** the overlays of " + text(in.Environment, maxName) + " disagree."
+		return "**Mixed:** the overlays of " + escapeText(in.Environment, maxName) + " disagree."
 	case st.State == promotion.Unreadable:
-		return "**Not readable:** how " + text(in.Environment, maxName) + " is can't be told."
+		return "**Not readable:** how " + escapeText(in.Environment, maxName) + " is can't be told."
 	}
-	return "**" + text(st.State, maxName) + ":** " + what + "."
+	return "**" + escapeText(st.State, maxName) + ":** " + what + "."
 }
 
-// targets is the table of the environment's targets, sorted by name.
-func targets(p *page, in Input, st *promotion.EnvState) {
+// writeTargets is the table of the environment's targets, sorted by name.
+func writeTargets(p *page, in Input, st *promotion.EnvState) {
 	if len(st.Targets) == 0 {
 		return
 	}
 	var rows []string
 	for _, n := range slices.Sorted(maps.Keys(st.Targets)) {
 		t := st.Targets[n]
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", code(n, maxName), text(t.State, maxName), stamp(t.Since), linked(in, t.Reason)))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(n, maxName), escapeText(t.State, maxName), formatTime(t.Since), linkReason(in, t.Reason)))
 	}
-	p.folded("| target | state | since | |\n|---|---|---|---|", rows)
+	p.writeFolded("| target | state | since | |\n|---|---|---|---|", rows)
 }
 
 // landedNext is what happens next by itself, or what a person can do.
 func landedNext(in Input, st *promotion.EnvState) string {
-	env := text(in.Environment, maxName)
+	env := escapeText(in.Environment, maxName)
 	switch {
-	case st.Undo > 0:
+	case st.Revert > 0:
 		return ""
 	case st.State == promotion.Verifying:
 		return "Nothing to do: Liftlock watches until every target is synced and healthy for long enough."
@@ -124,7 +124,7 @@ func landedNext(in Input, st *promotion.EnvState) string {
 		return s + "."
 	case st.State == promotion.Degraded && in.Revert:
 		return fmt.Sprintf("A person is asked: %s is unwell with the release that was well before, so the cause is likely elsewhere. When it is mended, `/liftlock retry` verifies again.", env)
-	case st.State == promotion.Degraded && len(holds(st)) > 0:
+	case st.State == promotion.Degraded && len(holdReasons(st)) > 0:
 		return "A person is asked: `/liftlock revert` takes it back; when the cause lay elsewhere and is mended, `/liftlock retry` verifies again."
 	case st.State == promotion.Degraded:
 		return "Liftlock looks whether this promotion did it and opens a revert if so."
@@ -134,16 +134,16 @@ func landedNext(in Input, st *promotion.EnvState) string {
 
 // watchEnd is until when a degradation is answered with a revert.
 func watchEnd(in Input, st *promotion.EnvState) string {
-	e := environment(in)
+	e := environmentOf(in)
 	if e == nil || st.Since.IsZero() || e.Spec.OnDegraded == "hold" {
 		return ""
 	}
 	v := e.Spec.Verify
-	return stamp(st.Since.Add(time.Duration(v.ArriveWithin) + time.Duration(v.Timeout) + time.Duration(v.HealthyFor) + time.Duration(v.Watch)))
+	return formatTime(st.Since.Add(time.Duration(v.ArriveWithin) + time.Duration(v.Timeout) + time.Duration(v.HealthyFor) + time.Duration(v.Watch)))
 }
 
-// downstream says how it goes on behind this environment.
-func downstream(p *page, in Input) {
+// writeDownstream says how it goes on behind this environment.
+func writeDownstream(p *page, in Input) {
 	if in.Facts == nil || in.Decision == nil || in.Revert {
 		return
 	}
@@ -157,13 +157,13 @@ func downstream(p *page, in Input) {
 		if st == nil || st.Candidate != in.Release {
 			continue
 		}
-		s := text(e.Name, maxName) + ": "
+		s := escapeText(e.Name, maxName) + ": "
 		if st.Pull > 0 {
-			s += ref(st.Pull) + " is open"
+			s += pullRef(st.Pull) + " is open"
 		} else {
-			s += text(st.Promotion, maxName)
+			s += escapeText(st.Promotion, maxName)
 			if len(st.Why) > 0 {
-				s += ", " + linked(in, st.Why[0].Text)
+				s += ", " + linkReason(in, st.Why[0].Text)
 			}
 		}
 		lines = append(lines, s)
@@ -171,10 +171,10 @@ func downstream(p *page, in Input) {
 	if len(lines) == 0 {
 		return
 	}
-	p.line("Next:")
-	p.gap()
+	p.writeLine("Next:")
+	p.writeGap()
 	for _, l := range lines[:min(len(lines), maxRows)] {
-		p.line("- %s", l)
+		p.writeLine("- %s", l)
 	}
-	p.gap()
+	p.writeGap()
 }

@@ -13,34 +13,34 @@ import (
 // input doesn't know is left out.
 func Render(in Input) Page {
 	p := Page{
-		Title:  title(in),
+		Title:  pageTitle(in),
 		Labels: []string{promotion.LabelOurs, EnvironmentLabel(in.Environment)},
-		Status: status(in),
+		Status: pullStatus(in),
 	}
 	if in.Revert {
-		p.Body = bound(revertBody(in))
+		p.Body = truncateBody(revertBody(in))
 	} else {
-		p.Body = bound(promotionBody(in))
+		p.Body = truncateBody(promotionBody(in))
 	}
-	p.Comment = bound(openComment(in))
+	p.Comment = truncateBody(openComment(in))
 	return p
 }
 
 // EnvironmentLabel is the label env/<environment>, cut to what a forge takes. It
 // informs people only, so that two long names may share one.
 func EnvironmentLabel(environment string) string {
-	return shortBytes("env/"+plain(environment, maxName), maxLabel)
+	return truncateBytes("env/"+plainLine(environment, maxName), maxLabel)
 }
 
-func title(in Input) string { return headline(in, before(in)) }
+func pageTitle(in Input) string { return formatTitle(in, previousReleaseName(in)) }
 
-// headline is the title, for a revert with the name of what comes back.
-func headline(in Input, back string) string {
+// formatTitle is the title, for a revert with the name of what comes back.
+func formatTitle(in Input, back string) string {
 	var b strings.Builder
-	unit, env := plain(subject(in), maxName), plain(in.Environment, maxName)
+	unit, env := plainLine(subjectOf(in), maxName), plainLine(in.Environment, maxName)
 	if in.Revert {
 		fmt.Fprintf(&b, "Revert %s in %s", unit, env)
-		switch from, to := plain(name(in), maxName), plain(back, maxName); {
+		switch from, to := plainLine(releaseNameOf(in), maxName), plainLine(back, maxName); {
 		case from != "" && to != "":
 			fmt.Fprintf(&b, ": back from %s to %s", from, to)
 		case from != "":
@@ -48,35 +48,35 @@ func headline(in Input, back string) string {
 		}
 	} else {
 		fmt.Fprintf(&b, "Promote %s to %s", unit, env)
-		if n := plain(name(in), maxName); n != "" {
+		if n := plainLine(releaseNameOf(in), maxName); n != "" {
 			b.WriteString(": " + n)
 		}
 	}
-	return shortBytes(b.String(), maxTitle)
+	return truncateBytes(b.String(), maxTitle)
 }
 
-func component(in Input) string {
+func componentOf(in Input) string {
 	if in.Facts == nil {
 		return ""
 	}
 	return in.Facts.Unit.Component
 }
 
-// name is the release for people.
-func name(in Input) string {
+// releaseNameOf is the release for people.
+func releaseNameOf(in Input) string {
 	if in.Name != "" {
 		return in.Name
 	}
 	return promotion.Short(in.Release)
 }
 
-// before is the name of the release that a revert brings back: what its fields
+// previousReleaseName is the name of the release that a revert brings back: what its fields
 // are set to, else what was in the environment before; empty when neither tells.
-func before(in Input) string {
-	if to := restored(in); to != "" {
+func previousReleaseName(in Input) string {
+	if to := restoredValue(in); to != "" {
 		return to
 	}
-	e := environment(in)
+	e := environmentOf(in)
 	if e == nil || in.Release == "" {
 		return ""
 	}
@@ -91,8 +91,8 @@ func before(in Input) string {
 	return ""
 }
 
-// restored is the one value that all fields are set to; empty when they differ.
-func restored(in Input) string {
+// restoredValue is the one value that all fields are set to; empty when they differ.
+func restoredValue(in Input) string {
 	to := ""
 	for i, c := range in.Changes {
 		if i > 0 && c.New != to {
@@ -103,8 +103,8 @@ func restored(in Input) string {
 	return to
 }
 
-// environment is the facts' entry for the page's environment; nil without one.
-func environment(in Input) *promotion.Env {
+// environmentOf is the facts' entry for the page's environment; nil without one.
+func environmentOf(in Input) *promotion.Env {
 	if in.Facts == nil {
 		return nil
 	}
@@ -116,8 +116,8 @@ func environment(in Input) *promotion.Env {
 	return nil
 }
 
-// state is what the decision says of the page's environment; never nil.
-func state(in Input) *promotion.EnvState {
+// stateOf is what the decision says of the page's environment; never nil.
+func stateOf(in Input) *promotion.EnvState {
 	if in.Decision != nil {
 		if st := in.Decision.Env(in.Environment); st != nil {
 			return st
@@ -126,38 +126,38 @@ func state(in Input) *promotion.EnvState {
 	return &promotion.EnvState{Environment: in.Environment}
 }
 
-// ref is a pull request of the repository; forges link it both ways.
-func ref(number int) string {
+// pullRef is a pull request of the repository; forges link it both ways.
+func pullRef(number int) string {
 	if number <= 0 {
 		return "the promotion"
 	}
 	return "#" + strconv.Itoa(number)
 }
 
-// linked is an outside reason in which the numbers of this component's own pull
+// linkReason is an outside reason in which the numbers of this component's own pull
 // requests stay links; no other number becomes one.
-func linked(in Input, reason string) string {
-	s := text(reason, maxReason)
-	if !strings.Contains(s, "#"+gap) {
+func linkReason(in Input, reason string) string {
+	s := escapeText(reason, maxReason)
+	if !strings.Contains(s, "#"+zeroWidthSpace) {
 		return s
 	}
-	own := numbers(in)
+	own := ownPullNumbers(in)
 	return reference.ReplaceAllStringFunc(s, func(m string) string {
-		if n := strings.TrimPrefix(m, "#"+gap); own[n] {
+		if n := strings.TrimPrefix(m, "#"+zeroWidthSpace); own[n] {
 			return "#" + n
 		}
 		return m
 	})
 }
 
-var reference = regexp.MustCompile("#" + gap + `[0-9]+\b`)
+var reference = regexp.MustCompile("#" + zeroWidthSpace + `[0-9]+\b`)
 
-// numbers are those of the pull requests that Liftlock opened for the component.
-func numbers(in Input) map[string]bool {
-	own := map[string]bool{strconv.Itoa(in.Number): true, strconv.Itoa(in.Of): true}
+// ownPullNumbers are those of the pull requests that Liftlock opened for the component.
+func ownPullNumbers(in Input) map[string]bool {
+	own := map[string]bool{strconv.Itoa(in.Number): true, strconv.Itoa(in.RevertedPull): true}
 	add := func(n int) { own[strconv.Itoa(n)] = true }
 	all := []*promotion.Facts{in.Facts}
-	for _, p := range in.Passengers {
+	for _, p := range in.Members {
 		all = append(all, p.Facts)
 	}
 	for _, f := range all {
@@ -166,13 +166,13 @@ func numbers(in Input) map[string]bool {
 		}
 		for i := range f.Envs {
 			e := &f.Envs[i]
-			for _, p := range []*promotion.Pull{e.Open, e.Undo} {
+			for _, p := range []*promotion.Pull{e.Open, e.Revert} {
 				if p != nil {
 					add(p.Number)
 				}
 			}
-			for j := range e.Past {
-				add(e.Past[j].Number)
+			for j := range e.PastPulls {
+				add(e.PastPulls[j].Number)
 			}
 			add(e.Landed.Value.Pull)
 		}
@@ -181,7 +181,7 @@ func numbers(in Input) map[string]bool {
 	return own
 }
 
-func plural(n int, one, many string) string {
+func countNoun(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -20,16 +20,16 @@ func filled(s string, revert bool) Input {
 	env := promotion.Env{
 		Name: s, Spec: pipeline.Environment{Name: s, OnDegraded: s},
 		Gates:   []policies.Gate{{Approvals: &policies.Approvals{Count: 1, From: policies.From{Users: []string{s}}}}},
-		Now:     promotion.Sure(promotion.Release{ID: s, Name: s}),
-		Landed:  promotion.Sure(promotion.Landed{At: t, By: promotion.ByPerson, Who: s}),
+		Release: promotion.Sure(promotion.Release{ID: s, Name: s}),
+		Landed:  promotion.Sure(promotion.Landed{At: t, By: promotion.ByPerson, Author: s}),
 		Open:    &promotion.Pull{Number: 14, Release: s, Name: s},
-		Undo:    &promotion.Pull{Number: 15, Release: s, Name: s},
+		Revert:  &promotion.Pull{Number: 15, Release: s, Name: s},
 		History: []promotion.Arrival{{Release: s, Name: s, By: s, Commit: s, At: t, VerifiedAt: t}},
 	}
 	results := []policies.Result{{Gate: "x" + s, Outcome: policies.Wait, Reason: s, Who: []string{s}, Until: t}, {Gate: "x" + s + "2", Outcome: policies.Fail, Reason: s}}
 	st := promotion.EnvState{
-		Environment: s, State: promotion.Degraded, Promotion: "x" + s, Reason: s, Release: s, Name: s, Since: t, Candidate: s, Coming: s, Commit: s, Pull: 14,
-		Gates: results, UndoGates: results, Why: []promotion.Reason{{Code: "hold", Text: s, Who: s, When: t}},
+		Environment: s, State: promotion.Degraded, Promotion: "x" + s, Reason: s, Release: s, Name: s, Since: t, Candidate: s, CandidateName: s, Commit: s, Pull: 14,
+		Gates: results, RevertGates: results, Why: []promotion.Reason{{Code: "hold", Text: s, Who: s, When: t}},
 		Targets: map[string]promotion.TargetView{s: {State: s, Reason: s, Since: t}},
 	}
 	return Input{
@@ -38,10 +38,10 @@ func filled(s string, revert bool) Input {
 			Pipeline: &pipeline.Pipeline{}, Envs: []promotion.Env{env},
 		},
 		Decision: &promotion.Decision{Envs: []promotion.EnvState{st}}, Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
-		Changes: []Change{{File: s, Path: s, Old: s, New: s, Line: 3}},
-		Reached: []Target{{Name: s, Component: s, Environment: s, Cluster: s}, {Name: s, Component: s, Environment: "other", Cluster: s}},
-		Others:  map[string]int{s: 3}, Of: 12, Evidence: []string{s, s}, Reason: s,
-		Console: "https://liftlock.example.com/pipelines/x", Mark: "<!-- liftlock:promotion release=x -->", Now: t,
+		Changes:          []Change{{File: s, Path: s, Old: s, New: s, Line: 3}},
+		Reached:          []Target{{Name: s, Component: s, Environment: s, Cluster: s}, {Name: s, Component: s, Environment: "other", Cluster: s}},
+		UnaffectedCounts: map[string]int{s: 3}, RevertedPull: 12, Evidence: []string{s, s}, Reason: s,
+		ConsoleURL: "https://liftlock.example.com/pipelines/x", BodyMarker: "<!-- liftlock:promotion release=x -->", Now: t,
 	}
 }
 
@@ -49,15 +49,15 @@ func filled(s string, revert bool) Input {
 func texts(in Input) map[string]string {
 	p := Render(in)
 	return map[string]string{
-		"body": p.Body, "comment": p.Comment, "landed": Landed(in), "reverted": Reverted(in), "closed": Closed(in, in.Reason),
-		"why": Answer(in.Name, in.Name, WhyText(in.Decision.Envs, in.Environment), 7), "status": Answer(in.Name, in.Name, StatusText(in.Decision.Envs), 7),
+		"body": p.Body, "comment": p.Comment, "landed": LandedComment(in), "reverted": RevertedComment(in), "closed": ClosedComment(in, in.Reason),
+		"why": Reply(in.Name, in.Name, WhyText(in.Decision.Envs, in.Environment), 7), "status": Reply(in.Name, in.Name, StatusText(in.Decision.Envs), 7),
 	}
 }
 
 // sameShape checks that outside text changes nothing but text, wherever it stands.
 func sameShape(t *testing.T, s string) {
 	t.Helper()
-	if strings.TrimSpace(clean(s, maxName)) == "" || mentionable.MatchString(s) {
+	if strings.TrimSpace(cleanLine(s, maxName)) == "" || mentionable.MatchString(s) {
 		return // what isn't there is left out; a login may be mentioned
 	}
 	for _, revert := range []bool{false, true} {
@@ -81,12 +81,12 @@ func sameShape(t *testing.T, s string) {
 				t.Fatalf("%s: %q makes %d bytes", name, s, len(got))
 			}
 		}
-		lines(t, in)
+		checkLines(t, in)
 	}
 }
 
-// lines checks the texts that aren't Markdown.
-func lines(t *testing.T, in Input) {
+// checkLines checks the texts that aren't Markdown.
+func checkLines(t *testing.T, in Input) {
 	t.Helper()
 	p := Render(in)
 	subject, body := MergeMessage(in)
@@ -133,7 +133,7 @@ func TestOnlyNowChangesNothing(t *testing.T) {
 	for name, in := range all {
 		write := func() string {
 			title, body := MergeMessage(in)
-			return fmt.Sprint(Render(in), Landed(in), Reverted(in), Closed(in, "x"), CommitMessage(in), title, body)
+			return fmt.Sprint(Render(in), LandedComment(in), RevertedComment(in), ClosedComment(in, "x"), CommitMessage(in), title, body)
 		}
 		was := write()
 		in.Now = in.Now.Add(77 * time.Hour)
@@ -148,7 +148,7 @@ func TestRenderIsTotal(t *testing.T) {
 	for _, revert := range []bool{false, true} {
 		in := Input{Revert: revert}
 		p := Render(in)
-		for name, s := range map[string]string{"body": p.Body, "comment": p.Comment, "landed": Landed(in), "reverted": Reverted(in), "closed": Closed(in, ""), "message": CommitMessage(in)} {
+		for name, s := range map[string]string{"body": p.Body, "comment": p.Comment, "landed": LandedComment(in), "reverted": RevertedComment(in), "closed": ClosedComment(in, ""), "message": CommitMessage(in)} {
 			if strings.TrimSpace(s) == "" {
 				t.Errorf("%s is empty", name)
 			}
@@ -161,7 +161,7 @@ func TestRenderIsTotal(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	act := func(a promotion.Action) func(*Input) {
-		return func(in *Input) { in.Decision.Actions = []promotion.Action{a}; state(*in).Gates = nil }
+		return func(in *Input) { in.Decision.Actions = []promotion.Action{a}; stateOf(*in).Gates = nil }
 	}
 	for _, c := range []struct {
 		name   string
@@ -169,24 +169,24 @@ func TestStatus(t *testing.T) {
 		want   string
 	}{
 		{"waits", func(*Input) {}, statusPending},
-		{"passes", func(in *Input) { state(*in).Gates[0].Outcome = policies.Pass }, statusSuccess},
-		{"no gates", func(in *Input) { state(*in).Gates = nil }, statusSuccess},
+		{"passes", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Pass }, statusSuccess},
+		{"no gates", func(in *Input) { stateOf(*in).Gates = nil }, statusSuccess},
 		{"merging", act(promotion.Merge{Environment: "prod"}), statusSuccess},
 		{"replaced", act(promotion.Replace{Environment: "prod"}), statusPending},
 		{"closed", act(promotion.Close{Environment: "prod"}), statusPending},
 		{"another's revert is closed", act(promotion.Close{Environment: "prod", Revert: true}), statusSuccess},
 		{"another environment is replaced", act(promotion.Replace{Environment: "qa"}), statusSuccess},
-		{"not composed yet", act(promotion.Look{Environment: "prod", What: promotion.LookCompose}), statusPending},
-		{"unreadable", func(in *Input) { state(*in).Gates = nil; environment(*in).Now.OK = false }, statusPending},
-		{"mixed", func(in *Input) { state(*in).Gates = nil; environment(*in).Mixed = "two releases" }, statusPending},
-		{"observe", func(in *Input) { state(*in).Gates = nil; in.Facts.Pipeline.Spec.Mode = "observe" }, statusPending},
-		{"unsound", func(in *Input) { environment(*in).Open.Unsound = "somebody pushed" }, statusFailure},
-		{"fails", func(in *Input) { state(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
-		{"only the forge blocks", func(in *Input) { state(*in).Gates[0].Gate = gateMergeable }, statusSuccess},
-		{"an unknown outcome", func(in *Input) { state(*in).Gates[0].Outcome = "" }, statusPending},
+		{"not composed yet", act(promotion.FactRequest{Environment: "prod", What: promotion.RequestComposition}), statusPending},
+		{"unreadable", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Release.OK = false }, statusPending},
+		{"mixed", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Mixed = "two releases" }, statusPending},
+		{"observe", func(in *Input) { stateOf(*in).Gates = nil; in.Facts.Pipeline.Spec.Mode = "observe" }, statusPending},
+		{"unsound", func(in *Input) { environmentOf(*in).Open.HeadModified = "somebody pushed" }, statusFailure},
+		{"fails", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
+		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = gateMergeable }, statusSuccess},
+		{"an unknown outcome", func(in *Input) { stateOf(*in).Gates[0].Outcome = "" }, statusPending},
 		{"no decision", func(in *Input) { in.Decision = nil }, statusPending},
 	} {
-		in := world()
+		in := promotionInput()
 		c.change(&in)
 		if got := Render(in).Status; got.State != c.want {
 			t.Errorf("%s: %s (%s), want %s", c.name, got.State, got.Description, c.want)
@@ -217,13 +217,13 @@ func TestOtherStatus(t *testing.T) {
 	}
 }
 
-func TestLinked(t *testing.T) {
-	in := world()
-	environment(in).Past = []promotion.Past{{Number: 8}}
+func TestLinkReason(t *testing.T) {
+	in := promotionInput()
+	environmentOf(in).PastPulls = []promotion.PastPull{{Number: 8}}
 	for s, want := range map[string]string{
-		"see #14 and #8": "see #14 and #8", "#1": "#" + gap + "1", "#140": "#" + gap + "140", "#14x": "#" + gap + "14x", "#0": "#" + gap + "0",
+		"see #14 and #8": "see #14 and #8", "#1": "#" + zeroWidthSpace + "1", "#140": "#" + zeroWidthSpace + "140", "#14x": "#" + zeroWidthSpace + "14x", "#0": "#" + zeroWidthSpace + "0",
 	} {
-		if got := strings.TrimPrefix(linked(in, s), `\`); got != want {
+		if got := strings.TrimPrefix(linkReason(in, s), `\`); got != want {
 			t.Errorf("%q is %q, want %q", s, got, want)
 		}
 	}

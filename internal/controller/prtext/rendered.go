@@ -23,71 +23,71 @@ const (
 	RenderedObject = 60
 )
 
-// rendered says what the manifests gain and lose. Targets with the same
+// writeRendered says what the manifests gain and lose. Targets with the same
 // changes share one diff.
-func rendered(p *page, in Input) {
+func writeRendered(p *page, in Input) {
 	if in.RenderedErr == "" && len(in.Rendered) == 0 {
 		return
 	}
-	p.line("### Rendered manifests")
-	p.gap()
+	p.writeLine("### Rendered manifests")
+	p.writeGap()
 	if in.RenderedErr != "" {
-		p.line("They could not be compared: %s", text(in.RenderedErr, maxReason))
-		p.gap()
-		whole(p, in)
+		p.writeLine("They could not be compared: %s", escapeText(in.RenderedErr, maxReason))
+		p.writeGap()
+		writeDiffLink(p, in)
 		return
 	}
 	left := min(maxRendered, max(0, maxBody/2-p.Len()))
-	for _, g := range alike(in.Rendered) {
+	for _, g := range groupByChange(in.Rendered) {
 		r := g.Rendered
-		p.line("- %s: %s", targetNames(g.targets), g.outcome(func(s string) string { return text(s, maxReason) }))
+		p.writeLine("- %s: %s", targetNames(g.targets), g.describeOutcome(func(s string) string { return escapeText(s, maxReason) }))
 		if r.Diff == "" {
 			continue
 		}
 		if len(r.Diff) > left {
-			p.gap()
-			p.line("  *Its diff doesn't fit here: %s.*", elsewhere(in))
+			p.writeGap()
+			p.writeLine("  *Its diff doesn't fit here: %s.*", diffLocation(in))
 			continue
 		}
 		left -= len(r.Diff)
-		p.gap()
-		p.line("  <details><summary>Show</summary>")
-		p.gap()
-		fenced(p, "  ", r.Diff)
-		p.gap()
-		p.line("  </details>")
-		p.gap()
+		p.writeGap()
+		p.writeLine("  <details><summary>Show</summary>")
+		p.writeGap()
+		writeFenced(p, "  ", r.Diff)
+		p.writeGap()
+		p.writeLine("  </details>")
+		p.writeGap()
 	}
-	p.gap()
-	whole(p, in)
+	p.writeGap()
+	writeDiffLink(p, in)
 }
 
-// whole links to all of it: what is folded here is cut.
-func whole(p *page, in Input) {
-	if in.Whole == "" {
+// writeDiffLink links to all of it: what is folded here is cut.
+func writeDiffLink(p *page, in Input) {
+	if in.DiffURL == "" {
 		return
 	}
-	p.line("[The whole difference](%s).", address(in.Whole))
-	p.gap()
+	p.writeLine("[The whole difference](%s).", escapeURL(in.DiffURL))
+	p.writeGap()
 }
 
-// elsewhere says where a diff is that the body has no room for.
-func elsewhere(in Input) string {
-	if in.Whole != "" {
+// diffLocation says where a diff is that the body has no room for.
+func diffLocation(in Input) string {
+	if in.DiffURL != "" {
 		return "the link below has it"
 	}
-	return "`" + prefix(in) + "diff` shows it"
+	return "`" + commandPrefix(in) + "diff` shows it"
 }
 
-// group is the targets for which a change is the same.
-type group struct {
+// renderedGroup is the targets for which a change is the same.
+type renderedGroup struct {
 	Rendered
 	targets []string
 }
 
-// alike groups targets, in the order of the first of each group.
-func alike(list []Rendered) []group {
-	var out []group
+// groupByChange groups targets, in the order of the first of each group.
+func groupByChange(list []Rendered) []renderedGroup {
+	var out []renderedGroup
 	at := map[Rendered]int{}
 	for _, r := range list {
 		key := r
@@ -96,16 +96,16 @@ func alike(list []Rendered) []group {
 		if !known {
 			i = len(out)
 			at[key] = i
-			out = append(out, group{Rendered: key})
+			out = append(out, renderedGroup{Rendered: key})
 		}
 		out[i].targets = append(out[i].targets, r.Target)
 	}
 	return out
 }
 
-// outcome is what happens to the group's targets, in one line; said makes
+// describeOutcome is what happens to the group's targets, in one line; said makes
 // outside text safe where it is written.
-func (g *group) outcome(said func(string) string) string {
+func (g *renderedGroup) describeOutcome(said func(string) string) string {
 	switch {
 	case g.Why != "":
 		return "can't be rendered here: " + said(g.Why)
@@ -124,16 +124,16 @@ func targetNames(targets []string) string {
 	var out []string
 	for i, t := range targets {
 		if i == openRows {
-			out = append(out, plural(len(targets)-i, "more", "more"))
+			out = append(out, countNoun(len(targets)-i, "more", "more"))
 			break
 		}
-		out = append(out, code(t, maxName))
+		out = append(out, codeSpan(t, maxName))
 	}
 	return strings.Join(out, ", ")
 }
 
-// fenced writes a diff as a block that nothing in it can end.
-func fenced(p *page, indent, diff string) {
+// writeFenced writes a diff as a block that nothing in it can end.
+func writeFenced(p *page, indent, diff string) {
 	longest, run := 0, 0
 	for _, r := range diff {
 		if r != '`' {
@@ -144,49 +144,49 @@ func fenced(p *page, indent, diff string) {
 		longest = max(longest, run)
 	}
 	fence := strings.Repeat("`", max(3, longest+1))
-	p.line("%s%sdiff", indent, fence)
+	p.writeLine("%s%sdiff", indent, fence)
 	for l := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n") {
-		p.line("%s%s", indent, l)
+		p.writeLine("%s%s", indent, l)
 	}
-	p.line("%s%s", indent, fence)
+	p.writeLine("%s%s", indent, fence)
 }
 
 // DiffText answers /liftlock diff: what a pull request changes in files and in
 // rendered manifests. The text is for Answer, and readable as it is.
 func DiffText(in Input) string {
 	var p page
-	p.line("These fields change:")
-	p.gap()
+	p.writeLine("These fields change:")
+	p.writeGap()
 	for i, c := range in.Changes {
 		if i == maxRows {
-			p.line("- and %d more", len(in.Changes)-i)
+			p.writeLine("- and %d more", len(in.Changes)-i)
 			break
 		}
-		p.line("- %s: %s to %s, in %s", quote(c.Path), quote(c.Old), quote(c.New), quote(c.File))
+		p.writeLine("- %s: %s to %s, in %s", quoteName(c.Path), quoteName(c.Old), quoteName(c.New), quoteName(c.File))
 	}
 	if in.RenderedErr != "" {
-		p.gap()
-		p.line("The rendered manifests could not be compared: %s", line(in.RenderedErr))
+		p.writeGap()
+		p.writeLine("The rendered manifests could not be compared: %s", replyText(in.RenderedErr))
 	}
-	for _, g := range alike(in.Rendered) {
-		p.gap()
+	for _, g := range groupByChange(in.Rendered) {
+		p.writeGap()
 		names := make([]string, len(g.targets))
 		for i, t := range g.targets {
-			names[i] = quote(t)
+			names[i] = quoteName(t)
 		}
-		p.line("%s: %s", strings.Join(names[:min(len(names), openRows)], ", "), g.outcome(line))
-		p.gap()
+		p.writeLine("%s: %s", strings.Join(names[:min(len(names), openRows)], ", "), g.describeOutcome(replyText))
+		p.writeGap()
 		if g.Diff != "" {
 			for l := range strings.SplitSeq(strings.TrimSuffix(g.Diff, "\n"), "\n") {
-				p.line("- `%s`", strings.ReplaceAll(clean(l, maxLine/2), "`", "'"))
+				p.writeLine("- `%s`", strings.ReplaceAll(cleanLine(l, maxLine/2), "`", "'"))
 			}
 		}
 	}
 	return p.String()
 }
 
-func prefix(in Input) string {
-	if in.Bare {
+func commandPrefix(in Input) string {
+	if in.BareCommands {
 		return "/"
 	}
 	return "/liftlock "

@@ -6,96 +6,96 @@ import (
 
 func revertBody(in Input) string {
 	var p page
-	if in.Mark != "" {
-		p.line("%s", in.Mark)
-		p.gap()
+	if in.BodyMarker != "" {
+		p.writeLine("%s", in.BodyMarker)
+		p.writeGap()
 	}
-	env, unit := text(in.Environment, maxName), text(subject(in), maxName)
-	s := "Takes **" + unit + "** in **" + env + "** back from " + code(name(in), maxName)
-	if several(in) {
-		s = "Takes **" + unit + "** in **" + env + "** back together, " + listed(in)
-	} else if to := before(in); to != "" {
-		s += " to " + code(to, maxName)
+	env, unit := escapeText(in.Environment, maxName), escapeText(subjectOf(in), maxName)
+	s := "Takes **" + unit + "** in **" + env + "** back from " + codeSpan(releaseNameOf(in), maxName)
+	if isBatch(in) {
+		s = "Takes **" + unit + "** in **" + env + "** back together, " + listMembers(in)
+	} else if to := previousReleaseName(in); to != "" {
+		s += " to " + codeSpan(to, maxName)
 	}
-	p.line("%s: undoes %s.", s, ref(in.Of))
-	p.gap()
-	p.line("### Why")
-	p.gap()
+	p.writeLine("%s: undoes %s.", s, pullRef(in.RevertedPull))
+	p.writeGap()
+	p.writeLine("### Why")
+	p.writeGap()
 	if in.By != "" {
-		p.line("%s asked for it.", text(in.By, maxName))
+		p.writeLine("%s asked for it.", escapeText(in.By, maxName))
 		if in.Reason != "" {
-			p.gap()
-			p.line("Reason given: %s", text(in.Reason, maxReason))
+			p.writeGap()
+			p.writeLine("Reason given: %s", escapeText(in.Reason, maxReason))
 		}
 	} else {
-		p.line("%s degraded after %s was merged.", env, ref(in.Of))
+		p.writeLine("%s degraded after %s was merged.", env, pullRef(in.RevertedPull))
 	}
-	p.gap()
-	evidence(&p, in)
+	p.writeGap()
+	writeEvidence(&p, in)
 	if in.By == "" {
-		p.line("### What was ruled out")
-		p.gap()
-		p.line("- That it was unwell before: every degraded target was well just before %s was merged.", ref(in.Of))
-		p.line("- That another commit did it: none has changed what those targets read since.")
-		p.line("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window, or what is degraded here is what %[1]s changed.", ref(in.Of))
-		p.gap()
+		p.writeLine("### What was ruled out")
+		p.writeGap()
+		p.writeLine("- That it was unwell before: every degraded target was well just before %s was merged.", pullRef(in.RevertedPull))
+		p.writeLine("- That another commit did it: none has changed what those targets read since.")
+		p.writeLine("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window, or what is degraded here is what %[1]s changed.", pullRef(in.RevertedPull))
+		p.writeGap()
 	}
-	moves(&p, in)
-	p.line("These are exactly the bytes from before %s.", ref(in.Of))
-	p.gap()
-	reach(&p, in)
-	rendered(&p, in)
-	p.line("### What it waits for")
-	p.gap()
-	for _, rule := range rules(in) {
-		p.line("- %s", rule)
+	writeMoves(&p, in)
+	p.writeLine("These are exactly the bytes from before %s.", pullRef(in.RevertedPull))
+	p.writeGap()
+	writeReach(&p, in)
+	writeRendered(&p, in)
+	p.writeLine("### What it waits for")
+	p.writeGap()
+	for _, rule := range mergeRules(in) {
+		p.writeLine("- %s", rule)
 	}
-	p.gap()
-	p.line("The gates of %s don't apply: what comes back has passed them before.", env)
-	p.gap()
-	p.line("### Afterwards")
-	p.gap()
-	if several(in) {
-		p.line("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.", listed(in), env, promoteAgain(in))
+	p.writeGap()
+	p.writeLine("The gates of %s don't apply: what comes back has passed them before.", env)
+	p.writeGap()
+	p.writeLine("### Afterwards")
+	p.writeGap()
+	if isBatch(in) {
+		p.writeLine("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.", listMembers(in), env, promoteCommand(in))
 	} else {
-		p.line("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.", code(name(in), maxName), env, promoteAgain(in))
+		p.writeLine("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.", codeSpan(releaseNameOf(in), maxName), env, promoteCommand(in))
 	}
 	if in.By == "" {
-		p.line("Is this not %s's doing? Close this pull request: it stays closed until `/liftlock retry`.", ref(in.Of))
+		p.writeLine("Is this not %s's doing? Close this pull request: it stays closed until `/liftlock retry`.", pullRef(in.RevertedPull))
 	}
-	footer(&p, in)
+	writeFooter(&p, in)
 	return p.String()
 }
 
-// evidence lists what speaks against the release; a long list is folded.
-func evidence(p *page, in Input) {
+// writeEvidence lists what speaks against the release; a long list is folded.
+func writeEvidence(p *page, in Input) {
 	if len(in.Evidence) == 0 {
 		if in.By == "" {
-			p.line("The record of the evidence is gone.")
-			p.gap()
+			p.writeLine("The record of the evidence is gone.")
+			p.writeGap()
 		}
 		return
 	}
 	var rows []string
 	for _, s := range in.Evidence {
-		rows = append(rows, "- "+text(s, maxReason))
+		rows = append(rows, "- "+escapeText(s, maxReason))
 	}
-	p.folded("", rows)
+	p.writeFolded("", rows)
 }
 
-// Reverted is the comment of a promotion that was taken back: by the revert
+// RevertedComment is the comment of a promotion that was taken back: by the revert
 // in.Of, and what that means for the release.
-func Reverted(in Input) string {
+func RevertedComment(in Input) string {
 	var p page
-	p.line("%s", statusMark)
-	env := text(in.Environment, maxName)
-	p.line("**Reverted:** %s took %s in %s back.", ref(in.Of), code(name(in), maxName), env)
-	p.gap()
-	p.line("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the same, somebody who may says %s on a pull request of ours.",
-		code(name(in), maxName), code(promotion.Short(in.Release), maxName), env, promoteAgain(in))
-	if in.Of > 0 {
-		p.gap()
-		p.line("Why, and how the revert is doing: %s.", ref(in.Of))
+	p.writeLine("%s", statusMarker)
+	env := escapeText(in.Environment, maxName)
+	p.writeLine("**Reverted:** %s took %s in %s back.", pullRef(in.RevertedPull), codeSpan(releaseNameOf(in), maxName), env)
+	p.writeGap()
+	p.writeLine("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the same, somebody who may says %s on a pull request of ours.",
+		codeSpan(releaseNameOf(in), maxName), codeSpan(promotion.Short(in.Release), maxName), env, promoteCommand(in))
+	if in.RevertedPull > 0 {
+		p.writeGap()
+		p.writeLine("Why, and how the revert is doing: %s.", pullRef(in.RevertedPull))
 	}
-	return bound(p.String())
+	return truncateBody(p.String())
 }

@@ -18,11 +18,11 @@ const (
 // status succeeds, and the two would wait for each other.
 const gateMergeable = "mergeable"
 
-// status is the commit status of an open pull request of ours: its gates.
-func status(in Input) Status {
-	s := stand(in)
-	if s.alien != "" {
-		return newStatus(statusFailure, "stopped: "+s.alien)
+// pullStatus is the commit status of an open pull request of ours: its gates.
+func pullStatus(in Input) Status {
+	s := summarizeGates(in)
+	if s.headModified != "" {
+		return newStatus(statusFailure, "stopped: "+s.headModified)
 	}
 	var wait, fail *policies.Result
 	for i := range s.gates {
@@ -40,7 +40,7 @@ func status(in Input) Status {
 		return newStatus(statusFailure, fail.Gate+": "+fail.Reason)
 	case wait != nil:
 		return newStatus(statusPending, "waits for "+waitsFor(wait.Gate)+": "+wait.Reason)
-	case !s.judged:
+	case !s.evaluated:
 		return newStatus(statusPending, "its gates are not known yet")
 	case s.byHand:
 		return newStatus(statusSuccess, "every gate passes; a person merges it")
@@ -64,8 +64,8 @@ func OtherStatus(pipelineErr string, touchesPipeline bool) Status {
 		if n == 0 {
 			return newStatus(statusFailure, first)
 		}
-		more := " (and " + plural(n, "more)", "more)")
-		return Status{State: statusFailure, Description: short(plain(first, maxReason), maxStatus-len(more)) + more}
+		more := " (and " + countNoun(n, "more)", "more)")
+		return Status{State: statusFailure, Description: truncateLine(plainLine(first, maxReason), maxStatus-len(more)) + more}
 	case touchesPipeline:
 		return newStatus(statusSuccess, "pipeline files are valid")
 	}
@@ -73,5 +73,5 @@ func OtherStatus(pipelineErr string, touchesPipeline bool) Status {
 }
 
 func newStatus(state, description string) Status {
-	return Status{State: state, Description: short(plain(description, maxReason), maxStatus)}
+	return Status{State: state, Description: truncateLine(plainLine(description, maxReason), maxStatus)}
 }

@@ -17,35 +17,35 @@ type Input struct {
 
 	Release string // the identity that moves in; a revert: the one that is taken back
 	Name    string // the same for people
-	// Passengers are the components that move together; then Release and Name are
+	// Members are the components that move together; then Release and Name are
 	// theirs together, and Facts and Decision are about the pull request only. None
 	// where one component moves.
-	Passengers []Passenger
-	Changes    []Change
-	Reached    []Target // what the change reaches
-	// Others counts the pipeline's targets that provably don't read any changed
-	// file, by environment; OthersErr says why that could not be worked out.
-	Others    map[string]int
-	OthersErr string
+	Members []Member
+	Changes []Change
+	Reached []Target // what the change reaches
+	// UnaffectedCounts counts the pipeline's targets that provably don't read any changed
+	// file, by environment; UnaffectedErr says why that could not be worked out.
+	UnaffectedCounts map[string]int
+	UnaffectedErr    string
 
-	// Same are targets outside the environment that read a changed file too and
+	// UnchangedTargets are targets outside the environment that read a changed file too and
 	// are shown to stay as they are.
-	Same []Target
+	UnchangedTargets []Target
 	// Rendered says what happens to the manifests of the targets that it is for;
 	// RenderedErr says why that could not be worked out. Neither: not asked for.
 	Rendered    []Rendered
 	RenderedErr string
 
-	Of       int      // a revert: the promotion that it takes back
-	Evidence []string // a revert: what speaks against the release
-	By       string   // a revert: who asked for it; empty: the degradation
-	Reason   string   // a revert: the reason that was given
+	RevertedPull int      // a revert: the promotion that it takes back
+	Evidence     []string // a revert: what speaks against the release
+	By           string   // a revert: who asked for it; empty: the degradation
+	Reason       string   // a revert: the reason that was given
 
-	Console string // the console's address of this component, empty without an externalURL
-	Whole   string // the console's address of the whole rendered difference, empty likewise
-	Mark    string // the hidden mark that the body must carry as it is
-	Bare    bool   // commands: bare
-	Now     time.Time
+	ConsoleURL   string // the console's address of this component, empty without an externalURL
+	DiffURL      string // the console's address of the whole rendered difference, empty likewise
+	BodyMarker   string // the hidden mark that the body must carry as it is
+	BareCommands bool   // commands: bare
+	Now          time.Time
 }
 
 // Change is a field that moves, a row in the body's table.
@@ -55,10 +55,10 @@ type Change struct {
 	Line                 int
 }
 
-// Passenger is a component that moves with others, with the facts and the decision
+// Member is a component that moves with others, with the facts and the decision
 // that it was last judged by.
-type Passenger struct {
-	promotion.Passenger
+type Member struct {
+	promotion.Member
 	Facts    *promotion.Facts
 	Decision *promotion.Decision
 }

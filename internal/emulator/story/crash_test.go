@@ -13,16 +13,16 @@ import (
 )
 
 var (
-	long = flag.Bool("long", false, "kill the server at every point instead of at a sample of them")
-	seed = flag.Uint64("seed", 1, "of the sample and of the random moments")
-	only = flag.String("points", "", "kill the server at the points that match this expression and nowhere else")
+	runLong     = flag.Bool("long", false, "kill the server at every point instead of at a sample of them")
+	seed        = flag.Uint64("seed", 1, "of the sample and of the random moments")
+	pointFilter = flag.String("points", "", "kill the server at the points that match this expression and nowhere else")
 )
 
 // TestKilledAtEveryPoint kills the server before and after every forge write,
 // every push and every commit of the story, one telling each. What was in flight
 // is taken up again at once.
 func TestKilledAtEveryPoint(t *testing.T) {
-	all := survey(t)
+	all := surveyPoints(t)
 	t.Logf("the story passes %d points:\n%s", len(all), strings.Join(all, "\n"))
 	var first, again durations
 	t.Cleanup(func() {
@@ -33,15 +33,15 @@ func TestKilledAtEveryPoint(t *testing.T) {
 			t.Errorf("what was in flight was taken up after %v in the middle, wanted within %v", again.median(), bound)
 		}
 	})
-	for _, point := range chosen(all, 12) {
+	for _, point := range choosePoints(all, 12) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			at(t, point, how{}, func(t *testing.T, r *telling) {
-				if err := r.story(); err != nil {
+			runWithCrash(t, point, runOptions{}, func(t *testing.T, r *storyRun) {
+				if err := r.runStory(); err != nil {
 					t.Fatal(err)
 				}
-				r.check()
-				r.resumed(&first, &again)
+				r.checkEnd()
+				r.recordResumeTimes(&first, &again)
 			})
 		})
 	}
@@ -50,16 +50,16 @@ func TestKilledAtEveryPoint(t *testing.T) {
 // resumeWithin is how soon after its start a server works on what was in flight.
 const resumeWithin = time.Second
 
-// resumed notes how soon the server took up what was in flight after its death,
+// recordResumeTimes notes how soon the server took up what was in flight after its death,
 // and how long the first start of the same telling took, which had nothing in flight.
-func (r *telling) resumed(first, again *durations) {
+func (r *storyRun) recordResumeTimes(first, again *durations) {
 	r.t.Helper()
-	starts := r.startToRun()
+	starts := r.resumeTimes()
 	if len(starts) < 2 || starts[1] == 0 {
 		return // it did not die, or the story was told before it was back
 	}
-	first.add(starts[0])
-	again.add(starts[1])
+	first.record(starts[0])
+	again.record(starts[1])
 }
 
 // durations collects how long something took.
@@ -68,7 +68,7 @@ type durations struct {
 	all []time.Duration
 }
 
-func (d *durations) add(one time.Duration) {
+func (d *durations) record(one time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = append(d.all, one)
@@ -93,14 +93,14 @@ func (d *durations) String() string {
 	return fmt.Sprintf("median %v, longest %v of %d", d.median(), slices.Max(d.all), len(d.all))
 }
 
-// chosen takes every point in the long run, and otherwise an even sample: half of
+// choosePoints takes every point in the long run, and otherwise an even sample: half of
 // it writes to the outside, of which there are few, and half commits.
-func chosen(all []string, sample int) []string {
-	if *only != "" {
-		match := regexp.MustCompile(*only)
+func choosePoints(all []string, sample int) []string {
+	if *pointFilter != "" {
+		match := regexp.MustCompile(*pointFilter)
 		return slices.DeleteFunc(slices.Clone(all), func(p string) bool { return !match.MatchString(p) })
 	}
-	if *long {
+	if *runLong {
 		return all
 	}
 	var outside, commits []string
@@ -111,11 +111,11 @@ func chosen(all []string, sample int) []string {
 			outside = append(outside, p)
 		}
 	}
-	return append(evenly(outside, sample/2), evenly(commits, sample/2)...)
+	return append(sampleEvenly(outside, sample/2), sampleEvenly(commits, sample/2)...)
 }
 
-// evenly takes n of all; which ones depends on the seed.
-func evenly(all []string, n int) []string {
+// sampleEvenly takes n of all; which ones depends on the seed.
+func sampleEvenly(all []string, n int) []string {
 	if len(all) <= n {
 		return all
 	}
@@ -127,40 +127,40 @@ func evenly(all []string, n int) []string {
 	return out
 }
 
-// killsAtMost lets the story come to its end on a machine that is so busy that a
+// maxKills lets the story come to its end on a machine that is so busy that a
 // server hardly starts between two deaths.
-const killsAtMost = 8
+const maxKills = 8
 
 // TestKilledAtRandom kills the server at random moments of the story.
 func TestKilledAtRandom(t *testing.T) {
 	rounds := 3
-	if *long {
+	if *runLong {
 		rounds = 50
 	}
 	for i := range rounds {
 		t.Run(fmt.Sprintf("seed %d", *seed+uint64(i)), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(*seed+uint64(i), 7))
-			r := begin(t, how{})
-			told := make(chan error, 1)
-			go func() { told <- r.story() }()
+			r := startRun(t, runOptions{})
+			done := make(chan error, 1)
+			go func() { done <- r.runStory() }()
 			for kills := 0; ; {
 				var moment <-chan time.Time
-				if kills < killsAtMost {
+				if kills < maxKills {
 					moment = time.After(time.Duration(100+random.IntN(1600)) * time.Millisecond)
 				}
 				select {
-				case err := <-told:
+				case err := <-done:
 					if err != nil {
 						t.Fatal(err)
 					}
-					if r.howOftenDied() == 0 {
+					if r.deathCount() == 0 {
 						t.Error("the story was told before the server was killed")
 					}
-					r.check()
+					r.checkEnd()
 					return
 				case <-moment:
-					r.kill()
+					r.killServer()
 					kills++
 				}
 			}

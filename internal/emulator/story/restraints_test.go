@@ -17,41 +17,41 @@ import (
 // TestRestraintsOutliveTheStore deletes the database and the mirrors while
 // something restrains: it is found again.
 func TestRestraintsOutliveTheStore(t *testing.T) {
-	forgetting := how{onDeath: func(w *story.World) {
-		if err := forget(w, true); err != nil {
+	options := runOptions{onDeath: func(w *story.Fixture) {
+		if err := deleteStore(w, true); err != nil {
 			t.Error(err)
 		}
 	}}
 	for _, c := range []struct {
 		name string
-		tell func(t *testing.T, r *telling)
+		run  func(t *testing.T, r *storyRun)
 	}{
-		{"a veto", veto},
-		{"a hold on an environment", hold},
-		{"a quarantine", quarantine},
+		{"a veto", runVeto},
+		{"a hold on an environment", runHold},
+		{"a quarantine", runQuarantine},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := begin(t, forgetting)
-			c.tell(t, r)
-			r.restrained()
+			r := startRun(t, options)
+			c.run(t, r)
+			r.checkInvariants()
 		})
 	}
 }
 
-func veto(t *testing.T, r *telling) {
-	p := r.openInProd()
-	if err := r.world.Forge.ClosePull(story.Repo, p.Number, story.First); err != nil {
+func runVeto(t *testing.T, r *storyRun) {
+	p := r.awaitOpenInProd()
+	if err := r.fixture.Forge.ClosePull(story.Repo, p.Number, story.FirstApprover); err != nil {
 		t.Fatal(err)
 	}
-	r.dies()
-	r.waits("prod", "closed by a person")
+	r.crashServer()
+	r.awaitReason("prod", "closed by a person")
 	if all := r.pullsOf("prod"); len(all) != 1 || all[0].Open {
 		t.Errorf("prod's pull requests after the veto: %+v", all)
 	}
-	r.settled(func() error {
+	r.eventually(func() error {
 		var got api.Promotions
-		err := r.ask("/api/v1/promotions?environment=prod", &got)
+		err := r.getJSON("/api/v1/promotions?environment=prod", &got)
 		if err == nil && (len(got.Promotions) != 1 || got.Promotions[0].State != promotion.Closed) {
 			err = fmt.Errorf("the console's promotions into prod: %+v", got.Promotions)
 		}
@@ -59,20 +59,20 @@ func veto(t *testing.T, r *telling) {
 	})
 }
 
-func hold(t *testing.T, r *telling) {
-	p := r.openInProd()
-	r.says(p.Number, "/liftlock hold environment until Monday")
-	r.dies()
+func runHold(t *testing.T, r *storyRun) {
+	p := r.awaitOpenInProd()
+	r.giveCommand(p.Number, "/liftlock hold environment until Monday")
+	r.crashServer()
 	if err := r.approveAll(); err != nil {
 		t.Fatal(err)
 	}
-	r.waits("prod", "until Monday")
-	if now, err := r.world.Forge.Pull(story.Repo, p.Number); err != nil || !now.Open {
+	r.awaitReason("prod", "until Monday")
+	if now, err := r.fixture.Forge.Pull(story.Repo, p.Number); err != nil || !now.Open {
 		t.Errorf("the held pull request is %+v (%v)", now, err)
 	}
-	r.says(p.Number, "/liftlock unhold environment")
-	r.settled(func() error {
-		now, err := r.world.Forge.Pull(story.Repo, p.Number)
+	r.giveCommand(p.Number, "/liftlock unhold environment")
+	r.eventually(func() error {
+		now, err := r.fixture.Forge.Pull(story.Repo, p.Number)
 		if err == nil && !now.Merged {
 			err = errors.New("the pull request isn't merged when the hold is lifted")
 		}
@@ -80,18 +80,18 @@ func hold(t *testing.T, r *telling) {
 	})
 }
 
-func quarantine(t *testing.T, r *telling) {
-	if err := r.story(); err != nil {
+func runQuarantine(t *testing.T, r *storyRun) {
+	if err := r.runStory(); err != nil {
 		t.Fatal(err)
 	}
-	r.check()
-	r.dies()
-	r.waits("qa", "was reverted from qa")
-	if err := release(r.world, Newer); err != nil {
+	r.checkEnd()
+	r.crashServer()
+	r.awaitReason("qa", "was reverted from qa")
+	if err := commitRelease(r.fixture, NewerTag); err != nil {
 		t.Fatal(err)
 	}
-	r.newerOrHeld()
-	if ways, err := r.ways(); err != nil || !slices.Contains(ways["prod"], Newer) {
+	r.awaitNewerOrHeld()
+	if ways, err := r.releaseHistory(); err != nil || !slices.Contains(ways["prod"], NewerTag) {
 		t.Errorf("a newer release is held up by the quarantine of another: %v (%v)", ways, err)
 	}
 }
@@ -101,18 +101,18 @@ func quarantine(t *testing.T, r *telling) {
 func TestCommandWhileDown(t *testing.T) {
 	t.Parallel()
 	number := 0
-	r := begin(t, how{onDeath: func(w *story.World) {
-		if _, err := w.Forge.Comment(story.Repo, number, story.First, "/liftlock retry"); err != nil {
+	r := startRun(t, runOptions{onDeath: func(w *story.Fixture) {
+		if _, err := w.Forge.Comment(story.Repo, number, story.FirstApprover, "/liftlock retry"); err != nil {
 			t.Error(err)
 		}
 	}})
-	number = r.openInProd().Number
-	if err := r.world.Forge.ClosePull(story.Repo, number, story.First); err != nil {
+	number = r.awaitOpenInProd().Number
+	if err := r.fixture.Forge.ClosePull(story.Repo, number, story.FirstApprover); err != nil {
 		t.Fatal(err)
 	}
-	r.waits("prod", "closed by a person")
-	r.dies()
-	r.settled(func() error {
+	r.awaitReason("prod", "closed by a person")
+	r.crashServer()
+	r.eventually(func() error {
 		if err := r.approveAll(); err != nil {
 			return err
 		}
@@ -123,20 +123,20 @@ func TestCommandWhileDown(t *testing.T) {
 	})
 }
 
-// openInProd tells the story until prod's pull request is open.
-func (r *telling) openInProd() *emulator.PullRequest {
+// awaitOpenInProd tells the story until prod's pull request is open.
+func (r *storyRun) awaitOpenInProd() *emulator.PullRequest {
 	r.t.Helper()
-	r.settled(func() error {
-		if _, err := r.state("prod"); err != nil {
+	r.eventually(func() error {
+		if _, err := r.readState("prod"); err != nil {
 			return err
 		}
 		return nil
 	})
-	if err := release(r.world, story.Good); err != nil {
+	if err := commitRelease(r.fixture, story.GoodTag); err != nil {
 		r.t.Fatal(err)
 	}
 	var p *emulator.PullRequest
-	r.settled(func() error {
+	r.eventually(func() error {
 		all := r.pullsOf("prod")
 		if len(all) == 0 || len(all[0].Comments) == 0 {
 			return errors.New("prod has no pull request")
@@ -150,9 +150,9 @@ func (r *telling) openInProd() *emulator.PullRequest {
 	return p
 }
 
-func (r *telling) pullsOf(env string) []emulator.PullRequest {
+func (r *storyRun) pullsOf(env string) []emulator.PullRequest {
 	r.t.Helper()
-	all, err := r.world.Forge.Pulls(story.Repo)
+	all, err := r.fixture.Forge.Pulls(story.Repo)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -162,21 +162,21 @@ func (r *telling) pullsOf(env string) []emulator.PullRequest {
 	})
 }
 
-// dies kills the server and waits until it was found dead.
-func (r *telling) dies() {
-	r.kill()
+// crashServer kills the server and waits until it was found dead.
+func (r *storyRun) crashServer() {
+	r.killServer()
 	<-r.died
 }
 
-// says gives a command and waits until it was taken.
-func (r *telling) says(pull int, text string) (comment int64) {
+// giveCommand gives a command and waits until it was taken.
+func (r *storyRun) giveCommand(pull int, text string) (comment int64) {
 	r.t.Helper()
-	id, err := r.world.Forge.Comment(story.Repo, pull, story.First, text)
+	id, err := r.fixture.Forge.Comment(story.Repo, pull, story.FirstApprover, text)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.settled(func() error {
-		p, err := r.world.Forge.Pull(story.Repo, pull)
+	r.eventually(func() error {
+		p, err := r.fixture.Forge.Pull(story.Repo, pull)
 		if err != nil {
 			return err
 		}
@@ -190,20 +190,20 @@ func (r *telling) says(pull int, text string) (comment int64) {
 	return id
 }
 
-// waits waits until the server says in an environment why nothing happens.
-func (r *telling) waits(env, why string) {
+// awaitReason waits until the server says in an environment why nothing happens.
+func (r *storyRun) awaitReason(env, why string) {
 	r.t.Helper()
-	r.settled(func() error {
-		st, err := r.state(env)
-		if err == nil && !strings.Contains(show(st), why) {
-			err = fmt.Errorf("%s doesn't say %q: %s", env, why, show(st))
+	r.eventually(func() error {
+		st, err := r.readState(env)
+		if err == nil && !strings.Contains(formatEnvironment(st), why) {
+			err = fmt.Errorf("%s doesn't say %q: %s", env, why, formatEnvironment(st))
 		}
 		return err
 	})
 }
 
-func (r *telling) state(env string) (*api.Environment, error) {
-	ctx, cancel := context.WithTimeout(r.t.Context(), answerWithin)
+func (r *storyRun) readState(env string) (*api.Environment, error) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), requestTimeout)
 	defer cancel()
-	return story.StateOver(r.world.URL)(ctx, env)
+	return story.StateReader(r.fixture.URL)(ctx, env)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
-// StateOver asks a server's API what it makes of an environment.
-func StateOver(server string) func(context.Context, string) (*api.Environment, error) {
+// StateReader asks a server's API what it makes of an environment.
+func StateReader(server string) func(context.Context, string) (*api.Environment, error) {
 	return func(ctx context.Context, env string) (*api.Environment, error) {
 		q := url.Values{"pipeline": {Pipeline}, "component": {Component}, "environment": {env}}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/why?"+q.Encode(), nil)

@@ -13,20 +13,20 @@ import (
 
 // The releases of the story.
 const (
-	Good = "1.1.0"
-	Bad  = "1.2.0-broken-in-qa"
+	GoodTag = "1.1.0"
+	BadTag  = "1.2.0-broken-in-qa"
 )
 
-// look is how often the story looks whether a step was reached.
-const look = 20 * time.Millisecond
+// pollInterval is how often the story looks whether a step was reached.
+const pollInterval = 20 * time.Millisecond
 
-// Teller is told what happens.
-type Teller func(who, what string)
+// Narrator is told what happens.
+type Narrator func(who, what string)
 
 // Story is one telling.
 type Story struct {
-	World *World
-	Tell  Teller
+	Fixture *Fixture
+	Narrate Narrator
 	// State says what the server makes of an environment now.
 	State func(ctx context.Context, env string) (*api.Environment, error)
 	// Wait is how long a step may take; the pace's own when 0.
@@ -57,7 +57,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 // Run tells the whole story. The error is a *StepError that names the first step
 // that was not reached.
 func (s *Story) Run(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{s.Quiet, s.GoodRelease, s.BadRelease} {
+	for _, part := range []func(context.Context) error{s.AwaitNothingToDo, s.GoodRelease, s.BadRelease} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -65,9 +65,9 @@ func (s *Story) Run(ctx context.Context) error {
 	return nil
 }
 
-// Quiet waits until the server has looked and found nothing to do.
-func (s *Story) Quiet(ctx context.Context) error {
-	err := s.until(ctx, "liftlock looks at the repository and finds nothing to promote", func() (bool, string, error) {
+// AwaitNothingToDo waits until the server has looked and found nothing to do.
+func (s *Story) AwaitNothingToDo(ctx context.Context) error {
+	err := s.awaitStep(ctx, "liftlock looks at the repository and finds nothing to promote", func() (bool, string, error) {
 		st, err := s.State(ctx, "prod")
 		if err != nil || st == nil {
 			return false, fmt.Sprint(err), nil
@@ -77,89 +77,89 @@ func (s *Story) Quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Tell("liftlock", "dev, qa and prod all run web 1.0.0; nothing to promote")
+	s.Narrate("liftlock", "dev, qa and prod all run web 1.0.0; nothing to promote")
 	return nil
 }
 
 // GoodRelease goes from dev to prod.
 func (s *Story) GoodRelease(ctx context.Context) error {
-	if err := s.release(Good, "1.0.0"); err != nil {
+	if err := s.commitRelease(GoodTag, "1.0.0"); err != nil {
 		return err
 	}
-	qa, err := s.opened(ctx, "qa", Good)
+	qa, err := s.awaitPromotion(ctx, "qa", GoodTag)
 	if err != nil {
 		return err
 	}
-	if err := s.merged(ctx, qa, "by itself: its gates pass"); err != nil {
+	if err := s.awaitMerge(ctx, qa, "by itself: its gates pass"); err != nil {
 		return err
 	}
-	if err := s.verified(ctx, "qa", Good); err != nil {
+	if err := s.awaitVerified(ctx, "qa", GoodTag); err != nil {
 		return err
 	}
-	prod, err := s.opened(ctx, "prod", Good)
+	prod, err := s.awaitPromotion(ctx, "prod", GoodTag)
 	if err != nil {
 		return err
 	}
-	if err := s.waits(ctx, prod); err != nil {
+	if err := s.checkApprovalsAwaited(ctx, prod); err != nil {
 		return err
 	}
-	for _, who := range []string{First, Second} {
-		if err := s.World.Forge.Approve(Repo, prod.Number, who); err != nil {
+	for _, who := range []string{FirstApprover, SecondApprover} {
+		if err := s.Fixture.Forge.Approve(Repo, prod.Number, who); err != nil {
 			return &StepError{Step: who + " approves prod's pull request", Err: err}
 		}
-		s.Tell(who, fmt.Sprintf("approves #%d", prod.Number))
+		s.Narrate(who, fmt.Sprintf("approves #%d", prod.Number))
 	}
-	if err := s.merged(ctx, prod, "with two approvals"); err != nil {
+	if err := s.awaitMerge(ctx, prod, "with two approvals"); err != nil {
 		return err
 	}
-	return s.verified(ctx, "prod", Good)
+	return s.awaitVerified(ctx, "prod", GoodTag)
 }
 
 // BadRelease only fails in qa, and comes back from there.
 func (s *Story) BadRelease(ctx context.Context) error {
-	before, _, err := s.World.Forge.File(Repo, Branch, Kustomization("qa"))
+	before, _, err := s.Fixture.Forge.File(Repo, Branch, Kustomization("qa"))
 	if err != nil {
 		return err
 	}
-	if err := s.release(Bad, Good); err != nil {
+	if err := s.commitRelease(BadTag, GoodTag); err != nil {
 		return err
 	}
-	qa, err := s.opened(ctx, "qa", Bad)
+	qa, err := s.awaitPromotion(ctx, "qa", BadTag)
 	if err != nil {
 		return err
 	}
-	if err := s.merged(ctx, qa, "by itself: dev was healthy with it"); err != nil {
+	if err := s.awaitMerge(ctx, qa, "by itself: dev was healthy with it"); err != nil {
 		return err
 	}
-	undo, err := s.pull(ctx, "qa degrades and a revert opens", promotion.RevertPrefix, func(p *emulator.PullRequest) bool { return true })
+	revert, err := s.awaitPull(ctx, "qa degrades and a revert opens", promotion.RevertPrefix, func(p *emulator.PullRequest) bool { return true })
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(undo.Body, "web-qa") || !strings.Contains(undo.Body, "Degraded") {
-		return &StepError{Step: "the revert carries evidence", Seen: undo.Body}
+	if !strings.Contains(revert.Body, "web-qa") || !strings.Contains(revert.Body, "Degraded") {
+		return &StepError{Step: "the revert carries evidence", Seen: revert.Body}
 	}
-	s.Tell("argo cd", "web-qa is Degraded: the new pods never get ready")
-	s.Tell("liftlock", fmt.Sprintf("opens the revert #%d with the evidence, quarantines %s", undo.Number, Bad))
-	if err := s.merged(ctx, undo, "by itself (onDegraded: revert-and-merge)"); err != nil {
+	s.Narrate("argo cd", "web-qa is Degraded: the new pods never get ready")
+	s.Narrate("liftlock", fmt.Sprintf("opens the revert #%d with the evidence, quarantines %s", revert.Number, BadTag))
+	if err := s.awaitMerge(ctx, revert, "by itself (onDegraded: revert-and-merge)"); err != nil {
 		return err
 	}
-	if err := s.verified(ctx, "qa", Good); err != nil {
+	if err := s.awaitVerified(ctx, "qa", GoodTag); err != nil {
 		return err
 	}
-	after, _, err := s.World.Forge.File(Repo, Branch, Kustomization("qa"))
+	after, _, err := s.Fixture.Forge.File(Repo, Branch, Kustomization("qa"))
 	if err != nil {
 		return err
 	}
 	if before != after {
 		return &StepError{Step: "the revert restores qa's overlay byte for byte", Seen: after}
 	}
-	s.Tell("git", "qa's overlay is byte for byte what it was before the promotion")
-	return s.neverInProd(ctx)
+	s.Narrate("git", "qa's overlay is byte for byte what it was before the promotion")
+	return s.checkNeverInProd(ctx)
 }
 
-// neverInProd holds that prod had no pull request with the bad release.
-func (s *Story) neverInProd(ctx context.Context) error {
-	err := s.until(ctx, "prod says why the release doesn't come", func() (bool, string, error) {
+// checkNeverInProd holds that prod had no pull request with the bad release.
+func (s *Story) checkNeverInProd(ctx context.Context) error {
+	err := s.awaitStep(ctx, "prod says why the release doesn't come", func() (bool, string, error) {
 		st, err := s.State(ctx, "prod")
 		if err != nil || st == nil {
 			return false, fmt.Sprint(err), nil
@@ -169,50 +169,50 @@ func (s *Story) neverInProd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.World.Forge.Pulls(Repo)
+	all, err := s.Fixture.Forge.Pulls(Repo)
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
-		if p.Branch == promotion.Branch(Pipeline, "prod", Component) && strings.Contains(p.Title+p.Body, Bad) {
-			return &StepError{Step: "prod never has a pull request for " + Bad, Seen: fmt.Sprintf("#%d %s", p.Number, p.Title)}
+		if p.Branch == promotion.Branch(Pipeline, "prod", Component) && strings.Contains(p.Title+p.Body, BadTag) {
+			return &StepError{Step: "prod never has a pull request for " + BadTag, Seen: fmt.Sprintf("#%d %s", p.Number, p.Title)}
 		}
 	}
-	s.Tell("liftlock", fmt.Sprintf("prod never had a pull request for %s and still runs %s", Bad, Good))
+	s.Narrate("liftlock", fmt.Sprintf("prod never had a pull request for %s and still runs %s", BadTag, GoodTag))
 	return nil
 }
 
-// release is a build job's commit into dev.
-func (s *Story) release(tag, from string) error {
+// commitRelease is a build job's commit into dev.
+func (s *Story) commitRelease(tag, from string) error {
 	file := Kustomization("dev")
-	text, ok, err := s.World.Forge.File(Repo, Branch, file)
+	text, ok, err := s.Fixture.Forge.File(Repo, Branch, file)
 	if err != nil || !ok {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
-	commit, err := s.World.Forge.CommitAs(Repo, Author, Branch, "Release web "+tag+" to dev", map[string]string{file: strings.Replace(text, "newTag: "+from, "newTag: "+tag, 1)})
+	commit, err := s.Fixture.Forge.CommitAs(Repo, Author, Branch, "Release web "+tag+" to dev", map[string]string{file: strings.Replace(text, "newTag: "+from, "newTag: "+tag, 1)})
 	if err != nil {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
-	s.Tell(Author, fmt.Sprintf("releases web %s to dev (%s)", tag, promotion.Short(commit)))
+	s.Narrate(Author, fmt.Sprintf("releases web %s to dev (%s)", tag, promotion.Short(commit)))
 	return nil
 }
 
-// opened waits for the promotion of a release into an environment, and holds that
+// awaitPromotion waits for the promotion of a release into an environment, and holds that
 // it changes one line of one file.
-func (s *Story) opened(ctx context.Context, env, tag string) (*emulator.PullRequest, error) {
+func (s *Story) awaitPromotion(ctx context.Context, env, tag string) (*emulator.PullRequest, error) {
 	branch := promotion.Branch(Pipeline, env, Component)
-	p, err := s.pull(ctx, fmt.Sprintf("%s's pull request opens with %s", env, tag), branch, func(p *emulator.PullRequest) bool { return strings.Contains(p.Title, tag) })
+	p, err := s.awaitPull(ctx, fmt.Sprintf("%s's pull request opens with %s", env, tag), branch, func(p *emulator.PullRequest) bool { return strings.Contains(p.Title, tag) })
 	if err != nil {
 		return nil, err
 	}
-	s.Tell("liftlock", fmt.Sprintf("%s is healthy with %s; opens #%d: %s", map[string]string{"qa": "dev", "prod": "qa"}[env], tag, p.Number, p.Title))
+	s.Narrate("liftlock", fmt.Sprintf("%s is healthy with %s; opens #%d: %s", map[string]string{"qa": "dev", "prod": "qa"}[env], tag, p.Number, p.Title))
 	return p, nil
 }
 
-func (s *Story) pull(ctx context.Context, step, branch string, match func(*emulator.PullRequest) bool) (*emulator.PullRequest, error) {
+func (s *Story) awaitPull(ctx context.Context, step, branch string, match func(*emulator.PullRequest) bool) (*emulator.PullRequest, error) {
 	var found *emulator.PullRequest
-	err := s.until(ctx, step, func() (bool, string, error) {
-		all, err := s.World.Forge.Pulls(Repo)
+	err := s.awaitStep(ctx, step, func() (bool, string, error) {
+		all, err := s.Fixture.Forge.Pulls(Repo)
 		if err != nil {
 			return false, "", err
 		}
@@ -229,10 +229,10 @@ func (s *Story) pull(ctx context.Context, step, branch string, match func(*emula
 	return found, err
 }
 
-// waits holds that prod's pull request is not merged without its approvals.
-func (s *Story) waits(ctx context.Context, p *emulator.PullRequest) error {
-	err := s.until(ctx, fmt.Sprintf("#%d says that it waits for two approvals", p.Number), func() (bool, string, error) {
-		now, err := s.World.Forge.Pull(Repo, p.Number)
+// checkApprovalsAwaited holds that prod's pull request is not merged without its approvals.
+func (s *Story) checkApprovalsAwaited(ctx context.Context, p *emulator.PullRequest) error {
+	err := s.awaitStep(ctx, fmt.Sprintf("#%d says that it waits for two approvals", p.Number), func() (bool, string, error) {
+		now, err := s.Fixture.Forge.Pull(Repo, p.Number)
 		if err != nil {
 			return false, "", err
 		}
@@ -246,17 +246,17 @@ func (s *Story) waits(ctx context.Context, p *emulator.PullRequest) error {
 	if err != nil {
 		return err
 	}
-	s.Tell("liftlock", fmt.Sprintf("#%d waits for two approvals (commit status liftlock: pending)", p.Number))
+	s.Narrate("liftlock", fmt.Sprintf("#%d waits for two approvals (commit status liftlock: pending)", p.Number))
 	return nil
 }
 
-// merged waits for a merge, and holds that what landed is one line of one file.
-func (s *Story) merged(ctx context.Context, p *emulator.PullRequest, how string) error {
+// awaitMerge waits for a merge, and holds that what landed is one line of one file.
+func (s *Story) awaitMerge(ctx context.Context, p *emulator.PullRequest, how string) error {
 	step := fmt.Sprintf("#%d (%s) merges", p.Number, p.Title)
 	var now emulator.PullRequest
-	err := s.until(ctx, step, func() (bool, string, error) {
+	err := s.awaitStep(ctx, step, func() (bool, string, error) {
 		var err error
-		now, err = s.World.Forge.Pull(Repo, p.Number)
+		now, err = s.Fixture.Forge.Pull(Repo, p.Number)
 		var last string
 		for _, c := range now.Comments {
 			last = c.Body
@@ -266,13 +266,13 @@ func (s *Story) merged(ctx context.Context, p *emulator.PullRequest, how string)
 	if err != nil {
 		return err
 	}
-	s.Tell("liftlock", fmt.Sprintf("merges #%d %s", p.Number, how))
-	return s.oneLine(ctx, &now)
+	s.Narrate("liftlock", fmt.Sprintf("merges #%d %s", p.Number, how))
+	return s.checkOneLine(ctx, &now)
 }
 
-// verified waits until the server has verified a release in an environment.
-func (s *Story) verified(ctx context.Context, env, tag string) error {
-	err := s.until(ctx, fmt.Sprintf("%s is verified with %s", env, tag), func() (bool, string, error) {
+// awaitVerified waits until the server has verified a release in an environment.
+func (s *Story) awaitVerified(ctx context.Context, env, tag string) error {
+	err := s.awaitStep(ctx, fmt.Sprintf("%s is verified with %s", env, tag), func() (bool, string, error) {
 		st, err := s.State(ctx, env)
 		if err != nil || st == nil {
 			return false, fmt.Sprint(err), nil
@@ -282,19 +282,19 @@ func (s *Story) verified(ctx context.Context, env, tag string) error {
 	if err != nil {
 		return err
 	}
-	s.Tell("argo cd", fmt.Sprintf("%s-%s is synced to that commit and healthy with %s", Component, env, tag))
+	s.Narrate("argo cd", fmt.Sprintf("%s-%s is synced to that commit and healthy with %s", Component, env, tag))
 	return nil
 }
 
-// until looks until the step is reached, or it took too long.
-func (s *Story) until(ctx context.Context, step string, reached func() (bool, string, error)) error {
+// awaitStep looks until the step is reached, or it took too long.
+func (s *Story) awaitStep(ctx context.Context, step string, reached func() (bool, string, error)) error {
 	wait := s.Wait
 	if wait == 0 {
-		wait = s.World.pace.Wait
+		wait = s.Fixture.timings.Wait
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		ok, seen, err := reached()

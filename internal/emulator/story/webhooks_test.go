@@ -11,22 +11,22 @@ import (
 // TestWebhooks tells the story without webhooks, and with each delivered three
 // times in shuffled order: the same end.
 func TestWebhooks(t *testing.T) {
-	polling := story.Fast()
+	polling := story.FastTimings()
 	polling.Poll, polling.Sweep = time.Second, time.Second
 	for _, c := range []struct {
 		name string
-		how  how
+		how  runOptions
 	}{
-		{"dropped", how{hooks: emulator.Webhooks{Drop: true}, pace: polling}},
-		{"three times, shuffled", how{hooks: emulator.Webhooks{Times: 3, Shuffle: true, Seed: 3}}},
+		{"dropped", runOptions{deliveries: emulator.DeliveryOptions{Drop: true}, timings: polling}},
+		{"three times, shuffled", runOptions{deliveries: emulator.DeliveryOptions{Times: 3, Shuffle: true, Seed: 3}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := begin(t, c.how)
-			if err := r.story(); err != nil {
+			r := startRun(t, c.how)
+			if err := r.runStory(); err != nil {
 				t.Fatal(err)
 			}
-			r.check()
+			r.checkEnd()
 		})
 	}
 }

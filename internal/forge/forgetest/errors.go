@@ -9,26 +9,26 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-func gone(t *testing.T, s *scene) {
+func testNotFound(t *testing.T, s *fixture) {
 	_, err := s.Forge.PullRequest(s.ctx, s.Repo, 9999)
-	wantKind(t, "a pull request", err, forge.ErrGone)
+	wantKind(t, "a pull request", err, forge.ErrNotFound)
 	_, err = s.Forge.Reviews(s.ctx, s.Repo, 9999)
-	wantKind(t, "its reviews", err, forge.ErrGone)
+	wantKind(t, "its reviews", err, forge.ErrNotFound)
 	_, err = s.Forge.Comments(s.ctx, s.Repo, 9999, time.Time{})
-	wantKind(t, "its comments", err, forge.ErrGone)
+	wantKind(t, "its comments", err, forge.ErrNotFound)
 	_, err = s.Forge.CreateComment(s.ctx, s.Repo, 9999, "hello")
-	wantKind(t, "a comment on it", err, forge.ErrGone)
-	_, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: 9999, Head: s.tip(t, "main"), Method: "merge"})
-	wantKind(t, "merging it", err, forge.ErrGone)
+	wantKind(t, "a comment on it", err, forge.ErrNotFound)
+	_, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: 9999, Head: s.branchTip(t, "main"), Method: "merge"})
+	wantKind(t, "merging it", err, forge.ErrNotFound)
 	title := "T"
-	wantKind(t, "updating it", s.Forge.UpdatePullRequest(s.ctx, s.Repo, 9999, forge.Change{Title: &title}), forge.ErrGone)
+	wantKind(t, "updating it", s.Forge.UpdatePullRequest(s.ctx, s.Repo, 9999, forge.PullRequestUpdate{Title: &title}), forge.ErrNotFound)
 
 	nowhere := forge.Repo{Owner: s.Repo.Owner, Name: "no-such-repository"}
 	_, err = s.Forge.PullRequests(s.ctx, nowhere, time.Time{})
-	wantKind(t, "a repository's pull requests", err, forge.ErrGone)
-	wantKind(t, "a repository's branch", s.Forge.DeleteBranch(s.ctx, nowhere, branchA), forge.ErrGone)
+	wantKind(t, "a repository's pull requests", err, forge.ErrNotFound)
+	wantKind(t, "a repository's branch", s.Forge.DeleteBranch(s.ctx, nowhere, branchA), forge.ErrNotFound)
 	_, err = s.Forge.EnsureHook(s.ctx, nowhere, forge.Hook{URL: "http://127.0.0.1:9/", Secret: "s"})
-	wantKind(t, "a repository's hook", err, forge.ErrGone)
+	wantKind(t, "a repository's hook", err, forge.ErrNotFound)
 	for _, r := range []forge.Repo{{Owner: "..", Name: ".."}, {Owner: s.Repo.Owner, Name: ""}, {Owner: "a/b", Name: "c?d#e"}} {
 		if _, err := s.Forge.PullRequest(s.ctx, r, 1); err == nil {
 			t.Errorf("%q was found", r)
@@ -36,7 +36,7 @@ func gone(t *testing.T, s *scene) {
 	}
 }
 
-func canceled(t *testing.T, s *scene) {
+func testCanceled(t *testing.T, s *fixture) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	cancel()
 	_, err := s.Forge.PullRequests(ctx, s.Repo, time.Time{})
@@ -49,8 +49,8 @@ func canceled(t *testing.T, s *scene) {
 	}
 }
 
-func badCredentials(t *testing.T, w World) {
-	f, p := w.BadToken(t), w.Place(t)
+func testBadCredentials(t *testing.T, w Backend) {
+	f, p := w.WithBadToken(t), w.NewRepository(t)
 	_, err := f.Me(context.Background())
 	wantKind(t, "who we are", err, forge.ErrUnauthorized)
 	_, err = f.PullRequest(context.Background(), p.Repo, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-func hook(t *testing.T, s *scene) {
+func testHook(t *testing.T, s *fixture) {
 	const ours, other = "http://127.0.0.1:9/webhooks/hub", "http://127.0.0.1:9/ci"
 	s.AddHook(t, Hook{URL: other, Events: []string{"push"}, Active: true})
 	ensure := func(what, url string, want bool) {
@@ -46,10 +46,10 @@ func hook(t *testing.T, s *scene) {
 	}
 }
 
-// hookDelivers changes a hook's secret and receives deliveries that are signed
+// testHookDelivers changes a hook's secret and receives deliveries that are signed
 // with it, through the real receiver.
-func hookDelivers(forgeType string) func(t *testing.T, s *scene) {
-	return func(t *testing.T, s *scene) {
+func testHookDelivers(forgeType string) func(t *testing.T, s *fixture) {
+	return func(t *testing.T, s *fixture) {
 		events := make(chan *webhooks.Event, 100)
 		receiver, err := webhooks.New(forgeType, [][]byte{[]byte("the new secret")}, nil)
 		if err != nil {
@@ -69,7 +69,7 @@ func hookDelivers(forgeType string) func(t *testing.T, s *scene) {
 				t.Fatalf("with %s: changed %v, %v", secret, changed, err)
 			}
 		}
-		pr := s.open(t, branchA)
+		pr := s.openPull(t, branchA)
 		if _, err := s.Reviewer.CreateComment(s.ctx, s.Repo, pr.Number, "/liftlock status"); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func hookDelivers(forgeType string) func(t *testing.T, s *scene) {
 			"the review":  func(e *webhooks.Event) bool { return e.Kind == webhooks.Review && e.Number == pr.Number },
 			"the status":  func(e *webhooks.Event) bool { return e.Kind == webhooks.Status && e.Commit == pr.Head },
 		}
-		end := time.NewTimer(s.patience)
+		end := time.NewTimer(s.timeout)
 		defer end.Stop()
 		for len(missing) > 0 {
 			select {
@@ -103,7 +103,7 @@ func hookDelivers(forgeType string) func(t *testing.T, s *scene) {
 				}
 			case <-end.C:
 				for what := range missing {
-					t.Errorf("%s was not delivered within %v", what, s.patience)
+					t.Errorf("%s was not delivered within %v", what, s.timeout)
 				}
 				return
 			}

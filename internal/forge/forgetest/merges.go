@@ -8,38 +8,38 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// merge merges by a method and looks at what landed. The base has moved since
+// testMerge merges by a method and looks at what landed. The base has moved since
 // the branch was made, so that no method can do without a new commit.
-func merge(method string, parents int) func(t *testing.T, s *scene) {
-	return func(t *testing.T, s *scene) {
-		pr := s.open(t, branchA)
-		s.push(t, "main", "", "moved.txt", "moved\n")
-		landed := s.mergeIt(t, pr, method)
-		if tip := s.tip(t, "main"); landed == "" || landed != tip {
+func testMerge(method string, parents int) func(t *testing.T, s *fixture) {
+	return func(t *testing.T, s *fixture) {
+		pr := s.openPull(t, branchA)
+		s.pushCommit(t, "main", "", "moved.txt", "moved\n")
+		landed := s.mergePull(t, pr, method)
+		if tip := s.branchTip(t, "main"); landed == "" || landed != tip {
 			t.Fatalf("Merge gives %q, main is at %q", landed, tip)
 		}
-		p := s.read(t, pr.Number)
-		if p.State != forge.Merged || p.MergeCommit != landed || p.MergedBy != s.me(t) || p.MergedAt.IsZero() || p.ClosedAt.IsZero() || p.Head != pr.Head {
+		p := s.readPull(t, pr.Number)
+		if p.State != forge.Merged || p.MergeCommit != landed || p.MergedBy != s.ownLogin(t) || p.MergedAt.IsZero() || p.ClosedAt.IsZero() || p.Head != pr.Head {
 			t.Errorf("merged: %+v", p)
 		}
-		s.git(t, s.dir, "fetch", "--quiet", "origin")
-		if got := len(strings.Fields(s.git(t, s.dir, "rev-list", "--parents", "-n1", landed))) - 1; got != parents {
+		s.runGit(t, s.cloneDir, "fetch", "--quiet", "origin")
+		if got := len(strings.Fields(s.runGit(t, s.cloneDir, "rev-list", "--parents", "-n1", landed))) - 1; got != parents {
 			t.Errorf("the commit has %d parents, want %d", got, parents)
 		}
-		files := s.git(t, s.dir, "ls-tree", "--name-only", landed)
+		files := s.runGit(t, s.cloneDir, "ls-tree", "--name-only", landed)
 		for _, f := range []string{"liftlock-shop-qa-web.txt", "moved.txt"} {
 			if !strings.Contains(files, f) {
 				t.Errorf("the tree has no %s: %s", f, files)
 			}
 		}
-		if message := s.git(t, s.dir, "log", "-1", "--format=%B", landed); method != "rebase" &&
+		if message := s.runGit(t, s.cloneDir, "log", "-1", "--format=%B", landed); method != "rebase" &&
 			(!strings.HasPrefix(message, "Merge title") || !strings.Contains(message, "\nLiftlock-Kind: promotion")) {
 			t.Errorf("the message is %q", message)
 		}
 		// Again: success, and nothing more lands.
 		again, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: method})
-		if err != nil || again != landed || s.tip(t, "main") != landed {
-			t.Errorf("the second time: %s, %v; main at %s", again, err, s.tip(t, "main"))
+		if err != nil || again != landed || s.branchTip(t, "main") != landed {
+			t.Errorf("the second time: %s, %v; main at %s", again, err, s.branchTip(t, "main"))
 		}
 		// And once its branch is gone.
 		if err := s.Forge.DeleteBranch(s.ctx, s.Repo, branchA); err != nil {
@@ -49,54 +49,54 @@ func merge(method string, parents int) func(t *testing.T, s *scene) {
 		if err != nil || again != landed {
 			t.Errorf("without its branch: %s, %v", again, err)
 		}
-		if p := s.read(t, pr.Number); p.Branch != branchA || p.Head != pr.Head || p.Fork {
+		if p := s.readPull(t, pr.Number); p.Branch != branchA || p.Head != pr.Head || p.Fork {
 			t.Errorf("without its branch: %+v", p)
 		}
 	}
 }
 
-func mergeStale(t *testing.T, s *scene) {
-	pr := s.open(t, branchA)
-	before := s.tip(t, "main")
-	moved := s.push(t, branchA, "", "more.txt", "more\n")
-	s.await(t, pr.Number, "the new head", func(p *forge.PullRequest) bool {
+func testMergeStale(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	before := s.branchTip(t, "main")
+	moved := s.pushCommit(t, branchA, "", "more.txt", "more\n")
+	s.awaitPull(t, pr.Number, "the new head", func(p *forge.PullRequest) bool {
 		return p.Head == moved && p.Mergeable == forge.MergeableYes
 	})
 	_, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: "merge"})
 	wantKind(t, "a stale head", err, forge.ErrConflict)
 	_, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Method: "merge"})
 	wantKind(t, "no head", err, forge.ErrInvalid)
-	if tip := s.tip(t, "main"); tip != before {
+	if tip := s.branchTip(t, "main"); tip != before {
 		t.Errorf("main moved to %s", tip)
 	}
-	if p := s.read(t, pr.Number); p.State != forge.Open {
+	if p := s.readPull(t, pr.Number); p.State != forge.Open {
 		t.Errorf("it is %s", p.State)
 	}
 }
 
-func mergeClosed(t *testing.T, s *scene) {
-	pr := s.open(t, branchA)
-	before := s.tip(t, "main")
+func testMergeClosed(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	before := s.branchTip(t, "main")
 	closed := forge.Closed
-	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.Change{State: &closed}); err != nil {
+	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.PullRequestUpdate{State: &closed}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: "merge"})
 	wantKind(t, "merging what is closed", err, forge.ErrNotMergeable)
-	if tip := s.tip(t, "main"); tip != before {
+	if tip := s.branchTip(t, "main"); tip != before {
 		t.Errorf("main moved to %s", tip)
 	}
 }
 
-func conflict(t *testing.T, s *scene) {
-	s.push(t, branchA, "main", "same.txt", "ours\n")
+func testConflict(t *testing.T, s *fixture) {
+	s.pushCommit(t, branchA, "main", "same.txt", "ours\n")
 	pr, _, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, pr.Number, "mergeable", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
-	before := s.push(t, "main", "", "same.txt", "theirs\n")
-	p := s.await(t, pr.Number, "the conflict", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableDirty })
+	s.awaitPull(t, pr.Number, "mergeable", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
+	before := s.pushCommit(t, "main", "", "same.txt", "theirs\n")
+	p := s.awaitPull(t, pr.Number, "the conflict", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableDirty })
 	if p.MergeReason == "" {
 		t.Error("there is no reason")
 	}
@@ -104,41 +104,41 @@ func conflict(t *testing.T, s *scene) {
 	if !errors.Is(err, forge.ErrNotMergeable) && !errors.Is(err, forge.ErrConflict) {
 		t.Errorf("merging a conflict: %v", err)
 	}
-	if tip := s.tip(t, "main"); tip != before {
+	if tip := s.branchTip(t, "main"); tip != before {
 		t.Errorf("main moved to %s", tip)
 	}
 	// Composed again on the new base, it can be merged.
-	s.push(t, branchA, "main", "same.txt", "both\n")
-	s.await(t, pr.Number, "mergeable again", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
+	s.pushCommit(t, branchA, "main", "same.txt", "both\n")
+	s.awaitPull(t, pr.Number, "mergeable again", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
 }
 
-func authors(t *testing.T, s *scene) {
-	pr := s.open(t, branchA)
-	landed := s.mergeIt(t, pr, "squash")
+func testAuthors(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	landed := s.mergePull(t, pr, "squash")
 	got, err := s.Forge.CommitAuthors(s.ctx, s.Repo, landed)
-	if err != nil || !strings.Contains(" "+strings.Join(got, " ")+" ", " "+s.me(t)+" ") {
+	if err != nil || !strings.Contains(" "+strings.Join(got, " ")+" ", " "+s.ownLogin(t)+" ") {
 		t.Errorf("authors of the commit that landed: %v, %v", got, err)
 	}
 	// A commit by an address that belongs to no account.
-	pushed := s.push(t, "main", "", "direct.txt", "direct\n")
+	pushed := s.pushCommit(t, "main", "", "direct.txt", "direct\n")
 	if got, err := s.Forge.CommitAuthors(s.ctx, s.Repo, pushed); err != nil || len(got) != 0 {
 		t.Errorf("authors of a commit by nobody known: %v, %v", got, err)
 	}
 	_, err = s.Forge.CommitAuthors(s.ctx, s.Repo, strings.Repeat("0123456789", 4))
-	wantKind(t, "a commit that isn't there", err, forge.ErrGone)
+	wantKind(t, "a commit that isn't there", err, forge.ErrNotFound)
 }
 
-func deleteBranch(t *testing.T, s *scene) {
-	s.push(t, branchA, "main", "a.txt", "a\n")
+func testDeleteBranch(t *testing.T, s *fixture) {
+	s.pushCommit(t, branchA, "main", "a.txt", "a\n")
 	for range 2 { // one that is gone is success
 		if err := s.Forge.DeleteBranch(s.ctx, s.Repo, branchA); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if tip := s.tip(t, branchA); tip != "" {
+	if tip := s.branchTip(t, branchA); tip != "" {
 		t.Errorf("it is still at %s", tip)
 	}
-	if s.tip(t, "main") == "" {
+	if s.branchTip(t, "main") == "" {
 		t.Error("main is gone")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 const branchA, branchB = "liftlock/shop/qa/web", "liftlock/shop/qa/api"
 
-func identity(t *testing.T, s *scene) {
+func testIdentity(t *testing.T, s *fixture) {
 	me, err := s.Forge.Me(s.ctx)
 	if err != nil || me.Login == "" || me.Bot {
 		t.Errorf("Me: %+v, %v", me, err)
@@ -24,20 +24,20 @@ func identity(t *testing.T, s *scene) {
 	if strings.Contains(s.remote, "@") || !strings.HasSuffix(s.remote, "/"+s.Repo.String()+".git") {
 		t.Errorf("CloneURL: %s", s.remote)
 	}
-	if s.tip(t, "main") == "" {
+	if s.branchTip(t, "main") == "" {
 		t.Error("the repository has no branch main")
 	}
 }
 
-func create(t *testing.T, s *scene) {
-	head := s.push(t, branchA, "main", "a.txt", "a\n")
+func testCreate(t *testing.T, s *fixture) {
+	head := s.pushCommit(t, branchA, "main", "a.txt", "a\n")
 	n := forge.NewPullRequest{Title: "qa: web 1 to 2", Body: "a *body*\nof lines", Branch: branchA, Base: "main", Labels: []string{"liftlock", "env/qa"}}
 	pr, created, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, n)
 	if err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
-	for _, p := range []*forge.PullRequest{pr, s.read(t, pr.Number)} {
-		if p.Number <= 0 || p.Title != n.Title || p.Body != n.Body || p.Author != s.me(t) || p.Branch != branchA || p.Base != "main" ||
+	for _, p := range []*forge.PullRequest{pr, s.readPull(t, pr.Number)} {
+		if p.Number <= 0 || p.Title != n.Title || p.Body != n.Body || p.Author != s.ownLogin(t) || p.Branch != branchA || p.Base != "main" ||
 			p.Head != head || p.Fork || p.Draft || p.State != forge.Open || strings.Join(p.Labels, " ") != "env/qa liftlock" {
 			t.Errorf("got %+v", p)
 		}
@@ -50,7 +50,7 @@ func create(t *testing.T, s *scene) {
 	if err != nil || created || again.Number != pr.Number || strings.Join(again.Labels, " ") != "another env/qa liftlock" {
 		t.Errorf("the second time: %+v, created %v, %v", again, created, err)
 	}
-	if got := s.read(t, pr.Number).Labels; strings.Join(got, " ") != "another env/qa liftlock" {
+	if got := s.readPull(t, pr.Number).Labels; strings.Join(got, " ") != "another env/qa liftlock" {
 		t.Errorf("labels are %v", got)
 	}
 	if all, err := s.Forge.PullRequests(s.ctx, s.Repo, time.Time{}); err != nil || len(all) != 1 {
@@ -58,53 +58,53 @@ func create(t *testing.T, s *scene) {
 	}
 }
 
-func createWithoutBranch(t *testing.T, s *scene) {
+func testCreateWithoutBranch(t *testing.T, s *fixture) {
 	_, _, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: "nowhere", Base: "main"})
-	if !errors.Is(err, forge.ErrInvalid) && !errors.Is(err, forge.ErrGone) {
+	if !errors.Is(err, forge.ErrInvalid) && !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func update(t *testing.T, s *scene) {
-	pr := s.open(t, branchA)
+func testUpdate(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
 	title, body := "another title", "another body"
 	for _, step := range []struct {
-		change      forge.Change
+		change      forge.PullRequestUpdate
 		title, body string
 	}{
-		{forge.Change{}, pr.Title, "B"},
-		{forge.Change{Title: &title}, title, "B"},
-		{forge.Change{Body: &body}, title, body},
+		{forge.PullRequestUpdate{}, pr.Title, "B"},
+		{forge.PullRequestUpdate{Title: &title}, title, "B"},
+		{forge.PullRequestUpdate{Body: &body}, title, body},
 	} {
 		if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, step.change); err != nil {
 			t.Fatal(err)
 		}
-		if p := s.read(t, pr.Number); p.Title != step.title || p.Body != step.body || p.State != forge.Open {
+		if p := s.readPull(t, pr.Number); p.Title != step.title || p.Body != step.body || p.State != forge.Open {
 			t.Errorf("got %q %q %s, want %q %q", p.Title, p.Body, p.State, step.title, step.body)
 		}
 	}
 }
 
-func closeAndReopen(t *testing.T, s *scene) {
-	pr := s.open(t, branchA)
+func testCloseAndReopen(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
 	closed, open := forge.Closed, forge.Open
 	for range 2 { // closing what is closed changes nothing
-		if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.Change{State: &closed}); err != nil {
+		if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.PullRequestUpdate{State: &closed}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := s.read(t, pr.Number)
+	p := s.readPull(t, pr.Number)
 	if p.State != forge.Closed || p.ClosedAt.IsZero() || !p.MergedAt.IsZero() || p.Head != pr.Head || p.MergeCommit != "" {
 		t.Errorf("closed: %+v", p)
 	}
-	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.Change{State: &open}); err != nil {
+	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.PullRequestUpdate{State: &open}); err != nil {
 		t.Fatal(err)
 	}
-	if p := s.read(t, pr.Number); p.State != forge.Open || !p.ClosedAt.IsZero() {
+	if p := s.readPull(t, pr.Number); p.State != forge.Open || !p.ClosedAt.IsZero() {
 		t.Errorf("reopened: %+v", p)
 	}
 	// A closed one isn't found again: a new one is opened.
-	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.Change{State: &closed}); err != nil {
+	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.PullRequestUpdate{State: &closed}); err != nil {
 		t.Fatal(err)
 	}
 	next, created, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
@@ -113,11 +113,11 @@ func closeAndReopen(t *testing.T, s *scene) {
 	}
 }
 
-func labels(t *testing.T, s *scene) {
-	pr := s.open(t, branchA)
+func testLabels(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
 	check := func(want string) {
 		t.Helper()
-		p := s.read(t, pr.Number)
+		p := s.readPull(t, pr.Number)
 		if got := strings.Join(p.Labels, ","); got != want {
 			t.Errorf("labels are %q, want %q", got, want)
 		}
@@ -145,12 +145,12 @@ func labels(t *testing.T, s *scene) {
 	if err := s.Forge.AddLabels(s.ctx, s.Repo, pr.Number); err != nil {
 		t.Errorf("adding none: %v", err)
 	}
-	wantKind(t, "labelling what isn't there", s.Forge.AddLabels(s.ctx, s.Repo, 9999, "liftlock"), forge.ErrGone)
-	wantKind(t, "unlabelling what isn't there", s.Forge.RemoveLabel(s.ctx, s.Repo, 9999, "liftlock"), forge.ErrGone)
+	wantKind(t, "labelling what isn't there", s.Forge.AddLabels(s.ctx, s.Repo, 9999, "liftlock"), forge.ErrNotFound)
+	wantKind(t, "unlabelling what isn't there", s.Forge.RemoveLabel(s.ctx, s.Repo, 9999, "liftlock"), forge.ErrNotFound)
 }
 
-// numbers are pull requests' numbers, in order.
-func numbers(list []forge.PullRequest) []int {
+// pullNumbers are pull requests' numbers, in order.
+func pullNumbers(list []forge.PullRequest) []int {
 	found := []int{}
 	for _, p := range list {
 		found = append(found, p.Number)
@@ -158,26 +158,26 @@ func numbers(list []forge.PullRequest) []int {
 	return found
 }
 
-func byBranch(t *testing.T, s *scene) {
+func testByBranch(t *testing.T, s *fixture) {
 	find := func(branch string, want ...int) {
 		t.Helper()
 		list, err := s.Forge.PullRequestsByBranch(s.ctx, s.Repo, branch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := numbers(list); !slices.Equal(got, want) {
+		if got := pullNumbers(list); !slices.Equal(got, want) {
 			t.Errorf("from %s: %v, want %v", branch, got, want)
 		}
 	}
 	find(branchA)
-	a := s.open(t, branchA)
+	a := s.openPull(t, branchA)
 	find(branchA, a.Number)
 	find(branchB)
-	b := s.open(t, branchB)
+	b := s.openPull(t, branchB)
 	find(branchA, a.Number)
 	find(branchB, b.Number)
 	closed := forge.Closed
-	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, a.Number, forge.Change{State: &closed}); err != nil {
+	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, a.Number, forge.PullRequestUpdate{State: &closed}); err != nil {
 		t.Fatal(err)
 	}
 	next, _, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
@@ -193,23 +193,23 @@ func byBranch(t *testing.T, s *scene) {
 	find("liftlock/shop/qa")
 }
 
-// branchUsedAgain merges one pull request and closes another, uses their branch
+// testBranchUsedAgain merges one pull request and closes another, uses their branch
 // again, and expects of each the head that it was merged or closed with.
-func branchUsedAgain(t *testing.T, s *scene) {
-	first := s.open(t, branchA)
-	landed := s.mergeIt(t, first, "squash")
+func testBranchUsedAgain(t *testing.T, s *fixture) {
+	first := s.openPull(t, branchA)
+	landed := s.mergePull(t, first, "squash")
 	second, created, err := func() (*forge.PullRequest, bool, error) {
-		s.push(t, branchA, "main", "second.txt", "2\n")
+		s.pushCommit(t, branchA, "main", "second.txt", "2\n")
 		return s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
 	}()
 	if err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
 	closed := forge.Closed
-	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, second.Number, forge.Change{State: &closed}); err != nil {
+	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, second.Number, forge.PullRequestUpdate{State: &closed}); err != nil {
 		t.Fatal(err)
 	}
-	s.push(t, branchA, "main", "third.txt", "3\n")
+	s.pushCommit(t, branchA, "main", "third.txt", "3\n")
 	third, created, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
 	if err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
@@ -233,7 +233,7 @@ func branchUsedAgain(t *testing.T, s *scene) {
 	check("by branch", list, err)
 	all, err := s.Forge.PullRequests(s.ctx, s.Repo, time.Time{})
 	check("in the list", all, err)
-	if p := s.read(t, first.Number); p.Head != first.Head || p.MergeCommit != landed || p.State != forge.Merged {
+	if p := s.readPull(t, first.Number); p.Head != first.Head || p.MergeCommit != landed || p.State != forge.Merged {
 		t.Errorf("the first: %+v", p)
 	}
 	// Merging the first again is success only with its own head.
@@ -245,19 +245,19 @@ func branchUsedAgain(t *testing.T, s *scene) {
 	wantKind(t, "merging the first with another head", err, forge.ErrConflict)
 }
 
-func since(t *testing.T, s *scene) {
-	a, b := s.open(t, branchA), s.open(t, branchB)
+func testListSince(t *testing.T, s *fixture) {
+	a, b := s.openPull(t, branchA), s.openPull(t, branchB)
 	// Forges count in whole seconds: b is changed until that shows.
 	var newer *forge.PullRequest
 	i := 0
 	s.eventually(t, "a later update", func() bool {
 		i++
 		title := strings.Repeat("!", i)
-		if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, b.Number, forge.Change{Title: &title}); err != nil {
+		if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, b.Number, forge.PullRequestUpdate{Title: &title}); err != nil {
 			t.Fatal(err)
 		}
-		newer = s.read(t, b.Number)
-		return newer.UpdatedAt.After(s.read(t, a.Number).UpdatedAt)
+		newer = s.readPull(t, b.Number)
+		return newer.UpdatedAt.After(s.readPull(t, a.Number).UpdatedAt)
 	})
 	for _, c := range []struct {
 		name  string
@@ -273,27 +273,27 @@ func since(t *testing.T, s *scene) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := numbers(list); !slices.Equal(got, c.want) {
+		if got := pullNumbers(list); !slices.Equal(got, c.want) {
 			t.Errorf("since %s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-func fork(t *testing.T, s *scene) {
+func testFork(t *testing.T, s *fixture) {
 	if s.Fork == nil {
 		t.Skip("this world has no forks")
 	}
-	own := s.open(t, branchA)
-	foreign := s.Fork(t, branchA)
-	if p := s.read(t, foreign); !p.Fork || p.Branch != branchA || p.State != forge.Open {
+	own := s.openPull(t, branchA)
+	forkPull := s.Fork(t, branchA)
+	if p := s.readPull(t, forkPull); !p.Fork || p.Branch != branchA || p.State != forge.Open {
 		t.Errorf("from the fork: %+v", p)
 	}
-	if p := s.read(t, own.Number); p.Fork {
+	if p := s.readPull(t, own.Number); p.Fork {
 		t.Errorf("our own: %+v", p)
 	}
 	list, err := s.Forge.PullRequestsByBranch(s.ctx, s.Repo, branchA)
-	if err != nil || !slices.Equal(numbers(list), []int{own.Number}) {
-		t.Errorf("by branch: %v, %v; want only #%d", numbers(list), err, own.Number)
+	if err != nil || !slices.Equal(pullNumbers(list), []int{own.Number}) {
+		t.Errorf("by branch: %v, %v; want only #%d", pullNumbers(list), err, own.Number)
 	}
 	again, created, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
 	if err != nil || created || again.Number != own.Number {

@@ -36,7 +36,7 @@ func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch 
 	}
 	d.mu.Unlock()
 
-	numbers, err := list.of(ctx, d, r, branch)
+	numbers, err := list.updateAndFind(ctx, d, r, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch 
 	for _, n := range numbers {
 		pr, err := d.PullRequest(ctx, r, n)
 		switch {
-		case errors.Is(err, forge.ErrGone): // deleted by an administrator
+		case errors.Is(err, forge.ErrNotFound): // deleted by an administrator
 		case err != nil:
 			return nil, err
 		default:
@@ -54,20 +54,20 @@ func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch 
 	return found, nil
 }
 
-// of brings the list up to date and gives a branch's numbers, highest first.
-func (l *branchList) of(ctx context.Context, d *Driver, r forge.Repo, branch string) ([]int, error) {
+// updateAndFind brings the list up to date and gives a branch's numbers, highest first.
+func (l *branchList) updateAndFind(ctx context.Context, d *Driver, r forge.Repo, branch string) ([]int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since := l.newest
 	if !since.IsZero() {
 		since = since.Add(-overlap)
 	}
-	updated, err := d.list(ctx, r, since)
+	updated, err := d.listPulls(ctx, r, since)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range updated {
-		pr := neutral(p)
+		pr := toPullRequest(p)
 		if !l.known[pr.Number] {
 			l.known[pr.Number] = true
 			if !pr.Fork {

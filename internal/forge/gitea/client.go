@@ -46,10 +46,10 @@ type Options struct {
 	// thought to be still checked for conflicts; 0: 30 s.
 	CheckTime time.Duration
 
-	// Observe is told every call, for metrics: a name of bounded cardinality such
+	// OnCall is told every call, for metrics: a name of bounded cardinality such
 	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
 	// took. It may be nil and is called concurrently.
-	Observe func(endpoint string, status int, d time.Duration)
+	OnCall func(endpoint string, status int, d time.Duration)
 }
 
 // Driver talks to one Gitea with one identity. Safe for concurrent use.
@@ -60,14 +60,14 @@ type Driver struct {
 	checkTime time.Duration
 	now       func() time.Time
 
-	labels sync.Mutex // one at a time looks for labels and creates them: Gitea allows several of one name
+	labelsMu sync.Mutex // one at a time looks for labels and creates them: Gitea allows several of one name
 
-	mu       sync.Mutex
-	me       forge.User                 // once it is known
-	heads    map[headKey]string         // see exactHead
-	checks   map[string]check           // see mergeable
-	branches map[forge.Repo]*branchList // see PullRequestsByBranch
-	lacks    map[string]bool            // hook events that this server doesn't have
+	mu          sync.Mutex
+	me          forge.User                 // once it is known
+	heads       map[headKey]string         // see correctHead
+	mergeChecks map[string]mergeCheck      // see mergeable
+	branches    map[forge.Repo]*branchList // see PullRequestsByBranch
+	unsupported map[string]bool            // hook events that this server doesn't have
 }
 
 var _ forge.Forge = (*Driver)(nil)
@@ -98,24 +98,24 @@ func New(o Options) (*Driver, error) {
 			UserAgent:     o.UserAgent,
 			HTTPClient:    o.HTTPClient,
 			CacheBytes:    cacheBytes,
-			Observe:       o.Observe,
+			OnCall:        o.OnCall,
 		}),
-		base:      base,
-		token:     o.Token,
-		checkTime: o.CheckTime,
-		now:       time.Now,
-		heads:     map[headKey]string{},
-		checks:    map[string]check{},
-		branches:  map[forge.Repo]*branchList{},
-		lacks:     map[string]bool{},
+		base:        base,
+		token:       o.Token,
+		checkTime:   o.CheckTime,
+		now:         time.Now,
+		heads:       map[headKey]string{},
+		mergeChecks: map[string]mergeCheck{},
+		branches:    map[forge.Repo]*branchList{},
+		unsupported: map[string]bool{},
 	}, nil
 }
 
-// api is the SDK's client for one call. The SDK keeps the context in the client,
+// newClient is the SDK's client for one call. The SDK keeps the context in the client,
 // so a client that is shared can't have one a call; making one costs nothing,
 // the connections are the driver's. An empty version keeps it from asking the
 // server for its own.
-func (d *Driver) api(ctx context.Context) *sdk.Client {
+func (d *Driver) newClient(ctx context.Context) *sdk.Client {
 	c, err := sdk.NewClient(d.base.String(), sdk.SetGiteaVersion(""), sdk.SetContext(ctx), sdk.SetHTTPClient(d.http))
 	if err != nil {
 		// NewClient can only fail by asking for the version, which it doesn't.
@@ -124,38 +124,38 @@ func (d *Driver) api(ctx context.Context) *sdk.Client {
 	return c
 }
 
-// get reads what the SDK has no call for. The segments are escaped.
-func (d *Driver) get(ctx context.Context, op string, query url.Values, out any, segments ...string) error {
+// getJSON reads what the SDK has no call for. The segments are escaped.
+func (d *Driver) getJSON(ctx context.Context, op string, query url.Values, out any, segments ...string) error {
 	for i, s := range segments {
 		segments[i] = transport.Segment(s)
 	}
 	u := d.base.JoinPath("api", "v1").String() + "/" + strings.Join(segments, "/") + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
-		return fail(op, nil, err)
+		return wrapError(op, nil, err)
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return fail(op, nil, err)
+		return wrapError(op, nil, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return refused(op, &sdk.Response{Response: resp})
+		return responseError(op, &sdk.Response{Response: resp})
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fail(op, &sdk.Response{Response: resp}, err)
+		return wrapError(op, &sdk.Response{Response: resp}, err)
 	}
 	return nil
 }
 
-// pages calls list with one page after the other. It ends when everything that
+// forEachPage calls list with one page after the other. It ends when everything that
 // the server counts has come, when a page is empty, or when list has enough.
-func pages(op string, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
+func forEachPage(op string, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
 	seen := 0
 	for page := 1; page <= maxPages; page++ {
 		got, enough, resp, err := list(sdk.ListOptions{Page: page, PageSize: perPage})
 		if err != nil {
-			return fail(op, resp, err)
+			return wrapError(op, resp, err)
 		}
 		seen += got
 		total, counted := 0, false
@@ -174,18 +174,18 @@ func pages(op string, list func(o sdk.ListOptions) (got int, enough bool, resp *
 // they have negative numbers. Accounts of type bot aren't shown as such.
 func isBot(u *sdk.User) bool { return u != nil && u.ID < 0 }
 
-func login(u *sdk.User) string {
+func loginOf(u *sdk.User) string {
 	if u == nil {
 		return ""
 	}
 	return u.UserName
 }
 
-func deref(t *time.Time) time.Time {
+func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return *t
 }
 
-func number(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }
+func formatNumber(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }

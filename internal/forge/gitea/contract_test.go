@@ -35,16 +35,16 @@ func TestContract(t *testing.T) {
 	if url == "" || token == "" {
 		t.Skipf("needs a Gitea: set %s and %s", urlVariable, tokenVariable)
 	}
-	l := &lab{url: url, admin: client(t, url, sdk.SetToken(token)), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
-	bot, reviewer := l.account(t, "bot"), l.account(t, "reviewer")
-	stranger := l.account(t, "stranger")
+	l := &testServer{url: url, admin: newTestClient(t, url, sdk.SetToken(token)), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	bot, reviewer := l.createAccount(t, "bot"), l.createAccount(t, "reviewer")
+	stranger := l.createAccount(t, "stranger")
 
-	forgetest.Run(t, forgetest.World{
-		Type:     webhooks.Gitea,
-		Patience: 30 * time.Second,
-		BadToken: func(t *testing.T) forge.Forge { return driver(t, url, strings.Repeat("0", 40)) },
-		Place: func(t *testing.T) *forgetest.Place {
-			owner := client(t, url, sdk.SetToken(bot.token))
+	forgetest.Run(t, forgetest.Backend{
+		Type:         webhooks.Gitea,
+		Timeout:      30 * time.Second,
+		WithBadToken: func(t *testing.T) forge.Forge { return newDriver(t, url, strings.Repeat("0", 40)) },
+		NewRepository: func(t *testing.T) *forgetest.Repository {
+			owner := newTestClient(t, url, sdk.SetToken(bot.token))
 			repo, _, err := owner.CreateRepo(sdk.CreateRepoOption{
 				Name: fmt.Sprintf("fleet-%d", l.repos.Add(1)), Private: true, AutoInit: true, DefaultBranch: "main",
 			})
@@ -55,11 +55,11 @@ func TestContract(t *testing.T) {
 			if _, err := owner.AddCollaborator(bot.login, repo.Name, reviewer.login, sdk.AddCollaboratorOption{Permission: &write}); err != nil {
 				t.Fatal(err)
 			}
-			p := &place{t: t, lab: l, owner: bot.login, name: repo.Name, bot: owner, reviewer: reviewer}
-			return &forgetest.Place{
+			p := &testRepo{t: t, server: l, owner: bot.login, name: repo.Name, bot: owner, reviewer: reviewer}
+			return &forgetest.Repository{
 				Repo:     forge.Repo{Owner: bot.login, Name: repo.Name},
-				Forge:    driver(t, url, bot.token),
-				Reviewer: driver(t, url, reviewer.token),
+				Forge:    newDriver(t, url, bot.token),
+				Reviewer: newDriver(t, url, reviewer.token),
 				Stranger: stranger.login,
 				Nobody:   "nobody-" + l.run,
 				Review:   p.review,
@@ -71,8 +71,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// lab is a Gitea with the accounts of one run.
-type lab struct {
+// testServer is a Gitea with the accounts of one run.
+type testServer struct {
 	url   string
 	admin *sdk.Client
 	run   string // in every name, so that runs don't meet
@@ -81,8 +81,8 @@ type lab struct {
 
 type account struct{ login, token string }
 
-// account makes an account with a token.
-func (l *lab) account(t *testing.T, role string) account {
+// createAccount makes an account with a token.
+func (l *testServer) createAccount(t *testing.T, role string) account {
 	t.Helper()
 	login, password, no := role+"-"+l.run, "a password of "+role, false
 	_, _, err := l.admin.AdminCreateUser(sdk.CreateUserOption{
@@ -91,7 +91,7 @@ func (l *lab) account(t *testing.T, role string) account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := client(t, l.url, sdk.SetBasicAuth(login, password)).CreateAccessToken(sdk.CreateAccessTokenOption{
+	token, _, err := newTestClient(t, l.url, sdk.SetBasicAuth(login, password)).CreateAccessToken(sdk.CreateAccessTokenOption{
 		Name: "contract", Scopes: []sdk.AccessTokenScope{sdk.AccessTokenScopeAll},
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *lab) account(t *testing.T, role string) account {
 	return account{login, token.Token}
 }
 
-func client(t *testing.T, url string, auth sdk.ClientOption) *sdk.Client {
+func newTestClient(t *testing.T, url string, auth sdk.ClientOption) *sdk.Client {
 	t.Helper()
 	c, err := sdk.NewClient(url, auth, sdk.SetGiteaVersion(""), sdk.SetContext(context.Background()), sdk.SetHTTPClient(http.DefaultClient))
 	if err != nil {
@@ -109,7 +109,7 @@ func client(t *testing.T, url string, auth sdk.ClientOption) *sdk.Client {
 	return c
 }
 
-func driver(t *testing.T, url, token string) forge.Forge {
+func newDriver(t *testing.T, url, token string) forge.Forge {
 	t.Helper()
 	d, err := gitea.New(gitea.Options{URL: url, Token: token, CheckTime: checkTime})
 	if err != nil {
@@ -118,21 +118,21 @@ func driver(t *testing.T, url, token string) forge.Forge {
 	return d
 }
 
-// place is one repository, handled beside the driver.
-type place struct {
+// testRepo is one repository, handled beside the driver.
+type testRepo struct {
 	t           *testing.T
-	lab         *lab
+	server      *testServer
 	owner, name string
 	bot         *sdk.Client
 	reviewer    account
 }
 
-func (p *place) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	state := map[forgetest.Verdict]sdk.ReviewStateType{
-		forgetest.Approve: sdk.ReviewStateApproved, forgetest.Reject: sdk.ReviewStateRequestChanges, forgetest.Remark: sdk.ReviewStateComment,
+		forgetest.Approve: sdk.ReviewStateApproved, forgetest.Reject: sdk.ReviewStateRequestChanges, forgetest.CommentOnly: sdk.ReviewStateComment,
 	}[v]
-	_, _, err := client(t, p.lab.url, sdk.SetToken(p.reviewer.token)).CreatePullReview(p.owner, p.name, int64(number), sdk.CreatePullReviewOptions{
+	_, _, err := newTestClient(t, p.server.url, sdk.SetToken(p.reviewer.token)).CreatePullReview(p.owner, p.name, int64(number), sdk.CreatePullReviewOptions{
 		State: state, Body: string(v), CommitID: commit,
 	})
 	if err != nil {
@@ -140,9 +140,9 @@ func (p *place) review(t *testing.T, number int, v forgetest.Verdict, commit str
 	}
 }
 
-func (p *place) fork(t *testing.T, branch string) int {
+func (p *testRepo) fork(t *testing.T, branch string) int {
 	t.Helper()
-	c := client(t, p.lab.url, sdk.SetToken(p.reviewer.token))
+	c := newTestClient(t, p.server.url, sdk.SetToken(p.reviewer.token))
 	name := p.name + "-fork"
 	if _, _, err := c.CreateFork(p.owner, p.name, sdk.CreateForkOption{Name: &name}); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func (p *place) fork(t *testing.T, branch string) int {
 	return int(pr.Index)
 }
 
-func (p *place) hooks(t *testing.T) []forgetest.Hook {
+func (p *testRepo) hooks(t *testing.T) []forgetest.Hook {
 	t.Helper()
 	list, _, err := p.bot.ListRepoHooks(p.owner, p.name, sdk.ListHooksOptions{})
 	if err != nil {
@@ -173,7 +173,7 @@ func (p *place) hooks(t *testing.T) []forgetest.Hook {
 	return hooks
 }
 
-func (p *place) addHook(t *testing.T, h forgetest.Hook) {
+func (p *testRepo) addHook(t *testing.T, h forgetest.Hook) {
 	t.Helper()
 	_, _, err := p.bot.CreateRepoHook(p.owner, p.name, sdk.CreateHookOption{
 		Type: sdk.HookTypeGitea, Config: map[string]string{"url": h.URL, "content_type": "json"}, Events: h.Events, Active: h.Active,

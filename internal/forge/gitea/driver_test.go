@@ -14,41 +14,41 @@ import (
 )
 
 func TestMerge(t *testing.T) {
-	merged := func(head string) object {
-		return pull(7, head, object{"state": "closed", "merged": true, "mergeable": false, "merged_at": "2026-03-02T10:00:00Z", "merge_commit_sha": land1})
+	merged := func(head string) jsonObject {
+		return pullJSON(7, head, jsonObject{"state": "closed", "merged": true, "mergeable": false, "merged_at": "2026-03-02T10:00:00Z", "merge_commit_sha": land1})
 	}
 	for _, c := range []struct {
 		name   string
-		answer answer
-		after  object // the pull request, when it is looked at
+		answer response
+		after  jsonObject // the pull request, when it is looked at
 		commit string
 		kind   error
 		words  string
 	}{
-		{"merged", answer{status: 200}, merged(head1), land1, nil, ""},
-		{"merged, and not shown yet", answer{status: 200}, pull(7, head1, nil), "", forge.ErrRetryable, "doesn't show it yet"},
-		{"merged already", said(405, ""), merged(head1), land1, nil, ""},
-		{"merged already with another head", said(405, ""), merged(head2), "", forge.ErrConflict, "its head is " + head2},
-		{"the head moved", said(409, "head out of date"), pull(7, head2, nil), "", forge.ErrConflict, "its head is " + head2},
-		{"the base moved", said(409, "merge push out of date"), pull(7, head1, nil), "", forge.ErrConflict, "out of date"},
-		{"a conflict found while merging", answer{409, nil, `{"Style":"merge","StdOut":"CONFLICT"}`}, pull(7, head1, nil), "", forge.ErrConflict, ""},
-		{"a hook on the server refuses", said(409, "PushRejected with remote message: no"), pull(7, head1, nil), "", forge.ErrNotMergeable, "PushRejected"},
-		{"being checked", said(405, "Please try again later"), pull(7, head1, object{"mergeable": false}), "", forge.ErrConflict, "try again"},
-		{"work in progress", said(405, "Work in progress PRs cannot be merged"), pull(7, head1, object{"mergeable": false, "draft": true}), "", forge.ErrNotMergeable, "Work in progress"},
-		{"an approval is missing", said(405, "Does not have enough approvals"), pull(7, head1, nil), "", forge.ErrNotMergeable, "enough approvals"},
-		{"closed", said(404, ""), pull(7, head1, object{"state": "closed", "mergeable": false}), "", forge.ErrNotMergeable, "it is closed"},
-		{"isn't there", said(404, ""), nil, "", forge.ErrGone, ""},
-		{"forbidden", said(403, "no"), nil, "", forge.ErrForbidden, ""},
-		{"a gateway in between", answer{502, nil, "<html>"}, nil, "", forge.ErrRetryable, ""},
+		{"merged", response{status: 200}, merged(head1), land1, nil, ""},
+		{"merged, and not shown yet", response{status: 200}, pullJSON(7, head1, nil), "", forge.ErrRetryable, "doesn't show it yet"},
+		{"merged already", errorResponse(405, ""), merged(head1), land1, nil, ""},
+		{"merged already with another head", errorResponse(405, ""), merged(head2), "", forge.ErrConflict, "its head is " + head2},
+		{"the head moved", errorResponse(409, "head out of date"), pullJSON(7, head2, nil), "", forge.ErrConflict, "its head is " + head2},
+		{"the base moved", errorResponse(409, "merge push out of date"), pullJSON(7, head1, nil), "", forge.ErrConflict, "out of date"},
+		{"a conflict found while merging", response{409, nil, `{"Style":"merge","StdOut":"CONFLICT"}`}, pullJSON(7, head1, nil), "", forge.ErrConflict, ""},
+		{"a hook on the server refuses", errorResponse(409, "PushRejected with remote message: no"), pullJSON(7, head1, nil), "", forge.ErrNotMergeable, "PushRejected"},
+		{"being checked", errorResponse(405, "Please try again later"), pullJSON(7, head1, jsonObject{"mergeable": false}), "", forge.ErrConflict, "try again"},
+		{"work in progress", errorResponse(405, "Work in progress PRs cannot be merged"), pullJSON(7, head1, jsonObject{"mergeable": false, "draft": true}), "", forge.ErrNotMergeable, "Work in progress"},
+		{"an approval is missing", errorResponse(405, "Does not have enough approvals"), pullJSON(7, head1, nil), "", forge.ErrNotMergeable, "enough approvals"},
+		{"closed", errorResponse(404, ""), pullJSON(7, head1, jsonObject{"state": "closed", "mergeable": false}), "", forge.ErrNotMergeable, "it is closed"},
+		{"isn't there", errorResponse(404, ""), nil, "", forge.ErrNotFound, ""},
+		{"forbidden", errorResponse(403, "no"), nil, "", forge.ErrForbidden, ""},
+		{"a gateway in between", response{502, nil, "<html>"}, nil, "", forge.ErrRetryable, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, d, _ := newReplay(t)
+			r, d, _ := newReplayServer(t)
 			r.on("POST repos/acme/fleet/pulls/7/merge", c.answer)
 			if c.after != nil {
-				r.on("GET repos/acme/fleet/pulls/7", ok(c.after))
-				r.on("GET repos/acme/fleet/git/refs/pull/7/head", pullRef(7, c.after["head"].(object)["sha"].(string)))
+				r.on("GET repos/acme/fleet/pulls/7", okResponse(c.after))
+				r.on("GET repos/acme/fleet/git/refs/pull/7/head", refJSON(7, c.after["head"].(jsonObject)["sha"].(string)))
 			}
-			commit, err := d.Merge(ctx, fleet, forge.MergeRequest{Number: 7, Head: head1, Method: "squash", Title: "T", Message: "M"})
+			commit, err := d.Merge(ctx, testRepoName, forge.MergeRequest{Number: 7, Head: head1, Method: "squash", Title: "T", Message: "M"})
 			if commit != c.commit || !errors.Is(err, c.kind) {
 				t.Fatalf("got %q, %v; want %q, %v", commit, err, c.commit, c.kind)
 			}
@@ -68,12 +68,12 @@ func TestMerge(t *testing.T) {
 // TestMergeable: false is a check under way until it has stayed false for the
 // check time with the same two commits.
 func TestMergeable(t *testing.T) {
-	r, d, now := newReplay(t)
-	look := func(p object) forge.Mergeable {
+	r, d, now := newReplayServer(t)
+	look := func(p jsonObject) forge.Mergeable {
 		t.Helper()
-		r.on("GET repos/acme/fleet/pulls/7", ok(p))
-		r.on("GET repos/acme/fleet/git/refs/pull/7/head", pullRef(7, head1))
-		pr, err := d.PullRequest(ctx, fleet, 7)
+		r.on("GET repos/acme/fleet/pulls/7", okResponse(p))
+		r.on("GET repos/acme/fleet/git/refs/pull/7/head", refJSON(7, head1))
+		pr, err := d.PullRequest(ctx, testRepoName, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,26 +82,26 @@ func TestMergeable(t *testing.T) {
 		}
 		return pr.Mergeable
 	}
-	not := object{"mergeable": false}
-	onBase := func(base string) object {
-		return object{"mergeable": false, "base": object{"ref": "main", "sha": base, "repo_id": 10}}
+	not := jsonObject{"mergeable": false}
+	onBase := func(base string) jsonObject {
+		return jsonObject{"mergeable": false, "base": jsonObject{"ref": "main", "sha": base, "repo_id": 10}}
 	}
 	for i, step := range []struct {
 		after time.Duration
-		pull  object
+		pull  jsonObject
 		want  forge.Mergeable
 	}{
-		{0, pull(7, head1, not), forge.MergeableUnknown},
-		{29 * time.Second, pull(7, head1, not), forge.MergeableUnknown},
-		{time.Second, pull(7, head1, not), forge.MergeableDirty},
-		{time.Hour, pull(7, head1, not), forge.MergeableDirty},
-		{time.Second, pull(7, head2, not), forge.MergeableUnknown}, // another head: checked again
-		{30 * time.Second, pull(7, head2, not), forge.MergeableDirty},
-		{time.Second, pull(7, head2, onBase(base2)), forge.MergeableUnknown}, // another base: checked again
-		{time.Second, pull(7, head2, nil), forge.MergeableYes},
-		{time.Hour, pull(7, head2, not), forge.MergeableUnknown}, // an earlier false doesn't count
-		{time.Second, pull(7, head2, object{"mergeable": false, "draft": true}), forge.MergeableBlocked},
-		{time.Second, pull(7, head1, object{"mergeable": false, "state": "closed"}), forge.MergeableUnknown},
+		{0, pullJSON(7, head1, not), forge.MergeableUnknown},
+		{29 * time.Second, pullJSON(7, head1, not), forge.MergeableUnknown},
+		{time.Second, pullJSON(7, head1, not), forge.MergeableDirty},
+		{time.Hour, pullJSON(7, head1, not), forge.MergeableDirty},
+		{time.Second, pullJSON(7, head2, not), forge.MergeableUnknown}, // another head: checked again
+		{30 * time.Second, pullJSON(7, head2, not), forge.MergeableDirty},
+		{time.Second, pullJSON(7, head2, onBase(base2)), forge.MergeableUnknown}, // another base: checked again
+		{time.Second, pullJSON(7, head2, nil), forge.MergeableYes},
+		{time.Hour, pullJSON(7, head2, not), forge.MergeableUnknown}, // an earlier false doesn't count
+		{time.Second, pullJSON(7, head2, jsonObject{"mergeable": false, "draft": true}), forge.MergeableBlocked},
+		{time.Second, pullJSON(7, head1, jsonObject{"mergeable": false, "state": "closed"}), forge.MergeableUnknown},
 	} {
 		*now = now.Add(step.after)
 		if got := look(step.pull); got != step.want {
@@ -111,13 +111,13 @@ func TestMergeable(t *testing.T) {
 }
 
 func TestSmallPagesAreReadToTheEnd(t *testing.T) {
-	r, d, _ := newReplay(t)
-	page := func(total string, ids ...int) answer {
-		var list []object
+	r, d, _ := newReplayServer(t)
+	page := func(total string, ids ...int) response {
+		var list []jsonObject
 		for _, id := range ids {
-			list = append(list, object{"id": id, "context": fmt.Sprint("c", id), "status": "success"})
+			list = append(list, jsonObject{"id": id, "context": fmt.Sprint("c", id), "status": "success"})
 		}
-		a := ok(list)
+		a := okResponse(list)
 		if total != "" {
 			a.header = map[string]string{"X-Total-Count": total}
 		}
@@ -125,16 +125,16 @@ func TestSmallPagesAreReadToTheEnd(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		pages []answer
+		pages []response
 		calls int
 	}{
-		{"counted", []answer{page("5", 5, 4), page("5", 3, 2), page("5", 1)}, 3},
-		{"not counted", []answer{page("", 5, 4), page("", 3, 2), page("", 1), page("")}, 4},
+		{"counted", []response{page("5", 5, 4), page("5", 3, 2), page("5", 1)}, 3},
+		{"not counted", []response{page("", 5, 4), page("", 3, 2), page("", 1), page("")}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(r.calls("statuses"))
 			r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", c.pages...)
-			list, err := d.Statuses(ctx, fleet, head1)
+			list, err := d.Statuses(ctx, testRepoName, head1)
 			if err != nil || len(list) != 5 {
 				t.Errorf("got %d statuses, %v", len(list), err)
 			}
@@ -145,20 +145,20 @@ func TestSmallPagesAreReadToTheEnd(t *testing.T) {
 	}
 	t.Run("endless", func(t *testing.T) {
 		r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", page("", 1))
-		if _, err := d.Statuses(ctx, fleet, head1); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "more than 10000") {
+		if _, err := d.Statuses(ctx, testRepoName, head1); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "more than 10000") {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
 func TestWarningsAreFailures(t *testing.T) {
-	r, d, _ := newReplay(t)
-	r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", ok([]object{
-		{"id": 3, "context": "ci", "status": "warning", "creator": object{"login": "ada"}},
-		{"id": 9, "context": "ci", "status": "success", "creator": object{"login": "ada"}},
-		{"id": 4, "context": "lint", "status": "warning", "creator": object{"login": "ada"}},
-	}), ok([]object{}))
-	got, err := d.Statuses(ctx, fleet, head1)
+	r, d, _ := newReplayServer(t)
+	r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", okResponse([]jsonObject{
+		{"id": 3, "context": "ci", "status": "warning", "creator": jsonObject{"login": "ada"}},
+		{"id": 9, "context": "ci", "status": "success", "creator": jsonObject{"login": "ada"}},
+		{"id": 4, "context": "lint", "status": "warning", "creator": jsonObject{"login": "ada"}},
+	}), okResponse([]jsonObject{}))
+	got, err := d.Statuses(ctx, testRepoName, head1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,15 +171,15 @@ func TestWarningsAreFailures(t *testing.T) {
 // TestHeadsOfClosedOnesAreRemembered: the exact head costs one call a pull
 // request, until that changes.
 func TestHeadsOfClosedOnesAreRemembered(t *testing.T) {
-	r, d, _ := newReplay(t)
-	closed := object{"state": "closed", "mergeable": false}
-	gone := pull(6, head1, object{"state": "closed", "head": object{"label": "liftlock/shop/qa/api", "ref": "refs/pull/6/head", "sha": head1, "repo_id": 10}})
-	list := ok([]object{pull(7, head2, closed), gone, pull(5, head2, nil)})
+	r, d, _ := newReplayServer(t)
+	closed := jsonObject{"state": "closed", "mergeable": false}
+	gone := pullJSON(6, head1, jsonObject{"state": "closed", "head": jsonObject{"label": "liftlock/shop/qa/api", "ref": "refs/pull/6/head", "sha": head1, "repo_id": 10}})
+	list := okResponse([]jsonObject{pullJSON(7, head2, closed), gone, pullJSON(5, head2, nil)})
 	list.header = map[string]string{"X-Total-Count": "3"}
 	r.on("GET repos/acme/fleet/pulls", list)
-	r.on("GET repos/acme/fleet/git/refs/pull/7/head", pullRef(7, head1))
+	r.on("GET repos/acme/fleet/git/refs/pull/7/head", refJSON(7, head1))
 	for range 3 {
-		got, err := d.PullRequests(ctx, fleet, time.Time{})
+		got, err := d.PullRequests(ctx, testRepoName, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,31 +191,31 @@ func TestHeadsOfClosedOnesAreRemembered(t *testing.T) {
 		t.Errorf("asked %d times for heads, want once", n)
 	}
 	// One without its ref keeps what is shown.
-	r.on("GET repos/acme/fleet/pulls/8", ok(pull(8, head2, closed)))
-	if pr, err := d.PullRequest(ctx, fleet, 8); err != nil || pr.Head != head2 {
+	r.on("GET repos/acme/fleet/pulls/8", okResponse(pullJSON(8, head2, closed)))
+	if pr, err := d.PullRequest(ctx, testRepoName, 8); err != nil || pr.Head != head2 {
 		t.Errorf("got %+v, %v", pr, err)
 	}
 }
 
-// TestByBranchAsksForNewsOnly: after the first look, a branch costs one list
+// TestByBranchReadsUpdatesOnly: after the first look, a branch costs one list
 // call and one call a pull request that it has had.
-func TestByBranchAsksForNewsOnly(t *testing.T) {
-	r, d, _ := newReplay(t)
-	page := func(pulls ...object) answer {
-		a := ok(pulls)
+func TestByBranchReadsUpdatesOnly(t *testing.T) {
+	r, d, _ := newReplayServer(t)
+	page := func(pulls ...jsonObject) response {
+		a := okResponse(pulls)
 		a.header = map[string]string{"X-Total-Count": "300"}
 		return a
 	}
-	at := func(n int, updated string) object {
-		return pull(n, head1, object{"updated_at": updated, "head": object{"label": fmt.Sprint("b", n%2), "ref": fmt.Sprint("b", n%2), "sha": head1, "repo_id": 10}})
+	at := func(n int, updated string) jsonObject {
+		return pullJSON(n, head1, jsonObject{"updated_at": updated, "head": jsonObject{"label": fmt.Sprint("b", n%2), "ref": fmt.Sprint("b", n%2), "sha": head1, "repo_id": 10}})
 	}
 	r.on("GET repos/acme/fleet/pulls", page(at(4, "2026-03-02T12:00:00Z"), at(3, "2026-03-02T11:00:00Z")), page(at(2, "2026-03-02T10:00:00Z"), at(1, "2026-03-02T09:00:00Z")), page())
 	for n := 1; n <= 6; n++ {
-		r.on(fmt.Sprintf("GET repos/acme/fleet/pulls/%d", n), ok(at(n, "2026-03-02T12:00:00Z")))
+		r.on(fmt.Sprintf("GET repos/acme/fleet/pulls/%d", n), okResponse(at(n, "2026-03-02T12:00:00Z")))
 	}
 	find := func(want ...int) {
 		t.Helper()
-		list, err := d.PullRequestsByBranch(ctx, fleet, "b0")
+		list, err := d.PullRequestsByBranch(ctx, testRepoName, "b0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,24 +237,24 @@ func TestByBranchAsksForNewsOnly(t *testing.T) {
 		t.Errorf("the second look took %d list calls, want 1", n-3)
 	}
 	// One that an administrator has deleted is left out.
-	r.on("GET repos/acme/fleet/pulls/2", said(404, "no"))
+	r.on("GET repos/acme/fleet/pulls/2", errorResponse(404, "no"))
 	find(6, 4)
 }
 
 func TestEnsureHookOnAnOlderServer(t *testing.T) {
-	r, d, _ := newReplay(t)
+	r, d, _ := newReplayServer(t)
 	const url = "https://liftlock.example.com/webhooks/hub"
-	taken := object{
-		"id": 5, "active": true, "config": object{"url": url, "content_type": "json"}, "authorization_header": fingerprint("s3cret"),
+	created := jsonObject{
+		"id": 5, "active": true, "config": jsonObject{"url": url, "content_type": "json"}, "authorization_header": secretFingerprint("s3cret"),
 		"events": []string{"push", "delete", "pull_request", "pull_request_label", "pull_request_sync", "pull_request_comment", "pull_request_review_approved", "pull_request_review_rejected"},
 	}
-	r.on("GET repos/acme/fleet/hooks", ok([]object{}), ok([]object{taken}), ok([]object{}))
-	r.on("POST repos/acme/fleet/hooks", ok(taken))
-	if changed, err := d.EnsureHook(ctx, fleet, forge.Hook{URL: url, Secret: "s3cret"}); !changed || err != nil {
+	r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{}), okResponse([]jsonObject{created}), okResponse([]jsonObject{}))
+	r.on("POST repos/acme/fleet/hooks", okResponse(created))
+	if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); !changed || err != nil {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
 	// It has no status events, and isn't asked for them again and again.
-	if changed, err := d.EnsureHook(ctx, fleet, forge.Hook{URL: url, Secret: "s3cret"}); changed || err != nil {
+	if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); changed || err != nil {
 		t.Errorf("the second time: changed %v, %v", changed, err)
 	}
 	if n := len(r.calls("POST")); n != 1 {
@@ -263,46 +263,46 @@ func TestEnsureHookOnAnOlderServer(t *testing.T) {
 }
 
 func TestEnsureHookClearsUp(t *testing.T) {
-	r, d, _ := newReplay(t)
+	r, d, _ := newReplayServer(t)
 	const url = "https://liftlock.example.com/webhooks/hub"
-	hook := func(id int, mark string) object {
-		return object{"id": id, "active": true, "config": object{"url": url, "content_type": "json"}, "authorization_header": mark,
+	hook := func(id int, mark string) jsonObject {
+		return jsonObject{"id": id, "active": true, "config": jsonObject{"url": url, "content_type": "json"}, "authorization_header": mark,
 			"events": append([]string{"push", "delete", "status"}, pullEvents...)}
 	}
 	// A process died after it had made the new hook.
-	r.on("GET repos/acme/fleet/hooks", ok([]object{hook(1, fingerprint("old")), hook(2, fingerprint("new"))}), ok([]object{}))
-	r.on("DELETE repos/acme/fleet/hooks/1", answer{status: 204})
-	changed, err := d.EnsureHook(ctx, fleet, forge.Hook{URL: url, Secret: "new"})
+	r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{hook(1, secretFingerprint("old")), hook(2, secretFingerprint("new"))}), okResponse([]jsonObject{}))
+	r.on("DELETE repos/acme/fleet/hooks/1", response{status: 204})
+	changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "new"})
 	if err != nil || !changed {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	if n := len(r.calls("POST")) + len(r.calls("hooks/2")); n != 0 || len(r.calls("DELETE")) != 1 {
 		t.Errorf("asked %v", r.calls("hooks"))
 	}
-	if strings.Contains(fingerprint("new"), "new") || fingerprint("new") == fingerprint("old") {
-		t.Errorf("fingerprints %s %s", fingerprint("new"), fingerprint("old"))
+	if strings.Contains(secretFingerprint("new"), "new") || secretFingerprint("new") == secretFingerprint("old") {
+		t.Errorf("fingerprints %s %s", secretFingerprint("new"), secretFingerprint("old"))
 	}
 }
 
 func TestPermissionNeedsAnAdministrator(t *testing.T) {
-	r, d, _ := newReplay(t)
-	r.on("GET repos/acme/fleet/collaborators/ada/permission", said(403, "Only admins can query all permissions"))
-	_, err := d.Permission(ctx, fleet, "ada")
+	r, d, _ := newReplayServer(t)
+	r.on("GET repos/acme/fleet/collaborators/ada/permission", errorResponse(403, "Only admins can query all permissions"))
+	_, err := d.Permission(ctx, testRepoName, "ada")
 	if !errors.Is(err, forge.ErrForbidden) || !strings.Contains(err.Error(), "an administrator of the repository") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestDeleteBranchThatFails(t *testing.T) {
-	r, d, _ := newReplay(t)
-	r.on("DELETE repos/acme/fleet/branches/b", said(500, ""))
-	r.on("GET repos/acme/fleet", ok(object{"name": "fleet"}))
-	r.on("GET repos/acme/fleet/branches/b", ok(object{"name": "b"}))
-	if err := d.DeleteBranch(ctx, fleet, "b"); !errors.Is(err, forge.ErrRetryable) {
+	r, d, _ := newReplayServer(t)
+	r.on("DELETE repos/acme/fleet/branches/b", errorResponse(500, ""))
+	r.on("GET repos/acme/fleet", okResponse(jsonObject{"name": "fleet"}))
+	r.on("GET repos/acme/fleet/branches/b", okResponse(jsonObject{"name": "b"}))
+	if err := d.DeleteBranch(ctx, testRepoName, "b"); !errors.Is(err, forge.ErrRetryable) {
 		t.Errorf("a branch that is there: %v", err)
 	}
-	r.on("DELETE repos/acme/fleet/branches/main", said(403, "can not delete default branch"))
-	if err := d.DeleteBranch(ctx, fleet, "main"); !errors.Is(err, forge.ErrForbidden) {
+	r.on("DELETE repos/acme/fleet/branches/main", errorResponse(403, "can not delete default branch"))
+	if err := d.DeleteBranch(ctx, testRepoName, "main"); !errors.Is(err, forge.ErrForbidden) {
 		t.Errorf("the default branch: %v", err)
 	}
 }
@@ -318,12 +318,12 @@ func TestAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := d.CloneURL(ctx, fleet); err != nil || got != want {
+		if got, err := d.CloneURL(ctx, testRepoName); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", base, got, err, want)
 		}
 	}
-	r, d, _ := newReplay(t)
-	r.on("GET user", ok(object{"id": 1, "login": "liftlock-bot"}))
+	r, d, _ := newReplayServer(t)
+	r.on("GET user", okResponse(jsonObject{"id": 1, "login": "liftlock-bot"}))
 	for range 2 {
 		if user, password, err := d.GitAuth(ctx); user != "liftlock-bot" || password != "t0ken" || err != nil {
 			t.Errorf("credentials %s %s %v", user, password, err)

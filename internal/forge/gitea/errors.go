@@ -18,18 +18,18 @@ import (
 // maxMessage bounds what is repeated of the server's words.
 const maxMessage = 500
 
-// limitWait is how long to wait after a 429 without a time. Gitea has no limits
+// rateLimitWait is how long to wait after a 429 without a time. Gitea has no limits
 // of its own; a proxy before it may.
-const limitWait = time.Minute
+const rateLimitWait = time.Minute
 
-// fail gives an error of the SDK its kind. resp may be nil.
-func fail(op string, resp *sdk.Response, err error) error {
+// wrapError gives an error of the SDK its kind. resp may be nil.
+func wrapError(op string, resp *sdk.Response, err error) error {
 	var known *forge.Error
 	if errors.As(err, &known) {
 		return err
 	}
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
-		return classify(op, resp, clip(err.Error()), err)
+		return classifyResponse(op, resp, clipMessage(err.Error()), err)
 	}
 	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	switch {
@@ -38,14 +38,14 @@ func fail(op string, resp *sdk.Response, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Message = "no answer in time"
 	default:
-		e.Message = clip(err.Error())
+		e.Message = clipMessage(err.Error())
 	}
 	return e
 }
 
-// refused makes the error of an answer that the SDK only told the status of. The
+// responseError makes the error of an answer that the SDK only told the status of. The
 // body can still be read: the transport has put it in memory.
-func refused(op string, resp *sdk.Response) *forge.Error {
+func responseError(op string, resp *sdk.Response) *forge.Error {
 	var said struct {
 		Message string `json:"message"`
 	}
@@ -53,11 +53,11 @@ func refused(op string, resp *sdk.Response) *forge.Error {
 	if err == nil && json.Unmarshal(data, &said) != nil {
 		said.Message = string(data)
 	}
-	return classify(op, resp, clip(said.Message), nil)
+	return classifyResponse(op, resp, clipMessage(said.Message), nil)
 }
 
-// classify reads the kind out of an answer.
-func classify(op string, resp *sdk.Response, message string, cause error) *forge.Error {
+// classifyResponse reads the kind out of an answer.
+func classifyResponse(op string, resp *sdk.Response, message string, cause error) *forge.Error {
 	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: resp.StatusCode, Message: message, Err: cause}
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -68,11 +68,11 @@ func classify(op string, resp *sdk.Response, message string, cause error) *forge
 			e.Hint = "the token needs the scope " + strings.TrimSpace(scopes)
 		}
 	case http.StatusNotFound, http.StatusGone:
-		e.Kind = forge.ErrGone
+		e.Kind = forge.ErrNotFound
 	case http.StatusConflict, http.StatusPreconditionFailed: // 412: merged meanwhile
 		e.Kind = forge.ErrConflict
 	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, time.Now().Add(limitWait)
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, time.Now().Add(rateLimitWait)
 	default:
 		if e.Status >= 500 {
 			e.Kind = forge.ErrRetryable
@@ -84,8 +84,8 @@ func classify(op string, resp *sdk.Response, message string, cause error) *forge
 	return e
 }
 
-// clip makes one bounded line of a text from outside.
-func clip(s string) string {
+// clipMessage makes one bounded line of a text from outside.
+func clipMessage(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 4*maxMessage)], "?")
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= maxMessage {
@@ -94,8 +94,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
 }
 
-// status is the HTTP status behind an error; 0 when there was no answer.
-func status(err error) int {
+// statusOf is the HTTP status behind an error; 0 when there was no answer.
+func statusOf(err error) int {
 	var e *forge.Error
 	if errors.As(err, &e) {
 		return e.Status

@@ -17,32 +17,32 @@ func TestErrorsHaveKinds(t *testing.T) {
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	for _, c := range []struct {
 		name   string
-		answer answer
+		answer response
 		kind   error
 		words  string
 		hint   string
 		retry  time.Time
 	}{
-		{"bad credentials", said(401, "invalid username, password or token"), forge.ErrUnauthorized, "invalid username", "valid token", time.Time{}},
-		{"a scope is missing", said(403, "token does not have at least one of required scope(s): [write:repository]"),
+		{"bad credentials", errorResponse(401, "invalid username, password or token"), forge.ErrUnauthorized, "invalid username", "valid token", time.Time{}},
+		{"a scope is missing", errorResponse(403, "token does not have at least one of required scope(s): [write:repository]"),
 			forge.ErrForbidden, "required scope", "the token needs the scope [write:repository]", time.Time{}},
-		{"forbidden", said(403, "user should have a permission to write to the repo"), forge.ErrForbidden, "permission to write", "", time.Time{}},
-		{"archived", said(423, "This repo is archived."), forge.ErrForbidden, "archived", "", time.Time{}},
-		{"not found", said(404, "The target couldn't be found."), forge.ErrGone, "couldn't be found", "", time.Time{}},
-		{"a conflict", said(409, "exists"), forge.ErrConflict, "exists", "", time.Time{}},
-		{"merged meanwhile", said(412, "cannot change state of this pull request, it was already merged"), forge.ErrConflict, "already merged", "", time.Time{}},
-		{"refused", said(422, "title is empty"), forge.ErrInvalid, "title is empty", "", time.Time{}},
-		{"a proxy's limit", answer{429, map[string]string{"Retry-After": "90"}, "slow down"}, forge.ErrRateLimited, "slow down", "", in(90 * time.Second)},
-		{"a proxy's limit without a time", answer{429, nil, ""}, forge.ErrRateLimited, "", "", in(time.Minute)},
-		{"a bad gateway", answer{502, nil, "<html>Bad Gateway</html>"}, forge.ErrRetryable, "Bad Gateway", "", time.Time{}},
-		{"unavailable with a time", answer{503, map[string]string{"Retry-After": "30"}, ""}, forge.ErrRetryable, "", "", in(30 * time.Second)},
-		{"not JSON", answer{200, nil, "<html>"}, forge.ErrRetryable, "", "", time.Time{}},
-		{"endless words", said(422, strings.Repeat("word ", 100_000)), forge.ErrInvalid, "word word", "", time.Time{}},
+		{"forbidden", errorResponse(403, "user should have a permission to write to the repo"), forge.ErrForbidden, "permission to write", "", time.Time{}},
+		{"archived", errorResponse(423, "This repo is archived."), forge.ErrForbidden, "archived", "", time.Time{}},
+		{"not found", errorResponse(404, "The target couldn't be found."), forge.ErrNotFound, "couldn't be found", "", time.Time{}},
+		{"a conflict", errorResponse(409, "exists"), forge.ErrConflict, "exists", "", time.Time{}},
+		{"merged meanwhile", errorResponse(412, "cannot change state of this pull request, it was already merged"), forge.ErrConflict, "already merged", "", time.Time{}},
+		{"refused", errorResponse(422, "title is empty"), forge.ErrInvalid, "title is empty", "", time.Time{}},
+		{"a proxy's limit", response{429, map[string]string{"Retry-After": "90"}, "slow down"}, forge.ErrRateLimited, "slow down", "", in(90 * time.Second)},
+		{"a proxy's limit without a time", response{429, nil, ""}, forge.ErrRateLimited, "", "", in(time.Minute)},
+		{"a bad gateway", response{502, nil, "<html>Bad Gateway</html>"}, forge.ErrRetryable, "Bad Gateway", "", time.Time{}},
+		{"unavailable with a time", response{503, map[string]string{"Retry-After": "30"}, ""}, forge.ErrRetryable, "", "", in(30 * time.Second)},
+		{"not JSON", response{200, nil, "<html>"}, forge.ErrRetryable, "", "", time.Time{}},
+		{"endless words", errorResponse(422, strings.Repeat("word ", 100_000)), forge.ErrInvalid, "word word", "", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, d, _ := newReplay(t)
+			r, d, _ := newReplayServer(t)
 			r.on("GET repos/acme/fleet/pulls/7", c.answer)
-			_, err := d.PullRequest(ctx, fleet, 7)
+			_, err := d.PullRequest(ctx, testRepoName, 7)
 			if !errors.Is(err, c.kind) {
 				t.Fatalf("got %v, want %v", err, c.kind)
 			}
@@ -83,15 +83,15 @@ func TestNewRefuses(t *testing.T) {
 // TestCallsDontShareContexts makes calls at once, one of which is canceled: the
 // SDK keeps the context in its client.
 func TestCallsDontShareContexts(t *testing.T) {
-	r, d, _ := newReplay(t)
-	r.on("GET repos/acme/fleet/pulls/7", ok(pull(7, head1, nil)))
+	r, d, _ := newReplayServer(t)
+	r.on("GET repos/acme/fleet/pulls/7", okResponse(pullJSON(7, head1, nil)))
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	results := make(chan error)
 	for i := range 20 {
 		go func() {
 			if i%2 == 0 {
-				_, err := d.PullRequest(canceled, fleet, 7)
+				_, err := d.PullRequest(canceled, testRepoName, 7)
 				if !errors.Is(err, context.Canceled) {
 					results <- fmt.Errorf("a canceled call: %v", err)
 					return
@@ -99,7 +99,7 @@ func TestCallsDontShareContexts(t *testing.T) {
 				results <- nil
 				return
 			}
-			_, err := d.PullRequest(ctx, fleet, 7)
+			_, err := d.PullRequest(ctx, testRepoName, 7)
 			results <- err
 		}()
 	}

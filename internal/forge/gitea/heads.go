@@ -21,23 +21,23 @@ type headKey struct {
 	updated time.Time
 }
 
-// exactHead corrects the head of a closed or merged pull request. As long as its
+// correctHead corrects the head of a closed or merged pull request. As long as its
 // branch lives, Gitea shows the branch's commit, which is another one as soon as
 // the branch is used again for the next pull request; refs/pull/N/head stays at
 // what was closed (services/convert/pull.go, ToAPIPullRequest).
-func (d *Driver) exactHead(ctx context.Context, r forge.Repo, p *sdk.PullRequest) error {
+func (d *Driver) correctHead(ctx context.Context, r forge.Repo, p *sdk.PullRequest) error {
 	if p.Head == nil || p.State == sdk.StateOpen || p.Head.Ref != p.Head.Name {
 		return nil
 	}
-	key := headKey{r, p.Index, deref(p.Updated)}
+	key := headKey{r, p.Index, timeOrZero(p.Updated)}
 	d.mu.Lock()
 	head := d.heads[key]
 	d.mu.Unlock()
 	if head == "" {
 		name := fmt.Sprintf("refs/pull/%d/head", p.Index)
-		refs, resp, err := d.api(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
+		refs, resp, err := d.newClient(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
 		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-			return fail("read the head of "+number(r, int(p.Index)), resp, err)
+			return wrapError("read the head of "+formatNumber(r, int(p.Index)), resp, err)
 		}
 		for _, ref := range refs {
 			if ref.Ref == name && ref.Object != nil {
@@ -58,23 +58,23 @@ func (d *Driver) exactHead(ctx context.Context, r forge.Repo, p *sdk.PullRequest
 	return nil
 }
 
-// check is since when a pull request has not been mergeable as it is.
-type check struct {
+// mergeCheck is since when a pull request has not been mergeable as it is.
+type mergeCheck struct {
 	head, base string
 	since      time.Time
 }
 
-// mergeable reads Gitea's opinion. It has only a bool, and false stands for a
+// toMergeable reads Gitea's opinion. It has only a bool, and false stands for a
 // check that is under way, a conflict, a failed check and a draft. A check takes
 // about a second and starts again when the head or the base moves: what stays
 // false for the check time with the same two commits is a conflict. Branch
 // protection is not part of it: that shows at the merge.
-func (d *Driver) mergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
-	key := number(r, int(p.Index))
+func (d *Driver) toMergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
+	key := formatNumber(r, int(p.Index))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p.State != sdk.StateOpen || p.Mergeable || p.Draft || p.Head == nil || p.Base == nil {
-		delete(d.checks, key)
+		delete(d.mergeChecks, key)
 		switch {
 		case p.State != sdk.StateOpen:
 			return forge.MergeableUnknown, ""
@@ -85,13 +85,13 @@ func (d *Driver) mergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, s
 		}
 		return forge.MergeableUnknown, ""
 	}
-	seen, ok := d.checks[key]
+	seen, ok := d.mergeChecks[key]
 	if !ok || seen.head != p.Head.Sha || seen.base != p.Base.Sha {
-		if len(d.checks) >= maxRemembered {
-			clear(d.checks)
+		if len(d.mergeChecks) >= maxRemembered {
+			clear(d.mergeChecks)
 		}
-		seen = check{p.Head.Sha, p.Base.Sha, d.now()}
-		d.checks[key] = seen
+		seen = mergeCheck{p.Head.Sha, p.Base.Sha, d.now()}
+		d.mergeChecks[key] = seen
 	}
 	if d.now().Sub(seen.since) < d.checkTime {
 		return forge.MergeableUnknown, "being checked for conflicts"

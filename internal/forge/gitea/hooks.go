@@ -40,14 +40,14 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	if err != nil {
 		return false, err
 	}
-	mark := fingerprint(h.Secret)
+	mark := secretFingerprint(h.Secret)
 	right := slices.IndexFunc(hooks, func(hook *sdk.Hook) bool {
 		return hook.Active && hook.BranchFilter == "" && hook.Config["content_type"] == "json" &&
-			hook.AuthorizationHeader == mark && len(d.missing(want, hook.Events)) == 0
+			hook.AuthorizationHeader == mark && len(d.missingEvents(want, hook.Events)) == 0
 	})
 	changed := right < 0
 	if changed {
-		created, resp, err := d.api(ctx).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{
+		created, resp, err := d.newClient(ctx).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{
 			Type:                sdk.HookTypeGitea,
 			Config:              map[string]string{"url": h.URL, "content_type": "json", "secret": h.Secret},
 			Events:              want,
@@ -55,17 +55,17 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 			AuthorizationHeader: mark,
 		})
 		if err != nil {
-			return false, fail("create the webhook of "+r.String(), resp, err)
+			return false, wrapError("create the webhook of "+r.String(), resp, err)
 		}
-		d.learn(d.missing(want, created.Events))
+		d.recordUnsupported(d.missingEvents(want, created.Events))
 	} else {
 		hooks = slices.Delete(hooks, right, right+1)
 	}
 	// What is left under our address is what was replaced, now or by a process
 	// that died in between.
 	for _, hook := range hooks {
-		if resp, err := d.api(ctx).DeleteRepoHook(r.Owner, r.Name, hook.ID); err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-			return changed, fail("remove a webhook of "+r.String()+" that was replaced", resp, err)
+		if resp, err := d.newClient(ctx).DeleteRepoHook(r.Owner, r.Name, hook.ID); err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
+			return changed, wrapError("remove a webhook of "+r.String()+" that was replaced", resp, err)
 		}
 		changed = true
 	}
@@ -75,8 +75,8 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 // hooksOf gives the hooks with the URL.
 func (d *Driver) hooksOf(ctx context.Context, r forge.Repo, url string) ([]*sdk.Hook, error) {
 	var found []*sdk.Hook
-	err := pages("list the webhooks of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).ListRepoHooks(r.Owner, r.Name, sdk.ListHooksOptions{ListOptions: o})
+	err := forEachPage("list the webhooks of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListRepoHooks(r.Owner, r.Name, sdk.ListHooksOptions{ListOptions: o})
 		for _, hook := range page {
 			if hook.Config["url"] == url {
 				found = append(found, hook)
@@ -87,18 +87,18 @@ func (d *Driver) hooksOf(ctx context.Context, r forge.Repo, url string) ([]*sdk.
 	return found, err
 }
 
-// learn remembers events that the server didn't take although they were asked
+// recordUnsupported remembers events that the server didn't take although they were asked
 // for: an older one knows no status.
-func (d *Driver) learn(lacks []string) {
+func (d *Driver) recordUnsupported(events []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, e := range lacks {
-		d.lacks[e] = true
+	for _, e := range events {
+		d.unsupported[e] = true
 	}
 }
 
-// missing are the events that aren't on, of those that the server has.
-func (d *Driver) missing(want, have []string) []string {
+// missingEvents are the events that aren't on, of those that the server has.
+func (d *Driver) missingEvents(want, have []string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var missing []string
@@ -108,7 +108,7 @@ func (d *Driver) missing(want, have []string) []string {
 			parts = pullEvents
 		}
 		for _, part := range parts {
-			if !slices.Contains(have, part) && !d.lacks[part] {
+			if !slices.Contains(have, part) && !d.unsupported[part] {
 				missing = append(missing, part)
 			}
 		}
@@ -116,8 +116,8 @@ func (d *Driver) missing(want, have []string) []string {
 	return missing
 }
 
-// fingerprint tells secrets apart without giving them away.
-func fingerprint(secret string) string {
+// secretFingerprint tells secrets apart without giving them away.
+func secretFingerprint(secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("liftlock webhook secret"))
 	return "Liftlock " + hex.EncodeToString(mac.Sum(nil)[:8])

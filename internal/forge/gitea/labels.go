@@ -21,8 +21,8 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 	if err != nil {
 		return err
 	}
-	if _, resp, err := d.api(ctx).AddIssueLabels(r.Owner, r.Name, int64(n), sdk.IssueLabelsOption{Labels: ids}); err != nil {
-		return fail("label "+number(r, n), resp, err)
+	if _, resp, err := d.newClient(ctx).AddIssueLabels(r.Owner, r.Name, int64(n), sdk.IssueLabelsOption{Labels: ids}); err != nil {
+		return wrapError("label "+formatNumber(r, n), resp, err)
 	}
 	return nil
 }
@@ -32,11 +32,11 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 	if len(names) == 0 {
 		return nil, nil
 	}
-	d.labels.Lock()
-	defer d.labels.Unlock()
+	d.labelsMu.Lock()
+	defer d.labelsMu.Unlock()
 	have := map[string]int64{}
-	err := pages("list the labels of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).ListRepoLabels(r.Owner, r.Name, sdk.ListLabelsOptions{ListOptions: o})
+	err := forEachPage("list the labels of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListRepoLabels(r.Owner, r.Name, sdk.ListLabelsOptions{ListOptions: o})
 		for _, l := range page {
 			if slices.Contains(names, l.Name) {
 				have[l.Name] = l.ID
@@ -50,9 +50,9 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 	ids := make([]int64, 0, len(names))
 	for _, name := range names {
 		if _, ok := have[name]; !ok {
-			l, resp, err := d.api(ctx).CreateLabel(r.Owner, r.Name, sdk.CreateLabelOption{Name: name, Color: labelColor})
+			l, resp, err := d.newClient(ctx).CreateLabel(r.Owner, r.Name, sdk.CreateLabelOption{Name: name, Color: labelColor})
 			if err != nil {
-				return nil, fail("create the label "+name+" of "+r.String(), resp, err)
+				return nil, wrapError("create the label "+name+" of "+r.String(), resp, err)
 			}
 			have[name] = l.ID
 		}
@@ -65,8 +65,8 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 // of the organisation's.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
 	var ids []int64
-	err := pages("list the labels of "+number(r, n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: o})
+	err := forEachPage("list the labels of "+formatNumber(r, n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: o})
 		for _, l := range page {
 			if l.Name == label && !slices.Contains(ids, l.ID) {
 				ids = append(ids, l.ID)
@@ -79,8 +79,8 @@ func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label str
 		return err
 	}
 	for _, id := range ids {
-		if resp, err := d.api(ctx).DeleteIssueLabel(r.Owner, r.Name, int64(n), id); err != nil {
-			return fail("take the label "+label+" off "+number(r, n), resp, err)
+		if resp, err := d.newClient(ctx).DeleteIssueLabel(r.Owner, r.Name, int64(n), id); err != nil {
+			return wrapError("take the label "+label+" off "+formatNumber(r, n), resp, err)
 		}
 	}
 	return nil

@@ -15,19 +15,19 @@ import (
 // what they mean is decided by looking at the pull request, so that a merge
 // whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	op := "merge " + number(r, m.Number)
+	op := "merge " + formatNumber(r, m.Number)
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
 	}
-	merged, resp, err := d.api(ctx).MergePullRequest(r.Owner, r.Name, int64(m.Number), sdk.MergePullRequestOption{
+	merged, resp, err := d.newClient(ctx).MergePullRequest(r.Owner, r.Name, int64(m.Number), sdk.MergePullRequestOption{
 		Style: sdk.MergeStyle(m.Method), Title: m.Title, Message: m.Message, HeadCommitId: m.Head,
 	})
 	if err != nil {
-		return "", fail(op, resp, err)
+		return "", wrapError(op, resp, err)
 	}
 	var refusal *forge.Error
 	if !merged {
-		refusal = refused(op, resp)
+		refusal = responseError(op, resp)
 		switch refusal.Status {
 		case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict:
 		default:

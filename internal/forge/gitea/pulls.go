@@ -14,31 +14,31 @@ import (
 
 // PullRequests lists with Mergeable only where Gitea says yes.
 func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
-	list, err := d.list(ctx, r, since)
+	list, err := d.listPulls(ctx, r, since)
 	if err != nil {
 		return nil, err
 	}
 	found := make([]forge.PullRequest, len(list))
 	for i, p := range list {
-		if err := d.exactHead(ctx, r, p); err != nil {
+		if err := d.correctHead(ctx, r, p); err != nil {
 			return nil, err
 		}
-		found[i] = neutral(p)
+		found[i] = toPullRequest(p)
 	}
 	return found, nil
 }
 
-// list reads what was updated at or after since, most recently first.
-func (d *Driver) list(ctx context.Context, r forge.Repo, since time.Time) ([]*sdk.PullRequest, error) {
+// listPulls reads what was updated at or after since, most recently first.
+func (d *Driver) listPulls(ctx context.Context, r forge.Repo, since time.Time) ([]*sdk.PullRequest, error) {
 	since = since.Truncate(time.Second) // Gitea's times are whole seconds
 	var found []*sdk.PullRequest
 	seen := map[int64]bool{} // one that is updated meanwhile moves, and shifts a page
-	err := pages("list the pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{
+	err := forEachPage("list the pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{
 			ListOptions: o, State: sdk.StateAll, Sort: "recentupdate",
 		})
 		for _, p := range page {
-			if deref(p.Updated).Before(since) {
+			if timeOrZero(p.Updated).Before(since) {
 				return len(page), true, resp, err
 			}
 			if !seen[p.Index] {
@@ -53,15 +53,15 @@ func (d *Driver) list(ctx context.Context, r forge.Repo, since time.Time) ([]*sd
 
 // PullRequest reads one with everything.
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
-	p, resp, err := d.api(ctx).GetPullRequest(r.Owner, r.Name, int64(n))
+	p, resp, err := d.newClient(ctx).GetPullRequest(r.Owner, r.Name, int64(n))
 	if err != nil {
-		return nil, fail("read "+number(r, n), resp, err)
+		return nil, wrapError("read "+formatNumber(r, n), resp, err)
 	}
-	if err := d.exactHead(ctx, r, p); err != nil {
+	if err := d.correctHead(ctx, r, p); err != nil {
 		return nil, err
 	}
-	pr := neutral(p)
-	pr.Mergeable, pr.MergeReason = d.mergeable(r, p)
+	pr := toPullRequest(p)
+	pr.Mergeable, pr.MergeReason = d.toMergeable(r, p)
 	return &pr, nil
 }
 
@@ -72,22 +72,22 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	if err != nil {
 		return nil, false, err
 	}
-	p, resp, err := d.api(ctx).CreatePullRequest(r.Owner, r.Name, sdk.CreatePullRequestOption{
+	p, resp, err := d.newClient(ctx).CreatePullRequest(r.Owner, r.Name, sdk.CreatePullRequestOption{
 		Title: n.Title, Body: n.Body, Head: n.Branch, Base: n.Base, Labels: labels,
 	})
 	if err == nil {
-		pr := neutral(p)
+		pr := toPullRequest(p)
 		return &pr, true, nil
 	}
 	if resp == nil || resp.StatusCode != http.StatusConflict {
-		return nil, false, fail(op, resp, err)
+		return nil, false, wrapError(op, resp, err)
 	}
-	pr, findErr := d.open(ctx, r, n.Branch, n.Base)
+	pr, findErr := d.findOpenPull(ctx, r, n.Branch, n.Base)
 	if findErr != nil {
 		return nil, false, findErr
 	}
 	if pr == nil { // closed between the two calls
-		return nil, false, fail(op, resp, err)
+		return nil, false, wrapError(op, resp, err)
 	}
 	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
 	if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
@@ -98,13 +98,13 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	return pr, false, nil
 }
 
-// open finds the open pull request of a branch onto a base; nil when there is none.
-func (d *Driver) open(ctx context.Context, r forge.Repo, branch, base string) (*forge.PullRequest, error) {
+// findOpenPull finds the open pull request of a branch onto a base; nil when there is none.
+func (d *Driver) findOpenPull(ctx context.Context, r forge.Repo, branch, base string) (*forge.PullRequest, error) {
 	var found *forge.PullRequest
-	err := pages("list the open pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
+	err := forEachPage("list the open pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
 		for _, p := range page {
-			if pr := neutral(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
+			if pr := toPullRequest(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
 				found = &pr
 			}
 		}
@@ -114,8 +114,8 @@ func (d *Driver) open(ctx context.Context, r forge.Repo, branch, base string) (*
 }
 
 // UpdatePullRequest sets what c names.
-func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c forge.Change) error {
-	if c == (forge.Change{}) {
+func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c forge.PullRequestUpdate) error {
+	if c == (forge.PullRequestUpdate{}) {
 		return nil
 	}
 	var edit sdk.EditPullRequestOption
@@ -127,8 +127,8 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 		s := sdk.StateType(*c.State)
 		edit.State = &s
 	}
-	if _, resp, err := d.api(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit); err != nil {
-		return fail("update "+number(r, n), resp, err)
+	if _, resp, err := d.newClient(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit); err != nil {
+		return wrapError("update "+formatNumber(r, n), resp, err)
 	}
 	return nil
 }
@@ -137,41 +137,41 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 // for a repository that isn't there, or (1.23) 500: so it is asked what is.
 func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
 	op := "delete the branch " + branch + " of " + r.String()
-	deleted, resp, err := d.api(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
+	deleted, resp, err := d.newClient(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
 	if err != nil {
-		return fail(op, resp, err)
+		return wrapError(op, resp, err)
 	}
 	if deleted {
 		return nil
 	}
-	refusal := refused(op, resp)
+	refusal := responseError(op, resp)
 	if refusal.Status != http.StatusNotFound && refusal.Status != http.StatusInternalServerError {
 		return refusal
 	}
-	if _, resp, err := d.api(ctx).GetRepo(r.Owner, r.Name); err != nil {
-		return fail(op, resp, err)
+	if _, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name); err != nil {
+		return wrapError(op, resp, err)
 	}
-	if _, resp, err := d.api(ctx).GetRepoBranch(r.Owner, r.Name, branch); err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
+	if _, resp, err := d.newClient(ctx).GetRepoBranch(r.Owner, r.Name, branch); err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
 		return nil
 	}
 	return refusal
 }
 
-// neutral translates a pull request as it is in a list.
-func neutral(p *sdk.PullRequest) forge.PullRequest {
+// toPullRequest translates a pull request as it is in a list.
+func toPullRequest(p *sdk.PullRequest) forge.PullRequest {
 	pr := forge.PullRequest{
 		Number:    int(p.Index),
 		URL:       p.HTMLURL,
 		Title:     p.Title,
 		Body:      p.Body,
-		Author:    login(p.Poster),
+		Author:    loginOf(p.Poster),
 		Draft:     p.Draft,
 		Ref:       fmt.Sprintf("refs/pull/%d/head", p.Index),
 		State:     forge.Open,
 		Mergeable: forge.MergeableUnknown,
-		CreatedAt: deref(p.Created),
-		UpdatedAt: deref(p.Updated),
-		ClosedAt:  deref(p.Closed),
+		CreatedAt: timeOrZero(p.Created),
+		UpdatedAt: timeOrZero(p.Updated),
+		ClosedAt:  timeOrZero(p.Closed),
 	}
 	if p.Head != nil && p.Base != nil {
 		// A head whose repository has been deleted has the number -1.
@@ -184,7 +184,7 @@ func neutral(p *sdk.PullRequest) forge.PullRequest {
 	pr.Labels = slices.Compact(pr.Labels)
 	switch {
 	case p.HasMerged:
-		pr.State, pr.MergedAt, pr.MergedBy = forge.Merged, deref(p.Merged), login(p.MergedBy)
+		pr.State, pr.MergedAt, pr.MergedBy = forge.Merged, timeOrZero(p.Merged), loginOf(p.MergedBy)
 		if p.MergedCommitID != nil {
 			pr.MergeCommit = *p.MergedCommitID
 		}

@@ -16,8 +16,8 @@ import (
 // it back.
 func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Review, error) {
 	var all []*sdk.PullReview
-	err := pages("list the reviews of "+number(r, n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).ListPullReviews(r.Owner, r.Name, int64(n), sdk.ListPullReviewsOptions{ListOptions: o})
+	err := forEachPage("list the reviews of "+formatNumber(r, n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListPullReviews(r.Owner, r.Name, int64(n), sdk.ListPullReviewsOptions{ListOptions: o})
 		all = append(all, page...)
 		return len(page), false, resp, err
 	})
@@ -31,20 +31,20 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 		}
 		return int(a.ID - b.ID)
 	})
-	type standing struct {
+	type userReview struct {
 		review  forge.Review
 		decides bool
 	}
-	byUser := map[string]standing{}
+	byUser := map[string]userReview{}
 	for _, v := range all {
-		user := login(v.Reviewer)
+		user := loginOf(v.Reviewer)
 		decides := v.State == sdk.ReviewStateApproved || v.State == sdk.ReviewStateRequestChanges
 		// Pending ones aren't given yet, requests are the wish for one, and a
 		// team's carries no person.
 		if user == "" || !decides && v.State != sdk.ReviewStateComment || byUser[user].decides && !decides {
 			continue
 		}
-		byUser[user] = standing{decides: decides, review: forge.Review{
+		byUser[user] = userReview{decides: decides, review: forge.Review{
 			ID:       v.ID,
 			User:     user,
 			Bot:      isBot(v.Reviewer),

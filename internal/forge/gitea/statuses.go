@@ -16,11 +16,11 @@ const maxDescription = 255
 
 // SetStatus sets a commit status.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	_, resp, err := d.api(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
-		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: cut(s.Description, maxDescription), Context: s.Context,
+	_, resp, err := d.newClient(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
+		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: truncateText(s.Description, maxDescription), Context: s.Context,
 	})
 	if err != nil {
-		return fail("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
+		return wrapError("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
 	}
 	return nil
 }
@@ -29,8 +29,8 @@ func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s f
 // highest number.
 func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
 	newest := map[string]*sdk.Status{}
-	err := pages("list the statuses of a commit of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.api(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
+	err := forEachPage("list the statuses of a commit of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
 		for _, s := range page {
 			if known := newest[s.Context]; known == nil || s.ID > known.ID {
 				newest[s.Context] = s
@@ -48,15 +48,15 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 			state = forge.StatusFailure
 		}
 		found = append(found, forge.Status{
-			Context: s.Context, State: state, Description: s.Description, TargetURL: s.TargetURL, Creator: login(s.Creator),
+			Context: s.Context, State: state, Description: s.Description, TargetURL: s.TargetURL, Creator: loginOf(s.Creator),
 		})
 	}
 	slices.SortFunc(found, func(a, b forge.Status) int { return strings.Compare(a.Context, b.Context) })
 	return found, nil
 }
 
-// cut shortens a text to so many characters and shows that it did.
-func cut(s string, max int) string {
+// truncateText shortens a text to so many characters and shows that it did.
+func truncateText(s string, max int) string {
 	runes := []rune(s)
 	if len(runes) <= max {
 		return s

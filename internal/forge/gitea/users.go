@@ -21,11 +21,11 @@ func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 	if me.Login != "" {
 		return me, nil
 	}
-	u, resp, err := d.api(ctx).GetMyUserInfo()
+	u, resp, err := d.newClient(ctx).GetMyUserInfo()
 	if err != nil {
-		return forge.User{}, fail("read the token's own account", resp, err)
+		return forge.User{}, wrapError("read the token's own account", resp, err)
 	}
-	me = forge.User{Login: login(u), Bot: isBot(u)}
+	me = forge.User{Login: loginOf(u), Bot: isBot(u)}
 	d.mu.Lock()
 	d.me = me
 	d.mu.Unlock()
@@ -53,12 +53,12 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 	if strings.Trim(user, ".") == "" {
 		return forge.PermissionNone, nil // no account's name, but a path's
 	}
-	level, resp, err := d.api(ctx).CollaboratorPermission(r.Owner, r.Name, user)
+	level, resp, err := d.newClient(ctx).CollaboratorPermission(r.Owner, r.Name, user)
 	switch {
 	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
 		return forge.PermissionNone, nil
 	case err != nil:
-		err = fail("read the permission of "+user+" in "+r.String(), resp, err)
+		err = wrapError("read the permission of "+user+" in "+r.String(), resp, err)
 		var e *forge.Error
 		if errors.As(err, &e) && e.Kind == forge.ErrForbidden && e.Hint == "" {
 			e.Hint = "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission"
@@ -84,15 +84,15 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string)
 	op := "read a commit of " + r.String()
 	var c sdk.Commit
 	query := url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"false"}} // only the people matter
-	if err := d.get(ctx, op, query, &c, "repos", r.Owner, r.Name, "git", "commits", commit); err != nil {
+	if err := d.getJSON(ctx, op, query, &c, "repos", r.Owner, r.Name, "git", "commits", commit); err != nil {
 		return nil, err
 	}
-	logins := []string{login(c.Author), login(c.Committer)}
+	logins := []string{loginOf(c.Author), loginOf(c.Committer)}
 	var p sdk.PullRequest
-	switch err := d.get(ctx, "find the pull request of a commit of "+r.String(), nil, &p, "repos", r.Owner, r.Name, "commits", commit, "pull"); {
+	switch err := d.getJSON(ctx, "find the pull request of a commit of "+r.String(), nil, &p, "repos", r.Owner, r.Name, "commits", commit, "pull"); {
 	case err == nil:
-		logins = append(logins, login(p.Poster))
-	case status(err) != http.StatusNotFound:
+		logins = append(logins, loginOf(p.Poster))
+	case statusOf(err) != http.StatusNotFound:
 		return nil, err
 	}
 	logins = slices.DeleteFunc(logins, func(l string) bool { return l == "" })

@@ -38,10 +38,10 @@ type Options struct {
 	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
 	UserAgent  string       // empty: "liftlock"
 
-	// Observe is told every call, for metrics: a name of bounded cardinality such
+	// OnCall is told every call, for metrics: a name of bounded cardinality such
 	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
 	// took. It may be nil and is called concurrently.
-	Observe func(endpoint string, status int, d time.Duration)
+	OnCall func(endpoint string, status int, d time.Duration)
 }
 
 // Driver talks to one GitHub with one identity. Safe for concurrent use.
@@ -65,7 +65,7 @@ func New(o Options) (*Driver, error) {
 	}
 	base, err := url.Parse(o.URL)
 	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)", redacted(base, o.URL))
+		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)", redactURL(base, o.URL))
 	}
 	if o.Token == "" {
 		return nil, errors.New("the GitHub driver needs a token")
@@ -77,14 +77,14 @@ func New(o Options) (*Driver, error) {
 		UserAgent:     o.UserAgent,
 		HTTPClient:    o.HTTPClient,
 		CacheBytes:    cacheBytes,
-		Observe:       o.Observe,
+		OnCall:        o.OnCall,
 	}))
 	client.BaseURL = base
 	return &Driver{api: client, base: base, token: o.Token, secrets: map[int64]string{}}, nil
 }
 
-// redacted is an address that can be shown: somebody may have put credentials in.
-func redacted(u *url.URL, raw string) string {
+// redactURL is an address that can be shown: somebody may have put credentials in.
+func redactURL(u *url.URL, raw string) string {
 	if u == nil {
 		return "(unreadable)"
 	}
@@ -94,19 +94,19 @@ func redacted(u *url.URL, raw string) string {
 	return raw
 }
 
-// path gives a repository's owner and name as path segments.
-func path(r forge.Repo) (owner, name string) {
+// repoPath gives a repository's owner and name as path segments.
+func repoPath(r forge.Repo) (owner, name string) {
 	return transport.Segment(r.Owner), transport.Segment(r.Name)
 }
 
-// pages calls list with one page after the other. It ends when there are no
+// forEachPage calls list with one page after the other. It ends when there are no
 // more, or when list says that it has enough.
-func pages(op string, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
+func forEachPage(op string, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
 	o := gh.ListOptions{PerPage: perPage}
 	for range maxPages {
 		resp, enough, err := list(o)
 		if err != nil {
-			return fail(op, resp, err)
+			return wrapError(op, resp, err)
 		}
 		if enough || resp.NextPage == 0 {
 			return nil
@@ -119,7 +119,7 @@ func pages(op string, list func(o gh.ListOptions) (resp *gh.Response, enough boo
 // isBot says whether an account is an app's.
 func isBot(u *gh.User) bool { return u.GetType() == "Bot" }
 
-func number(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }
+func formatNumber(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }
 
 // Me reads the token's own account; once read it is remembered.
 func (d *Driver) Me(ctx context.Context) (forge.User, error) {
@@ -131,7 +131,7 @@ func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 	}
 	u, resp, err := d.api.Users.Get(ctx, "")
 	if err != nil {
-		return forge.User{}, fail("read the token's own account", resp, err)
+		return forge.User{}, wrapError("read the token's own account", resp, err)
 	}
 	me = forge.User{Login: u.GetLogin(), Bot: isBot(u)}
 	d.mu.Lock()

@@ -13,17 +13,17 @@ import (
 // Comments lists the conversation's comments; review comments on lines aren't
 // part of it.
 func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.Time) ([]forge.Comment, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	o := &gh.IssueListCommentsOptions{}
 	if !since.IsZero() {
 		o.Since = &since
 	}
 	var found []forge.Comment
-	err := pages("list the comments of "+number(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the comments of "+formatNumber(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		o.ListOptions = page
 		list, resp, err := d.api.Issues.ListComments(ctx, owner, name, n, o)
 		for _, c := range list {
-			found = append(found, *neutralComment(c))
+			found = append(found, *toComment(c))
 		}
 		return resp, false, err
 	})
@@ -32,41 +32,41 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 
 // CreateComment adds a comment to the conversation.
 func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body string) (*forge.Comment, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	c, resp, err := d.api.Issues.CreateComment(ctx, owner, name, n, &gh.IssueComment{Body: &body})
 	if err != nil {
-		return nil, fail("comment on "+number(r, n), resp, err)
+		return nil, wrapError("comment on "+formatNumber(r, n), resp, err)
 	}
-	return neutralComment(c), nil
+	return toComment(c), nil
 }
 
 // UpdateComment replaces a comment's body.
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	if _, resp, err := d.api.Issues.EditComment(ctx, owner, name, id, &gh.IssueComment{Body: &body}); err != nil {
-		return fail("update a comment on "+number(r, n), resp, err)
+		return wrapError("update a comment on "+formatNumber(r, n), resp, err)
 	}
 	return nil
 }
 
 // React adds a reaction; GitHub itself answers the second time with the first one.
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	if _, resp, err := d.api.Reactions.CreateIssueCommentReaction(ctx, owner, name, comment, reaction); err != nil {
-		return fail("react to a comment on "+number(r, n), resp, err)
+		return wrapError("react to a comment on "+formatNumber(r, n), resp, err)
 	}
 	return nil
 }
 
-// Reacted looks for a reaction of our own.
-func (d *Driver) Reacted(ctx context.Context, r forge.Repo, n int, comment int64) (bool, error) {
+// HasReacted looks for a reaction of our own.
+func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment int64) (bool, error) {
 	me, err := d.Me(ctx)
 	if err != nil {
 		return false, err
 	}
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	found := false
-	err = pages("list the reactions to a comment on "+number(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err = forEachPage("list the reactions to a comment on "+formatNumber(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		list, resp, err := d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
 		for _, v := range list {
 			found = found || strings.EqualFold(v.GetUser().GetLogin(), me.Login)
@@ -76,7 +76,7 @@ func (d *Driver) Reacted(ctx context.Context, r forge.Repo, n int, comment int64
 	return found, err
 }
 
-func neutralComment(c *gh.IssueComment) *forge.Comment {
+func toComment(c *gh.IssueComment) *forge.Comment {
 	return &forge.Comment{
 		ID:        c.GetID(),
 		User:      c.GetUser().GetLogin(),

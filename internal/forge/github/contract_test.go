@@ -41,11 +41,11 @@ func TestContract(t *testing.T) {
 		}
 	}
 	var places atomic.Int64
-	forgetest.Run(t, forgetest.World{
-		Type:     webhooks.GitHub,
-		Patience: 20 * time.Second,
-		BadToken: func(t *testing.T) forge.Forge { return driver(t, em, "no-such-token") },
-		Place: func(t *testing.T) *forgetest.Place {
+	forgetest.Run(t, forgetest.Backend{
+		Type:         webhooks.GitHub,
+		Timeout:      20 * time.Second,
+		WithBadToken: func(t *testing.T) forge.Forge { return newDriver(t, em, "no-such-token") },
+		NewRepository: func(t *testing.T) *forgetest.Repository {
 			r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("fleet-%d", places.Add(1))}
 			err := em.CreateRepo(r.String(), emulator.RepoOptions{
 				Author: botLogin, Files: map[string]string{"README.md": "the fleet\n"},
@@ -54,11 +54,11 @@ func TestContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &place{em: em, repo: r, bot: client(t, em, botToken), reviewer: client(t, em, reviewerToken)}
-			return &forgetest.Place{
+			p := &testRepo{em: em, repo: r, bot: newTestClient(t, em, botToken), reviewer: newTestClient(t, em, reviewerToken)}
+			return &forgetest.Repository{
 				Repo:     r,
-				Forge:    driver(t, em, botToken),
-				Reviewer: driver(t, em, reviewerToken),
+				Forge:    newDriver(t, em, botToken),
+				Reviewer: newDriver(t, em, reviewerToken),
 				Stranger: strangerLogin,
 				Nobody:   "nobody",
 				Review:   p.review,
@@ -70,7 +70,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func driver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
+func newDriver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
 	t.Helper()
 	d, err := github.New(github.Options{URL: em.URL() + "/api/v3", Token: token})
 	if err != nil {
@@ -79,8 +79,8 @@ func driver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
 	return d
 }
 
-// client is GitHub's API beside the driver.
-func client(t *testing.T, em *emulator.Forge, token string) *gh.Client {
+// newTestClient is GitHub's API beside the driver.
+func newTestClient(t *testing.T, em *emulator.Forge, token string) *gh.Client {
 	t.Helper()
 	c := gh.NewClient(nil).WithAuthToken(token)
 	base, err := url.Parse(em.URL() + "/api/v3/")
@@ -91,17 +91,17 @@ func client(t *testing.T, em *emulator.Forge, token string) *gh.Client {
 	return c
 }
 
-// place is one repository, handled beside the driver.
-type place struct {
+// testRepo is one repository, handled beside the driver.
+type testRepo struct {
 	em            *emulator.Forge
 	repo          forge.Repo
 	bot, reviewer *gh.Client
 }
 
-func (p *place) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	event := map[forgetest.Verdict]string{
-		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.Remark: "COMMENT",
+		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.CommentOnly: "COMMENT",
 	}[v]
 	_, _, err := p.reviewer.PullRequests.CreateReview(context.Background(), p.repo.Owner, p.repo.Name, number, &gh.PullRequestReviewRequest{
 		Event: &event, Body: gh.String(string(v)), CommitID: &commit,
@@ -111,7 +111,7 @@ func (p *place) review(t *testing.T, number int, v forgetest.Verdict, commit str
 	}
 }
 
-func (p *place) fork(t *testing.T, branch string) int {
+func (p *testRepo) fork(t *testing.T, branch string) int {
 	t.Helper()
 	name, err := p.em.Fork(p.repo.String(), strangerLogin)
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *place) fork(t *testing.T, branch string) int {
 	if _, err := p.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
 		t.Fatal(err)
 	}
-	c := client(t, p.em, strangerToken)
+	c := newTestClient(t, p.em, strangerToken)
 	pr, _, err := c.PullRequests.Create(context.Background(), p.repo.Owner, p.repo.Name, &gh.NewPullRequest{
 		Title: gh.String("from a fork"), Head: gh.String(strangerLogin + ":" + branch), Base: gh.String("main"),
 	})
@@ -133,7 +133,7 @@ func (p *place) fork(t *testing.T, branch string) int {
 	return pr.GetNumber()
 }
 
-func (p *place) hooks(t *testing.T) []forgetest.Hook {
+func (p *testRepo) hooks(t *testing.T) []forgetest.Hook {
 	t.Helper()
 	list, _, err := p.bot.Repositories.ListHooks(context.Background(), p.repo.Owner, p.repo.Name, nil)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *place) hooks(t *testing.T) []forgetest.Hook {
 	return hooks
 }
 
-func (p *place) addHook(t *testing.T, h forgetest.Hook) {
+func (p *testRepo) addHook(t *testing.T, h forgetest.Hook) {
 	t.Helper()
 	_, _, err := p.bot.Repositories.CreateHook(context.Background(), p.repo.Owner, p.repo.Name, &gh.Hook{
 		Config: &gh.HookConfig{URL: &h.URL, ContentType: gh.String("json")}, Events: h.Events, Active: &h.Active,

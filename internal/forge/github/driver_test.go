@@ -16,39 +16,39 @@ import (
 var ctx = context.Background()
 
 func TestMerge(t *testing.T) {
-	merged := pull(7, head1, object{"state": "closed", "merged_at": "2026-03-02T10:00:00Z", "merge_commit_sha": land1})
-	refused := func(status int, words string) answer {
-		return answer{status, nil, fmt.Sprintf(`{"message":%q}`, words)}
+	merged := pullJSON(7, head1, jsonObject{"state": "closed", "merged_at": "2026-03-02T10:00:00Z", "merge_commit_sha": land1})
+	refused := func(status int, words string) response {
+		return response{status, nil, fmt.Sprintf(`{"message":%q}`, words)}
 	}
 	for _, c := range []struct {
 		name   string
-		answer answer
-		after  object // the pull request, when it is looked at
+		answer response
+		after  jsonObject // the pull request, when it is looked at
 		commit string
 		kind   error
 		words  string
 	}{
-		{"merged", ok(object{"sha": land1, "merged": true}), nil, land1, nil, ""},
+		{"merged", okResponse(jsonObject{"sha": land1, "merged": true}), nil, land1, nil, ""},
 		{"merged already with this head", refused(405, "Pull Request is not mergeable"), merged, land1, nil, ""},
-		{"merged already with another head", refused(405, "Pull Request is not mergeable"), pull(7, head2, object{"state": "closed", "merged_at": "2026-03-02T10:00:00Z"}), "", forge.ErrConflict, "its head is " + head2},
-		{"the head moved", refused(409, "Head branch was modified. Review and try the merge again."), pull(7, head2, nil), "", forge.ErrConflict, "its head is " + head2},
-		{"the head is moving", refused(409, "Head branch was modified. Review and try the merge again."), pull(7, head1, nil), "", forge.ErrConflict, "Head branch was modified"},
-		{"the base moved", refused(405, "Base branch was modified. Review and try the merge again."), pull(7, head1, object{"mergeable_state": "clean"}), "", forge.ErrConflict, "Base branch was modified"},
-		{"still computing", refused(405, "Pull Request is not mergeable"), pull(7, head1, object{"mergeable_state": "unknown"}), "", forge.ErrConflict, "not mergeable"},
-		{"conflicts", refused(405, "Pull Request is not mergeable"), pull(7, head1, object{"mergeable_state": "dirty"}), "", forge.ErrNotMergeable, "not mergeable (dirty)"},
-		{"a review is missing", refused(405, "At least 1 approving review is required"), pull(7, head1, object{"mergeable_state": "blocked"}), "", forge.ErrNotMergeable, "approving review is required (blocked)"},
-		{"the method isn't allowed", refused(405, "Merge commits are not allowed on this repository."), pull(7, head1, object{"mergeable_state": "clean"}), "", forge.ErrNotMergeable, "not allowed"},
-		{"closed", refused(405, "Pull Request is not mergeable"), pull(7, head1, object{"state": "closed"}), "", forge.ErrNotMergeable, "it is closed"},
+		{"merged already with another head", refused(405, "Pull Request is not mergeable"), pullJSON(7, head2, jsonObject{"state": "closed", "merged_at": "2026-03-02T10:00:00Z"}), "", forge.ErrConflict, "its head is " + head2},
+		{"the head moved", refused(409, "Head branch was modified. Review and try the merge again."), pullJSON(7, head2, nil), "", forge.ErrConflict, "its head is " + head2},
+		{"the head is moving", refused(409, "Head branch was modified. Review and try the merge again."), pullJSON(7, head1, nil), "", forge.ErrConflict, "Head branch was modified"},
+		{"the base moved", refused(405, "Base branch was modified. Review and try the merge again."), pullJSON(7, head1, jsonObject{"mergeable_state": "clean"}), "", forge.ErrConflict, "Base branch was modified"},
+		{"still computing", refused(405, "Pull Request is not mergeable"), pullJSON(7, head1, jsonObject{"mergeable_state": "unknown"}), "", forge.ErrConflict, "not mergeable"},
+		{"conflicts", refused(405, "Pull Request is not mergeable"), pullJSON(7, head1, jsonObject{"mergeable_state": "dirty"}), "", forge.ErrNotMergeable, "not mergeable (dirty)"},
+		{"a review is missing", refused(405, "At least 1 approving review is required"), pullJSON(7, head1, jsonObject{"mergeable_state": "blocked"}), "", forge.ErrNotMergeable, "approving review is required (blocked)"},
+		{"the method isn't allowed", refused(405, "Merge commits are not allowed on this repository."), pullJSON(7, head1, jsonObject{"mergeable_state": "clean"}), "", forge.ErrNotMergeable, "not allowed"},
+		{"closed", refused(405, "Pull Request is not mergeable"), pullJSON(7, head1, jsonObject{"state": "closed"}), "", forge.ErrNotMergeable, "it is closed"},
 		{"forbidden", refused(403, "Resource not accessible"), nil, "", forge.ErrForbidden, ""},
 		{"a gateway in between", refused(502, "bad gateway"), nil, "", forge.ErrRetryable, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, d := newReplay(t)
+			r, d := newReplayServer(t)
 			r.on("PUT repos/acme/fleet/pulls/7/merge", c.answer)
 			if c.after != nil {
-				r.on("GET repos/acme/fleet/pulls/7", ok(c.after))
+				r.on("GET repos/acme/fleet/pulls/7", okResponse(c.after))
 			}
-			commit, err := d.Merge(ctx, fleet, forge.MergeRequest{Number: 7, Head: head1, Method: "squash", Title: "T", Message: "M"})
+			commit, err := d.Merge(ctx, testRepoName, forge.MergeRequest{Number: 7, Head: head1, Method: "squash", Title: "T", Message: "M"})
 			if commit != c.commit || !errors.Is(err, c.kind) {
 				t.Fatalf("got %q, %v; want %q, %v", commit, err, c.commit, c.kind)
 			}
@@ -61,7 +61,7 @@ func TestMerge(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&Driver{}).Merge(ctx, fleet, forge.MergeRequest{Number: 7}); !errors.Is(err, forge.ErrInvalid) {
+	if _, err := (&Driver{}).Merge(ctx, testRepoName, forge.MergeRequest{Number: 7}); !errors.Is(err, forge.ErrInvalid) {
 		t.Errorf("a merge without a head: %v", err)
 	}
 }
@@ -72,9 +72,9 @@ func TestMergeable(t *testing.T) {
 		"dirty": forge.MergeableDirty, "blocked": forge.MergeableBlocked, "draft": forge.MergeableBlocked,
 		"behind": forge.MergeableBehind, "unknown": forge.MergeableUnknown, "": forge.MergeableUnknown, "new_word": forge.MergeableUnknown,
 	} {
-		r, d := newReplay(t)
-		r.on("GET repos/acme/fleet/pulls/7", ok(pull(7, head1, object{"mergeable_state": state})))
-		pr, err := d.PullRequest(ctx, fleet, 7)
+		r, d := newReplayServer(t)
+		r.on("GET repos/acme/fleet/pulls/7", okResponse(pullJSON(7, head1, jsonObject{"mergeable_state": state})))
+		pr, err := d.PullRequest(ctx, testRepoName, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +88,12 @@ func TestMergeable(t *testing.T) {
 }
 
 func TestPullRequestIsTranslated(t *testing.T) {
-	r, d := newReplay(t)
-	r.on("GET repos/acme/fleet/pulls/7", ok(pull(7, head1, object{
+	r, d := newReplayServer(t)
+	r.on("GET repos/acme/fleet/pulls/7", okResponse(pullJSON(7, head1, jsonObject{
 		"state": "closed", "closed_at": "2026-03-02T11:00:00Z", "merged_at": "2026-03-02T11:00:00Z", "merged": true,
-		"merge_commit_sha": land1, "merged_by": object{"login": "grace"}, "draft": false, "mergeable_state": "unknown",
+		"merge_commit_sha": land1, "merged_by": jsonObject{"login": "grace"}, "draft": false, "mergeable_state": "unknown",
 	})))
-	got, err := d.PullRequest(ctx, fleet, 7)
+	got, err := d.PullRequest(ctx, testRepoName, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,21 +115,21 @@ func TestForks(t *testing.T) {
 		repo any
 		want bool
 	}{
-		{"the same repository", object{"full_name": "acme/fleet"}, false},
-		{"spelled otherwise", object{"full_name": "ACME/Fleet"}, false},
-		{"a fork", object{"full_name": "mallory/fleet"}, true},
+		{"the same repository", jsonObject{"full_name": "acme/fleet"}, false},
+		{"spelled otherwise", jsonObject{"full_name": "ACME/Fleet"}, false},
+		{"a fork", jsonObject{"full_name": "mallory/fleet"}, true},
 		{"a fork that was deleted", nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, d := newReplay(t)
-			p := pull(7, head1, object{"head": object{"ref": "liftlock/shop/qa/web", "sha": head1, "repo": c.repo}})
-			r.on("GET repos/acme/fleet/pulls/7", ok(p))
-			r.on("GET repos/acme/fleet/pulls", ok([]object{p, pull(8, head1, object{"head": object{"ref": "other", "repo": object{"full_name": "acme/fleet"}}})}))
-			pr, err := d.PullRequest(ctx, fleet, 7)
+			r, d := newReplayServer(t)
+			p := pullJSON(7, head1, jsonObject{"head": jsonObject{"ref": "liftlock/shop/qa/web", "sha": head1, "repo": c.repo}})
+			r.on("GET repos/acme/fleet/pulls/7", okResponse(p))
+			r.on("GET repos/acme/fleet/pulls", okResponse([]jsonObject{p, pullJSON(8, head1, jsonObject{"head": jsonObject{"ref": "other", "repo": jsonObject{"full_name": "acme/fleet"}}})}))
+			pr, err := d.PullRequest(ctx, testRepoName, 7)
 			if err != nil || pr.Fork != c.want {
 				t.Errorf("fork %v, %v", pr, err)
 			}
-			list, err := d.PullRequestsByBranch(ctx, fleet, "liftlock/shop/qa/web")
+			list, err := d.PullRequestsByBranch(ctx, testRepoName, "liftlock/shop/qa/web")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,14 +144,14 @@ func TestForks(t *testing.T) {
 }
 
 func TestPullRequestsStopAtOlderOnes(t *testing.T) {
-	r, d := newReplay(t)
+	r, d := newReplayServer(t)
 	link := map[string]string{"Link": `<SERVER/api/v3/repos/acme/fleet/pulls?page=2>; rel="next"`}
-	first := ok([]object{pull(9, head1, object{"updated_at": "2026-03-02T12:00:00Z"}), pull(8, head1, object{"updated_at": "2026-03-02T11:00:00Z"})})
+	first := okResponse([]jsonObject{pullJSON(9, head1, jsonObject{"updated_at": "2026-03-02T12:00:00Z"}), pullJSON(8, head1, jsonObject{"updated_at": "2026-03-02T11:00:00Z"})})
 	first.header = link
-	second := ok([]object{pull(8, head1, object{"updated_at": "2026-03-02T11:00:00Z"}), pull(7, head1, nil), pull(3, head1, object{"updated_at": "2026-03-01T00:00:00Z"})})
+	second := okResponse([]jsonObject{pullJSON(8, head1, jsonObject{"updated_at": "2026-03-02T11:00:00Z"}), pullJSON(7, head1, nil), pullJSON(3, head1, jsonObject{"updated_at": "2026-03-01T00:00:00Z"})})
 	second.header = link
 	r.on("GET repos/acme/fleet/pulls", first, second)
-	list, err := d.PullRequests(ctx, fleet, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
+	list, err := d.PullRequests(ctx, testRepoName, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,11 +168,11 @@ func TestPullRequestsStopAtOlderOnes(t *testing.T) {
 }
 
 func TestListsEnd(t *testing.T) {
-	r, d := newReplay(t)
-	endless := ok([]object{})
-	endless.header = map[string]string{"Link": `<SERVER/api/v3/x?page=2>; rel="next"`}
-	r.on("GET repos/acme/fleet/issues/7/comments", endless)
-	if _, err := d.Comments(ctx, fleet, 7, time.Time{}); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "more than 10000") {
+	r, d := newReplayServer(t)
+	sameNextPage := okResponse([]jsonObject{})
+	sameNextPage.header = map[string]string{"Link": `<SERVER/api/v3/x?page=2>; rel="next"`}
+	r.on("GET repos/acme/fleet/issues/7/comments", sameNextPage)
+	if _, err := d.Comments(ctx, testRepoName, 7, time.Time{}); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "more than 10000") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -180,22 +180,22 @@ func TestListsEnd(t *testing.T) {
 func TestCreatePullRequest(t *testing.T) {
 	n := forge.NewPullRequest{Title: "T", Branch: "liftlock/shop/qa/web", Base: "main", Labels: []string{"env/qa", "liftlock", "new"}}
 	t.Run("a new one", func(t *testing.T) {
-		r, d := newReplay(t)
-		created := ok(pull(7, head1, object{"labels": nil}))
+		r, d := newReplayServer(t)
+		created := okResponse(pullJSON(7, head1, jsonObject{"labels": nil}))
 		created.status = 201
 		r.on("POST repos/acme/fleet/pulls", created)
-		r.on("POST repos/acme/fleet/issues/7/labels", ok([]object{}))
-		pr, isNew, err := d.CreatePullRequest(ctx, fleet, n)
+		r.on("POST repos/acme/fleet/issues/7/labels", okResponse([]jsonObject{}))
+		pr, isNew, err := d.CreatePullRequest(ctx, testRepoName, n)
 		if err != nil || !isNew || pr.Number != 7 || strings.Join(pr.Labels, " ") != "env/qa liftlock new" {
 			t.Errorf("got %+v, %v, %v", pr, isNew, err)
 		}
 	})
 	t.Run("one that is there, with a label missing", func(t *testing.T) {
-		r, d := newReplay(t)
+		r, d := newReplayServer(t)
 		r.on("POST repos/acme/fleet/pulls", message422("A pull request already exists for acme:liftlock/shop/qa/web."))
-		r.on("GET repos/acme/fleet/pulls", ok([]object{pull(6, head1, object{"base": object{"ref": "other"}}), pull(5, head1, nil)}))
-		r.on("POST repos/acme/fleet/issues/5/labels", ok([]object{}))
-		pr, isNew, err := d.CreatePullRequest(ctx, fleet, n)
+		r.on("GET repos/acme/fleet/pulls", okResponse([]jsonObject{pullJSON(6, head1, jsonObject{"base": jsonObject{"ref": "other"}}), pullJSON(5, head1, nil)}))
+		r.on("POST repos/acme/fleet/issues/5/labels", okResponse([]jsonObject{}))
+		pr, isNew, err := d.CreatePullRequest(ctx, testRepoName, n)
 		if err != nil || isNew || pr.Number != 5 {
 			t.Errorf("got %+v, %v, %v", pr, isNew, err)
 		}
@@ -204,46 +204,46 @@ func TestCreatePullRequest(t *testing.T) {
 		}
 	})
 	t.Run("refused otherwise", func(t *testing.T) {
-		r, d := newReplay(t)
+		r, d := newReplayServer(t)
 		r.on("POST repos/acme/fleet/pulls", message422("No commits between main and liftlock/shop/qa/web"))
-		if _, _, err := d.CreatePullRequest(ctx, fleet, n); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "No commits between") {
+		if _, _, err := d.CreatePullRequest(ctx, testRepoName, n); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "No commits between") {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
 func TestAlreadySoIsSuccess(t *testing.T) {
-	r, d := newReplay(t)
-	r.on("DELETE repos/acme/fleet/git/refs/heads/liftlock/shop/qa/web", answer{422, nil, `{"message":"Reference does not exist"}`})
-	r.on("DELETE repos/acme/fleet/issues/7/labels/liftlock%2Fhold", answer{404, nil, `{"message":"Label does not exist"}`})
-	if err := d.DeleteBranch(ctx, fleet, "liftlock/shop/qa/web"); err != nil {
+	r, d := newReplayServer(t)
+	r.on("DELETE repos/acme/fleet/git/refs/heads/liftlock/shop/qa/web", response{422, nil, `{"message":"Reference does not exist"}`})
+	r.on("DELETE repos/acme/fleet/issues/7/labels/liftlock%2Fhold", response{404, nil, `{"message":"Label does not exist"}`})
+	if err := d.DeleteBranch(ctx, testRepoName, "liftlock/shop/qa/web"); err != nil {
 		t.Error(err)
 	}
-	if err := d.RemoveLabel(ctx, fleet, 7, "liftlock/hold"); err != nil {
+	if err := d.RemoveLabel(ctx, testRepoName, 7, "liftlock/hold"); err != nil {
 		t.Error(err)
 	}
-	if err := d.RemoveLabel(ctx, fleet, 8, "liftlock/hold"); !errors.Is(err, forge.ErrGone) {
+	if err := d.RemoveLabel(ctx, testRepoName, 8, "liftlock/hold"); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("a pull request that isn't there: %v", err)
 	}
 	before := len(r.calls(""))
-	if err := d.UpdatePullRequest(ctx, fleet, 7, forge.Change{}); err != nil || len(r.calls("")) != before {
+	if err := d.UpdatePullRequest(ctx, testRepoName, 7, forge.PullRequestUpdate{}); err != nil || len(r.calls("")) != before {
 		t.Errorf("changing nothing: %v", err)
 	}
 }
 
 func TestReviewsKeepTheLastDecision(t *testing.T) {
-	r, d := newReplay(t)
+	r, d := newReplayServer(t)
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	id := 0
-	review := func(user, state, commit string) object {
+	review := func(user, state, commit string) jsonObject {
 		id++
-		v := object{"id": id, "state": state, "commit_id": commit, "submitted_at": at.Add(time.Duration(id) * time.Minute), "user": object{"login": user, "type": "User"}}
+		v := jsonObject{"id": id, "state": state, "commit_id": commit, "submitted_at": at.Add(time.Duration(id) * time.Minute), "user": jsonObject{"login": user, "type": "User"}}
 		if user == "" {
 			v["user"] = nil
 		}
 		return v
 	}
-	first := ok([]object{
+	first := okResponse([]jsonObject{
 		review("ada", "APPROVED", head1),
 		review("grace", "APPROVED", head1),
 		review("edsger", "COMMENTED", head1),
@@ -251,13 +251,13 @@ func TestReviewsKeepTheLastDecision(t *testing.T) {
 		review("barbara", "CHANGES_REQUESTED", head1),
 	})
 	first.header = map[string]string{"Link": `<SERVER/api/v3/x?page=2>; rel="next"`}
-	r.on("GET repos/acme/fleet/pulls/7/reviews", first, ok([]object{
+	r.on("GET repos/acme/fleet/pulls/7/reviews", first, okResponse([]jsonObject{
 		review("ada", "COMMENTED", head2),
 		review("grace", "DISMISSED", head1),
 		review("barbara", "APPROVED", head2),
 		review("alan", "PENDING", head2),
 	}))
-	got, err := d.Reviews(ctx, fleet, 7)
+	got, err := d.Reviews(ctx, testRepoName, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,12 +274,12 @@ func TestReviewsKeepTheLastDecision(t *testing.T) {
 }
 
 func TestStatuses(t *testing.T) {
-	r, d := newReplay(t)
-	status := func(context, state, creator string) object {
-		return object{"context": context, "state": state, "creator": object{"login": creator}}
+	r, d := newReplayServer(t)
+	status := func(context, state, creator string) jsonObject {
+		return jsonObject{"context": context, "state": state, "creator": jsonObject{"login": creator}}
 	}
-	r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", ok([]object{status("ci", "success", "ada"), status("liftlock", "pending", "bot"), status("ci", "failure", "ada")}))
-	got, err := d.Statuses(ctx, fleet, head1)
+	r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", okResponse([]jsonObject{status("ci", "success", "ada"), status("liftlock", "pending", "bot"), status("ci", "failure", "ada")}))
+	got, err := d.Statuses(ctx, testRepoName, head1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,8 +287,8 @@ func TestStatuses(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	r.on("POST repos/acme/fleet/statuses/"+head1, ok(object{}))
-	if err := d.SetStatus(ctx, fleet, head1, forge.Status{Context: "liftlock", State: forge.StatusPending, Description: strings.Repeat("ä", 200)}); err != nil {
+	r.on("POST repos/acme/fleet/statuses/"+head1, okResponse(jsonObject{}))
+	if err := d.SetStatus(ctx, testRepoName, head1, forge.Status{Context: "liftlock", State: forge.StatusPending, Description: strings.Repeat("ä", 200)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.calls("POST"); len(got) != 1 || strings.Count(got[0], "ä") != 139 || !strings.Contains(got[0], "…") {
@@ -297,15 +297,15 @@ func TestStatuses(t *testing.T) {
 }
 
 func TestPermission(t *testing.T) {
-	r, d := newReplay(t)
+	r, d := newReplayServer(t)
 	for login, word := range map[string]string{"ada": "admin", "grace": "write", "edsger": "read", "alan": "none"} {
-		r.on("GET repos/acme/fleet/collaborators/"+login+"/permission", ok(object{"permission": word}))
+		r.on("GET repos/acme/fleet/collaborators/"+login+"/permission", okResponse(jsonObject{"permission": word}))
 	}
 	for login, want := range map[string]forge.Permission{
 		"ada": forge.PermissionAdmin, "grace": forge.PermissionWrite, "edsger": forge.PermissionRead,
 		"alan": forge.PermissionNone, "nobody": forge.PermissionNone, "../../x": forge.PermissionNone, "..": forge.PermissionNone,
 	} {
-		got, err := d.Permission(ctx, fleet, login)
+		got, err := d.Permission(ctx, testRepoName, login)
 		if err != nil || got != want {
 			t.Errorf("%s: %v, %v; want %v", login, got, err, want)
 		}
@@ -318,30 +318,30 @@ func TestPermission(t *testing.T) {
 }
 
 func TestCommitAuthors(t *testing.T) {
-	r, d := newReplay(t)
-	r.on("GET repos/acme/fleet/commits/"+head1, ok(object{"author": object{"login": "grace"}, "committer": object{"login": "web-flow"}}))
-	r.on("GET repos/acme/fleet/commits/"+head1+"/pulls", ok([]object{
-		pull(7, head1, object{"user": object{"login": "ada"}, "merged_at": "2026-03-02T10:00:00Z"}),
-		pull(8, head1, object{"user": object{"login": "mallory"}}),
+	r, d := newReplayServer(t)
+	r.on("GET repos/acme/fleet/commits/"+head1, okResponse(jsonObject{"author": jsonObject{"login": "grace"}, "committer": jsonObject{"login": "web-flow"}}))
+	r.on("GET repos/acme/fleet/commits/"+head1+"/pulls", okResponse([]jsonObject{
+		pullJSON(7, head1, jsonObject{"user": jsonObject{"login": "ada"}, "merged_at": "2026-03-02T10:00:00Z"}),
+		pullJSON(8, head1, jsonObject{"user": jsonObject{"login": "mallory"}}),
 	}))
-	got, err := d.CommitAuthors(ctx, fleet, head1)
+	got, err := d.CommitAuthors(ctx, testRepoName, head1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"ada", "grace"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if _, err := d.CommitAuthors(ctx, fleet, head2); !errors.Is(err, forge.ErrGone) {
+	if _, err := d.CommitAuthors(ctx, testRepoName, head2); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("a commit that isn't there: %v", err)
 	}
 }
 
 func TestEnsureHook(t *testing.T) {
 	const url = "https://liftlock.example.com/webhooks/hub"
-	other := object{"id": 1, "active": true, "events": []string{"push"}, "config": object{"url": "https://ci.example.com", "content_type": "form"}}
-	right := object{"id": 2, "active": true, "events": append([]string{"release"}, DefaultEvents...), "config": object{"url": url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}}
-	with := func(change object) object {
-		hook := object{}
+	other := jsonObject{"id": 1, "active": true, "events": []string{"push"}, "config": jsonObject{"url": "https://ci.example.com", "content_type": "form"}}
+	right := jsonObject{"id": 2, "active": true, "events": append([]string{"release"}, DefaultEvents...), "config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}}
+	with := func(change jsonObject) jsonObject {
+		hook := jsonObject{}
 		for k, v := range right {
 			hook[k] = v
 		}
@@ -352,24 +352,24 @@ func TestEnsureHook(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		hooks   []object
+		hooks   []jsonObject
 		changed bool
 		write   string
 	}{
-		{"none", []object{other}, true, "POST repos/acme/fleet/hooks"},
-		{"right, the secret unknown", []object{other, right}, false, "PATCH repos/acme/fleet/hooks/2"},
-		{"inactive", []object{with(object{"active": false})}, true, "PATCH repos/acme/fleet/hooks/2"},
-		{"an event missing", []object{with(object{"events": []string{"push"}})}, true, "PATCH repos/acme/fleet/hooks/2"},
-		{"every event", []object{with(object{"events": []string{"*"}})}, false, "PATCH repos/acme/fleet/hooks/2"},
-		{"a form", []object{with(object{"config": object{"url": url, "content_type": "form"}})}, true, "PATCH repos/acme/fleet/hooks/2"},
-		{"without TLS checks", []object{with(object{"config": object{"url": url, "content_type": "json", "insecure_ssl": "1"}})}, true, "PATCH repos/acme/fleet/hooks/2"},
+		{"none", []jsonObject{other}, true, "POST repos/acme/fleet/hooks"},
+		{"right, the secret unknown", []jsonObject{other, right}, false, "PATCH repos/acme/fleet/hooks/2"},
+		{"inactive", []jsonObject{with(jsonObject{"active": false})}, true, "PATCH repos/acme/fleet/hooks/2"},
+		{"an event missing", []jsonObject{with(jsonObject{"events": []string{"push"}})}, true, "PATCH repos/acme/fleet/hooks/2"},
+		{"every event", []jsonObject{with(jsonObject{"events": []string{"*"}})}, false, "PATCH repos/acme/fleet/hooks/2"},
+		{"a form", []jsonObject{with(jsonObject{"config": jsonObject{"url": url, "content_type": "form"}})}, true, "PATCH repos/acme/fleet/hooks/2"},
+		{"without TLS checks", []jsonObject{with(jsonObject{"config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "1"}})}, true, "PATCH repos/acme/fleet/hooks/2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, d := newReplay(t)
-			r.on("GET repos/acme/fleet/hooks", ok(c.hooks), ok([]object{other, right}))
-			r.on("POST repos/acme/fleet/hooks", ok(right))
-			r.on("PATCH repos/acme/fleet/hooks/2", ok(right))
-			changed, err := d.EnsureHook(ctx, fleet, forge.Hook{URL: url, Secret: "s3cret"})
+			r, d := newReplayServer(t)
+			r.on("GET repos/acme/fleet/hooks", okResponse(c.hooks), okResponse([]jsonObject{other, right}))
+			r.on("POST repos/acme/fleet/hooks", okResponse(right))
+			r.on("PATCH repos/acme/fleet/hooks/2", okResponse(right))
+			changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"})
 			if err != nil || changed != c.changed {
 				t.Fatalf("changed %v, %v; want %v", changed, err, c.changed)
 			}
@@ -378,10 +378,10 @@ func TestEnsureHook(t *testing.T) {
 				t.Errorf("wrote %v, want %s", writes, c.write)
 			}
 			// Again: nothing to do. With another secret: it is set.
-			if changed, err := d.EnsureHook(ctx, fleet, forge.Hook{URL: url, Secret: "s3cret"}); changed || err != nil || len(r.calls("s3cret")) != 1 {
+			if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); changed || err != nil || len(r.calls("s3cret")) != 1 {
 				t.Errorf("the second time: changed %v, %v", changed, err)
 			}
-			if changed, err := d.EnsureHook(ctx, fleet, forge.Hook{URL: url, Secret: "another"}); !changed || err != nil || len(r.calls("another")) != 1 {
+			if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "another"}); !changed || err != nil || len(r.calls("another")) != 1 {
 				t.Errorf("with another secret: changed %v, %v", changed, err)
 			}
 		})
@@ -400,7 +400,7 @@ func TestAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := d.CloneURL(ctx, fleet)
+		got, err := d.CloneURL(ctx, testRepoName)
 		if err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", base, got, err, want)
 		}
@@ -411,12 +411,12 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestReacted(t *testing.T) {
-	r, d := newReplay(t)
-	r.on("GET user", ok(object{"login": "liftlock-bot", "type": "User"}))
-	r.on("GET repos/acme/fleet/issues/comments/5/reactions", ok([]object{{"content": "+1", "user": object{"login": "ada"}}, {"content": "eyes", "user": object{"login": "liftlock-bot"}}}))
-	r.on("GET repos/acme/fleet/issues/comments/6/reactions", ok([]object{{"content": "eyes", "user": object{"login": "ada"}}}))
+	r, d := newReplayServer(t)
+	r.on("GET user", okResponse(jsonObject{"login": "liftlock-bot", "type": "User"}))
+	r.on("GET repos/acme/fleet/issues/comments/5/reactions", okResponse([]jsonObject{{"content": "+1", "user": jsonObject{"login": "ada"}}, {"content": "eyes", "user": jsonObject{"login": "liftlock-bot"}}}))
+	r.on("GET repos/acme/fleet/issues/comments/6/reactions", okResponse([]jsonObject{{"content": "eyes", "user": jsonObject{"login": "ada"}}}))
 	for comment, want := range map[int64]bool{5: true, 6: false} {
-		if got, err := d.Reacted(ctx, fleet, 7, comment); err != nil || got != want {
+		if got, err := d.HasReacted(ctx, testRepoName, 7, comment); err != nil || got != want {
 			t.Errorf("comment %d: %v, %v", comment, got, err)
 		}
 	}

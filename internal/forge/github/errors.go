@@ -19,13 +19,13 @@ const (
 	// maxMessage bounds what is repeated of GitHub's words.
 	maxMessage = 500
 
-	// secondaryWait is how long to wait after a secondary limit without a time:
+	// secondaryLimitWait is how long to wait after a secondary limit without a time:
 	// "wait for at least one minute" (REST API, "Rate limits").
-	secondaryWait = time.Minute
+	secondaryLimitWait = time.Minute
 )
 
-// fail gives an error of go-github its kind. resp may be nil.
-func fail(op string, resp *gh.Response, err error) error {
+// wrapError gives an error of go-github its kind. resp may be nil.
+func wrapError(op string, resp *gh.Response, err error) error {
 	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	var limited *gh.RateLimitError
 	var secondary *gh.AbuseRateLimitError
@@ -34,19 +34,19 @@ func fail(op string, resp *gh.Response, err error) error {
 	var otp *gh.TwoFactorAuthError
 	switch {
 	case errors.As(err, &limited):
-		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clip(limited.Message), limited.Rate.Reset.Time
+		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clipMessage(limited.Message), limited.Rate.Reset.Time
 	case errors.As(err, &secondary):
-		wait := secondaryWait
+		wait := secondaryLimitWait
 		if secondary.RetryAfter != nil {
 			wait = *secondary.RetryAfter
 		}
-		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clip(secondary.Message), time.Now().Add(wait)
+		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clipMessage(secondary.Message), time.Now().Add(wait)
 	case errors.As(err, &accepted):
 		e.Status, e.Message = http.StatusAccepted, "GitHub is still computing it"
 	case errors.As(err, &otp):
-		e.Kind, e.Status, e.Message = forge.ErrUnauthorized, http.StatusUnauthorized, clip(otp.Message)
+		e.Kind, e.Status, e.Message = forge.ErrUnauthorized, http.StatusUnauthorized, clipMessage(otp.Message)
 	case errors.As(err, &answer):
-		classify(e, answer)
+		classifyResponse(e, answer)
 	case errors.Is(err, context.Canceled):
 		e.Message = "canceled"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -55,7 +55,7 @@ func fail(op string, resp *gh.Response, err error) error {
 		if resp != nil && resp.Response != nil {
 			e.Status = resp.StatusCode
 		}
-		e.Message = clip(err.Error())
+		e.Message = clipMessage(err.Error())
 	}
 	if e.Kind == forge.ErrUnauthorized {
 		e.Hint = "give Liftlock a valid token; this one is wrong, expired or revoked"
@@ -63,26 +63,26 @@ func fail(op string, resp *gh.Response, err error) error {
 	return e
 }
 
-// classify reads the kind out of an answer.
-func classify(e *forge.Error, answer *gh.ErrorResponse) {
+// classifyResponse reads the kind out of an answer.
+func classifyResponse(e *forge.Error, answer *gh.ErrorResponse) {
 	h := answer.Response.Header
-	e.Status, e.Message = answer.Response.StatusCode, message(answer)
+	e.Status, e.Message = answer.Response.StatusCode, errorMessage(answer)
 	switch e.Status {
 	case http.StatusUnauthorized:
 		e.Kind = forge.ErrUnauthorized
 	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryWait)
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryLimitWait)
 	case http.StatusForbidden:
 		// Not every secondary limit carries the documentation link that
 		// go-github looks for; a Retry-After or these words do.
 		if h.Get("Retry-After") != "" || strings.Contains(strings.ToLower(e.Message), "rate limit") {
-			e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryWait)
+			e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryLimitWait)
 			return
 		}
 		e.Kind, e.Hint = forge.ErrForbidden, scopeHint(h)
 	case http.StatusNotFound, http.StatusGone:
 		// GitHub hides what a token may not see behind 404.
-		e.Kind, e.Hint = forge.ErrGone, scopeHint(h)
+		e.Kind, e.Hint = forge.ErrNotFound, scopeHint(h)
 	case http.StatusConflict:
 		e.Kind = forge.ErrConflict
 	default:
@@ -90,7 +90,7 @@ func classify(e *forge.Error, answer *gh.ErrorResponse) {
 		if e.Status >= 500 {
 			e.Kind, e.RetryAfter = forge.ErrRetryable, waitUntil(h, 0)
 		} else if strings.HasPrefix(e.Message, "No commit found") { // 422
-			e.Kind = forge.ErrGone
+			e.Kind = forge.ErrNotFound
 		}
 	}
 }
@@ -116,33 +116,33 @@ func waitUntil(h http.Header, fallback time.Duration) time.Time {
 // allow it: classic tokens carry X-OAuth-Scopes, fine-grained ones are answered
 // with X-Accepted-GitHub-Permissions.
 func scopeHint(h http.Header) string {
-	accepted := split(h.Get("X-Accepted-OAuth-Scopes"))
+	accepted := splitList(h.Get("X-Accepted-OAuth-Scopes"))
 	if _, classic := h["X-Oauth-Scopes"]; classic && len(accepted) > 0 {
-		has := split(h.Get("X-OAuth-Scopes"))
-		if !slices.ContainsFunc(accepted, func(s string) bool { return slices.Contains(has, s) || covered(s, has) }) {
-			return fmt.Sprintf("the token has the scopes [%s] and needs one of [%s]", clip(strings.Join(has, " ")), clip(strings.Join(accepted, " ")))
+		has := splitList(h.Get("X-OAuth-Scopes"))
+		if !slices.ContainsFunc(accepted, func(s string) bool { return slices.Contains(has, s) || coversScope(s, has) }) {
+			return fmt.Sprintf("the token has the scopes [%s] and needs one of [%s]", clipMessage(strings.Join(has, " ")), clipMessage(strings.Join(accepted, " ")))
 		}
 		return ""
 	}
 	if p := h.Get("X-Accepted-GitHub-Permissions"); p != "" {
-		return "the token needs the permission " + clip(p)
+		return "the token needs the permission " + clipMessage(p)
 	}
 	return ""
 }
 
-// covered says whether a broader scope that the token has includes this one:
+// coversScope says whether a broader scope that the token has includes this one:
 // "repo" includes "repo:status", "admin:repo_hook" includes "write:repo_hook".
-func covered(scope string, has []string) bool {
+func coversScope(scope string, has []string) bool {
 	before, after, _ := strings.Cut(scope, ":")
 	return slices.Contains(has, before) || after != "" && slices.Contains(has, "admin:"+after)
 }
 
-func split(list string) []string {
+func splitList(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// message is GitHub's own explanation: the message and what it says per field.
-func message(answer *gh.ErrorResponse) string {
+// errorMessage is GitHub's own explanation: the message and what it says per field.
+func errorMessage(answer *gh.ErrorResponse) string {
 	parts := []string{answer.Message}
 	for _, e := range answer.Errors {
 		switch {
@@ -152,11 +152,11 @@ func message(answer *gh.ErrorResponse) string {
 			parts = append(parts, e.Field+" "+e.Code)
 		}
 	}
-	return clip(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": "))
+	return clipMessage(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": "))
 }
 
-// clip makes one bounded line of a text from outside.
-func clip(s string) string {
+// clipMessage makes one bounded line of a text from outside.
+func clipMessage(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 4*maxMessage)], "?")
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= maxMessage {
@@ -165,14 +165,14 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
 }
 
-// is says whether an error is an answer with this status.
-func is(err error, status int) bool {
+// hasStatus says whether an error is an answer with this status.
+func hasStatus(err error, status int) bool {
 	var answer *gh.ErrorResponse
 	return errors.As(err, &answer) && answer.Response.StatusCode == status
 }
 
-// says tells whether GitHub's words contain a phrase, without regard to case.
-func says(err error, phrase string) bool {
+// messageContains tells whether GitHub's words contain a phrase, without regard to case.
+func messageContains(err error, phrase string) bool {
 	var answer *gh.ErrorResponse
-	return errors.As(err, &answer) && strings.Contains(strings.ToLower(message(answer)), strings.ToLower(phrase))
+	return errors.As(err, &answer) && strings.Contains(strings.ToLower(errorMessage(answer)), strings.ToLower(phrase))
 }

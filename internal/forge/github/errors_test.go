@@ -16,43 +16,43 @@ func TestErrorsHaveKinds(t *testing.T) {
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	for _, c := range []struct {
 		name   string
-		answer answer
+		answer response
 		kind   error
 		words  string
 		hint   string
 		retry  time.Time
 	}{
-		{"bad credentials", answer{401, nil, `{"message":"Bad credentials"}`}, forge.ErrUnauthorized, "Bad credentials", "valid token", time.Time{}},
-		{"not found", answer{404, nil, `{"message":"Not Found"}`}, forge.ErrGone, "Not Found", "", time.Time{}},
-		{"not found for want of a scope", answer{404, map[string]string{"X-OAuth-Scopes": "repo:status", "X-Accepted-OAuth-Scopes": "repo"}, `{"message":"Not Found"}`},
-			forge.ErrGone, "", "scopes [repo:status] and needs one of [repo]", time.Time{}},
-		{"forbidden for want of a scope", answer{403, map[string]string{"X-OAuth-Scopes": "", "X-Accepted-OAuth-Scopes": "admin:repo_hook, write:repo_hook"}, `{"message":"Resource not accessible"}`},
+		{"bad credentials", response{401, nil, `{"message":"Bad credentials"}`}, forge.ErrUnauthorized, "Bad credentials", "valid token", time.Time{}},
+		{"not found", response{404, nil, `{"message":"Not Found"}`}, forge.ErrNotFound, "Not Found", "", time.Time{}},
+		{"not found for want of a scope", response{404, map[string]string{"X-OAuth-Scopes": "repo:status", "X-Accepted-OAuth-Scopes": "repo"}, `{"message":"Not Found"}`},
+			forge.ErrNotFound, "", "scopes [repo:status] and needs one of [repo]", time.Time{}},
+		{"forbidden for want of a scope", response{403, map[string]string{"X-OAuth-Scopes": "", "X-Accepted-OAuth-Scopes": "admin:repo_hook, write:repo_hook"}, `{"message":"Resource not accessible"}`},
 			forge.ErrForbidden, "Resource not accessible", "needs one of [admin:repo_hook write:repo_hook]", time.Time{}},
-		{"forbidden with the scope", answer{403, map[string]string{"X-OAuth-Scopes": "repo, admin:repo_hook", "X-Accepted-OAuth-Scopes": "write:repo_hook"}, `{"message":"Must have admin rights"}`},
+		{"forbidden with the scope", response{403, map[string]string{"X-OAuth-Scopes": "repo, admin:repo_hook", "X-Accepted-OAuth-Scopes": "write:repo_hook"}, `{"message":"Must have admin rights"}`},
 			forge.ErrForbidden, "admin rights", "", time.Time{}},
-		{"forbidden for a fine-grained token", answer{403, map[string]string{"X-Accepted-GitHub-Permissions": "pull_requests=write"}, `{"message":"Resource not accessible by personal access token"}`},
+		{"forbidden for a fine-grained token", response{403, map[string]string{"X-Accepted-GitHub-Permissions": "pull_requests=write"}, `{"message":"Resource not accessible by personal access token"}`},
 			forge.ErrForbidden, "", "needs the permission pull_requests=write", time.Time{}},
-		{"the hourly limit", answer{403, map[string]string{"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(reset.Unix())}, `{"message":"API rate limit exceeded"}`},
+		{"the hourly limit", response{403, map[string]string{"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(reset.Unix())}, `{"message":"API rate limit exceeded"}`},
 			forge.ErrRateLimited, "rate limit", "", reset},
-		{"the hourly limit as 429", answer{429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(reset.Unix())}, `{"message":"API rate limit exceeded"}`},
+		{"the hourly limit as 429", response{429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(reset.Unix())}, `{"message":"API rate limit exceeded"}`},
 			forge.ErrRateLimited, "", "", reset},
-		{"429 with a time", answer{429, map[string]string{"Retry-After": "90"}, ``}, forge.ErrRateLimited, "", "", in(90 * time.Second)},
-		{"429 without a time", answer{429, nil, ``}, forge.ErrRateLimited, "", "", in(time.Minute)},
-		{"a secondary limit", answer{403, map[string]string{"Retry-After": "120"}, `{"message":"You have exceeded a secondary rate limit","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`},
+		{"429 with a time", response{429, map[string]string{"Retry-After": "90"}, ``}, forge.ErrRateLimited, "", "", in(90 * time.Second)},
+		{"429 without a time", response{429, nil, ``}, forge.ErrRateLimited, "", "", in(time.Minute)},
+		{"a secondary limit", response{403, map[string]string{"Retry-After": "120"}, `{"message":"You have exceeded a secondary rate limit","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`},
 			forge.ErrRateLimited, "secondary", "", in(120 * time.Second)},
-		{"a secondary limit without a time", answer{403, nil, `{"message":"You have exceeded a secondary rate limit. Please wait"}`}, forge.ErrRateLimited, "secondary", "", in(time.Minute)},
-		{"a bad gateway", answer{502, nil, `<html>Bad Gateway</html>`}, forge.ErrRetryable, "", "", time.Time{}},
-		{"unavailable with a time", answer{503, map[string]string{"Retry-After": "30"}, `{"message":"Service unavailable"}`}, forge.ErrRetryable, "", "", in(30 * time.Second)},
+		{"a secondary limit without a time", response{403, nil, `{"message":"You have exceeded a secondary rate limit. Please wait"}`}, forge.ErrRateLimited, "secondary", "", in(time.Minute)},
+		{"a bad gateway", response{502, nil, `<html>Bad Gateway</html>`}, forge.ErrRetryable, "", "", time.Time{}},
+		{"unavailable with a time", response{503, map[string]string{"Retry-After": "30"}, `{"message":"Service unavailable"}`}, forge.ErrRetryable, "", "", in(30 * time.Second)},
 		{"refused", message422("title is too long"), forge.ErrInvalid, "Validation Failed: title is too long", "", time.Time{}},
-		{"a conflict", answer{409, nil, `{"message":"Git Repository is empty."}`}, forge.ErrConflict, "empty", "", time.Time{}},
-		{"a commit that isn't there", answer{422, nil, `{"message":"No commit found for SHA: abc"}`}, forge.ErrGone, "", "", time.Time{}},
-		{"not JSON", answer{200, nil, `<html>`}, forge.ErrRetryable, "", "", time.Time{}},
-		{"endless words", answer{422, nil, fmt.Sprintf(`{"message":%q}`, strings.Repeat("word ", 10000))}, forge.ErrInvalid, "word word", "", time.Time{}},
+		{"a conflict", response{409, nil, `{"message":"Git Repository is empty."}`}, forge.ErrConflict, "empty", "", time.Time{}},
+		{"a commit that isn't there", response{422, nil, `{"message":"No commit found for SHA: abc"}`}, forge.ErrNotFound, "", "", time.Time{}},
+		{"not JSON", response{200, nil, `<html>`}, forge.ErrRetryable, "", "", time.Time{}},
+		{"endless words", response{422, nil, fmt.Sprintf(`{"message":%q}`, strings.Repeat("word ", 10000))}, forge.ErrInvalid, "word word", "", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, d := newReplay(t)
+			r, d := newReplayServer(t)
 			r.on("GET repos/acme/fleet/pulls/7", c.answer)
-			_, err := d.PullRequest(context.Background(), fleet, 7)
+			_, err := d.PullRequest(context.Background(), testRepoName, 7)
 			if !errors.Is(err, c.kind) {
 				t.Fatalf("got %v, want %v", err, c.kind)
 			}
@@ -74,7 +74,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 }
 
 func TestNoAnswerIsRetryable(t *testing.T) {
-	r, d := newReplay(t)
+	r, d := newReplayServer(t)
 	r.server.Close()
 	_, err := d.Me(context.Background())
 	if !errors.Is(err, forge.ErrRetryable) {

@@ -19,7 +19,7 @@ var DefaultEvents = []string{"push", "pull_request", "pull_request_review", "iss
 // the first call of a process for a hook sets it in any case (changed stays
 // false when that is all); later calls do when they come with another one.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	want := h.Events
 	if len(want) == 0 {
 		want = DefaultEvents
@@ -33,9 +33,9 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	if hook == nil {
 		hook, resp, err := d.api.Repositories.CreateHook(ctx, owner, name, &gh.Hook{Config: config, Events: want, Active: gh.Bool(true)})
 		if err != nil {
-			return false, fail("create the webhook of "+r.String(), resp, err)
+			return false, wrapError("create the webhook of "+r.String(), resp, err)
 		}
-		d.secretIsSet(hook.GetID(), h.Secret)
+		d.recordSecret(hook.GetID(), h.Secret)
 		return true, nil
 	}
 
@@ -52,16 +52,16 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		edit.Events = want
 	}
 	if _, resp, err := d.api.Repositories.EditHook(ctx, owner, name, hook.GetID(), edit); err != nil {
-		return false, fail("repair the webhook of "+r.String(), resp, err)
+		return false, wrapError("repair the webhook of "+r.String(), resp, err)
 	}
-	d.secretIsSet(hook.GetID(), h.Secret)
+	d.recordSecret(hook.GetID(), h.Secret)
 	return wrong || known, nil
 }
 
 func (d *Driver) findHook(ctx context.Context, r forge.Repo, url string) (*gh.Hook, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	var found *gh.Hook
-	err := pages("list the webhooks of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the webhooks of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		list, resp, err := d.api.Repositories.ListHooks(ctx, owner, name, &page)
 		for _, hook := range list {
 			if found == nil && hook.Config != nil && hook.Config.GetURL() == url {
@@ -82,7 +82,7 @@ func (d *Driver) knownSecret(hook int64, secret string) (known, same bool) {
 	return known, known && digest == digestOf(secret)
 }
 
-func (d *Driver) secretIsSet(hook int64, secret string) {
+func (d *Driver) recordSecret(hook int64, secret string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.secrets[hook] = digestOf(secret)

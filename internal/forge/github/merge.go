@@ -14,8 +14,8 @@ import (
 // mean is decided by looking at the pull request afterwards, so that a merge
 // whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	owner, name := path(r)
-	op := "merge " + number(r, m.Number)
+	owner, name := repoPath(r)
+	op := "merge " + formatNumber(r, m.Number)
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
 	}
@@ -25,10 +25,10 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	if err == nil {
 		return result.GetSHA(), nil
 	}
-	if !is(err, http.StatusMethodNotAllowed) && !is(err, http.StatusConflict) {
-		return "", fail(op, resp, err)
+	if !hasStatus(err, http.StatusMethodNotAllowed) && !hasStatus(err, http.StatusConflict) {
+		return "", wrapError(op, resp, err)
 	}
-	refusal := fail(op, resp, err).(*forge.Error)
+	refusal := wrapError(op, resp, err).(*forge.Error)
 	pr, lookErr := d.PullRequest(ctx, r, m.Number)
 	if lookErr != nil {
 		return "", lookErr
@@ -40,7 +40,7 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 		refusal.Kind, refusal.Message = forge.ErrConflict, "its head is "+pr.Head+", not "+m.Head
 	case pr.State == forge.Closed:
 		refusal.Kind, refusal.Message = forge.ErrNotMergeable, "it is closed"
-	case refusal.Status == http.StatusConflict || says(err, "was modified"):
+	case refusal.Status == http.StatusConflict || messageContains(err, "was modified"):
 		// "Base branch was modified. Review and try the merge again": another merge
 		// came just before. "Head branch was modified" with the same head: a push is
 		// on its way.
@@ -57,4 +57,4 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	return "", refusal
 }
 
-func segment(s string) string { return transport.Segment(s) }
+func escapeSegment(s string) string { return transport.Segment(s) }

@@ -16,11 +16,11 @@ import (
 // PullRequests lists without Mergeable, MergeReason and MergedBy, which GitHub
 // only tells of a single pull request.
 func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	o := &gh.PullRequestListOptions{State: "all", Sort: "updated", Direction: "desc"}
 	var found []forge.PullRequest
 	seen := map[int]bool{} // one that is updated meanwhile moves, and shifts a page
-	err := pages("list the pull requests of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the pull requests of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		o.ListOptions = page
 		list, resp, err := d.api.PullRequests.List(ctx, owner, name, o)
 		if err != nil {
@@ -32,7 +32,7 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 			}
 			if !seen[p.GetNumber()] {
 				seen[p.GetNumber()] = true
-				found = append(found, neutral(r, p))
+				found = append(found, toPullRequest(r, p))
 			}
 		}
 		return resp, false, nil
@@ -42,12 +42,12 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 
 // PullRequest reads one with everything.
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	p, resp, err := d.api.PullRequests.Get(ctx, owner, name, n)
 	if err != nil {
-		return nil, fail("read "+number(r, n), resp, err)
+		return nil, wrapError("read "+formatNumber(r, n), resp, err)
 	}
-	pr := neutral(r, p)
+	pr := toPullRequest(r, p)
 	return &pr, nil
 }
 
@@ -55,18 +55,18 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 // without the owner it silently ignores the filter (gitops-promoter#1417), so the
 // answer is filtered again.
 func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
-	return d.byHead(ctx, r, branch, gh.PullRequestListOptions{State: "all", Sort: "created", Direction: "desc"})
+	return d.listByHead(ctx, r, branch, gh.PullRequestListOptions{State: "all", Sort: "created", Direction: "desc"})
 }
 
-func (d *Driver) byHead(ctx context.Context, r forge.Repo, branch string, o gh.PullRequestListOptions) ([]forge.PullRequest, error) {
-	owner, name := path(r)
+func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o gh.PullRequestListOptions) ([]forge.PullRequest, error) {
+	owner, name := repoPath(r)
 	o.Head = r.Owner + ":" + branch
 	var found []forge.PullRequest
-	err := pages("list the pull requests of "+r.String()+" from "+branch, func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the pull requests of "+r.String()+" from "+branch, func(page gh.ListOptions) (*gh.Response, bool, error) {
 		o.ListOptions = page
 		list, resp, err := d.api.PullRequests.List(ctx, owner, name, &o)
 		for _, p := range list {
-			if pr := neutral(r, p); pr.Branch == branch && !pr.Fork {
+			if pr := toPullRequest(r, p); pr.Branch == branch && !pr.Fork {
 				found = append(found, pr)
 			}
 		}
@@ -77,7 +77,7 @@ func (d *Driver) byHead(ctx context.Context, r forge.Repo, branch string, o gh.P
 
 // CreatePullRequest opens one, or finds the open one that GitHub says is there.
 func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	op := "open a pull request in " + r.String() + " from " + n.Branch
 	p, resp, err := d.api.PullRequests.Create(ctx, owner, name, &gh.NewPullRequest{
 		Title: &n.Title, Body: &n.Body, Head: &n.Branch, Base: &n.Base,
@@ -86,9 +86,9 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	created := err == nil
 	switch {
 	case created:
-		pr = neutral(r, p)
-	case is(err, http.StatusUnprocessableEntity) && says(err, "already exists"):
-		open, findErr := d.byHead(ctx, r, n.Branch, gh.PullRequestListOptions{State: "open", Base: n.Base})
+		pr = toPullRequest(r, p)
+	case hasStatus(err, http.StatusUnprocessableEntity) && messageContains(err, "already exists"):
+		open, findErr := d.listByHead(ctx, r, n.Branch, gh.PullRequestListOptions{State: "open", Base: n.Base})
 		if findErr != nil {
 			return nil, false, findErr
 		}
@@ -98,7 +98,7 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 		}
 		pr = open[i]
 	default:
-		return nil, false, fail(op, resp, err)
+		return nil, false, wrapError(op, resp, err)
 	}
 	// Also on one that was found: a process may have died between the two calls.
 	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
@@ -113,29 +113,29 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 }
 
 // UpdatePullRequest sets what c names.
-func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c forge.Change) error {
-	if c == (forge.Change{}) {
+func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c forge.PullRequestUpdate) error {
+	if c == (forge.PullRequestUpdate{}) {
 		return nil
 	}
 	edit := &gh.PullRequest{Title: c.Title, Body: c.Body}
 	if c.State != nil {
 		edit.State = gh.String(string(*c.State))
 	}
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	if _, resp, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit); err != nil {
-		return fail("update "+number(r, n), resp, err)
+		return wrapError("update "+formatNumber(r, n), resp, err)
 	}
 	return nil
 }
 
 // DeleteBranch removes a branch. GitHub answers 422 for one that isn't there.
 func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	resp, err := d.api.Git.DeleteRef(ctx, owner, name, "heads/"+branch)
-	if err == nil || is(err, http.StatusUnprocessableEntity) && says(err, "does not exist") {
+	if err == nil || hasStatus(err, http.StatusUnprocessableEntity) && messageContains(err, "does not exist") {
 		return nil
 	}
-	return fail("delete the branch "+branch+" of "+r.String(), resp, err)
+	return wrapError("delete the branch "+branch+" of "+r.String(), resp, err)
 }
 
 // AddLabels adds labels; GitHub creates those that don't exist.
@@ -143,9 +143,9 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 	if len(labels) == 0 {
 		return nil
 	}
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	if _, resp, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels); err != nil {
-		return fail("label "+number(r, n), resp, err)
+		return wrapError("label "+formatNumber(r, n), resp, err)
 	}
 	return nil
 }
@@ -153,16 +153,16 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 // RemoveLabel takes a label off. go-github puts it into the path as it is, and
 // labels have slashes.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
-	owner, name := path(r)
-	resp, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, segment(label))
-	if err == nil || is(err, http.StatusNotFound) && says(err, "label does not exist") {
+	owner, name := repoPath(r)
+	resp, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, escapeSegment(label))
+	if err == nil || hasStatus(err, http.StatusNotFound) && messageContains(err, "label does not exist") {
 		return nil
 	}
-	return fail("take the label "+label+" off "+number(r, n), resp, err)
+	return wrapError("take the label "+label+" off "+formatNumber(r, n), resp, err)
 }
 
-// neutral translates a pull request.
-func neutral(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
+// toPullRequest translates a pull request.
+func toPullRequest(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
 	own := p.GetBase().GetRepo().GetFullName() // a renamed repository has another name than r
 	if own == "" {
 		own = r.String()
@@ -198,15 +198,15 @@ func neutral(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
 	case p.GetState() == "closed":
 		pr.State = forge.Closed
 	default:
-		pr.Mergeable, pr.MergeReason = mergeable(p)
+		pr.Mergeable, pr.MergeReason = toMergeable(p)
 	}
 	return pr
 }
 
-// mergeable reads mergeable_state ("Pull request merge status" of the GraphQL
+// toMergeable reads mergeable_state ("Pull request merge status" of the GraphQL
 // API names the same values). Only unstable and has_hooks can be merged beside
 // clean: checks that aren't required fail, or a pre-receive hook decides.
-func mergeable(p *gh.PullRequest) (forge.Mergeable, string) {
+func toMergeable(p *gh.PullRequest) (forge.Mergeable, string) {
 	switch s := p.GetMergeableState(); s {
 	case "clean", "unstable", "has_hooks":
 		return forge.MergeableYes, ""

@@ -14,9 +14,9 @@ import (
 // something (approved, asked for changes, was dismissed), or the last comment of
 // those who decided nothing. A comment after an approval doesn't take it back.
 func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Review, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	var all []*gh.PullRequestReview
-	err := pages("list the reviews of "+number(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the reviews of "+formatNumber(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		list, resp, err := d.api.PullRequests.ListReviews(ctx, owner, name, n, &page)
 		all = append(all, list...)
 		return resp, false, err
@@ -27,11 +27,11 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 	slices.SortStableFunc(all, func(a, b *gh.PullRequestReview) int {
 		return a.GetSubmittedAt().Compare(b.GetSubmittedAt().Time)
 	})
-	type standing struct {
+	type userReview struct {
 		review  forge.Review
 		decides bool
 	}
-	byUser := map[string]standing{}
+	byUser := map[string]userReview{}
 	for _, v := range all {
 		user, state := v.GetUser().GetLogin(), strings.ToUpper(v.GetState())
 		if user == "" || state == "PENDING" { // a deleted account; one that isn't submitted
@@ -41,7 +41,7 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 		if byUser[user].decides && !decides {
 			continue
 		}
-		byUser[user] = standing{decides: decides, review: forge.Review{
+		byUser[user] = userReview{decides: decides, review: forge.Review{
 			ID:       v.GetID(),
 			User:     user,
 			Bot:      isBot(v.GetUser()),

@@ -13,7 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-var fleet = forge.Repo{Owner: "acme", Name: "fleet"}
+var testRepoName = forge.Repo{Owner: "acme", Name: "fleet"}
 
 const (
 	head1 = "1111111111111111111111111111111111111111"
@@ -21,24 +21,24 @@ const (
 	land1 = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 )
 
-// replay is a server with prepared answers, and what it was asked.
-type replay struct {
-	t       *testing.T
-	server  *httptest.Server
-	mu      sync.Mutex
-	answers map[string][]answer // by "METHOD path", without /api/v3/ and the query; the last one repeats
-	asked   []string            // "METHOD path?query body"
+// replayServer is a server with prepared answers, and what it was asked.
+type replayServer struct {
+	t         *testing.T
+	server    *httptest.Server
+	mu        sync.Mutex
+	responses map[string][]response // by "METHOD path", without /api/v3/ and the query; the last one repeats
+	requests  []string              // "METHOD path?query body"
 }
 
-type answer struct {
+type response struct {
 	status int
 	header map[string]string
 	body   string
 }
 
-func newReplay(t *testing.T) (*replay, *Driver) {
+func newReplayServer(t *testing.T) (*replayServer, *Driver) {
 	t.Helper()
-	r := &replay{t: t, answers: map[string][]answer{}}
+	r := &replayServer{t: t, responses: map[string][]response{}}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(r.server.Close)
 	d, err := New(Options{URL: r.server.URL + "/api/v3", Token: "t0ken"})
@@ -48,9 +48,9 @@ func newReplay(t *testing.T) (*replay, *Driver) {
 	return r, d
 }
 
-func (r *replay) on(call string, answers ...answer) { r.answers[call] = answers }
+func (r *replayServer) on(call string, answers ...response) { r.responses[call] = answers }
 
-func (r *replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *replayServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if got := req.Header.Get("Authorization"); got != "Bearer t0ken" {
@@ -69,15 +69,15 @@ func (r *replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if len(body) > 0 {
 		full += " " + strings.TrimSpace(string(body))
 	}
-	r.asked = append(r.asked, full)
-	left := r.answers[call]
+	r.requests = append(r.requests, full)
+	left := r.responses[call]
 	if len(left) == 0 {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"message":"Not Found"}`)
 		return
 	}
 	if len(left) > 1 {
-		r.answers[call] = left[1:]
+		r.responses[call] = left[1:]
 	}
 	for k, v := range left[0].header {
 		w.Header().Set(k, strings.ReplaceAll(v, "SERVER", r.server.URL))
@@ -87,11 +87,11 @@ func (r *replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // calls are the requests so far whose line contains the words.
-func (r *replay) calls(words string) []string {
+func (r *replayServer) calls(words string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []string
-	for _, a := range r.asked {
+	for _, a := range r.requests {
 		if strings.Contains(a, words) {
 			found = append(found, a)
 		}
@@ -99,29 +99,29 @@ func (r *replay) calls(words string) []string {
 	return found
 }
 
-func ok(v any) answer {
+func okResponse(v any) response {
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}
-	return answer{status: http.StatusOK, body: string(body)}
+	return response{status: http.StatusOK, body: string(body)}
 }
 
-func message422(words string) answer {
-	return answer{status: 422, body: fmt.Sprintf(`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":%q}]}`, words)}
+func message422(words string) response {
+	return response{status: 422, body: fmt.Sprintf(`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":%q}]}`, words)}
 }
 
-type object = map[string]any
+type jsonObject = map[string]any
 
-// pull is a pull request as GitHub shows it; change sets fields.
-func pull(number int, head string, change object) object {
-	repo := object{"full_name": "acme/fleet"}
-	p := object{
-		"number": number, "state": "open", "title": "qa: web", "body": "b", "user": object{"login": "liftlock-bot"},
-		"html_url": "https://github.com/acme/fleet/pull/1", "labels": []object{{"name": "liftlock"}, {"name": "env/qa"}},
+// pullJSON is a pull request as GitHub shows it; change sets fields.
+func pullJSON(number int, head string, change jsonObject) jsonObject {
+	repo := jsonObject{"full_name": "acme/fleet"}
+	p := jsonObject{
+		"number": number, "state": "open", "title": "qa: web", "body": "b", "user": jsonObject{"login": "liftlock-bot"},
+		"html_url": "https://github.com/acme/fleet/pull/1", "labels": []jsonObject{{"name": "liftlock"}, {"name": "env/qa"}},
 		"created_at": "2026-03-02T09:00:00Z", "updated_at": "2026-03-02T10:00:00Z",
-		"head": object{"ref": "liftlock/shop/qa/web", "sha": head, "repo": repo},
-		"base": object{"ref": "main", "repo": repo},
+		"head": jsonObject{"ref": "liftlock/shop/qa/web", "sha": head, "repo": repo},
+		"base": jsonObject{"ref": "main", "repo": repo},
 	}
 	for k, v := range change {
 		p[k] = v

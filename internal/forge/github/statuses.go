@@ -13,17 +13,17 @@ const maxDescription = 140
 
 // SetStatus sets a commit status.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	status := &gh.RepoStatus{
 		State:       gh.String(string(s.State)),
 		Context:     &s.Context,
-		Description: gh.String(cut(s.Description, maxDescription)),
+		Description: gh.String(truncateText(s.Description, maxDescription)),
 	}
 	if s.TargetURL != "" {
 		status.TargetURL = &s.TargetURL
 	}
 	if _, resp, err := d.api.Repositories.CreateStatus(ctx, owner, name, commit, status); err != nil {
-		return fail("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
+		return wrapError("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
 	}
 	return nil
 }
@@ -32,10 +32,10 @@ func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s f
 // context: the combined status would be one call less and doesn't say who set
 // what. Check runs are not statuses.
 func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	var found []forge.Status
 	seen := map[string]bool{}
-	err := pages("list the statuses of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the statuses of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		list, resp, err := d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page)
 		for _, s := range list {
 			if seen[s.GetContext()] {
@@ -55,8 +55,8 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 	return found, err
 }
 
-// cut shortens a text to so many characters and shows that it did.
-func cut(s string, max int) string {
+// truncateText shortens a text to so many characters and shows that it did.
+func truncateText(s string, max int) string {
 	runes := []rune(s)
 	if len(runes) <= max {
 		return s

@@ -14,7 +14,7 @@ import (
 // CloneURL follows from the API's address: github.com for the public service,
 // the API's own host without /api/v3 for others.
 func (d *Driver) CloneURL(_ context.Context, r forge.Repo) (string, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	u := *d.base
 	if u.Host == "api.github.com" {
 		u.Host, u.Path = "github.com", "/"
@@ -31,13 +31,13 @@ func (d *Driver) GitAuth(context.Context) (username, password string, err error)
 // Permission is the user's effective permission; teams and the organisation's
 // default count. GitHub answers 404 for somebody it doesn't know.
 func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
-	owner, name := path(r)
-	level, resp, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, segment(login))
+	owner, name := repoPath(r)
+	level, resp, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, escapeSegment(login))
 	switch {
-	case is(err, http.StatusNotFound):
+	case hasStatus(err, http.StatusNotFound):
 		return forge.PermissionNone, nil
 	case err != nil:
-		return forge.PermissionNone, fail("read the permission of "+login+" in "+r.String(), resp, err)
+		return forge.PermissionNone, wrapError("read the permission of "+login+" in "+r.String(), resp, err)
 	}
 	switch level.GetPermission() { // maintain is shown as write, triage as read
 	case "admin":
@@ -51,22 +51,22 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (fo
 	}
 }
 
-// webFlow is GitHub's own committer of what is done in its pages; nobody's login.
-const webFlow = "web-flow"
+// webFlowLogin is GitHub's own committer of what is done in its pages; nobody's login.
+const webFlowLogin = "web-flow"
 
 // CommitAuthors are the commit's author and committer, as far as GitHub connects
 // their addresses with accounts, and the authors of the merged pull requests
 // that brought it.
 func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string) ([]string, error) {
-	owner, name := path(r)
+	owner, name := repoPath(r)
 	// One changed file is asked for, not all: only the people matter.
-	c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, segment(commit), &gh.ListOptions{PerPage: 1})
+	c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, escapeSegment(commit), &gh.ListOptions{PerPage: 1})
 	if err != nil {
-		return nil, fail("read a commit of "+r.String(), resp, err)
+		return nil, wrapError("read a commit of "+r.String(), resp, err)
 	}
 	logins := []string{c.GetAuthor().GetLogin(), c.GetCommitter().GetLogin()}
-	err = pages("list the pull requests that brought a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, segment(commit), &page)
+	err = forEachPage("list the pull requests that brought a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, escapeSegment(commit), &page)
 		for _, p := range list {
 			if !p.GetMergedAt().IsZero() {
 				logins = append(logins, p.GetUser().GetLogin())
@@ -77,7 +77,7 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string)
 	if err != nil {
 		return nil, err
 	}
-	logins = slices.DeleteFunc(logins, func(l string) bool { return l == "" || l == webFlow })
+	logins = slices.DeleteFunc(logins, func(l string) bool { return l == "" || l == webFlowLogin })
 	slices.Sort(logins)
 	return slices.Compact(logins), nil
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// words are the path segments that name a thing of a forge's API. Everything
+// pathWords are the path segments that name a thing of a forge's API. Everything
 // else in a path (owners, numbers, branches) is left out of an endpoint's name.
-var words = map[string]bool{
+var pathWords = map[string]bool{
 	"branches": true, "collaborators": true, "comments": true, "commits": true, "git": true,
 	"hooks": true, "issues": true, "labels": true, "merge": true, "permission": true,
 	"pull": true, "pulls": true, "reactions": true, "refs": true, "reviews": true,
@@ -29,7 +29,7 @@ func Endpoint(method, base, path string) string {
 	}
 	var named []string
 	for _, s := range segments {
-		if words[s] && len(named) < maxWords {
+		if pathWords[s] && len(named) < maxWords {
 			named = append(named, s)
 		}
 	}

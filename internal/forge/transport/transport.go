@@ -16,16 +16,16 @@ const (
 	// after 10 s (GitHub) to 60 s (usual proxies).
 	callTimeout = 60 * time.Second
 
-	// maxAnswer is the largest answer that is read. A page of a hundred pull
+	// maxResponseBytes is the largest answer that is read. A page of a hundred pull
 	// requests with the longest bodies (64 kB each) stays below.
-	maxAnswer = 16 << 20
+	maxResponseBytes = 16 << 20
 
 	// maxRedirects is enough for a repository that was renamed twice.
 	maxRedirects = 3
 )
 
 // ErrTooLarge is an answer beyond the limit.
-var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxResponseBytes)
 
 // Options say how to reach a forge.
 type Options struct {
@@ -35,11 +35,11 @@ type Options struct {
 	HTTPClient    *http.Client // its Transport is used (proxies, certificates); nil: the default one
 	CacheBytes    int          // room for conditional requests; 0 switches them off
 
-	// Observe is told every call that went out: a name of bounded cardinality
+	// OnCall is told every call that went out: a name of bounded cardinality
 	// ("GET pulls/reviews"), the HTTP status as it came over the wire (0 without
 	// an answer) and how long it took with its body read. It may be nil and is
 	// called concurrently.
-	Observe func(endpoint string, status int, d time.Duration)
+	OnCall func(endpoint string, status int, d time.Duration)
 }
 
 // New makes the client that a driver hands to its SDK.
@@ -72,7 +72,7 @@ type roundTripper struct {
 // checkRedirect follows a forge's redirects within itself (a renamed repository)
 // and refuses those to anywhere else.
 func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) error {
-	if !t.own(req.URL) {
+	if !t.isForgeURL(req.URL) {
 		return errors.New("the forge redirects to another host, which is not followed: correct the forge's url in the server's file")
 	}
 	if len(via) > maxRedirects {
@@ -81,8 +81,8 @@ func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) err
 	return nil
 }
 
-// own says whether the URL is on the forge itself.
-func (t *roundTripper) own(u *url.URL) bool {
+// isForgeURL says whether the URL is on the forge itself.
+func (t *roundTripper) isForgeURL(u *url.URL) bool {
 	return u.Scheme == t.Base.Scheme && u.Host == t.Base.Host
 }
 
@@ -91,11 +91,11 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 	req := original.Clone(original.Context()) // a RoundTripper must not change its request
 	req.Header.Set("User-Agent", t.UserAgent)
 	req.Header.Del("Authorization")
-	if t.Authorization != "" && t.own(req.URL) {
+	if t.Authorization != "" && t.isForgeURL(req.URL) {
 		req.Header.Set("Authorization", t.Authorization)
 	}
 	key := ""
-	var seen *entry
+	var seen *cacheEntry
 	if t.cache != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
 		key = req.URL.String() + "\n" + req.Header.Get("Accept")
 		if seen = t.cache.get(key); seen != nil {
@@ -111,8 +111,8 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		status = resp.StatusCode
 		body, err = readAll(resp.Body)
 	}
-	if t.Observe != nil {
-		t.Observe(Endpoint(req.Method, t.Base.Path, req.URL.Path), status, time.Since(start))
+	if t.OnCall != nil {
+		t.OnCall(Endpoint(req.Method, t.Base.Path, req.URL.Path), status, time.Since(start))
 	}
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		body = seen.body
 	case key != "" && status == http.StatusOK:
 		if etag := resp.Header.Get("ETag"); etag != "" {
-			t.cache.put(key, &entry{etag: etag, header: keep(resp.Header), body: body})
+			t.cache.put(key, &cacheEntry{etag: etag, header: contentHeaders(resp.Header), body: body})
 		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -139,8 +139,8 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// keep are the headers that belong to the content.
-func keep(h http.Header) http.Header {
+// contentHeaders are the headers that belong to the content.
+func contentHeaders(h http.Header) http.Header {
 	kept := http.Header{}
 	for _, name := range []string{"Content-Type", "Link", "X-Total-Count"} {
 		if v := h.Values(name); len(v) > 0 {
@@ -152,11 +152,11 @@ func keep(h http.Header) http.Header {
 
 func readAll(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(body, maxResponseBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxAnswer {
+	if len(data) > maxResponseBytes {
 		return nil, ErrTooLarge
 	}
 	return data, nil

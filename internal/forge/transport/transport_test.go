@@ -16,18 +16,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-type calls struct {
+type callLog struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-func (c *calls) observe(endpoint string, status int, d time.Duration) {
+func (c *callLog) recordCall(endpoint string, status int, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = append(c.seen, fmt.Sprintf("%s %d", endpoint, status))
 }
 
-func serve(t *testing.T, h http.HandlerFunc) (*url.URL, *calls, func(Options) *http.Client) {
+func startServer(t *testing.T, h http.HandlerFunc) (*url.URL, *callLog, func(Options) *http.Client) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -35,14 +35,14 @@ func serve(t *testing.T, h http.HandlerFunc) (*url.URL, *calls, func(Options) *h
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &calls{}
+	c := &callLog{}
 	return base, c, func(o Options) *http.Client {
-		o.Base, o.Observe = base, c.observe
+		o.Base, o.OnCall = base, c.recordCall
 		return New(o)
 	}
 }
 
-func get(t *testing.T, c *http.Client, u string) (*http.Response, string) {
+func getURL(t *testing.T, c *http.Client, u string) (*http.Response, string) {
 	t.Helper()
 	resp, err := c.Get(u)
 	if err != nil {
@@ -58,7 +58,7 @@ func get(t *testing.T, c *http.Client, u string) (*http.Response, string) {
 
 func TestConditionalRequests(t *testing.T) {
 	content, remaining := "one", 10
-	base, calls, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	base, calls, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		etag := `W/"` + content + `"`
 		w.Header().Set("ETag", etag)
 		w.Header().Set("Link", "<next>; rel=next")
@@ -77,7 +77,7 @@ func TestConditionalRequests(t *testing.T) {
 		{"one", "10"}, {"one", "9"}, {"one", "9"}, {"two", "9"}, {"two", "8"},
 	} {
 		content = step.content
-		resp, body := get(t, c, u)
+		resp, body := getURL(t, c, u)
 		if body != step.content || resp.StatusCode != 200 || resp.Header.Get("Link") == "" || resp.Header.Get("X-RateLimit-Remaining") != step.remaining {
 			t.Errorf("call %d: %d %q, Link %q, remaining %s (want %s)", i, resp.StatusCode, body,
 				resp.Header.Get("Link"), resp.Header.Get("X-RateLimit-Remaining"), step.remaining)
@@ -90,7 +90,7 @@ func TestConditionalRequests(t *testing.T) {
 }
 
 func TestWritesAreNotConditional(t *testing.T) {
-	base, _, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-None-Match") != "" {
 			t.Errorf("%s is conditional", r.Method)
 		}
@@ -106,8 +106,8 @@ func TestWritesAreNotConditional(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	get(t, c, base.String()+"user")
-	get(t, c, base.String()+"user")
+	getURL(t, c, base.String()+"user")
+	getURL(t, c, base.String()+"user")
 }
 
 func TestCredentialsStayAtHome(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCredentialsStayAtHome(t *testing.T) {
 		t.Errorf("the stranger was asked, with Authorization %q", r.Header.Get("Authorization"))
 	}))
 	defer stranger.Close()
-	base, _, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("Authorization"); got != "token t0ken" {
 			t.Errorf("Authorization %q", got)
 		}
@@ -131,7 +131,7 @@ func TestCredentialsStayAtHome(t *testing.T) {
 		}
 	})
 	c := client(Options{Authorization: "token t0ken"})
-	if _, body := get(t, c, base.String()+"old"); body != "here" {
+	if _, body := getURL(t, c, base.String()+"old"); body != "here" {
 		t.Errorf("a redirect within the forge: %q", body)
 	}
 	for path, want := range map[string]string{"away": "another host", "loop": "more than 3 redirects"} {
@@ -165,7 +165,7 @@ func TestCredentialsStayAtHome(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
-	base, _, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	base, _, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		chunk := make([]byte, 1<<20)
 		for range 17 {
 			if _, err := w.Write(chunk); err != nil {
@@ -184,7 +184,7 @@ func TestAnswersAreBounded(t *testing.T) {
 
 func TestContextEndsACall(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
-	base, calls, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	base, calls, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-release
 	})
@@ -246,16 +246,16 @@ func TestCacheStaysWithinItsRoom(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "puts") {
 			key := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "key"))
 			body := make([]byte, rapid.IntRange(0, 25_000).Draw(t, "size"))
-			c.put(key, &entry{etag: "e", body: body})
+			c.put(key, &cacheEntry{etag: "e", body: body})
 			if got := c.get(key); got != nil && len(got.body) != len(body) {
 				t.Fatalf("an older answer under key %s", key)
 			}
 			held := 0
 			for el := c.order.Front(); el != nil; el = el.Next() {
-				held += el.Value.(*entry).size()
+				held += el.Value.(*cacheEntry).byteSize()
 			}
-			if held > room || held != room-c.room || c.order.Len() != len(c.byKey) {
-				t.Fatalf("%d bytes held in %d entries, %d keys, room left %d", held, c.order.Len(), len(c.byKey), c.room)
+			if held > room || held != room-c.freeBytes || c.order.Len() != len(c.byKey) {
+				t.Fatalf("%d bytes held in %d entries, %d keys, room left %d", held, c.order.Len(), len(c.byKey), c.freeBytes)
 			}
 		}
 	})

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// finish drops what no reader uses any more, sorts the names and turns
+// assembleIndex drops what no reader uses any more, sorts the names and turns
 // everything around. statesFor says what lies at names, which come sorted.
-func (b *builder) finish(statesFor func(names []string) []state) *Index {
-	order := b.used()
-	place := make([]uint32, len(b.nodes))
+func (b *builder) assembleIndex(statesFor func(names []string) []pathState) *Index {
+	order := b.listUsedNodes()
+	newNumbers := make([]uint32, len(b.nodes))
 	for to, from := range order {
-		place[from] = uint32(to)
+		newNumbers[from] = uint32(to)
 	}
-	x := &Index{specs: b.specs, nodes: make([]node, len(order)), ids: make([]string, len(b.readers))}
+	x := &Index{specDigests: b.specDigests, nodes: make([]node, len(order)), ids: make([]string, len(b.readers))}
 	for i, r := range b.readers {
 		x.ids[i] = r.ID
 	}
 	renamed := b.sortNames(order, x)
 	for to, from := range order {
 		n := b.nodes[from]
-		n.files = renumber(n.files, renamed)
+		n.files = remapNumbers(n.files, renamed)
 		slices.Sort(n.files)
-		n.uses, n.late = renumber(n.uses, place), renumber(n.late, place)
+		n.uses, n.releaseUses = remapNumbers(n.uses, newNumbers), remapNumbers(n.releaseUses, newNumbers)
 		x.nodes[to] = n
 	}
 	x.states = statesFor(x.names)
-	x.turn()
+	x.buildReverseTables()
 	return x
 }
 
-// renumber maps numbers into a new list.
-func renumber(list, to []uint32) []uint32 {
+// remapNumbers maps numbers into a new list.
+func remapNumbers(list, to []uint32) []uint32 {
 	if len(list) == 0 {
 		return nil
 	}
@@ -42,9 +42,9 @@ func renumber(list, to []uint32) []uint32 {
 	return out
 }
 
-// used lists the nodes that readers get to, the readers first.
-func (b *builder) used() []uint32 {
-	seen := newMarks(len(b.nodes))
+// listUsedNodes lists the nodes that readers get to, the readers first.
+func (b *builder) listUsedNodes() []uint32 {
+	seen := newNodeSet(len(b.nodes))
 	var order []uint32
 	for i := range b.readers {
 		seen.add(uint32(i))
@@ -52,7 +52,7 @@ func (b *builder) used() []uint32 {
 	}
 	for i := 0; i < len(order); i++ {
 		at := &b.nodes[order[i]]
-		for _, list := range [][]uint32{at.uses, at.late} {
+		for _, list := range [][]uint32{at.uses, at.releaseUses} {
 			for _, u := range list {
 				if seen.add(u) {
 					order = append(order, u)
@@ -66,22 +66,22 @@ func (b *builder) used() []uint32 {
 // sortNames gives x the names that its nodes use, in order and in one piece
 // of memory, and says which number each had before.
 func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
-	renamed = make([]uint32, len(b.before.names)+len(b.list))
-	used := newMarks(len(renamed))
+	renamed = make([]uint32, len(b.previous.names)+len(b.newNameList))
+	used := newNodeSet(len(renamed))
 	for _, n := range order {
 		for _, f := range b.nodes[n].files {
 			used.add(f)
 		}
 	}
 	// Those of the index before are in order already.
-	first := uint32(len(b.before.names))
-	fresh := make([]uint32, 0, len(b.list))
+	first := uint32(len(b.previous.names))
+	fresh := make([]uint32, 0, len(b.newNameList))
 	for f := first; f < uint32(len(renamed)); f++ {
 		if used.has(f) {
 			fresh = append(fresh, f)
 		}
 	}
-	slices.SortFunc(fresh, func(x, y uint32) int { return strings.Compare(b.list[x-first], b.list[y-first]) })
+	slices.SortFunc(fresh, func(x, y uint32) int { return strings.Compare(b.newNameList[x-first], b.newNameList[y-first]) })
 	numbers := make([]uint32, 0, len(renamed))
 	size := 0
 	for old := uint32(0); old < first || len(fresh) > 0; {
@@ -89,7 +89,7 @@ func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
 		case old < first && !used.has(old):
 			old++
 			continue
-		case len(fresh) == 0 || old < first && b.before.names[old] < b.list[fresh[0]-first]:
+		case len(fresh) == 0 || old < first && b.previous.names[old] < b.newNameList[fresh[0]-first]:
 			numbers = append(numbers, old)
 			old++
 		default:
@@ -113,41 +113,41 @@ func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
 	return renamed
 }
 
-// turn makes the ways back: from names to nodes, from nodes to their users,
+// buildReverseTables makes the ways back: from names to nodes, from nodes to their users,
 // and the rules by folder.
-func (x *Index) turn() {
-	x.byFile = newTable(len(x.names), func(yield func(from, to uint32)) {
+func (x *Index) buildReverseTables() {
+	x.readersOf = newAdjacency(len(x.names), func(yield func(from, to uint32)) {
 		for n := range x.nodes {
 			for _, f := range x.nodes[n].files {
 				yield(f, uint32(n))
 			}
 		}
 	})
-	x.users = newTable(len(x.nodes), func(yield func(from, to uint32)) {
+	x.usersOf = newAdjacency(len(x.nodes), func(yield func(from, to uint32)) {
 		for n := range x.nodes {
 			for _, u := range x.nodes[n].uses {
 				yield(u, uint32(n))
 			}
-			for _, u := range x.nodes[n].late {
+			for _, u := range x.nodes[n].releaseUses {
 				yield(u, uint32(n))
 			}
 		}
 	})
 	for n := range x.nodes {
-		if m := x.nodes[n].more; m != nil {
+		if m := x.nodes[n].extras; m != nil {
 			for i := range m.rules {
-				x.rules = append(x.rules, ruled{&m.rules[i], uint32(n)})
+				x.rules = append(x.rules, nodeRule{&m.rules[i], uint32(n)})
 			}
 		}
 	}
-	slices.SortFunc(x.rules, func(a, b ruled) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(x.rules, func(a, b nodeRule) int { return strings.Compare(a.dir, b.dir) })
 }
 
-// statesOf says what lies at each of the sorted names.
-func statesOf(v *view, names []string) []state {
-	out := make([]state, len(names))
+// statesAt says what lies at each of the sorted names.
+func statesAt(v *treeView, names []string) []pathState {
+	out := make([]pathState, len(names))
 	for i, name := range names {
-		out[i] = v.state(name)
+		out[i] = v.stateAt(name)
 	}
 	return out
 }

@@ -27,9 +27,9 @@ const (
 
 var environments = []string{"dev", "qa", "stage", "prod"}
 
-// large is a bare repository of 100,000 files on disk, what reads it, and a
+// benchmarkRepository is a bare repository of 100,000 files on disk, what reads it, and a
 // second commit on top that changes 50 of them.
-type large struct {
+type benchmarkRepository struct {
 	mirror  *git.Mirror
 	bare    string
 	first   string
@@ -37,11 +37,11 @@ type large struct {
 	readers []deps.Reader
 }
 
-// largeRepository makes it, by fast-import, which takes seconds.
-func largeRepository(b *testing.B) *large {
+// newBenchmarkRepository makes it, by fast-import, which takes seconds.
+func newBenchmarkRepository(b *testing.B) *benchmarkRepository {
 	b.Helper()
-	l := &large{bare: filepath.Join(b.TempDir(), "origin.git")}
-	run(b, nil, "git", "init", "--quiet", "--bare", "--initial-branch=main", l.bare)
+	l := &benchmarkRepository{bare: filepath.Join(b.TempDir(), "origin.git")}
+	runProgram(b, nil, "git", "init", "--quiet", "--bare", "--initial-branch=main", l.bare)
 	var s bytes.Buffer
 	files := 0
 	put := func(name, text string) {
@@ -67,9 +67,9 @@ func largeRepository(b *testing.B) *large {
 	for i := range 50 {
 		put(fmt.Sprintf("apps/team%02d/component%04d/overlays/dev/kustomization.yaml", (i*97+1)%50, i*97+1-(i*97+1)%perChart+1), fmt.Sprintf("resources: [../../base]\nnamePrefix: p%d-\n", i))
 	}
-	run(b, s.Bytes(), "git", "-C", l.bare, "fast-import", "--quiet")
-	l.second = run(b, nil, "git", "-C", l.bare, "rev-parse", "main")
-	l.first = run(b, nil, "git", "-C", l.bare, "rev-parse", "main^")
+	runProgram(b, s.Bytes(), "git", "-C", l.bare, "fast-import", "--quiet")
+	l.second = runProgram(b, nil, "git", "-C", l.bare, "rev-parse", "main")
+	l.first = runProgram(b, nil, "git", "-C", l.bare, "rev-parse", "main^")
 	m, err := git.Open(b.Context(), git.Options{Dir: filepath.Join(b.TempDir(), "mirror"), URL: "file://" + l.bare, Author: git.Ident{Name: "a", Email: "a@example.com"}})
 	if err != nil {
 		b.Fatal(err)
@@ -82,7 +82,7 @@ func largeRepository(b *testing.B) *large {
 	return l
 }
 
-func (l *large) overlays(put func(name, text string), dir string, i int) {
+func (l *benchmarkRepository) overlays(put func(name, text string), dir string, i int) {
 	put(dir+"/base/kustomization.yaml", "resources:\n- deployment.yaml\n- service.yaml\n")
 	put(dir+"/base/deployment.yaml", fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: c%d\n", i))
 	put(dir+"/base/service.yaml", fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata:\n  name: c%d\n", i))
@@ -111,7 +111,7 @@ images:
 	}
 }
 
-func (l *large) chart(put func(name, text string), dir string, i int) {
+func (l *benchmarkRepository) chart(put func(name, text string), dir string, i int) {
 	put(dir+"/Chart.yaml", fmt.Sprintf("apiVersion: v2\nname: c%d\nversion: 1.0.0\n", i))
 	put(dir+"/values.yaml", fmt.Sprintf("replicas: 1\nimage: {repository: registry.example/c%d, tag: 1.0.0}\n", i))
 	put(dir+"/README.md", fmt.Sprintf("Component %d\n", i))
@@ -127,7 +127,7 @@ func (l *large) chart(put func(name, text string), dir string, i int) {
 	}
 }
 
-func run(b *testing.B, stdin []byte, program string, args ...string) string {
+func runProgram(b *testing.B, stdin []byte, program string, args ...string) string {
 	b.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
@@ -141,26 +141,26 @@ func run(b *testing.B, stdin []byte, program string, args ...string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// counting notes which contents are read.
-type counting struct {
+// countingTree notes which contents are read.
+type countingTree struct {
 	*git.Tree
 	ids []string
 }
 
-func (c *counting) ReadBlobs(ctx context.Context, ids []string, limit int64, do func(int, []byte, error) error) error {
+func (c *countingTree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func(int, []byte, error) error) error {
 	c.ids = append(c.ids, ids...)
 	return c.Tree.ReadBlobs(ctx, ids, limit, do)
 }
 
-func (c *counting) ReadFile(name string) ([]byte, error) {
+func (c *countingTree) ReadFile(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s is read by itself: %w", name, fs.ErrInvalid)
 }
 
 // BenchmarkIndex is the index of a repository of 100,000 files, beside git's
 // listing of it and reading of the files that had to be parsed.
 func BenchmarkIndex(b *testing.B) {
-	l := largeRepository(b)
-	seen := &counting{Tree: l.mirror.Tree(l.first)}
+	l := newBenchmarkRepository(b)
+	seen := &countingTree{Tree: l.mirror.Tree(l.first)}
 	x, err := deps.Build(b.Context(), seen, l.readers)
 	if err != nil || len(x.Problems()) > 0 {
 		b.Fatal(err, x.Problems()[:1])
@@ -168,8 +168,8 @@ func BenchmarkIndex(b *testing.B) {
 	ids := []byte(strings.Join(seen.ids, "\n") + "\n")
 	b.Run("git", func(b *testing.B) {
 		for b.Loop() {
-			run(b, nil, "git", "-C", l.bare, "ls-tree", "-r", l.first)
-			run(b, ids, "git", "-C", l.bare, "cat-file", "--batch")
+			runProgram(b, nil, "git", "-C", l.bare, "ls-tree", "-r", l.first)
+			runProgram(b, ids, "git", "-C", l.bare, "cat-file", "--batch")
 		}
 		b.ReportMetric(float64(len(seen.ids)), "files-read")
 	})
@@ -184,10 +184,10 @@ func BenchmarkIndex(b *testing.B) {
 	})
 }
 
-// BenchmarkTouched is a push of 50 changed files mapped to their readers,
+// BenchmarkAffectedReaders is a push of 50 changed files mapped to their readers,
 // beside git diff-tree.
-func BenchmarkTouched(b *testing.B) {
-	l := largeRepository(b)
+func BenchmarkAffectedReaders(b *testing.B) {
+	l := newBenchmarkRepository(b)
 	x, err := deps.Build(b.Context(), l.mirror.Tree(l.first), l.readers)
 	if err != nil {
 		b.Fatal(err)
@@ -207,12 +207,12 @@ func BenchmarkTouched(b *testing.B) {
 	slices.Sort(want)
 	b.Run("git", func(b *testing.B) {
 		for b.Loop() {
-			run(b, nil, "git", "-C", l.bare, "diff-tree", "-r", l.first, l.second)
+			runProgram(b, nil, "git", "-C", l.bare, "diff-tree", "-r", l.first, l.second)
 		}
 	})
 	b.Run("liftlock", func(b *testing.B) {
 		for b.Loop() {
-			if got := x.Touched(changed); len(got) != len(slices.Compact(want)) {
+			if got := x.AffectedReaders(changed); len(got) != len(slices.Compact(want)) {
 				b.Fatalf("%d readers are touched", len(got))
 			}
 		}
@@ -221,7 +221,7 @@ func BenchmarkTouched(b *testing.B) {
 
 // BenchmarkUpdate brings the index up to date with a push of 50 changed files.
 func BenchmarkUpdate(b *testing.B) {
-	l := largeRepository(b)
+	l := newBenchmarkRepository(b)
 	x, err := deps.Build(b.Context(), l.mirror.Tree(l.first), l.readers)
 	if err != nil {
 		b.Fatal(err)
@@ -243,7 +243,7 @@ func BenchmarkUpdate(b *testing.B) {
 
 // BenchmarkMemory is what an index of 10,000 readers holds.
 func BenchmarkMemory(b *testing.B) {
-	l := largeRepository(b)
+	l := newBenchmarkRepository(b)
 	held := func() float64 {
 		runtime.GC()
 		runtime.GC() // what finalizers kept

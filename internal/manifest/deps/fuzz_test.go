@@ -8,12 +8,12 @@ import (
 // FuzzKustomization holds that no bytes make the walk fail, run away or
 // forget the kustomization itself.
 func FuzzKustomization(f *testing.F) {
-	f.Add([]byte(one["env/kustomization.yaml"]), "../base")
+	f.Add([]byte(kustomizeFiles["env/kustomization.yaml"]), "../base")
 	f.Add([]byte("resources: [., .., ../env, /, '']\ncomponents: [\"\"]"), "x")
 	f.Add([]byte("generators:\n- |\n  a: &a [*a]\n"), "..")
 	f.Fuzz(func(t *testing.T, data []byte, dir string) {
 		contents := map[string]string{"env/kustomization.yaml": string(data), "base/kustomization.yaml": "resources: [../env]", "env/charts/x": ""}
-		x, err := Build(context.Background(), tree(contents), []Reader{{ID: "r", Sources: []Source{{Path: "env"}}, Extra: []string{dir}}})
+		x, err := Build(context.Background(), memoryTree(contents), []Reader{{ID: "r", Sources: []Source{{Path: "env"}}, Extra: []string{dir}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func FuzzKustomization(f *testing.F) {
 func FuzzGlob(f *testing.F) {
 	f.Add("{a,b*}/**[!x].yaml", "a/b.yaml")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if g, err := compile(pattern); err == nil && g != nil {
+		if g, err := compilePattern(pattern); err == nil && g != nil {
 			g.match(name, true)
 		}
 	})
@@ -44,14 +44,14 @@ func FuzzPlainYAML(f *testing.F) {
 		f.Add([]byte("a:\n- b: c\n  " + piece + "\n"))
 		f.Add([]byte(piece + "\nresources: [a]\n"))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { samePlain(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkPlainYAML(t, data) })
 }
 
 // FuzzJsonnet holds that finding imports ends on any text.
 func FuzzJsonnet(f *testing.F) {
 	f.Add([]byte("import 'a' + importstr @\"b\" /* c */ || |||\n d\n|||"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if list, err := imports(data); err == nil && len(list) > len(data) {
+		if list, err := parseImports(data); err == nil && len(list) > len(data) {
 			t.Fatalf("%d imports in %d bytes", len(list), len(data))
 		}
 	})

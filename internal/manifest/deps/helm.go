@@ -18,130 +18,130 @@ var chartMetadata = []string{"Chart.yaml", "Chart.lock", "values.yaml", "values.
 // chartFolders are read as a whole.
 var chartFolders = []string{"templates", "crds", "charts"}
 
-// chart is one Helm chart's folder: its own files, and dependencies that lie
+// followChart is one Helm chart's folder: its own files, and dependencies that lie
 // in the repository. What its templates read by name is told by its traits:
 // [release] draws the conclusion.
-func (w *walker) chart(dir string) {
-	at, err := w.find(dir)
+func (w *walker) followChart(dir string) {
+	at, err := w.findPath(dir)
 	if err != nil {
-		w.problem(dir, err)
+		w.recordProblem(dir, err)
 		return
 	}
 	dir = at.path
 	for _, f := range chartMetadata {
-		w.file(inFolder(dir, f))
+		w.recordFile(inFolder(dir, f))
 	}
 	for _, f := range chartFolders {
-		w.everything(inFolder(dir, f))
+		w.recordEverything(inFolder(dir, f))
 	}
 	for _, f := range []string{"Chart.yaml", "requirements.yaml"} {
-		w.dependencies(dir, inFolder(dir, f))
+		w.followDependencies(dir, inFolder(dir, f))
 	}
-	w.templates(inFolder(dir, "templates"), ^traits(0))
+	w.scanTemplates(inFolder(dir, "templates"), ^traits(0))
 	// A chart's chart reads its own files, which count already.
-	w.templates(inFolder(dir, "charts"), ^usesFiles)
-	w.text(inFolder(dir, "values.yaml"))
+	w.scanTemplates(inFolder(dir, "charts"), ^readsFiles)
+	w.scanValuesFile(inFolder(dir, "values.yaml"))
 }
 
-// dependencies follows file:// dependencies.
-func (w *walker) dependencies(dir, name string) {
-	at, err := w.find(name)
-	if err != nil || at.kind != file {
+// followDependencies follows file:// dependencies.
+func (w *walker) followDependencies(dir, name string) {
+	at, err := w.findPath(name)
+	if err != nil || at.kind != kindFile {
 		return // Helm's to complain about
 	}
-	data, err := w.read(at)
+	data, err := w.readFile(at)
 	if err != nil {
-		w.widen(dir, name, err)
+		w.widenToFolder(dir, name, err)
 		return
 	}
-	doc, err := document(data, w.plain)
+	doc, err := parseDocument(data, w.plain)
 	if err != nil {
-		w.widen(dir, name, err)
+		w.widenToFolder(dir, name, err)
 		return
 	}
 	if doc == nil {
 		return
 	}
-	c := &collector{}
-	c.each(doc, "dependencies", func(n *yaml.Node) {
-		repo := c.text(n, "repository", "")
+	c := &referenceCollector{}
+	c.eachItem(doc, "dependencies", func(n *yaml.Node) {
+		repo := c.stringField(n, "repository", "")
 		local, ok := strings.CutPrefix(repo, "file://")
 		if !ok {
 			if repo != "" {
-				w.remote(repo)
+				w.recordRemote(repo)
 			}
 			return
 		}
-		p, err := clean(dir, local)
+		p, err := joinPath(dir, local)
 		if err != nil {
-			w.widen(dir, name, err)
+			w.widenToFolder(dir, name, err)
 			return
 		}
-		w.use(roleChart, p, "")
+		w.useNode(roleChart, p, "")
 	})
 	if c.err != nil {
-		w.widen(dir, name, c.err)
+		w.widenToFolder(dir, name, c.err)
 	}
 }
 
-// values is a values file: its text may be rendered as a template.
-func (w *walker) values(name string) {
-	at, err := w.find(name)
+// followValuesFile is a values file: its text may be rendered as a template.
+func (w *walker) followValuesFile(name string) {
+	at, err := w.findPath(name)
 	if err != nil {
-		w.problem(name, err)
+		w.recordProblem(name, err)
 		return
 	}
-	if at.kind == folder {
-		w.use(roleEverything, at.path, "")
+	if at.kind == kindFolder {
+		w.useNode(roleEverything, at.path, "")
 		return
 	}
-	w.text(name)
+	w.scanValuesFile(name)
 }
 
-// text notes whether a values file holds text that reads files.
-func (w *walker) text(name string) {
-	at, err := w.find(name)
-	if err != nil || at.kind != file {
+// scanValuesFile notes whether a values file holds text that reads files.
+func (w *walker) scanValuesFile(name string) {
+	at, err := w.findPath(name)
+	if err != nil || at.kind != kindFile {
 		return
 	}
-	data, err := w.scan(at)
+	data, err := w.scanFile(at)
 	if err != nil {
-		w.out.traits |= namesFiles
+		w.result.traits |= mentionsFiles
 		return
 	}
-	w.out.traits |= traitsOf(data) & namesFiles
+	w.result.traits |= traitsOf(data) & mentionsFiles
 }
 
-// templates notes what the templates below a folder do; packed charts are
+// scanTemplates notes what the templates below a folder do; packed charts are
 // looked into. What can't be read may do anything. Only the traits of mask
 // count.
-func (w *walker) templates(dir string, mask traits) {
-	at, err := w.find(dir)
-	if err != nil || at.kind != folder {
+func (w *walker) scanTemplates(dir string, mask traits) {
+	at, err := w.findPath(dir)
+	if err != nil || at.kind != kindFolder {
 		return
 	}
-	list, err := w.view.below(at.path)
+	list, err := w.tree.listBelow(at.path)
 	if err != nil {
-		w.problem(dir, err)
-		w.out.traits |= doubt & mask
+		w.recordProblem(dir, err)
+		w.result.traits |= unknownTraits & mask
 		return
 	}
 	for _, name := range list.files {
 		if !isChartText(name) {
 			continue
 		}
-		at, err := w.view.find(name)
-		if err != nil || at.kind != file {
+		at, err := w.tree.find(name)
+		if err != nil || at.kind != kindFile {
 			continue
 		}
-		data, err := w.scan(at)
+		data, err := w.scanFile(at)
 		switch {
 		case err != nil:
-			w.out.traits |= doubt & mask
+			w.result.traits |= unknownTraits & mask
 		case strings.HasSuffix(name, packedSuffix):
-			w.out.traits |= unpacked(data) & mask
+			w.result.traits |= scanPackedChart(data) & mask
 		default:
-			w.out.traits |= traitsOf(data) & mask
+			w.result.traits |= traitsOf(data) & mask
 		}
 	}
 }
@@ -155,13 +155,13 @@ func isChartText(name string) bool {
 }
 
 // chartTexts lists what following a chart reads, when the tree is listed.
-func (v *view) chartTexts(dir string) []string {
+func (v *treeView) chartTexts(dir string) []string {
 	var out []string
 	for _, f := range []string{"Chart.yaml", "requirements.yaml", "values.yaml"} {
 		out = append(out, inFolder(dir, f))
 	}
 	for _, f := range []string{"templates", "charts"} {
-		first, end := v.span(inFolder(dir, f))
+		first, end := v.listedRange(inFolder(dir, f))
 		for _, name := range v.files[first:end] {
 			if isChartText(name) && !strings.HasSuffix(name, packedSuffix) {
 				out = append(out, name)
@@ -171,16 +171,16 @@ func (v *view) chartTexts(dir string) []string {
 	return out
 }
 
-// maxUnpacked bounds what is read of a packed chart.
-const maxUnpacked = 32 << 20
+// maxUnpackedBytes bounds what is read of a packed chart.
+const maxUnpackedBytes = 32 << 20
 
-// unpacked reads the traits of a packed chart's files.
-func unpacked(data []byte) traits {
+// scanPackedChart reads the traits of a packed chart's files.
+func scanPackedChart(data []byte) traits {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return 0 // Helm can't load it either
 	}
-	limited := &io.LimitedReader{R: z, N: maxUnpacked}
+	limited := &io.LimitedReader{R: z, N: maxUnpackedBytes}
 	archive := tar.NewReader(limited)
 	var t traits
 	for {
@@ -188,11 +188,11 @@ func unpacked(data []byte) traits {
 		case errors.Is(err, io.EOF):
 			return t
 		case err != nil:
-			return t | doubt
+			return t | unknownTraits
 		}
 		text, err := io.ReadAll(archive)
 		if err != nil || limited.N <= 0 {
-			return t | doubt
+			return t | unknownTraits
 		}
 		t |= traitsOf(text)
 	}

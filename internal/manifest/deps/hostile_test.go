@@ -46,7 +46,7 @@ func TestHostileTrees(t *testing.T) {
 	cycle := map[string]string{"e/kustomization.yaml": "resources: [../f, ., ..]\ncomponents: [../e]", "f/kustomization.yaml": "bases: [../e]\ntransformers: [../e]", "kustomization.yaml": "generators: [e, f, .]"}
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := range 30 {
-		bomb += fmt.Sprintf("b%d: &b%d [*%s,*%s,*%s,*%s,*%s,*%s,*%s]\n", i, i, prev(i), prev(i), prev(i), prev(i), prev(i), prev(i), prev(i))
+		bomb += fmt.Sprintf("b%d: &b%d [*%s,*%s,*%s,*%s,*%s,*%s,*%s]\n", i, i, previousFolder(i), previousFolder(i), previousFolder(i), previousFolder(i), previousFolder(i), previousFolder(i), previousFolder(i))
 	}
 	bomb += "resources: *b29\n"
 	merges := "x0: &x0 {a: b}\n"
@@ -90,21 +90,21 @@ func TestHostileTrees(t *testing.T) {
 		{name: "Jsonnet that imports itself", files: map[string]string{"e/x.jsonnet": "import 'x.jsonnet'"}, reads: []string{"e/x.jsonnet"}},
 		{name: "charts in a circle", files: map[string]string{"e/Chart.yaml": "dependencies: [{repository: file://../f}]", "f/Chart.yaml": "dependencies: [{repository: file://../e}]"}, reads: []string{"f/Chart.yaml"}},
 		{name: "packed chart that lends files", files: map[string]string{"e/Chart.yaml": "", "e/charts/sub.tgz": packedChart(t, "{{ define \"x\" }}{{ .Files }}{{ end }}"), "e/any": ""}, reads: []string{"e/any"}},
-		{name: "packed bomb", files: map[string]string{"e/Chart.yaml": "", "e/charts/sub.tgz": packedChart(t, strings.Repeat(" ", 2*maxUnpacked)), "e/templates/x": "{{ tpl .Values.x . }}", "e/any": "", "e/values.yaml": "x: '{{ .Files }}'"}, reads: []string{"e/any"}},
+		{name: "packed bomb", files: map[string]string{"e/Chart.yaml": "", "e/charts/sub.tgz": packedChart(t, strings.Repeat(" ", 2*maxUnpackedBytes)), "e/templates/x": "{{ tpl .Values.x . }}", "e/any": "", "e/values.yaml": "x: '{{ .Files }}'"}, reads: []string{"e/any"}},
 		{name: "an archive that is none", files: map[string]string{"e/Chart.yaml": "", "e/charts/sub.tgz": "PK"}, reads: []string{"e/charts/sub.tgz"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			fsys := tree(c.files)
+			fsys := memoryTree(c.files)
 			for l, to := range c.links {
 				fsys[l] = &fstest.MapFile{Data: []byte(to), Mode: fs.ModeSymlink}
 			}
-			trees := []fs.FS{bulkFS{fsys}}
+			trees := []fs.FS{bulkMapFS{fsys}}
 			if len(fsys) < 1000 { // MapFS lists a folder by looking at every file
 				trees = append(trees, fsys)
 			}
 			for _, large := range trees {
-				x := build(t, large, Reader{ID: "r", Sources: []Source{{Path: "e"}}})
+				x := mustBuild(t, large, Reader{ID: "r", Sources: []Source{{Path: "e"}}})
 				problems := x.Problems()
 				named := slices.ContainsFunc(problems, func(p Problem) bool { return p.File == c.problem && p.Reader == "r" })
 				if c.problem != "" && !named || c.problem == "" && len(problems) > 0 {
@@ -120,7 +120,7 @@ func TestHostileTrees(t *testing.T) {
 	}
 }
 
-func prev(i int) string {
+func previousFolder(i int) string {
 	if i == 0 {
 		return "a"
 	}

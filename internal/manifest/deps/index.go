@@ -14,29 +14,29 @@ import (
 // It is a graph: readers use folders and files, those use further ones. A
 // base that a thousand readers share is in it once.
 type Index struct {
-	ids   []string   // the readers', sorted
-	specs [][32]byte // what they were, to tell changed ones from others
-	nodes []node     // the readers first, in the order of ids
+	ids         []string   // the readers', sorted
+	specDigests [][32]byte // what they were, to tell changed ones from others
+	nodes       []node     // the readers first, in the order of ids
 
-	names  []string // files by number, sorted; folders that were looked at included
-	states []state  // by name
-	byFile table    // name → nodes that read it
-	users  table    // node → nodes that use it
-	rules  []ruled  // by folder
+	names     []string    // files by number, sorted; folders that were looked at included
+	states    []pathState // by name
+	readersOf adjacency   // name → nodes that read it
+	usersOf   adjacency   // node → nodes that use it
+	rules     []nodeRule  // by folder
 }
 
 // node is one reader, folder or file, with what it reads by itself.
 type node struct {
-	key    key
-	files  []uint32 // names, ascending
-	uses   []uint32 // nodes, as they were found
-	late   []uint32 // of a reader: nodes that only all its Helm charts together tell
-	traits traits
-	more   *more // nil for nothing
+	key         nodeKey
+	files       []uint32 // names, ascending
+	uses        []uint32 // nodes, as they were found
+	releaseUses []uint32 // of a reader: nodes that only all its Helm charts together tell
+	traits      traits
+	extras      *nodeExtras // nil for nothing
 }
 
-// more is what few nodes have.
-type more struct {
+// nodeExtras is what few nodes have.
+type nodeExtras struct {
 	rules    []rule
 	remotes  []string
 	problems []Problem
@@ -45,37 +45,37 @@ type more struct {
 // equal says that a node reads and uses the same as another of the same
 // index, or of one with the same numbers.
 func (n *node) equal(o *node) bool {
-	return n.key == o.key && n.traits == o.traits && slices.Equal(n.files, o.files) && slices.Equal(n.uses, o.uses) && slices.Equal(n.late, o.late) && n.more.equal(o.more)
+	return n.key == o.key && n.traits == o.traits && slices.Equal(n.files, o.files) && slices.Equal(n.uses, o.uses) && slices.Equal(n.releaseUses, o.releaseUses) && n.extras.equal(o.extras)
 }
 
-func (m *more) equal(o *more) bool {
+func (m *nodeExtras) equal(o *nodeExtras) bool {
 	if m == nil || o == nil {
 		return m == o
 	}
 	return slices.EqualFunc(m.rules, o.rules, rule.equal) && slices.Equal(m.remotes, o.remotes) && slices.Equal(m.problems, o.problems)
 }
 
-// ruled is a rule and the node that it is of.
-type ruled struct {
+// nodeRule is a rule and the node that it is of.
+type nodeRule struct {
 	*rule
 	node uint32
 }
 
-// state is what lies at a name itself, no links followed.
-type state uint8
+// pathState is what lies at a name itself, no links followed.
+type pathState uint8
 
 const (
-	absent state = iota
-	present
-	aFolder
+	stateAbsent pathState = iota
+	statePresent
+	stateFolder
 )
 
-// table maps numbers to lists of numbers.
-type table struct{ start, list []uint32 }
+// adjacency maps numbers to lists of numbers.
+type adjacency struct{ start, list []uint32 }
 
-// newTable turns pairs, given twice by each, into a table of n lists.
-func newTable(n int, each func(yield func(from, to uint32))) table {
-	t := table{start: make([]uint32, n+1)}
+// newAdjacency turns pairs, given twice by each, into a table of n lists.
+func newAdjacency(n int, each func(yield func(from, to uint32))) adjacency {
+	t := adjacency{start: make([]uint32, n+1)}
 	each(func(from, _ uint32) { t.start[from+1]++ })
 	for i := range n {
 		t.start[i+1] += t.start[i]
@@ -89,10 +89,10 @@ func newTable(n int, each func(yield func(from, to uint32))) table {
 	return t
 }
 
-func (t *table) of(i uint32) []uint32 { return t.list[t.start[i]:t.start[i+1]] }
+func (t *adjacency) listOf(i uint32) []uint32 { return t.list[t.start[i]:t.start[i+1]] }
 
-// reader finds a reader's node.
-func (x *Index) reader(id string) (uint32, bool) {
+// findReader finds a reader's node.
+func (x *Index) findReader(id string) (uint32, bool) {
 	i, ok := slices.BinarySearch(x.ids, id)
 	return uint32(i), ok
 }
@@ -100,14 +100,14 @@ func (x *Index) reader(id string) (uint32, bool) {
 // Files lists what a reader reads, sorted: files that are there, and files
 // whose absence it depends on. nil for an unknown reader.
 func (x *Index) Files(id string) []string {
-	r, ok := x.reader(id)
+	r, ok := x.findReader(id)
 	if !ok {
 		return nil
 	}
 	var numbers []uint32
-	for _, n := range x.below(r) {
+	for _, n := range x.nodesBelow(r) {
 		for _, f := range x.nodes[n].files {
-			if x.states[f] != aFolder {
+			if x.states[f] != stateFolder {
 				numbers = append(numbers, f)
 			}
 		}
@@ -124,41 +124,41 @@ func (x *Index) Files(id string) []string {
 // Readers lists who reads a file, or would if it existed; sorted, nil for
 // nobody. For a folder it lists who would notice a link in its place.
 func (x *Index) Readers(name string) []string {
-	nodes := x.readBy(name)
+	nodes := x.nodesReading(name)
 	if len(nodes) == 0 {
 		return nil
 	}
 	var out []string
-	for _, r := range x.above(nodes, newMarks(len(x.nodes))) {
+	for _, r := range x.readersUsing(nodes, newNodeSet(len(x.nodes))) {
 		out = append(out, x.ids[r])
 	}
 	return out
 }
 
-// Touched maps every reader that reads one of the files to those of them that
+// AffectedReaders maps every reader that reads one of the files to those of them that
 // it reads, sorted. Files are what a change created, changed or deleted, by
 // their paths before and after. Readers that read the same of them share one
 // list: don't change it.
-func (x *Index) Touched(files []string) map[string][]string {
+func (x *Index) AffectedReaders(files []string) map[string][]string {
 	sorted := slices.Clone(files)
 	slices.Sort(sorted)
 	// Files that the same nodes read have the same readers.
 	groups := map[string]int{}
 	var members [][]string
 	var reach [][]uint32
-	marks := newMarks(len(x.nodes))
+	visited := newNodeSet(len(x.nodes))
 	for _, name := range slices.Compact(sorted) {
-		nodes := x.readBy(name)
+		nodes := x.nodesReading(name)
 		if len(nodes) == 0 {
 			continue
 		}
-		k := keyOf(nodes)
+		k := numbersKey(nodes)
 		g, ok := groups[k]
 		if !ok {
 			g = len(members)
 			groups[k] = g
 			members = append(members, nil)
-			reach = append(reach, x.above(nodes, marks))
+			reach = append(reach, x.readersUsing(nodes, visited))
 		}
 		members[g] = append(members[g], name)
 	}
@@ -175,7 +175,7 @@ func (x *Index) Touched(files []string) map[string][]string {
 			out[x.ids[r]] = members[of[0]]
 			continue
 		}
-		k := keyOf(of)
+		k := numbersKey(of)
 		list, ok := lists[k]
 		if !ok {
 			for _, g := range of {
@@ -189,7 +189,7 @@ func (x *Index) Touched(files []string) map[string][]string {
 	return out
 }
 
-func keyOf(numbers []uint32) string {
+func numbersKey(numbers []uint32) string {
 	b := make([]byte, 0, 4*len(numbers))
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint32(b, n)
@@ -200,13 +200,13 @@ func keyOf(numbers []uint32) string {
 // Remote lists what a reader takes from outside the repository, as it is
 // written there; sorted.
 func (x *Index) Remote(id string) []string {
-	r, ok := x.reader(id)
+	r, ok := x.findReader(id)
 	if !ok {
 		return nil
 	}
 	var out []string
-	for _, n := range x.below(r) {
-		if m := x.nodes[n].more; m != nil {
+	for _, n := range x.nodesBelow(r) {
+		if m := x.nodes[n].extras; m != nil {
 			out = append(out, m.remotes...)
 		}
 	}
@@ -217,13 +217,13 @@ func (x *Index) Remote(id string) []string {
 // Problems lists what could not be followed, by reader and file.
 func (x *Index) Problems() []Problem {
 	var out []Problem
-	marks := newMarks(len(x.nodes))
+	visited := newNodeSet(len(x.nodes))
 	for n := range x.nodes {
-		m := x.nodes[n].more
+		m := x.nodes[n].extras
 		if m == nil || len(m.problems) == 0 {
 			continue
 		}
-		for _, r := range x.above([]uint32{uint32(n)}, marks) {
+		for _, r := range x.readersUsing([]uint32{uint32(n)}, visited) {
 			for _, p := range m.problems {
 				p.Reader = x.ids[r]
 				out = append(out, p)
@@ -242,15 +242,15 @@ func (x *Index) Problems() []Problem {
 	return slices.Compact(out)
 }
 
-// readBy finds the nodes that read a file by themselves, there or not,
+// nodesReading finds the nodes that read a file by themselves, there or not,
 // ascending: those that name it, that name something missing above it (it may
 // become a folder) or something below it (it may become a link), and those
 // with a rule that covers it.
-func (x *Index) readBy(name string) []uint32 {
+func (x *Index) nodesReading(name string) []uint32 {
 	var out []uint32
-	first, end := below(x.names, name)
+	first, end := rangeBelow(x.names, name)
 	for f := first; f < end; f++ {
-		out = append(out, x.byFile.of(uint32(f))...)
+		out = append(out, x.readersOf.listOf(uint32(f))...)
 	}
 	r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= name })
 	for ; r < len(x.rules) && strings.HasPrefix(x.rules[r].dir, name); r++ {
@@ -259,8 +259,8 @@ func (x *Index) readBy(name string) []uint32 {
 		}
 	}
 	for at := name; ; at = path.Dir(at) {
-		if f, ok := slices.BinarySearch(x.names, at); ok && (at == name || x.states[f] == absent) {
-			out = append(out, x.byFile.of(uint32(f))...)
+		if f, ok := slices.BinarySearch(x.names, at); ok && (at == name || x.states[f] == stateAbsent) {
+			out = append(out, x.readersOf.listOf(uint32(f))...)
 		}
 		if at != name {
 			r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= at })
@@ -278,26 +278,26 @@ func (x *Index) readBy(name string) []uint32 {
 	return slices.Compact(out)
 }
 
-// marks says which nodes were seen.
-type marks []uint64
+// nodeSet says which nodes were seen.
+type nodeSet []uint64
 
-func newMarks(n int) marks { return make(marks, (n+63)/64) }
+func newNodeSet(n int) nodeSet { return make(nodeSet, (n+63)/64) }
 
 // add marks a node and says whether it wasn't before.
-func (m marks) add(n uint32) bool {
+func (m nodeSet) add(n uint32) bool {
 	bit := uint64(1) << (n % 64)
 	was := m[n/64] & bit
 	m[n/64] |= bit
 	return was == 0
 }
 
-func (m marks) has(n uint32) bool { return m[n/64]&(1<<(n%64)) != 0 }
+func (m nodeSet) has(n uint32) bool { return m[n/64]&(1<<(n%64)) != 0 }
 
-func (m marks) remove(n uint32) { m[n/64] &^= 1 << (n % 64) }
+func (m nodeSet) remove(n uint32) { m[n/64] &^= 1 << (n % 64) }
 
-// above finds the readers that use one of the nodes, ascending. The marks
+// readersUsing finds the readers that use one of the nodes, ascending. The marks
 // come and go empty.
-func (x *Index) above(nodes []uint32, seen marks) []uint32 {
+func (x *Index) readersUsing(nodes []uint32, seen nodeSet) []uint32 {
 	var all, readers []uint32
 	for _, n := range nodes {
 		if seen.add(n) {
@@ -309,7 +309,7 @@ func (x *Index) above(nodes []uint32, seen marks) []uint32 {
 			readers = append(readers, all[i])
 			continue // nobody uses a reader
 		}
-		for _, u := range x.users.of(all[i]) {
+		for _, u := range x.usersOf.listOf(all[i]) {
 			if seen.add(u) {
 				all = append(all, u)
 			}
@@ -322,13 +322,13 @@ func (x *Index) above(nodes []uint32, seen marks) []uint32 {
 	return readers
 }
 
-// below finds a node and all that it uses.
-func (x *Index) below(n uint32) []uint32 {
+// nodesBelow finds a node and all that it uses.
+func (x *Index) nodesBelow(n uint32) []uint32 {
 	seen := map[uint32]bool{n: true}
 	all := []uint32{n}
 	for i := 0; i < len(all); i++ {
 		at := &x.nodes[all[i]]
-		for _, list := range [][]uint32{at.uses, at.late} {
+		for _, list := range [][]uint32{at.uses, at.releaseUses} {
 			for _, u := range list {
 				if !seen[u] {
 					seen[u] = true

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func tree(contents map[string]string) fstest.MapFS {
+func memoryTree(contents map[string]string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, data := range contents {
 		out[name] = &fstest.MapFile{Data: []byte(data)}
@@ -18,7 +18,7 @@ func tree(contents map[string]string) fstest.MapFS {
 	return out
 }
 
-func build(t *testing.T, fsys fs.FS, readers ...Reader) *Index {
+func mustBuild(t *testing.T, fsys fs.FS, readers ...Reader) *Index {
 	t.Helper()
 	x, err := Build(context.Background(), fsys, readers)
 	if err != nil {
@@ -27,8 +27,8 @@ func build(t *testing.T, fsys fs.FS, readers ...Reader) *Index {
 	return x
 }
 
-// existing leaves out files that are only read by their absence.
-func existing(fsys fs.FS, names []string) []string {
+// existingFiles leaves out files that are only read by their absence.
+func existingFiles(fsys fs.FS, names []string) []string {
 	var out []string
 	for _, n := range names {
 		if _, err := fs.Stat(fsys, n); err == nil {
@@ -38,7 +38,7 @@ func existing(fsys fs.FS, names []string) []string {
 	return out
 }
 
-var one = map[string]string{
+var kustomizeFiles = map[string]string{
 	"base/kustomization.yaml": `
 resources: [deploy.yaml, "https://example.com/crd.yaml", ../more]
 `,
@@ -77,10 +77,10 @@ helmCharts: [{name: redis, valuesFile: hv.yaml, additionalValuesFiles: [hv2.yaml
 }
 
 func TestKustomize(t *testing.T) {
-	fsys := tree(one)
-	x := build(t, fsys, Reader{ID: "env", Sources: []Source{{Path: "env"}}})
+	fsys := memoryTree(kustomizeFiles)
+	x := mustBuild(t, fsys, Reader{ID: "env", Sources: []Source{{Path: "env"}}})
 	want := []string{}
-	for name := range one {
+	for name := range kustomizeFiles {
 		switch name {
 		case "env/unused.yaml", "README.md", "more/unused.yaml", "env/charts/other/Chart.yaml":
 		default:
@@ -88,7 +88,7 @@ func TestKustomize(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if d := cmp.Diff(want, existing(fsys, x.Files("env"))); d != "" {
+	if d := cmp.Diff(want, existingFiles(fsys, x.Files("env"))); d != "" {
 		t.Error(d)
 	}
 	if len(x.Problems()) > 0 {
@@ -113,7 +113,7 @@ func TestKustomize(t *testing.T) {
 }
 
 func TestHelm(t *testing.T) {
-	fsys := tree(map[string]string{
+	fsys := memoryTree(map[string]string{
 		"chart/Chart.yaml":            "dependencies: [{name: lib, repository: file://../lib}, {name: r, repository: https://charts.example.com}]",
 		"chart/values.yaml":           "",
 		"chart/values-dev.yaml":       "",
@@ -125,18 +125,18 @@ func TestHelm(t *testing.T) {
 		"lib/data.txt":                "",
 		"values/dev.yaml":             "",
 	})
-	x := build(t, fsys,
+	x := mustBuild(t, fsys,
 		Reader{ID: "dev", Sources: []Source{{Path: "./chart/", ValueFiles: []string{"chart/values-dev.yaml", "values/dev.yaml"}}}},
 		Reader{ID: "prod", Sources: []Source{{Path: "chart", ValueFiles: []string{"chart/values-prod.yaml"}}}})
 	shared := []string{"chart/Chart.yaml", "chart/charts/sub/Chart.yaml", "chart/templates/a.yaml", "chart/values.yaml", "lib/Chart.yaml", "lib/data.txt", "lib/templates/_h.tpl"}
 	for id, own := range map[string][]string{"dev": {"chart/values-dev.yaml", "values/dev.yaml"}, "prod": {"chart/values-prod.yaml"}} {
 		want := append(own, shared...)
 		slices.Sort(want)
-		if d := cmp.Diff(want, existing(fsys, x.Files(id))); d != "" {
+		if d := cmp.Diff(want, existingFiles(fsys, x.Files(id))); d != "" {
 			t.Errorf("%s: %s", id, d)
 		}
 	}
-	got := x.Touched([]string{"chart/values-dev.yaml", "lib/new.txt", "nobody", "lib/new.txt"})
+	got := x.AffectedReaders([]string{"chart/values-dev.yaml", "lib/new.txt", "nobody", "lib/new.txt"})
 	if d := cmp.Diff(map[string][]string{"dev": {"chart/values-dev.yaml", "lib/new.txt"}, "prod": {"lib/new.txt"}}, got); d != "" {
 		t.Error(d)
 	}
@@ -146,7 +146,7 @@ func TestHelm(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	fsys := tree(map[string]string{
+	fsys := memoryTree(map[string]string{
 		"d/a.yaml": "", "d/b.json": "", "d/notes.md": "", "d/sub/c.yml": "", "d/sub/skip.yaml": "",
 		"j/x.jsonnet":       "local a = import 'lib/y.libsonnet'; // import 'no.jsonnet'\n[import /* so */ @\"../shared/z.jsonnet\", importstr 'd\\u0061ta.txt', importbin \"lib.bin\", { 'import': 'no.txt' }, |||\n  import 'no.libsonnet'\n|||]",
 		"j/lib/y.libsonnet": "import 'deep.libsonnet'", "libs/deep.libsonnet": "", "libs/lib.bin": "", "libs/other": "", "shared/z.jsonnet": "", "j/data.txt": "import 'no.txt'", "j/no.txt": "",
@@ -168,8 +168,8 @@ func TestDirectory(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			x := build(t, fsys, Reader{ID: "r", Sources: []Source{c.source}})
-			if d := cmp.Diff(c.want, existing(fsys, x.Files("r"))); d != "" {
+			x := mustBuild(t, fsys, Reader{ID: "r", Sources: []Source{c.source}})
+			if d := cmp.Diff(c.want, existingFiles(fsys, x.Files("r"))); d != "" {
 				t.Error(d)
 			}
 			for _, n := range c.want {
@@ -179,7 +179,7 @@ func TestDirectory(t *testing.T) {
 			}
 		})
 	}
-	x := build(t, fsys, Reader{ID: "r", Sources: []Source{{Path: "d", Include: "*.yaml"}, {Path: "none"}}})
+	x := mustBuild(t, fsys, Reader{ID: "r", Sources: []Source{{Path: "d", Include: "*.yaml"}, {Path: "none"}}})
 	for name, want := range map[string]bool{
 		"d/new.yaml": true, "d/new.yml": false, "d/sub/new.yaml": false, "d/kustomization.yml": true, "d/Chart.yaml": true, "none/at/all": true,
 	} {
@@ -206,11 +206,11 @@ func TestProblemsWiden(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			fsys := tree(c.files)
+			fsys := memoryTree(c.files)
 			if c.link[0] != "" {
 				fsys[c.link[0]] = &fstest.MapFile{Data: []byte(c.link[1]), Mode: fs.ModeSymlink}
 			}
-			x := build(t, fsys, Reader{ID: "r", Sources: []Source{{Path: "e"}}})
+			x := mustBuild(t, fsys, Reader{ID: "r", Sources: []Source{{Path: "e"}}})
 			if len(x.Problems()) == 0 || x.Problems()[0].Reader != "r" {
 				t.Errorf("problems: %v", x.Problems())
 			}
@@ -222,7 +222,7 @@ func TestProblemsWiden(t *testing.T) {
 }
 
 func TestSymbolicLinks(t *testing.T) {
-	fsys := tree(map[string]string{
+	fsys := memoryTree(map[string]string{
 		"real/base/kustomization.yaml": "resources: [x.yaml]",
 		"real/base/x.yaml":             "",
 		"env/kustomization.yaml":       "resources: [../base, l.yaml]",
@@ -230,7 +230,7 @@ func TestSymbolicLinks(t *testing.T) {
 	})
 	fsys["base"] = &fstest.MapFile{Data: []byte("real/base"), Mode: fs.ModeSymlink}
 	fsys["env/l.yaml"] = &fstest.MapFile{Data: []byte("../other/file.yaml"), Mode: fs.ModeSymlink}
-	x := build(t, fsys, Reader{ID: "r", Sources: []Source{{Path: "env"}}})
+	x := mustBuild(t, fsys, Reader{ID: "r", Sources: []Source{{Path: "env"}}})
 	want := []string{"base", "env/kustomization.yaml", "env/l.yaml", "other/file.yaml", "real/base/kustomization.yaml", "real/base/x.yaml"}
 	for _, n := range want {
 		if len(x.Readers(n)) == 0 {
@@ -243,8 +243,8 @@ func TestSymbolicLinks(t *testing.T) {
 }
 
 func TestSharedAndExtra(t *testing.T) {
-	fsys := tree(one)
-	x := build(t, fsys,
+	fsys := memoryTree(kustomizeFiles)
+	x := mustBuild(t, fsys,
 		Reader{ID: "a", Sources: []Source{{Path: "base"}}, Extra: []string{"README.md", "gone.yaml"}},
 		Reader{ID: "b", Sources: []Source{{Path: "base"}}, Extra: []string{"component", "env/charts"}},
 		Reader{ID: "c"})
@@ -267,12 +267,12 @@ func TestSharedAndExtra(t *testing.T) {
 }
 
 func TestBuildErrors(t *testing.T) {
-	if _, err := Build(context.Background(), tree(one), []Reader{{ID: "a"}, {ID: "a"}}); err == nil {
+	if _, err := Build(context.Background(), memoryTree(kustomizeFiles), []Reader{{ID: "a"}, {ID: "a"}}); err == nil {
 		t.Error("two readers of one name must be refused")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Build(ctx, tree(one), []Reader{{ID: "a", Sources: []Source{{Path: "env"}}}}); err == nil {
+	if _, err := Build(ctx, memoryTree(kustomizeFiles), []Reader{{ID: "a", Sources: []Source{{Path: "env"}}}}); err == nil {
 		t.Error("an ended context must be an error")
 	}
 }

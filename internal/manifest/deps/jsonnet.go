@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// imported is a file that Jsonnet names: its imports are always literal.
-type imported struct {
-	path string
-	code bool // it is Jsonnet itself, with imports of its own
+// jsonnetImport is a file that Jsonnet names: its imports are always literal.
+type jsonnetImport struct {
+	path      string
+	isJsonnet bool // it is Jsonnet itself, with imports of its own
 }
 
-// imports lists what a Jsonnet file imports. An error means that the list may
+// parseImports lists what a Jsonnet file imports. An error means that the list may
 // not be complete.
-func imports(data []byte) ([]imported, error) {
-	var out []imported
-	l := lexer{rest: data}
+func parseImports(data []byte) ([]jsonnetImport, error) {
+	var out []jsonnetImport
+	l := jsonnetLexer{rest: data}
 	word := "" // the keyword before
 	for len(out) < maxReferences {
 		token, text, err := l.next()
@@ -28,7 +28,7 @@ func imports(data []byte) ([]imported, error) {
 		case token == tokenEnd:
 			return out, nil
 		case token == tokenString && word != "":
-			out = append(out, imported{text, word == "import"})
+			out = append(out, jsonnetImport{text, word == "import"})
 			word = ""
 		case token == tokenWord && (text == "import" || text == "importstr" || text == "importbin"):
 			word = text
@@ -39,44 +39,44 @@ func imports(data []byte) ([]imported, error) {
 	return out, errTooMany
 }
 
-type token int
+type tokenKind int
 
 const (
-	tokenEnd token = iota
+	tokenEnd tokenKind = iota
 	tokenWord
 	tokenString
 	tokenOther
 )
 
-// lexer cuts Jsonnet into as much as finding imports needs.
-type lexer struct{ rest []byte }
+// jsonnetLexer cuts Jsonnet into as much as finding imports needs.
+type jsonnetLexer struct{ rest []byte }
 
 var errOpenString = errors.New("a string has no end")
 
 // next gives one token; comments and white space are passed over.
-func (l *lexer) next() (token, string, error) {
+func (l *jsonnetLexer) next() (tokenKind, string, error) {
 	for len(l.rest) > 0 {
 		c := l.rest[0]
 		switch {
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
 			l.rest = l.rest[1:]
 		case c == '#', bytes.HasPrefix(l.rest, []byte("//")):
-			l.after([]byte("\n"))
+			l.skipPast([]byte("\n"))
 		case bytes.HasPrefix(l.rest, []byte("/*")):
 			l.rest = l.rest[2:]
-			l.after([]byte("*/"))
+			l.skipPast([]byte("*/"))
 		case c == '"' || c == '\'':
-			text, err := l.quoted(c)
+			text, err := l.readQuoted(c)
 			return tokenString, text, err
 		case c == '@' && len(l.rest) > 1 && (l.rest[1] == '"' || l.rest[1] == '\''):
-			text, err := l.verbatim(l.rest[1])
+			text, err := l.readVerbatim(l.rest[1])
 			return tokenString, text, err
 		case bytes.HasPrefix(l.rest, []byte("|||")):
-			text, err := l.block()
+			text, err := l.skipTextBlock()
 			return tokenString, text, err
-		case isWord(c):
+		case isWordByte(c):
 			n := 1
-			for n < len(l.rest) && isWord(l.rest[n]) {
+			for n < len(l.rest) && isWordByte(l.rest[n]) {
 				n++
 			}
 			text := string(l.rest[:n])
@@ -90,12 +90,12 @@ func (l *lexer) next() (token, string, error) {
 	return tokenEnd, "", nil
 }
 
-func isWord(c byte) bool {
+func isWordByte(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// after drops all up to the end of the next mark, or everything.
-func (l *lexer) after(mark []byte) {
+// skipPast drops all up to the end of the next mark, or everything.
+func (l *jsonnetLexer) skipPast(mark []byte) {
 	if _, rest, ok := bytes.Cut(l.rest, mark); ok {
 		l.rest = rest
 		return
@@ -103,8 +103,8 @@ func (l *lexer) after(mark []byte) {
 	l.rest = nil
 }
 
-// quoted reads a string with escapes.
-func (l *lexer) quoted(quote byte) (string, error) {
+// readQuoted reads a string with escapes.
+func (l *jsonnetLexer) readQuoted(quote byte) (string, error) {
 	var b strings.Builder
 	for i := 1; i < len(l.rest); i++ {
 		switch c := l.rest[i]; {
@@ -122,14 +122,14 @@ func (l *lexer) quoted(quote byte) (string, error) {
 			i += 5
 		case i+1 < len(l.rest):
 			i++
-			b.WriteByte(unescaped(l.rest[i]))
+			b.WriteByte(unescapeByte(l.rest[i]))
 		}
 	}
 	l.rest = nil
 	return "", errOpenString
 }
 
-func unescaped(c byte) byte {
+func unescapeByte(c byte) byte {
 	switch c {
 	case 'n':
 		return '\n'
@@ -145,8 +145,8 @@ func unescaped(c byte) byte {
 	return c
 }
 
-// verbatim reads @'…', in which a quote is written twice.
-func (l *lexer) verbatim(quote byte) (string, error) {
+// readVerbatim reads @'…', in which a quote is written twice.
+func (l *jsonnetLexer) readVerbatim(quote byte) (string, error) {
 	var b strings.Builder
 	for i := 2; i < len(l.rest); i++ {
 		if l.rest[i] != quote {
@@ -165,12 +165,12 @@ func (l *lexer) verbatim(quote byte) (string, error) {
 	return "", errOpenString
 }
 
-// block passes over a text block: it ends at the first line with less
+// skipTextBlock passes over a text block: it ends at the first line with less
 // indentation than its first one, which must be |||. Such a path would hold a
 // line end, so what the block says is of no interest.
-func (l *lexer) block() (string, error) {
+func (l *jsonnetLexer) skipTextBlock() (string, error) {
 	l.rest = bytes.TrimPrefix(l.rest[3:], []byte("-"))
-	l.after([]byte("\n"))
+	l.skipPast([]byte("\n"))
 	for len(l.rest) > 0 && l.rest[0] == '\n' {
 		l.rest = l.rest[1:]
 	}
@@ -179,7 +179,7 @@ func (l *lexer) block() (string, error) {
 		line := bytes.TrimLeft(l.rest, " \t")
 		switch {
 		case l.rest[0] == '\n' || len(indent) > 0 && bytes.HasPrefix(l.rest, indent):
-			l.after([]byte("\n"))
+			l.skipPast([]byte("\n"))
 		case bytes.HasPrefix(line, []byte("|||")):
 			l.rest = line[3:]
 			return "\n", nil

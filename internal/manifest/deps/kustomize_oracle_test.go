@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// tracer is kustomize's file system with a note of every file that it reads.
-type tracer struct {
+// tracingFS is kustomize's file system with a note of every file that it reads.
+type tracingFS struct {
 	filesys.FileSystem
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-func (f *tracer) ReadFile(name string) ([]byte, error) {
+func (f *tracingFS) ReadFile(name string) ([]byte, error) {
 	f.mu.Lock()
 	f.seen[strings.TrimPrefix(path.Clean(name), "/")] = true
 	f.mu.Unlock()
@@ -93,7 +93,7 @@ func TestEverythingKustomizeReads(t *testing.T) {
 	built, failed := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		contents := drawKustomizations(rt)
-		disk := &tracer{FileSystem: filesys.MakeFsInMemory(), seen: map[string]bool{}}
+		disk := &tracingFS{FileSystem: filesys.MakeFsInMemory(), seen: map[string]bool{}}
 		for name, data := range contents {
 			if err := disk.WriteFile("/"+name, []byte(data)); err != nil {
 				rt.Fatal(err)
@@ -106,7 +106,7 @@ func TestEverythingKustomizeReads(t *testing.T) {
 		} else {
 			built++
 		}
-		x, err := Build(t.Context(), tree(contents), []Reader{{ID: "d0", Sources: []Source{{Path: "d0"}}}})
+		x, err := Build(t.Context(), memoryTree(contents), []Reader{{ID: "d0", Sources: []Source{{Path: "d0"}}}})
 		if err != nil {
 			rt.Fatal(err)
 		}

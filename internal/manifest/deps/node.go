@@ -1,32 +1,32 @@
 package deps
 
-// role says what a node of the graph stands for.
-type role uint8
+// nodeRole says what a node of the graph stands for.
+type nodeRole uint8
 
 const (
-	roleReader        role = iota // arg: the reader's ID
-	roleKustomization             // of the folder dir
-	roleChart                     // of the folder dir
-	roleEverything                // below the folder dir
-	roleManifests                 // of the plain folder dir; arg: its options
-	roleJsonnet                   // the file dir; arg: where its imports are looked up
-	roleValues                    // the Helm values file dir
-	roleConfig                    // the plugin configuration arg of the kustomization in the folder dir
-	roleConfigs                   // the folder arg of plugin configurations of the one in dir
+	roleReader        nodeRole = iota // arg: the reader's ID
+	roleKustomization                 // of the folder dir
+	roleChart                         // of the folder dir
+	roleEverything                    // below the folder dir
+	roleDirectory                     // of the plain folder dir; arg: its options
+	roleJsonnet                       // the file dir; arg: where its imports are looked up
+	roleValues                        // the Helm values file dir
+	rolePluginConfig                  // the plugin configuration arg of the kustomization in the folder dir
+	rolePluginConfigs                 // the folder arg of plugin configurations of the one in dir
 )
 
-// key identifies a node. What hangs below it is the same for whoever gets
+// nodeKey identifies a node. What hangs below it is the same for whoever gets
 // there, so every folder is followed once.
-type key struct {
-	role role
+type nodeKey struct {
+	role nodeRole
 	dir  string
 	arg  string
 }
 
-// found is what one node reads by itself, and the nodes that it uses.
-type found struct {
+// nodeResult is what one node reads by itself, and the nodes that it uses.
+type nodeResult struct {
 	files    []string // there or not, folders that were looked at included
-	children []key
+	children []nodeKey
 	rules    []rule
 	remotes  []string
 	problems []Problem // without a reader

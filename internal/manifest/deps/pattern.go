@@ -6,8 +6,8 @@ import (
 	"github.com/gobwas/glob"
 )
 
-// maxGlob bounds a pattern; the compiler's work grows with it.
-const maxGlob = 4096
+// maxPatternBytes bounds a pattern; the compiler's work grows with it.
+const maxPatternBytes = 4096
 
 // pattern is an include or exclude glob. It is matched with the library that
 // Argo CD uses, so that odd patterns mean the same here and there; that
@@ -17,13 +17,13 @@ type pattern struct {
 	glob glob.Glob
 }
 
-// compile reads a pattern; nil for an empty one.
-func compile(text string) (p *pattern, err error) {
+// compilePattern reads a pattern; nil for an empty one.
+func compilePattern(text string) (p *pattern, err error) {
 	if text == "" {
 		return nil, nil
 	}
-	if len(text) > maxGlob {
-		return nil, fmt.Errorf("it is longer than %d bytes", maxGlob)
+	if len(text) > maxPatternBytes {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxPatternBytes)
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -38,10 +38,10 @@ func compile(text string) (p *pattern, err error) {
 }
 
 // match reports whether name matches, or doubt where the library fails.
-func (p *pattern) match(name string, doubt bool) (matched bool) {
+func (p *pattern) match(name string, onPanic bool) (matched bool) {
 	defer func() {
 		if recover() != nil {
-			matched = doubt
+			matched = onPanic
 		}
 	}()
 	return p.glob.Match(name)

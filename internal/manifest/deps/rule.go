@@ -6,39 +6,39 @@ import (
 	"strings"
 )
 
-// shape says which of the files below a rule's folder it covers.
-type shape uint8
+// ruleShape says which of the files below a rule's folder it covers.
+type ruleShape uint8
 
 const (
-	allBelow   shape = iota // every file
-	manifests               // a plain folder's manifests
-	recursive               // those of its subfolders too
-	chartFiles              // files in the folder itself whose name ends in Chart.yaml
+	shapeAll       ruleShape = iota // every file
+	shapeManifests                  // a plain folder's manifests
+	shapeRecursive                  // those of its subfolders too
+	shapeCharts                     // files in the folder itself whose name ends in Chart.yaml
 )
 
 // rule covers files that may come into being in a folder.
 type rule struct {
 	dir              string
-	shape            shape
+	shape            ruleShape
 	include, exclude *pattern // of manifests; nil: no such filter
 }
 
-// manifestName is what counts as a manifest in a plain folder.
-var manifestName = regexp.MustCompile(`\.(yaml|yml|json|jsonnet)$`)
+// manifestNamePattern is what counts as a manifest in a plain folder.
+var manifestNamePattern = regexp.MustCompile(`\.(yaml|yml|json|jsonnet)$`)
 
 // covers says that a file of this name would be read.
 func (r *rule) covers(name string) bool {
-	rel, ok := within(r.dir, name)
+	rel, ok := cutFolder(r.dir, name)
 	switch {
 	case !ok:
 		return false
-	case r.shape == allBelow:
+	case r.shape == shapeAll:
 		return true
-	case r.shape != recursive && strings.Contains(rel, "/"):
+	case r.shape != shapeRecursive && strings.Contains(rel, "/"):
 		return false
-	case r.shape == chartFiles:
+	case r.shape == shapeCharts:
 		return strings.HasSuffix(rel, chartSuffix)
-	case !manifestName.MatchString(path.Base(rel)):
+	case !manifestNamePattern.MatchString(path.Base(rel)):
 		return false
 	case r.exclude != nil && r.exclude.match(rel, false):
 		return false

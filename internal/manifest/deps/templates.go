@@ -10,85 +10,85 @@ import (
 type traits uint8
 
 const (
-	// usesFiles: a template reads files of the chart, by names that may be computed.
-	usesFiles traits = 1 << iota
-	// lendsFiles: those may be another chart's, as a named template reads those
+	// readsFiles: a template reads files of the chart, by names that may be computed.
+	readsFiles traits = 1 << iota
+	// readsOtherCharts: those may be another chart's, as a named template reads those
 	// of the chart that calls it.
-	lendsFiles
+	readsOtherCharts
 	// usesTpl: a template renders strings from the values as templates.
 	usesTpl
-	// namesFiles: the text would read files if it were rendered as a template.
-	namesFiles
+	// mentionsFiles: the text would read files if it were rendered as a template.
+	mentionsFiles
 
-	doubt = usesFiles | lendsFiles | usesTpl
+	unknownTraits = readsFiles | readsOtherCharts | usesTpl
 )
 
 var (
-	filesWord = regexp.MustCompile(`\bFiles\b`)
-	tplWord   = regexp.MustCompile(`\btpl\b`)
-	elsewhere = regexp.MustCompile(`\b(define|Subcharts)\b`) // files of other charts may be meant
+	filesPattern       = regexp.MustCompile(`\bFiles\b`)
+	tplPattern         = regexp.MustCompile(`\btpl\b`)
+	otherChartsPattern = regexp.MustCompile(`\b(define|Subcharts)\b`) // files of other charts may be meant
 
-	action = regexp.MustCompile(`(?s)\{\{-?\s*(\w*).*?\}\}`)
+	actionPattern = regexp.MustCompile(`(?s)\{\{-?\s*(\w*).*?\}\}`)
 )
 
 // traitsOf reads a template, or a values file, for the words that matter.
 func traitsOf(data []byte) traits {
 	var t traits
 	// Looking for plain text first saves most of the time.
-	if bytes.Contains(data, []byte("Files")) && filesWord.Match(data) {
-		t |= usesFiles | namesFiles
-		if elsewhere.Match(data) {
-			t |= lendsFiles
+	if bytes.Contains(data, []byte("Files")) && filesPattern.Match(data) {
+		t |= readsFiles | mentionsFiles
+		if otherChartsPattern.Match(data) {
+			t |= readsOtherCharts
 		}
 	}
-	if dumped(data) {
-		t |= usesFiles | namesFiles | lendsFiles // what the subcharts have is written out too
+	if dumpsContext(data) {
+		t |= readsFiles | mentionsFiles | readsOtherCharts // what the subcharts have is written out too
 	}
-	if bytes.Contains(data, []byte("tpl")) && tplWord.Match(data) {
+	if bytes.Contains(data, []byte("tpl")) && tplPattern.Match(data) {
 		t |= usesTpl
 	}
 	return t
 }
 
-// NamesFiles says that a text, rendered as a template, may read files of the
+// MentionsChartFiles says that a text, rendered as a template, may read files of the
 // chart that renders it.
-func NamesFiles(text []byte) bool { return traitsOf(text)&namesFiles != 0 }
+func MentionsChartFiles(text []byte) bool { return traitsOf(text)&mentionsFiles != 0 }
 
-// dumped says that a template writes out all that it knows, .Files included:
+// dumpsContext says that a template writes out all that it knows, .Files included:
 // $ as a whole, or the dot where it is surely everything, outside of all that
 // gives it another meaning.
-func dumped(data []byte) bool {
+func dumpsContext(data []byte) bool {
 	if bytes.IndexByte(data, '$') < 0 && !bytes.Contains(data, []byte(" .")) && !bytes.Contains(data, []byte("(.")) && !bytes.Contains(data, []byte("{.")) {
 		return false
 	}
-	var open []bool // by block: the dot may be something else in it
-	other := 0
-	for _, at := range action.FindAllSubmatchIndex(data, -1) {
-		if dumps(data[at[0]+2:at[1]-2], other == 0) {
+	var blocks []bool // by block: the dot may be something else in it
+	rebindings := 0
+	for _, at := range actionPattern.FindAllSubmatchIndex(data, -1) {
+		if actionDumpsContext(data[at[0]+2:at[1]-2], rebindings == 0) {
 			return true
 		}
 		switch word := string(data[at[2]:at[3]]); word {
 		case "if", "with", "range", "define", "block":
-			open = append(open, word != "if")
+			blocks = append(blocks, word != "if")
 			if word != "if" {
-				other++
+				rebindings++
 			}
 		case "end":
-			if len(open) == 0 {
+			if len(blocks) == 0 {
 				continue
 			}
-			if open[len(open)-1] {
-				other--
+			if blocks[len(blocks)-1] {
+				rebindings--
 			}
-			open = open[:len(open)-1]
+			blocks = blocks[:len(blocks)-1]
 		}
 	}
 	return false
 }
 
-// dumps says that one action hands $, or with dot the dot, to a function that
+// actionDumpsContext says that one action hands $, or with dot the dot, to a function that
 // writes out what it is given.
-func dumps(text []byte, dot bool) bool {
+func actionDumpsContext(text []byte, dot bool) bool {
 	// The functions that are being called, the innermost last; a whole symbol
 	// that waits for a pipe counts as one.
 	calls := []string{""}
@@ -101,29 +101,29 @@ func dumps(text []byte, dot bool) bool {
 			calls = append(calls, "")
 		case c == ')' && len(calls) > 1:
 			calls = calls[:len(calls)-1]
-		case c == '|' && *last == whole:
+		case c == '|' && *last == wholeContext:
 			return true
 		case c == '|' || c == '=':
 			*last = ""
 		case c == '$' || c == '.':
 			end := i + 1
-			for end < len(text) && (isWord(text[end]) || text[end] == '.') {
+			for end < len(text) && (isWordByte(text[end]) || text[end] == '.') {
 				end++
 			}
 			bare := end == i+1 && (c == '$' || dot)
 			i = end - 1
-			if bare && isDumped(calls) {
+			if bare && isDumpCall(calls) {
 				return true
 			}
 			if *last == "" {
 				*last = "."
 				if bare {
-					*last = whole
+					*last = wholeContext
 				}
 			}
-		case isWord(c):
+		case isWordByte(c):
 			end := i
-			for end < len(text) && (isWord(text[end]) || text[end] == '.') {
+			for end < len(text) && (isWordByte(text[end]) || text[end] == '.') {
 				end++
 			}
 			if *last == "" {
@@ -135,8 +135,8 @@ func dumps(text []byte, dot bool) bool {
 	return false
 }
 
-// whole stands for $ or the dot at the start of a pipeline.
-const whole = "$"
+// wholeContext stands for $ or the dot at the start of a pipeline.
+const wholeContext = "$"
 
 // endOfString is where the string that begins at i ends.
 func endOfString(text []byte, i int) int {
@@ -149,9 +149,9 @@ func endOfString(text []byte, i int) int {
 	return i
 }
 
-// isDumped says that what the innermost of these calls is given is written
+// isDumpCall says that what the innermost of these calls is given is written
 // out by it, or by one around it through lists and the like.
-func isDumped(calls []string) bool {
+func isDumpCall(calls []string) bool {
 	for i := len(calls) - 1; i >= 0; i-- {
 		switch f := calls[i]; {
 		case f == "include", f == "template", f == "tpl", f == "index", f == "get", f == "hasKey", f == "kindOf", f == "typeOf":

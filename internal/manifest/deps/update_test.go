@@ -14,11 +14,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bulkFS is a tree of files that can be read in large steps, as a
+// bulkMapFS is a tree of files that can be read in large steps, as a
 // repository's can.
-type bulkFS struct{ fstest.MapFS }
+type bulkMapFS struct{ fstest.MapFS }
 
-func (b bulkFS) List(_ context.Context, do func(string, fs.FileMode, string) error) error {
+func (b bulkMapFS) List(_ context.Context, do func(string, fs.FileMode, string) error) error {
 	for _, name := range slices.Sorted(maps.Keys(b.MapFS)) {
 		if err := do(name, b.MapFS[name].Mode, name); err != nil {
 			return err
@@ -27,7 +27,7 @@ func (b bulkFS) List(_ context.Context, do func(string, fs.FileMode, string) err
 	return nil
 }
 
-func (b bulkFS) ReadBlobs(_ context.Context, ids []string, limit int64, do func(int, []byte, error) error) error {
+func (b bulkMapFS) ReadBlobs(_ context.Context, ids []string, limit int64, do func(int, []byte, error) error) error {
 	for i, id := range ids {
 		var err error
 		if int64(len(b.MapFS[id].Data)) > limit {
@@ -40,8 +40,8 @@ func (b bulkFS) ReadBlobs(_ context.Context, ids []string, limit int64, do func(
 	return nil
 }
 
-// put makes a file or link, in place of whatever is in its way.
-func put(t fstest.MapFS, name string, f *fstest.MapFile) {
+// putFile makes a file or link, in place of whatever is in its way.
+func putFile(t fstest.MapFS, name string, f *fstest.MapFile) {
 	for other := range t {
 		if strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {
 			delete(t, other)
@@ -99,14 +99,14 @@ func drawFile(t *rapid.T, base string) string {
 	return rapid.SampledFrom([]string{"", "a: b\n", "{{ .Files.Get 1 }}", "{{ tpl .Values.x . }}", `{{ define "x" }}{{ .Files }}{{ end }}`, "path: x.yaml\nfiles: [k=y.yaml, l]\n", "x: /d/x.yaml\nname: a/b\n"}).Draw(t, "text")
 }
 
-// step changes some files of a tree and lists them.
-func step(t *rapid.T, before fstest.MapFS) (after fstest.MapFS, changed []string) {
+// drawCommit changes some files of a tree and lists them.
+func drawCommit(t *rapid.T, before fstest.MapFS) (after fstest.MapFS, changed []string) {
 	after = maps.Clone(before)
 	for range rapid.IntRange(1, 6).Draw(t, "changes") {
 		name := inFolder(rapid.SampledFrom(someFolders).Draw(t, "folder"), rapid.SampledFrom(someFiles).Draw(t, "file"))
 		switch rapid.IntRange(0, 6).Draw(t, "what") {
 		case 0:
-			put(after, name, &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(rapid.SampledFrom(somePaths).Draw(t, "to"))})
+			putFile(after, name, &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(rapid.SampledFrom(somePaths).Draw(t, "to"))})
 		case 1:
 			if there := slices.Sorted(maps.Keys(after)); len(there) > 0 {
 				delete(after, rapid.SampledFrom(there).Draw(t, "gone"))
@@ -114,10 +114,10 @@ func step(t *rapid.T, before fstest.MapFS) (after fstest.MapFS, changed []string
 		case 2:
 			dir := rapid.SampledFrom(someFolders).Draw(t, "dir")
 			if dir != "." {
-				put(after, dir, &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(rapid.SampledFrom(somePaths).Draw(t, "to"))})
+				putFile(after, dir, &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(rapid.SampledFrom(somePaths).Draw(t, "to"))})
 			}
 		default:
-			put(after, name, &fstest.MapFile{Data: []byte(drawFile(t, name[strings.LastIndexByte(name, '/')+1:]))})
+			putFile(after, name, &fstest.MapFile{Data: []byte(drawFile(t, name[strings.LastIndexByte(name, '/')+1:]))})
 		}
 	}
 	for _, list := range []fstest.MapFS{before, after} {
@@ -161,8 +161,8 @@ func drawReaders(t *rapid.T) []Reader {
 	return out
 }
 
-// answers are all that an index says.
-func answers(x *Index, ids, names []string) map[string]any {
+// indexAnswers are all that an index says.
+func indexAnswers(x *Index, ids, names []string) map[string]any {
 	out := map[string]any{"problems": x.Problems()}
 	for _, id := range ids {
 		out["files of "+id] = x.Files(id)
@@ -180,15 +180,15 @@ func answers(x *Index, ids, names []string) map[string]any {
 // unnoticed.
 func TestUpdateIsBuild(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		now, _ := step(rt, fstest.MapFS{})
-		now, _ = step(rt, now)
+		now, _ := drawCommit(rt, fstest.MapFS{})
+		now, _ = drawCommit(rt, now)
 		readers := drawReaders(rt)
 		x, err := Build(t.Context(), now, readers)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		for range rapid.IntRange(1, 4).Draw(rt, "commits") {
-			next, changed := step(rt, now)
+			next, changed := drawCommit(rt, now)
 			others := readers
 			if rapid.IntRange(0, 3).Draw(rt, "others") == 0 {
 				others = drawReaders(rt)
@@ -201,7 +201,7 @@ func TestUpdateIsBuild(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			large, err := Build(t.Context(), bulkFS{next}, others)
+			large, err := Build(t.Context(), bulkMapFS{next}, others)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -210,24 +210,24 @@ func TestUpdateIsBuild(t *testing.T) {
 				ids = append(ids, r.ID)
 			}
 			names := slices.Concat(slices.Sorted(maps.Keys(now)), changed, built.names)
-			want := answers(built, ids, names)
-			if d := cmp.Diff(want, answers(updated, ids, names)); d != "" {
-				rt.Fatalf("after %q: the update differs from building anew\n%s\n%s", changed, d, show(next))
+			want := indexAnswers(built, ids, names)
+			if d := cmp.Diff(want, indexAnswers(updated, ids, names)); d != "" {
+				rt.Fatalf("after %q: the update differs from building anew\n%s\n%s", changed, d, formatTree(next))
 			}
-			if d := cmp.Diff(want, answers(large, ids, names)); d != "" {
-				rt.Fatalf("reading in large steps makes a difference\n%s\n%s", d, show(next))
+			if d := cmp.Diff(want, indexAnswers(large, ids, names)); d != "" {
+				rt.Fatalf("reading in large steps makes a difference\n%s\n%s", d, formatTree(next))
 			}
 			// A folder goes with its last file, which nobody may read.
-			v, err := newView(t.Context(), next, false)
+			v, err := newTreeView(t.Context(), next, false)
 			if err != nil {
 				rt.Fatal(err)
 			}
-			touched := x.Touched(append(vanished(v, changed), changed...))
+			affected := x.AffectedReaders(append(findRemovedFolders(v, changed), changed...))
 			for _, r := range readers {
 				before, after := x.Files(r.ID), built.Files(r.ID)
-				same := slices.ContainsFunc(others, func(o Reader) bool { return o.ID == r.ID && specOf(&o) == specOf(&r) })
-				if same && !slices.Equal(before, after) && touched[r.ID] == nil {
-					rt.Fatalf("%s isn't touched by %q, but reads %q now instead of %q\n%s", r.ID, changed, after, before, show(next))
+				same := slices.ContainsFunc(others, func(o Reader) bool { return o.ID == r.ID && digestReader(&o) == digestReader(&r) })
+				if same && !slices.Equal(before, after) && affected[r.ID] == nil {
+					rt.Fatalf("%s isn't touched by %q, but reads %q now instead of %q\n%s", r.ID, changed, after, before, formatTree(next))
 				}
 			}
 			now, readers, x = next, others, updated
@@ -235,7 +235,7 @@ func TestUpdateIsBuild(t *testing.T) {
 	})
 }
 
-func show(t fstest.MapFS) string {
+func formatTree(t fstest.MapFS) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		fmt.Fprintf(&b, "%s (%v): %q\n", name, t[name].Mode, t[name].Data)

@@ -12,274 +12,274 @@ import (
 // walker follows one node. Whatever it looks at is among found's files or
 // covered by its rules; that makes updates possible.
 type walker struct {
-	*work
-	plain *plainParser
-	given []content // contents that were read ahead
-	out   *found
-	seen  map[key]bool // not nil: children are followed on the spot, once each
+	*sharedState
+	plain      *plainParser
+	prefetched []prefetchedFile // contents that were read ahead
+	result     *nodeResult
+	seen       map[nodeKey]bool // not nil: children are followed on the spot, once each
 
-	configured map[key]bool // the folders of configurations that are followed so
+	activeConfigs map[nodeKey]bool // the folders of configurations that are followed so
 }
 
-// content is a file's, read ahead; of at most maxFile bytes.
-type content struct {
+// prefetchedFile is a file's, read ahead; of at most maxFile bytes.
+type prefetchedFile struct {
 	path string
 	data []byte
 }
 
-// work is what the walkers of one build share. It is safe for concurrent use.
-type work struct {
-	ctx    context.Context //nolint:containedctx // one build, one context
-	view   *view
-	parsed atomic.Int64 // bytes
+// sharedState is what the walkers of one build share. It is safe for concurrent use.
+type sharedState struct {
+	ctx         context.Context //nolint:containedctx // one build, one context
+	tree        *treeView
+	parsedBytes atomic.Int64 // bytes
 
 	mu      sync.Mutex
-	jsonnet map[string][]imported // what Jsonnet files import: many look at the same libraries
+	jsonnet map[string][]jsonnetImport // what Jsonnet files import: many look at the same libraries
 }
 
-// maxParsed bounds what is parsed for one index, in bytes: more than a
+// maxParsedBytes bounds what is parsed for one index, in bytes: more than a
 // repository of 100,000 files with a kustomization each needs.
-const maxParsed = 128 << 20
+const maxParsedBytes = 128 << 20
 
-// see records a path without looking at it.
-func (w *walker) see(name string) { w.out.files = append(w.out.files, name) }
+// recordPath records a path without looking at it.
+func (w *walker) recordPath(name string) { w.result.files = append(w.result.files, name) }
 
-// find looks a path up and records it, its links, and where they lead.
-func (w *walker) find(name string) (place, error) {
-	at, err := w.view.find(name)
-	w.see(name)
-	w.out.files = append(w.out.files, at.links...)
+// findPath looks a path up and records it, its links, and where they lead.
+func (w *walker) findPath(name string) (location, error) {
+	at, err := w.tree.find(name)
+	w.recordPath(name)
+	w.result.files = append(w.result.files, at.links...)
 	if at.path != "" && at.path != name {
-		w.see(at.path)
+		w.recordPath(at.path)
 	}
 	return at, err
 }
 
-// read gives the bytes of a file that find found, for parsing.
-func (w *walker) read(at place) ([]byte, error) { return w.take(at, maxFile, 1) }
+// readFile gives the bytes of a file that find found, for parsing.
+func (w *walker) readFile(at location) ([]byte, error) { return w.loadFile(at, maxFile, 1) }
 
-// scan gives them for looking through, which is much faster.
-func (w *walker) scan(at place) ([]byte, error) { return w.take(at, maxScanned, 16) }
+// scanFile gives them for looking through, which is much faster.
+func (w *walker) scanFile(at location) ([]byte, error) { return w.loadFile(at, maxScanned, 16) }
 
-func (w *walker) take(at place, limit int64, speed int) (data []byte, err error) {
-	if i := slices.IndexFunc(w.given, func(c content) bool { return c.path == at.path }); i >= 0 {
-		data = w.given[i].data
-	} else if data, err = w.view.read(at, limit); err != nil {
+func (w *walker) loadFile(at location, limit int64, speedup int) (data []byte, err error) {
+	if i := slices.IndexFunc(w.prefetched, func(c prefetchedFile) bool { return c.path == at.path }); i >= 0 {
+		data = w.prefetched[i].data
+	} else if data, err = w.tree.read(at, limit); err != nil {
 		return nil, err
 	}
-	if w.parsed.Add(int64(len(data)/speed)) > maxParsed {
-		return nil, fmt.Errorf("reading %s: %w: more than %d bytes are to be parsed in all", at.path, errTooLarge, maxParsed)
+	if w.parsedBytes.Add(int64(len(data)/speedup)) > maxParsedBytes {
+		return nil, fmt.Errorf("reading %s: %w: more than %d bytes are to be parsed in all", at.path, errTooLarge, maxParsedBytes)
 	}
 	return data, nil
 }
 
-// file records one file by its cleaned path, there or not.
-func (w *walker) file(name string) {
-	if _, err := w.find(name); err != nil {
-		w.problem(name, err)
+// recordFile records one file by its cleaned path, there or not.
+func (w *walker) recordFile(name string) {
+	if _, err := w.findPath(name); err != nil {
+		w.recordProblem(name, err)
 	}
 }
 
-// use makes another node part of what this one reads.
-func (w *walker) use(r role, dir, arg string) {
-	k := key{r, dir, arg}
+// useNode makes another node part of what this one reads.
+func (w *walker) useNode(r nodeRole, dir, arg string) {
+	k := nodeKey{r, dir, arg}
 	if w.seen == nil {
-		w.out.children = append(w.out.children, k)
+		w.result.children = append(w.result.children, k)
 		return
 	}
 	if !w.seen[k] && w.ctx.Err() == nil {
 		w.seen[k] = true
-		w.follow(k)
+		w.followNode(k)
 	}
 }
 
-// follow finds out what a node reads.
-func (w *walker) follow(k key) {
+// followNode finds out what a node reads.
+func (w *walker) followNode(k nodeKey) {
 	switch k.role {
 	case roleKustomization:
-		w.kustomization(k.dir)
+		w.followKustomization(k.dir)
 	case roleChart:
-		w.chart(k.dir)
+		w.followChart(k.dir)
 	case roleEverything:
-		w.everything(k.dir)
-	case roleManifests:
-		w.manifests(k.dir, parseManifestOptions(k.arg))
+		w.recordEverything(k.dir)
+	case roleDirectory:
+		w.followDirectory(k.dir, parseDirectoryOptions(k.arg))
 	case roleJsonnet:
-		w.jsonnetFile(k.dir, k.arg)
+		w.followJsonnet(k.dir, k.arg)
 	case roleValues:
-		w.values(k.dir)
-	case roleConfig:
-		w.config(k.dir, k.arg)
-	case roleConfigs:
-		w.configs(k.dir, k.arg)
+		w.followValuesFile(k.dir)
+	case rolePluginConfig:
+		w.followPluginConfig(k.dir, k.arg)
+	case rolePluginConfigs:
+		w.followPluginConfigs(k.dir, k.arg)
 	}
 }
 
-// everything records all below a folder, now and later.
-func (w *walker) everything(dir string) {
-	at, err := w.find(dir)
+// recordEverything records all below a folder, now and later.
+func (w *walker) recordEverything(dir string) {
+	at, err := w.findPath(dir)
 	if err != nil {
-		w.problem(dir, err)
+		w.recordProblem(dir, err)
 		return
 	}
-	w.out.rules = append(w.out.rules, rule{dir: at.path, shape: allBelow})
-	if at.kind == folder {
-		w.contents(at.path, func(string) bool { return true })
+	w.result.rules = append(w.result.rules, rule{dir: at.path, shape: shapeAll})
+	if at.kind == kindFolder {
+		w.recordContents(at.path, func(string) bool { return true })
 	}
 }
 
-// contents records what lies below a folder now, and what its links lead to.
-func (w *walker) contents(dir string, wanted func(name string) bool) {
-	list, err := w.view.below(dir)
+// recordContents records what lies below a folder now, and what its links lead to.
+func (w *walker) recordContents(dir string, wanted func(name string) bool) {
+	list, err := w.tree.listBelow(dir)
 	if err != nil {
-		w.problem(dir, err)
+		w.recordProblem(dir, err)
 		return
 	}
 	for _, name := range list.files {
 		if wanted(name) {
-			w.see(name)
+			w.recordPath(name)
 		}
 	}
 	for _, name := range list.links {
 		if !wanted(name) {
 			continue
 		}
-		to, err := w.find(name)
+		to, err := w.findPath(name)
 		switch {
 		case err != nil:
-			w.problem(name, err)
-		case to.kind == folder && to.path != dir:
-			w.use(roleEverything, to.path, "")
+			w.recordProblem(name, err)
+		case to.kind == kindFolder && to.path != dir:
+			w.useNode(roleEverything, to.path, "")
 		}
 	}
 }
 
-// widen notes what could not be followed and takes the whole folder instead;
+// widenToFolder notes what could not be followed and takes the whole folder instead;
 // the whole tree, when the tools can follow what can't be followed here.
-func (w *walker) widen(dir, name string, err error) {
-	w.problem(name, err)
-	if beyondUs(err) {
+func (w *walker) widenToFolder(dir, name string, err error) {
+	w.recordProblem(name, err)
+	if isOwnLimit(err) {
 		dir = "."
 	}
-	w.use(roleEverything, dir, "")
+	w.useNode(roleEverything, dir, "")
 }
 
-func (w *walker) problem(name string, err error) {
-	w.out.problems = append(w.out.problems, Problem{File: name, Message: err.Error()})
+func (w *walker) recordProblem(name string, err error) {
+	w.result.problems = append(w.result.problems, Problem{File: name, Message: err.Error()})
 }
 
-func (w *walker) remote(ref string) { w.out.remotes = append(w.out.remotes, ref) }
+func (w *walker) recordRemote(ref string) { w.result.remotes = append(w.result.remotes, ref) }
 
-// reader follows what a reader names: its sources and extras.
-func (w *walker) reader(r *Reader) {
+// followReader follows what a reader names: its sources and extras.
+func (w *walker) followReader(r *Reader) {
 	for i := range r.Sources {
-		w.source(&r.Sources[i])
+		w.followSource(&r.Sources[i])
 	}
 	for _, p := range r.Extra {
-		w.extra(p)
+		w.followExtra(p)
 	}
 }
 
-// source follows one source of a reader.
-func (w *walker) source(s *Source) {
-	p, err := clean(".", s.Path)
+// followSource follows one source of a reader.
+func (w *walker) followSource(s *Source) {
+	p, err := joinPath(".", s.Path)
 	if err != nil {
-		w.problem(s.Path, fmt.Errorf("the source's path %w", err))
+		w.recordProblem(s.Path, fmt.Errorf("the source's path %w", err))
 		return
 	}
-	at, err := w.find(p)
+	at, err := w.findPath(p)
 	if err != nil {
-		w.problem(p, err)
+		w.recordProblem(p, err)
 		at.path = p
 	}
 	dir := at.path
 	for _, o := range s.Options {
-		w.options(dir, o)
+		w.followOptions(dir, o)
 	}
 	layout := s.Layout
 	if layout == Detected {
-		layout = w.detect(dir, at.kind)
+		layout = w.detectLayout(dir, at.kind)
 	}
 	switch layout {
 	case Kustomize:
-		w.use(roleKustomization, dir, "")
+		w.useNode(roleKustomization, dir, "")
 	case Helm:
-		w.use(roleChart, dir, "")
-		if s.AnyFile {
-			w.out.traits |= namesFiles
+		w.useNode(roleChart, dir, "")
+		if s.InlineReadsFiles {
+			w.result.traits |= mentionsFiles
 		}
 	case Directory:
-		w.use(roleManifests, dir, manifestOptions(s))
+		w.useNode(roleDirectory, dir, encodeDirectoryOptions(s))
 	default:
-		w.whatever(dir)
+		w.followUnknownLayout(dir)
 	}
 	for _, f := range s.ValueFiles {
-		p, err := clean(".", f)
+		p, err := joinPath(".", f)
 		if err != nil {
-			w.problem(f, err)
+			w.recordProblem(f, err)
 			continue
 		}
-		w.use(roleValues, p, "")
+		w.useNode(roleValues, p, "")
 	}
 }
 
-// detect tells the layout of a folder: the last of its files, by name, that
+// detectLayout tells the layout of a folder: the last of its files, by name, that
 // marks a kustomization or a chart decides.
-func (w *walker) detect(dir string, k kind) Layout {
-	if k != folder {
+func (w *walker) detectLayout(dir string, k pathKind) Layout {
+	if k != kindFolder {
 		return Anything // whatever comes into being there counts
 	}
-	w.out.rules = append(w.out.rules, rule{dir: dir, shape: chartFiles})
+	w.result.rules = append(w.result.rules, rule{dir: dir, shape: shapeCharts})
 	for _, n := range kustomizationNames {
-		w.see(inFolder(dir, n))
+		w.recordPath(inFolder(dir, n))
 	}
-	marks, err := w.view.marksIn(dir)
+	layoutFiles, err := w.tree.layoutFilesIn(dir)
 	switch {
 	case err != nil:
-		w.problem(dir, err)
+		w.recordProblem(dir, err)
 		return Anything
-	case len(marks) == 0:
+	case len(layoutFiles) == 0:
 		return Directory
-	case strings.HasSuffix(marks[len(marks)-1], chartSuffix):
+	case strings.HasSuffix(layoutFiles[len(layoutFiles)-1], chartSuffix):
 		return Helm
 	}
 	return Kustomize
 }
 
-// whatever follows a folder of which only the path is known: all that lies
+// followUnknownLayout follows a folder of which only the path is known: all that lies
 // there, and what a kustomization or a chart there pulls in from elsewhere.
-func (w *walker) whatever(dir string) {
-	w.use(roleEverything, dir, "")
-	if name, _ := w.kustomizationFile(dir); name != "" {
-		w.use(roleKustomization, dir, "")
+func (w *walker) followUnknownLayout(dir string) {
+	w.useNode(roleEverything, dir, "")
+	if name, _ := w.findKustomization(dir); name != "" {
+		w.useNode(roleKustomization, dir, "")
 	}
-	if at, err := w.find(inFolder(dir, "Chart.yaml")); err == nil && at.kind == file {
-		w.use(roleChart, dir, "")
+	if at, err := w.findPath(inFolder(dir, "Chart.yaml")); err == nil && at.kind == kindFile {
+		w.useNode(roleChart, dir, "")
 	}
 }
 
-// extra follows a single path: a file, or a folder with all that it means.
-func (w *walker) extra(name string) {
-	p, err := clean(".", name)
+// followExtra follows a single path: a file, or a folder with all that it means.
+func (w *walker) followExtra(name string) {
+	p, err := joinPath(".", name)
 	if err != nil {
-		w.problem(name, err)
+		w.recordProblem(name, err)
 		return
 	}
-	at, err := w.find(p)
+	at, err := w.findPath(p)
 	switch {
 	case err != nil:
-		w.problem(p, err)
-	case at.kind == folder:
-		w.folder(at.path)
+		w.recordProblem(p, err)
+	case at.kind == kindFolder:
+		w.followFolder(at.path)
 	}
 }
 
-// folder follows a folder that is named as a whole: what its kustomization
+// followFolder follows a folder that is named as a whole: what its kustomization
 // pulls in, or all of it.
-func (w *walker) folder(dir string) {
-	if name, _ := w.kustomizationFile(dir); name != "" {
-		w.use(roleKustomization, dir, "")
+func (w *walker) followFolder(dir string) {
+	if name, _ := w.findKustomization(dir); name != "" {
+		w.useNode(roleKustomization, dir, "")
 		return
 	}
-	w.use(roleEverything, dir, "")
+	w.useNode(roleEverything, dir, "")
 }

@@ -9,13 +9,13 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// maxPath is the longest path that git on Linux checks out.
-const maxPath = 4096
+// maxPathBytes is the longest path that git on Linux checks out.
+const maxPathBytes = 4096
 
-// document parses the first document of a YAML file and gives its mapping;
+// parseDocument parses the first document of a YAML file and gives its mapping;
 // nil for an empty one. Aliases are left as they are, so that a bomb of them
 // stays small. The nodes are good until the parser is used again.
-func document(data []byte, plain *plainParser) (*yaml.Node, error) {
+func parseDocument(data []byte, plain *plainParser) (*yaml.Node, error) {
 	if doc, ok := plain.parse(data); ok {
 		return doc, nil
 	}
@@ -31,15 +31,15 @@ func document(data []byte, plain *plainParser) (*yaml.Node, error) {
 	if n.Kind == 0 || len(n.Content) == 0 || isNull(n.Content[0]) {
 		return nil, nil
 	}
-	doc := behind(n.Content[0])
+	doc := resolveAlias(n.Content[0])
 	if doc.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("line %d: it is not a mapping", doc.Line)
 	}
 	return doc, nil
 }
 
-// behind is what an alias stands for.
-func behind(n *yaml.Node) *yaml.Node {
+// resolveAlias is what an alias stands for.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
 	}
@@ -48,43 +48,43 @@ func behind(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// stringsOf lists the scalars of a YAML stream that may be paths: a plugin's
+// collectStrings lists the scalars of a YAML stream that may be paths: a plugin's
 // configuration may name files under any key, also in YAML within YAML.
 // What can't be read as YAML names nothing; errTooMany when the list was cut.
-func stringsOf(data []byte) ([]string, error) {
+func collectStrings(data []byte) ([]string, error) {
 	var out []string
-	streamOf(data, 0, &out)
+	collectStreamStrings(data, 0, &out)
 	if len(out) >= maxReferences {
 		return out, errTooMany
 	}
 	return out, nil
 }
 
-func streamOf(data []byte, depth int, out *[]string) {
+func collectStreamStrings(data []byte, depth int, out *[]string) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for len(*out) < maxReferences {
 		var n yaml.Node
 		if dec.Decode(&n) != nil {
 			break
 		}
-		scalars(&n, depth, out)
+		collectScalars(&n, depth, out)
 	}
 }
 
-func scalars(n *yaml.Node, depth int, out *[]string) {
+func collectScalars(n *yaml.Node, depth int, out *[]string) {
 	if len(*out) >= maxReferences {
 		return
 	}
 	switch {
 	case n.Kind != yaml.ScalarNode || n.Value == "":
 	case !strings.Contains(n.Value, "\n"):
-		if len(n.Value) <= maxPath {
+		if len(n.Value) <= maxPathBytes {
 			*out = append(*out, n.Value)
 		}
 	case depth < 2:
-		streamOf([]byte(n.Value), depth+1, out)
+		collectStreamStrings([]byte(n.Value), depth+1, out)
 	}
 	for _, child := range n.Content { // aliases have none: their anchor was seen
-		scalars(child, depth, out)
+		collectScalars(child, depth, out)
 	}
 }

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Ref names an object. Namespace is empty where its manifest names none.
-type Ref struct{ Group, Kind, Namespace, Name string }
+// ObjectRef names an object. Namespace is empty where its manifest names none.
+type ObjectRef struct{ Group, Kind, Namespace, Name string }
 
-func (o *Object) ref() Ref {
-	id := o.identity()
-	return Ref{Group: id.group, Kind: id.kind, Namespace: id.namespace, Name: id.name}
+func (o *Object) toRef() ObjectRef {
+	id := o.toIdentity()
+	return ObjectRef{Group: id.group, Kind: id.kind, Namespace: id.namespace, Name: id.name}
 }
 
 // Affected lists the objects that changes may make unwell: those that differ,
 // and of the manifests after the changes those that use one of them: their pods
 // read a ConfigMap, a Secret or a claim or run as a service account, or they run
 // or scale a workload.
-func (c *Changes) Affected(after *Manifests) []Ref {
+func (c *Changes) Affected(after *Manifests) []ObjectRef {
 	if c.Empty() {
 		return nil
 	}
-	var out []Ref
-	known := map[Ref]bool{}
-	add := func(r Ref) {
+	var out []ObjectRef
+	known := map[ObjectRef]bool{}
+	add := func(r ObjectRef) {
 		if !known[r] {
 			known[r] = true
 			out = append(out, r)
@@ -31,14 +31,14 @@ func (c *Changes) Affected(after *Manifests) []Ref {
 	}
 	for i := range c.Objects {
 		o := Object{APIVersion: c.Objects[i].APIVersion, Kind: c.Objects[i].Kind, Namespace: c.Objects[i].Namespace, Name: c.Objects[i].Name}
-		add(o.ref())
+		add(o.toRef())
 	}
 	for i := 0; after != nil && i < len(out); i++ {
 		used := out[i]
 		quoted := []byte(`"` + used.Name + `"`) // names have nothing to escape; one that has is used by none
 		for k := range after.Objects {
 			o := &after.Objects[k]
-			if r := o.ref(); o.Namespace == used.Namespace && !known[r] && bytes.Contains(o.JSON, quoted) && uses(fieldsOf(o), used) {
+			if r := o.toRef(); o.Namespace == used.Namespace && !known[r] && bytes.Contains(o.JSON, quoted) && usesObject(fieldsOf(o), used) {
 				add(r)
 			}
 		}
@@ -46,27 +46,27 @@ func (c *Changes) Affected(after *Manifests) []Ref {
 	return out
 }
 
-// references are the fields by which pods, and what makes them, name what they
+// referenceFields are the fields by which pods, and what makes them, name what they
 // use: the kind, and the key under which its name is.
-var references = map[string]struct{ kind, name string }{
+var referenceFields = map[string]struct{ kind, name string }{
 	"configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"}, "configMap": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"}, "secret": {"Secret", "secretName"},
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 	"scaleTargetRef":        {"", "name"}, "workloadRef": {"", "name"}, // they say the kind themselves
 }
 
-// uses says whether anything in a value names an object.
-func uses(value any, used Ref) bool {
+// usesObject says whether anything in a value names an object.
+func usesObject(value any, used ObjectRef) bool {
 	switch value := value.(type) {
 	case []any:
 		for _, item := range value {
-			if uses(item, used) {
+			if usesObject(item, used) {
 				return true
 			}
 		}
 	case map[string]any:
 		for key, item := range value {
-			if refers(key, item, used) || uses(item, used) {
+			if refersToObject(key, item, used) || usesObject(item, used) {
 				return true
 			}
 		}
@@ -74,12 +74,12 @@ func uses(value any, used Ref) bool {
 	return false
 }
 
-// refers says whether a field is a reference to an object.
-func refers(key string, value any, used Ref) bool {
+// refersToObject says whether a field is a reference to an object.
+func refersToObject(key string, value any, used ObjectRef) bool {
 	if key == "serviceAccountName" {
 		return used.Kind == "ServiceAccount" && value == used.Name
 	}
-	ref, ok := references[key]
+	ref, ok := referenceFields[key]
 	to, isMap := value.(map[string]any)
 	if !ok || !isMap {
 		return false

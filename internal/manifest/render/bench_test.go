@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// fleet is a tree of targets in one layout.
-func fleet(layout string, n int) (fs.FS, []Input) {
+// benchmarkTargets is a tree of targets in one layout.
+func benchmarkTargets(layout string, n int) (fs.FS, []Input) {
 	contents := map[string]string{
 		"base/kustomization.yaml": "resources: [deploy.yaml, svc.yaml]\nconfigMapGenerator: [{name: conf, literals: [a=b]}]\n",
 		"base/deploy.yaml":        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web, envFrom: [{configMapRef: {name: conf}}]}]}\n",
@@ -25,24 +25,24 @@ func fleet(layout string, n int) (fs.FS, []Input) {
 		case "kustomize":
 			contents[dir+"/kustomization.yaml"] = fmt.Sprintf("resources: [../../base]\nnamespace: n%d\nimages: [{name: web, newTag: '%d'}]\nreplicas: [{name: web, count: 2}]\npatches: [{path: p.yaml}]\n", i, i)
 			contents[dir+"/p.yaml"] = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, annotations: {a: b}}\n"
-			in = append(in, one(dir, ""))
+			in = append(in, singleSource(dir, ""))
 		case "helm":
 			contents[dir+"/values.yaml"] = fmt.Sprintf("image: {tag: '%d'}\n", i)
-			in = append(in, one("chart", fmt.Sprintf(`{"helm":{"valueFiles":["/%s/values.yaml"]}}`, dir)))
+			in = append(in, singleSource("chart", fmt.Sprintf(`{"helm":{"valueFiles":["/%s/values.yaml"]}}`, dir)))
 		case "plain":
 			contents[dir+"/all.yaml"] = contents["base/deploy.yaml"] + "---\n" + contents["base/svc.yaml"]
-			in = append(in, one(dir, ""))
+			in = append(in, singleSource(dir, ""))
 		}
 	}
-	return memory(contents), in
+	return memoryTree(contents), in
 }
 
 // BenchmarkRender renders 1,000 small targets of each layout, one after the other.
 func BenchmarkRender(b *testing.B) {
 	const targets = 1000
-	quiet(b)
+	silenceLogs(b)
 	for _, layout := range []string{"kustomize", "helm", "plain"} {
-		tree, in := fleet(layout, targets)
+		tree, in := benchmarkTargets(layout, targets)
 		b.Run(layout, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -59,26 +59,26 @@ func BenchmarkRender(b *testing.B) {
 
 // BenchmarkMemo asks for 1,000 targets again that nothing touched.
 func BenchmarkMemo(b *testing.B) {
-	tree, in := fleet("kustomize", 1000)
+	tree, in := benchmarkTargets("kustomize", 1000)
 	same := func(p string) (string, error) { return p, nil }
 	m := NewMemo(64 << 20)
-	ask := func() {
+	renderAll := func() {
 		for i := range in {
 			if _, err := m.Render(context.Background(), tree, same, in[i]); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
-	ask()
+	renderAll()
 	b.ReportAllocs()
 	for b.Loop() {
-		ask()
+		renderAll()
 	}
 }
 
 // BenchmarkDiff compares targets of which one image differs.
 func BenchmarkDiff(b *testing.B) {
-	tree, in := fleet("kustomize", 2)
+	tree, in := benchmarkTargets("kustomize", 2)
 	var m [2]*Manifests
 	for i := range m {
 		var err error

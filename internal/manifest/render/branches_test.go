@@ -8,8 +8,8 @@ import (
 	"testing/fstest"
 )
 
-// idOf identifies a tree's files by what they say, and folders by their names.
-func idOf(tree fstest.MapFS) ID {
+// treeContentID identifies a tree's files by what they say, and folders by their names.
+func treeContentID(tree fstest.MapFS) ContentID {
 	return func(path string) (string, error) {
 		if f := tree[path]; f != nil {
 			return string(f.Data), nil
@@ -34,15 +34,15 @@ func TestBranches(t *testing.T) {
 		"charts/x/templates/c.yaml": text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {tag: '{{ .Values.tag }}'}\n")}
 	qa := fstest.MapFS{"values.yaml": text("tag: of-qa\n")}
 	extra := fstest.MapFS{"extra/m.yaml": text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n")}
-	in := Input{Application: "a", Namespace: "n", Branches: map[string]Tree{"main": {main, idOf(main)}, "extra": {extra, idOf(extra)}},
+	in := Input{Application: "a", Namespace: "n", Branches: map[string]Tree{"main": {main, treeContentID(main)}, "extra": {extra, treeContentID(extra)}},
 		Sources: []Source{
-			{Here: true, Branch: "main", Path: "charts/x", Options: []byte(`{"helm": {"valueFiles": ["$own/values.yaml"]}}`)},
-			{Here: true, Ref: "own"}, {Here: true, Branch: "extra", Path: "extra"},
+			{InTree: true, Branch: "main", Path: "charts/x", Options: []byte(`{"helm": {"valueFiles": ["$own/values.yaml"]}}`)},
+			{InTree: true, Ref: "own"}, {InTree: true, Branch: "extra", Path: "extra"},
 		}}
 	memo := NewMemo(1 << 20)
 	rendered := func() string {
 		t.Helper()
-		m, err := memo.Render(t.Context(), qa, idOf(qa), in)
+		m, err := memo.Render(t.Context(), qa, treeContentID(qa), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestBranches(t *testing.T) {
 	}
 	delete(in.Branches, "extra")
 	var cannot *Unrenderable
-	if _, err := memo.Render(t.Context(), qa, idOf(qa), in); !errors.As(err, &cannot) || !strings.Contains(err.Error(), "the branch extra, which is not known here") {
+	if _, err := memo.Render(t.Context(), qa, treeContentID(qa), in); !errors.As(err, &cannot) || !strings.Contains(err.Error(), "the branch extra, which is not known here") {
 		t.Errorf("without the third branch: %v", err)
 	}
 }

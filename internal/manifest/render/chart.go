@@ -18,22 +18,22 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 )
 
-// chart loads a chart from its folder, with the dependencies that lie in the
+// loadChart loads a chart from its folder, with the dependencies that lie in the
 // repository.
-func (r *rendering) chart(dir string) (*chart.Chart, error) {
-	c, err := r.chartFolder(dir)
+func (r *rendering) loadChart(dir string) (*chart.Chart, error) {
+	c, err := r.loadChartFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	return c, r.dependencies(dir, c)
+	return c, r.addDependencies(dir, c)
 }
 
-func (r *rendering) chartFolder(dir string) (*chart.Chart, error) {
+func (r *rendering) loadChartFolder(dir string) (*chart.Chart, error) {
 	l := &chartLoader{files: r.files, dir: dir, rules: ignore.Empty()}
 	p := path.Join(dir, ignore.HelmIgnore)
 	if found, err := r.files.find(p); err != nil {
 		return nil, err
-	} else if found.kind == file {
+	} else if found.kind == kindFile {
 		data, err := r.files.read(p)
 		if err != nil {
 			return nil, err
@@ -55,20 +55,20 @@ func (r *rendering) chartFolder(dir string) (*chart.Chart, error) {
 
 // chartLoader reads a chart's folder as Helm does, following links.
 type chartLoader struct {
-	files    *files
-	dir      string
-	rules    *ignore.Rules
-	loaded   []*loader.BufferedFile
-	unpacked int64
+	files         *treeReader
+	dir           string
+	rules         *ignore.Rules
+	loaded        []*loader.BufferedFile
+	unpackedBytes int64
 }
 
-// entry is what the ignore rules ask of a file: its name and whether it is a folder.
-type entry struct {
+// ignoreEntry is what the ignore rules ask of a file: its name and whether it is a folder.
+type ignoreEntry struct {
 	fs.FileInfo
 	folder bool
 }
 
-func (e entry) IsDir() bool { return e.folder }
+func (e ignoreEntry) IsDir() bool { return e.folder }
 
 // walk takes what is in one folder; below is how the chart calls it.
 func (l *chartLoader) walk(dir, below string, links int) error {
@@ -82,13 +82,13 @@ func (l *chartLoader) walk(dir, below string, links int) error {
 		if err != nil {
 			return err
 		}
-		if found.kind == missing {
+		if found.kind == kindMissing {
 			return fmt.Errorf("%s: the symbolic link leads nowhere", path.Join(dir, e.Name()))
 		}
-		if l.rules.Ignore(name, entry{folder: found.kind == folder}) {
+		if l.rules.Ignore(name, ignoreEntry{folder: found.kind == kindFolder}) {
 			continue
 		}
-		if found.kind == folder {
+		if found.kind == kindFolder {
 			depth := links
 			if !e.IsDir() {
 				depth++
@@ -101,24 +101,24 @@ func (l *chartLoader) walk(dir, below string, links int) error {
 			}
 			continue
 		}
-		if err := l.take(found.path, name); err != nil {
+		if err := l.loadFile(found.path, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *chartLoader) take(p, name string) error {
+func (l *chartLoader) loadFile(p, name string) error {
 	data, err := l.files.read(p)
 	if err != nil {
 		return err
 	}
 	if path.Dir(name) == "charts" && path.Ext(name) == ".tgz" {
-		if err := l.packed(p, bytes.NewReader(data)); err != nil {
+		if err := l.checkPackedChart(p, bytes.NewReader(data)); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	if isYAML(name) {
+	if isParsedOnLoad(name) {
 		if err := checkAliases(data); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
@@ -130,8 +130,8 @@ func (l *chartLoader) take(p, name string) error {
 	return nil
 }
 
-// isYAML says that Helm parses a chart's file of this name when it loads it.
-func isYAML(name string) bool {
+// isParsedOnLoad says that Helm parses a chart's file of this name when it loads it.
+func isParsedOnLoad(name string) bool {
 	switch path.Base(name) {
 	case "Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock":
 		return true
@@ -139,14 +139,14 @@ func isYAML(name string) bool {
 	return false
 }
 
-// packed measures a packed chart before Helm unpacks it into memory: Helm
+// checkPackedChart measures a packed chart before Helm unpacks it into memory: Helm
 // 3.16 doesn't stop at any size (CVE-2025-32386).
-func (l *chartLoader) packed(name string, data io.Reader) error {
+func (l *chartLoader) checkPackedChart(name string, data io.Reader) error {
 	unzipped, err := gzip.NewReader(data)
 	if err != nil {
 		return fmt.Errorf("it is no packed chart: %w", err)
 	}
-	archive := tar.NewReader(&counted{r: unzipped, read: &l.unpacked})
+	archive := tar.NewReader(&unpackLimiter{r: unzipped, read: &l.unpackedBytes})
 	for n := 0; ; n++ {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -158,11 +158,11 @@ func (l *chartLoader) packed(name string, data io.Reader) error {
 			return fmt.Errorf("%w: a packed chart of more than %d files", ErrLimit, maxFiles)
 		}
 		if strings.HasSuffix(header.Name, ".tgz") && strings.Contains(header.Name, "charts/") {
-			if err := l.packed(header.Name, archive); err != nil {
+			if err := l.checkPackedChart(header.Name, archive); err != nil {
 				return fmt.Errorf("%s: %w", header.Name, err)
 			}
 		}
-		if isYAML(header.Name) {
+		if isParsedOnLoad(header.Name) {
 			text, err := io.ReadAll(archive)
 			if err != nil {
 				return err
@@ -174,25 +174,25 @@ func (l *chartLoader) packed(name string, data io.Reader) error {
 	}
 }
 
-// counted stops reading when all packed charts together unpack to too much.
-type counted struct {
+// unpackLimiter stops reading when all packed charts together unpack to too much.
+type unpackLimiter struct {
 	r    io.Reader
 	read *int64
 }
 
-func (c *counted) Read(p []byte) (int, error) {
-	if *c.read > maxUnpacked { // an error that comes with bytes is lost on the readers above
-		return 0, fmt.Errorf("%w: packed charts unpack to more than %d bytes", ErrLimit, maxUnpacked)
+func (c *unpackLimiter) Read(p []byte) (int, error) {
+	if *c.read > maxUnpackedBytes { // an error that comes with bytes is lost on the readers above
+		return 0, fmt.Errorf("%w: packed charts unpack to more than %d bytes", ErrLimit, maxUnpackedBytes)
 	}
 	n, err := c.r.Read(p)
 	*c.read += int64(n)
 	return n, err
 }
 
-// dependencies adds what the repo server would build with `helm dependency
+// addDependencies adds what the repo server would build with `helm dependency
 // build`: when one that Chart.yaml declares is not in charts/, those with
 // file:// addresses are taken from their folders. Theirs are not looked at.
-func (r *rendering) dependencies(dir string, c *chart.Chart) error {
+func (r *rendering) addDependencies(dir string, c *chart.Chart) error {
 	vendored := map[string]bool{}
 	for _, d := range c.Dependencies() {
 		vendored[d.Name()] = true
@@ -212,23 +212,23 @@ func (r *rendering) dependencies(dir string, c *chart.Chart) error {
 		}
 	}
 	if len(remote) > 0 {
-		return unrenderable("the chart's dependencies are not in its charts folder", remote...)
+		return newUnrenderable("the chart's dependencies are not in its charts folder", remote...)
 	}
 	if !missing {
 		return nil
 	}
-	return r.local(dir, c)
+	return r.addLocalDependencies(dir, c)
 }
 
-// local takes the dependencies with file:// addresses from their folders.
-func (r *rendering) local(dir string, c *chart.Chart) error {
+// addLocalDependencies takes the dependencies with file:// addresses from their folders.
+func (r *rendering) addLocalDependencies(dir string, c *chart.Chart) error {
 	all := c.Dependencies()
 	for _, d := range c.Metadata.Dependencies {
 		if d == nil || !strings.HasPrefix(d.Repository, "file://") {
 			continue
 		}
 		p := strings.TrimPrefix(d.Repository, "file://")
-		at, ok := inTree(path.Join(dir, p))
+		at, ok := cleanTreePath(path.Join(dir, p))
 		if path.IsAbs(p) || !ok {
 			return fmt.Errorf("the chart's dependency %s: %s: %w", d.Name, d.Repository, errOutside)
 		}
@@ -236,14 +236,14 @@ func (r *rendering) local(dir string, c *chart.Chart) error {
 		if err != nil {
 			return err
 		}
-		if found.kind != folder {
+		if found.kind != kindFolder {
 			return fmt.Errorf("the chart's dependency %s: %s is no folder", d.Name, at)
 		}
-		sub, err := r.chartFolder(found.path)
+		sub, err := r.loadChartFolder(found.path)
 		if err != nil {
 			return fmt.Errorf("the chart's dependency %s: %w", d.Name, err)
 		}
-		if ok, err := satisfies(sub.Metadata.Version, d.Version); err != nil {
+		if ok, err := satisfiesConstraint(sub.Metadata.Version, d.Version); err != nil {
 			return fmt.Errorf("the chart's dependency %s: %w", d.Name, err)
 		} else if !ok {
 			return fmt.Errorf("the chart's dependency %s: %s has version %s, and %s is asked for", d.Name, at, sub.Metadata.Version, d.Version)
@@ -255,9 +255,9 @@ func (r *rendering) local(dir string, c *chart.Chart) error {
 	return nil
 }
 
-// satisfies says whether a dependency's version is one that is asked for.
-func satisfies(version, constraint string) (bool, error) {
-	asked, err := semver.NewConstraint(constraint)
+// satisfiesConstraint says whether a dependency's version is one that is asked for.
+func satisfiesConstraint(version, constraint string) (bool, error) {
+	wanted, err := semver.NewConstraint(constraint)
 	if err != nil {
 		return false, err
 	}
@@ -265,5 +265,5 @@ func satisfies(version, constraint string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return asked.Check(v), nil
+	return wanted.Check(v), nil
 }

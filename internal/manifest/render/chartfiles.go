@@ -48,13 +48,13 @@ func (f chartFiles) Glob(pattern string) chartFiles {
 
 // AsConfig gives the files as a ConfigMap's data.
 func (f chartFiles) AsConfig() string {
-	return f.yaml(func(data []byte) string { return string(data) })
+	return f.encodeData(func(data []byte) string { return string(data) })
 }
 
 // AsSecrets gives the files as a Secret's data.
-func (f chartFiles) AsSecrets() string { return f.yaml(base64.StdEncoding.EncodeToString) }
+func (f chartFiles) AsSecrets() string { return f.encodeData(base64.StdEncoding.EncodeToString) }
 
-func (f chartFiles) yaml(value func([]byte) string) string {
+func (f chartFiles) encodeData(value func([]byte) string) string {
 	if f == nil {
 		return ""
 	}

@@ -28,13 +28,13 @@ type Changes struct {
 
 // Change is one object that differs.
 type Change struct {
-	Op         Op      `json:"op"` // not Reordered
-	APIVersion string  `json:"apiVersion"`
-	Kind       string  `json:"kind"`
-	Namespace  string  `json:"namespace,omitempty"`
-	Name       string  `json:"name"`
-	Was        string  `json:"was,omitempty"` // its name before, where only the hash of its content in it changed
-	Fields     []Field `json:"fields"`        // of an added or removed object all, but its identity
+	Op           Op      `json:"op"` // not Reordered
+	APIVersion   string  `json:"apiVersion"`
+	Kind         string  `json:"kind"`
+	Namespace    string  `json:"namespace,omitempty"`
+	Name         string  `json:"name"`
+	PreviousName string  `json:"was,omitempty"` // its name before, where only the hash of its content in it changed
+	Fields       []Field `json:"fields"`        // of an added or removed object all, but its identity
 }
 
 // Field is one field that differs.
@@ -64,10 +64,10 @@ func (f *Field) UnmarshalJSON(data []byte) error {
 // Secrets also when their names differ in nothing but kustomize's hash.
 func Diff(before, after *Manifests) *Changes {
 	old, recent := byIdentity(before), byIdentity(after)
-	for from, to := range renamed(old, recent) {
+	for from, to := range pairRenamed(old, recent) {
 		o := old[from]
 		delete(old, from)
-		o.now = to
+		o.counterpart = to
 		old[to] = o
 	}
 	var ids []identity
@@ -82,37 +82,37 @@ func Diff(before, after *Manifests) *Changes {
 	slices.SortFunc(ids, identity.compare)
 	out := &Changes{Objects: []Change{}}
 	for _, id := range ids {
-		if c, differs := compared(old[id].object, recent[id].object); differs {
+		if c, differs := compareObjects(old[id].object, recent[id].object); differs {
 			out.Objects = append(out.Objects, c)
 		}
 	}
 	return out
 }
 
-// known is an object of one side, and whom it is compared with on the other.
-type known struct {
-	object *Object
-	now    identity
+// sideObject is an object of one side, and whom it is compared with on the other.
+type sideObject struct {
+	object      *Object
+	counterpart identity
 }
 
-func byIdentity(m *Manifests) map[identity]known {
-	out := map[identity]known{}
+func byIdentity(m *Manifests) map[identity]sideObject {
+	out := map[identity]sideObject{}
 	if m == nil {
 		return out
 	}
 	for i := range m.Objects {
-		out[m.Objects[i].identity()] = known{object: &m.Objects[i]}
+		out[m.Objects[i].toIdentity()] = sideObject{object: &m.Objects[i]}
 	}
 	return out
 }
 
-// hashed is a name with the ten characters that kustomize makes of a hash.
-var hashed = regexp.MustCompile(`^(.+)-[bcdfghkmt2456789]{10}$`)
+// hashedNamePattern is a name with the ten characters that kustomize makes of a hash.
+var hashedNamePattern = regexp.MustCompile(`^(.+)-[bcdfghkmt2456789]{10}$`)
 
-// renamed pairs objects that went with objects that came, where the names
+// pairRenamed pairs objects that went with objects that came, where the names
 // differ in the hash alone and there is only one of each.
-func renamed(old, recent map[identity]known) map[identity]identity {
-	went, came := unmatched(old, recent), unmatched(recent, old)
+func pairRenamed(old, recent map[identity]sideObject) map[identity]identity {
+	went, came := listUnmatched(old, recent), listUnmatched(recent, old)
 	out := map[identity]identity{}
 	for base, from := range went {
 		if to := came[base]; len(from) == 1 && len(to) == 1 {
@@ -122,15 +122,15 @@ func renamed(old, recent map[identity]known) map[identity]identity {
 	return out
 }
 
-// unmatched lists the hashed objects that the other side doesn't have, by
+// listUnmatched lists the hashed objects that the other side doesn't have, by
 // their names without the hash.
-func unmatched(side, other map[identity]known) map[identity][]identity {
+func listUnmatched(side, other map[identity]sideObject) map[identity][]identity {
 	out := map[identity][]identity{}
 	for id := range side {
 		if _, there := other[id]; there || id.group != "" || id.kind != "ConfigMap" && id.kind != "Secret" {
 			continue
 		}
-		if parts := hashed.FindStringSubmatch(id.name); parts != nil {
+		if parts := hashedNamePattern.FindStringSubmatch(id.name); parts != nil {
 			base := id
 			base.name = parts[1]
 			out[base] = append(out[base], id)
@@ -139,36 +139,36 @@ func unmatched(side, other map[identity]known) map[identity][]identity {
 	return out
 }
 
-// compared says how an object changed; nil stands for none.
-func compared(old, recent *Object) (Change, bool) {
+// compareObjects says how an object changed; nil stands for none.
+func compareObjects(old, recent *Object) (Change, bool) {
 	switch {
 	case old == nil:
-		return whole(Added, recent), true
+		return newWholeChange(Added, recent), true
 	case recent == nil:
-		return whole(Removed, old), true
+		return newWholeChange(Removed, old), true
 	case bytes.Equal(old.JSON, recent.JSON):
 		return Change{}, false
 	}
-	c := header(Changed, recent)
+	c := newChange(Changed, recent)
 	if old.Name != recent.Name {
-		c.Was = old.Name
+		c.PreviousName = old.Name
 	}
-	d := differ{}
-	d.value("", fieldsOf(old), fieldsOf(recent), newVeil(recent))
-	if c.Was != "" {
+	d := fieldDiffer{}
+	d.compareValues("", fieldsOf(old), fieldsOf(recent), newRedactor(recent))
+	if c.PreviousName != "" {
 		d.fields = slices.DeleteFunc(d.fields, func(f Field) bool { return f.Path == "metadata.name" })
 	}
 	c.Fields = d.fields
 	return c, true
 }
 
-func header(op Op, o *Object) Change {
+func newChange(op Op, o *Object) Change {
 	return Change{Op: op, APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Fields: []Field{}}
 }
 
-// whole lists an added or removed object's fields, one each.
-func whole(op Op, o *Object) Change {
-	c := header(op, o)
+// newWholeChange lists an added or removed object's fields, one each.
+func newWholeChange(op Op, o *Object) Change {
+	c := newChange(op, o)
 	fields := fieldsOf(o)
 	delete(fields, "apiVersion")
 	delete(fields, "kind")
@@ -179,9 +179,9 @@ func whole(op Op, o *Object) Change {
 			delete(fields, "metadata")
 		}
 	}
-	d := differ{}
+	d := fieldDiffer{}
 	for _, key := range sortedKeys(fields) {
-		d.one(op, keyPath("", key), fields[key], newVeil(o).key(fields, key))
+		d.recordOneSided(op, appendKey("", key), fields[key], newRedactor(o).enterKey(fields, key))
 	}
 	c.Fields = d.fields
 	return c

@@ -17,11 +17,11 @@ import (
 // manifestsOf reads YAML into manifests.
 func manifestsOf(t testing.TB, text string) *Manifests {
 	t.Helper()
-	var c collector
-	if err := c.yaml([]byte(text)); err != nil {
+	var c objectCollector
+	if err := c.addYAML([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	return c.manifests(Reads{})
+	return c.buildManifests(ReadSet{})
 }
 
 // TestDiffGolden shows what people read: each archive has before, after and
@@ -33,14 +33,14 @@ func TestDiffGolden(t *testing.T) {
 	}
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			contents := archive(t, name)
+			contents := readArchive(t, name)
 			c := Diff(manifestsOf(t, contents["before"]), manifestsOf(t, contents["after"]))
 			data, err := json.MarshalIndent(c, "", " ")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := map[string]string{"text": c.Summary() + "\n" + c.Text(Limit{Lines: 60, Bytes: 8000, Object: 25}), "json": string(data) + "\n"}
-			if *update {
+			got := map[string]string{"text": c.Summary() + "\n" + c.Text(TextLimit{Lines: 60, Bytes: 8000, ObjectLines: 25}), "json": string(data) + "\n"}
+			if *updateGoldens {
 				out := &txtar.Archive{}
 				for _, f := range []string{"before", "after"} {
 					out.Files = append(out.Files, txtar.File{Name: f, Data: []byte(contents[f])})
@@ -88,7 +88,7 @@ func drawValue(t *rapid.T, depth int) any {
 }
 
 func drawManifests(t *rapid.T, secret string) *Manifests {
-	var c collector
+	var c objectCollector
 	for range rapid.IntRange(0, 5).Draw(t, "objects") {
 		kind := rapid.SampledFrom([]string{"Deployment", "ConfigMap", "Secret", "SealedSecret"}).Draw(t, "kind")
 		fields := map[string]any{
@@ -112,11 +112,11 @@ func drawManifests(t *rapid.T, secret string) *Manifests {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.json(data); err != nil {
+		if err := c.addJSON(data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return c.manifests(Reads{})
+	return c.buildManifests(ReadSet{})
 }
 
 func TestDiffProperties(t *testing.T) {
@@ -134,12 +134,12 @@ func TestDiffProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := forth.Text(Limit{})
+		text := forth.Text(TextLimit{})
 		if strings.Contains(string(data)+text, secret) {
 			t.Fatalf("a secret is shown:\n%s\n%s", data, text)
 		}
 		for _, c := range forth.Objects {
-			if c.Op == Changed && len(c.Fields) == 0 && c.Was == "" {
+			if c.Op == Changed && len(c.Fields) == 0 && c.PreviousName == "" {
 				t.Fatalf("%s differs in nothing: %s", c.Name, data)
 			}
 		}
@@ -147,7 +147,7 @@ func TestDiffProperties(t *testing.T) {
 		if err := json.Unmarshal(data, &again); err != nil {
 			t.Fatal(err)
 		}
-		if got := again.Text(Limit{}); got != text {
+		if got := again.Text(TextLimit{}); got != text {
 			t.Fatal(cmp.Diff(text, got))
 		}
 		if len(forth.Objects) != len(back.Objects) {
@@ -157,11 +157,11 @@ func TestDiffProperties(t *testing.T) {
 			if text != "" && !strings.HasPrefix(line, "- ") && !strings.HasPrefix(line, "+ ") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "@@ ") {
 				t.Fatalf("the line %q", line)
 			}
-			if oneLine(line) != line {
+			if escapeLine(line) != line {
 				t.Fatalf("the line %q isn't printable", line)
 			}
 		}
-		limit := Limit{Lines: rapid.IntRange(1, 20).Draw(t, "lines"), Bytes: rapid.IntRange(100, 2000).Draw(t, "bytes")}
+		limit := TextLimit{Lines: rapid.IntRange(1, 20).Draw(t, "lines"), Bytes: rapid.IntRange(100, 2000).Draw(t, "bytes")}
 		if short := forth.Text(limit); strings.Count(short, "\n") > limit.Lines || len(short) > limit.Bytes {
 			t.Fatalf("%d lines and %d bytes are over %v", strings.Count(short, "\n"), len(short), limit)
 		}
@@ -169,7 +169,7 @@ func TestDiffProperties(t *testing.T) {
 }
 
 func TestManifestsThroughJSON(t *testing.T) {
-	m := mustRender(t, archive(t, "testdata/chart.txtar"), one("charts/web", ""))
+	m := mustRender(t, readArchive(t, "testdata/chart.txtar"), singleSource("charts/web", ""))
 	data, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestManifestsThroughJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &again); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(m, &again); d != "" || !Diff(m, &again).Empty() || digest(again.Objects) != m.Digest {
+	if d := cmp.Diff(m, &again); d != "" || !Diff(m, &again).Empty() || digestObjects(again.Objects) != m.Digest {
 		t.Error(d)
 	}
 }
@@ -188,18 +188,18 @@ func FuzzDiff(f *testing.F) {
 	f.Add("kind: List\nitems: [{kind: X}]", "kind: X\nspec: [{name: a}, {name: b}]")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		read := func(text string) *Manifests {
-			var c collector
-			if c.yaml([]byte(text)) != nil {
+			var c objectCollector
+			if c.addYAML([]byte(text)) != nil {
 				t.Skip()
 			}
-			return c.manifests(Reads{})
+			return c.buildManifests(ReadSet{})
 		}
 		a, b := read(before), read(after)
 		c := Diff(a, b)
 		if c.Empty() != (a.Digest == b.Digest) {
 			t.Fatalf("empty %v", c.Empty())
 		}
-		if text := c.Text(Limit{Lines: 50, Bytes: 1000, Object: 5}); len(text) > 1000 {
+		if text := c.Text(TextLimit{Lines: 50, Bytes: 1000, ObjectLines: 5}); len(text) > 1000 {
 			t.Fatalf("%d bytes", len(text))
 		}
 	})
@@ -208,14 +208,14 @@ func FuzzDiff(f *testing.F) {
 // FuzzYAML holds that no manifest makes the reader fail otherwise than by an error.
 func FuzzYAML(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems:\n- {kind: X, metadata: {name: a}}\n---\n{}"))
-	f.Add([]byte(aliases(3)))
+	f.Add([]byte(aliasBomb(3)))
 	f.Add([]byte("&a [*a, *a]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var c collector
-		if c.yaml(data) != nil {
+		var c objectCollector
+		if c.addYAML(data) != nil {
 			return
 		}
-		m := c.manifests(Reads{})
+		m := c.buildManifests(ReadSet{})
 		for _, o := range m.Objects {
 			var v any
 			if err := yaml.Unmarshal(o.JSON, &v); err != nil {

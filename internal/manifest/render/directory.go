@@ -15,17 +15,17 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// manifestName is what counts as a manifest in a plain folder.
-var manifestName = regexp.MustCompile(`\.(yaml|yml|json|jsonnet)$`)
+// manifestNamePattern is what counts as a manifest in a plain folder.
+var manifestNamePattern = regexp.MustCompile(`\.(yaml|yml|json|jsonnet)$`)
 
-// directory takes a plain folder's manifests as they are.
-func (r *rendering) directory(dir string, o *directoryOptions) error {
-	d := &directory{files: r.files, dir: dir, recurse: o.Recurse}
+// renderDirectory takes a plain folder's manifests as they are.
+func (r *rendering) renderDirectory(dir string, o *directoryOptions) error {
+	d := &directoryWalk{files: r.files, dir: dir, recurse: o.Recurse}
 	var err error
-	if d.include, err = compile(o.Include); err != nil {
+	if d.include, err = compileGlob(o.Include); err != nil {
 		return fmt.Errorf("directory.include: %w", err)
 	}
-	if d.exclude, err = compile(o.Exclude); err != nil {
+	if d.exclude, err = compileGlob(o.Exclude); err != nil {
 		return fmt.Errorf("directory.exclude: %w", err)
 	}
 	if err := d.walk("."); err != nil {
@@ -33,34 +33,34 @@ func (r *rendering) directory(dir string, o *directoryOptions) error {
 	}
 	for _, name := range d.found {
 		if strings.HasSuffix(name, ".jsonnet") {
-			return unrenderable(name + " is Jsonnet, which is not evaluated")
+			return newUnrenderable(name + " is Jsonnet, which is not evaluated")
 		}
-		if err := r.manifest(name); err != nil {
+		if err := r.addManifestFile(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// compile compiles a glob in which * crosses slashes; nil for none.
-func compile(pattern string) (glob.Glob, error) {
+// compileGlob compiles a glob in which * crosses slashes; nil for none.
+func compileGlob(pattern string) (glob.Glob, error) {
 	if pattern == "" {
 		return nil, nil //nolint:nilnil // no pattern, no filter
 	}
 	return glob.Compile(pattern)
 }
 
-// directory is the walk through a plain folder. Links to folders aren't
+// directoryWalk is the walk through a plain folder. Links to folders aren't
 // followed, as in Argo CD.
-type directory struct {
-	files            *files
+type directoryWalk struct {
+	files            *treeReader
 	dir              string
 	recurse          bool
 	include, exclude glob.Glob
 	found            []string // from the tree's root, in order
 }
 
-func (d *directory) walk(below string) error {
+func (d *directoryWalk) walk(below string) error {
 	entries, err := d.files.list(path.Join(d.dir, below))
 	if err != nil {
 		return err
@@ -75,14 +75,14 @@ func (d *directory) walk(below string) error {
 			}
 			continue
 		}
-		if !manifestName.MatchString(e.Name()) || d.exclude != nil && d.exclude.Match(rel) || d.include != nil && !d.include.Match(rel) {
+		if !manifestNamePattern.MatchString(e.Name()) || d.exclude != nil && d.exclude.Match(rel) || d.include != nil && !d.include.Match(rel) {
 			continue
 		}
 		found, err := d.files.find(path.Join(d.dir, rel))
 		if err != nil {
 			return err
 		}
-		if found.kind != file {
+		if found.kind != kindFile {
 			continue // a link to nowhere or to a folder
 		}
 		if d.found = append(d.found, path.Join(d.dir, rel)); len(d.found) > maxFiles {
@@ -92,35 +92,35 @@ func (d *directory) walk(below string) error {
 	return nil
 }
 
-// manifest takes the objects of one file. A YAML file that has no object and
+// addManifestFile takes the objects of one file. A YAML file that has no object and
 // doesn't look like one is passed over: not every YAML file is a manifest.
-func (r *rendering) manifest(name string) error {
+func (r *rendering) addManifestFile(name string) error {
 	raw, err := r.files.read(name)
 	if err != nil {
 		return err
 	}
-	data, err := decoded(raw)
+	data, err := decodeText(raw)
 	if err != nil {
 		return err
 	}
 	if strings.HasSuffix(name, ".json") {
-		return r.single(data)
+		return r.addJSONFile(data)
 	}
 	before := r.out
-	err = r.out.yaml(data)
+	err = r.out.addYAML(data)
 	if err == nil || errors.Is(err, ErrLimit) {
 		return err
 	}
-	looks := bytes.Contains(data, []byte("apiVersion:")) && bytes.Contains(data, []byte("kind:")) && bytes.Contains(data, []byte("metadata:"))
-	if looks || len(r.out.objects) > len(before.objects) {
+	looksLikeManifest := bytes.Contains(data, []byte("apiVersion:")) && bytes.Contains(data, []byte("kind:")) && bytes.Contains(data, []byte("metadata:"))
+	if looksLikeManifest || len(r.out.objects) > len(before.objects) {
 		return err
 	}
 	r.out = before
 	return nil
 }
 
-// single takes the one object of a JSON file.
-func (r *rendering) single(data []byte) error {
+// addJSONFile takes the one object of a JSON file.
+func (r *rendering) addJSONFile(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
@@ -129,11 +129,11 @@ func (r *rendering) single(data []byte) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("it has more than one JSON object, and may have only one")
 	}
-	return r.out.json(raw)
+	return r.out.addJSON(raw)
 }
 
-// decoded is text without its byte order mark, which may say that it is UTF-16.
-func decoded(raw []byte) ([]byte, error) {
+// decodeText is text without its byte order mark, which may say that it is UTF-16.
+func decodeText(raw []byte) ([]byte, error) {
 	data, _, err := transform.Bytes(unicode.BOMOverride(unicode.UTF8.NewDecoder()), raw)
 	if err != nil {
 		return nil, fmt.Errorf("reading its text: %w", err)

@@ -20,24 +20,24 @@ import (
 // the context, text and nesting are bounded, and a template is a function of
 // its values.
 type engine struct {
-	ctx     context.Context //nolint:containedctx // one chart, one context
-	steps   int
-	nested  int
-	stopped error                // a limit that was reached, or the context's end
-	marked  map[*parse.Tree]bool // trees that count their steps
-	standIn standIn
+	ctx          context.Context //nolint:containedctx // one chart, one context
+	steps        int
+	depth        int
+	stopErr      error                // a limit that was reached, or the context's end
+	instrumented map[*parse.Tree]bool // trees that count their steps
+	random       deterministicRandom
 
-	stoodIn     bool // a stand-in took the place of a random value or the time
-	asksCluster bool // .Capabilities was asked
-	looksUp     bool // lookup was called
+	nondeterministic bool // a stand-in took the place of a random value or the time
+	usesCapabilities bool // .Capabilities was asked
+	usesLookup       bool // lookup was called
 }
 
 func newEngine(ctx context.Context) *engine {
-	return &engine{ctx: ctx, marked: map[*parse.Tree]bool{}}
+	return &engine{ctx: ctx, instrumented: map[*parse.Tree]bool{}}
 }
 
-// unit is one template file with the values that it sees.
-type unit struct {
+// templateFile is one template file with the values that it sees.
+type templateFile struct {
 	text   string
 	values chartutil.Values
 	base   string // .Template.BasePath
@@ -46,8 +46,8 @@ type unit struct {
 // render gives each file's text by its path, e.g. chart/templates/web.yaml;
 // files that only define templates are left out.
 func (e *engine) render(c *chart.Chart, top chartutil.Values) (map[string]string, error) {
-	units := map[string]unit{}
-	e.collect(c, units, top)
+	units := map[string]templateFile{}
+	e.collectTemplates(c, units, top)
 	// Higher folders come first, so that a chart's definitions replace those
 	// of the charts it depends on.
 	order := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
@@ -56,14 +56,14 @@ func (e *engine) render(c *chart.Chart, top chartutil.Values) (map[string]string
 		}
 		return strings.Compare(b, a)
 	})
-	t := template.New("gotpl").Option("missingkey=zero").Funcs(e.functions())
-	e.bind(t)
+	t := template.New("gotpl").Option("missingkey=zero").Funcs(e.templateFuncs())
+	e.bindFuncs(t)
 	for _, name := range order {
-		if _, err := parsed(t.New(name), units[name].text); err != nil {
+		if _, err := parseTemplate(t.New(name), units[name].text); err != nil {
 			return nil, fmt.Errorf("parsing a template: %w", err)
 		}
 	}
-	e.mark(t)
+	e.instrumentTemplates(t)
 	out := make(map[string]string, len(order))
 	for _, name := range order {
 		if strings.HasPrefix(path.Base(name), "_") {
@@ -71,10 +71,10 @@ func (e *engine) render(c *chart.Chart, top chartutil.Values) (map[string]string
 		}
 		u := units[name]
 		u.values["Template"] = chartutil.Values{"Name": name, "BasePath": u.base}
-		e.standIn.file(name)
-		text, err := execute(t.Lookup(name), u.values)
-		if e.stopped != nil { // without the whole chain of templates
-			return nil, fmt.Errorf("executing %s: %w", name, e.stopped)
+		e.random.startFile(name)
+		text, err := executeTemplate(t.Lookup(name), u.values)
+		if e.stopErr != nil { // without the whole chain of templates
+			return nil, fmt.Errorf("executing %s: %w", name, e.stopErr)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("executing a template: %w", err)
@@ -84,9 +84,9 @@ func (e *engine) render(c *chart.Chart, top chartutil.Values) (map[string]string
 	return out, nil
 }
 
-// collect gives every template of a chart and of the charts it depends on the
+// collectTemplates gives every template of a chart and of the charts it depends on the
 // values that it sees: a chart below sees its own part of them.
-func (e *engine) collect(c *chart.Chart, units map[string]unit, outer chartutil.Values) map[string]any {
+func (e *engine) collectTemplates(c *chart.Chart, units map[string]templateFile, outer chartutil.Values) map[string]any {
 	sub := map[string]any{}
 	own := map[string]any{
 		"Chart": struct {
@@ -105,7 +105,7 @@ func (e *engine) collect(c *chart.Chart, units map[string]unit, outer chartutil.
 		own["Values"] = v
 	}
 	for _, d := range c.Dependencies() {
-		sub[d.Name()] = e.collect(d, units, own)
+		sub[d.Name()] = e.collectTemplates(d, units, own)
 	}
 	library := strings.EqualFold(c.Metadata.Type, "library")
 	for _, t := range c.Templates {
@@ -113,23 +113,23 @@ func (e *engine) collect(c *chart.Chart, units map[string]unit, outer chartutil.
 			continue
 		}
 		text := string(t.Data)
-		e.asksCluster = e.asksCluster || strings.Contains(text, ".Capabilities")
-		units[path.Join(c.ChartFullPath(), t.Name)] = unit{text: text, values: own, base: path.Join(c.ChartFullPath(), "templates")}
+		e.usesCapabilities = e.usesCapabilities || strings.Contains(text, ".Capabilities")
+		units[path.Join(c.ChartFullPath(), t.Name)] = templateFile{text: text, values: own, base: path.Join(c.ChartFullPath(), "templates")}
 	}
 	return own
 }
 
-// bind gives a set of templates the functions that call its templates.
-func (e *engine) bind(t *template.Template) {
+// bindFuncs gives a set of templates the functions that call its templates.
+func (e *engine) bindFuncs(t *template.Template) {
 	t.Funcs(template.FuncMap{
 		"include": func(name string, data any) (string, error) {
 			named := t.Lookup(name)
 			if named == nil {
 				return "", fmt.Errorf("include: there is no template %q", name)
 			}
-			return execute(named, data)
+			return executeTemplate(named, data)
 		},
-		"tpl": func(text string, data any) (string, error) { return e.tpl(t, text, data) },
+		"tpl": func(text string, data any) (string, error) { return e.expandTpl(t, text, data) },
 	})
 }
 
@@ -137,16 +137,16 @@ func (e *engine) bind(t *template.Template) {
 // chart's output it is nothing.
 const noValue = "<no value>"
 
-// execute runs one template.
-func execute(t *template.Template, data any) (string, error) {
-	w := &bounded{}
+// executeTemplate runs one template.
+func executeTemplate(t *template.Template, data any) (string, error) {
+	w := &boundedOutput{}
 	err := t.Execute(w, data)
 	return w.text.String(), err
 }
 
-// parsed parses text into a template. The names that count steps are not a
+// parseTemplate parses text into a template. The names that count steps are not a
 // template's to use.
-func parsed(t *template.Template, text string) (*template.Template, error) {
+func parseTemplate(t *template.Template, text string) (*template.Template, error) {
 	for _, name := range []string{stepName, enterName, leaveName} {
 		if strings.Contains(text, name) {
 			return nil, fmt.Errorf("%s: the name %s is taken", t.Name(), name)
@@ -155,9 +155,9 @@ func parsed(t *template.Template, text string) (*template.Template, error) {
 	return t.Parse(text)
 }
 
-// tpl runs text as a template that sees the definitions around it; what it
+// expandTpl runs text as a template that sees the definitions around it; what it
 // defines itself ends with it.
-func (e *engine) tpl(outer *template.Template, text string, data any) (string, error) {
+func (e *engine) expandTpl(outer *template.Template, text string, data any) (string, error) {
 	if !strings.Contains(text, "{{") {
 		return strings.ReplaceAll(text, noValue, ""), nil
 	}
@@ -167,25 +167,25 @@ func (e *engine) tpl(outer *template.Template, text string, data any) (string, e
 	}
 	// A clone forgets its options (golang/go#43022).
 	set.Option("missingkey=zero")
-	e.bind(set)
-	t, err := parsed(set.New(outer.Name()), text)
+	e.bindFuncs(set)
+	t, err := parseTemplate(set.New(outer.Name()), text)
 	if err != nil {
-		return "", fmt.Errorf("tpl can't parse %q: %w", excerpt([]byte(text)), err)
+		return "", fmt.Errorf("tpl can't parse %q: %w", clipExcerpt([]byte(text)), err)
 	}
-	e.mark(t)
-	out, err := execute(t, data)
+	e.instrumentTemplates(t)
+	out, err := executeTemplate(t, data)
 	if err != nil {
 		return "", fmt.Errorf("tpl: %w", err)
 	}
 	return strings.ReplaceAll(out, noValue, ""), nil
 }
 
-// bounded is a template's output.
-type bounded struct{ text strings.Builder }
+// boundedOutput is a template's output.
+type boundedOutput struct{ text strings.Builder }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.text.Len()+len(p) > maxText {
-		return 0, fmt.Errorf("%w: a template wrote more than %d bytes", ErrLimit, maxText)
+func (b *boundedOutput) Write(p []byte) (int, error) {
+	if b.text.Len()+len(p) > maxTextBytes {
+		return 0, fmt.Errorf("%w: a template wrote more than %d bytes", ErrLimit, maxTextBytes)
 	}
 	return b.text.Write(p)
 }
@@ -197,67 +197,67 @@ const (
 	leaveName = "liftlockLeave"
 )
 
-// mark makes templates count: each round of a loop calls step, each template
+// instrumentTemplates makes templates count: each round of a loop calls step, each template
 // enter and leave. So they end with the context and the limits, even where
 // they write nothing.
-func (e *engine) mark(t *template.Template) {
+func (e *engine) instrumentTemplates(t *template.Template) {
 	for _, d := range append(t.Templates(), t) { // t itself isn't listed when it only defines others
 		tree := d.Tree
-		if tree == nil || tree.Root == nil || e.marked[tree] {
+		if tree == nil || tree.Root == nil || e.instrumented[tree] {
 			continue
 		}
-		e.marked[tree] = true
-		markLoops(tree.Root)
-		tree.Root.Nodes = slices.Concat([]parse.Node{call(enterName)}, tree.Root.Nodes, []parse.Node{call(leaveName)})
+		e.instrumented[tree] = true
+		instrumentLoops(tree.Root)
+		tree.Root.Nodes = slices.Concat([]parse.Node{newCallAction(enterName)}, tree.Root.Nodes, []parse.Node{newCallAction(leaveName)})
 	}
 }
 
-func markLoops(list *parse.ListNode) {
+func instrumentLoops(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
 	for _, n := range list.Nodes {
 		switch n := n.(type) {
 		case *parse.RangeNode:
-			markLoops(n.List)
-			markLoops(n.ElseList)
-			n.List.Nodes = append([]parse.Node{call(stepName)}, n.List.Nodes...)
+			instrumentLoops(n.List)
+			instrumentLoops(n.ElseList)
+			n.List.Nodes = append([]parse.Node{newCallAction(stepName)}, n.List.Nodes...)
 		case *parse.IfNode:
-			markLoops(n.List)
-			markLoops(n.ElseList)
+			instrumentLoops(n.List)
+			instrumentLoops(n.ElseList)
 		case *parse.WithNode:
-			markLoops(n.List)
-			markLoops(n.ElseList)
+			instrumentLoops(n.List)
+			instrumentLoops(n.ElseList)
 		}
 	}
 }
 
-// call is the action {{name}}.
-func call(name string) parse.Node {
+// newCallAction is the action {{name}}.
+func newCallAction(name string) parse.Node {
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{
 		{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(name)}},
 	}}}
 }
 
-// step counts one round of a loop or one template.
-func (e *engine) step() (string, error) {
+// countStep counts one round of a loop or one template.
+func (e *engine) countStep() (string, error) {
 	if e.steps++; e.steps > maxSteps {
-		e.stopped = fmt.Errorf("%w: the chart's templates take more than %d steps", ErrLimit, maxSteps)
+		e.stopErr = fmt.Errorf("%w: the chart's templates take more than %d steps", ErrLimit, maxSteps)
 	} else if e.steps%256 == 0 {
-		e.stopped = e.ctx.Err()
+		e.stopErr = e.ctx.Err()
 	}
-	return "", e.stopped
+	return "", e.stopErr
 }
 
-func (e *engine) enter() (string, error) {
-	if e.nested++; e.nested > maxNested {
-		e.stopped = fmt.Errorf("%w: templates call one another more than %d deep", ErrLimit, maxNested)
-		return "", e.stopped
+func (e *engine) enterTemplate() (string, error) {
+	if e.depth++; e.depth > maxTemplateDepth {
+		e.stopErr = fmt.Errorf("%w: templates call one another more than %d deep", ErrLimit, maxTemplateDepth)
+		return "", e.stopErr
 	}
-	return e.step()
+	return e.countStep()
 }
 
-func (e *engine) leave() string {
-	e.nested--
+func (e *engine) leaveTemplate() string {
+	e.depth--
 	return ""
 }

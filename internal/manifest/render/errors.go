@@ -28,8 +28,8 @@ func (e *Unrenderable) Error() string {
 	return b.String()
 }
 
-// unrenderable makes an Unrenderable; remote addresses lose their credentials.
-func unrenderable(reason string, remote ...string) *Unrenderable {
+// newUnrenderable makes an Unrenderable; remote addresses lose their credentials.
+func newUnrenderable(reason string, remote ...string) *Unrenderable {
 	out := make([]string, len(remote))
 	for i, r := range remote {
 		out[i] = withoutCredentials(r)
@@ -48,23 +48,23 @@ func withoutCredentials(address string) string {
 	return scheme + "://" + rest[strings.LastIndexByte(host, '@')+1:]
 }
 
-// clipped is an error with a bounded text in valid UTF-8 that wraps the original.
-type clipped struct {
+// clippedError is an error with a bounded text in valid UTF-8 that wraps the original.
+type clippedError struct {
 	text string
 	err  error
 }
 
-func (e *clipped) Error() string { return e.text }
-func (e *clipped) Unwrap() error { return e.err }
+func (e *clippedError) Error() string { return e.text }
+func (e *clippedError) Unwrap() error { return e.err }
 
-// clip bounds an error's text: libraries quote what they choke on.
-func clip(err error) error {
+// clipError bounds an error's text: libraries quote what they choke on.
+func clipError(err error) error {
 	text := err.Error()
-	if len(text) <= maxMessage && utf8.ValidString(text) {
+	if len(text) <= maxMessageBytes && utf8.ValidString(text) {
 		return err
 	}
-	if len(text) > maxMessage { // a chain of causes has the first one at its end
-		text = text[:maxMessage/4] + " … " + text[len(text)-maxMessage*3/4:]
+	if len(text) > maxMessageBytes { // a chain of causes has the first one at its end
+		text = text[:maxMessageBytes/4] + " … " + text[len(text)-maxMessageBytes*3/4:]
 	}
-	return &clipped{text: strings.ToValidUTF8(text, "\uFFFD"), err: err}
+	return &clippedError{text: strings.ToValidUTF8(text, "\uFFFD"), err: err}
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
 )
 
-// differ gathers the fields that differ between two JSON values.
-type differ struct{ fields []Field }
+// fieldDiffer gathers the fields that differ between two JSON values.
+type fieldDiffer struct{ fields []Field }
 
-// value compares two values at a path.
-func (d *differ) value(path string, old, recent any, v veil) {
+// compareValues compares two values at a path.
+func (d *fieldDiffer) compareValues(path string, old, recent any, v redactor) {
 	if reflect.DeepEqual(old, recent) {
 		return
 	}
 	switch a := old.(type) {
 	case map[string]any:
 		if b, ok := recent.(map[string]any); ok {
-			d.mapping(path, a, b, v)
+			d.compareMappings(path, a, b, v)
 			return
 		}
 	case []any:
 		if b, ok := recent.([]any); ok && !v.hidden {
-			d.list(path, a, b, v)
+			d.compareLists(path, a, b, v)
 			return
 		}
 	}
@@ -36,68 +36,68 @@ func (d *differ) value(path string, old, recent any, v veil) {
 		d.fields = append(d.fields, Field{Path: path, Op: Changed, Hidden: true})
 		return
 	}
-	d.fields = append(d.fields, Field{Path: path, Op: Changed, Old: v.masked(old), New: v.masked(recent)})
+	d.fields = append(d.fields, Field{Path: path, Op: Changed, Old: v.maskSecrets(old), New: v.maskSecrets(recent)})
 }
 
-func (d *differ) mapping(path string, old, recent map[string]any, v veil) {
+func (d *fieldDiffer) compareMappings(path string, old, recent map[string]any, v redactor) {
 	keys := append(sortedKeys(old), sortedKeys(recent)...)
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		at := keyPath(path, key)
+		at := appendKey(path, key)
 		a, was := old[key]
 		b, is := recent[key]
 		switch {
 		case was && is:
-			d.value(at, a, b, v.either(old, recent, key))
+			d.compareValues(at, a, b, v.enterEither(old, recent, key))
 		case was:
-			d.one(Removed, at, a, v.key(old, key))
+			d.recordOneSided(Removed, at, a, v.enterKey(old, key))
 		default:
-			d.one(Added, at, b, v.key(recent, key))
+			d.recordOneSided(Added, at, b, v.enterKey(recent, key))
 		}
 	}
 }
 
-// one notes a value that only one side has; of a secret mapping its keys.
-func (d *differ) one(op Op, path string, value any, v veil) {
+// recordOneSided notes a value that only one side has; of a secret mapping its keys.
+func (d *fieldDiffer) recordOneSided(op Op, path string, value any, v redactor) {
 	if m, ok := value.(map[string]any); ok && v.hidden && len(m) > 0 {
 		for _, key := range sortedKeys(m) {
-			d.one(op, keyPath(path, key), m[key], v.key(m, key))
+			d.recordOneSided(op, appendKey(path, key), m[key], v.enterKey(m, key))
 		}
 		return
 	}
 	f := Field{Path: path, Op: op, Hidden: v.hidden}
 	if !v.hidden {
 		if op == Added {
-			f.New = v.masked(value)
+			f.New = v.maskSecrets(value)
 		} else {
-			f.Old = v.masked(value)
+			f.Old = v.maskSecrets(value)
 		}
 	}
 	d.fields = append(d.fields, f)
 }
 
-func (d *differ) list(path string, old, recent []any, v veil) {
+func (d *fieldDiffer) compareLists(path string, old, recent []any, v redactor) {
 	if key := itemKey(old, recent); key != "" {
-		d.keyed(path, key, old, recent, v)
+		d.compareKeyedLists(path, key, old, recent, v)
 		return
 	}
-	for _, h := range textdiff.Hunks(texts(old), texts(recent)) {
+	for _, h := range textdiff.Hunks(encodeItems(old), encodeItems(recent)) {
 		both := min(h.OldTo-h.OldFrom, h.NewTo-h.NewFrom)
 		for i := range both {
-			d.value(path+"["+strconv.Itoa(h.NewFrom+i)+"]", old[h.OldFrom+i], recent[h.NewFrom+i], v)
+			d.compareValues(path+"["+strconv.Itoa(h.NewFrom+i)+"]", old[h.OldFrom+i], recent[h.NewFrom+i], v)
 		}
 		for i := h.OldFrom + both; i < h.OldTo; i++ {
-			d.one(Removed, path+"["+strconv.Itoa(i)+"]", old[i], v)
+			d.recordOneSided(Removed, path+"["+strconv.Itoa(i)+"]", old[i], v)
 		}
 		for i := h.NewFrom + both; i < h.NewTo; i++ {
-			d.one(Added, path+"["+strconv.Itoa(i)+"]", recent[i], v)
+			d.recordOneSided(Added, path+"["+strconv.Itoa(i)+"]", recent[i], v)
 		}
 	}
 }
 
-// keyed compares lists whose items a field tells apart.
-func (d *differ) keyed(path, key string, old, recent []any, v veil) {
-	name := func(item any) string { return scalar(item.(map[string]any)[key]) }
+// compareKeyedLists compares lists whose items a field tells apart.
+func (d *fieldDiffer) compareKeyedLists(path, key string, old, recent []any, v redactor) {
+	name := func(item any) string { return scalarText(item.(map[string]any)[key]) }
 	was := map[string]any{}
 	for _, item := range old {
 		was[name(item)] = item
@@ -110,27 +110,27 @@ func (d *differ) keyed(path, key string, old, recent []any, v veil) {
 			after = append(after, name(item))
 		}
 	}
-	at := func(name string) string { return path + "[" + key + "=" + quotedKey(name, "]") + "]" }
+	at := func(name string) string { return path + "[" + key + "=" + quoteKey(name, "]") + "]" }
 	for _, item := range old {
 		if !is[name(item)] {
-			d.one(Removed, at(name(item)), item, v)
+			d.recordOneSided(Removed, at(name(item)), item, v)
 			continue
 		}
 		before = append(before, name(item))
 	}
 	for _, item := range recent {
 		if other := was[name(item)]; other != nil {
-			d.value(at(name(item)), other, item, v)
+			d.compareValues(at(name(item)), other, item, v)
 			continue
 		}
-		d.one(Added, at(name(item)), item, v)
+		d.recordOneSided(Added, at(name(item)), item, v)
 	}
 	if !slices.Equal(before, after) {
-		d.fields = append(d.fields, Field{Path: path, Op: Reordered, Old: anys(before), New: anys(after)})
+		d.fields = append(d.fields, Field{Path: path, Op: Reordered, Old: toAnySlice(before), New: toAnySlice(after)})
 	}
 }
 
-func anys(list []string) []any {
+func toAnySlice(list []string) []any {
 	out := make([]any, len(list))
 	for i, s := range list {
 		out[i] = s
@@ -145,7 +145,7 @@ var itemKeys = []string{"name", "key", "mountPath", "containerPort", "port", "to
 // "" for none.
 func itemKey(lists ...[]any) string {
 	for _, key := range itemKeys {
-		if slices.ContainsFunc(lists, func(l []any) bool { return !tellsApart(key, l) }) {
+		if slices.ContainsFunc(lists, func(l []any) bool { return !isUniqueKey(key, l) }) {
 			continue
 		}
 		return key
@@ -153,11 +153,11 @@ func itemKey(lists ...[]any) string {
 	return ""
 }
 
-func tellsApart(key string, list []any) bool {
+func isUniqueKey(key string, list []any) bool {
 	seen := map[string]bool{}
 	for _, item := range list {
 		m, _ := item.(map[string]any)
-		name := scalar(m[key])
+		name := scalarText(m[key])
 		if name == "" || seen[name] {
 			return false
 		}
@@ -166,8 +166,8 @@ func tellsApart(key string, list []any) bool {
 	return true
 }
 
-// scalar is a text or a number as text; "" for anything else.
-func scalar(v any) string {
+// scalarText is a text or a number as text; "" for anything else.
+func scalarText(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -177,8 +177,8 @@ func scalar(v any) string {
 	return ""
 }
 
-// texts are items as text that is equal where they are.
-func texts(list []any) []string {
+// encodeItems are items as text that is equal where they are.
+func encodeItems(list []any) []string {
 	out := make([]string, len(list))
 	for i, item := range list {
 		data, err := json.Marshal(item)
@@ -190,13 +190,13 @@ func texts(list []any) []string {
 	return out
 }
 
-// plain is a key that a path can have as it is.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_/-]+$`)
+// plainKeyPattern is a key that a path can have as it is.
+var plainKeyPattern = regexp.MustCompile(`^[A-Za-z0-9_/-]+$`)
 
-// keyPath appends a key; one with other characters is quoted.
-func keyPath(path, key string) string {
+// appendKey appends a key; one with other characters is quoted.
+func appendKey(path, key string) string {
 	switch {
-	case !plain.MatchString(key):
+	case !plainKeyPattern.MatchString(key):
 		return path + "[" + strconv.Quote(key) + "]"
 	case path == "":
 		return key
@@ -204,7 +204,7 @@ func keyPath(path, key string) string {
 	return path + "." + key
 }
 
-func quotedKey(name, stop string) string {
+func quoteKey(name, stop string) string {
 	if strings.Contains(name, stop) || strconv.Quote(name) != `"`+name+`"` {
 		return strconv.Quote(name)
 	}

@@ -11,23 +11,23 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
-// helm renders a chart as `helm template` does with the Application's options.
-func (r *rendering) helm(dir string, o *helmOptions, env environment) error {
+// renderHelm renders a chart as `helm template` does with the Application's options.
+func (r *rendering) renderHelm(dir string, o *helmOptions, env buildEnv) error {
 	if o.Version != "" && o.Version != "v3" {
 		return fmt.Errorf("helm.version %q is not known to Argo CD", o.Version)
 	}
-	vals, err := r.values(dir, o, env)
+	vals, err := r.collectValues(dir, o, env)
 	if err != nil {
 		return err
 	}
-	c, err := r.chart(dir)
+	c, err := r.loadChart(dir)
 	if err != nil {
 		return err
 	}
 	if c.Metadata.Type != "" && c.Metadata.Type != "application" {
 		return fmt.Errorf("the chart %s is of type %s, which gives no objects", c.Name(), c.Metadata.Type)
 	}
-	caps, err := r.capabilities(o)
+	caps, err := r.clusterCapabilities(o)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (r *rendering) helm(dir string, o *helmOptions, env environment) error {
 		return fmt.Errorf("the chart asks for Kubernetes %s; the target's is %s", want, caps.KubeVersion.String())
 	}
 	if !o.SkipSchemaValidation {
-		if err := localSchemas(c); err != nil {
+		if err := makeSchemasLocal(c); err != nil {
 			return err
 		}
 	}
@@ -46,7 +46,7 @@ func (r *rendering) helm(dir string, o *helmOptions, env environment) error {
 	if err != nil {
 		return fmt.Errorf("the chart's values: %w", err)
 	}
-	return r.templates(c, top, o)
+	return r.renderTemplates(c, top, o)
 }
 
 func (r *rendering) releaseOptions(o *helmOptions) chartutil.ReleaseOptions {
@@ -60,8 +60,8 @@ func (r *rendering) releaseOptions(o *helmOptions) chartutil.ReleaseOptions {
 	return out
 }
 
-// capabilities are the cluster's version and APIs, as far as they are known.
-func (r *rendering) capabilities(o *helmOptions) (*chartutil.Capabilities, error) {
+// clusterCapabilities are the cluster's version and APIs, as far as they are known.
+func (r *rendering) clusterCapabilities(o *helmOptions) (*chartutil.Capabilities, error) {
 	version := DefaultKubeVersion
 	for _, v := range []string{r.in.KubeVersion, o.KubeVersion} {
 		if v != "" {
@@ -82,22 +82,22 @@ func (r *rendering) capabilities(o *helmOptions) (*chartutil.Capabilities, error
 	return caps, nil
 }
 
-// templates executes the chart and takes its objects: custom resource
+// renderTemplates executes the chart and takes its objects: custom resource
 // definitions, manifests and hooks.
-func (r *rendering) templates(c *chart.Chart, top chartutil.Values, o *helmOptions) error {
+func (r *rendering) renderTemplates(c *chart.Chart, top chartutil.Values, o *helmOptions) error {
 	e := newEngine(r.files.ctx)
 	rendered, err := e.render(c, top)
 	if err != nil {
 		return err
 	}
-	if e.stoodIn {
-		r.out.note("templates ask for random values or the time; stand-ins take their place here")
+	if e.nondeterministic {
+		r.out.addNote("templates ask for random values or the time; stand-ins take their place here")
 	}
-	if e.asksCluster && r.in.KubeVersion == "" && o.KubeVersion == "" {
-		r.out.note("templates ask what the cluster is able to do; Kubernetes " + DefaultKubeVersion + " without further APIs was assumed")
+	if e.usesCapabilities && r.in.KubeVersion == "" && o.KubeVersion == "" {
+		r.out.addNote("templates ask what the cluster is able to do; Kubernetes " + DefaultKubeVersion + " without further APIs was assumed")
 	}
-	if e.looksUp {
-		r.out.note("templates look objects up in the cluster; nothing is found here, as in Argo CD")
+	if e.usesLookup {
+		r.out.addNote("templates look objects up in the cluster; nothing is found here, as in Argo CD")
 	}
 	for name, text := range rendered {
 		if strings.HasSuffix(name, "NOTES.txt") {
@@ -112,13 +112,13 @@ func (r *rendering) templates(c *chart.Chart, top chartutil.Values, o *helmOptio
 	}
 	if !o.SkipCrds {
 		for _, crd := range c.CRDObjects() {
-			if err := r.take(crd.Filename, string(crd.File.Data)); err != nil {
+			if err := r.addManifestText(crd.Filename, string(crd.File.Data)); err != nil {
 				return err
 			}
 		}
 	}
 	for _, m := range manifests {
-		if err := r.take(m.Name, m.Content); err != nil {
+		if err := r.addManifestText(m.Name, m.Content); err != nil {
 			return err
 		}
 	}
@@ -126,15 +126,15 @@ func (r *rendering) templates(c *chart.Chart, top chartutil.Values, o *helmOptio
 		if o.SkipTests && slices.Contains(h.Events, release.HookTest) {
 			continue
 		}
-		if err := r.take(h.Path, h.Manifest); err != nil {
+		if err := r.addManifestText(h.Path, h.Manifest); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *rendering) take(name, text string) error {
-	if err := r.out.yaml([]byte(text)); err != nil {
+func (r *rendering) addManifestText(name, text string) error {
+	if err := r.out.addYAML([]byte(text)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -23,8 +23,8 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 )
 
-// snippets are lines of templates that together are a document.
-var snippets = []string{
+// templateSnippets are lines of templates that together are a document.
+var templateSnippets = []string{
 	`a: {{ .Values.a }}`,
 	`b: {{ .Values.b | quote }}`,
 	`c: {{ .Values.nothing | default "none" }}`,
@@ -79,7 +79,7 @@ func drawChart(t *rapid.T) map[string]string {
 		n := rapid.IntRange(1, 6).Draw(t, label)
 		var b strings.Builder
 		for range n {
-			b.WriteString(rapid.SampledFrom(snippets).Draw(t, "line") + "\n")
+			b.WriteString(rapid.SampledFrom(templateSnippets).Draw(t, "line") + "\n")
 		}
 		return b.String()
 	}
@@ -105,18 +105,18 @@ func drawChart(t *rapid.T) map[string]string {
 
 // TestEngineOracle compares every template's text with Helm's own engine.
 func TestEngineOracle(t *testing.T) {
-	quiet(t)
+	silenceLogs(t)
 	right := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		contents := drawChart(rt)
-		root := disk(t, contents)
+		root := writeTree(t, contents)
 		defer os.RemoveAll(root)
 		theirs, err := loader.LoadDir(filepath.Join(root, "c"))
 		if err != nil {
 			rt.Fatal(err)
 		}
-		r := &rendering{in: &Input{}, files: newFiles(context.Background(), memory(contents))}
-		ours, err := r.chart("c")
+		r := &rendering{in: &Input{}, files: newTreeReader(context.Background(), memoryTree(contents))}
+		ours, err := r.loadChart("c")
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -194,9 +194,9 @@ func TestHelmOptions(t *testing.T) {
 		{name: "another Helm", options: `{"version":"v2"}`, wantErr: `helm.version "v2" is not known to Argo CD`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := one("c", `{"helm":`+cmpOr(tt.options, "{}")+"}")
-			in.Sources = append(in.Sources, Source{RepoURL: "https://git.example/fleet", Ref: "here", Here: true}, Source{RepoURL: "https://git.example/other", Ref: "there"})
-			m, err := Render(context.Background(), memory(contents), in)
+			in := singleSource("c", `{"helm":`+firstNonEmpty(tt.options, "{}")+"}")
+			in.Sources = append(in.Sources, Source{RepoURL: "https://git.example/fleet", Ref: "here", InTree: true}, Source{RepoURL: "https://git.example/other", Ref: "there"})
+			m, err := Render(context.Background(), memoryTree(contents), in)
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Fatalf("the error is %v", err)
@@ -206,22 +206,22 @@ func TestHelmOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := objects(m); !strings.Contains(got, tt.want) {
+			if got := objectLines(m); !strings.Contains(got, tt.want) {
 				t.Errorf("%s\nhas no %s", got, tt.want)
 			}
-			if hasCRD := strings.Contains(objects(m), "CustomResourceDefinition"); hasCRD == strings.Contains(tt.options, "skipCrds") {
+			if hasCRD := strings.Contains(objectLines(m), "CustomResourceDefinition"); hasCRD == strings.Contains(tt.options, "skipCrds") {
 				t.Errorf("custom resource definitions: %v", hasCRD)
 			}
 			if !slices.ContainsFunc(m.Notes, func(n string) bool { return strings.Contains(n, "what the cluster is able to do") }) && !strings.Contains(tt.options, "kubeVersion") {
 				t.Errorf("the notes are %q", m.Notes)
 			}
 			extra := []string{"values/more.yaml", "values/text.txt", "values/web.yaml", "c/gone.yaml"}
-			readsAll(t, contents, m, deps.Source{Path: "c", ValueFiles: []string{"c/values-prod.yaml"}}, extra...)
+			checkReadsKnown(t, contents, m, deps.Source{Path: "c", ValueFiles: []string{"c/values-prod.yaml"}}, extra...)
 		})
 	}
 }
 
-func cmpOr(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a == "" {
 		return b
 	}
@@ -253,7 +253,7 @@ func TestHelmDependencies(t *testing.T) {
 					contents[strings.Replace(name, "lib/sub/", tt.more, 1)] = text
 				}
 			}
-			m, err := Render(context.Background(), memory(contents), one("c", ""))
+			m, err := Render(context.Background(), memoryTree(contents), singleSource("c", ""))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Fatalf("the error is %v", err)
@@ -263,16 +263,16 @@ func TestHelmDependencies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(objects(m), tt.want) {
-				t.Errorf("%s\nhas no %s", objects(m), tt.want)
+			if !strings.Contains(objectLines(m), tt.want) {
+				t.Errorf("%s\nhas no %s", objectLines(m), tt.want)
 			}
-			readsAll(t, contents, m, deps.Source{Path: "c"})
+			checkReadsKnown(t, contents, m, deps.Source{Path: "c"})
 		})
 	}
 }
 
-// TestChance holds that a chart that asks for chance renders the same twice.
-func TestChance(t *testing.T) {
+// TestNondeterministicFuncs holds that a chart that asks for chance renders the same twice.
+func TestNondeterministicFuncs(t *testing.T) {
 	for _, call := range []string{
 		`randAlphaNum 8`, `randAlpha 8`, `randNumeric 8`, `randAscii 8 | b64enc`, `randBytes 8`, `randInt 1 1000`, `uuidv4`, `shuffle "abcdefgh"`, `bcrypt "x"`, `htpasswd "u" "p"`,
 		`encryptAES "k" "plain"`, `genPrivateKey "rsa"`, `(genCA "c" 1).Cert`, `(genSelfSignedCert "c" nil nil 1).Key`, `(genSelfSignedCert "c" (list "1.2.3.4") (list "x") 1).Key`,
@@ -281,9 +281,9 @@ func TestChance(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			contents := chartOf(configMap+"{{ "+call+" | toString | quote }}\n  w: {{ "+call+" | toString | quote }}\n", "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n")
-			a, b := mustRender(t, contents, one("c", "")), mustRender(t, contents, one("c", ""))
+			a, b := mustRender(t, contents, singleSource("c", "")), mustRender(t, contents, singleSource("c", ""))
 			if a.Digest != b.Digest {
-				t.Errorf("%s\n%s", objects(a), objects(b))
+				t.Errorf("%s\n%s", objectLines(a), objectLines(b))
 			}
 			if strings.Contains(call, "Values") != !slices.ContainsFunc(a.Notes, func(n string) bool { return strings.Contains(n, "stand-ins") }) {
 				t.Errorf("the notes are %q", a.Notes)
@@ -293,9 +293,9 @@ func TestChance(t *testing.T) {
 }
 
 func TestSchemas(t *testing.T) {
-	asked := false
+	networkUsed := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked = true
+		networkUsed = true
 		fmt.Fprint(w, `{"type":"object"}`)
 	}))
 	defer server.Close()
@@ -320,17 +320,17 @@ func TestSchemas(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			contents := chartOf(configMap+"1\n", tt.values)
 			contents["c/values.schema.json"] = tt.schema
-			_, err := Render(context.Background(), memory(contents), one("c", ""))
+			_, err := Render(context.Background(), memoryTree(contents), singleSource("c", ""))
 			if tt.wantErr == "" && err != nil || tt.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tt.wantErr)) {
 				t.Errorf("the error is %v", err)
 			}
-			_, err = Render(context.Background(), memory(contents), one("c", `{"helm":{"skipSchemaValidation":true}}`))
+			_, err = Render(context.Background(), memoryTree(contents), singleSource("c", `{"helm":{"skipSchemaValidation":true}}`))
 			if err != nil {
 				t.Errorf("without validation the error is %v", err)
 			}
 		})
 	}
-	if asked {
+	if networkUsed {
 		t.Error("the network was asked")
 	}
 }
@@ -347,7 +347,7 @@ func TestChartErrors(t *testing.T) {
 		{name: "values", values: "[1]", wantErr: "values.yaml"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Render(context.Background(), memory(chartOf(tt.template, tt.values)), one("c", ""))
+			_, err := Render(context.Background(), memoryTree(chartOf(tt.template, tt.values)), singleSource("c", ""))
 			var u *Unrenderable
 			if err == nil || !strings.Contains(err.Error(), tt.wantErr) || errors.As(err, &u) {
 				t.Errorf("the error is %v", err)

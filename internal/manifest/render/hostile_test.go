@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// tgz packs a chart whose one file unpacks to size bytes.
-func tgz(t testing.TB, size int) string {
+// packChart packs a chart whose one file unpacks to size bytes.
+func packChart(t testing.TB, size int) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -35,8 +35,8 @@ func tgz(t testing.TB, size int) string {
 	return b.String()
 }
 
-// aliases is YAML that is 10^depth nodes once its aliases are written out.
-func aliases(depth int) string {
+// aliasBomb is YAML that is 10^depth nodes once its aliases are written out.
+func aliasBomb(depth int) string {
 	b := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < depth; i++ {
 		b += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
@@ -44,8 +44,8 @@ func aliases(depth int) string {
 	return b
 }
 
-// doubling are kustomizations that each include the next one twice.
-func doubling(depth int) map[string]string {
+// doublingBases are kustomizations that each include the next one twice.
+func doublingBases(depth int) map[string]string {
 	out := map[string]string{"d/cm.yaml": configMap + "1\n", fmt.Sprintf("d/n%d/kustomization.yaml", depth): "resources: [cm.yaml]\n", fmt.Sprintf("d/n%d/cm.yaml", depth): configMap + "1\n"}
 	for i := range depth {
 		out[fmt.Sprintf("d/n%d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../l%d, ../r%d]\n", i, i)
@@ -56,7 +56,7 @@ func doubling(depth int) map[string]string {
 }
 
 func TestHostile(t *testing.T) {
-	quiet(t)
+	silenceLogs(t)
 	chart := func(template string) map[string]string {
 		return chartOf("{{ define \"r\" }}{{ include \"r\" . }}{{ end }}{{ define \"t\" }}{{ template \"t\" . }}{{ end }}"+template, "self: '{{ tpl .Values.self . }}'\n")
 	}
@@ -89,22 +89,22 @@ func TestHostile(t *testing.T) {
 		{name: "template without end", path: "c", contents: chart(`{{ template "t" . }}`), want: ErrLimit.Error()},
 		{name: "tpl without end", path: "c", contents: chart(`{{ tpl .Values.self . }}`), want: ErrLimit.Error()},
 		{name: "panic in a function", path: "c", contents: chart(`{{ slice (list 1) 5 }}{{ index (list) 3 }}`), want: "executing a template"},
-		{name: "aliases in values", path: "c", contents: chartOf("", aliases(8)), want: ErrLimit.Error()},
-		{name: "aliases in a template's output", path: "c", contents: chartOf(aliases(8), ""), want: ErrLimit.Error()},
-		{name: "aliases in fromYaml", path: "c", contents: chartOf(`{{ fail (toString (get (fromYaml .Values.x) "Error")) }}`, "x: |\n  "+strings.ReplaceAll(aliases(8), "\n", "\n  ")), want: ErrLimit.Error()},
-		{name: "huge values", path: "c", contents: chartOf("", "x: "+strings.Repeat("y", maxFile)), want: ErrLimit.Error()},
-		{name: "packed bomb", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/charts/sub.tgz": tgz(t, maxUnpacked)}, want: ErrLimit.Error()},
+		{name: "aliases in values", path: "c", contents: chartOf("", aliasBomb(8)), want: ErrLimit.Error()},
+		{name: "aliases in a template's output", path: "c", contents: chartOf(aliasBomb(8), ""), want: ErrLimit.Error()},
+		{name: "aliases in fromYaml", path: "c", contents: chartOf(`{{ fail (toString (get (fromYaml .Values.x) "Error")) }}`, "x: |\n  "+strings.ReplaceAll(aliasBomb(8), "\n", "\n  ")), want: ErrLimit.Error()},
+		{name: "huge values", path: "c", contents: chartOf("", "x: "+strings.Repeat("y", maxFileBytes)), want: ErrLimit.Error()},
+		{name: "packed bomb", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/charts/sub.tgz": packChart(t, maxUnpackedBytes)}, want: ErrLimit.Error()},
 		{name: "no packed chart", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/charts/sub.tgz": "PK"}, want: "c/charts/sub.tgz: it is no packed chart"},
 		{name: "a chart that links to itself", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/files/loop": "-> ../files"}, want: ErrLimit.Error()},
 		{name: "a chart that links out", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/x": "-> ../../etc/passwd"}, want: "the symbolic link c/x: it leads out of the repository"},
 		{name: "a chart that links to nowhere", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/x": "-> y"}, want: "c/x: the symbolic link leads nowhere"},
-		{name: "aliases in a resource", path: "d", contents: app("resources: [x.yaml]", "d/x.yaml", aliases(9)), want: ErrLimit.Error()},
-		{name: "aliases in a kustomization", path: "d", contents: app(aliases(9)), want: ErrLimit.Error()},
-		{name: "aliases in a patch", path: "d", contents: app("resources: [cm.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |\n    " + strings.ReplaceAll(aliases(9), "\n", "\n    ")), want: ErrLimit.Error()},
+		{name: "aliases in a resource", path: "d", contents: app("resources: [x.yaml]", "d/x.yaml", aliasBomb(9)), want: ErrLimit.Error()},
+		{name: "aliases in a kustomization", path: "d", contents: app(aliasBomb(9)), want: ErrLimit.Error()},
+		{name: "aliases in a patch", path: "d", contents: app("resources: [cm.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |\n    " + strings.ReplaceAll(aliasBomb(9), "\n", "\n    ")), want: ErrLimit.Error()},
 		{name: "an alias within its anchor", path: "d", contents: app("resources: [x.yaml]", "d/x.yaml", "a: &a {b: *a}\n"), want: ErrLimit.Error()},
 		{name: "a base that includes its user", path: "d", contents: app("resources: [b]", "d/b/kustomization.yaml", "resources: [..]"), want: "cycle"},
 		{name: "bases that include one another", path: "d/n", contents: map[string]string{"d/n/kustomization.yaml": "resources: [../m]", "d/m/kustomization.yaml": "resources: [../n]"}, want: "cycle"},
-		{name: "bases that double", path: "d/n0", contents: doubling(40), want: ErrLimit.Error()},
+		{name: "bases that double", path: "d/n0", contents: doublingBases(40), want: ErrLimit.Error()},
 		{name: "a resource that links out", path: "d", contents: app("resources: [x.yaml]", "d/x.yaml", "-> /etc/passwd"), want: "leads out of the repository"},
 		{name: "a resource outside", path: "d", contents: app("resources: [../../etc/passwd]"), want: "leads out of the repository"},
 		{name: "a generator's file outside its folder", path: "d", contents: app("configMapGenerator: [{name: x, files: [../secret.txt]}]", "secret.txt", "x"), want: "is not in or below"},
@@ -113,7 +113,7 @@ func TestHostile(t *testing.T) {
 		{name: "a container plugin", path: "d", contents: app("generators: [x.yaml]", "d/x.yaml", "apiVersion: example.com/v1\nkind: Evil\nmetadata: {name: x, annotations: {config.kubernetes.io/function: 'container: {image: evil}'}}\n"), want: "external plugins disabled"},
 		{name: "two kustomizations", path: "d", contents: app("resources: [cm.yaml]", "d/Kustomization", "resources: [cm.yaml]"), want: "multiple kustomization files"},
 		{name: "objects without number", path: "d", contents: many, want: "more than 20000 objects"},
-		{name: "aliases in a manifest", path: "d", contents: map[string]string{"d/x.yaml": "apiVersion: v1\nkind: X\nmetadata: {name: x}\n" + aliases(8)}, want: ErrLimit.Error()},
+		{name: "aliases in a manifest", path: "d", contents: map[string]string{"d/x.yaml": "apiVersion: v1\nkind: X\nmetadata: {name: x}\n" + aliasBomb(8)}, want: ErrLimit.Error()},
 		{name: "Jsonnet", path: "d", contents: map[string]string{"d/x.jsonnet": "{}"}, want: "can't be rendered (d): d/x.jsonnet is Jsonnet, which is not evaluated"},
 		{name: "LFS", path: "d", contents: app("resources: [x.yaml]", "d/x.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 1\n"), want: "can't be rendered (d): d/x.yaml is kept in Git LFS"},
 		{name: "no folder", path: "d/cm.yaml", contents: app(""), want: "the source's path is no folder"},
@@ -124,34 +124,34 @@ func TestHostile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			_, err := Render(ctx, memory(tt.contents), one(tt.path, ""))
+			_, err := Render(ctx, memoryTree(tt.contents), singleSource(tt.path, ""))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("the error is %v", err)
 			}
-			if len(err.Error()) > maxMessage+200 {
+			if len(err.Error()) > maxMessageBytes+200 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
 		})
 	}
 }
 
-// TestEndsWithItsContext holds that a rendering that takes long ends when it
+// TestStopsWithContext holds that a rendering that takes long ends when it
 // is told to.
-func TestEndsWithItsContext(t *testing.T) {
+func TestStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, contents := range []map[string]string{
 		chartOf(`{{ range until 1000000 }}{{ range until 10 }}{{ end }}{{ end }}`, ""),
 		{"c/kustomization.yaml": "resources: [a.yaml]", "c/a.yaml": configMap + "1\n"},
 	} {
-		if _, err := Render(ctx, memory(contents), one("c", "")); !errors.Is(err, context.Canceled) {
+		if _, err := Render(ctx, memoryTree(contents), singleSource("c", "")); !errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v", err)
 		}
 	}
 	e := newEngine(ctx)
 	var err error
 	for range 1000 {
-		if _, err = e.step(); err != nil {
+		if _, err = e.countStep(); err != nil {
 			break
 		}
 	}
@@ -160,45 +160,45 @@ func TestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// vanishing is a tree that fails after some looks.
-type vanishing struct {
+// failingTree is a tree that fails after some looks.
+type failingTree struct {
 	fs.FS
 	left int
 }
 
-var errVanished = errors.New("the repository is gone")
+var errTreeFailed = errors.New("the repository is gone")
 
-func (v *vanishing) gone() bool { v.left--; return v.left < 0 }
+func (v *failingTree) isBroken() bool { v.left--; return v.left < 0 }
 
-func (v *vanishing) Open(name string) (fs.File, error) {
-	if v.gone() {
-		return nil, errVanished
+func (v *failingTree) Open(name string) (fs.File, error) {
+	if v.isBroken() {
+		return nil, errTreeFailed
 	}
 	return v.FS.Open(name)
 }
 
-func (v *vanishing) Lstat(name string) (fs.FileInfo, error) {
-	if v.gone() {
-		return nil, errVanished
+func (v *failingTree) Lstat(name string) (fs.FileInfo, error) {
+	if v.isBroken() {
+		return nil, errTreeFailed
 	}
 	return fs.Lstat(v.FS, name)
 }
 
-func (v *vanishing) ReadLink(name string) (string, error) { return fs.ReadLink(v.FS, name) }
+func (v *failingTree) ReadLink(name string) (string, error) { return fs.ReadLink(v.FS, name) }
 
-// TestRepositoryVanishes holds that no look that fails is taken for a file
+// TestTreeFails holds that no look that fails is taken for a file
 // that isn't there.
-func TestRepositoryVanishes(t *testing.T) {
-	quiet(t)
+func TestTreeFails(t *testing.T) {
+	silenceLogs(t)
 	for name, contents := range map[string]map[string]string{
-		"kustomize": archive(t, "testdata/kustomize.txtar"), "chart": archive(t, "testdata/chart.txtar"), "folder": {"f/a.yaml": configMap + "1\n", "f/b.yaml": configMap + "2\n"},
+		"kustomize": readArchive(t, "testdata/kustomize.txtar"), "chart": readArchive(t, "testdata/chart.txtar"), "folder": {"f/a.yaml": configMap + "1\n", "f/b.yaml": configMap + "2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := one(map[string]string{"kustomize": "overlays/prod", "chart": "charts/web", "folder": "f"}[name], "")
+			in := singleSource(map[string]string{"kustomize": "overlays/prod", "chart": "charts/web", "folder": "f"}[name], "")
 			want := mustRender(t, contents, in)
 			failed := 0
 			for left := range 2000 {
-				m, err := Render(context.Background(), &vanishing{FS: memory(contents), left: left}, in)
+				m, err := Render(context.Background(), &failingTree{FS: memoryTree(contents), left: left}, in)
 				if err == nil {
 					if m.Digest != want.Digest {
 						t.Fatalf("after %d looks the objects are others", left)
@@ -206,7 +206,7 @@ func TestRepositoryVanishes(t *testing.T) {
 					break
 				}
 				failed++
-				if !strings.Contains(err.Error(), errVanished.Error()) {
+				if !strings.Contains(err.Error(), errTreeFailed.Error()) {
 					t.Fatalf("after %d looks: %v", left, err)
 				}
 			}

@@ -24,7 +24,7 @@ type Input struct {
 // Tree is the files of a commit, with what identifies them.
 type Tree struct {
 	FS fs.FS
-	ID ID // only a [Memo] asks for it
+	ID ContentID // only a [Memo] asks for it
 }
 
 // Source is one source of an Application.
@@ -34,8 +34,8 @@ type Source struct {
 	Chart          string `json:"chart,omitempty"`
 	TargetRevision string `json:"targetRevision,omitempty"`
 	Ref            string `json:"ref,omitempty"`
-	// Here says that the source's repository and revision are the tree that is rendered.
-	Here bool `json:"here"`
+	// InTree says that the source's repository and revision are the tree that is rendered.
+	InTree bool `json:"here"`
 	// Branch, with Here, is the one of Input.Branches that the source is read at
 	// instead of the tree that is rendered.
 	Branch string `json:"branch,omitempty"`
@@ -45,8 +45,8 @@ type Source struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// options are a source's blocks; a pointer is nil where the Application has none.
-type options struct {
+// sourceOptions are a source's blocks; a pointer is nil where the Application has none.
+type sourceOptions struct {
 	Kustomize *kustomizeOptions `json:"kustomize"`
 	Helm      *helmOptions      `json:"helm"`
 	Directory *directoryOptions `json:"directory"`
@@ -103,20 +103,20 @@ type directoryOptions struct {
 }
 
 // parseOptions decodes a source's blocks.
-func parseOptions(raw json.RawMessage) (options, error) {
-	var o options
+func parseOptions(raw json.RawMessage) (sourceOptions, error) {
+	var o sourceOptions
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return o, nil
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return options{}, fmt.Errorf("the source's options: %w", err)
+		return sourceOptions{}, fmt.Errorf("the source's options: %w", err)
 	}
 	return o, nil
 }
 
-// inTree cleans a path that people wrote, relative to the tree's root, and
+// cleanTreePath cleans a path that people wrote, relative to the tree's root, and
 // says whether it stays below it.
-func inTree(p string) (string, bool) {
+func cleanTreePath(p string) (string, bool) {
 	clean := path.Clean(p)
 	if path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") {
 		return "", false

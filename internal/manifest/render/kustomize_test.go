@@ -100,17 +100,17 @@ func drawKustomizations(t *rapid.T) map[string]string {
 // TestKustomizeOracle compares with kustomize itself over a copy on disk, and
 // holds that whatever is read is among what the reads room says.
 func TestKustomizeOracle(t *testing.T) {
-	quiet(t)
+	silenceLogs(t)
 	rendered := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		contents := drawKustomizations(rt)
-		root := disk(t, contents)
+		root := writeTree(t, contents)
 		defer os.RemoveAll(root)
-		m, err := Render(context.Background(), memory(contents), one("d0", ""))
-		schemas.Lock()
+		m, err := Render(context.Background(), memoryTree(contents), singleSource("d0", ""))
+		openAPILock.Lock()
 		resmap, wantErr := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "d0"))
 		openapi.ResetOpenAPI()
-		schemas.Unlock()
+		openAPILock.Unlock()
 		if (err == nil) != (wantErr == nil) {
 			rt.Fatalf("ours: %v\nkustomize: %v", err, wantErr)
 		}
@@ -122,19 +122,19 @@ func TestKustomizeOracle(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if d := cmp.Diff(yamlObjects(t, out), objects(m)); d != "" {
+		if d := cmp.Diff(yamlObjectLines(t, out), objectLines(m)); d != "" {
 			rt.Fatal(d)
 		}
-		readsAll(rt, contents, m, deps.Source{Path: "d0"})
+		checkReadsKnown(rt, contents, m, deps.Source{Path: "d0"})
 	})
 	if rendered == 0 {
 		t.Error("no kustomization was right")
 	}
 }
 
-// readsAll holds that what a rendering read is what reads says of its source.
-func readsAll(t interface{ Fatalf(string, ...any) }, contents map[string]string, m *Manifests, s deps.Source, extra ...string) {
-	x, err := deps.Build(context.Background(), memory(contents), []deps.Reader{{ID: "r", Sources: []deps.Source{s}, Extra: extra}})
+// checkReadsKnown holds that what a rendering read is what reads says of its source.
+func checkReadsKnown(t interface{ Fatalf(string, ...any) }, contents map[string]string, m *Manifests, s deps.Source, extra ...string) {
+	x, err := deps.Build(context.Background(), memoryTree(contents), []deps.Reader{{ID: "r", Sources: []deps.Source{s}, Extra: extra}})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -145,8 +145,8 @@ func readsAll(t interface{ Fatalf(string, ...any) }, contents map[string]string,
 	}
 }
 
-func TestOutsideIsNamed(t *testing.T) {
-	quiet(t)
+func TestRemoteReferencesAreNamed(t *testing.T) {
+	silenceLogs(t)
 	for _, tt := range []struct{ name, kustomization, more, remote string }{
 		{name: "base over HTTPS", kustomization: "resources: ['https://git.example/a/b//base?ref=v1']", remote: "https://git.example/a/b//base?ref=v1"},
 		{name: "credentials are dropped", kustomization: "resources: ['https://me:secret@git.example/a/b']", remote: "https://git.example/a/b"},
@@ -183,7 +183,7 @@ func TestOutsideIsNamed(t *testing.T) {
 				"app/gens/kustomization.yaml": "resources: [g.yaml]\nnamePrefix: x\n",
 				"app/gens/g.yaml":             "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: x}\n",
 			}
-			_, err := Render(context.Background(), memory(contents), one("app", ""))
+			_, err := Render(context.Background(), memoryTree(contents), singleSource("app", ""))
 			var u *Unrenderable
 			if !errors.As(err, &u) {
 				t.Fatalf("the error is %v", err)
@@ -213,7 +213,7 @@ func TestEveryFieldIsKnown(t *testing.T) {
 }
 
 func TestSchemaStaysWithItsKustomization(t *testing.T) {
-	quiet(t)
+	silenceLogs(t)
 	thing := "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\nspec: {list: [{id: a, v: 1}, {id: b, v: 1}]}\n"
 	patch := "patches:\n- patch: |-\n    apiVersion: example.com/v1\n    kind: Thing\n    metadata: {name: t}\n    spec: {list: [{id: b, v: 2}]}\n"
 	schema := `{"definitions":{"v1.Thing":{"properties":{"spec":{"properties":{"list":{"items":{"type":"object"},"type":"array","x-kubernetes-patch-merge-key":"id","x-kubernetes-patch-strategy":"merge"}},"type":"object"}},"type":"object","x-kubernetes-group-version-kind":[{"group":"example.com","kind":"Thing","version":"v1"}]}}}`
@@ -221,12 +221,12 @@ func TestSchemaStaysWithItsKustomization(t *testing.T) {
 		"with/thing.yaml": thing, "with/schema.json": schema, "with/kustomization.yaml": "resources: [thing.yaml]\nopenapi: {path: schema.json}\n" + patch,
 		"without/thing.yaml": thing, "without/kustomization.yaml": "resources: [thing.yaml]\n" + patch,
 	}
-	before := objects(mustRender(t, contents, one("without", "")))
-	merged := objects(mustRender(t, contents, one("with", "")))
+	before := objectLines(mustRender(t, contents, singleSource("without", "")))
+	merged := objectLines(mustRender(t, contents, singleSource("with", "")))
 	if !strings.Contains(merged, `[{"id":"a","v":1},{"id":"b","v":2}]`) && !strings.Contains(merged, `[{"id":"b","v":2},{"id":"a","v":1}]`) {
 		t.Errorf("the schema's merge key wasn't used: %s", merged)
 	}
-	if after := objects(mustRender(t, contents, one("without", ""))); after != before {
+	if after := objectLines(mustRender(t, contents, singleSource("without", ""))); after != before {
 		t.Errorf("the schema stayed behind:\n%s", cmp.Diff(before, after))
 	}
 }

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// edit puts the Application's options into the kustomization, as the repo
+// applyOptions puts the Application's options into the kustomization, as the repo
 // server does with `kustomize edit` before it builds.
-func (k *kustomizeFS) edit(dir string, o *kustomizeOptions, env environment) error {
-	if o.empty() {
+func (k *kustomizeFS) applyOptions(dir string, o *kustomizeOptions, env buildEnv) error {
+	if o.isEmpty() {
 		return nil
 	}
-	name, data, err := k.kustomization(dir)
+	name, data, err := k.readKustomization(dir)
 	if err != nil {
 		return err
 	}
@@ -33,13 +33,13 @@ func (k *kustomizeFS) edit(dir string, o *kustomizeOptions, env environment) err
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	spec.FixKustomization()
-	e := edits{spec: &spec, options: o, env: env}
-	for _, step := range []func() error{e.names, e.images, e.replicas, e.labels, e.annotations, e.patches} {
+	e := kustomizationEdit{spec: &spec, options: o, env: env}
+	for _, step := range []func() error{e.editNames, e.editImages, e.editReplicas, e.editLabels, e.editAnnotations, e.editPatches} {
 		if err := step(); err != nil {
 			return fmt.Errorf("the Application's kustomize options: %w", err)
 		}
 	}
-	if err := k.components(dir, &spec, o.Components); err != nil {
+	if err := k.addComponents(dir, &spec, o.Components); err != nil {
 		return fmt.Errorf("the Application's kustomize options: %w", err)
 	}
 	out, err := yaml.Marshal(&spec)
@@ -50,20 +50,20 @@ func (k *kustomizeFS) edit(dir string, o *kustomizeOptions, env environment) err
 	return nil
 }
 
-func (o *kustomizeOptions) empty() bool {
+func (o *kustomizeOptions) isEmpty() bool {
 	return o.NamePrefix == "" && o.NameSuffix == "" && o.Namespace == "" && len(o.Images) == 0 && len(o.CommonLabels) == 0 &&
 		len(o.CommonAnnotations) == 0 && len(o.Replicas) == 0 && len(o.Patches) == 0 && len(o.Components) == 0
 }
 
-// kustomization finds a folder's kustomization and reads it.
-func (k *kustomizeFS) kustomization(dir string) (string, []byte, error) {
-	var found []place
+// readKustomization finds a folder's kustomization and reads it.
+func (k *kustomizeFS) readKustomization(dir string) (string, []byte, error) {
+	var found []location
 	for _, base := range kustomizationNames {
 		at, err := k.files.find(path.Join(dir, base))
 		if err != nil {
 			return "", nil, err
 		}
-		if at.kind == file {
+		if at.kind == kindFile {
 			found = append(found, at)
 		}
 	}
@@ -84,14 +84,14 @@ func (k *kustomizeFS) kustomization(dir string) (string, []byte, error) {
 	return found[0].path, data, nil
 }
 
-// edits puts one Application's options into one kustomization.
-type edits struct {
+// kustomizationEdit puts one Application's options into one kustomization.
+type kustomizationEdit struct {
 	spec    *types.Kustomization
 	options *kustomizeOptions
-	env     environment
+	env     buildEnv
 }
 
-func (e *edits) names() error {
+func (e *kustomizationEdit) editNames() error {
 	set := func(to *string, value string) {
 		if value != "" {
 			*to = value
@@ -103,9 +103,9 @@ func (e *edits) names() error {
 	return nil
 }
 
-// images replaces the kustomization's entries of the same names. An asterisk
+// editImages replaces the kustomization's entries of the same names. An asterisk
 // keeps what the kustomization says.
-func (e *edits) images() error {
+func (e *kustomizationEdit) editImages() error {
 	if len(e.options.Images) == 0 {
 		return nil
 	}
@@ -123,18 +123,18 @@ func (e *edits) images() error {
 			byName[old.Name] = old
 			continue
 		}
-		byName[old.Name] = types.Image{Name: img.Name, NewName: kept(img.NewName, old.NewName), NewTag: kept(img.NewTag, old.NewTag), Digest: kept(img.Digest, old.Digest), TagSuffix: img.TagSuffix}
+		byName[old.Name] = types.Image{Name: img.Name, NewName: resolveAsterisk(img.NewName, old.NewName), NewTag: resolveAsterisk(img.NewTag, old.NewTag), Digest: resolveAsterisk(img.Digest, old.Digest), TagSuffix: img.TagSuffix}
 	}
 	e.spec.Images = nil
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		img := byName[name]
-		img.NewName, img.NewTag, img.Digest = kept(img.NewName, ""), kept(img.NewTag, ""), kept(img.Digest, "")
+		img.NewName, img.NewTag, img.Digest = resolveAsterisk(img.NewName, ""), resolveAsterisk(img.NewTag, ""), resolveAsterisk(img.Digest, "")
 		e.spec.Images = append(e.spec.Images, img)
 	}
 	return nil
 }
 
-func kept(value, old string) string {
+func resolveAsterisk(value, old string) string {
 	if value == "*" {
 		return old
 	}
@@ -157,7 +157,7 @@ func parseImage(text string) (types.Image, error) {
 	return types.Image{Name: key, NewName: name, NewTag: tag, Digest: digest}, nil
 }
 
-func (e *edits) replicas() error {
+func (e *kustomizationEdit) editReplicas() error {
 	if len(e.options.Replicas) == 0 {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (e *edits) replicas() error {
 	return nil
 }
 
-func (e *edits) labels() error {
+func (e *kustomizationEdit) editLabels() error {
 	if len(e.options.CommonLabels) == 0 {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (e *edits) labels() error {
 	return addPairs("label", to, e.options.CommonLabels, e.options.ForceCommonLabels, e.env.expand)
 }
 
-func (e *edits) annotations() error {
+func (e *kustomizationEdit) editAnnotations() error {
 	if len(e.options.CommonAnnotations) == 0 {
 		return nil
 	}
@@ -228,7 +228,7 @@ func addPairs(what string, to, pairs map[string]string, force bool, expand func(
 	return nil
 }
 
-func (e *edits) patches() error {
+func (e *kustomizationEdit) editPatches() error {
 	for _, raw := range e.options.Patches {
 		var p types.Patch
 		if err := json.Unmarshal(raw, &p); err != nil {
@@ -239,14 +239,14 @@ func (e *edits) patches() error {
 	return nil
 }
 
-// components adds kustomize components by their paths from the source's
+// addComponents adds kustomize components by their paths from the source's
 // folder; a path may have wildcards.
-func (k *kustomizeFS) components(dir string, spec *types.Kustomization, patterns []string) error {
+func (k *kustomizeFS) addComponents(dir string, spec *types.Kustomization, patterns []string) error {
 	for _, pattern := range patterns {
-		if fetched(pattern) || cloned(pattern) {
-			return unrenderable("a component is outside the repository", pattern)
+		if isWebAddress(pattern) || isGitAddress(pattern) {
+			return newUnrenderable("a component is outside the repository", pattern)
 		}
-		found, err := k.Glob(path.Join(mount, dir, pattern))
+		found, err := k.Glob(path.Join(mountPoint, dir, pattern))
 		if err != nil {
 			return fmt.Errorf("the component %s: %w", pattern, err)
 		}
@@ -254,7 +254,7 @@ func (k *kustomizeFS) components(dir string, spec *types.Kustomization, patterns
 			return fmt.Errorf("the component %s is not there", pattern)
 		}
 		for _, p := range found {
-			rel, err := filepath.Rel(path.Join(mount, dir), p)
+			rel, err := filepath.Rel(path.Join(mountPoint, dir), p)
 			if err != nil {
 				return fmt.Errorf("the component %s: %w", p, err)
 			}

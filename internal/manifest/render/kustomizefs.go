@@ -11,80 +11,80 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// mount is where kustomize finds the tree: below a folder, so that a path
+// mountPoint is where kustomize finds the tree: below a folder, so that a path
 // that climbs out of the tree doesn't come back in.
-const mount = "/repository"
+const mountPoint = "/repository"
 
 // kustomizeFS is the tree as kustomize reads it. Everything it gives out was
 // checked to be local: kustomize fetches addresses by itself.
 type kustomizeFS struct {
-	files *files
+	files *treeReader
 	// edited has the kustomization with the Application's options, by path.
 	edited map[string][]byte
-	// refused is the first error that must not be lost: kustomize takes some
+	// fatalErr is the first error that must not be lost: kustomize takes some
 	// errors for a missing file and goes on.
-	refused error
-	// kustomizations counts those that were read.
-	kustomizations int
-	// lone says that no other build runs, so that an OpenAPI schema may come along.
-	lone bool
+	fatalErr error
+	// kustomizationCount counts those that were read.
+	kustomizationCount int
+	// exclusive says that no other build runs, so that an OpenAPI schema may come along.
+	exclusive bool
 }
 
 var _ filesys.FileSystem = (*kustomizeFS)(nil)
 
 var errReadOnly = errors.New("the commit's files are not written to")
 
-// local turns kustomize's path into one of the tree.
-func (k *kustomizeFS) local(name string) (string, error) {
+// treePath turns kustomize's path into one of the tree.
+func (k *kustomizeFS) treePath(name string) (string, error) {
 	clean := path.Clean(name)
-	if clean == mount {
+	if clean == mountPoint {
 		return ".", nil
 	}
-	p, ok := strings.CutPrefix(clean, mount+"/")
+	p, ok := strings.CutPrefix(clean, mountPoint+"/")
 	if !ok {
 		return "", fmt.Errorf("%s: %w", name, errOutside)
 	}
 	return p, nil
 }
 
-func (k *kustomizeFS) find(name string) (place, error) {
-	p, err := k.local(name)
+func (k *kustomizeFS) findLocation(name string) (location, error) {
+	p, err := k.treePath(name)
 	if err != nil {
-		return place{}, err
+		return location{}, err
 	}
 	found, err := k.files.find(p)
-	return found, k.keep(err)
+	return found, k.recordFatal(err)
 }
 
-// keep remembers an error that is about more than one path.
-func (k *kustomizeFS) keep(err error) error {
-	if err != nil && k.refused == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOutside) {
-		k.refused = err
+// recordFatal remembers an error that is about more than one path.
+func (k *kustomizeFS) recordFatal(err error) error {
+	if err != nil && k.fatalErr == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOutside) {
+		k.fatalErr = err
 	}
 	return err
 }
 
 // ReadFile gives a file's bytes, after what it refers to was checked.
 func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
-	found, err := k.find(name)
+	found, err := k.findLocation(name)
 	if err != nil {
 		return nil, err
 	}
 	data, edited := k.edited[found.path]
 	if !edited {
 		if data, err = k.files.read(found.path); err != nil {
-			return nil, k.keep(err)
+			return nil, k.recordFatal(err)
 		}
 		if err := checkAliases(data); err != nil {
-			return nil, k.keep(fmt.Errorf("%s: %w", found.path, err))
+			return nil, k.recordFatal(fmt.Errorf("%s: %w", found.path, err))
 		}
 	}
 	if isKustomization(path.Base(found.path)) {
-		if k.kustomizations++; k.kustomizations > maxKustomizations {
-			return nil, k.keep(fmt.Errorf("%w: more than %d kustomizations; do they include one another over and over?", ErrLimit, maxKustomizations))
+		if k.kustomizationCount++; k.kustomizationCount > maxKustomizations {
+			return nil, k.recordFatal(fmt.Errorf("%w: more than %d kustomizations; do they include one another over and over?", ErrLimit, maxKustomizations))
 		}
-		if err := k.check(found.path, data); err != nil {
-			return nil, k.keep(err)
+		if err := k.checkKustomization(found.path, data); err != nil {
+			return nil, k.recordFatal(err)
 		}
 	}
 	return data, nil
@@ -92,41 +92,41 @@ func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
 
 // CleanedAbs resolves links: a folder, or a folder and a file in it.
 func (k *kustomizeFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	found, err := k.find(name)
+	found, err := k.findLocation(name)
 	if err != nil {
 		return "", "", err
 	}
 	switch found.kind {
-	case folder:
-		return filesys.ConfirmedDir(path.Join(mount, found.path)), "", nil
-	case file:
+	case kindFolder:
+		return filesys.ConfirmedDir(path.Join(mountPoint, found.path)), "", nil
+	case kindFile:
 		dir, base := path.Split(found.path)
-		return filesys.ConfirmedDir(path.Join(mount, dir)), base, nil
+		return filesys.ConfirmedDir(path.Join(mountPoint, dir)), base, nil
 	}
 	return "", "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }
 
 // Exists says that something is at the path.
 func (k *kustomizeFS) Exists(name string) bool {
-	found, err := k.find(name)
-	return err == nil && found.kind != missing
+	found, err := k.findLocation(name)
+	return err == nil && found.kind != kindMissing
 }
 
 // IsDir says that a folder is at the path.
 func (k *kustomizeFS) IsDir(name string) bool {
-	found, err := k.find(name)
-	return err == nil && found.kind == folder
+	found, err := k.findLocation(name)
+	return err == nil && found.kind == kindFolder
 }
 
 // ReadDir lists a folder's names.
 func (k *kustomizeFS) ReadDir(name string) ([]string, error) {
-	found, err := k.find(name)
+	found, err := k.findLocation(name)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := k.files.list(found.path)
 	if err != nil {
-		return nil, k.keep(err)
+		return nil, k.recordFatal(err)
 	}
 	out := make([]string, len(entries))
 	for i, e := range entries {
@@ -138,7 +138,7 @@ func (k *kustomizeFS) ReadDir(name string) ([]string, error) {
 // Glob lists what matches a pattern, which may have wildcards in any part of
 // the path.
 func (k *kustomizeFS) Glob(pattern string) ([]string, error) {
-	p, err := k.local(pattern)
+	p, err := k.treePath(pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -147,30 +147,30 @@ func (k *kustomizeFS) Glob(pattern string) ([]string, error) {
 	}
 	at := []string{"."}
 	for part := range strings.SplitSeq(p, "/") {
-		if at, err = k.matching(at, part); err != nil {
+		if at, err = k.matchEntries(at, part); err != nil {
 			return nil, err
 		}
 	}
 	for i := range at {
-		at[i] = path.Join(mount, at[i])
+		at[i] = path.Join(mountPoint, at[i])
 	}
 	return at, nil
 }
 
-// matching are the entries of folders whose names match one part of a pattern.
-func (k *kustomizeFS) matching(folders []string, part string) ([]string, error) {
+// matchEntries are the entries of folders whose names match one part of a pattern.
+func (k *kustomizeFS) matchEntries(folders []string, part string) ([]string, error) {
 	var out []string
 	for _, dir := range folders {
 		found, err := k.files.find(dir)
 		if err != nil {
-			return nil, k.keep(err)
+			return nil, k.recordFatal(err)
 		}
-		if found.kind != folder {
+		if found.kind != kindFolder {
 			continue
 		}
 		entries, err := k.files.list(found.path)
 		if err != nil {
-			return nil, k.keep(err)
+			return nil, k.recordFatal(err)
 		}
 		for _, e := range entries {
 			if ok, _ := path.Match(part, e.Name()); ok { // the pattern was checked

@@ -15,37 +15,37 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 )
 
-// check refuses a kustomization that refers to anything outside the tree:
+// checkKustomization refuses a kustomization that refers to anything outside the tree:
 // kustomize would fetch it. It reads the file as kustomize itself does.
-func (k *kustomizeFS) check(name string, data []byte) error {
+func (k *kustomizeFS) checkKustomization(name string, data []byte) error {
 	var spec types.Kustomization
 	if err := spec.Unmarshal(data); err != nil {
 		return nil //nolint:nilerr // kustomize says it better, and reads no further
 	}
-	if len(spec.OpenAPI) > 0 && !k.lone {
-		return errSchema
+	if len(spec.OpenAPI) > 0 && !k.exclusive {
+		return errOwnSchema
 	}
 	if len(spec.HelmCharts) > 0 || len(spec.HelmChartInflationGenerator) > 0 {
-		return unrenderable(fmt.Sprintf("%s inflates Helm charts, which kustomize does with the helm program", name))
+		return newUnrenderable(fmt.Sprintf("%s inflates Helm charts, which kustomize does with the helm program", name))
 	}
-	for _, ref := range loaded(&spec) {
-		if fetched(ref) || cloned(ref) {
-			return unrenderable(name+" refers to what is outside the repository", ref)
+	for _, ref := range listReferences(&spec) {
+		if isWebAddress(ref) || isGitAddress(ref) {
+			return newUnrenderable(name+" refers to what is outside the repository", ref)
 		}
 	}
 	for _, list := range [][]string{spec.Generators, spec.Transformers, spec.Validators} {
 		for _, entry := range list {
-			if err := k.plugin(name, entry, 0); err != nil {
+			if err := k.checkPlugin(name, entry, 0); err != nil {
 				return err
 			}
 		}
 	}
-	return k.inline(name, &spec)
+	return k.checkInlineYAML(name, &spec)
 }
 
-// loaded lists every reference of a kustomization that kustomize loads,
+// listReferences lists every reference of a kustomization that kustomize loads,
 // other than plugins' configurations.
-func loaded(spec *types.Kustomization) []string {
+func listReferences(spec *types.Kustomization) []string {
 	out := append([]string(nil), spec.Resources...)
 	out = append(out, spec.Components...)
 	out = append(out, spec.Bases...)
@@ -65,16 +65,16 @@ func loaded(spec *types.Kustomization) []string {
 		out = append(out, r.Path)
 	}
 	for _, g := range spec.ConfigMapGenerator {
-		out = append(out, sources(g.KvPairSources)...)
+		out = append(out, listGeneratorFiles(g.KvPairSources)...)
 	}
 	for _, g := range spec.SecretGenerator {
-		out = append(out, sources(g.KvPairSources)...)
+		out = append(out, listGeneratorFiles(g.KvPairSources)...)
 	}
 	return out
 }
 
-// sources lists the files of a generator, each also without its key=.
-func sources(s types.KvPairSources) []string {
+// listGeneratorFiles lists the files of a generator, each also without its key=.
+func listGeneratorFiles(s types.KvPairSources) []string {
 	out := append([]string{s.EnvSource}, s.EnvSources...)
 	for _, f := range s.FileSources {
 		out = append(out, f)
@@ -85,29 +85,29 @@ func sources(s types.KvPairSources) []string {
 	return out
 }
 
-// fetched says that kustomize takes a reference for a web address.
-func fetched(ref string) bool {
+// isWebAddress says that kustomize takes a reference for a web address.
+func isWebAddress(ref string) bool {
 	lower := strings.ToLower(ref)
 	return strings.HasPrefix(lower, "http:") || strings.HasPrefix(lower, "https:")
 }
 
-// user is how an address of a Git repository over SSH begins.
-var user = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
+// sshUserPattern is how an address of a Git repository over SSH begins.
+var sshUserPattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
 
-// cloned says that kustomize may take a reference for a Git repository. It
+// isGitAddress says that kustomize may take a reference for a Git repository. It
 // looks at the beginning alone, so a folder of such a name counts too.
-func cloned(ref string) bool {
+func isGitAddress(ref string) bool {
 	lower := strings.ToLower(ref)
 	for _, prefix := range []string{"git::", "ssh://", "file://", "github.com/", "github.com:"} {
 		if strings.HasPrefix(lower, prefix) {
 			return true
 		}
 	}
-	return user.MatchString(ref)
+	return sshUserPattern.MatchString(ref)
 }
 
-// inline refuses alias bombs in the YAML that a kustomization holds as text.
-func (k *kustomizeFS) inline(name string, spec *types.Kustomization) error {
+// checkInlineYAML refuses alias bombs in the YAML that a kustomization holds as text.
+func (k *kustomizeFS) checkInlineYAML(name string, spec *types.Kustomization) error {
 	var texts []string
 	for _, p := range spec.Patches {
 		texts = append(texts, p.Patch)
@@ -126,46 +126,46 @@ func (k *kustomizeFS) inline(name string, spec *types.Kustomization) error {
 	return nil
 }
 
-// plugin checks one entry of a list of plugins: a configuration as text, in a
+// checkPlugin checks one entry of a list of plugins: a configuration as text, in a
 // file, or in a kustomization that only collects files. What a kustomization
 // could put together out of parts can't be known to stay in the tree.
-func (k *kustomizeFS) plugin(name, entry string, depth int) error {
+func (k *kustomizeFS) checkPlugin(name, entry string, depth int) error {
 	const maxDepth = 10
 	if depth > maxDepth {
 		return fmt.Errorf("%s: %w: plugins' configurations more than %d folders deep", name, ErrLimit, maxDepth)
 	}
-	if fetched(entry) || cloned(entry) {
-		return unrenderable(name+" refers to what is outside the repository", entry)
+	if isWebAddress(entry) || isGitAddress(entry) {
+		return newUnrenderable(name+" refers to what is outside the repository", entry)
 	}
-	if mapping([]byte(entry)) {
-		return pluginConfig(name, []byte(entry))
+	if isMapping([]byte(entry)) {
+		return checkPluginConfig(name, []byte(entry))
 	}
-	at, ok := inTree(path.Join(path.Dir(name), entry))
+	at, ok := cleanTreePath(path.Join(path.Dir(name), entry))
 	if !ok {
 		return nil // kustomize refuses it
 	}
 	found, err := k.files.find(at)
-	if err != nil || found.kind == missing {
+	if err != nil || found.kind == kindMissing {
 		return err
 	}
-	if found.kind == file {
+	if found.kind == kindFile {
 		data, err := k.files.read(found.path)
 		if err != nil {
 			return err
 		}
-		return pluginConfig(found.path, data)
+		return checkPluginConfig(found.path, data)
 	}
-	return k.pluginFolder(found.path, depth)
+	return k.checkPluginFolder(found.path, depth)
 }
 
-func (k *kustomizeFS) pluginFolder(dir string, depth int) error {
+func (k *kustomizeFS) checkPluginFolder(dir string, depth int) error {
 	for _, base := range kustomizationNames {
 		p := path.Join(dir, base)
 		found, err := k.files.find(p)
 		if err != nil {
 			return err
 		}
-		if found.kind != file {
+		if found.kind != kindFile {
 			continue
 		}
 		data, err := k.files.read(p)
@@ -178,10 +178,10 @@ func (k *kustomizeFS) pluginFolder(dir string, depth int) error {
 		}
 		resources := spec.Resources
 		if spec.TypeMeta, spec.Resources = (types.TypeMeta{}), nil; spec.CheckEmpty() == nil {
-			return unrenderable(p + " puts plugins' configurations together, so that what they read can't be told beforehand")
+			return newUnrenderable(p + " puts plugins' configurations together, so that what they read can't be told beforehand")
 		}
 		for _, r := range resources {
-			if err := k.plugin(p, r, depth+1); err != nil {
+			if err := k.checkPlugin(p, r, depth+1); err != nil {
 				return err
 			}
 		}
@@ -189,9 +189,9 @@ func (k *kustomizeFS) pluginFolder(dir string, depth int) error {
 	return nil
 }
 
-// mapping says that text is YAML whose first document is a mapping: then
+// isMapping says that text is YAML whose first document is a mapping: then
 // kustomize takes it for a configuration, not for a path.
-func mapping(text []byte) bool {
+func isMapping(text []byte) bool {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil || len(doc.Content) == 0 {
 		return bytes.IndexByte(text, '\n') >= 0 // not a path in any case
@@ -199,13 +199,13 @@ func mapping(text []byte) bool {
 	return doc.Content[0].Kind == yaml.MappingNode
 }
 
-// pluginPaths are the keys under which the built-in plugins name files, in
+// pluginPathKeys are the keys under which the built-in plugins name files, in
 // lower case: they are read without regard to it.
-var pluginPaths = map[string]bool{"path": true, "paths": true, "files": true, "file": true, "env": true, "envs": true, "targetfilepath": true}
+var pluginPathKeys = map[string]bool{"path": true, "paths": true, "files": true, "file": true, "env": true, "envs": true, "targetfilepath": true}
 
-// pluginConfig refuses a plugin's configuration that names a web address
+// checkPluginConfig refuses a plugin's configuration that names a web address
 // where a built-in plugin reads a file. Other plugins never run.
-func pluginConfig(name string, data []byte) error {
+func checkPluginConfig(name string, data []byte) error {
 	if err := checkAliases(data); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -217,42 +217,42 @@ func pluginConfig(name string, data []byte) error {
 		} else if err != nil {
 			// Readers differ in what they accept, so this one may not decide alone.
 			if lower := bytes.ToLower(data); bytes.Contains(lower, []byte("http:")) || bytes.Contains(lower, []byte("https:")) {
-				return unrenderable(name + " can't be read as YAML and mentions a web address")
+				return newUnrenderable(name + " can't be read as YAML and mentions a web address")
 			}
 			return nil
 		}
-		if ref := webPath(doc, false); ref != "" {
-			return unrenderable(name+" refers to what is outside the repository", ref)
+		if ref := findWebAddress(doc, false); ref != "" {
+			return newUnrenderable(name+" refers to what is outside the repository", ref)
 		}
 	}
 }
 
-// webPath finds a web address under a key that names files.
-func webPath(v any, file bool) string {
+// findWebAddress finds a web address under a key that names files.
+func findWebAddress(v any, file bool) string {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if ref := webPath(value, file || pluginPaths[strings.ToLower(key)]); ref != "" {
+			if ref := findWebAddress(value, file || pluginPathKeys[strings.ToLower(key)]); ref != "" {
 				return ref
 			}
 		}
 	case map[any]any:
 		for _, value := range v { // with keys that aren't text no plugin can be configured
-			if ref := webPath(value, true); ref != "" {
+			if ref := findWebAddress(value, true); ref != "" {
 				return ref
 			}
 		}
 	case []any:
 		for _, item := range v {
-			if ref := webPath(item, file); ref != "" {
+			if ref := findWebAddress(item, file); ref != "" {
 				return ref
 			}
 		}
 	case string:
 		_, after, _ := strings.Cut(v, "=")
-		if file && fetched(v) {
+		if file && isWebAddress(v) {
 			return v
-		} else if file && fetched(after) {
+		} else if file && isWebAddress(after) {
 			return after
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // back without loss.
 type Manifests struct {
 	Objects []Object `json:"objects"` // sorted by kind of object, namespace and name; no two of one identity
-	Reads   Reads    `json:"reads"`
+	Reads   ReadSet  `json:"reads"`
 	// Notes say what was assumed, for people; sorted.
 	Notes []string `json:"notes,omitempty"`
 	// Digest is the same for two renderings exactly when their objects are;
@@ -44,7 +44,7 @@ type Object struct {
 // of its API doesn't.
 type identity struct{ group, kind, namespace, name string }
 
-func (o *Object) identity() identity {
+func (o *Object) toIdentity() identity {
 	group, _, ok := strings.Cut(o.APIVersion, "/")
 	if !ok {
 		group = ""
@@ -56,23 +56,23 @@ func (a identity) compare(b identity) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// collector gathers a target's objects.
-type collector struct {
+// objectCollector gathers a target's objects.
+type objectCollector struct {
 	objects []Object
-	bytes   int
+	size    int
 	notes   map[string]bool
 }
 
-func (c *collector) note(text string) {
+func (c *objectCollector) addNote(text string) {
 	if c.notes == nil {
 		c.notes = map[string]bool{}
 	}
 	c.notes[text] = true
 }
 
-// yaml takes every object of a stream of YAML or JSON documents; empty ones
+// addYAML takes every object of a stream of YAML or JSON documents; empty ones
 // are skipped and lists are their items, as the repo server does.
-func (c *collector) yaml(data []byte) error {
+func (c *objectCollector) addYAML(data []byte) error {
 	if err := checkAliases(data); err != nil {
 		return err
 	}
@@ -88,46 +88,46 @@ func (c *collector) yaml(data []byte) error {
 		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 			continue
 		}
-		if err := c.json(raw); err != nil {
+		if err := c.addJSON(raw); err != nil {
 			return err
 		}
 	}
 }
 
-// json takes one object, or the items of a list.
-func (c *collector) json(raw []byte) error {
+// addJSON takes one object, or the items of a list.
+func (c *objectCollector) addJSON(raw []byte) error {
 	fields, err := decodeFields(raw)
 	if err != nil {
 		return fmt.Errorf("a manifest is no object: %w", err)
 	}
 	if kind, _ := fields["kind"].(string); kind == "" {
-		return fmt.Errorf("a manifest has no kind: %s", excerpt(raw))
+		return fmt.Errorf("a manifest has no kind: %s", clipExcerpt(raw))
 	}
 	switch items, has := fields["items"]; {
 	case has && items == nil && fields["spec"] == nil && fields["status"] == nil:
 		return nil // a list of nothing
 	case has:
 		if list, ok := items.([]any); ok {
-			return c.items(list)
+			return c.addItems(list)
 		}
 	}
-	return c.object(fields)
+	return c.addObject(fields)
 }
 
-func (c *collector) items(list []any) error {
+func (c *objectCollector) addItems(list []any) error {
 	for _, item := range list {
 		fields, ok := item.(map[string]any)
 		if !ok {
 			return errors.New("a list has an item that is no object")
 		}
-		if err := c.object(fields); err != nil {
+		if err := c.addObject(fields); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *collector) object(fields map[string]any) error {
+func (c *objectCollector) addObject(fields map[string]any) error {
 	metadata, _ := fields["metadata"].(map[string]any)
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	o := Object{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(metadata, "namespace"), Name: text(metadata, "name")}
@@ -142,40 +142,40 @@ func (c *collector) object(fields map[string]any) error {
 	if len(c.objects) > maxObjects {
 		return fmt.Errorf("%w: more than %d objects", ErrLimit, maxObjects)
 	}
-	if c.bytes += len(o.JSON); c.bytes > maxOutput {
-		return fmt.Errorf("%w: manifests of more than %d bytes", ErrLimit, maxOutput)
+	if c.size += len(o.JSON); c.size > maxOutputBytes {
+		return fmt.Errorf("%w: manifests of more than %d bytes", ErrLimit, maxOutputBytes)
 	}
 	return nil
 }
 
-// manifests sorts what was gathered. Of an object that is given twice the
+// buildManifests sorts what was gathered. Of an object that is given twice the
 // last counts, as in the controller.
-func (c *collector) manifests(reads Reads) *Manifests {
+func (c *objectCollector) buildManifests(reads ReadSet) *Manifests {
 	last := make(map[identity]int, len(c.objects))
 	for i := range c.objects {
-		id := c.objects[i].identity()
+		id := c.objects[i].toIdentity()
 		if _, twice := last[id]; twice {
-			c.note(fmt.Sprintf("%s %s is given more than once; the last one counts", c.objects[i].Kind, c.objects[i].Name))
+			c.addNote(fmt.Sprintf("%s %s is given more than once; the last one counts", c.objects[i].Kind, c.objects[i].Name))
 		}
 		last[id] = i
 	}
 	m := &Manifests{Objects: make([]Object, 0, len(last)), Reads: reads}
 	for i := range c.objects {
-		if last[c.objects[i].identity()] == i {
+		if last[c.objects[i].toIdentity()] == i {
 			m.Objects = append(m.Objects, c.objects[i])
 		}
 	}
-	slices.SortFunc(m.Objects, func(a, b Object) int { return a.identity().compare(b.identity()) })
+	slices.SortFunc(m.Objects, func(a, b Object) int { return a.toIdentity().compare(b.toIdentity()) })
 	for n := range c.notes {
 		m.Notes = append(m.Notes, n)
 	}
 	slices.Sort(m.Notes)
-	m.Digest = digest(m.Objects)
+	m.Digest = digestObjects(m.Objects)
 	return m
 }
 
-// digest is over the objects' bytes, which hold their identities.
-func digest(objects []Object) string {
+// digestObjects is over the objects' bytes, which hold their identities.
+func digestObjects(objects []Object) string {
 	h := sha256.New()
 	for i := range objects {
 		h.Write(objects[i].JSON) // a hash never fails
@@ -202,7 +202,7 @@ func decodeFields(raw []byte) (map[string]any, error) {
 // [json.Marshal] does: marshalling the result again doesn't change it.
 func encodeFields(fields map[string]any) ([]byte, error) { return json.Marshal(fields) }
 
-func excerpt(raw []byte) string {
+func clipExcerpt(raw []byte) string {
 	const most = 80
 	if len(raw) > most {
 		return strings.ToValidUTF8(string(raw[:most]), "") + "…"
@@ -223,27 +223,27 @@ func checkAliases(data []byte) error {
 		if err := dec.Decode(&doc); err != nil {
 			return nil //nolint:nilerr // see above
 		}
-		c := aliasCount{sizes: map[*yaml.Node]int{}}
-		total, err := c.node(&doc)
+		c := aliasCounter{sizes: map[*yaml.Node]int{}}
+		total, err := c.countNodes(&doc)
 		if err != nil {
 			return err
 		}
-		if total-c.written > maxAliased {
-			return fmt.Errorf("%w: YAML whose aliases stand for more than %d nodes", ErrLimit, maxAliased)
+		if total-c.written > maxAliasedNodes {
+			return fmt.Errorf("%w: YAML whose aliases stand for more than %d nodes", ErrLimit, maxAliasedNodes)
 		}
 	}
 }
 
-// aliasCount counts the nodes of a document as it is written, and of each
+// aliasCounter counts the nodes of a document as it is written, and of each
 // anchor with its aliases written out.
-type aliasCount struct {
+type aliasCounter struct {
 	written int
 	sizes   map[*yaml.Node]int
 }
 
-// node is how many nodes n is with its aliases written out, at most a number
+// countNodes is how many nodes n is with its aliases written out, at most a number
 // that is far too many.
-func (c *aliasCount) node(n *yaml.Node) (int, error) {
+func (c *aliasCounter) countNodes(n *yaml.Node) (int, error) {
 	const many = 1 << 40
 	if n.Kind == yaml.AliasNode {
 		size, known := c.sizes[n.Alias]
@@ -255,7 +255,7 @@ func (c *aliasCount) node(n *yaml.Node) (int, error) {
 	c.written++
 	total := 1
 	for _, child := range n.Content {
-		size, err := c.node(child)
+		size, err := c.countNodes(child)
 		if err != nil {
 			return 0, err
 		}

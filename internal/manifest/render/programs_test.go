@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// program finds one of the programs that Argo CD itself runs. `make lab`
+// findProgram finds one of the programs that Argo CD itself runs. `make lab`
 // builds them; where they aren't, the recorded answers have to do.
-func program(t testing.TB, name string) func(t testing.TB, dir string, args ...string) []byte {
+func findProgram(t testing.TB, name string) func(t testing.TB, dir string, args ...string) []byte {
 	t.Helper()
-	path := installed(t, name)
+	path := requireProgram(t, name)
 	return func(t testing.TB, dir string, args ...string) []byte {
 		t.Helper()
 		cmd := exec.Command(path, args...)
@@ -32,9 +32,9 @@ func program(t testing.TB, name string) func(t testing.TB, dir string, args ...s
 }
 
 func TestHelmProgram(t *testing.T) {
-	helm := program(t, "helm")
-	contents := archive(t, filepath.Join("testdata", "chart.txtar"))
-	root := disk(t, contents)
+	helm := findProgram(t, "helm")
+	contents := readArchive(t, filepath.Join("testdata", "chart.txtar"))
+	root := writeTree(t, contents)
 	for _, tt := range []struct {
 		name, options string
 		args          []string
@@ -44,10 +44,10 @@ func TestHelmProgram(t *testing.T) {
 			args: []string{"--values", "../../env/prod.yaml", "--set", "image.tag=9", "--set", "list={a,b}", "--set-string", `s=1\,2`, "--skip-tests"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := mustRender(t, contents, one("charts/web", tt.options))
+			m := mustRender(t, contents, singleSource("charts/web", tt.options))
 			args := append([]string{"template", ".", "--name-template", "web", "--namespace", "shop", "--include-crds", "--kube-version", DefaultKubeVersion}, tt.args...)
-			want := yamlObjects(t, helm(t, filepath.Join(root, "charts/web"), args...))
-			if d := cmp.Diff(want, objects(m)); d != "" {
+			want := yamlObjectLines(t, helm(t, filepath.Join(root, "charts/web"), args...))
+			if d := cmp.Diff(want, objectLines(m)); d != "" {
 				t.Error(d)
 			}
 			if len(m.Objects) == 0 {
@@ -60,8 +60,8 @@ func TestHelmProgram(t *testing.T) {
 // TestKustomizeProgram compares with what the repo server does: edits by the
 // program, then a build by it.
 func TestKustomizeProgram(t *testing.T) {
-	kustomize := program(t, "kustomize")
-	contents := archive(t, filepath.Join("testdata", "kustomize.txtar"))
+	kustomize := findProgram(t, "kustomize")
+	contents := readArchive(t, filepath.Join("testdata", "kustomize.txtar"))
 	for _, tt := range []struct {
 		name, path, options string
 		edits               [][]string
@@ -85,27 +85,27 @@ func TestKustomizeProgram(t *testing.T) {
 			edits: [][]string{{"set", "image", "registry.example/web:9"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			root := disk(t, contents)
+			root := writeTree(t, contents)
 			for _, edit := range tt.edits {
 				kustomize(t, filepath.Join(root, tt.path), append([]string{"edit"}, edit...)...)
 			}
-			want := yamlObjects(t, kustomize(t, root, "build", tt.path))
-			m := mustRender(t, contents, one(tt.path, tt.options))
-			if d := cmp.Diff(want, objects(m)); d != "" {
+			want := yamlObjectLines(t, kustomize(t, root, "build", tt.path))
+			m := mustRender(t, contents, singleSource(tt.path, tt.options))
+			if d := cmp.Diff(want, objectLines(m)); d != "" {
 				t.Error(d)
 			}
 		})
 	}
 }
 
-// TestModules compares with the programs over every chart and kustomization
+// TestUpstreamModules compares with the programs over every chart and kustomization
 // that argo-cd and Helm have among their own tests.
-func TestModules(t *testing.T) {
-	if !*long {
+func TestUpstreamModules(t *testing.T) {
+	if !*longRun {
 		t.Skip("takes a minute; -long runs it")
 	}
-	quiet(t)
-	helm, kustomize := installed(t, "helm"), installed(t, "kustomize")
+	silenceLogs(t)
+	helm, kustomize := requireProgram(t, "helm"), requireProgram(t, "kustomize")
 	equal := 0
 	for _, module := range []string{"github.com/argoproj/argo-cd/v2", "helm.sh/helm/v3"} {
 		out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
@@ -121,7 +121,7 @@ func TestModules(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			m, err := Render(context.Background(), os.DirFS(root), one(dir, ""))
+			m, err := Render(context.Background(), os.DirFS(root), singleSource(dir, ""))
 			var u *Unrenderable
 			if err != nil && (errors.As(err, &u) || strings.Contains(err.Error(), "has no kind")) {
 				return nil // theirs asks the network, or leaves it to Argo CD to complain
@@ -146,7 +146,7 @@ func TestModules(t *testing.T) {
 				// Made-up values, and overrides that only the repo server applies.
 			default:
 				equal++
-				if d := cmp.Diff(yamlObjects(t, theirs), objects(m)); d != "" {
+				if d := cmp.Diff(yamlObjectLines(t, theirs), objectLines(m)); d != "" {
 					t.Errorf("%s/%s: %s", module, dir, d)
 				}
 			}
@@ -161,7 +161,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-func installed(t testing.TB, name string) string {
+func requireProgram(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {

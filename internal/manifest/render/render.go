@@ -34,7 +34,7 @@ func Render(ctx context.Context, tree fs.FS, in Input) (*Manifests, error) {
 	// The libraries take no context: when it ends, the caller is let go.
 	done := make(chan answer, 1)
 	go func() {
-		m, err := recovered(ctx, tree, &in)
+		m, err := renderRecovering(ctx, tree, &in)
 		done <- answer{m, err}
 	}()
 	select {
@@ -45,37 +45,37 @@ func Render(ctx context.Context, tree fs.FS, in Input) (*Manifests, error) {
 	}
 }
 
-// recovered renders, and turns a library's panic into an error.
-func recovered(ctx context.Context, tree fs.FS, in *Input) (m *Manifests, err error) {
+// renderRecovering renders, and turns a library's panic into an error.
+func renderRecovering(ctx context.Context, tree fs.FS, in *Input) (m *Manifests, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			m, err = nil, clip(fmt.Errorf("rendering %s: the library failed: %v", in.Application, r))
+			m, err = nil, clipError(fmt.Errorf("rendering %s: the library failed: %v", in.Application, r))
 		}
 	}()
-	r := &rendering{in: in, trees: map[string]*files{"": newFiles(ctx, tree)}}
+	r := &rendering{in: in, trees: map[string]*treeReader{"": newTreeReader(ctx, tree)}}
 	for branch, other := range in.Branches {
-		r.trees[branch] = newFiles(ctx, other.FS)
+		r.trees[branch] = newTreeReader(ctx, other.FS)
 	}
 	for i := range in.Sources {
-		if err := r.source(&in.Sources[i]); err != nil {
-			return nil, clip(about(&in.Sources[i], err))
+		if err := r.renderSource(&in.Sources[i]); err != nil {
+			return nil, clipError(wrapSourceError(&in.Sources[i], err))
 		}
 	}
-	reads := r.trees[""].reads()
+	reads := r.trees[""].readSet()
 	for branch := range in.Branches {
-		if others := r.trees[branch].reads(); !others.none() {
+		if others := r.trees[branch].readSet(); !others.isEmpty() {
 			if reads.Branches == nil {
-				reads.Branches = map[string]Reads{}
+				reads.Branches = map[string]ReadSet{}
 			}
 			reads.Branches[branch] = others
 		}
 	}
 	reads.Revision = r.revision
-	return r.out.manifests(reads), nil
+	return r.out.buildManifests(reads), nil
 }
 
-// about says which source an error is about.
-func about(s *Source, err error) error {
+// wrapSourceError says which source an error is about.
+func wrapSourceError(s *Source, err error) error {
 	name := s.Path
 	if s.Chart != "" {
 		name = s.Chart
@@ -90,14 +90,14 @@ func about(s *Source, err error) error {
 // rendering is one call of Render.
 type rendering struct {
 	in    *Input
-	trees map[string]*files // by branch; "": the tree that is rendered
-	files *files            // the one of the source at hand
-	out   collector
+	trees map[string]*treeReader // by branch; "": the tree that is rendered
+	files *treeReader            // the one of the source at hand
+	out   objectCollector
 	// revision says that the commit's own name went into the objects.
 	revision bool
 }
 
-func (r *rendering) source(s *Source) error {
+func (r *rendering) renderSource(s *Source) error {
 	opts, err := parseOptions(s.Options)
 	if err != nil {
 		return err
@@ -106,14 +106,14 @@ func (r *rendering) source(s *Source) error {
 	case s.Ref != "" && s.Path == "" && s.Chart == "" && opts.Helm == nil:
 		return nil // only there for other sources' $ref
 	case s.Chart != "":
-		return unrenderable(fmt.Sprintf("the chart %s comes from a Helm repository", s.Chart), s.RepoURL)
-	case !s.Here:
-		return unrenderable("the source is in another repository or revision", s.RepoURL)
+		return newUnrenderable(fmt.Sprintf("the chart %s comes from a Helm repository", s.Chart), s.RepoURL)
+	case !s.InTree:
+		return newUnrenderable("the source is in another repository or revision", s.RepoURL)
 	}
 	if r.files = r.trees[s.Branch]; r.files == nil {
-		return unrenderable("the source is at the branch "+s.Branch+", which is not known here", s.RepoURL)
+		return newUnrenderable("the source is at the branch "+s.Branch+", which is not known here", s.RepoURL)
 	}
-	dir, ok := inTree(s.Path)
+	dir, ok := cleanTreePath(s.Path)
 	if !ok {
 		return fmt.Errorf("the source's path %w", errOutside)
 	}
@@ -121,66 +121,66 @@ func (r *rendering) source(s *Source) error {
 	if err != nil {
 		return err
 	}
-	if found.kind != folder {
+	if found.kind != kindFolder {
 		return errors.New("the source's path is no folder")
 	}
-	if opts, err = r.overridden(s, found.path, opts); err != nil {
+	if opts, err = r.applyOverrides(s, found.path, opts); err != nil {
 		return err
 	}
-	layout, err := r.layout(found.path, opts)
+	layout, err := r.detectLayout(found.path, opts)
 	if err != nil {
 		return err
 	}
-	env := newEnvironment(r.in, s, &r.revision)
+	env := newBuildEnv(r.in, s, &r.revision)
 	switch layout {
-	case kustomizeLayout:
+	case layoutKustomize:
 		if opts.Kustomize == nil {
 			opts.Kustomize = &kustomizeOptions{}
 		}
-		return r.kustomize(found.path, opts.Kustomize, env)
-	case helmLayout:
+		return r.renderKustomize(found.path, opts.Kustomize, env)
+	case layoutHelm:
 		if opts.Helm == nil {
 			opts.Helm = &helmOptions{}
 		}
-		return r.helm(found.path, opts.Helm, env)
-	case directoryLayout:
+		return r.renderHelm(found.path, opts.Helm, env)
+	case layoutDirectory:
 		if opts.Directory == nil {
 			opts.Directory = &directoryOptions{}
 		}
-		return r.directory(found.path, opts.Directory)
+		return r.renderDirectory(found.path, opts.Directory)
 	}
-	return unrenderable("a config management plugin renders it")
+	return newUnrenderable("a config management plugin renders it")
 }
 
-// overridden applies the folder's .argocd-source files, which may change a
+// applyOverrides applies the folder's .argocd-source files, which may change a
 // source's options (Image Updater writes its overrides there).
-func (r *rendering) overridden(s *Source, dir string, opts options) (options, error) {
+func (r *rendering) applyOverrides(s *Source, dir string, opts sourceOptions) (sourceOptions, error) {
 	raw := s.Options
 	for _, name := range []string{".argocd-source.yaml", ".argocd-source-" + r.in.Application + ".yaml"} {
 		p := path.Join(dir, name)
 		found, err := r.files.find(p)
 		if err != nil {
-			return options{}, err
+			return sourceOptions{}, err
 		}
-		if found.kind != file {
+		if found.kind != kindFile {
 			continue
 		}
 		data, err := r.files.read(p)
 		if err != nil {
-			return options{}, err
+			return sourceOptions{}, err
 		}
-		if raw, err = merged(raw, data); err != nil {
-			return options{}, fmt.Errorf("%s: %w", p, err)
+		if raw, err = applyMergePatch(raw, data); err != nil {
+			return sourceOptions{}, fmt.Errorf("%s: %w", p, err)
 		}
 		if opts, err = parseOptions(raw); err != nil {
-			return options{}, fmt.Errorf("%s: %w", p, err)
+			return sourceOptions{}, fmt.Errorf("%s: %w", p, err)
 		}
 	}
 	return opts, nil
 }
 
-// merged applies a YAML merge patch (RFC 7386) to a JSON object.
-func merged(doc json.RawMessage, patch []byte) (json.RawMessage, error) {
+// applyMergePatch applies a YAML merge patch (RFC 7386) to a JSON object.
+func applyMergePatch(doc json.RawMessage, patch []byte) (json.RawMessage, error) {
 	if err := checkAliases(patch); err != nil {
 		return nil, err
 	}
@@ -196,10 +196,10 @@ func merged(doc json.RawMessage, patch []byte) (json.RawMessage, error) {
 	if _, ok := by.(map[string]any); !ok {
 		return nil, errors.New("it is no mapping")
 	}
-	return json.Marshal(mergePatch(to, by))
+	return json.Marshal(mergeJSON(to, by))
 }
 
-func mergePatch(to, by any) any {
+func mergeJSON(to, by any) any {
 	patch, ok := by.(map[string]any)
 	if !ok {
 		return by
@@ -213,33 +213,33 @@ func mergePatch(to, by any) any {
 			delete(target, key)
 			continue
 		}
-		target[key] = mergePatch(target[key], value)
+		target[key] = mergeJSON(target[key], value)
 	}
 	return target
 }
 
-type layout int
+type sourceLayout int
 
 const (
-	directoryLayout layout = iota
-	kustomizeLayout
-	helmLayout
-	pluginLayout
+	layoutDirectory sourceLayout = iota
+	layoutKustomize
+	layoutHelm
+	layoutPlugin
 )
 
-// layout is what the options ask for, else what lies in the folder. There the
+// detectLayout is what the options ask for, else what lies in the folder. There the
 // last name in order that tells something decides, as in Argo CD's walk.
-func (r *rendering) layout(dir string, o options) (layout, error) {
-	var asked []layout
-	for l, is := range []bool{directoryLayout: o.Directory != nil, kustomizeLayout: o.Kustomize != nil, helmLayout: o.Helm != nil, pluginLayout: o.Plugin != nil} {
+func (r *rendering) detectLayout(dir string, o sourceOptions) (sourceLayout, error) {
+	var requested []sourceLayout
+	for l, is := range []bool{layoutDirectory: o.Directory != nil, layoutKustomize: o.Kustomize != nil, layoutHelm: o.Helm != nil, layoutPlugin: o.Plugin != nil} {
 		if is {
-			asked = append(asked, layout(l))
+			requested = append(requested, sourceLayout(l))
 		}
 	}
-	switch len(asked) {
+	switch len(requested) {
 	case 0:
 	case 1:
-		return asked[0], nil
+		return requested[0], nil
 	default:
 		return 0, errors.New("the source's options are of more than one kind of kustomize, helm, directory and plugin")
 	}
@@ -247,14 +247,14 @@ func (r *rendering) layout(dir string, o options) (layout, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := directoryLayout
+	found := layoutDirectory
 	for _, e := range entries {
 		switch {
 		case e.IsDir():
 		case strings.HasSuffix(e.Name(), "Chart.yaml"):
-			found = helmLayout
+			found = layoutHelm
 		case isKustomization(e.Name()):
-			found = kustomizeLayout
+			found = layoutKustomize
 		}
 	}
 	return found, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 )
 
-func names(m *Manifests) string {
+func objectNames(m *Manifests) string {
 	var out []string
 	for _, o := range m.Objects {
 		out = append(out, o.Kind+" "+o.Name)
@@ -25,17 +25,17 @@ func names(m *Manifests) string {
 	return strings.Join(out, ", ")
 }
 
-func cm(name string) string {
+func configMapNamed(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
 func TestDirectory(t *testing.T) {
 	contents := map[string]string{
-		"d/a.yaml": cm("a") + "---\n" + cm("a2"), "d/b.yml": cm("b"), "d/c.json": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`,
+		"d/a.yaml": configMapNamed("a") + "---\n" + configMapNamed("a2"), "d/b.yml": configMapNamed("b"), "d/c.json": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`,
 		"d/list.yaml":    "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: l1}}\n- {apiVersion: v1, kind: Secret, metadata: {name: l2}}\n",
 		"d/nothing.yaml": "apiVersion: v1\nkind: List\nitems:\n", "d/values.yaml": "image: x\n", "d/empty.yaml": "# nothing\n", "d/README.md": "x", "d/broken-but-no-manifest.yaml": "{{ x }}",
-		"d/sub/e.yaml": cm("e"), "d/linked.yaml": "-> ../shared/f.yaml", "shared/f.yaml": cm("f"), "d/link-to-folder.yaml": "-> ../shared", "d/dead.yaml": "-> nowhere",
-		"d/bom.yaml": "\xef\xbb\xbf" + cm("bom"), "d/utf16.yaml": "\xff\xfek\x00i\x00n\x00d\x00:\x00 \x00X\x00",
+		"d/sub/e.yaml": configMapNamed("e"), "d/linked.yaml": "-> ../shared/f.yaml", "shared/f.yaml": configMapNamed("f"), "d/link-to-folder.yaml": "-> ../shared", "d/dead.yaml": "-> nowhere",
+		"d/bom.yaml": "\xef\xbb\xbf" + configMapNamed("bom"), "d/utf16.yaml": "\xff\xfek\x00i\x00n\x00d\x00:\x00 \x00X\x00",
 		"bad/x.yaml": "apiVersion: v1\nkind: [\nmetadata: x", "two/x.json": `{"kind":"A"} {"kind":"B"}`,
 	}
 	const all = "ConfigMap a, ConfigMap a2, ConfigMap b, ConfigMap bom, ConfigMap c, ConfigMap f, ConfigMap l1, Secret l2, X "
@@ -52,7 +52,7 @@ func TestDirectory(t *testing.T) {
 		{name: "plugin", path: "d", options: `{"plugin":{"name":"x"}}`, wantErr: "can't be rendered (d): a config management plugin renders it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := Render(context.Background(), memory(contents), one(tt.path, tt.options))
+			m, err := Render(context.Background(), memoryTree(contents), singleSource(tt.path, tt.options))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Errorf("the error is %v", err)
@@ -62,24 +62,24 @@ func TestDirectory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := names(m); got != tt.want {
+			if got := objectNames(m); got != tt.want {
 				t.Error(cmp.Diff(tt.want, got))
 			}
 			s := deps.Source{Path: "d", Recurse: strings.Contains(tt.options, "recurse")}
-			readsAll(t, contents, m, s)
+			checkReadsKnown(t, contents, m, s)
 		})
 	}
 }
 
 func TestSources(t *testing.T) {
 	contents := map[string]string{
-		"a/x.yaml": cm("x") + "data: {from: a}\n", "b/x.yaml": cm("x") + "data: {from: b}\n", "b/y.yaml": cm("y"),
-		"both/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "both/kustomization.yaml": "resources: [z.yaml]\n", "both/z.yaml": cm("z"),
+		"a/x.yaml": configMapNamed("x") + "data: {from: a}\n", "b/x.yaml": configMapNamed("x") + "data: {from: b}\n", "b/y.yaml": configMapNamed("y"),
+		"both/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "both/kustomization.yaml": "resources: [z.yaml]\n", "both/z.yaml": configMapNamed("z"),
 		"img/kustomization.yaml": "resources: [d.yaml]\nimages: [{name: web, newTag: '1'}]\n", "img/d.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: web}, {image: side}]}\n",
 		"img/.argocd-source.yaml": "kustomize: {images: ['web:2', 'side:2']}\n", "img/.argocd-source-web.yaml": "kustomize: {images: ['web:3']}\npath: /etc\n",
-		"img2/.argocd-source-web.yaml": "- x\n", "img2/x.yaml": cm("x"),
+		"img2/.argocd-source-web.yaml": "- x\n", "img2/x.yaml": configMapNamed("x"),
 	}
-	here := func(path string) Source { return Source{Path: path, Here: true} }
+	here := func(path string) Source { return Source{Path: path, InTree: true} }
 	for _, tt := range []struct {
 		name    string
 		sources []Source
@@ -87,7 +87,7 @@ func TestSources(t *testing.T) {
 		wantErr string
 	}{
 		{name: "none", want: ""},
-		{name: "one that is only there for its name", sources: []Source{{Ref: "values", Here: true}}, want: ""},
+		{name: "one that is only there for its name", sources: []Source{{Ref: "values", InTree: true}}, want: ""},
 		{name: "the last one counts", sources: []Source{here("a"), here("b")}, want: `"from":"b"`},
 		{name: "in this order", sources: []Source{here("b"), here("a")}, want: `"from":"a"`},
 		{name: "kustomize before Helm", sources: []Source{here("both")}, want: `"name":"z"`},
@@ -95,10 +95,10 @@ func TestSources(t *testing.T) {
 		{name: "overrides that are none", sources: []Source{here("img2")}, wantErr: "img2/.argocd-source-web.yaml: it is no mapping"},
 		{name: "elsewhere", sources: []Source{here("a"), {RepoURL: "https://git.example/other", Path: "x"}}, wantErr: "can't be rendered (x): the source is in another repository or revision: https://git.example/other"},
 		{name: "a chart", sources: []Source{{RepoURL: "https://charts.example", Chart: "redis"}}, wantErr: "can't be rendered (redis): the chart redis comes from a Helm repository: https://charts.example"},
-		{name: "options that are none", sources: []Source{{Path: "a", Here: true, Options: []byte(`[]`)}}, wantErr: "the source's options"},
+		{name: "options that are none", sources: []Source{{Path: "a", InTree: true, Options: []byte(`[]`)}}, wantErr: "the source's options"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := Render(context.Background(), memory(contents), Input{Application: "web", Sources: tt.sources})
+			m, err := Render(context.Background(), memoryTree(contents), Input{Application: "web", Sources: tt.sources})
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Errorf("the error is %v", err)
@@ -108,7 +108,7 @@ func TestSources(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := objects(m); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+			if got := objectLines(m); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 				t.Errorf("%s has no %s", got, tt.want)
 			}
 		})
@@ -116,8 +116,8 @@ func TestSources(t *testing.T) {
 }
 
 func TestKustomizeOptionErrors(t *testing.T) {
-	contents := map[string]string{"d/kustomization.yaml": "resources: [x.yaml]\ncommonLabels: {a: b}\n", "d/x.yaml": cm("x"), "p/x.yaml": cm("x")}
-	quiet(t)
+	contents := map[string]string{"d/kustomization.yaml": "resources: [x.yaml]\ncommonLabels: {a: b}\n", "d/x.yaml": configMapNamed("x"), "p/x.yaml": configMapNamed("x")}
+	silenceLogs(t)
 	for _, tt := range []struct{ name, path, options, want string }{
 		{name: "a label that is there", path: "d", options: `{"commonLabels":{"a":"c"}}`, want: "the label a is already in the kustomization"},
 		{name: "an image without a tag", path: "d", options: `{"images":["web"]}`, want: `the image "web" has no new name, tag or digest`},
@@ -128,21 +128,21 @@ func TestKustomizeOptionErrors(t *testing.T) {
 		{name: "a patch elsewhere", path: "d", options: `{"patches":[{"path":"https://git.example/p"}]}`, want: "refers to what is outside the repository: https://git.example/p"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Render(context.Background(), memory(contents), one(tt.path, `{"kustomize":`+tt.options+"}"))
+			_, err := Render(context.Background(), memoryTree(contents), singleSource(tt.path, `{"kustomize":`+tt.options+"}"))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error is %v", err)
 			}
 		})
 	}
-	m := mustRender(t, contents, one("d", `{"kustomize":{"patches":[{"patch":"[{\"op\":\"add\",\"path\":\"/data\",\"value\":{\"k\":\"v\"}}]","target":{"kind":"ConfigMap"},"options":{"allowNameChange":true}}]}}`))
-	if got := objects(m); !strings.Contains(got, `"data":{"k":"v"}`) {
+	m := mustRender(t, contents, singleSource("d", `{"kustomize":{"patches":[{"patch":"[{\"op\":\"add\",\"path\":\"/data\",\"value\":{\"k\":\"v\"}}]","target":{"kind":"ConfigMap"},"options":{"allowNameChange":true}}]}}`))
+	if got := objectLines(m); !strings.Contains(got, `"data":{"k":"v"}`) {
 		t.Errorf("without the patch: %s", got)
 	}
 }
 
-// contentIDs are the identities of a map's files and folders.
-func contentIDs(contents map[string]string) ID {
-	tree := memory(contents)
+// mapContentID are the identities of a map's files and folders.
+func mapContentID(contents map[string]string) ContentID {
+	tree := memoryTree(contents)
 	return func(p string) (string, error) {
 		h := sha256.New()
 		err := fs.WalkDir(tree, p, func(name string, d fs.DirEntry, err error) error {
@@ -157,11 +157,11 @@ func contentIDs(contents map[string]string) ID {
 }
 
 func TestMemo(t *testing.T) {
-	quiet(t)
-	contents := archive(t, "testdata/kustomize.txtar")
-	in := one("overlays/prod", "")
+	silenceLogs(t)
+	contents := readArchive(t, "testdata/kustomize.txtar")
+	in := singleSource("overlays/prod", "")
 	m := NewMemo(1 << 20)
-	ask := func(change map[string]string, in Input) *Manifests {
+	renderChanged := func(change map[string]string, in Input) *Manifests {
 		t.Helper()
 		now := map[string]string{}
 		for k, v := range contents {
@@ -170,16 +170,16 @@ func TestMemo(t *testing.T) {
 		for k, v := range change {
 			now[k] = v
 		}
-		out, err := m.Render(context.Background(), memory(now), contentIDs(now), in)
+		out, err := m.Render(context.Background(), memoryTree(now), mapContentID(now), in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := mustRender(t, now, in); want.Digest != out.Digest {
-			t.Fatalf("the kept rendering is another one:\n%s", Diff(want, out).Text(Limit{}))
+			t.Fatalf("the kept rendering is another one:\n%s", Diff(want, out).Text(TextLimit{}))
 		}
 		return out
 	}
-	first := ask(nil, in)
+	first := renderChanged(nil, in)
 	other := in
 	other.Revision = "abc"
 	moved := in
@@ -200,25 +200,25 @@ func TestMemo(t *testing.T) {
 		{name: "and the first again", in: in, kept: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := ask(tt.change, tt.in); (got == first) != tt.kept {
+			if got := renderChanged(tt.change, tt.in); (got == first) != tt.kept {
 				t.Errorf("kept: %v", got == first)
 			}
 		})
 	}
 	t.Run("a rendering that names the commit", func(t *testing.T) {
-		in := one("overlays/prod", `{"kustomize":{"commonAnnotations":{"c":"$ARGOCD_APP_REVISION_SHORT"},"commonAnnotationsEnvsubst":true}}`)
+		in := singleSource("overlays/prod", `{"kustomize":{"commonAnnotations":{"c":"$ARGOCD_APP_REVISION_SHORT"},"commonAnnotationsEnvsubst":true}}`)
 		in.Revision = "0123456789"
-		a := ask(nil, in)
+		a := renderChanged(nil, in)
 		in.Revision = "9876543210"
-		if b := ask(nil, in); a == b || !strings.Contains(objects(b), `"c":"9876543"`) {
+		if b := renderChanged(nil, in); a == b || !strings.Contains(objectLines(b), `"c":"9876543"`) {
 			t.Error("it was kept for another commit")
 		}
 	})
 	t.Run("bounded", func(t *testing.T) {
-		m = NewMemo(2 * first.size())
+		m = NewMemo(2 * first.estimateSize())
 		for i := range 50 {
 			in.Namespace = fmt.Sprint(i)
-			ask(nil, in)
+			renderChanged(nil, in)
 		}
 		if n := len(m.young) + len(m.old); n > 3 {
 			t.Errorf("%d renderings are kept", n)
@@ -227,22 +227,22 @@ func TestMemo(t *testing.T) {
 }
 
 func TestConcurrently(t *testing.T) {
-	quiet(t)
-	contents := archive(t, "testdata/kustomize.txtar")
-	for k, v := range archive(t, "testdata/chart.txtar") {
+	silenceLogs(t)
+	contents := readArchive(t, "testdata/kustomize.txtar")
+	for k, v := range readArchive(t, "testdata/chart.txtar") {
 		contents[k] = v
 	}
-	contents["schema/kustomization.yaml"], contents["schema/x.yaml"], contents["schema/s.json"] = "resources: [x.yaml]\nopenapi: {path: s.json}\n", cm("x"), `{"definitions":{}}`
-	tree := memory(contents)
+	contents["schema/kustomization.yaml"], contents["schema/x.yaml"], contents["schema/s.json"] = "resources: [x.yaml]\nopenapi: {path: s.json}\n", configMapNamed("x"), `{"definitions":{}}`
+	tree := memoryTree(contents)
 	want := map[string]string{}
 	for _, path := range []string{"overlays/prod", "charts/web", "schema"} {
-		want[path] = mustRender(t, contents, one(path, "")).Digest
+		want[path] = mustRender(t, contents, singleSource(path, "")).Digest
 	}
 	var wg sync.WaitGroup
 	for range 4 {
 		for path := range want {
 			wg.Go(func() {
-				if m, err := Render(context.Background(), tree, one(path, "")); err != nil || m.Digest != want[path] {
+				if m, err := Render(context.Background(), tree, singleSource(path, "")); err != nil || m.Digest != want[path] {
 					t.Errorf("%s: %v", path, err)
 				}
 			})
@@ -251,17 +251,17 @@ func TestConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// offline makes every request of the process fail the test.
-type offline struct{ t testing.TB }
+// offlineTransport makes every request of the process fail the test.
+type offlineTransport struct{ t testing.TB }
 
-func (o offline) RoundTrip(r *http.Request) (*http.Response, error) {
+func (o offlineTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.t.Errorf("asked the network for %s", r.URL)
 	return nil, errors.New("offline")
 }
 
-func cutOff(t testing.TB) {
+func disableNetwork(t testing.TB) {
 	old := http.DefaultTransport
-	http.DefaultTransport = offline{t}
+	http.DefaultTransport = offlineTransport{t}
 	t.Cleanup(func() { http.DefaultTransport = old })
 	t.Setenv("PATH", "/nonexistent") // no git either
 }
@@ -269,8 +269,8 @@ func cutOff(t testing.TB) {
 // FuzzKustomization holds that no kustomization reaches the network, gives
 // objects of another tree, or fails otherwise than by an error.
 func FuzzKustomization(f *testing.F) {
-	quiet(f)
-	cutOff(f)
+	silenceLogs(f)
+	disableNetwork(f)
 	f.Add("resources: [x.yaml, ../base]\npatches: [{path: x.yaml}]", "kind: ConfigMap")
 	f.Add("generators: [x.yaml]\ntransformers: ['kind: X']", "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: a}\nfiles: [x.yaml]")
 	f.Add("resources: ['http://127.0.0.1:1/x']", "")
@@ -279,14 +279,14 @@ func FuzzKustomization(f *testing.F) {
 		contents := map[string]string{"d/kustomization.yaml": kustomization, "d/x.yaml": file, "base/kustomization.yaml": "resources: [../d/y]", "base/x.yaml": file}
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		a, err := Render(ctx, memory(contents), one("d", ""))
+		a, err := Render(ctx, memoryTree(contents), singleSource("d", ""))
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal("it takes too long")
 		}
 		if err != nil {
 			return
 		}
-		if b, err := Render(ctx, memory(contents), one("d", "")); err != nil || a.Digest != b.Digest {
+		if b, err := Render(ctx, memoryTree(contents), singleSource("d", "")); err != nil || a.Digest != b.Digest {
 			t.Fatalf("another rendering is another one: %v", err)
 		}
 	})
@@ -294,9 +294,9 @@ func FuzzKustomization(f *testing.F) {
 
 // FuzzChart is the same for charts.
 func FuzzChart(f *testing.F) {
-	quiet(f)
-	cutOff(f)
-	for _, s := range snippets {
+	silenceLogs(f)
+	disableNetwork(f)
+	for _, s := range templateSnippets {
 		f.Add(s, "a: 1\nmap: {x: {y: 1}}\ntpl: '{{ . }}'", "{}")
 	}
 	f.Add(`{{ define "a" }}{{ template "a" }}{{ end }}{{ include "a" . }}`, "", `{"$ref":"#"}`)
@@ -305,14 +305,14 @@ func FuzzChart(f *testing.F) {
 		contents["c/values.schema.json"] = schema
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		a, err := Render(ctx, memory(contents), one("c", ""))
+		a, err := Render(ctx, memoryTree(contents), singleSource("c", ""))
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal("it takes too long")
 		}
 		if err != nil {
 			return
 		}
-		if b, err := Render(ctx, memory(contents), one("c", "")); err != nil || a.Digest != b.Digest {
+		if b, err := Render(ctx, memoryTree(contents), singleSource("c", "")); err != nil || a.Digest != b.Digest {
 			t.Fatalf("another rendering is another one: %v", err)
 		}
 	})

@@ -4,9 +4,9 @@ package textdiff
 // new[NewFrom:NewTo]. One of them may be empty.
 type Hunk struct{ OldFrom, OldTo, NewFrom, NewTo int }
 
-// maxCompared bounds the table for the longest common subsequence; what is
+// maxTableCells bounds the table for the longest common subsequence; what is
 // larger counts as replaced between its common beginning and end.
-const maxCompared = 4_000_000
+const maxTableCells = 4_000_000
 
 // Hunks says where two lists differ, by their longest common subsequence, in
 // their order; none where they are the same.
@@ -23,13 +23,13 @@ func Hunks(old, recent []string) []Hunk {
 	if len(a) == 0 && len(b) == 0 {
 		return nil
 	}
-	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared/len(b) {
+	if len(a) == 0 || len(b) == 0 || len(a) > maxTableCells/len(b) {
 		return []Hunk{{from, oldTo, from, newTo}}
 	}
 	var out []Hunk
 	i, j := 0, 0
 	start := Hunk{OldFrom: from, NewFrom: from}
-	for _, at := range common(a, b) {
+	for _, at := range longestCommonSubsequence(a, b) {
 		if at.old > i || at.recent > j {
 			start.OldTo, start.NewTo = from+at.old, from+at.recent
 			out = append(out, start)
@@ -44,11 +44,11 @@ func Hunks(old, recent []string) []Hunk {
 	return out
 }
 
-// same is an item that both lists have.
-type same struct{ old, recent int }
+// commonItem is an item that both lists have.
+type commonItem struct{ old, recent int }
 
-// common is the longest common subsequence.
-func common(a, b []string) []same {
+// longestCommonSubsequence is the longest common subsequence.
+func longestCommonSubsequence(a, b []string) []commonItem {
 	width := len(b) + 1
 	length := make([]int32, (len(a)+1)*width) // of the common subsequence of what is left
 	for i := len(a) - 1; i >= 0; i-- {
@@ -60,11 +60,11 @@ func common(a, b []string) []same {
 			}
 		}
 	}
-	var out []same
+	var out []commonItem
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch {
 		case a[i] == b[j]:
-			out = append(out, same{i, j})
+			out = append(out, commonItem{i, j})
 			i, j = i+1, j+1
 		case length[(i+1)*width+j] >= length[i*width+j+1]:
 			i++

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// context is how many lines around a difference are shown, as in git.
-	context = 3
-	// binaryLook is how far into a file git looks for a NUL, which makes it binary.
-	binaryLook = 8000
+	// contextLines is how many lines around a difference are shown, as in git.
+	contextLines = 3
+	// binaryProbeBytes is how far into a file git looks for a NUL, which makes it binary.
+	binaryProbeBytes = 8000
 )
 
 // Mode is a file's mode as git writes it; 0: the file isn't there.
@@ -47,33 +47,33 @@ func Unified(name string, was, is File) string {
 	switch {
 	case same: // the mode alone, or an empty file
 		return b.String()
-	case binary(was.Data) || binary(is.Data):
+	case isBinary(was.Data) || isBinary(is.Data):
 		fmt.Fprintf(&b, "Binary files %s and %s differ\n", from, to)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "--- %s\n+++ %s\n", title(from), title(to))
-	old, recent := lines(was.Data), lines(is.Data)
-	for _, group := range grouped(Hunks(old, recent)) {
-		group.write(&b, old, recent)
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", formatHeaderName(from), formatHeaderName(to))
+	old, recent := splitLines(was.Data), splitLines(is.Data)
+	for _, group := range groupHunks(Hunks(old, recent)) {
+		group.writeHunks(&b, old, recent)
 	}
 	return b.String()
 }
 
-// title is a name on a line of its own. git ends one with a space in it by a
+// formatHeaderName is a name on a line of its own. git ends one with a space in it by a
 // tab, so that it can't be taken for a time stamp.
-func title(name string) string {
+func formatHeaderName(name string) string {
 	if strings.Contains(name, " ") {
 		return name + "\t"
 	}
 	return name
 }
 
-func binary(data []byte) bool {
-	return bytes.IndexByte(data[:min(len(data), binaryLook)], 0) >= 0
+func isBinary(data []byte) bool {
+	return bytes.IndexByte(data[:min(len(data), binaryProbeBytes)], 0) >= 0
 }
 
-// lines keep their ends, so that a last line without one is another line.
-func lines(data []byte) []string {
+// splitLines keep their ends, so that a last line without one is another line.
+func splitLines(data []byte) []string {
 	all := strings.SplitAfter(string(data), "\n")
 	if all[len(all)-1] == "" {
 		all = all[:len(all)-1]
@@ -81,42 +81,42 @@ func lines(data []byte) []string {
 	return all
 }
 
-// group is hunks that are shown together, because their contexts touch.
-type group []Hunk
+// hunkGroup is hunks that are shown together, because their contexts touch.
+type hunkGroup []Hunk
 
-func grouped(hunks []Hunk) []group {
-	var out []group
+func groupHunks(hunks []Hunk) []hunkGroup {
+	var out []hunkGroup
 	for _, h := range hunks {
 		if n := len(out); n > 0 {
-			if last := out[n-1][len(out[n-1])-1]; h.OldFrom-last.OldTo <= 2*context {
+			if last := out[n-1][len(out[n-1])-1]; h.OldFrom-last.OldTo <= 2*contextLines {
 				out[n-1] = append(out[n-1], h)
 				continue
 			}
 		}
-		out = append(out, group{h})
+		out = append(out, hunkGroup{h})
 	}
 	return out
 }
 
-func (g group) write(b *strings.Builder, old, recent []string) {
+func (g hunkGroup) writeHunks(b *strings.Builder, old, recent []string) {
 	first, last := g[0], g[len(g)-1]
-	before, after := min(context, first.OldFrom), min(context, len(old)-last.OldTo)
+	before, after := min(contextLines, first.OldFrom), min(contextLines, len(old)-last.OldTo)
 	oldFrom, oldTo := first.OldFrom-before, last.OldTo+after
 	newFrom, newTo := first.NewFrom-before, last.NewTo+after
-	fmt.Fprintf(b, "@@ -%s +%s @@\n", span(oldFrom, oldTo), span(newFrom, newTo))
+	fmt.Fprintf(b, "@@ -%s +%s @@\n", formatRange(oldFrom, oldTo), formatRange(newFrom, newTo))
 	at := oldFrom
 	for _, h := range g {
-		put(b, " ", old[at:h.OldFrom])
-		put(b, "-", old[h.OldFrom:h.OldTo])
-		put(b, "+", recent[h.NewFrom:h.NewTo])
+		writeLines(b, " ", old[at:h.OldFrom])
+		writeLines(b, "-", old[h.OldFrom:h.OldTo])
+		writeLines(b, "+", recent[h.NewFrom:h.NewTo])
 		at = h.OldTo
 	}
-	put(b, " ", old[at:oldTo])
+	writeLines(b, " ", old[at:oldTo])
 }
 
-// span is a range of lines as git writes it: a length of 1 is left out, and an
+// formatRange is a range of lines as git writes it: a length of 1 is left out, and an
 // empty range is named by the line before it.
-func span(from, to int) string {
+func formatRange(from, to int) string {
 	switch to - from {
 	case 0:
 		return fmt.Sprintf("%d,0", from)
@@ -126,7 +126,7 @@ func span(from, to int) string {
 	return fmt.Sprintf("%d,%d", from+1, to-from)
 }
 
-func put(b *strings.Builder, mark string, lines []string) {
+func writeLines(b *strings.Builder, mark string, lines []string) {
 	for _, l := range lines {
 		b.WriteString(mark)
 		b.WriteString(l)

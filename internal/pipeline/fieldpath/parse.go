@@ -8,7 +8,7 @@ import (
 )
 
 func parsePointer(s string) (Path, error) {
-	if err := bounded(s); err != nil {
+	if err := checkLength(s); err != nil {
 		return Path{}, err
 	}
 	p := Path{pointer: true}
@@ -24,10 +24,10 @@ func parsePointer(s string) (Path, error) {
 		tok = strings.ReplaceAll(strings.ReplaceAll(tok, "~1", "/"), "~0", "~")
 		p.segs = append(p.segs, Segment{Kind: Token, Key: tok})
 	}
-	return p, tooMany(s, len(p.segs))
+	return p, checkSegmentCount(s, len(p.segs))
 }
 
-func bounded(s string) error {
+func checkLength(s string) error {
 	switch {
 	case s == "":
 		return errors.New("the path is empty: write one like image.tag")
@@ -37,9 +37,9 @@ func bounded(s string) error {
 	return nil
 }
 
-// writable refuses a path that could not be read again from how it is written
+// checkCanonicalLength refuses a path that could not be read again from how it is written
 // down: with quotes and escapes it may be longer than it was given.
-func writable(p Path, given string) error {
+func checkCanonicalLength(p Path, given string) error {
 	const most = 6 // times as long at most
 	if len(given) <= maxLength/most {
 		return nil
@@ -50,7 +50,7 @@ func writable(p Path, given string) error {
 	return nil
 }
 
-func tooMany(s string, n int) error {
+func checkSegmentCount(s string, n int) error {
 	if n > maxSegments {
 		return fmt.Errorf("path %q: more than %d segments", s, maxSegments)
 	}
@@ -64,7 +64,7 @@ func parseDotted(s string, assignment bool) (p Path, n int, err error) {
 	if assignment && end > maxLength {
 		end = maxLength // the value may be longer than any path
 	}
-	if err := bounded(s[:end]); err != nil {
+	if err := checkLength(s[:end]); err != nil {
 		return Path{}, 0, err
 	}
 	fail := func(err error) (Path, int, error) {
@@ -87,9 +87,9 @@ func parseDotted(s string, assignment bool) (p Path, n int, err error) {
 		var seg Segment
 		var k int
 		if s[i] == '[' {
-			seg, k, err = bracket(s[i:])
+			seg, k, err = parseBracket(s[i:])
 		} else {
-			seg, k, err = dotted(s[i:], assignment)
+			seg, k, err = parseDottedKey(s[i:], assignment)
 		}
 		if err != nil {
 			return fail(err)
@@ -108,16 +108,16 @@ func parseDotted(s string, assignment bool) (p Path, n int, err error) {
 	if len(p.segs) == 0 {
 		return fail(errors.New("it is empty"))
 	}
-	return p, i, tooMany(s, len(p.segs))
+	return p, i, checkSegmentCount(s, len(p.segs))
 }
 
-// dotted reads a key up to the next dot or bracket, or a wildcard.
-func dotted(s string, assignment bool) (Segment, int, error) {
+// parseDottedKey reads a key up to the next dot or bracket, or a wildcard.
+func parseDottedKey(s string, assignment bool) (Segment, int, error) {
 	stop := ".["
 	if assignment {
 		stop += "="
 	}
-	key, literal, n, err := bareKey(s, stop)
+	key, literal, n, err := parseBareKey(s, stop)
 	switch {
 	case err != nil:
 		return Segment{}, 0, err
@@ -133,9 +133,9 @@ func dotted(s string, assignment bool) (Segment, int, error) {
 	return Segment{Kind: Key, Key: key}, n, nil
 }
 
-// bareKey reads up to one of the stop bytes; a backslash takes the next
+// parseBareKey reads up to one of the stop bytes; a backslash takes the next
 // character literally, and literal says that there was one.
-func bareKey(s, stop string) (key string, literal bool, n int, err error) {
+func parseBareKey(s, stop string) (key string, literal bool, n int, err error) {
 	var b strings.Builder
 	for n < len(s) && strings.IndexByte(stop, s[n]) < 0 {
 		switch s[n] {
@@ -153,15 +153,15 @@ func bareKey(s, stop string) (key string, literal bool, n int, err error) {
 	return b.String(), literal, n, nil
 }
 
-// element reads what stands alone in a bracket, and the bracket: a quoted key,
+// parseBracketElement reads what stands alone in a bracket, and the bracket: a quoted key,
 // a wildcard or an index. ok is false where it is something else.
-func element(s string) (seg Segment, n int, ok bool, err error) {
+func parseBracketElement(s string) (seg Segment, n int, ok bool, err error) {
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
-		key, n, err := quotedText(s)
+		key, n, err := parseQuotedText(s)
 		if err != nil {
 			return Segment{}, 0, false, err
 		}
-		if n += spaces(s[n:]); n < len(s) && s[n] == ']' {
+		if n += countSpaces(s[n:]); n < len(s) && s[n] == ']' {
 			return Segment{Kind: Key, Key: key}, n + 1, true, nil
 		}
 		return Segment{}, 0, false, nil
@@ -184,9 +184,9 @@ func element(s string) (seg Segment, n int, ok bool, err error) {
 	}
 }
 
-// quotedText reads the quoted string that s starts with; in it, a backslash
+// parseQuotedText reads the quoted string that s starts with; in it, a backslash
 // takes the next character literally. n is what it took.
-func quotedText(s string) (text string, n int, err error) {
+func parseQuotedText(s string) (text string, n int, err error) {
 	var b strings.Builder
 	for n = 1; n < len(s) && s[n] != s[0]; n++ {
 		if s[n] == '\\' && n+1 < len(s) {
@@ -200,5 +200,5 @@ func quotedText(s string) (text string, n int, err error) {
 	return b.String(), n + 1, nil
 }
 
-// spaces is how many blanks s starts with.
-func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+// countSpaces is how many blanks s starts with.
+func countSpaces(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }

@@ -28,32 +28,34 @@ const (
 
 // Segment is one step of a path.
 type Segment struct {
-	Kind  Kind
-	Key   string      // Key and Token
-	Index int         // Index
-	In    []string    // Match and Each: the keys that lead from the item to the value that picks it
-	Value string      // Match: that value
-	And   []Condition // Match and Each: what else must hold of the item; nil: nothing
+	Kind    Kind
+	Key     string      // Key and Token
+	Index   int         // Index
+	KeyPath []string    // Match and Each: the keys that lead from the item to the value that picks it
+	Value   string      // Match: that value
+	And     []Condition // Match and Each: what else must hold of the item; nil: nothing
 }
 
 // Condition is that keys lead from a list's item to a value.
 type Condition struct {
-	In    []string
-	Value string
+	KeyPath []string
+	Value   string
 }
 
 // Equal says that two segments are the same.
 func (s Segment) Equal(o Segment) bool {
-	return s.Kind == o.Kind && s.Key == o.Key && s.Index == o.Index && s.Value == o.Value && slices.Equal(s.In, o.In) && slices.EqualFunc(s.And, o.And, Condition.equal)
+	return s.Kind == o.Kind && s.Key == o.Key && s.Index == o.Index && s.Value == o.Value && slices.Equal(s.KeyPath, o.KeyPath) && slices.EqualFunc(s.And, o.And, Condition.equal)
 }
 
-func (c Condition) equal(o Condition) bool { return slices.Equal(c.In, o.In) && c.Value == o.Value }
+func (c Condition) equal(o Condition) bool {
+	return slices.Equal(c.KeyPath, o.KeyPath) && c.Value == o.Value
+}
 
 // Conditions are all that must hold of the item that a Match picks; of those
 // that an Each picks, all but that the key which tells them apart is there.
 func (s Segment) Conditions() []Condition {
 	if s.Kind == Match {
-		return append([]Condition{{In: s.In, Value: s.Value}}, s.And...)
+		return append([]Condition{{KeyPath: s.KeyPath, Value: s.Value}}, s.And...)
 	}
 	return s.And
 }
@@ -114,7 +116,7 @@ func ParsePattern(s string) (Pattern, error) {
 	if s != "" && s[0] == '/' {
 		p, err := parsePointer(s)
 		if err == nil {
-			err = writable(p, s)
+			err = checkCanonicalLength(p, s)
 		}
 		return Pattern{p}, err
 	}
@@ -123,7 +125,7 @@ func ParsePattern(s string) (Pattern, error) {
 		err = fmt.Errorf("path %q: %q follows it", s, s[n:])
 	}
 	if err == nil {
-		err = writable(p, s)
+		err = checkCanonicalLength(p, s)
 	}
 	return Pattern{p}, err
 }
@@ -149,7 +151,7 @@ func ParseAssignment(s string) (Path, string, error) {
 	case n >= len(s) || s[n] != '=':
 		return Path{}, "", fmt.Errorf("%q isn't PATH=VALUE, such as image.tag=1.4.2", s)
 	}
-	if err := writable(p, s[:n]); err != nil {
+	if err := checkCanonicalLength(p, s[:n]); err != nil {
 		return Path{}, "", err
 	}
 	one, ok := Pattern{p}.Path()
@@ -178,7 +180,7 @@ func (p Pattern) Fill(fill func(string) string) Pattern {
 		and := s.And
 		s.And = nil
 		for _, c := range and {
-			s.And = append(s.And, Condition{In: c.In, Value: fill(c.Value)})
+			s.And = append(s.And, Condition{KeyPath: c.KeyPath, Value: fill(c.Value)})
 		}
 		segs[i] = s
 	}
@@ -199,7 +201,7 @@ func (p Pattern) Matches(q Path) bool {
 				return false
 			}
 		case Each:
-			if o.Kind != Match || !slices.Equal(s.In, o.In) || !slices.EqualFunc(s.And, o.And, Condition.equal) {
+			if o.Kind != Match || !slices.Equal(s.KeyPath, o.KeyPath) || !slices.EqualFunc(s.And, o.And, Condition.equal) {
 				return false
 			}
 		default:

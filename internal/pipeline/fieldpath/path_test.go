@@ -204,12 +204,12 @@ func TestPropertyText(t *testing.T) {
 				case Index:
 					seg.Index = rapid.IntRange(0, 99).Draw(t, "index")
 				case Match, Each:
-					seg.In = rapid.SliceOfN(text, 1, 3).Draw(t, "in")
+					seg.KeyPath = rapid.SliceOfN(text, 1, 3).Draw(t, "in")
 					if seg.Kind == Match {
 						seg.Value = text.Draw(t, "value")
 					}
 					for i := range rapid.IntRange(0, 2).Draw(t, "conditions") {
-						seg.And = append(seg.And, Condition{In: []string{fmt.Sprintf("%d%s", i, text.Draw(t, "key")), "and", "more"}, Value: text.Draw(t, "value")})
+						seg.And = append(seg.And, Condition{KeyPath: []string{fmt.Sprintf("%d%s", i, text.Draw(t, "key")), "and", "more"}, Value: text.Draw(t, "value")})
 					}
 				case Key:
 					seg.Key = text.Draw(t, "key")

@@ -7,75 +7,75 @@ import (
 	"strings"
 )
 
-// bracket reads one [...] with its brackets.
-func bracket(s string) (Segment, int, error) {
-	n := 1 + spaces(s[1:])
+// parseBracket reads one [...] with its brackets.
+func parseBracket(s string) (Segment, int, error) {
+	n := 1 + countSpaces(s[1:])
 	filter := strings.HasPrefix(s[n:], "?")
 	parens := false
 	if filter {
-		n += 1 + spaces(s[n+1:])
+		n += 1 + countSpaces(s[n+1:])
 		if parens = strings.HasPrefix(s[n:], "("); parens {
-			n += 1 + spaces(s[n+1:])
+			n += 1 + countSpaces(s[n+1:])
 		}
-	} else if seg, k, ok, err := element(s[n:]); err != nil || ok {
+	} else if seg, k, ok, err := parseBracketElement(s[n:]); err != nil || ok {
 		return seg, n + k, err
 	}
-	b := selection{filter: filter, parens: parens}
+	b := bracketParser{filter: filter, parens: parens}
 	for {
-		k, err := b.condition(s, n)
+		k, err := b.parseCondition(s, n)
 		if err != nil {
 			return Segment{}, 0, err
 		}
-		if n = k; !b.another(s[n:]) {
+		if n = k; !b.hasNextCondition(s[n:]) {
 			break
 		}
-		n += len(b.separator())
-		n += spaces(s[n:])
+		n += len(b.conditionSeparator())
+		n += countSpaces(s[n:])
 	}
 	if parens {
 		if !strings.HasPrefix(s[n:], ")") {
 			return Segment{}, 0, fmt.Errorf("%q: only conditions like (@.name=='web' && @.env=='qa') are known", s)
 		}
-		n += 1 + spaces(s[n+1:])
+		n += 1 + countSpaces(s[n+1:])
 	}
 	if n >= len(s) || s[n] != ']' {
 		return Segment{}, 0, fmt.Errorf("%q has no closing ]", s)
 	}
-	seg, err := b.segment()
+	seg, err := b.buildSegment()
 	return seg, n + 1, err
 }
 
-// selection collects the conditions of one bracket.
-type selection struct {
+// bracketParser collects the conditions of one bracket.
+type bracketParser struct {
 	filter, parens bool
 	conditions     []Condition
 	wild           []bool // a condition is key=*
 }
 
-// separator is what stands between two conditions.
-func (b *selection) separator() string {
+// conditionSeparator is what stands between two conditions.
+func (b *bracketParser) conditionSeparator() string {
 	if b.filter {
 		return "&&"
 	}
 	return ","
 }
 
-// another says that a further condition follows.
-func (b *selection) another(s string) bool {
-	rest, ok := strings.CutPrefix(s, b.separator())
-	return ok && (b.filter || begins(rest))
+// hasNextCondition says that a further condition follows.
+func (b *bracketParser) hasNextCondition(s string) bool {
+	rest, ok := strings.CutPrefix(s, b.conditionSeparator())
+	return ok && (b.filter || startsCondition(rest))
 }
 
-// begins says that a condition begins here, rather than that a value with a
+// startsCondition says that a condition begins here, rather than that a value with a
 // comma in it goes on.
-func begins(s string) bool {
-	s = s[spaces(s):]
-	_, n, err := keyPath(s, ".=], \t")
+func startsCondition(s string) bool {
+	s = s[countSpaces(s):]
+	_, n, err := parseKeyPath(s, ".=], \t")
 	return err == nil && n < len(s) && s[n] == '='
 }
 
-// condition reads key=value at s[n:] and the blanks behind it.
-func (b *selection) condition(s string, n int) (end int, err error) {
+// parseCondition reads key=value at s[n:] and the blanks behind it.
+func (b *bracketParser) parseCondition(s string, n int) (end int, err error) {
 	stop := ".=] \t"
 	if b.filter {
 		stop += ")!<>~"
@@ -88,7 +88,7 @@ func (b *selection) condition(s string, n int) (end int, err error) {
 	if n == len(s) {
 		return 0, fmt.Errorf("%q has no closing ]", s)
 	}
-	keys, k, err := keyPath(s[n:], stop)
+	keys, k, err := parseKeyPath(s[n:], stop)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +104,7 @@ func (b *selection) condition(s string, n int) (end int, err error) {
 	if n++; strings.HasPrefix(s[n:], "=") {
 		n++
 	}
-	text, quotes, k, err := b.value(s[n:])
+	text, quotes, k, err := b.parseValue(s[n:])
 	if err != nil {
 		return 0, err
 	}
@@ -112,13 +112,13 @@ func (b *selection) condition(s string, n int) (end int, err error) {
 	if wild {
 		text = ""
 	}
-	b.conditions = append(b.conditions, Condition{In: keys, Value: text})
+	b.conditions = append(b.conditions, Condition{KeyPath: keys, Value: text})
 	b.wild = append(b.wild, wild)
 	return n + k, nil
 }
 
-// segment is what the conditions pick. A key=* comes first in it.
-func (b *selection) segment() (Segment, error) {
+// buildSegment is what the conditions pick. A key=* comes first in it.
+func (b *bracketParser) buildSegment() (Segment, error) {
 	first := 0
 	for i, c := range b.conditions {
 		if b.wild[i] && b.wild[first] && i != first {
@@ -127,12 +127,12 @@ func (b *selection) segment() (Segment, error) {
 		if b.wild[i] {
 			first = i
 		}
-		same := func(o Condition) bool { return slices.Equal(o.In, c.In) }
+		same := func(o Condition) bool { return slices.Equal(o.KeyPath, c.KeyPath) }
 		if slices.ContainsFunc(b.conditions[:i], same) {
-			return Segment{}, fmt.Errorf("two conditions are about %s", keysText(c.In))
+			return Segment{}, fmt.Errorf("two conditions are about %s", keysText(c.KeyPath))
 		}
 	}
-	seg := Segment{Kind: Match, In: b.conditions[first].In, Value: b.conditions[first].Value}
+	seg := Segment{Kind: Match, KeyPath: b.conditions[first].KeyPath, Value: b.conditions[first].Value}
 	if b.wild[first] {
 		seg.Kind = Each
 	}
@@ -142,19 +142,19 @@ func (b *selection) segment() (Segment, error) {
 	return seg, nil
 }
 
-// keyPath reads the keys before the equals sign of a bracket; one of the stop
+// parseKeyPath reads the keys before the equals sign of a bracket; one of the stop
 // bytes ends a key that isn't quoted.
-func keyPath(s, stop string) (keys []string, n int, err error) {
+func parseKeyPath(s, stop string) (keys []string, n int, err error) {
 	for {
 		var key string
 		var k int
 		if n < len(s) && (s[n] == '"' || s[n] == '\'') {
-			key, k, err = quotedText(s[n:])
+			key, k, err = parseQuotedText(s[n:])
 			if err == nil && n+k < len(s) && strings.IndexByte(stop, s[n+k]) < 0 {
 				err = fmt.Errorf("%q: a quoted key is followed by ] or =", s)
 			}
 		} else {
-			key, _, k, err = bareKey(s[n:], stop)
+			key, _, k, err = parseBareKey(s[n:], stop)
 			if err == nil && key == "" {
 				err = fmt.Errorf("%q has no key before =", "["+s)
 			}
@@ -164,7 +164,7 @@ func keyPath(s, stop string) (keys []string, n int, err error) {
 		}
 		keys = append(keys, key)
 		n += k
-		n += spaces(s[n:])
+		n += countSpaces(s[n:])
 		if n == len(s) || s[n] != '.' {
 			return keys, n, nil
 		}
@@ -172,17 +172,17 @@ func keyPath(s, stop string) (keys []string, n int, err error) {
 	}
 }
 
-// value reads what follows the equals sign of a condition, and blanks.
-func (b *selection) value(s string) (text string, quotes bool, n int, err error) {
-	n = spaces(s)
+// parseValue reads what follows the equals sign of a condition, and blanks.
+func (b *bracketParser) parseValue(s string) (text string, quotes bool, n int, err error) {
+	n = countSpaces(s)
 	if n < len(s) && (s[n] == '"' || s[n] == '\'') {
-		text, k, err := quotedText(s[n:])
+		text, k, err := parseQuotedText(s[n:])
 		n += k
-		return text, true, n + spaces(s[n:]), err
+		return text, true, n + countSpaces(s[n:]), err
 	}
 	end := n
 	for ; end < len(s); end++ {
-		if s[end] == ']' && !b.parens || s[end] == ')' && b.parens || b.another(s[end:]) {
+		if s[end] == ']' && !b.parens || s[end] == ')' && b.parens || b.hasNextCondition(s[end:]) {
 			break
 		}
 	}

@@ -10,7 +10,7 @@ import (
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p.segs {
-		b.WriteString(p.text(i, s))
+		b.WriteString(p.segmentText(i, s))
 	}
 	return b.String()
 }
@@ -26,21 +26,21 @@ func (p Path) UpTo(n int) string {
 	return Path{segs: p.segs[:n], pointer: p.pointer}.String()
 }
 
-func (p Path) text(i int, s Segment) string {
+func (p Path) segmentText(i int, s Segment) string {
 	switch s.Kind {
 	case Token:
 		return "/" + strings.ReplaceAll(strings.ReplaceAll(s.Key, "~", "~0"), "/", "~1")
 	case Index:
 		return fmt.Sprintf("[%d]", s.Index)
 	case Match:
-		return "[" + keysText(s.In) + "=" + valueText(s.Value) + andText(s.And) + "]"
+		return "[" + keysText(s.KeyPath) + "=" + valueText(s.Value) + andText(s.And) + "]"
 	case Any:
 		return "[*]"
 	case Each:
-		return "[" + keysText(s.In) + "=*" + andText(s.And) + "]"
+		return "[" + keysText(s.KeyPath) + "=*" + andText(s.And) + "]"
 	}
 	if s.Key == "" || strings.ContainsAny(s.Key, `.[]*\'"=`) || i == 0 && (s.Key[0] == '/' || s.Key == "$") {
-		return "[" + quoted(s.Key) + "]"
+		return "[" + quoteText(s.Key) + "]"
 	}
 	if i == 0 {
 		return s.Key
@@ -53,8 +53,8 @@ func keysText(keys []string) string {
 	texts := make([]string, len(keys))
 	for i, k := range keys {
 		texts[i] = k
-		if k == "" || strings.ContainsFunc(k, special) {
-			texts[i] = quoted(k)
+		if k == "" || strings.ContainsFunc(k, isSpecialRune) {
+			texts[i] = quoteText(k)
 		}
 	}
 	return strings.Join(texts, ".")
@@ -64,24 +64,24 @@ func keysText(keys []string) string {
 func andText(and []Condition) string {
 	var b strings.Builder
 	for _, c := range and {
-		b.WriteString("," + keysText(c.In) + "=" + valueText(c.Value))
+		b.WriteString("," + keysText(c.KeyPath) + "=" + valueText(c.Value))
 	}
 	return b.String()
 }
 
-// special says that a rune in a bracket's key may mean something there.
-func special(r rune) bool {
+// isSpecialRune says that a rune in a bracket's key may mean something there.
+func isSpecialRune(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-/:", r)
 }
 
 // valueText is what stands behind the equals sign of a bracket.
 func valueText(v string) string {
 	if v == "" || v == "*" || v[0] == '=' || strings.TrimSpace(v) != v || strings.ContainsAny(v, `'"],\`) {
-		return quoted(v)
+		return quoteText(v)
 	}
 	return v
 }
 
-func quoted(s string) string {
+func quoteText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

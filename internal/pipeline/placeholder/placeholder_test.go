@@ -114,9 +114,9 @@ func TestPropertyName(t *testing.T) {
 				t.Fatalf("%q, filled %q, matches %q too: %v", glob, filled, o, err)
 			}
 		}
-		place := Name(glob, name)
-		if place != Name(glob, named(other)) {
-			t.Fatalf("%q and %q have the places %q and %q", name, named(other), place, Name(glob, named(other)))
+		place := NameWithPlaceholders(glob, name)
+		if place != NameWithPlaceholders(glob, named(other)) {
+			t.Fatalf("%q and %q have the places %q and %q", name, named(other), place, NameWithPlaceholders(glob, named(other)))
 		}
 		if back, err := v.FillName(place); err != nil || back != name {
 			t.Fatalf("%q goes back to %q, not %q: %v", place, back, name, err)

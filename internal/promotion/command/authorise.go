@@ -86,7 +86,7 @@ func Authorise(c Command, who Person, needApprover bool) error {
 	case RoleBreakGlass:
 		permission, approver = Admin, true
 	default:
-		return fmt.Errorf("%s has the unknown role %q", who.Login, cut(who.Role))
+		return fmt.Errorf("%s has the unknown role %q", who.Login, truncateWord(who.Role))
 	}
 	if who.Login == "" {
 		return fmt.Errorf("/liftlock %s: who gives it is not known", c.Verb)
@@ -102,10 +102,10 @@ func Authorise(c Command, who Person, needApprover bool) error {
 		if permission >= Read {
 			return nil
 		}
-		return refuse(c, who, "read", permission)
+		return permissionError(c, who, "read", permission)
 	}
 	if permission < Write {
-		return refuse(c, who, "write to", permission)
+		return permissionError(c, who, "write to", permission)
 	}
 	if need == NeedApprover && needApprover && !approver {
 		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval counts there", who.Login, c.Verb)
@@ -113,6 +113,6 @@ func Authorise(c Command, who Person, needApprover bool) error {
 	return nil
 }
 
-func refuse(c Command, who Person, what string, has Permission) error {
+func permissionError(c Command, who Person, what string, has Permission) error {
 	return fmt.Errorf("%s may not give /liftlock %s: it takes the permission to %s the repository (the forge says: %s)", who.Login, c.Verb, what, has)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestAuthorise(t *testing.T) {
-	people := map[string]Person{
+	callers := map[string]Person{
 		"stranger":             {Login: "eve", Permission: None},
 		"reader":               {Login: "eve", Permission: Read},
 		"approver, reads only": {Login: "eve", Permission: Read, Approver: true},
@@ -40,11 +40,11 @@ func TestAuthorise(t *testing.T) {
 		check := func(verbs []string, gate, want bool) {
 			t.Helper()
 			for _, v := range verbs {
-				err := Authorise(Command{Verb: v}, people[name], gate)
+				err := Authorise(Command{Verb: v}, callers[name], gate)
 				if (err == nil) != want {
 					t.Errorf("%s, %s, gate %v: %v, want allowed %v", name, v, gate, err, want)
 				}
-				if err != nil && people[name].Login != "" && !strings.Contains(err.Error(), people[name].Login) {
+				if err != nil && callers[name].Login != "" && !strings.Contains(err.Error(), callers[name].Login) {
 					t.Errorf("%s, %s: %v doesn't say who", name, v, err)
 				}
 			}

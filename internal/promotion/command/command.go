@@ -73,9 +73,9 @@ func (c Command) Check() error {
 	case c.Scope != "" && c.Verb != Hold && c.Verb != Unhold:
 		return fmt.Errorf("/liftlock %s takes no scope", c.Verb)
 	case c.Scope != "" && !slices.Contains(scopes, c.Scope):
-		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, cut(c.Scope), strings.Join(scopes, ", "))
+		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, truncateWord(c.Scope), strings.Join(scopes, ", "))
 	case c.Environment != "" && !environmentName.MatchString(c.Environment):
-		return fmt.Errorf("%q can't be an environment: names have lower-case letters, digits and dashes", cut(c.Environment))
+		return fmt.Errorf("%q can't be an environment: names have lower-case letters, digits and dashes", truncateWord(c.Environment))
 	case utf8.RuneCountInString(c.Reason) > maxReason:
 		return fmt.Errorf("the reason of /liftlock %s is too long; it takes %d characters", c.Verb, maxReason)
 	case c.Reason != oneLine(c.Reason):
@@ -111,8 +111,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// cut keeps a refused word from filling the answer.
-func cut(s string) string {
+// truncateWord keeps a refused word from filling the answer.
+func truncateWord(s string) string {
 	const limit = 40
 	if rs := []rune(oneLine(s)); len(rs) > limit {
 		return string(rs[:limit]) + "…"

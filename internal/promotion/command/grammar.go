@@ -20,11 +20,11 @@ func ParseArgs(words []string) (Command, error) {
 	switch c.Verb {
 	case Help, Status, Diff, Retry:
 		if len(rest) > 0 {
-			err = fmt.Errorf("/liftlock %s takes nothing behind it; %q was not understood", c.Verb, cut(strings.Join(rest, " ")))
+			err = fmt.Errorf("/liftlock %s takes nothing behind it; %q was not understood", c.Verb, truncateWord(strings.Join(rest, " ")))
 		}
 	case Why, Promote:
 		if len(rest) > 1 {
-			err = fmt.Errorf("/liftlock %s takes at most an environment; %q was not understood", c.Verb, cut(strings.Join(rest[1:], " ")))
+			err = fmt.Errorf("/liftlock %s takes at most an environment; %q was not understood", c.Verb, truncateWord(strings.Join(rest[1:], " ")))
 		} else if len(rest) == 1 {
 			c.Environment = rest[0]
 		}
@@ -50,31 +50,31 @@ func ParseArgs(words []string) (Command, error) {
 
 func unknownVerb(verb string) error {
 	hint := ""
-	if near := nearest(verb); near != "" {
+	if near := nearestVerb(verb); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
-	return fmt.Errorf("there is no command %q%s (/liftlock help lists them)", cut(verb), hint)
+	return fmt.Errorf("there is no command %q%s (/liftlock help lists them)", truncateWord(verb), hint)
 }
 
-// nearest is the verb that is at most two slips of the keyboard away; empty when
+// nearestVerb is the verb that is at most two slips of the keyboard away; empty when
 // none is.
-func nearest(word string) string {
+func nearestVerb(word string) string {
 	word = strings.ToLower(word)
 	best, at := "", 3
 	if utf8.RuneCountInString(word) > 2*len(Promote) {
 		return ""
 	}
 	for _, v := range Verbs() {
-		if d := distance(word, v); d < at && d < len(v)-1 {
+		if d := editDistance(word, v); d < at && d < len(v)-1 {
 			best, at = v, d
 		}
 	}
 	return best
 }
 
-// distance counts the single edits between two short words, a swap of
+// editDistance counts the single edits between two short words, a swap of
 // neighbours being one.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)
 	for i := range rows {

@@ -35,7 +35,7 @@ func Parse(comment string, bare bool) ([]Command, []error) {
 	var s scanner
 	for line := range strings.Lines(comment) {
 		line = strings.TrimSuffix(line, "\n")
-		shown, ok := s.visible(line)
+		shown, ok := s.visiblePart(line)
 		if !ok {
 			continue
 		}
@@ -86,8 +86,8 @@ type scanner struct {
 	until  string // the HTML that ends what is hidden, lower-case
 }
 
-// hidden are the HTML beginnings of what isn't the author's own word.
-var hidden = []struct{ open, end string }{
+// hiddenTags are the HTML beginnings of what isn't the author's own word.
+var hiddenTags = []struct{ open, end string }{
 	{"<!--", "-->"},
 	{"<pre", "</pre"},
 	{"<code", "</code"},
@@ -97,19 +97,19 @@ var hidden = []struct{ open, end string }{
 	{"<textarea", "</textarea"},
 }
 
-// visible is the part of a line that its author says; false when nothing of it is.
-func (s *scanner) visible(line string) (string, bool) {
+// visiblePart is the part of a line that its author says; false when nothing of it is.
+func (s *scanner) visiblePart(line string) (string, bool) {
 	if s.until != "" {
-		if _, rest, ok := cutFold(line, s.until); ok {
+		if _, rest, ok := cutIgnoreCase(line, s.until); ok {
 			s.until = ""
-			s.hide(rest)
+			s.stripHidden(rest)
 		}
 		return "", false
 	}
 	trimmed := strings.TrimLeft(line, " ")
 	indent := len(line) - len(trimmed)
 	if s.fence != "" {
-		if indent < 4 && closes(s.fence, trimmed) {
+		if indent < 4 && closesFence(s.fence, trimmed) {
 			s.fence = ""
 		}
 		return "", false
@@ -123,12 +123,12 @@ func (s *scanner) visible(line string) (string, bool) {
 		return "", false
 	}
 	if indent < 4 {
-		if f := opens(trimmed); f != "" {
+		if f := openingFence(trimmed); f != "" {
 			s.fence, s.quoted = f, false
 			return "", false
 		}
 	}
-	shown := s.hide(line)
+	shown := s.stripHidden(line)
 	// A line that is indented at all may be code, or code inside a list.
 	if s.quoted || indent > 0 || strings.HasPrefix(line, "\t") {
 		return "", false
@@ -136,9 +136,9 @@ func (s *scanner) visible(line string) (string, bool) {
 	return shown, true
 }
 
-// hide notes what a line begins to hide, and is what stands before that. Code
+// stripHidden notes what a line begins to hide, and is what stands before that. Code
 // inside the line hides nothing.
-func (s *scanner) hide(line string) string {
+func (s *scanner) stripHidden(line string) string {
 	shown, whole := line, true
 	for i := 0; i < len(line); {
 		switch line[i] {
@@ -149,7 +149,7 @@ func (s *scanner) hide(line string) string {
 				i += end
 			}
 		case '<':
-			end := beginning(line[i:])
+			end := closingTag(line[i:])
 			if end == "" {
 				i++
 				continue
@@ -157,7 +157,7 @@ func (s *scanner) hide(line string) string {
 			if whole {
 				shown, whole = line[:i], false
 			}
-			before, _, ok := cutFold(line[i:], end)
+			before, _, ok := cutIgnoreCase(line[i:], end)
 			if !ok {
 				s.until = end
 				return shown
@@ -170,9 +170,9 @@ func (s *scanner) hide(line string) string {
 	return shown
 }
 
-// beginning is the end of what a line begins to hide; empty when it hides nothing.
-func beginning(line string) string {
-	for _, h := range hidden {
+// closingTag is the end of what a line begins to hide; empty when it hides nothing.
+func closingTag(line string) string {
+	for _, h := range hiddenTags {
 		if len(line) >= len(h.open) && strings.EqualFold(line[:len(h.open)], h.open) {
 			return h.end
 		}
@@ -197,8 +197,8 @@ func closingRun(s string, run int) int {
 	return -1
 }
 
-// cutFold is strings.Cut without regard to the case of ASCII letters.
-func cutFold(s, sep string) (before, after string, found bool) {
+// cutIgnoreCase is strings.Cut without regard to the case of ASCII letters.
+func cutIgnoreCase(s, sep string) (before, after string, found bool) {
 	for i := 0; i+len(sep) <= len(s); i++ {
 		if strings.EqualFold(s[i:i+len(sep)], sep) {
 			return s[:i], s[i+len(sep):], true
@@ -207,8 +207,8 @@ func cutFold(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// opens is the fence that a line opens; empty when it opens none.
-func opens(line string) string {
+// openingFence is the fence that a line opens; empty when it opens none.
+func openingFence(line string) string {
 	for _, c := range []string{"`", "~"} {
 		f := line[:len(line)-len(strings.TrimLeft(line, c))]
 		if len(f) >= 3 && (c == "~" || !strings.Contains(line[len(f):], "`")) {
@@ -218,9 +218,9 @@ func opens(line string) string {
 	return ""
 }
 
-// closes says whether a line closes a fence: the same character, at least as
+// closesFence says whether a line closes a fence: the same character, at least as
 // often, and nothing behind.
-func closes(fence, line string) bool {
+func closesFence(fence, line string) bool {
 	f := line[:len(line)-len(strings.TrimLeft(line, fence[:1]))]
 	return len(f) >= len(fence) && strings.TrimSpace(line[len(f):]) == ""
 }

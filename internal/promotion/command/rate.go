@@ -43,18 +43,18 @@ func (l *RateLimit) Allow(login string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	l.all = l.all.filled(now, perAll, everyAll)
+	l.all = l.all.refillAt(now, perAll, everyAll)
 	b, known := l.logins[login]
 	if !known {
 		if len(l.logins) >= maxLogins {
-			l.forget(now)
+			l.dropFullBuckets(now)
 		}
 		if len(l.logins) >= maxLogins {
 			return false
 		}
 		b = bucket{left: perLogin, at: now}
 	}
-	b = b.filled(now, perLogin, everyLogin)
+	b = b.refillAt(now, perLogin, everyLogin)
 	if b.left == 0 || l.all.left == 0 {
 		return false
 	}
@@ -64,17 +64,17 @@ func (l *RateLimit) Allow(login string) bool {
 	return true
 }
 
-// forget drops who would start with everything left anyway.
-func (l *RateLimit) forget(now time.Time) {
+// dropFullBuckets drops who would start with everything left anyway.
+func (l *RateLimit) dropFullBuckets(now time.Time) {
 	for k, b := range l.logins {
-		if b.filled(now, perLogin, everyLogin).left == perLogin {
+		if b.refillAt(now, perLogin, everyLogin).left == perLogin {
 			delete(l.logins, k)
 		}
 	}
 }
 
-// filled is the bucket at a later time; a clock that went back adds nothing.
-func (b bucket) filled(now time.Time, most int, every time.Duration) bucket {
+// refillAt is the bucket at a later time; a clock that went back adds nothing.
+func (b bucket) refillAt(now time.Time, most int, every time.Duration) bucket {
 	n := now.Sub(b.at) / every
 	switch {
 	case n < 0:

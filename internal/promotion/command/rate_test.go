@@ -77,7 +77,7 @@ func TestRateLimitForgets(t *testing.T) {
 	}
 }
 
-func TestRateLimitTogether(t *testing.T) {
+func TestRateLimitIsConcurrent(t *testing.T) {
 	l := NewRateLimit(func() time.Time { return time.Unix(1, 0) })
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -28,12 +28,12 @@ const (
 // maxReason bounds what is taken over from Argo CD's messages, in bytes.
 const maxReason = 400
 
-// Follow completes an Application's new state with what only the sequence of
+// TrackRefresh completes an Application's new state with what only the sequence of
 // states tells: RefreshedAt, from the refresh annotation being there and then
 // gone. prev is the state seen before, nil at first. Whoever watches
 // Applications calls it for each state in order; without it Judge still answers,
 // only later.
-func Follow(prev *App, next App) App {
+func TrackRefresh(prev *App, next App) App {
 	if prev == nil || prev.UID != next.UID {
 		return next
 	}
@@ -44,24 +44,24 @@ func Follow(prev *App, next App) App {
 	return next
 }
 
-// WasWell tells whether a target was certainly well: healthy, and Argo CD sure
+// WasHealthy tells whether a target was certainly well: healthy, and Argo CD sure
 // of it. It is asked before a merge; a degradation after it is only the
 // promotion's doing if the answer was true. A nil App was not well.
-func WasWell(app *App) bool {
-	return app != nil && doubt(app) == "" && app.Health == healthy
+func WasHealthy(app *App) bool {
+	return app != nil && unclearReason(app) == "" && app.Health == healthy
 }
 
-// doubt says why Argo CD can't tell how an Application is, empty when it can.
-func doubt(a *App) string {
+// unclearReason says why Argo CD can't tell how an Application is, empty when it can.
+func unclearReason(a *App) string {
 	if a.Deleting {
 		return "the Application is being deleted"
 	}
 	for _, c := range a.Conditions {
 		if strings.HasSuffix(c.Type, "Error") && c.Type != "SyncError" {
-			return clip("Argo CD reports " + c.Type + suffix(c.Message))
+			return clipMessage("Argo CD reports " + c.Type + messageSuffix(c.Message))
 		}
 	}
-	if windowed(a) {
+	if isBlockedByWindow(a) {
 		return "a sync window keeps the sync from running"
 	}
 	if a.SyncStatus == unknown {
@@ -70,17 +70,17 @@ func doubt(a *App) string {
 	return ""
 }
 
-func windowed(a *App) bool {
-	return a.Operation != nil && running(a.Operation) && strings.Contains(a.Operation.Message, windowMessage)
+func isBlockedByWindow(a *App) bool {
+	return a.Operation != nil && isRunning(a.Operation) && strings.Contains(a.Operation.Message, windowMessage)
 }
 
-func running(op *Operation) bool {
+func isRunning(op *Operation) bool {
 	return op.Phase == "Running" || op.Phase == "Terminating"
 }
 
-func inProgress(a *App) bool { return a.Operation != nil && running(a.Operation) }
+func inProgress(a *App) bool { return a.Operation != nil && isRunning(a.Operation) }
 
-func ended(op *Operation) bool {
+func hasFailed(op *Operation) bool {
 	return op != nil && (op.Phase == "Failed" || op.Phase == "Error")
 }
 
@@ -96,11 +96,11 @@ func syncError(a *App) string {
 	return ""
 }
 
-// plain is a time as JSON gives it back: UTC, without a monotonic reading.
-func plain(t time.Time) time.Time { return t.UTC().Round(0) }
+// normalizeTime is a time as JSON gives it back: UTC, without a monotonic reading.
+func normalizeTime(t time.Time) time.Time { return t.UTC().Round(0) }
 
-// spell writes a duration without zero parts at its end: 10m, not 10m0s.
-func spell(d time.Duration) string {
+// formatDuration writes a duration without zero parts at its end: 10m, not 10m0s.
+func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -111,15 +111,15 @@ func spell(d time.Duration) string {
 	return s
 }
 
-func suffix(message string) string {
+func messageSuffix(message string) string {
 	if message == "" {
 		return ""
 	}
-	return ": " + clip(message)
+	return ": " + clipMessage(message)
 }
 
-// clip makes one bounded line of a message from outside.
-func clip(s string) string {
+// clipMessage makes one bounded line of a message from outside.
+func clipMessage(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s[:min(len(s), 4*maxReason)]), " "), "")
 	if len(s) <= maxReason {
 		return s

@@ -6,7 +6,7 @@ import (
 )
 
 func TestCulprits(t *testing.T) {
-	for unwell, want := range map[string]string{
+	for healths, want := range map[string]string{
 		"":                           "",
 		"Suspended Unknown":          "",
 		"Progressing Degraded":       "Degraded",
@@ -14,7 +14,7 @@ func TestCulprits(t *testing.T) {
 		"Suspended Progressing":      "Progressing",
 	} {
 		var list []Resource
-		for h := range strings.FieldsSeq(unwell) {
+		for h := range strings.FieldsSeq(healths) {
 			list = append(list, Resource{Health: h})
 		}
 		var got []string
@@ -22,7 +22,7 @@ func TestCulprits(t *testing.T) {
 			got = append(got, r.Health)
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("of %q: %q, want %q", unwell, got, want)
+			t.Errorf("of %q: %q, want %q", healths, got, want)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fresh tells whether the health that Argo CD shows is certainly about the
+// isHealthFresh tells whether the health that Argo CD shows is certainly about the
 // commit, and remembers it once it was.
 //
 // reconciledAt is stamped when a comparison ends, so one that began before the
@@ -14,8 +14,8 @@ import (
 // is fresh when a refresh mark was set after that (there was none then) and has
 // gone with a later reconciledAt, or when reconciledAt has changed twice: either
 // way a comparison began after the target was done.
-func (j *judgement) fresh() bool {
-	m, at := &j.mem, plain(j.app.ReconciledAt)
+func (j *judgement) isHealthFresh() bool {
+	m, at := &j.mem, normalizeTime(j.app.ReconciledAt)
 	if m.Fresh {
 		return true
 	}
@@ -40,87 +40,87 @@ func (j *judgement) fresh() bool {
 	return true
 }
 
-func (j *judgement) refreshing() Verdict {
+func (j *judgement) refreshingVerdict() Verdict {
 	until := j.mem.TimeoutFrom.Add(j.Timeout)
 	v := Verdict{State: Refreshing, Reason: "synced; waiting for Argo CD to compare again, because its health may be about an older state", Next: until}
 	if !j.now.Before(until) {
-		v = Verdict{State: Unclear, Reason: fmt.Sprintf("synced, but Argo CD has not compared again within %s, so its health may be about an older state", spell(j.Timeout))}
+		v = Verdict{State: Unclear, Reason: fmt.Sprintf("synced, but Argo CD has not compared again within %s, so its health may be about an older state", formatDuration(j.Timeout))}
 	}
 	if !j.mem.DoneReconciled.IsZero() {
-		j.askRefresh(&v)
+		j.requestRefresh(&v)
 	}
 	return v
 }
 
-// health answers for a target that runs the commit and whose state is fresh.
+// healthVerdict answers for a target that runs the commit and whose state is fresh.
 // done is false while it is out of sync again or being synced, for the reason
 // undone: then it can't become verified.
-func (j *judgement) health(done bool, undone string) Verdict {
+func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 	m := &j.mem
 	switch j.app.Health {
 	case healthy:
-		return j.healthy(done, undone)
+		return j.healthyVerdict(done, notDone)
 	case suspended:
 		m.HealthySince, m.BadSince, m.NotReadySince = time.Time{}, time.Time{}, time.Time{}
 		m.pause(j.now)
-		return j.suspended()
+		return j.suspendedVerdict()
 	case progressing, degradedHealth, missing:
 		m.HealthySince, m.SuspendedSince = time.Time{}, time.Time{}
 		if j.app.Health == missing && (j.app.Pending || inProgress(j.app)) {
 			// In the middle of a sync a resource may be gone for a moment.
 			m.BadSince = time.Time{}
-			return j.still(Verdict{State: Progressing, Reason: "health is Missing while a sync is under way"})
+			return j.keepVerified(Verdict{State: Progressing, Reason: "health is Missing while a sync is under way"})
 		}
-		return j.unwell()
+		return j.unhealthyVerdict()
 	default:
-		return j.unclear("health is Unknown" + suffix(j.app.HealthMessage))
+		return j.unclearVerdict("health is Unknown" + messageSuffix(j.app.HealthMessage))
 	}
 }
 
-func (j *judgement) healthy(done bool, undone string) Verdict {
+func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 	m := &j.mem
-	mark := plain(j.app.HealthSince)
+	mark := normalizeTime(j.app.HealthSince)
 	if m.HealthySince.IsZero() || !mark.Equal(m.HealthMark) {
 		m.HealthySince = j.now
 	}
 	m.HealthMark, m.EverHealthy, m.Unhealed = mark, true, false
 	m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}
 	switch until := m.HealthySince.Add(j.HealthyFor); {
-	case m.verified():
+	case m.isVerified():
 		return Verdict{State: Verified, Reason: "synced and healthy"}
 	case !done:
-		return j.undoneVerdict(undone)
+		return j.syncingVerdict(notDone)
 	case j.now.Before(until):
-		return Verdict{State: Soaking, Reason: fmt.Sprintf("healthy, but not yet for %s", spell(j.HealthyFor)), Next: until}
+		return Verdict{State: Soaking, Reason: fmt.Sprintf("healthy, but not yet for %s", formatDuration(j.HealthyFor)), Next: until}
 	}
 	if m.VerifiedAt.IsZero() {
 		m.VerifiedAt = j.now
 	}
 	m.DegradedAt = time.Time{}
-	return Verdict{State: Verified, Reason: fmt.Sprintf("synced and healthy for %s", spell(j.HealthyFor))}
+	return Verdict{State: Verified, Reason: fmt.Sprintf("synced and healthy for %s", formatDuration(j.HealthyFor))}
 }
 
-func (j *judgement) suspended() Verdict {
+func (j *judgement) suspendedVerdict() Verdict {
 	if j.mem.SuspendedSince.IsZero() {
 		j.mem.SuspendedSince = j.now
 	}
-	why := "suspended (a paused rollout)" + suffix(j.detail())
+	why := "suspended (a paused rollout)" + messageSuffix(j.healthDetail())
 	until := j.mem.SuspendedSince.Add(j.Timeout)
-	if j.now.Before(until) || j.mem.verified() {
+	if j.now.Before(until) || j.mem.isVerified() {
 		v := Verdict{State: Suspended, Reason: why}
 		if j.now.Before(until) {
 			v.Next = until
 		}
-		return j.still(v)
+		return j.keepVerified(v)
 	}
-	return Verdict{State: Failed, Reason: fmt.Sprintf("suspended for longer than %s%s", spell(j.Timeout), suffix(j.detail()))}
+	return Verdict{State: Failed, Reason: fmt.Sprintf("suspended for longer than %s%s", formatDuration(j.Timeout), messageSuffix(j.healthDetail()))}
 }
 
-// unwell answers for Progressing, Degraded and Missing: the target is degraded
+// unhealthyVerdict answers for Progressing, Degraded and Missing: the target is degraded
 // as soon as the first of the limits that apply is over. That it never became
 // healthy counts from when the target was done, but needs at least debounce of
 // fresh looks: a late refresh must not convict at once.
-func (j *judgement) unwell() Verdict {
+func (j *judgement) unhealthyVerdict() Verdict {
 	m := &j.mem
 	var until time.Time
 	var verdict string
@@ -135,47 +135,47 @@ func (j *judgement) unwell() Verdict {
 		if m.BadSince.IsZero() {
 			m.BadSince = j.now
 		}
-		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s for %s or longer", j.app.Health, spell(j.Debounce)))
+		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s for %s or longer", j.app.Health, formatDuration(j.Debounce)))
 	}
 	if m.EverHealthy {
 		if m.NotReadySince.IsZero() {
 			m.NotReadySince = j.now
 		}
-		limit(m.NotReadySince.Add(j.Timeout), fmt.Sprintf("was healthy, and has not been again for longer than %s", spell(j.Timeout)))
+		limit(m.NotReadySince.Add(j.Timeout), fmt.Sprintf("was healthy, and has not been again for longer than %s", formatDuration(j.Timeout)))
 	} else {
 		at := m.TimeoutFrom.Add(j.Timeout)
 		if least := m.FreshAt.Add(j.Debounce); at.Before(least) {
 			at = least
 		}
-		limit(at, fmt.Sprintf("did not become healthy within %s", spell(j.Timeout)))
+		limit(at, fmt.Sprintf("did not become healthy within %s", formatDuration(j.Timeout)))
 	}
 	if m.Unhealed || !j.now.Before(until) {
 		if m.Unhealed {
 			verdict = "health is " + j.app.Health + " and has not been Healthy since it degraded"
 		}
 		m.Unhealed = true
-		return j.degraded(verdict + suffix(j.detail()))
+		return j.degradedVerdict(verdict + messageSuffix(j.healthDetail()))
 	}
-	return j.still(Verdict{State: Progressing, Reason: "health is " + j.app.Health + suffix(j.detail()), Next: until})
+	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.app.Health + messageSuffix(j.healthDetail()), Next: until})
 }
 
-// still keeps a verified target verified while nothing has convicted it, with
+// keepVerified keeps a verified target verified while nothing has convicted it, with
 // the reason for looking twice.
-func (j *judgement) still(v Verdict) Verdict {
-	if j.mem.verified() {
+func (j *judgement) keepVerified(v Verdict) Verdict {
+	if j.mem.isVerified() {
 		v.State, v.Lapsed, v.Reason = Verified, true, "verified before; at the moment "+v.Reason
 	}
 	return v
 }
 
-// detail is what Argo CD says about why the target is not healthy.
-func (j *judgement) detail() string {
+// healthDetail is what Argo CD says about why the target is not healthy.
+func (j *judgement) healthDetail() string {
 	if j.app.HealthMessage != "" {
-		return clip(j.app.HealthMessage)
+		return clipMessage(j.app.HealthMessage)
 	}
-	for _, r := range j.app.Unwell {
+	for _, r := range j.app.Unhealthy {
 		if r.Message != "" {
-			return clip(fmt.Sprintf("%s %s: %s", r.Kind, r.Name, r.Message))
+			return clipMessage(fmt.Sprintf("%s %s: %s", r.Kind, r.Name, r.Message))
 		}
 	}
 	return ""

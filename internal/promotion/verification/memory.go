@@ -10,19 +10,19 @@ const (
 	lastRepeat  = 30 * time.Second
 )
 
-// lookAgain is when to look again while Argo CD can't be asked.
-const lookAgain = time.Minute
+// unreachableRecheck is when to look again while Argo CD can't be asked.
+const unreachableRecheck = time.Minute
 
 // The Timeline keeps its first and its last marks: how it began and how it ended.
 const (
-	maxMarks  = 60
-	keepFirst = 10
+	maxTimeline = 60
+	keptFirst   = 10
 )
 
-// recall is the Memory to go on with: mem if it is about e and app, a new one
+// resumeMemory is the Memory to go on with: mem if it is about e and app, a new one
 // otherwise. Times in the future, which a clock that was set back leaves behind,
 // become now: a limit may take longer then, but never an hour.
-func recall(mem Memory, e Expect, app *App, now time.Time) Memory {
+func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	if mem.Commit != e.Commit || mem.Release != e.Release {
 		mem = Memory{Commit: e.Commit, Release: e.Release}
 	}
@@ -33,7 +33,7 @@ func recall(mem Memory, e Expect, app *App, now time.Time) Memory {
 		mem.UID = app.UID
 	}
 	for _, t := range []*time.Time{
-		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncAsked, &mem.RefreshAsked, &mem.FreshAt,
+		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncRequestedAt, &mem.RefreshRequestedAt, &mem.FreshAt,
 		&mem.TimeoutFrom, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
 		&mem.SuspendedSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
 	} {
@@ -44,8 +44,8 @@ func recall(mem Memory, e Expect, app *App, now time.Time) Memory {
 	return mem
 }
 
-// verified tells whether the target was verified and has not been degraded since.
-func (m *Memory) verified() bool { return !m.VerifiedAt.IsZero() && m.DegradedAt.IsZero() }
+// isVerified tells whether the target was verified and has not been degraded since.
+func (m *Memory) isVerified() bool { return !m.VerifiedAt.IsZero() && m.DegradedAt.IsZero() }
 
 // startAgain forgets how far the target was, but not what happened: it no longer
 // runs the commit, so whatever it runs next must arrive and become well anew. A
@@ -62,9 +62,9 @@ func (m *Memory) startAgain() {
 	}
 }
 
-// interrupt ends everything that must hold continuously: a time in which nobody
+// resetStreaks ends everything that must hold continuously: a time in which nobody
 // could tell counts neither as healthy nor as unwell.
-func (m *Memory) interrupt() {
+func (m *Memory) resetStreaks() {
 	m.HealthySince, m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -89,8 +89,8 @@ func (m *Memory) resume(now time.Time) {
 	m.PausedSince = time.Time{}
 }
 
-// remember writes the verdict into the memory and completes it with Since.
-func (j *judgement) remember(v *Verdict) {
+// rememberVerdict writes the verdict into the memory and completes it with Since.
+func (j *judgement) rememberVerdict(v *Verdict) {
 	m, health := &j.mem, ""
 	if j.app != nil && j.e.Unreachable == "" {
 		health = j.app.Health
@@ -100,69 +100,69 @@ func (j *judgement) remember(v *Verdict) {
 			m.Since = j.now
 		}
 		m.State, m.Health = v.State, health
-		m.mark(Mark{At: j.now, State: v.State, Note: v.Reason})
+		m.appendTimeline(StateChange{At: j.now, State: v.State, Note: v.Reason})
 	}
 	v.Since = m.Since
 }
 
-// mark appends to a copy of the Timeline, so that an earlier Memory keeps its own.
-func (m *Memory) mark(k Mark) {
-	line := make([]Mark, 0, len(m.Timeline)+1)
-	line = append(append(line, m.Timeline...), k)
-	if over := len(line) - maxMarks; over > 0 {
-		line = append(line[:keepFirst], line[keepFirst+over:]...)
+// appendTimeline appends to a copy of the Timeline, so that an earlier Memory keeps its own.
+func (m *Memory) appendTimeline(change StateChange) {
+	timeline := make([]StateChange, 0, len(m.Timeline)+1)
+	timeline = append(append(timeline, m.Timeline...), change)
+	if over := len(timeline) - maxTimeline; over > 0 {
+		timeline = append(timeline[:keptFirst], timeline[keptFirst+over:]...)
 	}
-	m.Timeline = line
+	m.Timeline = timeline
 }
 
-// askRefresh sets Refresh if it is time to, and Next to when it is next time.
-func (j *judgement) askRefresh(v *Verdict) {
+// requestRefresh sets Refresh if it is time to, and Next to when it is next time.
+func (j *judgement) requestRefresh(v *Verdict) {
 	if j.NoRefresh {
 		return
 	}
-	ask, next := repeat(&j.mem.RefreshAsked, &j.mem.RefreshAsks, j.now, j.app.RefreshPending)
-	v.Refresh = ask
-	v.sooner(next)
+	request, next := scheduleRequest(&j.mem.RefreshRequestedAt, &j.mem.RefreshRequests, j.now, j.app.RefreshPending)
+	v.Refresh = request
+	v.lowerNext(next)
 }
 
-// askSync sets Sync where Liftlock is to trigger syncs and nobody else will: the
+// requestSync sets Sync where Liftlock is to trigger syncs and nobody else will: the
 // target is out of sync with the commit, has no automated policy, is in no
 // RollingSync, and has not been synced to this commit already.
-func (j *judgement) askSync(v *Verdict) {
+func (j *judgement) requestSync(v *Verdict) {
 	a := j.app
-	if !j.Trigger || a.SyncStatus != outOfSync || a.AutoSync || j.rolling() || a.Pending || inProgress(a) ||
-		a.Operation != nil && j.operationStands() == Holds {
+	if !j.Trigger || a.SyncStatus != outOfSync || a.AutoSync || j.usesRollingSync() || a.Pending || inProgress(a) ||
+		a.Operation != nil && j.operationRelation() == Holds {
 		return
 	}
-	ask, next := repeat(&j.mem.SyncAsked, &j.mem.SyncAsks, j.now, false)
-	v.Sync = ask
-	v.sooner(next)
+	request, next := scheduleRequest(&j.mem.SyncRequestedAt, &j.mem.SyncRequests, j.now, false)
+	v.Sync = request
+	v.lowerNext(next)
 }
 
-// repeat decides whether to ask again. While the last request is still pending
+// scheduleRequest decides whether to ask again. While the last request is still pending
 // nothing is asked.
-func repeat(asked *time.Time, asks *int, now time.Time, pending bool) (ask bool, next time.Time) {
+func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pending bool) (request bool, next time.Time) {
 	wait := lastRepeat
-	if n := *asks; n > 0 && n < 5 {
+	if n := *requests; n > 0 && n < 5 {
 		wait = min(firstRepeat<<(n-1), lastRepeat)
 	}
-	due := asked.Add(wait)
+	due := requestedAt.Add(wait)
 	switch {
 	case pending:
 		return false, time.Time{}
-	case *asks > 0 && now.Before(due):
+	case *requests > 0 && now.Before(due):
 		return false, due
 	}
-	*asked = now
-	*asks = min(*asks+1, 1000)
+	*requestedAt = now
+	*requests = min(*requests+1, 1000)
 	wait = lastRepeat
-	if n := *asks; n < 5 {
+	if n := *requests; n < 5 {
 		wait = min(firstRepeat<<(n-1), lastRepeat)
 	}
 	return true, now.Add(wait)
 }
 
-func (v *Verdict) sooner(at time.Time) {
+func (v *Verdict) lowerNext(at time.Time) {
 	if !at.IsZero() && (v.Next.IsZero() || at.Before(v.Next)) {
 		v.Next = at
 	}

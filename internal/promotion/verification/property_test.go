@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world draws the states that an Application can be seen in. It knows the truth
+// applicationModel draws the states that an Application can be seen in. It knows the truth
 // that the properties are about: since when what Judge needs has really held.
-type world struct {
+type applicationModel struct {
 	app        *App
 	rel        []Relation
 	op         []Relation
@@ -22,9 +22,9 @@ type world struct {
 	sure       bool // Argo CD can tell
 }
 
-var relations = []Relation{Holds, Moved, Before, Unresolved}
+var relations = []Relation{Holds, Superseded, Before, Unresolved}
 
-func (w *world) step(t *rapid.T) {
+func (w *applicationModel) step(t *rapid.T) {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
 	if rapid.IntRange(0, 30).Draw(t, "gone") == 0 {
 		w.app = nil
@@ -73,12 +73,12 @@ func (w *world) step(t *rapid.T) {
 			a.SyncStatus, a.Health, a.ComparedToSpec, a.Pending, a.Conditions = "Synced", "Healthy", true, false, nil
 		}
 	}
-	next = Follow(w.app, next)
+	next = TrackRefresh(w.app, next)
 	w.app = &next
 }
 
-// observe notes the truth after a step: done means the facts of 2 and 3.
-func (w *world) observe() (done bool) {
+// recordTruth notes the truth after a step: done means the facts of 2 and 3.
+func (w *applicationModel) recordTruth() (done bool) {
 	a := w.app
 	w.sure = w.down == "" && a != nil && a.SyncStatus != "Unknown" &&
 		!slices.ContainsFunc(a.Conditions, func(c Condition) bool { return c.Type == "ComparisonError" })
@@ -101,7 +101,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 		e := Expect{Commit: "x", Release: "r", Limits: limits()}
 		e.Limits.NoRefresh = rapid.Bool().Draw(t, "norefresh")
 		e.Limits.Trigger = rapid.Bool().Draw(t, "trigger")
-		w := &world{rel: []Relation{Holds}}
+		w := &applicationModel{rel: []Relation{Holds}}
 		var mem Memory
 		now, last := start, Verdict{}
 		for range rapid.IntRange(1, 60).Draw(t, "looks") {
@@ -112,7 +112,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "wait")) * time.Second)
 			}
 			e.OperationRel, e.Unreachable = w.op, w.down
-			done := w.observe()
+			done := w.recordTruth()
 			before := mem
 			v, next := Judge(e, w.app, w.rel, mem, now)
 			again, _ := Judge(e, w.app, w.rel, before, now)
@@ -130,7 +130,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 			if v.State == Degraded && (!w.sure || !w.holds || w.app.Health == "Unknown" && w.app.Operation == nil) {
 				t.Fatalf("degraded on doubt: %+v", w.app)
 			}
-			if (v.State == Verified || v.State == Degraded) && w.sure && !w.holds && w.app != nil && slices.Contains(w.rel, Moved) {
+			if (v.State == Verified || v.State == Degraded) && w.sure && !w.holds && w.app != nil && slices.Contains(w.rel, Superseded) {
 				t.Fatalf("%s about another release", v.State)
 			}
 			if !v.Next.IsZero() && !v.Next.After(now) {
@@ -145,7 +145,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 			if v.Sync && (!e.Limits.Trigger || w.app.AutoSync || w.app.SetStep != "") {
 				t.Fatal("a sync that somebody else does")
 			}
-			if v.Reason == "" || len(mem.Timeline) > maxMarks {
+			if v.Reason == "" || len(mem.Timeline) > maxTimeline {
 				t.Fatalf("reason %q, %d marks", v.Reason, len(mem.Timeline))
 			}
 			for i := 1; i < len(mem.Timeline); i++ {
@@ -162,7 +162,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 // waits for news, after a bounded number of looks.
 func TestJudgeComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{rel: []Relation{Holds}}
+		w := &applicationModel{rel: []Relation{Holds}}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			w.step(t)
 		}
@@ -184,7 +184,7 @@ func TestJudgeComesToRest(t *testing.T) {
 }
 
 func TestMemoryAboutAnotherExpectIsDiscarded(t *testing.T) {
-	s := newStory(t)
+	s := newScenario(t)
 	s.verify()
 	for _, other := range []Expect{{Commit: commitY, Release: "r1"}, {Commit: commitX, Release: "r2"}} {
 		other.Limits = s.e.Limits
@@ -196,23 +196,23 @@ func TestMemoryAboutAnotherExpectIsDiscarded(t *testing.T) {
 }
 
 func TestClockSetBack(t *testing.T) {
-	s := newStory(t)
+	s := newScenario(t)
 	s.deploy(time.Hour, "Healthy", Soaking)
-	s.look(0, Soaking, "")
+	s.judgeAt(0, Soaking, "")
 	s.wantNext(time.Minute)
-	s.look(time.Minute, Verified, "")
+	s.judgeAt(time.Minute, Verified, "")
 }
 
 func TestTimelineKeepsItsEnds(t *testing.T) {
-	s := newStory(t)
+	s := newScenario(t)
 	s.verify()
 	first := s.mem.Timeline[0]
 	for i := range 200 {
 		s.app.Health = []string{"Progressing", "Healthy"}[i%2]
-		s.look(time.Duration(120+i)*time.Second, Verified, "")
+		s.judgeAt(time.Duration(120+i)*time.Second, Verified, "")
 	}
 	line := s.mem.Timeline
-	if len(line) != maxMarks || line[0] != first || !line[len(line)-1].At.Equal(s.now) {
+	if len(line) != maxTimeline || line[0] != first || !line[len(line)-1].At.Equal(s.now) {
 		t.Errorf("%d marks, from %+v to %+v", len(line), line[0], line[len(line)-1])
 	}
 }

@@ -61,11 +61,11 @@ type Account struct {
 	Sync, Health    string    // Argo CD's words; empty when there is no Application
 	HealthMessage   string
 	Revisions       []string
-	Operation       string     // phase and message of the last sync; empty: none
-	Conditions      []string   // type and message
-	Resources       []Resource // what is not healthy, worst first, bounded
-	MoreResources   int        // how many were left out
-	Timeline        []Mark     // oldest first
+	Operation       string        // phase and message of the last sync; empty: none
+	Conditions      []string      // type and message
+	Resources       []Resource    // what is not healthy, worst first, bounded
+	MoreResources   int           // how many were left out
+	Timeline        []StateChange // oldest first
 }
 
 // maxResources bounds the resources in an Account.
@@ -79,17 +79,17 @@ func Evidence(app *App, mem Memory) Account {
 		return e
 	}
 	e.Target, e.Cluster = app.Name, app.Destination.Cluster()
-	e.Sync, e.Health, e.HealthMessage = app.SyncStatus, app.Health, clip(app.HealthMessage)
+	e.Sync, e.Health, e.HealthMessage = app.SyncStatus, app.Health, clipMessage(app.HealthMessage)
 	e.Revisions = slices.Clone(app.Revisions)
 	if op := app.Operation; op != nil {
-		e.Operation = op.Phase + suffix(op.Message)
+		e.Operation = op.Phase + messageSuffix(op.Message)
 	}
 	for _, c := range app.Conditions {
-		e.Conditions = append(e.Conditions, c.Type+suffix(c.Message))
+		e.Conditions = append(e.Conditions, c.Type+messageSuffix(c.Message))
 	}
-	e.Resources = slices.Clone(app.Unwell)
+	e.Resources = slices.Clone(app.Unhealthy)
 	slices.SortStableFunc(e.Resources, func(a, b Resource) int {
-		if d := badness(b.Health) - badness(a.Health); d != 0 {
+		if d := healthSeverity(b.Health) - healthSeverity(a.Health); d != 0 {
 			return d
 		}
 		return strings.Compare(a.Kind+"/"+a.Namespace+"/"+a.Name, b.Kind+"/"+b.Namespace+"/"+b.Name)
@@ -98,11 +98,11 @@ func Evidence(app *App, mem Memory) Account {
 		e.Resources, e.MoreResources = e.Resources[:maxResources], more
 	}
 	for i := range e.Resources {
-		e.Resources[i].Message = clip(e.Resources[i].Message)
+		e.Resources[i].Message = clipMessage(e.Resources[i].Message)
 	}
 	return e
 }
 
-func badness(health string) int {
+func healthSeverity(health string) int {
 	return slices.Index([]string{unknown, suspended, progressing, missing, degradedHealth}, health)
 }

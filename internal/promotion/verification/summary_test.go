@@ -50,20 +50,20 @@ func TestSummaryIsBounded(t *testing.T) {
 }
 
 func TestEvidence(t *testing.T) {
-	s := newStory(t)
+	s := newScenario(t)
 	s.app.Destination = Destination{Name: "qa-eu"}
-	s.app.Unwell = []Resource{
+	s.app.Unhealthy = []Resource{
 		{Kind: "Pod", Namespace: "qa", Name: "web-1", Health: "Progressing"},
 		{Group: "apps", Kind: "Deployment", Namespace: "qa", Name: "web", Health: "Degraded", Message: "exceeded\n its progress   deadline"},
 	}
 	s.deploy(0, "Degraded", Progressing)
 	s.app.HealthMessage = strings.Repeat("é", 1000)
-	s.look(30*time.Second, Degraded, "")
+	s.judgeAt(30*time.Second, Degraded, "")
 	got := Evidence(s.app, s.mem)
 	if got.Target != "web-qa" || got.Cluster != "qa-eu" || got.State != Degraded || !got.Since.Equal(start.Add(30*time.Second)) {
 		t.Errorf("%+v", got)
 	}
-	if got.Resources[0].Kind != "Deployment" || got.Resources[0].Message != "exceeded its progress deadline" || s.app.Unwell[0].Kind != "Pod" {
+	if got.Resources[0].Kind != "Deployment" || got.Resources[0].Message != "exceeded its progress deadline" || s.app.Unhealthy[0].Kind != "Pod" {
 		t.Errorf("%+v", got.Resources)
 	}
 	if len(got.HealthMessage) > maxReason+len("…") || !strings.HasSuffix(got.HealthMessage, "é…") {
@@ -78,7 +78,7 @@ func TestEvidence(t *testing.T) {
 	}
 
 	many := make([]Resource, 50)
-	if e := Evidence(&App{Unwell: many}, Memory{}); len(e.Resources) != maxResources || e.MoreResources != 30 {
+	if e := Evidence(&App{Unhealthy: many}, Memory{}); len(e.Resources) != maxResources || e.MoreResources != 30 {
 		t.Errorf("%d resources and %d more", len(e.Resources), e.MoreResources)
 	}
 	if e := Evidence(nil, s.mem); e.State != Degraded || len(e.Timeline) != 3 {
@@ -86,11 +86,11 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-func TestSpell(t *testing.T) {
+func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 30 * time.Second: "30s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", 61 * time.Second: "1m1s", 3601 * time.Second: "1h0m1s",
 	} {
-		if got := spell(d); got != want {
+		if got := formatDuration(d); got != want {
 			t.Errorf("%d: %q, want %q", d, got, want)
 		}
 	}

@@ -30,7 +30,7 @@ type App struct {
 	Hydration      *Hydration // nil without a source hydrator
 	HydratedPath   string     // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
-	Unwell         []Resource // resources whose health is neither Healthy nor empty
+	Unhealthy      []Resource // resources whose health is neither Healthy nor empty
 	SetStep        string     // this application's status in its ApplicationSet's RollingSync: Waiting, Pending, Progressing, Healthy; empty without one
 }
 
@@ -91,7 +91,7 @@ type Relation string
 // revision (not fetched yet, or a source of another repository).
 const (
 	Holds      Relation = "holds"
-	Moved      Relation = "moved"
+	Superseded Relation = "moved"
 	Before     Relation = "before"
 	Unresolved Relation = "unresolved"
 )
@@ -167,27 +167,27 @@ const (
 // HealthMark, which are Argo CD's and only ever compared with Argo CD's own.
 type Memory struct {
 	Commit, Release string
-	UID             string    // the Application object's; another object starts again
-	State           State     // at the last look
-	Health          string    // at the last look
-	Since           time.Time // since when State holds
-	Timeline        []Mark    // state and health changes, oldest first, bounded
+	UID             string        // the Application object's; another object starts again
+	State           State         // at the last look
+	Health          string        // at the last look
+	Since           time.Time     // since when State holds
+	Timeline        []StateChange // state and health changes, oldest first, bounded
 
 	// Taking the commit.
-	Arrival     time.Time // when the arriveWithin clock started; zero: not yet (queued, or Argo CD out of reach)
-	Done        time.Time // when the commit was first seen taken and synced (2 and 3)
-	UndoneSince time.Time // after Done: since when that no longer holds; zero: it does
-	SyncAsked   time.Time // when a sync was last wanted
-	SyncAsks    int       // how often in a row
+	Arrival         time.Time // when the arriveWithin clock started; zero: not yet (queued, or Argo CD out of reach)
+	Done            time.Time // when the commit was first seen taken and synced (2 and 3)
+	UndoneSince     time.Time // after Done: since when that no longer holds; zero: it does
+	SyncRequestedAt time.Time `json:"SyncAsked"` // when a sync was last wanted
+	SyncRequests    int       `json:"SyncAsks"`  // how often in a row
 
 	// Being sure that the health is about it.
-	DoneReconciled time.Time // the ReconciledAt that was seen with Done and no refresh pending; zero: not seen yet
-	Reconciles     int       // how often ReconciledAt has changed since
-	LastReconciled time.Time
-	RefreshAsked   time.Time // when a refresh was last wanted
-	RefreshAsks    int       // how often in a row
-	Fresh          bool      // a fresh state has been seen since Done
-	FreshAt        time.Time
+	DoneReconciled     time.Time // the ReconciledAt that was seen with Done and no refresh pending; zero: not seen yet
+	Reconciles         int       // how often ReconciledAt has changed since
+	LastReconciled     time.Time
+	RefreshRequestedAt time.Time `json:"RefreshAsked"` // when a refresh was last wanted
+	RefreshRequests    int       `json:"RefreshAsks"`  // how often in a row
+	Fresh              bool      // a fresh state has been seen since Done
+	FreshAt            time.Time
 
 	// Being well.
 	TimeoutFrom     time.Time // Done, moved forward by the time in which nobody could tell or the target was suspended
@@ -204,8 +204,8 @@ type Memory struct {
 	Unhealed        bool      // degraded by its health and not healthy since
 }
 
-// Mark is a change of a target's health or state, for the evidence.
-type Mark struct {
+// StateChange is a change of a target's health or state, for the evidence.
+type StateChange struct {
 	At    time.Time
 	State State
 	Note  string

@@ -1,0 +1,117 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// callTimeout is how long a single read or write may take.
+const callTimeout = 30 * time.Second
+
+// ErrRefreshOff is returned by Refresh when the server's file says refresh: off.
+var ErrRefreshOff = errors.New("refreshing is switched off (refresh: off)")
+
+// ErrNotFound is returned by Refresh and Sync when there is no such Application.
+var ErrNotFound = errors.New("no such Application")
+
+// Refresh asks Argo CD to compare an Application with Git again, as its refresh
+// button does. It returns when the request is made, not when it is done: the
+// annotation that makes it is App.RefreshPending until then. Asking again
+// meanwhile changes nothing. Errors: ErrRefreshOff, ErrNotFound, or the API
+// server's; where it forbids the patch, the error names the rule that is needed.
+func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
+	if w.refreshOff {
+		return ErrRefreshOff
+	}
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{refreshAnnotation: "normal"}}}
+	if err := w.patchApplication(ctx, namespace, name, patch); err != nil {
+		if apierrors.IsForbidden(err) {
+			err = fmt.Errorf("%w; or set refresh: off for this Argo CD in the server's file and wait for its own comparisons", err)
+		}
+		return fmt.Errorf("argocd %s: refresh Application %s/%s: %w", w.name, namespace, name, err)
+	}
+	return nil
+}
+
+// Sync asks Argo CD to sync an Application, for a pipeline with sync: trigger.
+// revision is the commit, empty for what the Application's targetRevision says
+// (which Applications with several sources need). The sync options and the retry
+// policy are the Application's own. When a sync is asked for or running already,
+// nothing is done. Errors are as for Refresh; a conflict means that the
+// Application changed meanwhile and is worth another try.
+func (w *Watcher) Sync(ctx context.Context, namespace, name, revision string) error {
+	if err := w.startSync(ctx, namespace, name, revision); err != nil {
+		return fmt.Errorf("argocd %s: sync Application %s/%s: %w", w.name, namespace, name, err)
+	}
+	return nil
+}
+
+func (w *Watcher) startSync(ctx context.Context, namespace, name, revision string) error {
+	var now struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Operation json.RawMessage `json:"operation"`
+		Spec      struct {
+			SyncPolicy struct {
+				SyncOptions []string        `json:"syncOptions"`
+				Retry       json.RawMessage `json:"retry"`
+			} `json:"syncPolicy"`
+		} `json:"spec"`
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	raw, err := w.client.Get().Namespace(namespace).Resource("applications").Name(name).DoRaw(ctx)
+	if err != nil {
+		return explainCallError(err, "get")
+	}
+	if err := json.Unmarshal(raw, &now); err != nil {
+		return fmt.Errorf("read it: %w", err)
+	}
+	if isPresent(now.Operation) {
+		return nil
+	}
+	sync := map[string]any{}
+	if revision != "" {
+		sync["revision"] = revision
+	}
+	if len(now.Spec.SyncPolicy.SyncOptions) > 0 {
+		sync["syncOptions"] = now.Spec.SyncPolicy.SyncOptions
+	}
+	operation := map[string]any{"initiatedBy": map[string]any{"username": "liftlock"}, "sync": sync}
+	if isPresent(now.Spec.SyncPolicy.Retry) {
+		operation["retry"] = now.Spec.SyncPolicy.Retry
+	}
+	// With its resourceVersion the patch is refused when somebody else's
+	// operation got there first, instead of merging into it.
+	return w.patchApplication(ctx, namespace, name, map[string]any{
+		"metadata":  map[string]any{"resourceVersion": now.Metadata.ResourceVersion},
+		"operation": operation,
+	})
+}
+
+func (w *Watcher) patchApplication(ctx context.Context, namespace, name string, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = w.client.Patch(types.MergePatchType).Namespace(namespace).Resource("applications").Name(name).Body(body).Do(ctx).Error()
+	return explainCallError(err, "patch")
+}
+
+// explainCallError makes an error of a call about one Application one that people and
+// callers can use.
+func explainCallError(err error, verb string) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return explainError(err, verb, "argoproj.io", "applications")
+}

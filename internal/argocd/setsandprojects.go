@@ -1,0 +1,57 @@
+package argocd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// SetsAndProjects is what one look at an Argo CD finds besides its Applications. What
+// may not be listed is not known, and its error says why.
+type SetsAndProjects struct {
+	Sets        []ApplicationSet
+	SetsErr     error
+	Projects    []string // their names; nil: not known
+	ProjectsErr error
+}
+
+// ListSetsAndProjects lists the ApplicationSets and the AppProjects once, for a program that
+// asks and ends; one that stays lets Run keep them up to date. The error is for
+// an Argo CD that answers neither question.
+func (w *Watcher) ListSetsAndProjects(ctx context.Context) (*SetsAndProjects, error) {
+	a := &SetsAndProjects{Projects: []string{}}
+	for _, f := range w.setFeeds {
+		err := f.visitAll(ctx, "", func(raw json.RawMessage) error {
+			set, _, err := decodeSet(raw)
+			a.Sets = append(a.Sets, set)
+			return err
+		})
+		if err != nil {
+			a.Sets, a.SetsErr = nil, err
+			break
+		}
+	}
+	slices.SortFunc(a.Sets, func(a, b ApplicationSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, f := range w.projectFeeds {
+		err := f.visitAll(ctx, "", func(raw json.RawMessage) error {
+			var o struct {
+				Metadata wireMeta `json:"metadata"`
+			}
+			err := json.Unmarshal(raw, &o)
+			a.Projects = append(a.Projects, o.Metadata.Name)
+			return err
+		})
+		if err != nil {
+			a.Projects, a.ProjectsErr = nil, err
+		}
+	}
+	slices.Sort(a.Projects)
+	if a.SetsErr != nil && a.ProjectsErr != nil {
+		return nil, fmt.Errorf("argocd %s (%s): %w", w.name, w.host, a.SetsErr)
+	}
+	return a, nil
+}

@@ -1,0 +1,55 @@
+package argocd
+
+import "sync"
+
+// Version says which state of an Argo CD something was computed from: two equal
+// ones mean that nothing of that kind has changed, or become known or unknown,
+// in between. It counts within one process.
+type Version struct {
+	Sets     uint64 // ApplicationSets, without their status
+	Projects uint64 // AppProjects
+	Clusters uint64 // cluster Secrets
+	// Applications counts changes of what is written into Applications (their
+	// specifications, labels and owners), not of how they are.
+	Applications uint64
+}
+
+// changeKind is what a change was of.
+type changeKind int
+
+const (
+	ofSets changeKind = iota
+	ofProjects
+	ofClusters
+	ofApplications
+)
+
+// versionCounter counts changes and passes them on.
+type versionCounter struct {
+	onChange func()
+
+	mu      sync.Mutex
+	current Version
+}
+
+func (n *versionCounter) countChange(k changeKind) {
+	n.mu.Lock()
+	switch k {
+	case ofSets:
+		n.current.Sets++
+	case ofProjects:
+		n.current.Projects++
+	case ofClusters:
+		n.current.Clusters++
+	case ofApplications:
+		n.current.Applications++
+	}
+	n.mu.Unlock()
+	n.onChange()
+}
+
+func (n *versionCounter) currentVersion() Version {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.current
+}

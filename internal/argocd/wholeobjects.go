@@ -1,0 +1,123 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Each hands every live Application, as a whole object, to visit: what a
+// comparison or an ApplicationSet that can't be understood needs, and a verdict
+// doesn't. It asks the API server anew, a page at a time, and keeps nothing; raw
+// is only valid during the call. visit should be quick: the server's patience
+// with a page is minutes. The order is the server's. An error of visit ends it
+// and is returned, wrapped; a list that failed half-way is an error too, and
+// what was visited is then not all there is.
+func (w *Watcher) Each(ctx context.Context, visit func(raw json.RawMessage) error) error {
+	for _, f := range w.appFeeds {
+		if err := f.visitAll(ctx, "", visit); err != nil {
+			return fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
+		}
+	}
+	return nil
+}
+
+// visitAll visits the objects of the feed's namespace that a label selector chooses;
+// an empty one chooses all.
+func (f *feed) visitAll(ctx context.Context, selector string, visit func(json.RawMessage) error) error {
+	next := ""
+	for {
+		meta, err := f.visitPage(ctx, selector, next, visit)
+		if err != nil || meta.Continue == "" {
+			return err
+		}
+		next = meta.Continue
+	}
+}
+
+// visitPage reads one page for visitAll.
+func (f *feed) visitPage(ctx context.Context, selector, next string, visit func(json.RawMessage) error) (listMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	r := f.newRequest().Param("limit", strconv.Itoa(pageSize))
+	if selector != "" {
+		r = r.Param("labelSelector", selector)
+	}
+	if next != "" {
+		r = r.Param("continue", next)
+	}
+	failed := func(err error) error {
+		return fmt.Errorf("list %s: %w", f.displayName(), explainError(err, "get, list, watch", "argoproj.io", f.resource))
+	}
+	body, err := r.Stream(ctx)
+	if err != nil {
+		return listMeta{}, failed(err)
+	}
+	defer closeBody(body)
+	var refused error
+	meta, err := readPage(body, func(raw []byte) {
+		if refused == nil {
+			refused = visit(raw)
+		}
+	})
+	switch {
+	case refused != nil:
+		return meta, refused
+	case err != nil:
+		return meta, failed(err)
+	}
+	return meta, nil
+}
+
+// Owned lists the live Applications that an ApplicationSet owns, as whole
+// objects, the caller's to keep.
+func (w *Watcher) Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error) {
+	out, err := w.listInNamespace(ctx, namespace, "", func(m *wireMeta) bool { return m.ownerSet() == set })
+	if err != nil {
+		return nil, fmt.Errorf("the Applications of ApplicationSet %s/%s: %w", namespace, set, err)
+	}
+	return out, nil
+}
+
+// Selected lists the live Applications of a namespace that a label selector, as
+// kubectl takes it, chooses, as whole objects, the caller's to keep.
+func (w *Watcher) Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error) {
+	out, err := w.listInNamespace(ctx, namespace, selector, func(*wireMeta) bool { return true })
+	if err != nil {
+		return nil, fmt.Errorf("the Applications in %s that %s selects: %w", namespace, selector, err)
+	}
+	return out, nil
+}
+
+// listInNamespace lists whole Applications of one watched namespace.
+func (w *Watcher) listInNamespace(ctx context.Context, namespace, selector string, wanted func(*wireMeta) bool) ([]json.RawMessage, error) {
+	f := w.feedOf(namespace)
+	if f == nil {
+		return nil, fmt.Errorf("argocd %s: namespace %s is not watched; add it to argocd[].kubernetes.namespaces in the server's file", w.name, namespace)
+	}
+	out := []json.RawMessage{}
+	err := f.visitAll(ctx, selector, func(raw json.RawMessage) error {
+		var o struct {
+			Metadata wireMeta `json:"metadata"`
+		}
+		if json.Unmarshal(raw, &o) == nil && o.Metadata.Namespace == namespace && wanted(&o.Metadata) {
+			out = append(out, append(json.RawMessage(nil), raw...))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
+	}
+	return out, nil
+}
+
+// feedOf is the Applications' feed that a namespace is in; nil when none is.
+func (w *Watcher) feedOf(namespace string) *feed {
+	for _, f := range w.appFeeds {
+		if f.namespace == "" || f.namespace == namespace {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// WaitReasons are the things that stand between a release and its next step, a
+// sentence each; empty when nothing does.
+func (e *Environment) WaitReasons() []string {
+	var out []string
+	if e.Incoming != nil {
+		out = append(out, gateSentences(e.Incoming.Gates)...)
+	}
+	if e.Revert != nil {
+		for _, w := range gateSentences(e.Revert.Gates) {
+			out = append(out, fmt.Sprintf("revert #%d: %s", e.Revert.Pull.Number, w))
+		}
+	}
+	for _, r := range e.Why {
+		s := r.Text
+		if r.Who != "" {
+			s += " (" + r.Who + ")"
+		}
+		if !r.When.IsZero() {
+			s += ", until " + formatTime(r.When)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func gateSentences(gates []Gate) []string {
+	var out []string
+	for i := range gates {
+		if g := &gates[i]; g.Outcome != "pass" {
+			out = append(out, g.Sentence())
+		}
+	}
+	return out
+}
+
+// Sentence is the gate's answer in words.
+func (g *Gate) Sentence() string {
+	s := g.Gate + ": " + g.Reason
+	if len(g.Who) > 0 {
+		s += " (" + strings.Join(g.Who, ", ") + ")"
+	}
+	if !g.Until.IsZero() {
+		s += ", until " + formatTime(g.Until)
+	}
+	return s
+}
+
+// Explain says in words what runs in the environment, what wants to come, and
+// what it waits for; several lines.
+func (e *Environment) Explain() string {
+	var b strings.Builder
+	name := e.Name
+	if name == "" {
+		name = "nothing that can be read"
+	}
+	fmt.Fprintf(&b, "%s carries %s", e.Environment, name)
+	if !e.Since.IsZero() {
+		fmt.Fprintf(&b, " since %s", formatTime(e.Since))
+	}
+	fmt.Fprintf(&b, ": %s", e.State)
+	if e.Reason != "" {
+		fmt.Fprintf(&b, ", %s", e.Reason)
+	}
+	if in := e.Incoming; in != nil {
+		what := in.Name
+		if what == "" {
+			what = "a release"
+		}
+		switch {
+		case in.Pull != nil && in.State == "held":
+			fmt.Fprintf(&b, "\n%s is held in #%d", what, in.Pull.Number)
+		case in.Pull != nil:
+			fmt.Fprintf(&b, "\n%s is in #%d", what, in.Pull.Number)
+		default:
+			fmt.Fprintf(&b, "\n%s is %s; it has no open pull request", what, in.State)
+		}
+	}
+	if e.Revert != nil {
+		fmt.Fprintf(&b, "\nthe revert #%d is open", e.Revert.Pull.Number)
+	}
+	for _, w := range e.WaitReasons() {
+		b.WriteString("\n- " + w)
+	}
+	return b.String()
+}
+
+// Verified counts the targets that are verified.
+func (e *Environment) Verified() int {
+	n := 0
+	for _, t := range e.Targets {
+		if t.State == "verified" {
+			n++
+		}
+	}
+	return n
+}
+
+// Attention says that a person should look: something failed, was changed by
+// hand, is held or can't be read.
+func (e *Environment) Attention() bool {
+	switch e.State {
+	case "degraded", "failed", "diverged", "mixed", "unreadable":
+		return true
+	}
+	if e.Incoming != nil && e.Incoming.State == "held" {
+		return true
+	}
+	for _, g := range e.allGates() {
+		if g.Outcome == "fail" {
+			return true
+		}
+	}
+	return e.Revert != nil
+}
+
+// Moving says that something is under way here: a release is being verified, or
+// a pull request is open.
+func (e *Environment) Moving() bool {
+	return e.State == "verifying" || e.Revert != nil || e.Incoming != nil && e.Incoming.Pull != nil
+}
+
+// Waiting says that a release wants to come in and something stops it.
+func (e *Environment) Waiting() bool {
+	if e.Incoming == nil || e.Incoming.State == "closed" {
+		return false
+	}
+	return len(e.WaitReasons()) > 0
+}
+
+func (e *Environment) allGates() []Gate {
+	var out []Gate
+	if e.Incoming != nil {
+		out = append(out, e.Incoming.Gates...)
+	}
+	if e.Revert != nil {
+		out = append(out, e.Revert.Gates...)
+	}
+	return out
+}
+
+// anyEnvironment says whether the question is true of one of the component's environments.
+func (c *Component) anyEnvironment(matches func(*Environment) bool) bool {
+	for i := range c.Environments {
+		if matches(&c.Environments[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Attention says that a person should look at the component.
+func (c *Component) Attention() bool { return c.anyEnvironment((*Environment).Attention) }
+
+// Moving says that something is under way.
+func (c *Component) Moving() bool { return c.anyEnvironment((*Environment).Moving) }
+
+// Waiting says that a release waits to come into one of the environments.
+func (c *Component) Waiting() bool { return c.anyEnvironment((*Environment).Waiting) }
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// WhyShown are the reasons without those that are true of a whole fleet on its
+// first day and that the state says already.
+func (e *Environment) WhyShown() []Reason {
+	var out []Reason
+	for _, r := range e.Why {
+		if r.Code != "baseline" && r.Text != e.Reason {
+			out = append(out, r)
+		}
+	}
+	return out
+}

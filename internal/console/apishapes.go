@@ -1,0 +1,168 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// buildComponent makes a unit's API shape.
+func (r *reader) buildComponent(v *unitRecord) api.Component {
+	c := api.Component{Repository: v.Unit.Repo, Pipeline: v.Unit.Pipeline, Component: v.Unit.Component, At: v.At, Tip: v.Tip, Broken: v.Broken,
+		Environments: make([]api.Environment, 0, len(v.Decision.Envs))}
+	for i := range v.Decision.Envs {
+		c.Environments = append(c.Environments, r.buildEnvironment(v.Unit.Repo, &v.Decision.Envs[i]))
+	}
+	return c
+}
+
+func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Environment {
+	e := api.Environment{
+		Environment: s.Environment, State: s.State, Reason: s.Reason, Release: s.Release, Name: s.Name, Since: s.Since,
+		VerifiedAt: s.VerifiedAt, Commit: s.Commit, LandedBy: s.LandedBy, LandedIn: r.buildPull(repo, s.LandedPull),
+	}
+	for name, t := range s.Targets {
+		e.Targets = append(e.Targets, api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since})
+	}
+	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
+	if s.Candidate != "" || s.Pull != 0 {
+		in := &api.Incoming{State: s.Promotion, Release: s.Candidate, Name: s.CandidateName, ReadySince: s.ReadySince, Pull: r.buildPull(repo, s.Pull)}
+		for _, g := range s.Gates {
+			in.Gates = append(in.Gates, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until})
+		}
+		if in.Name == "" {
+			in.Name = promotion.Short(in.Release)
+		}
+		e.Incoming = in
+	}
+	if s.Revert != 0 {
+		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert)}
+		for _, g := range s.RevertGates {
+			e.Revert.Gates = append(e.Revert.Gates, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until})
+		}
+	}
+	for _, w := range s.Why {
+		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: w.Text, Who: w.Who, When: w.When})
+	}
+	return e
+}
+
+// groupPipelines groups what is shown by repository and pipeline, with components;
+// empty arguments mean all.
+func (r *reader) groupPipelines(s *snapshot, repo, name string) []api.Pipeline {
+	var out []api.Pipeline
+	at := map[string]int{}
+	for _, v := range s.units {
+		if repo != "" && v.Unit.Repo != repo || name != "" && v.Unit.Pipeline != name {
+			continue
+		}
+		key := v.Unit.Pipeline + "|" + v.Unit.Repo
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, api.Pipeline{Name: v.Unit.Pipeline, Repository: v.Unit.Repo})
+		}
+		p, c := &out[i], r.buildComponent(v)
+		p.Components = append(p.Components, c)
+		p.Counts.Components++
+		p.Counts.Moving += boolToInt(c.Moving())
+		p.Counts.Waiting += boolToInt(c.Waiting())
+		p.Counts.Attention += boolToInt(c.Attention())
+		if p.Broken == "" {
+			p.Broken = v.Broken
+		}
+		for _, e := range c.Environments {
+			if !slices.Contains(p.Environments, e.Environment) {
+				p.Environments = append(p.Environments, e.Environment)
+			}
+		}
+	}
+	sort.SliceStable(out, func(a, b int) bool {
+		if out[a].Name != out[b].Name {
+			return out[a].Name < out[b].Name
+		}
+		return out[a].Repository < out[b].Repository
+	})
+	return out
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// findPipeline finds exactly one pipeline.
+func (r *reader) findPipeline(s *snapshot, repo, name string) (*api.Pipeline, error) {
+	all := r.groupPipelines(s, repo, name)
+	switch len(all) {
+	case 0:
+		return nil, apiErrorf(http.StatusNotFound, "there is no pipeline %q with a component%s; GET /api/v1/pipelines lists what there is", name, formatInRepository(repo))
+	case 1:
+		return &all[0], nil
+	}
+	repos := make([]string, 0, len(all))
+	for _, p := range all {
+		repos = append(repos, p.Repository)
+	}
+	return nil, apiErrorf(http.StatusConflict, "several repositories have a pipeline %q (%s): name one as the repository", name, strings.Join(repos, ", "))
+}
+
+func formatInRepository(repo string) string {
+	if repo == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in %q", repo)
+}
+
+// componentOf finds a component of a pipeline.
+func componentOf(p *api.Pipeline, name string) (*api.Component, error) {
+	for i := range p.Components {
+		if p.Components[i].Component == name {
+			return &p.Components[i], nil
+		}
+	}
+	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no component %q", p.Name, name)
+}
+
+// environmentOf finds an environment of a component.
+func environmentOf(c *api.Component, name string) (*api.Environment, error) {
+	for i := range c.Environments {
+		if c.Environments[i].Environment == name {
+			return &c.Environments[i], nil
+		}
+	}
+	names := make([]string, 0, len(c.Environments))
+	for _, e := range c.Environments {
+		names = append(names, e.Environment)
+	}
+	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no environment %q; there are %s", c.Pipeline, name, strings.Join(names, ", "))
+}
+
+// buildPromotion makes a promotion's API shape without its detail.
+func (r *reader) buildPromotion(p store.Promotion) api.Promotion {
+	return api.Promotion{ID: p.ID, Kind: p.Kind, Repository: p.Repo, Pipeline: p.Pipeline, Component: p.Component, Environment: p.Environment,
+		Release: p.Release, Name: r.releaseName(p.Release), Pull: r.buildPull(p.Repo, p.Pull), State: p.State, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+}
+
+// buildEvent makes an event's API shape.
+func (r *reader) buildEvent(e store.Event) api.Event {
+	return api.Event{Seq: e.Seq, At: e.At, Kind: e.Kind, Repository: e.Repo, Pipeline: e.Pipeline, Component: e.Component, Environment: e.Environment,
+		Pull: r.buildPull(e.Repo, e.Pull), Message: e.Message, Data: e.Data}
+}
+
+func (r *reader) buildEvents(all []store.Event) []api.Event {
+	out := make([]api.Event, 0, len(all))
+	for _, e := range all {
+		out = append(out, r.buildEvent(e))
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// stateTones group the states by what they ask of a reader; each has a colour and,
+// so that colour is never the only sign, a shape.
+var stateTones = map[string]string{
+	"verified": "ok", "merged": "ok", "pass": "ok",
+	"verifying": "busy", "open": "busy", "absent": "busy", "arriving": "busy", "queued": "busy", "syncing": "busy", "refreshing": "busy",
+	"progressing": "busy", "soaking": "busy",
+	"waiting": "wait", "wait": "wait", "suspended": "wait", "unclear": "wait",
+	"held":     "hold",
+	"degraded": "bad", "failed": "bad", "fail": "bad", "unreadable": "bad",
+	"reverting": "undo", "reverted": "undo",
+	"diverged": "hand", "mixed": "hand",
+}
+
+// stateTone is the tone of a state; what isn't known is quiet.
+func stateTone(state string) string {
+	if t, ok := stateTones[state]; ok {
+		return t
+	}
+	return "quiet"
+}
+
+// eventTones are the tones of the timeline's kinds of events.
+var eventTones = map[string]string{
+	"opened": "busy", "replaced": "busy", "merged": "ok", "verified": "ok", "degraded": "bad", "broken": "bad", "revert-opened": "undo",
+	"closed": "quiet", "command": "hand", "landed": "quiet", "retry": "hand",
+}
+
+func eventTone(kind string) string {
+	if t, ok := eventTones[kind]; ok {
+		return t
+	}
+	return "quiet"
+}
+
+// summarizeList names a list by its first entries.
+func summarizeList(vals []string) string {
+	if len(vals) <= 3 {
+		return strings.Join(vals, ", ")
+	}
+	return fmt.Sprintf("%s, %s and %d more", vals[0], vals[1], len(vals)-2)
+}
+
+// formatAge says how long before now a time was: "12 s", "5 min", "3 h", "4 d". A time
+// that is still to come is told with "in".
+func formatAge(now, t time.Time) string {
+	d := now.Sub(t)
+	if d < 0 {
+		return "in " + formatDuration(-d)
+	}
+	return formatDuration(d)
+}
+
+func formatDuration(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d/time.Minute))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d/time.Hour))
+	}
+	return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
+}
+
+func formatCount(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

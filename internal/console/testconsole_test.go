@@ -1,0 +1,274 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// now is the tests' time.
+var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) time.Time { return now.Add(-d) }
+
+const testRepo = "hub:acme/fleet"
+
+// testConsole is a console over a real store with a fleet in it.
+type testConsole struct {
+	t       testing.TB
+	store   *store.Store
+	options Options
+	url     string
+
+	mu       sync.Mutex
+	commands []Command
+	refuse   error
+	troubles []api.Trouble
+	compared func(repo, pipeline string) (*api.Differences, error)
+	rendered func(store.Promotion) (*api.RenderedDiff, error)
+}
+
+// newTestConsole fills a store and serves it; change may be nil.
+func newTestConsole(t testing.TB, change func(*Options)) *testConsole {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &testConsole{t: t, store: s}
+	w.options = Options{
+		Store: s, Health: w.health, Command: w.command, Differences: w.differences, Diff: w.diff, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
+		Tokens: []Token{{"reader", command.RoleViewer, "see"}, {"ci", command.RoleOperator, "do"}, {"oncall", command.RoleBreakGlass, "break"}},
+	}
+	if change != nil {
+		change(&w.options)
+	}
+	h, err := New(w.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	w.url = srv.URL
+	return w
+}
+
+func (w *testConsole) health(context.Context) []api.Trouble {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]api.Trouble(nil), w.troubles...)
+}
+
+func (w *testConsole) command(_ context.Context, o Command) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse != nil {
+		return "", w.refuse
+	}
+	w.commands = append(w.commands, o)
+	return o.Verb + " noted", nil
+}
+
+func (w *testConsole) differences(_ context.Context, repo, pipeline string) (*api.Differences, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.compared(repo, pipeline)
+}
+
+func (w *testConsole) diff(_ context.Context, p store.Promotion) (*api.RenderedDiff, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rendered(p)
+}
+
+func (w *testConsole) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func mustJSON(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// releaseID makes a release's identity of its name.
+func releaseID(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
+}
+
+// unit puts a judged unit into the store.
+func (w *testConsole) unit(repo, pipeline, component, broken string, envs ...promotion.EnvState) {
+	w.t.Helper()
+	v := map[string]any{"unit": promotion.Unit{Repo: repo, Pipeline: pipeline, Component: component}, "at": before(40 * time.Second),
+		"tip": releaseID("tip")[:40], "broken": broken, "decision": map[string]any{"envs": envs}}
+	raw := mustJSON(v)
+	w.must(w.store.PutUnit(w.t.Context(), store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
+		Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw}))
+}
+
+// env makes an environment's state with healthy targets.
+func env(name, state, release string, since time.Duration, targets int) promotion.EnvState {
+	e := promotion.EnvState{Environment: name, State: state, Promotion: promotion.Idle, Release: releaseID(release), Name: release,
+		Since: before(since), Commit: releaseID(name + release)[:40], Targets: map[string]promotion.TargetView{}}
+	for i := range targets {
+		e.Targets[fmt.Sprintf("%s-%c", name, 'a'+i)] = promotion.TargetView{State: "verified", Reason: "synced and healthy", Since: before(since / 2)}
+	}
+	e.Reason = fmt.Sprintf("synced and healthy on %d targets", targets)
+	if state == promotion.Baseline {
+		e.Reason = "was there before the pipeline came in; it is not moved by itself"
+	}
+	return e
+}
+
+// gates sets an environment's gates from their JSON.
+func gates(e *promotion.EnvState, raw string) {
+	if err := json.Unmarshal([]byte(raw), &e.Gates); err != nil {
+		panic(err)
+	}
+}
+
+// pullRequest puts a pull request into the store.
+func (w *testConsole) pullRequest(number int, title string) {
+	w.t.Helper()
+	w.must(w.store.PutPulls(w.t.Context(), store.Pull{Repo: testRepo, Number: number, Branch: fmt.Sprintf("liftlock/x/%d", number), State: "open", UpdatedAt: now,
+		Data: mustJSON(map[string]any{"pr": map[string]any{"Number": number, "Title": title, "URL": fmt.Sprintf("https://git.example/acme/fleet/pulls/%d", number)}})}))
+}
+
+func (w *testConsole) promotion(component, environment, kind, release, state string, pull int, age time.Duration) int64 {
+	w.t.Helper()
+	n, err := w.store.PutPromotion(w.t.Context(), store.Promotion{Unit: testRepo + "|shop|" + component, Repo: testRepo, Pipeline: "shop", Component: component,
+		Environment: environment, Kind: kind, Release: releaseID(release), Pull: pull, State: state, CreatedAt: before(age), UpdatedAt: before(age / 2)})
+	w.must(err)
+	return n
+}
+
+func (w *testConsole) event(component, environment, kind string, pull int, age time.Duration, message string) {
+	w.t.Helper()
+	_, err := w.store.AddEvents(w.t.Context(), store.Event{At: before(age), Repo: testRepo, Pipeline: "shop", Component: component, Environment: environment, Pull: pull, Kind: kind, Message: message})
+	w.must(err)
+}
+
+// seed puts the story into the store: a promotion that waits for approvals, one
+// that degraded and is being reverted, a held one, a diverged prod, a first day.
+func (w *testConsole) seed() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	for n, title := range map[int]string{12: "Promote web 1.5.0 to qa", 14: "Promote web 1.5.0 to prod", 16: "Promote cart 2.3.0 to qa", 17: "Revert cart 2.3.0 in qa", 19: "Promote mail v9 to qa"} {
+		w.pullRequest(n, title)
+	}
+	web := []promotion.EnvState{env("dev", promotion.Verified, "1.5.0", 3*time.Hour, 1), env("qa", promotion.Verified, "1.5.0", 80*time.Minute, 2), env("prod", promotion.Verified, "1.4.2", 9*24*time.Hour, 3)}
+	web[1].LandedPull, web[1].LandedBy, web[1].VerifiedAt = 12, promotion.ByPromotion, before(70*time.Minute)
+	p := &web[2]
+	p.Promotion, p.Candidate, p.CandidateName, p.Pull, p.ReadySince = promotion.Opened, releaseID("1.5.0"), "1.5.0", 14, before(70*time.Minute)
+	gates(p, `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]}]`)
+	w.unit(testRepo, "shop", "web", "", web...)
+
+	cart := []promotion.EnvState{env("dev", promotion.Verified, "2.3.0", 26*time.Minute, 1), env("qa", promotion.Degraded, "2.3.0", 12*time.Minute, 2), env("prod", promotion.Verified, "2.2.7", 30*24*time.Hour, 3)}
+	cart[1].LandedPull, cart[1].LandedBy, cart[1].Revert = 16, promotion.ByPromotion, 17
+	cart[1].Reason = "qa-b: Degraded for 31 s: Deployment cart: 0 of 3 replicas are available"
+	cart[1].Targets["qa-b"] = promotion.TargetView{State: "degraded", Reason: "Degraded for 31 s: Deployment cart: 0 of 3 replicas are available", Since: before(4 * time.Minute)}
+	cart[2].Why = []promotion.Reason{{Code: "quarantined", Text: "2.3.0 is being reverted from qa by #17"}}
+	if err := json.Unmarshal([]byte(`[{"gate":"manual","outcome":"wait","reason":"onDegraded: revert leaves the merge to a person"}]`), &cart[1].RevertGates); err != nil {
+		w.t.Fatal(err)
+	}
+	w.unit(testRepo, "shop", "cart", "", cart...)
+
+	mail := []promotion.EnvState{env("dev", promotion.Verified, "v9", 5*time.Hour, 1), env("qa", promotion.Verified, "v8", 40*24*time.Hour, 2), env("prod", promotion.Diverged, "v8-hotfix", 6*time.Hour, 3)}
+	mail[1].Promotion, mail[1].Candidate, mail[1].CandidateName, mail[1].Pull = promotion.Held, releaseID("v9"), "v9", 19
+	gates(&mail[1], `[{"gate":"hold","outcome":"wait","reason":"component mail is on hold by ada since 2026-03-02T08:10:00Z: waits for the new certificate; /liftlock unhold component lifts it"}]`)
+	mail[2].Reason = "grace changed it by hand in 0c1f5be91d02; Liftlock leaves it alone until /liftlock promote prod"
+	mail[2].Why = []promotion.Reason{{Code: "diverged", Text: mail[2].Reason}}
+	w.unit(testRepo, "shop", "mail", "", mail...)
+
+	search := []promotion.EnvState{env("dev", promotion.Verifying, "0.31.0", 50*time.Second, 1), env("qa", promotion.Verified, "0.30.4", 2*24*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3)}
+	search[0].Reason = "dev-a: waits for Argo CD to take 8b0d1f27a9c4"
+	search[0].Targets["dev-a"] = promotion.TargetView{State: "arriving", Reason: "waits for Argo CD to take 8b0d1f27a9c4", Since: before(50 * time.Second)}
+	search[1].Why = []promotion.Reason{{Code: "unverified", Text: "dev has not verified 0.31.0: dev-a: waits for Argo CD to take 8b0d1f27a9c4"}}
+	w.unit(testRepo, "shop", "search", "", search...)
+
+	for i, name := range []string{"billing", "checkout", "images", "stock"} {
+		v := fmt.Sprintf("4.%d.1", i)
+		w.unit(testRepo, "shop", name, "", env("dev", promotion.Baseline, v, 200*24*time.Hour, 1), env("qa", promotion.Baseline, v, 190*24*time.Hour, 2), env("prod", promotion.Baseline, fmt.Sprintf("4.%d.0", i), 220*24*time.Hour, 3))
+	}
+	w.unit("hub:acme/data", "lake", "ingest", "", env("staging", promotion.Verified, "2026.9", 8*time.Hour, 1), env("live", promotion.Verified, "2026.9", 4*time.Hour, 4))
+
+	w.promotion("web", "qa", "promotion", "1.5.0", "verified", 12, 2*time.Hour)
+	w.promotion("web", "prod", "promotion", "1.5.0", "open", 14, 70*time.Minute)
+	w.promotion("cart", "qa", "promotion", "2.3.0", "reverting", 16, 20*time.Minute)
+	w.promotion("cart", "qa", "revert", "2.3.0", "open", 17, 4*time.Minute)
+	w.promotion("mail", "qa", "promotion", "v9", "open", 19, 4*time.Hour)
+	w.must(w.store.PutState(ctx, evidenceKey(testRepo, 17), mustJSON(evidenceRecord{Evidence: []string{
+		"qa-b: Degraded for 31 s: Deployment cart: 0 of 3 replicas are available",
+		"apps/Deployment shop/cart: Back-off restarting failed container cart in pod cart-7d9f",
+		"it was healthy before the merge, and no other commit touched what it reads since",
+	}})))
+	w.event("web", "dev", "landed", 0, 3*time.Hour, "1.5.0 is in dev (person, 5f0c2d41a7b3)")
+	w.event("web", "dev", "verified", 0, 3*time.Hour-2*time.Minute, "1.5.0 is verified in dev")
+	w.event("web", "qa", "opened", 12, 2*time.Hour, "#12 opened: 1.5.0 to qa")
+	w.event("web", "qa", "merged", 12, 80*time.Minute, "#12 merged into main as 9e107d9d372b")
+	w.event("web", "qa", "verified", 12, 70*time.Minute, "1.5.0 is verified in qa")
+	w.event("web", "prod", "opened", 14, 70*time.Minute, "#14 opened: 1.5.0 to prod")
+	w.event("cart", "qa", "opened", 16, 20*time.Minute, "#16 opened: 2.3.0 to qa")
+	w.event("cart", "qa", "merged", 16, 12*time.Minute, "#16 merged into main as 71b38f0a5be2")
+	w.event("cart", "qa", "degraded", 16, 4*time.Minute, "2.3.0 is degraded in qa")
+	w.event("cart", "qa", "revert-opened", 17, 4*time.Minute, "#17 opened: takes #16 back from qa")
+	for _, a := range []struct {
+		env, version, by, who string
+		pull                  int
+		at, verified          time.Duration
+		commit                string
+	}{
+		{"prod", "1.4.2", promotion.ByBaseline, "", 0, 9 * 24 * time.Hour, 9 * 24 * time.Hour, web[2].Commit},
+		{"dev", "1.4.2", promotion.ByPerson, "ada", 0, 8 * 24 * time.Hour, 8 * 24 * time.Hour, releaseID("dev1.4.2")[:40]},
+		{"dev", "1.4.3", promotion.ByPerson, "edsger", 0, 26 * time.Hour, 0, releaseID("dev1.4.3")[:40]},
+		{"dev", "1.5.0", promotion.ByPerson, "grace", 0, 3 * time.Hour, 2 * time.Hour, web[0].Commit},
+		{"qa", "1.5.0", promotion.ByPromotion, "", 12, 80 * time.Minute, 70 * time.Minute, web[1].Commit},
+	} {
+		row := store.Arrival{Unit: testRepo + "|shop|web", Environment: a.env, Release: releaseID(a.version), Commit: a.commit, At: before(a.at)}
+		if a.verified > 0 {
+			row.VerifiedAt = before(a.verified)
+		}
+		row.Data = mustJSON(map[string]any{"by": a.by, "who": a.who, "pull": a.pull, "content": map[string]any{"fields": []carriedField{{"image", "kustomization.yaml", "images[registry.example/web].newTag", a.version}}}})
+		_, err := w.store.PutArrival(ctx, row)
+		w.must(err)
+	}
+	w.must(w.store.PutObservations(ctx, store.Observation{Unit: testRepo + "|shop|cart", Environment: "qa", Target: "qa-b", Data: mustJSON(map[string]any{
+		"Commit": cart[1].Commit, "Timeline": []map[string]any{
+			{"At": before(12 * time.Minute), "State": "arriving", "Note": "waits for Argo CD to take 71b38f0a5be2"},
+			{"At": before(11 * time.Minute), "State": "progressing", "Note": "Progressing"},
+			{"At": before(9 * time.Minute), "State": "soaking", "Note": "Healthy"},
+			{"At": before(4 * time.Minute), "State": "degraded", "Note": "Deployment cart: 0 of 3 replicas are available"},
+		}})}))
+}
+
+// get asks for an address and returns the answer's status, headers and body.
+func (w *testConsole) get(path string) (int, http.Header, string) {
+	w.t.Helper()
+	return w.request(http.MethodGet, path, "", nil)
+}

@@ -1,0 +1,211 @@
+package prtext
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// isBatch says that the pull request moves components together.
+func isBatch(in Input) bool { return len(in.Members) > 0 }
+
+// subjectOf is what moves, for people: the component, or how many.
+func subjectOf(in Input) string {
+	if isBatch(in) {
+		return countNoun(len(in.Members), "component", "components")
+	}
+	return componentOf(in)
+}
+
+// memberInput is the input for one of the components that move together.
+func memberInput(in Input, p Member) Input {
+	in.Facts, in.Decision, in.Release, in.Name, in.Members = p.Facts, p.Decision, p.Release, p.Name, nil
+	return in
+}
+
+// listMembers are the components with their releases, for a sentence.
+func listMembers(in Input) string {
+	var out []string
+	for i, p := range in.Members {
+		if i == openRows {
+			out = append(out, countNoun(len(in.Members)-i, "more", "more"))
+			break
+		}
+		out = append(out, escapeText(p.Component, maxName)+" "+codeSpan(memberReleaseName(p), maxName))
+	}
+	return joinAnd(out)
+}
+
+func memberReleaseName(p Member) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return promotion.Short(p.Release)
+}
+
+// writeOpening is the first sentence of a promotion's body.
+func writeOpening(p *page, in Input) {
+	if !isBatch(in) {
+		p.writeLine("Moves **%s** %s into **%s**.", escapeText(componentOf(in), maxName), codeSpan(releaseNameOf(in), maxName), escapeText(in.Environment, maxName))
+		p.writeGap()
+		return
+	}
+	p.writeLine("Moves **%s** into **%s** together: %s.", subjectOf(in), escapeText(in.Environment, maxName), listMembers(in))
+	p.writeGap()
+	p.writeLine("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a whole.")
+	p.writeGap()
+}
+
+// writeMemberMoves is the table of what changes, for each component its own.
+func writeMemberMoves(p *page, in Input) {
+	p.writeLine("### What moves")
+	p.writeGap()
+	of := map[string][]Change{}
+	for _, c := range in.Changes {
+		of[c.Component] = append(of[c.Component], c)
+	}
+	p.writeMembers(in.Members, func(q Member) {
+		p.writeLine("**%s**", escapeText(q.Component, maxName))
+		p.writeGap()
+		if len(of[q.Component]) == 0 {
+			p.writeLine("See the diff.")
+			p.writeGap()
+			return
+		}
+		p.writeFolded(moveTableHead, moveRows(of[q.Component]))
+	})
+	if shared := of[""]; len(shared) > 0 {
+		p.writeLine("In files that they share")
+		p.writeGap()
+		p.writeFolded(moveTableHead, moveRows(shared))
+	}
+}
+
+// writeMemberHistories says of each component where its release has been.
+func writeMemberHistories(p *page, in Input) {
+	p.writeLine("### Where these releases have been")
+	p.writeGap()
+	p.writeMembers(in.Members, func(q Member) {
+		lines := historyLines(memberInput(in, q))
+		if len(lines) == 0 {
+			return
+		}
+		p.writeLine("**%s** %s", escapeText(q.Component, maxName), codeSpan(memberReleaseName(q), maxName))
+		p.writeGap()
+		p.writeFolded("", lines)
+	})
+}
+
+// openParts is how many components' parts are written openly: a reviewer has one
+// screen.
+const openParts = 4
+
+// writeMembers writes a part for each component, the first ones openly and the rest in a
+// fold.
+func (p *page) writeMembers(all []Member, write func(Member)) {
+	for i, q := range all {
+		if i == openParts {
+			p.writeLine("<details><summary>%s</summary>", countNoun(len(all)-i, "more component", "more components"))
+			p.writeGap()
+		}
+		write(q)
+	}
+	if len(all) > openParts {
+		p.writeLine("</details>")
+		p.writeGap()
+	}
+}
+
+// isOfComponent says that a target is of a component that moves.
+func isOfComponent(in Input, componentName string) bool {
+	if isBatch(in) {
+		return slices.ContainsFunc(in.Members, func(p Member) bool { return p.Component == componentName })
+	}
+	return componentName == componentOf(in)
+}
+
+// landedBatch is the comment after the merge of several: how each is, and
+// what a person can do.
+func landedBatch(in Input) string {
+	var p page
+	p.writeLine("%s", statusMarker)
+	p.writeLine("%s", landedBatchSummary(in))
+	p.writeGap()
+	st := stateOf(in)
+	if at := formatTime(st.Since); at != "" {
+		p.writeLine("Merged %s as %s.", at, codeSpan(promotion.Short(st.Commit), maxName))
+		p.writeGap()
+	}
+	for _, q := range in.Members {
+		one := memberInput(in, q)
+		own := stateOf(one)
+		if own.LandedPull != in.Number {
+			p.writeLine("- %s: %s carries something else by now.", escapeText(q.Component, maxName), escapeText(in.Environment, maxName))
+			continue
+		}
+		s := "- " + escapeText(q.Component, maxName) + ": " + landedSummary(one, own)
+		if own.Revert > 0 && own.State != promotion.Degraded {
+			s = fmt.Sprintf("- %s: %s goes back with the others.", escapeText(q.Component, maxName), codeSpan(memberReleaseName(q), maxName))
+		}
+		if r := linkReason(in, own.Reason); r != "" {
+			s += " " + strings.TrimSuffix(r, ".") + "."
+		}
+		p.writeLine("%s", s)
+	}
+	p.writeGap()
+	for _, q := range in.Members {
+		one := memberInput(in, q)
+		own := stateOf(one)
+		if own.LandedPull != in.Number || own.State == promotion.Verified || own.State == promotion.Idle {
+			continue
+		}
+		p.writeLine("%s:", escapeText(q.Component, maxName))
+		p.writeGap()
+		writeTargets(&p, one, own)
+		writeReasons(&p, in, "Why it isn't taken back", holdReasons(own))
+		if next := landedNext(one, own); next != "" {
+			p.writeLine("%s", next)
+			p.writeGap()
+		}
+	}
+	if !in.Revert {
+		p.writeLine("What came together goes on together: no release of these is ready for the next environment before all are verified here, and `/liftlock revert` takes all of them back.")
+		p.writeGap()
+	}
+	if in.ConsoleURL != "" {
+		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
+	}
+	return truncateBody(p.String())
+}
+
+// landedBatchSummary is the one sentence for who reads nothing else: how the worst
+// of them is.
+func landedBatchSummary(in Input) string {
+	order := []string{promotion.Degraded, promotion.Failed, promotion.Mixed, promotion.Unreadable, promotion.Diverged, promotion.Verifying}
+	count := map[string]int{}
+	revert := 0
+	for _, q := range in.Members {
+		st := stateOf(memberInput(in, q))
+		if st.LandedPull == in.Number {
+			count[st.State]++
+			revert = max(revert, st.Revert)
+		}
+	}
+	what := fmt.Sprintf("%s in %s", subjectOf(in), escapeText(in.Environment, maxName))
+	if in.Revert {
+		what += ", back as before"
+	}
+	for _, s := range order {
+		if count[s] == 0 {
+			continue
+		}
+		out := fmt.Sprintf("**%s:** %d of %s", strings.ToUpper(s[:1])+s[1:], count[s], what)
+		if revert > 0 && s == promotion.Degraded {
+			out += fmt.Sprintf(". The revert %s of all of them is open", pullRef(revert))
+		}
+		return out + "."
+	}
+	return "**Verified:** " + what + "."
+}

@@ -1,0 +1,199 @@
+package prtext
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// HelpText answers /liftlock help; bare: the pipeline takes commands without
+// /liftlock too. The text is for Answer, and readable as it is.
+func HelpText(bare bool) string {
+	var p page
+	p.writeLine("Liftlock takes these commands, each on a line of its own:")
+	p.writeGap()
+	for _, c := range [][2]string{
+		{"status", "what each environment carries and how it is"},
+		{"why [environment]", "what a release waits for"},
+		{"diff", "what this pull request changes in files and in rendered manifests"},
+		{"hold [scope] [reason]", "stop; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`"},
+		{"unhold [scope]", "lift that hold"},
+		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was reverted, takes over what was changed by hand"},
+		{"revert [reason]", "open a pull request that takes the promotion back"},
+		{"retry", "try again after a failure, or after this pull request was closed"},
+		{"help", "this"},
+	} {
+		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
+	}
+	p.writeGap()
+	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate.")
+	p.writeLine("Only new comments count: no edits, quotes or code blocks.")
+	if bare {
+		p.writeLine("In this pipeline the word `/liftlock` may be left out: `/promote`.")
+	}
+	return p.String()
+}
+
+// StatusText answers /liftlock status: a line an environment.
+func StatusText(envs []promotion.EnvState) string {
+	if len(envs) == 0 {
+		return "This component has no environments."
+	}
+	var p page
+	for i := range envs {
+		p.writeLine("- %s", statusLine(&envs[i]))
+	}
+	return p.String()
+}
+
+func statusLine(st *promotion.EnvState) string {
+	s := quoteName(st.Environment) + ": "
+	if st.Release != "" || st.Name != "" {
+		s += quoteName(promotion.Release{ID: st.Release, Name: st.Name}.String()) + " "
+	}
+	s += replyText(st.State)
+	switch {
+	case st.State == promotion.Verified && !st.VerifiedAt.IsZero():
+		s += " since " + formatTime(st.VerifiedAt)
+	case st.Reason != "":
+		s += ": " + replyText(st.Reason)
+	}
+	if st.Revert > 0 {
+		s += fmt.Sprintf("; the revert #%d is open", st.Revert)
+	}
+	switch {
+	case st.Pull > 0:
+		s += fmt.Sprintf("; #%d brings %s", st.Pull, quoteName(st.CandidateName))
+		if st.Promotion == promotion.Held {
+			s += ", held"
+		}
+	case st.CandidateName != "" && st.Candidate != st.Release:
+		s += "; " + quoteName(st.CandidateName) + " would come: " + replyText(st.Promotion)
+	}
+	return s
+}
+
+// WhyText answers /liftlock why about one environment, or, with an empty name,
+// about all.
+func WhyText(envs []promotion.EnvState, environment string) string {
+	var p page
+	var names []string
+	found := false
+	for i := range envs {
+		st := &envs[i]
+		names = append(names, quoteName(st.Environment))
+		if environment != "" && st.Environment != environment {
+			continue
+		}
+		if found {
+			p.writeGap()
+		}
+		found = true
+		writeWhy(&p, st)
+	}
+	switch {
+	case len(envs) == 0:
+		return "This component has no environments."
+	case !found:
+		return fmt.Sprintf("This component has no environment %s; it has %s.", quoteName(environment), strings.Join(names, ", "))
+	}
+	return p.String()
+}
+
+func writeWhy(p *page, st *promotion.EnvState) {
+	p.writeLine("%s.", strings.TrimSuffix(statusLine(st), "."))
+	p.writeGap()
+	for i, n := range slices.Sorted(maps.Keys(st.Targets)) {
+		if i == openRows {
+			p.writeLine("- and %s", countNoun(len(st.Targets)-i, "more target", "more targets"))
+			break
+		}
+		t := st.Targets[n]
+		s := quoteName(n) + " " + replyText(t.State)
+		if at := formatTime(t.Since); at != "" {
+			s += " since " + at
+		}
+		if t.Reason != "" {
+			s += ": " + replyText(t.Reason)
+		}
+		p.writeLine("- %s", s)
+	}
+	writeGateLines(p, "the promotion", st.Gates)
+	writeGateLines(p, "the revert", st.RevertGates)
+	for i, w := range st.Why {
+		if i == maxRows {
+			break
+		}
+		s := replyText(w.Text)
+		if w.Who != "" {
+			s += " (" + replyText(w.Who) + ")"
+		}
+		if at := formatTime(w.When); at != "" {
+			s += ", at " + at
+		}
+		p.writeLine("- %s", s)
+	}
+	if len(st.Gates)+len(st.RevertGates)+len(st.Why) == 0 {
+		p.writeLine("- nothing waits: %s", whyNothingWaits(st))
+	}
+}
+
+func whyNothingWaits(st *promotion.EnvState) string {
+	switch {
+	case st.Pull > 0:
+		return fmt.Sprintf("#%d is being worked on", st.Pull)
+	case st.Promotion == promotion.Waiting:
+		return "its pull request is about to be opened"
+	case st.State == promotion.Verifying:
+		return "it goes on when every target is synced and healthy"
+	}
+	return "no newer release was verified before it"
+}
+
+// writeGateLines are the gates of an open pull request; those that pass in one line.
+func writeGateLines(p *page, of string, gates []policies.Result) {
+	var pass []string
+	for i, g := range gates {
+		if i == maxRows {
+			p.writeLine("- and %d more gates", len(gates)-i)
+			break
+		}
+		if g.Outcome == policies.Pass {
+			pass = append(pass, replyText(g.Gate))
+			continue
+		}
+		s := fmt.Sprintf("%s %s on %s: %s", of, outcomeVerb(g.Outcome), replyText(g.Gate), replyText(g.Reason))
+		if len(g.Who) > 0 {
+			s += " (" + replyText(strings.Join(g.Who, ", ")) + ")"
+		}
+		if at := formatTime(g.Until); at != "" {
+			s += ", at " + at
+		}
+		p.writeLine("- %s", s)
+	}
+	if len(pass) > 0 {
+		p.writeLine("- passed for %s: %s", of, strings.Join(pass, ", "))
+	}
+}
+
+func outcomeVerb(o policies.Outcome) string {
+	if o == policies.Fail {
+		return "fails"
+	}
+	return "waits"
+}
+
+// replyText is an outside text inside an answer, where a backtick would be markup.
+func replyText(s string) string { return strings.ReplaceAll(cleanLine(s, maxReason), "`", "'") }
+
+// quoteName is an outside name as the answers' code.
+func quoteName(s string) string {
+	if s == "" {
+		return "(nothing)"
+	}
+	return "`" + strings.ReplaceAll(cleanLine(s, maxName), "`", "'") + "`"
+}

@@ -1,0 +1,46 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Options say how a World is made.
+type Options struct {
+	Dir     string           // where the repositories go; created when missing; required
+	Timings Timings          // DemoTimings or FastTimings, or one's own
+	Now     func() time.Time // the clock of both parts; nil: time.Now
+	Log     *zap.Logger      // nil: silent
+}
+
+// Simulation is a forge and an Argo CD that deploys from it.
+type Simulation struct {
+	Forge  *Forge
+	ArgoCD *ArgoCD
+}
+
+// New starts a world without people, repositories or Applications. The caller
+// closes it.
+func New(o Options) (*Simulation, error) {
+	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, WholeSeconds: o.Timings.WholeSeconds})
+	if err != nil {
+		return nil, err
+	}
+	argo, err := NewArgoCD(ArgoCDOptions{Repos: forge, Timings: o.Timings, Now: o.Now, Log: o.Log})
+	if err != nil {
+		return nil, errors.Join(err, forge.Close())
+	}
+	return &Simulation{Forge: forge, ArgoCD: argo}, nil
+}
+
+// Close stops both parts.
+func (w *Simulation) Close() error {
+	if err := errors.Join(w.ArgoCD.Close(), w.Forge.Close()); err != nil {
+		return fmt.Errorf("closing the emulated world: %w", err)
+	}
+	return nil
+}

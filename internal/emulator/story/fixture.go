@@ -1,0 +1,247 @@
+package story
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+// Who and what is in the world.
+const (
+	Repo           = "acme/fleet"
+	Bot            = "liftlock-bot"
+	Author         = "linus"
+	FirstApprover  = "ada"
+	SecondApprover = "grace"
+	Branch         = "main"
+	Pipeline       = "shop"
+
+	Component = "web"
+	image     = "registry.example/web"
+	botToken  = "demo-token-of-the-bot"
+	secret    = "demo-webhook-secret"
+	apiToken  = "demo-api-token-operator"
+)
+
+// Timings says how fast the story goes.
+type Timings struct {
+	Emulator emulator.Timings
+	Verify   string        // the pipeline's verify block
+	Wait     time.Duration // how long a step may take before the story says that it was not reached
+	Poll     time.Duration // how often the server fetches without being told
+	Sweep    time.Duration
+}
+
+// DemoTimings is for people, Fast for machines.
+func DemoTimings() Timings {
+	return Timings{Emulator: emulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
+		Verify: "{arriveWithin: 30s, timeout: 8s, healthyFor: 1s, watch: 2m, debounce: 500ms}"}
+}
+
+// FastTimings keeps a story to a few seconds.
+func FastTimings() Timings {
+	return Timings{Emulator: emulator.FastTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
+		Verify: "{arriveWithin: 20s, timeout: 3s, healthyFor: 100ms, watch: 2m, debounce: 50ms}"}
+}
+
+// Fixture is the demo's world, made and running, and the server's file for it.
+type Fixture struct {
+	*emulator.Simulation
+	Dir     string
+	Config  string // path of the server's file
+	URL     string // where the server will listen
+	Start   string // the commit that the story starts from
+	timings Timings
+}
+
+// NewFixture makes the world in a folder: the repository, its people, the
+// Applications, and the server's file.
+func NewFixture(dir string, p Timings, log *zap.Logger) (_ *Fixture, err error) {
+	w, err := emulator.New(emulator.Options{Dir: filepath.Join(dir, "world"), Timings: p.Emulator, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}()
+	for login, token := range map[string]string{"acme": "demo-token-of-acme", Bot: botToken, Author: "demo-token-of-linus", FirstApprover: "demo-token-of-ada", SecondApprover: "demo-token-of-grace"} {
+		if err := w.Forge.AddUser(login, token, emulator.UserOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author, Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge.URL(), p),
+		Access: map[string]emulator.Permission{Bot: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write, SecondApprover: emulator.Write}}); err != nil {
+		return nil, err
+	}
+	for _, env := range []string{"dev", "qa", "prod"} {
+		if err := w.ArgoCD.AddApplication(emulator.AppSpec{Name: Component + "-" + env, Namespace: "argocd", Repo: Repo, Branch: Branch, Path: overlayDir(env),
+			DestinationNamespace: Component + "-" + env, Cluster: "https://kubernetes.default.svc", ApplicationSet: "shop"}); err != nil {
+			return nil, err
+		}
+	}
+	start, err := w.Forge.Head(Repo, Branch)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := w.ArgoCD.WriteKubeconfig(kubeconfig); err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start, timings: p}
+	return out, os.WriteFile(out.Config, []byte(serverConfig(dir, addr, w.Forge.URL(), kubeconfig, p)), 0o600)
+}
+
+// freeAddress finds a port for the server. The hooks need its address before it
+// runs, and after a restart it must be the same.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func overlayDir(env string) string { return "apps/" + Component + "/overlays/" + env }
+
+// Kustomization is the file that a promotion into an environment edits.
+func Kustomization(env string) string { return overlayDir(env) + "/kustomization.yaml" }
+
+func repositoryFiles(forge string, p Timings) map[string]string {
+	out := map[string]string{
+		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", forge+"/"+Repo+".git"),
+		".liftlock.yaml":   strings.ReplaceAll(pipelineTemplate, "VERIFY", p.Verify),
+		"apps/web/base/kustomization.yaml": `resources:
+  - deployment.yaml
+`,
+		"apps/web/base/deployment.yaml": deploymentTemplate,
+	}
+	for _, env := range []string{"dev", "qa", "prod"} {
+		out[Kustomization(env)] = strings.NewReplacer("ENV", env, "REPLICAS", map[string]string{"dev": "1", "qa": "2", "prod": "6"}[env]).Replace(kustomizationTemplate)
+	}
+	return out
+}
+
+const applicationSetTemplate = `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata:
+  name: shop
+  namespace: argocd
+spec:
+  goTemplate: true
+  goTemplateOptions: ["missingkey=error"]
+  generators:
+    - git:
+        repoURL: REPO
+        revision: main
+        directories:
+          - path: apps/*/overlays/*
+  template:
+    metadata:
+      name: '{{ index .path.segments 1 }}-{{ .path.basename }}'
+    spec:
+      project: default
+      source:
+        repoURL: REPO
+        targetRevision: main
+        path: '{{ .path.path }}'
+      destination:
+        server: https://kubernetes.default.svc
+        namespace: '{{ index .path.segments 1 }}-{{ .path.basename }}'
+      syncPolicy:
+        automated: {}
+`
+
+const pipelineTemplate = `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata:
+  name: shop
+spec:
+  applicationSets:
+    - path: argocd/*.yaml
+  component: '{{ index .path.segments 1 }}'
+  environment: '{{ .path.basename }}'
+  carry:
+    - kustomizeImages: ["registry.example/*"]
+  environments:
+    - name: dev
+      verify: VERIFY
+    - name: qa
+      after: [dev]
+      merge: auto
+      onDegraded: revert-and-merge
+      verify: VERIFY
+    - name: prod
+      after: [qa]
+      merge: auto
+      gates:
+        - approvals: {count: 2, from: {users: [ada, grace]}}
+      verify: VERIFY
+`
+
+const deploymentTemplate = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+        - name: web
+          image: registry.example/web
+`
+
+// kustomizationTemplate has comments and a line of the environment's own, which a
+// promotion must leave alone.
+const kustomizationTemplate = `# web in ENV
+resources:
+  - ../../base
+
+images:
+  # moved by Liftlock; everything else here belongs to ENV
+  - name: registry.example/web
+    newTag: 1.0.0   # the release
+
+replicas:
+  - name: web
+    count: REPLICAS
+`
+
+func serverConfig(dir, addr, forge, kubeconfig string, p Timings) string {
+	return fmt.Sprintf(`listen: %s
+externalURL: http://%s
+store: sqlite://%s
+dataDir: %s
+sweepInterval: %s
+forges:
+  - name: hub
+    type: github
+    url: %s/api/v3
+    auth: {token: %s}
+    webhookSecrets: [%s]
+repositories:
+  - {forge: hub, name: %s, branch: %s, manageWebhooks: true, pollInterval: %s}
+argocd:
+  - name: hub
+    kubernetes: {kubeconfig: %s, namespaces: [argocd]}
+api:
+  tokens: [{name: demo, role: operator, token: %s}]
+`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, forge, botToken, secret, Repo, Branch, p.Poll, kubeconfig, apiToken)
+}

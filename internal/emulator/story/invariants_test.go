@@ -1,0 +1,259 @@
+package story_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/story"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// checkEnd holds what must be so at the end, whatever happened meanwhile: each
+// promotion once, and nothing anywhere that shouldn't be.
+func (r *storyRun) checkEnd() {
+	r.t.Helper()
+	all, err := r.fixture.Forge.Pulls(story.Repo)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, p := range all {
+		tag := story.GoodTag
+		if strings.Contains(p.Title+p.Body, story.BadTag) {
+			tag = story.BadTag
+		}
+		ref, ok := promotion.ParseBranch(p.Branch)
+		if !ok || p.Author != story.Bot {
+			r.t.Errorf("a pull request that nobody should have opened: #%d %s by %s", p.Number, p.Branch, p.Author)
+		}
+		count[fmt.Sprintf("%s %s revert=%t", ref.Environment, tag, ref.Revert)]++
+		if !p.Merged {
+			r.t.Errorf("#%d %s was not merged (open: %t)", p.Number, p.Title, p.Open)
+		}
+	}
+	want := map[string]int{"qa " + story.GoodTag + " revert=false": 1, "prod " + story.GoodTag + " revert=false": 1, "qa " + story.BadTag + " revert=false": 1, "qa " + story.BadTag + " revert=true": 1}
+	if fmt.Sprint(count) != fmt.Sprint(want) {
+		r.t.Errorf("pull requests\n got  %v\n want %v", count, want)
+	}
+	for _, env := range []string{"qa", "prod"} {
+		text, _, err := r.fixture.Forge.File(story.Repo, story.Branch, story.Kustomization(env))
+		if err != nil || !strings.Contains(text, "newTag: "+story.GoodTag+" ") {
+			r.t.Errorf("%s carries\n%s (%v)", env, text, err)
+		}
+	}
+	r.eventually(r.checkForgeTidy)
+	r.eventually(r.checkRecorded)
+	r.checkInvariants()
+}
+
+// checkForgeTidy holds what readers of the forge see: one comment kept up to date, the
+// status that its gates passed, one hook, and no branch that nobody needs.
+func (r *storyRun) checkForgeTidy() error {
+	all, err := r.fixture.Forge.Pulls(story.Repo)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{story.Branch: true}
+	var wrong []error
+	for _, p := range all {
+		wrong = append(wrong, checkOneComment(&p), checkGatesPassed(&p), checkEvidence(&p))
+		if p.Open {
+			wanted[p.Branch] = true
+		}
+	}
+	branches, err := r.listBranches()
+	if err != nil {
+		return err
+	}
+	for b := range branches {
+		if !wanted[b] {
+			wrong = append(wrong, fmt.Errorf("the branches %s are there, wanted are only %s", joinNames(branches), joinNames(wanted)))
+			break
+		}
+	}
+	hooks, err := r.fixture.Forge.Hooks(story.Repo)
+	if err != nil {
+		return err
+	}
+	if len(hooks) != 1 {
+		wrong = append(wrong, fmt.Errorf("%d hooks", len(hooks)))
+	}
+	return errors.Join(wrong...)
+}
+
+func checkOneComment(p *emulator.PullRequest) error {
+	status := 0
+	for _, c := range p.Comments {
+		if c.User != story.Bot {
+			continue
+		}
+		if !prtext.IsStatusComment(c.Body) {
+			return fmt.Errorf("#%d has a comment that nobody asked for: %s", p.Number, c.Body)
+		}
+		status++
+	}
+	if status != 1 {
+		return fmt.Errorf("#%d has %d status comments", p.Number, status)
+	}
+	return nil
+}
+
+func checkGatesPassed(p *emulator.PullRequest) error {
+	for _, s := range p.Statuses {
+		if s.Context == "liftlock" && s.State == "success" {
+			return nil
+		}
+	}
+	return fmt.Errorf("#%d was merged and its head's statuses are %+v", p.Number, p.Statuses)
+}
+
+// checkEvidence holds that a revert still tells why it was opened: a process that
+// died after it had opened it must not write its text anew without.
+func checkEvidence(p *emulator.PullRequest) error {
+	if ref, _ := promotion.ParseBranch(p.Branch); ref.Revert && !(strings.Contains(p.Body, "web-qa") && strings.Contains(p.Body, "Degraded")) {
+		return fmt.Errorf("the revert #%d lost its evidence: %s", p.Number, p.Body)
+	}
+	return nil
+}
+
+// listBranches are the forge's own.
+func (r *storyRun) listBranches() (map[string]bool, error) {
+	dir, err := r.fixture.Forge.GitDir(story.Repo)
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("git", "-C", dir, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the branches: %w", err)
+	}
+	all := map[string]bool{}
+	for b := range strings.Lines(string(out)) {
+		all[strings.TrimSpace(b)] = true
+	}
+	return all, nil
+}
+
+// checkRecorded holds that the console knows every promotion and how it ended.
+func (r *storyRun) checkRecorded() error {
+	var got api.Promotions
+	if err := r.getJSON("/api/v1/promotions", &got); err != nil {
+		return err
+	}
+	var lines []string
+	for _, p := range got.Promotions {
+		if p.Pull == nil {
+			return fmt.Errorf("the promotion %d has no pull request", p.ID)
+		}
+		tag := story.GoodTag
+		if strings.Contains(p.Name, story.BadTag) {
+			tag = story.BadTag
+		}
+		state := p.State
+		if r.storeLost && state == "merged" {
+			state = promotion.Verified // that it was is only seen of what is there now
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s %s", p.Environment, p.Kind, tag, state))
+	}
+	slices.Sort(lines)
+	want := []string{
+		"prod promotion " + story.GoodTag + " verified", "qa promotion " + story.GoodTag + " verified",
+		"qa promotion " + story.BadTag + " reverted", "qa revert " + story.BadTag + " verified",
+	}
+	if !slices.Equal(lines, want) {
+		return fmt.Errorf("the console's promotions\n got  %q\n want %q", lines, want)
+	}
+	return nil
+}
+
+func (r *storyRun) getJSON(path string, into any) error {
+	res, err := http.Get(r.fixture.URL + path)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close() //nolint:errcheck // it was read
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: HTTP %d", path, res.StatusCode)
+	}
+	return json.NewDecoder(res.Body).Decode(into)
+}
+
+// checkInvariants holds the invariants that no loss may break, over everything that
+// ever was on the tracked branch and on the forge.
+func (r *storyRun) checkInvariants() {
+	r.t.Helper()
+	all, err := r.fixture.Forge.Pulls(story.Repo)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i, p := range all {
+		ref, _ := promotion.ParseBranch(p.Branch)
+		if ref.Environment == "prod" && strings.Contains(p.Title+p.Body, story.BadTag) {
+			r.t.Errorf("prod had a pull request for %s: #%d", story.BadTag, p.Number)
+		}
+		for _, q := range all[:i] {
+			if p.Branch == q.Branch && (q.Open || q.ClosedAt.After(p.Created)) {
+				r.t.Errorf("#%d and #%d of %s were open at once", q.Number, p.Number, p.Branch)
+			}
+		}
+	}
+	ways, err := r.releaseHistory()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if slices.Contains(ways["prod"], story.BadTag) {
+		r.t.Errorf("prod carried %s: %q", story.BadTag, ways["prod"])
+	}
+	if n := countEqual(ways["qa"], story.BadTag); n > 1 {
+		r.t.Errorf("%s came to qa %d times: %q", story.BadTag, n, ways["qa"])
+	}
+	for _, tag := range ways["prod"] {
+		if !slices.Contains(ways["qa"], tag) {
+			r.t.Errorf("%s came to prod and never was in qa: %q, %q", tag, ways["prod"], ways["qa"])
+		}
+	}
+}
+
+func countEqual(all []string, one string) int {
+	n := 0
+	for _, s := range all {
+		if s == one {
+			n++
+		}
+	}
+	return n
+}
+
+// releaseHistory lists the releases that each environment carried one after the other.
+func (r *storyRun) releaseHistory() (map[string][]string, error) {
+	dir, err := r.fixture.Forge.GitDir(story.Repo)
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("git", "-C", dir, "rev-list", "--reverse", "--first-parent", story.Branch).Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the commits: %w", err)
+	}
+	ways := map[string][]string{}
+	for _, commit := range strings.Fields(string(out)) {
+		for _, env := range []string{"dev", "qa", "prod"} {
+			text, _, err := r.fixture.Forge.File(story.Repo, commit, story.Kustomization(env))
+			if err != nil {
+				return nil, err
+			}
+			_, rest, _ := strings.Cut(text, "newTag: ")
+			tag, _, _ := strings.Cut(rest, " ")
+			if way := ways[env]; len(way) == 0 || way[len(way)-1] != tag {
+				ways[env] = append(way, tag)
+			}
+		}
+	}
+	return ways, nil
+}

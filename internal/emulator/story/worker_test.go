@@ -1,0 +1,225 @@
+package story_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/server"
+)
+
+// The child is this test's own binary, told by its environment to be a server
+// that dies at a point.
+const (
+	configVariable = "LIFTLOCK_TEST_SERVER"
+	dieAtVariable  = "LIFTLOCK_TEST_DIE_AT" // the point at which the process kills itself
+	pointsVariable = "LIFTLOCK_TEST_POINTS" // a file to which every point that is passed is appended
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == evaluate.Command {
+		// A server starts this program to look at what strangers wrote.
+		if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, evaluate.Handlers(zap.NewNop())); err != nil {
+			os.Exit(printError(err))
+		}
+		os.Exit(0)
+	}
+	if file := os.Getenv(configVariable); file != "" {
+		os.Exit(runWorker(file))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(runsPerCore*runtime.GOMAXPROCS(0))); err != nil {
+		os.Exit(printError(err))
+	}
+	os.Exit(m.Run())
+}
+
+// runsPerCore is how many stories a core tells at once: they mostly wait.
+const runsPerCore = 2
+
+// startedLine is the line that a child writes before anything else.
+const startedLine = "started"
+
+// crashPoints counts how often each place was passed and dies at the chosen one.
+type crashPoints struct {
+	mu     sync.Mutex
+	before map[string]int
+	after  map[string]int
+	dieAt  string
+	out    *os.File
+}
+
+// reach counts a place and names the point "place#n before" or "… after"; the
+// process ends there if it is the one.
+func (p *crashPoints) reach(place string, before bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen, when := p.after, "after"
+	if before {
+		seen, when = p.before, "before"
+	}
+	seen[place]++
+	name := fmt.Sprintf("%s#%d %s", place, seen[place], when)
+	p.appendLine(name)
+	if name == p.dieAt {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
+}
+
+func (p *crashPoints) appendLine(name string) {
+	if p.out != nil {
+		fmt.Fprintf(p.out, "%d %s\n", time.Now().UnixNano(), name)
+	}
+}
+
+// bracketWrite passes the two points of one write.
+func (p *crashPoints) bracketWrite(format string, args ...any) func() {
+	place := fmt.Sprintf(format, args...)
+	p.reach(place, true)
+	return func() { p.reach(place, false) }
+}
+
+// runWorker runs the server with points at every forge write, push and commit.
+func runWorker(file string) int {
+	p := &crashPoints{before: map[string]int{}, after: map[string]int{}, dieAt: os.Getenv(dieAtVariable)}
+	if name := os.Getenv(pointsVariable); name != "" {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return printError(err)
+		}
+		p.out = f
+	}
+	p.appendLine(startedLine)
+	go func() { // nobody is left who would end us
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		return printError(err)
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.AddSync(os.Stderr), zapcore.InfoLevel))
+	s, err := server.New(context.Background(), server.Options{Config: cfg, Log: log, Version: "test", Seams: server.Seams{
+		Forge:      func(f forge.Forge) forge.Forge { return &crashingForge{Forge: f, points: p} },
+		OnCommit:   func(name string, before bool) { p.reach("store "+name, before) },
+		BeforePush: func(ref string) { p.reach("push "+ref, true) },
+		AfterPush:  func(ref string) { p.reach("push "+ref, false) },
+	}})
+	if err != nil {
+		return printError(err)
+	}
+	if err := s.Run(context.Background()); err != nil {
+		return printError(err)
+	}
+	return 0
+}
+
+func printError(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// reachedPoint is one line of the file of points.
+type reachedPoint struct {
+	at   time.Time
+	name string
+}
+
+// readReachedPoints reads the file of points; a line that a dying child cut off is
+// left out.
+func readReachedPoints(t *testing.T, file string) []reachedPoint {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []reachedPoint
+	for line := range strings.Lines(string(text)) {
+		stamp, name, ok := strings.Cut(line, " ")
+		ns, err := strconv.ParseInt(stamp, 10, 64)
+		if ok && err == nil && strings.HasSuffix(name, "\n") {
+			out = append(out, reachedPoint{at: time.Unix(0, ns), name: strings.TrimSpace(name)})
+		}
+	}
+	return out
+}
+
+// crashingForge passes a point before and after every write to the forge.
+type crashingForge struct {
+	forge.Forge
+	points *crashPoints
+}
+
+func (d *crashingForge) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
+	defer d.points.bracketWrite("forge create %s", n.Branch)()
+	return d.Forge.CreatePullRequest(ctx, r, n)
+}
+
+func (d *crashingForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, c forge.PullRequestUpdate) error {
+	defer d.points.bracketWrite("forge update #%d", number)()
+	return d.Forge.UpdatePullRequest(ctx, r, number, c)
+}
+
+func (d *crashingForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	defer d.points.bracketWrite("forge merge #%d", m.Number)()
+	return d.Forge.Merge(ctx, r, m)
+}
+
+func (d *crashingForge) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
+	defer d.points.bracketWrite("forge delete %s", branch)()
+	return d.Forge.DeleteBranch(ctx, r, branch)
+}
+
+func (d *crashingForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	defer d.points.bracketWrite("forge label #%d", number)()
+	return d.Forge.AddLabels(ctx, r, number, labels...)
+}
+
+func (d *crashingForge) RemoveLabel(ctx context.Context, r forge.Repo, number int, label string) error {
+	defer d.points.bracketWrite("forge unlabel #%d", number)()
+	return d.Forge.RemoveLabel(ctx, r, number, label)
+}
+
+func (d *crashingForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
+	defer d.points.bracketWrite("forge comment #%d", number)()
+	return d.Forge.CreateComment(ctx, r, number, body)
+}
+
+func (d *crashingForge) UpdateComment(ctx context.Context, r forge.Repo, number int, id int64, body string) error {
+	defer d.points.bracketWrite("forge edit comment #%d", number)()
+	return d.Forge.UpdateComment(ctx, r, number, id, body)
+}
+
+func (d *crashingForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
+	defer d.points.bracketWrite("forge react #%d", number)()
+	return d.Forge.React(ctx, r, number, comment, reaction)
+}
+
+func (d *crashingForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
+	defer d.points.bracketWrite("forge status %s", s.State)()
+	return d.Forge.SetStatus(ctx, r, commit, s)
+}
+
+func (d *crashingForge) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
+	defer d.points.bracketWrite("forge hook")()
+	return d.Forge.EnsureHook(ctx, r, h)
+}

@@ -1,0 +1,283 @@
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// deliveryTimeout is GitHub's: ten seconds, and it never tries again.
+	deliveryTimeout = 10 * time.Second
+	// maxDeliveries bounds what is remembered of past deliveries.
+	maxDeliveries = 2000
+	// shuffleWindow is the time within which shuffled deliveries overtake each other.
+	shuffleWindow = 200 * time.Millisecond
+)
+
+// DeliveryOptions says how unreliable deliveries are. The zero value delivers each
+// event once, in order and at once.
+type DeliveryOptions struct {
+	Drop    bool          // deliver nothing
+	Times   int           // deliver each event so often, with one identity; 0: once
+	Shuffle bool          // let deliveries overtake each other, by chance
+	Seed    int64         // of that chance
+	Delay   time.Duration // before each delivery
+}
+
+// Delivery is what became of one webhook.
+type Delivery struct {
+	ID     string // X-GitHub-Delivery; equal for repetitions
+	Event  string
+	Action string
+	URL    string
+	Status int    // the receiver's answer; 0: none
+	Err    string // why there was no answer, or the event was dropped
+	At     time.Time
+
+	hook hook // as it was then
+	body []byte
+}
+
+// webhookSender delivers webhooks, one after the other.
+type webhookSender struct {
+	log    *zap.Logger
+	client *http.Client
+	ctx    context.Context // ends with close: the courier's own life, not a caller's
+	stop   context.CancelFunc
+	done   chan struct{}
+
+	mu         sync.Mutex
+	options    DeliveryOptions
+	random     *rand.Rand
+	queue      []*Delivery
+	wake       chan struct{} // has room for one
+	pending    int           // queued, delayed or under way
+	idle       chan struct{} // closed when pending is 0
+	history    []Delivery
+	lastByHook map[int64]Delivery // by hook
+}
+
+func newWebhookSender(log *zap.Logger) *webhookSender {
+	c := &webhookSender{
+		log: log, client: &http.Client{Timeout: deliveryTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 2}},
+		done: make(chan struct{}), random: rand.New(rand.NewSource(1)), wake: make(chan struct{}, 1),
+		idle: make(chan struct{}), lastByHook: map[int64]Delivery{},
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	close(c.idle)
+	go c.run()
+	return c
+}
+
+func (c *webhookSender) close() {
+	c.stop()
+	<-c.done
+	c.client.CloseIdleConnections()
+}
+
+func (c *webhookSender) configure(w DeliveryOptions) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.options, c.random = w, rand.New(rand.NewSource(w.Seed))
+}
+
+// sendEvent queues an event for a hook. It never waits for the receiver.
+func (c *webhookSender) sendEvent(h *hook, event string, payload map[string]any) {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		// Payloads are built here from strings, numbers and times.
+		c.log.Error("a webhook's payload can't be written", zap.String("event", event), zap.Error(err))
+		return
+	}
+	action, _ := payload["action"].(string)
+	c.enqueue(Delivery{ID: newUUID(), Event: event, Action: action, URL: h.url, hook: *h, body: body})
+}
+
+func (c *webhookSender) enqueue(d Delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.options.Drop {
+		d.Err = "dropped"
+		c.recordDelivery(d)
+		return
+	}
+	for range max(1, c.options.Times) {
+		delay := c.options.Delay
+		if c.options.Shuffle {
+			delay += time.Duration(c.random.Int63n(int64(shuffleWindow)))
+		}
+		if c.pending == 0 {
+			c.idle = make(chan struct{})
+		}
+		c.pending++
+		one := d
+		if delay == 0 {
+			c.queueDelivery(&one)
+			continue
+		}
+		time.AfterFunc(delay, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.queueDelivery(&one)
+		})
+	}
+}
+
+// queueDelivery is called with mu held.
+func (c *webhookSender) queueDelivery(d *Delivery) {
+	c.queue = append(c.queue, d)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *webhookSender) run() {
+	defer close(c.done)
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.wake:
+		}
+		for d := c.nextDelivery(); d != nil; d = c.nextDelivery() {
+			c.deliver(d)
+			c.finishDelivery(d)
+			if c.ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *webhookSender) nextDelivery() *Delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return nil
+	}
+	d := c.queue[0]
+	c.queue = c.queue[1:]
+	return d
+}
+
+func (c *webhookSender) finishDelivery(d *Delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recordDelivery(*d)
+	c.pending--
+	if c.pending == 0 {
+		close(c.idle)
+	}
+}
+
+func (c *webhookSender) recordDelivery(d Delivery) {
+	d.At = time.Now()
+	c.history = append(c.history, d)
+	if len(c.history) > maxDeliveries {
+		c.history = c.history[len(c.history)-maxDeliveries:]
+	}
+	c.lastByHook[d.hook.id] = d
+}
+
+// deliver makes the request that GitHub makes.
+func (c *webhookSender) deliver(d *Delivery) {
+	body, contentType := d.body, "application/json"
+	if d.hook.contentType == "form" {
+		body, contentType = []byte(url.Values{"payload": {string(d.body)}}.Encode()), "application/x-www-form-urlencoded"
+	}
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodPost, d.URL, bytes.NewReader(body))
+	if err != nil {
+		d.Err = err.Error()
+		return
+	}
+	id := strconv.FormatInt(d.hook.id, 10)
+	for k, v := range map[string]string{
+		"Content-Type": contentType, "User-Agent": "GitHub-Hookshot/0000000", "Accept": "*/*",
+		"X-GitHub-Event": d.Event, "X-GitHub-Delivery": d.ID, "X-GitHub-Hook-ID": id,
+		"X-GitHub-Hook-Installation-Target-ID": id, "X-GitHub-Hook-Installation-Target-Type": "repository",
+	} {
+		req.Header.Set(k, v)
+	}
+	if d.hook.secret != "" {
+		req.Header.Set("X-Hub-Signature-256", signBody(d.hook.secret, body))
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		d.Err = err.Error()
+		return
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		d.Err = err.Error()
+	}
+	d.Status = res.StatusCode
+}
+
+// lastResponse is what the hook's receiver said last: a status code, nil when
+// nothing was sent yet, and a word for it.
+func (c *webhookSender) lastResponse(id int64) (code any, word string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, ok := c.lastByHook[id]
+	switch {
+	case !ok:
+		return nil, ""
+	case d.Status >= 200 && d.Status < 300:
+		return d.Status, "active"
+	default:
+		return d.Status, "misconfigured"
+	}
+}
+
+// SetDeliveryOptions changes how deliveries are made from now on.
+func (f *Forge) SetDeliveryOptions(w DeliveryOptions) { f.sender.configure(w) }
+
+// Deliveries are the webhooks so far, oldest first, those under way not
+// included. Only the newest 2,000 are kept.
+func (f *Forge) Deliveries() []Delivery {
+	f.sender.mu.Lock()
+	defer f.sender.mu.Unlock()
+	return append([]Delivery(nil), f.sender.history...)
+}
+
+// Redeliver sends a past delivery again, with the same identity and body.
+func (f *Forge) Redeliver(id string) error {
+	for _, d := range f.Deliveries() {
+		if d.ID == id {
+			d.Status, d.Err = 0, ""
+			f.sender.enqueue(d)
+			return nil
+		}
+	}
+	return fmt.Errorf("redelivering %s: there was no such delivery", id)
+}
+
+// WaitIdle waits until no webhook is queued, delayed or under way.
+func (f *Forge) WaitIdle(ctx context.Context) error {
+	for {
+		f.sender.mu.Lock()
+		pending, idle := f.sender.pending, f.sender.idle
+		f.sender.mu.Unlock()
+		if pending == 0 {
+			return nil
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d webhooks: %w", pending, context.Cause(ctx))
+		}
+	}
+}

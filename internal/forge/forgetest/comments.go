@@ -1,0 +1,178 @@
+package forgetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+func testComments(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	if list, err := s.Forge.Comments(s.ctx, s.Repo, pr.Number, time.Time{}); err != nil || len(list) != 0 {
+		t.Errorf("at first: %v, %v", list, err)
+	}
+	first, err := s.Forge.CreateComment(s.ctx, s.Repo, pr.Number, "first\nof **lines**")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.ID == 0 || first.Body != "first\nof **lines**" || first.User != s.ownLogin(t) || first.Bot || first.CreatedAt.IsZero() || !strings.Contains(first.URL, "://") {
+		t.Errorf("created %+v", first)
+	}
+	if _, err := s.Reviewer.CreateComment(s.ctx, s.Repo, pr.Number, "/liftlock status"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Forge.Comments(s.ctx, s.Repo, pr.Number, time.Time{})
+	if err != nil || len(list) != 2 || list[0].ID != first.ID || list[1].Body != "/liftlock status" || list[1].User == s.ownLogin(t) {
+		t.Fatalf("listed %+v, %v", list, err)
+	}
+	// Forges count in whole seconds: the first is changed until that shows.
+	i := 0
+	s.eventually(t, "a later update", func() bool {
+		i++
+		if err := s.Forge.UpdateComment(s.ctx, s.Repo, pr.Number, first.ID, strings.Repeat("!", i)); err != nil {
+			t.Fatal(err)
+		}
+		list, err = s.Forge.Comments(s.ctx, s.Repo, pr.Number, time.Time{})
+		if err != nil || len(list) != 2 {
+			t.Fatalf("listed %+v, %v", list, err)
+		}
+		return list[0].UpdatedAt.After(list[1].UpdatedAt)
+	})
+	if list[0].ID != first.ID || list[0].Body != strings.Repeat("!", i) || !list[0].CreatedAt.Equal(first.CreatedAt) {
+		t.Errorf("updated %+v", list[0])
+	}
+	recent, err := s.Forge.Comments(s.ctx, s.Repo, pr.Number, list[0].UpdatedAt)
+	if err != nil || len(recent) != 1 || recent[0].ID != first.ID {
+		t.Errorf("since the update: %+v, %v", recent, err)
+	}
+	wantKind(t, "updating a comment that isn't there", s.Forge.UpdateComment(s.ctx, s.Repo, pr.Number, 99999999, "x"), forge.ErrNotFound)
+}
+
+func testReactions(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	c, err := s.Reviewer.CreateComment(s.ctx, s.Repo, pr.Number, "/liftlock status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want bool) {
+		t.Helper()
+		if got, err := s.Forge.HasReacted(s.ctx, s.Repo, pr.Number, c.ID); err != nil || got != want {
+			t.Errorf("Reacted: %v, %v; want %v", got, err, want)
+		}
+	}
+	check(false)
+	if err := s.Reviewer.React(s.ctx, s.Repo, pr.Number, c.ID, "+1"); err != nil {
+		t.Fatal(err)
+	}
+	check(false) // somebody else's doesn't count
+	for _, r := range []string{"eyes", "eyes", "+1", "-1", "confused"} {
+		if err := s.Forge.React(s.ctx, s.Repo, pr.Number, c.ID, r); err != nil {
+			t.Errorf("%s: %v", r, err)
+		}
+		check(true)
+	}
+}
+
+func testReviews(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(what string) forge.Review {
+		t.Helper()
+		list, err := s.Forge.Reviews(s.ctx, s.Repo, pr.Number)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: reviews %+v, %v", what, list, err)
+		}
+		if v := list[0]; v.User != reviewer.Login || v.Bot || v.ID == 0 || v.At.IsZero() {
+			t.Errorf("%s: %+v", what, v)
+		}
+		return list[0]
+	}
+	if list, err := s.Forge.Reviews(s.ctx, s.Repo, pr.Number); err != nil || len(list) != 0 {
+		t.Fatalf("at first: %+v, %v", list, err)
+	}
+	s.Review(t, pr.Number, CommentOnly, pr.Head)
+	if v := one("a remark"); v.Approved || v.Rejected {
+		t.Errorf("a remark: %+v", v)
+	}
+	s.Review(t, pr.Number, Reject, pr.Head)
+	if v := one("changes asked for"); v.Approved || !v.Rejected || v.Commit != pr.Head {
+		t.Errorf("changes asked for: %+v", v)
+	}
+	s.Review(t, pr.Number, Approve, pr.Head)
+	if v := one("approved"); !v.Approved || v.Rejected || v.Commit != pr.Head {
+		t.Errorf("approved: %+v", v)
+	}
+	s.Review(t, pr.Number, CommentOnly, pr.Head)
+	if v := one("a remark after the approval"); !v.Approved {
+		t.Errorf("a remark after the approval: %+v", v)
+	}
+	// A push may dismiss the approval or not; it never moves it to another commit.
+	moved := s.pushCommit(t, branchA, "", "more.txt", "more\n")
+	s.awaitPull(t, pr.Number, "the new head", func(p *forge.PullRequest) bool { return p.Head == moved })
+	if v := one("after a push"); v.Commit != pr.Head {
+		t.Errorf("after a push: %+v, want commit %s", v, pr.Head)
+	}
+	s.Review(t, pr.Number, Approve, moved)
+	if v := one("approved again"); !v.Approved || v.Commit != moved {
+		t.Errorf("approved again: %+v", v)
+	}
+}
+
+func testPermissions(t *testing.T, s *fixture) {
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		who, login string
+		want       forge.Permission
+	}{
+		{"the administrator", s.ownLogin(t), forge.PermissionAdmin},
+		{"a collaborator", reviewer.Login, forge.PermissionWrite},
+		{"a stranger", s.Stranger, forge.PermissionNone},
+		{"nobody", s.Nobody, forge.PermissionNone},
+		{"no login", "", forge.PermissionNone},
+		{"a path", "..", forge.PermissionNone},
+	} {
+		if got, err := s.Forge.Permission(s.ctx, s.Repo, c.login); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v; want %v", c.who, got, err, c.want)
+		}
+	}
+}
+
+func testStatuses(t *testing.T, s *fixture) {
+	head := s.pushCommit(t, branchA, "main", "a.txt", "a\n")
+	if list, err := s.Forge.Statuses(s.ctx, s.Repo, head); err != nil || len(list) != 0 {
+		t.Fatalf("at first: %+v, %v", list, err)
+	}
+	set := func(f forge.Forge, st forge.Status) {
+		t.Helper()
+		if err := f.SetStatus(s.ctx, s.Repo, head, st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(s.Forge, forge.Status{Context: "liftlock", State: forge.StatusPending, Description: "waits"})
+	set(s.Reviewer, forge.Status{Context: "ci/test", State: forge.StatusFailure, Description: "failed"})
+	set(s.Reviewer, forge.Status{Context: "ci/test", State: forge.StatusError, Description: "broke"})
+	set(s.Forge, forge.Status{Context: "liftlock", State: forge.StatusSuccess, Description: strings.Repeat("long ", 200), TargetURL: "https://liftlock.example.com/p/1"})
+	list, err := s.Forge.Statuses(s.ctx, s.Repo, head)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	byContext := map[string]forge.Status{}
+	for _, st := range list {
+		byContext[st.Context] = st
+	}
+	if st := byContext["liftlock"]; st.State != forge.StatusSuccess || st.TargetURL != "https://liftlock.example.com/p/1" || st.Creator != s.ownLogin(t) ||
+		!strings.HasPrefix(st.Description, "long long") || !strings.HasSuffix(st.Description, "…") {
+		t.Errorf("ours: %+v", st)
+	}
+	if st := byContext["ci/test"]; st.State != forge.StatusError || st.Description != "broke" || st.Creator == s.ownLogin(t) {
+		t.Errorf("the other: %+v", st)
+	}
+}

@@ -1,0 +1,103 @@
+package forgetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// Verdict is what a reviewer says.
+type Verdict string
+
+// The verdicts of a review.
+const (
+	Approve     Verdict = "approve"
+	Reject      Verdict = "reject" // asks for changes
+	CommentOnly Verdict = "remark" // comments only
+)
+
+// Backend is a forge that the contract is run in.
+type Backend struct {
+	Type string // the forge's type, as package webhooks calls it
+
+	// NewRepository gives a fresh private repository for one case.
+	NewRepository func(t *testing.T) *Repository
+
+	// WithBadToken is the driver with credentials that the forge doesn't know.
+	WithBadToken func(t *testing.T) forge.Forge
+
+	// Timeout is how long to wait for what the forge does in its own time: check
+	// for conflicts, deliver a webhook.
+	Timeout time.Duration
+}
+
+// Repository is a fresh repository, with one commit on its branch main, and the
+// people around it.
+type Repository struct {
+	Repo     forge.Repo
+	Forge    forge.Forge // the driver under test; administers the repository
+	Reviewer forge.Forge // the driver as a second account, which may write
+	Stranger string      // the login of an account without access
+	Nobody   string      // a login that doesn't exist
+
+	// Review gives a review as the second account. commit is the head that it is
+	// given on.
+	Review func(t *testing.T, number int, v Verdict, commit string)
+
+	// Fork opens a pull request onto main from a branch of this name in a fork,
+	// with a change. nil where the world has no forks.
+	Fork func(t *testing.T, branch string) (number int)
+
+	// Hooks lists the repository's webhooks as they are; AddHook makes one.
+	Hooks   func(t *testing.T) []Hook
+	AddHook func(t *testing.T, h Hook)
+}
+
+// Hook is a webhook as the forge has it.
+type Hook struct {
+	URL    string
+	Events []string
+	Active bool
+}
+
+// Run holds a driver to the contract.
+func Run(t *testing.T, w Backend) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, s *fixture)
+	}{
+		{"identity", testIdentity},
+		{"open, and open again", testCreate},
+		{"open without a branch", testCreateWithoutBranch},
+		{"title and body", testUpdate},
+		{"close and reopen", testCloseAndReopen},
+		{"labels", testLabels},
+		{"by branch", testByBranch},
+		{"a branch used again", testBranchUsedAgain},
+		{"list since", testListSince},
+		{"from a fork", testFork},
+		{"comments", testComments},
+		{"reactions", testReactions},
+		{"reviews", testReviews},
+		{"permissions", testPermissions},
+		{"commit statuses", testStatuses},
+		{"merge by a merge commit", testMerge("merge", 2)},
+		{"merge by squash", testMerge("squash", 1)},
+		{"merge by rebase", testMerge("rebase", 1)},
+		{"merge a head that moved", testMergeStale},
+		{"merge what is closed", testMergeClosed},
+		{"conflict", testConflict},
+		{"authors of a commit", testAuthors},
+		{"delete a branch", testDeleteBranch},
+		{"webhook", testHook},
+		{"webhook delivers", testHookDelivers(w.Type)},
+		{"what isn't there", testNotFound},
+		{"canceled", testCanceled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.run(t, newFixture(t, w))
+		})
+	}
+	t.Run("bad credentials", func(t *testing.T) { testBadCredentials(t, w) })
+}

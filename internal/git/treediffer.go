@@ -1,0 +1,122 @@
+package git
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// maxDifferentFolders bounds the folders that are compared here; a larger
+// difference is git's to find.
+const maxDifferentFolders = 100
+
+// maxDifferentFiles bounds the files that differ, likewise.
+const maxDifferentFiles = 100_000
+
+// errLargeDiff says that a difference is larger than is compared here.
+var errLargeDiff = errors.New("many folders differ")
+
+// treeDiffer compares two trees in this process, which after a push costs a few
+// questions of a git that runs already, where git diff-tree is a program to start.
+type treeDiffer struct {
+	old, now *Tree
+	folders  int
+	changes  []FileChange
+}
+
+// compareTrees gives what git diff-tree -r --no-renames would. Any error means that
+// git should be asked.
+func (r *repository) compareTrees(a, b string) ([]FileChange, error) {
+	d := &treeDiffer{old: r.Tree(a), now: r.Tree(b)}
+	old, err := d.old.rootEntry()
+	if err != nil {
+		return nil, err
+	}
+	now, err := d.now.rootEntry()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.compareFolder("", old, now); err != nil {
+		return nil, err
+	}
+	// Git's order, in which a folder comes where its files do.
+	slices.SortFunc(d.changes, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return d.changes, nil
+}
+
+// compareFolder compares what is in two folders; one without an id is not there.
+func (d *treeDiffer) compareFolder(at string, old, now treeEntry) error {
+	if old.sha == now.sha {
+		return nil
+	}
+	if d.folders++; d.folders > maxDifferentFolders {
+		return errLargeDiff
+	}
+	before, err := listOrEmpty(d.old, old)
+	if err != nil {
+		return err
+	}
+	after, err := listOrEmpty(d.now, now)
+	if err != nil {
+		return err
+	}
+	for len(before) > 0 || len(after) > 0 {
+		var was, is treeEntry
+		if len(after) == 0 || len(before) > 0 && before[0].name <= after[0].name {
+			was, before = before[0], before[1:]
+		}
+		if len(after) > 0 && (was.name == "" || after[0].name == was.name) {
+			is, after = after[0], after[1:]
+		}
+		if err := d.compareEntry(at, was, is); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listOrEmpty(t *Tree, folder treeEntry) ([]treeEntry, error) {
+	if folder.sha == "" {
+		return nil, nil
+	}
+	return t.listEntries(folder.sha)
+}
+
+// compareEntry compares what has one name; what isn't there has none.
+func (d *treeDiffer) compareEntry(at string, was, is treeEntry) error {
+	if was == is {
+		return nil
+	}
+	path := at + was.name
+	if was.name == "" {
+		path = at + is.name
+	}
+	var none treeEntry
+	oldFolder, newFolder := none, none
+	if was.mode == Directory {
+		oldFolder, was = was, none
+	}
+	if is.mode == Directory {
+		newFolder, is = is, none
+	}
+	switch {
+	case was == is:
+	case was == none:
+		d.changes = append(d.changes, FileChange{Path: path, Status: 'A', NewMode: is.mode})
+	case is == none:
+		d.changes = append(d.changes, FileChange{Path: path, Status: 'D', OldMode: was.mode})
+	default:
+		status := byte('M')
+		if was.mode.FS().Type() != is.mode.FS().Type() {
+			status = 'T'
+		}
+		d.changes = append(d.changes, FileChange{Path: path, Status: status, OldMode: was.mode, NewMode: is.mode})
+	}
+	if len(d.changes) > maxDifferentFiles {
+		return errLargeDiff // folders may repeat one another, and what a stranger wrote does
+	}
+	if oldFolder.sha == newFolder.sha {
+		return nil
+	}
+	return d.compareFolder(path+"/", oldFolder, newFolder)
+}

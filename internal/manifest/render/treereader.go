@@ -1,0 +1,235 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ReadSet is what a rendering looked at, from the tree's root, each list sorted.
+// While all of it stays as it is, so does the rendering.
+type ReadSet struct {
+	Files   []string `json:"files,omitempty"`   // read
+	Links   []string `json:"links,omitempty"`   // symbolic links that were followed
+	Folders []string `json:"folders,omitempty"` // listed
+	Absent  []string `json:"absent,omitempty"`  // asked for, and not there
+	// Revision says that the commit's name was read, through $ARGOCD_APP_REVISION.
+	Revision bool `json:"revision,omitempty"`
+	// Branches are what was looked at of Input.Branches.
+	Branches map[string]ReadSet `json:"branches,omitempty"`
+}
+
+// isEmpty says that nothing was looked at.
+func (r *ReadSet) isEmpty() bool { return len(r.Files)+len(r.Links)+len(r.Folders)+len(r.Absent) == 0 }
+
+// pathKind is what lies at a path.
+type pathKind int
+
+const (
+	kindMissing pathKind = iota
+	kindFile
+	kindFolder
+)
+
+// location is a path with its symbolic links resolved.
+type location struct {
+	path string
+	kind pathKind
+}
+
+// errOutside marks a path that leads out of the tree.
+var errOutside = errors.New("it leads out of the repository")
+
+// treeReader is the tree as one rendering sees it: symbolic links are followed
+// within it, everything is bounded and noted. It isn't safe for concurrent use.
+type treeReader struct {
+	ctx    context.Context //nolint:containedctx // one rendering, one context
+	tree   fs.FS
+	linkFS fs.ReadLinkFS // nil: the tree follows links itself, or has none
+
+	locations map[string]location
+	accesses  int
+	bytesRead int
+	seen      [4]map[string]bool // files, links, folders, absent
+}
+
+const (
+	sawFile = iota
+	sawLink
+	sawFolder
+	sawAbsent
+)
+
+func newTreeReader(ctx context.Context, tree fs.FS) *treeReader {
+	f := &treeReader{ctx: ctx, tree: tree, locations: map[string]location{}}
+	f.linkFS, _ = tree.(fs.ReadLinkFS)
+	for i := range f.seen {
+		f.seen[i] = map[string]bool{}
+	}
+	return f
+}
+
+// readSet is what was looked at so far.
+func (f *treeReader) readSet() ReadSet {
+	list := func(set map[string]bool) []string {
+		var out []string
+		for name := range set {
+			out = append(out, name)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return ReadSet{Files: list(f.seen[sawFile]), Links: list(f.seen[sawLink]), Folders: list(f.seen[sawFolder]), Absent: list(f.seen[sawAbsent])}
+}
+
+func (f *treeReader) countAccess() error {
+	if err := f.ctx.Err(); err != nil {
+		return err
+	}
+	if f.accesses++; f.accesses > maxAccesses {
+		return fmt.Errorf("%w: more than %d looks at files", ErrLimit, maxAccesses)
+	}
+	return nil
+}
+
+// find looks a path from the tree's root up. That nothing is there is no error.
+func (f *treeReader) find(p string) (location, error) {
+	clean, ok := cleanTreePath(p)
+	if !ok {
+		return location{}, fmt.Errorf("%s: %w", p, errOutside)
+	}
+	if !fs.ValidPath(clean) {
+		return location{path: clean}, nil // git may have such a name, no layout refers to it
+	}
+	return f.findAt(clean, 0)
+}
+
+func (f *treeReader) findAt(p string, depth int) (location, error) {
+	if found, ok := f.locations[p]; ok {
+		return found, nil
+	}
+	if err := f.countAccess(); err != nil {
+		return location{}, err
+	}
+	found, err := f.resolveLinks(p, depth)
+	if err != nil {
+		return location{}, err
+	}
+	if found.kind == kindMissing {
+		f.seen[sawAbsent][found.path] = true
+	}
+	f.locations[p] = found
+	return found, nil
+}
+
+func (f *treeReader) resolveLinks(p string, depth int) (location, error) {
+	if depth > maxLinks {
+		return location{}, fmt.Errorf("%s: more than %d symbolic links in a row", p, maxLinks)
+	}
+	if f.linkFS == nil || p == "." {
+		return f.statLocation(p, func() (fs.FileInfo, error) { return fs.Stat(f.tree, p) })
+	}
+	parent, err := f.findAt(path.Dir(p), depth)
+	if err != nil {
+		return location{}, err
+	}
+	at := path.Join(parent.path, path.Base(p))
+	if parent.kind != kindFolder {
+		return location{path: at}, nil
+	}
+	if at != p {
+		return f.findAt(at, depth)
+	}
+	info, err := f.linkFS.Lstat(at)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return f.statLocation(at, func() (fs.FileInfo, error) { return info, err })
+	}
+	to, err := f.linkFS.ReadLink(at)
+	if err != nil {
+		return location{}, fmt.Errorf("reading the symbolic link %s: %w", at, err)
+	}
+	f.seen[sawLink][at] = true
+	next, ok := cleanTreePath(path.Join(path.Dir(at), to))
+	if !ok || path.IsAbs(to) || !fs.ValidPath(next) {
+		return location{}, fmt.Errorf("the symbolic link %s: %w", at, errOutside)
+	}
+	return f.findAt(next, depth+1)
+}
+
+func (f *treeReader) statLocation(p string, stat func() (fs.FileInfo, error)) (location, error) {
+	info, err := stat()
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		return location{path: p}, nil
+	case err != nil:
+		return location{}, fmt.Errorf("looking %s up: %w", p, err)
+	case info.IsDir():
+		return location{path: p, kind: kindFolder}, nil
+	case !info.Mode().IsRegular():
+		return location{}, newUnrenderable(fmt.Sprintf("%s is a submodule or another special file, whose content is not in this repository", p))
+	}
+	return location{path: p, kind: kindFile}, nil
+}
+
+// lfsHeader is how a file begins that git keeps elsewhere.
+var lfsHeader = []byte("version https://git-lfs.github.com/spec/")
+
+// read returns a file's bytes. A path where no file is gives fs.ErrNotExist.
+func (f *treeReader) read(p string) ([]byte, error) {
+	found, err := f.find(p)
+	if err != nil {
+		return nil, err
+	}
+	if found.kind != kindFile {
+		return nil, fmt.Errorf("%s: %w", p, fs.ErrNotExist)
+	}
+	if err := f.countAccess(); err != nil {
+		return nil, err
+	}
+	info, err := fs.Stat(f.tree, found.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", p, err)
+	}
+	if info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("reading %s: %w: it has %d bytes, more than %d", p, ErrLimit, info.Size(), maxFileBytes)
+	}
+	data, err := fs.ReadFile(f.tree, found.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", p, err)
+	}
+	f.seen[sawFile][found.path] = true
+	if f.bytesRead += len(data); f.bytesRead > maxReadBytes || len(data) > maxFileBytes {
+		return nil, fmt.Errorf("reading %s: %w: more than %d bytes in all", p, ErrLimit, maxReadBytes)
+	}
+	if bytes.HasPrefix(data, lfsHeader) {
+		return nil, newUnrenderable(fmt.Sprintf("%s is kept in Git LFS, whose content is not in this repository", p))
+	}
+	return data, nil
+}
+
+// list gives the entries of a folder, sorted by name; a symbolic link is
+// listed as one.
+func (f *treeReader) list(p string) ([]fs.DirEntry, error) {
+	found, err := f.find(p)
+	if err != nil {
+		return nil, err
+	}
+	if found.kind != kindFolder {
+		return nil, fmt.Errorf("%s: %w", p, fs.ErrNotExist)
+	}
+	if err := f.countAccess(); err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(f.tree, found.path)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", p, err)
+	}
+	f.seen[sawFolder][found.path] = true
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}

@@ -1,0 +1,360 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// incidentClockSkew is how much earlier than the forge's merge time a neighbour may
+// have become unwell and still count as the same window: the two times come
+// from different clocks.
+const incidentClockSkew = time.Minute
+
+// revertWindow is what limits.revertsPer10Minutes counts over.
+const revertWindow = 10 * time.Minute
+
+// evaluateDegradation judges what landed in an environment that is not well: revert it,
+// or hold and say what a person must decide.
+func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
+	pending := j.findUnboundCommand("revert", e.Name)
+	if !e.Release.OK || !e.Landed.OK {
+		if pending != nil {
+			j.finishCommand(pending, false, e.Name+" can't be read: "+st.Reason)
+		}
+		return
+	}
+	l, r := e.Landed.Value, j.rollups[e.Name]
+	if a := j.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID); a != nil {
+		j.finishCommand(a, true, e.Name+" no longer carries it")
+	}
+	if e.Revert != nil {
+		if pending != nil {
+			j.bindCommand(pending, e.Release.Value.ID)
+		}
+		return
+	}
+	if a := j.findBoundCommand("revert", e.Name, e.Release.Value.ID); a != nil {
+		j.finishCommand(a, false, "its revert is no longer open")
+	}
+	if l.By == ByRevert && st.State != Degraded && st.State != Failed {
+		st.Promotion = Reverted
+	}
+	if pending == nil && (r.state != Degraded || l.By == ByBaseline || st.State == Diverged) {
+		return
+	}
+	if l.By != ByPromotion {
+		why := fmt.Sprintf("what %s carries was not brought by a promotion, so there is nothing to take back", e.Name)
+		if pending != nil {
+			j.finishCommand(pending, false, why)
+		} else {
+			st.addReason("hold", why+"; a person has to decide")
+		}
+		return
+	}
+	if n := len(l.Members); n > 0 && !j.spec.BatchesByEnvironment() {
+		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, countNoun(n, "component"))
+		if pending != nil {
+			j.finishCommand(pending, false, why)
+		} else {
+			st.addReason("hold", why)
+		}
+		return
+	}
+	if pending == nil {
+		if code, why := j.reasonNotToRevert(e); why != "" {
+			st.addReason(code, why)
+			return
+		}
+		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutIncident(e, st) {
+			return
+		}
+	}
+	j.openRevert(e, st, pending)
+}
+
+// reasonNotToRevert gives the cheap reasons for which a degradation is left to people.
+func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
+	l := e.Landed.Value
+	if e.Spec.OnDegraded == pipeline.OnDegradedHold {
+		return "hold", "onDegraded: hold; a person decides (/liftlock revert)"
+	}
+	if age := j.facts.Now.Sub(l.At); age > autoRevertWindow(e) {
+		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock revert)", autoRevertWindow(e))
+	}
+	if p := findRefusedRevert(e); p != nil {
+		return "hold", fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)
+	}
+	for _, t := range e.Targets {
+		if t.Verdict.State != verification.Degraded {
+			continue
+		}
+		if !t.HealthyBefore.OK {
+			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a person has to decide (/liftlock revert)", t.Name, firstNonEmpty(t.HealthyBefore.Err, "no record"))
+		}
+		if !t.HealthyBefore.Value {
+			return "hold", fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
+		}
+		if n := j.facts.Limits.RevertsByCluster[t.Cluster]; j.revertLimitReached(n) {
+			return "storm", j.revertLimitReason(n, "on cluster "+t.Cluster)
+		}
+	}
+	if n := j.facts.Limits.RevertsByEnv[e.Name]; j.revertLimitReached(n) {
+		return "storm", j.revertLimitReason(n, "in "+e.Name)
+	}
+	return "", ""
+}
+
+// broughtTarget says that weather is about a target that the same pull request moved.
+func (l *Landed) broughtTarget(incident *ClusterIncident, env string) bool {
+	return incident.Environment == env && slices.ContainsFunc(l.Members, func(p Member) bool { return p.Component == incident.Component })
+}
+
+// findRefusedRevert is the revert of what is there now that a person closed; nil
+// when there is none.
+func findRefusedRevert(e *Env) *PastPull {
+	for i := range e.PastPulls {
+		p := &e.PastPulls[i]
+		if p.Revert && !p.Merged && !p.Superseded && SameRelease(e.Release.Value.ID, Short(p.Release)) && p.At.After(e.Landed.Value.At) {
+			return p
+		}
+	}
+	return nil
+}
+
+// revertLimitReached says that as many reverts were opened as the limit allows.
+func (j *evaluator) revertLimitReached(n int) bool {
+	limit := j.spec.Limits.RevertsPer10Minutes
+	return limit > 0 && n >= limit
+}
+
+func (j *evaluator) revertLimitReason(n int, where string) string {
+	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", countNoun(n, "revert"), where, j.spec.Limits.RevertsPer10Minutes)
+}
+
+// ruledOutOtherCommits asks Git whether another commit touched what the degraded targets
+// read since the merge; true when none did.
+func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
+	for _, t := range e.Targets {
+		if t.Verdict.State != verification.Degraded {
+			continue
+		}
+		if !t.ChangedSince.OK {
+			if t.ChangedSince.Err != "" {
+				st.addReason("hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err)
+				return false
+			}
+			j.addAction(FactRequest{What: RequestBlame, Environment: e.Name})
+			return false
+		}
+		if len(t.ChangedSince.Value) > 0 {
+			st.addReason("hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide (/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name))
+			return false
+		}
+	}
+	return true
+}
+
+// ruledOutIncident asks, where targets that the promotion didn't touch became unwell
+// on the same cluster too, whether it changed what is degraded: if it did, it is
+// to blame all the same. If it didn't, or that can't be told, a person decides.
+func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
+	for i := range e.Targets {
+		t := &e.Targets[i]
+		w := j.findClusterIncident(e, t)
+		if t.Verdict.State != verification.Degraded || w == nil {
+			continue
+		}
+		bad, but := verification.Culprits(t.Unhealthy), ""
+		switch {
+		case len(bad) == 0:
+			but = fmt.Sprintf("Argo CD doesn't say which resources of %s are degraded", t.Name)
+		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":
+			j.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
+			return false
+		case !t.ChangedObjects.OK:
+			but = fmt.Sprintf("whether the promotion changed what is degraded in %s can't be told: %s", t.Name, t.ChangedObjects.Err)
+		case filterChanged(t, bad) == nil:
+			but = fmt.Sprintf("what is degraded in %s (%s) is nothing that the promotion changed", t.Name, formatResources(bad))
+		default:
+			continue
+		}
+		st.addReason("hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but))
+		return false
+	}
+	return true
+}
+
+// findClusterIncident is a target that the promotion didn't touch and that became unwell
+// on a target's cluster since the promotion landed; nil when there is none.
+func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
+	for i := range j.facts.ClusterIncidents {
+		if w := &j.facts.ClusterIncidents[i]; w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name) && !w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)) {
+			return w
+		}
+	}
+	return nil
+}
+
+// filterChanged are those of a target's resources that what landed changed.
+func filterChanged(t *Target, bad []verification.Resource) []verification.Resource {
+	var out []verification.Resource
+	for _, r := range bad {
+		if slices.ContainsFunc(t.ChangedObjects.Value, func(o Object) bool { return o.matchesResource(r) }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// formatResources names a few resources.
+func formatResources(list []verification.Resource) string {
+	const most = 3
+	var out []string
+	for i, r := range list {
+		if i == most {
+			out = append(out, fmt.Sprintf("%d more", len(list)-most))
+			break
+		}
+		out = append(out, r.Kind+" "+r.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func shortenCommits(commits []string) []string {
+	out := make([]string, len(commits))
+	for i, c := range commits {
+		out[i] = Short(c)
+	}
+	return out
+}
+
+// openRevert opens the revert once it is known that it can be made.
+func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
+	l := e.Landed.Value
+	if e.UnmanagedRevert != "" {
+		st.addReason("foreign", e.UnmanagedRevert)
+		if pending != nil {
+			j.finishCommand(pending, false, e.UnmanagedRevert)
+		}
+		return
+	}
+	if p := findRefusedRevert(e); p != nil && pending != nil && p.At.After(pending.At) {
+		j.finishCommand(pending, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
+		return
+	}
+	if !e.Restore.OK || e.Restore.Value.Tip != e.Tip {
+		if e.Restore.Err != "" {
+			st.addReason("hold", "the revert can't be composed: "+e.Restore.Err)
+			if pending != nil {
+				j.finishCommand(pending, false, "the revert can't be composed: "+e.Restore.Err)
+			}
+			return
+		}
+		j.addAction(FactRequest{What: RequestRestore, Environment: e.Name})
+		return
+	}
+	if why := e.Restore.Value.Refused; why != "" {
+		st.addReason("hold", "the revert can't be composed: "+why)
+		if pending != nil {
+			j.finishCommand(pending, false, "the revert can't be composed: "+why)
+		}
+		return
+	}
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: e.Release.Value.ID, Commit: l.Commit, Tip: e.Tip, Evidence: j.collectEvidence(e)}
+	if pending != nil {
+		open.By, open.Reason, open.CommandID = pending.By, pending.Reason, pending.ID
+		j.finished[pending.ID] = true
+	}
+	st.Promotion = Reverting
+	j.reverting[e.Name] = e.Release.Value.ID
+	j.addAction(open)
+}
+
+// collectEvidence lists what speaks against the release, a line a fact.
+func (j *evaluator) collectEvidence(e *Env) []string {
+	var out []string
+	for _, t := range e.Targets {
+		if t.Verdict.State != verification.Degraded {
+			continue
+		}
+		since := ""
+		if !t.Verdict.Since.IsZero() {
+			since = " since " + t.Verdict.Since.UTC().Format(time.RFC3339)
+		}
+		out = append(out, fmt.Sprintf("%s on %s: %s%s", t.Name, firstNonEmpty(t.Cluster, "its cluster"), t.Verdict.Reason, since))
+		for _, u := range t.Unhealthy {
+			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, firstNonEmpty(u.Message, "no message")))
+		}
+		if w := j.findClusterIncident(e, &t); w != nil && t.ChangedObjects.OK {
+			if own := filterChanged(&t, verification.Culprits(t.Unhealthy)); own != nil {
+				out = append(out, fmt.Sprintf("%s: %s on the same cluster became unwell too, but %s is what the promotion changed", t.Name, w.Target, formatResources(own)))
+			}
+		}
+		for _, m := range t.Timeline {
+			out = append(out, fmt.Sprintf("%s: %s %s %s", t.Name, m.At.UTC().Format(time.RFC3339), m.State, m.Note))
+		}
+	}
+	return out
+}
+
+// evaluateRevert judges an open revert: still needed, to be composed anew, or to be merged.
+func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
+	u := e.Revert
+	if u == nil {
+		return
+	}
+	st.Promotion = Reverting
+	if u.HeadModified != "" {
+		st.addReason("foreign", u.HeadModified)
+		return
+	}
+	if !e.Release.OK || !e.Landed.OK {
+		st.addReason("unreadable", st.Reason)
+		return
+	}
+	why := ""
+	switch l := e.Landed.Value; {
+	case !SameRelease(e.Release.Value.ID, u.Release):
+		why = e.Name + " no longer carries what it takes back"
+	case l.By == ByPerson:
+		why = fmt.Sprintf("%s changed %s by hand since", orSomebody(l.Author), e.Name)
+	case l.By != ByPromotion:
+		why = fmt.Sprintf("what %s carries was not brought by a promotion", e.Name)
+	}
+	if why != "" {
+		j.addAction(Close{Environment: e.Name, Pull: u.Number, Revert: true, Why: why})
+		return
+	}
+	if u.Diverged {
+		st.addReason("hold", fmt.Sprintf("the fields that #%d restores changed since; a person has to decide", u.Number))
+		return
+	}
+	if u.Stale && j.facts.PipelineErr == "" {
+		j.addAction(RecomposeRevert{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip})
+		return
+	}
+	st.RevertGates = j.evaluateGates(e, u, true)
+	if !allPass(st.RevertGates) {
+		return
+	}
+	if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {
+		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
+		return
+	}
+	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true})
+}
+
+// addRevertGates are a revert's own conditions. The pipeline's gates are not among
+// them: it restores bytes that passed them before.
+func (j *evaluator) addRevertGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
+	requested := j.findBoundCommand("revert", e.Name, u.Release) != nil
+	if r := j.rollups[e.Name]; r.state != Degraded && !requested && u.RevertCause == "" {
+		add("degraded", policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
+	}
+}

@@ -1,0 +1,65 @@
+package promotion
+
+// findCommand finds a person's command that waits for this environment; the oldest first.
+func (j *evaluator) findCommand(verb, env string) *PendingCommand {
+	return j.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env })
+}
+
+// findUnboundCommand is a command that is not about any release yet.
+func (j *evaluator) findUnboundCommand(verb, env string) *PendingCommand {
+	return j.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env && a.Release == "" })
+}
+
+// findBoundCommand is a command that is in force for a release.
+func (j *evaluator) findBoundCommand(verb, env, release string) *PendingCommand {
+	return j.findFirstCommand(func(a *PendingCommand) bool {
+		return a.Verb == verb && a.Environment == env && a.Release != "" && a.Release == release
+	})
+}
+
+// findOtherBoundCommand is a command that is in force for another release than this one.
+func (j *evaluator) findOtherBoundCommand(verb, env, release string) *PendingCommand {
+	return j.findFirstCommand(func(a *PendingCommand) bool {
+		return a.Verb == verb && a.Environment == env && a.Release != "" && a.Release != release
+	})
+}
+
+func (j *evaluator) findFirstCommand(is func(*PendingCommand) bool) *PendingCommand {
+	for i := range j.facts.PendingCommands {
+		if a := &j.facts.PendingCommands[i]; !j.finished[a.ID] && is(a) {
+			return a
+		}
+	}
+	return nil
+}
+
+func (j *evaluator) finishCommand(a *PendingCommand, done bool, outcome string) {
+	j.finished[a.ID] = true
+	j.addAction(FinishCommand{Environment: a.Environment, ID: a.ID, Done: done, Outcome: outcome})
+}
+
+// bindCommand ties a command to a release, for the rest of this decision too.
+func (j *evaluator) bindCommand(a *PendingCommand, release string) {
+	j.addAction(BindCommand{Environment: a.Environment, ID: a.ID, Release: release})
+	a.Release = release
+}
+
+// finishLeftoverCommands answers commands that nothing else does: for environments that
+// the pipeline doesn't have, or into which nothing is promoted.
+func (j *evaluator) finishLeftoverCommands() {
+	for i := range j.facts.PendingCommands {
+		a := &j.facts.PendingCommands[i]
+		if j.finished[a.ID] {
+			continue
+		}
+		e := j.findEnv(a.Environment)
+		switch {
+		case e == nil:
+			j.finishCommand(a, false, "this component has no environment "+a.Environment)
+		case a.Verb != "promote" && a.Verb != "revert" && a.Verb != "retry":
+			j.finishCommand(a, false, "there is no command "+a.Verb)
+		case e.Source() && a.Verb != "retry":
+			j.finishCommand(a, false, a.Environment+" is a source environment: releases arrive there by commits, not by promotions")
+		}
+	}
+}

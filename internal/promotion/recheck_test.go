@@ -1,0 +1,32 @@
+package promotion
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNextIsNeverNow holds that a time that has come and changed nothing is not
+// looked at again at once.
+func TestNextIsNeverNow(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		next time.Time
+		want time.Duration
+	}{
+		{"none", time.Time{}, -1},
+		{"later", noon.Add(time.Hour), time.Hour},
+		{"very soon", noon.Add(time.Millisecond), minRecheckDelay},
+		{"now", noon, pastDueRecheckDelay},
+		{"past", noon.Add(-time.Hour), pastDueRecheckDelay},
+	} {
+		f := linearFacts()
+		f.env("qa").Targets[0].Verdict.Next = c.next
+		want := time.Time{}
+		if c.want >= 0 {
+			want = noon.Add(c.want)
+		}
+		if got := Decide(*f).Next; !got.Equal(want) {
+			t.Errorf("%s: look again at %s, want %s", c.name, got, want)
+		}
+	}
+}

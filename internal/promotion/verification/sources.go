@@ -1,0 +1,73 @@
+package verification
+
+import (
+	"fmt"
+	"strings"
+)
+
+// describeOutdated says how the Application's sources differ from what its ApplicationSet
+// generates, and what keeps them so; empty when they don't differ or nobody knows.
+func (j *judgement) describeOutdated() string {
+	g := j.e.Generated
+	if g == nil {
+		return ""
+	}
+	diff := firstDifference(j.app.Sources, g.Sources)
+	if diff == "" {
+		return ""
+	}
+	switch {
+	case g.NoUpdate:
+		return fmt.Sprintf("the ApplicationSet %s only creates Applications and never updates them (applicationsSync), so this one stays as it is: %s; change the policy, or the Application by hand", g.Set, diff)
+	case len(g.Ignored) > 0:
+		return fmt.Sprintf("the ApplicationSet %s has not brought the Application up to date: %s; its ignoreApplicationDifferences (%s) may keep it so", g.Set, diff, clipMessage(strings.Join(g.Ignored, ", ")))
+	default:
+		return fmt.Sprintf("the ApplicationSet %s has not brought the Application up to date yet: %s", g.Set, diff)
+	}
+}
+
+// usesRollingSync says that the ApplicationSet's controller asks for the syncs, whether
+// or not the Application's step is known.
+func (j *judgement) usesRollingSync() bool {
+	return j.app.SetStep != "" || j.e.Generated != nil && j.e.Generated.Rolling
+}
+
+// firstDifference names the first difference between an Application's sources and those
+// that it should have.
+func firstDifference(has, want []Source) string {
+	if len(has) != len(want) {
+		return fmt.Sprintf("it has %s and should have %s", countSources(len(has)), countSources(len(want)))
+	}
+	for i, h := range has {
+		w, at := want[i], "its"
+		if len(has) > 1 {
+			at = fmt.Sprintf("its source %d's", i+1)
+		}
+		for _, f := range []struct{ name, has, want string }{
+			{"targetRevision", h.TargetRevision, w.TargetRevision}, {"path", h.Path, w.Path}, {"chart", h.Chart, w.Chart},
+			{"repoURL", h.RepoURL, w.RepoURL}, {"ref", h.Ref, w.Ref},
+		} {
+			if f.has != f.want {
+				return fmt.Sprintf("%s %s is %s and should be %s", at, f.name, valueOrUnset(f.has), valueOrUnset(f.want))
+			}
+		}
+		if h.Options != w.Options {
+			return at + " options (such as images, patches or Helm's parameters) are not the generated ones"
+		}
+	}
+	return ""
+}
+
+func valueOrUnset(s string) string {
+	if s == "" {
+		return "not set"
+	}
+	return clipMessage(s)
+}
+
+func countSources(n int) string {
+	if n == 1 {
+		return "1 source"
+	}
+	return fmt.Sprintf("%d sources", n)
+}

@@ -1,0 +1,336 @@
+package verification
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Judge says whether one target has taken the commit of e and is well with it.
+//
+// app is the target's Application as last seen, nil when there is none. rel has
+// one Relation for each of its sources that lies in this repository, for the
+// revisions in app.Revisions; empty means that Argo CD has reported no revision.
+// mem is what the previous call returned, the zero Memory at first; a Memory
+// about another Expect or another Application object is discarded. now is the
+// caller's clock.
+//
+// The verdict holds until something is heard of the Application or of Git, or
+// until Verdict.Next. Judge is pure and may be called concurrently; the same
+// arguments give the same answer. It asks for refreshes and syncs by setting
+// Refresh and Sync, again and more rarely while nothing happens, and never when
+// Limits forbid it. Reasons don't mention the current time, so that they only
+// change when the situation does.
+func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdict, Memory) {
+	now = normalizeTime(now)
+	j := &judgement{Limits: e.Limits, e: e, app: app, rel: rel, now: now, mem: resumeMemory(mem, e, app, now)}
+	v := j.decideVerdict()
+	j.rememberVerdict(&v)
+	return v, j.mem
+}
+
+// judgement is one call of Judge. Its methods update mem as they go.
+type judgement struct {
+	Limits
+	e   Expect
+	app *App
+	rel []Relation
+	now time.Time
+	mem Memory
+}
+
+// decideVerdict goes through the questions in PROMOTION's order; whatever can't be
+// told comes first, because a doubtful state answers none of them.
+func (j *judgement) decideVerdict() Verdict {
+	if j.e.Unreachable != "" {
+		return j.unreachableVerdict()
+	}
+	if j.app == nil {
+		j.mem.startAgain()
+		return j.waitingVerdict(Absent, "no such Application exists yet")
+	}
+	relation := combineRelations(j.rel)
+	if relation == Superseded { // a fact of Git, whatever Argo CD can't tell
+		j.mem.startAgain()
+		return Verdict{State: Arriving, Reason: "a later commit has changed the carried fields: this release is no longer what the environment asks for"}
+	}
+	if why := unclearReason(j.app); why != "" {
+		return j.unclearVerdict(why)
+	}
+	j.mem.resume(j.now)
+	if relation != Holds {
+		return j.arrivingVerdict()
+	}
+	if g := j.e.Generated; g != nil && g.Carries && j.mem.Done.IsZero() {
+		if why := j.describeOutdated(); why != "" {
+			return j.waitingVerdict(Arriving, why)
+		}
+	}
+	return j.comparedVerdict()
+}
+
+// unreachableVerdict suspends every clock: neither the time to arrive nor the time to
+// become healthy passes while nobody can look.
+func (j *judgement) unreachableVerdict() Verdict {
+	j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
+	j.mem.resetStreaks()
+	j.mem.pause(j.now)
+	why := "Argo CD can't be asked: " + clipMessage(j.e.Unreachable)
+	if j.mem.isVerified() {
+		return Verdict{State: Verified, Lapsed: true, Reason: "verified before; at the moment " + why, Next: j.now.Add(unreachableRecheck)}
+	}
+	// No news will come from there: look whether it is back.
+	return Verdict{State: Unclear, Reason: why, Next: j.now.Add(unreachableRecheck)}
+}
+
+// unclearVerdict answers while Argo CD itself can't tell. Before the commit was taken
+// the time to arrive goes on: a commit that can't be compared is not synced.
+// Afterwards it is neither well nor unwell, without a limit.
+func (j *judgement) unclearVerdict(why string) Verdict {
+	j.mem.resetStreaks()
+	j.mem.pause(j.now)
+	if j.mem.isVerified() {
+		return Verdict{State: Verified, Lapsed: true, Reason: "verified before; at the moment it can't be told how it is: " + why}
+	}
+	if j.mem.Done.IsZero() {
+		return j.waitingVerdict(Unclear, why)
+	}
+	j.mem.UndoneSince = time.Time{}
+	return Verdict{State: Unclear, Reason: why}
+}
+
+// arrivingVerdict answers while the compared revision isn't known to hold the commit.
+// After the target was done with it, an unknown revision is only that: a later
+// commit that isn't fetched yet.
+func (j *judgement) arrivingVerdict() Verdict {
+	if !j.mem.Done.IsZero() {
+		if len(j.rel) == 0 || slices.Contains(j.rel, Unresolved) {
+			return j.unclearVerdict(j.whyNotArrived())
+		}
+		j.mem.startAgain()
+	}
+	if v, ok := j.queuedVerdict(); ok {
+		return v
+	}
+	v := j.waitingVerdict(Arriving, j.whyNotArrived())
+	if v.State == Arriving {
+		// With manifest-generate-paths, or a long revision cache, the
+		// revision lags until a refresh.
+		j.requestRefresh(&v)
+	}
+	return v
+}
+
+func (j *judgement) whyNotArrived() string {
+	at := ""
+	if len(j.app.Revisions) > 0 {
+		at = clipMessage(j.app.Revisions[0])
+	}
+	switch h := j.app.Hydration; {
+	case h != nil && h.Phase == "Failed":
+		return "the source hydrator failed" + messageSuffix(h.Message)
+	case h != nil && h.Phase == "Hydrating":
+		return "the source hydrator is at work"
+	case len(j.rel) == 0 || at == "":
+		return "Argo CD has not reported a revision yet"
+	case slices.Contains(j.rel, Unresolved):
+		return "Argo CD reports revision " + at + ", which Git doesn't know here yet"
+	}
+	why := "Argo CD has not noticed the commit: it compares with revision " + at
+	if g := j.describeOutdated(); g != "" {
+		why += "; " + g
+	}
+	return why
+}
+
+// queuedVerdict answers for a target whose RollingSync step waits its turn: its clock
+// has not started. A step that is over, or another state of it, is no reason to wait.
+func (j *judgement) queuedVerdict() (Verdict, bool) {
+	if j.app.SetStep != "Waiting" && j.app.SetStep != "Pending" {
+		return Verdict{}, false
+	}
+	if inProgress(j.app) {
+		return Verdict{}, false
+	}
+	j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
+	return Verdict{State: Queued, Reason: fmt.Sprintf("its step of the ApplicationSet's RollingSync waits its turn (%s)", j.app.SetStep)}, true
+}
+
+// comparedVerdict answers when the compared revision holds the commit.
+func (j *judgement) comparedVerdict() Verdict {
+	if v, failed := j.syncFailedVerdict(); failed {
+		return v
+	}
+	notDone := j.whyNotDone()
+	if notDone == "" {
+		j.mem.UndoneSince, j.mem.SyncRequests, j.mem.SyncRequestedAt = time.Time{}, 0, time.Time{}
+		if j.mem.Done.IsZero() {
+			j.mem.Done, j.mem.TimeoutFrom = j.now, j.now
+			j.mem.RefreshRequests, j.mem.RefreshRequestedAt = 0, time.Time{}
+		}
+		if !j.isHealthFresh() {
+			return j.refreshingVerdict()
+		}
+		return j.healthVerdict(true, "")
+	}
+	if j.mem.Fresh {
+		// What runs is the commit; that the target differs again (drift, a
+		// later commit's sync) stops it from becoming verified, but its
+		// health still counts.
+		return j.healthVerdict(false, notDone)
+	}
+	j.mem.DoneReconciled = time.Time{}
+	return j.syncingVerdict(notDone)
+}
+
+// syncingVerdict is the answer while the commit is compared with but not synced.
+func (j *judgement) syncingVerdict(why string) Verdict {
+	if j.app.SyncStatus == outOfSync {
+		if v, ok := j.queuedVerdict(); ok {
+			return v
+		}
+	}
+	v := j.waitingVerdict(Syncing, why)
+	if v.State == Syncing {
+		j.requestSync(&v)
+	}
+	return v
+}
+
+// waitingVerdict is the answer while the target has time left to take the commit, and
+// Failed with the same reason when it hasn't. A sync that is running when the
+// time is over has the timeout on top: the commit was taken, a wave or hook is slow.
+func (j *judgement) waitingVerdict(state State, why string) Verdict {
+	start := &j.mem.Arrival
+	if !j.mem.Done.IsZero() {
+		start = &j.mem.UndoneSince
+	}
+	if start.IsZero() {
+		*start = j.now
+	}
+	limit := j.ArriveWithin
+	if state == Syncing && inProgress(j.app) {
+		limit += j.Timeout
+	}
+	until := start.Add(limit)
+	if j.now.Before(until) {
+		return Verdict{State: state, Reason: why, Next: until}
+	}
+	return Verdict{State: Failed, Reason: fmt.Sprintf("not synced within %s: %s", formatDuration(limit), why)}
+}
+
+// syncFailedVerdict tells whether the sync of this commit ended Failed or Error. Argo
+// CD keeps an operation Running between its own retries, so an ended one has
+// used them up. Where the failed sync was of an ancestor that also held the
+// release, Argo CD may be about to try the newer commit: then it counts only
+// after debounce.
+func (j *judgement) syncFailedVerdict() (Verdict, bool) {
+	op := j.app.Operation
+	if !hasFailed(op) || j.app.Pending || j.operationRelation() != Holds {
+		j.mem.SyncFailedSince = time.Time{}
+		return Verdict{}, false
+	}
+	j.mem.HealthySince = time.Time{}
+	if j.mem.SyncFailedSince.IsZero() {
+		j.mem.SyncFailedSince = j.now
+	}
+	why := fmt.Sprintf("the sync of this commit ended %s", op.Phase)
+	if op.Retries > 0 {
+		why += fmt.Sprintf(" after %d retries", op.Retries)
+	}
+	if op.Message != "" {
+		why += ": " + clipMessage(op.Message)
+	}
+	until := j.mem.SyncFailedSince.Add(j.Debounce)
+	if j.now.Before(until) && !slices.Equal(op.Revisions, j.app.Revisions) {
+		return j.keepVerified(Verdict{State: Syncing, Reason: why + "; a newer commit may be tried yet", Next: until}), true
+	}
+	return j.degradedVerdict(why), true
+}
+
+func (j *judgement) degradedVerdict(why string) Verdict {
+	if j.mem.DegradedAt.IsZero() {
+		j.mem.DegradedAt = j.now
+	}
+	return Verdict{State: Degraded, Reason: why}
+}
+
+// whyNotDone says what keeps the target from being done with the commit it is
+// compared with; empty when it is done. A completed operation of another commit
+// says nothing: Argo CD runs none when nothing differs, which is how a revert of
+// a failed sync ends.
+func (j *judgement) whyNotDone() string {
+	a := j.app
+	switch op := a.Operation; {
+	case !a.ComparedToSpec:
+		return "Argo CD has not compared with the Application's present spec yet"
+	case a.Pending && !inProgress(a):
+		return "a sync was asked for and has not begun"
+	case inProgress(a):
+		return "the sync is running" + messageSuffix(op.Message)
+	case a.SyncStatus != synced:
+		return j.whyOutOfSync()
+	case hasFailed(op) && j.operationRelation() == Unresolved:
+		return fmt.Sprintf("a sync of a revision that Git doesn't know here ended %s", op.Phase)
+	case syncError(a) != "":
+		return "Argo CD reports SyncError" + messageSuffix(syncError(a))
+	}
+	return ""
+}
+
+func (j *judgement) whyOutOfSync() string {
+	a := j.app
+	status := a.SyncStatus
+	if status == "" {
+		status = "not compared yet"
+	}
+	switch {
+	case syncError(a) != "":
+		return status + ": " + clipMessage(syncError(a))
+	case a.Operation != nil && a.Operation.Phase == succeeded && j.operationRelation() == Holds:
+		return status + " although the sync of this commit succeeded" + messageSuffix(a.Operation.Message)
+	case a.AutoSync:
+		return status + ", and no sync has begun although one is automated: a closed sync window, or a prune that isn't automated"
+	case j.usesRollingSync():
+		return status + ": the ApplicationSet's RollingSync has not synced it"
+	case j.Trigger:
+		return status + ": there is no automated sync policy, so Liftlock asks for the sync"
+	default:
+		return status + ": there is no automated sync policy; sync it, or set verify.sync to trigger"
+	}
+}
+
+// operationRelation is how the last operation stands to the commit. Before means
+// that it was of another commit, or of none that is known.
+func (j *judgement) operationRelation() Relation {
+	op := j.app.Operation
+	switch {
+	case op == nil:
+		return Before
+	case len(j.e.OperationRel) > 0:
+		return combineRelations(j.e.OperationRel)
+	case len(op.Revisions) > 0 && slices.Equal(op.Revisions, j.app.Revisions):
+		return combineRelations(j.rel)
+	default:
+		return Before
+	}
+}
+
+// combineRelations sums up one relation a source: all must hold; one that has moved on
+// decides; then what isn't known.
+func combineRelations(rel []Relation) Relation {
+	switch {
+	case len(rel) == 0:
+		return Before
+	case slices.Contains(rel, Superseded):
+		return Superseded
+	case slices.Contains(rel, Unresolved):
+		return Unresolved
+	}
+	for _, r := range rel {
+		if r != Holds {
+			return Before
+		}
+	}
+	return Holds
+}

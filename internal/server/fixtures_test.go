@@ -1,0 +1,169 @@
+package server_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func overlayPath(component, env string) string { return "apps/" + component + "/overlays/" + env }
+
+// environmentNames are those of the scene's pipeline file, in its order.
+func (s *harness) environmentNames() []string {
+	var out []string
+	for line := range strings.Lines(s.opts.pipeline) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- name: "); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// repositoryFiles are the repository's first commit.
+func (s *harness) repositoryFiles() map[string]string {
+	if s.opts.branches != nil {
+		return s.branchFiles("main")
+	}
+	out := map[string]string{
+		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", s.Forge.URL()+"/"+repoName+".git"),
+		".liftlock.yaml":   s.opts.pipeline,
+	}
+	for _, c := range s.opts.components {
+		out["apps/"+c+"/base/kustomization.yaml"] = "resources:\n  - deployment.yaml\n"
+		out["apps/"+c+"/base/deployment.yaml"] = strings.ReplaceAll(deploymentTemplate, "NAME", c)
+		for _, env := range s.environmentNames() {
+			out[overlayPath(c, env)+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", s.opts.tag(c, env)).Replace(kustomizationTemplate)
+		}
+	}
+	for name, text := range s.opts.files {
+		out[name] = text
+	}
+	return out
+}
+
+const applicationSetTemplate = `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata:
+  name: shop
+  namespace: argocd
+spec:
+  goTemplate: true
+  goTemplateOptions: ["missingkey=error"]
+  generators:
+    - git:
+        repoURL: REPO
+        revision: main
+        directories:
+          - path: apps/*/overlays/*
+  template:
+    metadata:
+      name: '{{ index .path.segments 1 }}-{{ .path.basename }}'
+    spec:
+      project: default
+      source:
+        repoURL: REPO
+        targetRevision: main
+        path: '{{ .path.path }}'
+      destination:
+        server: https://kubernetes.default.svc
+        namespace: '{{ index .path.segments 1 }}-{{ .path.basename }}'
+      syncPolicy:
+        automated: {}
+`
+
+const deploymentTemplate = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: NAME
+spec:
+  selector:
+    matchLabels: {app: NAME}
+  template:
+    metadata:
+      labels: {app: NAME}
+    spec:
+      containers:
+        - name: NAME
+          image: registry.example/NAME
+`
+
+const kustomizationTemplate = `resources:
+  - ../../base
+images:
+  - name: registry.example/NAME
+    newTag: TAG
+`
+
+// pipelineYAML is a pipeline file; spec's lines go before the environments, each
+// environment is the lines of one entry. Without environments: dev, qa, which
+// merges by itself, and prod, which needs the approvals of ada and grace.
+func pipelineYAML(spec []string, environments ...string) string {
+	if len(environments) == 0 {
+		environments = []string{dev, qa, prod}
+	}
+	var b strings.Builder
+	b.WriteString(`apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata:
+  name: shop
+spec:
+  applicationSets:
+    - path: argocd/*.yaml
+  component: '{{ index .path.segments 1 }}'
+  environment: '{{ .path.basename }}'
+  carry:
+    - kustomizeImages: ["registry.example/*"]
+`)
+	for _, line := range spec {
+		b.WriteString("  " + line + "\n")
+	}
+	b.WriteString("  environments:\n")
+	for _, env := range environments {
+		for i, line := range strings.Split(env, "\n") {
+			indent := "      "
+			if i == 0 {
+				indent = "    - "
+			}
+			b.WriteString(indent + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+const (
+	dev  = "name: dev\nverify: " + verifyFast
+	qa   = "name: qa\nafter: [dev]\nmerge: auto\nonDegraded: revert-and-merge\nverify: " + verifyFast
+	prod = "name: prod\nafter: [qa]\nmerge: auto\ngates:\n  - approvals: {count: 2, from: {users: [ada, grace]}}\nverify: " + verifyFast
+)
+
+// freeAddress finds a port for a server whose address must be known before it runs.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was sent
+	return l.Addr().String()
+}
+
+// steppedClock stands still until it is stepped. It starts now: what the forge asks
+// for in seconds is counted from the real time. Unlike the fake clock it is made
+// of, a timer that is due at once fires at once.
+type steppedClock struct{ *clocktesting.FakeClock }
+
+func newSteppedClock() *steppedClock {
+	return &steppedClock{clocktesting.NewFakeClock(time.Now().UTC().Truncate(time.Second))}
+}
+
+// NewTimer implements clock.Clock.
+func (c *steppedClock) NewTimer(d time.Duration) clock.Timer {
+	if d > 0 {
+		return c.FakeClock.NewTimer(d)
+	}
+	return clock.RealClock{}.NewTimer(0)
+}

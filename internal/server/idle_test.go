@@ -1,0 +1,149 @@
+package server_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// TestFirstDay starts on a repository whose 50 components already differ
+// between environments: it opens nothing and says so, asks Argo CD for nothing,
+// and the next release of one component moves that one only.
+func TestFirstDay(t *testing.T) {
+	if raceDetector && !*runLong {
+		t.Skip("fifty components' times are too short for the race detector")
+	}
+	var components []string
+	for i := range 50 {
+		components = append(components, fmt.Sprintf("c%02d", i))
+	}
+	s := startHarness(t, harnessOptions{components: components, tag: func(_, env string) string {
+		return map[string]string{"dev": "1.2.0", "qa": "1.1.0", "prod": "1.0.0"}[env]
+	}})
+	s.awaitJudged()
+	s.awaitIdle()
+	for _, c := range components {
+		for _, env := range []string{"qa", "prod"} {
+			e, seen := s.readEnvironment(c, env)
+			if e == nil || e.State != promotion.Baseline || e.Incoming != nil && e.Incoming.Pull != nil || !hasCode(e.Why, "baseline") || !strings.Contains(e.Text, "adopt: baseline") {
+				t.Fatalf("%s in %s on the first day: %s", c, env, seen)
+			}
+		}
+	}
+	if n := s.countCalls("POST", "/pulls"); n != 0 {
+		t.Errorf("%d pull requests were opened on the first day", n)
+	}
+	if n := s.ArgoCD.Requests()["PATCH applications"]; n != 0 {
+		t.Errorf("Argo CD was asked for %d refreshes on the first day", n)
+	}
+	s.commitRelease("c07", "1.3.0")
+	s.awaitMerged(s.awaitPromotion("c07", "qa", "1.3.0").Number)
+	s.awaitVerified("c07", "qa", "1.3.0")
+	s.awaitPromotion("c07", "prod", "1.3.0")
+	s.awaitIdle()
+	all, err := s.Forge.Pulls(repoName)
+	s.must("list the pull requests", err)
+	if len(all) != 2 {
+		t.Errorf("%d pull requests after one release, want 2 (qa's and prod's)", len(all))
+	}
+	if n := s.ArgoCD.Requests()["PATCH applications"]; n == 0 || n > 10 {
+		t.Errorf("Argo CD was asked for %d refreshes of one release", n)
+	}
+}
+
+func hasCode(why []api.Reason, code string) bool {
+	return slices.ContainsFunc(why, func(r api.Reason) bool { return r.Code == code })
+}
+
+// TestIdleForgeCalls counts an hour's calls to the forge with nothing new: the poll's
+// and the sweep's, to the last one, and the same in /metrics.
+func TestIdleForgeCalls(t *testing.T) {
+	const polls, sweeps = 20, 12
+	for _, c := range []struct {
+		name  string
+		begin func(*harness)
+		// want is what an open pull request adds to the sweep's calls.
+		want map[string]int
+	}{
+		{"with nothing open", func(s *harness) { s.awaitJudged() }, nil},
+		{"right after a story", func(s *harness) { s.runStory() }, nil},
+		{"with a pull request that waits for approvals", func(s *harness) {
+			s.awaitJudged()
+			s.commitRelease("web", "1.1.0")
+			s.awaitVerified("web", "qa", "1.1.0")
+			s.awaitPromotion("web", "prod", "1.1.0")
+			s.awaitEnvironment("web", "prod", "waits for approvals", func(e *api.EnvironmentWhy) bool { return e.Incoming != nil && len(e.Incoming.Gates) > 0 })
+		}, map[string]int{
+			"GET /repos/{owner}/{repo}/pulls/{number}":           sweeps,
+			"GET /repos/{owner}/{repo}/pulls/{number}/reviews":   sweeps,
+			"GET /repos/{owner}/{repo}/issues/{number}/comments": sweeps,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := newSteppedClock()
+			s := startHarness(t, harnessOptions{clock: clock, poll: 3 * time.Minute, sweep: 5 * time.Minute, manageHook: true})
+			c.begin(s)
+			// What was under way comes to its end: the watch, the forge's whole seconds.
+			for range 10 {
+				clock.Step(2 * time.Minute)
+				s.awaitIdle()
+			}
+			before := s.countForgeCalls()
+			s.Forge.ResetCalls()
+			for range 60 {
+				clock.Step(time.Minute)
+				s.awaitIdle()
+			}
+			want := map[string]int{
+				"GET /repos/{owner}/{repo}/hooks":                           sweeps,
+				"GET /repos/{owner}/{repo}/pulls":                           sweeps,
+				"GET /{owner}/{repo}.git/info/refs?service=git-upload-pack": polls,
+				"POST /{owner}/{repo}.git/git-upload-pack":                  polls,
+			}
+			maps.Copy(want, c.want)
+			got := s.Forge.Calls()
+			if !maps.Equal(got, want) {
+				t.Errorf("an hour at rest made these calls:\n%s\nwant:\n%s", formatCalls(got), formatCalls(want))
+			}
+			rest := 0
+			for route, n := range got {
+				if strings.Contains(route, "/repos/") {
+					rest += n
+				}
+			}
+			if n := s.countForgeCalls() - before; n != rest {
+				t.Errorf("/metrics counts %d calls of the API, the forge %d", n, rest)
+			}
+		})
+	}
+}
+
+func formatCalls(calls map[string]int) string {
+	var b strings.Builder
+	for _, route := range slices.Sorted(maps.Keys(calls)) {
+		fmt.Fprintf(&b, "%6d %s\n", calls[route], route)
+	}
+	return b.String()
+}
+
+// countForgeCalls is what /metrics counts of calls to the forge.
+func (s *harness) countForgeCalls() int {
+	s.t.Helper()
+	_, page := s.getText("/metrics")
+	sum := 0
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "liftlock_forge_calls_total{") {
+			n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
+			s.must("read a metric", err)
+			sum += n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// PendingCommand is a person's command that waits to take effect.
+type PendingCommand struct {
+	ID          int64 // given by the store
+	Unit        string
+	Environment string
+	Verb        string
+	Release     string
+	By          string // login
+	Reason      string
+	Source      string // where it was said (a comment, a request), unique in the world; empty: none
+	At          time.Time
+	DoneAt      time.Time // zero: open
+	Outcome     string
+}
+
+// PutPendingCommand writes a command down once: when its Source is known already, nothing
+// changes and the first one's ID is returned.
+func (s *Store) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
+	return txWithResult(ctx, s, "putAsk", func(tx *Tx) (int64, error) { return tx.PutPendingCommand(ctx, a) })
+}
+
+// FinishPendingCommand says that the command has taken effect, or why it won't. The first
+// outcome stays.
+func (s *Store) FinishPendingCommand(ctx context.Context, id int64, outcome string) error {
+	return s.Tx(ctx, "finishAsk", func(tx *Tx) error { return tx.FinishPendingCommand(ctx, id, outcome) })
+}
+
+// PutPendingCommand is Store.PutPendingCommand.
+func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
+	if err := checkNames("its unit", a.Unit, "its environment", a.Environment, "its verb", a.Verb,
+		"its release", a.Release, "its author", a.By, "its source", a.Source); err != nil {
+		return 0, wrapError(err, "store the command %.80q", a.Verb)
+	}
+	if a.At.IsZero() {
+		a.At = t.now()
+	}
+	id, fresh, err := queryOne(ctx, t.db, scanColumn[int64], `INSERT INTO asks
+			(unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id`,
+		a.Unit, a.Environment, a.Verb, a.Release, a.By, limitText(a.Reason), a.Source, toMicros(a.At), toMicros(a.DoneAt), limitText(a.Outcome))
+	if err == nil && !fresh {
+		id, _, err = queryOne(ctx, t.db, scanColumn[int64], `SELECT id FROM asks WHERE source = $1`, a.Source)
+	}
+	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
+}
+
+// FinishPendingCommand is Store.FinishPendingCommand.
+func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string) error {
+	_, err := t.db.exec(ctx, `UPDATE asks SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`,
+		toMicros(t.now()), limitText(outcome), id)
+	return wrapError(err, "store the outcome of the command %d", id)
+}
+
+// BindPendingCommand says which release the command has become about: it stays open, and in
+// force for that release, until FinishPendingCommand.
+func (t *Tx) BindPendingCommand(ctx context.Context, id int64, release string) error {
+	if err := checkNames("its release", release); err != nil {
+		return wrapError(err, "bind the command %d", id)
+	}
+	_, err := t.db.exec(ctx, `UPDATE asks SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
+	return wrapError(err, "bind the command %d to a release", id)
+}
+
+const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome`
+
+func scanPendingCommand(rows *sql.Rows) (a PendingCommand, err error) {
+	var at, done int64
+	err = rows.Scan(&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.Reason, &a.Source, &at, &done, &a.Outcome)
+	a.At, a.DoneAt = fromMicros(at), fromMicros(done)
+	return a, err
+}
+
+// PendingCommands are the unit's commands that wait, in the order they were given.
+func (r queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
+	all, err := queryAll(ctx, r.db, scanPendingCommand, `SELECT `+pendingCommandColumns+` FROM asks WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
+	return all, wrapError(err, "read the commands that wait for %s", unit)
+}
+
+// PendingCommandBySource is the command that was given there; false when none was recorded.
+func (r queries) PendingCommandBySource(ctx context.Context, source string) (PendingCommand, bool, error) {
+	a, ok, err := queryOne(ctx, r.db, scanPendingCommand, `SELECT `+pendingCommandColumns+` FROM asks WHERE source = $1 AND source <> ''`, source)
+	return a, ok, wrapError(err, "read the command of %s", source)
+}
