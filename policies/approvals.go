@@ -29,13 +29,13 @@ type Approval struct {
 	Current  bool // given on this very diff
 }
 
-// maxCount bounds how many approvals can be asked for; more is a slip of the
+// maxApprovals bounds how many approvals can be asked for; more is a slip of the
 // keyboard that would block an environment for good.
-const maxCount = 100
+const maxApprovals = 100
 
 var _ evaluator = (*Approvals)(nil)
 
-func (*Approvals) name() string { return "approvals" }
+func (*Approvals) kindName() string { return "approvals" }
 
 func (a *Approvals) validate() []Problem {
 	var problems []Problem
@@ -45,8 +45,8 @@ func (a *Approvals) validate() []Problem {
 	switch {
 	case a.Count < 1:
 		add("approvals.count", "must be at least 1; it is %d", a.Count)
-	case a.Count > maxCount:
-		add("approvals.count", "must be at most %d; it is %d", maxCount, a.Count)
+	case a.Count > maxApprovals:
+		add("approvals.count", "must be at most %d; it is %d", maxApprovals, a.Count)
 	}
 	seen := map[string]bool{}
 	for i, u := range a.From.Users {
@@ -54,19 +54,19 @@ func (a *Approvals) validate() []Problem {
 		switch {
 		case u == "" || strings.ContainsAny(u, " \t\r\n@/,"):
 			add(path, "%q is not a login; write it without @ and spaces", u)
-		case seen[login(u)]:
+		case seen[normalizeLogin(u)]:
 			add(path, "%q is given twice", u)
 		}
-		seen[login(u)] = true
+		seen[normalizeLogin(u)] = true
 	}
 	if n := len(seen); n > 0 && n < a.Count {
-		add("approvals.count", "%d approvals can't come from %s", a.Count, people(n))
+		add("approvals.count", "%d approvals can't come from %s", a.Count, countPersons(n))
 	}
 	return problems
 }
 
 func (a *Approvals) evaluate(f Facts) Result {
-	r := Result{Gate: a.name(), Outcome: Wait, Who: a.missing(nil, f)}
+	r := Result{Gate: a.kindName(), Outcome: Wait, Who: a.remainingApprovers(nil, f)}
 	if f.ApprovalsErr != "" {
 		r.Reason = "the approvals can't be read: " + f.ApprovalsErr
 		return r
@@ -75,8 +75,8 @@ func (a *Approvals) evaluate(f Facts) Result {
 		r.Reason = "the release's authors, whose approval would not count, can't be told: " + f.AuthorsErr
 		return r
 	}
-	t := a.tally(f)
-	counted := fmt.Sprintf("%d of %d %s", len(t.counted), a.Count, plural(a.Count, "approval", "approvals"))
+	t := a.countApprovals(f)
+	counted := fmt.Sprintf("%d of %d %s", len(t.counted), a.Count, pluralNoun(a.Count, "approval", "approvals"))
 	if len(t.counted) > a.Count {
 		counted = fmt.Sprintf("%d approvals, %d needed", len(t.counted), a.Count)
 	}
@@ -88,7 +88,7 @@ func (a *Approvals) evaluate(f Facts) Result {
 		return r
 	}
 	more := a.Count - len(t.counted)
-	r.Who = a.missing(t.counted, f)
+	r.Who = a.remainingApprovers(t.counted, f)
 	waiting := fmt.Sprintf("waiting for %d more from ", more)
 	switch {
 	case len(a.From.Users) == 0:
@@ -96,41 +96,41 @@ func (a *Approvals) evaluate(f Facts) Result {
 	case len(r.Who) < more:
 		// Only a change of the rules or of the release's authors can help, but a
 		// dismissed or newly permitted person's review isn't excluded: it waits.
-		waiting = fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot don't count", more, people(len(r.Who)))
+		waiting = fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot don't count", more, countPersons(len(r.Who)))
 	default:
 		waiting += strings.Join(r.Who, ", ")
 	}
-	r.Reason = strings.Join(append([]string{counted, waiting}, t.notes()...), "; ")
+	r.Reason = strings.Join(append([]string{counted, waiting}, t.explainUncounted()...), "; ")
 	return r
 }
 
-// tally is who approved, sorted, by whether and why it counts. Each person is
+// approvalTally is who approved, sorted, by whether and why it counts. Each person is
 // in at most one list.
-type tally struct {
-	counted, older, authors, noWrite, notAsked []string
+type approvalTally struct {
+	counted, older, authors, noWrite, notEligible []string
 }
 
-func (a *Approvals) tally(f Facts) tally {
+func (a *Approvals) countApprovals(f Facts) approvalTally {
 	// A person may have several standing reviews: it is enough that one is about
 	// this diff. If they disagree about the permission, it isn't taken for granted.
 	byLogin := map[string]Approval{}
 	for _, v := range f.Approvals {
-		if before, ok := byLogin[login(v.User)]; ok {
+		if before, ok := byLogin[normalizeLogin(v.User)]; ok {
 			v.Current = v.Current || before.Current
 			v.MayWrite = v.MayWrite && before.MayWrite
 			v.User = min(v.User, before.User)
 		}
-		byLogin[login(v.User)] = v
+		byLogin[normalizeLogin(v.User)] = v
 	}
-	var t tally
+	var t approvalTally
 	for _, v := range byLogin {
 		switch {
-		case v.User == "" || is(f.Bot, v.User):
+		case v.User == "" || sameLogin(f.Bot, v.User):
 			// Liftlock's own review says nothing to anybody.
-		case among(f.Authors, v.User):
+		case containsLogin(f.Authors, v.User):
 			t.authors = append(t.authors, v.User)
-		case !a.asks(v.User):
-			t.notAsked = append(t.notAsked, v.User)
+		case !a.mayApprove(v.User):
+			t.notEligible = append(t.notEligible, v.User)
 		case !v.MayWrite:
 			t.noWrite = append(t.noWrite, v.User)
 		case !v.Current:
@@ -139,18 +139,18 @@ func (a *Approvals) tally(f Facts) tally {
 			t.counted = append(t.counted, v.User)
 		}
 	}
-	for _, l := range [][]string{t.counted, t.older, t.authors, t.noWrite, t.notAsked} {
+	for _, l := range [][]string{t.counted, t.older, t.authors, t.noWrite, t.notEligible} {
 		slices.Sort(l)
 	}
 	return t
 }
 
-// notes explain the approvals that were given and don't count.
-func (t tally) notes() []string {
+// explainUncounted explain the approvals that were given and don't count.
+func (t approvalTally) explainUncounted() []string {
 	var notes []string
 	if n := len(t.older); n > 0 {
 		notes = append(notes, fmt.Sprintf("%d %s given on an older diff (%s) and must be given again",
-			n, plural(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
+			n, pluralNoun(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
 	}
 	if len(t.authors) > 0 {
 		notes = append(notes, "authors of the release don't count ("+strings.Join(t.authors, ", ")+")")
@@ -158,40 +158,40 @@ func (t tally) notes() []string {
 	if len(t.noWrite) > 0 {
 		notes = append(notes, "approvals without write permission don't count ("+strings.Join(t.noWrite, ", ")+")")
 	}
-	if len(t.notAsked) > 0 {
-		notes = append(notes, "approvals by people who aren't asked don't count ("+strings.Join(t.notAsked, ", ")+")")
+	if len(t.notEligible) > 0 {
+		notes = append(notes, "approvals by people who aren't asked don't count ("+strings.Join(t.notEligible, ", ")+")")
 	}
 	return notes
 }
 
-// asks says whether the person's approval is wanted.
-func (a *Approvals) asks(user string) bool {
-	return len(a.From.Users) == 0 || among(a.From.Users, user)
+// mayApprove says whether the person's approval is wanted.
+func (a *Approvals) mayApprove(user string) bool {
+	return len(a.From.Users) == 0 || containsLogin(a.From.Users, user)
 }
 
-// missing are the people by name who could still approve; nil when anybody may.
-func (a *Approvals) missing(counted []string, f Facts) []string {
+// remainingApprovers are the people by name who could still approve; nil when anybody may.
+func (a *Approvals) remainingApprovers(counted []string, f Facts) []string {
 	var left []string
 	for _, u := range a.From.Users {
-		if !among(counted, u) && !among(f.Authors, u) && !is(f.Bot, u) {
+		if !containsLogin(counted, u) && !containsLogin(f.Authors, u) && !sameLogin(f.Bot, u) {
 			left = append(left, u)
 		}
 	}
 	return left
 }
 
-// login is how forges compare accounts: without regard to case.
-func login(user string) string { return strings.ToLower(user) }
+// normalizeLogin is how forges compare accounts: without regard to case.
+func normalizeLogin(user string) string { return strings.ToLower(user) }
 
-func is(a, b string) bool { return a != "" && login(a) == login(b) }
+func sameLogin(a, b string) bool { return a != "" && normalizeLogin(a) == normalizeLogin(b) }
 
-func among(users []string, user string) bool {
-	return slices.ContainsFunc(users, func(u string) bool { return is(u, user) })
+func containsLogin(users []string, user string) bool {
+	return slices.ContainsFunc(users, func(u string) bool { return sameLogin(u, user) })
 }
 
-func people(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "person", "people")) }
+func countPersons(n int) string { return fmt.Sprintf("%d %s", n, pluralNoun(n, "person", "people")) }
 
-func plural(n int, one, many string) string {
+func pluralNoun(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}

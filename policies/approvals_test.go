@@ -199,7 +199,7 @@ func TestApprovalsHold(t *testing.T) {
 	})
 }
 
-func TestRaise(t *testing.T) {
+func TestApplyFloor(t *testing.T) {
 	gate := func(count int, users ...string) Gate { return Gate{&Approvals{Count: count, From: From{Users: users}}} }
 	for name, test := range map[string]struct {
 		gates []Gate
@@ -219,7 +219,7 @@ func TestRaise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprint(test.gates)
-			if diff := cmp.Diff(test.want, Raise(test.gates, test.floor)); diff != "" {
+			if diff := cmp.Diff(test.want, ApplyFloor(test.gates, test.floor)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if fmt.Sprint(test.gates) != before {
@@ -229,9 +229,9 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-// TestRaiseHolds: under a floor, the gates pass exactly when both they and the
+// TestApplyFloorHolds: under a floor, the gates pass exactly when both they and the
 // floor would pass.
-func TestRaiseHolds(t *testing.T) {
+func TestApplyFloorHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := rapid.SliceOfN(gates, 0, 3).Draw(t, "gates")
 		floor := gates.Draw(t, "floor")
@@ -239,11 +239,11 @@ func TestRaiseHolds(t *testing.T) {
 		passes := func(all []Gate) bool {
 			return !slices.ContainsFunc(all, func(g Gate) bool { return g.Evaluate(facts).Outcome != Pass })
 		}
-		raised := Raise(own, floor.Approvals)
+		raised := ApplyFloor(own, floor.Approvals)
 		if want := passes(own) && passes([]Gate{floor}); passes(raised) != want {
 			t.Fatalf("%v raised to %v pass: %t, want %t", own, raised, !want, want)
 		}
-		if again := Raise(raised, floor.Approvals); !cmp.Equal(again, raised) {
+		if again := ApplyFloor(raised, floor.Approvals); !cmp.Equal(again, raised) {
 			t.Fatalf("raised twice: %v and %v", raised, again)
 		}
 	})

@@ -33,9 +33,9 @@ func ExampleGate_Evaluate_unknown() {
 	// wait: the approvals can't be read: the forge limits the rate of calls until 14:05
 }
 
-func ExampleRaise() {
+func ExampleApplyFloor() {
 	// The pipeline asks for one approval by an owner, the server for two by anybody.
-	gates := policies.Raise(
+	gates := policies.ApplyFloor(
 		[]policies.Gate{{Approvals: &policies.Approvals{Count: 1, From: policies.From{Users: []string{"ada"}}}}},
 		&policies.Approvals{Count: 2},
 	)

@@ -47,13 +47,13 @@ type Result struct {
 
 // evaluator is one kind of gate.
 type evaluator interface {
-	name() string
+	kindName() string
 	validate() []Problem
 	evaluate(Facts) Result
 }
 
-// kinds are the kinds that the gate sets; a valid gate sets exactly one.
-func (g *Gate) kinds() []evaluator {
+// setKinds are the kinds that the gate sets; a valid gate sets exactly one.
+func (g *Gate) setKinds() []evaluator {
 	var set []evaluator
 	if g.Approvals != nil {
 		set = append(set, g.Approvals)
@@ -64,8 +64,8 @@ func (g *Gate) kinds() []evaluator {
 // Name is the gate's kind as the pipeline file spells it: "approvals"; "" when
 // the gate sets none.
 func (g *Gate) Name() string {
-	if kinds := g.kinds(); len(kinds) > 0 {
-		return kinds[0].name()
+	if kinds := g.setKinds(); len(kinds) > 0 {
+		return kinds[0].kindName()
 	}
 	return ""
 }
@@ -77,7 +77,7 @@ func (g *Gate) Evaluate(f Facts) Result {
 	if err := g.Validate(); err != nil {
 		return Result{Gate: g.Name(), Outcome: Fail, Reason: "the gate is not valid: " + err.Error()}
 	}
-	return g.kinds()[0].evaluate(f)
+	return g.setKinds()[0].evaluate(f)
 }
 
 // Problem is one thing that is wrong with a gate's settings.
@@ -97,7 +97,7 @@ func (p Problem) Error() string {
 // Validate checks the gate's settings. The error joins one [Problem] for each
 // thing that is wrong; [Problems] takes it apart.
 func (g *Gate) Validate() error {
-	kinds := g.kinds()
+	kinds := g.setKinds()
 	if len(kinds) != 1 {
 		return Problem{Message: fmt.Sprintf("a gate has exactly one kind (approvals); this one has %d", len(kinds))}
 	}

@@ -24,11 +24,11 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // assigner evaluates one of a pipeline's two templates for targets.
 type assigner struct {
-	what  string // "component" or "environment"
-	text  string
-	tmpl  *template.Template
-	parts []part // of a template of nothing but fields
-	guard guard
+	what   string // "component" or "environment"
+	text   string
+	tmpl   *template.Template
+	parts  []templatePart // of a template of nothing but fields
+	limits templateLimits
 	// Building these costs more than the template itself, so only if asked for.
 	usesApplication, usesSet bool
 }
@@ -37,15 +37,15 @@ type assigner struct {
 // used by one goroutine, and its loops end with the context.
 func newAssigner(ctx context.Context, what, text string) (*assigner, error) {
 	a := &assigner{
-		what: what, text: text, guard: guard{ctx: ctx, funcs: assignFunctions()},
+		what: what, text: text, limits: templateLimits{ctx: ctx, funcs: assignFunctions()},
 		usesApplication: strings.Contains(text, ".application"),
 		usesSet:         strings.Contains(text, ".applicationSet"),
 	}
 	var err error
-	if a.tmpl, err = a.guard.parse(what, text, "missingkey=error"); err != nil {
+	if a.tmpl, err = a.limits.parseTemplate(what, text, "missingkey=error"); err != nil {
 		return nil, fmt.Errorf("the %s template %q: %w", what, text, err)
 	}
-	a.parts = simple(a.tmpl)
+	a.parts = simpleParts(a.tmpl)
 	return a, nil
 }
 
@@ -59,10 +59,10 @@ func (a *assigner) String() string {
 
 // templateData is what the templates see of one Application: the generator's
 // parameters, and the two objects in their own manifests' shape.
-func templateData(g *generated, s *set, application, applicationSet bool) (map[string]any, error) {
+func templateData(g *generatedApp, s *appSet, application, applicationSet bool) (map[string]any, error) {
 	params := g.params
 	if !s.spec.Spec.GoTemplate {
-		params = nested(params)
+		params = nestParams(params)
 	}
 	if !application && !applicationSet {
 		return params, nil
@@ -109,14 +109,14 @@ func asMap(app *argov1alpha1.Application) (map[string]any, error) {
 	return out, nil
 }
 
-// eval returns the template's answer, trimmed; empty means not managed.
-func (a *assigner) eval(data map[string]any) (string, error) {
-	out, ok := filledIn(a.parts, data)
+// evaluateTemplate returns the template's answer, trimmed; empty means not managed.
+func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
+	out, ok := fillParts(a.parts, data)
 	if !ok {
-		if a.guard.writes { // into what others share
+		if a.limits.mutates { // into what others share
 			data = copyValue(data).(map[string]any)
 		}
-		a.guard.depth = 0
+		a.limits.depth = 0
 		w := &limitedBuffer{left: maxOutput}
 		if err := a.tmpl.Execute(w, data); err != nil {
 			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, shortTemplateError(err))
@@ -130,12 +130,12 @@ func (a *assigner) eval(data map[string]any) (string, error) {
 	case strings.Contains(out, "<no value>"), strings.Contains(out, "<nil>"):
 		return "", fmt.Errorf("the %s template %q asks for a parameter that is not there (it gave %q)", a.what, a.text, out)
 	case len(out) > maxName || !nameForm.MatchString(out):
-		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, clip(out), maxName)
+		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, clipText(out), maxName)
 	}
 	return out, nil
 }
 
-func clip(s string) string {
+func clipText(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s

@@ -178,14 +178,14 @@ func (s *benchShape) library(b *testing.B, m *git.Mirror, revision string) *libr
 	}
 	repos := &commitRepos{ctx: b.Context(), commit: &commit{tree: in.Tree, urls: in.RepoURLs}, globbing: GlobbingGit}
 	const pattern = "apps/*/config.json"
-	found, err := repos.locate(repoURL, "HEAD", pattern)
+	found, err := repos.locateFiles(repoURL, "HEAD", pattern)
 	must(b, err)
 	files := map[string][]byte{}
 	for i := range found {
-		files[found[i].name], err = repos.read(&found[i])
+		files[found[i].name], err = repos.readFile(&found[i])
 		must(b, err)
 	}
-	folders, err := repos.folders(repoURL, "HEAD", []string{""})
+	folders, err := repos.listFolders(repoURL, "HEAD", []string{""})
 	must(b, err)
 	return &library{set: &sets[0].spec, repos: &libraryRepos{files: map[string]map[string][]byte{pattern: files}, folders: folders}, snap: newSnapshots(&in)[""]}
 }
@@ -202,7 +202,7 @@ func (l *library) generate(b *testing.B) {
 }
 
 // sameAs checks that a fleet is what the library gave.
-func (l *library) sameAs(b *testing.B, f *Fleet) {
+func (l *library) sameAs(b *testing.B, f *TargetSet) {
 	b.Helper()
 	if l.made == nil {
 		l.generate(b)
@@ -248,7 +248,7 @@ func BenchmarkResolveFasttemplate(b *testing.B) {
 }
 
 func benchmarkCold(b *testing.B, shapes []benchShape) {
-	quietLibrary(zap.NewNop())
+	redirectLibraryLogs(zap.NewNop())
 	m, revisions := benchRepository(b, *benchTargets, 0, shapes)
 	for i := range shapes {
 		shape := &shapes[i]
@@ -288,8 +288,8 @@ func BenchmarkResolveChanged(b *testing.B) {
 			continue
 		}
 		b.Run(shape.name, func(b *testing.B) {
-			r := New(Options{Keep: 1})
-			resolve := func(n int) *Fleet {
+			r := New(Options{CacheSize: 1})
+			resolve := func(n int) *TargetSet {
 				f, err := r.Resolve(b.Context(), shape.input(m, revisions[n%len(revisions)]))
 				if err != nil || len(f.Targets) != *benchTargets || len(f.Problems) > 0 {
 					b.Fatal(err, len(f.Targets), f.Problems)

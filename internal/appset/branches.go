@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// On is a target as one branch of its repository sees it: the sources that are
+// ViewFromBranch is a target as one branch of its repository sees it: the sources that are
 // read there are Here, and no others, which say where they are; its generator files are those of that
 // branch. tracked is the branch that the target was resolved at. A target of a
 // pipeline whose environments have branches reads exactly what its sources'
 // targetRevision says. Of any other the tracked branch sees everything, because
 // there a revision is usually a pin, to a tag or a commit, that moves on.
-func On(t Target, branch, tracked string) Target {
+func ViewFromBranch(t Target, branch, tracked string) Target {
 	strict := t.Branch != "" || branch != tracked
 	if strict && slices.ContainsFunc(t.Sources, func(s Source) bool { return s.Here && !s.readAt(branch, tracked) }) {
 		t.Sources = slices.Clone(t.Sources)
@@ -38,9 +38,9 @@ func On(t Target, branch, tracked string) Target {
 	return t
 }
 
-// Branches are the branches of its repository that a target has something of,
+// TargetBranches are the branches of its repository that a target has something of,
 // sorted: what [On] sees something at. A tag or a commit is among them by its name.
-func Branches(t Target, tracked string) []string {
+func TargetBranches(t Target, tracked string) []string {
 	var out []string
 	for _, s := range t.Sources {
 		if at := BranchName(s.TargetRevision); s.Here && at != "" {
@@ -55,7 +55,7 @@ func Branches(t Target, tracked string) []string {
 	if t.Branch == "" || len(t.GeneratorFiles) > 0 {
 		out = append(out, tracked)
 	}
-	return unique(out)
+	return sortedUnique(out)
 }
 
 // readAt says that a source of this repository is read at the head of a branch.
@@ -64,14 +64,14 @@ func (s *Source) readAt(branch, tracked string) bool {
 	return at == branch || at == "" && branch == tracked
 }
 
-// astray says what is wrong with a target of a pipeline whose environments have
+// branchMismatch says what is wrong with a target of a pipeline whose environments have
 // branches: it has nothing of the branch that its environment lives on. "" when
 // it has.
-func astray(t *Target, tracked string) string {
+func branchMismatch(t *Target, tracked string) string {
 	if t.Branch == "" || !t.Managed() {
 		return ""
 	}
-	on := On(*t, t.Branch, tracked)
+	on := ViewFromBranch(*t, t.Branch, tracked)
 	if len(on.GeneratorFiles) > 0 || slices.ContainsFunc(on.Sources, func(s Source) bool { return s.Here }) {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-func TestOn(t *testing.T) {
+func TestViewFromBranch(t *testing.T) {
 	here := func(path, revision string) Source { return Source{Here: true, Path: path, TargetRevision: revision} }
 	base := Target{Name: "web", Branch: "env/qa", ApplicationSetFile: "argocd/web.yaml",
 		Sources:       []Source{here("a", "env/qa"), here("b", "refs/heads/env/qa"), here("c", "main"), here("d", ""), here("e", "HEAD"), here("f", "v1"), here("g", "env/dev"), {Path: "h", TargetRevision: "env/qa"}},
@@ -35,7 +35,7 @@ func TestOn(t *testing.T) {
 		{"without branches, another", loose, "env/qa", "a b", "qa.json qa/more.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := On(c.target, c.branch, "main")
+			got := ViewFromBranch(c.target, c.branch, "main")
 			var paths []string
 			for _, s := range got.Sources {
 				if s.Here {
@@ -43,7 +43,7 @@ func TestOn(t *testing.T) {
 				}
 			}
 			for i, s := range got.Sources {
-				if was := c.target.Sources[i]; was.Here && (s.At == "") != s.Here || s.At != "" && !slices.Contains(Branches(c.target, "main"), s.At) {
+				if was := c.target.Sources[i]; was.Here && (s.At == "") != s.Here || s.At != "" && !slices.Contains(TargetBranches(c.target, "main"), s.At) {
 					t.Errorf("source %s, here %t, is at %q", s.Path, s.Here, s.At)
 				}
 			}
@@ -55,10 +55,10 @@ func TestOn(t *testing.T) {
 			}
 		})
 	}
-	if d := cmp.Diff([]string{"env/dev", "env/qa", "main", "v1"}, Branches(base, "main")); d != "" {
+	if d := cmp.Diff([]string{"env/dev", "env/qa", "main", "v1"}, TargetBranches(base, "main")); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"main"}, Branches(Target{Sources: []Source{here("a", "")}}, "main")); d != "" {
+	if d := cmp.Diff([]string{"main"}, TargetBranches(Target{Sources: []Source{here("a", "")}}, "main")); d != "" {
 		t.Error(d)
 	}
 	if !base.Sources[2].Here || base.ApplicationSetFile == "" {
@@ -98,12 +98,12 @@ func onBranches(revision string, heads map[string]string) Input {
 	}
 	in := input(files(trees["main"]), p)
 	in.Revision = strings.Repeat("a", 40)
-	in.Other = func(_ context.Context, _, revision string) (*Elsewhere, error) {
+	in.OpenExternal = func(_ context.Context, _, revision string) (*ExternalRef, error) {
 		tree, ok := trees[revision]
 		if !ok {
 			return nil, fmt.Errorf("there is no %s", revision)
 		}
-		return &Elsewhere{Tree: files(tree), Commit: strings.Repeat("a", 40)}, nil // as if all had just been forked
+		return &ExternalRef{Tree: files(tree), Commit: strings.Repeat("a", 40)}, nil // as if all had just been forked
 	}
 	return in
 }
@@ -128,9 +128,9 @@ func TestGeneratorFilesOfBranches(t *testing.T) {
 	}
 }
 
-// TestBranchesGiven resolves with a branch at another commit than it is: the
+// TestExternalBranches resolves with a branch at another commit than it is: the
 // caller's word counts, and answers are not mixed up.
-func TestBranchesGiven(t *testing.T) {
+func TestExternalBranches(t *testing.T) {
 	heads := map[string]string{"env/dev:apps/web/config.json": "{}", "env/qa:apps/web/config.json": "{}", "main:apps/web/config.json": "{}"}
 	in := onBranches(".branch", heads)
 	r := New(Options{})
@@ -144,7 +144,7 @@ func TestBranchesGiven(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	edited := in
-	edited.Branches = map[string]Elsewhere{"env/qa": {Tree: files(map[string]string{"apps/api/config.json": "{}"}), Commit: strings.Repeat("b", 40)}}
+	edited.Branches = map[string]ExternalRef{"env/qa": {Tree: files(map[string]string{"apps/api/config.json": "{}"}), Commit: strings.Repeat("b", 40)}}
 	for range 2 {
 		if got := names(in); got != "web-dev web-prod web-qa" {
 			t.Errorf("as it is: %s", got)
@@ -155,7 +155,7 @@ func TestBranchesGiven(t *testing.T) {
 	}
 }
 
-func TestAstray(t *testing.T) {
+func TestBranchMismatch(t *testing.T) {
 	heads := map[string]string{"env/dev:apps/web/config.json": "{}", "env/qa:apps/web/config.json": "{}", "main:apps/web/config.json": "{}"}
 	in := onBranches(`if eq .env "qa" }}env/dev{{ else }}{{ .branch }}{{ end`, heads)
 	in.Pipeline.Spec.Component, in.Pipeline.Spec.Environment = "web", "{{ .env }}"

@@ -60,7 +60,7 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 			if secrets[i].Metadata.Labels[common.LabelKeySecretType] != common.LabelValueSecretTypeCluster {
 				continue
 			}
-			c, err := secrets[i].cluster()
+			c, err := secrets[i].toCluster()
 			if err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ type clusterData struct {
 	Project string `json:"project"`
 }
 
-func (s *clusterSecret) cluster() (Cluster, error) {
+func (s *clusterSecret) toCluster() (Cluster, error) {
 	c := Cluster{
 		Secret: s.Metadata.Name, Namespace: s.Metadata.Namespace,
 		Labels: s.Metadata.Labels, Annotations: maps.Clone(s.Metadata.Annotations),

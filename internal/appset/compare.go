@@ -72,13 +72,13 @@ const maxFields = 50
 // Comparison compares a fleet with live Applications, given one at a time: ten
 // thousand whole ones don't fit into memory well. It is used by one goroutine.
 type Comparison struct {
-	in      *Input
-	targets map[string]*Target // those that weren't met yet, by key
-	met     map[string]bool
-	sets    map[string]*knownSet
-	dropped map[string]bool // generated, but not valid: the controller leaves a live one alone
-	ignores map[string]diff.Normalizer
-	out     Differences
+	in          *Input
+	targets     map[string]*Target // those that weren't met yet, by key
+	seen        map[string]bool
+	sets        map[string]*knownSet
+	dropped     map[string]bool // generated, but not valid: the controller leaves a live one alone
+	normalizers map[string]diff.Normalizer
+	out         Differences
 }
 
 // knownSet is a set that a fleet was resolved from.
@@ -89,14 +89,14 @@ type knownSet struct {
 }
 
 // NewComparison begins one. f is what in resolved to, with Manifests.
-func NewComparison(in Input, f *Fleet) (*Comparison, error) {
+func NewComparison(in Input, f *TargetSet) (*Comparison, error) {
 	c := &Comparison{
-		in: &in, targets: map[string]*Target{}, met: map[string]bool{}, sets: map[string]*knownSet{},
-		dropped: map[string]bool{}, ignores: map[string]diff.Normalizer{},
+		in: &in, targets: map[string]*Target{}, seen: map[string]bool{}, sets: map[string]*knownSet{},
+		dropped: map[string]bool{}, normalizers: map[string]diff.Normalizer{},
 	}
 	for i := range f.sets {
 		s := &f.sets[i]
-		c.sets[c.key(s.argocd, s.namespace, s.name)] = s
+		c.sets[c.objectKey(s.argocd, s.namespace, s.name)] = s
 		if !s.resolved {
 			c.out.Unsure = append(c.out.Unsure, s.name)
 		}
@@ -110,37 +110,37 @@ func NewComparison(in Input, f *Fleet) (*Comparison, error) {
 	for i := range f.Targets {
 		t := &f.Targets[i]
 		if t.Live { // it can't differ from itself
-			c.met[c.key(t.ArgoCD, t.Namespace, t.Name)] = true
+			c.seen[c.objectKey(t.ArgoCD, t.Namespace, t.Name)] = true
 			continue
 		}
 		if t.Application == nil {
 			return nil, errors.New("comparing with live Applications: the targets were resolved without their manifests")
 		}
-		c.targets[c.key(t.ArgoCD, t.Namespace, t.Name)] = t
+		c.targets[c.objectKey(t.ArgoCD, t.Namespace, t.Name)] = t
 	}
 	return c, nil
 }
 
-// key identifies an object; a manifest without a namespace goes to Argo CD's.
-func (c *Comparison) key(argocd, namespace, name string) string {
+// objectKey identifies an object; a manifest without a namespace goes to Argo CD's.
+func (c *Comparison) objectKey(argocd, namespace, name string) string {
 	return cmp.Or(argocd, c.in.Main) + "/" + cmp.Or(namespace, c.in.argoCD(argocd).Namespace) + "/" + name
 }
 
-// Take compares one live Application, whole, of an Argo CD.
-func (c *Comparison) Take(argocd string, raw json.RawMessage) error {
+// CompareLive compares one live Application, whole, of an Argo CD.
+func (c *Comparison) CompareLive(argocd string, raw json.RawMessage) error {
 	live := &argov1alpha1.Application{}
 	if err := json.Unmarshal(raw, live); err != nil {
 		return fmt.Errorf("comparing with live Applications: one of Argo CD %s can't be read: %w", argocd, err)
 	}
-	key := c.key(argocd, live.Namespace, live.Name)
+	key := c.objectKey(argocd, live.Namespace, live.Name)
 	t, resolved := c.targets[key]
 	if !resolved {
-		c.extra(argocd, live)
+		c.recordExtra(argocd, live)
 		return nil
 	}
 	delete(c.targets, key)
-	d := c.difference(t)
-	if err := c.compare(t, live, &d); err != nil {
+	d := c.newDifference(t)
+	if err := c.compareFields(t, live, &d); err != nil {
 		return fmt.Errorf("comparing the live Application %s: %w", live.Name, err)
 	}
 	if len(d.Fields) == 0 {
@@ -154,20 +154,20 @@ func (c *Comparison) Take(argocd string, raw json.RawMessage) error {
 	return nil
 }
 
-func (c *Comparison) difference(t *Target) Difference {
+func (c *Comparison) newDifference(t *Target) Difference {
 	return Difference{
 		ArgoCD: cmp.Or(t.ArgoCD, c.in.Main), Namespace: cmp.Or(t.Namespace, c.in.argoCD(t.ArgoCD).Namespace), Name: t.Name,
 		ApplicationSet: t.ApplicationSet, File: t.ApplicationSetFile,
 	}
 }
 
-// extra notes a live Application that isn't resolved, if it is one of the sets'.
-func (c *Comparison) extra(argocd string, live *argov1alpha1.Application) {
+// recordExtra notes a live Application that isn't resolved, if it is one of the sets'.
+func (c *Comparison) recordExtra(argocd string, live *argov1alpha1.Application) {
 	owner := metav1.GetControllerOf(live)
-	if owner == nil || owner.Kind != kindSet || c.met[c.key(argocd, live.Namespace, live.Name)] {
+	if owner == nil || owner.Kind != kindSet || c.seen[c.objectKey(argocd, live.Namespace, live.Name)] {
 		return
 	}
-	s := c.sets[c.key(argocd, live.Namespace, owner.Name)]
+	s := c.sets[c.objectKey(argocd, live.Namespace, owner.Name)]
 	if s == nil || !s.resolved {
 		return
 	}
@@ -186,7 +186,7 @@ func (c *Comparison) extra(argocd string, live *argov1alpha1.Application) {
 // Differences ends the comparison: what wasn't met is missing.
 func (c *Comparison) Differences() *Differences {
 	for _, key := range slices.Sorted(maps.Keys(c.targets)) {
-		c.out.Missing = append(c.out.Missing, c.difference(c.targets[key]))
+		c.out.Missing = append(c.out.Missing, c.newDifference(c.targets[key]))
 	}
 	for _, list := range [][]Difference{c.out.Missing, c.out.Extra, c.out.Different} {
 		slices.SortFunc(list, func(a, b Difference) int {
@@ -198,14 +198,14 @@ func (c *Comparison) Differences() *Differences {
 
 // Compare compares a fleet, resolved from in with Manifests, with all live
 // Applications by their Argo CD's name.
-func Compare(in Input, f *Fleet, live map[string][]json.RawMessage) (*Differences, error) {
+func Compare(in Input, f *TargetSet, live map[string][]json.RawMessage) (*Differences, error) {
 	c, err := NewComparison(in, f)
 	if err != nil {
 		return nil, err
 	}
 	for _, argocd := range slices.Sorted(maps.Keys(live)) {
 		for _, raw := range live[argocd] {
-			if err := c.Take(argocd, raw); err != nil {
+			if err := c.CompareLive(argocd, raw); err != nil {
 				return nil, err
 			}
 		}
@@ -216,16 +216,16 @@ func Compare(in Input, f *Fleet, live map[string][]json.RawMessage) (*Difference
 // keptAnnotations the controller leaves on a live Application always.
 var keptAnnotations = []string{"notified.notifications.argoproj.io", argov1alpha1.AnnotationKeyRefresh}
 
-// compare finds what the controller would change of a live Application.
-func (c *Comparison) compare(t *Target, live *argov1alpha1.Application, d *Difference) error {
+// compareFields finds what the controller would change of a live Application.
+func (c *Comparison) compareFields(t *Target, live *argov1alpha1.Application, d *Difference) error {
 	resolved := &argov1alpha1.Application{}
 	if err := json.Unmarshal(t.Application, resolved); err != nil {
 		return fmt.Errorf("reading the resolved one: %w", err)
 	}
 	p := &t.Policy
 	// As the controller merges what it generated into what is there.
-	preserve(&resolved.Annotations, live.Annotations, p.PreservedAnnotations, keptAnnotations)
-	preserve(&resolved.Labels, live.Labels, p.PreservedLabels)
+	preserveKeys(&resolved.Annotations, live.Annotations, p.PreservedAnnotations, keptAnnotations)
+	preserveKeys(&resolved.Labels, live.Labels, p.PreservedLabels)
 	for _, f := range live.Finalizers {
 		if strings.HasPrefix(f, argov1alpha1.PostDeleteFinalizerName) {
 			resolved.Finalizers = append(resolved.Finalizers, f)
@@ -238,19 +238,19 @@ func (c *Comparison) compare(t *Target, live *argov1alpha1.Application, d *Diffe
 	}
 	sides := make([]map[string]any, 0, 2)
 	for _, app := range []*argov1alpha1.Application{live, resolved} {
-		object, err := c.normal(app, t)
+		object, err := c.normalizeApplication(app, t)
 		if err != nil {
 			return err
 		}
 		sides = append(sides, object)
 	}
-	f := fields{}
-	f.compare("", sides[0], sides[1])
+	f := fieldDiff{}
+	f.compareValues("", sides[0], sides[1])
 	d.Fields, d.More = f.list, f.more
 	return nil
 }
 
-func preserve(into *map[string]string, live map[string]string, keys ...[]string) {
+func preserveKeys(into *map[string]string, live map[string]string, keys ...[]string) {
 	for _, list := range keys {
 		for _, key := range list {
 			if value, there := live[key]; there {
@@ -269,8 +269,8 @@ func withoutAutomation(spec *argov1alpha1.ApplicationSpec) {
 	}
 }
 
-// normal is what the controller compares of an Application.
-func (c *Comparison) normal(app *argov1alpha1.Application, t *Target) (map[string]any, error) {
+// normalizeApplication is what the controller compares of an Application.
+func (c *Comparison) normalizeApplication(app *argov1alpha1.Application, t *Target) (map[string]any, error) {
 	app = &argov1alpha1.Application{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Application"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -283,7 +283,7 @@ func (c *Comparison) normal(app *argov1alpha1.Application, t *Target) (map[strin
 		return nil, err
 	}
 	if len(t.Policy.IgnoreDifferences) > 0 {
-		ignore, err := c.ignore(t)
+		ignore, err := c.ignoreNormalizer(t)
 		if err != nil {
 			return nil, err
 		}
@@ -312,10 +312,10 @@ func (c *Comparison) normal(app *argov1alpha1.Application, t *Target) (map[strin
 	}, nil
 }
 
-// ignore builds a set's rules once.
-func (c *Comparison) ignore(t *Target) (diff.Normalizer, error) {
-	key := c.key(t.ArgoCD, t.Namespace, t.ApplicationSet)
-	if n := c.ignores[key]; n != nil {
+// ignoreNormalizer builds a set's rules once.
+func (c *Comparison) ignoreNormalizer(t *Target) (diff.Normalizer, error) {
+	key := c.objectKey(t.ArgoCD, t.Namespace, t.ApplicationSet)
+	if n := c.normalizers[key]; n != nil {
 		return n, nil
 	}
 	var rules argov1alpha1.ApplicationSetIgnoreDifferences
@@ -326,6 +326,6 @@ func (c *Comparison) ignore(t *Target) (diff.Normalizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading ignoreApplicationDifferences: %w", err)
 	}
-	c.ignores[key] = n
+	c.normalizers[key] = n
 	return n, nil
 }

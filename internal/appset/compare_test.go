@@ -36,7 +36,7 @@ spec:
 `
 
 // comparison resolves a set and gives the Applications as live ones to change.
-func comparison(t *testing.T, set string) (Input, *Fleet, map[string]object) {
+func comparison(t *testing.T, set string) (Input, *TargetSet, map[string]object) {
 	t.Helper()
 	p := shop("set.yaml")
 	p.Spec.Component, p.Spec.Environment = "", ""

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fields collects where two JSON values differ.
-type fields struct {
+// fieldDiff collects where two JSON values differ.
+type fieldDiff struct {
 	list []FieldDifference
 	more int
 }
 
-// compare walks both values; what is absent is nil, and null is absent.
-func (f *fields) compare(path string, live, resolved any) {
+// compareValues walks both values; what is absent is nil, and null is absent.
+func (f *fieldDiff) compareValues(path string, live, resolved any) {
 	if reflect.DeepEqual(live, resolved) {
 		return
 	}
@@ -38,10 +38,10 @@ func (f *fields) compare(path string, live, resolved any) {
 		}
 		before := len(f.list) + f.more
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			f.compare(member(path, key), l[key], r[key])
+			f.compareValues(memberPath(path, key), l[key], r[key])
 		}
 		if isMap != areMaps && len(f.list)+f.more == before {
-			f.note(path, live, resolved) // one is there, but empty
+			f.recordDifference(path, live, resolved) // one is there, but empty
 		}
 		return
 	}
@@ -51,30 +51,30 @@ func (f *fields) compare(path string, live, resolved any) {
 		f.compareLists(path, a, b)
 		return
 	}
-	f.note(path, live, resolved)
+	f.recordDifference(path, live, resolved)
 }
 
 // compareLists pairs elements by their name, where all have one, or by position.
-func (f *fields) compareLists(path string, live, resolved []any) {
+func (f *fieldDiff) compareLists(path string, live, resolved []any) {
 	l, before := byName(live)
 	r, after := byName(resolved)
 	if len(l) > 0 && len(r) > 0 && len(l) == len(live) && len(r) == len(resolved) {
 		names := maps.Clone(l)
 		maps.Copy(names, r)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			f.compare(fmt.Sprintf("%s[%s]", path, name), l[name], r[name])
+			f.compareValues(fmt.Sprintf("%s[%s]", path, name), l[name], r[name])
 		}
 		if len(names) == len(l) && len(l) == len(r) && !slices.Equal(before, after) {
-			f.add(FieldDifference{Path: path, Live: "in another order", Resolved: "in another order"})
+			f.addField(FieldDifference{Path: path, Live: "in another order", Resolved: "in another order"})
 		}
 		return
 	}
 	for i := range max(len(live), len(resolved)) {
-		f.compare(fmt.Sprintf("%s[%d]", path, i), element(live, i), element(resolved, i))
+		f.compareValues(fmt.Sprintf("%s[%d]", path, i), elementAt(live, i), elementAt(resolved, i))
 	}
 }
 
-func element(list []any, i int) any {
+func elementAt(list []any, i int) any {
 	if i < len(list) {
 		return list[i]
 	}
@@ -97,8 +97,8 @@ func byName(list []any) (elements map[string]any, names []string) {
 	return elements, names
 }
 
-// member is a key's path; a key with a dot or the like is quoted.
-func member(path, key string) string {
+// memberPath is a key's path; a key with a dot or the like is quoted.
+func memberPath(path, key string) string {
 	if strings.ContainsAny(key, ".[]/\" ") {
 		return path + "[" + strconv.Quote(key) + "]"
 	}
@@ -108,8 +108,8 @@ func member(path, key string) string {
 	return path + "." + key
 }
 
-func (f *fields) note(path string, live, resolved any) {
-	d := FieldDifference{Path: path, Live: text(live), Resolved: text(resolved)}
+func (f *fieldDiff) recordDifference(path string, live, resolved any) {
+	d := FieldDifference{Path: path, Live: valueText(live), Resolved: valueText(resolved)}
 	// Of long texts, such as Helm values, the first line that differs says most.
 	if a, b := strings.Split(d.Live, "\n"), strings.Split(d.Resolved, "\n"); len(a) > 1 || len(b) > 1 {
 		i := 0
@@ -118,14 +118,14 @@ func (f *fields) note(path string, live, resolved any) {
 		}
 		d.Path, d.Live, d.Resolved = fmt.Sprintf("%s (line %d)", path, i+1), strings.TrimSpace(a[i]), strings.TrimSpace(b[i])
 	}
-	if secretive.MatchString(d.Path) || secretive.MatchString(d.Live) || secretive.MatchString(d.Resolved) {
-		d.Live, d.Resolved = hide(d.Live), hide(d.Resolved)
+	if secretPattern.MatchString(d.Path) || secretPattern.MatchString(d.Live) || secretPattern.MatchString(d.Resolved) {
+		d.Live, d.Resolved = hideValue(d.Live), hideValue(d.Resolved)
 	}
-	d.Live, d.Resolved = clip(d.Live), clip(d.Resolved)
-	f.add(d)
+	d.Live, d.Resolved = clipText(d.Live), clipText(d.Resolved)
+	f.addField(d)
 }
 
-func (f *fields) add(d FieldDifference) {
+func (f *fieldDiff) addField(d FieldDifference) {
 	if len(f.list) == maxFields {
 		f.more++
 		return
@@ -133,19 +133,19 @@ func (f *fields) add(d FieldDifference) {
 	f.list = append(f.list, d)
 }
 
-// secretive are names of fields, parameters and values whose content is not
+// secretPattern are names of fields, parameters and values whose content is not
 // for everybody who may see a comparison.
-var secretive = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|://[^/\s]*:[^/\s]*@`)
+var secretPattern = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|://[^/\s]*:[^/\s]*@`)
 
-func hide(value string) string {
+func hideValue(value string) string {
 	if value == "" {
 		return ""
 	}
 	return "(hidden)"
 }
 
-// text is a value as it is shown; nothing for an absent one.
-func text(v any) string {
+// valueText is a value as it is shown; nothing for an absent one.
+func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -202,14 +202,14 @@ func writeDifference(w io.Writer, what string, d *Difference) {
 	}
 	fmt.Fprintf(w, "%s\t%s\tof %s%s\n", what, Printable(where), Printable(d.ApplicationSet), note)
 	for _, f := range d.Fields {
-		fmt.Fprintf(w, "\t  %s\t%s → %s\n", Printable(f.Path), shown(f.Live), shown(f.Resolved))
+		fmt.Fprintf(w, "\t  %s\t%s → %s\n", Printable(f.Path), printableValue(f.Live), printableValue(f.Resolved))
 	}
 	if d.More > 0 {
 		fmt.Fprintf(w, "\t  and %d more\t\n", d.More)
 	}
 }
 
-func shown(value string) string {
+func printableValue(value string) string {
 	if value == "" {
 		return "(none)"
 	}

@@ -21,23 +21,23 @@ import (
 type gitGenerator struct {
 	generators.Generator // over the repository's folders
 
-	folders *folders
-	file    *oneFile
-	one     generators.Generator // over that file
-	ahead   map[string][]byte    // files that were read in one go, by id
-	repos   *commitRepos
-	render  *renderer
-	origins *origins
-	recall  *recall // nil: nothing is remembered
-	fresh   bool    // whoever asks is a merge, which writes into the parameters
+	folders       *folderRepos
+	file          *singleFileRepos
+	fileGenerator generators.Generator // over that file
+	prefetched    map[string][]byte    // files that were read in one go, by id
+	repos         *commitRepos
+	render        *renderer
+	origins       *origins
+	cache         *resultCache // nil: nothing is remembered
+	fresh         bool         // whoever asks is a merge, which writes into the parameters
 }
 
-func newGitGenerator(of *generation, namespace string, fresh bool) *gitGenerator {
+func newGitGenerator(of *generatorRun, namespace string, fresh bool) *gitGenerator {
 	g := &gitGenerator{
-		folders: &folders{repos: of.repos, recall: of.recall}, file: &oneFile{},
-		repos: of.repos, render: of.render, origins: of.origins, recall: of.recall, fresh: fresh,
+		folders: &folderRepos{repos: of.repos, cache: of.cache}, file: &singleFileRepos{},
+		repos: of.repos, render: of.render, origins: of.origins, cache: of.cache, fresh: fresh,
 	}
-	g.Generator, g.one = generators.NewGitGenerator(g.folders, namespace), generators.NewGitGenerator(g.file, namespace)
+	g.Generator, g.fileGenerator = generators.NewGitGenerator(g.folders, namespace), generators.NewGitGenerator(g.file, namespace)
 	return g
 }
 
@@ -53,31 +53,31 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 		g.folders.prefixes = literalPrefixes(git.Directories)
 		out, err := g.Generator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &git}, set, c)
 		for i := 0; i < len(out) && err == nil; i++ {
-			err = g.render.values(values, out[i])
+			err = g.render.renderValues(values, out[i])
 		}
 		return out, err
 	}
 	// Without a file this says what is wrong with the project, if something is.
-	if _, err := g.parse("", nil, &git, set, c); err != nil {
+	if _, err := g.parseParams("", nil, &git, set, c); err != nil {
 		return nil, err
 	}
-	files, err := g.located(&git)
+	files, err := g.locateFiles(&git)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]map[string]any, 0, len(files))
-	like := kindOf(spec.Git, set)
+	like := gitParamsKey(spec.Git, set)
 	for i := range files {
 		if err := g.repos.ctx.Err(); err != nil {
 			return nil, err
 		}
-		if i%readAtOnce == 0 {
-			g.ahead = g.repos.ahead(files[i:min(i+readAtOnce, len(files))], func(f *fileAt) bool {
-				_, known := g.recall.file(fileKey{like, g.repos.origin(f), f.id})
+		if i%readBatchSize == 0 {
+			g.prefetched = g.repos.prefetchFiles(files[i:min(i+readBatchSize, len(files))], func(f *fileAt) bool {
+				_, known := g.cache.findFile(fileKey{like, g.repos.originOf(f), f.id})
 				return !known
 			})
 		}
-		params, err := g.params(&files[i], like, &git, values, set, c)
+		params, err := g.fileParams(&files[i], like, &git, values, set, c)
 		if err != nil {
 			return nil, err
 		}
@@ -86,12 +86,12 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 	return out, nil
 }
 
-// located lists the files that a generator's paths match, sorted, each once.
-func (g *gitGenerator) located(git *argov1alpha1.GitGenerator) ([]fileAt, error) {
+// locateFiles lists the files that a generator's paths match, sorted, each once.
+func (g *gitGenerator) locateFiles(git *argov1alpha1.GitGenerator) ([]fileAt, error) {
 	var out []fileAt
 	for _, item := range git.Files {
-		found, err := g.repos.locate(git.RepoURL, git.Revision, item.Path)
-		g.recall.asked(question{git.RepoURL, git.Revision, item.Path, false}, found, nil, err)
+		found, err := g.repos.locateFiles(git.RepoURL, git.Revision, item.Path)
+		g.cache.recordQuery(repoQuery{git.RepoURL, git.Revision, item.Path, false}, found, nil, err)
 		if err != nil {
 			return nil, fmt.Errorf("error generating params from git: %w", err)
 		}
@@ -101,56 +101,56 @@ func (g *gitGenerator) located(git *argov1alpha1.GitGenerator) ([]fileAt, error)
 	return slices.CompactFunc(out, func(a, b fileAt) bool { return a.name == b.name }), nil
 }
 
-// params gives one file's parameters: those that it gave before, if it says
+// fileParams gives one file's parameters: those that it gave before, if it says
 // the same.
-func (g *gitGenerator) params(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	id, data, err := g.repos.identify(f)
+func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	id, data, err := g.repos.identifyFile(f)
 	if err != nil {
 		return nil, err
 	}
-	key := fileKey{like, g.repos.origin(f), id}
-	out, known := g.recall.file(key)
+	key := fileKey{like, g.repos.originOf(f), id}
+	out, known := g.cache.findFile(key)
 	if !known {
 		if data == nil {
-			data = g.ahead[f.id]
+			data = g.prefetched[f.id]
 		}
 		if data == nil {
-			if data, err = g.repos.read(f); err != nil {
+			if data, err = g.repos.readFile(f); err != nil {
 				return nil, err
 			}
 		}
-		if out, err = g.parse(f.name, data, git, set, c); err != nil {
+		if out, err = g.parseParams(f.name, data, git, set, c); err != nil {
 			return nil, err
 		}
 		for i := range out {
-			if err := g.render.values(values, out[i]); err != nil {
+			if err := g.render.renderValues(values, out[i]); err != nil {
 				return nil, fmt.Errorf("error generating params from git: unable to process file '%s': %w", f.name, err)
 			}
 		}
-		g.recall.keepFile(key, out)
+		g.cache.storeFile(key, out)
 	}
-	origin := g.repos.origin(f)
-	switch elsewhere := strings.HasPrefix(origin, "\x00"); {
-	case g.fresh && elsewhere:
+	origin := g.repos.originOf(f)
+	switch external := strings.HasPrefix(origin, "\x00"); {
+	case g.fresh && external:
 		return copyParams(out), nil
 	case g.fresh:
-		return mark(out, origin), nil
-	case elsewhere:
+		return markOrigin(out, origin), nil
+	case external:
 		return out, nil
 	}
 	from := []string{origin}
 	for _, params := range out {
-		g.origins.note(params, from)
+		g.origins.recordFiles(params, from)
 	}
 	return out, nil
 }
 
-// parse has the library make parameters of one file; "" is none.
-func (g *gitGenerator) parse(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+// parseParams has the library make parameters of one file; "" is none.
+func (g *gitGenerator) parseParams(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	g.file.name, g.file.data = name, asList(data)
 	spec := *git
 	spec.Files = []argov1alpha1.GitFileGeneratorItem{{Path: name}}
-	return g.one.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &spec}, set, c)
+	return g.fileGenerator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &spec}, set, c)
 }
 
 // asList makes a list of a JSON object, which the library would parse twice:
@@ -162,34 +162,34 @@ func asList(data []byte) []byte {
 	return slices.Concat([]byte("["), data, []byte("]"))
 }
 
-// oneFile is a repository of one file, for the library to parse.
-type oneFile struct {
+// singleFileRepos is a repository of one file, for the library to parse.
+type singleFileRepos struct {
 	services.Repos
 	name string
 	data []byte
 }
 
 // GetFiles returns the file.
-func (o *oneFile) GetFiles(context.Context, string, string, string, bool, bool) (map[string][]byte, error) {
+func (o *singleFileRepos) GetFiles(context.Context, string, string, string, bool, bool) (map[string][]byte, error) {
 	if o.name == "" {
 		return nil, nil
 	}
 	return map[string][]byte{o.name: o.data}, nil
 }
 
-// folders are a repository's folders, those that some paths can match: the
+// folderRepos are a repository's folders, those that some paths can match: the
 // library tries each path on each folder, and a matrix has thousands of paths.
-type folders struct {
+type folderRepos struct {
 	services.Repos
 	repos    *commitRepos
-	recall   *recall
+	cache    *resultCache
 	prefixes []string
 }
 
 // GetDirectories returns the folders in the controller's order.
-func (f *folders) GetDirectories(_ context.Context, repoURL, revision string, _, _ bool) ([]string, error) {
-	out, err := f.repos.folders(repoURL, revision, f.prefixes)
-	f.recall.asked(question{repoURL, revision, strings.Join(f.prefixes, "\x00"), true}, nil, out, err)
+func (f *folderRepos) GetDirectories(_ context.Context, repoURL, revision string, _, _ bool) ([]string, error) {
+	out, err := f.repos.listFolders(repoURL, revision, f.prefixes)
+	f.cache.recordQuery(repoQuery{repoURL, revision, strings.Join(f.prefixes, "\x00"), true}, nil, out, err)
 	return out, err
 }
 
@@ -201,7 +201,7 @@ func literalPrefixes(items []argov1alpha1.GitDirectoryGeneratorItem) []string {
 			out = append(out, literalPrefix(item.Path))
 		}
 	}
-	return unique(out)
+	return sortedUnique(out)
 }
 
 // literalPrefix is what of a glob comes before its first special character.
@@ -236,7 +236,7 @@ func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGene
 			each, _ = params["clusters"].([]map[string]any)
 		}
 		for _, one := range each {
-			if err := g.render.values(spec.Clusters.Values, one); err != nil {
+			if err := g.render.renderValues(spec.Clusters.Values, one); err != nil {
 				return nil, err
 			}
 		}

@@ -26,7 +26,7 @@ type identifiedTree struct {
 	reads *sync.Map // names of files that were read
 }
 
-func identified(contents map[string]string) identifiedTree {
+func withFileIDs(contents map[string]string) identifiedTree {
 	t := identifiedTree{MapFS: fstest.MapFS{}, reads: &sync.Map{}}
 	for name, data := range contents {
 		f := &fstest.MapFile{Data: []byte(data)}
@@ -48,19 +48,19 @@ func (t identifiedTree) List(_ context.Context, do func(path string, mode fs.Fil
 	return nil
 }
 
-// followed is one of several commits' trees, that know how they differ.
-type followed struct {
+// countingTree is one of several commits' trees, that know how they differ.
+type countingTree struct {
 	identifiedTree
 	commits map[string]identifiedTree
 	lists   *atomic.Int32 // how often one was listed
 }
 
-func (t followed) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+func (t countingTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
 	t.lists.Add(1)
 	return t.identifiedTree.List(ctx, do)
 }
 
-func (t followed) Differing(_ context.Context, commit string, do func(path string, both bool) error) error {
+func (t countingTree) Differing(_ context.Context, commit string, do func(path string, both bool) error) error {
 	before, ok := t.commits[commit]
 	if !ok {
 		return errors.New("no such commit")
@@ -155,7 +155,7 @@ func TestIncremental(t *testing.T) {
 		}
 		p := shop("sets/*.yaml")
 		p.Spec.Component, p.Spec.Environment = "web", "dev"
-		r := New(Options{Keep: 1})
+		r := New(Options{CacheSize: 1})
 		trees := map[string]identifiedTree{}
 		for commit := range rapid.IntRange(2, 12).Draw(t, "commits") {
 			for range rapid.IntRange(0, 2).Draw(t, "changes") {
@@ -179,9 +179,9 @@ func TestIncremental(t *testing.T) {
 				}
 			}
 			copied := *p
-			tree, revision := identified(contents), fmt.Sprintf("%040d", commit)
+			tree, revision := withFileIDs(contents), fmt.Sprintf("%040d", commit)
 			trees[revision] = tree
-			in := Input{Pipeline: &copied, Tree: followed{tree, trees, &atomic.Int32{}}, Revision: revision, Branch: "main", RepoURLs: []string{repoURL},
+			in := Input{Pipeline: &copied, Tree: countingTree{tree, trees, &atomic.Int32{}}, Revision: revision, Branch: "main", RepoURLs: []string{repoURL},
 				Clusters: clusters, Projects: []string{"default"}, Manifests: true}
 			again, err := r.Resolve(context.Background(), in)
 			must(t, err)
@@ -190,15 +190,15 @@ func TestIncremental(t *testing.T) {
 			if commits++; len(fresh.Targets) > 3 {
 				resolved++
 			}
-			got, want := fleetText(t, again), fleetText(t, fresh)
+			got, want := targetSetText(t, again), targetSetText(t, fresh)
 			if got != want {
 				t.Fatalf("commit %d: resolved from what was there before:\n%s\nanew:\n%s", commit, got, want)
 			}
-			if in.Tree = tree; fleetText(t, mustResolveAnew(t, in)) != want {
+			if in.Tree = tree; targetSetText(t, mustResolveUncached(t, in)) != want {
 				t.Fatalf("commit %d: other targets where the tree doesn't know how it differs", commit)
 			}
-			in.Revision, in.Tree = "", identified(contents).MapFS
-			if plain := fleetText(t, mustResolveAnew(t, in)); plain != want {
+			in.Revision, in.Tree = "", withFileIDs(contents).MapFS
+			if plain := targetSetText(t, mustResolveUncached(t, in)); plain != want {
 				t.Fatalf("commit %d: without the tree's ids:\n%s\nwith them:\n%s", commit, plain, want)
 			}
 		}
@@ -208,22 +208,22 @@ func TestIncremental(t *testing.T) {
 	}
 }
 
-func mustResolveAnew(t rapid.TB, in Input) *Fleet {
+func mustResolveUncached(t rapid.TB, in Input) *TargetSet {
 	f, err := New(Options{}).Resolve(context.Background(), in)
 	must(t, err)
 	return f
 }
 
-// fleetText is everything that a fleet says.
-func fleetText(t rapid.TB, f *Fleet) string {
+// targetSetText is everything that a fleet says.
+func targetSetText(t rapid.TB, f *TargetSet) string {
 	raw, err := json.MarshalIndent(f, "", " ")
 	must(t, err)
 	return string(raw)
 }
 
-// TestOnlyWhatChangedIsMade counts what a push makes a resolver read, and
+// TestOnlyWhatChangedIsBuilt counts what a push makes a resolver read, and
 // holds that fleets share what they have in common.
-func TestOnlyWhatChangedIsMade(t *testing.T) {
+func TestOnlyWhatChangedIsBuilt(t *testing.T) {
 	contents := map[string]string{"sets/a.yaml": strings.ReplaceAll(incrementalGo.Replace(incrementalSets), "PROJECT", "default")}
 	for i := range 100 {
 		contents[fmt.Sprintf("apps/app-%d/dev/config.json", i)] = fmt.Sprintf(`{"app": "app-%d"}`, i)
@@ -233,10 +233,10 @@ func TestOnlyWhatChangedIsMade(t *testing.T) {
 	p.Spec.Component, p.Spec.Environment = "{{ .app | default \"none\" }}", "dev"
 	r := New(Options{})
 	commits := 0
-	resolve := func() (*Fleet, identifiedTree) {
+	resolve := func() (*TargetSet, identifiedTree) {
 		t.Helper()
 		commits++
-		tree := identified(contents)
+		tree := withFileIDs(contents)
 		f, err := r.Resolve(context.Background(), Input{Pipeline: p, Tree: tree, Revision: fmt.Sprintf("%040d", commits), Branch: "main", RepoURLs: []string{repoURL}, Clusters: []Cluster{}})
 		if err != nil || len(f.Targets) < 100 || !slices.IsSortedFunc(f.Targets, func(a, b Target) int { return cmp.Compare(a.Name, b.Name) }) {
 			t.Fatal(err, len(f.Targets), f.Problems)
@@ -269,13 +269,13 @@ func TestOnlyWhatChangedIsMade(t *testing.T) {
 	}
 }
 
-// TestWhatDiffersConcernsQuestions holds that a file that is said not to concern a
+// TestChangedFilesAffectQueries holds that a file that is said not to concern a
 // question doesn't change its answer, over random trees and paths.
-func TestWhatDiffersConcernsQuestions(t *testing.T) {
+func TestChangedFilesAffectQueries(t *testing.T) {
 	concerned, spared := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[ab](/[ab.]{1,2}){0,3}`)
-		draw := func(label string) (followed, *commit) {
+		draw := func(label string) (countingTree, *commit) {
 			contents := map[string]string{}
 			names := rapid.SliceOfN(name, 0, 8).Draw(t, label)
 			for _, n := range names {
@@ -283,42 +283,42 @@ func TestWhatDiffersConcernsQuestions(t *testing.T) {
 					contents[n] = rapid.SampledFrom([]string{"1", "2"}).Draw(t, n)
 				}
 			}
-			tree := followed{identified(contents), map[string]identifiedTree{}, &atomic.Int32{}}
+			tree := countingTree{withFileIDs(contents), map[string]identifiedTree{}, &atomic.Int32{}}
 			return tree, &commit{tree: tree, urls: []string{repoURL}, revision: label, branch: "main"}
 		}
 		before, old := draw("before")
 		after, now := draw("after")
 		after.commits["before"] = before.identifiedTree
-		q := question{repoURL, "HEAD", rapid.StringMatching(`(\./)?[ab*](/[ab*.{},]{1,3}){0,3}/?`).Draw(t, "path"), rapid.Bool().Draw(t, "folders")}
+		q := repoQuery{repoURL, "HEAD", rapid.StringMatching(`(\./)?[ab*](/[ab*.{},]{1,3}){0,3}/?`).Draw(t, "path"), rapid.Bool().Draw(t, "folders")}
 		if q.folders {
 			q.path = literalPrefix(q.path)
 		}
 		globbing := rapid.SampledFrom([]string{GlobbingGit, GlobbingDoublestar}).Draw(t, "globbing")
-		answer := func(at *commit) *settled {
+		answer := func(at *commit) *cachedOutcome {
 			repos := &commitRepos{ctx: context.Background(), commit: at, globbing: globbing}
-			trail := newTrail()
+			trail := newQueryLog()
 			var files []fileAt
 			var folders []string
 			var err error
 			if q.folders {
-				folders, err = repos.folders(q.url, q.revision, strings.Split(q.path, "\x00"))
+				folders, err = repos.listFolders(q.url, q.revision, strings.Split(q.path, "\x00"))
 			} else {
-				files, err = repos.locate(q.url, q.revision, q.path)
+				files, err = repos.locateFiles(q.url, q.revision, q.path)
 			}
-			trail.asked(q, files, folders, err)
-			return trail.settle("", repos, outcome{})
+			trail.recordQuery(q, files, folders, err)
+			return trail.toCachedOutcome("", repos, setOutcome{})
 		}
 		first, again := answer(old), answer(now)
 		if first == nil {
 			return // an error is no answer, and is asked for again
 		}
 		repos := &commitRepos{ctx: context.Background(), commit: now, globbing: globbing}
-		if !first.untouched(repos) {
+		if !first.isUnchanged(repos) {
 			concerned++
 			return
 		}
 		spared++
-		if again == nil || again.told != first.told || !first.again(repos) {
+		if again == nil || again.answers != first.answers || !first.repeatQueries(repos) {
 			t.Fatalf("nothing that differs concerns %+v, and the answer is another one", q)
 		}
 	})
@@ -327,21 +327,21 @@ func TestWhatDiffersConcernsQuestions(t *testing.T) {
 	}
 }
 
-// TestNothingIsListed holds that a push of which no file concerns a generator
+// TestUnchangedTreeIsNotListed holds that a push of which no file concerns a generator
 // lists nothing and gives the same list, of several sets too; and that what
 // came of it is what the next push is compared with.
-func TestNothingIsListed(t *testing.T) {
+func TestUnchangedTreeIsNotListed(t *testing.T) {
 	contents := map[string]string{
 		"argocd/shop.yaml": directoriesSet, "argocd/more.yaml": strings.NewReplacer("name: shop", "name: more", "apps/*", "jobs/*").Replace(directoriesSet),
 		"apps/web/dev/x": "1", "apps/web/qa/x": "1", "jobs/a/dev/x": "1",
 	}
 	trees, lists := map[string]identifiedTree{}, &atomic.Int32{}
-	r := New(Options{Keep: 1})
-	resolve := func(commit int) *Fleet {
+	r := New(Options{CacheSize: 1})
+	resolve := func(commit int) *TargetSet {
 		t.Helper()
 		revision := fmt.Sprintf("%040d", commit)
-		trees[revision] = identified(contents)
-		in := input(followed{trees[revision], trees, lists}, shop("argocd/*.yaml"))
+		trees[revision] = withFileIDs(contents)
+		in := input(countingTree{trees[revision], trees, lists}, shop("argocd/*.yaml"))
 		in.Revision = revision
 		f, err := r.Resolve(context.Background(), in)
 		if err != nil || len(f.Problems) > 0 || len(f.Targets) < 2 {
@@ -364,10 +364,10 @@ func TestNothingIsListed(t *testing.T) {
 	}
 }
 
-// TestAskedTogether holds that callers that ask for the same are answered by
+// TestConcurrentCallsShareAResolution holds that callers that ask for the same are answered by
 // one resolution, and that one who stops waiting doesn't end it.
-func TestAskedTogether(t *testing.T) {
-	tree := followed{identified(map[string]string{"argocd/shop.yaml": directoriesSet, "apps/web/dev/x": "", "apps/web/qa/x": ""}), nil, &atomic.Int32{}}
+func TestConcurrentCallsShareAResolution(t *testing.T) {
+	tree := countingTree{withFileIDs(map[string]string{"argocd/shop.yaml": directoriesSet, "apps/web/dev/x": "", "apps/web/qa/x": ""}), nil, &atomic.Int32{}}
 	in := input(tree, shop("argocd/*.yaml"))
 	in.Revision = strings.Repeat("a", 40)
 	r := New(Options{})
@@ -393,8 +393,8 @@ func TestAskedTogether(t *testing.T) {
 	}
 }
 
-// TestConcerns are questions that random ones rarely are.
-func TestConcerns(t *testing.T) {
+// TestQueryIsAffectedBy are questions that random ones rarely are.
+func TestQueryIsAffectedBy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, file, globbing string
 		want                 bool
@@ -408,8 +408,8 @@ func TestConcerns(t *testing.T) {
 		"git: below it":                      {"a/*.json", "a/b/c.json", GlobbingGit, true},
 		"git: elsewhere":                     {"a/*.json", "b/c.json", GlobbingGit, false},
 	} {
-		q := question{url: repoURL, revision: "HEAD", path: tc.path}
-		if got := q.concerns(difference{path: tc.file}, tc.globbing); got != tc.want {
+		q := repoQuery{url: repoURL, revision: "HEAD", path: tc.path}
+		if got := q.isAffectedBy(changedFile{path: tc.file}, tc.globbing); got != tc.want {
 			t.Errorf("%s: %q concerns %q: %t", name, tc.file, tc.path, got)
 		}
 	}

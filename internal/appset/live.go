@@ -46,22 +46,22 @@ type LiveSet struct {
 	Object    json.RawMessage // the whole object; its status is not looked at
 }
 
-// Elsewhere is another repository, or another revision of this one, at a commit.
-type Elsewhere struct {
+// ExternalRef is another repository, or another revision of this one, at a commit.
+type ExternalRef struct {
 	Tree   fs.FS
 	Commit string // in full
 }
 
-// liveKey is what an answer that is kept depends on of Live: the sets that the
+// liveCacheKey is what an answer that is kept depends on of Live: the sets that the
 // pipeline names, without what changes by itself. Answers that depend on more
 // of it are not kept.
-func (in *Input) liveKey() []string {
+func (in *Input) liveCacheKey() []string {
 	key := []string{fmt.Sprint(in.Live != nil)}
 	for _, e := range in.Pipeline.Spec.ApplicationSets {
 		if e.Live == nil {
 			continue
 		}
-		s, problem, _ := in.runningSet(e.Live)
+		s, problem, _ := in.decodeLiveSet(e.Live)
 		if problem != nil {
 			key = append(key, problem.Message)
 		} else {
@@ -71,9 +71,9 @@ func (in *Input) liveKey() []string {
 	return key
 }
 
-// running lists an entry's ApplicationSet objects of a name; an empty
+// findLiveSets lists an entry's ApplicationSet objects of a name; an empty
 // namespace means any. The error says why that isn't known.
-func (in *Input) running(argocd, namespace, name string) ([]LiveSet, error) {
+func (in *Input) findLiveSets(argocd, namespace, name string) ([]LiveSet, error) {
 	argocd = cmp.Or(argocd, in.Main)
 	if in.Live == nil {
 		return nil, errors.New("there is no connection to Argo CD")
@@ -90,18 +90,18 @@ func (in *Input) running(argocd, namespace, name string) ([]LiveSet, error) {
 	return out, nil
 }
 
-// runningSet decodes the object that an entry of applicationSets names. again
+// decodeLiveSet decodes the object that an entry of applicationSets names. again
 // says that another try may answer differently.
-func (in *Input) runningSet(l *pipeline.LiveApplicationSet) (s set, problem *Problem, again bool) {
+func (in *Input) decodeLiveSet(l *pipeline.LiveApplicationSet) (s appSet, problem *Problem, transient bool) {
 	wrong := func(err error) *Problem {
 		return &Problem{ApplicationSet: l.Name, Message: fmt.Sprintf("the live ApplicationSet %s/%s can't be used: %v", l.Namespace, l.Name, err)}
 	}
-	found, err := in.running(l.ArgoCD, l.Namespace, l.Name)
+	found, err := in.findLiveSets(l.ArgoCD, l.Namespace, l.Name)
 	if err != nil {
-		return set{}, wrong(err), true
+		return appSet{}, wrong(err), true
 	}
 	if len(found) == 0 {
-		return set{}, wrong(fmt.Errorf("there is none of that name in Argo CD %s", cmp.Or(l.ArgoCD, in.Main))), true
+		return appSet{}, wrong(fmt.Errorf("there is none of that name in Argo CD %s", cmp.Or(l.ArgoCD, in.Main))), true
 	}
 	var object struct {
 		APIVersion string                     `json:"apiVersion"`
@@ -110,35 +110,35 @@ func (in *Input) runningSet(l *pipeline.LiveApplicationSet) (s set, problem *Pro
 		Spec       json.RawMessage            `json:"spec"`
 	}
 	if err := json.Unmarshal(found[0].Object, &object); err != nil {
-		return set{}, wrong(fmt.Errorf("it is not an object: %w", err)), false
+		return appSet{}, wrong(fmt.Errorf("it is not an object: %w", err)), false
 	}
 	// What the API server keeps for itself is nothing that the set says.
 	maps.DeleteFunc(object.Metadata, func(key string, _ json.RawMessage) bool {
 		return !slices.Contains([]string{"name", "namespace", "labels", "annotations"}, key)
 	})
 	if s.raw, err = json.Marshal(object); err != nil {
-		return set{}, wrong(fmt.Errorf("it can't be written down: %w", err)), false
+		return appSet{}, wrong(fmt.Errorf("it can't be written down: %w", err)), false
 	}
-	if err := s.decode(cmp.Or(object.APIVersion, apiVersion)); err != nil {
-		return set{}, wrong(err), false
+	if err := s.decodeSpec(cmp.Or(object.APIVersion, apiVersion)); err != nil {
+		return appSet{}, wrong(err), false
 	}
 	return s, nil, false
 }
 
-// unparameterized explains a template's error over a live Application.
-const unparameterized = "; it is a live Application, which has no generator parameters: write the template over .application, as in {{ .application.metadata.labels.team }}"
+// liveParamsHint explains a template's error over a live Application.
+const liveParamsHint = "; it is a live Application, which has no generator parameters: write the template over .application, as in {{ .application.metadata.labels.team }}"
 
-// running takes a set's live Applications for its targets, because the set
+// resolveLiveSet takes a set's live Applications for its targets, because the set
 // itself has fields that aren't known here.
-func (r *Resolver) running(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot) outcome {
-	problem := func(format string, args ...any) outcome {
-		return outcome{failed: true, passing: true, refresh: liveRefresh, problems: []Problem{{
+func (r *Resolver) resolveLiveSet(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot) setOutcome {
+	problem := func(format string, args ...any) setOutcome {
+		return setOutcome{failed: true, transient: true, refresh: liveRefresh, problems: []Problem{{
 			File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error() + fmt.Sprintf(format, args...)}}}
 	}
 	if in.Live == nil || in.Live.Applications == nil {
-		return outcome{failed: true, problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error()}}}
+		return setOutcome{failed: true, problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error()}}}
 	}
-	found, err := in.running(e.argocd, s.spec.Namespace, s.spec.Name)
+	found, err := in.findLiveSets(e.argocd, s.spec.Namespace, s.spec.Name)
 	if err != nil {
 		return problem("; its live Applications can't be used instead: %v", err)
 	}
@@ -153,30 +153,30 @@ func (r *Resolver) running(ctx context.Context, in *Input, s *set, e *entry, c *
 	if err != nil {
 		return problem("; its live Applications can't be used instead: %v", err)
 	}
-	o := outcome{passing: true, refresh: liveRefresh, notes: []Problem{{
+	o := setOutcome{transient: true, refresh: liveRefresh, notes: []Problem{{
 		File: s.file, ApplicationSet: s.spec.Name,
 		Message: fmt.Sprintf("%v; its %d live Applications are used as they are", s.unknown, len(raws))}}}
-	e.live(in, s, raws, r.understood(ctx, s, c, snap), c, &o)
+	e.liveTargets(in, s, raws, r.generateKnown(ctx, s, c, snap), c, &o)
 	return o
 }
 
-// understood generates from what is known of a set. Nothing is believed of
+// generateKnown generates from what is known of a set. Nothing is believed of
 // it but the parameters of Applications that turn out to be live.
-func (r *Resolver) understood(ctx context.Context, s *set, c *commit, snap *snapshot) *run {
-	if snap.allows(&s.spec) != nil {
-		return &run{}
+func (r *Resolver) generateKnown(ctx context.Context, s *appSet, c *commit, snap *snapshot) *generatedApps {
+	if snap.checkGenerators(&s.spec) != nil {
+		return &generatedApps{}
 	}
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
-		return &run{}
+		return &generatedApps{}
 	}
-	done := make(chan *run, 1)
+	done := make(chan *generatedApps, 1)
 	go func() {
 		defer func() { <-r.slots }()
-		out, err := generate(ctx, r.log, s, c, snap, r.asker(ctx))
+		out, err := generateApplications(ctx, r.log, s, c, snap, r.newGeneratorAccess(ctx))
 		if err != nil {
-			out = &run{}
+			out = &generatedApps{}
 		}
 		done <- out
 	}()
@@ -184,15 +184,15 @@ func (r *Resolver) understood(ctx context.Context, s *set, c *commit, snap *snap
 	case out := <-done:
 		return out
 	case <-ctx.Done():
-		return &run{}
+		return &generatedApps{}
 	}
 }
 
-// plain takes the live Applications of one entry of applications.
-func (r *Resolver) plain(ctx context.Context, in *Input, i int, e *entry, c *commit) outcome {
+// resolveApplications takes the live Applications of one entry of applications.
+func (r *Resolver) resolveApplications(ctx context.Context, in *Input, i int, e *pipelineEntry, c *commit) setOutcome {
 	l := in.Pipeline.Spec.Applications[i].Live
-	problem := func(err error) outcome {
-		return outcome{passing: true, refresh: liveRefresh, problems: []Problem{{
+	problem := func(err error) setOutcome {
+		return setOutcome{transient: true, refresh: liveRefresh, problems: []Problem{{
 			File: in.Pipeline.File, Message: fmt.Sprintf("applications[%d]: %v", i, err)}}}
 	}
 	argocd := cmp.Or(l.ArgoCD, in.Main)
@@ -208,24 +208,24 @@ func (r *Resolver) plain(ctx context.Context, in *Input, i int, e *entry, c *com
 	if err != nil {
 		return problem(fmt.Errorf("listing the Applications that %s selects in namespace %s: %w", l.Selector, l.Namespace, err))
 	}
-	o := outcome{passing: true, refresh: liveRefresh}
+	o := setOutcome{transient: true, refresh: liveRefresh}
 	note := func(format string, args ...any) {
 		o.notes = append(o.notes, Problem{File: in.Pipeline.File, Message: fmt.Sprintf("applications[%d]: ", i) + fmt.Sprintf(format, args...)})
 	}
 	all := len(raws)
-	raws = slices.DeleteFunc(slices.Clone(raws), owned)
+	raws = slices.DeleteFunc(slices.Clone(raws), ownedBySet)
 	switch {
 	case all == 0:
 		note("%s selects no Application in namespace %s of Argo CD %s", l.Selector, l.Namespace, argocd)
 	case len(raws) < all:
 		note("%d of the %d Applications that %s selects belong to ApplicationSets and are left out: name those in applicationSets", all-len(raws), all, l.Selector)
 	}
-	e.live(in, &set{}, raws, &run{}, c, &o)
+	e.liveTargets(in, &appSet{}, raws, &generatedApps{}, c, &o)
 	return o
 }
 
-// owned says that an ApplicationSet made a live Application.
-func owned(raw json.RawMessage) bool {
+// ownedBySet says that an ApplicationSet made a live Application.
+func ownedBySet(raw json.RawMessage) bool {
 	var object struct {
 		Metadata struct {
 			OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
@@ -238,10 +238,10 @@ func owned(raw json.RawMessage) bool {
 	})
 }
 
-// live describes live Applications as targets of a set, or of none. known is
+// liveTargets describes live Applications as targets of a set, or of none. known is
 // what could be generated of the set.
-func (e *entry) live(in *Input, s *set, raws []json.RawMessage, known *run, c *commit, o *outcome) {
-	generated := map[string]*generated{}
+func (e *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage, known *generatedApps, c *commit, o *setOutcome) {
+	generated := map[string]*generatedApp{}
 	for i := range known.apps {
 		generated[known.apps[i].app.Name] = &known.apps[i]
 	}
@@ -258,9 +258,9 @@ func (e *entry) live(in *Input, s *set, raws []json.RawMessage, known *run, c *c
 			g.params, g.files = same.params, same.files
 		}
 		before := len(o.problems)
-		t := e.target(in, s, g, c.here, o)
+		t := e.buildTarget(in, s, g, c.isThisRepository, o)
 		for i := before; i < len(o.problems) && g.params == nil; i++ {
-			o.problems[i].Message += unparameterized
+			o.problems[i].Message += liveParamsHint
 		}
 		t.Live = true
 		o.targets = append(o.targets, t)
@@ -269,7 +269,7 @@ func (e *entry) live(in *Input, s *set, raws []json.RawMessage, known *run, c *c
 
 // decodeApplication reads a live Application. unknown says which field of its
 // spec isn't known here, so that it may read more than it seems.
-func decodeApplication(raw json.RawMessage) (g *generated, unknown, err error) {
+func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error) {
 	var object struct {
 		Metadata struct {
 			Name        string            `json:"name"`
@@ -285,7 +285,7 @@ func decodeApplication(raw json.RawMessage) (g *generated, unknown, err error) {
 	if object.Metadata.Name == "" || len(object.Spec) == 0 {
 		return nil, nil, errors.New("it has no name or no spec")
 	}
-	g = &generated{}
+	g = &generatedApp{}
 	g.app.Name, g.app.Namespace = object.Metadata.Name, object.Metadata.Namespace
 	g.app.Labels, g.app.Annotations = object.Metadata.Labels, object.Metadata.Annotations
 	wrong, err := kjson.UnmarshalStrict(object.Spec, &g.app.Spec)

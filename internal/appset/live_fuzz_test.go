@@ -19,20 +19,20 @@ func FuzzLiveObjects(f *testing.F) {
 	p.Spec.ApplicationSets = []pipeline.ApplicationSetSource{{Live: &pipeline.LiveApplicationSet{Namespace: "argocd", Name: "shop"}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := Input{Pipeline: p, Live: &Live{Sets: []LiveSet{{Namespace: "argocd", Name: "shop", Object: data}}}}
-		if s, problem, _ := in.runningSet(p.Spec.ApplicationSets[0].Live); problem == nil && s.spec.Name == "" {
+		if s, problem, _ := in.decodeLiveSet(p.Spec.ApplicationSets[0].Live); problem == nil && s.spec.Name == "" {
 			t.Fatal("a set without a name")
 		}
 		if g, _, err := decodeApplication(data); err == nil && g.app.Name == "" {
 			t.Fatal("an Application without a name")
 		}
-		c, err := NewComparison(in, &Fleet{
+		c, err := NewComparison(in, &TargetSet{
 			sets:    []knownSet{{namespace: "argocd", name: "shop", resolved: true}},
 			Targets: []Target{{Name: "x", Application: json.RawMessage(`{"metadata":{"name":"x"},"spec":{"source":{"repoURL":"r"}}}`)}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Take("", data); err == nil {
+		if err := c.CompareLive("", data); err == nil {
 			c.Differences()
 		}
 	})
@@ -50,8 +50,8 @@ func FuzzFields(f *testing.F) {
 		if json.Unmarshal(a, &live) != nil || json.Unmarshal(b, &resolved) != nil {
 			return
 		}
-		found := fields{}
-		found.compare("", live, resolved)
+		found := fieldDiff{}
+		found.compareValues("", live, resolved)
 		if equal := reflect.DeepEqual(bare(live), bare(resolved)); (len(found.list) == 0) != equal || len(found.list) > maxFields {
 			t.Fatalf("%d fields between %s and %s", len(found.list), a, b)
 		}

@@ -101,7 +101,7 @@ func TestLiveSetIsResolvedAgainWhenItChanges(t *testing.T) {
 	p := shop()
 	p.Spec.ApplicationSets = []pipeline.ApplicationSetSource{{Live: &pipeline.LiveApplicationSet{Namespace: "argocd", Name: "shop"}}}
 	r := New(Options{})
-	resolve := func(object string) *Fleet {
+	resolve := func(object string) *TargetSet {
 		t.Helper()
 		in := liveInput(p, nil)
 		in.Revision = strings.Repeat("a", 40)

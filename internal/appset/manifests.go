@@ -29,8 +29,8 @@ const (
 	maxDocuments = 10_000
 )
 
-// set is one ApplicationSet as it was found.
-type set struct {
+// appSet is one ApplicationSet as it was found.
+type appSet struct {
 	file    string // empty for a live one
 	entry   int    // index into the pipeline's applicationSets
 	raw     []byte
@@ -43,16 +43,16 @@ type set struct {
 // that several entries match belongs to the last of them, so that an entry
 // can override an earlier, wider one. passing says that the tree itself
 // failed, so that another try may answer differently.
-func findSets(in *Input) (sets []set, problems []Problem, passing bool) {
+func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
 	tree, p := in.Tree, in.Pipeline
 	entries := p.Spec.ApplicationSets
 	matches := make([][]string, len(entries))
 	owner := map[string]int{}
 	for i, e := range entries {
 		if e.Live != nil {
-			s, wrong, again := in.runningSet(e.Live)
+			s, wrong, retry := in.decodeLiveSet(e.Live)
 			if wrong != nil {
-				problems, passing = append(problems, *wrong), passing || again
+				problems, transient = append(problems, *wrong), transient || retry
 				continue
 			}
 			s.entry = i
@@ -64,7 +64,7 @@ func findSets(in *Input) (sets []set, problems []Problem, passing bool) {
 			err = errors.New("no file of that path exists")
 		}
 		if err != nil {
-			passing = passing || errors.Is(err, errTree)
+			transient = transient || errors.Is(err, errTree)
 			problems = append(problems, Problem{File: p.File, Message: fmt.Sprintf("applicationSets[%d].path %q: %v", i, e.Path, err)})
 		}
 		matches[i] = names
@@ -80,7 +80,7 @@ func findSets(in *Input) (sets []set, problems []Problem, passing bool) {
 	holds := map[string]bool{} // files that say something about ApplicationSets, right or wrong
 	for _, f := range files {
 		found, wrong, failed := readSets(tree, f)
-		passing = passing || failed
+		transient = transient || failed
 		for i := range found {
 			found[i].entry = owner[f]
 		}
@@ -91,10 +91,10 @@ func findSets(in *Input) (sets []set, problems []Problem, passing bool) {
 	for i, e := range entries {
 		if len(matches[i]) > 0 && !anyOf(matches[i], holds) {
 			problems = append(problems, Problem{File: p.File, Message: fmt.Sprintf(
-				"applicationSets[%d].path %q: no ApplicationSet in %s", i, e.Path, few(matches[i]))})
+				"applicationSets[%d].path %q: no ApplicationSet in %s", i, e.Path, joinFew(matches[i]))})
 		}
 	}
-	return sets, problems, passing
+	return sets, problems, transient
 }
 
 func anyOf(names []string, in map[string]bool) bool {
@@ -106,8 +106,8 @@ func anyOf(names []string, in map[string]bool) bool {
 	return false
 }
 
-// few lists names, not too many of them.
-func few(names []string) string {
+// joinFew lists names, not too many of them.
+func joinFew(names []string) string {
 	const most = 3
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -133,7 +133,7 @@ func globManifests(tree fs.FS, pattern string) ([]string, error) {
 // readSets decodes every ApplicationSet of one file. Documents of other kinds
 // are left alone; a document that can't be read at all is a problem, since it
 // may be an ApplicationSet.
-func readSets(tree fs.FS, file string) (sets []set, problems []Problem, passing bool) {
+func readSets(tree fs.FS, file string) (sets []appSet, problems []Problem, transient bool) {
 	data, err := readFile(tree, file)
 	if err != nil {
 		return nil, []Problem{{File: file, Message: err.Error()}}, errors.Is(err, errTree)
@@ -177,7 +177,7 @@ func eachDocument(data []byte, do func(n int, doc []byte) error) error {
 }
 
 // decodeObject decodes one object, and the items of a list.
-func decodeObject(file string, raw []byte) ([]set, []Problem) {
+func decodeObject(file string, raw []byte) ([]appSet, []Problem) {
 	var meta struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -190,7 +190,7 @@ func decodeObject(file string, raw []byte) ([]set, []Problem) {
 	_ = json.Unmarshal(raw, &meta)
 	switch meta.Kind {
 	case "List", kindSet + "List":
-		var sets []set
+		var sets []appSet
 		var problems []Problem
 		for _, item := range meta.Items {
 			var inner struct {
@@ -208,19 +208,19 @@ func decodeObject(file string, raw []byte) ([]set, []Problem) {
 	default:
 		return nil, nil
 	}
-	s := set{file: file, raw: raw}
-	err := s.decode(meta.APIVersion)
+	s := appSet{file: file, raw: raw}
+	err := s.decodeSpec(meta.APIVersion)
 	if err != nil {
 		return nil, []Problem{{File: file, ApplicationSet: meta.Metadata.Name, Message: err.Error()}}
 	}
-	return []set{s}, nil
+	return []appSet{s}, nil
 }
 
-func (s *set) decode(version string) error {
+func (s *appSet) decodeSpec(version string) error {
 	if version != apiVersion {
 		return fmt.Errorf("its apiVersion is %q; only %s is known", version, apiVersion)
 	}
-	wrong, err := strictly(s.raw, &s.spec, "")
+	wrong, err := decodeStrictly(s.raw, &s.spec, "")
 	if err != nil {
 		return err
 	}
@@ -246,21 +246,21 @@ func (s *set) decode(version string) error {
 	return nil
 }
 
-// strictly decodes as the API server does, names by letter case. What it
+// decodeStrictly decodes as the API server does, names by letter case. What it
 // would drop is the first of its results: a field that a newer Argo CD
 // understands changes which Applications there are.
-func strictly(raw []byte, into any, at string) (unknown, err error) {
+func decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
 	wrong, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", prefix(at), err)
+		return nil, fmt.Errorf("%s%w", locationPrefix(at), err)
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", prefix(at), wrong[0]), nil
+		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), wrong[0]), nil
 	}
 	return nil, nil
 }
 
-func prefix(at string) string {
+func locationPrefix(at string) string {
 	if at == "" {
 		return ""
 	}
@@ -284,7 +284,7 @@ func checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string,
 			if c.raw == nil {
 				continue
 			}
-			wrong, err := strictly(c.raw.Raw, c.into, c.at)
+			wrong, err := decodeStrictly(c.raw.Raw, c.into, c.at)
 			if err != nil {
 				return err
 			}

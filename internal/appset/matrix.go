@@ -16,29 +16,29 @@ import (
 // selectors may leave fewer Applications than that.
 const maxParams = 4 * maxApplications
 
-// matrix is the matrix generator. The library's puts the first child's
+// matrixGenerator is the matrix generator. The library's puts the first child's
 // parameters into the second's strings with a renderer that parses each of
 // them every time, and asks the second child again even if it has no
 // templates. This one gives the same parameters, in the same order.
-type matrix struct {
+type matrixGenerator struct {
 	generators.Generator // the library's, for all but the parameters
 
 	render   *renderer
 	origins  *origins
-	recall   *recall // nil: nothing is remembered
+	cache    *resultCache // nil: nothing is remembered
 	children map[string]generators.Generator
 	// fresh has every parameter set share no maps with another one that comes
 	// of another value of the first child: a merge writes into them.
 	fresh bool
 }
 
-func newMatrix(g *generation, children map[string]generators.Generator, fresh bool) *matrix {
-	return &matrix{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, recall: g.recall, children: children, fresh: fresh}
+func newMatrixGenerator(g *generatorRun, children map[string]generators.Generator, fresh bool) *matrixGenerator {
+	return &matrixGenerator{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, cache: g.cache, children: children, fresh: fresh}
 }
 
 // GenerateParams combines every set of the first child's parameters with every
 // one of the second's.
-func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (m *matrixGenerator) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	switch {
 	case g == nil || g.Matrix == nil:
 		return nil, generators.EmptyAppSetGeneratorError
@@ -47,21 +47,21 @@ func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *ar
 	case len(g.Matrix.Generators) > 2:
 		return nil, generators.ErrMoreThanTwoGenerators
 	}
-	first, err := newChild(&g.Matrix.Generators[0], set)
+	first, err := newChildGenerator(&g.Matrix.Generators[0], set)
 	if err != nil {
 		return nil, fmt.Errorf("error failed to get params for first generator in matrix generator: %w", err)
 	}
-	as, err := m.params(first, set, c)
+	as, err := m.childParams(first, set, c)
 	if err != nil {
 		return nil, fmt.Errorf("error failed to get params for first generator in matrix generator: %w", err)
 	}
 	out := make([]map[string]any, 0, len(as))
-	second := secondChild{m: m, spec: &g.Matrix.Generators[1], set: set, client: c}
+	second := secondChild{matrix: m, spec: &g.Matrix.Generators[1], set: set, client: c}
 	for _, a := range as {
-		if err := m.render.guard.ctx.Err(); err != nil {
+		if err := m.render.limits.ctx.Err(); err != nil {
 			return nil, err
 		}
-		written, bs, err := second.params(a)
+		written, bs, err := second.paramsFor(a)
 		if err != nil {
 			return nil, fmt.Errorf("failed to get params for second generator in the matrix generator: %w", err)
 		}
@@ -69,16 +69,16 @@ func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *ar
 			return nil, fmt.Errorf("the matrix generator gives more than %d sets of parameters", maxParams)
 		}
 		for _, b := range bs {
-			both, known := m.recall.joined(written, b, set.Spec.GoTemplate)
+			both, known := m.cache.findJoined(written, b, set.Spec.GoTemplate)
 			if !known {
-				if both, err = join(written, b, set.Spec.GoTemplate); err != nil {
+				if both, err = joinParams(written, b, set.Spec.GoTemplate); err != nil {
 					return nil, err
 				}
-				if !m.fresh && !m.render.guard.writes { // which would be written into
-					m.recall.keepJoined(written, b, both, set.Spec.GoTemplate)
+				if !m.fresh && !m.render.limits.mutates { // which would be written into
+					m.cache.storeJoined(written, b, both, set.Spec.GoTemplate)
 				}
 			}
-			m.origins.join(both, a, b)
+			m.origins.recordJoined(both, a, b)
 			out = append(out, both)
 		}
 	}
@@ -87,73 +87,73 @@ func (m *matrix) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *ar
 
 // secondChild gives a matrix's second child's parameters for the first's.
 type secondChild struct {
-	m      *matrix
+	matrix *matrixGenerator
 	spec   *argov1alpha1.ApplicationSetNestedGenerator
 	set    *argov1alpha1.ApplicationSet
 	client client.Client
 
-	child *argov1alpha1.ApplicationSetGenerator
-	plan  *plan[argov1alpha1.ApplicationSetGenerator]
-	known []map[string]any // what a child without templates gives
-	asked bool
+	child     *argov1alpha1.ApplicationSetGenerator
+	plan      *renderPlan[argov1alpha1.ApplicationSetGenerator]
+	known     []map[string]any // what a child without templates gives
+	evaluated bool
 }
 
-// params returns the first child's as well, because templates may write into them.
-func (s *secondChild) params(a map[string]any) (first map[string]any, second []map[string]any, err error) {
+// paramsFor returns the first child's as well, because templates may write into them.
+func (s *secondChild) paramsFor(a map[string]any) (first map[string]any, second []map[string]any, err error) {
 	if s.child == nil {
-		if s.child, err = newChild(s.spec, s.set); err != nil {
+		if s.child, err = newChildGenerator(s.spec, s.set); err != nil {
 			return nil, nil, err
 		}
 	}
 	if len(a) == 0 { // the controller leaves the templates as they are
-		second, err = s.m.params(s.child, s.set, s.client)
+		second, err = s.matrix.childParams(s.child, s.set, s.client)
 		return a, second, err
 	}
 	if s.plan == nil {
-		s.plan = newPlan(s.m.render, s.child.DeepCopy())
+		s.plan = newRenderPlan(s.matrix.render, s.child.DeepCopy())
 	}
 	if s.plan.fill == nil {
-		second, err = s.same()
+		second, err = s.untemplatedParams()
 		return a, second, err
 	}
 	seen := a
-	if s.m.fresh {
-		seen = unmarked(a)
+	if s.matrix.fresh {
+		seen = withoutMarks(a)
 	}
-	if s.m.render.guard.writes {
+	if s.matrix.render.limits.mutates {
 		seen = copyValue(seen).(map[string]any)
 	}
 	rendered, err := s.plan.render(seen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("child generator returned an error on parameter generation: failed to replace parameters in generator: %w", err)
 	}
-	if s.m.render.guard.writes {
-		a = remarked(seen, a)
+	if s.matrix.render.limits.mutates {
+		a = copyMarks(seen, a)
 	}
 	// The selector is applied as it is written.
 	rendered.Selector = s.child.Selector
-	second, err = s.m.params(rendered, s.set, s.client)
+	second, err = s.matrix.childParams(rendered, s.set, s.client)
 	return a, second, err
 }
 
-// same is what a child without templates gives, whatever the first child does.
-func (s *secondChild) same() ([]map[string]any, error) {
-	if !s.asked {
-		known, err := s.m.params(s.plan.value, s.set, s.client)
+// untemplatedParams is what a child without templates gives, whatever the first child does.
+func (s *secondChild) untemplatedParams() ([]map[string]any, error) {
+	if !s.evaluated {
+		known, err := s.matrix.childParams(s.plan.value, s.set, s.client)
 		if err != nil {
 			return nil, err
 		}
-		s.known, s.asked = known, true
+		s.known, s.evaluated = known, true
 	}
-	if s.m.fresh {
+	if s.matrix.fresh {
 		return copyParams(s.known), nil
 	}
 	return s.known, nil
 }
 
-// newChild is a nested generator in the shape of a top-level one. Selectors
+// newChildGenerator is a nested generator in the shape of a top-level one. Selectors
 // of what it nests in turn count only where the set says so.
-func newChild(n *argov1alpha1.ApplicationSetNestedGenerator, set *argov1alpha1.ApplicationSet) (*argov1alpha1.ApplicationSetGenerator, error) {
+func newChildGenerator(n *argov1alpha1.ApplicationSetNestedGenerator, set *argov1alpha1.ApplicationSet) (*argov1alpha1.ApplicationSetGenerator, error) {
 	out := &argov1alpha1.ApplicationSetGenerator{
 		List: n.List, Clusters: n.Clusters, Git: n.Git, SCMProvider: n.SCMProvider,
 		ClusterDecisionResource: n.ClusterDecisionResource, PullRequest: n.PullRequest, Plugin: n.Plugin, Selector: n.Selector,
@@ -186,9 +186,9 @@ func dropSelectors(nested []argov1alpha1.ApplicationSetNestedGenerator, set *arg
 	}
 }
 
-// params asks the one generator that a child is.
-func (m *matrix) params(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	results, err := transform(child, m.children, set, c)
+// childParams asks the one generator that a child is.
+func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	results, err := runGenerator(child, m.children, set, c)
 	if err != nil {
 		return nil, fmt.Errorf("child generator returned an error on parameter generation: %w", err)
 	}
@@ -197,42 +197,42 @@ func (m *matrix) params(child *argov1alpha1.ApplicationSetGenerator, set *argov1
 		return nil, errors.New("child generator generated no parameters")
 	case 1:
 		if !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
-			return m.recall.same(results[0].params), nil
+			return m.cache.reuseParams(results[0].params), nil
 		}
 		return results[0].params, nil
 	}
 	return nil, generators.ErrMoreThenOneInnerGenerators
 }
 
-// result is what one generator gives, and its template, which goes over the
+// generatorResult is what one generator gives, and its template, which goes over the
 // set's.
-type result struct {
+type generatorResult struct {
 	params   []map[string]any
 	template *argov1alpha1.ApplicationSetTemplate
 }
 
-// transform asks every generator that an entry of a set's generators names,
+// runGenerator asks every generator that an entry of a set's generators names,
 // as generators.Transform does. That one also flattens every parameter set,
 // whether or not there is a selector to match it with.
-func transform(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, c client.Client) ([]result, error) {
-	var out []result
-	for _, one := range relevant(g, all) {
+func runGenerator(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, c client.Client) ([]generatorResult, error) {
+	var out []generatorResult
+	for _, one := range selectGenerators(g, all) {
 		params, err := one.GenerateParams(g, set, c)
 		if err != nil {
 			return nil, err
 		}
 		if g.Selector != nil {
-			if params, err = selected(params, g, set, c); err != nil {
+			if params, err = filterParams(params, g, set, c); err != nil {
 				return nil, err
 			}
 		}
-		out = append(out, result{params, one.GetTemplate(g)})
+		out = append(out, generatorResult{params, one.GetTemplate(g)})
 	}
 	return out, nil
 }
 
-// relevant lists the generators that an entry names, in the library's order.
-func relevant(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator) []generators.Generator {
+// selectGenerators lists the generators that an entry names, in the library's order.
+func selectGenerators(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator) []generators.Generator {
 	var out []generators.Generator
 	v := reflect.ValueOf(g).Elem()
 	for i := range v.NumField() {
@@ -243,40 +243,40 @@ func relevant(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators
 	return out
 }
 
-// selected has the library match parameters with an entry's selector.
-func selected(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+// filterParams has the library match parameters with an entry's selector.
+func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	entry := argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{}, Selector: g.Selector}
-	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &given{params: params}}, argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
+	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{params: params}}, argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
 	if err != nil {
 		return nil, err
 	}
 	return out[0].Params, nil
 }
 
-// given is a list generator that gives what it is told.
-type given struct {
+// fixedGenerator is a list generator that gives what it is told.
+type fixedGenerator struct {
 	generators.Generator
 	params []map[string]any
 }
 
 // GenerateParams returns the parameters.
-func (g *given) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet, client.Client) ([]map[string]any, error) {
+func (g *fixedGenerator) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet, client.Client) ([]map[string]any, error) {
 	return g.params, nil
 }
 
 // GetTemplate is the entry's own.
-func (g *given) GetTemplate(entry *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
+func (g *fixedGenerator) GetTemplate(entry *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
 	return &entry.List.Template
 }
 
-// join combines one set of parameters of each child.
-func join(a, b map[string]any, goTemplate bool) (map[string]any, error) {
+// joinParams combines one set of parameters of each child.
+func joinParams(a, b map[string]any, goTemplate bool) (map[string]any, error) {
 	if !goTemplate {
 		return joinFlat(a, b)
 	}
 	out := make(map[string]any, len(a)+len(b))
 	maps.Copy(out, b)
-	if err := override(out, a); err != nil {
+	if err := overrideParams(out, a); err != nil {
 		return nil, fmt.Errorf("failed to merge params from the second generator in the matrix generator with the first: %w", err)
 	}
 	return out, nil
@@ -286,10 +286,10 @@ func join(a, b map[string]any, goTemplate bool) (map[string]any, error) {
 func joinFlat(a, b map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(a)+len(b))
 	for k, v := range a {
-		out[k] = flat(v)
+		out[k] = flattenValue(v)
 	}
 	for k, v := range b {
-		v := flat(v)
+		v := flattenValue(v)
 		if have, there := out[k]; there && have != v {
 			return nil, fmt.Errorf("failed to combine string maps with merging params for the matrix generator: found duplicate key %s with different value, a: %s ,b: %s", k, have, v)
 		}
@@ -298,17 +298,17 @@ func joinFlat(a, b map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-func flat(v any) any {
+func flattenValue(v any) any {
 	if _, ok := v.(string); ok {
 		return v
 	}
 	return fmt.Sprintf("%v", v)
 }
 
-// override puts src over dst as the controller's merging does: maps into
+// overrideParams puts src over dst as the controller's merging does: maps into
 // maps, anything else in place of what is there. Maps below dst are not
 // written into but replaced.
-func override(dst, src map[string]any) error {
+func overrideParams(dst, src map[string]any) error {
 	for key, value := range src {
 		if !isMap(value) || !isMap(dst[key]) {
 			dst[key] = value
@@ -338,7 +338,7 @@ func overrideMap(dst, src any) (any, error) {
 		maps.Copy(out, d)
 		switch s := src.(type) {
 		case map[string]any:
-			return out, override(out, s)
+			return out, overrideParams(out, s)
 		case map[string]string:
 			for k, v := range s {
 				out[k] = v

@@ -34,7 +34,7 @@ func bothParams(t rapid.TB, manifest string) (library, ours string, failed [2]er
 	in.Clusters = oracleClusters
 	snap := newSnapshot(in.Clusters, nil)
 	snap.argocd = in.argoCD("")
-	var s set
+	var s appSet
 	raw, err := yaml.YAMLToJSON([]byte(manifest))
 	must(t, err)
 	must(t, json.Unmarshal(raw, &s.spec))
@@ -73,14 +73,14 @@ func bothParams(t rapid.TB, manifest string) (library, ours string, failed [2]er
 		}
 		return out, err
 	})
-	g := newGeneration(ctx, &s, c, snap, nil, nil)
+	g := newGeneratorRun(ctx, &s, c, snap, nil, nil)
 	ours, failed[1] = text(func(gen *argov1alpha1.ApplicationSetGenerator) (out []map[string]any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("%v", p)
 			}
 		}()
-		results, err := transform(gen, g.gens, g.set, g.client)
+		results, err := runGenerator(gen, g.gens, g.set, g.client)
 		for _, r := range results {
 			out = append(out, r.params...)
 		}
@@ -96,10 +96,10 @@ type wholeRepos struct {
 }
 
 func (w wholeRepos) GetFiles(_ context.Context, url, revision, pattern string, _, _ bool) (map[string][]byte, error) {
-	found, err := w.repos.locate(url, revision, pattern)
+	found, err := w.repos.locateFiles(url, revision, pattern)
 	out := map[string][]byte{}
 	for i := range found {
-		if out[found[i].name], err = w.repos.read(&found[i]); err != nil {
+		if out[found[i].name], err = w.repos.readFile(&found[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func (w wholeRepos) GetFiles(_ context.Context, url, revision, pattern string, _
 }
 
 func (w wholeRepos) GetDirectories(_ context.Context, url, revision string, _, _ bool) ([]string, error) {
-	return w.repos.folders(url, revision, []string{""})
+	return w.repos.listFolders(url, revision, []string{""})
 }
 
 func matrixManifest(goTemplate bool, generators string) string {
@@ -116,7 +116,7 @@ func matrixManifest(goTemplate bool, generators string) string {
 
 // TestMatrix compares parameters with the library's matrix, case by case.
 func TestMatrix(t *testing.T) {
-	quietLibrary(zap.NewNop())
+	redirectLibraryLogs(zap.NewNop())
 	const repo = `repoURL: "https://git.example.com/acme/fleet.git", revision: HEAD`
 	const files = `git: {` + repo + `, files: [{path: "apps/*/*/config.json"}]}`
 	const dirs = `git: {` + repo + `, directories: [{path: "apps/*/*"}]}`
@@ -214,7 +214,7 @@ func drawParams(t *rapid.T, depth int) object {
 
 // TestRandomParameters joins and merges random parameters as the library does.
 func TestRandomParameters(t *testing.T) {
-	quietLibrary(zap.NewNop())
+	redirectLibraryLogs(zap.NewNop())
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() []any {
 			var out []any

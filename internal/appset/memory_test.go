@@ -17,9 +17,9 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 )
 
-// memoryChild names the environment variable that has the test binary measure
+// memoryProcess names the environment variable that has the test binary measure
 // itself; its value says what.
-const memoryChild = "LIFTLOCK_MEMORY_OF"
+const memoryProcess = "LIFTLOCK_MEMORY_OF"
 
 // memoryTask is what the measuring process does.
 type memoryTask struct {
@@ -44,7 +44,7 @@ func BenchmarkMemory(b *testing.B) {
 			var use memoryUse
 			for b.Loop() {
 				cmd := exec.Command(os.Args[0], "-test.run=^TestMemoryChild$", "-test.v=false")
-				cmd.Env = append(os.Environ(), memoryChild+"="+string(task))
+				cmd.Env = append(os.Environ(), memoryProcess+"="+string(task))
 				out, err := cmd.Output()
 				if err != nil {
 					b.Fatalf("measuring: %v\n%s", err, out)
@@ -59,9 +59,9 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// TestMemoryChild is the measuring process, and nothing otherwise.
-func TestMemoryChild(t *testing.T) {
-	text := os.Getenv(memoryChild)
+// TestMemoryProcess is the measuring process, and nothing otherwise.
+func TestMemoryProcess(t *testing.T) {
+	text := os.Getenv(memoryProcess)
 	if text == "" {
 		t.Skip("it is started by BenchmarkMemory")
 	}

@@ -21,15 +21,15 @@ type mergeGenerator struct {
 
 	children map[string]generators.Generator
 	origins  *origins
-	recall   *recall // nil: nothing is remembered
+	cache    *resultCache // nil: nothing is remembered
 }
 
-func newMerge(g *generation, children, fresh map[string]generators.Generator) *mergeGenerator {
-	return &mergeGenerator{generators.NewMergeGenerator(fresh), children, g.origins, g.recall}
+func newMergeGenerator(g *generatorRun, children, fresh map[string]generators.Generator) *mergeGenerator {
+	return &mergeGenerator{generators.NewMergeGenerator(fresh), children, g.origins, g.cache}
 }
 
-// group is what is merged into one set of parameters.
-type group struct {
+// mergeGroup is what is merged into one set of parameters.
+type mergeGroup struct {
 	key    string             // the values of the merge keys, and how they are merged
 	parts  [][]map[string]any // of each child; more than one is an error
 	merged map[string]any     // nil: the first child has none
@@ -37,43 +37,43 @@ type group struct {
 
 // GenerateParams gives the merged parameters.
 func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	groups, err := g.groups(spec, set, c)
+	groups, err := g.groupParams(spec, set, c)
 	if err != nil {
 		return nil, err
 	}
 	if groups == nil {
 		out, err := g.Generator.GenerateParams(spec, set, c)
 		for _, params := range out {
-			g.origins.unmark(params)
+			g.origins.extractMarks(params)
 		}
 		return out, err
 	}
-	var changed []*group
+	var changed []*mergeGroup
 	for i, one := range groups {
-		if old := g.recall.group(one); old != nil {
+		if old := g.cache.findGroup(one); old != nil {
 			groups[i] = old
 		} else {
 			changed = append(changed, one)
 		}
 	}
-	if err := merge(changed, spec.Merge.MergeKeys, set, c); err != nil {
+	if err := mergeGroups(changed, spec.Merge.MergeKeys, set, c); err != nil {
 		return nil, err
 	}
 	var out []map[string]any
 	for _, one := range groups {
-		g.recall.keepGroup(one)
+		g.cache.storeGroup(one)
 		if one.merged != nil {
-			g.origins.join(one.merged, slices.Concat(one.parts...)...)
+			g.origins.recordJoined(one.merged, slices.Concat(one.parts...)...)
 			out = append(out, one.merged)
 		}
 	}
 	return out, nil
 }
 
-// groups asks the children; nil if it takes the library to do so: children
+// groupParams asks the children; nil if it takes the library to do so: children
 // that combine others share maps among what they give, which a merge writes
 // into one after the other.
-func (g *mergeGenerator) groups(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]*group, error) {
+func (g *mergeGenerator) groupParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]*mergeGroup, error) {
 	if spec == nil || spec.Merge == nil || len(spec.Merge.Generators) < 2 || len(spec.Merge.MergeKeys) == 0 {
 		return nil, nil
 	}
@@ -85,13 +85,13 @@ func (g *mergeGenerator) groups(spec *argov1alpha1.ApplicationSetGenerator, set 
 	if err != nil {
 		return nil, err
 	}
-	out, by := []*group{}, map[string]*group{}
+	out, by := []*mergeGroup{}, map[string]*mergeGroup{}
 	for i := range all {
-		child, err := newChild(&all[i], set)
+		child, err := newChildGenerator(&all[i], set)
 		if err != nil {
 			return nil, err
 		}
-		results, err := transform(child, g.children, set, c)
+		results, err := runGenerator(child, g.children, set, c)
 		if err != nil {
 			return nil, fmt.Errorf("error getting param sets from generators: error getting params from generator %d of %d: %w", i+1, len(all), err)
 		}
@@ -100,7 +100,7 @@ func (g *mergeGenerator) groups(spec *argov1alpha1.ApplicationSetGenerator, set 
 		}
 		params := results[0].params
 		if child.Git == nil {
-			params = g.recall.same(params)
+			params = g.cache.reuseParams(params)
 		}
 		for _, p := range params {
 			values := map[string]any{}
@@ -113,7 +113,7 @@ func (g *mergeGenerator) groups(spec *argov1alpha1.ApplicationSetGenerator, set 
 			}
 			one := by[string(key)]
 			if one == nil {
-				one = &group{key: string(how) + string(key), parts: make([][]map[string]any, len(all))}
+				one = &mergeGroup{key: string(how) + string(key), parts: make([][]map[string]any, len(all))}
 				by[string(key)] = one
 				out = append(out, one)
 			}
@@ -126,12 +126,12 @@ func (g *mergeGenerator) groups(spec *argov1alpha1.ApplicationSetGenerator, set 
 // groupKey is a parameter that tells, through a merge, which group it is.
 const groupKey = "\x00group"
 
-// merge has the library merge groups.
-func merge(groups []*group, keys []string, set *argov1alpha1.ApplicationSet, c client.Client) error {
+// mergeGroups has the library merge groups.
+func mergeGroups(groups []*mergeGroup, keys []string, set *argov1alpha1.ApplicationSet, c client.Client) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	children := &numbered{params: make([][]map[string]any, len(groups[0].parts))}
+	children := &numberedGenerator{params: make([][]map[string]any, len(groups[0].parts))}
 	for n, one := range groups {
 		for i, part := range one.parts {
 			for _, params := range copyParams(part) {
@@ -159,14 +159,14 @@ func merge(groups []*group, keys []string, set *argov1alpha1.ApplicationSet, c c
 			return fmt.Errorf("merged parameters come of group %q", text)
 		}
 		delete(params, groupKey)
-		groups[n].merged = sharing(params, groups[n].parts[0])
+		groups[n].merged = shareValues(params, groups[n].parts[0])
 	}
 	return nil
 }
 
-// sharing gives merged parameters those maps and lists of the first child's
+// shareValues gives merged parameters those maps and lists of the first child's
 // that are as they were, to hold them in memory once.
-func sharing(merged map[string]any, base []map[string]any) map[string]any {
+func shareValues(merged map[string]any, base []map[string]any) map[string]any {
 	for _, own := range base {
 		for key, value := range maps.All(merged) {
 			if old, there := own[key]; there && isTree(value) && equalValues(value, old) {
@@ -182,15 +182,15 @@ func isTree(v any) bool {
 	return list || isMap(v)
 }
 
-// numbered is a list generator whose elementsYaml says which of some
+// numberedGenerator is a list generator whose elementsYaml says which of some
 // parameters it gives.
-type numbered struct {
+type numberedGenerator struct {
 	generators.Generator
 	params [][]map[string]any
 }
 
 // GenerateParams returns the parameters of a number.
-func (g *numbered) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, _ *argov1alpha1.ApplicationSet, _ client.Client) ([]map[string]any, error) {
+func (g *numberedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, _ *argov1alpha1.ApplicationSet, _ client.Client) ([]map[string]any, error) {
 	n, err := strconv.Atoi(spec.List.ElementsYaml)
 	if err != nil {
 		return nil, err
@@ -199,6 +199,6 @@ func (g *numbered) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, _ 
 }
 
 // GetTemplate is the entry's own.
-func (g *numbered) GetTemplate(spec *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
+func (g *numberedGenerator) GetTemplate(spec *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
 	return &spec.List.Template
 }

@@ -63,18 +63,18 @@ func newSnapshots(in *Input) map[string]*snapshot {
 	return out
 }
 
-// allows says why a set's generators can't be run with what is known, if so.
-func (s *snapshot) allows(set *argov1alpha1.ApplicationSet) error {
+// checkGenerators says why a set's generators can't be run with what is known, if so.
+func (s *snapshot) checkGenerators(set *argov1alpha1.ApplicationSet) error {
 	var err error
-	walk(set, func(g *argov1alpha1.ApplicationSetNestedGenerator, _ bool) {
+	walkGenerators(set, func(g *argov1alpha1.ApplicationSetNestedGenerator, _ bool) {
 		if err == nil {
-			err = s.allowsOne(g)
+			err = s.checkGenerator(g)
 		}
 	})
 	return err
 }
 
-func (s *snapshot) allowsOne(g *argov1alpha1.ApplicationSetNestedGenerator) error {
+func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetNestedGenerator) error {
 	network := func(kind string, on bool) error {
 		switch {
 		case !on:
@@ -99,10 +99,10 @@ func (s *snapshot) allowsOne(g *argov1alpha1.ApplicationSetNestedGenerator) erro
 	return nil
 }
 
-// generators are the library's, over the snapshot, or stand in for them: the
+// newGenerators are the library's, over the snapshot, or stand in for them: the
 // matrix is ours, git generators recall what they can, and those that ask
 // something that is not in the snapshot ask through a.
-func (s *snapshot) generators(g *generation, a *asker) (client.Client, map[string]generators.Generator) {
+func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Client, map[string]generators.Generator) {
 	namespace := s.argocd.Namespace
 	c := &snapshotClient{secrets: s.secrets, projects: s.projects, kube: s.argocd.Kube, namespace: namespace}
 	clientset := &snapshotClientset{secrets: s.secrets, kube: s.argocd.Kube}
@@ -112,7 +112,7 @@ func (s *snapshot) generators(g *generation, a *asker) (client.Client, map[strin
 	}
 	scm := generators.NewSCMConfig("", nil, true, appCredentials{c}, false)
 	asking := func(kind string, g generators.Generator) generators.Generator {
-		return &askingGenerator{Generator: g, kind: kind, argocd: s.name, asker: a}
+		return &cachedGenerator{Generator: g, kind: kind, argocd: s.name, access: a}
 	}
 	terminal := map[string]generators.Generator{
 		"List":                    generators.NewListGenerator(),
@@ -125,18 +125,18 @@ func (s *snapshot) generators(g *generation, a *asker) (client.Client, map[strin
 	}
 	fresh := maps.Clone(terminal)
 	fresh["Git"] = newGitGenerator(g, namespace, true)
-	return c, combined(g, terminal, fresh)
+	return c, addCombiningGenerators(g, terminal, fresh)
 }
 
-// combined adds the combining generators, which nest each other once. A merge
+// addCombiningGenerators adds the combining generators, which nest each other once. A merge
 // writes into what its children give, which those in fresh give to nobody else.
-func combined(g *generation, terminal, fresh map[string]generators.Generator) map[string]generators.Generator {
+func addCombiningGenerators(g *generatorRun, terminal, fresh map[string]generators.Generator) map[string]generators.Generator {
 	inner := generators.NewMergeGenerator(fresh)
 	nested := maps.Clone(terminal)
-	nested["Matrix"], nested["Merge"] = newMatrix(g, terminal, false), newMerge(g, terminal, fresh)
+	nested["Matrix"], nested["Merge"] = newMatrixGenerator(g, terminal, false), newMergeGenerator(g, terminal, fresh)
 	merged := maps.Clone(fresh)
-	merged["Matrix"], merged["Merge"] = newMatrix(g, fresh, true), inner
+	merged["Matrix"], merged["Merge"] = newMatrixGenerator(g, fresh, true), inner
 	out := maps.Clone(terminal)
-	out["Matrix"], out["Merge"] = newMatrix(g, nested, false), newMerge(g, terminal, merged)
+	out["Matrix"], out["Merge"] = newMatrixGenerator(g, nested, false), newMergeGenerator(g, terminal, merged)
 	return out
 }

@@ -43,19 +43,19 @@ var recorded = map[string]string{
 	"POST /api/v1/getparams.execute":                   `{"output": {"parameters": [{"name": "one", "digest": "sha256:1", "deep": {"n": 1, "list": ["a"]}}, {"name": "two", "digest": "sha256:2", "deep": {"n": 2, "list": []}}]}}`,
 }
 
-// stub is a forge and a plugin that answer what is recorded.
-type stub struct {
+// recordingServer is a forge and a plugin that answer what is recorded.
+type recordingServer struct {
 	*httptest.Server
-	mu    sync.Mutex
-	asked []string // method, path and authorization
-	delay chan struct{}
+	mu       sync.Mutex
+	requests []string // method, path and authorization
+	delay    chan struct{}
 }
 
-func newStub(t *testing.T) *stub {
-	s := &stub{}
+func newRecordingServer(t *testing.T) *recordingServer {
+	s := &recordingServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.asked = append(s.asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization"))
+		s.requests = append(s.requests, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization"))
 		delay := s.delay
 		s.mu.Unlock()
 		if delay != nil {
@@ -74,10 +74,10 @@ func newStub(t *testing.T) *stub {
 	return s
 }
 
-func (s *stub) questions() []string {
+func (s *recordingServer) questions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asked)
+	return slices.Clone(s.requests)
 }
 
 // networkObjects are the Secrets and ConfigMaps that generators read.
@@ -137,7 +137,7 @@ spec:
 // controller would make of the same answers.
 func TestNetworkGenerators(t *testing.T) {
 	withoutTokens(t)
-	s := newStub(t)
+	s := newRecordingServer(t)
 	o := &oracle{dir: checkout(t, randomTree(3, 3)), clusters: oracleClusters, projects: []string{"default"}, objects: networkObjects(s.URL),
 		duck: []runtime.Object{placement("test", object{"clusterName": "engineering-dev", "x": "y"}, object{"clusterName": "gone"}), placement("broken", object{"other": "a"})}}
 	const token = "tokenRef: {secretName: github-token, key: token}"
@@ -173,9 +173,9 @@ func TestNetworkGenerators(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			manifest := networkSet(strings.ReplaceAll(c.generator, "URL", s.URL), c.goTemplate, c.app)
-			n, failed := o.compare(t, manifest, fleetURL)
+			n, failed := o.compare(t, manifest, appsetsURL)
 			if n != c.apps || failed != c.fails {
-				_, problems := o.ours(t, manifest, fleetURL)
+				_, problems := o.ours(t, manifest, appsetsURL)
 				t.Errorf("%d Applications, failed %t; want %d, %t; problems %v", n, failed, c.apps, c.fails, problems)
 			}
 		})
@@ -205,7 +205,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-func networkInput(s *stub, generator string) Input {
+func networkInput(s *recordingServer, generator string) Input {
 	tree := files(map[string]string{"set.yaml": string(networkSet(strings.ReplaceAll(generator, "URL", s.URL), true, "{{ .name }}{{ .repository }}"))})
 	p := shop("set.yaml")
 	p.Spec.Component, p.Spec.Environment = "", ""
@@ -216,20 +216,20 @@ func networkInput(s *stub, generator string) Input {
 	return in
 }
 
-func TestAnswersAreAskedAgainInTime(t *testing.T) {
+func TestAnswersAreRefreshedInTime(t *testing.T) {
 	withoutTokens(t)
-	s, c := newStub(t), &clock{at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
+	s, c := newRecordingServer(t), &clock{at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
 	r := New(Options{Now: c.now})
 	in := networkInput(s, "plugin: {configMapRef: {name: plugin}, requeueAfterSeconds: 600}")
-	resolve := func(asked int, after time.Duration) *Fleet {
+	resolve := func(requests int, after time.Duration) *TargetSet {
 		t.Helper()
 		f, err := r.Resolve(t.Context(), in)
 		must(t, err)
 		if len(f.Problems) > 0 || len(f.Targets) != 2 {
 			t.Fatalf("%+v", f)
 		}
-		if n := len(s.questions()); n != asked || f.RefreshAfter != after {
-			t.Fatalf("asked %d times, again after %s; want %d, %s", n, f.RefreshAfter, asked, after)
+		if n := len(s.questions()); n != requests || f.RefreshAfter != after {
+			t.Fatalf("asked %d times, again after %s; want %d, %s", n, f.RefreshAfter, requests, after)
 		}
 		return f
 	}
@@ -243,14 +243,14 @@ func TestAnswersAreAskedAgainInTime(t *testing.T) {
 
 	// What went wrong is asked again soon, but not at once.
 	in = networkInput(s, "scmProvider: {github: {organization: gone, api: URL/}}")
-	for _, asked := range []int{3, 3} {
+	for _, requests := range []int{3, 3} {
 		f, err := r.Resolve(t.Context(), in)
 		must(t, err)
-		if len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Message, "asking scmProvider: error listing repos") || f.RefreshAfter != askAgain || len(s.questions()) != asked {
+		if len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Message, "asking scmProvider: error listing repos") || f.RefreshAfter != retryInterval || len(s.questions()) != requests {
 			t.Fatalf("%+v after %d questions", f, len(s.questions()))
 		}
 	}
-	c.pass(askAgain)
+	c.pass(retryInterval)
 	if _, err := r.Resolve(t.Context(), in); err != nil || len(s.questions()) != 4 {
 		t.Fatalf("%v after %d questions", err, len(s.questions()))
 	}
@@ -260,7 +260,7 @@ func TestAnswersAreAskedAgainInTime(t *testing.T) {
 // caller nor other sets anything but this set's targets, and is asked once.
 func TestSilentForge(t *testing.T) {
 	withoutTokens(t)
-	s := newStub(t)
+	s := newRecordingServer(t)
 	s.delay = make(chan struct{})
 	defer close(s.delay)
 	r := New(Options{Timeout: 200 * time.Millisecond})
@@ -282,7 +282,7 @@ func TestSilentForge(t *testing.T) {
 
 func TestOurOwnTokenIsNotSent(t *testing.T) {
 	withoutTokens(t)
-	s := newStub(t)
+	s := newRecordingServer(t)
 	t.Setenv("GITHUB_TOKEN", "ours")
 	for name, generator := range map[string]string{
 		"no tokenRef":     "scmProvider: {github: {organization: argoproj, api: URL/}}",
@@ -321,25 +321,25 @@ func TestGitHubAppCredentials(t *testing.T) {
 	}
 }
 
-func TestRepliesAreBounded(t *testing.T) {
+func TestCachedAnswersAreBounded(t *testing.T) {
 	c := &clock{at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
-	r := newReplies(c.now)
-	for i := range maxReplies + 10 {
-		if _, _, err := r.ask(t.Context(), fmt.Sprint(i), time.Hour, func() ([]map[string]any, error) { return nil, nil }); err != nil {
+	r := newGeneratorCache(c.now)
+	for i := range maxCachedAnswers + 10 {
+		if _, _, err := r.fetchParams(t.Context(), fmt.Sprint(i), time.Hour, func() ([]map[string]any, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.by) > maxReplies {
-		t.Errorf("%d replies are held", len(r.by))
+	if len(r.answers) > maxCachedAnswers {
+		t.Errorf("%d replies are held", len(r.answers))
 	}
-	if _, _, err := r.ask(t.Context(), "panics", time.Hour, func() ([]map[string]any, error) { panic("no") }); err == nil || !strings.Contains(err.Error(), "failed on it: no") {
+	if _, _, err := r.fetchParams(t.Context(), "panics", time.Hour, func() ([]map[string]any, error) { panic("no") }); err == nil || !strings.Contains(err.Error(), "failed on it: no") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestRepliesAreNotShared holds that what the library writes into parameters
+// TestCachedAnswersAreNotShared holds that what the library writes into parameters
 // doesn't reach the next who asks.
-func TestRepliesAreNotShared(t *testing.T) {
+func TestCachedAnswersAreNotShared(t *testing.T) {
 	in := []map[string]any{{"a": map[string]any{"b": []any{map[string]any{"c": "d"}}}, "values": map[string]string{"x": "y"}}}
 	before, err := json.Marshal(in)
 	must(t, err)

@@ -13,7 +13,7 @@ import (
 
 var long = flag.Bool("long", false, "run the random tests with 10,000 cases")
 
-const fleetURL = "https://git.example.com/acme/fleet.git"
+const appsetsURL = "https://git.example.com/acme/fleet.git"
 
 // object is a piece of a manifest.
 type object = map[string]any
@@ -143,7 +143,7 @@ func (d drawer) kind(g object, kind int, prefixed string) {
 		if sometimes(d.T, 3, "exclude") {
 			dirs = append(dirs, object{"path": oneOf(d.T, "excluded", "apps/api/*", "apps/*/qa", "apps/Big_App/dev"), "exclude": true})
 		}
-		inner = object{"repoURL": fleetURL, "revision": "HEAD", "directories": dirs, "values": d.values(d.text("x{{ .path }}", "{{path.basename}}-{{path[0]}}")), "pathParamPrefix": prefixed}
+		inner = object{"repoURL": appsetsURL, "revision": "HEAD", "directories": dirs, "values": d.values(d.text("x{{ .path }}", "{{path.basename}}-{{path[0]}}")), "pathParamPrefix": prefixed}
 		g["git"] = inner
 	default:
 		var paths []any
@@ -155,7 +155,7 @@ func (d drawer) kind(g object, kind int, prefixed string) {
 			}
 			paths = append(paths, object{"path": path})
 		}
-		inner = object{"repoURL": fleetURL, "revision": oneOf(d.T, "revision", "HEAD", "main", ""), "files": paths, "values": d.values(d.text("{{ .team }}", "{{team}}-{{path.filename}}")), "pathParamPrefix": prefixed}
+		inner = object{"repoURL": appsetsURL, "revision": oneOf(d.T, "revision", "HEAD", "main", ""), "files": paths, "values": d.values(d.text("{{ .team }}", "{{team}}-{{path.filename}}")), "pathParamPrefix": prefixed}
 		g["git"] = inner
 	}
 	if sometimes(d.T, 8, "override") {
@@ -199,7 +199,7 @@ func (d drawer) override() object {
 		spec["project"] = "gone"
 	}
 	if rapid.Bool().Draw(d.T, "source override") {
-		spec["source"] = object{"repoURL": fleetURL, "path": "over/" + d.text("{{ .team }}", "{{path}}"), "targetRevision": "over"}
+		spec["source"] = object{"repoURL": appsetsURL, "path": "over/" + d.text("{{ .team }}", "{{path}}"), "targetRevision": "over"}
 	}
 	metadata := object{"labels": object{"generator": "own", "env": "over"}}
 	if d.wildly(3, "name override") {
@@ -272,7 +272,7 @@ func (d drawer) template() object {
 	env, team := d.text("{{ .env }}", "{{env}}"), d.text("{{ .team }}", "{{team}}")
 	spec := object{
 		"project":     "default",
-		"source":      object{"repoURL": fleetURL, "path": d.text("{{ with .path }}{{ .path }}{{ end }}", "{{path}}"), "targetRevision": "main", "helm": object{"values": "a: " + team, "valuesObject": object{"x": team, "n": 1}}},
+		"source":      object{"repoURL": appsetsURL, "path": d.text("{{ with .path }}{{ .path }}{{ end }}", "{{path}}"), "targetRevision": "main", "helm": object{"values": "a: " + team, "valuesObject": object{"x": team, "n": 1}}},
 		"destination": object{"server": "https://kubernetes.default.svc", "namespace": env},
 		"syncPolicy":  object{},
 	}
@@ -287,13 +287,13 @@ func (d drawer) template() object {
 		spec["destination"] = object{oneOf(d.T, "destination's key", "name", "server"): d.text("{{ .name }}", "{{name}}"), "namespace": env}
 	}
 	if sometimes(d.T, 5, "kustomize") {
-		spec["source"] = object{"repoURL": fleetURL, "path": "a/" + team, "kustomize": object{"images": []any{"web=" + team}}}
+		spec["source"] = object{"repoURL": appsetsURL, "path": "a/" + team, "kustomize": object{"images": []any{"web=" + team}}}
 	}
 	if sometimes(d.T, 5, "sources") {
 		delete(spec, "source")
 		spec["sources"] = []any{
 			object{"repoURL": "https://charts.example.com", "chart": "web", "targetRevision": "1.2.3", "helm": object{"valueFiles": []any{"$values/" + env + "/values.yaml"}, "parameters": []any{object{"name": "a", "value": env}}}},
-			object{"repoURL": fleetURL, "ref": "values", "targetRevision": team},
+			object{"repoURL": appsetsURL, "ref": "values", "targetRevision": team},
 		}
 	}
 	if sometimes(d.T, 5, "more") {
@@ -359,7 +359,7 @@ func draws(t *testing.T, usually, inTheLongMode string) {
 // random, over fleets of up to 200 targets a generator.
 func TestRandomSets(t *testing.T) {
 	draws(t, "250", "10000")
-	quietLibrary(zap.NewNop())
+	redirectLibraryLogs(zap.NewNop())
 	var oracles []*oracle
 	for _, size := range [][2]int{{2, 2}, {3, 2}, {2, 3}, {3, 3}, {2, 5}, {40, 5}} {
 		for _, globbing := range []string{GlobbingGit, GlobbingDoublestar} {
@@ -375,7 +375,7 @@ func TestRandomSets(t *testing.T) {
 		must(rt, err)
 		manifest, err := yaml.JSONToYAML(raw)
 		must(rt, err)
-		n, wrong := o.compare(rt, manifest, fleetURL)
+		n, wrong := o.compare(rt, manifest, appsetsURL)
 		cases, most = cases+1, max(most, n)
 		if n > 0 {
 			resolved++

@@ -335,7 +335,7 @@ func TestExamples(t *testing.T) {
 	})
 	must(t, err)
 	withoutTokens(t)
-	forge := newStub(t)
+	forge := newRecordingServer(t)
 	o := &oracle{
 		dir: checkout(t, tree), projects: []string{"default", "my-project", "dev"}, objects: networkObjects(forge.URL),
 		clusters: append(slices.Clone(oracleClusters), Cluster{Secret: "cluster-1", Name: "cluster-01", Server: "https://cluster-01"}, Cluster{Secret: "cluster-2", Name: "cluster-02", Server: "https://cluster-02"}),

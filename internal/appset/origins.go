@@ -8,7 +8,7 @@ import (
 )
 
 // origins remembers which of this repository's generator files each set of
-// parameters came of, by their names as [commitRepos.origin] gives them. Parameters don't say it themselves: those of two files
+// parameters came of, by their names as [commitRepos.originOf] gives them. Parameters don't say it themselves: those of two files
 // may have been combined or merged, and any generator may give a path and a
 // file name. It is one generation's.
 type origins struct {
@@ -22,23 +22,23 @@ type origin struct {
 	files  []string // sorted
 }
 
-// origin is a generator file's name: its path where it is the resolved
+// originOf is a generator file's name: its path where it is the resolved
 // commit's; with the branch in front, and a NUL between, where it is of another
 // branch of this repository; and with nothing before the NUL where it is of
 // another repository. A NUL is in no path and no branch.
-func (r *commitRepos) origin(f *fileAt) string {
+func (r *commitRepos) originOf(f *fileAt) string {
 	if f.at == r.commit {
 		return f.name
 	}
 	return f.at.branch + "\x00" + f.name
 }
 
-// split tells the resolved commit's own files from those of other branches.
-func split(origins []string) (own []string, others []BranchFile) {
+// splitOrigins tells the resolved commit's own files from those of other branches.
+func splitOrigins(origins []string) (own []string, others []BranchFile) {
 	for i, o := range origins {
-		branch, file, elsewhere := strings.Cut(o, "\x00")
+		branch, file, external := strings.Cut(o, "\x00")
 		switch {
-		case elsewhere:
+		case external:
 			others = append(others, BranchFile{Branch: branch, File: file})
 		case len(others) == 0:
 			own = origins[:i+1] // shared, as long as they come first
@@ -54,31 +54,31 @@ func split(origins []string) (own []string, others []BranchFile) {
 
 func newOrigins() *origins { return &origins{by: map[uintptr]origin{}} }
 
-func address(params map[string]any) uintptr { return reflect.ValueOf(params).Pointer() }
+func mapAddress(params map[string]any) uintptr { return reflect.ValueOf(params).Pointer() }
 
-func (o *origins) note(params map[string]any, files []string) {
+func (o *origins) recordFiles(params map[string]any, files []string) {
 	if params != nil && len(files) > 0 {
-		o.by[address(params)] = origin{params, files}
+		o.by[mapAddress(params)] = origin{params, files}
 	}
 }
 
-// of are the files that parameters came of, sorted.
-func (o *origins) of(params map[string]any) []string {
-	return o.by[address(params)].files
+// filesOf are the files that parameters came of, sorted.
+func (o *origins) filesOf(params map[string]any) []string {
+	return o.by[mapAddress(params)].files
 }
 
-// join notes that parameters are a combination of others.
-func (o *origins) join(params map[string]any, of ...map[string]any) {
+// recordJoined notes that parameters are a combination of others.
+func (o *origins) recordJoined(params map[string]any, of ...map[string]any) {
 	var files []string
 	for _, one := range of {
-		switch more := o.of(one); {
+		switch more := o.filesOf(one); {
 		case len(files) == 0:
 			files = more
 		case len(more) > 0:
-			files = unique(slices.Concat(files, more))
+			files = sortedUnique(slices.Concat(files, more))
 		}
 	}
-	o.note(params, files)
+	o.recordFiles(params, files)
 }
 
 // originKey begins the keys that say inside a merge, where parameters are
@@ -86,8 +86,8 @@ func (o *origins) join(params map[string]any, of ...map[string]any) {
 // and nobody's parameter begins with one.
 const originKey = "\x00file:"
 
-// mark gives copies of a file's parameters to a merge, which writes into them.
-func mark(params []map[string]any, file string) []map[string]any {
+// markOrigin gives copies of a file's parameters to a merge, which writes into them.
+func markOrigin(params []map[string]any, file string) []map[string]any {
 	out := copyParams(params)
 	for _, p := range out {
 		p[originKey+file] = ""
@@ -95,8 +95,8 @@ func mark(params []map[string]any, file string) []map[string]any {
 	return out
 }
 
-// unmark takes the marks from merged parameters and notes what they say.
-func (o *origins) unmark(params map[string]any) {
+// extractMarks takes the marks from merged parameters and notes what they say.
+func (o *origins) extractMarks(params map[string]any) {
 	var files []string
 	for key := range params {
 		if file, marked := strings.CutPrefix(key, originKey); marked {
@@ -105,11 +105,11 @@ func (o *origins) unmark(params map[string]any) {
 		}
 	}
 	slices.Sort(files)
-	o.note(params, files)
+	o.recordFiles(params, files)
 }
 
-// unmarked is parameters without the marks, which templates must not see.
-func unmarked(params map[string]any) map[string]any {
+// withoutMarks is parameters without the marks, which templates must not see.
+func withoutMarks(params map[string]any) map[string]any {
 	out := make(map[string]any, len(params))
 	for key, value := range params {
 		if !strings.HasPrefix(key, originKey) {
@@ -119,8 +119,8 @@ func unmarked(params map[string]any) map[string]any {
 	return out
 }
 
-// remarked gives parameters the marks of others.
-func remarked(params, like map[string]any) map[string]any {
+// copyMarks gives parameters the marks of others.
+func copyMarks(params, like map[string]any) map[string]any {
 	for key, value := range like {
 		if strings.HasPrefix(key, originKey) {
 			params[key] = value

@@ -56,7 +56,7 @@ func TestGeneratorFiles(t *testing.T) {
 			p := shop("sets/*.yaml")
 			p.Spec.Component, p.Spec.Environment = "web", "dev"
 			for _, revision := range []string{"", strings.Repeat("a", 40)} {
-				in := input(identified(contents), p)
+				in := input(withFileIDs(contents), p)
 				in.Revision = revision
 				f := mustResolve(t, in)
 				var got []string

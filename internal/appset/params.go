@@ -10,7 +10,7 @@ import (
 
 // firstFile is the one of the generator files that the parameters name
 // without a pathParamPrefix; if they name none, the first one.
-func firstFile(g *generated, files []string, goTemplate bool) string {
+func firstFile(g *generatedApp, files []string, goTemplate bool) string {
 	if len(files) == 0 {
 		return ""
 	}
@@ -27,12 +27,12 @@ func firstFile(g *generated, files []string, goTemplate bool) string {
 	return files[0]
 }
 
-// nested gives a fasttemplate set's flat parameters ("path", "path.basename",
+// nestParams gives a fasttemplate set's flat parameters ("path", "path.basename",
 // "path[0]", "values.team", "metadata.labels.x/y") the shape that Go template
 // sets have, so that a pipeline's templates read the same over both. Where a
 // key is a value and a group at once, the value goes into the group under the
 // key's own last word, as path.path.
-func nested(flat map[string]any) map[string]any {
+func nestParams(flat map[string]any) map[string]any {
 	out := map[string]any{}
 	keys := make([]string, 0, len(flat))
 	for k := range flat {
@@ -41,7 +41,7 @@ func nested(flat map[string]any) map[string]any {
 	sort.Strings(keys)
 	segments := map[string][]string{}
 	for _, key := range keys {
-		if stem, n, ok := indexed(key); ok {
+		if stem, n, ok := splitIndexed(key); ok {
 			if s, isString := flat[key].(string); isString {
 				list := segments[stem]
 				for len(list) <= n {
@@ -52,10 +52,10 @@ func nested(flat map[string]any) map[string]any {
 				continue
 			}
 		}
-		put(out, words(key), flat[key])
+		putNested(out, splitKey(key), flat[key])
 	}
 	for stem, list := range segments {
-		put(out, append(words(stem), "segments"), list)
+		putNested(out, append(splitKey(stem), "segments"), list)
 	}
 	return out
 }
@@ -63,8 +63,8 @@ func nested(flat map[string]any) map[string]any {
 // maxSegments bounds how far a key like path[17] may grow a list.
 const maxSegments = 256
 
-// indexed splits "path[2]".
-func indexed(key string) (stem string, n int, ok bool) {
+// splitIndexed splits "path[2]".
+func splitIndexed(key string) (stem string, n int, ok bool) {
 	stem, rest, found := strings.Cut(key, "[")
 	if !found || !strings.HasSuffix(rest, "]") || (stem != "path" && !strings.HasSuffix(stem, ".path")) {
 		return "", 0, false
@@ -73,8 +73,8 @@ func indexed(key string) (stem string, n int, ok bool) {
 	return stem, n, err == nil && n >= 0 && n < maxSegments
 }
 
-// words splits a key at its dots, but not inside label, annotation and value names.
-func words(key string) []string {
+// splitKey splits a key at its dots, but not inside label, annotation and value names.
+func splitKey(key string) []string {
 	for _, group := range []string{"metadata.labels.", "metadata.annotations.", "values."} {
 		if name, ok := strings.CutPrefix(key, group); ok && name != "" {
 			return append(strings.Split(strings.TrimSuffix(group, "."), "."), name)
@@ -83,7 +83,7 @@ func words(key string) []string {
 	return strings.Split(key, ".")
 }
 
-func put(into map[string]any, words []string, value any) {
+func putNested(into map[string]any, words []string, value any) {
 	for _, w := range words[:len(words)-1] {
 		next, ok := into[w].(map[string]any)
 		if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNested(t *testing.T) {
-	got := nested(map[string]any{
+func TestNestParams(t *testing.T) {
+	got := nestParams(map[string]any{
 		"path": "apps/web/dev", "path.basename": "dev", "path[0]": "apps", "path[1]": "web", "path[2]": "dev",
 		"p1.path": "x", "p1.path[0]": "x", "p1.path.filename": "f.json",
 		"values.a.b": "v", "metadata.labels.example.com/team": "t", "cluster.name": "c", "name": "n", "odd[x]": "y",
@@ -44,7 +44,7 @@ func TestFirstFile(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := firstFile(&generated{params: c.params}, c.files, c.goTemplate); got != c.want {
+			if got := firstFile(&generatedApp{params: c.params}, c.files, c.goTemplate); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

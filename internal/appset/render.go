@@ -20,11 +20,11 @@ const resourcesFinalizer = argov1alpha1.ResourcesFinalizerName
 type renderer struct {
 	goTemplate bool
 	options    []string
-	guard      *guard
-	parsed     map[string]*parsed
+	limits     *templateLimits
+	parsed     map[string]*parsedString
 
-	last *argov1alpha1.Application // the template that app is the plan of
-	app  *plan[argov1alpha1.Application]
+	lastTemplate *argov1alpha1.Application // the template that app is the plan of
+	lastPlan     *renderPlan[argov1alpha1.Application]
 }
 
 var _ utils.Renderer = (*renderer)(nil)
@@ -32,15 +32,15 @@ var _ utils.Renderer = (*renderer)(nil)
 func newRenderer(ctx context.Context, set *argov1alpha1.ApplicationSet) *renderer {
 	return &renderer{
 		goTemplate: set.Spec.GoTemplate, options: set.Spec.GoTemplateOptions,
-		guard: &guard{ctx: ctx, funcs: functions()}, parsed: map[string]*parsed{},
+		limits: &templateLimits{ctx: ctx, funcs: templateFunctions()}, parsed: map[string]*parsedString{},
 	}
 }
 
-// text parses a string, unless it was parsed before.
-func (r *renderer) text(raw string) *parsed {
+// parseText parses a string, unless it was parsed before.
+func (r *renderer) parseText(raw string) *parsedString {
 	t, known := r.parsed[raw]
 	if !known {
-		t = newParsed(raw, r.goTemplate, r.options, r.guard)
+		t = newParsedString(raw, r.goTemplate, r.options, r.limits)
 		// What another template rendered is parsed too, in a matrix: each time
 		// something else, perhaps.
 		if len(r.parsed) < maxParsed {
@@ -53,20 +53,20 @@ func (r *renderer) text(raw string) *parsed {
 // maxParsed bounds how many strings are kept parsed.
 const maxParsed = 10_000
 
-// plan is a whole value with its filler.
-type plan[T any] struct {
+// renderPlan is a whole value with its filler.
+type renderPlan[T any] struct {
 	value *T
-	fill  filler
+	fill  templateFiller
 }
 
-// newPlan prepares a copy of the value.
-func newPlan[T any](r *renderer, copied *T) *plan[T] {
-	p := planner{text: r.text}
-	return &plan[T]{copied, p.plan(reflect.ValueOf(copied).Elem())}
+// newRenderPlan prepares a copy of the value.
+func newRenderPlan[T any](r *renderer, copied *T) *renderPlan[T] {
+	p := renderPlanner{parse: r.parseText}
+	return &renderPlan[T]{copied, p.planValue(reflect.ValueOf(copied).Elem())}
 }
 
 // render makes a value for one set of parameters. Only its top level is its own.
-func (p *plan[T]) render(params map[string]any) (*T, error) {
+func (p *renderPlan[T]) render(params map[string]any) (*T, error) {
 	out := *p.value
 	if p.fill != nil {
 		if err := p.fill(reflect.ValueOf(&out).Elem(), params); err != nil {
@@ -82,16 +82,16 @@ func (r *renderer) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *
 	if tmpl == nil {
 		return nil, errors.New("the Application template is empty")
 	}
-	if err := r.guard.ctx.Err(); err != nil {
+	if err := r.limits.ctx.Err(); err != nil {
 		return nil, err
 	}
 	if len(params) == 0 {
 		return tmpl, nil
 	}
-	if r.last != tmpl {
-		r.last, r.app = tmpl, newPlan(r, tmpl.DeepCopy())
+	if r.lastTemplate != tmpl {
+		r.lastTemplate, r.lastPlan = tmpl, newRenderPlan(r, tmpl.DeepCopy())
 	}
-	app, err := r.app.render(params)
+	app, err := r.lastPlan.render(params)
 	if err != nil {
 		return nil, err
 	}
@@ -101,31 +101,31 @@ func (r *renderer) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *
 	return app, nil
 }
 
-// writes says that a template may write into its parameters, parsing the
+// mutatesParams says that a template may write into its parameters, parsing the
 // templates for that.
-func (r *renderer) writes(set, over *argov1alpha1.ApplicationSetTemplate, patch *string) bool {
-	newPlan(r, set.DeepCopy())
-	newPlan(r, over.DeepCopy())
+func (r *renderer) mutatesParams(set, over *argov1alpha1.ApplicationSetTemplate, patch *string) bool {
+	newRenderPlan(r, set.DeepCopy())
+	newRenderPlan(r, over.DeepCopy())
 	if patch != nil {
-		r.text(*patch)
+		r.parseText(*patch)
 	}
-	return r.guard.writes
+	return r.limits.mutates
 }
 
 // Replace renders one string.
 func (r *renderer) Replace(raw string, params map[string]any, _ bool, _ []string) (string, error) {
-	return r.text(raw).render(params)
+	return r.parseText(raw).render(params)
 }
 
-// values adds a generator's values block to parameters: the controller
+// renderValues adds a generator's values block to parameters: the controller
 // renders each over the parameters without the block.
-func (r *renderer) values(values map[string]string, params map[string]any) error {
+func (r *renderer) renderValues(values map[string]string, params map[string]any) error {
 	if len(values) == 0 {
 		return nil
 	}
 	rendered := make(map[string]string, len(values))
 	for key, raw := range values {
-		out, err := r.text(raw).render(params)
+		out, err := r.parseText(raw).render(params)
 		if err != nil {
 			return fmt.Errorf("failed to append templated values: %w", err)
 		}

@@ -28,32 +28,32 @@ type commit struct {
 	tree     fs.FS
 	urls     []string
 	revision string
-	branch   string               // of this repository; empty: another repository
-	branches map[string]Elsewhere // other branches of this repository, where the caller says what they are at
+	branch   string                 // of this repository; empty: another repository
+	branches map[string]ExternalRef // other branches of this repository, where the caller says what they are at
 
 	once    sync.Once
-	listing *listing
+	listing *treeListing
 	err     error
 
-	other  func(ctx context.Context, repoURL, revision string) (*Elsewhere, error)
-	mu     sync.Mutex
-	places map[answer]*place // by repository and revision
+	openExternal func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)
+	mu           sync.Mutex
+	externals    map[refCommit]*externalCommit // by repository and revision
 }
 
-// place is another repository, or another revision of this one; the first
+// externalCommit is another repository, or another revision of this one; the first
 // who asks for it looks it up.
-type place struct {
+type externalCommit struct {
 	once   sync.Once
 	commit *commit
 	err    error
 }
 
-// answer is which commit a repository was at, at a revision.
-type answer struct{ url, revision, commit string }
+// refCommit is which commit a repository was at, at a revision.
+type refCommit struct{ url, revision, commit string }
 
-// all lists the commit's tree; the first caller pays.
-func (c *commit) all(ctx context.Context) (*listing, error) {
-	c.once.Do(func() { c.listing, c.err = list(ctx, c.tree) })
+// listFiles lists the commit's tree; the first caller pays.
+func (c *commit) listFiles(ctx context.Context) (*treeListing, error) {
+	c.once.Do(func() { c.listing, c.err = listTree(ctx, c.tree) })
 	return c.listing, c.err
 }
 
@@ -66,14 +66,14 @@ func BranchName(revision string) string {
 	return strings.TrimPrefix(revision, "refs/heads/")
 }
 
-// here says whether the URL is this repository's.
-func (c *commit) here(url string) bool {
+// isThisRepository says whether the URL is this repository's.
+func (c *commit) isThisRepository(url string) bool {
 	return slices.ContainsFunc(c.urls, func(u string) bool { return sameRepository(u, url) })
 }
 
-// at is the commit that a git generator's repository and revision mean.
-func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, error) {
-	here := c.here(repoURL)
+// resolveRef is the commit that a git generator's repository and revision mean.
+func (c *commit) resolveRef(ctx context.Context, repoURL, revision string) (*commit, error) {
+	here := c.isThisRepository(repoURL)
 	branch := ""
 	if here {
 		if revision == "" || revision == "HEAD" || revision == c.revision {
@@ -85,28 +85,28 @@ func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, err
 	}
 	given, known := c.branches[branch]
 	known = known && here
-	if c.other == nil && !known {
+	if c.openExternal == nil && !known {
 		if here {
-			return nil, fmt.Errorf("a git generator reads revision %q, which is not the branch that is tracked%s: other revisions can't be read here", revision, named(c.branch))
+			return nil, fmt.Errorf("a git generator reads revision %q, which is not the branch that is tracked%s: other revisions can't be read here", revision, quotedBranch(c.branch))
 		}
 		return nil, fmt.Errorf("a git generator reads %s, which is not this repository: other repositories can't be read here", withoutCredentials(repoURL))
 	}
 	c.mu.Lock()
-	if c.places == nil {
-		c.places = map[answer]*place{}
+	if c.externals == nil {
+		c.externals = map[refCommit]*externalCommit{}
 	}
-	key := answer{url: repoURL, revision: revision, commit: given.Commit}
-	p := c.places[key]
+	key := refCommit{url: repoURL, revision: revision, commit: given.Commit}
+	p := c.externals[key]
 	if p == nil {
-		p = &place{}
-		c.places[key] = p
+		p = &externalCommit{}
+		c.externals[key] = p
 	}
 	c.mu.Unlock()
 	p.once.Do(func() {
 		e := &given
 		if !known {
 			var err error
-			if e, err = c.other(ctx, repoURL, revision); err != nil {
+			if e, err = c.openExternal(ctx, repoURL, revision); err != nil {
 				p.err = fmt.Errorf("a git generator reads %s at revision %q: %w", withoutCredentials(repoURL), revision, err)
 				return
 			}
@@ -116,19 +116,19 @@ func (c *commit) at(ctx context.Context, repoURL, revision string) (*commit, err
 	return p.commit, p.err
 }
 
-func named(branch string) string {
+func quotedBranch(branch string) string {
 	if branch == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (%q)", branch)
 }
 
-// answers are the commits that other places were at, in a fixed order.
-func (c *commit) answers() []answer {
+// externalCommits are the commits that other places were at, in a fixed order.
+func (c *commit) externalCommits() []refCommit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []answer
-	for key, p := range c.places {
+	var out []refCommit
+	for key, p := range c.externals {
 		if key.commit != "" {
 			continue // it was said, not asked
 		}
@@ -137,16 +137,16 @@ func (c *commit) answers() []answer {
 		}
 		out = append(out, key)
 	}
-	slices.SortFunc(out, func(a, b answer) int {
+	slices.SortFunc(out, func(a, b refCommit) int {
 		return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.revision, b.revision))
 	})
 	return out
 }
 
-// still says that the other repositories that the fleet was resolved from are
+// externalsCurrent says that the other repositories that the fleet was resolved from are
 // where they were.
-func (f *Fleet) still(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*Elsewhere, error)) bool {
-	for _, a := range f.answers {
+func (f *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)) bool {
+	for _, a := range f.externals {
 		e, err := other(ctx, a.url, a.revision)
 		if err != nil || e.Commit != a.commit {
 			return false
@@ -174,48 +174,48 @@ type fileAt struct {
 	id   string // stands for what the file says; empty: not known without reading it
 }
 
-// locate lists the files that match pattern, sorted.
-func (r *commitRepos) locate(repoURL, revision, pattern string) ([]fileAt, error) {
-	at, err := r.at(repoURL, revision)
+// locateFiles lists the files that match pattern, sorted.
+func (r *commitRepos) locateFiles(repoURL, revision, pattern string) ([]fileAt, error) {
+	at, err := r.resolveRef(repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.glob(at, pattern)
+	found, err := r.globFiles(at, pattern)
 	if err != nil {
 		return nil, fmt.Errorf("listing the files of %s: %w", withoutCredentials(repoURL), err)
 	}
 	return found, nil
 }
 
-// folders lists the folders that begin like one of some paths, but hidden
+// listFolders lists the folders that begin like one of some paths, but hidden
 // ones, in the controller's order.
-func (r *commitRepos) folders(repoURL, revision string, prefixes []string) ([]string, error) {
-	at, err := r.at(repoURL, revision)
+func (r *commitRepos) listFolders(repoURL, revision string, prefixes []string) ([]string, error) {
+	at, err := r.resolveRef(repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
-	l, err := at.all(r.ctx)
+	l, err := at.listFiles(r.ctx)
 	if err != nil {
 		return nil, err
 	}
 	return l.foldersBelow(prefixes), nil
 }
 
-// identify gives what stands for what a file says, and the file itself if
+// identifyFile gives what stands for what a file says, and the file itself if
 // that took reading it.
-func (r *commitRepos) identify(f *fileAt) (id string, data []byte, err error) {
+func (r *commitRepos) identifyFile(f *fileAt) (id string, data []byte, err error) {
 	if f.id != "" {
 		return f.id, nil, nil
 	}
-	if data, err = r.read(f); err != nil {
+	if data, err = r.readFile(f); err != nil {
 		return "", nil, err
 	}
 	sum := sha256.Sum256(data)
 	return string(sum[:]), data, nil
 }
 
-// readAtOnce is how many files are read in one go at most.
-const readAtOnce = 512
+// readBatchSize is how many files are read in one go at most.
+const readBatchSize = 512
 
 // blobReader is a tree that reads many files in one go, by the ids that it
 // listed. do gets them in the order of ids, or an error for one that has more
@@ -224,9 +224,9 @@ type blobReader interface {
 	ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error
 }
 
-// ahead reads those of some files that are wanted, if that is faster than one
+// prefetchFiles reads those of some files that are wanted, if that is faster than one
 // by one. What it can't read is left out: reading it alone says why.
-func (r *commitRepos) ahead(files []fileAt, wanted func(f *fileAt) bool) map[string][]byte {
+func (r *commitRepos) prefetchFiles(files []fileAt, wanted func(f *fileAt) bool) map[string][]byte {
 	if len(files) == 0 {
 		return nil
 	}
@@ -260,8 +260,8 @@ func (r *commitRepos) ahead(files []fileAt, wanted func(f *fileAt) bool) map[str
 	return out
 }
 
-// read reads a file.
-func (r *commitRepos) read(f *fileAt) ([]byte, error) {
+// readFile reads a file.
+func (r *commitRepos) readFile(f *fileAt) ([]byte, error) {
 	if r.ctx.Err() != nil {
 		return nil, r.ctx.Err()
 	}
@@ -275,15 +275,15 @@ func (r *commitRepos) read(f *fileAt) ([]byte, error) {
 	return data, nil
 }
 
-func (r *commitRepos) at(repoURL, revision string) (*commit, error) {
+func (r *commitRepos) resolveRef(repoURL, revision string) (*commit, error) {
 	if r.ctx.Err() != nil {
 		return nil, r.ctx.Err()
 	}
-	return r.commit.at(r.ctx, repoURL, revision)
+	return r.commit.resolveRef(r.ctx, repoURL, revision)
 }
 
-func (r *commitRepos) glob(at *commit, pattern string) ([]fileAt, error) {
-	l, err := at.all(r.ctx)
+func (r *commitRepos) globFiles(at *commit, pattern string) ([]fileAt, error) {
+	l, err := at.listFiles(r.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (r *commitRepos) glob(at *commit, pattern string) ([]fileAt, error) {
 	if r.globbing == GlobbingDoublestar {
 		names, err := globDoublestar(at.tree, pattern)
 		for _, name := range names {
-			out = append(out, fileAt{at, name, l.id(name)})
+			out = append(out, fileAt{at, name, l.fileID(name)})
 		}
 		return out, err
 	}
@@ -299,10 +299,10 @@ func (r *commitRepos) glob(at *commit, pattern string) ([]fileAt, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, end := l.beginning(literalPrefix(spec))
+	start, end := l.prefixRange(literalPrefix(spec))
 	for i := start; i < end; i++ {
 		if matchPathspec(spec, l.files[i]) {
-			out = append(out, fileAt{at, l.files[i], l.idAt(i)})
+			out = append(out, fileAt{at, l.files[i], l.fileIDAt(i)})
 		}
 	}
 	return out, nil

@@ -24,7 +24,7 @@ type Input struct {
 	Branch   string // the branch it is the head of: what generators' `revision` may say besides HEAD
 	// Branches are other branches of this repository at commits of the caller's
 	// choice, by their names; those that aren't here Other is asked for.
-	Branches map[string]Elsewhere
+	Branches map[string]ExternalRef
 	RepoURLs []string // how manifests may name this repository
 
 	// Clusters are all that the Argo CD knows; the in-cluster one is added
@@ -46,24 +46,24 @@ type Input struct {
 	Live *Live
 	// Generators are those that ask the network and may.
 	Generators Generators
-	// Other gives other repositories and revisions to git generators. It names
+	// OpenExternal gives other repositories and revisions to git generators. It names
 	// what it refuses in its error; nil refuses all.
-	Other func(ctx context.Context, repoURL, revision string) (*Elsewhere, error)
+	OpenExternal func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)
 	// Manifests asks for Target.Application.
 	Manifests bool
 }
 
 // Options of a Resolver. The zero value is usable.
 type Options struct {
-	Log     *zap.Logger      // default: none
-	Timeout time.Duration    // for one ApplicationSet; default one minute
-	Keep    int              // how many fleets are kept by what they were resolved from; default 32
-	Now     func() time.Time // the clock of what the network said; default time.Now
+	Log       *zap.Logger      // default: none
+	Timeout   time.Duration    // for one ApplicationSet; default one minute
+	CacheSize int              // how many fleets are kept by what they were resolved from; default 32
+	Now       func() time.Time // the clock of what the network said; default time.Now
 }
 
 const (
-	defaultTimeout = time.Minute
-	defaultKeep    = 32
+	defaultTimeout   = time.Minute
+	defaultCacheSize = 32
 )
 
 // Resolver resolves ApplicationSets. It is safe for concurrent use.
@@ -73,14 +73,14 @@ type Resolver struct {
 	// slots bound the generators that run at once. The library can't be
 	// interrupted, so one that runs past its time keeps its slot until it
 	// ends: a bomb costs a slot, not the process.
-	slots   chan struct{}
-	kept    *keep
-	memo    *memo
-	calls   singleflight.Group // by what a fleet is resolved from
-	replies *replies
+	slots          chan struct{}
+	targetSets     *targetSetCache
+	setCache       *setCache
+	calls          singleflight.Group // by what a fleet is resolved from
+	generatorCache *generatorCache
 
-	mu         sync.Mutex
-	assemblies map[string]*assembly // by pipeline
+	mu          sync.Mutex
+	targetLists map[string]*targetList // by pipeline
 }
 
 // New makes a resolver. The first one of a process takes the generator
@@ -92,19 +92,19 @@ func New(o Options) *Resolver {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	if o.Keep <= 0 {
-		o.Keep = defaultKeep
+	if o.CacheSize <= 0 {
+		o.CacheSize = defaultCacheSize
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	quietLibrary(o.Log)
+	redirectLibraryLogs(o.Log)
 	return &Resolver{
 		log: o.Log, timeout: o.Timeout,
-		slots:   make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
-		kept:    newKeep(o.Keep),
-		memo:    newMemo(),
-		replies: newReplies(o.Now),
+		slots:          make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		targetSets:     newTargetSetCache(o.CacheSize),
+		setCache:       newSetCache(),
+		generatorCache: newGeneratorCache(o.Now),
 	}
 }
 
@@ -112,7 +112,7 @@ func New(o Options) *Resolver {
 // is wrong with the files is in the fleet's problems; the error is for what
 // is wrong with the call, and for a context that ended. The fleet is shared
 // with later callers: read it, don't change it.
-func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
+func (r *Resolver) Resolve(ctx context.Context, in Input) (*TargetSet, error) {
 	if in.Pipeline == nil || in.Tree == nil {
 		return nil, errors.New("resolving ApplicationSets: a pipeline and a tree are needed")
 	}
@@ -123,11 +123,11 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
 	default:
 		return nil, fmt.Errorf("resolving ApplicationSets: globbing is %q, wanted %s or %s", in.Globbing, GlobbingGit, GlobbingDoublestar)
 	}
-	key, err := in.key()
+	key, err := in.cacheKey()
 	if err != nil {
 		return nil, err
 	}
-	if f := r.kept.get(key); f != nil && f.still(ctx, in.Other) {
+	if f := r.targetSets.get(key); f != nil && f.externalsCurrent(ctx, in.OpenExternal) {
 		return f, nil
 	}
 	if key == "" {
@@ -137,60 +137,60 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*Fleet, error) {
 	// Whoever asks for the same meanwhile waits for it, and may stop waiting:
 	// each set has its time, so it ends by itself.
 	done := r.calls.DoChan(key, func() (any, error) {
-		f, passing, err := r.resolve(context.WithoutCancel(ctx), &in)
-		if err == nil && !passing {
-			r.kept.put(key, f)
+		f, transient, err := r.resolve(context.WithoutCancel(ctx), &in)
+		if err == nil && !transient {
+			r.targetSets.put(key, f)
 		}
 		return f, err
 	})
 	select {
 	case out := <-done:
-		f, _ := out.Val.(*Fleet)
+		f, _ := out.Val.(*TargetSet)
 		return f, out.Err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
 	}
 }
 
-// outcome is what became of one set.
-type outcome struct {
-	targets  []Target
-	problems []Problem
-	notes    []Problem
-	failed   bool          // there are no targets because of the problems
-	passing  bool          // another try may answer differently
-	refresh  time.Duration // when it may, if that is known
+// setOutcome is what became of one set.
+type setOutcome struct {
+	targets   []Target
+	problems  []Problem
+	notes     []Problem
+	failed    bool          // there are no targets because of the problems
+	transient bool          // another try may answer differently
+	refresh   time.Duration // when it may, if that is known
 }
 
-func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bool, err error) {
-	sets, problems, passing := findSets(in)
-	entries, plain, wrong := newEntries(ctx, in.Pipeline)
+func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transient bool, err error) {
+	sets, problems, transient := findSets(in)
+	entries, plain, wrong := newPipelineEntries(ctx, in.Pipeline)
 	problems = append(problems, wrong...)
 	snaps := newSnapshots(in)
-	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, branches: in.Branches, other: in.Other}
+	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, branches: in.Branches, openExternal: in.OpenExternal}
 
-	outcomes := make([]outcome, len(sets)+len(plain))
+	outcomes := make([]setOutcome, len(sets)+len(plain))
 	var wg sync.WaitGroup
 	for i := range sets {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			e := entries[sets[i].entry].own(ctx)
-			outcomes[i] = r.one(ctx, in, &sets[i], e, c, snaps[e.argocd])
+			e := entries[sets[i].entry].withContext(ctx)
+			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snaps[e.argocd])
 		}()
 	}
 	for i := range plain {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			outcomes[len(sets)+i] = r.plain(ctx, in, i, plain[i].own(ctx), c)
+			outcomes[len(sets)+i] = r.resolveApplications(ctx, in, i, plain[i].withContext(ctx), c)
 		}()
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, false, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
 	}
-	f = &Fleet{Problems: problems, answers: c.answers()}
+	f = &TargetSet{Problems: problems, externals: c.externalCommits()}
 	for i := range sets {
 		s := &sets[i]
 		f.sets = append(f.sets, knownSet{
@@ -205,58 +205,58 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *Fleet, passing bo
 		}
 		f.Problems = append(f.Problems, o.problems...)
 		f.Notes = append(f.Notes, o.notes...)
-		f.RefreshAfter = sooner(f.RefreshAfter, o.refresh)
-		passing = passing || o.passing
+		f.RefreshAfter = earliestNonZero(f.RefreshAfter, o.refresh)
+		transient = transient || o.transient
 	}
 	key := ""
 	if in.Revision != "" && !in.Manifests { // manifests are too large to be held on to
 		key = strings.Join(append([]string{in.Pipeline.File, in.Pipeline.Name(), in.Branch}, in.RepoURLs...), "\x00")
 	}
-	all := r.assembled(key, parts)
+	all := r.assembleTargets(key, parts)
 	f.Targets, f.Problems = all.targets, append(f.Problems, all.problems...)
-	f.finish()
-	return f, passing, nil
+	f.sortProblems()
+	return f, transient, nil
 }
 
-// errSlow marks a set that ran out of time, which may be the machine's fault.
-var errSlow = errors.New("not resolved in time")
+// errTimedOut marks a set that ran out of time, which may be the machine's fault.
+var errTimedOut = errors.New("not resolved in time")
 
-// one resolves one set within its time.
-func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot) outcome {
-	fail := func(err error) outcome {
-		return outcome{
-			failed:   true,
-			problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: err.Error()}},
-			passing:  errors.Is(err, errTree) || errors.Is(err, errSlow),
+// resolveSet resolves one set within its time.
+func (r *Resolver) resolveSet(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot) setOutcome {
+	fail := func(err error) setOutcome {
+		return setOutcome{
+			failed:    true,
+			problems:  []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: err.Error()}},
+			transient: errors.Is(err, errTree) || errors.Is(err, errTimedOut),
 		}
 	}
-	slow := fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errSlow, r.timeout)
+	slow := fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errTimedOut, r.timeout)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if s.unknown != nil {
-		return r.running(ctx, in, s, e, c, snap)
+		return r.resolveLiveSet(ctx, in, s, e, c, snap)
 	}
-	if err := snap.allows(&s.spec); err != nil {
+	if err := snap.checkGenerators(&s.spec); err != nil {
 		return fail(err)
 	}
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
-		return fail(fmt.Errorf("%w: no room to resolve it within %s, because other ApplicationSets take too long", errSlow, r.timeout))
+		return fail(fmt.Errorf("%w: no room to resolve it within %s, because other ApplicationSets take too long", errTimedOut, r.timeout))
 	}
-	done := make(chan outcome, 1)
+	done := make(chan setOutcome, 1)
 	go func() {
 		defer func() { <-r.slots }()
-		ask := r.asker(ctx)
-		o, err := r.generated(ctx, in, s, e, c, snap, ask)
+		access := r.newGeneratorAccess(ctx)
+		o, err := r.generateTargets(ctx, in, s, e, c, snap, access)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			o = fail(slow)
 		case err != nil:
 			o = fail(err)
 		}
-		o.refresh = ask.left()
-		o.passing = o.passing || o.refresh != 0
+		o.refresh = access.nextRefresh()
+		o.transient = o.transient || o.refresh != 0
 		done <- o
 	}()
 	select {
@@ -267,46 +267,46 @@ func (r *Resolver) one(ctx context.Context, in *Input, s *set, e *entry, c *comm
 	}
 }
 
-// generated gives a set's targets: those of another commit where nothing that
+// generateTargets gives a set's targets: those of another commit where nothing that
 // the set depends on differs, and of the rest only what is new is made.
-func (r *Resolver) generated(ctx context.Context, in *Input, s *set, e *entry, c *commit, snap *snapshot, ask *asker) (outcome, error) {
+func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot, access *generatorAccess) (setOutcome, error) {
 	if in.Revision == "" {
-		g := newGeneration(ctx, s, c, snap, ask, nil)
-		m := newMaker(in, s, e, c, nil)
-		if err := g.each(r.log, s, m); err != nil {
-			return outcome{}, err
+		g := newGeneratorRun(ctx, s, c, snap, access, nil)
+		m := newTargetBuilder(in, s, e, c, nil)
+		if err := g.runGenerators(r.log, s, m); err != nil {
+			return setOutcome{}, err
 		}
-		return snap.outcome(s, m.all), nil
+		return snap.validateTargets(s, m.all), nil
 	}
-	keys, err := keysOf(in, s, e, snap)
+	keys, err := newSetCacheKeys(in, s, e, snap)
 	if err != nil {
-		return outcome{}, err
+		return setOutcome{}, err
 	}
-	last := r.memo.last(keys.set)
-	recall := newRecall(last, keys.targets)
-	g := newGeneration(ctx, s, c, snap, ask, recall)
-	if last.answer != nil && last.answer.like == keys.answer && last.answer.still(g.repos) {
+	last := r.setCache.findSet(keys.set)
+	cache := newResultCache(last, keys.targets)
+	g := newGeneratorRun(ctx, s, c, snap, access, cache)
+	if last.outcome != nil && last.outcome.inputs == keys.outcome && last.outcome.isCurrent(g.repos) {
 		next := *last
-		next.answer = last.answer.moved(g.repos)
-		r.memo.put(keys.set, &next)
-		return last.answer.outcome, nil
+		next.outcome = last.outcome.rebasedOn(g.repos)
+		r.setCache.storeSet(keys.set, &next)
+		return last.outcome.outcome, nil
 	}
-	m := newMaker(in, s, e, c, recall)
-	if err := g.each(r.log, s, m); err != nil {
-		return outcome{}, err
+	m := newTargetBuilder(in, s, e, c, cache)
+	if err := g.runGenerators(r.log, s, m); err != nil {
+		return setOutcome{}, err
 	}
-	o := snap.outcome(s, m.all)
-	if ask.left() == 0 {
-		recall.next.answer = recall.trail.settle(keys.answer, g.repos, o)
+	o := snap.validateTargets(s, m.all)
+	if access.nextRefresh() == 0 {
+		cache.next.outcome = cache.queries.toCachedOutcome(keys.outcome, g.repos, o)
 	}
-	r.memo.put(keys.set, recall.next)
+	r.setCache.storeSet(keys.set, cache.next)
 	return o, nil
 }
 
-// asker lets one set ask. Waiting for an answer is no work, so it gives up
+// newGeneratorAccess lets one set ask. Waiting for an answer is no work, so it gives up
 // the set's slot meanwhile.
-func (r *Resolver) asker(ctx context.Context) *asker {
-	return &asker{ctx: ctx, replies: r.replies, idle: func(wait func()) {
+func (r *Resolver) newGeneratorAccess(ctx context.Context) *generatorAccess {
+	return &generatorAccess{ctx: ctx, cache: r.generatorCache, waitIdle: func(wait func()) {
 		<-r.slots
 		defer func() { r.slots <- struct{}{} }()
 		wait()

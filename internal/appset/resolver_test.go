@@ -75,7 +75,7 @@ func input(tree fs.FS, p *pipeline.Pipeline) Input {
 	return Input{Pipeline: p, Tree: tree, Branch: "main", RepoURLs: []string{repoURL}}
 }
 
-func mustResolve(t *testing.T, in Input) *Fleet {
+func mustResolve(t *testing.T, in Input) *TargetSet {
 	t.Helper()
 	f, err := New(Options{}).Resolve(context.Background(), in)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestResolveFilesFasttemplateMultiSource(t *testing.T) {
 	if d := cmp.Diff([]string{"clusters/dev", "clusters/dev/values"}, Roots(dev)); d != "" {
 		t.Fatal(d)
 	}
-	if d := cmp.Diff([]string{"clusters/dev/config.json", "clusters/dev/values/web.yaml"}, HereFiles(dev)); d != "" {
+	if d := cmp.Diff([]string{"clusters/dev/config.json", "clusters/dev/values/web.yaml"}, RepositoryFiles(dev)); d != "" {
 		t.Fatal(d)
 	}
 }
@@ -276,16 +276,16 @@ func TestTimeout(t *testing.T) {
 	if len(f.Targets) > 0 || len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Message, "longer than 20ms") {
 		t.Fatalf("%+v", f)
 	}
-	if key, _ := in.key(); key != "" && r.kept.get(key) != nil {
+	if key, _ := in.cacheKey(); key != "" && r.targetSets.get(key) != nil {
 		t.Fatal("a timeout must not be kept")
 	}
 }
 
-func TestKeptByInputs(t *testing.T) {
-	r := New(Options{Keep: 1})
+func TestCachedByInputs(t *testing.T) {
+	r := New(Options{CacheSize: 1})
 	in := input(directoriesTree(), shop("argocd/*.yaml"))
 	in.Revision = strings.Repeat("a", 40)
-	resolve := func() *Fleet {
+	resolve := func() *TargetSet {
 		f, err := r.Resolve(context.Background(), in)
 		if err != nil {
 			t.Fatal(err)

@@ -108,7 +108,7 @@ func FilesOf(t Target, s Source) SourceFiles {
 	}
 	if s.Here {
 		for _, f := range s.Files {
-			if p, ok := hereFile(s, f); ok {
+			if p, ok := repositoryFile(s, f); ok {
 				out.Named = append(out.Named, p)
 			}
 		}
@@ -124,11 +124,11 @@ func FilesOf(t Target, s Source) SourceFiles {
 			}
 		}
 	}
-	return SourceFiles{unique(out.Values), unique(out.Named), unique(out.Libs), unique(out.Overrides)}
+	return SourceFiles{sortedUnique(out.Values), sortedUnique(out.Named), sortedUnique(out.Libs), sortedUnique(out.Overrides)}
 }
 
-// HereFiles are all of a target's SourceFiles, and its generator files, sorted.
-func HereFiles(t Target) []string {
+// RepositoryFiles are all of a target's SourceFiles, and its generator files, sorted.
+func RepositoryFiles(t Target) []string {
 	out := append([]string(nil), t.GeneratorFiles...)
 	for _, s := range t.Sources {
 		f := FilesOf(t, s)
@@ -136,7 +136,7 @@ func HereFiles(t Target) []string {
 			out = append(out, list...)
 		}
 	}
-	return unique(out)
+	return sortedUnique(out)
 }
 
 // Folders are this repository's source paths of a target, as Roots has them.
@@ -149,7 +149,7 @@ func Folders(t Target) []string {
 			}
 		}
 	}
-	return unique(out)
+	return sortedUnique(out)
 }
 
 // Roots are the folders in which a target's carried fields are looked for:
@@ -169,7 +169,7 @@ func Roots(t Target) []string {
 	if t.GeneratorFile != "" {
 		out = append(out, path.Dir(t.GeneratorFile))
 	}
-	return unique(out)
+	return sortedUnique(out)
 }
 
 // refsOf are the sources that others may refer to by $name: whether each is
@@ -212,16 +212,16 @@ func helmFiles(t Target, s Source, refs map[string]bool, name string) []string {
 	}
 	var out []string
 	for _, instance := range instanceNames(t) {
-		if p, ok := hereFile(s, substituted(t, s, instance, name)); ok {
+		if p, ok := repositoryFile(s, expandBuildEnv(t, s, instance, name)); ok {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// substituted puts the repository server's build environment into a file's
+// expandBuildEnv puts the repository server's build environment into a file's
 // name; what isn't known here, or nowhere, is empty.
-func substituted(t Target, s Source, instance, name string) string {
+func expandBuildEnv(t Target, s Source, instance, name string) string {
 	return os.Expand(name, func(v string) string {
 		switch v {
 		case "$":
@@ -241,9 +241,9 @@ func substituted(t Target, s Source, instance, name string) string {
 	})
 }
 
-// hereFile resolves a file that a source of this repository names to a path
+// repositoryFile resolves a file that a source of this repository names to a path
 // from the repository's root.
-func hereFile(s Source, name string) (string, bool) {
+func repositoryFile(s Source, name string) (string, bool) {
 	if strings.Contains(name, "://") {
 		return "", false
 	}
@@ -262,7 +262,7 @@ func inTree(p string) (string, bool) {
 	return clean, true
 }
 
-func unique(list []string) []string {
+func sortedUnique(list []string) []string {
 	sort.Strings(list)
 	out := list[:0]
 	for i, s := range list {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRootsAndHereFiles(t *testing.T) {
+func TestRootsAndRepositoryFiles(t *testing.T) {
 	target := Target{
 		Name: "web", GeneratorFile: "clusters/dev/config.json", GeneratorFiles: []string{"clusters/dev/config.json", "more/x.json"},
 		Sources: []Source{
@@ -21,7 +21,7 @@ func TestRootsAndHereFiles(t *testing.T) {
 	}
 	want := []string{"apps/shared/values.yaml", "apps/web/.argocd-source-web.yaml", "apps/web/.argocd-source.yaml", "apps/web/secret.txt", "apps/web/values.yaml",
 		"clusters/dev/config.json", "components/c", "more/x.json", "srv/values.yaml", "v/dev.yaml"}
-	if d := cmp.Diff(want, HereFiles(target)); d != "" {
+	if d := cmp.Diff(want, RepositoryFiles(target)); d != "" {
 		t.Error("files", d)
 	}
 	// One source: an unknown $name is a variable of the build environment.
@@ -31,12 +31,12 @@ func TestRootsAndHereFiles(t *testing.T) {
 	}}}
 	want = []string{"apps/web/.argocd-source-team_web.yaml", "apps/web/.argocd-source-web.yaml", "apps/web/.argocd-source.yaml", "apps/web/a$b.yaml", "apps/web/apps/web/f.txt",
 		"apps/web/shop.yaml", "apps/web/values-team_web.yaml", "apps/web/values-web.yaml", "lib", "root.yaml", "vendor"}
-	if d := cmp.Diff(want, HereFiles(target)); d != "" {
+	if d := cmp.Diff(want, RepositoryFiles(target)); d != "" {
 		t.Error("files", d)
 	}
 	// File parameters, too, may refer to another source.
 	target = Target{Name: "web", Sources: []Source{{Path: "chart", FileParameters: []string{"$v/f.txt", "own.txt"}}, {Here: true, Ref: "v"}}}
-	if d := cmp.Diff([]string{"f.txt"}, HereFiles(target)); d != "" {
+	if d := cmp.Diff([]string{"f.txt"}, RepositoryFiles(target)); d != "" {
 		t.Error("files", d)
 	}
 	if got := Roots(Target{Sources: []Source{{Here: true, Path: "."}}}); len(got) != 1 || got[0] != "." {

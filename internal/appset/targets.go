@@ -13,15 +13,15 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// entry is one of the pipeline's applicationSets with its two templates.
-type entry struct {
+// pipelineEntry is one of the pipeline's applicationSets with its two templates.
+type pipelineEntry struct {
 	argocd                 string
 	component, environment *assigner         // nil: it doesn't parse, which is a problem already
 	environments           map[string]string // with their branches
 }
 
-// own is the entry for another goroutine, whose templates end with its context.
-func (e *entry) own(ctx context.Context) *entry {
+// withContext is the entry for another goroutine, whose templates end with its context.
+func (e *pipelineEntry) withContext(ctx context.Context) *pipelineEntry {
 	out := *e
 	for _, a := range []**assigner{&out.component, &out.environment} {
 		if *a != nil {
@@ -31,8 +31,8 @@ func (e *entry) own(ctx context.Context) *entry {
 	return &out
 }
 
-// newEntries gives those of applicationSets, and those of applications.
-func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry, problems []Problem) {
+// newPipelineEntries gives those of applicationSets, and those of applications.
+func newPipelineEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []pipelineEntry, problems []Problem) {
 	environments := map[string]string{}
 	for _, e := range p.Spec.Environments {
 		environments[e.Name] = p.BranchOf(e.Name)
@@ -51,8 +51,8 @@ func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry,
 		parsed[key] = a
 		return a
 	}
-	make := func(argocd, component, environment string) entry {
-		return entry{
+	make := func(argocd, component, environment string) pipelineEntry {
+		return pipelineEntry{
 			argocd:       argocd,
 			component:    parse("component", component, p.Spec.Component),
 			environment:  parse("environment", environment, p.Spec.Environment),
@@ -69,9 +69,9 @@ func newEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain []entry,
 	return sets, plain, problems
 }
 
-// target describes one Application; what is wrong with it goes into o.
-func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bool, o *outcome) Target {
-	own, others := split(g.files)
+// buildTarget describes one Application; what is wrong with it goes into o.
+func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here func(url string) bool, o *setOutcome) Target {
+	own, others := splitOrigins(g.files)
 	t := Target{
 		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
 		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
@@ -85,17 +85,17 @@ func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bo
 	wrong := func(err error) {
 		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
 	}
-	if err := e.assign(&t, g, s); err != nil {
+	if err := e.assignComponent(&t, g, s); err != nil {
 		wrong(err)
 	}
 	if t.Branch = e.environments[t.Environment]; !t.Managed() && in.Pipeline.Spec.Layout == pipeline.LayoutBranches {
 		t.Branch = in.Branch
 	}
-	if why := astray(&t, in.Branch); why != "" {
+	if why := branchMismatch(&t, in.Branch); why != "" {
 		wrong(errors.New(why))
 	}
 	if in.Manifests {
-		raw, err := manifest(&g.app)
+		raw, err := applicationManifest(&g.app)
 		if err != nil {
 			wrong(err)
 		}
@@ -104,8 +104,8 @@ func (e *entry) target(in *Input, s *set, g *generated, here func(url string) bo
 	return t
 }
 
-// assign gives the target its component and environment, both or none.
-func (e *entry) assign(t *Target, g *generated, s *set) error {
+// assignComponent gives the target its component and environment, both or none.
+func (e *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) error {
 	if e.component == nil || e.environment == nil {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (e *entry) assign(t *Target, g *generated, s *set) error {
 	if err != nil {
 		return err
 	}
-	environment, err := e.environment.eval(data)
+	environment, err := e.environment.evaluateTemplate(data)
 	if err != nil || environment == "" {
 		return err
 	}
-	component, err := e.component.eval(data)
+	component, err := e.component.evaluateTemplate(data)
 	if err != nil || component == "" {
 		return err
 	}
@@ -128,8 +128,8 @@ func (e *entry) assign(t *Target, g *generated, s *set) error {
 	return nil
 }
 
-// manifest is the Application as a file would hold it.
-func manifest(app *argov1alpha1.Application) (json.RawMessage, error) {
+// applicationManifest is the Application as a file would hold it.
+func applicationManifest(app *argov1alpha1.Application) (json.RawMessage, error) {
 	object, err := asMap(app)
 	if err != nil {
 		return nil, err
@@ -146,33 +146,33 @@ func manifest(app *argov1alpha1.Application) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// finish puts what was gathered into its order.
-func (f *Fleet) finish() {
+// sortProblems puts what was gathered into its order.
+func (f *TargetSet) sortProblems() {
 	slices.SortStableFunc(f.Problems, compareProblems)
 	slices.SortStableFunc(f.Notes, compareProblems)
 }
 
-// assembly is the list that several sets' targets make.
-type assembly struct {
+// targetList is the list that several sets' targets make.
+type targetList struct {
 	parts    [][]Target
 	targets  []Target
 	problems []Problem
 }
 
-// maxAssemblies bounds the lists that a resolver remembers.
-const maxAssemblies = 64
+// maxTargetLists bounds the lists that a resolver remembers.
+const maxTargetLists = 64
 
-// assembled makes one list of the targets of all sets, sorted, each ID once. If
+// assembleTargets makes one list of the targets of all sets, sorted, each ID once. If
 // all of them are those of before, so is the list; key says of what pipeline, and
 // without one nothing is remembered.
-func (r *Resolver) assembled(key string, parts [][]Target) *assembly {
+func (r *Resolver) assembleTargets(key string, parts [][]Target) *targetList {
 	r.mu.Lock()
-	last := r.assemblies[key]
+	last := r.targetLists[key]
 	r.mu.Unlock()
 	if last != nil && slices.EqualFunc(last.parts, parts, func(a, b []Target) bool { return len(a) == len(b) && &a[0] == &b[0] }) {
 		return last
 	}
-	out := &assembly{parts: parts}
+	out := &targetList{parts: parts}
 	if len(parts) == 1 {
 		out.targets = parts[0][:len(parts[0]):len(parts[0])] // shared
 	} else {
@@ -188,17 +188,17 @@ func (r *Resolver) assembled(key string, parts [][]Target) *assembly {
 		twice = twice || a.sameID(b)
 	}
 	if !sorted || twice {
-		out.arrange()
+		out.sortUnique()
 	}
 	if key == "" {
 		return out
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.assemblies == nil || len(r.assemblies) >= maxAssemblies {
-		r.assemblies = map[string]*assembly{}
+	if r.targetLists == nil || len(r.targetLists) >= maxTargetLists {
+		r.targetLists = map[string]*targetList{}
 	}
-	r.assemblies[key] = out
+	r.targetLists[key] = out
 	return out
 }
 
@@ -206,8 +206,8 @@ func (t *Target) sameID(o *Target) bool {
 	return t.Name == o.Name && t.Namespace == o.Namespace && t.ArgoCD == o.ArgoCD
 }
 
-// arrange makes a sorted list, each ID once.
-func (a *assembly) arrange() {
+// sortUnique makes a sorted list, each ID once.
+func (a *targetList) sortUnique() {
 	order := make([]*Target, len(a.targets))
 	for i := range a.targets {
 		order[i] = &a.targets[i]

@@ -22,52 +22,52 @@ const (
 	maxLinks = 40
 )
 
-// listing is a commit's files and folders.
-type listing struct {
+// treeListing is a commit's files and folders.
+type treeListing struct {
 	files []string // sorted; links included, as git lists them
 	ids   []string // in the order of files, what stands for what they say; nil: not known
 	links map[string]bool
 
-	found   []string // folders, if the walk met them
-	walk    sync.Once
-	folders []string // in a walk's order; without the root and hidden ones
+	found    []string // folders, if the walk met them
+	sortOnce sync.Once
+	folders  []string // in a walk's order; without the root and hidden ones
 }
 
-// lister is a tree that knows its files without being walked. The id stands
+// treeLister is a tree that knows its files without being walked. The id stands
 // for a file's content, or for a symbolic link's target: as long as it is the
 // same, so is that.
-type lister interface {
+type treeLister interface {
 	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
 }
 
-// beginning is the range of the files whose paths begin with prefix.
-func (l *listing) beginning(prefix string) (start, end int) {
+// prefixRange is the range of the files whose paths begin with prefix.
+func (l *treeListing) prefixRange(prefix string) (start, end int) {
 	start = sort.SearchStrings(l.files, prefix)
 	n := sort.Search(len(l.files)-start, func(i int) bool { return !strings.HasPrefix(l.files[start+i], prefix) })
 	return start, start + n
 }
 
-// idAt is a file's id, which doesn't tell for a link: it stands for the path
+// fileIDAt is a file's id, which doesn't tell for a link: it stands for the path
 // that the link leads to, not for what is there.
-func (l *listing) idAt(i int) string {
+func (l *treeListing) fileIDAt(i int) string {
 	if l.ids == nil || l.links[l.files[i]] {
 		return ""
 	}
 	return l.ids[i]
 }
 
-func (l *listing) id(name string) string {
+func (l *treeListing) fileID(name string) string {
 	i, found := slices.BinarySearch(l.files, name)
 	if !found {
 		return ""
 	}
-	return l.idAt(i)
+	return l.fileIDAt(i)
 }
 
 // foldersBelow lists the folders that begin like one of the prefixes, in a
 // walk's order: "a/b" before "a-b".
-func (l *listing) foldersBelow(prefixes []string) []string {
-	l.walk.Do(l.sortFolders)
+func (l *treeListing) foldersBelow(prefixes []string) []string {
+	l.sortOnce.Do(l.sortFolders)
 	if len(prefixes) == 1 {
 		// Whatever begins alike is together in a walk.
 		start := sort.Search(len(l.folders), func(i int) bool { return !walkLess(l.folders[i], prefixes[0]) })
@@ -88,14 +88,14 @@ func (l *listing) foldersBelow(prefixes []string) []string {
 
 // sortFolders puts the folders into the controller's order. In Git, folders
 // are what files' paths say.
-func (l *listing) sortFolders() {
+func (l *treeListing) sortFolders() {
 	l.folders, l.found = l.found, nil
 	if l.ids != nil {
 		seen := map[string]bool{}
 		for _, f := range l.files {
 			for dir := path.Dir(f); dir != "." && !seen[dir]; dir = path.Dir(dir) {
 				seen[dir] = true
-				if !hidden(dir) {
+				if !isHidden(dir) {
 					l.folders = append(l.folders, dir)
 				}
 			}
@@ -110,16 +110,16 @@ var errTree = errors.New("the commit can't be read")
 
 func treeError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return plain(err)
+		return unwrapPathError(err)
 	}
-	return fmt.Errorf("%w: %w", errTree, plain(err))
+	return fmt.Errorf("%w: %w", errTree, unwrapPathError(err))
 }
 
-// list lists the whole tree once.
-func list(ctx context.Context, tree fs.FS) (*listing, error) {
-	l := &listing{links: map[string]bool{}}
+// listTree lists the whole tree once.
+func listTree(ctx context.Context, tree fs.FS) (*treeListing, error) {
+	l := &treeListing{links: map[string]bool{}}
 	entries := 0
-	if t, ok := tree.(lister); ok {
+	if t, ok := tree.(treeLister); ok {
 		l.ids = []string{}
 		err := t.List(ctx, func(name string, mode fs.FileMode, id string) error {
 			if entries++; entries > maxTreeEntries {
@@ -150,7 +150,7 @@ func list(ctx context.Context, tree fs.FS) (*listing, error) {
 			if d.Name() == ".git" {
 				return fs.SkipDir
 			}
-			if name != "." && !hidden(name) {
+			if name != "." && !isHidden(name) {
 				l.found = append(l.found, name)
 			}
 			return nil
@@ -168,7 +168,7 @@ func list(ctx context.Context, tree fs.FS) (*listing, error) {
 	return l, nil
 }
 
-func hidden(name string) bool {
+func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
@@ -189,7 +189,7 @@ func walkLess(a, b string) bool {
 
 // readFile reads one file, following symbolic links that stay in the tree.
 func readFile(tree fs.FS, name string) ([]byte, error) {
-	real, err := follow(tree, name)
+	real, err := followLinks(tree, name)
 	if err != nil {
 		return nil, err
 	}
@@ -213,9 +213,9 @@ func readFile(tree fs.FS, name string) ([]byte, error) {
 	return data, nil
 }
 
-// follow resolves name if it is a symbolic link. A file system that can't
+// followLinks resolves name if it is a symbolic link. A file system that can't
 // tell links apart is taken to follow them itself.
-func follow(tree fs.FS, name string) (string, error) {
+func followLinks(tree fs.FS, name string) (string, error) {
 	linker, ok := tree.(fs.ReadLinkFS)
 	if !ok {
 		return name, nil
@@ -242,9 +242,9 @@ func follow(tree fs.FS, name string) (string, error) {
 	return "", fmt.Errorf("reading %s: more than %d symbolic links in a row", name, maxLinks)
 }
 
-// plain drops the operation and the path of an fs error: the caller has named
+// unwrapPathError drops the operation and the path of an fs error: the caller has named
 // both already.
-func plain(err error) error {
+func unwrapPathError(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

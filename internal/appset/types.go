@@ -138,9 +138,9 @@ func joinNonEmpty(a, b string) string {
 	return a + ": " + b
 }
 
-// Fleet is what one pipeline's ApplicationSets resolve to at one commit.
+// TargetSet is what one pipeline's ApplicationSets resolve to at one commit.
 // Targets are sorted by name.
-type Fleet struct {
+type TargetSet struct {
 	// Targets are shared as far as they are the same: a target that a resolver
 	// made for an earlier commit keeps its Params, Sources and Application,
 	// address and all, and where no ApplicationSet depends on what changed the
@@ -156,6 +156,6 @@ type Fleet struct {
 	// counts from the call that gave this fleet; 0 means never.
 	RefreshAfter time.Duration `json:"-"`
 
-	answers []answer   // what other repositories were at
-	sets    []knownSet // what the targets are of
+	externals []refCommit // what other repositories were at
+	sets      []knownSet  // what the targets are of
 }

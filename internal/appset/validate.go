@@ -53,22 +53,22 @@ func newSnapshot(clusters []Cluster, projects []string) *snapshot {
 	return s
 }
 
-// outcome applies the controller's rules after generation: later duplicates
+// validateTargets applies the controller's rules after generation: later duplicates
 // by name, Applications of missing projects and of unknown destinations are
 // dropped. The problems say which.
-func (s *snapshot) outcome(set *set, all []*made) outcome {
+func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 	if hasMerge(&set.spec) {
 		// A merge's order is random, there as here; ours must not be.
-		slices.SortStableFunc(all, compareMade)
+		slices.SortStableFunc(all, compareBuilt)
 	}
-	o := outcome{targets: make([]Target, 0, len(all))}
-	problem := func(m *made, text string) {
+	o := setOutcome{targets: make([]Target, 0, len(all))}
+	problem := func(m *builtTarget, text string) {
 		o.problems = append(o.problems, Problem{File: set.file, ApplicationSet: set.spec.Name, Application: m.target.Name, Message: text})
 	}
-	kept := make([]*made, 0, len(all))
+	kept := make([]*builtTarget, 0, len(all))
 	seen := make(map[string]bool, len(all))
 	for _, m := range all {
-		err := s.check(m)
+		err := s.checkTarget(m)
 		if seen[m.target.Name] {
 			err = errors.New("the set generates more than one Application of this name; Argo CD keeps the first only")
 		}
@@ -82,15 +82,15 @@ func (s *snapshot) outcome(set *set, all []*made) outcome {
 		}
 		kept = append(kept, m)
 	}
-	slices.SortFunc(kept, func(a, b *made) int { return cmp.Compare(a.target.Name, b.target.Name) })
+	slices.SortFunc(kept, func(a, b *builtTarget) int { return cmp.Compare(a.target.Name, b.target.Name) })
 	for _, m := range kept {
 		o.targets = append(o.targets, m.target)
 	}
 	return o
 }
 
-// compareMade orders by name, and within one by parameters.
-func compareMade(a, b *made) int {
+// compareBuilt orders by name, and within one by parameters.
+func compareBuilt(a, b *builtTarget) int {
 	if c := cmp.Compare(a.target.Name, b.target.Name); c != 0 {
 		return c
 	}
@@ -100,7 +100,7 @@ func compareMade(a, b *made) int {
 	return bytes.Compare(ra, rb)
 }
 
-func (s *snapshot) check(m *made) error {
+func (s *snapshot) checkTarget(m *builtTarget) error {
 	if s.projects != nil && !s.projects[m.project] {
 		return fmt.Errorf("its project %q does not exist", m.project)
 	}
@@ -108,15 +108,15 @@ func (s *snapshot) check(m *made) error {
 	case name != "" && server != "":
 		return fmt.Errorf("its destination has both a name (%s) and a server (%s): Argo CD takes one", name, server)
 	case name != "":
-		return s.one(name, s.servers)
+		return s.checkDestination(name, s.servers)
 	case server != "":
-		return s.one(server, s.names)
+		return s.checkDestination(server, s.names)
 	}
 	return nil
 }
 
-// one checks that a destination names exactly one cluster.
-func (s *snapshot) one(dest string, in map[string][]string) error {
+// checkDestination checks that a destination names exactly one cluster.
+func (s *snapshot) checkDestination(dest string, in map[string][]string) error {
 	if !s.clustersKnown {
 		return nil
 	}

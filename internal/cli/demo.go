@@ -86,22 +86,22 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p story.Timings, on
 	if err != nil {
 		return err
 	}
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
+	serverDone := make(chan error, 1)
+	go func() { serverDone <- s.Run(ctx) }()
 	began := time.Now()
 	var mu sync.Mutex
-	tell := func(who, what string) {
+	report := func(who, what string) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(out, "%6.1fs  %-9s %s\n", time.Since(began).Seconds(), who, what)
 	}
 	fmt.Fprintf(out, "the console is at %s, the forge at %s, the log in %s\n\n", w.URL, w.Forge.URL(), filepath.Join(dir, "liftlock.log"))
-	story := story.Story{Fixture: w, Narrate: tell, State: story.StateReader(w.URL)}
-	told := make(chan error, 1)
-	go func() { told <- story.Run(ctx) }()
+	story := story.Story{Fixture: w, Narrate: report, State: story.StateReader(w.URL)}
+	storyDone := make(chan error, 1)
+	go func() { storyDone <- story.Run(ctx) }()
 	select {
-	case err = <-told:
-	case err = <-ran:
+	case err = <-storyDone:
+	case err = <-serverDone:
 		return fmt.Errorf("the server ended before the story: %w", err)
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p story.Timings, on
 		<-ctx.Done()
 	}
 	cancel()
-	return <-ran
+	return <-serverDone
 }
 
 // fileLogger keeps the server's log out of the story.

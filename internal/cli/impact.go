@@ -32,11 +32,11 @@ func impactCommand() *cobra.Command {
 		Example: "  liftlock impact\n  liftlock impact --base origin/main --head HEAD -o json\n  liftlock impact --base v1.1.0 --head v1.2.0 --exit-code",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			write, err := chosen(at.output, impact.WriteTable, impact.WriteYAML, impact.WriteJSON)
+			write, err := chooseFormat(at.output, impact.WriteTable, impact.WriteYAML, impact.WriteJSON)
 			if err != nil {
 				return err
 			}
-			if change.Known, err = at.known(cmd.Context(), false); err != nil {
+			if change.Known, err = at.loadKnown(cmd.Context(), false); err != nil {
 				return err
 			}
 			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
@@ -63,7 +63,7 @@ func impactCommand() *cobra.Command {
 			return nil
 		},
 	}
-	at.flags(c)
+	at.addFlags(c)
 	c.Flags().StringVar(&change.Base, "base", "", "what the change is to be merged into (default: the remote's default branch, as last fetched)")
 	c.Flags().StringVar(&change.Head, "head", "", "the change's branch, tag or commit (default: the working tree, with what isn't committed yet)")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when the change reaches more than one environment of a pipeline")
@@ -77,11 +77,11 @@ func printNewProblems(cmd *cobra.Command, found *checkout.Impact) error {
 	notes := slices.Clone(found.Notes)
 	for _, p := range found.Report.Pipelines {
 		brought = append(brought, p.Problems...)
-		for _, s := range p.Standing {
+		for _, s := range p.Preexisting {
 			s.Message += " (it was so before the change)"
 			notes = append(notes, s)
 		}
-		for _, m := range p.Mended {
+		for _, m := range p.Fixed {
 			m.Message += " (only before the change)"
 			notes = append(notes, m)
 		}

@@ -20,10 +20,10 @@ type plainFile struct {
 	data []byte
 }
 
-// openPlain reads a file that is nothing but a file: no symlink, nor in a folder
+// openPlainFile reads a file that is nothing but a file: no symlink, nor in a folder
 // of the checkout that is one, which may be another environment's; no pipe,
 // which would never end.
-func openPlain(name string) (*plainFile, error) {
+func openPlainFile(name string) (*plainFile, error) {
 	info, err := os.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func openPlain(name string) (*plainFile, error) {
 	if info.Size() > fieldedit.MaxFileSize {
 		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", fieldedit.DisplayFileName(name), info.Size(), fieldedit.MaxFileSize)
 	}
-	path, err := straight(name, info)
+	path, err := directPath(name, info)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func openPlain(name string) (*plainFile, error) {
 	return &plainFile{name: name, path: path, info: info, data: data}, nil
 }
 
-// straight is a file's absolute path. It refuses one that leads through a
+// directPath is a file's absolute path. It refuses one that leads through a
 // symlink within the checkout or within what was given from the working folder
 // on: where people keep their checkouts is theirs to choose.
-func straight(name string, info fs.FileInfo) (string, error) {
+func directPath(name string, info fs.FileInfo) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return "", err

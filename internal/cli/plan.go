@@ -33,11 +33,11 @@ func planCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text := func(w io.Writer, p *plan.Plan) error { return plan.WriteText(w, p, short) }
-			write, err := chosen(at.output, text, plan.WriteYAML, plan.WriteJSON)
+			write, err := chooseFormat(at.output, text, plan.WriteYAML, plan.WriteJSON)
 			if err != nil {
 				return err
 			}
-			if q.Known, err = at.known(cmd.Context(), false); err != nil {
+			if q.Known, err = at.loadKnown(cmd.Context(), false); err != nil {
 				return err
 			}
 			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
@@ -56,7 +56,7 @@ func planCommand() *cobra.Command {
 			return printProblems(cmd, p.Problems, p.Notes)
 		},
 	}
-	at.flags(c)
+	at.addFlags(c)
 	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of HEAD")
 	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the promotions of this pipeline only")
 	c.Flags().BoolVar(&q.Rendered, "rendered", false, "say what the promotions do to the rendered manifests")

@@ -14,8 +14,8 @@ import (
 	"github.com/liftlock/liftlock/internal/console/client"
 )
 
-// remote are the flags of every command that speaks to a server.
-type remote struct{ server, tokenFile, repository, output string }
+// serverFlags are the flags of every command that speaks to a server.
+type serverFlags struct{ server, tokenFile, repository, output string }
 
 // The variables that name a server and hold a token: a token on a command line
 // could be read by everybody on the machine.
@@ -33,7 +33,7 @@ func remoteCommands() []*cobra.Command {
 	}
 }
 
-func (r *remote) flags(c *cobra.Command) *cobra.Command {
+func (r *serverFlags) addFlags(c *cobra.Command) *cobra.Command {
 	server := os.Getenv(serverVariable)
 	if server == "" {
 		server = "http://127.0.0.1:8080"
@@ -44,7 +44,7 @@ func (r *remote) flags(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-func (r *remote) client() (*client.Client, error) {
+func (r *serverFlags) newClient() (*client.Client, error) {
 	token := os.Getenv(tokenVariable)
 	if r.tokenFile != "" {
 		raw, err := os.ReadFile(r.tokenFile)
@@ -56,8 +56,8 @@ func (r *remote) client() (*client.Client, error) {
 	return client.New(r.server, strings.TrimSpace(token), Version())
 }
 
-// print writes an answer as the output flag says.
-func (r *remote) print(w io.Writer, v any, table func(io.Writer) error) error {
+// printAnswer writes an answer as the output flag says.
+func (r *serverFlags) printAnswer(w io.Writer, v any, table func(io.Writer) error) error {
 	switch r.output {
 	case "table":
 		return table(w)
@@ -69,22 +69,22 @@ func (r *remote) print(w io.Writer, v any, table func(io.Writer) error) error {
 	return fmt.Errorf("-o is table or json, not %q", r.output)
 }
 
-func (r *remote) outputFlag(c *cobra.Command) *cobra.Command {
+func (r *serverFlags) addOutputFlag(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVarP(&r.output, "output", "o", "table", "table or json")
 	return c
 }
 
 func statusCommand() *cobra.Command {
-	r := &remote{}
+	r := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "status [PIPELINE [COMPONENT]]",
 		Short: "Show what runs where, and what wants to come",
 		Args:  cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
-				return r.why(cmd, args[0], args[1], "")
+				return r.printWhy(cmd, args[0], args[1], "")
 			}
-			cl, err := r.client()
+			cl, err := r.newClient()
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func statusCommand() *cobra.Command {
 				return fmt.Errorf("the server knows no pipeline %q with a component", args[0])
 			}
 			all.Pipelines = shown
-			return r.print(cmd.OutOrStdout(), all, func(w io.Writer) error {
+			return r.printAnswer(cmd.OutOrStdout(), all, func(w io.Writer) error {
 				client.PrintTroubles(w, all.Troubles)
 				for i := range shown {
 					if i > 0 {
@@ -121,24 +121,24 @@ func statusCommand() *cobra.Command {
 			})
 		},
 	}
-	return r.outputFlag(r.flags(c))
+	return r.addOutputFlag(r.addFlags(c))
 }
 
 func whyCommand() *cobra.Command {
-	r := &remote{}
+	r := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "why PIPELINE COMPONENT [ENVIRONMENT]",
 		Short: "Say why a component is where it is, and what the rest waits for",
 		Args:  cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.why(cmd, args[0], args[1], strings.Join(args[2:], ""))
+			return r.printWhy(cmd, args[0], args[1], strings.Join(args[2:], ""))
 		},
 	}
-	return r.outputFlag(r.flags(c))
+	return r.addOutputFlag(r.addFlags(c))
 }
 
-func (r *remote) why(cmd *cobra.Command, pipeline, component, environment string) error {
-	cl, err := r.client()
+func (r *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environment string) error {
+	cl, err := r.newClient()
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (r *remote) why(cmd *cobra.Command, pipeline, component, environment string
 	if err != nil {
 		return err
 	}
-	return r.print(cmd.OutOrStdout(), y, func(w io.Writer) error {
+	return r.printAnswer(cmd.OutOrStdout(), y, func(w io.Writer) error {
 		client.PrintTroubles(w, y.Troubles)
 		client.PrintWhy(w, y)
 		return nil
@@ -154,7 +154,7 @@ func (r *remote) why(cmd *cobra.Command, pipeline, component, environment string
 }
 
 func promoteCommand() *cobra.Command {
-	r := &remote{}
+	r := &serverFlags{}
 	c := &cobra.Command{
 		Use:     "promote PIPELINE COMPONENT ENVIRONMENT",
 		Short:   "Open a promotion into an environment, also one that is diverged or opened by hand only",
@@ -164,11 +164,11 @@ func promoteCommand() *cobra.Command {
 			return r.onPipeline(cmd, args[0], "promote", api.PipelineCommand{Component: args[1], Environment: args[2]})
 		},
 	}
-	return r.flags(c)
+	return r.addFlags(c)
 }
 
-func (r *remote) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
-	cl, err := r.client()
+func (r *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
+	cl, err := r.newClient()
 	if err != nil {
 		return err
 	}
@@ -181,8 +181,8 @@ func (r *remote) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.
 	return nil
 }
 
-func (r *remote) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
-	cl, err := r.client()
+func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
+	cl, err := r.newClient()
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (r *remote) onPromotion(cmd *cobra.Command, promotion, verb string, body ap
 }
 
 func holdCommand(verb, short string) *cobra.Command {
-	r := &remote{}
+	r := &serverFlags{}
 	var environment, promotion, reason string
 	var all bool
 	c := &cobra.Command{
@@ -232,11 +232,11 @@ func holdCommand(verb, short string) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
 	c.Flags().StringVar(&promotion, "promotion", "", "one promotion's pull request: the promotion's number, or #14 for the pull request's")
 	c.Flags().StringVar(&reason, "reason", "", "why, for the others")
-	return r.flags(c)
+	return r.addFlags(c)
 }
 
 func onPromotionCommand(verb, short string) *cobra.Command {
-	r := &remote{}
+	r := &serverFlags{}
 	var reason string
 	c := &cobra.Command{
 		Use:     verb + " PROMOTION",
@@ -251,11 +251,11 @@ func onPromotionCommand(verb, short string) *cobra.Command {
 	if verb == "revert" {
 		c.Flags().StringVar(&reason, "reason", "", "why, for the others")
 	}
-	return r.flags(c)
+	return r.addFlags(c)
 }
 
 func skipCommand() *cobra.Command {
-	r := &remote{}
+	r := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "skip PROMOTION GATE REASON",
 		Short: "Pass one gate for one release, on record (not supported yet)",
@@ -264,5 +264,5 @@ func skipCommand() *cobra.Command {
 			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Reason: args[2]})
 		},
 	}
-	return r.flags(c)
+	return r.addFlags(c)
 }

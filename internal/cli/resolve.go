@@ -32,15 +32,15 @@ func resolveCommand() *cobra.Command {
 			"  helm template charts/sets | liftlock resolve -f -",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			write, err := chosen(at.output, checkout.WriteTable, checkout.WriteYAML, checkout.WriteJSON)
+			write, err := chooseFormat(at.output, checkout.WriteTable, checkout.WriteYAML, checkout.WriteJSON)
 			if err != nil {
 				return err
 			}
 			q.Manifests = at.output != "table"
-			if q.Known, err = at.known(cmd.Context(), diff); err != nil {
+			if q.Known, err = at.loadKnown(cmd.Context(), diff); err != nil {
 				return err
 			}
-			if q.Files, err = manifests(cmd, files); err != nil {
+			if q.Files, err = readManifests(cmd, files); err != nil {
 				return err
 			}
 			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
@@ -61,7 +61,7 @@ func resolveCommand() *cobra.Command {
 			return printProblems(cmd, answer.Problems, answer.Notes)
 		},
 	}
-	at.flags(c)
+	at.addFlags(c)
 	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of the working tree")
 	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input; may be repeated")
 	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the sets of this pipeline only")
@@ -73,7 +73,7 @@ func resolveCommand() *cobra.Command {
 const exitDifferent = 3
 
 func printDifferences(cmd *cobra.Command, at *checkoutFlags, r *checkout.Repository, q checkout.Query) error {
-	write, err := chosen(at.output, appset.WriteDifferencesTable, appset.WriteDifferencesYAML, appset.WriteDifferencesJSON)
+	write, err := chooseFormat(at.output, appset.WriteDifferencesTable, appset.WriteDifferencesYAML, appset.WriteDifferencesJSON)
 	if err != nil {
 		return err
 	}

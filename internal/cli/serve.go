@@ -24,7 +24,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := logger(level, format)
+			log, err := newLogger(level, format)
 			if err != nil {
 				return err
 			}
@@ -42,8 +42,8 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
-// logger writes to standard error.
-func logger(level, format string) (*zap.Logger, error) {
+// newLogger writes to standard error.
+func newLogger(level, format string) (*zap.Logger, error) {
 	lvl, err := zapcore.ParseLevel(level)
 	if err != nil {
 		return nil, fmt.Errorf("--log-level: %w", err)

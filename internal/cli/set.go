@@ -64,7 +64,7 @@ func setCommand() *cobra.Command {
 
 // setFile sets fields in a file. Where nothing changes the file isn't written.
 func setFile(file string, ops []fieldedit.Op) ([]fieldedit.Change, error) {
-	f, err := openPlain(file)
+	f, err := openPlainFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
-// notYet are the keys of the format that Liftlock doesn't act on yet.
-var notYet = strictyaml.UnsupportedKeys(
+// unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
+var unsupportedKeys = strictyaml.UnsupportedKeys(
 	"forges[].auth.app",
 	"argocd[].api",
 	"floor[].approvals.from",
@@ -25,11 +25,11 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the server's file: %w", err)
 	}
-	return parse(path, data, getenv)
+	return parseConfig(path, data, getenv)
 }
 
-// parse reads the content of the server's file at path.
-func parse(path string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
+// parseConfig reads the content of the server's file at path.
+func parseConfig(path string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
 	docs, err := strictyaml.Parse(path, data)
 	switch {
 	case err != nil:
@@ -47,12 +47,12 @@ func parse(path string, data []byte, getenv func(string) (string, bool)) (*Confi
 		return value, ok
 	}
 	var errs strictyaml.Errors
-	if err := docs[0].Decode(config, notYet, strictyaml.Expand(lookup)); err != nil && !errors.As(err, &errs) {
+	if err := docs[0].Decode(config, unsupportedKeys, strictyaml.Expand(lookup)); err != nil && !errors.As(err, &errs) {
 		return nil, fmt.Errorf("read the server's file %s: %w", path, err)
 	}
-	c.secrets(config)
-	c.settle(config)
-	c.validate(config)
+	c.readSecrets(config)
+	c.fillDefaults(config)
+	c.checkAll(config)
 	errs = append(errs, strictyaml.DropSameLineErrors(c.errs, errs)...)
 	if err := errs.Err(); err != nil {
 		return nil, err

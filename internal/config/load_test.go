@@ -371,7 +371,7 @@ func FuzzParse(f *testing.F) {
 		if strings.Contains(string(data), "File") {
 			t.Skip("would read files of the machine")
 		}
-		config, err := parse("f", data, environment)
+		config, err := parseConfig("f", data, environment)
 		var errs strictyaml.Errors
 		if (config == nil) != (err != nil) || err != nil && !errors.As(err, &errs) {
 			t.Fatalf("%v and the error %v", config, err)

@@ -11,24 +11,24 @@ import (
 // maxSecretFile bounds a secret's file; private keys take a few kilobytes.
 const maxSecretFile = 64 << 10
 
-// secrets reads the secrets that are given as files, and checks that each is
+// readSecrets reads the secrets that are given as files, and checks that each is
 // given once.
-func (c *checker) secrets(config *Config) {
-	c.secret("", "store", &config.Store, config.StoreFile)
+func (c *checker) readSecrets(config *Config) {
+	c.readSecret("", "store", &config.Store, config.StoreFile)
 	for i := range config.Forges {
 		f := &config.Forges[i]
 		at := fmt.Sprintf("forges[%d]", i)
-		c.secret(at+".auth.", "token", &f.Auth.Token, f.Auth.TokenFile)
-		c.webhookSecrets(at, f)
+		c.readSecret(at+".auth.", "token", &f.Auth.Token, f.Auth.TokenFile)
+		c.readWebhookSecrets(at, f)
 	}
 	for i := range config.API.Tokens {
 		t := &config.API.Tokens[i]
-		c.secret(fmt.Sprintf("api.tokens[%d].", i), "token", &t.Token, t.TokenFile)
+		c.readSecret(fmt.Sprintf("api.tokens[%d].", i), "token", &t.Token, t.TokenFile)
 	}
 }
 
-// secret reads into value the file that stands for the key, where there is one.
-func (c *checker) secret(prefix, key string, value *Secret, file string) {
+// readSecret reads into value the file that stands for the key, where there is one.
+func (c *checker) readSecret(prefix, key string, value *Secret, file string) {
 	at := prefix + key + "File"
 	if !c.doc.Has(at) {
 		return
@@ -37,7 +37,7 @@ func (c *checker) secret(prefix, key string, value *Secret, file string) {
 		c.errorf(at, "%s is given too; keep one of them", key)
 		return
 	}
-	content, err := c.secretFile(file)
+	content, err := c.readSecretFile(file)
 	switch {
 	case err != nil:
 		c.errorf(at, "%s", err)
@@ -48,8 +48,8 @@ func (c *checker) secret(prefix, key string, value *Secret, file string) {
 	}
 }
 
-// webhookSecrets reads a forge's secrets from a file, one a line.
-func (c *checker) webhookSecrets(at string, f *Forge) {
+// readWebhookSecrets reads a forge's secrets from a file, one a line.
+func (c *checker) readWebhookSecrets(at string, f *Forge) {
 	at += ".webhookSecretsFile"
 	if !c.doc.Has(at) {
 		return
@@ -58,7 +58,7 @@ func (c *checker) webhookSecrets(at string, f *Forge) {
 		c.errorf(at, "webhookSecrets is given too; keep one of them")
 		return
 	}
-	content, err := c.secretFile(f.WebhookSecretsFile)
+	content, err := c.readSecretFile(f.WebhookSecretsFile)
 	if err != nil {
 		c.errorf(at, "%s", err)
 		return
@@ -70,31 +70,31 @@ func (c *checker) webhookSecrets(at string, f *Forge) {
 	}
 }
 
-// secretFile reads a secret. Its errors never show what is in the file.
-func (c *checker) secretFile(file string) (string, error) {
+// readSecretFile reads a secret. Its errors never show what is in the file.
+func (c *checker) readSecretFile(file string) (string, error) {
 	if file == "" {
 		return "", errors.New("the path of a file is missing")
 	}
-	data, err := readFile(c.path(file), maxSecretFile)
+	data, err := readFile(c.resolvePath(file), maxSecretFile)
 	if err != nil {
 		var pathError *fs.PathError
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
-		return "", fmt.Errorf("can't read %s: %w", c.path(file), err)
+		return "", fmt.Errorf("can't read %s: %w", c.resolvePath(file), err)
 	}
 	if len(data) > maxSecretFile {
-		return "", fmt.Errorf("%s is larger than %d bytes; is it the right file?", c.path(file), maxSecretFile)
+		return "", fmt.Errorf("%s is larger than %d bytes; is it the right file?", c.resolvePath(file), maxSecretFile)
 	}
 	content := strings.TrimSpace(string(data))
 	if content == "" {
-		return "", fmt.Errorf("%s is empty", c.path(file))
+		return "", fmt.Errorf("%s is empty", c.resolvePath(file))
 	}
 	return content, nil
 }
 
-// path resolves a path against the folder of the server's file.
-func (c *checker) path(file string) string {
+// resolvePath resolves a path against the folder of the server's file.
+func (c *checker) resolvePath(file string) string {
 	if filepath.IsAbs(file) {
 		return file
 	}

@@ -25,9 +25,9 @@ const (
 	// minInterval keeps a slip of the keyboard (3ms) from flooding a forge.
 	minInterval   = time.Second
 	maxNameLength = 63
-	// minHidden is the length from which a variable's value is hidden in errors;
+	// minRedactedLength is the length from which a variable's value is hidden in errors;
 	// shorter ones are no secrets and are part of ordinary words.
-	minHidden = 6
+	minRedactedLength = 6
 )
 
 var (
@@ -51,16 +51,16 @@ type checker struct {
 func (c *checker) errorf(path, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	for name, value := range c.expanded {
-		if len(value) >= minHidden {
+		if len(value) >= minRedactedLength {
 			message = strings.ReplaceAll(message, value, "${"+name+"}")
 		}
 	}
 	c.errs = append(c.errs, c.doc.Errorf(path, "%s", message))
 }
 
-// settle fills in what depends on other keys, and brings paths and addresses
+// fillDefaults fills in what depends on other keys, and brings paths and addresses
 // into one form.
-func (c *checker) settle(config *Config) {
+func (c *checker) fillDefaults(config *Config) {
 	config.ExternalURL = strings.TrimRight(config.ExternalURL, "/")
 	if !c.doc.Has("store") && !c.doc.Has("storeFile") {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
@@ -69,23 +69,23 @@ func (c *checker) settle(config *Config) {
 		a := &config.ArgoCD[i]
 		for _, file := range []*string{&a.Kubernetes.Kubeconfig, &a.Clusters.File} {
 			if *file != "" {
-				*file = c.path(*file)
+				*file = c.resolvePath(*file)
 			}
 		}
 	}
 }
 
-func (c *checker) validate(config *Config) {
-	c.server(config)
-	c.store(config)
-	c.forges(config.Forges)
-	c.repositories(config)
-	c.argocd(config.ArgoCD)
-	c.tokens(config.API.Tokens)
-	c.floor(config.Floor)
+func (c *checker) checkAll(config *Config) {
+	c.checkServer(config)
+	c.checkStore(config)
+	c.checkForges(config.Forges)
+	c.checkRepositories(config)
+	c.checkArgoCDs(config.ArgoCD)
+	c.checkTokens(config.API.Tokens)
+	c.checkFloors(config.Floor)
 }
 
-func (c *checker) server(config *Config) {
+func (c *checker) checkServer(config *Config) {
 	if _, port, err := net.SplitHostPort(config.Listen); err != nil {
 		c.errorf("listen", "%q is not an address; write it like 127.0.0.1:8080", config.Listen)
 	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil {
@@ -94,15 +94,15 @@ func (c *checker) server(config *Config) {
 		c.errorf("listen", "with port 0 any free port is taken, which externalURL can't lead to; give a port")
 	}
 	if c.doc.Has("externalURL") {
-		c.httpURL("externalURL", config.ExternalURL)
+		c.checkHTTPURL("externalURL", config.ExternalURL)
 	}
 	if config.DataDir == "" {
 		c.errorf("dataDir", "the path of a folder is missing")
 	}
-	c.interval("sweepInterval", config.SweepInterval)
+	c.checkInterval("sweepInterval", config.SweepInterval)
 }
 
-func (c *checker) store(config *Config) {
+func (c *checker) checkStore(config *Config) {
 	at := "store"
 	if c.doc.Has("storeFile") {
 		at = "storeFile"
@@ -125,19 +125,19 @@ func (c *checker) store(config *Config) {
 	}
 }
 
-func (c *checker) forges(forges []Forge) {
-	c.atLeastOne("forges", len(forges), "forge")
+func (c *checker) checkForges(forges []Forge) {
+	c.checkAtLeastOne("forges", len(forges), "forge")
 	first := map[string]int{}
 	for i, f := range forges {
 		at := fmt.Sprintf("forges[%d]", i)
-		c.uniqueName("forges", i, f.Name, first)
+		c.checkUniqueName("forges", i, f.Name, first)
 		if f.Type == "gitlab" {
 			c.errorf(at+".type", "gitlab is not supported yet; only %s and %s", GitHub, Gitea)
 		} else {
-			c.oneOf(at+".type", f.Type, GitHub, Gitea)
+			c.checkOneOf(at+".type", f.Type, GitHub, Gitea)
 		}
 		if f.URL != "" || c.doc.Has(at+".url") {
-			c.httpURL(at+".url", f.URL)
+			c.checkHTTPURL(at+".url", f.URL)
 		} else if f.Type == Gitea {
 			c.errorf(at, "url is missing: where this Gitea is, like https://gitea.example.com")
 		}
@@ -146,14 +146,14 @@ func (c *checker) forges(forges []Forge) {
 			c.errorf(at+".auth", "token or tokenFile is missing")
 		case f.Auth.Token == "" && c.doc.Has(at+".auth.token"):
 			c.errorf(at+".auth.token", "the token is empty")
-		case strings.ContainsFunc(f.Auth.Token.Reveal(), unprintable):
+		case strings.ContainsFunc(f.Auth.Token.Reveal(), isUnprintable):
 			c.errorf(at+".auth.token", "the token holds a space or a character that can't be sent")
 		}
-		c.hookSecrets(at, f)
+		c.checkHookSecrets(at, f)
 	}
 }
 
-func (c *checker) hookSecrets(at string, f Forge) {
+func (c *checker) checkHookSecrets(at string, f Forge) {
 	if len(f.WebhookSecrets) == 0 {
 		if !c.doc.Has(at + ".webhookSecretsFile") {
 			c.errorf(at+".webhookSecrets", "at least one secret is needed; what isn't signed can't be believed")
@@ -167,10 +167,10 @@ func (c *checker) hookSecrets(at string, f Forge) {
 	}
 }
 
-func unprintable(r rune) bool { return r <= ' ' || r >= 0x7f }
+func isUnprintable(r rune) bool { return r <= ' ' || r >= 0x7f }
 
-func (c *checker) repositories(config *Config) {
-	c.atLeastOne("repositories", len(config.Repositories), "repository")
+func (c *checker) checkRepositories(config *Config) {
+	c.checkAtLeastOne("repositories", len(config.Repositories), "repository")
 	first := map[string]int{}
 	for i, r := range config.Repositories {
 		at := fmt.Sprintf("repositories[%d]", i)
@@ -187,7 +187,7 @@ func (c *checker) repositories(config *Config) {
 		}
 		// Forges compare names without regard to case.
 		key := r.Forge + "\x00" + strings.ToLower(r.Name)
-		if j, taken := first[key]; taken {
+		if j, duplicate := first[key]; duplicate {
 			c.errorf(at+".name", "%s is already repositories[%d]", r.Name, j)
 		} else {
 			first[key] = i
@@ -198,7 +198,7 @@ func (c *checker) repositories(config *Config) {
 		if r.ManageWebhooks && config.ExternalURL == "" {
 			c.errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")
 		}
-		c.interval(at+".pollInterval", r.PollInterval)
+		c.checkInterval(at+".pollInterval", r.PollInterval)
 	}
 }
 
@@ -209,22 +209,22 @@ func validBranch(name string) bool {
 		!slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasSuffix(part, ".lock") })
 }
 
-func (c *checker) argocd(instances []ArgoCD) {
-	c.atLeastOne("argocd", len(instances), "Argo CD")
+func (c *checker) checkArgoCDs(instances []ArgoCD) {
+	c.checkAtLeastOne("argocd", len(instances), "Argo CD")
 	first := map[string]int{}
 	for i, a := range instances {
 		at := fmt.Sprintf("argocd[%d]", i)
-		c.uniqueName("argocd", i, a.Name, first)
+		c.checkUniqueName("argocd", i, a.Name, first)
 		if a.Refresh == "api" {
 			c.errorf(at+".refresh", "api is not supported yet; only %s and %s", RefreshAnnotation, RefreshOff)
 		} else {
-			c.oneOf(at+".refresh", a.Refresh, RefreshAnnotation, RefreshOff)
+			c.checkOneOf(at+".refresh", a.Refresh, RefreshAnnotation, RefreshOff)
 		}
-		c.oneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
+		c.checkOneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
 		if a.Clusters.File == "" && c.doc.Has(at+".clusters.file") {
 			c.errorf(at+".clusters.file", "the path of a file is missing")
 		}
-		c.atLeastOne(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
+		c.checkAtLeastOne(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
 		for j, n := range a.Kubernetes.Namespaces {
 			path := fmt.Sprintf("%s.kubernetes.namespaces[%d]", at, j)
 			if len(n) > maxNameLength || !namespacePattern.MatchString(n) {
@@ -236,13 +236,13 @@ func (c *checker) argocd(instances []ArgoCD) {
 	}
 }
 
-func (c *checker) tokens(tokens []Token) {
+func (c *checker) checkTokens(tokens []Token) {
 	first := map[string]int{}
 	byToken := map[Secret]string{}
 	for i, t := range tokens {
 		at := fmt.Sprintf("api.tokens[%d]", i)
-		c.uniqueName("api.tokens", i, t.Name, first)
-		c.oneOf(at+".role", string(t.Role), string(Viewer), string(Operator), string(BreakGlass))
+		c.checkUniqueName("api.tokens", i, t.Name, first)
+		c.checkOneOf(at+".role", string(t.Role), string(Viewer), string(Operator), string(BreakGlass))
 		switch {
 		case t.Token == "" && c.doc.Has(at+".tokenFile"):
 			// Why the file gave none has been said.
@@ -250,7 +250,7 @@ func (c *checker) tokens(tokens []Token) {
 			c.errorf(at, "token or tokenFile is missing")
 		case len(t.Token) < minTokenLength:
 			c.errorf(at+".token", "the token is shorter than %d characters; make one with: openssl rand -hex 32", minTokenLength)
-		case strings.ContainsFunc(t.Token.Reveal(), unprintable):
+		case strings.ContainsFunc(t.Token.Reveal(), isUnprintable):
 			c.errorf(at+".token", "the token holds a space or a character that can't be sent")
 		case byToken[t.Token] != "":
 			c.errorf(at+".token", "is the same as that of %q; whose it is could not be told", byToken[t.Token])
@@ -260,10 +260,10 @@ func (c *checker) tokens(tokens []Token) {
 	}
 }
 
-func (c *checker) floor(floors []Floor) {
+func (c *checker) checkFloors(floors []Floor) {
 	for i, f := range floors {
 		at := fmt.Sprintf("floor[%d]", i)
-		c.atLeastOne(at+".environments", len(f.Environments), "glob on environments' names")
+		c.checkAtLeastOne(at+".environments", len(f.Environments), "glob on environments' names")
 		for j, glob := range f.Environments {
 			if glob == "" || !doublestar.ValidatePattern(glob) {
 				c.errorf(fmt.Sprintf("%s.environments[%d]", at, j), "%q is not a valid glob", glob)

@@ -9,10 +9,10 @@ import (
 
 // Compare compares what a pipeline of a repository resolves to with what runs.
 // A repository that isn't looked after has no pipeline.
-func (e *Engine) Compare(ctx context.Context, repo, pipeline string) (*facts.Compared, error) {
-	r, ok := e.repos[repo]
+func (e *Controller) Compare(ctx context.Context, repo, pipeline string) (*facts.LiveComparison, error) {
+	r, ok := e.reposByID[repo]
 	if !ok {
 		return nil, fmt.Errorf("%s in %s: %w", pipeline, repo, facts.ErrNoPipeline)
 	}
-	return e.o.Observer.Compare(ctx, r.Repository, pipeline)
+	return e.opts.Gatherer.Compare(ctx, r.Repository, pipeline)
 }

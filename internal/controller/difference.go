@@ -10,10 +10,10 @@ import (
 
 // Difference compares the manifests of an environment of a unit without and with
 // one of our pull requests. *observe.NoDifferenceError says why that can't be done.
-func (e *Engine) Difference(ctx context.Context, u promotion.Unit, env string, pull int) (*facts.Difference, error) {
-	r, ok := e.repos[u.Repo]
+func (e *Controller) Difference(ctx context.Context, u promotion.Unit, env string, pull int) (*facts.Difference, error) {
+	r, ok := e.reposByID[u.Repo]
 	if !ok {
 		return nil, &facts.NoDifferenceError{Why: fmt.Sprintf("the repository %s is no longer in the server's file", u.Repo)}
 	}
-	return e.o.Observer.Difference(ctx, r.Repository, u, env, pull)
+	return e.opts.Gatherer.Difference(ctx, r.Repository, u, env, pull)
 }

@@ -20,20 +20,20 @@ const leaseRenewal = store.DefaultLease / 3
 
 // Run claims keys and runs them until the context ends, then waits for the runs
 // that have begun.
-func (e *Engine) Run(ctx context.Context) error {
+func (e *Controller) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { e.wakeHeard(ctx) })
-	slots := make(chan struct{}, e.o.Workers)
+	wg.Go(func() { e.storeWakes(ctx) })
+	slots := make(chan struct{}, e.opts.Workers)
 	done := make(chan struct{}, 1)
 	for {
-		free := e.o.Workers - len(slots)
+		free := e.opts.Workers - len(slots)
 		var claims []store.Claim
 		if free > 0 {
 			var err error
-			if claims, err = e.o.Store.Claim(ctx, e.o.Owner, free); err != nil && ctx.Err() == nil {
-				e.o.Log.Error("the queue can't be read; trying again", zap.Error(err))
-				if !e.pause(ctx, retryFirst) {
+			if claims, err = e.opts.Store.Claim(ctx, e.opts.Owner, free); err != nil && ctx.Err() == nil {
+				e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
+				if !e.sleepFor(ctx, minRetryDelay) {
 					return nil
 				}
 				continue
@@ -49,7 +49,7 @@ func (e *Engine) Run(ctx context.Context) error {
 					default:
 					}
 				}()
-				e.run(ctx, c)
+				e.runClaim(ctx, c)
 			})
 		}
 		if ctx.Err() != nil {
@@ -65,105 +65,105 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if !e.wait(ctx, done) {
+		if !e.waitForWork(ctx, done) {
 			return nil
 		}
 	}
 }
 
-// wait sleeps until something may be due, a run has ended, or the context has.
-func (e *Engine) wait(ctx context.Context, done <-chan struct{}) bool {
-	next, ok, err := e.o.Store.NextDue(ctx)
+// waitForWork sleeps until something may be due, a run has ended, or the context has.
+func (e *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
+	next, ok, err := e.opts.Store.NextDue(ctx)
 	if err != nil && ctx.Err() == nil {
-		e.o.Log.Error("the queue can't be read; trying again", zap.Error(err))
-		next, ok = e.o.Clock.Now().Add(retryFirst), true
+		e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
+		next, ok = e.opts.Clock.Now().Add(minRetryDelay), true
 	}
 	var timer <-chan time.Time
 	if ok {
-		t := e.o.Clock.NewTimer(max(next.Sub(e.o.Clock.Now()), 0))
+		t := e.opts.Clock.NewTimer(max(next.Sub(e.opts.Clock.Now()), 0))
 		defer t.Stop()
 		timer = t.C()
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-e.o.Store.Wakeups():
+	case <-e.opts.Store.Wakeups():
 	case <-done:
 	case <-timer:
 	}
 	return true
 }
 
-func (e *Engine) pause(ctx context.Context, d time.Duration) bool {
+func (e *Controller) sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-e.o.Clock.After(d):
+	case <-e.opts.Clock.After(d):
 		return true
 	}
 }
 
-// run runs one claimed key, renewing its lease, and writes down how it ended.
-func (e *Engine) run(ctx context.Context, c store.Claim) {
+// runClaim runs one claimed key, renewing its lease, and writes down how it ended.
+func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go e.renew(run, cancel, c)
-	began := e.o.Clock.Now()
-	next, err := e.guarded(run, c.Key)
-	kind := kindOf(c.Key)
-	if e.o.Metrics != nil {
-		e.o.Metrics.Run(kind, e.o.Clock.Now().Sub(began), err)
+	go e.renewLease(run, cancel, c)
+	began := e.opts.Clock.Now()
+	next, err := e.handleKeySafely(run, c.Key)
+	kind := keyKind(c.Key)
+	if e.opts.Metrics != nil {
+		e.opts.Metrics.Run(kind, e.opts.Clock.Now().Sub(began), err)
 	}
 	out := store.Outcome{Next: next}
 	switch {
 	case ctx.Err() != nil:
 		return // the lease ends by itself, or with the next start
 	case err == nil:
-		e.noteRun(c.Key, nil, time.Time{})
-	case moved(err):
-		e.o.Log.Debug("looking again", zap.String("key", c.Key), zap.Error(err))
-		out.Next = e.o.Clock.Now().Add(movedDelay(c.Fails))
+		e.recordRun(c.Key, nil, time.Time{})
+	case isStale(err):
+		e.opts.Log.Debug("looking again", zap.String("key", c.Key), zap.Error(err))
+		out.Next = e.opts.Clock.Now().Add(staleDelay(c.Fails))
 		out.Failed = true
 	default:
-		now, delay := e.o.Clock.Now(), retryDelay(c.Fails)
-		out.Failed, out.Next, out.NotBefore = true, now.Add(delay), now.Add(min(delay, heldBack))
+		now, delay := e.opts.Clock.Now(), retryDelay(c.Fails)
+		out.Failed, out.Next, out.NotBefore = true, now.Add(delay), now.Add(min(delay, maxHoldOff))
 		if at := forge.RetryAfter(err); at.After(out.Next) {
 			out.Next, out.NotBefore = at, at
 		}
-		e.noteRun(c.Key, err, out.Next)
-		e.o.Log.Warn("a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
+		e.recordRun(c.Key, err, out.Next)
+		e.opts.Log.Warn("a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
-	finish := func() error { return e.o.Store.Finish(context.WithoutCancel(ctx), e.o.Owner, c, out) }
+	finish := func() error { return e.opts.Store.Finish(context.WithoutCancel(ctx), e.opts.Owner, c, out) }
 	for err := finish(); err != nil && !errors.Is(err, store.ErrLost); err = finish() {
-		e.o.Log.Error("how a run ended could not be written down; trying again", zap.String("key", c.Key), zap.Error(err))
-		if !e.pause(ctx, retryFirst) {
+		e.opts.Log.Error("how a run ended could not be written down; trying again", zap.String("key", c.Key), zap.Error(err))
+		if !e.sleepFor(ctx, minRetryDelay) {
 			return
 		}
 	}
 }
 
-// movedDelay lets the world come to rest when it keeps moving under a key.
-func movedDelay(fails int) time.Duration {
+// staleDelay lets the world come to rest when it keeps moving under a key.
+func staleDelay(fails int) time.Duration {
 	if fails == 0 {
 		return 0
 	}
-	return min(50*time.Millisecond<<min(fails, 10), retryLast)
+	return min(50*time.Millisecond<<min(fails, 10), maxRetryDelay)
 }
 
-// guarded turns a panic into an error: one unit's bad luck is not everybody's.
-func (e *Engine) guarded(ctx context.Context, key string) (next time.Time, err error) {
+// handleKeySafely turns a panic into an error: one unit's bad luck is not everybody's.
+func (e *Controller) handleKeySafely(ctx context.Context, key string) (next time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic while running %s: %v\n%s", key, p, debug.Stack())
 		}
 	}()
-	return e.handle(ctx, key)
+	return e.handleKey(ctx, key)
 }
 
-// renew keeps the lease while the run goes on; when it is lost, the run stops.
-func (e *Engine) renew(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim) {
-	for e.pause(ctx, leaseRenewal) {
-		lost, err := e.o.Store.Renew(ctx, e.o.Owner, []string{c.Key})
+// renewLease keeps the lease while the run goes on; when it is lost, the run stops.
+func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim) {
+	for e.sleepFor(ctx, leaseRenewal) {
+		lost, err := e.opts.Store.Renew(ctx, e.opts.Owner, []string{c.Key})
 		if ctx.Err() != nil {
 			return
 		}
@@ -174,7 +174,7 @@ func (e *Engine) renew(ctx context.Context, cancel context.CancelCauseFunc, c st
 	}
 }
 
-func kindOf(key string) string {
+func keyKind(key string) string {
 	for i := range key {
 		if key[i] == ':' {
 			return key[:i]

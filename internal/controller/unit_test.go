@@ -7,23 +7,23 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 )
 
-// TestARealFailureIsTold holds that what only moved meanwhile, which is looked at
+// TestRealFailureIsReported holds that what only moved meanwhile, which is looked at
 // again at once, doesn't hide what failed for another component.
-func TestARealFailureIsTold(t *testing.T) {
+func TestRealFailureIsReported(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
-	for name, order := range map[string][]error{"first": {refused, act.ErrMoved}, "last": {act.ErrMoved, refused}} {
+	for name, order := range map[string][]error{"first": {refused, act.ErrStale}, "last": {act.ErrStale, refused}} {
 		f := failures{}
 		for _, err := range order {
-			f.note("qa", err)
+			f.recordFailure("qa", err)
 		}
-		if err := f.err(); moved(err) || !errors.Is(err, refused) {
+		if err := f.joinedErr(); isStale(err) || !errors.Is(err, refused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	f := failures{}
-	f.note("qa", act.ErrMoved)
-	if err := f.err(); !moved(err) || !f.in("qa") || f.in("prod") {
+	f.recordFailure("qa", act.ErrStale)
+	if err := f.joinedErr(); !isStale(err) || !f.hasFailed("qa") || f.hasFailed("prod") {
 		t.Errorf("moved: %v", err)
 	}
 }

@@ -54,13 +54,13 @@ func (s *Server) appChanged(a verification.App, deleted bool) {
 
 func (s *Server) inputsChanged() {
 	if e := s.runningEngine(); e != nil {
-		e.AroundChanged()
+		e.InputsChanged()
 	}
 }
 
 func (s *Server) argocdReconnected(name string) {
 	if e := s.runningEngine(); e != nil {
-		e.ArgoCDBack(name)
+		e.ArgoCDReachable(name)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *Server) clusterFileStatuses() []partStatus {
 		return nil
 	}
 	var out []partStatus
-	for file, why := range e.ClusterTroubles() {
+	for file, why := range e.ClusterFileProblems() {
 		out = append(out, partStatus{"clusters file " + file, fmt.Errorf("%s", why)})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })

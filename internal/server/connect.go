@@ -73,7 +73,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 		return errors.Join(err, m.Close())
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, Me: me.Login},
+		Repository:   &facts.Repository{ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	if r.ManageWebhooks {

@@ -32,7 +32,7 @@ func (s *Server) runCommand(ctx context.Context, o console.Command) (string, err
 	if e == nil {
 		return "", console.ErrNotReady
 	}
-	answer, err := e.Command(ctx, controller.Order{
+	answer, err := e.ExecuteCommand(ctx, controller.Command{
 		Unit: promotion.Unit{Repo: o.Repo, Pipeline: o.Pipeline, Component: o.Component}, Pull: o.Pull,
 		Command: command.Command{Verb: o.Verb, Scope: o.Scope, Environment: o.Environment, Reason: o.Reason},
 		By:      o.By, Role: o.Role, Via: o.Via, Source: o.Source,
@@ -53,11 +53,11 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 		}
 	}
 	if e := s.runningEngine(); e != nil {
-		for repo, why := range e.Broken() {
+		for repo, why := range e.PipelineErrors() {
 			out = append(out, api.Trouble{Part: "pipeline file of " + repo, Message: why})
 		}
-		for key, f := range e.Failing() {
-			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.Again.UTC().Format(time.RFC3339)), Since: f.Since})
+		for key, f := range e.FailingRuns() {
+			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Part < out[j].Part })

@@ -112,7 +112,7 @@ func (s *Server) isOwnLogin(id, login string) bool {
 	defer s.mu.Unlock()
 	for _, r := range s.repos {
 		if r.ID == id {
-			return r.Me == login
+			return r.BotLogin == login
 		}
 	}
 	return false

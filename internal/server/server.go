@@ -68,7 +68,7 @@ type Server struct {
 	health   *health
 
 	mu     sync.Mutex
-	engine *controller.Engine // nil until the repositories are reached
+	engine *controller.Controller // nil until the repositories are reached
 }
 
 // commitAuthor is who our commits are by.
@@ -136,7 +136,7 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	return d, nil
 }
 
-func (s *Server) runningEngine() *controller.Engine {
+func (s *Server) runningEngine() *controller.Controller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.engine
@@ -242,11 +242,11 @@ func (s *Server) runEngine(ctx context.Context) error {
 	}
 	obs := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, JudgeTime: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
-	actor := act.New(act.Options{Store: s.store, Observer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
+	actor := act.New(act.Options{Store: s.store, Gatherer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
-	e := controller.New(controller.Options{Store: s.store, Observer: obs, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("engine"), Metrics: s.metrics, Owner: owner})
+	e := controller.New(controller.Options{Store: s.store, Gatherer: obs, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("engine"), Metrics: s.metrics, Owner: owner})
 	s.mu.Lock()
 	s.engine = e
 	s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *Server) runEngine(ctx context.Context) error {
 // applyFloor raises an environment's gates to what the server's file demands.
 func (s *Server) applyFloor(env string, gates []policies.Gate) []policies.Gate {
 	if n := s.o.Config.FloorApprovals(env); n > 0 {
-		return policies.Raise(gates, &policies.Approvals{Count: n})
+		return policies.ApplyFloor(gates, &policies.Approvals{Count: n})
 	}
 	return gates
 }

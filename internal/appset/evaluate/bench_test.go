@@ -62,7 +62,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		in.Manifests = true
 		b.Run("here/"+name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Here(b.Context(), appset.New(appset.Options{}), tree, in); err != nil {
+				if _, err := InProcess(b.Context(), appset.New(appset.Options{}), tree, in); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -70,7 +70,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Run("child/"+name, func(b *testing.B) {
 			r := runner(b, sandbox.Limits{})
 			for b.Loop() {
-				if _, err := InChild(b.Context(), r, tree, in); err != nil {
+				if _, err := InWorker(b.Context(), r, tree, in); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -97,7 +97,7 @@ func TestBombs(t *testing.T) {
 			}
 			in := shopInput(t)
 			in.Clusters = []appset.Cluster{}
-			w, err := InChild(t.Context(), runner(t, limits), tree, in)
+			w, err := InWorker(t.Context(), runner(t, limits), tree, in)
 			if err != nil {
 				var ended *sandbox.Error
 				if !errors.As(err, &ended) || errors.Is(err, sandbox.ErrAnswer) {
@@ -107,14 +107,14 @@ func TestBombs(t *testing.T) {
 				return
 			}
 			part := w.Pipelines["shop"]
-			if len(part.Fleet.Targets) < 4 {
-				t.Errorf("%d targets are left; problems %v", len(part.Fleet.Targets), part.Fleet.Problems)
+			if len(part.TargetSet.Targets) < 4 {
+				t.Errorf("%d targets are left; problems %v", len(part.TargetSet.Targets), part.TargetSet.Problems)
 			}
-			if len(part.Fleet.Problems)+len(part.Doubts) == 0 {
-				t.Logf("it is harmless: %d targets", len(part.Fleet.Targets))
+			if len(part.TargetSet.Problems)+len(part.Doubts) == 0 {
+				t.Logf("it is harmless: %d targets", len(part.TargetSet.Targets))
 			}
-			for i, p := range part.Fleet.Problems {
-				t.Logf("problem %d of %d: %.300s", i+1, len(part.Fleet.Problems), p)
+			for i, p := range part.TargetSet.Problems {
+				t.Logf("problem %d of %d: %.300s", i+1, len(part.TargetSet.Problems), p)
 				break
 			}
 			for i, d := range part.Doubts {
@@ -145,15 +145,15 @@ func TestARepositoryThatVanishes(t *testing.T) {
 	for after := int32(0); whole == 0; after++ {
 		tree := &vanishing{FS: shop()}
 		tree.after.Store(after)
-		w, err := InChild(t.Context(), runner(t, sandbox.Limits{}), tree, shopInput(t))
+		w, err := InWorker(t.Context(), runner(t, sandbox.Limits{}), tree, shopInput(t))
 		switch {
 		case err != nil:
 			if !strings.Contains(err.Error(), "the repository is gone") {
 				t.Fatalf("after %d: %v", after, err)
 			}
 			said++
-		case len(w.Pipelines["shop"].Fleet.Problems) > 0:
-			if p := fmt.Sprint(w.Pipelines["shop"].Fleet.Problems); !strings.Contains(p, "the repository is gone") {
+		case len(w.Pipelines["shop"].TargetSet.Problems) > 0:
+			if p := fmt.Sprint(w.Pipelines["shop"].TargetSet.Problems); !strings.Contains(p, "the repository is gone") {
 				t.Fatalf("after %d: %s", after, p)
 			}
 			said++
@@ -161,8 +161,8 @@ func TestARepositoryThatVanishes(t *testing.T) {
 			said++
 		default:
 			whole++
-			if len(w.Pipelines["shop"].Fleet.Targets) != 4 {
-				t.Fatalf("after %d: %d targets and not a word", after, len(w.Pipelines["shop"].Fleet.Targets))
+			if len(w.Pipelines["shop"].TargetSet.Targets) != 4 {
+				t.Fatalf("after %d: %d targets and not a word", after, len(w.Pipelines["shop"].TargetSet.Targets))
 			}
 		}
 		if after > 200 {

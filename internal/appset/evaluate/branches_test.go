@@ -35,7 +35,7 @@ func branchedShop(t *testing.T, edited fs.FS) (fstest.MapFS, Input) {
 	in := shopInput(t)
 	in.Pipelines, in.Changed = []*pipeline.Pipeline{p}, []string{"apps/web/config.json", "argocd/shop.yaml"}
 	in.Revision, in.Branch = strings.Repeat("a", 40), "main"
-	in.On, in.Edited = "env/dev", appset.Elsewhere{Tree: edited, Commit: strings.Repeat("b", 40)}
+	in.On, in.Edited = "env/dev", appset.ExternalRef{Tree: edited, Commit: strings.Repeat("b", 40)}
 	return main, in
 }
 
@@ -49,37 +49,37 @@ func TestAChangeOnAnEnvironmentsBranch(t *testing.T) {
 	main, in := branchedShop(t, dev)
 	p := bothWays(t, main, in).Pipelines["shop"]
 	var got []string
-	for _, x := range p.Fleet.Targets {
+	for _, x := range p.TargetSet.Targets {
 		got = append(got, x.Name+" "+x.DestNS)
 	}
-	if d := cmp.Diff([]string{"new-dev v2", "web-dev v2", "web-prod v1"}, got); d != "" || len(p.Fleet.Problems) != 0 {
-		t.Errorf("%v (-want +got):\n%s", p.Fleet.Problems, d)
+	if d := cmp.Diff([]string{"new-dev v2", "web-dev v2", "web-prod v1"}, got); d != "" || len(p.TargetSet.Problems) != 0 {
+		t.Errorf("%v (-want +got):\n%s", p.TargetSet.Problems, d)
 	}
-	touched := map[string][]string{}
-	for id, files := range p.Touched {
-		touched[id[strings.LastIndexByte(id, '/')+1:]] = files
+	changed := map[string][]string{}
+	for id, files := range p.ChangedFiles {
+		changed[id[strings.LastIndexByte(id, '/')+1:]] = files
 	}
-	if d := cmp.Diff(map[string][]string{"web-dev": {"apps/web/config.json"}}, touched); d != "" {
+	if d := cmp.Diff(map[string][]string{"web-dev": {"apps/web/config.json"}}, changed); d != "" {
 		t.Errorf("touched (-want +got):\n%s", d)
 	}
 
 	// The same files, changed on the tracked branch, are others' reading.
-	in.On, in.Edited = "", appset.Elsewhere{}
-	in.Other = func(context.Context, string, string) (*appset.Elsewhere, error) {
-		return &appset.Elsewhere{Tree: fstest.MapFS{"apps/web/config.json": {Data: []byte(`{"tag": "v3"}`)}}, Commit: strings.Repeat("c", 40)}, nil
+	in.On, in.Edited = "", appset.ExternalRef{}
+	in.OpenExternal = func(context.Context, string, string) (*appset.ExternalRef, error) {
+		return &appset.ExternalRef{Tree: fstest.MapFS{"apps/web/config.json": {Data: []byte(`{"tag": "v3"}`)}}, Commit: strings.Repeat("c", 40)}, nil
 	}
 	p = bothWays(t, main, in).Pipelines["shop"]
-	if len(p.Touched) != 1 || p.Fleet.Targets[0].DestNS != "v3" {
-		t.Errorf("touched %v, first target %+v", p.Touched, p.Fleet.Targets[0])
+	if len(p.ChangedFiles) != 1 || p.TargetSet.Targets[0].DestNS != "v3" {
+		t.Errorf("touched %v, first target %+v", p.ChangedFiles, p.TargetSet.Targets[0])
 	}
-	for id := range p.Touched {
+	for id := range p.ChangedFiles {
 		if !strings.HasSuffix(id, "/web-prod") {
 			t.Errorf("%s is touched", id)
 		}
 	}
 }
 
-func TestAChangeOnABranchThatCantBeMeant(t *testing.T) {
+func TestAChangeOnAnImplausibleBranch(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Input){
 		"no files":          func(in *Input) { in.Edited.Tree = nil },
@@ -88,15 +88,15 @@ func TestAChangeOnABranchThatCantBeMeant(t *testing.T) {
 	} {
 		main, in := branchedShop(t, fstest.MapFS{})
 		change(&in)
-		if _, err := Here(t.Context(), appset.New(appset.Options{}), main, in); err == nil || !strings.Contains(err.Error(), "a change on the branch") {
+		if _, err := InProcess(t.Context(), appset.New(appset.Options{}), main, in); err == nil || !strings.Contains(err.Error(), "a change on the branch") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// Only the branch in question is lent, at the commit in question.
 	_, in := branchedShop(t, fstest.MapFS{})
-	l := &lender{in: &in}
+	l := &fileServer{in: &in}
 	for _, words := range []string{`["edited", "env/qa", "` + in.Edited.Commit + `"]`, `["edited", "env/dev", "x"]`, `["edited", "env/dev"]`} {
-		if _, err := l.lend(t.Context(), words); err == nil {
+		if _, err := l.serveTree(t.Context(), words); err == nil {
 			t.Errorf("%s is lent", words)
 		}
 	}

@@ -29,42 +29,42 @@ type Input struct {
 	// that an environment lives on: then the tree, which has the ApplicationSets,
 	// is not what changes, and Edited is that branch before or after the change.
 	On     string
-	Edited appset.Elsewhere
+	Edited appset.ExternalRef
 
 	// The others are as in fleet.Input. There are no Generators: those that ask
 	// the network would do it with our tokens at addresses that a stranger
 	// wrote. Sets with such generators are problems, here as in a child, so that
 	// base and head can be compared; an ArgoCD's Kube is not used either.
-	Clusters []appset.Cluster // nil: not known
-	Projects []string         // nil: not known
-	Globbing string
-	ArgoCDs  map[string]appset.ArgoCD
-	Main     string
-	Live     *appset.Live
-	Other    func(ctx context.Context, repoURL, revision string) (*appset.Elsewhere, error)
+	Clusters     []appset.Cluster // nil: not known
+	Projects     []string         // nil: not known
+	Globbing     string
+	ArgoCDs      map[string]appset.ArgoCD
+	Main         string
+	Live         *appset.Live
+	OpenExternal func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error)
 
 	// Manifests asks for every target's Application.
 	Manifests bool
 }
 
-// edited is the branch that the change is made on, and what it is at.
-func (in *Input) edited(tree fs.FS) (string, fs.FS) {
+// editedBranch is the branch that the change is made on, and what it is at.
+func (in *Input) editedBranch(tree fs.FS) (string, fs.FS) {
 	if in.On == "" {
 		return in.Branch, tree
 	}
 	return in.On, in.Edited.Tree
 }
 
-// branches are what is known of other branches than Branch.
-func (in *Input) branches() map[string]appset.Elsewhere {
+// otherBranches are what is known of other branches than Branch.
+func (in *Input) otherBranches() map[string]appset.ExternalRef {
 	if in.On == "" {
 		return nil
 	}
-	return map[string]appset.Elsewhere{in.On: in.Edited}
+	return map[string]appset.ExternalRef{in.On: in.Edited}
 }
 
-// offline is what may be known of the Argo CDs without asking them.
-func (in *Input) offline() map[string]appset.ArgoCD {
+// offlineArgoCDs is what may be known of the Argo CDs without asking them.
+func (in *Input) offlineArgoCDs() map[string]appset.ArgoCD {
 	out := maps.Clone(in.ArgoCDs)
 	for name, a := range out {
 		a.Kube = nil
@@ -73,19 +73,19 @@ func (in *Input) offline() map[string]appset.ArgoCD {
 	return out
 }
 
-// World is what a tree stands for. Maps and lists are never nil.
-type World struct {
+// Resolution is what a tree stands for. Maps and lists are never nil.
+type Resolution struct {
 	Pipelines map[string]*Pipeline `json:"pipelines"` // by the pipeline's name, all that were asked for
 }
 
 // Pipeline is one pipeline's part of a world.
 type Pipeline struct {
-	// Fleet is what its ApplicationSets generate. Its targets come without
+	// TargetSet is what its ApplicationSets generate. Its targets come without
 	// their Params: what those decide is decided.
-	Fleet *appset.Fleet `json:"fleet"`
-	// Touched holds, by [fleet.Target.ID], every target that reads one of
+	TargetSet *appset.TargetSet `json:"fleet"`
+	// ChangedFiles holds, by [fleet.Target.ID], every target that reads one of
 	// Input.Changed, or would if it were there, with those paths, sorted.
-	Touched map[string][]string `json:"touched"`
+	ChangedFiles map[string][]string `json:"touched"`
 	// Doubts are what could not be followed in the targets' files, so that
 	// they count as reading more than they may; Reader is the target's ID.
 	Doubts []deps.Problem `json:"doubts"`

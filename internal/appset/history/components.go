@@ -41,7 +41,7 @@ func (e *Environment) NothingCarried() string {
 // Components groups a fleet's managed targets by component and environment.
 // Each is as the branch sees it that its environment lives on: branch is the
 // tracked one, for environments that have none of their own.
-func Components(fl *appset.Fleet, branch string) map[string]map[string]*Environment {
+func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Environment {
 	out := map[string]map[string]*Environment{}
 	owners := rootOwners(fl, branch)
 	for _, t := range fl.Targets {
@@ -59,29 +59,29 @@ func Components(fl *appset.Fleet, branch string) map[string]map[string]*Environm
 			envs[t.Environment] = e
 		}
 		at := cmp.Or(t.Branch, branch)
-		t = appset.On(t, at, branch)
+		t = appset.ViewFromBranch(t, at, branch)
 		e.Targets = append(e.Targets, t)
 		for _, root := range appset.Roots(t) {
-			if len(owners[place{at, root}]) == 1 {
+			if len(owners[branchFolder{at, root}]) == 1 {
 				e.Roots = append(e.Roots, root)
 			}
 		}
 		e.Shared = append(e.Shared, appset.Folders(t)...)
-		e.Files = append(e.Files, files(t)...)
+		e.Files = append(e.Files, targetFiles(t)...)
 	}
 	for _, envs := range out {
 		for _, e := range envs {
 			own := func(folder string) bool { return slices.Contains(e.Roots, folder) }
-			e.Roots = sortedOnce(e.Roots)
-			e.Shared = slices.DeleteFunc(sortedOnce(e.Shared), own)
-			e.Files = slices.DeleteFunc(sortedOnce(e.Files), func(file string) bool { return own(path.Dir(file)) })
+			e.Roots = sortedUnique(e.Roots)
+			e.Shared = slices.DeleteFunc(sortedUnique(e.Shared), own)
+			e.Files = slices.DeleteFunc(sortedUnique(e.Files), func(file string) bool { return own(path.Dir(file)) })
 		}
 	}
 	return out
 }
 
-// files are the single files that a target is made from.
-func files(t appset.Target) []string {
+// targetFiles are the single files that a target is made from.
+func targetFiles(t appset.Target) []string {
 	out := slices.Clone(t.GeneratorFiles)
 	for _, s := range t.Sources {
 		out = append(out, appset.FilesOf(t, s).Values...)
@@ -92,23 +92,23 @@ func files(t appset.Target) []string {
 	return out
 }
 
-func sortedOnce(list []string) []string {
+func sortedUnique(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// place is a folder of a branch.
-type place struct{ branch, root string }
+// branchFolder is a folder of a branch.
+type branchFolder struct{ branch, root string }
 
 // rootOwners says which environments of which components have a folder of a
 // branch among their roots. In one that several share only fields with a
 // placeholder are any of theirs; the same folder of another branch is another one.
-func rootOwners(fl *appset.Fleet, branch string) map[place]map[string]bool {
-	owners := map[place]map[string]bool{}
+func rootOwners(fl *appset.TargetSet, branch string) map[branchFolder]map[string]bool {
+	owners := map[branchFolder]map[string]bool{}
 	for _, t := range fl.Targets {
-		for _, at := range appset.Branches(t, branch) {
-			for _, root := range appset.Roots(appset.On(t, at, branch)) {
-				p := place{at, root}
+		for _, at := range appset.TargetBranches(t, branch) {
+			for _, root := range appset.Roots(appset.ViewFromBranch(t, at, branch)) {
+				p := branchFolder{at, root}
 				if owners[p] == nil {
 					owners[p] = map[string]bool{}
 				}

@@ -23,7 +23,7 @@ func TestComponentsOnBranches(t *testing.T) {
 	generated := target("api", "qa", "env/qa", "v1.2.3", "apps/api")
 	generated.GeneratorFile, generated.GeneratorFiles = "envs/qa.json", []string{"envs/qa.json"}
 	generated.BranchFiles = []appset.BranchFile{{Branch: "env/dev", File: "dev/config.json"}, {Branch: "env/qa", File: "qa/config.json"}}
-	fl := &appset.Fleet{Targets: []appset.Target{
+	fl := &appset.TargetSet{Targets: []appset.Target{
 		target("web", "dev", "env/dev", "refs/heads/env/dev", "apps/web", "apps/own"), target("web", "qa", "env/qa", "env/qa", "apps/web", "shared"),
 		target("web", "prod", "main", "HEAD", "apps/web", "shared"), both, generated,
 		{Name: "nobody", Branch: "main", Sources: []appset.Source{{Here: true, Path: "shared", TargetRevision: "env/qa"}}},
@@ -65,7 +65,7 @@ func TestComponents(t *testing.T) {
 		}
 		return out
 	}
-	fl := &appset.Fleet{Targets: []appset.Target{
+	fl := &appset.TargetSet{Targets: []appset.Target{
 		target("web", "qa", "apps/web/qa", "shared"), target("web", "qa", "apps/web/qa-eu", "apps/web/qa"),
 		target("web", "prod", "apps/web/prod", "shared"), target("api", "qa", "apps/api/qa"),
 		target("", "", "apps/nobody", "apps/api/qa/jobs"), target("cart", ""), target("pay", "qa", "apps/pay"), target("", "", "apps/pay"),

@@ -43,8 +43,8 @@ func (s scope) covers(o scope) bool {
 	return s.everything || s.file == o.file && (s.set == "" || s.set == o.set) && (s.application == "" || s.application == o.application)
 }
 
-// has says whether a problem is about a target.
-func (s scope) has(t *appset.Target) bool {
+// concernsTarget says whether a problem is about a target.
+func (s scope) concernsTarget(t *appset.Target) bool {
 	return s.covers(scope{file: t.ApplicationSetFile, set: t.ApplicationSet, application: t.Name})
 }
 
@@ -56,23 +56,23 @@ func scopesOf(problems []appset.Problem, own string) []scope {
 	return out
 }
 
-// Apart says that none of some problems is about what another is about; own is
+// UnrelatedProblems says that none of some problems is about what another is about; own is
 // the pipeline's file.
-func Apart(some, others []appset.Problem, own string) bool {
+func UnrelatedProblems(some, others []appset.Problem, own string) bool {
 	scopes := scopesOf(others, own)
 	return !slices.ContainsFunc(scopesOf(some, own), func(a scope) bool {
 		return slices.ContainsFunc(scopes, func(b scope) bool { return a.covers(b) || b.covers(a) })
 	})
 }
 
-// InForce are the targets that count while some can't be resolved: for what a
+// EffectiveTargets are the targets that count while some can't be resolved: for what a
 // problem is about those of before, for the rest what was resolved now. A problem
 // that is about no target that was ever known may be about any: then nothing of
 // before is given up. own is the pipeline's file.
-func InForce(now, before *appset.Fleet, own string) *appset.Fleet {
+func EffectiveTargets(now, before *appset.TargetSet, own string) *appset.TargetSet {
 	scopes := scopesOf(now.Problems, own)
 	wide := slices.ContainsFunc(scopes, func(s scope) bool {
-		return !slices.ContainsFunc(before.Targets, func(t appset.Target) bool { return s.has(&t) })
+		return !slices.ContainsFunc(before.Targets, func(t appset.Target) bool { return s.concernsTarget(&t) })
 	})
 	out := *now
 	out.Targets = slices.Clone(now.Targets)
@@ -82,7 +82,7 @@ func InForce(now, before *appset.Fleet, own string) *appset.Fleet {
 	}
 	for i := range before.Targets {
 		t := &before.Targets[i]
-		concerned := slices.ContainsFunc(scopes, func(s scope) bool { return s.has(t) })
+		concerned := slices.ContainsFunc(scopes, func(s scope) bool { return s.concernsTarget(t) })
 		switch here, ok := at[t.ID()]; {
 		case ok && concerned:
 			out.Targets[here] = *t
@@ -96,24 +96,24 @@ func InForce(now, before *appset.Fleet, own string) *appset.Fleet {
 	return &out
 }
 
-// Troubles are problems with the components that they concern.
-type Troubles []trouble
+// ComponentProblems are problems with the components that they concern.
+type ComponentProblems []componentProblem
 
-type trouble struct {
+type componentProblem struct {
 	text  string
 	all   bool // it may concern any
 	units map[string]bool
 }
 
-// TroublesOf says whom each problem concerns: the components with a target in
+// NewComponentProblems says whom each problem concerns: the components with a target in
 // force that it is about. Where there is no such target nobody knows whose it
 // would be. Then it is about the components with targets of the same
 // ApplicationSet; and of a set without any, about all. own is the pipeline's file.
-func TroublesOf(problems []appset.Problem, fl *appset.Fleet, own string) Troubles {
-	out := make(Troubles, 0, len(problems))
+func NewComponentProblems(problems []appset.Problem, fl *appset.TargetSet, own string) ComponentProblems {
+	out := make(ComponentProblems, 0, len(problems))
 	for _, p := range problems {
 		s := scopeOf(p, own)
-		t := trouble{text: ProblemText(p), units: componentsIn(fl, s), all: s.everything}
+		t := componentProblem{text: ProblemText(p), units: componentsIn(fl, s), all: s.everything}
 		if len(t.units) == 0 && s.application != "" {
 			s.application = ""
 			t.units = componentsIn(fl, s)
@@ -124,18 +124,18 @@ func TroublesOf(problems []appset.Problem, fl *appset.Fleet, own string) Trouble
 	return out
 }
 
-func componentsIn(fl *appset.Fleet, s scope) map[string]bool {
+func componentsIn(fl *appset.TargetSet, s scope) map[string]bool {
 	out := map[string]bool{}
 	for i := range fl.Targets {
-		if t := &fl.Targets[i]; t.Managed() && s.has(t) {
+		if t := &fl.Targets[i]; t.Managed() && s.concernsTarget(t) {
 			out[t.Component] = true
 		}
 	}
 	return out
 }
 
-// Of are the problems that concern a component, in words.
-func (t Troubles) Of(component string) []string {
+// For are the problems that concern a component, in words.
+func (t ComponentProblems) For(component string) []string {
 	var out []string
 	for i := range t {
 		if t[i].all || t[i].units[component] {

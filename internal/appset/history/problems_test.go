@@ -40,7 +40,7 @@ func written(targets []appset.Target) []string {
 	return out
 }
 
-func TestTargetsInForce(t *testing.T) {
+func TestEffectiveTargets(t *testing.T) {
 	before := at("a.yaml:a:web-dev:old", "a.yaml:a:web-qa:old", "b.yaml:b:api-dev:old", "::cart-dev:old", ":live:pay-dev:old")
 	for name, c := range map[string]struct {
 		now      []appset.Target
@@ -69,9 +69,9 @@ func TestTargetsInForce(t *testing.T) {
 			at("a.yaml:a:web-dev:new"), []appset.Problem{{Application: "cart-dev"}}, "cart-dev:old web-dev:new"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := &appset.Fleet{Targets: c.now, Problems: c.problems}
+			now := &appset.TargetSet{Targets: c.now, Problems: c.problems}
 			was := slices.Clone(c.now)
-			got := InForce(now, &appset.Fleet{Targets: before}, ".liftlock.yaml")
+			got := EffectiveTargets(now, &appset.TargetSet{Targets: before}, ".liftlock.yaml")
 			if text := strings.Join(written(got.Targets), " "); text != c.want {
 				t.Errorf("in force: %s\nwant:     %s", text, c.want)
 			}
@@ -82,8 +82,8 @@ func TestTargetsInForce(t *testing.T) {
 	}
 }
 
-func TestWhomAProblemConcerns(t *testing.T) {
-	force := &appset.Fleet{Targets: at("a.yaml:a:web-dev", "a.yaml:a:api-dev", "a.yaml:a:stranger", "b.yaml:b:cart-dev", ":live:pay-dev")}
+func TestComponentProblems(t *testing.T) {
+	force := &appset.TargetSet{Targets: at("a.yaml:a:web-dev", "a.yaml:a:api-dev", "a.yaml:a:stranger", "b.yaml:b:cart-dev", ":live:pay-dev")}
 	all := []string{"web", "api", "cart", "pay", "new"}
 	for name, c := range map[string]struct {
 		problem appset.Problem
@@ -103,10 +103,10 @@ func TestWhomAProblemConcerns(t *testing.T) {
 		"nothing said": {appset.Problem{Message: "?"}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			troubles := TroublesOf([]appset.Problem{c.problem}, force, ".liftlock.yaml")
+			troubles := NewComponentProblems([]appset.Problem{c.problem}, force, ".liftlock.yaml")
 			var got []string
 			for _, component := range all {
-				if len(troubles.Of(component)) > 0 {
+				if len(troubles.For(component)) > 0 {
 					got = append(got, component)
 				}
 			}

@@ -17,8 +17,8 @@ type Input struct {
 	// Pipelines are those that the worlds were evaluated with, by whose
 	// environments the report is ordered.
 	Pipelines []*pipeline.Pipeline
-	Before    *evaluate.World
-	After     *evaluate.World
+	Before    *evaluate.Resolution
+	After     *evaluate.Resolution
 	Changed   []string // the files that differ, from the root
 	// On is the branch that they are on, where it isn't the one that has the rules
 	// and the ApplicationSets but one that an environment lives on.
@@ -31,17 +31,17 @@ func Compare(in Input) (*Report, error) {
 	r := &Report{Pipelines: []Pipeline{}, Unread: []string{}, Rules: []string{}, Files: len(in.Changed)}
 	read := map[string]bool{}
 	for _, p := range in.Pipelines {
-		before, after := side(in.Before, p.Name()), side(in.After, p.Name())
+		before, after := pipelineOf(in.Before, p.Name()), pipelineOf(in.After, p.Name())
 		c := comparison{pipeline: p, on: in.On, before: before, after: after, environments: map[string][]Target{}, doubted: map[string]bool{}}
 		for _, d := range slices.Concat(before.Doubts, after.Doubts) {
 			c.doubted[d.Reader] = true
 		}
-		if err := c.targets(); err != nil {
+		if err := c.compareTargets(); err != nil {
 			return nil, fmt.Errorf("comparing pipeline %s: %w", cmp.Or(p.Name(), "(none)"), err)
 		}
-		r.Pipelines = append(r.Pipelines, c.report())
+		r.Pipelines = append(r.Pipelines, c.buildReport())
 		for _, part := range []*evaluate.Pipeline{before, after} {
-			for _, files := range part.Touched {
+			for _, files := range part.ChangedFiles {
 				for _, f := range files {
 					read[f] = true
 				}
@@ -49,10 +49,10 @@ func Compare(in Input) (*Report, error) {
 			if in.On != "" {
 				continue // what lies there under the name of a set is none
 			}
-			for i := range part.Fleet.Targets {
-				read[part.Fleet.Targets[i].ApplicationSetFile] = true
+			for i := range part.TargetSet.Targets {
+				read[part.TargetSet.Targets[i].ApplicationSetFile] = true
 			}
-			for _, problem := range part.Fleet.Problems {
+			for _, problem := range part.TargetSet.Problems {
 				read[problem.File] = true
 			}
 		}
@@ -70,12 +70,12 @@ func Compare(in Input) (*Report, error) {
 	return r, nil
 }
 
-// side is a pipeline's part of a world.
-func side(w *evaluate.World, name string) *evaluate.Pipeline {
+// pipelineOf is a pipeline's part of a world.
+func pipelineOf(w *evaluate.Resolution, name string) *evaluate.Pipeline {
 	if w != nil && w.Pipelines[name] != nil {
 		return w.Pipelines[name]
 	}
-	return &evaluate.Pipeline{Fleet: &appset.Fleet{}}
+	return &evaluate.Pipeline{TargetSet: &appset.TargetSet{}}
 }
 
 // comparison is that of one pipeline.
@@ -87,20 +87,20 @@ type comparison struct {
 	doubted       map[string]bool     // targets whose files could not all be followed, by ID
 }
 
-// targets compares all targets of both sides.
-func (c *comparison) targets() error {
+// compareTargets compares all targets of both sides.
+func (c *comparison) compareTargets() error {
 	was, is := byID(c.before), byID(c.after)
-	for i := range c.before.Fleet.Targets {
-		t := &c.before.Fleet.Targets[i]
+	for i := range c.before.TargetSet.Targets {
+		t := &c.before.TargetSet.Targets[i]
 		if is[t.ID()] == nil {
-			c.gone(t)
+			c.reportDeleted(t)
 		}
 	}
-	for i := range c.after.Fleet.Targets {
-		t := &c.after.Fleet.Targets[i]
+	for i := range c.after.TargetSet.Targets {
+		t := &c.after.TargetSet.Targets[i]
 		if old := was[t.ID()]; old == nil {
-			c.come(t)
-		} else if err := c.both(old, t); err != nil {
+			c.reportCreated(t)
+		} else if err := c.compareExisting(old, t); err != nil {
 			return fmt.Errorf("target %s: %w", t.ID(), err)
 		}
 	}
@@ -108,39 +108,39 @@ func (c *comparison) targets() error {
 }
 
 func byID(p *evaluate.Pipeline) map[string]*appset.Target {
-	out := make(map[string]*appset.Target, len(p.Fleet.Targets))
-	for i := range p.Fleet.Targets {
-		out[p.Fleet.Targets[i].ID()] = &p.Fleet.Targets[i]
+	out := make(map[string]*appset.Target, len(p.TargetSet.Targets))
+	for i := range p.TargetSet.Targets {
+		out[p.TargetSet.Targets[i].ID()] = &p.TargetSet.Targets[i]
 	}
 	return out
 }
 
-// gone reports a target that is only there before.
-func (c *comparison) gone(t *appset.Target) {
-	out := c.describe(t, Deleted)
+// reportDeleted reports a target that is only there before.
+func (c *comparison) reportDeleted(t *appset.Target) {
+	out := c.describeTarget(t, Deleted)
 	switch {
-	case concerns(c.after.Fleet.Problems, t):
+	case mayConcern(c.after.TargetSet.Problems, t):
 		out.What = Unknown
 	case t.Policy.NoDelete:
 		out.Kept = "the ApplicationSet's applicationsSync doesn't let Argo CD delete it"
 	case t.Policy.PreserveResources:
 		out.Kept = "its resources stay: the ApplicationSet has preserveResourcesOnDeletion"
 	}
-	c.add(t.Environment, out)
+	c.addTarget(t.Environment, out)
 }
 
-// come reports a target that is only there after.
-func (c *comparison) come(t *appset.Target) {
-	out := c.describe(t, Created)
-	if concerns(c.before.Fleet.Problems, t) {
+// reportCreated reports a target that is only there after.
+func (c *comparison) reportCreated(t *appset.Target) {
+	out := c.describeTarget(t, Created)
+	if mayConcern(c.before.TargetSet.Problems, t) {
 		out.What = Unknown
 	}
-	c.add(t.Environment, out)
+	c.addTarget(t.Environment, out)
 }
 
-// both reports a target that is there before and after, if it changes.
-func (c *comparison) both(old, t *appset.Target) error {
-	out := c.describe(t, Changed)
+// compareExisting reports a target that is there before and after, if it changes.
+func (c *comparison) compareExisting(old, t *appset.Target) error {
+	out := c.describeTarget(t, Changed)
 	if !bytes.Equal(old.Application, t.Application) {
 		fields, more, err := appset.ChangedFields(old.Application, t.Application)
 		if err != nil {
@@ -159,31 +159,31 @@ func (c *comparison) both(old, t *appset.Target) error {
 		return nil
 	}
 	if moves {
-		out.From, out.To = place(old), place(t)
+		out.From, out.To = locationText(old), locationText(t)
 		if old.Environment != t.Environment {
-			c.add(old.Environment, out)
+			c.addTarget(old.Environment, out)
 		}
 	}
-	c.add(t.Environment, out)
+	c.addTarget(t.Environment, out)
 	return nil
 }
 
-// place names where a target belongs.
-func place(t *appset.Target) string {
+// locationText names where a target belongs.
+func locationText(t *appset.Target) string {
 	if !t.Managed() {
 		return "no environment"
 	}
 	return t.Component + " in " + t.Environment
 }
 
-// describe is what is the same for every kind of report on a target.
-func (c *comparison) describe(t *appset.Target, what string) Target {
+// describeTarget is what is the same for every kind of report on a target.
+func (c *comparison) describeTarget(t *appset.Target, what string) Target {
 	id := t.ID()
 	out := Target{
 		Name: t.Name, Namespace: t.Namespace, ArgoCD: t.ArgoCD, Component: t.Component,
 		Cluster: cmp.Or(t.Cluster, t.Server), ApplicationSet: t.ApplicationSet, What: what,
 	}
-	out.Files = slices.Concat(c.before.Touched[id], c.after.Touched[id])
+	out.Files = slices.Concat(c.before.ChangedFiles[id], c.after.ChangedFiles[id])
 	slices.Sort(out.Files)
 	out.Files = slices.Compact(out.Files)
 	for _, f := range out.Files {
@@ -195,8 +195,8 @@ func (c *comparison) describe(t *appset.Target, what string) Target {
 	return out
 }
 
-// concerns says that one of the problems may be why a target isn't there.
-func concerns(problems []appset.Problem, t *appset.Target) bool {
+// mayConcern says that one of the problems may be why a target isn't there.
+func mayConcern(problems []appset.Problem, t *appset.Target) bool {
 	return slices.ContainsFunc(problems, func(p appset.Problem) bool {
 		switch {
 		case p.Application != "" && p.Application != t.Name:
@@ -209,13 +209,13 @@ func concerns(problems []appset.Problem, t *appset.Target) bool {
 	})
 }
 
-func (c *comparison) add(environment string, t Target) {
+func (c *comparison) addTarget(environment string, t Target) {
 	c.environments[environment] = append(c.environments[environment], t)
 }
 
-// report puts the environments into the pipeline's order.
-func (c *comparison) report() Pipeline {
-	out := Pipeline{Name: c.pipeline.Name(), Environments: []Environment{}, Problems: []appset.Problem{}, Standing: []appset.Problem{}, Mended: []appset.Problem{}}
+// buildReport puts the environments into the pipeline's order.
+func (c *comparison) buildReport() Pipeline {
+	out := Pipeline{Name: c.pipeline.Name(), Environments: []Environment{}, Problems: []appset.Problem{}, Preexisting: []appset.Problem{}, Fixed: []appset.Problem{}}
 	var order []string
 	for _, e := range c.pipeline.Spec.Environments {
 		order = append(order, e.Name)
@@ -230,16 +230,16 @@ func (c *comparison) report() Pipeline {
 		})
 		out.Environments = append(out.Environments, Environment{Name: name, Targets: list})
 	}
-	for _, p := range c.after.Fleet.Problems {
-		if slices.Contains(c.before.Fleet.Problems, p) {
-			out.Standing = append(out.Standing, p)
+	for _, p := range c.after.TargetSet.Problems {
+		if slices.Contains(c.before.TargetSet.Problems, p) {
+			out.Preexisting = append(out.Preexisting, p)
 		} else {
 			out.Problems = append(out.Problems, p)
 		}
 	}
-	for _, p := range c.before.Fleet.Problems {
-		if !slices.Contains(c.after.Fleet.Problems, p) {
-			out.Mended = append(out.Mended, p)
+	for _, p := range c.before.TargetSet.Problems {
+		if !slices.Contains(c.after.TargetSet.Problems, p) {
+			out.Fixed = append(out.Fixed, p)
 		}
 	}
 	return out

@@ -41,12 +41,12 @@ func target(name, place, revision string) appset.Target {
 }
 
 // side makes a world of one pipeline.
-func world(targets []appset.Target, touched map[string][]string, problems ...appset.Problem) *evaluate.World {
-	p := &evaluate.Pipeline{Fleet: &appset.Fleet{Targets: targets, Problems: problems}, Touched: map[string][]string{}}
-	for name, files := range touched {
-		p.Touched["/argocd/"+name] = files
+func newResolution(targets []appset.Target, changed map[string][]string, problems ...appset.Problem) *evaluate.Resolution {
+	p := &evaluate.Pipeline{TargetSet: &appset.TargetSet{Targets: targets, Problems: problems}, ChangedFiles: map[string][]string{}}
+	for name, files := range changed {
+		p.ChangedFiles["/argocd/"+name] = files
 	}
-	return &evaluate.World{Pipelines: map[string]*evaluate.Pipeline{"shop": p}}
+	return &evaluate.Resolution{Pipelines: map[string]*evaluate.Pipeline{"shop": p}}
 }
 
 // lines is a report in short: "environment: what name".
@@ -82,34 +82,34 @@ func TestCompare(t *testing.T) {
 	otherBroken := appset.Problem{File: "argocd/other.yaml", ApplicationSet: "other", Message: "it is broken"}
 	for _, tc := range []struct {
 		name          string
-		before, after *evaluate.World
+		before, after *evaluate.Resolution
 		want          []string
 		reached       []string
 	}{
-		{"nothing", world(all, nil), world(all, nil), []string{}, nil},
-		{"a file that one reads", world(all, map[string][]string{"web-qa": {"a"}}), world(all, nil), []string{"qa: changed web-qa"}, []string{"qa"}},
-		{"a file that one comes to read", world(all, nil), world(all, map[string][]string{"web-qa": {"a"}}), []string{"qa: changed web-qa"}, []string{"qa"}},
-		{"a specification", world(all, nil), world([]appset.Target{dev, prod, qa2}, nil), []string{"qa: changed web-qa"}, []string{"qa"}},
-		{"one that Argo CD won't update", world(all, nil), world([]appset.Target{dev, prod, fixed}, nil), []string{"qa: changed web-qa (kept)"}, []string{"qa"}},
-		{"created", world([]appset.Target{dev}, nil), world(all, nil), []string{"qa: created web-qa", "prod: created web-prod"}, []string{"qa", "prod"}},
-		{"deleted", world(all, nil), world([]appset.Target{dev}, nil), []string{"qa: deleted web-qa", "prod: deleted web-prod"}, []string{"qa", "prod"}},
-		{"one that Argo CD won't delete", world([]appset.Target{kept}, nil), world(nil, nil), []string{"qa: deleted web-qa (kept)"}, []string{"qa"}},
-		{"one whose resources stay", world([]appset.Target{preserving}, nil), world(nil, nil), []string{"qa: deleted web-qa (kept)"}, []string{"qa"}},
-		{"moved", world([]appset.Target{qa}, nil), world([]appset.Target{moved}, nil),
+		{"nothing", newResolution(all, nil), newResolution(all, nil), []string{}, nil},
+		{"a file that one reads", newResolution(all, map[string][]string{"web-qa": {"a"}}), newResolution(all, nil), []string{"qa: changed web-qa"}, []string{"qa"}},
+		{"a file that one comes to read", newResolution(all, nil), newResolution(all, map[string][]string{"web-qa": {"a"}}), []string{"qa: changed web-qa"}, []string{"qa"}},
+		{"a specification", newResolution(all, nil), newResolution([]appset.Target{dev, prod, qa2}, nil), []string{"qa: changed web-qa"}, []string{"qa"}},
+		{"one that Argo CD won't update", newResolution(all, nil), newResolution([]appset.Target{dev, prod, fixed}, nil), []string{"qa: changed web-qa (kept)"}, []string{"qa"}},
+		{"created", newResolution([]appset.Target{dev}, nil), newResolution(all, nil), []string{"qa: created web-qa", "prod: created web-prod"}, []string{"qa", "prod"}},
+		{"deleted", newResolution(all, nil), newResolution([]appset.Target{dev}, nil), []string{"qa: deleted web-qa", "prod: deleted web-prod"}, []string{"qa", "prod"}},
+		{"one that Argo CD won't delete", newResolution([]appset.Target{kept}, nil), newResolution(nil, nil), []string{"qa: deleted web-qa (kept)"}, []string{"qa"}},
+		{"one whose resources stay", newResolution([]appset.Target{preserving}, nil), newResolution(nil, nil), []string{"qa: deleted web-qa (kept)"}, []string{"qa"}},
+		{"moved", newResolution([]appset.Target{qa}, nil), newResolution([]appset.Target{moved}, nil),
 			[]string{"qa: changed web-qa from web in qa to web in prod", "prod: changed web-qa from web in qa to web in prod"}, []string{"qa", "prod"}},
-		{"out of the pipeline", world([]appset.Target{qa}, nil), world([]appset.Target{target("web-qa", "", "v1")}, nil),
+		{"out of the pipeline", newResolution([]appset.Target{qa}, nil), newResolution([]appset.Target{target("web-qa", "", "v1")}, nil),
 			[]string{"qa: changed web-qa from web in qa to no environment", ": changed web-qa from web in qa to no environment"}, []string{"qa"}},
-		{"in no environment", world(nil, nil), world([]appset.Target{alone}, nil), []string{": created agent"}, nil},
-		{"a set that breaks", world(all, nil), world(nil, nil, setBroken),
+		{"in no environment", newResolution(nil, nil), newResolution([]appset.Target{alone}, nil), []string{": created agent"}, nil},
+		{"a set that breaks", newResolution(all, nil), newResolution(nil, nil, setBroken),
 			[]string{"dev: unknown web-dev", "qa: unknown web-qa", "prod: unknown web-prod"}, nil},
-		{"a set that is mended", world(nil, nil, setBroken), world(all, nil),
+		{"a set that is mended", newResolution(nil, nil, setBroken), newResolution(all, nil),
 			[]string{"dev: unknown web-dev", "qa: unknown web-qa", "prod: unknown web-prod"}, nil},
-		{"a file that can't be read", world([]appset.Target{qa}, nil), world(nil, nil, appset.Problem{File: "argocd/shop.yaml"}), []string{"qa: unknown web-qa"}, nil},
-		{"another set that breaks", world(all, nil), world([]appset.Target{dev}, nil, otherBroken),
+		{"a file that can't be read", newResolution([]appset.Target{qa}, nil), newResolution(nil, nil, appset.Problem{File: "argocd/shop.yaml"}), []string{"qa: unknown web-qa"}, nil},
+		{"another set that breaks", newResolution(all, nil), newResolution([]appset.Target{dev}, nil, otherBroken),
 			[]string{"qa: deleted web-qa", "prod: deleted web-prod"}, []string{"qa", "prod"}},
-		{"one Application that isn't valid", world(all, nil), world([]appset.Target{dev, prod}, nil, appset.Problem{File: "argocd/shop.yaml", ApplicationSet: "shop", Application: "web-qa"}),
+		{"one Application that isn't valid", newResolution(all, nil), newResolution([]appset.Target{dev, prod}, nil, appset.Problem{File: "argocd/shop.yaml", ApplicationSet: "shop", Application: "web-qa"}),
 			[]string{"qa: unknown web-qa"}, nil},
-		{"a world without the pipeline", nil, world([]appset.Target{qa}, nil), []string{"qa: created web-qa"}, []string{"qa"}},
+		{"a world without the pipeline", nil, newResolution([]appset.Target{qa}, nil), []string{"qa: created web-qa"}, []string{"qa"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: tc.before, After: tc.after, Changed: []string{"a"}})
@@ -132,11 +132,11 @@ func TestCompare(t *testing.T) {
 func TestCompareFilesAndProblems(t *testing.T) {
 	qa := target("web-qa", "web/qa", "v1")
 	qa.GeneratorFiles = []string{"clusters/qa.json"}
-	standing := appset.Problem{File: "argocd/old.yaml", Message: "it was so"}
+	preexisting := appset.Problem{File: "argocd/old.yaml", Message: "it was so"}
 	fresh := appset.Problem{File: "argocd/new.yaml", Message: "it is new"}
-	mended := appset.Problem{File: "argocd/gone.yaml", Message: "it is mended"}
-	before := world([]appset.Target{qa}, map[string][]string{"web-qa": {"apps/web/a.yaml", "clusters/qa.json"}}, standing, mended)
-	after := world([]appset.Target{qa}, map[string][]string{"web-qa": {"apps/web/a.yaml", "apps/web/b.yaml"}}, standing, fresh)
+	fixed := appset.Problem{File: "argocd/gone.yaml", Message: "it is mended"}
+	before := newResolution([]appset.Target{qa}, map[string][]string{"web-qa": {"apps/web/a.yaml", "clusters/qa.json"}}, preexisting, fixed)
+	after := newResolution([]appset.Target{qa}, map[string][]string{"web-qa": {"apps/web/a.yaml", "apps/web/b.yaml"}}, preexisting, fresh)
 	after.Pipelines["shop"].Doubts = []deps.Problem{{Reader: "/argocd/web-qa", File: "apps/web/a.yaml"}}
 	r, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: before, After: after, Changed: []string{
 		"z.md", "README.md", ".liftlock.yaml", "argocd/shop.yaml", "argocd/new.yaml", "apps/web/a.yaml", "apps/web/b.yaml", "clusters/qa.json",
@@ -156,39 +156,39 @@ func TestCompareFilesAndProblems(t *testing.T) {
 		t.Errorf("unread %q, rules %q, %d files", r.Unread, r.Rules, r.Files)
 	}
 	p := &r.Pipelines[0]
-	if !slices.Equal(p.Problems, []appset.Problem{fresh}) || !slices.Equal(p.Standing, []appset.Problem{standing}) || !slices.Equal(p.Mended, []appset.Problem{mended}) || r.NewProblems() != 1 {
-		t.Errorf("problems %v, standing %v, mended %v", p.Problems, p.Standing, p.Mended)
+	if !slices.Equal(p.Problems, []appset.Problem{fresh}) || !slices.Equal(p.Preexisting, []appset.Problem{preexisting}) || !slices.Equal(p.Fixed, []appset.Problem{fixed}) || r.NewProblems() != 1 {
+		t.Errorf("problems %v, standing %v, mended %v", p.Problems, p.Preexisting, p.Fixed)
 	}
 }
 
 func TestCompareNamesTheTargetThatCannotBeRead(t *testing.T) {
 	qa, broken := target("web-qa", "web/qa", "v1"), target("web-qa", "web/qa", "v1")
 	broken.Application = json.RawMessage(`{`)
-	_, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: world([]appset.Target{qa}, nil), After: world([]appset.Target{broken}, nil)})
+	_, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: newResolution([]appset.Target{qa}, nil), After: newResolution([]appset.Target{broken}, nil)})
 	if err == nil || !strings.Contains(err.Error(), "pipeline shop: target /argocd/web-qa") {
 		t.Errorf("%v", err)
 	}
 }
 
-// crowd is a change of a base that many share, and of more than is shown.
-func crowd(t *testing.T) *Report {
+// manyTargets is a change of a base that many share, and of more than is shown.
+func manyTargets(t *testing.T) *Report {
 	t.Helper()
 	var before, after []appset.Target
-	touched := map[string][]string{}
+	changedBy := map[string][]string{}
 	for i := range 25 {
 		name := fmt.Sprintf("web-prod-%02d", i)
 		before, after = append(before, target(name, "web/prod", "v1")), append(after, target(name, "web/prod", "v1"))
-		touched[name] = []string{"base/deployment.yaml"}
+		changedBy[name] = []string{"base/deployment.yaml"}
 	}
 	before, after = append(before, target("web-qa", "web/qa", "v1")), append(after, target("web-qa", "web/qa", "v2"))
 	for i := range 12 {
-		touched["web-qa"] = append(touched["web-qa"], fmt.Sprintf("apps/web/%02d.yaml", i))
+		changedBy["web-qa"] = append(changedBy["web-qa"], fmt.Sprintf("apps/web/%02d.yaml", i))
 	}
 	gone := target("agent\x1b[31m", "", "v1")
 	gone.Policy.NoDelete = true
 	before = append(before, gone)
-	changed := append([]string{"base/deployment.yaml", "new\nline.md", ".liftlock/shop.yaml"}, touched["web-qa"]...)
-	r, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: world(before, touched), After: world(after, touched), Changed: changed})
+	changed := append([]string{"base/deployment.yaml", "new\nline.md", ".liftlock/shop.yaml"}, changedBy["web-qa"]...)
+	r, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: newResolution(before, changedBy), After: newResolution(after, changedBy), Changed: changed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func crowd(t *testing.T) *Report {
 
 func TestWriteTable(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteTable(&b, crowd(t)); err != nil {
+	if err := WriteTable(&b, manyTargets(t)); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", "crowd.txt")
@@ -219,7 +219,7 @@ func TestWriteTable(t *testing.T) {
 }
 
 func TestYAMLAndJSONAreOneDocument(t *testing.T) {
-	r := crowd(t)
+	r := manyTargets(t)
 	var j, y bytes.Buffer
 	if err := WriteJSON(&j, r); err != nil {
 		t.Fatal(err)
@@ -247,14 +247,14 @@ func TestYAMLAndJSONAreOneDocument(t *testing.T) {
 func TestCompareProperty(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	draw := func(rt *rapid.T, label string) (map[string]appset.Target, map[string][]string) {
-		targets, touched := map[string]appset.Target{}, map[string][]string{}
+		targets, changed := map[string]appset.Target{}, map[string][]string{}
 		for _, n := range rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(rt, label) {
 			targets[n] = target(n, rapid.SampledFrom([]string{"web/dev", "web/qa", "api/qa", ""}).Draw(rt, label+n), rapid.SampledFrom([]string{"v1", "v2"}).Draw(rt, label+n))
 			if rapid.Bool().Draw(rt, label+n+" touched") {
-				touched[n] = []string{"f"}
+				changed[n] = []string{"f"}
 			}
 		}
-		return targets, touched
+		return targets, changed
 	}
 	list := func(rt *rapid.T, targets map[string]appset.Target) []appset.Target {
 		var out []appset.Target
@@ -269,7 +269,7 @@ func TestCompareProperty(t *testing.T) {
 		before, read := draw(rt, "before")
 		after, reads := draw(rt, "after")
 		compare := func(a, b map[string]appset.Target, ta, tb map[string][]string) *Report {
-			r, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: world(list(rt, a), ta), After: world(list(rt, b), tb), Changed: []string{"f"}})
+			r, err := Compare(Input{Pipelines: []*pipeline.Pipeline{shop()}, Before: newResolution(list(rt, a), ta), After: newResolution(list(rt, b), tb), Changed: []string{"f"}})
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -38,10 +38,10 @@ func WriteTable(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, "warning: the change reaches %d environments of %s at once: %s\n", len(reached), p.Name, strings.Join(reached, ", "))
 	}
 	if len(r.Rules) > 0 {
-		fmt.Fprintf(&b, "The pipeline files change, which this doesn't judge: %s\n", few(r.Rules))
+		fmt.Fprintf(&b, "The pipeline files change, which this doesn't judge: %s\n", joinFew(r.Rules))
 	}
 	if len(r.Unread) > 0 {
-		fmt.Fprintf(&b, "No target reads %s\n", few(r.Unread))
+		fmt.Fprintf(&b, "No target reads %s\n", joinFew(r.Unread))
 	}
 	b.WriteString(r.Summary() + "\n")
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -61,7 +61,7 @@ func writeEnvironment(b *strings.Builder, p *Pipeline, e *Environment) {
 	groups := e.Groups()
 	for i := range groups {
 		g := &groups[i]
-		fmt.Fprintf(b, "    %-7s  %s\n", g.What, few(g.Names))
+		fmt.Fprintf(b, "    %-7s  %s\n", g.What, joinFew(g.Names))
 		line := func(format string, args ...any) {
 			b.WriteString(indent + fmt.Sprintf(format, args...) + "\n")
 		}
@@ -73,7 +73,7 @@ func writeEnvironment(b *strings.Builder, p *Pipeline, e *Environment) {
 				line("and %d more fields", len(g.Fields)+g.More-maxShown)
 				break
 			}
-			line("%s: %s → %s", appset.Printable(f.Path), value(f.Before), value(f.After))
+			line("%s: %s → %s", appset.Printable(f.Path), printableValue(f.Before), printableValue(f.After))
 		}
 		for k, f := range g.Files {
 			if k == maxShown {
@@ -112,8 +112,8 @@ func (r *Report) Summary() string {
 	return files + "; targets: " + strings.Join(parts, ", ") + "."
 }
 
-// few lists names, not too many of them.
-func few(names []string) string {
+// joinFew lists names, not too many of them.
+func joinFew(names []string) string {
 	shown := make([]string, 0, maxShown)
 	for _, n := range names[:min(len(names), maxShown)] {
 		shown = append(shown, appset.Printable(n))
@@ -125,7 +125,7 @@ func few(names []string) string {
 	return s
 }
 
-func value(s string) string {
+func printableValue(s string) string {
 	if s == "" {
 		return "(none)"
 	}

@@ -21,10 +21,10 @@ type Pipeline struct {
 	Environments []Environment `json:"environments"`
 	// Problems are new: they stand after the change and did not before.
 	Problems []appset.Problem `json:"problems"`
-	// Standing are problems that the change doesn't bring, and maybe doesn't mend.
-	Standing []appset.Problem `json:"standing"`
-	// Mended are problems that stood before the change and don't after it.
-	Mended []appset.Problem `json:"mended"`
+	// Preexisting are problems that the change doesn't bring, and maybe doesn't mend.
+	Preexisting []appset.Problem `json:"standing"`
+	// Fixed are problems that stood before the change and don't after it.
+	Fixed []appset.Problem `json:"mended"`
 }
 
 // Environment is what a change does in one environment.

@@ -27,13 +27,13 @@ type Effect struct {
 // context that ended.
 func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 	var out []Effect
-	for _, p := range e.pairs() {
+	for _, p := range e.pairTargets() {
 		spec := !p.sameSpec()
-		if !p.inside || !spec && len(e.Touched[p.id]) == 0 {
+		if !p.mayChange || !spec && len(e.FilesByTarget[p.id]) == 0 {
 			continue
 		}
-		f := Effect{Target: *p.target(), Spec: spec}
-		before, why, err := r.render(ctx, &e.Before, p.before, e.Revision)
+		f := Effect{Target: *p.latestTarget(), Spec: spec}
+		before, why, err := r.renderTarget(ctx, &e.Before, p.before, e.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 			out = append(out, f)
 			continue
 		}
-		after, why, err := r.render(ctx, &e.After, p.after, e.Revision)
+		after, why, err := r.renderTarget(ctx, &e.After, p.after, e.Revision)
 		if err != nil {
 			return nil, err
 		}

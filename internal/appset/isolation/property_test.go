@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 func TestOneEnvironment(t *testing.T) {
 	var made, safe, unsafe int
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
+		w := drawRepository(t)
 		resolver := appset.New(appset.Options{})
 		renderer := isolation.New(1 << 20)
 		w.whole, w.known = w.resolve(t, resolver, w.files, true), w.resolve(t, resolver, w.files, false)
@@ -64,7 +64,7 @@ func TestOneEnvironment(t *testing.T) {
 			after := w.resolve(t, resolver, tree, true)
 			strays := differing(before, after, rendered, renderAll(t, tree, after), inside)
 
-			why := w.prove(t, resolver, renderer, edits, inside)
+			why := w.proveIsolation(t, resolver, renderer, edits, inside)
 			switch {
 			case len(strays) > 0 && why == "":
 				t.Fatalf("an edit for %s in %s was let through that changes %v:\n%s", component, env, strays, show(edits))
@@ -87,15 +87,15 @@ func TestOneEnvironment(t *testing.T) {
 	}
 }
 
-// prove asks the package as the engine does.
-func (w *world) prove(t *rapid.T, resolver *appset.Resolver, renderer *isolation.Renderer, edits []fieldedit.Edit, inside func(*appset.Target) bool) string {
+// proveIsolation asks the package as the engine does.
+func (w *randomRepository) proveIsolation(t *rapid.T, resolver *appset.Resolver, renderer *isolation.Renderer, edits []fieldedit.Edit, inside func(*appset.Target) bool) string {
 	var files []string
 	created := false
 	for _, e := range edits {
 		files = append(files, e.File)
 		created = created || e.Created || e.Deleted
 	}
-	whole := isolation.Generates(w.known.Targets, files, created)
+	whole := isolation.ChangesGenerated(w.known.Targets, files, created)
 	readers := make([]deps.Reader, len(w.known.Targets))
 	for i := range w.known.Targets {
 		readers[i] = evaluate.Reader(&w.known.Targets[i])
@@ -108,10 +108,10 @@ func (w *world) prove(t *rapid.T, resolver *appset.Resolver, renderer *isolation
 	if whole {
 		before = w.whole
 	}
-	why, err := renderer.Outside(context.Background(), &isolation.Edit{
-		Before: isolation.World{Tree: w.files, ID: identities(w.files), Targets: before.Targets},
-		After:  isolation.World{Tree: tree, ID: identities(tree), Targets: w.resolve(t, resolver, tree, whole).Targets},
-		Files:  files, Touched: ix.AffectedReaders(files), Inside: inside, Revision: "c0ffee",
+	why, err := renderer.WhyNotIsolated(context.Background(), &isolation.Edit{
+		Before: isolation.Resolution{Tree: w.files, ID: identities(w.files), Targets: before.Targets},
+		After:  isolation.Resolution{Tree: tree, ID: identities(tree), Targets: w.resolve(t, resolver, tree, whole).Targets},
+		Files:  files, FilesByTarget: ix.AffectedReaders(files), MayChange: inside, Revision: "c0ffee",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func identities(tree fs.FS) render.ContentID {
 }
 
 // renderAll renders every target of a tree, by ID.
-func renderAll(t *rapid.T, tree fs.FS, f *appset.Fleet) map[string]string {
+func renderAll(t *rapid.T, tree fs.FS, f *appset.TargetSet) map[string]string {
 	out := map[string]string{}
 	for i := range f.Targets {
 		target := &f.Targets[i]
@@ -171,7 +171,7 @@ func renderAll(t *rapid.T, tree fs.FS, f *appset.Fleet) map[string]string {
 }
 
 // differing names the targets outside whose Applications or manifests differ.
-func differing(before, after *appset.Fleet, was, is map[string]string, inside func(*appset.Target) bool) []string {
+func differing(before, after *appset.TargetSet, was, is map[string]string, inside func(*appset.Target) bool) []string {
 	var out []string
 	now := map[string]*appset.Target{}
 	for i := range after.Targets {

@@ -21,7 +21,7 @@ var sharedCarry = []pipeline.Carry{
 }
 
 // elements adds a component's elements to the list of a set, one a cluster.
-func (w *world) elements(set, c, env string, clusters int, more string) {
+func (w *randomRepository) elements(set, c, env string, clusters int, more string) {
 	if w.lists[set] == nil {
 		w.lists[set] = &strings.Builder{}
 	}
@@ -32,7 +32,7 @@ func (w *world) elements(set, c, env string, clusters int, more string) {
 
 // shares adds an environment of a component of one of the kinds that have
 // their releases beside those of others.
-func (w *world) shares(kind, c, env, before string, clusters int, maybe func(string) bool) {
+func (w *randomRepository) shares(kind, c, env, before string, clusters int, maybe func(string) bool) {
 	switch kind {
 	case "elements": // a parameter is the element's
 		w.charted(c)
@@ -46,13 +46,13 @@ func (w *world) shares(kind, c, env, before string, clusters int, maybe func(str
 		w.elements("keys", c, env, clusters, "from: "+from)
 		common := "shared/common.yaml"
 		if w.files[common] == nil {
-			w.put(common, "")
+			w.putFile(common, "")
 		}
 		text := string(w.files[common].Data)
 		if !strings.Contains(text, c+":\n") {
 			text += c + ":\n"
 		}
-		w.put(common, strings.Replace(text, c+":\n", c+":\n  "+env+": {tag: v1}\n", 1))
+		w.putFile(common, strings.Replace(text, c+":\n", c+":\n  "+env+": {tag: v1}\n", 1))
 	case "side by side": // one values file each in the chart's folder, and who reads another's, too
 		w.charted(c)
 		own := "image:\n  tag: v1\n"
@@ -63,7 +63,7 @@ func (w *world) shares(kind, c, env, before string, clusters int, maybe func(str
 				own = "extra: true\n"
 			}
 		}
-		w.put("charts/"+c+"/values-"+env+".yaml", own)
+		w.putFile("charts/"+c+"/values-"+env+".yaml", own)
 		w.elements("chart-values", c, env, clusters, "chain: "+chain)
 	case "pins": // a kustomize component pins the images, and who takes another's
 		w.kustomized(c, env, "", false, false, false)
@@ -71,13 +71,13 @@ func (w *world) shares(kind, c, env, before string, clusters int, maybe func(str
 		if before != "" && maybe("pinned by the one before") {
 			pin = "../" + before + "/pin"
 		}
-		w.put("apps/"+c+"/overlays/"+env+"/kustomization.yaml", "resources:\n  - ../../base\ncomponents:\n  - "+pin+"\n")
-		w.put("apps/"+c+"/overlays/"+env+"/pin/kustomization.yaml",
+		w.putFile("apps/"+c+"/overlays/"+env+"/kustomization.yaml", "resources:\n  - ../../base\ncomponents:\n  - "+pin+"\n")
+		w.putFile("apps/"+c+"/overlays/"+env+"/pin/kustomization.yaml",
 			"apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:\n  - name: registry.example/"+c+"\n    newTag: v1\n")
 		w.elements("elements", c, env, clusters, "path: apps/"+c+"/overlays/"+env)
 	case "flat": // a generator file for each, in one folder
 		w.charted(c)
-		w.put("flat/"+c+"-"+env+".json", fmt.Sprintf("{\"component\": %q, \"env\": %q, \"tag\": \"v1\"}\n", c, env))
+		w.putFile("flat/"+c+"-"+env+".json", fmt.Sprintf("{\"component\": %q, \"env\": %q, \"tag\": \"v1\"}\n", c, env))
 	case "channel": // all components of an environment follow one element
 		w.charted(c)
 		w.channel[c] = true
@@ -85,7 +85,7 @@ func (w *world) shares(kind, c, env, before string, clusters int, maybe func(str
 }
 
 // listSets writes the sets whose list generators were collected.
-func (w *world) listSets() {
+func (w *randomRepository) listSets() {
 	sources := map[string][2]string{ // a source, and a patch of the template
 		"elements":     {"          path: '{{.path}}'\n", ""},
 		"tags":         {tagged, ""},
@@ -94,7 +94,7 @@ func (w *world) listSets() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.lists)) {
 		if source, ok := sources[name]; ok {
-			w.put("argocd/"+name+".yaml", set(name, "    - list:\n        elements:\n"+w.lists[name].String(), "{{.component}}-{{.env}}-{{.cluster}}", source[0], "{{.component}}", "{{.env}}", source[1]))
+			w.putFile("argocd/"+name+".yaml", set(name, "    - list:\n        elements:\n"+w.lists[name].String(), "{{.component}}-{{.env}}-{{.cluster}}", source[0], "{{.component}}", "{{.env}}", source[1]))
 		}
 	}
 	if len(w.channel) == 0 {
@@ -110,5 +110,5 @@ func (w *world) listSets() {
 			generators += "                - {component: " + c + "}\n"
 		}
 	}
-	w.put("argocd/channels.yaml", set("channels", generators, "{{.component}}-{{.env}}", sources["tags"][0], "{{.component}}", "{{.env}}", ""))
+	w.putFile("argocd/channels.yaml", set("channels", generators, "{{.component}}-{{.env}}", sources["tags"][0], "{{.component}}", "{{.env}}", ""))
 }

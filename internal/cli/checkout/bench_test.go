@@ -87,7 +87,7 @@ func BenchmarkResolve(b *testing.B) {
 					b.Fatal(err)
 				}
 				a, err := r.Resolve(b.Context(), Query{Rev: rev})
-				if err != nil || len(a.Problems) > 0 || len(a.Fleets[0].Targets) != 1000 {
+				if err != nil || len(a.Problems) > 0 || len(a.PipelineTargets[0].Targets) != 1000 {
 					b.Fatal(err, a)
 				}
 				if err := WriteTable(io.Discard, a); err != nil {
@@ -110,12 +110,12 @@ func BenchmarkResolve(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer t.Close()
-		g, pipes, err := r.asked(b.Context(), t, Query{}, &Answer{})
+		g, pipes, err := r.selectPipelines(b.Context(), t, Query{}, &Resolution{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if _, err := r.resolve(b.Context(), appset.New(appset.Options{}), g, t, appset.Input{Pipeline: pipes[0]}, false); err != nil {
+			if _, err := r.resolvePipeline(b.Context(), appset.New(appset.Options{}), g, t, appset.Input{Pipeline: pipes[0]}, false); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -47,43 +47,43 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := r.changed(ctx, base.Commit, head)
+	changed, err := r.changedFiles(ctx, base.Commit, head)
 	if err != nil {
 		return nil, err
 	}
-	out := &Impact{From: base.Name, To: head.Name, Notes: c.Known.notes()}
-	on, err := r.environments(ctx, c.Base)
+	out := &Impact{From: base.Name, To: head.Name, Notes: c.Known.uncheckedNotes()}
+	on, err := r.environmentBranch(ctx, c.Base)
 	if err != nil {
 		return nil, err
 	}
 	before, after := on.pipes, on.pipes
 	if on.branch != "" {
 		out.Notes = append(out.Notes, appset.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and the ApplicationSets are those of %s", on.rules.Name)})
-	} else if before, after, err = out.rules(ctx, base, head); err != nil {
+	} else if before, after, err = out.choosePipelines(ctx, base, head); err != nil {
 		return nil, err
 	}
-	known, err := c.Known.input(slices.Concat(before, after))
+	known, err := c.Known.resolverInput(slices.Concat(before, after))
 	if err != nil {
 		return nil, err
 	}
 	resolver := appset.New(appset.Options{})
-	world := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.World, error) {
+	resolve := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.Resolution, error) {
 		in := evaluate.Input{
-			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, Other: r.other(t.FS, t.Commit),
+			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
 			Clusters: known.Clusters, Globbing: known.Globbing, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
 		}
 		if on.branch == "" {
-			return evaluate.Here(ctx, resolver, t.FS, in)
+			return evaluate.InProcess(ctx, resolver, t.FS, in)
 		}
-		in.On, in.Edited = on.branch, appset.Elsewhere{Tree: t.FS, Commit: t.Commit}
+		in.On, in.Edited = on.branch, appset.ExternalRef{Tree: t.FS, Commit: t.Commit}
 		in.Revision = "" // what the other branch is at decides as well: nothing is kept
-		return evaluate.Here(ctx, resolver, on.rules.FS, in)
+		return evaluate.InProcess(ctx, resolver, on.rules.FS, in)
 	}
-	was, err := world(base, before)
+	was, err := resolve(base, before)
 	if err != nil {
 		return nil, err
 	}
-	is, err := world(head, after)
+	is, err := resolve(head, after)
 	if err != nil {
 		return nil, err
 	}
@@ -95,38 +95,38 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	return out, err
 }
 
-// onBranch is what a change is judged by that is to be merged into a branch that
+// branchRules is what a change is judged by that is to be merged into a branch that
 // an environment lives on; empty for every other change.
-type onBranch struct {
+type branchRules struct {
 	branch string
 	rules  *Tree
 	pipes  []*pipeline.Pipeline
 }
 
-// environments says whether an environment of the default branch's pipelines
+// environmentBranch says whether an environment of the default branch's pipelines
 // lives on a base.
-func (r *Repository) environments(ctx context.Context, base string) (onBranch, error) {
+func (r *Repository) environmentBranch(ctx context.Context, base string) (branchRules, error) {
 	for _, prefix := range []string{"refs/remotes/", "origin/", "refs/heads/"} {
 		base = strings.TrimPrefix(base, prefix)
 	}
 	if base == "" || base == r.main || len(r.urls) == 0 {
-		return onBranch{}, nil
+		return branchRules{}, nil
 	}
-	name, sha, err := r.base(ctx, "")
+	name, sha, err := r.baseCommit(ctx, "")
 	if err != nil {
-		return onBranch{}, nil //nolint:nilerr // without a default branch there are no rules elsewhere
+		return branchRules{}, nil //nolint:nilerr // without a default branch there are no rules elsewhere
 	}
-	rules := &Tree{FS: r.git.Tree(sha), Commit: sha, Name: describe(name, sha)}
+	rules := &Tree{FS: r.git.Tree(sha), Commit: sha, Name: describeCommit(name, sha)}
 	pipes, err := pipeline.Load(rules.FS)
 	if err != nil {
-		return onBranch{}, nil //nolint:nilerr // said where these rules are asked for
+		return branchRules{}, nil //nolint:nilerr // said where these rules are asked for
 	}
 	for _, p := range pipes {
 		if slices.Contains(p.EnvironmentBranches(), base) {
-			return onBranch{branch: base, rules: rules, pipes: present(pipes, rules.FS)}, nil
+			return branchRules{branch: base, rules: rules, pipes: dropMissingSets(pipes, rules.FS)}, nil
 		}
 	}
-	return onBranch{}, nil
+	return branchRules{}, nil
 }
 
 // forkPoint is the newest commit that the head has in common with the base.
@@ -138,7 +138,7 @@ func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*T
 			return nil, fmt.Errorf("there is nothing to compare with: %w", err)
 		}
 	}
-	name, sha, err := r.base(ctx, base)
+	name, sha, err := r.baseCommit(ctx, base)
 	if err != nil {
 		return nil, err
 	}
@@ -150,15 +150,15 @@ func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*T
 		return nil, fmt.Errorf("%s and %s have no commit in common; if this is a shallow clone, fetch its history first (git fetch --unshallow)", name, head.Name)
 	}
 	t := r.git.Tree(common)
-	at := &Tree{FS: t, Commit: common, Name: describe(name, sha)}
+	at := &Tree{FS: t, Commit: common, Name: describeCommit(name, sha)}
 	if common != sha {
-		at.Name = describe(common, common) + " (where it left " + name + ")"
+		at.Name = describeCommit(common, common) + " (where it left " + name + ")"
 	}
 	return at, nil
 }
 
-// base is the commit that a change is to be merged into, and its name.
-func (r *Repository) base(ctx context.Context, rev string) (name, sha string, err error) {
+// baseCommit is the commit that a change is to be merged into, and its name.
+func (r *Repository) baseCommit(ctx context.Context, rev string) (name, sha string, err error) {
 	if rev != "" {
 		sha, err = r.git.Resolve(ctx, rev)
 		return rev, sha, err
@@ -179,8 +179,8 @@ func (r *Repository) base(ctx context.Context, rev string) (name, sha string, er
 	return "", "", fmt.Errorf("the branch %s, which this would be merged into, has no commit here: name another with --base", r.main)
 }
 
-// changed lists the files that differ.
-func (r *Repository) changed(ctx context.Context, base string, head *Tree) ([]string, error) {
+// changedFiles lists the files that differ.
+func (r *Repository) changedFiles(ctx context.Context, base string, head *Tree) ([]string, error) {
 	var list []git.FileChange
 	var err error
 	if w, ok := head.FS.(*git.WorkingTree); ok {
@@ -198,9 +198,9 @@ func (r *Repository) changed(ctx context.Context, base string, head *Tree) ([]st
 	return out, nil
 }
 
-// rules are the pipelines that both sides are judged by. Without any they are
+// choosePipelines are the pipelines that both sides are judged by. Without any they are
 // each side's ApplicationSets.
-func (i *Impact) rules(ctx context.Context, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
+func (i *Impact) choosePipelines(ctx context.Context, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
 	for _, t := range []*Tree{base, head} {
 		pipes, err := pipeline.Load(t.FS)
 		switch {
@@ -212,7 +212,7 @@ func (i *Impact) rules(ctx context.Context, base, head *Tree) (before, after []*
 		if t == head {
 			i.Notes = append(i.Notes, appset.Problem{Message: fmt.Sprintf("%s has no pipeline file; that of %s is used", base.Name, head.Name)})
 		}
-		return present(pipes, base.FS), present(pipes, head.FS), nil
+		return dropMissingSets(pipes, base.FS), dropMissingSets(pipes, head.FS), nil
 	}
 	sets := make([][]string, 2)
 	for n, t := range []*Tree{base, head} {
@@ -226,14 +226,14 @@ func (i *Impact) rules(ctx context.Context, base, head *Tree) (before, after []*
 		sets[n] = found
 	}
 	if len(sets[0])+len(sets[1]) == 0 {
-		i.Notes = append(i.Notes, noSets(head))
+		i.Notes = append(i.Notes, noSetsProblem(head))
 	}
-	return []*pipeline.Pipeline{everySet(sets[0])}, []*pipeline.Pipeline{everySet(sets[1])}, nil
+	return []*pipeline.Pipeline{pipelineOfSets(sets[0])}, []*pipeline.Pipeline{pipelineOfSets(sets[1])}, nil
 }
 
-// present leaves out entries whose files a tree doesn't have: that a change
+// dropMissingSets leaves out entries whose files a tree doesn't have: that a change
 // adds or removes a set is what is to be shown, not a problem.
-func present(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipeline {
+func dropMissingSets(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipeline {
 	out := make([]*pipeline.Pipeline, len(pipes))
 	for i, p := range pipes {
 		own := *p

@@ -15,26 +15,26 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 )
 
-// row is one target, and the pipeline that it is shown for.
-type row struct {
+// targetRow is one target, and the pipeline that it is shown for.
+type targetRow struct {
 	pipeline string
 	target   *appset.Target
 }
 
-// rows are all targets by name.
-func (a *Answer) rows() []row {
-	var out []row
-	for _, f := range a.Fleets {
+// targetRows are all targets by name.
+func (a *Resolution) targetRows() []targetRow {
+	var out []targetRow
+	for _, f := range a.PipelineTargets {
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			r := row{target: t}
+			r := targetRow{target: t}
 			if t.Managed() {
 				r.pipeline = f.Pipeline
 			}
 			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b row) int {
+	slices.SortStableFunc(out, func(a, b targetRow) int {
 		return cmp.Or(cmp.Compare(a.target.Name, b.target.Name), cmp.Compare(a.target.ID(), b.target.ID()), cmp.Compare(a.pipeline, b.pipeline))
 	})
 	return out
@@ -43,29 +43,29 @@ func (a *Answer) rows() []row {
 // columns are those of the table; one that is empty for every target is left out.
 var columns = []struct {
 	title string
-	of    func(r row) string
+	of    func(r targetRow) string
 }{
-	{"NAME", func(r row) string { return r.target.Name }},
-	{"PIPELINE", func(r row) string { return r.pipeline }},
-	{"COMPONENT", func(r row) string { return r.target.Component }},
-	{"ENVIRONMENT", func(r row) string { return r.target.Environment }},
-	{"ARGOCD", func(r row) string { return r.target.ArgoCD }},
-	{"CLUSTER", func(r row) string { return clusterName(r.target) }},
-	{"NAMESPACE", func(r row) string { return r.target.DestNS }},
-	{"SOURCE", func(r row) string { return describeSources(r.target.Sources) }},
-	{"APPLICATIONSET", func(r row) string { return r.target.ApplicationSet }},
+	{"NAME", func(r targetRow) string { return r.target.Name }},
+	{"PIPELINE", func(r targetRow) string { return r.pipeline }},
+	{"COMPONENT", func(r targetRow) string { return r.target.Component }},
+	{"ENVIRONMENT", func(r targetRow) string { return r.target.Environment }},
+	{"ARGOCD", func(r targetRow) string { return r.target.ArgoCD }},
+	{"CLUSTER", func(r targetRow) string { return clusterName(r.target) }},
+	{"NAMESPACE", func(r targetRow) string { return r.target.DestNS }},
+	{"SOURCE", func(r targetRow) string { return describeSources(r.target.Sources) }},
+	{"APPLICATIONSET", func(r targetRow) string { return r.target.ApplicationSet }},
 }
 
 // WriteTable writes the targets for people, and how many there are.
-func WriteTable(w io.Writer, a *Answer) error {
-	rows := a.rows()
-	several := len(a.Fleets) > 1
+func WriteTable(w io.Writer, a *Resolution) error {
+	rows := a.targetRows()
+	several := len(a.PipelineTargets) > 1
 	var b strings.Builder
 	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(rows) > 0 {
 		shown := slices.Clone(columns)
 		for i := len(shown) - 1; i >= 0; i-- {
-			empty := !slices.ContainsFunc(rows, func(r row) bool { return shown[i].of(r) != "" })
+			empty := !slices.ContainsFunc(rows, func(r targetRow) bool { return shown[i].of(r) != "" })
 			if empty || shown[i].title == "PIPELINE" && !several {
 				shown = slices.Delete(shown, i, i+1)
 			}
@@ -87,7 +87,7 @@ func WriteTable(w io.Writer, a *Answer) error {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(a.summary(rows) + "\n")
+	b.WriteString(a.summaryLine(rows) + "\n")
 	if _, err := io.WriteString(w, trimLines(b.String())); err != nil {
 		return fmt.Errorf("writing the table: %w", err)
 	}
@@ -103,8 +103,8 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// summary counts what the rows show.
-func (a *Answer) summary(rows []row) string {
+// summaryLine counts what the rows show.
+func (a *Resolution) summaryLine(rows []targetRow) string {
 	applications, sets, components, environments, unmanaged := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
 	for _, r := range rows {
 		t := r.target
@@ -118,13 +118,13 @@ func (a *Answer) summary(rows []row) string {
 		}
 		components[r.pipeline+"\x00"+t.Component], environments[r.pipeline+"\x00"+t.Environment] = true, true
 	}
-	s := count(len(applications), "Application")
+	s := countNoun(len(applications), "Application")
 	if len(sets) > 0 {
-		s += " of " + count(len(sets), "ApplicationSet")
+		s += " of " + countNoun(len(sets), "ApplicationSet")
 	}
 	s += " in " + a.Tree
 	if len(components) > 0 {
-		s += ": " + count(len(components), "component") + " in " + count(len(environments), "environment")
+		s += ": " + countNoun(len(components), "component") + " in " + countNoun(len(environments), "environment")
 		if unmanaged > 0 {
 			s += fmt.Sprintf(", %d in no pipeline", unmanaged)
 		}
@@ -132,8 +132,8 @@ func (a *Answer) summary(rows []row) string {
 	return s + "."
 }
 
-// count is a number of things.
-func count(n int, what string) string {
+// countNoun is a number of things.
+func countNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -168,12 +168,12 @@ func describeSources(sources []appset.Source) string {
 	return strings.Join(out, ", ")
 }
 
-// manifests are the Applications by name, each once. Resolve must have been
+// applicationManifests are the Applications by name, each once. Resolve must have been
 // asked for them.
-func (a *Answer) manifests() []json.RawMessage {
+func (a *Resolution) applicationManifests() []json.RawMessage {
 	out := []json.RawMessage{}
 	seen := map[string]bool{}
-	for _, r := range a.rows() {
+	for _, r := range a.targetRows() {
 		if id := r.target.ID(); !seen[id] {
 			seen[id] = true
 			out = append(out, r.target.Application)
@@ -183,8 +183,8 @@ func (a *Answer) manifests() []json.RawMessage {
 }
 
 // WriteYAML writes the Applications as kubectl apply takes them, a document each.
-func WriteYAML(w io.Writer, a *Answer) error {
-	for _, m := range a.manifests() {
+func WriteYAML(w io.Writer, a *Resolution) error {
+	for _, m := range a.applicationManifests() {
 		raw, err := yaml.JSONToYAML(m)
 		if err == nil {
 			_, err = fmt.Fprintf(w, "---\n%s", raw)
@@ -197,7 +197,7 @@ func WriteYAML(w io.Writer, a *Answer) error {
 }
 
 // WriteJSON writes the Applications as one List.
-func WriteJSON(w io.Writer, a *Answer) error {
+func WriteJSON(w io.Writer, a *Resolution) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
@@ -205,7 +205,7 @@ func WriteJSON(w io.Writer, a *Answer) error {
 		APIVersion string            `json:"apiVersion"`
 		Kind       string            `json:"kind"`
 		Items      []json.RawMessage `json:"items"`
-	}{"v1", "List", a.manifests()})
+	}{"v1", "List", a.applicationManifests()})
 	if err != nil {
 		return fmt.Errorf("writing the Applications as JSON: %w", err)
 	}

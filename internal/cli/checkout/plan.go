@@ -40,24 +40,24 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 	} else if shallow {
 		return nil, errors.New("this is a shallow clone, in which where releases came from can't be told: fetch its history first (git fetch --unshallow)")
 	}
-	in := plan.Input{Git: r.git, Looked: describe(rev, commit), Branch: r.main, Commit: commit, Head: r.head, Only: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
+	in := plan.Input{Git: r.git, Subject: describeCommit(rev, commit), Branch: r.main, Commit: commit, Head: r.branchHead, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 	var broken []appset.Problem
-	in.Pipelines, broken, err = rules(r.git.Tree(commit), in.Looked, q.Pipeline)
+	in.Pipelines, broken, err = loadPlanPipelines(r.git.Tree(commit), in.Subject, q.Pipeline)
 	if err != nil {
 		return nil, err
 	}
-	known, err := q.Known.input(in.Pipelines)
+	known, err := q.Known.resolverInput(in.Pipelines)
 	if err != nil {
 		return nil, err
 	}
 	resolver := appset.New(appset.Options{})
-	in.Resolve = func(ctx context.Context, p *pipeline.Pipeline, at appset.Elsewhere, branches map[string]appset.Elsewhere, manifests bool) (*appset.Fleet, error) {
+	in.Resolve = func(ctx context.Context, p *pipeline.Pipeline, at appset.ExternalRef, branches map[string]appset.ExternalRef, manifests bool) (*appset.TargetSet, error) {
 		in := known
 		in.Pipeline, in.Tree, in.Revision, in.Branches, in.Manifests = p, at.Tree, at.Commit, branches, manifests
-		in.Branch, in.RepoURLs, in.Other = r.main, r.urls, r.other(at.Tree, at.Commit)
+		in.Branch, in.RepoURLs, in.OpenExternal = r.main, r.urls, r.openExternal(at.Tree, at.Commit)
 		return resolver.Resolve(ctx, in)
 	}
-	if in.Holds, err = r.holds(ctx); err != nil {
+	if in.Holds, err = r.holdFiles(ctx); err != nil {
 		return nil, err
 	}
 	p, err := plan.Make(ctx, in)
@@ -65,19 +65,19 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		return nil, err
 	}
 	p.Problems = append(broken, p.Problems...)
-	p.Notes = append(p.Notes, q.Known.notes()...)
-	if note, err := r.behind(ctx, q.Rev, commit); err != nil {
+	p.Notes = append(p.Notes, q.Known.uncheckedNotes()...)
+	if note, err := r.behindRemote(ctx, q.Rev, commit); err != nil {
 		return nil, err
 	} else if note != "" {
 		p.Notes = append(p.Notes, appset.Problem{Message: note})
 	}
-	p.Problems, p.Notes = distinct(p.Problems), distinct(p.Notes)
+	p.Problems, p.Notes = distinctProblems(p.Problems), distinctProblems(p.Notes)
 	return p, nil
 }
 
-// rules are the pipelines of a tree. Broken files are problems, and then there
+// loadPlanPipelines are the pipelines of a tree. Broken files are problems, and then there
 // are none.
-func rules(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []appset.Problem, error) {
+func loadPlanPipelines(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []appset.Problem, error) {
 	pipes, err := pipeline.Load(tree)
 	if errors.Is(err, pipeline.ErrNoPipeline) {
 		return nil, nil, fmt.Errorf("%s has %w; without one nothing is promoted", looked, err)
@@ -90,16 +90,16 @@ func rules(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []appset.Prob
 		return nil, append(broken, appset.Problem{Message: "nothing opens while a pipeline file is broken"}), nil
 	}
 	if name != "" {
-		if _, err := named(pipes, name); err != nil {
+		if _, err := findPipeline(pipes, name); err != nil {
 			return nil, nil, fmt.Errorf("%s %w", looked, err)
 		}
 	}
 	return pipes, broken, nil
 }
 
-// head is the commit of a branch as the remote has it, as far as was fetched, else
+// branchHead is the commit of a branch as the remote has it, as far as was fetched, else
 // of the one here.
-func (r *Repository) head(ctx context.Context, branch string) (sha string, ok bool, err error) {
+func (r *Repository) branchHead(ctx context.Context, branch string) (sha string, ok bool, err error) {
 	for _, prefix := range []string{"refs/remotes/origin/", "refs/heads/"} {
 		sha, err := r.git.Resolve(ctx, prefix+branch)
 		if !errors.Is(err, git.ErrUnknownCommit) {
@@ -109,18 +109,18 @@ func (r *Repository) head(ctx context.Context, branch string) (sha string, ok bo
 	return "", false, nil
 }
 
-// holds are the files of the state branch; nil for none.
-func (r *Repository) holds(ctx context.Context) (fs.FS, error) {
-	sha, ok, err := r.head(ctx, history.StateBranch)
+// holdFiles are the files of the state branch; nil for none.
+func (r *Repository) holdFiles(ctx context.Context) (fs.FS, error) {
+	sha, ok, err := r.branchHead(ctx, history.StateBranch)
 	if err != nil || !ok {
 		return nil, err
 	}
 	return r.git.Tree(sha), nil
 }
 
-// behind says that the branch that is checked out isn't where the remote's was
+// behindRemote says that the branch that is checked out isn't where the remote's was
 // when it was last fetched; "" where it is, and where a revision was asked for.
-func (r *Repository) behind(ctx context.Context, rev, commit string) (string, error) {
+func (r *Repository) behindRemote(ctx context.Context, rev, commit string) (string, error) {
 	if rev != "" || r.branch != r.main || r.main == "" {
 		return "", nil
 	}

@@ -53,13 +53,13 @@ func (r *Repository) Dir() string { return r.git.Dir() }
 
 // Tree is the repository's files at one moment.
 type Tree struct {
-	FS     files
+	FS     treeFiles
 	Commit string // "" for the working tree
 	Name   string // for people
 }
 
-// files is what a commit and a working tree have in common.
-type files interface {
+// treeFiles is what a commit and a working tree have in common.
+type treeFiles interface {
 	fs.ReadFileFS
 	fs.ReadDirFS
 	fs.StatFS
@@ -86,11 +86,11 @@ func (r *Repository) At(ctx context.Context, rev string) (*Tree, error) {
 		return nil, err
 	}
 	t := r.git.Tree(sha)
-	return &Tree{FS: t, Commit: sha, Name: describe(rev, sha)}, nil
+	return &Tree{FS: t, Commit: sha, Name: describeCommit(rev, sha)}, nil
 }
 
-// describe names a commit by the revision that people gave and by its id.
-func describe(rev, sha string) string {
+// describeCommit names a commit by the revision that people gave and by its id.
+func describeCommit(rev, sha string) string {
 	const short = 12
 	if strings.HasPrefix(sha, rev) {
 		return sha[:short]
@@ -106,20 +106,20 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// errElsewhere is what a generator gets that reads another repository.
-var errElsewhere = errors.New("only the checkout is read; if this is its address, say so with --repo-url")
+// errNotThisRepository is what a generator gets that reads another repository.
+var errNotThisRepository = errors.New("only the checkout is read; if this is its address, say so with --repo-url")
 
-// other gives git generators other revisions of this repository. The branch
+// openExternal gives git generators other revisions of this repository. The branch
 // that is checked out is the tree that is looked at, like the default branch:
 // the question is what would be if it were merged.
-func (r *Repository) other(t fs.FS, at string) func(ctx context.Context, repoURL, revision string) (*appset.Elsewhere, error) {
-	return func(ctx context.Context, repoURL, revision string) (*appset.Elsewhere, error) {
+func (r *Repository) openExternal(t fs.FS, at string) func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
+	return func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
 		if !slices.ContainsFunc(r.urls, func(u string) bool { return appset.SameRepository(u, repoURL) }) {
-			return nil, errElsewhere
+			return nil, errNotThisRepository
 		}
 		branch := strings.TrimPrefix(revision, "refs/heads/")
 		if branch == r.branch && branch != "" {
-			return &appset.Elsewhere{Tree: t, Commit: at}, nil
+			return &appset.ExternalRef{Tree: t, Commit: at}, nil
 		}
 		names := []string{"refs/remotes/origin/" + branch, "refs/heads/" + branch, "refs/tags/" + revision, revision}
 		if strings.HasPrefix(revision, "refs/tags/") {
@@ -128,7 +128,7 @@ func (r *Repository) other(t fs.FS, at string) func(ctx context.Context, repoURL
 		for _, name := range names {
 			sha, err := r.git.Resolve(ctx, name)
 			if err == nil {
-				return &appset.Elsewhere{Tree: r.git.Tree(sha), Commit: sha}, nil
+				return &appset.ExternalRef{Tree: r.git.Tree(sha), Commit: sha}, nil
 			}
 			if !errors.Is(err, git.ErrUnknownCommit) {
 				return nil, err

@@ -22,17 +22,17 @@ type Query struct {
 	Manifests bool
 }
 
-// Answer is what the ApplicationSets come to.
-type Answer struct {
-	Tree   string // what was looked at, for people
-	Fleets []Fleet
+// Resolution is what the ApplicationSets come to.
+type Resolution struct {
+	Tree            string // what was looked at, for people
+	PipelineTargets []PipelineTargets
 	// Problems kept something from being resolved: with one, the answer is not
 	// all there is. Notes should be known.
 	Problems, Notes []appset.Problem
 }
 
-// Fleet is one pipeline's targets, or those of sets without one.
-type Fleet struct {
+// PipelineTargets is one pipeline's targets, or those of sets without one.
+type PipelineTargets struct {
 	Pipeline string // its name; "" for sets without one
 	Targets  []appset.Target
 }
@@ -40,38 +40,38 @@ type Fleet struct {
 // Resolve turns ApplicationSets into Applications, as the controller would.
 // What is wrong with the files is in the answer; the error is for what is
 // asked: a revision, a pipeline or a tree that isn't there.
-func (r *Repository) Resolve(ctx context.Context, q Query) (*Answer, error) {
+func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) {
 	t, err := r.At(ctx, q.Rev)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close() //nolint:errcheck // only read
-	a := &Answer{Tree: t.Name, Notes: q.Known.notes()}
-	g, pipes, err := r.asked(ctx, t, q, a)
+	a := &Resolution{Tree: t.Name, Notes: q.Known.uncheckedNotes()}
+	g, pipes, err := r.selectPipelines(ctx, t, q, a)
 	if err != nil {
 		return nil, err
 	}
-	in, err := q.Known.input(pipes)
+	in, err := q.Known.resolverInput(pipes)
 	if err != nil {
 		return nil, err
 	}
 	resolver := appset.New(appset.Options{})
 	for _, p := range pipes {
 		in.Pipeline = p
-		f, err := r.resolve(ctx, resolver, g, t, in, q.Manifests)
+		f, err := r.resolvePipeline(ctx, resolver, g, t, in, q.Manifests)
 		if err != nil {
 			return nil, err
 		}
-		a.take(p.Name(), g.rename(f))
+		a.addTargets(p.Name(), g.restoreNames(f))
 	}
-	a.once()
+	a.dropDuplicates()
 	return a, nil
 }
 
-// asked are the pipelines that a query is about, and the tree with the files
+// selectPipelines are the pipelines that a query is about, and the tree with the files
 // that it names.
-func (r *Repository) asked(ctx context.Context, t *Tree, q Query, a *Answer) (*given, []*pipeline.Pipeline, error) {
-	pipes, err := a.pipelines(t, q.Pipeline)
+func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *Resolution) (*overlayFS, []*pipeline.Pipeline, error) {
+	pipes, err := a.loadPipelines(t, q.Pipeline)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,32 +80,32 @@ func (r *Repository) asked(ctx context.Context, t *Tree, q Query, a *Answer) (*g
 			return nil, nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
 		}
 	}
-	g, files := r.with(t, q.Files)
+	g, files := r.overlayFiles(t, q.Files)
 	switch {
 	case len(files) > 0:
-		pipes = only(pipes, files)
+		pipes = narrowPipelines(pipes, files)
 	case len(pipes) == 0:
-		pipes, err = a.all(ctx, t)
+		pipes, err = a.findAllSets(ctx, t)
 	}
 	return g, pipes, err
 }
 
-// resolve resolves one pipeline's sets.
-func (r *Repository) resolve(ctx context.Context, resolver *appset.Resolver, g *given, t *Tree, in appset.Input, manifests bool) (*appset.Fleet, error) {
-	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.Other = g, t.Commit, r.main, r.urls, r.other(t.FS, t.Commit)
+// resolvePipeline resolves one pipeline's sets.
+func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *overlayFS, t *Tree, in appset.Input, manifests bool) (*appset.TargetSet, error) {
+	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.OpenExternal = g, t.Commit, r.main, r.urls, r.openExternal(t.FS, t.Commit)
 	in.Manifests = manifests
 	return resolver.Resolve(ctx, in)
 }
 
-func (a *Answer) take(pipeline string, f *appset.Fleet) {
-	a.Fleets = append(a.Fleets, Fleet{Pipeline: pipeline, Targets: f.Targets})
+func (a *Resolution) addTargets(pipeline string, f *appset.TargetSet) {
+	a.PipelineTargets = append(a.PipelineTargets, PipelineTargets{Pipeline: pipeline, Targets: f.Targets})
 	a.Problems = append(a.Problems, f.Problems...)
 	a.Notes = append(a.Notes, f.Notes...)
 }
 
-// pipelines are those of the tree. Broken files are a problem, and then there
+// loadPipelines are those of the tree. Broken files are a problem, and then there
 // are none.
-func (a *Answer) pipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
+func (a *Resolution) loadPipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
 	pipes, err := pipeline.Load(t.FS)
 	switch {
 	case errors.Is(err, pipeline.ErrNoPipeline) && name == "":
@@ -122,15 +122,15 @@ func (a *Answer) pipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
 	if name == "" {
 		return pipes, nil
 	}
-	p, err := named(pipes, name)
+	p, err := findPipeline(pipes, name)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", t.Name, err)
 	}
 	return []*pipeline.Pipeline{p}, nil
 }
 
-// named finds a pipeline by its name; the error says which there are.
-func named(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, error) {
+// findPipeline finds a pipeline by its name; the error says which there are.
+func findPipeline(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, error) {
 	var names []string
 	for _, p := range pipes {
 		if p.Name() == name {
@@ -141,18 +141,18 @@ func named(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, error) 
 	return nil, fmt.Errorf("has no pipeline %q; it has %s", name, strings.Join(names, ", "))
 }
 
-// all is a pipeline over every ApplicationSet in the tree.
-func (a *Answer) all(ctx context.Context, t *Tree) ([]*pipeline.Pipeline, error) {
+// findAllSets is a pipeline over every ApplicationSet in the tree.
+func (a *Resolution) findAllSets(ctx context.Context, t *Tree) ([]*pipeline.Pipeline, error) {
 	sets, templates, err := t.findSets(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a.Notes = append(a.Notes, chartNotes(templates)...)
 	if len(sets) == 0 {
-		a.Notes = append(a.Notes, noSets(t))
+		a.Notes = append(a.Notes, noSetsProblem(t))
 		return nil, nil
 	}
-	return []*pipeline.Pipeline{everySet(sets)}, nil
+	return []*pipeline.Pipeline{pipelineOfSets(sets)}, nil
 }
 
 func chartNotes(templates []string) []appset.Problem {
@@ -163,39 +163,39 @@ func chartNotes(templates []string) []appset.Problem {
 	return out
 }
 
-func noSets(t *Tree) appset.Problem {
+func noSetsProblem(t *Tree) appset.Problem {
 	return appset.Problem{Message: fmt.Sprintf("no ApplicationSet is in any YAML or JSON file of %s", t.Name)}
 }
 
-// only narrows the pipelines to some files, and adds what none of them has.
-func only(pipes []*pipeline.Pipeline, files []string) []*pipeline.Pipeline {
+// narrowPipelines narrows the pipelines to some files, and adds what none of them has.
+func narrowPipelines(pipes []*pipeline.Pipeline, files []string) []*pipeline.Pipeline {
 	var out []*pipeline.Pipeline
-	taken := map[string]bool{}
+	matched := map[string]bool{}
 	for _, p := range pipes {
-		n := narrowed(p, files)
+		n := narrowPipeline(p, files)
 		if n == nil {
 			continue
 		}
 		out = append(out, n)
 		for _, entry := range n.Spec.ApplicationSets {
-			taken[entry.Path] = true
+			matched[entry.Path] = true
 		}
 	}
-	rest := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return taken[escape(name)] })
+	rest := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return matched[escapeGlob(name)] })
 	if len(rest) > 0 {
-		out = append(out, everySet(rest))
+		out = append(out, pipelineOfSets(rest))
 	}
 	return out
 }
 
-// once drops what several pipelines say alike: problems, and the Applications
+// dropDuplicates drops what several pipelines say alike: problems, and the Applications
 // that a pipeline doesn't manage, where they are shown already.
-func (a *Answer) once() {
-	if len(a.Fleets) < 2 {
+func (a *Resolution) dropDuplicates() {
+	if len(a.PipelineTargets) < 2 {
 		return
 	}
 	managed := map[string]bool{}
-	for _, f := range a.Fleets {
+	for _, f := range a.PipelineTargets {
 		for i := range f.Targets {
 			if f.Targets[i].Managed() {
 				managed[f.Targets[i].ID()] = true
@@ -203,8 +203,8 @@ func (a *Answer) once() {
 		}
 	}
 	shown := map[string]bool{}
-	for i := range a.Fleets {
-		f := &a.Fleets[i]
+	for i := range a.PipelineTargets {
+		f := &a.PipelineTargets[i]
 		f.Targets = slices.DeleteFunc(f.Targets, func(t appset.Target) bool {
 			id := t.ID()
 			if t.Managed() {
@@ -215,10 +215,10 @@ func (a *Answer) once() {
 			return again
 		})
 	}
-	a.Problems, a.Notes = distinct(a.Problems), distinct(a.Notes)
+	a.Problems, a.Notes = distinctProblems(a.Problems), distinctProblems(a.Notes)
 }
 
-func distinct(list []appset.Problem) []appset.Problem {
+func distinctProblems(list []appset.Problem) []appset.Problem {
 	seen := map[appset.Problem]bool{}
 	return slices.DeleteFunc(list, func(p appset.Problem) bool {
 		again := seen[p]

@@ -15,15 +15,15 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// holdsSet is what a manifest of an ApplicationSet, or of a list of them, has
+// setPattern is what a manifest of an ApplicationSet, or of a list of them, has
 // in one of its lines.
-const holdsSet = `kind["']?[[:space:]]*:[[:space:]]*["']?ApplicationSet`
+const setPattern = `kind["']?[[:space:]]*:[[:space:]]*["']?ApplicationSet`
 
 // findSets lists the files of the tree that hold ApplicationSets. Those that
 // are templates of a Helm chart are none until the chart is rendered: they are
 // left out and named apart.
 func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err error) {
-	found, err := t.FS.Grep(ctx, holdsSet, "*.yaml", "*.yml", "*.json")
+	found, err := t.FS.Grep(ctx, setPattern, "*.yaml", "*.yml", "*.json")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,7 +33,7 @@ func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err erro
 		case err != nil || !info.Mode().IsRegular(): // a link: what it points to is found itself
 		case t.inChart(name):
 			templates = append(templates, name)
-		case info.Size() > maxLook:
+		case info.Size() > maxInspected:
 			sets = append(sets, name)
 		default:
 			data, err := fs.ReadFile(t.FS, name)
@@ -48,15 +48,15 @@ func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err erro
 	return sets, templates, nil
 }
 
-// maxLook bounds the files that are looked into here; whoever resolves them
+// maxInspected bounds the files that are looked into here; whoever resolves them
 // says what is too large.
-const maxLook = 4 << 20
+const maxInspected = 4 << 20
 
 // mayHoldSet says whether one of a manifest's documents is an ApplicationSet,
 // or a list with one. A manifest that can't be read, or is too large to be
 // looked into, may hold one.
 func mayHoldSet(data []byte) bool {
-	if len(data) > maxLook {
+	if len(data) > maxInspected {
 		return true
 	}
 	documents := yaml.NewDecoder(bytes.NewReader(data))
@@ -101,8 +101,8 @@ func (t *Tree) inChart(name string) bool {
 	return false
 }
 
-// escape makes a glob that matches one path only.
-func escape(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }
+// escapeGlob makes a glob that matches one path only.
+func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }
 
 var globMeta = regexp.MustCompile(`[\\*?\[\]{}]`)
 
@@ -117,26 +117,26 @@ func matchesAny(tree fs.FS, glob string) bool {
 	return found || err != nil
 }
 
-// everySet is a pipeline over these files, whose targets belong to no
+// pipelineOfSets is a pipeline over these files, whose targets belong to no
 // component and no environment.
-func everySet(files []string) *pipeline.Pipeline {
+func pipelineOfSets(files []string) *pipeline.Pipeline {
 	p := &pipeline.Pipeline{}
 	for _, name := range files {
-		p.Spec.ApplicationSets = append(p.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: escape(name)})
+		p.Spec.ApplicationSets = append(p.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: escapeGlob(name)})
 	}
 	return p
 }
 
-// narrowed is a pipeline that generates from these files alone, as far as they
+// narrowPipeline is a pipeline that generates from these files alone, as far as they
 // are its own; nil when none is.
-func narrowed(p *pipeline.Pipeline, files []string) *pipeline.Pipeline {
+func narrowPipeline(p *pipeline.Pipeline, files []string) *pipeline.Pipeline {
 	out := *p
 	out.Spec.ApplicationSets, out.Spec.Applications = nil, nil
 	for _, name := range files {
 		for i := len(p.Spec.ApplicationSets) - 1; i >= 0; i-- { // the last one that matches counts
 			entry := p.Spec.ApplicationSets[i]
 			if ok, err := doublestar.Match(path.Clean(entry.Path), name); err == nil && ok {
-				entry.Path = escape(name)
+				entry.Path = escapeGlob(name)
 				out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, entry)
 				break
 			}

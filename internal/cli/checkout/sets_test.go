@@ -32,7 +32,7 @@ func TestMayHoldSet(t *testing.T) {
 		{"behind what is no object", "- a\n---\n5\n---\nkind: [x]\n---\nkind: ApplicationSet\n", true},
 		{"what can't be read", "a: [\n", true},
 		{"behind it", "a: [\n---\nkind: Secret\n", true},
-		{"too large", "kind: Secret\n" + strings.Repeat("#", maxLook), true},
+		{"too large", "kind: Secret\n" + strings.Repeat("#", maxInspected), true},
 	} {
 		if got := mayHoldSet([]byte(tc.data)); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
@@ -77,7 +77,7 @@ func FuzzMayHoldSet(f *testing.F) {
 	})
 }
 
-func TestNarrowed(t *testing.T) {
+func TestNarrowPipeline(t *testing.T) {
 	p := &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}}
 	p.Spec.ApplicationSets = []pipeline.ApplicationSetSource{
 		{Path: "argocd/**"}, {Path: "./argocd/prod*.yaml", ArgoCD: "prod"}, {Live: &pipeline.LiveApplicationSet{Name: "live"}},
@@ -92,7 +92,7 @@ func TestNarrowed(t *testing.T) {
 		{"the last one that matches", []string{"argocd/prod-1.yaml"}, []pipeline.ApplicationSetSource{{Path: "argocd/prod-1.yaml", ArgoCD: "prod"}}},
 		{"a name like a glob", []string{"argocd/{a}[b]*?.yaml"}, []pipeline.ApplicationSetSource{{Path: `argocd/\{a\}\[b\]\*\?.yaml`}}},
 	} {
-		got := narrowed(p, tc.files)
+		got := narrowPipeline(p, tc.files)
 		if tc.want == nil {
 			if got != nil {
 				t.Errorf("%s: %+v", tc.name, got.Spec.ApplicationSets)
@@ -108,7 +108,7 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-func TestTogether(t *testing.T) {
+func TestMergePipelines(t *testing.T) {
 	one, two := &pipeline.Pipeline{}, &pipeline.Pipeline{}
 	one.Spec.ApplicationSets = []pipeline.ApplicationSetSource{
 		{Path: "a", Component: "{{ .x }}"}, {Path: "b", ArgoCD: "hub"}, {Path: "c", ArgoCD: "other"},
@@ -119,7 +119,7 @@ func TestTogether(t *testing.T) {
 		{Live: &pipeline.LiveApplicationSet{ArgoCD: "hub", Namespace: "team", Name: "s"}},
 	}
 	var got []string
-	for _, e := range together([]*pipeline.Pipeline{one, two}, "hub").Spec.ApplicationSets {
+	for _, e := range mergePipelines([]*pipeline.Pipeline{one, two}, "hub").Spec.ApplicationSets {
 		name := e.Path
 		if e.Live != nil {
 			name = e.Live.Namespace + "/" + e.Live.Name

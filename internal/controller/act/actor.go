@@ -29,7 +29,7 @@ type ArgoCD interface {
 // Options are the actor's parts. All but Metrics are required.
 type Options struct {
 	Store    *store.Store
-	Observer *facts.Observer
+	Gatherer *facts.Gatherer
 	ArgoCDs  map[string]ArgoCD
 	Console  string // externalURL, empty without one
 	Now      func() time.Time
@@ -47,21 +47,21 @@ type Metrics interface {
 // Actor performs actions. It is safe for concurrent use; one unit is acted on at
 // a time by whoever runs it.
 type Actor struct {
-	o           Options
+	opts        Options
 	undeletable sync.Map // observe.Leftover: branches whose deletion the forge refused
 }
 
 // New makes an actor.
-func New(o Options) *Actor { return &Actor{o: o} }
+func New(o Options) *Actor { return &Actor{opts: o} }
 
-// ErrMoved says that the world is no longer what the action was judged on: look
+// ErrStale says that the world is no longer what the action was judged on: look
 // again. It is not a failure.
-var ErrMoved = errors.New("the world moved; looking again")
+var ErrStale = errors.New("the world moved; looking again")
 
-// Do performs one action. ErrMoved: nothing (more) was done.
-func (a *Actor) Do(ctx context.Context, c *facts.Case, d *promotion.Decision, action promotion.Action) error {
-	a.o.Log.Info(action.Describe(), unitFields(c)...)
-	err := a.do(ctx, c, d, action)
+// Do performs one action. ErrStale: nothing (more) was done.
+func (a *Actor) Do(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, action promotion.Action) error {
+	a.opts.Log.Info(action.Describe(), unitFields(c)...)
+	err := a.doAction(ctx, c, d, action)
 	switch {
 	case err == nil:
 		return nil
@@ -70,57 +70,57 @@ func (a *Actor) Do(ctx context.Context, c *facts.Case, d *promotion.Decision, ac
 		if _, ferr := c.Snapshot.Repo.Mirror.Fetch(ctx); ferr != nil {
 			return fmt.Errorf("%s: %w; and the fetch after it: %w", action.Describe(), err, ferr)
 		}
-		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrMoved, err)
+		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrStale, err)
 	case errors.Is(err, forge.ErrConflict):
-		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrMoved, err)
+		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrStale, err)
 	}
 	return fmt.Errorf("%s: %w", action.Describe(), err)
 }
 
-func (a *Actor) do(ctx context.Context, c *facts.Case, d *promotion.Decision, action promotion.Action) error {
+func (a *Actor) doAction(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, action promotion.Action) error {
 	switch x := action.(type) {
 	case promotion.Record:
-		return a.record(ctx, c, x)
+		return a.recordVerification(ctx, c, x)
 	case promotion.Open:
-		return a.open(ctx, c, d, x)
+		return a.openPromotion(ctx, c, d, x)
 	case promotion.Replace:
-		return a.replace(ctx, c, d, x)
+		return a.replaceHead(ctx, c, d, x)
 	case promotion.Close:
-		return a.close(ctx, c, d, x)
+		return a.closePull(ctx, c, d, x)
 	case promotion.Merge:
-		return a.merge(ctx, c, d, x)
+		return a.mergePull(ctx, c, d, x)
 	case promotion.OpenRevert:
 		return a.openRevert(ctx, c, d, x)
 	case promotion.RecomposeRevert:
-		return a.restoreUndo(ctx, c, d, x)
+		return a.recomposeRevert(ctx, c, d, x)
 	case promotion.Refresh:
-		return a.refresh(ctx, c, x)
+		return a.refreshTarget(ctx, c, x)
 	case promotion.Sync:
-		return a.sync(ctx, c, x)
+		return a.syncTarget(ctx, c, x)
 	case promotion.RestartVerification:
-		return a.forgetVerification(ctx, c, x)
+		return a.restartVerification(ctx, c, x)
 	case promotion.LiftVeto:
-		return a.forgive(ctx, c, x)
+		return a.liftVeto(ctx, c, x)
 	case promotion.BindCommand:
-		return a.o.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindPendingCommand(ctx, x.ID, x.Release) })
+		return a.opts.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindPendingCommand(ctx, x.ID, x.Release) })
 	case promotion.FinishCommand:
-		return a.finishAsk(ctx, c, x)
+		return a.finishCommand(ctx, c, x)
 	}
 	return fmt.Errorf("no way to do %T", action)
 }
 
-func unitFields(c *facts.Case) []zap.Field {
+func unitFields(c *facts.Evaluation) []zap.Field {
 	u := c.Facts.Unit
 	return []zap.Field{zap.String("repository", u.Repo), zap.String("pipeline", u.Pipeline), zap.String("component", u.Component)}
 }
 
-// event starts an event about the unit.
-func event(c *facts.Case, env string, pull int, kind, message string) store.Event {
+// newEvent starts an event about the unit.
+func newEvent(c *facts.Evaluation, env string, pull int, kind, message string) store.Event {
 	u := c.Facts.Unit
 	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull, Kind: kind, Message: message}
 }
 
-func envOf(c *facts.Case, name string) *promotion.Env {
+func findEnv(c *facts.Evaluation, name string) *promotion.Env {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name == name {
 			return &c.Facts.Envs[i]
@@ -129,10 +129,10 @@ func envOf(c *facts.Case, name string) *promotion.Env {
 	return nil
 }
 
-// record writes down that what landed was verified or degraded.
-func (a *Actor) record(ctx context.Context, c *facts.Case, x promotion.Record) error {
-	env := envOf(c, x.Environment)
-	return a.o.Store.Tx(ctx, "record", func(tx *store.Tx) error {
+// recordVerification writes down that what landed was verified or degraded.
+func (a *Actor) recordVerification(ctx context.Context, c *facts.Evaluation, x promotion.Record) error {
+	env := findEnv(c, x.Environment)
+	return a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {
 		for i := range env.History {
 			h := &env.History[i]
 			if h.Release != x.Release || h.Commit != x.Commit {
@@ -156,12 +156,12 @@ func (a *Actor) record(ctx context.Context, c *facts.Case, x promotion.Record) e
 			if env.Landed.OK {
 				pull = env.Landed.Value.Pull
 			}
-			ev := event(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s", h.Name, verb, x.Environment))
+			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s", h.Name, verb, x.Environment))
 			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, facts.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
-			if a.o.Metrics != nil {
-				a.o.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
+			if a.opts.Metrics != nil {
+				a.opts.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
 			}
-			if err := a.putPromotion(ctx, tx, c, x.Environment, pull, x.Release, kind); err != nil {
+			if err := a.updatePromotion(ctx, tx, c, x.Environment, pull, x.Release, kind); err != nil {
 				return err
 			}
 			_, err = tx.AddEvents(ctx, ev)
@@ -171,9 +171,9 @@ func (a *Actor) record(ctx context.Context, c *facts.Case, x promotion.Record) e
 	})
 }
 
-// putPromotion keeps the row of one promotion's life; without a pull request
+// updatePromotion keeps the row of one promotion's life; without a pull request
 // there is none.
-func (a *Actor) putPromotion(ctx context.Context, tx *store.Tx, c *facts.Case, env string, pull int, release, state string) error {
+func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, pull int, release, state string) error {
 	if pull == 0 {
 		return nil
 	}
@@ -187,18 +187,18 @@ func (a *Actor) putPromotion(ctx context.Context, tx *store.Tx, c *facts.Case, e
 			release = p.Release
 		}
 	}
-	return a.putRow(ctx, tx, c, env, pull, kind, release, state)
+	return a.putPromotionRow(ctx, tx, c, env, pull, kind, release, state)
 }
 
-func (a *Actor) putRow(ctx context.Context, tx *store.Tx, c *facts.Case, env string, pull int, kind, release, state string) error {
+func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, pull int, kind, release, state string) error {
 	u := c.Facts.Unit
 	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: facts.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
 		Environment: env, Kind: kind, Release: release, Pull: pull, State: state, UpdatedAt: c.Facts.Now})
 	return err
 }
 
-// target finds a target of an environment by name.
-func target(c *facts.Case, env, name string) (argocd, namespace string, ok bool) {
+// findTarget finds a target of an environment by name.
+func findTarget(c *facts.Evaluation, env, name string) (argocd, namespace string, ok bool) {
 	at := c.Unit.Envs[env]
 	if at == nil {
 		return "", "", false
@@ -211,44 +211,44 @@ func target(c *facts.Case, env, name string) (argocd, namespace string, ok bool)
 	return "", "", false
 }
 
-func (a *Actor) argocd(c *facts.Case, env, name string) (ArgoCD, string, error) {
-	argo, ns, ok := target(c, env, name)
+func (a *Actor) findArgoCD(c *facts.Evaluation, env, name string) (ArgoCD, string, error) {
+	argo, ns, ok := findTarget(c, env, name)
 	if !ok {
-		return nil, "", fmt.Errorf("%w: %s is no target any more", ErrMoved, name)
+		return nil, "", fmt.Errorf("%w: %s is no target any more", ErrStale, name)
 	}
 	if argo == "" {
-		argo = a.o.Observer.MainArgoCD()
+		argo = a.opts.Gatherer.MainArgoCD()
 	}
-	w := a.o.ArgoCDs[argo]
+	w := a.opts.ArgoCDs[argo]
 	if w == nil {
 		return nil, "", fmt.Errorf("the server's file has no Argo CD named %q", argo)
 	}
 	return w, ns, nil
 }
 
-func (a *Actor) refresh(ctx context.Context, c *facts.Case, x promotion.Refresh) error {
-	w, ns, err := a.argocd(c, x.Environment, x.Target)
+func (a *Actor) refreshTarget(ctx context.Context, c *facts.Evaluation, x promotion.Refresh) error {
+	w, ns, err := a.findArgoCD(c, x.Environment, x.Target)
 	if err != nil {
 		return err
 	}
 	return w.Refresh(ctx, ns, x.Target)
 }
 
-func (a *Actor) sync(ctx context.Context, c *facts.Case, x promotion.Sync) error {
-	w, ns, err := a.argocd(c, x.Environment, x.Target)
+func (a *Actor) syncTarget(ctx context.Context, c *facts.Evaluation, x promotion.Sync) error {
+	w, ns, err := a.findArgoCD(c, x.Environment, x.Target)
 	if err != nil {
 		return err
 	}
 	return w.Sync(ctx, ns, x.Target, x.Commit)
 }
 
-// forgetVerification starts the verification of what landed again.
-func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promotion.RestartVerification) error {
-	env := envOf(c, x.Environment)
+// restartVerification starts the verification of what landed again.
+func (a *Actor) restartVerification(ctx context.Context, c *facts.Evaluation, x promotion.RestartVerification) error {
+	env := findEnv(c, x.Environment)
 	at := c.Unit.Envs[x.Environment]
-	return a.o.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
+	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
 		for i := range at.Targets {
-			if err := tx.DeleteObservation(ctx, facts.UnitName(c.Facts.Unit), x.Environment, facts.ArgoName(a.o.Observer, &at.Targets[i])); err != nil {
+			if err := tx.DeleteObservation(ctx, facts.UnitName(c.Facts.Unit), x.Environment, facts.TargetName(a.opts.Gatherer, &at.Targets[i])); err != nil {
 				return err
 			}
 		}
@@ -266,28 +266,28 @@ func (a *Actor) forgetVerification(ctx context.Context, c *facts.Case, x promoti
 				return err
 			}
 		}
-		_, err := tx.AddEvents(ctx, event(c, x.Environment, 0, "retry", "the verification starts again"))
+		_, err := tx.AddEvents(ctx, newEvent(c, x.Environment, 0, "retry", "the verification starts again"))
 		return err
 	})
 }
 
-// forgive marks a closed pull request as superseded: it is no veto any more.
-func (a *Actor) forgive(ctx context.Context, c *facts.Case, x promotion.LiftVeto) error {
+// liftVeto marks a closed pull request as superseded: it is no veto any more.
+func (a *Actor) liftVeto(ctx context.Context, c *facts.Evaluation, x promotion.LiftVeto) error {
 	r := c.Snapshot.Repo
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
 	}
-	_, err := a.o.Observer.Touch(ctx, r, x.Pull)
+	_, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
 	return err
 }
 
-// finishAsk answers a person's command where it was given.
-func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.FinishCommand) error {
-	asks, err := a.o.Store.PendingCommands(ctx, facts.UnitName(c.Facts.Unit))
+// finishCommand answers a person's command where it was given.
+func (a *Actor) finishCommand(ctx context.Context, c *facts.Evaluation, x promotion.FinishCommand) error {
+	pending, err := a.opts.Store.PendingCommands(ctx, facts.UnitName(c.Facts.Unit))
 	if err != nil {
 		return err
 	}
-	for _, k := range asks {
+	for _, k := range pending {
 		if k.ID != x.ID {
 			continue
 		}
@@ -295,17 +295,17 @@ func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.Finish
 			reply := a.Reply
 			if c.Pipeline.Spec.BatchesByEnvironment() { // it may have been given for several, and each has its answer
 				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome
-				reply = a.replyToo
+				reply = a.replyForMember
 			}
 			if err := reply(ctx, c.Snapshot.Repo, k.Source, k.By, k.Verb+" "+k.Environment, x.Outcome); err != nil {
 				return err
 			}
 		}
-		return a.o.Store.Tx(ctx, "finishAsk", func(tx *store.Tx) error {
+		return a.opts.Store.Tx(ctx, "finishAsk", func(tx *store.Tx) error {
 			if err := tx.FinishPendingCommand(ctx, x.ID, x.Outcome); err != nil {
 				return err
 			}
-			_, err := tx.AddEvents(ctx, event(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment, x.Outcome)))
+			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment, x.Outcome)))
 			return err
 		})
 	}
@@ -315,18 +315,18 @@ func (a *Actor) finishAsk(ctx context.Context, c *facts.Case, x promotion.Finish
 // Reply answers a command given in a comment, once for each source. A command
 // that came another way has no comment to answer to.
 func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.reply(ctx, r, source, to, command, text, func(string) bool { return true })
+	return a.replyOnce(ctx, r, source, to, command, text, func(string) bool { return true })
 }
 
-// replyToo is Reply for one of several answers to a command: once for each text.
-func (a *Actor) replyToo(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.reply(ctx, r, source, to, command, text, func(answer string) bool {
+// replyForMember is Reply for one of several answers to a command: once for each text.
+func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+	return a.replyOnce(ctx, r, source, to, command, text, func(answer string) bool {
 		_, id, _ := parseSource(source)
 		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Reply(to, command, text, id))
 	})
 }
 
-func (a *Actor) reply(ctx context.Context, r *facts.Repository, source, to, command, text string, same func(answer string) bool) error {
+func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source, to, command, text string, same func(answer string) bool) error {
 	number, id, ok := parseSource(source)
 	if !ok {
 		return nil
@@ -336,7 +336,7 @@ func (a *Actor) reply(ctx context.Context, r *facts.Repository, source, to, comm
 		return err
 	}
 	for _, k := range comments {
-		if k.User == r.Me && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
+		if k.User == r.BotLogin && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
 			return nil
 		}
 	}
@@ -347,23 +347,23 @@ func (a *Actor) reply(ctx context.Context, r *facts.Repository, source, to, comm
 // maxCommands bounds the commands of one comment that have a source of their own.
 const maxCommands = 64
 
-// Source names a comment that commands were given in.
-func Source(repo string, number int, comment int64) string {
+// CommentSource names a comment that commands were given in.
+func CommentSource(repo string, number int, comment int64) string {
 	return fmt.Sprintf("comment %d on #%d of %s", comment, number, repo)
 }
 
-// SourceOf names one of its commands, from 0.
-func SourceOf(repo string, number int, comment int64, command int) string {
-	return fmt.Sprintf("command %d of %s", command%maxCommands, Source(repo, number, comment))
+// CommandSource names one of its commands, from 0.
+func CommandSource(repo string, number int, comment int64, command int) string {
+	return fmt.Sprintf("command %d of %s", command%maxCommands, CommentSource(repo, number, comment))
 }
 
-var sourceForm = regexp.MustCompile(`^(?:command (\d+) of )?comment (\d+) on #(\d+) of `)
+var sourcePattern = regexp.MustCompile(`^(?:command (\d+) of )?comment (\d+) on #(\d+) of `)
 
-// parseSource reads what Source and SourceOf wrote; false for anything else. The
+// parseSource reads what Source and CommandSource wrote; false for anything else. The
 // id tells a comment's own answer from the later outcomes of its commands, which
 // are answered apart: those are below zero.
 func parseSource(s string) (number int, id int64, ok bool) {
-	m := sourceForm.FindStringSubmatch(s)
+	m := sourcePattern.FindStringSubmatch(s)
 	if m == nil {
 		return 0, 0, false
 	}

@@ -64,7 +64,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	if exists == h.Set {
 		return nil
 	}
-	spec := git.CommitSpec{When: a.o.Now()}
+	spec := git.CommitSpec{When: a.opts.Now()}
 	if ok {
 		spec.Parents, spec.Base = []string{head}, head
 	}
@@ -72,7 +72,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	w := git.FileWrite{Path: file, Delete: true}
 	if h.Set {
 		verb = "Hold"
-		body, err := yaml.Marshal(history.HoldFile{By: h.By, Reason: h.Reason, At: a.o.Now().UTC().Format(time.RFC3339)})
+		body, err := yaml.Marshal(history.HoldFile{By: h.By, Reason: h.Reason, At: a.opts.Now().UTC().Format(time.RFC3339)})
 		if err != nil {
 			return fmt.Errorf("write the hold %s: %w", file, err)
 		}

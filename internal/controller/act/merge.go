@@ -13,48 +13,48 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// merge merges exactly the head that was judged, and nothing when the
+// mergePull merges exactly the head that was judged, and nothing when the
 // environment's branch has moved since.
-func (a *Actor) merge(ctx context.Context, c *facts.Case, d *promotion.Decision, x promotion.Merge) error {
+func (a *Actor) mergePull(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.Merge) error {
 	r := c.Snapshot.Repo
-	env := envOf(c, x.Environment)
+	env := findEnv(c, x.Environment)
 	if env.Tip != x.Tip {
-		return fmt.Errorf("%w: %s is at %s", ErrMoved, env.Branch, promotion.Short(env.Tip))
+		return fmt.Errorf("%w: %s is at %s", ErrStale, env.Branch, promotion.Short(env.Tip))
 	}
-	in := a.input(ctx, c, d, x.Environment, x.Revert)
+	in := a.newTextInput(ctx, c, d, x.Environment, x.Revert)
 	in.Number = x.Pull
 	pull := env.Open
 	if x.Revert {
 		pull = env.Revert
-		if of := c.UndoOf[x.Pull]; of != nil {
+		if of := c.RevertedPulls[x.Pull]; of != nil {
 			in.RevertedPull = of.Number
 		}
-		if err := a.recall(ctx, c, x.Pull, &in); err != nil {
+		if err := a.readEvidence(ctx, c, x.Pull, &in); err != nil {
 			return err
 		}
 	}
 	in.Release, in.Name = pull.Release, pull.Name
-	a.describe(ctx, c, &in, c.Bases[x.Pull], c.Edits[x.Pull])
+	a.describeEdits(ctx, c, &in, c.HeadBases[x.Pull], c.HeadEdits[x.Pull])
 	title, message := prtext.MergeMessage(in)
 	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: c.Facts.Pipeline.Spec.Merge.Method, Title: title, Message: message})
 	if err != nil {
 		return err
 	}
-	pr, err := a.o.Observer.Touch(ctx, r, x.Pull)
+	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
 	if err != nil {
 		return err
 	}
 	if err := r.Forge.DeleteBranch(ctx, r.Name, pr.Branch); err != nil {
-		a.o.Log.Warn("a merged branch could not be deleted; it is tried again", zap.String("branch", pr.Branch), zap.Error(err))
+		a.opts.Log.Warn("a merged branch could not be deleted; it is tried again", zap.String("branch", pr.Branch), zap.Error(err))
 	}
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return err
 	}
-	return a.merged(ctx, c, x, landed)
+	return a.recordMerge(ctx, c, x, landed)
 }
 
-func (a *Actor) merged(ctx context.Context, c *facts.Case, x promotion.Merge, landed string) error {
-	env := envOf(c, x.Environment)
+func (a *Actor) recordMerge(ctx context.Context, c *facts.Evaluation, x promotion.Merge, landed string) error {
+	env := findEnv(c, x.Environment)
 	kind, release := promotion.KindPromotion, ""
 	switch {
 	case x.Revert:
@@ -63,31 +63,31 @@ func (a *Actor) merged(ctx context.Context, c *facts.Case, x promotion.Merge, la
 		release = env.Open.Release
 	}
 	of := 0
-	if promoted := c.UndoOf[x.Pull]; x.Revert && promoted != nil {
+	if promoted := c.RevertedPulls[x.Pull]; x.Revert && promoted != nil {
 		of = promoted.Number
 	}
-	return a.o.Store.Tx(ctx, "merged", func(tx *store.Tx) error {
+	return a.opts.Store.Tx(ctx, "merged", func(tx *store.Tx) error {
 		staged := false
-		return each(c, release, 0, func(c *facts.Case, release string, _ int64) error {
+		return eachMember(c, release, 0, func(c *facts.Evaluation, release string, _ int64) error {
 			u := c.Facts.Unit
 			p, ok, err := tx.PromotionByPull(ctx, facts.UnitName(u), u.Repo, x.Pull)
 			if err != nil {
 				return err
 			}
-			if ok && !staged && a.o.Metrics != nil {
-				a.o.Metrics.Stage(x.Environment, "merged", c.Facts.Now.Sub(p.CreatedAt))
+			if ok && !staged && a.opts.Metrics != nil {
+				a.opts.Metrics.Stage(x.Environment, "merged", c.Facts.Now.Sub(p.CreatedAt))
 				staged = true
 			}
 			if of != 0 {
-				if err := a.putPromotion(ctx, tx, c, x.Environment, of, release, promotion.Reverted); err != nil {
+				if err := a.updatePromotion(ctx, tx, c, x.Environment, of, release, promotion.Reverted); err != nil {
 					return err
 				}
 			}
-			if err := a.putRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
+			if err := a.putPromotionRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
 				return err
 			}
-			ev := event(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
-			ev.IdempotencyKey = facts.OnceMerged(u, x.Pull)
+			ev := newEvent(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
+			ev.IdempotencyKey = facts.MergedEventKey(u, x.Pull)
 			_, err = tx.AddEvents(ctx, ev)
 			return err
 		})

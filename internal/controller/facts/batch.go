@@ -13,93 +13,93 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// Batch is the facts of all components of a pipeline that travel together, with
+// BatchEvaluation is the facts of all components of a pipeline that travel together, with
 // what acting on them needs.
-type Batch struct {
-	Unit  promotion.Unit // stands for all of them
-	Cases []*Case        // a component's each, sorted by name
+type BatchEvaluation struct {
+	Unit        promotion.Unit // stands for all of them
+	Evaluations []*Evaluation  // a component's each, sorted by name
 
-	all      *Case // what belongs to the pull requests of several
-	together map[string]map[string]promotion.BatchComposition
+	shared       *Evaluation // what belongs to the pull requests of several
+	compositions map[string]map[string]promotion.BatchComposition
 }
 
-// Batch gathers everything about a pipeline's components. With fresh, open pull
+// GatherBatch gathers everything about a pipeline's components. With fresh, open pull
 // requests are read from the forge even when nothing was heard of them.
-func (o *Observer) Batch(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Batch, error) {
+func (o *Gatherer) GatherBatch(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*BatchEvaluation, error) {
 	p := s.Pipeline(u.Pipeline)
 	if p == nil {
 		return nil, fmt.Errorf("%s: %w", UnitName(u), ErrNoUnit)
 	}
-	if err := o.ensureBook(ctx, s.Repo); err != nil {
+	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err
 	}
-	b, err := o.gather(ctx, s, p, fresh)
-	if errors.Is(err, errReadAgain) {
-		b, err = o.gather(ctx, s, p, true)
+	b, err := o.gatherMembers(ctx, s, p, fresh)
+	if errors.Is(err, errRereadPulls) {
+		b, err = o.gatherMembers(ctx, s, p, true)
 	}
 	return b, err
 }
 
-func (o *Observer) gather(ctx context.Context, s *Snapshot, p *PipelineAt, fresh bool) (*Batch, error) {
-	all, rs, err := o.shared(ctx, s, p, fresh)
+func (o *Gatherer) gatherMembers(ctx context.Context, s *Snapshot, p *ResolvedPipeline, fresh bool) (*BatchEvaluation, error) {
+	all, rs, err := o.readBatchPulls(ctx, s, p, fresh)
 	if err != nil {
 		return nil, err
 	}
-	b := &Batch{Unit: all.Facts.Unit, all: all, together: map[string]map[string]promotion.BatchComposition{}}
+	b := &BatchEvaluation{Unit: all.Facts.Unit, shared: all, compositions: map[string]map[string]promotion.BatchComposition{}}
 	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
-		c, err := o.facts(ctx, b.all, rs, p.Units[component], fresh)
+		c, err := o.gatherUnitFacts(ctx, b.shared, rs, p.Units[component], fresh)
 		if err != nil {
 			return nil, err
 		}
-		b.Cases = append(b.Cases, c)
-		maps.Copy(b.all.Contents, c.Contents)
+		b.Evaluations = append(b.Evaluations, c)
+		maps.Copy(b.shared.ReleaseContents, c.ReleaseContents)
 	}
-	b.agree()
-	return b, o.leftTogether(ctx, b)
+	b.mergeSharedPulls()
+	return b, o.inspectBatchLeftovers(ctx, b)
 }
 
 // Facts are what DecideBatch judges.
-func (b *Batch) Facts() promotion.BatchFacts {
-	f := promotion.BatchFacts{Compositions: b.together}
-	for _, c := range b.Cases {
+func (b *BatchEvaluation) Facts() promotion.BatchFacts {
+	f := promotion.BatchFacts{Compositions: b.compositions}
+	for _, c := range b.Evaluations {
 		f.Components = append(f.Components, c.Facts)
 	}
 	return f
 }
 
-// agree makes of what the components know of a shared pull request what all know:
+// mergeSharedPulls makes of what the components know of a shared pull request what all know:
 // it is sound when each says so, and its authors are everybody's.
-func (b *Batch) agree() {
-	for i := range b.all.Facts.Envs {
+func (b *BatchEvaluation) mergeSharedPulls() {
+	for i := range b.shared.Facts.Envs {
 		var members []*promotion.Pull
-		unsound, authorsErr := "", ""
+		headModified, authorsErr := "", ""
 		var authors []string
-		for _, c := range b.Cases {
+		for _, c := range b.Evaluations {
 			if p := c.Facts.Envs[i].Open; p != nil && len(p.Members) > 0 {
 				members = append(members, p)
-				unsound, authorsErr = firstOf(unsound, p.HeadModified), firstOf(authorsErr, p.Review.AuthorsErr)
+				headModified, authorsErr = firstOf(headModified, p.HeadModified), firstOf(authorsErr, p.Review.AuthorsErr)
 				authors = append(authors, p.Review.Authors...)
 			}
 		}
 		slices.Sort(authors)
 		authors = slices.Compact(authors)
 		for _, p := range members {
-			p.HeadModified, p.Review.AuthorsErr, p.Review.Authors = unsound, authorsErr, authors
+			p.HeadModified, p.Review.AuthorsErr, p.Review.Authors = headModified, authorsErr, authors
 		}
-		for _, c := range b.Cases {
-			if t := c.Facts.Envs[i].BatchPull; t != nil && unsound != "" {
+		for _, c := range b.Evaluations {
+			if t := c.Facts.Envs[i].BatchPull; t != nil && headModified != "" {
 				with := *t
-				with.HeadModified = unsound
+				with.HeadModified = headModified
 				c.Facts.Envs[i].BatchPull = &with
 			}
 		}
 	}
 }
 
-// leftTogether looks at the branches of several components that have no open
+// inspectBatchLeftovers looks at the branches of several components that have no open
 // pull request, as leftover does at a component's.
-func (o *Observer) leftTogether(ctx context.Context, b *Batch) error {
-	c := b.all
+func (o *Gatherer) inspectBatchLeftovers(ctx context.Context, b *BatchEvaluation) error {
+	c := b.shared
 	m := c.Snapshot.Repo.Mirror
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
@@ -108,33 +108,33 @@ func (o *Observer) leftTogether(ctx context.Context, b *Batch) error {
 		if err != nil {
 			return err
 		}
-		rides := c.rides[env.Name]
-		known := slices.ContainsFunc(rides, func(ri *ride) bool {
-			return ri.PR.Branch == branch && (ri.PR.Head == head && ri.PR.Author == c.Snapshot.Repo.Me || ri.PR.State == forge.Open)
+		pulls := c.batchPulls[env.Name]
+		known := slices.ContainsFunc(pulls, func(ri *batchPull) bool {
+			return ri.PR.Branch == branch && (ri.PR.Head == head && ri.PR.Author == c.Snapshot.Repo.BotLogin || ri.PR.State == forge.Open)
 		})
 		if !ok || known || env.Source() || env.Tip == "" {
 			continue
 		}
-		why, info, err := o.inspectLeftover(ctx, c, env, head)
+		why, info, err := o.inspectLeftoverHead(ctx, c, env, head)
 		if err != nil {
 			return err
 		}
 		if why == "" {
 			continue
 		}
-		for _, member := range b.Cases {
+		for _, member := range b.Evaluations {
 			member.Facts.Envs[i].Unmanaged = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
 		}
 	}
 	return nil
 }
 
-func (o *Observer) inspectLeftover(ctx context.Context, c *Case, env *promotion.Env, head string) (why string, info *git.CommitInfo, err error) {
+func (o *Gatherer) inspectLeftoverHead(ctx context.Context, c *Evaluation, env *promotion.Env, head string) (why string, info *git.CommitInfo, err error) {
 	m := c.Snapshot.Repo.Mirror
 	if info, err = m.Commit(ctx, head); err != nil {
 		return "", nil, err
 	}
-	base, why, err := o.baseOf(ctx, c, env, head)
+	base, why, err := o.findBase(ctx, c, env, head)
 	if err != nil {
 		return "", nil, err
 	}
@@ -142,51 +142,51 @@ func (o *Observer) inspectLeftover(ctx context.Context, c *Case, env *promotion.
 		why = "Liftlock did not commit it"
 	}
 	if why == "" {
-		why, err = o.inspectTogether(ctx, c, env, &promotion.Pull{Head: head}, base)
-		delete(c.Edits, 0)
+		why, err = o.inspectBatchHead(ctx, c, env, &promotion.Pull{Head: head}, base)
+		delete(c.HeadEdits, 0)
 	}
 	return why, info, err
 }
 
-// AnswerTogether gathers what moving several releases at once changes.
-func (o *Observer) AnswerTogether(ctx context.Context, b *Batch, l promotion.FactRequest) error {
-	c, env := b.all, b.env(l.Environment)
+// AnswerBatchRequest gathers what moving several releases at once changes.
+func (o *Gatherer) AnswerBatchRequest(ctx context.Context, b *BatchEvaluation, l promotion.FactRequest) error {
+	c, env := b.shared, b.findEnv(l.Environment)
 	if env == nil {
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
 	}
 	id := promotion.BatchID(l.Members)
 	out := promotion.BatchComposition{Tip: env.Tip}
-	edits, refused := o.composeTogether(ctx, c, env.Name, env.Tip, l.Members)
+	edits, refused := o.composeMembers(ctx, c, env.Name, env.Tip, l.Members)
 	out.RefusedByMember = refused
 	if len(refused) == 0 {
 		var err error
-		if out.Refused, err = o.Outside(ctx, c.with(l.Members), env.Name, env.Tip, edits); err != nil {
+		if out.Refused, err = o.WhyNotIsolated(ctx, c.withMembers(l.Members), env.Name, env.Tip, edits); err != nil {
 			return err
 		}
 		if out.Refused != "" {
-			if out.RefusedByMember, err = o.blameTogether(ctx, c, env, l.Members); err != nil {
+			if out.RefusedByMember, err = o.blameMembers(ctx, c, env, l.Members); err != nil {
 				return err
 			}
 		}
 	}
-	c.Composed[ComposedKey(env.Name, id)] = edits
-	if b.together[env.Name] == nil {
-		b.together[env.Name] = map[string]promotion.BatchComposition{}
+	c.ComposedEdits[CompositionKey(env.Name, id)] = edits
+	if b.compositions[env.Name] == nil {
+		b.compositions[env.Name] = map[string]promotion.BatchComposition{}
 	}
-	b.together[env.Name][id] = out
+	b.compositions[env.Name][id] = out
 	return nil
 }
 
-// blameTogether finds the components whose own part reaches a target that
+// blameMembers finds the components whose own part reaches a target that
 // doesn't come along.
-func (o *Observer) blameTogether(ctx context.Context, c *Case, env *promotion.Env, passengers []promotion.Member) (map[string]string, error) {
+func (o *Gatherer) blameMembers(ctx context.Context, c *Evaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
 	out := map[string]string{}
-	for _, p := range passengers {
-		part, refused := o.composeTogether(ctx, c, env.Name, env.Tip, []promotion.Member{p})
+	for _, p := range members {
+		part, refused := o.composeMembers(ctx, c, env.Name, env.Tip, []promotion.Member{p})
 		why := refused[p.Component]
 		if why == "" && len(part) > 0 {
 			var err error
-			if why, err = o.Outside(ctx, c.with(passengers), env.Name, env.Tip, part); err != nil {
+			if why, err = o.WhyNotIsolated(ctx, c.withMembers(members), env.Name, env.Tip, part); err != nil {
 				return nil, err
 			}
 		}
@@ -197,18 +197,18 @@ func (o *Observer) blameTogether(ctx context.Context, c *Case, env *promotion.En
 	return out, nil
 }
 
-func (b *Batch) env(name string) *promotion.Env {
-	for i := range b.all.Facts.Envs {
-		if b.all.Facts.Envs[i].Name == name {
-			return &b.all.Facts.Envs[i]
+func (b *BatchEvaluation) findEnv(name string) *promotion.Env {
+	for i := range b.shared.Facts.Envs {
+		if b.shared.Facts.Envs[i].Name == name {
+			return &b.shared.Facts.Envs[i]
 		}
 	}
 	return nil
 }
 
-// Case finds a component's; nil when there is none.
-func (b *Batch) Case(component string) (*Case, int) {
-	for i, c := range b.Cases {
+// EvaluationOf finds a component's; nil when there is none.
+func (b *BatchEvaluation) EvaluationOf(component string) (*Evaluation, int) {
+	for i, c := range b.Evaluations {
 		if c.Facts.Unit.Component == component {
 			return c, i
 		}
@@ -216,29 +216,29 @@ func (b *Batch) Case(component string) (*Case, int) {
 	return nil, -1
 }
 
-// Rides are the numbers of the open pull requests of several components into an
+// OpenPulls are the numbers of the open pull requests of several components into an
 // environment.
-func (b *Batch) Rides(env string) (open *promotion.Pull, undos []*promotion.Pull) {
-	for _, ri := range b.all.rides[env] {
+func (b *BatchEvaluation) OpenPulls(env string) (open *promotion.Pull, reverts []*promotion.Pull) {
+	for _, ri := range b.shared.batchPulls[env] {
 		switch {
 		case ri.pull == nil:
 		case ri.ref.Revert:
-			undos = append(undos, ri.pull)
+			reverts = append(reverts, ri.pull)
 		default:
 			open = ri.pull
 		}
 	}
-	return open, undos
+	return open, reverts
 }
 
-// Shared is the case of what several components do together in an environment,
+// SharedEvaluation is the case of what several components do together in an environment,
 // with the decision as it is for all of them. number is the pull
 // request that it is about, 0 for one that is not open yet; passengers are whom it
 // moves, of which those that are there become the case's members.
-func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passengers []promotion.Member) (*Case, *promotion.Decision) {
-	c := *b.all.with(passengers)
-	c.Restored = map[string][]fieldedit.Edit{}
-	c.Facts.Envs = slices.Clone(b.all.Facts.Envs)
+func (b *BatchEvaluation) SharedEvaluation(d *promotion.BatchDecision, env string, number int, members []promotion.Member) (*Evaluation, *promotion.Decision) {
+	c := *b.shared.withMembers(members)
+	c.RestoredEdits = map[string][]fieldedit.Edit{}
+	c.Facts.Envs = slices.Clone(b.shared.Facts.Envs)
 	facts := b.Facts().Components
 	for i := range c.Facts.Envs {
 		e := &c.Facts.Envs[i]
@@ -246,34 +246,34 @@ func (b *Batch) Shared(d *promotion.BatchDecision, env string, number int, passe
 			continue
 		}
 		e.Release, e.Landed = promotion.Sure(promotion.Release{}), promotion.Sure(promotion.Landed{})
-		for _, ri := range b.all.rides[env] {
+		for _, ri := range b.shared.batchPulls[env] {
 			if ri.pull == nil || ri.PR.Number != number {
 				continue
 			}
-			if p := b.agreed(i, ri); ri.ref.Revert {
+			if p := b.agreedPull(i, ri); ri.ref.Revert {
 				e.Revert = p
 			} else {
 				e.Open = p
 			}
 		}
 	}
-	for _, p := range passengers {
-		m, i := b.Case(p.Component)
+	for _, p := range members {
+		m, i := b.EvaluationOf(p.Component)
 		if m == nil {
 			continue
 		}
-		c.Members = append(c.Members, Member{Passenger: p, Case: m, Decision: &d.Components[i]})
-		if edits := m.Restored[env]; edits != nil && m.landedBy(env, number) {
-			c.Restored[env] = edits
+		c.Members = append(c.Members, MemberEvaluation{Member: p, Evaluation: m, Decision: &d.Components[i]})
+		if edits := m.RestoredEdits[env]; edits != nil && m.landedByPull(env, number) {
+			c.RestoredEdits[env] = edits
 		}
 	}
 	return &c, &promotion.Decision{Actions: d.Actions, Next: d.Next, Envs: []promotion.EnvState{d.SharedState(facts, env, number)}}
 }
 
-// agreed is a ride's pull request with what its passengers found out about it.
-func (b *Batch) agreed(env int, ri *ride) *promotion.Pull {
+// agreedPull is a ride's pull request with what its passengers found out about it.
+func (b *BatchEvaluation) agreedPull(env int, ri *batchPull) *promotion.Pull {
 	p := *ri.pull
-	for _, c := range b.Cases {
+	for _, c := range b.Evaluations {
 		if v := c.Facts.Envs[env].Open; v != nil && v.Number == p.Number {
 			p.HeadModified = firstOf(p.HeadModified, v.HeadModified)
 		}
@@ -282,23 +282,23 @@ func (b *Batch) agreed(env int, ri *ride) *promotion.Pull {
 }
 
 // Environments are the pipeline's, topologically sorted.
-func (b *Batch) Environments() []string {
-	out := make([]string, 0, len(b.all.Facts.Envs))
-	for i := range b.all.Facts.Envs {
-		out = append(out, b.all.Facts.Envs[i].Name)
+func (b *BatchEvaluation) Environments() []string {
+	out := make([]string, 0, len(b.shared.Facts.Envs))
+	for i := range b.shared.Facts.Envs {
+		out = append(out, b.shared.Facts.Envs[i].Name)
 	}
 	return out
 }
 
-// TakenBackBy is the promotion of several components that a merged revert took
+// RevertedBy is the promotion of several components that a merged revert took
 // back; 0 when it isn't known.
-func (b *Batch) TakenBackBy(env string, revert int) int {
+func (b *BatchEvaluation) RevertedBy(env string, revert int) int {
 	of := 0
-	for _, c := range b.Cases {
+	for _, c := range b.Evaluations {
 		for i := range c.Facts.Envs {
 			if e := &c.Facts.Envs[i]; e.Name == env {
 				if p := slices.IndexFunc(e.PastPulls, func(p promotion.PastPull) bool { return p.Number == revert }); p >= 0 {
-					of = max(of, undoes(e, revert, e.PastPulls[p].Release))
+					of = max(of, findRevertedPull(e, revert, e.PastPulls[p].Release))
 				}
 			}
 		}
@@ -306,17 +306,17 @@ func (b *Batch) TakenBackBy(env string, revert int) int {
 	return of
 }
 
-// Own is the case of what belongs to the pull requests of several components.
-func (b *Batch) Own() *Case { return b.all }
+// PullEvaluation is the case of what belongs to the pull requests of several components.
+func (b *BatchEvaluation) PullEvaluation() *Evaluation { return b.shared }
 
-// Ride is a pull request of several components: the environment that it is
+// PullMembers is a pull request of several components: the environment that it is
 // about, and whom it moves; nobody when it isn't known.
-func (o *Observer) Ride(ctx context.Context, b *Batch, number int) (env string, passengers []promotion.Member, err error) {
-	for env, all := range b.all.rides {
+func (o *Gatherer) PullMembers(ctx context.Context, b *BatchEvaluation, number int) (env string, members []promotion.Member, err error) {
+	for env, all := range b.shared.batchPulls {
 		for _, ri := range all {
 			if ri.PR.Number == number {
-				passengers, err := o.who(ctx, b.all, all, ri)
-				return env, passengers, err
+				members, err := o.findMembers(ctx, b.shared, all, ri)
+				return env, members, err
 			}
 		}
 	}

@@ -29,8 +29,8 @@ import (
 // Liftlock, by git alone with the edit ready made, and by a script with a
 // shallow clone.
 func BenchmarkPromotion(b *testing.B) {
-	w := newBenchWorld(b)
-	name, _, file := w.changed()
+	w := newBenchRepo(b)
+	name, _, file := w.changedComponent()
 	want := func(bare, branch string, i int) {
 		b.Helper()
 		if got := w.git(bare, nil, "show", branch+":"+file) + "\n"; got != benchOverlay(name, "qa", fmt.Sprintf("2.0.%d", i)) {
@@ -42,14 +42,14 @@ func BenchmarkPromotion(b *testing.B) {
 	}
 	b.Run("git", func(b *testing.B) {
 		w.b = b
-		bare := w.copied()
+		bare := w.cloneOrigin()
 		mirror := filepath.Join(b.TempDir(), "mirror.git")
 		w.git(b.TempDir(), nil, "clone", "-q", "--bare", "--no-local", "file://"+bare, mirror)
 		i, watch := 0, newStopwatch(b)
 		for b.Loop() {
 			i++
 			branch := fmt.Sprintf("promote/%d", i)
-			w.git(mirror, w.stream(branch, w.head, file, benchOverlay(name, "qa", fmt.Sprintf("2.0.%d", i))), "fast-import", "--quiet")
+			w.git(mirror, w.importStream(branch, w.head, file, benchOverlay(name, "qa", fmt.Sprintf("2.0.%d", i))), "fast-import", "--quiet")
 			w.git(mirror, nil, "push", "-q", "file://"+bare, "refs/heads/"+branch+":refs/heads/"+branch)
 		}
 		watch.report()
@@ -57,26 +57,26 @@ func BenchmarkPromotion(b *testing.B) {
 	})
 	b.Run("liftlock", func(b *testing.B) {
 		w.b = b
-		bare := w.copied()
-		r := w.repository(bare)
-		o := w.observer(r)
-		s := w.snapshot(o, r)
+		bare := w.cloneOrigin()
+		r := w.newRepository(bare)
+		o := w.newGatherer(r)
+		s := w.takeSnapshot(o, r)
 		p := s.Pipeline("shop")
 		unit := p.Units[name]
 		i, watch := 0, newStopwatch(b)
 		for b.Loop() {
 			i++
 			branch := fmt.Sprintf("promote/%d", i)
-			rel, err := o.readNow(r, s.Commit, p, unit.Envs["dev"])
+			rel, err := o.readCurrent(r, s.Commit, p, unit.Envs["dev"])
 			if err != nil {
 				b.Fatal(err)
 			}
 			rel = benchRelease(rel, name, fmt.Sprintf("2.0.%d", i))
-			edits, err := fieldedit.Compose(r.Mirror.Tree(s.Commit), unit.Envs["qa"].Overlay(p.Pipeline), rel, wholeFiles(b.Context(), r.Mirror, s.Commit))
+			edits, err := fieldedit.Compose(r.Mirror.Tree(s.Commit), unit.Envs["qa"].Overlay(p.Pipeline), rel, wholeFileReader(b.Context(), r.Mirror, s.Commit))
 			if err != nil {
 				b.Fatal(err)
 			}
-			head, err := WriteEdits(b.Context(), r.Mirror, s.Commit, edits, "Promote\n")
+			head, err := CommitEdits(b.Context(), r.Mirror, s.Commit, edits, "Promote\n")
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func BenchmarkPromotion(b *testing.B) {
 	})
 	b.Run("clone", func(b *testing.B) {
 		w.b = b
-		bare := w.copied()
+		bare := w.cloneOrigin()
 		i, watch := 0, newStopwatch(b)
 		for b.Loop() {
 			i++
@@ -128,10 +128,10 @@ func benchRelease(rel fieldedit.Release, component, tag string) fieldedit.Releas
 // mirror that was just opened, as git gives the files' bytes and no more; and
 // after a push that changed one of them.
 func BenchmarkReleases(b *testing.B) {
-	w := newBenchWorld(b)
-	first := w.repository(w.bare)
-	o := w.observer(first)
-	s := w.snapshot(o, first)
+	w := newBenchRepo(b)
+	first := w.newRepository(w.bare)
+	o := w.newGatherer(first)
+	s := w.takeSnapshot(o, first)
 	p := s.Pipeline("shop")
 	b.Run("git", func(b *testing.B) {
 		w.b = b
@@ -144,15 +144,15 @@ func BenchmarkReleases(b *testing.B) {
 	b.Run("liftlock", func(b *testing.B) {
 		w.b = b
 		dir := filepath.Join(b.TempDir(), "mirror.git")
-		r := w.reopened(w.bare, dir)
+		r := w.openRepository(w.bare, dir)
 		if _, err := r.Mirror.Fetch(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		watch := newStopwatch(b)
 		for b.Loop() {
 			watch.stop()
-			r := w.reopened(w.bare, dir)
-			o, unread := w.observer(r), *p
+			r := w.openRepository(w.bare, dir)
+			o, unread := w.newGatherer(r), *p
 			watch.start()
 			if err := o.readAhead(b.Context(), &Snapshot{Repo: r, Commit: s.Commit}, &unread, nil); err != nil {
 				b.Fatal(err)
@@ -165,7 +165,7 @@ func BenchmarkReleases(b *testing.B) {
 	b.Run("after a push", func(b *testing.B) {
 		w.b = b
 		last := s
-		name, _, _ := w.changed()
+		name, _, _ := w.changedComponent()
 		watch := newStopwatch(b)
 		for b.Loop() {
 			watch.stop()
@@ -175,7 +175,7 @@ func BenchmarkReleases(b *testing.B) {
 				b.Fatal(err)
 			}
 			watch.start()
-			now := w.snapshot(o, first)
+			now := w.takeSnapshot(o, first)
 			if now == last {
 				b.Fatal("the push was not seen")
 			}
@@ -192,7 +192,7 @@ func BenchmarkReleases(b *testing.B) {
 }
 
 // readWithGit reads the overlays' bytes with git alone.
-func (w *benchWorld) readWithGit() {
+func (w *benchRepo) readWithGit() {
 	w.b.Helper()
 	var ids bytes.Buffer
 	n := 0
@@ -236,12 +236,12 @@ func (w *benchWorld) readWithGit() {
 }
 
 // readAll reads every release, by component and environment.
-func (w *benchWorld) readAll(o *Observer, r *Repository, s *Snapshot, p *PipelineAt) map[string]fieldedit.Release {
+func (w *benchRepo) readAll(o *Gatherer, r *Repository, s *Snapshot, p *ResolvedPipeline) map[string]fieldedit.Release {
 	w.b.Helper()
 	out := make(map[string]fieldedit.Release, len(p.Units)*len(benchEnvs))
 	for component, u := range p.Units {
 		for env, at := range u.Envs {
-			rel, err := o.readNow(r, s.Commit, p, at)
+			rel, err := o.readCurrent(r, s.Commit, p, at)
 			if err != nil || len(rel.Fields) != 2 {
 				w.b.Fatal(component, env, rel, err)
 			}
@@ -251,49 +251,49 @@ func (w *benchWorld) readAll(o *Observer, r *Repository, s *Snapshot, p *Pipelin
 	return out
 }
 
-// quietForge has no pull requests.
-type quietForge struct{ forge.Forge }
+// emptyForge has no pull requests.
+type emptyForge struct{ forge.Forge }
 
-func (quietForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
+func (emptyForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
 	return nil, nil
 }
 
-// healthy is an Argo CD in which all Applications are well.
-type healthy struct {
-	running
+// healthyArgoCD is an Argo CD in which all Applications are well.
+type healthyArgoCD struct {
+	fakeArgoCD
 	apps map[string]verification.App
 }
 
-func (h *healthy) Get(_, name string) (*verification.App, bool) {
+func (h *healthyArgoCD) Get(_, name string) (*verification.App, bool) {
 	a, ok := h.apps[name]
 	return &a, ok
 }
 
-func (h *healthy) List() []verification.App { return slices.Collect(maps.Values(h.apps)) }
+func (h *healthyArgoCD) List() []verification.App { return slices.Collect(maps.Values(h.apps)) }
 
-// BenchmarkLooks is what follows a push that changed one file: every component
+// BenchmarkEvaluations is what follows a push that changed one file: every component
 // is looked at, and judged.
-func BenchmarkLooks(b *testing.B) {
-	w := newBenchWorld(b)
-	r := w.repository(w.bare)
-	r.Forge, r.Me = quietForge{}, "liftlock"
+func BenchmarkEvaluations(b *testing.B) {
+	w := newBenchRepo(b)
+	r := w.newRepository(w.bare)
+	r.Forge, r.BotLogin = emptyForge{}, "liftlock"
 	st, err := store.Open(b.Context(), "sqlite://"+filepath.Join(b.TempDir(), "liftlock.db"), store.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = st.Close() }()
-	hub := &healthy{running: running{clErr: argocd.ErrClustersOff}, apps: map[string]verification.App{}}
+	hub := &healthyArgoCD{fakeArgoCD: fakeArgoCD{clustersErr: argocd.ErrClustersOff}, apps: map[string]verification.App{}}
 	o := New(Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{r}, Now: time.Now, MaxAge: time.Hour,
-		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: &hub.running, Namespace: "argocd"}}})
-	for _, t := range w.snapshot(o, r).Pipeline("shop").Fleet.Targets {
+		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: &hub.fakeArgoCD, Namespace: "argocd"}}})
+	for _, t := range w.takeSnapshot(o, r).Pipeline("shop").TargetSet.Targets {
 		hub.apps[t.Name] = verification.App{ArgoCD: "hub", Name: t.Name, Namespace: "argocd", Health: "Healthy", Revisions: []string{w.head},
 			Destination: verification.Destination{Server: t.Server, Namespace: t.DestNS}}
 	}
-	look := func() {
+	evaluateAll := func() {
 		b.Helper()
-		s := w.snapshot(o, r)
+		s := w.takeSnapshot(o, r)
 		for _, u := range s.AllUnits() {
-			c, err := o.Facts(b.Context(), s, u, false)
+			c, err := o.GatherUnit(b.Context(), s, u, false)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -302,7 +302,7 @@ func BenchmarkLooks(b *testing.B) {
 			}
 		}
 	}
-	look() // what landed is found and written down
+	evaluateAll() // what landed is found and written down
 	watch := newStopwatch(b)
 	for b.Loop() {
 		watch.stop()
@@ -311,7 +311,7 @@ func BenchmarkLooks(b *testing.B) {
 			b.Fatal(err)
 		}
 		watch.start()
-		look()
+		evaluateAll()
 	}
 	watch.report()
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(*benchComponents), "µs/component")

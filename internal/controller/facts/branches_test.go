@@ -15,8 +15,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// onBranches has dev and qa on branches of their own and prod on main.
-const onBranches = `apiVersion: liftlock.dev/v1alpha1
+// branchPipeline has dev and qa on branches of their own and prod on main.
+const branchPipeline = `apiVersion: liftlock.dev/v1alpha1
 kind: Pipeline
 metadata: {name: shop}
 spec:
@@ -31,8 +31,8 @@ spec:
     - {name: prod, after: [qa], branch: main}
 `
 
-// appSet is an ApplicationSet whose generators and source are given.
-func appSet(name, generators, source string) string {
+// appSetYAML is an ApplicationSet whose generators and source are given.
+func appSetYAML(name, generators, source string) string {
 	return `apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
 metadata: {name: ` + name + `, namespace: argocd}
@@ -48,22 +48,22 @@ spec:
 `
 }
 
-const fleetURL = "https://git.example/acme/fleet.git"
+const repoURL = "https://git.example/acme/fleet.git"
 
-func element(component, env, branch string) string {
+func listElement(component, env, branch string) string {
 	return "{component: " + component + ", env: " + env + ", branch: " + branch + "}"
 }
 
-// threeBranches is a repository with web and api on each.
-func threeBranches(t *testing.T, more map[string]string) *checkout {
+// newBranchRepo is a repository with web and api on each.
+func newBranchRepo(t *testing.T, more map[string]string) *testRepo {
 	t.Helper()
 	var elements []string
 	for _, c := range []string{"web", "api"} {
-		elements = append(elements, element(c, "dev", "env/dev"), element(c, "qa", "env/qa"), element(c, "prod", "main"))
+		elements = append(elements, listElement(c, "dev", "env/dev"), listElement(c, "qa", "env/qa"), listElement(c, "prod", "main"))
 	}
 	files := map[string]string{
-		".liftlock.yaml":          onBranches,
-		"argocd/s.yaml":           appSet("s", "{list: {elements: ["+strings.Join(elements, ", ")+"]}}", "source: {repoURL: '"+fleetURL+"', path: 'apps/{{ .component }}', targetRevision: '{{ .branch }}'}"),
+		".liftlock.yaml":          branchPipeline,
+		"argocd/s.yaml":           appSetYAML("s", "{list: {elements: ["+strings.Join(elements, ", ")+"]}}", "source: {repoURL: '"+repoURL+"', path: 'apps/{{ .component }}', targetRevision: '{{ .branch }}'}"),
 		"base/kustomization.yaml": "resources: [d.yaml]\n", "base/d.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: d, image: x}]}}}\n",
 		"base/common/kustomization.yaml": "kind: Component\nimages: [{name: x, newTag: '1'}]\n",
 	}
@@ -71,7 +71,7 @@ func threeBranches(t *testing.T, more map[string]string) *checkout {
 		files["apps/"+c+"/kustomization.yaml"] = "resources: [../../base]\nimages: [{name: x, newTag: '1'}]\n"
 	}
 	maps.Copy(files, more)
-	c := newCheckout(t, "fleet", files)
+	c := newTestRepo(t, "fleet", files)
 	for _, b := range []string{"env/dev", "env/qa"} {
 		runGit(t, c.work, "push", "-q", "origin", "HEAD:refs/heads/"+b)
 	}
@@ -81,18 +81,18 @@ func threeBranches(t *testing.T, more map[string]string) *checkout {
 	return c
 }
 
-// on checks a branch out, so that commit goes on top of it.
-func (c *checkout) on(branch string) {
+// checkoutBranch checks a branch out, so that commit goes on top of it.
+func (c *testRepo) checkoutBranch(branch string) {
 	c.t.Helper()
 	runGit(c.t, c.work, "fetch", "-q", "origin")
 	runGit(c.t, c.work, "checkout", "-q", "--detach", "origin/"+branch)
 }
 
-func observerOf(c *checkout) *Observer {
+func newTestGatherer(c *testRepo) *Gatherer {
 	return New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{c.Repository}, Now: time.Now})
 }
 
-func snapshot(t *testing.T, o *Observer, c *checkout) *Snapshot {
+func takeSnapshot(t *testing.T, o *Gatherer, c *testRepo) *Snapshot {
 	t.Helper()
 	s, err := o.Snapshot(t.Context(), c.Repository)
 	if err != nil {
@@ -104,43 +104,43 @@ func snapshot(t *testing.T, o *Observer, c *checkout) *Snapshot {
 // TestSnapshotFollowsBranches moves, rewrites and deletes an environment's
 // branch: the snapshot follows, and nothing is resolved again that didn't read it.
 func TestSnapshotFollowsBranches(t *testing.T) {
-	c := threeBranches(t, nil)
-	o := observerOf(c)
-	s := snapshot(t, o, c)
-	if len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) != 0 || len(s.Pipelines[0].Fleet.Targets) != 6 {
+	c := newBranchRepo(t, nil)
+	o := newTestGatherer(c)
+	s := takeSnapshot(t, o, c)
+	if len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) != 0 || len(s.Pipelines[0].TargetSet.Targets) != 6 {
 		t.Fatalf("the first snapshot: %+v", s.Pipelines)
 	}
-	if again := snapshot(t, o, c); again != s {
+	if again := takeSnapshot(t, o, c); again != s {
 		t.Error("nothing has moved, and there is another snapshot")
 	}
-	c.on("env/qa")
+	c.checkoutBranch("env/qa")
 	moved := c.commit("env/qa", map[string]string{"apps/web/x": "x"})
-	next := snapshot(t, o, c)
+	next := takeSnapshot(t, o, c)
 	p := next.Pipelines[0]
-	if next == s || next.Tips["env/qa"] != moved || next.Line(p.Pipeline, "qa") != (Line{"env/qa", moved}) || next.Turn != s.Turn {
-		t.Errorf("after a push: %v, turn %d", next.Tips, next.Turn)
+	if next == s || next.BranchTips["env/qa"] != moved || next.BranchFor(p.Pipeline, "qa") != (BranchHead{"env/qa", moved}) || next.Generation != s.Generation {
+		t.Errorf("after a push: %v, turn %d", next.BranchTips, next.Generation)
 	}
-	if p.Fleet != s.Pipelines[0].Fleet || p.indexes["env/dev"] != s.Pipelines[0].indexes["env/dev"] || p.indexes["env/qa"] == s.Pipelines[0].indexes["env/qa"] {
+	if p.TargetSet != s.Pipelines[0].TargetSet || p.readerIndexes["env/dev"] != s.Pipelines[0].readerIndexes["env/dev"] || p.readerIndexes["env/qa"] == s.Pipelines[0].readerIndexes["env/qa"] {
 		t.Error("what the push doesn't concern was made anew, or what it does was kept")
 	}
-	if l := next.Line(p.Pipeline, "prod"); l != (Line{"main", next.Commit}) {
+	if l := next.BranchFor(p.Pipeline, "prod"); l != (BranchHead{"main", next.Commit}) {
 		t.Errorf("prod is at %v", l)
 	}
-	c.on("main") // as if somebody had rewritten qa's branch
+	c.checkoutBranch("main") // as if somebody had rewritten qa's branch
 	runGit(t, c.work, "push", "-q", "--force", "origin", "HEAD:refs/heads/env/qa")
-	fetch(t, c)
-	if s := snapshot(t, o, c); s.Tips["env/qa"] != s.Commit {
-		t.Errorf("after it was rewritten: %v", s.Tips)
+	fetchMirror(t, c)
+	if s := takeSnapshot(t, o, c); s.BranchTips["env/qa"] != s.Commit {
+		t.Errorf("after it was rewritten: %v", s.BranchTips)
 	}
 	runGit(t, c.work, "push", "-q", "origin", ":refs/heads/env/qa")
-	fetch(t, c)
-	s = snapshot(t, o, c)
-	if l := s.Line(s.Pipelines[0].Pipeline, "qa"); l != (Line{"env/qa", ""}) || len(s.Pipelines[0].Problems) != 0 {
+	fetchMirror(t, c)
+	s = takeSnapshot(t, o, c)
+	if l := s.BranchFor(s.Pipelines[0].Pipeline, "qa"); l != (BranchHead{"env/qa", ""}) || len(s.Pipelines[0].Problems) != 0 {
 		t.Errorf("without the branch, qa is at %v; %q", l, s.Pipelines[0].Problems)
 	}
 }
 
-func fetch(t *testing.T, c *checkout) {
+func fetchMirror(t *testing.T, c *testRepo) {
 	t.Helper()
 	if _, err := c.Mirror.Fetch(t.Context()); err != nil {
 		t.Fatal(err)
@@ -150,20 +150,20 @@ func fetch(t *testing.T, c *checkout) {
 // TestSnapshotFollowsGeneratorFilesOnBranches has targets that are made of files
 // on the branches: a push there changes targets without a commit on main.
 func TestSnapshotFollowsGeneratorFilesOnBranches(t *testing.T) {
-	set := appSet("g", "{matrix: {generators: [{list: {elements: ["+element("web", "dev", "env/dev")+", "+element("web", "qa", "env/qa")+"]}}, "+
-		"{git: {repoURL: '"+fleetURL+"', revision: '{{ .branch }}', files: [{path: config.json}]}}]}}",
+	set := appSetYAML("g", "{matrix: {generators: [{list: {elements: ["+listElement("web", "dev", "env/dev")+", "+listElement("web", "qa", "env/qa")+"]}}, "+
+		"{git: {repoURL: '"+repoURL+"', revision: '{{ .branch }}', files: [{path: config.json}]}}]}}",
 		"source: {repoURL: https://charts.example, chart: web, targetRevision: '{{ .tag }}'}")
-	c := threeBranches(t, map[string]string{"argocd/s.yaml": set, "config.json": `{"tag": "1.0.0"}`})
-	o := observerOf(c)
-	s := snapshot(t, o, c)
+	c := newBranchRepo(t, map[string]string{"argocd/s.yaml": set, "config.json": `{"tag": "1.0.0"}`})
+	o := newTestGatherer(c)
+	s := takeSnapshot(t, o, c)
 	if e := s.Pipelines[0].Units["web"].Envs["qa"]; len(s.Pipelines[0].Problems) != 0 || e == nil || !slices.Equal(e.Roots, []string{"."}) || e.Targets[0].GeneratorFile != "config.json" {
 		t.Fatalf("%q: %+v", s.Pipelines[0].Problems, e)
 	}
-	c.on("env/qa")
+	c.checkoutBranch("env/qa")
 	c.commit("env/qa", map[string]string{"config.json": `{"tag": "1.1.0"}`})
-	next := snapshot(t, o, c)
-	if v := next.Pipelines[0].Units["web"].Envs["qa"].Targets[0].Sources[0].TargetRevision; v != "1.1.0" || next.Turn != s.Turn+1 {
-		t.Errorf("after a push qa's chart is %s, turn %d", v, next.Turn)
+	next := takeSnapshot(t, o, c)
+	if v := next.Pipelines[0].Units["web"].Envs["qa"].Targets[0].Sources[0].TargetRevision; v != "1.1.0" || next.Generation != s.Generation+1 {
+		t.Errorf("after a push qa's chart is %s, turn %d", v, next.Generation)
 	}
 	if v := next.Pipelines[0].Units["web"].Envs["dev"].Targets[0].Sources[0].TargetRevision; v != "1.0.0" {
 		t.Errorf("dev's chart is %s", v)
@@ -174,8 +174,8 @@ func TestSnapshotFollowsGeneratorFilesOnBranches(t *testing.T) {
 // from another branch.
 func chartOnMain(branch string) map[string]string {
 	return map[string]string{
-		"argocd/t.yaml": appSet("t", "{list: {elements: ["+element("web", "qa", branch)+", "+element("api", "qa", branch)+"]}}",
-			"sources: [{repoURL: '"+fleetURL+"', path: charts/x, targetRevision: HEAD, helm: {valueFiles: ['$own/values/all.yaml', '$own/values/{{ .component }}.yaml']}}, {repoURL: '"+fleetURL+"', ref: own, targetRevision: '{{ .branch }}'}]"),
+		"argocd/t.yaml": appSetYAML("t", "{list: {elements: ["+listElement("web", "qa", branch)+", "+listElement("api", "qa", branch)+"]}}",
+			"sources: [{repoURL: '"+repoURL+"', path: charts/x, targetRevision: HEAD, helm: {valueFiles: ['$own/values/all.yaml', '$own/values/{{ .component }}.yaml']}}, {repoURL: '"+repoURL+"', ref: own, targetRevision: '{{ .branch }}'}]"),
 		"charts/x/Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n", "charts/x/values.yaml": "size: 1\n",
 		"charts/x/templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {size: '{{ .Values.size }}', tag: '{{ .Values.tag }}', extra: '{{ .Values.extra }}'}\n",
 		"values/all.yaml":           "extra: a\n", "values/web.yaml": "tag: a\n", "values/api.yaml": "tag: a\n",
@@ -186,13 +186,13 @@ func chartOnMain(branch string) map[string]string {
 func TestOutsideOnBranches(t *testing.T) {
 	const kustomization = "apps/web/kustomization.yaml"
 	another := func(component, env, branch string) map[string]string {
-		return map[string]string{"argocd/t.yaml": appSet("t", "{list: {elements: ["+element(component, env, branch)+"]}}",
-			"source: {repoURL: '"+fleetURL+"', path: apps/web, targetRevision: '{{ .branch }}'}")}
+		return map[string]string{"argocd/t.yaml": appSetYAML("t", "{list: {elements: ["+listElement(component, env, branch)+"]}}",
+			"source: {repoURL: '"+repoURL+"', path: apps/web, targetRevision: '{{ .branch }}'}")}
 	}
 	generated := func(path string) map[string]string {
-		return map[string]string{"argocd/t.yaml": appSet("t", "{matrix: {generators: [{list: {elements: ["+element("web", "qa", "env/qa")+", "+element("api", "qa", "env/qa")+"]}}, "+
-			"{git: {repoURL: '"+fleetURL+"', revision: '{{ .branch }}', files: [{path: '"+path+"'}]}}]}}",
-			"source: {repoURL: '"+fleetURL+"', path: 'apps/{{ .component }}', targetRevision: '{{ .branch }}', kustomize: {namePrefix: '{{ .tag }}-'}}"),
+		return map[string]string{"argocd/t.yaml": appSetYAML("t", "{matrix: {generators: [{list: {elements: ["+listElement("web", "qa", "env/qa")+", "+listElement("api", "qa", "env/qa")+"]}}, "+
+			"{git: {repoURL: '"+repoURL+"', revision: '{{ .branch }}', files: [{path: '"+path+"'}]}}]}}",
+			"source: {repoURL: '"+repoURL+"', path: 'apps/{{ .component }}', targetRevision: '{{ .branch }}', kustomize: {namePrefix: '{{ .tag }}-'}}"),
 			"config/web.json": `{"tag": "a"}`, "config/all.json": `{"tag": "a"}`}
 	}
 	for name, c := range map[string]struct {
@@ -211,7 +211,7 @@ func TestOutsideOnBranches(t *testing.T) {
 		"a generator's file of two components":         {more: generated("config/all.json"), env: "qa", file: "config/all.json", text: `{"tag": "b"}`, want: "config/all.json also decides what the ApplicationSets generate for t-api-qa"},
 		"a generator's file that another branch has":   {more: generated("config/all.json"), env: "dev", file: "config/all.json", text: `{"tag": "b"}`},
 		"a copy of the ApplicationSets":                {env: "qa", file: "argocd/s.yaml", text: "nonsense: [\n"},
-		"the ApplicationSets themselves, on their own": {env: "prod", file: "argocd/s.yaml", text: appSet("s", "{list: {elements: []}}", "source: {repoURL: x, path: p}"), want: "argocd/s.yaml also decides what the ApplicationSets generate for"},
+		"the ApplicationSets themselves, on their own": {env: "prod", file: "argocd/s.yaml", text: appSetYAML("s", "{list: {elements: []}}", "source: {repoURL: x, path: p}"), want: "argocd/s.yaml also decides what the ApplicationSets generate for"},
 		"values of its own for a chart of main's":      {more: chartOnMain("env/qa"), env: "qa", file: "values/web.yaml", text: "tag: b\n"},
 		"values that two components of it share":       {more: chartOnMain("env/qa"), env: "qa", file: "values/all.yaml", text: "extra: b\n", want: "values/all.yaml is also read by t-api-qa, whose manifests it would change"},
 		"shared values that change nothing":            {more: chartOnMain("env/qa"), env: "qa", file: "values/all.yaml", text: "extra: a\nunused: b\n"},
@@ -221,15 +221,15 @@ func TestOutsideOnBranches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repo := threeBranches(t, c.more)
-			o := observerOf(repo)
-			s := snapshot(t, o, repo)
+			repo := newBranchRepo(t, c.more)
+			o := newTestGatherer(repo)
+			s := takeSnapshot(t, o, repo)
 			p := s.Pipelines[0]
 			unit := p.Units["web"]
-			at := &Case{Snapshot: s, Pipeline: p, Unit: unit, Facts: promotion.Facts{Unit: unit.Unit}}
+			at := &Evaluation{Snapshot: s, Pipeline: p, Unit: unit, Facts: promotion.Facts{Unit: unit.Unit}}
 			edit := fieldedit.Edit{File: c.file, Mode: fieldedit.Mode(0o100644), After: []byte(c.text)}
 			for range 2 { // the second is from memory
-				why, err := o.Outside(t.Context(), at, c.env, s.Line(p.Pipeline, c.env).Commit, []fieldedit.Edit{edit})
+				why, err := o.WhyNotIsolated(t.Context(), at, c.env, s.BranchFor(p.Pipeline, c.env).Commit, []fieldedit.Edit{edit})
 				if err != nil || c.want == "" && why != "" || !strings.Contains(why, c.want) {
 					t.Errorf("%q, %v; want %q", why, err, c.want)
 				}
@@ -240,28 +240,28 @@ func TestOutsideOnBranches(t *testing.T) {
 
 // TestBlameOnBranches counts commits of every branch that a target follows.
 func TestBlameOnBranches(t *testing.T) {
-	two := appSet("s", "{list: {elements: ["+element("web", "qa", "env/qa")+"]}}",
-		"sources: [{repoURL: '"+fleetURL+"', path: 'apps/web', targetRevision: '{{ .branch }}'}, {repoURL: '"+fleetURL+"', path: base, targetRevision: main}]")
-	c := threeBranches(t, map[string]string{"argocd/s.yaml": two})
-	o := observerOf(c)
+	two := appSetYAML("s", "{list: {elements: ["+listElement("web", "qa", "env/qa")+"]}}",
+		"sources: [{repoURL: '"+repoURL+"', path: 'apps/web', targetRevision: '{{ .branch }}'}, {repoURL: '"+repoURL+"', path: base, targetRevision: main}]")
+	c := newBranchRepo(t, map[string]string{"argocd/s.yaml": two})
+	o := newTestGatherer(c)
 	landed, _, err := c.Mirror.Head(t.Context(), "env/qa")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.on("env/qa")
+	c.checkoutBranch("env/qa")
 	mine := c.commit("env/qa", map[string]string{"apps/web/kustomization.yaml": "resources: [../../base]\n"})
 	c.commit("env/qa", map[string]string{"apps/api/x": "x\n"})
-	c.on("main")
+	c.checkoutBranch("main")
 	c.commit("main", map[string]string{"apps/web/kustomization.yaml": "resources: [../../base]\nnamePrefix: z-\n"})
 	base := c.commit("main", map[string]string{"base/d.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n"})
-	s := snapshot(t, o, c)
+	s := takeSnapshot(t, o, c)
 	info, err := c.Mirror.Commit(context.Background(), landed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &promotion.Env{Name: "qa", Branch: "env/qa", Tip: s.Tips["env/qa"], Targets: []promotion.Target{{Name: "s-web-qa"}},
+	env := &promotion.Env{Name: "qa", Branch: "env/qa", Tip: s.BranchTips["env/qa"], Targets: []promotion.Target{{Name: "s-web-qa"}},
 		Landed: promotion.Sure(promotion.Landed{Commit: landed, At: info.CommitTime})}
-	if err := o.blame(t.Context(), &Case{Snapshot: s, Pipeline: s.Pipelines[0], Unit: s.Pipelines[0].Units["web"]}, env); err != nil {
+	if err := o.answerBlame(t.Context(), &Evaluation{Snapshot: s, Pipeline: s.Pipelines[0], Unit: s.Pipelines[0].Units["web"]}, env); err != nil {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(slices.Values(env.Targets[0].ChangedSince.Value))

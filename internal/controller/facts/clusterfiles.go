@@ -25,7 +25,7 @@ const maxClusterFile = 64 << 20
 
 // read gives a file's clusters, from memory while it isn't written.
 func (f *clusterFiles) read(path string) ([]appset.Cluster, fileStamp, error) {
-	stamp := stampOf(path)
+	stamp := readStamp(path)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known, ok := f.files[path]; ok && known.stamp == stamp && known.err == nil {
@@ -47,8 +47,8 @@ func (f *clusterFiles) read(path string) ([]appset.Cluster, fileStamp, error) {
 	return now.clusters, stamp, now.err
 }
 
-// troubles says which files can't be used.
-func (f *clusterFiles) troubles() map[string]string {
+// problemsByPath says which files can't be used.
+func (f *clusterFiles) problemsByPath() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := map[string]string{}
@@ -60,8 +60,8 @@ func (f *clusterFiles) troubles() map[string]string {
 	return out
 }
 
-// stampOf is zero for a file that can't be looked at.
-func stampOf(path string) fileStamp {
+// readStamp is zero for a file that can't be looked at.
+func readStamp(path string) fileStamp {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fileStamp{}

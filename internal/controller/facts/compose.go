@@ -10,19 +10,19 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// ComposedKey finds a composed edit in a Case.
-func ComposedKey(env, release string) string { return env + "|" + release }
+// CompositionKey finds a composed edit in a Case.
+func CompositionKey(env, release string) string { return env + "|" + release }
 
-// compose answers Look compose: what moving a release into an environment
+// answerComposition answers Look compose: what moving a release into an environment
 // changes, or why it can't be done.
-func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, l promotion.FactRequest) error {
+func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, l promotion.FactRequest) error {
 	out := promotion.Composition{Tip: env.Tip}
-	if out.Refused = c.unknown(l.Release); out.Refused != "" {
+	if out.Refused = c.whyUnknown(l.Release); out.Refused != "" {
 		env.Compositions[l.Release] = out
 		return nil
 	}
-	edits, err := fieldedit.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.Contents[l.Release],
-		wholeFiles(ctx, c.Snapshot.Repo.Mirror, env.Tip))
+	edits, err := fieldedit.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.ReleaseContents[l.Release],
+		wholeFileReader(ctx, c.Snapshot.Repo.Mirror, env.Tip))
 	if err != nil {
 		out.Refused = err.Error()
 	} else {
@@ -33,19 +33,19 @@ func (o *Observer) compose(ctx context.Context, c *Case, env *promotion.Env, at 
 		if !out.Empty {
 			// What travels with others may share files with them: whether it does with
 			// those that come along is asked when they are known.
-			if out.Refused, err = o.Outside(ctx, c.withAll(), env.Name, out.Tip, edits); err != nil {
+			if out.Refused, err = o.WhyNotIsolated(ctx, c.withAllComponents(), env.Name, out.Tip, edits); err != nil {
 				return err
 			}
 		}
 	}
-	c.Composed[ComposedKey(env.Name, l.Release)] = edits
+	c.ComposedEdits[CompositionKey(env.Name, l.Release)] = edits
 	env.Compositions[l.Release] = out
 	return nil
 }
 
-// wholeFiles gives the files that a release carries as a whole out of the
+// wholeFileReader gives the files that a release carries as a whole out of the
 // mirror, which keeps every content by its id.
-func wholeFiles(ctx context.Context, m *git.Mirror, commit string) fieldedit.Contents {
+func wholeFileReader(ctx context.Context, m *git.Mirror, commit string) fieldedit.Contents {
 	return func(f fieldedit.Field) (data []byte, err error) {
 		err = m.Tree(commit).ReadBlobs(ctx, []string{f.ObjectID()}, fieldedit.MaxFileSize, func(_ int, content []byte, err error) error {
 			data = content
@@ -55,18 +55,18 @@ func wholeFiles(ctx context.Context, m *git.Mirror, commit string) fieldedit.Con
 	}
 }
 
-// composeBack answers Look restore.
-func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
+// answerRestore answers Look restore.
+func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
 	if !env.Landed.OK {
 		env.Restore = promotion.Unsure[promotion.Composition](env.Landed.Err)
 		return nil
 	}
 	out := promotion.Composition{Tip: env.Tip}
-	own, with := c.overlayOf(at), env.Landed.Value.Members
+	own, with := c.unitOverlays(at), env.Landed.Value.Members
 	if len(with) > 0 {
-		own = c.overlaysOf(env.Name, with)
+		own = c.memberOverlays(env.Name, with)
 	}
-	edits, err := o.restore(ctx, c, own, env.Landed.Value.Commit, env.Tip)
+	edits, err := o.composeRevert(ctx, c, own, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil:
 		out.Refused = err.Error()
@@ -76,27 +76,27 @@ func (o *Observer) composeBack(ctx context.Context, c *Case, env *promotion.Env,
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = o.Outside(ctx, c.with(with), env.Name, out.Tip, edits); err != nil {
+		if out.Refused, err = o.WhyNotIsolated(ctx, c.withMembers(with), env.Name, out.Tip, edits); err != nil {
 			return err
 		}
 	}
-	c.Restored[env.Name] = edits
+	c.RestoredEdits[env.Name] = edits
 	env.Restore = promotion.Sure(out)
 	return nil
 }
 
-// blame answers Look blame: which other commits changed what the environment's
+// answerBlame answers Look blame: which other commits changed what the environment's
 // targets read since the release landed, on any branch that they follow.
-func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error {
-	touched := map[string][]string{}
-	for _, l := range c.Snapshot.Lines() {
+func (o *Gatherer) answerBlame(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+	changed := map[string][]string{}
+	for _, l := range c.Snapshot.BranchHeads() {
 		if l.Commit == "" {
 			continue
 		}
-		ix := c.Pipeline.indexes[l.Branch]
-		if err := o.touchedOn(ctx, c, env, l, ix, touched); err != nil {
-			var unread *unreadIndex
-			if !errors.As(err, &unread) {
+		ix := c.Pipeline.readerIndexes[l.Branch]
+		if err := o.addChangesOn(ctx, c, env, l, ix, changed); err != nil {
+			var indexErr *indexError
+			if !errors.As(err, &indexErr) {
 				return err
 			}
 			for i := range env.Targets {
@@ -106,18 +106,18 @@ func (o *Observer) blame(ctx context.Context, c *Case, env *promotion.Env) error
 		}
 	}
 	for i := range env.Targets {
-		env.Targets[i].ChangedSince = promotion.Sure(touched[env.Targets[i].Name])
+		env.Targets[i].ChangedSince = promotion.Sure(changed[env.Targets[i].Name])
 	}
 	return nil
 }
 
-// touchedOn adds the commits of one branch. On the environment's own they are
+// addChangesOn adds the commits of one branch. On the environment's own they are
 // those after what landed; on another, which what landed isn't on, those that
 // are no older.
-func (o *Observer) touchedOn(ctx context.Context, c *Case, env *promotion.Env, l Line, ix *lazyIndex, touched map[string][]string) error {
+func (o *Gatherer) addChangesOn(ctx context.Context, c *Evaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
 	m, landed := c.Snapshot.Repo.Mirror, env.Landed.Value
 	own := l.Branch == env.Branch
-	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: landedDepth}
+	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: originDepth}
 	if own {
 		q.Until = landed.Commit
 	}
@@ -138,35 +138,35 @@ func (o *Observer) touchedOn(ctx context.Context, c *Case, env *promotion.Env, l
 		}
 		index, err := ix.get(ctx)
 		if err != nil {
-			return &unreadIndex{err}
+			return &indexError{err}
 		}
 		readers := index.AffectedReaders(paths)
 		for i := range env.Targets {
-			if name := env.Targets[i].Name; readers[ix.idOf(name)] != nil {
-				touched[name] = append(touched[name], ci.SHA)
+			if name := env.Targets[i].Name; readers[ix.targetID(name)] != nil {
+				changed[name] = append(changed[name], ci.SHA)
 			}
 		}
 	}
 	return nil
 }
 
-// unreadIndex says that which targets read what can't be told.
-type unreadIndex struct{ error }
+// indexError says that which targets read what can't be told.
+type indexError struct{ error }
 
 // Reach says which targets a set of files on an environment's branch reaches and
 // which of the pipeline's other targets it does not; for the pull request's body.
-func (o *Observer) Reach(ctx context.Context, c *Case, env string, files []string) (reached, untouched []appset.Target, err error) {
-	ix, err := c.Pipeline.indexes[c.Snapshot.Line(c.Pipeline.Pipeline, env).Branch].get(ctx)
+func (o *Gatherer) Reach(ctx context.Context, c *Evaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
+	ix, err := c.Pipeline.readerIndexes[c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch].get(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	readers := ix.AffectedReaders(files)
-	for _, t := range c.Pipeline.Fleet.Targets {
+	for _, t := range c.Pipeline.TargetSet.Targets {
 		if readers[t.ID()] != nil {
 			reached = append(reached, t)
 		} else {
-			untouched = append(untouched, t)
+			unaffected = append(unaffected, t)
 		}
 	}
-	return reached, untouched, nil
+	return reached, unaffected, nil
 }

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// maxThen is about how many bytes of manifests of landed promotions are
+	// maxPastRendered is about how many bytes of manifests of landed promotions are
 	// remembered; readers of the past don't displace what is judged now.
-	maxThen = 16 << 20
+	maxPastRendered = 16 << 20
 	// maxComparedFiles bounds the files of one pull request: whole folders may be
 	// carried, and a person may have merged more with them.
 	maxComparedFiles = 5000
@@ -33,7 +33,7 @@ type NoDifferenceError struct{ Why string }
 
 func (e *NoDifferenceError) Error() string { return e.Why }
 
-func noDifference(format string, args ...any) error {
+func newNoDifference(format string, args ...any) error {
 	return &NoDifferenceError{Why: fmt.Sprintf(format, args...)}
 }
 
@@ -46,31 +46,31 @@ type Difference struct {
 	Problems      []string // of a landed one: what of its commits can't be resolved with the rules of today
 }
 
-// heads remembers of our open pull requests which head was looked at, and
+// headCache remembers of our open pull requests which head was looked at, and
 // whether it is what we composed. Only then is it rendered in this process.
-type heads struct {
+type headCache struct {
 	mu   sync.Mutex
-	seen map[string]headSeen // by detailKey
+	seen map[string]inspectedHead // by detailKey
 }
 
-type headSeen struct{ head, base, unsound string }
+type inspectedHead struct{ head, base, headModified string }
 
-// note remembers what was found out about an open pull request's head; composed:
+// recordHead remembers what was found out about an open pull request's head; composed:
 // its edits were composed again and are exactly what the head has.
-func (h *heads) note(r *Repository, p *promotion.Pull, base string, composed bool) {
-	s := headSeen{head: p.Head, base: base, unsound: p.HeadModified}
-	if s.unsound == "" && !composed {
-		s.unsound = fmt.Sprintf("#%d can't be composed again, so it can't be told whether it is what Liftlock composed", p.Number)
+func (h *headCache) recordHead(r *Repository, p *promotion.Pull, base string, composed bool) {
+	s := inspectedHead{head: p.Head, base: base, headModified: p.HeadModified}
+	if s.headModified == "" && !composed {
+		s.headModified = fmt.Sprintf("#%d can't be composed again, so it can't be told whether it is what Liftlock composed", p.Number)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen == nil || len(h.seen) >= maxHeads {
-		h.seen = map[string]headSeen{}
+		h.seen = map[string]inspectedHead{}
 	}
 	h.seen[detailKey(r, p.Number)] = s
 }
 
-func (h *heads) of(key string) (headSeen, bool) {
+func (h *headCache) headOf(key string) (inspectedHead, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, ok := h.seen[key]
@@ -81,63 +81,63 @@ func (h *heads) of(key string) (headSeen, bool) {
 // one of our pull requests: an open one's head with what it was composed on, a
 // merged one's commit with its first parent. It asks Git and the store, never the
 // forge. *NoDifferenceError says why it can't.
-func (o *Observer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
+func (o *Gatherer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
 	s, err := o.Snapshot(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	p, ua := s.Unit(u)
 	if ua == nil || ua.Envs[env] == nil {
-		return nil, noDifference("the pipeline %s has no component %s in %s any more, so its manifests can't be rendered", u.Pipeline, u.Component, env)
+		return nil, newNoDifference("the pipeline %s has no component %s in %s any more, so its manifests can't be rendered", u.Pipeline, u.Component, env)
 	}
-	e, err := o.booksEntry(ctx, r, pull)
+	e, err := o.findCachedPull(ctx, r, pull)
 	if err != nil {
 		return nil, err
 	}
-	if e == nil || e.PR.Author != r.Me {
-		return nil, noDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
+	if e == nil || e.PR.Author != r.BotLogin {
+		return nil, newNoDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
 	}
-	c := &Case{Snapshot: s, Pipeline: p, Unit: ua, Facts: promotion.Facts{Unit: u}}
-	c = c.with(markedPassengers(e.PR.Body))
+	c := &Evaluation{Snapshot: s, Pipeline: p, Unit: ua, Facts: promotion.Facts{Unit: u}}
+	c = c.withMembers(markedMembers(e.PR.Body))
 	switch e.PR.State {
 	case forge.Open:
-		return o.proposed(ctx, c, env, &e.PR)
+		return o.openDifference(ctx, c, env, &e.PR)
 	case forge.Merged:
 		return o.landedDifference(ctx, c, env, &e.PR)
 	}
-	return nil, noDifference("#%d was closed without a merge: nothing of it landed", pull)
+	return nil, newNoDifference("#%d was closed without a merge: nothing of it landed", pull)
 }
 
-// proposed compares an open pull request's head with its base.
-func (o *Observer) proposed(ctx context.Context, c *Case, env string, pr *forge.PullRequest) (*Difference, error) {
+// openDifference compares an open pull request's head with its base.
+func (o *Gatherer) openDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
 	r := c.Snapshot.Repo
-	seen, ok := o.heads.of(detailKey(r, pr.Number))
+	seen, ok := o.inspectedHeads.headOf(detailKey(r, pr.Number))
 	switch {
 	case !ok || seen.head != pr.Head:
-		return nil, noDifference("the head of #%d has not been looked at yet; try again in a moment", pr.Number)
-	case seen.unsound != "":
-		return nil, noDifference("%s. What somebody else wrote is not rendered here", seen.unsound)
+		return nil, newNoDifference("the head of #%d has not been looked at yet; try again in a moment", pr.Number)
+	case seen.headModified != "":
+		return nil, newNoDifference("%s. What somebody else wrote is not rendered here", seen.headModified)
 	}
-	edits, err := o.editsOf(ctx, r, seen.base, seen.head)
+	edits, err := o.editsBetween(ctx, r, seen.base, seen.head)
 	if err != nil {
 		return nil, err
 	}
-	out := &Difference{Before: seen.base, After: seen.head, Files: filesOf(edits)}
+	out := &Difference{Before: seen.base, After: seen.head, Files: editedFiles(edits)}
 	out.Effects, err = o.Effects(ctx, c, env, seen.base, edits)
 	if err != nil && ctx.Err() == nil {
-		return nil, noDifference("the rendered manifests could not be compared: %v", err)
+		return nil, newNoDifference("the rendered manifests could not be compared: %v", err)
 	}
 	return out, err
 }
 
-// editsOf are what turns one commit into another, by the files' contents.
-func (o *Observer) editsOf(ctx context.Context, r *Repository, base, head string) ([]fieldedit.Edit, error) {
+// editsBetween are what turns one commit into another, by the files' contents.
+func (o *Gatherer) editsBetween(ctx context.Context, r *Repository, base, head string) ([]fieldedit.Edit, error) {
 	changed, err := r.Mirror.Changed(ctx, base, head)
 	if err != nil {
 		return nil, err
 	}
 	if len(changed) > maxComparedFiles {
-		return nil, noDifference("it changes %d files; at most %d are compared", len(changed), maxComparedFiles)
+		return nil, newNoDifference("it changes %d files; at most %d are compared", len(changed), maxComparedFiles)
 	}
 	tree := r.Mirror.Tree(head)
 	out := make([]fieldedit.Edit, 0, len(changed))
@@ -153,7 +153,7 @@ func (o *Observer) editsOf(ctx context.Context, r *Repository, base, head string
 	return out, nil
 }
 
-func filesOf(edits []fieldedit.Edit) []string {
+func editedFiles(edits []fieldedit.Edit) []string {
 	out := make([]string, 0, len(edits))
 	for _, e := range edits {
 		out = append(out, e.File)
@@ -165,53 +165,53 @@ func filesOf(edits []fieldedit.Edit) []string {
 // before. Both are of the environment's branch's history. They are resolved with the
 // rules, the live objects and the other repositories of today: those of then
 // are not in Git.
-func (o *Observer) landedDifference(ctx context.Context, c *Case, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *Gatherer) landedDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
-	line := c.Snapshot.Line(c.Pipeline.Pipeline, env)
+	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	on, err := m.IsAncestor(ctx, commit, line.Commit)
 	if err != nil && !errors.Is(err, git.ErrUnknownCommit) {
 		return nil, err
 	}
 	if commit == "" || !on {
-		return nil, noDifference("#%d was merged as %s, which is not on %s: it was rewritten, or has not been fetched yet", pr.Number, short(commit), line.Branch)
+		return nil, newNoDifference("#%d was merged as %s, which is not on %s: it was rewritten, or has not been fetched yet", pr.Number, describeCommit(commit), line.Branch)
 	}
 	info, err := m.Commit(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
 	if len(info.Parents) == 0 {
-		return nil, noDifference("%s has no commit before it to compare with", short(commit))
+		return nil, newNoDifference("%s has no commit before it to compare with", describeCommit(commit))
 	}
 	out := &Difference{Before: info.Parents[0], After: commit, Landed: true}
 	if out.Files, err = changedPaths(ctx, m, out.Before, out.After); err != nil {
 		return nil, err
 	}
 	if len(out.Files) > maxComparedFiles {
-		return nil, noDifference("%s changes %d files; at most %d are compared", short(commit), len(out.Files), maxComparedFiles)
+		return nil, newNoDifference("%s changes %d files; at most %d are compared", describeCommit(commit), len(out.Files), maxComparedFiles)
 	}
-	limited, cancel := o.inTime(ctx)
+	limited, cancel := o.withEditTimeout(ctx)
 	defer cancel()
 	err = o.compareLanded(limited, c, env, out)
-	if outOfTime(ctx, err) {
-		return nil, noDifference("rendering both sides took longer than %s", judgeTime)
+	if ranOutOfTime(ctx, err) {
+		return nil, newNoDifference("rendering both sides took longer than %s", editTimeout)
 	}
 	return out, err
 }
 
 // compareLanded fills in the effects of a commit of the past. Nothing of it is
 // kept where the present is judged from.
-func (o *Observer) compareLanded(ctx context.Context, c *Case, env string, d *Difference) error {
+func (o *Gatherer) compareLanded(ctx context.Context, c *Evaluation, env string, d *Difference) error {
 	edit := &isolation.Edit{Files: d.Files, Revision: d.Before}
 	mine, came := map[string]bool{}, map[string]bool{}
-	branch := c.Snapshot.Line(c.Pipeline.Pipeline, env).Branch
+	branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch
 	var err error
-	if edit.Before, err = o.world(ctx, c, env, Line{branch, d.Before}, true, mine); err != nil {
+	if edit.Before, err = o.resolveAt(ctx, c, env, BranchHead{branch, d.Before}, true, mine); err != nil {
 		return err
 	}
-	if edit.After, err = o.world(ctx, c, env, Line{branch, d.After}, true, came); err != nil {
+	if edit.After, err = o.resolveAt(ctx, c, env, BranchHead{branch, d.After}, true, came); err != nil {
 		return err
 	}
-	edit.Inside = func(t *appset.Target) bool { return mine[t.ID()] || came[t.ID()] }
+	edit.MayChange = func(t *appset.Target) bool { return mine[t.ID()] || came[t.ID()] }
 	var readers []deps.Reader
 	known := map[string]bool{}
 	for i := range edit.Before.Targets {
@@ -224,13 +224,13 @@ func (o *Observer) compareLanded(ctx context.Context, c *Case, env string, d *Di
 	if err != nil {
 		return err
 	}
-	edit.Touched = ix.AffectedReaders(d.Files)
-	d.Effects, err = o.then.Effects(ctx, edit)
+	edit.FilesByTarget = ix.AffectedReaders(d.Files)
+	d.Effects, err = o.pastRenderer.Effects(ctx, edit)
 	d.Problems = slices.Compact(slices.Sorted(slices.Values(slices.Concat(edit.Before.Problems, edit.After.Problems))))
 	return err
 }
 
-func short(commit string) string {
+func describeCommit(commit string) string {
 	if commit == "" {
 		return "a commit that the forge doesn't name"
 	}

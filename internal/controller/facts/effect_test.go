@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// TestLate asks again for what ran out of time: soon at first, once an hour in
+// TestRetryState asks again for what ran out of time: soon at first, once an hour in
 // the end.
-func TestLate(t *testing.T) {
+func TestRetryState(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	var l late
-	if l.due(now) {
+	var l retryState
+	if l.isDue(now) {
 		t.Error("an answer in time is due")
 	}
 	var waits []time.Duration
 	for range 9 {
-		l = l.onceMore(now)
-		waits = append(waits, l.again.Sub(now))
-		if l.due(l.again.Add(-time.Second)) || !l.due(l.again) {
-			t.Errorf("due at %s: %t, a second before: %t", l.again, l.due(l.again), l.due(l.again.Add(-time.Second)))
+		l = l.nextRetry(now)
+		waits = append(waits, l.retryAt.Sub(now))
+		if l.isDue(l.retryAt.Add(-time.Second)) || !l.isDue(l.retryAt) {
+			t.Errorf("due at %s: %t, a second before: %t", l.retryAt, l.isDue(l.retryAt), l.isDue(l.retryAt.Add(-time.Second)))
 		}
-		now = l.again
+		now = l.retryAt
 	}
 	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60}
 	for i, w := range want {
@@ -29,15 +29,15 @@ func TestLate(t *testing.T) {
 			break
 		}
 	}
-	c := Case{again: new(time.Time)}
-	c.waits(late{})
-	if !c.Again().IsZero() {
+	c := Evaluation{retryAt: new(time.Time)}
+	c.scheduleRetry(retryState{})
+	if !c.RetryAt().IsZero() {
 		t.Error("a case waits for nothing")
 	}
-	c.waits(late{1, now.Add(time.Hour)})
-	c.waits(late{1, now.Add(time.Minute)})
-	c.waits(late{1, now.Add(2 * time.Hour)})
-	if !c.Again().Equal(now.Add(time.Minute)) {
-		t.Errorf("it looks again at %s", c.Again())
+	c.scheduleRetry(retryState{1, now.Add(time.Hour)})
+	c.scheduleRetry(retryState{1, now.Add(time.Minute)})
+	c.scheduleRetry(retryState{1, now.Add(2 * time.Hour)})
+	if !c.RetryAt().Equal(now.Add(time.Minute)) {
+		t.Errorf("it looks again at %s", c.RetryAt())
 	}
 }

@@ -14,45 +14,45 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// Case is one unit's facts with what acting on them needs.
-type Case struct {
+// Evaluation is one unit's facts with what acting on them needs.
+type Evaluation struct {
 	Facts    promotion.Facts
 	Snapshot *Snapshot
-	Pipeline *PipelineAt
-	Unit     *UnitAt
+	Pipeline *ResolvedPipeline
+	Unit     *ResolvedUnit
 
-	Contents map[string]fieldedit.Release // what releases carry, by identity
-	Memories []store.Observation          // verification memories, to be written with the run
-	Unknown  []string                     // revisions that Argo CD reports and Git doesn't know yet
+	ReleaseContents  map[string]fieldedit.Release // what releases carry, by identity
+	Observations     []store.Observation          // verification memories, to be written with the run
+	UnknownRevisions []string                     // revisions that Argo CD reports and Git doesn't know yet
 
-	again *time.Time // of all cases of one look: when a fact that ran out of time is asked for again; nil: nobody asks
+	retryAt *time.Time // of all cases of one look: when a fact that ran out of time is asked for again; nil: nobody asks
 
-	Unreached []string                    // the Argo CDs that can't be asked about targets of this unit
-	Pulls     map[int]*forge.PullRequest  // our open ones
-	Bases     map[int]string              // what their heads were made on
-	Edits     map[int][]fieldedit.Edit    // what their heads change
-	UndoOf    map[int]*forge.PullRequest  // the promotion that an open revert takes back
-	Composed  map[string][]fieldedit.Edit // answers to Look compose, by environment and release
-	Restored  map[string][]fieldedit.Edit // answers to Look restore, by environment
+	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of this unit
+	OpenPulls          map[int]*forge.PullRequest  // our open ones
+	HeadBases          map[int]string              // what their heads were made on
+	HeadEdits          map[int][]fieldedit.Edit    // what their heads change
+	RevertedPulls      map[int]*forge.PullRequest  // the promotion that an open revert takes back
+	ComposedEdits      map[string][]fieldedit.Edit // answers to Look compose, by environment and release
+	RestoredEdits      map[string][]fieldedit.Edit // answers to Look restore, by environment
 
 	// Members are the components that an action moves together, where the case is
 	// all of a pipeline's; none in a component's own.
-	Members []Member
+	Members []MemberEvaluation
 
-	insiders []string          // the components that an edit may change; none: the unit's
-	rides    rides             // the pull requests of several components
-	owners   map[string]string // the components that fields belong to, by file and path, as far as they were composed
+	movableComponents []string          // the components that an edit may change; none: the unit's
+	batchPulls        batchPulls        // the pull requests of several components
+	fieldOwners       map[string]string // the components that fields belong to, by file and path, as far as they were composed
 }
 
-// know remembers what a release carries and gives its name to the facts.
-func (c *Case) know(rel fieldedit.Release) promotion.Release {
+// rememberRelease remembers what a release carries and gives its name to the facts.
+func (c *Evaluation) rememberRelease(rel fieldedit.Release) promotion.Release {
 	id := rel.ID()
-	c.Contents[id] = rel
+	c.ReleaseContents[id] = rel
 	return promotion.Release{ID: id, Name: rel.String()}
 }
 
-// Key is the unit's wake key.
-func Key(u promotion.Unit) string { return "unit:" + UnitName(u) }
+// WakeKey is the unit's wake key.
+func WakeKey(u promotion.Unit) string { return "unit:" + UnitName(u) }
 
 // UnitName is the unit's name in the store.
 func UnitName(u promotion.Unit) string { return u.Repo + "|" + u.Pipeline + "|" + u.Component }
@@ -60,79 +60,79 @@ func UnitName(u promotion.Unit) string { return u.Repo + "|" + u.Pipeline + "|" 
 // ErrNoUnit says that the tracked branch has no such component any more.
 var ErrNoUnit = errors.New("no such component on the tracked branch")
 
-// Facts gathers everything about a unit. With fresh, open pull requests are read
+// GatherUnit gathers everything about a unit. With fresh, open pull requests are read
 // from the forge even when nothing was heard of them: before a merge.
-func (o *Observer) Facts(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Case, error) {
+func (o *Gatherer) GatherUnit(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
 	p, ua := s.Unit(u)
 	if ua == nil {
 		return nil, fmt.Errorf("%s: %w", UnitName(u), ErrNoUnit)
 	}
-	if err := o.ensureBook(ctx, s.Repo); err != nil {
+	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err
 	}
-	c, err := o.alone(ctx, s, p, ua, fresh)
-	if errors.Is(err, errReadAgain) {
-		c, err = o.alone(ctx, s, p, ua, true)
+	c, err := o.gatherUnit(ctx, s, p, ua, fresh)
+	if errors.Is(err, errRereadPulls) {
+		c, err = o.gatherUnit(ctx, s, p, ua, true)
 	}
 	return c, err
 }
 
-// alone gathers the facts of one component, and of the pull requests of several
+// gatherUnit gathers the facts of one component, and of the pull requests of several
 // that it may be in.
-func (o *Observer) alone(ctx context.Context, s *Snapshot, p *PipelineAt, ua *UnitAt, fresh bool) (*Case, error) {
-	all, rs, err := o.shared(ctx, s, p, fresh)
+func (o *Gatherer) gatherUnit(ctx context.Context, s *Snapshot, p *ResolvedPipeline, ua *ResolvedUnit, fresh bool) (*Evaluation, error) {
+	all, rs, err := o.readBatchPulls(ctx, s, p, fresh)
 	if err != nil {
 		return nil, err
 	}
-	return o.facts(ctx, all, rs, ua, fresh)
+	return o.gatherUnitFacts(ctx, all, rs, ua, fresh)
 }
 
-// shared gathers what is known of a pipeline's pull requests of several components.
-func (o *Observer) shared(ctx context.Context, s *Snapshot, p *PipelineAt, fresh bool) (*Case, rides, error) {
-	all := o.newCase(s, p, promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: promotion.BatchName})
-	rs, err := o.bookedRides(ctx, s, p)
+// readBatchPulls gathers what is known of a pipeline's pull requests of several components.
+func (o *Gatherer) readBatchPulls(ctx context.Context, s *Snapshot, p *ResolvedPipeline, fresh bool) (*Evaluation, batchPulls, error) {
+	all := o.newEvaluation(s, p, promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: promotion.BatchName})
+	rs, err := o.cachedBatchPulls(ctx, s, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	all.rides = rs
-	return all, rs, rs.open(ctx, o, all, fresh)
+	all.batchPulls = rs
+	return all, rs, rs.refreshOpen(ctx, o, all, fresh)
 }
 
-// newCase is a case without facts but what a snapshot says of the pipeline's
+// newEvaluation is a case without facts but what a snapshot says of the pipeline's
 // environments.
-func (o *Observer) newCase(s *Snapshot, p *PipelineAt, u promotion.Unit) *Case {
-	c := &Case{Snapshot: s, Pipeline: p, owners: map[string]string{}, again: new(time.Time),
-		Pulls: map[int]*forge.PullRequest{}, Bases: map[int]string{}, Edits: map[int][]fieldedit.Edit{}, UndoOf: map[int]*forge.PullRequest{},
-		Contents: map[string]fieldedit.Release{}, Composed: map[string][]fieldedit.Edit{}, Restored: map[string][]fieldedit.Edit{},
-		Facts: promotion.Facts{Now: o.o.Now(), Unit: u, Pipeline: p.Pipeline, PipelineErr: s.Broken, Tip: s.Commit}}
+func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *Evaluation {
+	c := &Evaluation{Snapshot: s, Pipeline: p, fieldOwners: map[string]string{}, retryAt: new(time.Time),
+		OpenPulls: map[int]*forge.PullRequest{}, HeadBases: map[int]string{}, HeadEdits: map[int][]fieldedit.Edit{}, RevertedPulls: map[int]*forge.PullRequest{},
+		ReleaseContents: map[string]fieldedit.Release{}, ComposedEdits: map[string][]fieldedit.Edit{}, RestoredEdits: map[string][]fieldedit.Edit{},
+		Facts: promotion.Facts{Now: o.opts.Now(), Unit: u, Pipeline: p.Pipeline, PipelineErr: s.PipelineErr, Tip: s.Commit}}
 	for _, spec := range p.TopologicalOrder() {
-		line := s.Line(p.Pipeline, spec.Name)
+		line := s.BranchFor(p.Pipeline, spec.Name)
 		c.Facts.Envs = append(c.Facts.Envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Compositions: map[string]promotion.Composition{}})
 	}
 	return c
 }
 
-// facts gathers what concerns one component, given the pull requests of several.
-func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, fresh bool) (*Case, error) {
+// gatherUnitFacts gathers what concerns one component, given the pull requests of several.
+func (o *Gatherer) gatherUnitFacts(ctx context.Context, all *Evaluation, rs batchPulls, ua *ResolvedUnit, fresh bool) (*Evaluation, error) {
 	s, p, u := all.Snapshot, all.Pipeline, ua.Unit
-	c := o.newCase(s, p, u)
-	c.again = all.again
-	c.Unit, c.rides, c.Facts.Now, c.Facts.Problems = ua, rs, all.Facts.Now, p.ProblemsOf(u.Component)
+	c := o.newEvaluation(s, p, u)
+	c.retryAt = all.retryAt
+	c.Unit, c.batchPulls, c.Facts.Now, c.Facts.Problems = ua, rs, all.Facts.Now, p.ProblemsOf(u.Component)
 	// Commands first: what a command was given about was written down before it,
 	// so it is among what is read after it.
 	var err error
-	if c.Facts.PendingCommands, err = o.asks(ctx, u); err != nil {
+	if c.Facts.PendingCommands, err = o.readPendingCommands(ctx, u); err != nil {
 		return nil, err
 	}
-	entries, err := o.ofUnit(ctx, s.Repo, u)
+	entries, err := o.unitPulls(ctx, s.Repo, u)
 	if err != nil {
 		return nil, err
 	}
-	arrived, err := o.arrivals(ctx, c, u)
+	arrived, err := o.readArrivals(ctx, c, u)
 	if err != nil {
 		return nil, err
 	}
-	memories, err := o.o.Store.Observations(ctx, UnitName(u))
+	memories, err := o.opts.Store.Observations(ctx, UnitName(u))
 	if err != nil {
 		return nil, err
 	}
@@ -143,30 +143,30 @@ func (o *Observer) facts(ctx context.Context, all *Case, rs rides, ua *UnitAt, f
 			env.Release = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
 			continue
 		}
-		if err := o.environment(ctx, c, env, at, entries[env.Name], arrived[env.Name], memories, fresh); err != nil {
+		if err := o.gatherEnv(ctx, c, env, at, entries[env.Name], arrived[env.Name], memories, fresh); err != nil {
 			return nil, fmt.Errorf("look at %s in %s: %w", u.Component, env.Name, err)
 		}
 	}
 	if c.Facts.Holds, err = o.Holds(ctx, s.Repo, u); err != nil {
 		c.Facts.HoldsErr = err.Error()
 	}
-	c.Facts.ClusterIncidents = o.weather(c)
-	if c.Facts.Limits, err = o.limits(ctx, c); err != nil {
+	c.Facts.ClusterIncidents = o.clusterIncidents(c)
+	if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// environment fills in one environment.
-func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, entries []entry, history []promotion.Arrival, memories []store.Observation, fresh bool) error {
+// gatherEnv fills in one environment.
+func (o *Gatherer) gatherEnv(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, entries []cachedPull, history []promotion.Arrival, memories []store.Observation, fresh bool) error {
 	r, tip := c.Snapshot.Repo, env.Tip
 	env.History = history
 	if tip == "" {
-		env.Release = promotion.Unsure[promotion.Release](missing(r, env.Branch))
-		o.targets(c, env, at, memories)
+		env.Release = promotion.Unsure[promotion.Release](missingBranchText(r, env.Branch))
+		o.judgeTargets(c, env, at, memories)
 		return nil
 	}
-	rel, err := o.readNow(r, tip, c.Pipeline, at)
+	rel, err := o.readCurrent(r, tip, c.Pipeline, at)
 	var mixed *fieldedit.MixedError
 	switch {
 	case errors.As(err, &mixed):
@@ -177,57 +177,57 @@ func (o *Observer) environment(ctx context.Context, c *Case, env *promotion.Env,
 	case rel.Empty():
 		env.Release = promotion.Unsure[promotion.Release](at.NothingCarried())
 	default:
-		env.Release = promotion.Sure(c.know(rel))
+		env.Release = promotion.Sure(c.rememberRelease(rel))
 	}
 	key := UnitName(c.Facts.Unit) + "|" + env.Name
-	var memo landedMemo
+	var memo originMemo
 	if env.Release.OK {
-		if memo, err = o.whence(ctx, r, tip, key, c.Pipeline, at, rel); err != nil {
+		if memo, err = o.findOrigin(ctx, r, tip, key, c.Pipeline, at, rel); err != nil {
 			return err
 		}
-		if o.unexplained(key, memo, slices.Concat(entries, c.rides.entries(env.Name))) && !fresh {
-			if c.rides.anyOpen(env.Name) {
-				return errReadAgain
+		if o.isUnexplained(key, memo, slices.Concat(entries, c.batchPulls.cachedPulls(env.Name))) && !fresh {
+			if c.batchPulls.anyOpen(env.Name) {
+				return errRereadPulls
 			}
 			fresh = true
 		}
 	}
-	if err := o.pullsOf(ctx, c, env, at, entries, fresh); err != nil {
+	if err := o.fillPulls(ctx, c, env, at, entries, fresh); err != nil {
 		return err
 	}
-	if err := o.ridesIn(ctx, c, env); err != nil {
+	if err := o.fillBatchPulls(ctx, c, env); err != nil {
 		return err
 	}
-	if err := o.hasMerged(ctx, c, env, slices.Concat(entries, c.rides.entries(env.Name))); err != nil {
+	if err := o.ensureMergeFetched(ctx, c, env, slices.Concat(entries, c.batchPulls.cachedPulls(env.Name))); err != nil {
 		return err
 	}
 	if !env.Release.OK {
-		o.targets(c, env, at, memories)
+		o.judgeTargets(c, env, at, memories)
 		return nil
 	}
-	landed, err := o.landedOf(ctx, r, c.Pipeline, memo, slices.Concat(entries, c.rides.entries(env.Name)))
+	landed, err := o.describeLanded(ctx, r, c.Pipeline, memo, slices.Concat(entries, c.batchPulls.cachedPulls(env.Name)))
 	if err != nil {
 		return err
 	}
-	if landed.Members, err = o.cameWith(ctx, c, env.Name, landed.Pull); err != nil {
+	if landed.Members, err = o.landedMembers(ctx, c, env.Name, landed.Pull); err != nil {
 		return err
 	}
 	env.Landed = promotion.Sure(landed)
-	o.foreignWayBack(c, env)
-	if err := o.revertCommits(ctx, c, env, at); err != nil {
+	o.fillUnmanagedRevert(c, env)
+	if err := o.fillRevertedReleases(ctx, c, env, at); err != nil {
 		return err
 	}
-	if err := o.arrive(ctx, c, env); err != nil {
+	if err := o.recordArrival(ctx, c, env); err != nil {
 		return err
 	}
-	o.targets(c, env, at, memories)
-	return o.before(ctx, c, env)
+	o.judgeTargets(c, env, at, memories)
+	return o.fillHealthBefore(ctx, c, env)
 }
 
-// unexplained says, once for each commit, that what landed is by none of our
+// isUnexplained says, once for each commit, that what landed is by none of our
 // merges as far as the book knows while one of ours was open: the branch's news
 // may have come before the pull request's, so that is read again first.
-func (o *Observer) unexplained(key string, m landedMemo, entries []entry) bool {
+func (o *Gatherer) isUnexplained(key string, m originMemo, entries []cachedPull) bool {
 	open := false
 	for i := range entries {
 		if entries[i].PR.MergeCommit == m.origin.Commit.SHA && entries[i].PR.State == forge.Merged {
@@ -237,10 +237,10 @@ func (o *Observer) unexplained(key string, m landedMemo, entries []entry) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !open || o.explained[key] == m.origin.Commit.SHA {
+	if !open || o.explainedCommits[key] == m.origin.Commit.SHA {
 		return false
 	}
-	o.explained[key] = m.origin.Commit.SHA
+	o.explainedCommits[key] = m.origin.Commit.SHA
 	return true
 }
 
@@ -248,13 +248,13 @@ func (o *Observer) unexplained(key string, m landedMemo, entries []entry) bool {
 type arrivalData struct {
 	Content fieldedit.Release `json:"content"`
 	By      string            `json:"by"`
-	Who     string            `json:"who,omitempty"`
+	Author  string            `json:"who,omitempty"`
 	Pull    int               `json:"pull,omitempty"`
 }
 
-// arrivals reads a unit's history by environment, newest first.
-func (o *Observer) arrivals(ctx context.Context, c *Case, u promotion.Unit) (map[string][]promotion.Arrival, error) {
-	rows, err := o.o.Store.Arrivals(ctx, UnitName(u))
+// readArrivals reads a unit's history by environment, newest first.
+func (o *Gatherer) readArrivals(ctx context.Context, c *Evaluation, u promotion.Unit) (map[string][]promotion.Arrival, error) {
+	rows, err := o.opts.Store.Arrivals(ctx, UnitName(u))
 	if err != nil {
 		return nil, err
 	}
@@ -264,15 +264,15 @@ func (o *Observer) arrivals(ctx context.Context, c *Case, u promotion.Unit) (map
 		if err := json.Unmarshal(row.Data, &d); err != nil {
 			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
 		}
-		c.know(d.Content)
+		c.rememberRelease(d.Content)
 		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.Content.String(),
-			Commit: row.Commit, By: d.By, Author: d.Who, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
+			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
 	}
 	return out, nil
 }
 
-// arrive writes down what is in the environment now, where that is new.
-func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) error {
+// recordArrival writes down what is in the environment now, where that is new.
+func (o *Gatherer) recordArrival(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	l, id := env.Landed.Value, env.Release.Value.ID
 	i := slices.IndexFunc(env.History, func(a promotion.Arrival) bool { return a.Release == id && a.Commit == l.Commit })
 	if i >= 0 && env.History[i].By == l.By {
@@ -287,7 +287,7 @@ func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) erro
 	if err != nil {
 		return err
 	}
-	err = o.o.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
+	err = o.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
 		var err error
 		if a.Seq, err = tx.PutArrival(ctx, row); err != nil {
 			return err
@@ -307,8 +307,8 @@ func (o *Observer) arrive(ctx context.Context, c *Case, env *promotion.Env) erro
 }
 
 // ArrivalRow is the store's row of an arrival.
-func (c *Case) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
-	data, err := json.Marshal(arrivalData{Content: c.Contents[a.Release], By: a.By, Who: a.Author, Pull: a.Pull})
+func (c *Evaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
+	data, err := json.Marshal(arrivalData{Content: c.ReleaseContents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull})
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}
@@ -317,7 +317,7 @@ func (c *Case) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, erro
 }
 
 // landedEvent tells that a release is in an environment now, however it came.
-func landedEvent(c *Case, env *promotion.Env) store.Event {
+func landedEvent(c *Evaluation, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
 	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
 		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, promotion.Short(l.Commit)),
@@ -325,26 +325,26 @@ func landedEvent(c *Case, env *promotion.Env) store.Event {
 	if l.Pull != 0 {
 		ev.Kind = "merged"
 		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, promotion.Short(l.Commit))
-		ev.IdempotencyKey = OnceMerged(u, l.Pull)
+		ev.IdempotencyKey = MergedEventKey(u, l.Pull)
 	}
 	return ev
 }
 
-// RestoreOnto composes the way back of what landed with commit onto a tip.
-func (o *Observer) RestoreOnto(ctx context.Context, c *Case, env, commit, tip string) ([]fieldedit.Edit, error) {
+// ComposeRevertOnto composes the way back of what landed with commit onto a tip.
+func (o *Gatherer) ComposeRevertOnto(ctx context.Context, c *Evaluation, env, commit, tip string) ([]fieldedit.Edit, error) {
 	if len(c.Members) > 0 {
-		return o.restore(ctx, c, c.overlaysOf(env, c.passengers()), commit, tip)
+		return o.composeRevert(ctx, c, c.memberOverlays(env, c.listMembers()), commit, tip)
 	}
 	at := c.Unit.Envs[env]
 	if at == nil {
 		return nil, fmt.Errorf("restore %s: %w", env, ErrNoUnit)
 	}
-	return o.restore(ctx, c, c.overlayOf(at), commit, tip)
+	return o.composeRevert(ctx, c, c.unitOverlays(at), commit, tip)
 }
 
-// asks reads the commands that wait to take effect.
-func (o *Observer) asks(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
-	rows, err := o.o.Store.PendingCommands(ctx, UnitName(u))
+// readPendingCommands reads the commands that wait to take effect.
+func (o *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
+	rows, err := o.opts.Store.PendingCommands(ctx, UnitName(u))
 	if err != nil {
 		return nil, err
 	}
@@ -355,8 +355,8 @@ func (o *Observer) asks(ctx context.Context, u promotion.Unit) ([]promotion.Pend
 	return out, nil
 }
 
-// Answer gathers the expensive fact that a decision asked for.
-func (o *Observer) Answer(ctx context.Context, c *Case, l promotion.FactRequest) error {
+// AnswerRequest gathers the expensive fact that a decision asked for.
+func (o *Gatherer) AnswerRequest(ctx context.Context, c *Evaluation, l promotion.FactRequest) error {
 	at := c.Unit.Envs[l.Environment]
 	var env *promotion.Env
 	for i := range c.Facts.Envs {
@@ -369,13 +369,13 @@ func (o *Observer) Answer(ctx context.Context, c *Case, l promotion.FactRequest)
 	}
 	switch l.What {
 	case promotion.RequestComposition:
-		return o.compose(ctx, c, env, at, l)
+		return o.answerComposition(ctx, c, env, at, l)
 	case promotion.RequestRestore:
-		return o.composeBack(ctx, c, env, at)
+		return o.answerRestore(ctx, c, env, at)
 	case promotion.RequestBlame:
-		return o.blame(ctx, c, env)
+		return o.answerBlame(ctx, c, env)
 	case promotion.RequestChangedObjects:
-		return o.changed(ctx, c, env)
+		return o.answerChangedObjects(ctx, c, env)
 	}
 	return fmt.Errorf("unknown look %q", l.What)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// generated is how a target's ApplicationSet wants its Application to be; nil
+// generatedSpec is how a target's ApplicationSet wants its Application to be; nil
 // where there is no set, or where the target is taken from what runs.
-func generated(at *EnvAt, t *appset.Target, rel fieldedit.Release, app *verification.App) *verification.Generated {
+func generatedSpec(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release, app *verification.App) *verification.Generated {
 	if t.ApplicationSet == "" || t.Live {
 		return nil
 	}
-	g := &verification.Generated{Set: t.ApplicationSet, Rolling: t.Policy.Rolling, NoUpdate: t.Policy.NoUpdate, Carries: carries(at, t, rel)}
+	g := &verification.Generated{Set: t.ApplicationSet, Rolling: t.Policy.Rolling, NoUpdate: t.Policy.NoUpdate, Carries: carriesRelease(at, t, rel)}
 	for i, s := range t.Sources {
 		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
 		if app != nil && i < len(app.Sources) && appset.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {
@@ -35,9 +35,9 @@ func generated(at *EnvAt, t *appset.Target, rel fieldedit.Release, app *verifica
 	return g
 }
 
-// carries says whether the target has a release's fields from what its
+// carriesRelease says whether the target has a release's fields from what its
 // ApplicationSet generates: they are in a generator's file, or in the set itself.
-func carries(at *EnvAt, t *appset.Target, rel fieldedit.Release) bool {
+func carriesRelease(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release) bool {
 	named := placeholder.Values{Environment: at.Name, Component: at.Component}
 	for _, f := range rel.Fields {
 		name := named.Fill(f.File)
@@ -54,9 +54,9 @@ func carries(at *EnvAt, t *appset.Target, rel fieldedit.Release) bool {
 	return false
 }
 
-// nothingHere says that none of a target's sources lies in this repository: what
+// hasNoLocalSource says that none of a target's sources lies in this repository: what
 // it has of it, it has through its ApplicationSet.
-func nothingHere(t *appset.Target) bool {
+func hasNoLocalSource(t *appset.Target) bool {
 	return !slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
 }
 
@@ -68,10 +68,10 @@ const hydratorFile = "hydrator.metadata"
 // that rendered it.
 const maxHydratorFile = 1 << 20
 
-// dryOf is the commit that a hydrated tree was made from, as it says itself in
+// hydratedFrom is the commit that a hydrated tree was made from, as it says itself in
 // the folder that the target deploys, or else in its root; empty when it says
 // nothing about this repository.
-func dryOf(tree fs.FS, folder string, urls []string) string {
+func hydratedFrom(tree fs.FS, folder string, urls []string) string {
 	for _, dir := range []string{path.Clean(folder), "."} {
 		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
 		if err != nil || info.Size() > maxHydratorFile {

@@ -13,35 +13,35 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-func TestGenerated(t *testing.T) {
+func TestGeneratedSpec(t *testing.T) {
 	options := json.RawMessage(`{"helm":{"parameters":[{"name":"image.tag","value":"1.1.0"}]}}`)
 	target := appset.Target{Name: "web-qa", ApplicationSet: "shop", ApplicationSetFile: "argocd/shop.yaml", GeneratorFiles: []string{"envs/qa/config.json"},
 		Policy: appset.Policy{NoUpdate: true, IgnoreDifferences: []appset.IgnoreDifference{
 			{JSONPointers: []string{"/spec/project"}}, {Name: "web-qa", JQPaths: []string{".spec.source.targetRevision"}}, {Name: "another", JSONPointers: []string{"/x"}}}},
 		Sources: []appset.Source{{RepoURL: "https://git.example/acme/fleet", Path: "charts/web", TargetRevision: "main", Options: options}}}
-	at := &EnvAt{Roots: []string{"charts/web", "envs/qa"}}
+	at := &ResolvedEnv{Roots: []string{"charts/web", "envs/qa"}}
 	release := fieldedit.Release{Fields: []fieldedit.Field{{File: "config.json", Path: "tag", Value: "1.1.0"}}}
 	app := &verification.App{Sources: []verification.Source{{RepoURL: "git@git.example:acme/fleet.git"}}}
 	want := &verification.Generated{Set: "shop", Carries: true, NoUpdate: true, Ignored: []string{"/spec/project", ".spec.source.targetRevision"},
 		Sources: []verification.Source{{RepoURL: "git@git.example:acme/fleet.git", Path: "charts/web", TargetRevision: "main", Options: argocd.OptionsOf(options)}}}
-	if diff := cmp.Diff(want, generated(at, &target, release, app)); diff != "" {
+	if diff := cmp.Diff(want, generatedSpec(at, &target, release, app)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	release.Fields[0].File = "values.yaml"
-	if generated(at, &target, release, nil).Carries {
+	if generatedSpec(at, &target, release, nil).Carries {
 		t.Error("its fields are in a file that the sources read, not the generators")
 	}
 	for name, change := range map[string]func(*appset.Target){
 		"plain": func(t *appset.Target) { t.ApplicationSet = "" }, "taken from what runs": func(t *appset.Target) { t.Live = true },
 	} {
 		other := target
-		if change(&other); generated(at, &other, release, app) != nil {
+		if change(&other); generatedSpec(at, &other, release, app) != nil {
 			t.Errorf("%s: nothing is generated", name)
 		}
 	}
 }
 
-func TestDryOf(t *testing.T) {
+func TestHydratedFrom(t *testing.T) {
 	const dry, old = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	ours := []string{"https://git.example/acme/fleet.git"}
@@ -60,7 +60,7 @@ func TestDryOf(t *testing.T) {
 		"a folder that climbs away": {fstest.MapFS{"README.md": file("x")}, "../..", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := dryOf(c.tree, c.folder, ours); got != c.want {
+			if got := hydratedFrom(c.tree, c.folder, ours); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -9,11 +9,11 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// TestWhenceInASharedFile finds the commit that brought an environment's element
+// TestFindOriginInSharedFile finds the commit that brought an environment's element
 // behind hundreds of commits of others' elements in the same file, and looks at
 // no more than the new ones when there are more.
-func TestWhenceInASharedFile(t *testing.T) {
-	c := newCheckout(t, "fleet", map[string]string{"list.yaml": "- {component: web, tag: 0}\n- {component: api, tag: 0}\n"})
+func TestFindOriginInSharedFile(t *testing.T) {
+	c := newTestRepo(t, "fleet", map[string]string{"list.yaml": "- {component: web, tag: 0}\n- {component: api, tag: 0}\n"})
 	tip, _, err := c.Mirror.Head(t.Context(), "main")
 	if err != nil {
 		t.Fatal(err)
@@ -30,37 +30,37 @@ func TestWhenceInASharedFile(t *testing.T) {
 		}
 		return tip
 	}
-	p := &PipelineAt{Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Carry: []pipeline.Carry{
+	p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Carry: []pipeline.Carry{
 		{YAML: &pipeline.FieldPick{Files: []string{"list.yaml"}, Paths: []string{"[component={{component}}].tag"}}}}}}}
-	web := &EnvAt{Component: "web", Name: "qa", Files: []string{"list.yaml"}}
+	web := &ResolvedEnv{Component: "web", Name: "qa", Files: []string{"list.yaml"}}
 	o := New(Options{})
-	whence := func(what, want string) {
+	expectOrigin := func(what, want string) {
 		t.Helper()
-		now, err := o.read(c.Repository, tip, p, web)
+		now, err := o.readRelease(c.Repository, tip, p, web)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := o.whence(t.Context(), c.Repository, tip, "web in qa", p, web, now)
+		m, err := o.findOrigin(t.Context(), c.Repository, tip, "web in qa", p, web, now)
 		if err != nil || !m.origin.Found || m.origin.Commit.SHA != want {
 			t.Errorf("%s: got %+v, %v; want %s", what, m.origin, err, want)
 		}
 	}
 	brought := commit(1, 0)
-	for i := range landedDepth + 20 {
+	for i := range originDepth + 20 {
 		commit(1, i+1)
 	}
-	whence("behind the others'", brought)
-	before := len(o.readings.young)
+	expectOrigin("behind the others'", brought)
+	before := len(o.readingCache.young)
 	commit(1, 0)
 	commit(1, 1)
-	whence("with more of the others'", brought)
-	if n := len(o.readings.young) - before; n > 3 {
+	expectOrigin("with more of the others'", brought)
+	if n := len(o.readingCache.young) - before; n > 3 {
 		t.Errorf("%d commits were read again for two new ones", n)
 	}
 	commit(2, 1)
 	brought = commit(1, 1)
 	commit(1, 2)
-	whence("there and back since", brought)
+	expectOrigin("there and back since", brought)
 	brought = commit(3, 2)
-	whence("anew", brought)
+	expectOrigin("anew", brought)
 }

@@ -16,9 +16,9 @@ type Leftover struct{ Branch, Head string }
 // process may have died between a merge or a close and the branch's deletion, or
 // between a push and its pull request. One that somebody else committed to, and
 // one whose pull request a person closed, who may open it again, is left alone.
-func (o *Observer) Leftovers(ctx context.Context, c *Case) ([]Leftover, error) {
+func (o *Gatherer) Leftovers(ctx context.Context, c *Evaluation) ([]Leftover, error) {
 	r, u := c.Snapshot.Repo, c.Facts.Unit
-	entries, err := o.ofUnit(ctx, r, u)
+	entries, err := o.unitPulls(ctx, r, u)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (o *Observer) Leftovers(ctx context.Context, c *Case) ([]Leftover, error) {
 			heads[own] = head
 		}
 		for branch, head := range heads {
-			spare, err := o.spare(ctx, r, entries[env], branch, head)
+			spare, err := o.isLeftover(ctx, r, entries[env], branch, head)
 			if err != nil {
 				return nil, err
 			}
@@ -48,10 +48,10 @@ func (o *Observer) Leftovers(ctx context.Context, c *Case) ([]Leftover, error) {
 	return out, nil
 }
 
-// spare says whether a branch at a head is ours and of no use: no pull request
+// isLeftover says whether a branch at a head is ours and of no use: no pull request
 // is open from it, and the last one with that head was merged or closed by us; or
 // no pull request had it and we committed it.
-func (o *Observer) spare(ctx context.Context, r *Repository, entries []entry, branch, head string) (bool, error) {
+func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, entries []cachedPull, branch, head string) (bool, error) {
 	var last *forge.PullRequest
 	for i := range entries {
 		pr := &entries[i].PR
@@ -59,7 +59,7 @@ func (o *Observer) spare(ctx context.Context, r *Repository, entries []entry, br
 		case pr.Branch != branch:
 		case pr.State == forge.Open:
 			return false, nil
-		case last == nil && pr.Head == head && pr.Author == r.Me: // newest first
+		case last == nil && pr.Head == head && pr.Author == r.BotLogin: // newest first
 			last = pr
 		}
 	}

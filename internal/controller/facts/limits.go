@@ -11,27 +11,27 @@ import (
 // revertWindow is the time that limits.revertsPer10Minutes counts over.
 const revertWindow = 10 * time.Minute
 
-// limits counts what is in use of the pipeline's limits, from the book: the
+// gatherLimits counts what is in use of the pipeline's limits, from the book: the
 // forge's own record, which outlives this store.
-func (o *Observer) limits(ctx context.Context, c *Case) (promotion.Limits, error) {
-	l, err := o.Used(ctx, c)
+func (o *Gatherer) gatherLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
+	l, err := o.CountUsedLimits(ctx, c)
 	if err != nil {
 		return l, err
 	}
 	if c.Pipeline.Spec.BatchesByEnvironment() {
 		return l, nil // one pull request an environment: nobody waits for a place
 	}
-	return l, o.ahead(ctx, c, &l)
+	return l, o.countAhead(ctx, c, &l)
 }
 
-// Used counts what is open and what was opened and merged lately, as the book
+// CountUsedLimits counts what is open and what was opened and merged lately, as the book
 // says it now.
-func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) {
+func (o *Gatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
-	stormy := c.degradedSince()
+	degraded := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.o.Store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
+		rows, err := o.opts.Store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
 		if err != nil {
 			return l, err
 		}
@@ -40,11 +40,11 @@ func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) 
 			if !ok {
 				continue
 			}
-			e, err := decodeEntry(row)
+			e, err := decodeCachedPull(row)
 			if err != nil {
 				return l, err
 			}
-			o.count(c, &l, ref, &e.PR, now, stormy)
+			o.countPull(c, &l, ref, &e.PR, now, degraded)
 		}
 	}
 	return l, nil
@@ -52,7 +52,7 @@ func (o *Observer) Used(ctx context.Context, c *Case) (promotion.Limits, error) 
 
 // degradedSince says since when the unit's environments are degraded with what
 // they carry.
-func (c *Case) degradedSince() map[string]time.Time {
+func (c *Evaluation) degradedSince() map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, env := range c.Facts.Envs {
 		if !env.Release.OK || !env.Landed.OK {
@@ -67,16 +67,16 @@ func (c *Case) degradedSince() map[string]time.Time {
 	return out
 }
 
-// count adds one pull request. A revert counts for as long as its window lasts,
+// countPull adds one pull request. A revert counts for as long as its window lasts,
 // and for an environment that became degraded within that window until it is
 // mended: what held in a storm stays held when time passes, and asks once.
-func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, stormy map[string]time.Time) {
-	if pr.Author != c.Snapshot.Repo.Me {
+func (o *Gatherer) countPull(c *Evaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
+	if pr.Author != c.Snapshot.Repo.BotLogin {
 		return
 	}
 	if ref.Revert {
 		since := now
-		if bad, ok := stormy[ref.Environment]; ok {
+		if bad, ok := degraded[ref.Environment]; ok {
 			since = bad
 		}
 		if since.Sub(pr.CreatedAt) > revertWindow {
@@ -104,9 +104,9 @@ func (o *Observer) count(c *Case, l *promotion.Limits, ref promotion.BranchRef, 
 
 // clustersOf are the clusters that a pull request of ours deploys to: those of
 // its component, or of all components that it moves.
-func (c *Case) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
+func (c *Evaluation) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
 	components := []string{ref.Component}
-	for _, p := range markedPassengers(pr.Body) {
+	for _, p := range markedMembers(pr.Body) {
 		components = append(components, p.Component)
 	}
 	out := map[string]bool{}

@@ -11,11 +11,11 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// pastKept bounds how many closed pull requests of an environment are judged by.
-const pastKept = 50
+// maxPastPulls bounds how many closed pull requests of an environment are judged by.
+const maxPastPulls = 50
 
-// detail is an open pull request as it was last read from the forge.
-type detail struct {
+// pullDetail is an open pull request as it was last read from the forge.
+type pullDetail struct {
 	pr         forge.PullRequest
 	reviews    []forge.Review
 	reviewsErr string
@@ -25,20 +25,20 @@ type detail struct {
 
 func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r.ID, number) }
 
-// detailOf reads an open pull request again unless nothing was heard of it since
+// readDetail reads an open pull request again unless nothing was heard of it since
 // the last time; fresh always reads.
-func (o *Observer) detailOf(ctx context.Context, r *Repository, e *entry, reviews, fresh bool) (*detail, error) {
+func (o *Gatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, fresh bool) (*pullDetail, error) {
 	key := detailKey(r, e.PR.Number)
 	o.mu.Lock()
-	d := o.details[key]
+	d := o.pullDetails[key]
 	o.mu.Unlock()
-	if d == nil || fresh || d.at.Before(e.Touched) || o.o.Now().Sub(d.at) >= o.o.MaxAge || d.pr.Head != e.PR.Head ||
+	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.opts.Now().Sub(d.at) >= o.opts.MaxAge || d.pr.Head != e.PR.Head ||
 		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
-		if _, err := o.Touch(ctx, r, e.PR.Number); err != nil {
+		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, err
 		}
 		o.mu.Lock()
-		d = o.details[key]
+		d = o.pullDetails[key]
 		o.mu.Unlock()
 		if d == nil {
 			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
@@ -57,32 +57,32 @@ func (o *Observer) detailOf(ctx context.Context, r *Repository, e *entry, review
 		full.reviewsErr = err.Error()
 	}
 	o.mu.Lock()
-	if o.details[key] == d {
-		o.details[key] = &full
+	if o.pullDetails[key] == d {
+		o.pullDetails[key] = &full
 	}
 	o.mu.Unlock()
 	return &full, nil
 }
 
-// pullsOf fills in what an environment has of pull requests.
-func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, entries []entry, fresh bool) error {
+// fillPulls fills in what an environment has of pull requests.
+func (o *Gatherer) fillPulls(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, entries []cachedPull, fresh bool) error {
 	r := c.Snapshot.Repo
 	for i := range entries {
 		e := &entries[i]
 		ref, _ := promotion.ParseBranch(e.PR.Branch)
-		var d *detail
-		if e.PR.State == forge.Open && e.PR.Author == r.Me {
+		var d *pullDetail
+		if e.PR.State == forge.Open && e.PR.Author == r.BotLogin {
 			// Also without a gate that counts them: an approved promotion keeps its place.
 			var err error
-			if d, err = o.detailOf(ctx, r, e, !ref.Revert, fresh); err != nil {
+			if d, err = o.readDetail(ctx, r, e, !ref.Revert, fresh); err != nil {
 				return err
 			}
 			e.PR = d.pr
 		}
-		stray := c.Pipeline.Spec.BatchesByEnvironment() && !ref.Revert // the branch isn't used any more
+		wrongKind := c.Pipeline.Spec.BatchesByEnvironment() && !ref.Revert // the branch isn't used any more
 		switch {
-		case e.PR.Author != r.Me:
-			if e.PR.State != forge.Open || stray {
+		case e.PR.Author != r.BotLogin:
+			if e.PR.State != forge.Open || wrongKind {
 				break
 			}
 			why := fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", e.PR.Number, e.PR.Author, e.PR.Branch)
@@ -93,7 +93,7 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 				env.UnmanagedRevert = why
 			}
 		case e.PR.State == forge.Open:
-			p, err := o.openPull(ctx, c, env, at, e, d, entries, ref)
+			p, err := o.describeOpenPull(ctx, c, env, at, e, d, entries, ref)
 			if err != nil {
 				return err
 			}
@@ -103,30 +103,30 @@ func (o *Observer) pullsOf(ctx context.Context, c *Case, env *promotion.Env, at 
 			switch {
 			case ref.Revert:
 				env.Revert = p
-			case stray:
+			case wrongKind:
 				env.WrongKind = p
 			default:
 				env.Open = p
 			}
-		case len(env.PastPulls) < pastKept:
-			env.PastPulls = append(env.PastPulls, o.past(ctx, c, at, e, ref))
+		case len(env.PastPulls) < maxPastPulls:
+			env.PastPulls = append(env.PastPulls, o.describePastPull(ctx, c, at, e, ref))
 		}
 	}
 	slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int { return b.At.Compare(a.At) })
 	if env.Open == nil && env.Unmanaged == "" && !env.Source() && !c.Pipeline.Spec.BatchesByEnvironment() {
-		return o.leftover(ctx, c, env, at, entries)
+		return o.inspectUnitLeftover(ctx, c, env, at, entries)
 	}
 	return nil
 }
 
-// past describes a pull request of ours that is no longer open.
-func (o *Observer) past(ctx context.Context, c *Case, at *EnvAt, e *entry, ref promotion.BranchRef) promotion.PastPull {
+// describePastPull describes a pull request of ours that is no longer open.
+func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *ResolvedEnv, e *cachedPull, ref promotion.BranchRef) promotion.PastPull {
 	p := promotion.PastPull{Number: e.PR.Number, Revert: ref.Revert, Merged: e.PR.State == forge.Merged,
 		Superseded: e.PR.HasLabel(promotion.LabelSuperseded), At: e.PR.ClosedAt, Commit: e.PR.MergeCommit, By: e.PR.MergedBy}
 	if p.Merged {
 		p.At = e.PR.MergedAt
 	}
-	marked, _ := readMark(e.PR.Body)
+	marked, _ := readMarker(e.PR.Body)
 	if ref.Revert {
 		p.Release = ref.Short
 		if strings.HasPrefix(marked, ref.Short) {
@@ -140,7 +140,7 @@ func (o *Observer) past(ctx context.Context, c *Case, at *EnvAt, e *entry, ref p
 			continue
 		}
 		if ok, err := c.Snapshot.Repo.Mirror.Has(ctx, commit); err == nil && ok {
-			if id := o.idAt(c.Snapshot.Repo, commit, c.Pipeline, at); id != "" {
+			if id := o.releaseIDAt(c.Snapshot.Repo, commit, c.Pipeline, at); id != "" {
 				p.Release = id
 				break
 			}
@@ -149,9 +149,9 @@ func (o *Observer) past(ctx context.Context, c *Case, at *EnvAt, e *entry, ref p
 	return p
 }
 
-// openPull describes an open pull request of ours and whether its head is still
+// describeOpenPull describes an open pull request of ours and whether its head is still
 // what we would compose. Nil when its head can't be fetched yet.
-func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt, e *entry, d *detail, entries []entry, ref promotion.BranchRef) (*promotion.Pull, error) {
+func (o *Gatherer) describeOpenPull(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, e *cachedPull, d *pullDetail, entries []cachedPull, ref promotion.BranchRef) (*promotion.Pull, error) {
 	r := c.Snapshot.Repo
 	pr := &e.PR
 	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
@@ -162,16 +162,16 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	if ref.Revert {
 		p.Release = ref.Short // a restraint that holds whatever somebody pushes there
 	}
-	if err := o.have(ctx, r, pr.Head); err != nil {
+	if err := o.ensureCommit(ctx, r, pr.Head); err != nil {
 		return nil, fmt.Errorf("look at the head of #%d: %w", pr.Number, err)
 	}
-	base, why, err := o.baseOf(ctx, c, env, pr.Head)
+	base, why, err := o.findBase(ctx, c, env, pr.Head)
 	if err != nil {
 		return nil, err
 	}
 	if why == "" {
 		if ref.Revert {
-			why, err = o.inspectUndo(ctx, c, env, at, p, base, ref, entries)
+			why, err = o.inspectRevert(ctx, c, env, at, p, base, ref, entries)
 		} else {
 			why, err = o.inspectPromotion(ctx, c, env, at, p, base)
 		}
@@ -180,7 +180,7 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 		}
 	}
 	if !ref.Revert {
-		p.DeclaredRelease, _ = readMark(pr.Body)
+		p.DeclaredRelease, _ = readMarker(pr.Body)
 		if why == "" && p.DeclaredRelease != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
 			// Well made, but not by us: that we opened it is the proof that its
 			// release was verified upstream, and that is not this release.
@@ -193,31 +193,31 @@ func (o *Observer) openPull(ctx context.Context, c *Case, env *promotion.Env, at
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
-	edits := c.Edits[pr.Number]
-	o.heads.note(r, p, base, len(edits) > 0)
+	edits := c.HeadEdits[pr.Number]
+	o.inspectedHeads.recordHead(r, p, base, len(edits) > 0)
 	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
 		// The branch may have got other readers since: what counts is what the
 		// edits do to it as it is now.
-		if p.CrossEnvironment, err = o.Outside(ctx, c, env.Name, env.Tip, edits); err != nil {
+		if p.CrossEnvironment, err = o.WhyNotIsolated(ctx, c, env.Name, env.Tip, edits); err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}
 			p.CrossEnvironment = "which targets it would change can't be told: " + err.Error()
 		}
 	}
-	if why := o.refusedMerge(r, e); why != "" {
+	if why := o.refusedMergeReason(r, e); why != "" {
 		p.Mergeable, p.MergeNote = string(forge.MergeableBlocked), why
 	}
 	if !ref.Revert {
 		if p.Release == "" {
-			p.Release, _ = readMark(pr.Body)
+			p.Release, _ = readMarker(pr.Body)
 		}
 		if p.Review, err = o.reviewFacts(ctx, c, env, p, d, base); err != nil {
 			return nil, fmt.Errorf("look at the approvals of #%d: %w", pr.Number, err)
 		}
 	}
-	c.Pulls[pr.Number] = pr
-	c.Bases[pr.Number] = base
+	c.OpenPulls[pr.Number] = pr
+	c.HeadBases[pr.Number] = base
 	return p, nil
 }
 
@@ -227,20 +227,20 @@ type refusal struct {
 	at        time.Time
 }
 
-// NoteRefused remembers that the forge refused to merge a head, until something
+// RecordRefusedMerge remembers that the forge refused to merge a head, until something
 // is heard of the pull request or MaxAge has passed: asking again at once would
 // only be refused again.
-func (o *Observer) NoteRefused(r *Repository, number int, head string, err error) {
+func (o *Gatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.refused[detailKey(r, number)] = refusal{head: head, why: err.Error(), at: o.o.Now()}
+	o.refusedMerges[detailKey(r, number)] = refusal{head: head, why: err.Error(), at: o.opts.Now()}
 }
 
-func (o *Observer) refusedMerge(r *Repository, e *entry) string {
+func (o *Gatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	f, ok := o.refused[detailKey(r, e.PR.Number)]
-	if !ok || f.head != e.PR.Head || e.Touched.After(f.at) || o.o.Now().Sub(f.at) > o.o.MaxAge {
+	f, ok := o.refusedMerges[detailKey(r, e.PR.Number)]
+	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.opts.Now().Sub(f.at) > o.opts.MaxAge {
 		return ""
 	}
 	return f.why

@@ -16,16 +16,16 @@ func queueKey(u promotion.Unit) string { return queuePrefix(u) + u.Component }
 
 func queuePrefix(u promotion.Unit) string { return "queue|" + u.Repo + "|" + u.Pipeline + "|" }
 
-// queued are the environments that a component waits for a place in, with since
+// queuedSince are the environments that a component waits for a place in, with since
 // when its release could have come.
-type queued map[string]time.Time
+type queuedSince map[string]time.Time
 
-// PutQueue notes whether a component waits for a place, as a decision says. It
+// RecordQueued notes whether a component waits for a place, as a decision says. It
 // is for the transaction that stores the decision.
-func (o *Observer) PutQueue(ctx context.Context, tx *store.Tx, c *Case, d *promotion.Decision) error {
-	waits := queued{}
+func (o *Gatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Evaluation, d *promotion.Decision) error {
+	waits := queuedSince{}
 	for i := range d.Envs {
-		if e := &d.Envs[i]; e.Promotion == promotion.Waiting && !e.ReadySince.IsZero() && waitsForPlace(e) {
+		if e := &d.Envs[i]; e.Promotion == promotion.Waiting && !e.ReadySince.IsZero() && onlyLimitBlocks(e) {
 			waits[e.Environment] = e.ReadySince
 		}
 	}
@@ -40,13 +40,13 @@ func (o *Observer) PutQueue(ctx context.Context, tx *store.Tx, c *Case, d *promo
 	return tx.PutState(ctx, key, data)
 }
 
-// DropQueue forgets a component that is gone.
-func (o *Observer) DropQueue(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
+// DropQueued forgets a component that is gone.
+func (o *Gatherer) DropQueued(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
 	return tx.DeleteState(ctx, queueKey(u))
 }
 
-// waitsForPlace says that nothing but the limit keeps a promotion from opening.
-func waitsForPlace(e *promotion.EnvState) bool {
+// onlyLimitBlocks says that nothing but the limit keeps a promotion from opening.
+func onlyLimitBlocks(e *promotion.EnvState) bool {
 	for _, w := range e.Why {
 		if w.Code != "limit" {
 			return false
@@ -55,11 +55,11 @@ func waitsForPlace(e *promotion.EnvState) bool {
 	return len(e.Why) > 0
 }
 
-// ahead counts the components that have waited longer for a place in an
+// countAhead counts the components that have waited longer for a place in an
 // environment, as their own last decisions say.
-func (o *Observer) ahead(ctx context.Context, c *Case, l *promotion.Limits) error {
+func (o *Gatherer) countAhead(ctx context.Context, c *Evaluation, l *promotion.Limits) error {
 	u := c.Facts.Unit
-	rows, err := o.o.Store.StateByPrefix(ctx, queuePrefix(u))
+	rows, err := o.opts.Store.StateByPrefix(ctx, queuePrefix(u))
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *Observer) ahead(ctx context.Context, c *Case, l *promotion.Limits) erro
 		return err
 	}
 	for key, raw := range rows {
-		var waits queued
+		var waits queuedSince
 		if err := json.Unmarshal(raw, &waits); err != nil {
 			return fmt.Errorf("read who waits for a place (%s) from the store: %w", key, err)
 		}
@@ -89,16 +89,16 @@ func (o *Observer) ahead(ctx context.Context, c *Case, l *promotion.Limits) erro
 
 // readySince is since when a unit's own releases could have come, as its last
 // decision says.
-func (o *Observer) readySince(ctx context.Context, u promotion.Unit) (queued, error) {
-	row, ok, err := o.o.Store.Unit(ctx, UnitName(u))
+func (o *Gatherer) readySince(ctx context.Context, u promotion.Unit) (queuedSince, error) {
+	row, ok, err := o.opts.Store.Unit(ctx, UnitName(u))
 	if err != nil || !ok {
 		return nil, err
 	}
-	var v View
+	var v UnitView
 	if err := json.Unmarshal(row.Data, &v); err != nil {
 		return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
 	}
-	out := queued{}
+	out := queuedSince{}
 	for _, e := range v.Decision.Envs {
 		out[e.Environment] = e.ReadySince
 	}

@@ -52,10 +52,10 @@ spec:
       destination: {server: "https://kubernetes.default.svc"}
 `
 
-// TestReadingsAreWhatReadingSays follows random pushes: what is known of an
+// TestCachedReadingsAreCurrent follows random pushes: what is known of an
 // environment without reading it again is what reading it says, at the newest
 // commit and at older ones. Folders become files and links and come back.
-func TestReadingsAreWhatReadingSays(t *testing.T) {
+func TestCachedReadingsAreCurrent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20261121, 0))
 	dir := t.TempDir()
 	bare := filepath.Join(dir, "fleet.git")
@@ -66,7 +66,7 @@ func TestReadingsAreWhatReadingSays(t *testing.T) {
 	}
 	defer func() { _ = m.Close() }()
 	r := &Repository{ID: "hub:acme/fleet", Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/fleet"}}
-	hub := &running{clErr: argocd.ErrClustersOff}
+	hub := &fakeArgoCD{clustersErr: argocd.ErrClustersOff}
 	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{r}, Now: time.Now, ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
 
 	files := map[string]string{".liftlock.yaml": strings.Replace(readingsPipeline, "CARRY", "", 1), "argocd/shop.yaml": readingsSet}
@@ -157,7 +157,7 @@ func TestReadingsAreWhatReadingSays(t *testing.T) {
 		}
 		push()
 		s, err := o.Snapshot(t.Context(), r)
-		if err != nil || s.Broken != "" || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 {
+		if err != nil || s.PipelineErr != "" || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 {
 			t.Fatalf("%v %+v", err, s)
 		}
 		p := s.Pipelines[0]
@@ -166,19 +166,19 @@ func TestReadingsAreWhatReadingSays(t *testing.T) {
 			for env, e := range u.Envs {
 				rel, readErr := fieldedit.Read(m.Tree(s.Commit), e.Overlay(p.Pipeline))
 				want := said(rel, readErr)
-				if diff := cmp.Diff(want, said(o.readNow(r, s.Commit, p, e))); diff != "" {
+				if diff := cmp.Diff(want, said(o.readCurrent(r, s.Commit, p, e))); diff != "" {
 					t.Fatalf("push %d: %s in %s (-want +got):\n%s", i, component, env, diff)
 				}
-				if _, ok := p.now[e]; ok {
+				if _, ok := p.readings[e]; ok {
 					if known++; readErr != nil {
 						refused++
 					}
 				}
 				then, thenErr := fieldedit.Read(m.Tree(old), e.Overlay(p.Pipeline))
-				if diff := cmp.Diff(said(then, thenErr), said(o.read(r, old, p, e))); diff != "" {
+				if diff := cmp.Diff(said(then, thenErr), said(o.readRelease(r, old, p, e))); diff != "" {
 					t.Fatalf("push %d: %s in %s at an older commit (-want +got):\n%s", i, component, env, diff)
 				}
-				if id := o.idAt(r, old, p, e); thenErr == nil && id != then.ID() || thenErr != nil && id != "" {
+				if id := o.releaseIDAt(r, old, p, e); thenErr == nil && id != then.ID() || thenErr != nil && id != "" {
 					t.Fatalf("push %d: the identity of %s in %s is %q", i, component, env, id)
 				}
 			}
@@ -191,7 +191,7 @@ func TestReadingsAreWhatReadingSays(t *testing.T) {
 
 // TestReadingsAreBounded fills both generations: what is used stays.
 func TestReadingsAreBounded(t *testing.T) {
-	var m readings
+	var m readingCache
 	m.put("used", reading{id: "x"})
 	rel := fieldedit.Release{Fields: make([]fieldedit.Field, 999)}
 	for i := range 5 * maxReadings / 1000 {

@@ -21,12 +21,12 @@ const (
 // that the store doesn't have as the forge tells them: a process may have died
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
-func (o *Observer) Records(ctx context.Context, c *Case) ([]store.Promotion, []store.Event, error) {
-	known, err := o.o.Store.Promotions(ctx, store.PromotionFilter{Unit: UnitName(c.Facts.Unit), Limit: knownRecords})
+func (o *Gatherer) Records(ctx context.Context, c *Evaluation) ([]store.Promotion, []store.Event, error) {
+	known, err := o.opts.Store.Promotions(ctx, store.PromotionFilter{Unit: UnitName(c.Facts.Unit), Limit: maxKnownRecords})
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := o.ofUnit(ctx, c.Snapshot.Repo, c.Facts.Unit)
+	entries, err := o.unitPulls(ctx, c.Snapshot.Repo, c.Facts.Unit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,34 +34,34 @@ func (o *Observer) Records(ctx context.Context, c *Case) ([]store.Promotion, []s
 	var events []store.Event
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
-		own := slices.Concat(entries[env.Name], c.ridden(env))
+		own := slices.Concat(entries[env.Name], c.memberBatchPulls(env))
 		for j := range own {
 			pr := &own[j].PR
-			if pr.Author != c.Snapshot.Repo.Me {
+			if pr.Author != c.Snapshot.Repo.BotLogin {
 				continue
 			}
 			var was store.Promotion
 			if k := slices.IndexFunc(known, func(p store.Promotion) bool { return p.Pull == pr.Number }); k >= 0 {
 				was = known[k]
-			} else if len(known) == knownRecords {
+			} else if len(known) == maxKnownRecords {
 				continue // too old to be among those that were read
 			}
-			now := c.record(env, pr, was)
+			now := c.buildRecord(env, pr, was)
 			if now.State == was.State && now.Release == was.Release && now.Kind == was.Kind {
 				continue
 			}
 			rows = append(rows, now)
-			events = append(events, c.life(env, pr, now)...)
+			events = append(events, c.recordEvents(env, pr, now)...)
 		}
 	}
-	rows = append(rows, c.left(known)...)
+	rows = append(rows, c.supersededRecords(known)...)
 	slices.SortFunc(rows, func(a, b store.Promotion) int { return a.Pull - b.Pull })
 	return rows, events, nil
 }
 
-// left are the records of open pull requests of several that the component is no
+// supersededRecords are the records of open pull requests of several that the component is no
 // longer in: it left them, or something newer took its place elsewhere.
-func (c *Case) left(known []store.Promotion) []store.Promotion {
+func (c *Evaluation) supersededRecords(known []store.Promotion) []store.Promotion {
 	var out []store.Promotion
 	for _, was := range known {
 		if was.State != promotion.Opened || was.Kind != promotion.KindPromotion {
@@ -78,12 +78,12 @@ func (c *Case) left(known []store.Promotion) []store.Promotion {
 	return out
 }
 
-// knownRecords bounds the records of a component that are compared.
-const knownRecords = 1000
+// maxKnownRecords bounds the records of a component that are compared.
+const maxKnownRecords = 1000
 
-// record is what the store should say of a pull request of ours; was is what it
+// buildRecord is what the store should say of a pull request of ours; was is what it
 // says, zero when it says nothing.
-func (c *Case) record(env *promotion.Env, pr *forge.PullRequest, was store.Promotion) store.Promotion {
+func (c *Evaluation) buildRecord(env *promotion.Env, pr *forge.PullRequest, was store.Promotion) store.Promotion {
 	u := c.Facts.Unit
 	ref, _ := promotion.ParseBranch(pr.Branch)
 	now := store.Promotion{Unit: UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
@@ -91,7 +91,7 @@ func (c *Case) record(env *promotion.Env, pr *forge.PullRequest, was store.Promo
 	if ref.Revert {
 		now.Kind = promotion.KindRevert
 	}
-	now.Release = releaseOf(env, pr.Number)
+	now.Release = pullRelease(env, pr.Number)
 	if len(now.Release) < len(was.Release) { // unknown, or known only in short
 		now.Release = was.Release
 	}
@@ -99,7 +99,7 @@ func (c *Case) record(env *promotion.Env, pr *forge.PullRequest, was store.Promo
 	case pr.State == forge.Open:
 		now.State = promotion.Opened
 	case pr.State == forge.Merged:
-		now.State = mergedRecord(env, pr.Number, now, was.State)
+		now.State = mergedState(env, pr.Number, now, was.State)
 	case pr.HasLabel(promotion.LabelSuperseded):
 		now.State = recordSuperseded
 	default:
@@ -111,7 +111,7 @@ func (c *Case) record(env *promotion.Env, pr *forge.PullRequest, was store.Promo
 	return now
 }
 
-func releaseOf(env *promotion.Env, number int) string {
+func pullRelease(env *promotion.Env, number int) string {
 	for _, p := range []*promotion.Pull{env.Open, env.Revert} {
 		if p != nil && p.Number == number {
 			return p.Release
@@ -125,15 +125,15 @@ func releaseOf(env *promotion.Env, number int) string {
 	return ""
 }
 
-// mergedRecord says how what was merged has gone on: taken back, being taken
+// mergedState says how what was merged has gone on: taken back, being taken
 // back, or as its verification says while it is what the environment carries.
-func mergedRecord(env *promotion.Env, number int, now store.Promotion, was string) string {
+func mergedState(env *promotion.Env, number int, now store.Promotion, was string) string {
 	if now.Kind == promotion.KindPromotion && now.Release != "" {
-		if env.Revert != nil && undoes(env, env.Revert.Number, env.Revert.Release) == number {
+		if env.Revert != nil && findRevertedPull(env, env.Revert.Number, env.Revert.Release) == number {
 			return promotion.Reverting
 		}
 		for i := range env.PastPulls {
-			if p := &env.PastPulls[i]; p.Revert && p.Merged && undoes(env, p.Number, p.Release) == number {
+			if p := &env.PastPulls[i]; p.Revert && p.Merged && findRevertedPull(env, p.Number, p.Release) == number {
 				return promotion.Reverted
 			}
 		}
@@ -157,9 +157,9 @@ func mergedRecord(env *promotion.Env, number int, now store.Promotion, was strin
 	return recordMerged
 }
 
-// undoes is the promotion that a revert takes back: the last with its release
+// findRevertedPull is the promotion that a revert takes back: the last with its release
 // that was merged before it; 0 when none is known.
-func undoes(env *promotion.Env, revert int, release string) int {
+func findRevertedPull(env *promotion.Env, revert int, release string) int {
 	of := 0
 	for i := range env.PastPulls {
 		p := &env.PastPulls[i]
@@ -170,9 +170,9 @@ func undoes(env *promotion.Env, revert int, release string) int {
 	return of
 }
 
-// life are the events that a record stands for, each written once however often
+// recordEvents are the events that a record stands for, each written once however often
 // it is told.
-func (c *Case) life(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
+func (c *Evaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
 	u := c.Facts.Unit
 	event := func(kind string, at time.Time, format string, args ...any) store.Event {
 		return store.Event{At: at, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: pr.Number, Kind: kind,
@@ -182,32 +182,32 @@ func (c *Case) life(env *promotion.Env, pr *forge.PullRequest, now store.Promoti
 	if now.Kind == promotion.KindRevert {
 		opened.Kind = "revert-opened"
 	}
-	opened.IdempotencyKey = OnceOpened(u, pr.Number)
+	opened.IdempotencyKey = OpenedEventKey(u, pr.Number)
 	out := []store.Event{opened}
 	switch pr.State {
 	case forge.Merged:
 		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, promotion.Short(pr.MergeCommit))
-		merged.IdempotencyKey = OnceMerged(u, pr.Number)
+		merged.IdempotencyKey = MergedEventKey(u, pr.Number)
 		out = append(out, merged)
 	case forge.Closed:
 		closed := event("closed", pr.ClosedAt, "closed without a merge")
-		closed.IdempotencyKey = OnceClosed(u, pr.Number, pr.Head)
+		closed.IdempotencyKey = ClosedEventKey(u, pr.Number, pr.Head)
 		out = append(out, closed)
 	}
 	return out
 }
 
-// OnceOpened names the event that a pull request was opened, in a component's life.
-func OnceOpened(u promotion.Unit, pull int) string { return once("opened", u, pull) }
+// OpenedEventKey names the event that a pull request was opened, in a component's life.
+func OpenedEventKey(u promotion.Unit, pull int) string { return eventKey("opened", u, pull) }
 
-// OnceMerged names the event that it was merged.
-func OnceMerged(u promotion.Unit, pull int) string { return once("merged", u, pull) }
+// MergedEventKey names the event that it was merged.
+func MergedEventKey(u promotion.Unit, pull int) string { return eventKey("merged", u, pull) }
 
-// OnceClosed names the event that it was closed with a head; it may be opened again.
-func OnceClosed(u promotion.Unit, pull int, head string) string {
-	return once("closed", u, pull) + "|" + head
+// ClosedEventKey names the event that it was closed with a head; it may be opened again.
+func ClosedEventKey(u promotion.Unit, pull int, head string) string {
+	return eventKey("closed", u, pull) + "|" + head
 }
 
-func once(what string, u promotion.Unit, pull int) string {
+func eventKey(what string, u promotion.Unit, pull int) string {
 	return fmt.Sprintf("%s|%s|%s|%d", what, u.Repo, u.Component, pull)
 }

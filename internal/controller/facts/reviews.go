@@ -21,7 +21,7 @@ const permissionAge = time.Minute
 // reviewFacts gathers what the gates are evaluated over. What can't be read is
 // said in the facts, so that a gate waits with the reason; what is worth another
 // try is an error, because nothing else would bring one soon.
-func (o *Observer) reviewFacts(ctx context.Context, c *Case, env *promotion.Env, p *promotion.Pull, d *detail, base string) (policies.Facts, error) {
+func (o *Gatherer) reviewFacts(ctx context.Context, c *Evaluation, env *promotion.Env, p *promotion.Pull, d *pullDetail, base string) (policies.Facts, error) {
 	f, err := o.approvalFacts(ctx, c.Snapshot.Repo, p.Head, d, base)
 	if err != nil {
 		return f, err
@@ -30,13 +30,13 @@ func (o *Observer) reviewFacts(ctx context.Context, c *Case, env *promotion.Env,
 }
 
 // approvalFacts are the facts about a pull request's reviews.
-func (o *Observer) approvalFacts(ctx context.Context, r *Repository, head string, d *detail, base string) (policies.Facts, error) {
-	f := policies.Facts{Bot: r.Me, ApprovalsErr: d.reviewsErr}
+func (o *Gatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string) (policies.Facts, error) {
+	f := policies.Facts{Bot: r.BotLogin, ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
 		if !rv.Approved || rv.Bot {
 			continue
 		}
-		level, err := o.permission(ctx, r, rv.User)
+		level, err := o.userPermission(ctx, r, rv.User)
 		if forge.IsRetryable(err) {
 			return f, fmt.Errorf("read the permission of %s: %w", rv.User, err)
 		}
@@ -44,14 +44,14 @@ func (o *Observer) approvalFacts(ctx context.Context, r *Repository, head string
 			f.ApprovalsErr = fmt.Sprintf("the permission of %s can't be read: %v", rv.User, err)
 			continue
 		}
-		f.Approvals = append(f.Approvals, policies.Approval{User: rv.User, MayWrite: level >= forge.PermissionWrite, Current: o.sameDiff(ctx, r, rv.Commit, head, base)})
+		f.Approvals = append(f.Approvals, policies.Approval{User: rv.User, MayWrite: level >= forge.PermissionWrite, Current: o.showsSameDiff(ctx, r, rv.Commit, head, base)})
 	}
 	return f, nil
 }
 
 // authorFacts fills in who made a release.
-func (o *Observer) authorFacts(ctx context.Context, c *Case, env *promotion.Env, release string, f *policies.Facts) error {
-	authors, err := o.authorsOf(ctx, c, env, release)
+func (o *Gatherer) authorFacts(ctx context.Context, c *Evaluation, env *promotion.Env, release string, f *policies.Facts) error {
+	authors, err := o.findAuthors(ctx, c, env, release)
 	if forge.IsRetryable(err) {
 		return err
 	}
@@ -62,9 +62,9 @@ func (o *Observer) authorFacts(ctx context.Context, c *Case, env *promotion.Env,
 	return nil
 }
 
-// sameDiff says whether a review's commit shows the reader the same change as
+// showsSameDiff says whether a review's commit shows the reader the same change as
 // the head: then a recompose on a newer base keeps the approval.
-func (o *Observer) sameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
+func (o *Gatherer) showsSameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
 	if reviewed == head {
 		return true
 	}
@@ -86,12 +86,12 @@ func (o *Observer) sameDiff(ctx context.Context, r *Repository, reviewed, head, 
 	return err == nil && then == now && now != ""
 }
 
-func (o *Observer) permission(ctx context.Context, r *Repository, login string) (forge.Permission, error) {
+func (o *Gatherer) userPermission(ctx context.Context, r *Repository, login string) (forge.Permission, error) {
 	key := r.ID + "/" + login
 	o.mu.Lock()
-	p, ok := o.perms[key]
+	p, ok := o.permissions[key]
 	o.mu.Unlock()
-	if ok && o.o.Now().Sub(p.at) < permissionAge {
+	if ok && o.opts.Now().Sub(p.at) < permissionAge {
 		return p.level, nil
 	}
 	level, err := r.Forge.Permission(ctx, r.Name, login)
@@ -99,18 +99,18 @@ func (o *Observer) permission(ctx context.Context, r *Repository, login string) 
 		return forge.PermissionNone, err
 	}
 	o.mu.Lock()
-	o.perms[key] = permission{level: level, at: o.o.Now()}
+	o.permissions[key] = permission{level: level, at: o.opts.Now()}
 	o.mu.Unlock()
 	return level, nil
 }
 
-// authorsOf are the logins that made a release: whoever the forge connects to
+// findAuthors are the logins that made a release: whoever the forge connects to
 // the commits that brought it to the source environments upstream.
-func (o *Observer) authorsOf(ctx context.Context, c *Case, env *promotion.Env, release string) ([]string, error) {
+func (o *Gatherer) findAuthors(ctx context.Context, c *Evaluation, env *promotion.Env, release string) ([]string, error) {
 	r := c.Snapshot.Repo
 	var out []string
-	for _, name := range upstreamSources(c.Pipeline, env.Name) {
-		commit, err := o.broughtBy(ctx, c, name, release)
+	for _, name := range findUpstreamSources(c.Pipeline, env.Name) {
+		commit, err := o.findBringingCommit(ctx, c, name, release)
 		if err != nil {
 			return nil, fmt.Errorf("who brought the release to %s can't be told: %w", name, err)
 		}
@@ -118,14 +118,14 @@ func (o *Observer) authorsOf(ctx context.Context, c *Case, env *promotion.Env, r
 			continue
 		}
 		o.mu.Lock()
-		logins, ok := o.authors[r.ID+"@"+commit]
+		logins, ok := o.commitAuthors[r.ID+"@"+commit]
 		o.mu.Unlock()
 		if !ok {
 			if logins, err = r.Forge.CommitAuthors(ctx, r.Name, commit); err != nil {
 				return nil, fmt.Errorf("the authors of %s can't be read: %w", fieldedit.ShortID(commit), err)
 			}
 			o.mu.Lock()
-			o.authors[r.ID+"@"+commit] = logins
+			o.commitAuthors[r.ID+"@"+commit] = logins
 			o.mu.Unlock()
 		}
 		out = append(out, logins...)
@@ -134,7 +134,7 @@ func (o *Observer) authorsOf(ctx context.Context, c *Case, env *promotion.Env, r
 	return slices.Compact(out), nil
 }
 
-func upstreamSources(p *PipelineAt, env string) []string {
+func findUpstreamSources(p *ResolvedPipeline, env string) []string {
 	var out []string
 	seen := map[string]bool{}
 	var walk func(string)
@@ -155,9 +155,9 @@ func upstreamSources(p *PipelineAt, env string) []string {
 	return out
 }
 
-// broughtBy finds the commit that brought a release to a source environment:
+// findBringingCommit finds the commit that brought a release to a source environment:
 // from the history that was recorded, else by walking Git. "" when neither knows.
-func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) (string, error) {
+func (o *Gatherer) findBringingCommit(ctx context.Context, c *Evaluation, env, release string) (string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name != env {
 			continue
@@ -173,7 +173,7 @@ func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) 
 		return "", nil
 	}
 	r := c.Snapshot.Repo
-	tip := c.Snapshot.Line(c.Pipeline.Pipeline, env).Commit
+	tip := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Commit
 	places, err := fieldedit.Locate(r.Mirror.Tree(tip), at.Overlay(c.Pipeline.Pipeline))
 	if err != nil {
 		return "", err
@@ -182,29 +182,29 @@ func (o *Observer) broughtBy(ctx context.Context, c *Case, env, release string) 
 	for _, pl := range places {
 		files = append(files, pl.File)
 	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: tip, FirstParent: true, Paths: files, Limit: landedDepth})
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: tip, FirstParent: true, Paths: files, Limit: originDepth})
 	if err != nil {
 		return "", err
 	}
 	for i, ci := range log {
-		if o.idAt(r, ci.SHA, c.Pipeline, at) == release && (i+1 == len(log) || o.idAt(r, log[i+1].SHA, c.Pipeline, at) != release) {
+		if o.releaseIDAt(r, ci.SHA, c.Pipeline, at) == release && (i+1 == len(log) || o.releaseIDAt(r, log[i+1].SHA, c.Pipeline, at) != release) {
 			return ci.SHA, nil
 		}
 	}
 	return "", nil
 }
 
-// Authors are the logins that made a release, as far as the forge tells.
-func (o *Observer) Authors(ctx context.Context, c *Case, env, release string) ([]string, error) {
+// ReleaseAuthors are the logins that made a release, as far as the forge tells.
+func (o *Gatherer) ReleaseAuthors(ctx context.Context, c *Evaluation, env, release string) ([]string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name == env {
-			return o.authorsOf(ctx, c, &c.Facts.Envs[i], release)
+			return o.findAuthors(ctx, c, &c.Facts.Envs[i], release)
 		}
 	}
 	return nil, nil
 }
 
 // Gates are an environment's gates, raised to the server's floor.
-func (o *Observer) Gates(spec *pipeline.Environment) []policies.Gate {
-	return o.o.Floor(spec.Name, spec.Gates)
+func (o *Gatherer) Gates(spec *pipeline.Environment) []policies.Gate {
+	return o.opts.Floor(spec.Name, spec.Gates)
 }

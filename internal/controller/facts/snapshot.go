@@ -20,8 +20,8 @@ import (
 // Snapshot gives what the tracked branch's newest fetched commit says and where
 // the environments' own branches are, from memory when that commit was seen before
 // and nothing else that targets depend on has changed since. It does not fetch.
-func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
-	defer o.lock(r.ID)()
+func (o *Gatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
+	defer o.lockSnapshot(r.ID)()
 	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
 	if err != nil {
 		return nil, fmt.Errorf("read the head of %s of %s: %w", r.Branch, r.ID, err)
@@ -33,25 +33,25 @@ func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, erro
 	last := o.snapshots[r.ID]
 	o.mu.Unlock()
 	var s *Snapshot
-	if last != nil && last.Commit == tip && o.current(ctx, last) {
-		tips, err := tipsOf(ctx, r, last.Pipelines)
+	if last != nil && last.Commit == tip && o.isCurrent(ctx, last) {
+		tips, err := readBranchTips(ctx, r, last.Pipelines)
 		if err != nil {
 			return nil, err
 		}
-		if maps.Equal(tips, last.Tips) {
+		if maps.Equal(tips, last.BranchTips) {
 			return last, nil
 		}
-		if s, err = o.branchesMoved(ctx, last, tips); err != nil {
+		if s, err = o.withNewTips(ctx, last, tips); err != nil {
 			return nil, err
 		}
 	} else {
-		if s, err = o.build(ctx, r, tip, last); err != nil {
+		if s, err = o.buildSnapshot(ctx, r, tip, last); err != nil {
 			return nil, err
 		}
 		if last != nil {
-			s.Turn = last.Turn
+			s.Generation = last.Generation
 			if last.Commit == tip && !sameTargets(last, s) {
-				s.Turn++
+				s.Generation++
 			}
 		}
 	}
@@ -61,28 +61,28 @@ func (o *Observer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, erro
 	return s, nil
 }
 
-func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
-	s := &Snapshot{Repo: r, Commit: tip, GoodAt: tip}
+func (o *Gatherer) buildSnapshot(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
+	s := &Snapshot{Repo: r, Commit: tip, PipelineCommit: tip}
 	pipes, err := pipeline.Load(r.Mirror.Tree(tip))
 	switch {
 	case errors.Is(err, pipeline.ErrNoPipeline):
-		s.None = true
+		s.NoPipelines = true
 	case err != nil:
-		s.Broken = err.Error()
-		if pipes, s.GoodAt, err = history.LastGood(ctx, r.Mirror, tip); err != nil {
+		s.PipelineErr = err.Error()
+		if pipes, s.PipelineCommit, err = history.LastGood(ctx, r.Mirror, tip); err != nil {
 			return nil, err
 		}
 	}
-	if s.Tips, err = tipsOf(ctx, r, pipes); err != nil {
+	if s.BranchTips, err = readBranchTips(ctx, r, pipes); err != nil {
 		return nil, err
 	}
-	sur := o.surroundings(r)
+	sur := o.newInputCollector(r)
 	for _, p := range pipes {
-		at, err := o.pipelineAt(ctx, sur, p, tip, last)
+		at, err := o.resolvePipeline(ctx, sur, p, tip, last)
 		if err != nil {
 			return nil, err
 		}
-		if at.Baseline, err = o.baseline(ctx, s, p, last); err != nil {
+		if at.Baseline, err = o.findBaseline(ctx, s, p, last); err != nil {
 			return nil, err
 		}
 		if err := o.readAhead(ctx, s, at, last); err != nil {
@@ -90,112 +90,112 @@ func (o *Observer) build(ctx context.Context, r *Repository, tip string, last *S
 		}
 		s.Pipelines = append(s.Pipelines, at)
 	}
-	s.index(last)
-	s.around = sur.around
+	s.buildIndexes(last)
+	s.inputs = sur.resolveInputs
 	return s, nil
 }
 
-// baseline is that of the snapshot before where the pipeline files are older.
-func (o *Observer) baseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
+// findBaseline is that of the snapshot before where the pipeline files are older.
+func (o *Gatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
 	m := s.Repo.Mirror
 	if last != nil {
 		before := last.Pipeline(p.Name())
-		if before != nil && before.Baseline != last.GoodAt && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.GoodAt, s.GoodAt) {
+		if before != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
 			return before.Baseline, nil
 		}
 	}
-	return history.Baseline(ctx, m, p, s.GoodAt)
+	return history.Baseline(ctx, m, p, s.PipelineCommit)
 }
 
-// pipelineAt resolves a pipeline at a commit and puts the last good targets in
+// resolvePipeline resolves a pipeline at a commit and puts the last good targets in
 // force where it can't be.
-func (o *Observer) pipelineAt(ctx context.Context, sur *surroundings, p *pipeline.Pipeline, tip string, last *Snapshot) (*PipelineAt, error) {
-	fl, err := o.resolve(ctx, sur, p, tip)
+func (o *Gatherer) resolvePipeline(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, tip string, last *Snapshot) (*ResolvedPipeline, error) {
+	fl, err := o.resolveTargets(ctx, sur, p, tip)
 	if err != nil {
 		return nil, err
 	}
 	if d := fl.RefreshAfter; d > 0 {
-		if at := o.o.Now().Add(d); sur.until.IsZero() || at.Before(sur.until) {
-			sur.until = at
+		if at := o.opts.Now().Add(d); sur.validUntil.IsZero() || at.Before(sur.validUntil) {
+			sur.validUntil = at
 		}
 	}
-	at := &PipelineAt{Pipeline: p, Fleet: fl}
-	good := &appset.Fleet{}
+	at := &ResolvedPipeline{Pipeline: p, TargetSet: fl}
+	good := &appset.TargetSet{}
 	if len(fl.Problems) > 0 {
 		if good, err = o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last); err != nil {
 			return nil, err
 		}
-		at.Fleet = history.InForce(fl, good, p.File)
+		at.TargetSet = history.EffectiveTargets(fl, good, p.File)
 	}
-	before := &PipelineAt{}
+	before := &ResolvedPipeline{}
 	if last != nil && last.Pipeline(p.Name()) != nil {
 		before = last.Pipeline(p.Name())
 	}
-	same := sameList(before.Fleet, at.Fleet) && before.Spec.BatchesByEnvironment() == p.Spec.BatchesByEnvironment()
+	same := sameTargetSlice(before.TargetSet, at.TargetSet) && before.Spec.BatchesByEnvironment() == p.Spec.BatchesByEnvironment()
 	if same {
 		at.Units = before.Units
 	} else {
-		at.Units = unitsOf(sur.repo, p, at.Fleet)
+		at.Units = listUnits(sur.repo, p, at.TargetSet)
 	}
 	if same && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) {
-		at.places = before.places
+		at.locations = before.locations
 	} else {
-		at.places = placesOf(at)
+		at.locations = newLocations(at)
 	}
-	problems := slices.Concat(fl.Problems, reservedName(p, at.Fleet))
+	problems := slices.Concat(fl.Problems, reservedNameProblem(p, at.TargetSet))
 	for _, pr := range problems {
 		at.Problems = append(at.Problems, history.ProblemText(pr))
 	}
-	at.troubles = history.TroublesOf(problems, at.Fleet, p.File)
-	at.movedKey = sync.OnceValue(at.movedBy)
+	at.componentProblems = history.NewComponentProblems(problems, at.TargetSet, p.File)
+	at.overlaysKey = sync.OnceValue(at.hashOverlays)
 	return at, nil
 }
 
-// sameList says that the targets are those of before, address and all.
-func sameList(a, b *appset.Fleet) bool {
+// sameTargetSlice says that the targets are those of before, address and all.
+func sameTargetSlice(a, b *appset.TargetSet) bool {
 	return a != nil && len(a.Targets) == len(b.Targets) && len(a.Targets) > 0 && &a.Targets[0] == &b.Targets[0]
 }
 
 // sameTargets says whether two snapshots of one commit mean the same to every unit.
 func sameTargets(a, b *Snapshot) bool {
-	return slices.EqualFunc(a.Pipelines, b.Pipelines, func(a, b *PipelineAt) bool {
-		return a.Name() == b.Name() && slices.Equal(a.Problems, b.Problems) && reflect.DeepEqual(a.Fleet.Targets, b.Fleet.Targets)
+	return slices.EqualFunc(a.Pipelines, b.Pipelines, func(a, b *ResolvedPipeline) bool {
+		return a.Name() == b.Name() && slices.Equal(a.Problems, b.Problems) && reflect.DeepEqual(a.TargetSet.Targets, b.TargetSet.Targets)
 	})
 }
 
-// resolve asks the ApplicationSets for a pipeline's targets. What can't be
+// resolveTargets asks the ApplicationSets for a pipeline's targets. What can't be
 // resolved is in the fleet's problems, and no error of the run.
-func (o *Observer) resolve(ctx context.Context, sur *surroundings, p *pipeline.Pipeline, commit string) (*appset.Fleet, error) {
-	in, err := sur.input(ctx, p, commit)
-	var fl *appset.Fleet
+func (o *Gatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
+	in, err := sur.collectInput(ctx, p, commit)
+	var fl *appset.TargetSet
 	if err == nil {
-		fl, err = o.o.Resolver.Resolve(ctx, in)
+		fl, err = o.opts.Resolver.Resolve(ctx, in)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
 		}
-		o.o.Log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
-		fl = &appset.Fleet{Problems: []appset.Problem{{File: p.File, Message: err.Error()}}}
+		o.opts.Log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
+		fl = &appset.TargetSet{Problems: []appset.Problem{{File: p.File, Message: err.Error()}}}
 	}
 	return fl, nil
 }
 
-// unitsOf are the components of a pipeline's targets, as units of the repository.
-func unitsOf(r *Repository, p *pipeline.Pipeline, fl *appset.Fleet) map[string]*UnitAt {
-	units := map[string]*UnitAt{}
+// listUnits are the components of a pipeline's targets, as units of the repository.
+func listUnits(r *Repository, p *pipeline.Pipeline, fl *appset.TargetSet) map[string]*ResolvedUnit {
+	units := map[string]*ResolvedUnit{}
 	for component, envs := range history.Components(fl, r.Branch) {
 		if p.Spec.BatchesByEnvironment() && component == promotion.BatchName {
 			continue
 		}
-		units[component] = &UnitAt{Unit: promotion.Unit{Repo: r.ID, Pipeline: p.Name(), Component: component}, Envs: envs}
+		units[component] = &ResolvedUnit{Unit: promotion.Unit{Repo: r.ID, Pipeline: p.Name(), Component: component}, Envs: envs}
 	}
 	return units
 }
 
-// reservedName says that a component has the name that stands for all of them
+// reservedNameProblem says that a component has the name that stands for all of them
 // where they travel together.
-func reservedName(p *pipeline.Pipeline, fl *appset.Fleet) []appset.Problem {
+func reservedNameProblem(p *pipeline.Pipeline, fl *appset.TargetSet) []appset.Problem {
 	for i := range fl.Targets {
 		if t := &fl.Targets[i]; p.Spec.BatchesByEnvironment() && t.Component == promotion.BatchName {
 			return []appset.Problem{{File: p.File, Message: fmt.Sprintf("spec.component gives %s the component %q, which with batch: environment stands for all of them: call it something else", t.Name, promotion.BatchName)}}

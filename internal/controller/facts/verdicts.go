@@ -20,21 +20,21 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// targets fills in an environment's targets with their verdicts about what landed.
-func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []store.Observation) {
+// judgeTargets fills in an environment's targets with their verdicts about what landed.
+func (o *Gatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		out := promotion.Target{Name: t.Name, Cluster: ClusterOf(t)}
-		app, appErr := o.app(t)
-		if name := o.ArgoCDOf(t); appErr != nil && !slices.Contains(c.Unreached, name) {
-			c.Unreached = append(c.Unreached, name)
+		app, appErr := o.findApp(t)
+		if name := o.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
+			c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
 		}
 		if !env.Release.OK || !env.Landed.OK {
 			out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
 			env.Targets = append(env.Targets, out)
 			continue
 		}
-		e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: o.limitsOf(env.Spec.Verify, t)}
+		e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: o.verificationLimits(env.Spec.Verify, t)}
 		for _, a := range env.History {
 			if a.Commit == e.Commit && a.Release == e.Release {
 				e.Landed = a.At
@@ -43,20 +43,20 @@ func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []st
 		if appErr != nil {
 			e.Unreachable = appErr.Error()
 		}
-		e.Generated = generated(at, t, c.Contents[e.Release], app)
+		e.Generated = generatedSpec(at, t, c.ReleaseContents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
 			out.Unhealthy = app.Unhealthy
-			rel = o.relations(c, env, at, t, app.Revisions)
+			rel = o.revisionRelations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
-				e.OperationRel = o.relations(c, env, at, t, app.Operation.Revisions)
+				e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
 			}
-			if nothingHere(t) && e.Generated != nil && e.Generated.Carries {
+			if hasNoLocalSource(t) && e.Generated != nil && e.Generated.Carries {
 				rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
 			}
 		}
 		var mem verification.Memory
-		name := ArgoName(o, t)
+		name := TargetName(o, t)
 		for _, m := range memories {
 			if m.Environment == env.Name && m.Target == name {
 				if err := json.Unmarshal(m.Data, &mem); err != nil {
@@ -70,13 +70,13 @@ func (o *Observer) targets(c *Case, env *promotion.Env, at *EnvAt, memories []st
 		if err != nil {
 			panic(err) // plain data always marshals
 		}
-		c.Memories = append(c.Memories, store.Observation{Unit: UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
+		c.Observations = append(c.Observations, store.Observation{Unit: UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
 		env.Targets = append(env.Targets, out)
 	}
 }
 
-// ArgoName is a target's name across Argo CDs.
-func ArgoName(o *Observer, t *appset.Target) string {
+// TargetName is a target's name across Argo CDs.
+func TargetName(o *Gatherer, t *appset.Target) string {
 	return o.ArgoCDOf(t) + "/" + t.Namespace + "/" + t.Name
 }
 
@@ -85,16 +85,16 @@ func ClusterOf(t *appset.Target) string {
 	return verification.Destination{Name: t.Cluster, Server: t.Server}.Cluster()
 }
 
-func (o *Observer) limitsOf(v pipeline.Verify, t *appset.Target) verification.Limits {
+func (o *Gatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
-		Trigger: v.Sync == "trigger", NoRefresh: o.o.ArgoCDs[o.ArgoCDOf(t)].NoRefresh,
+		Trigger: v.Sync == "trigger", NoRefresh: o.opts.ArgoCDs[o.ArgoCDOf(t)].NoRefresh,
 	}
 }
 
-// relations says how revisions that Argo CD reports, one a source, stand to what
+// revisionRelations says how revisions that Argo CD reports, one a source, stand to what
 // landed; only for the sources that lie in this repository.
-func (o *Observer) relations(c *Case, env *promotion.Env, at *EnvAt, t *appset.Target, revisions []string) []verification.Relation {
+func (o *Gatherer) revisionRelations(c *Evaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, revisions []string) []verification.Relation {
 	var out []verification.Relation
 	for i, s := range t.Sources {
 		if !s.Here {
@@ -103,10 +103,10 @@ func (o *Observer) relations(c *Case, env *promotion.Env, at *EnvAt, t *appset.T
 		if i >= len(revisions) {
 			return nil
 		}
-		rel := o.relation(c, env, at, revisions[i])
+		rel := o.revisionRelation(c, env, at, revisions[i])
 		if r := c.Snapshot.Repo; t.Hydration != nil && (rel == verification.Before || rel == verification.Unresolved) {
-			if dry := dryOf(r.Mirror.Tree(revisions[i]), t.Hydration.Path, r.URLs); dry != "" {
-				rel = o.relation(c, env, at, dry)
+			if dry := hydratedFrom(r.Mirror.Tree(revisions[i]), t.Hydration.Path, r.URLs); dry != "" {
+				rel = o.revisionRelation(c, env, at, dry)
 			}
 		}
 		out = append(out, rel)
@@ -114,7 +114,7 @@ func (o *Observer) relations(c *Case, env *promotion.Env, at *EnvAt, t *appset.T
 	return out
 }
 
-func (o *Observer) relation(c *Case, env *promotion.Env, at *EnvAt, rev string) verification.Relation {
+func (o *Gatherer) revisionRelation(c *Evaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
 	ctx := context.Background() // local Git only, bounded by its own deadline
 	landed := env.Landed.Value.Commit
 	r := c.Snapshot.Repo
@@ -124,20 +124,20 @@ func (o *Observer) relation(c *Case, env *promotion.Env, at *EnvAt, rev string) 
 	ok, err := r.Mirror.IsAncestor(ctx, landed, rev)
 	switch {
 	case errors.Is(err, git.ErrUnknownCommit):
-		c.Unknown = append(c.Unknown, rev)
+		c.UnknownRevisions = append(c.UnknownRevisions, rev)
 		return verification.Unresolved
 	case err != nil:
 		return verification.Unresolved
 	case !ok:
 		return verification.Before
-	case o.idAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
+	case o.releaseIDAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
 		return verification.Holds
 	}
 	return verification.Superseded
 }
 
-// weather lists the other units' targets that are unwell.
-func (o *Observer) weather(c *Case) []promotion.ClusterIncident {
+// clusterIncidents lists the other units' targets that are unwell.
+func (o *Gatherer) clusterIncidents(c *Evaluation) []promotion.ClusterIncident {
 	own := map[string]bool{}
 	for _, e := range c.Unit.Envs {
 		for i := range e.Targets {
@@ -145,19 +145,19 @@ func (o *Observer) weather(c *Case) []promotion.ClusterIncident {
 		}
 	}
 	o.mu.Lock()
-	unwell := maps.Clone(o.unwell)
+	unhealthy := maps.Clone(o.unhealthySince)
 	o.mu.Unlock()
-	if len(unwell) == 0 {
+	if len(unhealthy) == 0 {
 		return nil
 	}
 	whose := map[appKey]*appset.Target{}
-	for i := range c.Pipeline.Fleet.Targets {
-		t := &c.Pipeline.Fleet.Targets[i]
+	for i := range c.Pipeline.TargetSet.Targets {
+		t := &c.Pipeline.TargetSet.Targets[i]
 		whose[appKey{o.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
 	var out []promotion.ClusterIncident
-	for key, since := range unwell { // not all Applications: every component asks this at every look
-		argo, ok := o.o.ArgoCDs[key.argocd]
+	for key, since := range unhealthy { // not all Applications: every component asks this at every look
+		argo, ok := o.opts.ArgoCDs[key.argocd]
 		if own[key.name] || !ok {
 			continue
 		}
@@ -175,24 +175,24 @@ func (o *Observer) weather(c *Case) []promotion.ClusterIncident {
 	return out
 }
 
-// beforeKey is where the store keeps how an environment's targets were before a merge.
-func beforeKey(repo string, pull int) string {
+// healthBeforeKey is where the store keeps how an environment's targets were before a merge.
+func healthBeforeKey(repo string, pull int) string {
 	return "before|" + repo + "|" + strconv.Itoa(pull)
 }
 
-// beforeMerge is how targets were when their pull request was still open.
-type beforeMerge struct {
-	At    time.Time       `json:"at"`
-	Well  map[string]bool `json:"well"`
-	Noted map[string]bool `json:"noted,omitempty"` // the components whose targets were looked at
+// healthBeforeMerge is how targets were when their pull request was still open.
+type healthBeforeMerge struct {
+	At         time.Time       `json:"at"`
+	Healthy    map[string]bool `json:"well"`
+	Components map[string]bool `json:"noted,omitempty"` // the components whose targets were looked at
 }
 
-// before fills in whether the targets were well before what landed was merged,
+// fillHealthBefore fills in whether the targets were well before what landed was merged,
 // and, while a promotion is open, notes how they are: people may merge it at any
 // moment.
-func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) error {
+func (o *Gatherer) fillHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	if env.Open != nil {
-		if err := o.noteBefore(ctx, c, env); err != nil {
+		if err := o.recordHealthBefore(ctx, c, env); err != nil {
 			return err
 		}
 	}
@@ -200,11 +200,11 @@ func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) erro
 	if l.By != promotion.ByPromotion {
 		return nil
 	}
-	raw, ok, err := o.o.Store.State(ctx, beforeKey(c.Snapshot.Repo.ID, l.Pull))
+	raw, ok, err := o.opts.Store.State(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
 	if err != nil {
 		return err
 	}
-	var b beforeMerge
+	var b healthBeforeMerge
 	if ok {
 		if err := json.Unmarshal(raw, &b); err != nil {
 			ok = false
@@ -212,11 +212,11 @@ func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) erro
 	}
 	for i := range env.Targets {
 		t := &env.Targets[i]
-		well, known := b.Well[t.Name]
+		well, known := b.Healthy[t.Name]
 		switch {
 		case !ok:
 			t.HealthyBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
-		case !known && !b.Noted[c.Facts.Unit.Component] && len(l.Members) > 0:
+		case !known && !b.Components[c.Facts.Unit.Component] && len(l.Members) > 0:
 			t.HealthyBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
 		case !known:
 			t.HealthyBefore = promotion.Sure(true) // it did not exist: there was nothing to be unwell
@@ -227,35 +227,35 @@ func (o *Observer) before(ctx context.Context, c *Case, env *promotion.Env) erro
 	return nil
 }
 
-func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) error {
+func (o *Gatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	at := c.Unit.Envs[env.Name]
-	key := beforeKey(c.Snapshot.Repo.ID, env.Open.Number)
-	raw, ok, err := o.o.Store.State(ctx, key)
+	key := healthBeforeKey(c.Snapshot.Repo.ID, env.Open.Number)
+	raw, ok, err := o.opts.Store.State(ctx, key)
 	if err != nil {
 		return err
 	}
-	var last, now beforeMerge
+	var last, now healthBeforeMerge
 	if ok && json.Unmarshal(raw, &last) != nil {
-		ok, last = false, beforeMerge{}
+		ok, last = false, healthBeforeMerge{}
 	}
-	now.Well, now.Noted = map[string]bool{}, map[string]bool{c.Facts.Unit.Component: true}
+	now.Healthy, now.Components = map[string]bool{}, map[string]bool{c.Facts.Unit.Component: true}
 	if len(env.Open.Members) > 0 {
-		maps.Copy(now.Well, last.Well) // the other passengers' targets are theirs to note
-		maps.Copy(now.Noted, last.Noted)
+		maps.Copy(now.Healthy, last.Healthy) // the other passengers' targets are theirs to note
+		maps.Copy(now.Components, last.Components)
 	}
 	for i := range at.Targets {
 		t := &at.Targets[i]
-		app, err := o.app(t)
+		app, err := o.findApp(t)
 		switch {
 		case err != nil:
-			now.Well[t.Name] = false // nobody can tell: never held for the promotion's doing
-		case app != nil && o.deployedAlready(c, at, env.Open.Release, t, app):
-			now.Well[t.Name] = last.Well[t.Name]
+			now.Healthy[t.Name] = false // nobody can tell: never held for the promotion's doing
+		case app != nil && o.isDeployed(c, at, env.Open.Release, t, app):
+			now.Healthy[t.Name] = last.Healthy[t.Name]
 		case app != nil:
-			now.Well[t.Name] = verification.WasHealthy(app)
+			now.Healthy[t.Name] = verification.WasHealthy(app)
 		}
 	}
-	if ok && maps.Equal(last.Well, now.Well) && maps.Equal(last.Noted, now.Noted) {
+	if ok && maps.Equal(last.Healthy, now.Healthy) && maps.Equal(last.Components, now.Components) {
 		return nil
 	}
 	now.At = c.Facts.Now
@@ -263,35 +263,35 @@ func (o *Observer) noteBefore(ctx context.Context, c *Case, env *promotion.Env) 
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
-	return o.o.Store.PutState(ctx, key, data)
+	return o.opts.Store.PutState(ctx, key, data)
 }
 
-// deployedAlready says that a target has the release of a pull request that we still
+// isDeployed says that a target has the release of a pull request that we still
 // take for open, or a commit that was not fetched yet: it was merged, and how
 // the target is now tells nothing of how it was before.
-func (o *Observer) deployedAlready(c *Case, at *EnvAt, release string, t *appset.Target, app *verification.App) bool {
+func (o *Gatherer) isDeployed(c *Evaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue
 		}
-		if id := o.idAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
+		if id := o.releaseIDAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
 			return true
 		}
 	}
 	return false
 }
 
-// revertCommits lists the releases that revert commits on the branch name and
+// fillRevertedReleases lists the releases that revert commits on the branch name and
 // that nothing has brought back since: a restraint that outlives the store and
 // the pull requests. A revert changes what landed, so the answer is remembered by that.
-func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.Env, at *EnvAt) error {
+func (o *Gatherer) fillRevertedReleases(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
 	if env.Source() {
 		return nil
 	}
 	u := c.Facts.Unit
 	key := UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
 	o.mu.Lock()
-	known, ok := o.reverted[key]
+	known, ok := o.revertedReleases[key]
 	o.mu.Unlock()
 	if ok {
 		env.RevertedReleases = known
@@ -305,13 +305,13 @@ func (o *Observer) revertCommits(ctx context.Context, c *Case, env *promotion.En
 	if paths != nil {
 		paths = slices.Concat(at.Roots, paths) // what was carried when it was reverted may not be carried any more
 	}
-	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: deepest(scope)})
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: maxWalkDepth(scope)})
 	if err != nil {
 		return err
 	}
-	env.RevertedReleases = history.Reverted(log, u, env.Name)
+	env.RevertedReleases = history.RevertedReleases(log, u, env.Name)
 	o.mu.Lock()
-	o.reverted[key] = env.RevertedReleases
+	o.revertedReleases[key] = env.RevertedReleases
 	o.mu.Unlock()
 	return nil
 }

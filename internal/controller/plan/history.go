@@ -12,50 +12,52 @@ import (
 )
 
 const (
-	// chunk is how many commits are looked at in one go: what is looked for is
+	// commitChunk is how many commits are looked at in one go: what is looked for is
 	// mostly near the end of the history.
-	chunk = 256
+	commitChunk = 256
 	// maxPast bounds the releases of an environment's past.
 	maxPast = 50
 )
 
-// place is one environment of one component, with where its release came from.
-type place struct {
-	unit  *unit
-	line  *line
-	env   string
-	over  fieldedit.Overlay
-	now   string // the release's identity
-	scope fieldedit.Scope
+// location is one environment of one component, with where its release came from.
+type location struct {
+	unit    *unit
+	branch  *branchHead
+	env     string
+	overlay fieldedit.Overlay
+	now     string // the release's identity
+	scope   fieldedit.Scope
 
 	origin history.Origin
 	seq    int64 // of the commit: newer is larger; 0: none was found
 
-	past bool // earlier releases are wanted too
-	came []came
+	wantsPast bool // earlier releases are wanted too
+	arrivals  []arrival
 }
 
-// came is a release that came to a place, and the commit that brought it.
-type came struct {
+// arrival is a release that came to a place, and the commit that brought it.
+type arrival struct {
 	release fieldedit.Release
 	commit  git.CommitInfo
 	seq     int64
 }
 
-// done says that nothing more is looked for.
-func (p *place) done() bool { return p.origin.Found && (!p.past || len(p.came) == maxPast) }
+// isDone says that nothing more is looked for.
+func (p *location) isDone() bool {
+	return p.origin.Found && (!p.wantsPast || len(p.arrivals) == maxPast)
+}
 
-// walk finds where the releases of places on one line came from among the commits
+// findOrigins finds where the releases of places on one line came from among the commits
 // since the baseline. What isn't found there was there before.
-func (m *maker) walk(ctx context.Context, l *line, baseline string, places []*place) error {
-	log, err := m.in.Git.Log(ctx, git.LogQuery{From: l.commit, Until: baseline, FirstParent: true})
+func (m *planner) findOrigins(ctx context.Context, l *branchHead, baseline string, places []*location) error {
+	log, err := m.input.Git.Log(ctx, git.LogQuery{From: l.commit, Until: baseline, FirstParent: true})
 	if err != nil {
 		return err
 	}
-	seq := sequence(log)
-	below := map[string][]*place{} // by the files and folders that their fields are in
+	seq := sequenceCommits(log)
+	below := map[string][]*location{} // by the files and folders that their fields are in
 	for _, p := range places {
-		if p.scope, err = fieldedit.NewScope(p.over); err != nil {
+		if p.scope, err = fieldedit.NewScope(p.overlay); err != nil {
 			return err
 		}
 		paths := p.scope.Paths()
@@ -66,29 +68,29 @@ func (m *maker) walk(ctx context.Context, l *line, baseline string, places []*pl
 			below[name] = append(below[name], p)
 		}
 	}
-	for from := 0; from < len(log) && slices.ContainsFunc(places, func(p *place) bool { return !p.done() }); from += chunk {
-		part := log[from:min(from+chunk, len(log))]
-		changed, err := m.in.Git.PathsChanged(ctx, part)
+	for from := 0; from < len(log) && slices.ContainsFunc(places, func(p *location) bool { return !p.isDone() }); from += commitChunk {
+		part := log[from:min(from+commitChunk, len(log))]
+		changed, err := m.input.Git.PathsChanged(ctx, part)
 		if err != nil {
 			return err
 		}
-		touching := map[*place][]int{}
+		touching := map[*location][]int{}
 		for i, paths := range changed {
 			for _, name := range paths {
-				for _, p := range near(below, name) {
-					if at := touching[p]; !p.done() && (len(at) == 0 || at[len(at)-1] != i) && p.scope.Covers(name) {
+				for _, p := range locationsOf(below, name) {
+					if at := touching[p]; !p.isDone() && (len(at) == 0 || at[len(at)-1] != i) && p.scope.Covers(name) {
 						touching[p] = append(at, i)
 					}
 				}
 			}
 		}
-		reached := make([]*place, 0, len(touching))
+		reached := make([]*location, 0, len(touching))
 		for p := range touching {
 			reached = append(reached, p)
 		}
 		err = inParallel(ctx, len(reached), func(i int) error {
 			p := reached[i]
-			m.trace(p, part, touching[p], seq[from:])
+			m.traceOrigin(p, part, touching[p], seq[from:])
 			return nil
 		})
 		if err != nil {
@@ -98,9 +100,9 @@ func (m *maker) walk(ctx context.Context, l *line, baseline string, places []*pl
 	return nil
 }
 
-// sequence numbers commits, newest first, so that newer ones have larger numbers,
+// sequenceCommits numbers commits, newest first, so that newer ones have larger numbers,
 // on other lines too as far as their times tell.
-func sequence(log []git.CommitInfo) []int64 {
+func sequenceCommits(log []git.CommitInfo) []int64 {
 	const most = 1 << 14 // more than Log lists
 	out := make([]int64, len(log))
 	var latest int64
@@ -111,8 +113,8 @@ func sequence(log []git.CommitInfo) []int64 {
 	return out
 }
 
-// near are the places whose fields may be in a file.
-func near(below map[string][]*place, name string) []*place {
+// locationsOf are the places whose fields may be in a file.
+func locationsOf(below map[string][]*location, name string) []*location {
 	out := below["."]
 	for at := name; at != "."; at = path.Dir(at) {
 		if more := below[at]; len(more) > 0 {
@@ -122,18 +124,18 @@ func near(below map[string][]*place, name string) []*place {
 	return out
 }
 
-// trace looks for a place's origin among the commits of part that touched it,
+// traceOrigin looks for a place's origin among the commits of part that touched it,
 // newest first; seq numbers those of part.
-func (m *maker) trace(p *place, part []git.CommitInfo, touching []int, seq []int64) {
+func (m *planner) traceOrigin(p *location, part []git.CommitInfo, touching []int, seq []int64) {
 	idAt := func(commit string) string {
-		r, err := fieldedit.Read(m.in.Git.Tree(commit), p.over)
+		r, err := fieldedit.Read(m.input.Git.Tree(commit), p.overlay)
 		if err != nil {
 			return ""
 		}
 		return r.ID()
 	}
 	absent := func(commit string) bool {
-		found, err := fieldedit.Locate(m.in.Git.Tree(commit), p.over)
+		found, err := fieldedit.Locate(m.input.Git.Tree(commit), p.overlay)
 		return err == nil && len(found) == 0
 	}
 	if !p.origin.Found {
@@ -141,32 +143,32 @@ func (m *maker) trace(p *place, part []git.CommitInfo, touching []int, seq []int
 		for i, at := range touching {
 			commits[i] = part[at]
 		}
-		if o := history.Whence(commits, p.now, idAt, absent); o.Found {
+		if o := history.FindOrigin(commits, p.now, idAt, absent); o.Found {
 			p.origin = o
 			p.seq = seq[slices.IndexFunc(part, func(c git.CommitInfo) bool { return c.SHA == o.Commit.SHA })]
 		}
 	}
 	for _, at := range touching {
-		if !p.past || len(p.came) == maxPast {
+		if !p.wantsPast || len(p.arrivals) == maxPast {
 			return
 		}
-		r, err := fieldedit.Read(m.in.Git.Tree(part[at].SHA), p.over)
+		r, err := fieldedit.Read(m.input.Git.Tree(part[at].SHA), p.overlay)
 		if err == nil && !r.Empty() && len(part[at].Parents) > 0 && idAt(part[at].Parents[0]) != r.ID() {
-			p.came = append(p.came, came{release: r, commit: part[at], seq: seq[at]})
+			p.arrivals = append(p.arrivals, arrival{release: r, commit: part[at], seq: seq[at]})
 		}
 	}
 }
 
-// landed says who brought what a place has, as far as Git says.
-func (m *maker) landed(ctx context.Context, p *place, s *since) (promotion.Landed, error) {
+// describeLanded says who brought what a place has, as far as Git says.
+func (m *planner) describeLanded(ctx context.Context, p *location, s *baselineAncestry) (promotion.Landed, error) {
 	if !p.origin.Found {
 		return promotion.Landed{Commit: s.baseline, By: promotion.ByBaseline}, nil
 	}
 	c := p.origin.Commit
-	by, err := m.broughtBy(ctx, p, c, p.now)
+	by, err := m.findCommitKind(ctx, p, c, p.now)
 	if err == nil && by == promotion.ByPerson {
 		var old bool
-		if old, err = history.Old(ctx, s, c, s.baseline); old || p.origin.First {
+		if old, err = history.PredatesBaseline(ctx, s, c, s.baseline); old || p.origin.First {
 			by = promotion.ByBaseline
 		}
 	}
@@ -183,16 +185,16 @@ func (m *maker) landed(ctx context.Context, p *place, s *since) (promotion.Lande
 	return l, nil
 }
 
-// broughtBy takes a commit's trailers, or those of the branch that it merges, at
+// findCommitKind takes a commit's trailers, or those of the branch that it merges, at
 // their word where they name this place and, for a promotion, this release.
-func (m *maker) broughtBy(ctx context.Context, p *place, c git.CommitInfo, release string) (string, error) {
-	kind := claimed(c.Trailers, p, release)
+func (m *planner) findCommitKind(ctx context.Context, p *location, c git.CommitInfo, release string) (string, error) {
+	kind := trailerKind(c.Trailers, p, release)
 	if kind == "" && len(c.Parents) > 1 {
-		merged, err := m.in.Git.Commit(ctx, c.Parents[1])
+		merged, err := m.input.Git.Commit(ctx, c.Parents[1])
 		if err != nil {
 			return "", err
 		}
-		kind = claimed(merged.Trailers, p, release)
+		kind = trailerKind(merged.Trailers, p, release)
 	}
 	switch kind {
 	case promotion.KindPromotion:
@@ -203,9 +205,9 @@ func (m *maker) broughtBy(ctx context.Context, p *place, c git.CommitInfo, relea
 	return promotion.ByPerson, nil
 }
 
-// claimed is the kind of commit that trailers say it is, where they are about this
+// trailerKind is the kind of commit that trailers say it is, where they are about this
 // place and, for a promotion, this release.
-func claimed(t map[string]string, p *place, release string) string {
+func trailerKind(t map[string]string, p *location, release string) string {
 	named := promotion.ReleaseFromTrailers(t, p.unit.facts.Unit, p.env)
 	kind := t[promotion.TrailerKind]
 	switch {
@@ -215,15 +217,15 @@ func claimed(t map[string]string, p *place, release string) string {
 	return kind
 }
 
-// past are the releases that a place had since the baseline, newest first.
-func (m *maker) past(ctx context.Context, p *place) ([]promotion.Arrival, error) {
+// pastArrivals are the releases that a place had since the baseline, newest first.
+func (m *planner) pastArrivals(ctx context.Context, p *location) ([]promotion.Arrival, error) {
 	var out []promotion.Arrival
-	for _, c := range p.came {
+	for _, c := range p.arrivals {
 		id := c.release.ID()
 		if c.commit.SHA == p.origin.Commit.SHA {
 			continue // what is there now
 		}
-		by, err := m.broughtBy(ctx, p, c.commit, id)
+		by, err := m.findCommitKind(ctx, p, c.commit, id)
 		if err != nil {
 			return nil, err
 		}

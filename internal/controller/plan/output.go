@@ -17,8 +17,8 @@ import (
 // them, but for characters that would drive a terminal; short leaves them out.
 func WriteText(w io.Writer, p *Plan, short bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "From %s, taking for granted what a checkout can't tell:\n", appset.Printable(p.Looked))
-	for _, a := range p.Assumed {
+	fmt.Fprintf(&b, "From %s, taking for granted what a checkout can't tell:\n", appset.Printable(p.Subject))
+	for _, a := range p.Assumptions {
 		fmt.Fprintf(&b, "  - %s\n", a)
 	}
 	b.WriteByte('\n')
@@ -27,7 +27,7 @@ func WriteText(w io.Writer, p *Plan, short bool) error {
 		writePipeline(&b, &p.Pipelines[i], len(p.Pipelines) > 1, short)
 		opening += len(p.Pipelines[i].Promotions)
 	}
-	fmt.Fprintf(&b, "%s would open.\n", count(opening, "promotion"))
+	fmt.Fprintf(&b, "%s would open.\n", countNoun(opening, "promotion"))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
@@ -38,7 +38,7 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	if several {
 		fmt.Fprintf(b, "pipeline %s\n\n", appset.Printable(p.Name))
 	}
-	if p.Observe {
+	if p.DryRun {
 		b.WriteString("mode is observe: nothing is opened; this is what would be.\n\n")
 	}
 	for i := range p.Promotions {
@@ -67,7 +67,7 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	if len(environments) > 0 {
 		var parts []string
 		for _, e := range environments {
-			parts = append(parts, count(upToDate[e], "component")+" in "+appset.Printable(e))
+			parts = append(parts, countNoun(upToDate[e], "component")+" in "+appset.Printable(e))
 		}
 		fmt.Fprintf(b, "Up to date: %s.\n\n", strings.Join(parts, ", "))
 	}
@@ -93,9 +93,9 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 	for i := range p.Changes {
 		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].text))
 	}
-	fmt.Fprintf(b, "  reaches %s\n", names(p.Reaches))
-	if len(p.Spares) > 0 {
-		fmt.Fprintf(b, "  also read by %s, which provably stay as they are\n", names(p.Spares))
+	fmt.Fprintf(b, "  reaches %s\n", joinNames(p.Reached))
+	if len(p.Unaffected) > 0 {
+		fmt.Fprintf(b, "  also read by %s, which provably stay as they are\n", joinNames(p.Unaffected))
 	}
 	for _, r := range p.Rendered {
 		what := r.Summary
@@ -127,7 +127,7 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 // maxNames bounds the targets that a line names.
 const maxNames = 8
 
-func names(list []string) string {
+func joinNames(list []string) string {
 	if len(list) == 0 {
 		return "no target"
 	}
@@ -170,8 +170,8 @@ func writeWaiting(b *strings.Builder, w *Waiting) {
 	if w.Release != nil {
 		what = "carries " + w.Release.String()
 	}
-	if w.Coming != nil {
-		what += ", " + w.Coming.String() + " waits"
+	if w.Candidate != nil {
+		what += ", " + w.Candidate.String() + " waits"
 	}
 	fmt.Fprintf(b, "  %s in %s %s\n", appset.Printable(w.Component), appset.Printable(w.Environment), appset.Printable(what))
 	for _, r := range w.Why {
@@ -179,7 +179,7 @@ func writeWaiting(b *strings.Builder, w *Waiting) {
 	}
 }
 
-func count(n int, what string) string {
+func countNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -28,32 +28,32 @@ func TestPrintableLine(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestJoinNames(t *testing.T) {
 	for want, list := range map[string][]string{
 		"no target":                         nil,
 		"a":                                 {"a"},
 		"a, b":                              {"a", "b"},
 		"a, b, c, d, e, f, g, h and 2 more": strings.Split("a b c d e f g h i j", " "),
 	} {
-		if got := names(list); got != want {
+		if got := joinNames(list); got != want {
 			t.Errorf("%q: %q", list, got)
 		}
 	}
 }
 
-func TestCutOff(t *testing.T) {
-	if got := cutOff("a\nb\n"); got != "a\nb\n" {
+func TestTruncateDiff(t *testing.T) {
+	if got := truncateDiff("a\nb\n"); got != "a\nb\n" {
 		t.Errorf("%q", got)
 	}
-	got := cutOff(strings.Repeat("+0123456789\n", maxDiff/10))
+	got := truncateDiff(strings.Repeat("+0123456789\n", maxDiff/10))
 	if len(got) > maxDiff+100 || !strings.HasSuffix(got, "0123456789\n… cut off after 1048572 bytes\n") {
 		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-60:])
 	}
 }
 
-// TestSequence holds that newer commits of a line have larger numbers, also when
+// TestSequenceCommits holds that newer commits of a line have larger numbers, also when
 // clocks went back, and that lines are told apart by time.
-func TestSequence(t *testing.T) {
+func TestSequenceCommits(t *testing.T) {
 	at := func(minutes ...int) []git.CommitInfo {
 		var out []git.CommitInfo
 		for _, m := range minutes {
@@ -61,7 +61,7 @@ func TestSequence(t *testing.T) {
 		}
 		return out
 	}
-	one, other := sequence(at(9, 2, 5, 1)), sequence(at(7, 7, 3))
+	one, other := sequenceCommits(at(9, 2, 5, 1)), sequenceCommits(at(7, 7, 3))
 	for _, s := range [][]int64{one, other} {
 		for i := 1; i < len(s); i++ {
 			if s[i] >= s[i-1] {

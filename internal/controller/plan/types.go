@@ -21,18 +21,18 @@ type Git interface {
 
 // Input is what a plan is made from.
 type Input struct {
-	Git       Git
-	Looked    string // what is looked at, for people
-	Branch    string // the tracked branch; "" where there is none to speak of
-	Commit    string // as which the tracked branch is taken
-	Only      string // this pipeline alone is planned; "" is all
-	Pipelines []*pipeline.Pipeline
+	Git          Git
+	Subject      string // what is looked at, for people
+	Branch       string // the tracked branch; "" where there is none to speak of
+	Commit       string // as which the tracked branch is taken
+	OnlyPipeline string // this pipeline alone is planned; "" is all
+	Pipelines    []*pipeline.Pipeline
 	// Head is the commit of another branch, as the server would see it.
 	Head func(ctx context.Context, branch string) (sha string, ok bool, err error)
 	// Resolve gives a pipeline's targets with the tracked branch, and maybe others,
 	// in a state of their own; its Commit is "" where it is none. Manifests asks
 	// for the targets' Applications.
-	Resolve func(ctx context.Context, p *pipeline.Pipeline, at appset.Elsewhere, branches map[string]appset.Elsewhere, manifests bool) (*appset.Fleet, error)
+	Resolve func(ctx context.Context, p *pipeline.Pipeline, at appset.ExternalRef, branches map[string]appset.ExternalRef, manifests bool) (*appset.TargetSet, error)
 	Holds   fs.FS // the state branch's files; nil: there is none
 	Now     time.Time
 	// Rendered asks what the promotions do to the rendered manifests.
@@ -41,10 +41,10 @@ type Input struct {
 
 // Plan is what would open, and what wouldn't. Lists are never nil.
 type Plan struct {
-	Looked    string     `json:"looked"` // what was looked at, for people
-	Commit    string     `json:"commit"`
-	Assumed   []string   `json:"assumed"` // what is taken for granted, because Git can't tell
-	Pipelines []Pipeline `json:"pipelines"`
+	Subject     string     `json:"looked"` // what was looked at, for people
+	Commit      string     `json:"commit"`
+	Assumptions []string   `json:"assumed"` // what is taken for granted, because Git can't tell
+	Pipelines   []Pipeline `json:"pipelines"`
 	// Problems kept something from being judged: with one, the answer is not all
 	// there is. Notes should be known.
 	Problems []appset.Problem `json:"problems"`
@@ -55,7 +55,7 @@ type Plan struct {
 // then by component.
 type Pipeline struct {
 	Name       string      `json:"name"`
-	Observe    bool        `json:"observe,omitempty"` // mode: observe: nothing is opened, these are what would be
+	DryRun     bool        `json:"observe,omitempty"` // mode: observe: nothing is opened, these are what would be
 	Promotions []Promotion `json:"promotions"`
 	Waiting    []Waiting   `json:"waiting"`
 }
@@ -67,11 +67,11 @@ type Promotion struct {
 	Parts       []Part   `json:"parts"`            // one, or with batch: environment all that move together
 	Changes     []Change `json:"changes"`
 	Files       []File   `json:"files"`
-	// Reaches are the targets that it is for and that read these files; Spares are
+	// Reached are the targets that it is for and that read these files; Spares are
 	// others that read them and, as was proven, stay as they are.
-	Reaches  []string   `json:"reaches"`
-	Spares   []string   `json:"spares"`
-	Rendered []Rendered `json:"rendered,omitempty"`
+	Reached    []string   `json:"reaches"`
+	Unaffected []string   `json:"spares"`
+	Rendered   []Rendered `json:"rendered,omitempty"`
 }
 
 // Part is one component that a promotion moves.
@@ -96,9 +96,9 @@ type Change struct {
 
 // File is one file that changes.
 type File struct {
-	Path string `json:"path"`
-	What string `json:"what"` // created, changed or deleted
-	Diff string `json:"diff"` // as git diff prints it
+	Path   string `json:"path"`
+	Action string `json:"what"` // created, changed or deleted
+	Diff   string `json:"diff"` // as git diff prints it
 }
 
 // Rendered is what a promotion does to one target's manifests.
@@ -116,15 +116,15 @@ type Waiting struct {
 	Environment string             `json:"environment"`
 	State       string             `json:"state"` // of what is there, as the API has it
 	Release     *promotion.Release `json:"release,omitempty"`
-	Coming      *promotion.Release `json:"coming,omitempty"` // what would come next
+	Candidate   *promotion.Release `json:"coming,omitempty"` // what would come next
 	Why         []promotion.Reason `json:"why"`
 }
 
 // UpToDate is the code of the reason that nothing newer may come.
 const UpToDate = "up-to-date"
 
-// assumed is what a plan takes for granted.
-var assumed = []string{
+// assumptions is what a plan takes for granted.
+var assumptions = []string{
 	"every release is healthy where it is",
 	"no pull request of Liftlock's is open, and none was closed by a person",
 	"commits with Liftlock's trailers are Liftlock's",

@@ -178,7 +178,7 @@ func (in Impact) writeReport(p *page) {
 	}
 	var newProblems, fixed, remaining []string
 	for i := range r.Pipelines {
-		newProblems, fixed, remaining = appendProblems(newProblems, r.Pipelines[i].Problems), appendProblems(fixed, r.Pipelines[i].Mended), appendProblems(remaining, r.Pipelines[i].Standing)
+		newProblems, fixed, remaining = appendProblems(newProblems, r.Pipelines[i].Problems), appendProblems(fixed, r.Pipelines[i].Fixed), appendProblems(remaining, r.Pipelines[i].Preexisting)
 	}
 	if len(newProblems) > 0 {
 		p.writeLine("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.", countNoun(len(newProblems), "problem", "problems"))

@@ -40,7 +40,7 @@ func changes() map[string]Impact {
 		}}), ChangedOnBranch: []string{"apps/web/base/deployment.yaml"}, Unknown: []string{"the Argo CD hub: its list can't be read: forbidden"}},
 		"impact-many": {Report: report(impact.Pipeline{Name: "shop", Environments: []impact.Environment{many}}, impact.Pipeline{Name: "tools", Environments: []impact.Environment{
 			{Name: "dev", Targets: []impact.Target{web(impact.Deleted, "dev")}}}})},
-		"impact-problems": {Report: report(impact.Pipeline{Name: "shop", Problems: []appset.Problem{problem}, Mended: []appset.Problem{problem}, Standing: []appset.Problem{problem},
+		"impact-problems": {Report: report(impact.Pipeline{Name: "shop", Problems: []appset.Problem{problem}, Fixed: []appset.Problem{problem}, Preexisting: []appset.Problem{problem},
 			Environments: []impact.Environment{{Name: "qa", Targets: []impact.Target{{Name: "web-qa", What: impact.Unknown}}}}})},
 		"impact-failed": {Failed: "evaluating it needs more than 512 MiB of memory"},
 		"impact-broken": {PipelineErr: ".liftlock.yaml:3: unknown key \"gate\", did you mean \"gates\"?\n.liftlock.yaml:9: name is missing",

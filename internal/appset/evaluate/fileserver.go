@@ -1,0 +1,222 @@
+package evaluate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/sandbox"
+)
+
+// What a child may borrow: trees whose names are lists of words, the first of
+// them one of these. Answers that are not trees are trees of one file.
+const (
+	servedCommit       = "commit"       // repository, revision → a commit
+	servedTree         = "tree"         // repository, revision → that commit's tree
+	servedEdited       = "edited"       // branch, commit → the tree of the branch that the change is made on
+	servedApplications = "applications" // argocd, namespace, ApplicationSet → a list of Applications
+	servedSelected     = "selected"     // argocd, namespace, selector → likewise
+)
+
+// fileClient is the child's side.
+type fileClient struct{ trees sandbox.Trees }
+
+func (b fileClient) fetchTree(ctx context.Context, words ...string) (fs.FS, error) {
+	name, err := json.Marshal(words)
+	if err != nil {
+		return nil, fmt.Errorf("asking for %q: %w", words, err)
+	}
+	return b.trees.Named(ctx, string(name))
+}
+
+func (b fileClient) fetchFile(ctx context.Context, words ...string) ([]byte, error) {
+	tree, err := b.fetchTree(ctx, words...)
+	if err != nil {
+		return nil, err
+	}
+	return fs.ReadFile(tree, words[0])
+}
+
+func (b fileClient) openExternal(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
+	commit, err := b.fetchFile(ctx, servedCommit, repoURL, revision)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := b.fetchTree(ctx, servedTree, repoURL, revision)
+	if err != nil {
+		return nil, err
+	}
+	return &appset.ExternalRef{Tree: tree, Commit: string(commit)}, nil
+}
+
+func (b fileClient) ownedApplications(ctx context.Context, argocd, namespace, set string) ([]json.RawMessage, error) {
+	return b.fetchList(ctx, servedApplications, argocd, namespace, set)
+}
+
+func (b fileClient) selectedApplications(ctx context.Context, argocd, namespace, selector string) ([]json.RawMessage, error) {
+	return b.fetchList(ctx, servedSelected, argocd, namespace, selector)
+}
+
+func (b fileClient) fetchList(ctx context.Context, words ...string) ([]json.RawMessage, error) {
+	data, err := b.fetchFile(ctx, words...)
+	if err != nil {
+		return nil, err
+	}
+	var out []json.RawMessage
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("reading the live Applications: %w", err)
+	}
+	return out, nil
+}
+
+// fileServer is the parent's side. It lends what the caller's functions give, and
+// of live Applications only those that the caller's own pipelines and sets
+// name: which Applications there are is nothing for every author to ask.
+type fileServer struct {
+	in        *Input
+	externals map[string]*appset.ExternalRef // by the words after the first
+}
+
+// errNotServed is the answer to what no child of ours would ask.
+var errNotServed = errors.New("it is not lent to a process that evaluates")
+
+// serveTree opens what a name says. A run asks one question at a time.
+func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) {
+	var words []string
+	if err := json.Unmarshal([]byte(name), &words); err != nil || len(words) < 3 {
+		return nil, errNotServed
+	}
+	switch what, words := words[0], words[1:]; {
+	case len(words) == 2 && (what == servedCommit || what == servedTree) && l.in.OpenExternal != nil:
+		e, err := l.openExternal(ctx, words[0], words[1])
+		if err != nil {
+			return nil, err
+		}
+		if what == servedTree {
+			return e.Tree, nil
+		}
+		return singleFileFS{what, []byte(e.Commit)}, nil
+	case what == servedEdited && len(words) == 2 && l.in.On != "" && words[0] == l.in.On && words[1] == l.in.Edited.Commit:
+		return l.in.Edited.Tree, nil
+	case len(words) == 3 && what == servedApplications && l.in.Live != nil && l.in.Live.Applications != nil && l.isKnownSet(words):
+		return l.serveList(what, words, func() ([]json.RawMessage, error) {
+			return l.in.Live.Applications(ctx, words[0], words[1], words[2])
+		})
+	case len(words) == 3 && what == servedSelected && l.in.Live != nil && l.in.Live.Selected != nil && l.isKnownSelector(words):
+		return l.serveList(what, words, func() ([]json.RawMessage, error) {
+			return l.in.Live.Selected(ctx, words[0], words[1], words[2])
+		})
+	}
+	return nil, errNotServed
+}
+
+func (l *fileServer) openExternal(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
+	key := repoURL + "\x00" + revision
+	if e := l.externals[key]; e != nil {
+		return e, nil
+	}
+	e, err := l.in.OpenExternal(ctx, repoURL, revision)
+	if err == nil {
+		l.externals[key] = e
+	}
+	return e, err
+}
+
+// isKnownSet says whether the words are those of a live ApplicationSet.
+func (l *fileServer) isKnownSet(words []string) bool {
+	return slices.ContainsFunc(l.in.Live.Sets, func(s appset.LiveSet) bool {
+		return s.ArgoCD == words[0] && s.Namespace == words[1] && s.Name == words[2]
+	})
+}
+
+// isKnownSelector says whether the words are those of a pipeline's applications.
+func (l *fileServer) isKnownSelector(words []string) bool {
+	for _, p := range l.in.Pipelines {
+		for i := range p.Spec.Applications {
+			a := p.Spec.Applications[i].Live
+			if a != nil && cmp.Or(a.ArgoCD, l.in.Main) == words[0] && a.Namespace == words[1] && a.Selector == words[2] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (l *fileServer) serveList(what string, words []string, fetch func() ([]json.RawMessage, error)) (fs.FS, error) {
+	found, err := fetch()
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		found = []json.RawMessage{}
+	}
+	data, err := json.Marshal(found)
+	if err != nil {
+		return nil, fmt.Errorf("writing the live Applications of %q: %w", words, err)
+	}
+	return singleFileFS{what, data}, nil
+}
+
+// singleFileFS is a tree of one file.
+type singleFileFS struct {
+	name string
+	data []byte
+}
+
+// Open opens the file, or the root.
+func (f singleFileFS) Open(name string) (fs.File, error) {
+	switch name {
+	case ".", f.name:
+		return &openSingleFile{Reader: bytes.NewReader(f.data), tree: f, root: name == "."}, nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// openSingleFile is the file, or the root; and what describes it.
+type openSingleFile struct {
+	*bytes.Reader
+	tree singleFileFS
+	root bool
+	read bool // the root's one entry was
+}
+
+func (o *openSingleFile) Stat() (fs.FileInfo, error) { return o, nil }
+func (o *openSingleFile) Close() error               { return nil }
+func (o *openSingleFile) Size() int64                { return int64(len(o.tree.data)) }
+func (o *openSingleFile) ModTime() time.Time         { return time.Time{} }
+func (o *openSingleFile) IsDir() bool                { return o.root }
+func (o *openSingleFile) Sys() any                   { return nil }
+
+func (o *openSingleFile) Name() string {
+	if o.root {
+		return "."
+	}
+	return o.tree.name
+}
+
+func (o *openSingleFile) Mode() fs.FileMode {
+	if o.root {
+		return fs.ModeDir | 0o555
+	}
+	return 0o444
+}
+
+// ReadDir lists the root.
+func (o *openSingleFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	if o.read {
+		if n > 0 {
+			return nil, io.EOF
+		}
+		return nil, nil
+	}
+	o.read = true
+	return []fs.DirEntry{fs.FileInfoToDirEntry(&openSingleFile{tree: o.tree})}, nil
+}

@@ -1,0 +1,234 @@
+package evaluate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/manifest/deps"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/sandbox"
+)
+
+// Task is the name of the child's handler.
+const Task = "evaluate"
+
+// slowSets is how many ApplicationSets may take all the time they have, one
+// after the other, before the child's time is up: so a slow one is a problem
+// by name, and the rest is told.
+const slowSets = 3
+
+// Handlers are what a child serves, by their names.
+func Handlers(log *zap.Logger) map[string]sandbox.Handler {
+	return map[string]sandbox.Handler{
+		Task: func(ctx context.Context, trees sandbox.Trees, raw json.RawMessage) (any, error) {
+			var s workerRequest
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return nil, fmt.Errorf("evaluating a tree: reading the input: %w", err)
+			}
+			o := appset.Options{Log: log}
+			if deadline, ok := ctx.Deadline(); ok {
+				o.Timeout = max(time.Until(deadline)/slowSets, time.Second).Truncate(100 * time.Millisecond)
+			}
+			in := s.toInput(trees)
+			if s.On != "" {
+				tree, err := fileClient{trees: trees}.fetchTree(ctx, servedEdited, s.On, s.Edited)
+				if err != nil {
+					return nil, err
+				}
+				in.On, in.Edited = s.On, appset.ExternalRef{Tree: tree, Commit: s.Edited}
+			}
+			w, err := InProcess(ctx, appset.New(o), trees.Main, in)
+			if err != nil {
+				return nil, err
+			}
+			return newWorkerReply(w, in.Changed), nil
+		},
+	}
+}
+
+// InWorker is [Here] in a child process, for trees that a stranger wrote. The
+// error is the runner's: a [*sandbox.Error] for a tree that can't be evaluated
+// within the limits, a [*sandbox.HandlerError] for an error of Here's.
+func InWorker(ctx context.Context, runner *sandbox.Runner, tree fs.FS, in Input) (*Resolution, error) {
+	if err := in.checkValid(); err != nil {
+		return nil, err
+	}
+	var t workerReply
+	l := &fileServer{in: &in, externals: map[string]*appset.ExternalRef{}}
+	if err := runner.Run(ctx, Task, sandbox.Trees{Main: tree, Named: l.serveTree}, newWorkerRequest(&in), &t); err != nil {
+		return nil, err
+	}
+	w, err := t.toResolution(&in)
+	if err != nil {
+		return nil, &sandbox.Error{Task: Task, Kind: sandbox.ErrAnswer, Text: err.Error()}
+	}
+	return w, nil
+}
+
+// workerRequest is an Input on its way to a child.
+type workerRequest struct {
+	Pipelines []requestPipeline
+	Changed   [][]byte // paths need not be UTF-8, which JSON's strings are
+	Revision  string
+	Branch    string
+	RepoURLs  []string
+	On        string // and Edited, the commit: its tree is borrowed
+	Edited    string
+
+	Clusters      []appset.Cluster
+	Projects      []string
+	Globbing      string
+	ArgoCDs       map[string]appset.ArgoCD
+	Main          string
+	Live          *requestLive // nil: no connection
+	OpensExternal bool
+	Manifests     bool
+}
+
+// requestPipeline is what a pipeline says about targets: its environments come
+// without their gates and times.
+type requestPipeline struct {
+	File     string
+	Pipeline pipeline.Pipeline
+}
+
+type requestLive struct {
+	Sets                   []appset.LiveSet
+	Unknown                map[string]string
+	Applications, Selected bool
+}
+
+func newWorkerRequest(in *Input) *workerRequest {
+	s := &workerRequest{
+		Pipelines: make([]requestPipeline, len(in.Pipelines)), Changed: make([][]byte, len(in.Changed)),
+		Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs, On: in.On, Edited: in.Edited.Commit,
+		Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, ArgoCDs: in.offlineArgoCDs(), Main: in.Main,
+		OpensExternal: in.OpenExternal != nil, Manifests: in.Manifests,
+	}
+	for i, p := range in.Pipelines {
+		own := *p
+		own.Spec.Environments = slices.Clone(p.Spec.Environments)
+		for j, e := range own.Spec.Environments {
+			own.Spec.Environments[j] = pipeline.Environment{Name: e.Name, After: e.After, Branch: e.Branch}
+		}
+		s.Pipelines[i] = requestPipeline{File: p.File, Pipeline: own}
+	}
+	for i, path := range in.Changed {
+		s.Changed[i] = []byte(path)
+	}
+	if in.Live != nil {
+		s.Live = &requestLive{Sets: in.Live.Sets, Unknown: in.Live.Unknown, Applications: in.Live.Applications != nil, Selected: in.Live.Selected != nil}
+	}
+	return s
+}
+
+// toInput is the Input as the child has it; what it could ask a function for it
+// borrows from the parent.
+func (s *workerRequest) toInput(trees sandbox.Trees) Input {
+	in := Input{
+		Revision: s.Revision, Branch: s.Branch, RepoURLs: s.RepoURLs,
+		Clusters: s.Clusters, Projects: s.Projects, Globbing: s.Globbing, ArgoCDs: s.ArgoCDs, Main: s.Main, Manifests: s.Manifests,
+	}
+	for i := range s.Pipelines {
+		p := &s.Pipelines[i].Pipeline
+		p.File = s.Pipelines[i].File
+		in.Pipelines = append(in.Pipelines, p)
+	}
+	for _, path := range s.Changed {
+		in.Changed = append(in.Changed, string(path))
+	}
+	b := fileClient{trees: trees}
+	if s.OpensExternal {
+		in.OpenExternal = b.openExternal
+	}
+	if s.Live != nil {
+		in.Live = &appset.Live{Sets: s.Live.Sets, Unknown: s.Live.Unknown}
+		if s.Live.Applications {
+			in.Live.Applications = b.ownedApplications
+		}
+		if s.Live.Selected {
+			in.Live.Selected = b.selectedApplications
+		}
+	}
+	return in
+}
+
+// workerReply is a World on its way back. Paths that changed are told by their
+// numbers: the parent knows them, and no other can be made up.
+type workerReply struct {
+	Pipelines map[string]*replyPipeline
+}
+
+type replyPipeline struct {
+	TargetSet    *appset.TargetSet
+	ChangedFiles map[string][]int
+	Doubts       []deps.Problem
+}
+
+func newWorkerReply(w *Resolution, changed []string) *workerReply {
+	numbers := make(map[string]int, len(changed))
+	for i, path := range changed {
+		numbers[path] = i
+	}
+	t := &workerReply{Pipelines: make(map[string]*replyPipeline, len(w.Pipelines))}
+	for name, p := range w.Pipelines {
+		changedFiles := make(map[string][]int, len(p.ChangedFiles))
+		for id, paths := range p.ChangedFiles {
+			for _, path := range paths {
+				changedFiles[id] = append(changedFiles[id], numbers[path])
+			}
+		}
+		t.Pipelines[name] = &replyPipeline{TargetSet: p.TargetSet, ChangedFiles: changedFiles, Doubts: p.Doubts}
+	}
+	return t
+}
+
+// toResolution is what was told, where it can be meant: the pipelines that were asked
+// for, targets that are there, paths that changed.
+func (t *workerReply) toResolution(in *Input) (*Resolution, error) {
+	w := &Resolution{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
+	for _, requested := range in.Pipelines {
+		p := t.Pipelines[requested.Name()]
+		if p == nil || p.TargetSet == nil {
+			return nil, fmt.Errorf("its answer lacks the pipeline %s", requested.Name())
+		}
+		out := &Pipeline{TargetSet: p.TargetSet, ChangedFiles: make(map[string][]string, len(p.ChangedFiles)), Doubts: p.Doubts}
+		if out.TargetSet.Targets == nil {
+			out.TargetSet.Targets = []appset.Target{}
+		}
+		if out.Doubts == nil {
+			out.Doubts = []deps.Problem{}
+		}
+		ids := make(map[string]bool, len(p.TargetSet.Targets))
+		for i := range p.TargetSet.Targets {
+			target := &p.TargetSet.Targets[i]
+			if target.Managed() && requested.Spec.EnvironmentByName(target.Environment) == nil {
+				return nil, fmt.Errorf("its answer has a target in environment %q, which pipeline %s lacks", clipText(target.Environment), requested.Name())
+			}
+			ids[target.ID()] = true
+		}
+		for id, numbers := range p.ChangedFiles {
+			if !ids[id] {
+				return nil, fmt.Errorf("its answer touches %q, which is no target", clipText(id))
+			}
+			for _, n := range numbers {
+				if n < 0 || n >= len(in.Changed) {
+					return nil, fmt.Errorf("its answer names path %d of %d", n, len(in.Changed))
+				}
+				out.ChangedFiles[id] = append(out.ChangedFiles[id], in.Changed[n])
+			}
+		}
+		w.Pipelines[requested.Name()] = out
+	}
+	return w, nil
+}
+
+// clipText keeps the beginning of what a child made up.
+func clipText(s string) string { return s[:min(len(s), 80)] }

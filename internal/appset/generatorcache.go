@@ -1,0 +1,256 @@
+package appset
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argoproj/argo-cd/v2/applicationset/generators"
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+)
+
+const (
+	// answerTimeout bounds the wait for one answer of the network.
+	answerTimeout = 30 * time.Second
+	// retryInterval is when a question is asked again that wasn't answered.
+	retryInterval = time.Minute
+	// minAnswerAge bounds how often a set's requeueAfterSeconds can have a
+	// question asked, and defaultAnswerAge is when it is asked again without one.
+	minAnswerAge     = 30 * time.Second
+	defaultAnswerAge = 30 * time.Minute
+	// maxCachedAnswers bounds how many replies are held.
+	maxCachedAnswers = 4096
+)
+
+// generatorCache holds what generators were told by forges, plugins and clusters
+// until it is time to ask again: every resolution of a busy repository would
+// otherwise cost calls. It is safe for concurrent use.
+type generatorCache struct {
+	now     func() time.Time
+	mu      sync.Mutex
+	answers map[string]*cachedAnswer
+}
+
+// cachedAnswer is one answer, or a question that is being asked.
+type cachedAnswer struct {
+	done   chan struct{} // closed when the rest is there
+	until  time.Time
+	params []map[string]any
+	err    error
+}
+
+func newGeneratorCache(now func() time.Time) *generatorCache {
+	return &generatorCache{now: now, answers: map[string]*cachedAnswer{}}
+}
+
+// fetchParams returns the answer to a question, and how long it is good for. The
+// library gives no way to end its calls, so a question that isn't answered in
+// time goes on by itself: it isn't asked a second time meanwhile, and its
+// answer counts when it comes.
+func (r *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration, question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
+	t := r.startOrReuse(key, every, question)
+	timer := time.NewTimer(answerTimeout)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return copyParams(t.params), max(minAnswerAge, t.until.Sub(r.now())), t.err
+	case <-timer.C:
+		return nil, retryInterval, fmt.Errorf("%w: no answer within %s", errTimedOut, answerTimeout)
+	case <-ctx.Done():
+		return nil, retryInterval, fmt.Errorf("%w: no answer yet", errTimedOut)
+	}
+}
+
+// startOrReuse returns what was told, or asks.
+func (r *generatorCache) startOrReuse(key string, every time.Duration, question func() ([]map[string]any, error)) *cachedAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if t := r.answers[key]; t != nil && (t.isPending() || now.Before(t.until)) {
+		return t
+	}
+	r.evictExpired(now)
+	t := &cachedAnswer{done: make(chan struct{})}
+	r.answers[key] = t
+	go func() {
+		defer close(t.done)
+		defer func() {
+			if p := recover(); p != nil {
+				t.params, t.err = nil, fmt.Errorf("%w: %v", errPanicked, p)
+			}
+			good := every
+			if t.err != nil {
+				good = min(every, retryInterval)
+			}
+			t.until = r.now().Add(good)
+		}()
+		t.params, t.err = question()
+	}()
+	return t
+}
+
+func (t *cachedAnswer) isPending() bool {
+	select {
+	case <-t.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// evictExpired makes room: what is past its time goes, and when that is not enough,
+// everything that isn't being asked.
+func (r *generatorCache) evictExpired(now time.Time) {
+	if len(r.answers) < maxCachedAnswers {
+		return
+	}
+	for _, all := range []bool{false, true} {
+		for key, t := range r.answers {
+			if !t.isPending() && (all || !now.Before(t.until)) {
+				delete(r.answers, key)
+			}
+		}
+		if len(r.answers) < maxCachedAnswers {
+			return
+		}
+	}
+}
+
+// generatorAccess is one set's way to the replies.
+type generatorAccess struct {
+	ctx      context.Context //nolint:containedctx // the library drops the caller's
+	cache    *generatorCache
+	waitIdle func(wait func()) // runs wait without taking part in the work that is bounded
+
+	mu           sync.Mutex
+	refreshAfter time.Duration // when the first answer is to be asked again; 0: nothing was asked
+}
+
+// nextRefresh is when another answer may be had; 0: nothing was asked.
+func (a *generatorAccess) nextRefresh() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refreshAfter
+}
+
+// cachedGenerator is a generator of the library that asks the network.
+type cachedGenerator struct {
+	generators.Generator
+	kind, argocd string
+	access       *generatorAccess
+}
+
+// GenerateParams returns what the generator was told, asking if it is time to.
+func (g *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	if spec == nil {
+		return nil, generators.EmptyAppSetGeneratorError
+	}
+	if err := withoutOurToken(spec); err != nil {
+		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+	}
+	// What is asked is all that the answer depends on: a matrix asks the same
+	// generator with other parameters, and a values block is part of it.
+	key, err := json.Marshal([]any{
+		g.kind, g.argocd, set.Namespace, set.Name, set.Spec.GoTemplate, set.Spec.GoTemplateOptions,
+		spec.SCMProvider, spec.PullRequest, spec.Plugin, spec.ClusterDecisionResource,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+	}
+	// They outlive the call if the answer is late.
+	spec, set = spec.DeepCopy(), set.DeepCopy()
+	every := max(minAnswerAge, cmp.Or(g.GetRequeueAfter(spec), defaultAnswerAge))
+	var params []map[string]any
+	var left time.Duration
+	g.access.waitIdle(func() {
+		params, left, err = g.access.cache.fetchParams(g.access.ctx, string(key), every, func() ([]map[string]any, error) {
+			return g.Generator.GenerateParams(spec, set, c)
+		})
+	})
+	g.access.mu.Lock()
+	g.access.refreshAfter = earliestNonZero(g.access.refreshAfter, left)
+	g.access.mu.Unlock()
+	if err != nil && !errors.Is(err, generators.EmptyAppSetGeneratorError) {
+		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+	}
+	return params, err
+}
+
+// withoutOurToken refuses a generator that has no token of its own while this
+// process has one in its environment: the library would send that, which is
+// likely Liftlock's, to whatever address the generator names.
+func withoutOurToken(spec *argov1alpha1.ApplicationSetGenerator) error {
+	var bare []string
+	note := func(has bool, variable string) {
+		if has {
+			bare = append(bare, variable)
+		}
+	}
+	if s := spec.SCMProvider; s != nil {
+		note(s.Github != nil && s.Github.TokenRef == nil && s.Github.AppSecretName == "", "GITHUB_TOKEN")
+		note(s.Gitlab != nil && s.Gitlab.TokenRef == nil, "GITLAB_TOKEN")
+		note(s.Gitea != nil && s.Gitea.TokenRef == nil, "GITEA_TOKEN")
+	}
+	if p := spec.PullRequest; p != nil {
+		note(p.Github != nil && p.Github.TokenRef == nil && p.Github.AppSecretName == "", "GITHUB_TOKEN")
+		note(p.GitLab != nil && p.GitLab.TokenRef == nil, "GITLAB_TOKEN")
+		note(p.Gitea != nil && p.Gitea.TokenRef == nil, "GITEA_TOKEN")
+	}
+	for _, variable := range bare {
+		if os.Getenv(variable) != "" {
+			return fmt.Errorf("it has no tokenRef, and Argo CD's library would send the %s of Liftlock's own environment: give it a tokenRef, or give Liftlock its token in a file or under another name", variable)
+		}
+	}
+	return nil
+}
+
+// earliestNonZero is the smaller of two times, of which 0 means never.
+func earliestNonZero(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// copyParams copies what the library writes into.
+func copyParams(list []map[string]any) []map[string]any {
+	if list == nil {
+		return nil
+	}
+	out := make([]map[string]any, len(list))
+	for i, m := range list {
+		out[i] = copyValue(m).(map[string]any)
+	}
+	return out
+}
+
+func copyValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = copyValue(value)
+		}
+		return out
+	case map[string]string:
+		out := make(map[string]string, len(v))
+		for key, value := range v {
+			out[key] = value
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = copyValue(v[i])
+		}
+		return out
+	}
+	return v
+}

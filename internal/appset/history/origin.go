@@ -1,0 +1,90 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Origin is the commit that brought an environment's carried fields to where
+// they are, as far as Git knows.
+type Origin struct {
+	Commit git.CommitInfo
+	First  bool // the fields did not exist before this commit
+	Found  bool // false: it is further back than was looked; Commit is the oldest that was
+}
+
+// FindOrigin finds where a release came from among the commits that may have changed
+// it, newest first: the first whose parent has another identity. idAt gives the
+// release's identity at a commit, "" where there is none or it can't be read;
+// absent tells these two apart.
+func FindOrigin(log []git.CommitInfo, now string, idAt func(commit string) string, absent func(commit string) bool) Origin {
+	var o Origin
+	for _, c := range log {
+		o.Commit = c
+		if len(c.Parents) == 0 {
+			o.First, o.Found = true, true
+			return o
+		}
+		if before := idAt(c.Parents[0]); before != now {
+			o.First, o.Found = before == "" && absent(c.Parents[0]), true
+			return o
+		}
+	}
+	return o
+}
+
+// Ancestry is what is asked of a repository about two commits; a
+// *gitrepo.Mirror is one.
+type Ancestry interface {
+	IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error)
+	Commit(ctx context.Context, sha string) (*git.CommitInfo, error)
+}
+
+// PredatesBaseline says that what a commit brought was there when the pipeline, or the newest
+// part of it, came in with the baseline: releases like that are never moved by
+// themselves. On a branch of an environment's own that the baseline isn't on,
+// nothing but the commits' times tells.
+func PredatesBaseline(ctx context.Context, repo Ancestry, c git.CommitInfo, baseline string) (bool, error) {
+	fail := func(err error) (bool, error) {
+		return false, fmt.Errorf("compare %s with the baseline %s: %w", c.SHA, baseline, err)
+	}
+	if old, err := repo.IsAncestor(ctx, c.SHA, baseline); err != nil || old {
+		if err != nil {
+			return fail(err)
+		}
+		return true, nil
+	}
+	if on, err := repo.IsAncestor(ctx, baseline, c.SHA); err != nil || on {
+		if err != nil {
+			return fail(err)
+		}
+		return false, nil
+	}
+	base, err := repo.Commit(ctx, baseline)
+	if err != nil {
+		return fail(err)
+	}
+	return c.CommitTime.Before(base.CommitTime), nil
+}
+
+// RevertedReleases lists the releases (short) that revert commits took out of an
+// environment, as the trailers of these commits say, newest first: for each
+// release its newest commit counts, so one that was promoted again isn't among them.
+func RevertedReleases(log []git.CommitInfo, u promotion.Unit, environment string) []string {
+	var out []string
+	settled := map[string]bool{}
+	for _, c := range log {
+		id := promotion.ReleaseFromTrailers(c.Trailers, u, environment)
+		if len(id) < 12 || settled[id[:12]] {
+			continue
+		}
+		settled[id[:12]] = true
+		if c.Trailers[promotion.TrailerKind] == promotion.KindRevert {
+			out = append(out, id[:12])
+		}
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package isolation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+)
+
+// Resolution is a tree with the targets that it stands for.
+type Resolution struct {
+	Tree fs.FS
+	ID   render.ContentID
+	// Branches are other branches of the repository, for sources that are At one.
+	Branches map[string]render.Tree
+	// Targets are those of every pipeline; where several pipelines know one it
+	// may be here several times.
+	Targets []appset.Target
+	// Problems are what couldn't be resolved of them.
+	Problems []string
+}
+
+// Edit is a change to a tree, with who it is for.
+type Edit struct {
+	Before, After Resolution
+	Files         []string // that it creates, changes or deletes
+	// FilesByTarget are the targets, by their ID, that read one of Files before, or
+	// would if it were there, with those files.
+	FilesByTarget map[string][]string
+	// MayChange says that an edit may change a target. It is asked of the target
+	// as it is before, or, where it is new, as it is after.
+	MayChange func(*appset.Target) bool
+	// Revision is the commit's name for manifests that ask for it. It is the
+	// same for both trees: a new commit alone is no change.
+	Revision string
+}
+
+// ChangesGenerated says that an edit may change more of Applications than a
+// [fleet.Target] tells, so that the sides must be resolved with whole manifests.
+// created: among the files are such that come or go.
+func ChangesGenerated(targets []appset.Target, files []string, created bool) bool {
+	return created || slices.ContainsFunc(targets, func(t appset.Target) bool {
+		return slices.Contains(files, t.ApplicationSetFile) ||
+			slices.ContainsFunc(t.GeneratorFiles, func(f string) bool { return slices.Contains(files, f) })
+	})
+}
+
+// targetPair is one target on both sides; nil where it isn't.
+type targetPair struct {
+	id            string
+	before, after *appset.Target
+	mayChange     bool
+}
+
+// pairTargets lists all targets of both sides, by ID.
+func (e *Edit) pairTargets() []targetPair {
+	at := map[string]int{}
+	var out []targetPair
+	for i := range e.Before.Targets {
+		t := &e.Before.Targets[i]
+		k, known := at[t.ID()]
+		if !known {
+			k = len(out)
+			at[t.ID()] = k
+			out = append(out, targetPair{id: t.ID(), before: t})
+		}
+		out[k].mayChange = out[k].mayChange || e.MayChange(t)
+	}
+	for i := range e.After.Targets {
+		t := &e.After.Targets[i]
+		k, known := at[t.ID()]
+		if !known {
+			k = len(out)
+			at[t.ID()] = k
+			out = append(out, targetPair{id: t.ID()})
+		}
+		if out[k].after == nil {
+			out[k].after = t
+		}
+		out[k].mayChange = out[k].mayChange || out[k].before == nil && e.MayChange(t)
+	}
+	slices.SortStableFunc(out, func(a, b targetPair) int { return bytes.Compare([]byte(a.targetName()), []byte(b.targetName())) })
+	return out
+}
+
+func (p *targetPair) latestTarget() *appset.Target {
+	if p.after != nil {
+		return p.after
+	}
+	return p.before
+}
+
+func (p *targetPair) targetName() string { return p.latestTarget().Name }
+
+// sameSpec says that both sides ask for the same Application. Without the
+// whole manifests it compares what is known of it.
+func (p *targetPair) sameSpec() bool {
+	a, b := p.before, p.after
+	if a == nil || b == nil {
+		return a == b
+	}
+	return bytes.Equal(a.Application, b.Application) && sameDestination(a, b) && slices.EqualFunc(a.Sources, b.Sources, sameSource) && sameHydration(a.Hydration, b.Hydration)
+}
+
+func sameDestination(a, b *appset.Target) bool {
+	return a.Name == b.Name && a.Namespace == b.Namespace && a.Project == b.Project && a.Server == b.Server &&
+		a.Cluster == b.Cluster && a.DestNS == b.DestNS && a.AutoSync == b.AutoSync
+}
+
+func sameSource(a, b appset.Source) bool {
+	return a.RepoURL == b.RepoURL && a.Path == b.Path && a.Chart == b.Chart && a.TargetRevision == b.TargetRevision && a.Ref == b.Ref &&
+		a.Here == b.Here && bytes.Equal(a.Options, b.Options)
+}
+
+func sameHydration(a, b *appset.Hydration) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// Renderer renders targets, and remembers what it rendered. It is safe for
+// concurrent use.
+type Renderer struct{ cache *render.Memo }
+
+// New makes a Renderer that remembers up to about so many bytes of manifests.
+func New(bytes int) *Renderer { return &Renderer{cache: render.NewMemo(bytes)} }
+
+// renderTarget renders a target of a world; a target that isn't there has no
+// manifests. why says for people why there are none; err is the context's.
+func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {
+	if t == nil {
+		return nil, "", nil
+	}
+	m, err = r.cache.Render(ctx, w.Tree, w.ID, w.renderInput(t, revision))
+	var cannot *render.Unrenderable
+	switch {
+	case err == nil:
+		return m, "", nil
+	case ctx.Err() != nil:
+		return nil, "", fmt.Errorf("render %s: %w", t.Name, ctx.Err())
+	case errors.As(err, &cannot):
+		return nil, cannot.Reason + remotesText(cannot.Remote), nil
+	}
+	return nil, err.Error(), nil
+}
+
+func remotesText(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return " (" + joinNames(list) + ")"
+}
+
+// renderInput is what a target asks to be rendered.
+func (w *Resolution) renderInput(t *appset.Target, revision string) render.Input {
+	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, Branches: map[string]render.Tree{}}
+	for _, s := range t.Sources {
+		out := render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
+			Ref: s.Ref, InTree: s.Here, Options: s.Options}
+		if other, known := w.Branches[s.At]; known {
+			out.InTree, out.Branch, in.Branches[s.At] = true, s.At, other
+		}
+		in.Sources = append(in.Sources, out)
+	}
+	return in
+}

@@ -1,0 +1,141 @@
+package isolation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/manifest/deps"
+)
+
+// maxListed bounds the targets that a refusal names, and the search for more.
+const maxListed = 5
+
+// WhyNotIsolated says why an edit must not be made: which targets it changes that it
+// isn't for, or of which that can't be told. "" is the proof that there are
+// none. The error is that of a context that ended, or of a tree that can't be
+// read.
+func (r *Renderer) WhyNotIsolated(ctx context.Context, e *Edit) (string, error) {
+	if p := firstNewProblem(e.Before.Problems, e.After.Problems); p != "" {
+		return "which targets it would change can't be told: " + p, nil
+	}
+	all := e.pairTargets()
+	if why := explainRegenerated(e, all); why != "" {
+		return why, nil
+	}
+	readers, err := e.renderingTargets(ctx, all)
+	if err != nil {
+		return "", err
+	}
+	var changed, unknown []string
+	files, reason := map[string]bool{}, ""
+	for _, p := range readers {
+		differs, why, err := r.manifestsDiffer(ctx, e, p)
+		switch {
+		case err != nil:
+			return "", err
+		case differs:
+			changed = append(changed, p.targetName())
+		case why != "":
+			unknown = append(unknown, p.targetName())
+			if reason == "" {
+				reason = fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), why)
+			}
+		default:
+			continue
+		}
+		for _, f := range e.FilesByTarget[p.id] {
+			files[f] = true
+		}
+		if len(changed) == maxListed {
+			break
+		}
+	}
+	read := strings.Join(slices.Sorted(maps.Keys(files)), ", ")
+	switch {
+	case len(changed) == maxListed:
+		return fmt.Sprintf("%s is also read by %s and maybe others, whose manifests it would change", read, joinNames(changed)), nil
+	case len(changed) > 0:
+		return fmt.Sprintf("%s is also read by %s, whose manifests it would change", read, joinNames(changed)), nil
+	case len(unknown) > 0:
+		return fmt.Sprintf("%s is also read by %s, and whether it would change their manifests can't be told (%s)", read, joinNames(unknown), reason), nil
+	}
+	return "", nil
+}
+
+// firstNewProblem is the first problem that wasn't there before.
+func firstNewProblem(before, after []string) string {
+	for _, p := range after {
+		if !slices.Contains(before, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// explainRegenerated names the targets outside whose Applications an edit changes.
+func explainRegenerated(e *Edit, all []targetPair) string {
+	var names []string
+	for _, p := range all {
+		if !p.mayChange && !p.sameSpec() {
+			names = append(names, p.targetName())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s also decides what the ApplicationSets generate for %s", strings.Join(e.Files, ", "), joinNames(names))
+}
+
+// renderingTargets are the targets outside whose manifests may depend on an edited
+// file. Those that only their generators read it for don't: their Applications
+// are known to be the same.
+func (e *Edit) renderingTargets(ctx context.Context, all []targetPair) ([]targetPair, error) {
+	var out []targetPair
+	var readers []deps.Reader
+	generated := false
+	for _, p := range all {
+		if p.mayChange || p.before == nil || len(e.FilesByTarget[p.id]) == 0 {
+			continue
+		}
+		out = append(out, p)
+		own := appset.Target(*p.before)
+		own.GeneratorFiles = nil
+		readers = append(readers, evaluate.Reader(&own))
+		generated = generated || slices.ContainsFunc(e.FilesByTarget[p.id], func(f string) bool { return slices.Contains(p.before.GeneratorFiles, f) })
+	}
+	if !generated {
+		return out, nil
+	}
+	ix, err := deps.Build(ctx, e.Before.Tree, readers)
+	if err != nil {
+		return nil, fmt.Errorf("find out what the targets render: %w", err)
+	}
+	changed := ix.AffectedReaders(e.Files)
+	return slices.DeleteFunc(out, func(p targetPair) bool { return len(changed[p.id]) == 0 }), nil
+}
+
+// manifestsDiffer says whether a target's manifests differ; why: that can't be told.
+func (r *Renderer) manifestsDiffer(ctx context.Context, e *Edit, p targetPair) (differs bool, why string, err error) {
+	before, why, err := r.renderTarget(ctx, &e.Before, p.before, e.Revision)
+	if err != nil || why != "" {
+		return false, why, err
+	}
+	after, why, err := r.renderTarget(ctx, &e.After, p.after, e.Revision)
+	if err != nil || why != "" {
+		return false, why, err
+	}
+	return before.Digest != after.Digest, "", nil
+}
+
+func joinNames(names []string) string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if len(names) > maxListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
+	}
+	return strings.Join(names, ", ")
+}

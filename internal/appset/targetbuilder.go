@@ -1,0 +1,94 @@
+package appset
+
+import (
+	"encoding/json"
+
+	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+	argoutil "github.com/argoproj/argo-cd/v2/util/argo"
+)
+
+// builtTarget is one target with what it was made of, before it is known which of
+// the set's others there are.
+type builtTarget struct {
+	params   map[string]any
+	hash     uint64   // of params
+	files    []string // that they came of
+	over     string   // the generator's own template
+	target   Target
+	problems []string
+	project  string // as the template gave it
+}
+
+// targetBuilder describes a generation's Applications as targets, and lets them go.
+type targetBuilder struct {
+	in    *Input
+	set   *appSet
+	entry *pipelineEntry
+	here  func(url string) bool
+	cache *resultCache
+
+	all     []*builtTarget
+	pending []int             // places in all whose Applications are being rendered
+	over    string            // the template of the generator at hand
+	strings map[string]string // each once, since most targets have most in common
+}
+
+func newTargetBuilder(in *Input, s *appSet, e *pipelineEntry, c *commit, cache *resultCache) *targetBuilder {
+	known := map[string]bool{}
+	return &targetBuilder{in: in, set: s, entry: e, cache: cache, strings: map[string]string{}, here: func(url string) bool {
+		is, checked := known[url]
+		if !checked {
+			is = c.isThisRepository(url)
+			known[url] = is
+		}
+		return is
+	}}
+}
+
+func (m *targetBuilder) beginGenerator(over *argov1alpha1.ApplicationSetTemplate) {
+	raw, err := json.Marshal(over)
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	m.over = string(raw)
+}
+
+func (m *targetBuilder) isKnown(params map[string]any, files []string) bool {
+	old := m.cache.findTarget(m.over, params, files)
+	if old == nil {
+		m.pending = append(m.pending, len(m.all))
+	}
+	m.all = append(m.all, old)
+	return old != nil
+}
+
+func (m *targetBuilder) addApplication(g *generatedApp) {
+	at := m.pending[0]
+	m.pending = m.pending[1:]
+	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: m.over, project: m.internString(g.app.Spec.Project)}
+	// As the controller does before it writes the Application.
+	g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
+	var o setOutcome
+	out.target = m.entry.buildTarget(m.in, m.set, g, m.here, &o)
+	for _, p := range o.problems {
+		out.problems = append(out.problems, p.Message)
+	}
+	t := &out.target
+	for _, s := range []*string{&t.Namespace, &t.Project, &t.Component, &t.Environment, &t.Server, &t.Cluster, &t.DestNS} {
+		*s = m.internString(*s)
+	}
+	for i := range t.Sources {
+		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = m.internString(t.Sources[i].RepoURL), m.internString(t.Sources[i].TargetRevision)
+	}
+	m.all[at] = out
+	m.cache.storeTarget(out)
+}
+
+// internString gives equal strings the same bytes.
+func (m *targetBuilder) internString(s string) string {
+	if have, there := m.strings[s]; there {
+		return have
+	}
+	m.strings[s] = s
+	return s
+}

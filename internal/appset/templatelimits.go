@@ -1,0 +1,280 @@
+package appset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"text/template"
+	"text/template/parse"
+)
+
+const (
+	// maxElements bounds a list or map that a template's function makes, and
+	// the nodes of all that is in it.
+	maxElements = 1 << 18
+	// maxNesting bounds how deep lists and maps may be in each other: writing
+	// them recurses, and a map may be put into itself.
+	maxNesting = 100
+	// maxRecursion bounds how deep templates may invoke each other. The
+	// template package's own bound, 100,000, doesn't hold the stack in.
+	maxRecursion = 1000
+)
+
+// templateLimits keeps Go templates within bounds. The template package has none, and
+// can't be interrupted: a template can make a gigabyte of a few bytes before
+// it writes the first, or go round a loop for days. Below the bounds a
+// guarded template is as the controller's.
+type templateLimits struct {
+	ctx   context.Context  //nolint:containedctx // template functions have no other way
+	funcs template.FuncMap // what templates may call
+	depth int              // of templates that invoke each other
+	bound map[string]any   // functions in use
+	// mutates says that a template was parsed that may write into its
+	// parameters.
+	mutates bool
+}
+
+// The functions that instrumented templates call. A template can't call them
+// by itself: it is parsed without them.
+const (
+	tickName  = "liftlockTick"
+	enterName = "liftlockEnter"
+	leaveName = "liftlockLeave"
+)
+
+// parseTemplate parses a template with the guard's functions, has every turn of its
+// loops look at the clock, and every template that is invoked count how
+// deep it is.
+func (g *templateLimits) parseTemplate(name, raw string, options ...string) (*template.Template, error) {
+	trees, err := parse.Parse(name, raw, "", "", g.funcs, unboundedFunctions)
+	if err != nil {
+		return nil, err
+	}
+	used := functionUsage{known: g.funcs, names: map[string]bool{}}
+	for _, tree := range trees {
+		used.visitList(tree.Root)
+	}
+	funcs := template.FuncMap{tickName: g.checkTime, enterName: g.enterTemplate, leaveName: g.leaveTemplate}
+	for name := range used.names {
+		funcs[name] = g.boundFunction(name)
+		g.mutates = g.mutates || mutatingFunctions[name]
+	}
+	t := template.New(name).Funcs(funcs)
+	for name, tree := range trees {
+		if used.templates {
+			nodes := append([]parse.Node{callNode(enterName)}, tree.Root.Nodes...)
+			tree.Root.Nodes = append(nodes, callNode(leaveName))
+		}
+		if _, err := t.AddParseTree(name, tree); err != nil {
+			return nil, err
+		}
+	}
+	return t.Option(options...), nil
+}
+
+// boundFunction is one that templates may call, within bounds.
+func (g *templateLimits) boundFunction(name string) any {
+	if fn, made := g.bound[name]; made {
+		return fn
+	}
+	if g.bound == nil {
+		g.bound = map[string]any{}
+	}
+	fn := g.wrapFunction(g.funcs[name], argumentChecks[name])
+	g.bound[name] = fn
+	return fn
+}
+
+func (g *templateLimits) checkTime() (string, error) { return "", g.ctx.Err() }
+
+func (g *templateLimits) enterTemplate() (string, error) {
+	if g.depth++; g.depth > maxRecursion {
+		return "", fmt.Errorf("templates invoke each other more than %d deep", maxRecursion)
+	}
+	return "", g.ctx.Err()
+}
+
+func (g *templateLimits) leaveTemplate() string {
+	g.depth--
+	return ""
+}
+
+// unboundedFunctions are the template package's own functions that need no bounds.
+var unboundedFunctions = map[string]any{
+	"and": true, "call": true, "eq": true, "ge": true, "gt": true, "index": true, "le": true, "len": true, "lt": true,
+	"ne": true, "not": true, "or": true, "slice": true,
+}
+
+// mutatingFunctions are the functions that write into an argument.
+var mutatingFunctions = map[string]bool{
+	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
+}
+
+// functionUsage is what a template uses.
+type functionUsage struct {
+	known     template.FuncMap
+	names     map[string]bool // functions, of those known
+	templates bool            // other templates, or itself
+}
+
+// visitList also puts a call into every loop.
+func (u *functionUsage) visitList(l *parse.ListNode) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			u.visitPipe(n.Pipe)
+		case *parse.TemplateNode:
+			u.templates = true
+			u.visitPipe(n.Pipe)
+		case *parse.IfNode:
+			u.visitBranches(&n.BranchNode)
+		case *parse.WithNode:
+			u.visitBranches(&n.BranchNode)
+		case *parse.RangeNode:
+			u.visitBranches(&n.BranchNode)
+			n.List.Nodes = append([]parse.Node{callNode(tickName)}, n.List.Nodes...)
+		}
+	}
+}
+
+func (u *functionUsage) visitBranches(b *parse.BranchNode) {
+	u.visitPipe(b.Pipe)
+	u.visitList(b.List)
+	u.visitList(b.ElseList)
+}
+
+func (u *functionUsage) visitPipe(p *parse.PipeNode) {
+	if p == nil {
+		return
+	}
+	for _, c := range p.Cmds {
+		for _, arg := range c.Args {
+			u.visitArgument(arg)
+		}
+	}
+}
+
+func (u *functionUsage) visitArgument(n parse.Node) {
+	switch n := n.(type) {
+	case *parse.IdentifierNode:
+		if u.known[n.Ident] != nil {
+			u.names[n.Ident] = true
+		}
+	case *parse.PipeNode:
+		u.visitPipe(n)
+	case *parse.ChainNode:
+		u.visitArgument(n.Node)
+	}
+}
+
+// callNode is a node that calls a function that writes nothing.
+func callNode(name string) parse.Node {
+	trees, err := parse.Parse(name, "{{"+name+"}}", "", "", map[string]any{name: callNode})
+	if err != nil {
+		panic(err) // the text is ours
+	}
+	return trees[name].Root.Nodes[0]
+}
+
+// wrapFunction bounds a template function: it isn't called once time is up or when
+// check refuses its arguments, and what it returns stays within bounds.
+func (g *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) error) any {
+	v := reflect.ValueOf(fn)
+	t := v.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	failure := reflect.TypeFor[error]()
+	call := v.Call
+	if t.IsVariadic() {
+		call = v.CallSlice
+	}
+	wrapped := reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
+		err := g.ctx.Err()
+		if err == nil && check != nil {
+			err = check(args)
+		}
+		if err != nil {
+			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
+		}
+		out := call(args)
+		if _, err = measureValue(out[0]); err != nil {
+			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
+		}
+		if len(out) == 1 {
+			out = append(out, reflect.Zero(failure))
+		}
+		return out
+	})
+	return wrapped.Interface()
+}
+
+var (
+	errTooMuch = fmt.Errorf("that would be more than %d bytes", maxRendered)
+	errTooMany = fmt.Errorf("that would be more than %d elements", maxElements)
+	errTooDeep = fmt.Errorf("that would be nested more than %d deep", maxNesting)
+)
+
+// measureValue is about how many bytes a value is when it is written. A value that
+// holds others many times, or itself, is an error before anyone writes it.
+func measureValue(v reflect.Value) (int, error) {
+	s := valueMeter{bytes: maxRendered, nodes: maxElements}
+	err := s.addValue(v, 0)
+	return maxRendered - s.bytes, err
+}
+
+type valueMeter struct{ bytes, nodes int }
+
+func (s *valueMeter) addValue(v reflect.Value, depth int) error {
+	// Nested values are indented when they are written.
+	if s.nodes, s.bytes = s.nodes-1, s.bytes-2*depth; s.nodes < 0 {
+		return errTooMany
+	}
+	if depth > maxNesting {
+		return errTooDeep
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		return s.addValue(v.Elem(), depth)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return s.addValue(v.Elem(), depth+1)
+	case reflect.String:
+		s.bytes -= v.Len()
+	case reflect.Slice, reflect.Array:
+		switch v.Type().Elem().Kind() {
+		case reflect.Interface, reflect.Pointer, reflect.String, reflect.Slice, reflect.Map, reflect.Struct:
+			for i := range v.Len() {
+				if err := s.addValue(v.Index(i), depth+1); err != nil {
+					return err
+				}
+			}
+		default:
+			s.bytes -= v.Len()
+			s.nodes -= v.Len()
+		}
+	case reflect.Map:
+		for iter := v.MapRange(); iter.Next(); {
+			if err := errors.Join(s.addValue(iter.Key(), depth+1), s.addValue(iter.Value(), depth+1)); err != nil {
+				return err
+			}
+		}
+	}
+	if s.nodes < 0 {
+		return errTooMany
+	}
+	if s.bytes < 0 {
+		return errTooMuch
+	}
+	return nil
+}

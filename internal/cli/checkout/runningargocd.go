@@ -1,0 +1,205 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Connection says how to reach a running Argo CD. It is only read.
+type Connection struct {
+	Kubeconfig, Context string   // empty: what kubectl would use
+	Namespaces          []string // with Applications and ApplicationSets; the first is Argo CD's own
+	Clusters            bool     // its cluster Secrets are read too; credentials in them are not looked at
+}
+
+// Running is an Argo CD as it was when it was asked.
+type Running struct {
+	watcher   *argocd.Watcher
+	namespace string
+	liveState *argocd.SetsAndProjects
+	clusters  []appset.Cluster // nil: not known
+}
+
+// Connect asks a running Argo CD for its ApplicationSets, its projects and,
+// where that is wanted, its clusters.
+func Connect(ctx context.Context, c Connection) (*Running, error) {
+	w, err := argocd.New(argocd.Options{
+		Name: "of this kubeconfig", Kubeconfig: c.Kubeconfig, Context: c.Context, Namespaces: c.Namespaces,
+		Clusters: c.Clusters, Refresh: argocd.RefreshOff,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{watcher: w, namespace: c.Namespaces[0]}
+	if r.liveState, err = w.ListSetsAndProjects(ctx); err != nil {
+		return nil, err
+	}
+	if c.Clusters {
+		found, err := w.Clusters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.clusters = []appset.Cluster{}
+		for _, f := range found {
+			r.clusters = append(r.clusters, appset.Cluster(f))
+		}
+	}
+	return r, nil
+}
+
+// Known is what is known of Argo CD besides the checkout.
+type Known struct {
+	Clusters []appset.Cluster // nil: not known
+	Globbing string           // how git file generators match paths; "" is the controller's default
+
+	Running *Running // nil: no connection
+	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
+}
+
+// uncheckedNotes say what could not be asked, and what follows from that.
+func (k *Known) uncheckedNotes() []appset.Problem {
+	if k.Running == nil || k.Running.liveState.ProjectsErr == nil {
+		return nil
+	}
+	return []appset.Problem{{Message: fmt.Sprintf("whether the Applications' projects exist is not checked: %v", k.Running.liveState.ProjectsErr)}}
+}
+
+// resolverInput is a resolver's view of what is known, for some pipelines.
+func (k *Known) resolverInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
+	in := appset.Input{Clusters: k.Clusters, Globbing: k.Globbing}
+	if k.Running == nil {
+		return in, nil
+	}
+	names := argoCDs(pipes)
+	main := k.ArgoCD
+	if named := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "" }); main == "" && len(named) > 0 {
+		if len(named) < len(names) {
+			named = append(named, "and the server's first one")
+		}
+		if len(named) > 1 {
+			return in, fmt.Errorf("the pipelines name several Argo CDs (%s): say with --argocd which one this connection is to", strings.Join(named, ", "))
+		}
+		main = named[0]
+	}
+	clusters := k.Clusters
+	if k.Running.clusters != nil {
+		clusters = k.Running.clusters
+	}
+	in.Main = main
+	in.ArgoCDs = map[string]appset.ArgoCD{main: {Namespace: k.Running.namespace, Clusters: clusters, Projects: k.Running.liveState.Projects, Globbing: k.Globbing}}
+	in.Live = k.Running.liveObjects(main, names)
+	return in, nil
+}
+
+// argoCDs are the names of Argo CDs that pipelines use, sorted.
+func argoCDs(pipes []*pipeline.Pipeline) []string {
+	var out []string
+	for _, p := range pipes {
+		for i := range p.Spec.ApplicationSets {
+			out = append(out, p.Spec.ApplicationSets[i].ArgoCDName())
+		}
+		for i := range p.Spec.Applications {
+			if l := p.Spec.Applications[i].Live; l != nil {
+				out = append(out, l.ArgoCD)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// liveObjects is what the resolver may know of the running objects; names are all
+// Argo CDs that it may ask for.
+func (r *Running) liveObjects(name string, names []string) *appset.Live {
+	l := &appset.Live{
+		Unknown: map[string]string{},
+		Applications: func(ctx context.Context, _, namespace, set string) ([]json.RawMessage, error) {
+			return r.watcher.Owned(ctx, namespace, set)
+		},
+		Selected: func(ctx context.Context, _, namespace, selector string) ([]json.RawMessage, error) {
+			return r.watcher.Selected(ctx, namespace, selector)
+		},
+	}
+	if err := r.liveState.SetsErr; err != nil {
+		l.Unknown[name] = err.Error()
+	}
+	for _, n := range names {
+		if n != name && n != "" {
+			l.Unknown[n] = "the connection is to " + cmp.Or(name, "another one")
+		}
+	}
+	for _, s := range r.liveState.Sets {
+		l.Sets = append(l.Sets, appset.LiveSet{ArgoCD: name, Namespace: s.Namespace, Name: s.Name, Object: s.Object})
+	}
+	return l
+}
+
+// Differences compares what the ApplicationSets generate with the Applications
+// that run. What could not be resolved is in the answer, and is not compared.
+func (r *Repository) Differences(ctx context.Context, q Query) (*appset.Differences, *Resolution, error) {
+	t, err := r.At(ctx, q.Rev)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.Close() //nolint:errcheck // only read
+	a := &Resolution{Tree: t.Name, Notes: q.Known.uncheckedNotes()}
+	g, pipes, err := r.selectPipelines(ctx, t, q, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := q.Known.resolverInput(pipes)
+	if err != nil {
+		return nil, nil, err
+	}
+	// All sets in one: what two pipelines take from one set differs once.
+	in.Pipeline = mergePipelines(pipes, in.Main)
+	f, err := r.resolvePipeline(ctx, appset.New(appset.Options{}), g, t, in, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := appset.NewComparison(in, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.Known.Running.watcher.Each(ctx, func(raw json.RawMessage) error { return c.CompareLive(in.Main, raw) }); err != nil {
+		return nil, nil, err
+	}
+	d := c.Differences()
+	for _, list := range [][]appset.Difference{d.Missing, d.Extra, d.Different} {
+		for i := range list {
+			list[i].File = cmp.Or(g.names[list[i].File], list[i].File)
+		}
+	}
+	a.addTargets("", g.restoreNames(f))
+	return d, a, nil
+}
+
+// mergePipelines is a pipeline of all sets that one Argo CD runs.
+func mergePipelines(pipes []*pipeline.Pipeline, argocd string) *pipeline.Pipeline {
+	out := &pipeline.Pipeline{}
+	seen := map[string]bool{}
+	for _, p := range pipes {
+		out.File = cmp.Or(out.File, p.File)
+		for _, e := range p.Spec.ApplicationSets {
+			e.Component, e.Environment = "", ""
+			key := e.Path
+			if e.Live != nil {
+				key = "\x00" + e.Live.Namespace + "/" + e.Live.Name
+			}
+			if name := e.ArgoCDName(); name != "" && name != argocd || seen[key] {
+				continue
+			}
+			seen[key] = true
+			out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cli/checkout"
+)
+
+// Bounds of what is read because it was named on the command line.
+const (
+	maxManifest = 16 << 20
+	maxClusters = 64 << 20
+)
+
+// checkoutFlags are the flags of the commands that work on a checkout.
+type checkoutFlags struct {
+	repo     string
+	urls     []string
+	clusters string
+	globbing string
+	output   string
+
+	connection checkout.Connection
+	argocd     string
+}
+
+// clustersLive is the value of --clusters that asks the running Argo CD.
+const clustersLive = "live"
+
+func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
+	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
+	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
+	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
+	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD (default: as kubectl does)")
+	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
+	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
+	cmd.Flags().StringVar(&c.argocd, "argocd", "", "which of the Argo CDs that the pipelines name the running one is; needed only where they name several")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, yaml or json")
+}
+
+// loadKnown reads what the flags say of Argo CD, and asks a running one if they say
+// so or if connect does.
+func (c *checkoutFlags) loadKnown(ctx context.Context, connect bool) (k checkout.Known, err error) {
+	switch c.globbing {
+	case appset.GlobbingGit, appset.GlobbingDoublestar:
+		k.Globbing = c.globbing
+	default:
+		return k, fmt.Errorf("--globbing is %s or %s, not %q", appset.GlobbingGit, appset.GlobbingDoublestar, c.globbing)
+	}
+	switch c.clusters {
+	case "":
+	case clustersLive:
+		connect, c.connection.Clusters = true, true
+	default:
+		data, err := readBounded(c.clusters, maxClusters)
+		if err != nil {
+			return k, fmt.Errorf("--clusters: %w", err)
+		}
+		if k.Clusters, err = appset.ParseClusters(data); err != nil {
+			return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
+		}
+	}
+	if connect {
+		if len(c.connection.Namespaces) == 0 {
+			return k, errors.New("--namespace is empty")
+		}
+		k.ArgoCD = c.argocd
+		k.Running, err = checkout.Connect(ctx, c.connection)
+	}
+	return k, err
+}
+
+// chooseFormat is one of the ways to write an answer, by the output flag.
+func chooseFormat[T any](output string, table, yaml, json T) (T, error) {
+	switch output {
+	case "table":
+		return table, nil
+	case "yaml":
+		return yaml, nil
+	case "json":
+		return json, nil
+	}
+	var none T
+	return none, fmt.Errorf("-o is table, yaml or json, not %q", output)
+}
+
+// readManifests reads the files of -f, of which one may be standard input.
+func readManifests(cmd *cobra.Command, names []string) ([]checkout.File, error) {
+	var out []checkout.File
+	stdin := false
+	for _, name := range names {
+		if name == "-" {
+			if stdin {
+				return nil, errors.New("-f -: standard input can be read once")
+			}
+			stdin = true
+			data, err := readAll(cmd.InOrStdin(), "standard input", maxManifest)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, checkout.File{Name: "standard input", Data: data})
+			continue
+		}
+		data, err := readBounded(name, maxManifest)
+		if err != nil {
+			return nil, fmt.Errorf("-f: %w", err)
+		}
+		at, err := filepath.Abs(name)
+		if err == nil {
+			at, err = filepath.EvalSymlinks(at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("-f: %w", err)
+		}
+		out = append(out, checkout.File{Name: name, Path: at, Data: data})
+	}
+	return out, nil
+}
+
+// readBounded reads a file that people named.
+func readBounded(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name the files in it", name)
+	}
+	return readAll(f, name, most)
+}
+
+func readAll(from io.Reader, name string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("%s is larger than the %d bytes that are read", name, most)
+	}
+	return data, nil
+}
+
+// printProblems tells what is wrong on standard error, and returns the exit
+// code that says so.
+func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
+	w := cmd.ErrOrStderr()
+	for _, n := range notes {
+		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
+	}
+	for _, p := range problems {
+		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
+	}
+	switch len(problems) {
+	case 0:
+		return nil
+	case 1:
+		fmt.Fprintln(w, "liftlock: because of this problem the answer is not complete")
+	default:
+		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", len(problems))
+	}
+	return exitError{1}
+}

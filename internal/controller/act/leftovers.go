@@ -1,0 +1,42 @@
+package act
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// DeleteLeftovers deletes the component's branches that nobody needs any more, each only
+// while it is where it was seen. It is for a run in which nothing else was done:
+// what is about to be opened pushes its branch first. A deletion that the forge
+// refuses is not asked for again by this process.
+func (a *Actor) DeleteLeftovers(ctx context.Context, c *facts.Evaluation) error {
+	if c.Facts.Pipeline.Spec.Mode == pipeline.ModeDryRun {
+		return nil
+	}
+	left, err := a.opts.Gatherer.Leftovers(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, l := range left {
+		if _, refused := a.undeletable.Load(l); refused {
+			continue
+		}
+		a.opts.Log.Info("deleting a branch that is left over", append(unitFields(c), zap.String("branch", l.Branch))...)
+		err := c.Snapshot.Repo.Mirror.Push(ctx, git.PushSpec{Branch: l.Branch, Old: l.Head})
+		switch {
+		case errors.Is(err, git.ErrLeaseLost): // somebody pushed to it: no longer left over
+		case errors.Is(err, git.ErrRejected):
+			a.undeletable.Store(l, true)
+			a.opts.Log.Warn("a branch of ours can't be deleted; the next promotion takes it over", zap.String("branch", l.Branch), zap.Error(err))
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}

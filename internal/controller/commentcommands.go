@@ -1,0 +1,151 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+)
+
+func isGone(err error) bool { return errors.Is(err, forge.ErrNotFound) }
+
+func sortedStrings(s []string) []string { slices.Sort(s); return s }
+
+// commentCursor is how far a pull request's comments were read.
+func commentCursor(r *Repository, number int) string {
+	return fmt.Sprintf("comments|%s|%d", r.ID, number)
+}
+
+// commentOverlap is read again every time: forges stamp whole seconds.
+const commentOverlap = 2 * time.Second
+
+// The reactions that acknowledge a command.
+const (
+	reactionDone    = "+1"
+	reactionRefused = "confused"
+)
+
+// handleComments takes the commands in a pull request's new comments. A comment that
+// has our reaction was taken before; the reaction is set after the effect, so a
+// command is taken at least once, and taking it twice changes nothing.
+func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) error {
+	raw, _, err := e.opts.Store.State(ctx, commentCursor(r, pr.Number))
+	if err != nil {
+		return err
+	}
+	var since time.Time
+	if len(raw) > 0 {
+		if since, err = time.Parse(time.RFC3339Nano, string(raw)); err == nil {
+			since = since.Add(-commentOverlap)
+		}
+	}
+	comments, err := r.Forge.Comments(ctx, r.Name, pr.Number, since)
+	if err != nil {
+		return err
+	}
+	newest := since
+	for i := range comments {
+		k := &comments[i]
+		if k.UpdatedAt.After(newest) {
+			newest = k.UpdatedAt
+		}
+		if k.Bot || k.User == r.BotLogin || !k.UpdatedAt.Equal(k.CreatedAt) {
+			continue // not a person's, or edited afterwards
+		}
+		if err := e.handleComment(ctx, r, pr, ref, k); err != nil {
+			return err
+		}
+	}
+	if newest.Equal(since) {
+		return nil
+	}
+	return e.opts.Store.PutState(ctx, commentCursor(r, pr.Number), []byte(newest.Format(time.RFC3339Nano)))
+}
+
+func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) error {
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return err
+	}
+	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
+	p, _ := s.Unit(u)
+	bare := p != nil && p.Spec.Commands == "bare"
+	cmds, errs := command.Parse(k.Body, bare)
+	if len(cmds) == 0 && len(errs) == 0 {
+		return nil
+	}
+	done, err := r.Forge.HasReacted(ctx, r.Name, pr.Number, k.ID)
+	if err != nil || done {
+		return err
+	}
+	// The pull request was read before the comment, and what the comment is about,
+	// such as a close, may have come between the two.
+	if pr, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
+		return err
+	}
+	source := act.CommentSource(r.ID, pr.Number, k.ID)
+	reaction := reactionDone
+	var answers []string
+	for _, perr := range errs {
+		reaction = reactionRefused
+		answers = append(answers, perr.Error())
+	}
+	for i, c := range cmds {
+		if c.Environment == "" {
+			c.Environment = defaultEnvironment(p, c, pr, ref)
+		}
+		answer, err := e.ExecuteCommand(ctx, Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i)})
+		var refused *RefusedError
+		switch {
+		case errors.As(err, &refused):
+			reaction = reactionRefused
+			answers = append(answers, refused.Why)
+		case err != nil:
+			return err
+		case answer != "":
+			answers = append(answers, answer)
+		}
+	}
+	if len(answers) > 0 {
+		if err := e.opts.Actor.Reply(ctx, r.Repository, source, k.User, describeCommands(cmds), strings.Join(answers, "\n\n")); err != nil {
+			return err
+		}
+	}
+	return r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction)
+}
+
+// describeCommands names the commands of a comment for its answer.
+func describeCommands(cmds []command.Command) string {
+	words := make([]string, 0, len(cmds))
+	for _, c := range cmds {
+		words = append(words, command.Describe(c))
+	}
+	return strings.Join(words, "; ")
+}
+
+// defaultEnvironment is what a command without an environment is about: the pull
+// request's own, but for a promote on a promotion that was merged, the one
+// environment after it.
+func defaultEnvironment(p *facts.ResolvedPipeline, c command.Command, pr *forge.PullRequest, ref promotion.BranchRef) string {
+	if p == nil || c.Verb != command.Promote || pr.State != forge.Merged {
+		return ref.Environment
+	}
+	var next []string
+	for _, e := range p.Spec.Environments {
+		if slices.Contains(e.After, ref.Environment) {
+			next = append(next, e.Name)
+		}
+	}
+	if len(next) == 1 {
+		return next[0]
+	}
+	return ref.Environment
+}

@@ -1,0 +1,58 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// answerChangedObjects answers Look changed: what the commit that landed may have made unwell
+// of each target. That it can't be told is an answer too.
+func (o *Gatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+	l := env.Landed.Value
+	effects, err := o.commitEffects(ctx, c.withMembers(l.Members), env.Name, l.Parent, l.Commit)
+	if ctx.Err() != nil {
+		return err
+	}
+	for i := range env.Targets {
+		t := &env.Targets[i]
+		if err != nil {
+			t.ChangedObjects = promotion.Unsure[[]promotion.Object](err.Error())
+			continue
+		}
+		t.ChangedObjects = promotion.Sure[[]promotion.Object](nil) // it reads nothing that was changed
+		for k := range effects {
+			if e := &effects[k]; e.Target.Name == t.Name && e.Why != "" {
+				t.ChangedObjects = promotion.Unsure[[]promotion.Object](e.Why)
+			} else if e.Target.Name == t.Name {
+				t.ChangedObjects = promotion.Sure(affectedObjects(e))
+			}
+		}
+	}
+	return nil
+}
+
+// commitEffects says what a commit did to the targets of an environment, by the
+// rules of today: nobody has changed what they read since, or it isn't asked.
+func (o *Gatherer) commitEffects(ctx context.Context, c *Evaluation, env, parent, commit string) ([]isolation.Effect, error) {
+	if parent == "" {
+		return nil, errors.New("there is no commit before it")
+	}
+	edits, err := o.editsBetween(ctx, c.Snapshot.Repo, parent, commit)
+	if err != nil {
+		return nil, err
+	}
+	return o.Effects(ctx, c, env, parent, edits)
+}
+
+// affectedObjects are what an effect may make unwell, as Argo CD names it.
+func affectedObjects(e *isolation.Effect) []promotion.Object {
+	out := make([]promotion.Object, 0, len(e.Affected))
+	for _, r := range e.Affected {
+		out = append(out, promotion.Object{Group: r.Group, Kind: r.Kind, Namespace: cmp.Or(r.Namespace, e.Target.DestNS), Name: r.Name})
+	}
+	return out
+}

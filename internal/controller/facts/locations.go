@@ -1,0 +1,95 @@
+package facts
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/git"
+)
+
+// location is where an environment has its carried fields, worked out.
+type location struct {
+	key    string // the overlay, as a part of a key
+	scope  fieldedit.Scope
+	inputs []string // folders and files: the same ones, the same reading
+	err    error    // why there is no scope
+}
+
+func newLocation(p *ResolvedPipeline, e *ResolvedEnv) location {
+	at := e.Overlay(p.Pipeline)
+	text, _ := json.Marshal(at) // strings and lists of them: there is no error
+	out := location{key: string(text)}
+	if out.scope, out.err = fieldedit.NewScope(at); out.err == nil {
+		out.inputs = out.scope.Inputs()
+	}
+	return out
+}
+
+// readingKey is the key of a reading, given the identities of the inputs.
+func (at *location) readingKey(ids []string) string {
+	var b strings.Builder
+	b.WriteString(at.key)
+	for _, id := range ids {
+		b.WriteByte(0)
+		b.WriteString(id)
+	}
+	return b.String()
+}
+
+// locations are the environments of a pipeline's units; snapshots share them as
+// long as neither the targets nor what is carried changes.
+type locations struct {
+	byEnv   map[*ResolvedEnv]*location
+	byInput map[string][]*ResolvedEnv // by input
+	// parents are the folders that inputs lie in: where one stops being a folder,
+	// what is below it is read otherwise though nothing there has changed.
+	parents map[string]bool
+}
+
+func newLocations(p *ResolvedPipeline) *locations {
+	out := &locations{byEnv: map[*ResolvedEnv]*location{}, byInput: map[string][]*ResolvedEnv{}, parents: map[string]bool{}}
+	for _, u := range p.Units {
+		for _, e := range u.Envs {
+			at := newLocation(p, e)
+			out.byEnv[e] = &at
+			for _, in := range at.inputs {
+				out.byInput[in] = append(out.byInput[in], e)
+				for up := path.Dir(in); up != "." && !out.parents[up]; up = path.Dir(up) {
+					out.parents[up] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// locationOf is that of one of the pipeline's environments.
+func (p *ResolvedPipeline) locationOf(e *ResolvedEnv) *location {
+	if p.locations != nil && p.locations.byEnv[e] != nil {
+		return p.locations.byEnv[e]
+	}
+	at := newLocation(p, e)
+	return &at
+}
+
+// changedEnvs are the environments with an input that one of the changes is in; nil
+// when it may be all of them.
+func (p *locations) changedEnvs(changes []git.FileChange) map[*ResolvedEnv]bool {
+	out := map[*ResolvedEnv]bool{}
+	for _, c := range changes {
+		if c.Status != 'M' && p.parents[c.Path] {
+			return nil
+		}
+		for at := c.Path; ; at = path.Dir(at) {
+			for _, e := range p.byInput[at] {
+				out[e] = true
+			}
+			if at == "." {
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// maxMergeTries is how often a run waits for a merge that the forge tells of and
+// Git doesn't show. After that the branch was rewritten since, or so it is taken.
+const maxMergeTries = 5
+
+// maxSeenMerges bounds the memory of merges; past it, it starts anew.
+const maxSeenMerges = 10_000
+
+// mergeState is the newest merge of ours in an environment.
+type mergeState struct {
+	tries   int
+	fetched bool // or no longer waited for
+}
+
+// ensureMergeFetched makes sure that the newest merge of ours in an environment is in
+// what is judged. A pull request's news may come before the branch's; judged on
+// the branch as it was, what was just merged would be opened a second time. The
+// error asks for another look.
+func (o *Gatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, entries []cachedPull) error {
+	r := c.Snapshot.Repo
+	var newest *forge.PullRequest
+	for i := range entries {
+		pr := &entries[i].PR
+		if pr.State == forge.Merged && pr.MergeCommit != "" && pr.Author == r.BotLogin && pr.Base == env.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
+			newest = pr
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	key := r.ID + "|" + env.Branch + "|" + newest.MergeCommit // Git's to say, whosever it is
+	o.mu.Lock()
+	seen := o.seenMerges[key]
+	o.mu.Unlock()
+	if seen.fetched {
+		return nil
+	}
+	ok, err := r.Mirror.IsAncestor(ctx, newest.MergeCommit, env.Tip)
+	if err != nil && !errors.Is(err, git.ErrUnknownCommit) {
+		return err
+	}
+	if !ok {
+		if _, err := r.Mirror.Fetch(ctx); err != nil {
+			return err
+		}
+		head, _, err := r.Mirror.Head(ctx, env.Branch)
+		if err != nil {
+			return err
+		}
+		if head != env.Tip {
+			return fmt.Errorf("%w: #%d was merged since %s was fetched", forge.ErrConflict, newest.Number, env.Branch)
+		}
+		seen.tries++
+	}
+	seen.fetched = ok || seen.tries >= maxMergeTries
+	o.mu.Lock()
+	if len(o.seenMerges) >= maxSeenMerges {
+		clear(o.seenMerges)
+	}
+	o.seenMerges[key] = seen
+	o.mu.Unlock()
+	if !seen.fetched {
+		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, promotion.Short(newest.MergeCommit), env.Branch)
+	}
+	return nil
+}

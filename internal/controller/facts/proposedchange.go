@@ -1,0 +1,190 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/sandbox"
+)
+
+// ProposedChange is what somebody's pull request would do to the targets.
+type ProposedChange struct {
+	Into BranchHead // what it is to be merged into
+	Base string     // the newest commit that it has in common with it; empty: none
+	Head string
+	Key  string // everything that the answer depends on: the same key, the same answer
+
+	changed      []string // files
+	pipelines    []*pipeline.Pipeline
+	changesRules bool     // pipeline files are among them
+	AlsoChanged  []string // those that the branch has changed since, too
+}
+
+// ChangeReport is what was found out about a change.
+type ChangeReport struct {
+	Report      *impact.Report // nil: Failed says why there is none
+	Failed      string
+	PipelineErr string
+	Unknown     []string // what is not known of the running Argo CDs
+}
+
+// BaseOf finds the branch that a pull request is to be merged into among those
+// that are judged: the tracked one and the environments' own.
+func (s *Snapshot) BaseOf(pr *forge.PullRequest) (BranchHead, bool) {
+	for _, l := range s.BranchHeads() {
+		if l.Branch == pr.Base && l.Commit != "" {
+			return l, true
+		}
+	}
+	return BranchHead{}, false
+}
+
+// ReadChange fetches the head of a pull request into a line and says what
+// there is to judge.
+func (o *Gatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHead, pr *forge.PullRequest) (*ProposedChange, error) {
+	m := s.Repo.Mirror
+	if err := m.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
+		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, err)
+	}
+	c := &ProposedChange{Into: l, Head: pr.Head}
+	base, common, err := m.MergeBase(ctx, l.Commit, pr.Head)
+	if err != nil {
+		return nil, fmt.Errorf("find what #%d is based on: %w", pr.Number, err)
+	}
+	if common {
+		c.Base = base
+	}
+	since, err := changedPaths(ctx, m, c.Base, l.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if c.changed, err = changedPaths(ctx, m, c.Base, pr.Head); err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool, len(since))
+	for _, f := range since {
+		there[f] = true
+	}
+	for _, f := range c.changed {
+		c.changesRules = c.changesRules || l.Branch == s.Repo.Branch && pipeline.IsPipelinePath(f)
+		if there[f] && common {
+			c.AlsoChanged = append(c.AlsoChanged, f)
+		}
+	}
+	for _, p := range s.Pipelines {
+		c.pipelines = append(c.pipelines, p.Pipeline)
+	}
+	sets := "" // elsewhere they are not part of the change
+	if l.Branch != s.Repo.Branch {
+		sets = l.Branch + " " + s.Commit
+	}
+	raw, err := json.Marshal([]any{c.Base, c.Head, c.pipelines, c.AlsoChanged, s.NoPipelines, sets})
+	if err != nil {
+		return nil, fmt.Errorf("write down what #%d is judged by: %w", pr.Number, err)
+	}
+	sum := sha256.Sum256(raw)
+	c.Key = hex.EncodeToString(sum[:16])
+	return c, nil
+}
+
+// changedPaths are the files that differ between two commits; from is empty for nothing.
+func changedPaths(ctx context.Context, m *git.Mirror, from, to string) ([]string, error) {
+	list, err := m.Changed(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(list))
+	for _, f := range list {
+		out = append(out, f.Path)
+	}
+	return out, nil
+}
+
+// EvaluateChange works out what a change does. Its base is a judged branch's history and
+// is evaluated here; its head is whatever a stranger wrote, and is evaluated in a
+// child process with limits. The error is for what may go well another time;
+// a head that can't be evaluated is a verdict.
+func (o *Gatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange) (*ChangeReport, error) {
+	m := s.Repo.Mirror
+	v := &ChangeReport{}
+	if c.changesRules {
+		if _, err := pipeline.Load(m.Tree(c.Head)); err != nil && !errors.Is(err, pipeline.ErrNoPipeline) {
+			v.PipelineErr = err.Error()
+		}
+	}
+	if c.Base == "" {
+		v.Failed = "it has no commit in common with " + c.Into.Branch
+		return v, nil
+	}
+	sur := o.newInputCollector(s.Repo)
+	in, err := sur.evaluateInput(ctx, c.pipelines)
+	if err != nil {
+		return nil, err
+	}
+	for name, why := range in.Live.Unknown {
+		v.Unknown = append(v.Unknown, fmt.Sprintf("the Argo CD %s: %s", name, why))
+	}
+	slices.Sort(v.Unknown)
+	in.Changed = c.changed
+	at := func(commit string) fs.FS {
+		if c.Into.Branch == s.Repo.Branch {
+			in.Revision = commit
+			return m.Tree(commit)
+		}
+		in.Revision, in.On, in.Edited = s.Commit, c.Into.Branch, appset.ExternalRef{Tree: m.Tree(commit), Commit: commit}
+		return m.Tree(s.Commit)
+	}
+	tree := at(c.Base)
+	before, err := evaluate.InProcess(ctx, o.opts.Resolver, tree, in)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", c.Base, err)
+	}
+	tree = at(c.Head)
+	after, err := evaluate.InWorker(ctx, o.opts.Sandbox, tree, in)
+	var limit *sandbox.Error
+	var refused *sandbox.HandlerError
+	switch {
+	case errors.As(err, &limit), errors.As(err, &refused):
+		v.Failed = err.Error()
+		return v, nil
+	case err != nil:
+		return nil, fmt.Errorf("evaluate %s: %w", c.Head, err)
+	}
+	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed, On: in.On}); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// evaluateInput is what trees of this repository are evaluated with, under some pipelines.
+func (s *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pipeline) (evaluate.Input, error) {
+	known := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications}}
+	seen := map[string]bool{}
+	for _, p := range pipes {
+		for _, name := range s.gatherer.argocdNames(p) {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			if err := s.addArgoCD(ctx, name, &known); err != nil {
+				return evaluate.Input{}, err
+			}
+		}
+	}
+	return evaluate.Input{
+		Pipelines: pipes, Branch: s.repo.Branch, RepoURLs: s.repo.URLs, Manifests: true,
+		ArgoCDs: known.ArgoCDs, Main: s.gatherer.opts.MainArgoCD, Live: known.Live, OpenExternal: s.resolveRepository,
+	}, nil
+}

@@ -1,0 +1,261 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// The book is the store's copy of every pull request whose branch is named like
+// one of ours. It is read from the forge by what was updated since, so keeping
+// it costs one call however many there are; only a start with an empty store
+// reads the whole list, a hundred a call.
+
+// cursorOverlap is read again every time: forges stamp whole seconds, and two
+// updates of one second may be seen apart.
+const cursorOverlap = 2 * time.Second
+
+// cachedPull is a pull request in the book.
+type cachedPull struct {
+	PR         forge.PullRequest `json:"pr"`
+	NotifiedAt time.Time         `json:"touched"` // when something was last heard of it, by our clock
+}
+
+// lateChangeWindow is how old the last news of a closed pull request may be for its
+// comments to be read when a list tells of it: a command may have been given
+// while nobody heard. Without a bound a start with an empty store would read
+// every pull request that there ever was.
+const lateChangeWindow = 7 * 24 * time.Hour
+
+// RefreshPullRequests reads what changed on the forge since the last time, and wakes the
+// pull requests that did, ours or not, in the same transaction: whoever reads the
+// list first, no change in it is lost.
+func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error {
+	cursor, err := o.opts.Store.PullCursor(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	since := cursor
+	if !since.IsZero() {
+		since = since.Add(-cursorOverlap)
+	}
+	prs, err := r.Forge.PullRequests(ctx, r.Name, since)
+	if err != nil {
+		return fmt.Errorf("list the pull requests of %s: %w", r.ID, err)
+	}
+	var wakes []string
+	var rows []store.Pull
+	for _, pr := range prs {
+		if pr.UpdatedAt.After(cursor) {
+			cursor = pr.UpdatedAt
+		}
+		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
+			if pr.State == forge.Open {
+				wakes = append(wakes, PullKey(r.ID, pr.Number))
+			}
+			continue
+		}
+		known, err := o.findCachedPull(ctx, r, pr.Number)
+		if err != nil {
+			return err
+		}
+		if known != nil && sameListedPull(&known.PR, &pr) {
+			continue
+		}
+		if pr.State == forge.Open || o.opts.Now().Sub(pr.UpdatedAt) < lateChangeWindow {
+			wakes = append(wakes, PullKey(r.ID, pr.Number))
+		}
+		rows = append(rows, o.pullRow(r, pr))
+	}
+	err = o.opts.Store.Tx(ctx, "booked", func(tx *store.Tx) error {
+		if err := tx.PutPulls(ctx, rows...); err != nil {
+			return err
+		}
+		if err := tx.SetPullCursor(ctx, r.ID, cursor); err != nil {
+			return err
+		}
+		return tx.Wake(ctx, wakes...)
+	})
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	o.cachedRepos[r.ID] = true
+	o.mu.Unlock()
+	return nil
+}
+
+// PullKey is the wake key of a pull request.
+func PullKey(repo string, number int) string { return fmt.Sprintf("pr:%s#%d", repo, number) }
+
+// sameListedPull compares what a list shows; Mergeable is not in lists.
+func sameListedPull(a, b *forge.PullRequest) bool {
+	return a.State == b.State && a.Head == b.Head && a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && a.MergeCommit == b.MergeCommit && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
+}
+
+// ensurePullsCached reads the book once a process before anything is judged: a pull
+// request may have been opened just before the last process died.
+func (o *Gatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
+	o.mu.Lock()
+	done := o.cachedRepos[r.ID]
+	o.mu.Unlock()
+	if done {
+		return nil
+	}
+	return o.RefreshPullRequests(ctx, r)
+}
+
+// RefreshPullRequest reads one pull request from the forge and writes it into the book;
+// whatever is remembered of its reviews is forgotten.
+func (o *Gatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
+	pr, err := r.Forge.PullRequest(ctx, r.Name, number)
+	if err != nil {
+		return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
+	}
+	if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
+		return pr, nil
+	}
+	if err := o.opts.Store.PutPulls(ctx, o.pullRow(r, *pr)); err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pullDetails[detailKey(r, number)] = &pullDetail{pr: *pr, at: o.opts.Now()}
+	return pr, nil
+}
+
+func (o *Gatherer) pullRow(r *Repository, pr forge.PullRequest) store.Pull {
+	data, err := json.Marshal(cachedPull{PR: pr, NotifiedAt: o.opts.Now()})
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return store.Pull{Repo: r.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), UpdatedAt: pr.UpdatedAt, Data: data}
+}
+
+func (o *Gatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
+	p, ok, err := o.opts.Store.Pull(ctx, r.ID, number)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeCachedPull(p)
+}
+
+func decodeCachedPull(p store.Pull) (*cachedPull, error) {
+	var e cachedPull
+	if err := json.Unmarshal(p.Data, &e); err != nil {
+		return nil, fmt.Errorf("read #%d of %s from the store: %w", p.Number, p.Repo, err)
+	}
+	return &e, nil
+}
+
+// unitPulls gives the book's pull requests of one unit by environment, newest first.
+func (o *Gatherer) unitPulls(ctx context.Context, r *Repository, u promotion.Unit) (map[string][]cachedPull, error) {
+	out := map[string][]cachedPull{}
+	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
+		rows, err := o.opts.Store.Pulls(ctx, r.ID, prefix+u.Pipeline+"/")
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			ref, ok := promotion.ParseBranch(row.Branch)
+			if !ok || ref.Component != u.Component {
+				continue
+			}
+			e, err := decodeCachedPull(row)
+			if err != nil {
+				return nil, err
+			}
+			out[ref.Environment] = append(out[ref.Environment], *e)
+		}
+	}
+	for _, es := range out {
+		sort.Slice(es, func(a, b int) bool { return es[a].PR.Number > es[b].PR.Number })
+	}
+	return out, nil
+}
+
+// OpenPulls are the book's open pull requests of a repository.
+func (o *Gatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
+	var out []forge.PullRequest
+	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
+		rows, err := o.opts.Store.Pulls(ctx, r.ID, prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if row.State != string(forge.Open) {
+				continue
+			}
+			e, err := decodeCachedPull(row)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e.PR)
+		}
+	}
+	return out, nil
+}
+
+// The body of our pull requests carries a mark with what they are about, for the
+// day when the commit itself is gone from Git. It may restrain (a veto), never
+// loosen.
+var markerPattern = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))?(?: with=([a-z0-9:,-]+))? -->`)
+
+// Marker renders the mark; of is a revert's promotion, 0 otherwise. Where several
+// components move together the release is theirs together, and each has its own
+// besides.
+func Marker(kind, release string, of int, members []promotion.Member) string {
+	s := fmt.Sprintf("<!-- liftlock:%s release=%s", kind, release)
+	if of != 0 {
+		s += fmt.Sprintf(" of=%d", of)
+	}
+	for i, p := range members {
+		s += []string{" with=", ","}[min(i, 1)] + p.Component + ":" + p.Release
+	}
+	return s + " -->"
+}
+
+// markedMembers are the components that a mark names, with their releases.
+func markedMembers(body string) []promotion.Member {
+	m := markerPattern.FindStringSubmatch(body)
+	if m == nil || m[4] == "" {
+		return nil
+	}
+	var out []promotion.Member
+	for part := range strings.SplitSeq(m[4], ",") {
+		if component, release, ok := strings.Cut(part, ":"); ok && len(release) == 64 {
+			out = append(out, promotion.Member{Component: component, Release: release})
+		}
+	}
+	return out
+}
+
+func readMarker(body string) (release string, of int) {
+	m := markerPattern.FindStringSubmatch(body)
+	if m == nil {
+		return "", 0
+	}
+	of, err := strconv.Atoi(firstOf(m[3], "0"))
+	if err != nil {
+		of = 0
+	}
+	return m[2], of
+}
+
+func firstOf(ss ...string) string {
+	for _, s := range ss {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// releaseChange is a component whose release differs between two commits. Either is ""
+// where the environment's overlays hold none or can't be read.
+type releaseChange struct{ component, before, after string }
+
+// maxReleaseChanges bounds the memory of what commits moved; past it, it starts anew.
+const maxReleaseChanges = 10_000
+
+// findReleaseChanges lists the components of an environment whose releases differ between two
+// commits, sorted by name. That is a fact of Git: the passengers of a pull
+// request are found again from its commit alone.
+func (o *Gatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
+	key := strings.Join([]string{r.ID, p.Name(), env, from, to, p.overlaysKey()}, "|")
+	o.mu.Lock()
+	known, ok := o.releaseChanges[key]
+	o.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	paths, err := changedPaths(ctx, r.Mirror, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var out []releaseChange
+	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
+		at := p.Units[component].Envs[env]
+		if at == nil {
+			continue
+		}
+		if scope, err := fieldedit.NewScope(at.Overlay(p.Pipeline)); err != nil || !slices.ContainsFunc(paths, scope.Covers) {
+			continue // what can't be understood moves nothing
+		}
+		m := releaseChange{component: component, before: o.releaseIDAt(r, from, p, at), after: o.releaseIDAt(r, to, p, at)}
+		if m.before != m.after {
+			out = append(out, m)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.releaseChanges) >= maxReleaseChanges {
+		clear(o.releaseChanges)
+	}
+	o.releaseChanges[key] = out
+	return out, nil
+}
+
+// hashOverlays is what the components that a commit moves depend on besides the commit.
+func (p *ResolvedPipeline) hashOverlays() string {
+	h := sha256.New()
+	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
+		envs := p.Units[component].Envs
+		for _, env := range slices.Sorted(maps.Keys(envs)) {
+			fmt.Fprintln(h, component, env, p.locationOf(envs[env]).key)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// changedMembers are the components that a commit brought to an environment, with
+// the releases that they have with it; of a revert, with those that it took back.
+func (o *Gatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
+	list, err := o.findReleaseChanges(ctx, r, p, env, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var out []promotion.Member
+	for _, m := range list {
+		release := m.after
+		if revert {
+			release = m.before
+		}
+		if release != "" {
+			out = append(out, promotion.Member{Component: m.component, Release: release})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,333 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Live is what a resolver and a comparison ask of a running Argo CD.
+// *argocd.Watcher is one.
+type Live interface {
+	// Sets, Projects and Clusters give what was seen last; an error says why it
+	// may be missing or out of date. Projects and Clusters are nil while unknown.
+	Sets() ([]argocd.ApplicationSet, error)
+	Projects() ([]string, error)
+	Clusters(ctx context.Context) ([]argocd.Cluster, error)
+	// Owned, Selected and Each ask the API server anew.
+	Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error)
+	Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error)
+	Each(ctx context.Context, visit func(raw json.RawMessage) error) error
+	// Version tells whether any of it has changed.
+	Version() argocd.Version
+}
+
+// ArgoCD is one Argo CD of the server's file.
+type ArgoCD struct {
+	Apps      Apps
+	Live      Live   // nil: only its Applications are known
+	Namespace string // its own, where its projects and clusters are
+	Globbing  string
+	NoRefresh bool // refresh: off
+	// ClustersFile holds cluster Secrets; with those of Live, where both are
+	// given, they are all that there are. Empty: none.
+	ClustersFile string
+	Kube         *appset.Kube // for generators that ask the cluster; nil: none may
+}
+
+// resolveInputs says what a snapshot's targets were resolved from besides the commit.
+type resolveInputs struct {
+	argocds         map[string]argocdInputs
+	externalCommits map[externalRef]string // revisions of other repositories: their commits, empty where there is none
+	validUntil      time.Time              // when the same inputs may give another answer; zero: never
+}
+
+type argocdInputs struct {
+	version argocd.Version // Applications is 0 where no target was taken from them, else one more
+	file    fileStamp
+}
+
+// externalRef is a revision of another tracked repository.
+type externalRef struct{ repo, revision string }
+
+// fileStamp tells whether a file was written since.
+type fileStamp struct {
+	size int64
+	at   time.Time
+}
+
+// inputCollector collects around while a pipeline is resolved.
+type inputCollector struct {
+	gatherer *Gatherer
+	repo     *Repository
+
+	mu sync.Mutex // the resolver asks from several goroutines
+	resolveInputs
+}
+
+func (o *Gatherer) newInputCollector(r *Repository) *inputCollector {
+	return &inputCollector{gatherer: o, repo: r, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
+}
+
+// argocdNames names the Argo CDs that a pipeline's entries are run by.
+func (o *Gatherer) argocdNames(p *pipeline.Pipeline) []string {
+	names := map[string]bool{}
+	for i := range p.Spec.ApplicationSets {
+		names[cmp.Or(p.Spec.ApplicationSets[i].ArgoCDName(), o.opts.MainArgoCD)] = true
+	}
+	for _, a := range p.Spec.Applications {
+		if a.Live != nil {
+			names[cmp.Or(a.Live.ArgoCD, o.opts.MainArgoCD)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// collectInput is all that a pipeline's targets at a commit depend on.
+func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
+	in := appset.Input{
+		Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs,
+		ArgoCDs: map[string]appset.ArgoCD{}, Main: s.gatherer.opts.MainArgoCD, Generators: s.gatherer.opts.Generators, OpenExternal: s.resolveRepository,
+		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
+	}
+	for _, name := range s.gatherer.argocdNames(p) {
+		if err := s.addArgoCD(ctx, name, &in); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// addArgoCD adds an Argo CD by name, or that there is none.
+func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.Input) error {
+	a, ok := s.gatherer.opts.ArgoCDs[name]
+	if !ok {
+		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
+		return nil
+	}
+	return s.addKnownArgoCD(ctx, name, &a, in)
+}
+
+// addKnownArgoCD adds what is known of one Argo CD to the input.
+func (s *inputCollector) addKnownArgoCD(ctx context.Context, name string, a *ArgoCD, in *appset.Input) error {
+	known := appset.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Kube: a.Kube}
+	seen := argocdInputs{}
+	if a.Live != nil {
+		// Before what it is the version of: what changes in between is seen again.
+		seen.version = a.Live.Version()
+		seen.version.Applications = 0
+		sets, err := a.Live.Sets()
+		if err != nil {
+			in.Live.Unknown[name] = err.Error()
+		}
+		for _, set := range sets {
+			in.Live.Sets = append(in.Live.Sets, appset.LiveSet{ArgoCD: name, Namespace: set.Namespace, Name: set.Name, Object: set.Object})
+		}
+		known.Projects, _ = a.Live.Projects() // the server's health says why they are unknown
+	} else {
+		in.Live.Unknown[name] = "there is no connection to it"
+	}
+	var err error
+	if known.Clusters, seen.file, err = s.gatherer.mergeClusters(ctx, a); err != nil {
+		return fmt.Errorf("the clusters of the Argo CD %s: %w", name, err)
+	}
+	in.ArgoCDs[name] = known
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.argocds[name]; ok && old.version.Applications != 0 {
+		seen.version.Applications = old.version.Applications
+	}
+	s.argocds[name] = seen
+	return nil
+}
+
+// mergeClusters are those of the file and of the running Argo CD together; nil: not
+// known. One that both name is as the running one says. The error is for a
+// context that ended.
+func (o *Gatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Cluster, fileStamp, error) {
+	var out []appset.Cluster
+	var stamp fileStamp
+	if a.ClustersFile != "" {
+		var err error
+		if out, stamp, err = o.clusterFiles.read(a.ClustersFile); err != nil {
+			return nil, stamp, nil // not known; the server's health says why
+		}
+	}
+	if a.Live == nil {
+		return out, stamp, nil
+	}
+	live, err := a.Live.Clusters(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, stamp, ctx.Err()
+	case errors.Is(err, argocd.ErrClustersOff):
+		return out, stamp, nil
+	case live == nil:
+		return nil, stamp, nil // a part of them would make the rest unknown destinations
+	}
+	byServer := map[string]bool{}
+	merged := make([]appset.Cluster, 0, len(live)+len(out))
+	for _, c := range live {
+		byServer[c.Server] = true
+		merged = append(merged, appset.Cluster(c))
+	}
+	for _, c := range out {
+		if !byServer[c.Server] {
+			merged = append(merged, c)
+		}
+	}
+	return merged, stamp, nil
+}
+
+// ClusterFileProblems says, by a clusters file's path, why it can't be used.
+func (o *Gatherer) ClusterFileProblems() map[string]string { return o.clusterFiles.problemsByPath() }
+
+// ownedApplications gives the resolver the live Applications of a set that it can't resolve itself.
+func (s *inputCollector) ownedApplications(ctx context.Context, name, namespace, set string) ([]json.RawMessage, error) {
+	return s.listApplications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) { return l.Owned(ctx, namespace, set) })
+}
+
+// selectedApplications gives the resolver plain live Applications.
+func (s *inputCollector) selectedApplications(ctx context.Context, name, namespace, selector string) ([]json.RawMessage, error) {
+	return s.listApplications(name, "selected "+namespace+" "+selector, func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
+}
+
+// listApplications asks an Argo CD for Applications, unless nothing was written into
+// any since the same was asked last, and notes that targets are taken from them:
+// from now on their changes are news.
+func (s *inputCollector) listApplications(name, question string, list func(Live) ([]json.RawMessage, error)) ([]json.RawMessage, error) {
+	name = cmp.Or(name, s.gatherer.opts.MainArgoCD)
+	a := s.gatherer.opts.ArgoCDs[name]
+	if a.Live == nil {
+		return nil, fmt.Errorf("there is no connection to the Argo CD %s", name)
+	}
+	version := a.Live.Version().Applications
+	s.mu.Lock()
+	seen := s.argocds[name]
+	seen.version.Applications = 1 + version
+	s.argocds[name] = seen
+	s.mu.Unlock()
+	if err := a.Apps.Ready(); err != nil {
+		return nil, err // what is remembered may be old, and asking would only take its time
+	}
+	return s.gatherer.applications.get(name+" "+question, version, func() ([]json.RawMessage, error) { return list(a.Live) })
+}
+
+// resolveRepository gives the resolver a tracked repository, or another branch of this one.
+func (s *inputCollector) resolveRepository(ctx context.Context, url, revision string) (*appset.ExternalRef, error) {
+	for _, r := range s.gatherer.opts.Repos {
+		if !slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, url) }) {
+			continue
+		}
+		commit, err := findRevision(ctx, r, revision)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.externalCommits[externalRef{r.ID, revision}] = commit
+		s.mu.Unlock()
+		if commit == "" {
+			return nil, fmt.Errorf("%s has no branch or fetched commit %q", r.ID, revision)
+		}
+		return &appset.ExternalRef{Tree: r.Mirror.Tree(commit), Commit: commit}, nil
+	}
+	return nil, fmt.Errorf("it is none of the repositories in the server's file; add it to repositories there, and Liftlock reads it")
+}
+
+// findRevision finds a revision of a tracked repository: a branch, HEAD (the tracked
+// branch) or a commit that was fetched; empty when there is none.
+func findRevision(ctx context.Context, r *Repository, revision string) (string, error) {
+	if revision == "" || revision == "HEAD" {
+		revision = r.Branch
+	}
+	commit, ok, err := r.Mirror.Head(ctx, appset.BranchName(revision))
+	if err != nil {
+		return "", fmt.Errorf("look for %s in %s: %w", revision, r.ID, err)
+	}
+	if ok {
+		return commit, nil
+	}
+	if known, err := r.Mirror.Has(ctx, revision); err != nil || !known {
+		return "", nil // no commit's name, or one of a commit that isn't here
+	}
+	return revision, nil
+}
+
+// isCurrent says whether a snapshot of its commit would still come out the same.
+func (o *Gatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
+	a := &s.inputs
+	if !a.validUntil.IsZero() && !o.opts.Now().Before(a.validUntil) {
+		return false
+	}
+	for name, seen := range a.argocds {
+		now := o.opts.ArgoCDs[name]
+		if now.ClustersFile != "" && readStamp(now.ClustersFile) != seen.file {
+			return false
+		}
+		if now.Live == nil {
+			continue
+		}
+		v := now.Live.Version()
+		if seen.version.Applications == 0 {
+			v.Applications = 0
+		} else {
+			v.Applications++
+		}
+		if v != seen.version {
+			return false
+		}
+	}
+	for at, commit := range a.externalCommits {
+		i := slices.IndexFunc(o.opts.Repos, func(r *Repository) bool { return r.ID == at.repo })
+		if now, err := findRevision(ctx, o.opts.Repos[i], at.revision); err != nil || now != commit {
+			return false
+		}
+	}
+	return true
+}
+
+// Outdated lists the repositories whose targets may come out differently than
+// when they were last resolved, although their branch hasn't moved.
+func (o *Gatherer) Outdated(ctx context.Context) []string {
+	o.mu.Lock()
+	last := maps.Clone(o.snapshots)
+	o.mu.Unlock()
+	var out []string
+	for id, s := range last {
+		if !o.isCurrent(ctx, s) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Dependents lists the other repositories whose targets were resolved from this one.
+func (o *Gatherer) Dependents(repo string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []string
+	for id, s := range o.snapshots {
+		for at := range s.inputs.externalCommits {
+			if at.repo == repo && id != repo && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ValidUntil is when the snapshot's targets may come out differently without anything
+// having been heard; zero: never.
+func (s *Snapshot) ValidUntil() time.Time { return s.inputs.validUntil }

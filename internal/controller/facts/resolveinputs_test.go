@@ -1,0 +1,325 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// fakeArgoCD is an Argo CD made of values.
+type fakeArgoCD struct {
+	sets        []argocd.ApplicationSet
+	setsErr     error
+	projects    []string
+	clusters    []argocd.Cluster
+	clustersErr error
+	apps        []json.RawMessage
+	listCalls   int
+	version     argocd.Version
+	ready       error
+}
+
+func (r *fakeArgoCD) Get(string, string) (*verification.App, bool) { return nil, false }
+func (r *fakeArgoCD) List() []verification.App                     { return nil }
+func (r *fakeArgoCD) Ready() error                                 { return r.ready }
+func (r *fakeArgoCD) Sets() ([]argocd.ApplicationSet, error)       { return r.sets, r.setsErr }
+func (r *fakeArgoCD) Projects() ([]string, error)                  { return r.projects, nil }
+func (r *fakeArgoCD) Version() argocd.Version                      { return r.version }
+func (r *fakeArgoCD) Clusters(context.Context) ([]argocd.Cluster, error) {
+	return r.clusters, r.clustersErr
+}
+func (r *fakeArgoCD) Owned(context.Context, string, string) ([]json.RawMessage, error) {
+	r.listCalls++
+	return slices.Clone(r.apps), nil
+}
+func (r *fakeArgoCD) Selected(context.Context, string, string) ([]json.RawMessage, error) {
+	r.listCalls++
+	return slices.Clone(r.apps), nil
+}
+func (r *fakeArgoCD) Each(context.Context, func(json.RawMessage) error) error { return nil }
+
+// testRepo is a repository with its mirror.
+type testRepo struct {
+	*Repository
+	t    *testing.T
+	work string
+}
+
+func runGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func newTestRepo(t *testing.T, name string, files map[string]string) *testRepo {
+	t.Helper()
+	dir := t.TempDir()
+	bare := filepath.Join(dir, name+".git")
+	c := &testRepo{t: t, work: filepath.Join(dir, "work")}
+	runGit(t, dir, "init", "-q", "--bare", "-b", "main", bare)
+	runGit(t, dir, "init", "-q", "-b", "main", c.work)
+	runGit(t, c.work, "remote", "add", "origin", bare)
+	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(dir, "mirror.git"), URL: "file://" + bare, Author: git.Ident{Name: "a", Email: "a@example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c.Repository = &Repository{ID: "hub:acme/" + name, Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/" + name + ".git"}}
+	c.commit("main", files)
+	return c
+}
+
+// commit pushes files to a branch, and the mirror fetches it.
+func (c *testRepo) commit(branch string, files map[string]string) string {
+	c.t.Helper()
+	for name, text := range files {
+		file := filepath.Join(c.work, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	runGit(c.t, c.work, "add", ".")
+	runGit(c.t, c.work, "commit", "-q", "-m", "x")
+	runGit(c.t, c.work, "push", "-q", "origin", "HEAD:refs/heads/"+branch)
+	if _, err := c.Mirror.Fetch(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	return runGit(c.t, c.work, "rev-parse", "HEAD")
+}
+
+const externalPipeline = `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata: {name: shop}
+spec:
+  applicationSets: [{path: "argocd/*.yaml"}]
+  component: web
+  environment: '{{ .path.basename }}'
+  carry: [{kustomizeImages: ["*"]}]
+  environments: [{name: dev}, {name: qa, after: [dev]}]
+`
+
+const externalAppSet = `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: shop, namespace: argocd}
+spec:
+  goTemplate: true
+  generators:
+    - git: {repoURL: "https://git.example/acme/NAME", revision: REVISION, directories: [{path: "*"}]}
+  template:
+    metadata: {name: 'web-{{ .path.basename }}'}
+    spec:
+      project: default
+      source: {repoURL: "https://git.example/acme/fleet", targetRevision: main, path: 'apps/{{ .path.basename }}'}
+      destination: {server: SERVER}
+`
+
+func externalAppSetYAML(name, revision, server string) string {
+	return strings.NewReplacer("NAME", name, "REVISION", revision, "SERVER", server).Replace(externalAppSet)
+}
+
+// snapshotTargets takes a snapshot and writes down its targets and problems.
+func snapshotTargets(t *testing.T, o *Gatherer, r *Repository) (*Snapshot, string) {
+	t.Helper()
+	s, err := o.Snapshot(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.Pipeline("shop")
+	var out []string
+	for _, t := range p.TargetSet.Targets {
+		out = append(out, strings.TrimSuffix(t.Name+":"+t.DestNS, ":"))
+	}
+	return s, strings.Join(append(out, p.Problems...), " ")
+}
+
+func TestTargetsDependOnMoreThanTheirCommit(t *testing.T) {
+	const inCluster = "https://kubernetes.default.svc"
+	list := newTestRepo(t, "list", map[string]string{"dev/x": "x"})
+	a := newTestRepo(t, "fleet", map[string]string{".liftlock.yaml": externalPipeline, "argocd/shop.yaml": externalAppSetYAML("list", "HEAD", inCluster)})
+	clusters := filepath.Join(t.TempDir(), "clusters.yaml")
+	hub, now := &fakeArgoCD{}, time.Now()
+	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{list.Repository, a.Repository}, Now: func() time.Time { return now },
+		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd", ClustersFile: clusters}}})
+	hub.clustersErr = argocd.ErrClustersOff
+
+	first, seen := snapshotTargets(t, o, a.Repository)
+	if seen != "web-dev" {
+		t.Fatalf("targets: %s", seen)
+	}
+	if again, _ := snapshotTargets(t, o, a.Repository); again != first {
+		t.Error("nothing has changed, and it was built anew")
+	}
+	if got := o.Dependents(list.ID); !slices.Equal(got, []string{a.ID}) || len(o.Dependents(a.ID)) != 0 {
+		t.Errorf("who depends on %s: %v", list.ID, got)
+	}
+
+	expect := func(what string, generation uint64, want string) {
+		t.Helper()
+		if got := o.Outdated(t.Context()); !slices.Equal(got, []string{a.ID}) {
+			t.Errorf("%s: outdated are %v", what, got)
+		}
+		s, seen := snapshotTargets(t, o, a.Repository)
+		if !strings.Contains(seen, want) || s.Generation != generation || s.Commit != first.Commit {
+			t.Errorf("%s: turn %d at %.7s, %s; want turn %d, %s", what, s.Generation, s.Commit, seen, generation, want)
+		}
+		if got := o.Outdated(t.Context()); len(got) != 0 {
+			t.Errorf("%s: still outdated: %v", what, got)
+		}
+	}
+	list.commit("main", map[string]string{"qa/x": "x"})
+	expect("the other repository moved", 1, "web-dev web-qa")
+	hub.version.Sets++
+	expect("a live set that has nothing to do with it", 1, "web-dev web-qa")
+	hub.version.Projects++
+	hub.projects = []string{"shop"}
+	expect("the project is not there any more", 2, "web-dev web-qa argocd/shop.yaml: shop: ")
+	hub.version.Projects++
+	hub.projects = []string{"default"}
+	expect("it is back", 3, "web-dev web-qa")
+	if err := os.WriteFile(clusters, []byte("kind: List\nitems: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect("a clusters file without clusters knows this one", 3, "web-dev web-qa")
+	hub.version.Applications++
+	if got := o.Outdated(t.Context()); len(got) != 0 {
+		t.Errorf("no target is taken from live Applications, and %v is outdated", got)
+	}
+}
+
+func TestTargetsFromLiveApplications(t *testing.T) {
+	text := strings.Replace(externalPipeline, `applicationSets: [{path: "argocd/*.yaml"}]`, `applications: [{live: {selector: "team=shop"}}]`, 1)
+	text = strings.NewReplacer("component: web", "component: '{{ .application.metadata.labels.app }}'", "{{ .path.basename }}", "{{ .application.metadata.labels.env }}").Replace(text)
+	a := newTestRepo(t, "fleet", map[string]string{".liftlock.yaml": text})
+	hub, now := &fakeArgoCD{}, time.Now()
+	hub.apps = []json.RawMessage{json.RawMessage(`{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"web-dev","namespace":"argocd","labels":{"app":"web","env":"dev"}},
+		"spec":{"project":"default","source":{"repoURL":"https://git.example/acme/fleet","path":"apps/dev"},"destination":{"server":"https://kubernetes.default.svc"}},"status":{"history":["long"]}}`)}
+	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{a.Repository}, Now: func() time.Time { return now },
+		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
+	s, seen := snapshotTargets(t, o, a.Repository)
+	if seen != "web-dev" || s.Pipeline("shop").Units["web"] == nil {
+		t.Fatalf("targets: %s", seen)
+	}
+	if s.ValidUntil().IsZero() {
+		t.Error("the running Argo CD may have others later")
+	}
+	now = s.ValidUntil()
+	snapshotTargets(t, o, a.Repository)
+	if hub.listCalls != 1 {
+		t.Errorf("asked %d times although nothing was written into any Application", hub.listCalls)
+	}
+	hub.version.Applications++
+	if got := o.Outdated(t.Context()); len(got) != 1 {
+		t.Error("a change of an Application is news for targets that are taken from them")
+	}
+	hub.ready = errors.New("the watch is broken")
+	if _, seen = snapshotTargets(t, o, a.Repository); !strings.HasPrefix(seen, "web-dev ") || !strings.Contains(seen, "the watch is broken") {
+		t.Errorf("an Argo CD that is away leaves the last good targets in force and says so: %s", seen)
+	}
+	hub.ready = nil
+	now = now.Add(time.Hour)
+	if _, seen = snapshotTargets(t, o, a.Repository); seen != "web-dev" || hub.listCalls != 2 {
+		t.Errorf("it is back: %s, asked %d times", seen, hub.listCalls)
+	}
+}
+
+func TestOtherRepositories(t *testing.T) {
+	list := newTestRepo(t, "list", map[string]string{"dev/x": "x"})
+	branch := list.commit("other", map[string]string{"qa/x": "x"})
+	o := New(Options{Repos: []*Repository{list.Repository}})
+	sur := o.newInputCollector(list.Repository)
+	for name, c := range map[string]struct{ url, revision, want, wrong string }{
+		"HEAD is the tracked branch":    {"https://git.example/acme/list.git", "HEAD", "", ""},
+		"none is the tracked branch":    {"git@git.example:acme/list", "", "", ""},
+		"a branch":                      {"https://git.example/acme/list", "other", branch, ""},
+		"a commit":                      {"https://git.example/acme/list", branch, branch, ""},
+		"no such branch":                {"https://git.example/acme/list", "none", "", `has no branch or fetched commit "none"`},
+		"a name that looks like option": {"https://git.example/acme/list", "--all", "", "invalid"},
+		"another repository":            {"https://git.example/acme/secrets", "HEAD", "", "none of the repositories in the server's file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := sur.resolveRepository(t.Context(), c.url, c.revision)
+			switch {
+			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+				t.Errorf("%v", err)
+			case c.wrong == "" && (err != nil || c.want != "" && got.Commit != c.want || len(got.Commit) != 40):
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestClustersOfAFileAndOfWhatRuns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "clusters.yaml")
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: file, labels: {argocd.argoproj.io/secret-type: cluster}}\nstringData: {name: of-file, server: https://one}\n---\n" +
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: both, labels: {argocd.argoproj.io/secret-type: cluster}}\nstringData: {name: both-in-file, server: https://both}\n"
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live := []argocd.Cluster{{Secret: "live", Name: "of-live", Server: "https://two"}, {Secret: "l2", Name: "both-live", Server: "https://both"}}
+	for name, c := range map[string]struct {
+		file string
+		hub  *fakeArgoCD
+		want string // "unknown": nil
+	}{
+		"neither":                       {"", &fakeArgoCD{clustersErr: argocd.ErrClustersOff}, "unknown"},
+		"only the file":                 {file, &fakeArgoCD{clustersErr: argocd.ErrClustersOff}, "both-in-file of-file"},
+		"only what runs":                {"", &fakeArgoCD{clusters: live}, "of-live both-live"},
+		"none run":                      {"", &fakeArgoCD{clusters: []argocd.Cluster{}}, ""},
+		"both; what runs wins":          {file, &fakeArgoCD{clusters: live}, "of-live both-live of-file"},
+		"what runs can't be asked":      {file, &fakeArgoCD{clustersErr: errors.New("forbidden")}, "unknown"},
+		"what runs could be asked once": {"", &fakeArgoCD{clusters: live, clustersErr: errors.New("away")}, "of-live both-live"},
+		"the file is gone":              {file + ".gone", &fakeArgoCD{clusters: live}, "unknown"},
+		"no connection":                 {file, nil, "both-in-file of-file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := New(Options{})
+			a := ArgoCD{ClustersFile: c.file}
+			if c.hub != nil {
+				a.Live = c.hub
+			}
+			got, _, err := o.mergeClusters(t.Context(), &a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := "unknown"
+			if got != nil {
+				var names []string
+				for _, k := range got {
+					names = append(names, k.Name)
+				}
+				text = strings.Join(names, " ")
+			}
+			if text != c.want {
+				t.Errorf("got %s, want %s", text, c.want)
+			}
+			if wrong := len(o.ClusterFileProblems()) > 0; wrong != (name == "the file is gone") {
+				t.Errorf("troubles: %v", o.ClusterFileProblems())
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+const (
+	// maxConcurrentChecks bounds how many strangers' pull requests are evaluated at the
+	// same time: most workers stay free for what Liftlock is there for.
+	maxConcurrentChecks = 2
+	// checkRetryDelay is when one that found no room asks again.
+	checkRetryDelay = 2 * time.Second
+)
+
+// checkPull says on a pull request that isn't ours what it does to the targets, and
+// whether the pipeline files that it brings are valid. What was judged once is
+// not judged again while nothing that it depends on has changed.
+func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (time.Time, error) {
+	key := checkedKey(r, pr.Number)
+	if pr.State != forge.Open {
+		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
+	}
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return time.Time{}, err
+	}
+	line, ok := s.BaseOf(pr)
+	if !ok {
+		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
+	}
+	change, err := e.opts.Gatherer.ReadChange(ctx, s, line, pr)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if done, ok, err := e.opts.Store.State(ctx, key); err != nil || ok && string(done) == change.Key {
+		return time.Time{}, err
+	}
+	select {
+	case e.checkSlots <- struct{}{}:
+		defer func() { <-e.checkSlots }()
+	default:
+		return e.opts.Clock.Now().Add(checkRetryDelay), nil
+	}
+	start := e.opts.Clock.Now()
+	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change)
+	if err != nil {
+		return time.Time{}, err
+	}
+	took := e.opts.Clock.Now().Sub(start)
+	if e.opts.Metrics != nil {
+		e.opts.Metrics.Check(took, v.Failed != "")
+	}
+	e.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
+		zap.Duration("took", took), zap.String("failed", v.Failed))
+	if err := e.reportImpact(ctx, r, pr, s, change, v); err != nil {
+		return time.Time{}, err
+	}
+	return time.Time{}, e.opts.Store.PutState(ctx, key, []byte(change.Key))
+}
+
+func checkedKey(r *Repository, number int) string {
+	return "checked|" + r.ID + "|" + strconv.Itoa(number)
+}
+
+// reportImpact writes a verdict: the commit status always, a comment where there is
+// something to say or something was said before.
+func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) error {
+	text := prtext.Impact{
+		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged, Unknown: v.Unknown,
+	}
+	status := text.Status()
+	if s.NoPipelines && v.PipelineErr == "" {
+		status = prtext.OtherStatus("", false)
+	}
+	if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil {
+		return err
+	}
+	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, text.Comment(), text.NeedsComment())
+}
