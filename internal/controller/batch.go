@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -76,7 +77,7 @@ func (e *Controller) evaluateBatch(ctx context.Context, s *facts.Snapshot, u pro
 			return b, &d, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("judging %s asked for facts %d times without coming to an end", facts.UnitName(b.Unit), maxRounds)
+	return nil, nil, fmt.Errorf("judging %s asked for facts %d times without coming to an end", wake.UnitName(b.Unit), maxRounds)
 }
 
 func (e *Controller) storeBatchEvaluation(ctx context.Context, b *facts.BatchEvaluation, d *promotion.BatchDecision) error {
@@ -87,9 +88,7 @@ func (e *Controller) storeBatchEvaluation(ctx context.Context, b *facts.BatchEva
 		}
 		anyBusy = anyBusy || waitsForArgoCD(&d.Components[i])
 	}
-	e.mu.Lock()
-	e.activeUnits[facts.WakeKey(b.Unit)] = anyBusy
-	e.mu.Unlock()
+	e.apps.setAwaiting(wake.ForUnit(b.Unit), anyBusy, nil)
 	return nil
 }
 
@@ -157,7 +156,7 @@ func (e *Controller) mergeBatch(ctx context.Context, r *Repository, s *facts.Sna
 
 // wakeRunner wakes the run that looks after a component which travels with others.
 func (e *Controller) wakeRunner(ctx context.Context, s *facts.Snapshot, u promotion.Unit) error {
-	return e.opts.Store.Wake(ctx, facts.WakeKey(s.RunsAs(u)))
+	return e.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
 }
 
 // forgetUnit forgets a unit that the tracked branch no longer has.
@@ -166,6 +165,6 @@ func (e *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 		if err := e.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
 			return err
 		}
-		return tx.DeleteUnit(ctx, facts.UnitName(u))
+		return tx.DeleteUnit(ctx, wake.UnitName(u))
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -53,12 +54,12 @@ func (e *Controller) recordBatchCommand(ctx context.Context, s *facts.Snapshot, 
 		for _, p := range members {
 			u := o.Unit
 			u.Component = p.Component
-			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: facts.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
+			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
 				By: o.By, Reason: o.Command.Reason, Source: o.Source + " for " + p.Component, At: e.opts.Clock.Now()}); err != nil {
 				return err
 			}
 		}
-		return tx.Wake(ctx, facts.WakeKey(o.Unit))
+		return tx.Wake(ctx, wake.ForUnit(o.Unit).String())
 	})
 }
 

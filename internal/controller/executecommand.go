@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -70,7 +71,7 @@ func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, err
 	e.opts.Log.Info("a command came", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)),
 		zap.String("component", o.Unit.Component), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
 	aerr := e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
-		Subject: fmt.Sprintf("%s #%d %s", facts.UnitName(o.Unit), o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
+		Subject: fmt.Sprintf("%s #%d %s", wake.UnitName(o.Unit), o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
 	if aerr != nil {
 		return "", aerr
 	}
@@ -225,11 +226,11 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 // recordCommand records a command for the judge and wakes it.
 func (e *Controller) recordCommand(ctx context.Context, o Command) error {
 	return e.opts.Store.Tx(ctx, "ask", func(tx *store.Tx) error {
-		if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: facts.UnitName(o.Unit), Environment: o.Command.Environment, Verb: o.Command.Verb,
+		if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(o.Unit), Environment: o.Command.Environment, Verb: o.Command.Verb,
 			By: o.By, Reason: o.Command.Reason, Source: o.Source, At: e.opts.Clock.Now()}); err != nil {
 			return err
 		}
-		return tx.Wake(ctx, facts.WakeKey(o.Unit))
+		return tx.Wake(ctx, wake.ForUnit(o.Unit).String())
 	})
 }
 
@@ -288,7 +289,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
 			return err
 		}
-		return e.opts.Store.Wake(ctx, facts.WakeKey(o.Unit))
+		return e.opts.Store.Wake(ctx, wake.ForUnit(o.Unit).String())
 	}
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
@@ -296,5 +297,5 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Reason: c.Reason, Set: set}); err != nil {
 		return err
 	}
-	return e.opts.Store.Wake(ctx, RepoKey(r.ID))
+	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String())
 }

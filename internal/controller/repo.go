@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -40,7 +40,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		return time.Time{}, err
 	}
 	now := branchFingerprint(heads, s.BranchHeads())
-	e.indexApplications(s)
+	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
 	e.mu.Lock()
 	if s.PipelineErr != "" {
 		e.pipelineErrs[r.ID] = s.PipelineErr
@@ -51,38 +51,34 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err := e.setBranchStatus(ctx, r, s); err != nil {
 		return time.Time{}, err
 	}
-	if keys := e.takeAwaitingUnits(r.ID); len(keys) > 0 {
-		if err := e.opts.Store.Wake(ctx, keys...); err != nil {
-			return time.Time{}, err
-		}
+	if err := e.opts.Store.Wake(ctx, wake.Strings(e.fetches.takeWaiting(r.ID)...)...); err != nil {
+		return time.Time{}, err
 	}
 	if changed := e.targetsChanged(r.ID, s.Generation); ok && string(seen) == now && !changed {
 		return next, nil
 	}
-	var keys []string
+	var keys []wake.Key
 	for _, u := range s.AllUnits() {
-		keys = append(keys, facts.WakeKey(s.RunsAs(u)))
+		keys = append(keys, wake.ForUnit(s.RunsAs(u)))
 	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
 	known, err := e.opts.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
 	if err != nil {
 		return time.Time{}, err
 	}
 	for _, row := range known {
-		u, _ := parseUnit(row.Key)
+		u := promotion.Unit{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component}
 		if _, at := s.Unit(u); at == nil || s.RunsAs(u) == u {
-			keys = append(keys, "unit:"+row.Key) // one that is gone is forgotten by its run
+			keys = append(keys, wake.ForUnit(u)) // one that is gone is forgotten by its run
 		}
 	}
 	for _, other := range e.opts.Gatherer.Dependents(r.ID) {
-		keys = append(keys, RepoKey(other))
+		keys = append(keys, wake.ForRepository(other))
 	}
 	return next, e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
 		if err := tx.PutState(ctx, headsKey(r), []byte(now)); err != nil {
 			return err
 		}
-		return tx.Wake(ctx, keys...)
+		return tx.Wake(ctx, wake.Strings(keys...)...)
 	})
 }
 
@@ -97,20 +93,6 @@ func (e *Controller) targetsChanged(repo string, generation uint64) bool {
 	last, looked := e.seenGenerations[repo]
 	e.seenGenerations[repo] = generation
 	return !looked || last != generation
-}
-
-// takeAwaitingUnits takes the units that waited for a fetch of a repository.
-func (e *Controller) takeAwaitingUnits(repo string) []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var keys []string
-	for key, of := range e.awaitingFetch {
-		if of == repo {
-			keys = append(keys, key)
-			delete(e.awaitingFetch, key)
-		}
-	}
-	return sortedStrings(keys)
 }
 
 // branchFingerprint says which of the branches that matter are where.
@@ -178,9 +160,9 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	var keys []string
+	var keys []wake.Key
 	for _, pr := range open {
-		keys = append(keys, PullKey(r.ID, pr.Number))
+		keys = append(keys, wake.ForPull(r.ID, pr.Number))
 	}
 	if err := e.maintainMirror(ctx, r); err != nil {
 		return time.Time{}, err
@@ -188,7 +170,7 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	if _, err := e.opts.Store.Prune(ctx, e.opts.Clock.Now().Add(-e.opts.Retention)); err != nil {
 		return time.Time{}, err
 	}
-	return next, e.opts.Store.Wake(ctx, keys...)
+	return next, e.opts.Store.Wake(ctx, wake.Strings(keys...)...)
 }
 
 // maintainEvery is how often a mirror is packed anew.
@@ -225,7 +207,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		if ours && !pr.Fork {
 			// A stranger's pull request on a branch named like ours keeps us from opening one.
 			u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-			if err := e.opts.Store.Wake(ctx, facts.WakeKey(u)); err != nil {
+			if err := e.opts.Store.Wake(ctx, wake.ForUnit(u).String()); err != nil {
 				return time.Time{}, err
 			}
 		}
@@ -235,7 +217,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		return time.Time{}, err
 	}
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-	if err := e.opts.Store.Wake(ctx, facts.WakeKey(u)); err != nil {
+	if err := e.opts.Store.Wake(ctx, wake.ForUnit(u).String()); err != nil {
 		return time.Time{}, err
 	}
 	return time.Time{}, e.reportOrphan(ctx, r, pr, u, ref.Environment)

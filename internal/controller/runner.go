@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -109,8 +110,11 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 	defer cancel(nil)
 	go e.renewLease(run, cancel, c)
 	began := e.opts.Clock.Now()
-	next, err := e.handleKeySafely(run, c.Key)
-	kind := keyKind(c.Key)
+	next, err := e.runKeySafely(run, c.Key)
+	kind := "unknown"
+	if k, ok := wake.Parse(c.Key); ok {
+		kind = string(k.Kind)
+	}
 	if e.opts.Metrics != nil {
 		e.opts.Metrics.Run(kind, e.opts.Clock.Now().Sub(began), err)
 	}
@@ -119,7 +123,7 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 	case ctx.Err() != nil:
 		return // the lease ends by itself, or with the next start
 	case err == nil:
-		e.recordRun(c.Key, nil, time.Time{})
+		e.failures.record(c.Key, nil, time.Time{})
 	case isStale(err):
 		e.opts.Log.Debug("looking again", zap.String("key", c.Key), zap.Error(err))
 		out.Next = e.opts.Clock.Now().Add(staleDelay(c.Fails))
@@ -130,7 +134,7 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 		if at := forge.RetryAfter(err); at.After(out.Next) {
 			out.Next, out.NotBefore = at, at
 		}
-		e.recordRun(c.Key, err, out.Next)
+		e.failures.record(c.Key, err, out.Next)
 		e.opts.Log.Warn("a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
 	finish := func() error { return e.opts.Store.Finish(context.WithoutCancel(ctx), e.opts.Owner, c, out) }
@@ -150,14 +154,14 @@ func staleDelay(fails int) time.Duration {
 	return min(50*time.Millisecond<<min(fails, 10), maxRetryDelay)
 }
 
-// handleKeySafely turns a panic into an error: one unit's bad luck is not everybody's.
-func (e *Controller) handleKeySafely(ctx context.Context, key string) (next time.Time, err error) {
+// runKeySafely turns a panic into an error: one unit's bad luck is not everybody's.
+func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic while running %s: %v\n%s", key, p, debug.Stack())
 		}
 	}()
-	return e.handleKey(ctx, key)
+	return e.runKey(ctx, key)
 }
 
 // renewLease keeps the lease while the run goes on; when it is lost, the run stops.
@@ -172,13 +176,4 @@ func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseF
 			return
 		}
 	}
-}
-
-func keyKind(key string) string {
-	for i := range key {
-		if key[i] == ':' {
-			return key[:i]
-		}
-	}
-	return "unknown"
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -23,7 +24,7 @@ const maxRounds = 8
 
 // runUnit judges one component and does what was decided.
 func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Unit) (time.Time, error) {
-	defer e.lockUnit(facts.UnitName(u))()
+	defer e.locks.lock(u)()
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
@@ -33,7 +34,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 		return e.runBatch(ctx, r, s, u)
 	case known == nil && u.Component == promotion.BatchName && s.Pipeline(u.Pipeline) != nil:
 		// Its components travel alone by now: each sees to what is left.
-		return time.Time{}, e.opts.Store.Wake(ctx, pipelineUnitKeys(s, u.Pipeline)...)
+		return time.Time{}, e.opts.Store.Wake(ctx, wake.Strings(componentKeys(s, u.Pipeline)...)...)
 	case known != nil && s.RunsAs(u) != u:
 		return time.Time{}, e.wakeRunner(ctx, s, u)
 	}
@@ -80,28 +81,11 @@ func earliest(a, b time.Time) time.Time {
 // also when it only brought a branch that isn't tracked. A revision that a fetch didn't bring
 // (a hydrated branch, another repository) is asked for once.
 func (e *Controller) fetchUnknown(ctx context.Context, r *Repository, c *facts.Evaluation) error {
-	unfetched := false
-	e.mu.Lock()
-	for _, rev := range c.UnknownRevisions {
-		if !e.fetchedRevisions[rev] {
-			e.fetchedRevisions[rev], unfetched = true, true
-		}
-	}
-	if len(e.fetchedRevisions) > maxFetchedRevisions {
-		clear(e.fetchedRevisions)
-	}
-	if len(c.UnknownRevisions) > 0 {
-		e.awaitingFetch[facts.WakeKey(c.Snapshot.RunsAs(c.Facts.Unit))] = r.ID
-	}
-	e.mu.Unlock()
-	if !unfetched {
+	if !e.fetches.add(wake.ForUnit(c.Snapshot.RunsAs(c.Facts.Unit)), c.UnknownRevisions) {
 		return nil
 	}
-	return e.opts.Store.Wake(ctx, RepoKey(r.ID))
+	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String())
 }
-
-// maxFetchedRevisions bounds the memory of revisions that were fetched for.
-const maxFetchedRevisions = 10_000
 
 // evaluateUnit gathers facts and decides, answering looks until none is left. A
 // component that travels with others is judged with them.
@@ -134,7 +118,7 @@ func (e *Controller) evaluateUnit(ctx context.Context, s *facts.Snapshot, u prom
 			return c, &d, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("judging %s asked for facts %d times without coming to an end", facts.UnitName(u), maxRounds)
+	return nil, nil, fmt.Errorf("judging %s asked for facts %d times without coming to an end", wake.UnitName(u), maxRounds)
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction.
@@ -147,11 +131,7 @@ func (e *Controller) storeEvaluation(ctx context.Context, c *facts.Evaluation, d
 	if err != nil {
 		return err
 	}
-	key := facts.WakeKey(c.Facts.Unit)
-	e.mu.Lock()
-	e.activeUnits[key] = waitsForArgoCD(d)
-	e.mu.Unlock()
-	e.recordUnreachable(c)
+	e.apps.setAwaiting(wake.ForUnit(c.Facts.Unit), waitsForArgoCD(d), c.UnreachableArgoCDs)
 	return e.opts.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
 		if err := tx.PutObservations(ctx, c.Observations...); err != nil {
 			return err
@@ -291,10 +271,10 @@ func (f failures) joinedErr() error {
 // enqueueMerge asks the repository's merge key to merge for a unit.
 func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
 	return e.opts.Store.Tx(ctx, "wish", func(tx *store.Tx) error {
-		if err := tx.EnqueueMerge(ctx, u.Repo, facts.UnitName(u)); err != nil {
+		if err := tx.EnqueueMerge(ctx, u.Repo, wake.UnitName(u)); err != nil {
 			return err
 		}
-		return tx.Wake(ctx, "merge:"+u.Repo)
+		return tx.Wake(ctx, wake.ForMerge(u.Repo).String())
 	})
 }
 
@@ -320,7 +300,7 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 	}
 	var failed error
 	for _, w := range queued {
-		u, ok := parseUnit(w)
+		u, ok := wake.ParseUnitName(w)
 		var err error
 		if ok {
 			err = e.mergeUnit(ctx, r, u)
@@ -341,7 +321,10 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
 				return err
 			}
-			return tx.WakeAt(ctx, again, "unit:"+w)
+			if !ok {
+				return nil // nobody knows what it was
+			}
+			return tx.WakeAt(ctx, again, wake.ForUnit(u).String())
 		}); err != nil {
 			return time.Time{}, err
 		}
@@ -357,7 +340,7 @@ const mergeRetryDelay = 250 * time.Millisecond
 const mergeSlotTTL = 2 * time.Minute
 
 func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit) error {
-	defer e.lockUnit(facts.UnitName(u))()
+	defer e.locks.lock(u)()
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return err
 	}
@@ -406,16 +389,16 @@ func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, c *facts
 	case err != nil:
 		return err
 	}
-	return e.opts.Store.Wake(ctx, RepoKey(r.ID)) // the branch has a new head
+	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String()) // the branch has a new head
 }
 
-// pipelineUnitKeys are the wake keys of a pipeline's components.
-func pipelineUnitKeys(s *facts.Snapshot, pipeline string) []string {
-	var keys []string
+// componentKeys are the keys of a pipeline's components.
+func componentKeys(s *facts.Snapshot, pipeline string) []wake.Key {
+	var keys []wake.Key
 	for _, u := range s.AllUnits() {
 		if u.Pipeline == pipeline {
-			keys = append(keys, facts.WakeKey(u))
+			keys = append(keys, wake.ForUnit(u))
 		}
 	}
-	return sortedStrings(keys)
+	return keys
 }

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller"
-	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -63,8 +63,7 @@ func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.E
 	return err
 }
 
-// wakeKeys says where an event makes us look again. It only ever widens: an event
-// that says too little wakes the whole repository.
+// wakeKeys are the keys that an event about a repository of ours wakes.
 func (s *Server) wakeKeys(ctx context.Context, name string, ev *webhooks.Event) []string {
 	id := ""
 	for _, r := range s.o.Config.Repositories {
@@ -75,47 +74,19 @@ func (s *Server) wakeKeys(ctx context.Context, name string, ev *webhooks.Event) 
 	if id == "" {
 		return nil // authentic, but not about a repository of ours
 	}
-	if ev.Kind != webhooks.Push && s.isOwnLogin(id, ev.Sender) {
-		return nil // our own doing was looked at when it was done
-	}
-	switch ev.Kind {
-	case webhooks.Push:
-		return []string{controller.RepoKey(id)}
-	case webhooks.PullRequest, webhooks.Review, webhooks.Comment:
-		if ev.Number > 0 {
-			return []string{controller.PullKey(id, ev.Number)}
-		}
-		return []string{controller.SweepKey(id)}
-	case webhooks.Status:
-		return s.pullKeysAt(ctx, id, ev)
-	}
-	return nil
+	return wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...)
 }
 
-// pullKeysAt finds our open pull requests whose head a status is about.
-func (s *Server) pullKeysAt(ctx context.Context, id string, ev *webhooks.Event) []string {
-	var keys []string
-	rows, err := s.store.Pulls(ctx, id, "")
-	if err != nil {
-		return []string{controller.SweepKey(id)}
-	}
-	for _, p := range rows {
-		if p.State == string(forge.Open) && strings.Contains(string(p.Data), ev.Commit) && ev.Commit != "" {
-			keys = append(keys, controller.PullKey(id, p.Number))
-		}
-	}
-	return keys
-}
-
-func (s *Server) isOwnLogin(id, login string) bool {
+// botLogin is our account where a repository is; empty until it was reached.
+func (s *Server) botLogin(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.repos {
 		if r.ID == id {
-			return r.BotLogin == login
+			return r.BotLogin
 		}
 	}
-	return false
+	return ""
 }
 
 // serveReadyz says whether Liftlock can do its work, a line a part. It answers 503

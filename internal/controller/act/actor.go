@@ -14,6 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -157,7 +158,7 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.Evaluation, x p
 				pull = env.Landed.Value.Pull
 			}
 			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s", h.Name, verb, x.Environment))
-			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, facts.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
+			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
 			if a.opts.Metrics != nil {
 				a.opts.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
 			}
@@ -179,7 +180,7 @@ func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.Eval
 	}
 	u := c.Facts.Unit
 	kind := promotion.KindPromotion
-	if p, ok, err := tx.PromotionByPull(ctx, facts.UnitName(u), u.Repo, pull); err != nil {
+	if p, ok, err := tx.PromotionByPull(ctx, wake.UnitName(u), u.Repo, pull); err != nil {
 		return err
 	} else if ok {
 		kind = p.Kind
@@ -192,7 +193,7 @@ func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.Eval
 
 func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, pull int, kind, release, state string) error {
 	u := c.Facts.Unit
-	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: facts.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
+	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
 		Environment: env, Kind: kind, Release: release, Pull: pull, State: state, UpdatedAt: c.Facts.Now})
 	return err
 }
@@ -248,7 +249,7 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.Evaluation, x 
 	at := c.Unit.Envs[x.Environment]
 	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
 		for i := range at.Targets {
-			if err := tx.DeleteObservation(ctx, facts.UnitName(c.Facts.Unit), x.Environment, facts.TargetName(a.opts.Gatherer, &at.Targets[i])); err != nil {
+			if err := tx.DeleteObservation(ctx, wake.UnitName(c.Facts.Unit), x.Environment, facts.TargetName(a.opts.Gatherer, &at.Targets[i])); err != nil {
 				return err
 			}
 		}
@@ -283,7 +284,7 @@ func (a *Actor) liftVeto(ctx context.Context, c *facts.Evaluation, x promotion.L
 
 // finishCommand answers a person's command where it was given.
 func (a *Actor) finishCommand(ctx context.Context, c *facts.Evaluation, x promotion.FinishCommand) error {
-	pending, err := a.opts.Store.PendingCommands(ctx, facts.UnitName(c.Facts.Unit))
+	pending, err := a.opts.Store.PendingCommands(ctx, wake.UnitName(c.Facts.Unit))
 	if err != nil {
 		return err
 	}

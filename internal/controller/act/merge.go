@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -70,7 +71,7 @@ func (a *Actor) recordMerge(ctx context.Context, c *facts.Evaluation, x promotio
 		staged := false
 		return eachMember(c, release, 0, func(c *facts.Evaluation, release string, _ int64) error {
 			u := c.Facts.Unit
-			p, ok, err := tx.PromotionByPull(ctx, facts.UnitName(u), u.Repo, x.Pull)
+			p, ok, err := tx.PromotionByPull(ctx, wake.UnitName(u), u.Repo, x.Pull)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -85,7 +86,7 @@ func bindCommand(ctx context.Context, tx *store.Tx, commandID int64, release str
 // takeSlot takes the right to open one more of something that is counted; ErrStale
 // when another component holds it.
 func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (func(), error) {
-	owner := a.opts.Owner + "/" + facts.UnitName(u)
+	owner := a.opts.Owner + "/" + wake.UnitName(u)
 	ok, err := a.opts.Store.TakeSlot(ctx, name, owner, slotTTL)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -28,7 +29,7 @@ type BatchEvaluation struct {
 func (o *Gatherer) GatherBatch(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*BatchEvaluation, error) {
 	p := s.Pipeline(u.Pipeline)
 	if p == nil {
-		return nil, fmt.Errorf("%s: %w", UnitName(u), ErrNoUnit)
+		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
 	}
 	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -51,12 +52,6 @@ func (c *Evaluation) rememberRelease(rel fieldedit.Release) promotion.Release {
 	return promotion.Release{ID: id, Name: rel.String()}
 }
 
-// WakeKey is the unit's wake key.
-func WakeKey(u promotion.Unit) string { return "unit:" + UnitName(u) }
-
-// UnitName is the unit's name in the store.
-func UnitName(u promotion.Unit) string { return u.Repo + "|" + u.Pipeline + "|" + u.Component }
-
 // ErrNoUnit says that the tracked branch has no such component any more.
 var ErrNoUnit = errors.New("no such component on the tracked branch")
 
@@ -65,7 +60,7 @@ var ErrNoUnit = errors.New("no such component on the tracked branch")
 func (o *Gatherer) GatherUnit(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
 	p, ua := s.Unit(u)
 	if ua == nil {
-		return nil, fmt.Errorf("%s: %w", UnitName(u), ErrNoUnit)
+		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
 	}
 	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err
@@ -132,7 +127,7 @@ func (o *Gatherer) gatherUnitFacts(ctx context.Context, all *Evaluation, rs batc
 	if err != nil {
 		return nil, err
 	}
-	memories, err := o.opts.Store.Observations(ctx, UnitName(u))
+	memories, err := o.opts.Store.Observations(ctx, wake.UnitName(u))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +174,7 @@ func (o *Gatherer) gatherEnv(ctx context.Context, c *Evaluation, env *promotion.
 	default:
 		env.Release = promotion.Sure(c.rememberRelease(rel))
 	}
-	key := UnitName(c.Facts.Unit) + "|" + env.Name
+	key := wake.UnitName(c.Facts.Unit) + "|" + env.Name
 	var memo originMemo
 	if env.Release.OK {
 		if memo, err = o.findOrigin(ctx, r, tip, key, c.Pipeline, at, rel); err != nil {
@@ -254,7 +249,7 @@ type arrivalData struct {
 
 // readArrivals reads a unit's history by environment, newest first.
 func (o *Gatherer) readArrivals(ctx context.Context, c *Evaluation, u promotion.Unit) (map[string][]promotion.Arrival, error) {
-	rows, err := o.opts.Store.Arrivals(ctx, UnitName(u))
+	rows, err := o.opts.Store.Arrivals(ctx, wake.UnitName(u))
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +307,7 @@ func (c *Evaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}
-	return store.Arrival{Unit: UnitName(c.Facts.Unit), Environment: env, Release: a.Release, Commit: a.Commit,
+	return store.Arrival{Unit: wake.UnitName(c.Facts.Unit), Environment: env, Release: a.Release, Commit: a.Commit,
 		At: a.At, VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt, Data: data}, nil
 }
 
@@ -321,7 +316,7 @@ func landedEvent(c *Evaluation, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
 	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
 		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, promotion.Short(l.Commit)),
-		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", UnitName(u), env.Name, l.Commit, l.By)}
+		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", wake.UnitName(u), env.Name, l.Commit, l.By)}
 	if l.Pull != 0 {
 		ev.Kind = "merged"
 		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, promotion.Short(l.Commit))
@@ -344,7 +339,7 @@ func (o *Gatherer) ComposeRevertOnto(ctx context.Context, c *Evaluation, env, co
 
 // readPendingCommands reads the commands that wait to take effect.
 func (o *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
-	rows, err := o.opts.Store.PendingCommands(ctx, UnitName(u))
+	rows, err := o.opts.Store.PendingCommands(ctx, wake.UnitName(u))
 	if err != nil {
 		return nil, err
 	}

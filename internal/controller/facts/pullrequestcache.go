@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -60,7 +61,7 @@ func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error
 		}
 		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
 			if pr.State == forge.Open {
-				wakes = append(wakes, PullKey(r.ID, pr.Number))
+				wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
 			}
 			continue
 		}
@@ -72,7 +73,7 @@ func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error
 			continue
 		}
 		if pr.State == forge.Open || o.opts.Now().Sub(pr.UpdatedAt) < lateChangeWindow {
-			wakes = append(wakes, PullKey(r.ID, pr.Number))
+			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
 		}
 		rows = append(rows, o.pullRow(r, pr))
 	}
@@ -93,9 +94,6 @@ func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error
 	o.mu.Unlock()
 	return nil
 }
-
-// PullKey is the wake key of a pull request.
-func PullKey(repo string, number int) string { return fmt.Sprintf("pr:%s#%d", repo, number) }
 
 // sameListedPull compares what a list shows; Mergeable is not in lists.
 func sameListedPull(a, b *forge.PullRequest) bool {
@@ -147,6 +145,18 @@ func (o *Gatherer) findCachedPull(ctx context.Context, r *Repository, number int
 		return nil, err
 	}
 	return decodeCachedPull(p)
+}
+
+// IsOpenAt says whether a pull request that the store has is open with a head.
+func IsOpenAt(p store.Pull, head string) (bool, error) {
+	if p.State != string(forge.Open) || head == "" {
+		return false, nil
+	}
+	e, err := decodeCachedPull(p)
+	if err != nil {
+		return false, err
+	}
+	return e.PR.Head == head, nil
 }
 
 func decodeCachedPull(p store.Pull) (*cachedPull, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -35,7 +36,7 @@ func (o *Gatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Evaluation
 	}
 	data, err := json.Marshal(waits)
 	if err != nil {
-		return fmt.Errorf("note that %s waits for a place: %w", UnitName(c.Facts.Unit), err)
+		return fmt.Errorf("note that %s waits for a place: %w", wake.UnitName(c.Facts.Unit), err)
 	}
 	return tx.PutState(ctx, key, data)
 }
@@ -90,7 +91,7 @@ func (o *Gatherer) countAhead(ctx context.Context, c *Evaluation, l *promotion.L
 // readySince is since when a unit's own releases could have come, as its last
 // decision says.
 func (o *Gatherer) readySince(ctx context.Context, u promotion.Unit) (queuedSince, error) {
-	row, ok, err := o.opts.Store.Unit(ctx, UnitName(u))
+	row, ok, err := o.opts.Store.Unit(ctx, wake.UnitName(u))
 	if err != nil || !ok {
 		return nil, err
 	}

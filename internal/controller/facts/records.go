@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -22,7 +23,7 @@ const (
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
 func (o *Gatherer) Records(ctx context.Context, c *Evaluation) ([]store.Promotion, []store.Event, error) {
-	known, err := o.opts.Store.Promotions(ctx, store.PromotionFilter{Unit: UnitName(c.Facts.Unit), Limit: maxKnownRecords})
+	known, err := o.opts.Store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Limit: maxKnownRecords})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +87,7 @@ const maxKnownRecords = 1000
 func (c *Evaluation) buildRecord(env *promotion.Env, pr *forge.PullRequest, was store.Promotion) store.Promotion {
 	u := c.Facts.Unit
 	ref, _ := promotion.ParseBranch(pr.Branch)
-	now := store.Promotion{Unit: UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
+	now := store.Promotion{Unit: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
 		Kind: promotion.KindPromotion, Pull: pr.Number, CreatedAt: pr.CreatedAt, UpdatedAt: c.Facts.Now, Data: was.Data}
 	if ref.Revert {
 		now.Kind = promotion.KindRevert

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -32,13 +33,13 @@ func PackView(c *Evaluation, d *promotion.Decision) (store.Unit, error) {
 	plain.Tip, plain.Decision.Next = "", time.Time{}
 	raw, err := json.Marshal(plain)
 	if err != nil {
-		return store.Unit{}, fmt.Errorf("pack the view of %s: %w", UnitName(c.Facts.Unit), err)
+		return store.Unit{}, fmt.Errorf("pack the view of %s: %w", wake.UnitName(c.Facts.Unit), err)
 	}
 	sum := sha256.Sum256(raw)
 	v.At = c.Facts.Now
 	if raw, err = json.Marshal(v); err != nil {
-		return store.Unit{}, fmt.Errorf("pack the view of %s: %w", UnitName(c.Facts.Unit), err)
+		return store.Unit{}, fmt.Errorf("pack the view of %s: %w", wake.UnitName(c.Facts.Unit), err)
 	}
 	u := c.Facts.Unit
-	return store.Unit{Key: UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Digest: hex.EncodeToString(sum[:]), UpdatedAt: v.At, Data: raw}, nil
+	return store.Unit{Key: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Digest: hex.EncodeToString(sum[:]), UpdatedAt: v.At, Data: raw}, nil
 }

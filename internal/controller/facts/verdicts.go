@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -70,7 +71,7 @@ func (o *Gatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedE
 		if err != nil {
 			panic(err) // plain data always marshals
 		}
-		c.Observations = append(c.Observations, store.Observation{Unit: UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
+		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
 		env.Targets = append(env.Targets, out)
 	}
 }
@@ -289,7 +290,7 @@ func (o *Gatherer) fillRevertedReleases(ctx context.Context, c *Evaluation, env 
 		return nil
 	}
 	u := c.Facts.Unit
-	key := UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
+	key := wake.UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
 	o.mu.Lock()
 	known, ok := o.revertedReleases[key]
 	o.mu.Unlock()

@@ -1,0 +1,112 @@
+package controller
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// applicationIndex knows which units a change in an Argo CD concerns. It is only
+// about latency: what it doesn't know is found by the next sweep.
+type applicationIndex struct {
+	mu          sync.Mutex
+	last        map[applicationID]verification.App // what was last heard of each, but for when it was reconciled
+	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
+	awaiting    map[wake.Key]bool                  // units for which even a mere reconciliation is news
+	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
+}
+
+// applicationID names an Application among all Argo CDs.
+type applicationID struct{ argocd, namespace, name string }
+
+func newApplicationIndex() *applicationIndex {
+	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+}
+
+// keysOfChange are the units that an Application's new state is news for. A mere
+// reconciliation only interests those that wait for Argo CD.
+func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake.Key {
+	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
+	a.ReconciledAt, a.RefreshedAt = time.Time{}, time.Time{}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	last, known := x.last[id]
+	same := known && !deleted && reflect.DeepEqual(last, a)
+	if deleted {
+		delete(x.last, id)
+	} else {
+		x.last[id] = a
+	}
+	var out []wake.Key
+	for k := range x.units[id.argocd+"/"+id.name] {
+		if !same || x.awaiting[k] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// setTargets notes whose the Applications of a repository's targets are.
+func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.Target) string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, keys := range x.units {
+		maps.DeleteFunc(keys, func(k wake.Key, _ bool) bool { return k.Repository == s.Repo.ID })
+		if len(keys) == 0 {
+			delete(x.units, name)
+		}
+	}
+	for _, p := range s.Pipelines {
+		for _, u := range p.Units {
+			key := wake.ForUnit(s.RunsAs(u.Unit))
+			for _, env := range u.Envs {
+				for i := range env.Targets {
+					name := argocdOf(&env.Targets[i]) + "/" + env.Targets[i].Name
+					if x.units[name] == nil {
+						x.units[name] = map[wake.Key]bool{}
+					}
+					x.units[name][key] = true
+				}
+			}
+		}
+	}
+}
+
+// setAwaiting notes whether a unit waits for Argo CD, and which Argo CDs could not
+// be asked when it was evaluated.
+func (x *applicationIndex) setAwaiting(key wake.Key, awaiting bool, unreachable []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.awaiting, key)
+	if awaiting {
+		x.awaiting[key] = true
+	}
+	for argocd, keys := range x.unreachable {
+		if delete(keys, key); len(keys) == 0 {
+			delete(x.unreachable, argocd)
+		}
+	}
+	for _, argocd := range unreachable {
+		if x.unreachable[argocd] == nil {
+			x.unreachable[argocd] = map[wake.Key]bool{}
+		}
+		x.unreachable[argocd][key] = true
+	}
+}
+
+// takeUnreachable gives, once, the units that were evaluated while an Argo CD
+// couldn't be asked.
+func (x *applicationIndex) takeUnreachable(argocd string) []wake.Key {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	keys := slices.Collect(maps.Keys(x.unreachable[argocd]))
+	delete(x.unreachable, argocd)
+	return keys
+}

@@ -1,0 +1,54 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// PullReader reads the pull requests that the store has of a repository.
+type PullReader interface {
+	Pulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+}
+
+// KeysOfEvent says where a verified event about a repository of ours makes us look
+// again. It only ever widens: an event that says too little wakes the whole
+// repository. botLogin is our own account, empty while it isn't known: what it did
+// was looked at when it was done.
+func KeysOfEvent(ctx context.Context, pulls PullReader, repo, botLogin string, ev *webhooks.Event) []wake.Key {
+	if ev.Kind != webhooks.Push && botLogin != "" && ev.Sender == botLogin {
+		return nil
+	}
+	switch ev.Kind {
+	case webhooks.Push:
+		return []wake.Key{wake.ForRepository(repo)}
+	case webhooks.PullRequest, webhooks.Review, webhooks.Comment:
+		if ev.Number > 0 {
+			return []wake.Key{wake.ForPull(repo, ev.Number)}
+		}
+		return []wake.Key{wake.ForSweep(repo)}
+	case webhooks.Status:
+		return keysOfStatus(ctx, pulls, repo, ev.Commit)
+	}
+	return nil
+}
+
+// keysOfStatus finds our open pull requests whose head a status is about.
+func keysOfStatus(ctx context.Context, pulls PullReader, repo, commit string) []wake.Key {
+	rows, err := pulls.Pulls(ctx, repo, "")
+	if err != nil {
+		return []wake.Key{wake.ForSweep(repo)}
+	}
+	var keys []wake.Key
+	for _, row := range rows {
+		if open, err := facts.IsOpenAt(row, commit); err != nil {
+			return []wake.Key{wake.ForSweep(repo)}
+		} else if open {
+			keys = append(keys, wake.ForPull(repo, row.Number))
+		}
+	}
+	return keys
+}

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+type storedPulls struct {
+	rows []store.Pull
+	err  error
+}
+
+func (p storedPulls) Pulls(context.Context, string, string) ([]store.Pull, error) {
+	return p.rows, p.err
+}
+
+// TestKeysOfEvent holds where each event makes us look again.
+func TestKeysOfEvent(t *testing.T) {
+	t.Parallel()
+	row := func(number int, state forge.State, head, title string) store.Pull {
+		data, err := json.Marshal(map[string]any{"pr": forge.PullRequest{Number: number, State: state, Head: head, Title: title}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store.Pull{Repo: testRepo, Number: number, State: string(state), Data: data}
+	}
+	pulls := storedPulls{rows: []store.Pull{row(1, forge.Open, "c1", ""), row(2, forge.Merged, "c1", ""), row(3, forge.Open, "c2", "Promote web to c1"), row(4, forge.Open, "c1", "")}}
+	broken := storedPulls{rows: []store.Pull{{Number: 1, State: string(forge.Open), Data: []byte("{")}}}
+	repo, sweep, pull := []wake.Key{wake.ForRepository(testRepo)}, []wake.Key{wake.ForSweep(testRepo)}, []wake.Key{wake.ForPull(testRepo, 7)}
+	for _, c := range []struct {
+		name  string
+		ev    webhooks.Event
+		pulls PullReader
+		want  []wake.Key
+	}{
+		{name: "a push", ev: webhooks.Event{Kind: webhooks.Push}, want: repo},
+		{name: "our own push", ev: webhooks.Event{Kind: webhooks.Push, Sender: "bot"}, want: repo},
+		{name: "a pull request", ev: webhooks.Event{Kind: webhooks.PullRequest, Number: 7, Sender: "ada"}, want: pull},
+		{name: "a review", ev: webhooks.Event{Kind: webhooks.Review, Number: 7}, want: pull},
+		{name: "a comment", ev: webhooks.Event{Kind: webhooks.Comment, Number: 7}, want: pull},
+		{name: "our own comment", ev: webhooks.Event{Kind: webhooks.Comment, Number: 7, Sender: "bot"}},
+		{name: "a comment that doesn't say where", ev: webhooks.Event{Kind: webhooks.Comment}, want: sweep},
+		{name: "a status of a head", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c1"}, want: []wake.Key{wake.ForPull(testRepo, 1), wake.ForPull(testRepo, 4)}},
+		{name: "a status of a commit that only a title names", ev: webhooks.Event{Kind: webhooks.Status, Commit: "Promote"}},
+		{name: "a status of no commit", ev: webhooks.Event{Kind: webhooks.Status}},
+		{name: "a status while the store can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c1"}, pulls: storedPulls{err: errors.New("locked")}, want: sweep},
+		{name: "a status while a row can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c1"}, pulls: broken, want: sweep},
+		{name: "anything else", ev: webhooks.Event{Kind: webhooks.Other, Number: 7}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.pulls == nil {
+				c.pulls = pulls
+			}
+			if diff := cmp.Diff(c.want, KeysOfEvent(t.Context(), c.pulls, testRepo, "bot", &c.ev)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,266 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+const testRepo = "hub:acme/fleet"
+
+// targetSnapshot is a snapshot in which components, each with one target in dev,
+// belong to the pipeline shop.
+func targetSnapshot(repo string, batch string, components ...string) *facts.Snapshot {
+	p := &facts.ResolvedPipeline{Pipeline: &pipeline.Pipeline{}, Units: map[string]*facts.ResolvedUnit{}}
+	p.Metadata.Name = "shop"
+	p.Spec.Batch = batch
+	for _, c := range components {
+		p.Units[c] = &facts.ResolvedUnit{Unit: promotion.Unit{Repo: repo, Pipeline: "shop", Component: c},
+			Envs: map[string]*facts.ResolvedEnv{"dev": {Targets: []appset.Target{{Name: c + "-dev"}}}}}
+	}
+	return &facts.Snapshot{Repo: &facts.Repository{ID: repo}, Pipelines: []*facts.ResolvedPipeline{p}}
+}
+
+func mainArgoCD(*appset.Target) string { return "main" }
+
+func unitKey(component string) wake.Key {
+	return wake.ForUnit(promotion.Unit{Repo: testRepo, Pipeline: "shop", Component: component})
+}
+
+// TestWhatAnApplicationsChangeWakes holds that a unit is woken by what is news for
+// it, by nothing else, and that applications are compared by what they say.
+func TestWhatAnApplicationsChangeWakes(t *testing.T) {
+	t.Parallel()
+	web := unitKey("web")
+	app := func(change func(*verification.App)) verification.App {
+		a := verification.App{ArgoCD: "main", Namespace: "argocd", Name: "web-dev", SyncStatus: "Synced", Health: "Healthy",
+			Revisions: []string{"c1"}, Operation: &verification.Operation{Phase: "Succeeded", Revisions: []string{"c1"}}}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	reconciled := func(a *verification.App) { a.ReconciledAt = time.Unix(7, 0) }
+	for _, c := range []struct {
+		name     string
+		awaiting bool
+		next     verification.App
+		deleted  bool
+		want     []wake.Key
+	}{
+		{name: "the same", next: app(nil)},
+		{name: "only reconciled", next: app(reconciled)},
+		{name: "only reconciled, which the unit waits for", awaiting: true, next: app(reconciled), want: []wake.Key{web}},
+		{name: "unhealthy", next: app(func(a *verification.App) { a.Health = "Degraded" }), want: []wake.Key{web}},
+		{name: "another operation", next: app(func(a *verification.App) { a.Operation.Phase = "Failed" }), want: []wake.Key{web}},
+		{name: "its operation is gone", next: app(func(a *verification.App) { a.Operation = nil }), want: []wake.Key{web}},
+		{name: "another revision", next: app(func(a *verification.App) { a.Revisions = []string{"c2"} }), want: []wake.Key{web}},
+		{name: "deleted", next: app(nil), deleted: true, want: []wake.Key{web}},
+		{name: "nobody's", next: app(func(a *verification.App) { a.Name = "other"; a.Health = "Degraded" })},
+		{name: "of another Argo CD", next: app(func(a *verification.App) { a.ArgoCD = "edge"; a.Health = "Degraded" })},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := newApplicationIndex()
+			x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
+			x.setAwaiting(web, c.awaiting, nil)
+			if first := x.keysOfChange(app(nil), false); !slices.Equal(first, []wake.Key{web}) {
+				t.Errorf("what was never heard of wakes %v", first)
+			}
+			if diff := cmp.Diff(c.want, x.keysOfChange(c.next, c.deleted)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestABatchIsWokenAsOne holds that an application of a component that moves with
+// others wakes the key under which all of them are evaluated.
+func TestABatchIsWokenAsOne(t *testing.T) {
+	t.Parallel()
+	x := newApplicationIndex()
+	x.setTargets(targetSnapshot(testRepo, pipeline.BatchEnvironment, "web", "api"), mainArgoCD)
+	got := x.keysOfChange(verification.App{ArgoCD: "main", Name: "api-dev"}, false)
+	if !slices.Equal(got, []wake.Key{unitKey(promotion.BatchName)}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestTheIndexForgets holds that what is gone takes no room for ever.
+func TestTheIndexForgets(t *testing.T) {
+	t.Parallel()
+	x := newApplicationIndex()
+	x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
+	x.setTargets(targetSnapshot("hub:acme/other", "", "web"), mainArgoCD)
+	a := verification.App{ArgoCD: "main", Name: "web-dev"}
+	if got := x.keysOfChange(a, false); len(got) != 2 {
+		t.Errorf("two repositories have a target of one Application, and it wakes %v", got)
+	}
+	x.keysOfChange(a, true)
+	x.setAwaiting(unitKey("web"), true, []string{"main"})
+	x.setAwaiting(unitKey("web"), false, nil)
+	x.setTargets(targetSnapshot(testRepo, ""), mainArgoCD)
+	x.setTargets(targetSnapshot("hub:acme/other", ""), mainArgoCD)
+	if n := len(x.last) + len(x.units) + len(x.awaiting) + len(x.unreachable); n != 0 {
+		t.Errorf("%d entries are left: %+v", n, x)
+	}
+}
+
+// TestAnArgoCDThatIsBackWakesWhoNeededIt holds that they are woken once.
+func TestAnArgoCDThatIsBackWakesWhoNeededIt(t *testing.T) {
+	t.Parallel()
+	x := newApplicationIndex()
+	x.setAwaiting(unitKey("web"), false, []string{"main", "edge"})
+	x.setAwaiting(unitKey("api"), false, []string{"edge"})
+	x.setAwaiting(unitKey("api"), false, nil) // evaluated since, with every Argo CD in reach
+	if got := x.takeUnreachable("edge"); !slices.Equal(got, []wake.Key{unitKey("web")}) {
+		t.Errorf("edge wakes %v", got)
+	}
+	if got := x.takeUnreachable("edge"); len(got) != 0 {
+		t.Errorf("edge wakes %v a second time", got)
+	}
+	if got := x.takeUnreachable("main"); !slices.Equal(got, []wake.Key{unitKey("web")}) {
+		t.Errorf("main wakes %v", got)
+	}
+}
+
+// TestABurstIsOneWake holds that whatever comes before the store is written is
+// taken once and nothing of it is lost.
+func TestABurstIsOneWake(t *testing.T) {
+	t.Parallel()
+	p := newPendingWakes()
+	p.add(false)
+	select {
+	case <-p.notified:
+		t.Error("nothing was added")
+	default:
+	}
+	for range 100 {
+		p.add(false, unitKey("web"))
+	}
+	p.add(true)
+	<-p.notified
+	inputs, keys := p.take()
+	if !inputs || !slices.Equal(keys, []wake.Key{unitKey("web")}) {
+		t.Errorf("took %t %v", inputs, keys)
+	}
+	if inputs, keys = p.take(); inputs || len(keys) != 0 {
+		t.Errorf("took %t %v a second time", inputs, keys)
+	}
+	p.add(false, unitKey("api"))
+	<-p.notified
+}
+
+// TestAUnitRunsOnceAtATime holds that a unit's runs exclude each other, that
+// another's don't wait, and that locks nobody has are forgotten.
+func TestAUnitRunsOnceAtATime(t *testing.T) {
+	t.Parallel()
+	var locks unitLocks
+	var wg sync.WaitGroup
+	running := map[int]int{}
+	units := []promotion.Unit{{Component: "web"}, {Component: "api"}}
+	most := [2]int{}
+	for i := range 40 {
+		wg.Go(func() {
+			defer locks.lock(units[i%2])()
+			running[i%2]++ // the race detector sees when this isn't alone
+			most[i%2] = max(most[i%2], running[i%2])
+			running[i%2]--
+		})
+		if i%2 == 1 {
+			wg.Wait() // one of each at once
+		}
+	}
+	if most != [2]int{1, 1} {
+		t.Errorf("as many ran at once: %v", most)
+	}
+	held := locks.lock(units[0])
+	other := make(chan struct{})
+	go func() { locks.lock(units[1])(); close(other) }()
+	<-other
+	held()
+	if len(locks.held) != 0 {
+		t.Errorf("%d locks are kept", len(locks.held))
+	}
+}
+
+// TestARevisionIsFetchedForOnce holds that a revision that no fetch brings doesn't
+// make the server fetch for ever, and that who waits is woken after the fetch.
+func TestARevisionIsFetchedForOnce(t *testing.T) {
+	t.Parallel()
+	f := newFetchRequests(nil)
+	other := wake.ForUnit(promotion.Unit{Repo: "hub:acme/other", Pipeline: "shop", Component: "web"})
+	for _, c := range []struct {
+		unit      wake.Key
+		revisions []string
+		want      bool
+	}{{unitKey("web"), nil, false}, {unitKey("web"), []string{"c1"}, true}, {unitKey("api"), []string{"c1"}, false}, {unitKey("web"), []string{"c1", "c2"}, true}, {other, []string{"c3"}, true}} {
+		if got := f.add(c.unit, c.revisions); got != c.want {
+			t.Errorf("%v needs a fetch for %v: %t", c.unit, c.revisions, got)
+		}
+	}
+	if got := wake.Strings(f.takeWaiting(testRepo)...); !slices.Equal(got, wake.Strings(unitKey("api"), unitKey("web"))) {
+		t.Errorf("a fetch wakes %v", got)
+	}
+	if got := f.takeWaiting(testRepo); len(got) != 0 {
+		t.Errorf("the next one wakes %v", got)
+	}
+	if got := f.takeWaiting("hub:acme/other"); !slices.Equal(got, []wake.Key{other}) {
+		t.Errorf("the other repository's wakes %v", got)
+	}
+	for i := range maxRequestedRevisions + 10 {
+		f.add(other, []string{fmt.Sprint("r", i)})
+	}
+	if n := f.requested.Stats().Entries; n > maxRequestedRevisions {
+		t.Errorf("%d revisions are remembered", n)
+	}
+}
+
+// TestFailuresAreKeptWhileTheyLast holds what a person is shown of runs that fail.
+func TestFailuresAreKeptWhileTheyLast(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(100, 0)
+	f := failingRuns{now: func() time.Time { return now }, byKey: map[string]Failure{}}
+	first := now
+	f.record("repo:a", errors.New("refused"), now.Add(time.Second))
+	now = now.Add(time.Minute)
+	f.record("repo:a", errors.New("refused again"), now.Add(2*time.Second))
+	f.record("repo:b", errors.New("no"), now)
+	f.record("repo:b", nil, time.Time{})
+	if diff := cmp.Diff(map[string]Failure{"repo:a": {Since: first, Err: "refused again", RetryAt: now.Add(2 * time.Second)}}, f.list()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRetriesBecomeRarer holds the delays after failures and after what was stale.
+func TestRetriesBecomeRarer(t *testing.T) {
+	t.Parallel()
+	last, lastStale := time.Duration(0), time.Duration(-1)
+	for fails := range 40 {
+		if d := retryDelay(fails); d < last || d > maxRetryDelay || fails == 0 && d > 2*minRetryDelay {
+			t.Errorf("after %d failures: %s, before %s", fails, d, last)
+		} else {
+			last = d
+		}
+		if d := staleDelay(fails); d < lastStale || d > maxRetryDelay || fails == 0 && d != 0 {
+			t.Errorf("stale %d times: %s, before %s", fails, d, lastStale)
+		} else {
+			lastStale = d
+		}
+	}
+	if last != maxRetryDelay {
+		t.Errorf("in the end it is %s", last)
+	}
+}

@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+)
+
+// retryDelay is when a failed run is tried again: soon at first, then ever more
+// rarely; a forge's own word about when comes before it.
+func retryDelay(fails int) time.Duration {
+	d := minRetryDelay
+	for range min(fails, 16) {
+		d *= 2
+		if d >= maxRetryDelay {
+			return maxRetryDelay
+		}
+	}
+	return d
+}
+
+const (
+	minRetryDelay = time.Second
+	maxRetryDelay = 5 * time.Minute
+	// maxHoldOff bounds how long a failed run keeps off what wakes its key: long
+	// enough that a busy cluster doesn't repeat a refused call all the time, short
+	// enough for a person who has mended the cause.
+	maxHoldOff = 10 * time.Second
+)
+
+// isStale says that a run ended because the world moved: look again at once.
+func isStale(err error) bool {
+	return errors.Is(err, act.ErrStale) || errors.Is(err, forge.ErrConflict) || errors.Is(err, git.ErrLeaseLost)
+}
+
+// Failure is a run that failed and is tried again.
+type Failure struct {
+	Since   time.Time // when it failed first
+	Err     string    // how it failed last
+	RetryAt time.Time // when it is tried again
+}
+
+// failingRuns are the runs that failed last time, for who looks after the server.
+type failingRuns struct {
+	now   func() time.Time
+	mu    sync.Mutex
+	byKey map[string]Failure
+}
+
+// record remembers a failure and forgets it when the key runs well again.
+func (f *failingRuns) record(key string, err error, retryAt time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		delete(f.byKey, key)
+		return
+	}
+	failure, ok := f.byKey[key]
+	if !ok {
+		failure.Since = f.now()
+	}
+	failure.Err, failure.RetryAt = err.Error(), retryAt
+	f.byKey[key] = failure
+}
+
+func (f *failingRuns) list() map[string]Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.byKey)
+}

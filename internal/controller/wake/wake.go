@@ -1,0 +1,111 @@
+// Package wake names the work of the controller: a key says where to look again,
+// never what happened there. Keys are strings only in the store; here is the one
+// place that writes and reads them.
+package wake
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Kind says what a key is about.
+type Kind string
+
+// The kinds.
+const (
+	Repository  Kind = "repo"  // fetch, resolve and wake the units that changed
+	Sweep       Kind = "sweep" // look at everything that is open
+	PullRequest Kind = "pr"    // read one pull request again, with the commands in it
+	Unit        Kind = "unit"  // evaluate one component, or all of a pipeline's that move by one pull request
+	Merge       Kind = "merge" // one a repository: evaluate again and merge, one after the other
+)
+
+// Key names one piece of work. Keys are comparable.
+type Key struct {
+	Kind       Kind
+	Repository string // "forge:owner/name"
+	Pipeline   string // Unit
+	Component  string // Unit
+	Number     int    // PullRequest
+}
+
+// ForRepository is the key of a repository.
+func ForRepository(repo string) Key { return Key{Kind: Repository, Repository: repo} }
+
+// ForSweep is the key of a repository's sweep.
+func ForSweep(repo string) Key { return Key{Kind: Sweep, Repository: repo} }
+
+// ForMerge is the key of a repository's merges.
+func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
+
+// ForPull is the key of a pull request.
+func ForPull(repo string, number int) Key {
+	return Key{Kind: PullRequest, Repository: repo, Number: number}
+}
+
+// ForUnit is the key of a unit.
+func ForUnit(u promotion.Unit) Key {
+	return Key{Kind: Unit, Repository: u.Repo, Pipeline: u.Pipeline, Component: u.Component}
+}
+
+// Unit is what a key of kind Unit is about.
+func (k Key) Unit() promotion.Unit {
+	return promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}
+}
+
+// String is the key as the store has it.
+func (k Key) String() string {
+	switch k.Kind {
+	case PullRequest:
+		return fmt.Sprintf("%s:%s#%d", k.Kind, k.Repository, k.Number)
+	case Unit:
+		return string(k.Kind) + ":" + UnitName(k.Unit())
+	}
+	return string(k.Kind) + ":" + k.Repository
+}
+
+// Parse reads what String wrote; false for anything else.
+func Parse(s string) (Key, bool) {
+	kind, rest, _ := strings.Cut(s, ":")
+	switch k := (Key{Kind: Kind(kind), Repository: rest}); k.Kind {
+	case Repository, Sweep, Merge:
+		return k, rest != ""
+	case PullRequest:
+		i := strings.LastIndexByte(rest, '#')
+		if i <= 0 {
+			return Key{}, false
+		}
+		n, err := strconv.Atoi(rest[i+1:])
+		return ForPull(rest[:i], n), err == nil && n > 0
+	case Unit:
+		u, ok := ParseUnitName(rest)
+		return ForUnit(u), ok
+	}
+	return Key{}, false
+}
+
+// UnitName is a unit's name in the store.
+func UnitName(u promotion.Unit) string { return u.Repo + "|" + u.Pipeline + "|" + u.Component }
+
+// ParseUnitName reads what UnitName wrote; false for anything else.
+func ParseUnitName(s string) (promotion.Unit, bool) {
+	p := strings.Split(s, "|")
+	if len(p) != 3 {
+		return promotion.Unit{}, false
+	}
+	return promotion.Unit{Repo: p[0], Pipeline: p[1], Component: p[2]}, true
+}
+
+// Strings are keys as the store has them, sorted, each once.
+func Strings(keys ...Key) []string {
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, k.String())
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
