@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Approvals asks for reviews on the forge. One person counts once, for the diff
@@ -76,7 +78,7 @@ func (a *Approvals) evaluate(f Facts) Result {
 		return r
 	}
 	t := a.countApprovals(f)
-	counted := fmt.Sprintf("%d of %d %s", len(t.counted), a.Count, pluralNoun(a.Count, "approval", "approvals"))
+	counted := fmt.Sprintf("%d of %s", len(t.counted), wording.Count(a.Count, "approval"))
 	if len(t.counted) > a.Count {
 		counted = fmt.Sprintf("%d approvals, %d needed", len(t.counted), a.Count)
 	}
@@ -149,8 +151,8 @@ func (a *Approvals) countApprovals(f Facts) approvalTally {
 func (t approvalTally) explainUncounted() []string {
 	var notes []string
 	if n := len(t.older); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d %s given on an older diff (%s) and must be given again",
-			n, pluralNoun(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
+		notes = append(notes, fmt.Sprintf("%s given on an older diff (%s) and must be given again",
+			wording.Plural(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
 	}
 	if len(t.authors) > 0 {
 		notes = append(notes, "authors of the release don't count ("+strings.Join(t.authors, ", ")+")")
@@ -189,11 +191,4 @@ func containsLogin(users []string, user string) bool {
 	return slices.ContainsFunc(users, func(u string) bool { return sameLogin(u, user) })
 }
 
-func countPersons(n int) string { return fmt.Sprintf("%d %s", n, pluralNoun(n, "person", "people")) }
-
-func pluralNoun(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
+func countPersons(n int) string { return wording.Plural(n, "person", "people") }

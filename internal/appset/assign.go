@@ -11,6 +11,8 @@ import (
 	"text/template"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -18,6 +20,8 @@ const (
 	maxName = 63
 	// maxOutput bounds what a template may write before it is cut short.
 	maxOutput = 4 << 10
+	// maxQuoted bounds what a message quotes.
+	maxQuoted = 80
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
@@ -130,17 +134,9 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 	case strings.Contains(out, "<no value>"), strings.Contains(out, "<nil>"):
 		return "", fmt.Errorf("the %s template %q asks for a parameter that is not there (it gave %q)", a.what, a.text, out)
 	case len(out) > maxName || !nameForm.MatchString(out):
-		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, clipText(out), maxName)
+		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, wording.Clip(out, maxQuoted), maxName)
 	}
 	return out, nil
-}
-
-func clipText(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
 }
 
 // shortTemplateError drops the template package's own prefix of name and

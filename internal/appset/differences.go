@@ -13,6 +13,8 @@ import (
 	"text/tabwriter"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // fieldDiff collects where two JSON values differ.
@@ -121,7 +123,7 @@ func (f *fieldDiff) recordDifference(path string, live, resolved any) {
 	if secretPattern.MatchString(d.Path) || secretPattern.MatchString(d.Live) || secretPattern.MatchString(d.Resolved) {
 		d.Live, d.Resolved = hideValue(d.Live), hideValue(d.Resolved)
 	}
-	d.Live, d.Resolved = clipText(d.Live), clipText(d.Resolved)
+	d.Live, d.Resolved = wording.Clip(d.Live, maxQuoted), wording.Clip(d.Resolved, maxQuoted)
 	f.addField(d)
 }
 

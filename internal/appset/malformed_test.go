@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // listSet generates one Application from the folders that it also lists.
@@ -69,7 +71,7 @@ func TestMalformedInputIsAProblem(t *testing.T) {
 			if len(f.Problems) != 1 || !strings.Contains(f.Problems[0].String(), c.problem) || len(f.Targets) > 0 {
 				got := ""
 				if len(f.Problems) > 0 {
-					got = clipText(f.Problems[0].String())
+					got = wording.Clip(f.Problems[0].String(), maxQuoted)
 				}
 				t.Errorf("%d targets, %d problems: %s; want %q", len(f.Targets), len(f.Problems), got, c.problem)
 			}

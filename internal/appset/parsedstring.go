@@ -11,6 +11,8 @@ import (
 	"text/template/parse"
 
 	"github.com/valyala/fasttemplate"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxRendered bounds what one string of a template may become. An Application
@@ -50,7 +52,7 @@ func newParsedString(raw string, goTemplate bool, options []string, g *templateL
 		t.plain = true
 	case goTemplate:
 		if t.tmpl, t.err = g.parseTemplate("", raw, options...); t.err != nil {
-			t.err = fmt.Errorf("failed to parse template %s: %w", clipText(raw), t.err)
+			t.err = fmt.Errorf("failed to parse template %s: %w", wording.Clip(raw, maxQuoted), t.err)
 			break
 		}
 		t.parts = simpleParts(t.tmpl)
@@ -99,7 +101,7 @@ func (t *parsedString) render(params map[string]any) (string, error) {
 	t.limits.depth = 0
 	w := &boundedBuffer{ctx: t.limits.ctx, left: maxRendered}
 	if err := t.tmpl.Execute(w, params); err != nil {
-		return "", fmt.Errorf("failed to execute go template %s: %w", clipText(t.raw), err)
+		return "", fmt.Errorf("failed to execute go template %s: %w", wording.Clip(t.raw, maxQuoted), err)
 	}
 	return w.String(), nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/utils"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // A plan renders a value of the API's types again and again, with other
@@ -198,7 +200,7 @@ func (p *renderPlanner) planRawJSON(v reflect.Value) templateFiller {
 	}
 	converted, err := utils.ConvertYAMLToJSON(string(v.Bytes()))
 	if err != nil {
-		return broken(fmt.Errorf("error while converting template to json %q: %w", clipText(converted), err))
+		return broken(fmt.Errorf("error while converting template to json %q: %w", wording.Clip(converted, maxQuoted), err))
 	}
 	var decoded any
 	if err := json.Unmarshal([]byte(converted), &decoded); err != nil {

@@ -7,11 +7,10 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // refreshAnnotation asks the application controller for a comparison; it removes
@@ -353,13 +352,4 @@ func timeOrZero(t *time.Time) time.Time {
 }
 
 // clipMessage bounds a message from outside.
-func clipMessage(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	cut := maxMessage
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.Clone(s[:cut]) + "…"
-}
+func clipMessage(s string) string { return wording.Clip(s, maxMessage) }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // exitError ends the program with a code of its own; what is to be said was said.
@@ -66,7 +68,7 @@ func Version() string {
 	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
+			return wording.Short(s.Value)
 		}
 	}
 	if info.Main.Version != "" && info.Main.Version != "(devel)" {

@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // buildComponent makes a unit's API shape.
@@ -37,7 +38,7 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Enviro
 			in.Gates = append(in.Gates, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until})
 		}
 		if in.Name == "" {
-			in.Name = promotion.Short(in.Release)
+			in.Name = wording.Short(in.Release)
 		}
 		e.Incoming = in
 	}

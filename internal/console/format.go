@@ -69,10 +69,3 @@ func formatDuration(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
 }
-
-func formatCount(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // pages are the templates and the files beside them.
@@ -75,7 +76,7 @@ func newPages(base, version string, now func() time.Time, isAmbiguous func(strin
 
 func (p *pages) templateFuncs() template.FuncMap {
 	return template.FuncMap{
-		"tone": stateTone, "eventTone": eventTone, "plural": formatCount,
+		"tone": stateTone, "eventTone": eventTone, "plural": wording.Count,
 		"ago":       func(t time.Time) string { return formatAge(p.now(), t) },
 		"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxEvents bounds the events on one page.
@@ -45,7 +46,7 @@ func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error 
 	if err != nil {
 		return err
 	}
-	names := map[string]string{p.Release: promotion.Short(p.Release)} // looked for once
+	names := map[string]string{p.Release: wording.Short(p.Release)} // looked for once
 	for _, row := range rows {
 		var a arrivalRecord
 		if json.Unmarshal(row.Data, &a) == nil {

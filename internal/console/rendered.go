@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -106,7 +107,7 @@ func wantsText(r *http.Request) bool {
 // diffText is a difference for terminals.
 func diffText(d *api.RenderedDiff) string {
 	var b strings.Builder
-	name := quoteUnprintable(cmp.Or(d.Name, promotion.Short(d.Release)))
+	name := quoteUnprintable(cmp.Or(d.Name, wording.Short(d.Release)))
 	if d.Kind == promotion.KindRevert {
 		fmt.Fprintf(&b, "%s: %s taken back in %s", d.Component, name, d.Environment)
 	} else {
@@ -130,7 +131,7 @@ func diffText(d *api.RenderedDiff) string {
 		}
 	}
 	if d.LeftOut > 0 {
-		fmt.Fprintf(&b, "\n… and %s that are too much for one answer\n", formatCount(d.LeftOut, "more object"))
+		fmt.Fprintf(&b, "\n… and %s that are too much for one answer\n", wording.Count(d.LeftOut, "more object"))
 	}
 	return b.String()
 }
@@ -261,7 +262,7 @@ func (c *server) findDiff(w http.ResponseWriter, r *http.Request) {
 	var all []store.Promotion
 	if err == nil {
 		all, err = c.opts.Store.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
-			Environment: v["environment"], Kind: v["kind"], Release: promotion.Short(v["release"]), Limit: 1})
+			Environment: v["environment"], Kind: v["kind"], Release: wording.Short(v["release"]), Limit: 1})
 	}
 	if err != nil {
 		c.renderError(w, r, err)

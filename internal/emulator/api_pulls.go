@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 
 func listPulls(c *call) (any, error) {
 	q := c.r.URL.Query()
-	state := orDefault(q.Get("state"), "open")
+	state := cmp.Or(q.Get("state"), "open")
 	// GitHub ignores a head without "owner:" and then lists everything.
 	owner, branch, byHead := strings.Cut(q.Get("head"), ":")
 	var found []*pull
@@ -22,7 +23,7 @@ func listPulls(c *call) (any, error) {
 			found = append(found, p)
 		}
 	}
-	sort := orDefault(q.Get("sort"), "created")
+	sort := cmp.Or(q.Get("sort"), "created")
 	slices.SortStableFunc(found, func(a, b *pull) int {
 		if sort == "updated" {
 			return a.updated.Compare(b.updated)

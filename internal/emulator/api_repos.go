@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -105,7 +106,7 @@ func createLabel(c *call) (any, error) {
 		return nil, invalidField("Label", "name", "already_exists", "")
 	}
 	l := c.ensureLabel(c.repo, in.Name)
-	l.Color = orDefault(in.Color, l.Color)
+	l.Color = cmp.Or(in.Color, l.Color)
 	c.status = http.StatusCreated
 	return c.wireLabel(c.repo, in.Name), nil
 }

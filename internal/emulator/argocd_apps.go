@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -86,7 +87,7 @@ func (a *ArgoCD) AddApplication(s AppSpec) error {
 		field *string
 		value string
 	}{{&s.Namespace, "argocd"}, {&s.Project, "default"}, {&s.Branch, "main"}, {&s.Cluster, "https://kubernetes.default.svc"}} {
-		*d.field = orDefault(*d.field, d.value)
+		*d.field = cmp.Or(*d.field, d.value)
 	}
 	key := s.Namespace + "/" + s.Name
 	fail := func(err error) error { return fmt.Errorf("adding Application %s: %w", key, err) }

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"strings"
@@ -54,9 +55,9 @@ func (f *Forge) emitPush(r *repository, by *account, ref, before, after string) 
 		return err
 	}
 	fields := map[string]any{
-		"ref": ref, "before": orDefault(before, zeroCommit), "after": orDefault(after, zeroCommit),
+		"ref": ref, "before": cmp.Or(before, zeroCommit), "after": cmp.Or(after, zeroCommit),
 		"created": before == "", "deleted": after == "", "forced": forced, "base_ref": nil,
-		"compare": f.url + "/" + r.fullName() + "/compare/" + orDefault(before, zeroCommit)[:12] + "..." + orDefault(after, zeroCommit)[:12],
+		"compare": f.url + "/" + r.fullName() + "/compare/" + cmp.Or(before, zeroCommit)[:12] + "..." + cmp.Or(after, zeroCommit)[:12],
 		"commits": commits, "head_commit": nil,
 		"pusher": map[string]any{"name": by.login, "email": by.email},
 	}
@@ -167,13 +168,6 @@ func (f *Forge) emitStatus(r *repository, by *account, sha string, s *status) {
 		"description": orNull(s.description), "target_url": orNull(s.target), "branches": branches,
 		"created_at": s.at, "updated_at": s.at,
 	})
-}
-
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func orEmpty(s []string) []string {

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ type activeFault struct {
 
 // InjectFault adds a fault; the first one added that matches a call is used.
 func (f *Forge) InjectFault(x Fault) error {
-	method, err := regexp.Compile("^(?:" + orDefault(x.Method, ".*") + ")$")
+	method, err := regexp.Compile("^(?:" + cmp.Or(x.Method, ".*") + ")$")
 	if err != nil {
 		return fmt.Errorf("injecting a fault: the method: %w", err)
 	}
@@ -91,7 +92,7 @@ func (f *Forge) answerFault(w http.ResponseWriter, x *Fault) {
 		w.Header()[http.CanonicalHeaderKey(k)] = v
 	}
 	if x.Body == "" {
-		f.writeError(w, newAPIError(x.Status, "%s", orDefault(http.StatusText(x.Status), "Injected")))
+		f.writeError(w, newAPIError(x.Status, "%s", cmp.Or(http.StatusText(x.Status), "Injected")))
 		return
 	}
 	if w.Header().Get("Content-Type") == "" {

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -94,7 +95,7 @@ func (f *Forge) wireHook(h *hook) wireHook {
 	return wireHook{
 		Type: "Repository", ID: h.id, Name: "web", Active: h.active, Events: h.events, Config: config,
 		CreatedAt: h.created, UpdatedAt: h.updated, URL: self, PingURL: self + "/pings",
-		Last: map[string]any{"code": code, "status": orDefault(message, "unused"), "message": nil},
+		Last: map[string]any{"code": code, "status": cmp.Or(message, "unused"), "message": nil},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 func TestReleaseString(t *testing.T) {
@@ -41,7 +42,7 @@ func TestReleaseString(t *testing.T) {
 		}
 	}
 	two, other := Release{Fields: []Field{file("a"), file("b")}}, Release{Fields: []Field{file("a"), file("c")}}
-	if got := two.String(); got != "2 files ("+ShortID(two.ID())+")" || got == other.String() {
+	if got := two.String(); got != "2 files ("+wording.Short(two.ID())+")" || got == other.String() {
 		t.Errorf("got %q and %q", got, other.String())
 	}
 }

@@ -3,6 +3,8 @@ package fieldedit
 import (
 	"fmt"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // String names the release for people, by its distinct values, at most three
@@ -34,7 +36,7 @@ func (r Release) String() string {
 	case len(vals) == 0 && len(files) == 1:
 		return fmt.Sprintf("%s (%s)", files[0].File, displayValue(KindFile, files[0].Value))
 	case len(vals) == 0 && len(files) > 1:
-		return fmt.Sprintf("%d files (%s)", len(files), ShortID(r.ID()))
+		return fmt.Sprintf("%d files (%s)", len(files), wording.Short(r.ID()))
 	case len(files) == 1:
 		add("1 file")
 	case len(files) > 1:
@@ -85,5 +87,5 @@ func shortDigest(d string) string {
 	if !ok {
 		return d
 	}
-	return algorithm + ":" + ShortID(hex)
+	return algorithm + ":" + wording.Short(hex)
 }

@@ -69,14 +69,6 @@ func (r Release) ID() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ShortID is the first 12 hex digits of an identity.
-func ShortID(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
-}
-
 // Change is one field that an edit moves.
 type Change struct {
 	File    string // from the repository's root; empty where only bytes were given

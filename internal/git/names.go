@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // emptyTree is the id of the tree without entries, which git knows without
@@ -149,9 +151,4 @@ func checkIdent(who string, id Ident) error {
 }
 
 // shortenForLog keeps hostile input from filling a log.
-func shortenForLog(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
-}
+func shortenForLog(s string) string { return wording.Clip(s, 100) }

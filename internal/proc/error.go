@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -35,7 +37,7 @@ func newError(c Command, exit int, signal, stderr string, err error) *Error {
 			break
 		}
 		// Redact first: a secret that is cut in half is not found any more.
-		e.Args = append(e.Args, truncateText(Redact(a, c.Secrets), shownArg))
+		e.Args = append(e.Args, wording.Clip(Redact(a, c.Secrets), shownArg))
 	}
 	stderr = strings.TrimSpace(stderr)
 	if len(stderr) > shownStderr {
@@ -77,13 +79,6 @@ func quoteAll(args []string) []string {
 		}
 	}
 	return out
-}
-
-func truncateText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // Credentials that programs print without having been given them by us.

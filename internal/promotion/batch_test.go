@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -347,7 +348,7 @@ func TestMembersInTrailers(t *testing.T) {
 	who := makeMembers("api r2", "web r3")
 	folded := strings.ReplaceAll(MembersTrailer(who), "\n", "")
 	trailers := map[string]string{TrailerPipeline: "shop", TrailerEnvironment: "qa", TrailerComponent: BatchName, TrailerRelease: BatchID(who), TrailerMembers: folded}
-	for component, want := range map[string]string{"api": Short(id("r2")), "web": Short(id("r3")), "db": "", "a": ""} {
+	for component, want := range map[string]string{"api": wording.Short(id("r2")), "web": wording.Short(id("r3")), "db": "", "a": ""} {
 		if got := ReleaseFromTrailers(trailers, Unit{Pipeline: "shop", Component: component}, "qa"); got != want {
 			t.Errorf("%s: %q, want %q", component, got, want)
 		}

@@ -107,7 +107,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 		if e == nil || e.Source() {
 			continue
 		}
-		j.tip = firstNonEmpty(j.tip, e.Tip)
+		j.tip = cmp.Or(j.tip, e.Tip)
 		j.componentIndex[f.Unit.Component] = i
 		isMember := e.Open != nil && len(e.Open.Members) > 0
 		if isMember {

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // candidate is a release that all `after` environments of an environment have
@@ -107,7 +109,7 @@ func (j *evaluator) releaseName(release string) string {
 			}
 		}
 	}
-	return Short(release)
+	return wording.Short(release)
 }
 
 // releaseRank is how new a release is for e: its latest arrival in an `after`
@@ -227,7 +229,7 @@ func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
 // when, where that is known: a revert of it is open or was merged, and no later
 // promotion of it was.
 func (j *evaluator) quarantineReason(e *Env, release string) (why string, since time.Time) {
-	if e.Revert != nil && SameRelease(release, Short(e.Revert.Release)) {
+	if e.Revert != nil && SameRelease(release, wording.Short(e.Revert.Release)) {
 		return fmt.Sprintf("is being reverted from %s by #%d", e.Name, e.Revert.Number), e.Revert.CreatedAt
 	}
 	if r := j.reverting[e.Name]; r != "" && r == release {
@@ -241,7 +243,7 @@ func (j *evaluator) quarantineReason(e *Env, release string) (why string, since 
 	}
 	older := false
 	for _, p := range e.PastPulls {
-		if !p.Revert || !p.Merged || !SameRelease(release, Short(p.Release)) {
+		if !p.Revert || !p.Merged || !SameRelease(release, wording.Short(p.Release)) {
 			continue
 		}
 		if !p.At.Before(lifted) {

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // evaluator is one run of Decide.
@@ -40,7 +42,7 @@ func Decide(f Facts) Decision {
 	}
 	if f.Pipeline == nil {
 		f.Pipeline = &pipeline.Pipeline{}
-		f.PipelineErr = firstNonEmpty(f.PipelineErr, "there is none")
+		f.PipelineErr = cmp.Or(f.PipelineErr, "there is none")
 	}
 	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, rollups: map[string]rollup{}, finished: map[int64]bool{}, reverting: map[string]string{}}
 	for i := range f.Envs {
@@ -89,7 +91,7 @@ func rollUpTargets(e *Env) rollup {
 			return rollup{state: Verified, reason: t.Name + ": " + t.Verdict.Reason}
 		}
 	}
-	return rollup{state: Verified, reason: fmt.Sprintf("synced and healthy on %s", countNoun(len(e.Targets), "target")), clear: true}
+	return rollup{state: Verified, reason: fmt.Sprintf("synced and healthy on %s", wording.Count(len(e.Targets), "target")), clear: true}
 }
 
 // currentArrival is the history's entry for what is there now; nil when the
@@ -140,7 +142,7 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 		return
 	}
 	if !e.Release.OK || !e.Landed.OK {
-		st.State, st.Reason = Unreadable, firstNonEmpty(e.Release.Err, e.Landed.Err, "not read yet")
+		st.State, st.Reason = Unreadable, cmp.Or(e.Release.Err, e.Landed.Err, "not read yet")
 		return
 	}
 	l := e.Landed.Value
@@ -155,7 +157,7 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	switch {
 	case l.By == ByPerson && !e.Source():
 		st.State = Diverged
-		st.Reason = fmt.Sprintf("%s changed it by hand in %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), Short(l.Commit), e.Name)
+		st.Reason = fmt.Sprintf("%s changed it by hand in %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), wording.Short(l.Commit), e.Name)
 	case l.By == ByBaseline && r.state != Degraded && !j.needsVerdict(e):
 		st.State = Baseline
 		st.Reason = "was there before the pipeline came in; it is not moved by itself"
@@ -322,23 +324,7 @@ func (st *EnvState) addReason(code, text string) {
 	st.Why = append(st.Why, Reason{Code: code, Text: text})
 }
 
-func countNoun(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func firstNonEmpty(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-func orSomebody(who string) string { return firstNonEmpty(who, "somebody") }
+func orSomebody(who string) string { return cmp.Or(who, "somebody") }
 
 // SameRelease compares an identity with one that may be short; an unknown one
 // matches nothing.

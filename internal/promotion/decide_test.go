@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -237,7 +238,7 @@ func TestDecide(t *testing.T) {
 		{name: "degraded: a storm", facts: restorable().with(func(f *Facts) { f.Limits.RevertsByEnv = map[string]int{"qa": 3} }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "everything holds"},
 		{name: "degraded: merged too long ago", facts: restorable().with(func(f *Facts) { f.env("qa").Landed.Value.At = noon.Add(-time.Hour) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "longer ago than its watch"},
 		{name: "degraded: the revert was closed by a person", facts: restorable().with(func(f *Facts) {
-			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Release: Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
+			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Release: wording.Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#9 was closed by a person"},
 		{name: "degraded: can't be restored", facts: degraded().with(func(f *Facts) { f.env("qa").Restore = Sure(Composition{Tip: tip, Refused: "changed since"}) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changed since"},
 		{name: "degraded by hand", facts: linearFacts().with(func(f *Facts) { f.land("qa", "r9", ByPerson, 0) }).verdict("qa", verification.Degraded, "bad"), env: "qa", state: Diverged},
@@ -261,9 +262,9 @@ func TestDecide(t *testing.T) {
 		{name: "undo by somebody else", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Revert.HeadModified = "changes x" }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changes x"},
 		{name: "reverted does not come back", facts: inQA().with(func(f *Facts) {
 			f.land("qa", "r1", ByRevert, 9)
-			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Merged: true, Release: Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
+			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Merged: true, Release: wording.Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
 		}).verified("qa"), env: "qa", promo: Reverted, why: "was reverted from qa by #9"},
-		{name: "reverted does not pass", facts: inQA().verified("qa").with(func(f *Facts) { f.env("qa").RevertedReleases = []string{Short(id("r2"))} }), env: "prod", why: "was reverted from qa by a commit"},
+		{name: "reverted does not pass", facts: inQA().verified("qa").with(func(f *Facts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r2"))} }), env: "prod", why: "was reverted from qa by a commit"},
 		{name: "promoted again after a revert passes", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *Facts) {
 			f.env("qa").PastPulls = append(f.env("qa").PastPulls, PastPull{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})
 		}), want: []string{"open a promotion of r2 into prod"}},
@@ -333,7 +334,7 @@ func TestDecide(t *testing.T) {
 			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"record 723200000000 degraded in qa", "close #9: its branch was changed by somebody else; where it is still needed it is opened anew", "answer 2: #9 is closed; where it is still needed it is opened anew"}},
 		{name: "a spoilt revert of which little is known stays", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) {
-			f.env("qa").Revert.HeadModified, f.env("qa").Revert.Release = "changes x", Short(id("r2"))
+			f.env("qa").Revert.HeadModified, f.env("qa").Revert.Release = "changes x", wording.Short(id("r2"))
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", promo: Reverting, why: "changes x"},
 		{name: "a stranger on the revert's branch", facts: restorable().with(func(f *Facts) { f.env("qa").UnmanagedRevert = "#3 by mallory" }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#3 by mallory"},
 		{name: "undo over a person's change", facts: degraded().openRevert("qa", "r2").with(func(f *Facts) { f.env("qa").Landed.Value.By = ByPerson }), want: []string{"close #9: linus changed qa by hand since"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -240,7 +241,7 @@ func (a Record) Describe() string {
 	if a.Degraded {
 		w = "degraded"
 	}
-	return fmt.Sprintf("record %s %s in %s", Short(a.Release), w, a.Environment)
+	return fmt.Sprintf("record %s %s in %s", wording.Short(a.Release), w, a.Environment)
 }
 
 // Describe says in a few words what is done.
@@ -258,7 +259,7 @@ func (a Close) Describe() string { return fmt.Sprintf("close #%d: %s", a.Pull, a
 
 // Describe says in a few words what is done.
 func (a Merge) Describe() string {
-	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, Short(a.Head))
+	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, wording.Short(a.Head))
 }
 
 // Describe says in a few words what is done.
@@ -275,7 +276,7 @@ func (a RecomposeRevert) Describe() string {
 func (a Refresh) Describe() string { return "refresh " + a.Target }
 
 // Describe says in a few words what is done.
-func (a Sync) Describe() string { return "sync " + a.Target + " to " + Short(a.Commit) }
+func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Commit) }
 
 // Describe says in a few words what is done.
 func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
@@ -285,7 +286,7 @@ func (a LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d
 
 // Describe says in a few words what is done.
 func (a BindCommand) Describe() string {
-	return fmt.Sprintf("bind %d to %s in %s", a.ID, Short(a.Release), a.Environment)
+	return fmt.Sprintf("bind %d to %s in %s", a.ID, wording.Short(a.Release), a.Environment)
 }
 
 // Describe says in a few words what is done.

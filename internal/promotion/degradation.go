@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -58,7 +60,7 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		return
 	}
 	if n := len(l.Members); n > 0 && !j.spec.BatchesByEnvironment() {
-		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, countNoun(n, "component"))
+		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, wording.Count(n, "component"))
 		if pending != nil {
 			j.finishCommand(pending, false, why)
 		} else {
@@ -95,7 +97,7 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 			continue
 		}
 		if !t.HealthyBefore.OK {
-			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a person has to decide (/liftlock revert)", t.Name, firstNonEmpty(t.HealthyBefore.Err, "no record"))
+			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a person has to decide (/liftlock revert)", t.Name, cmp.Or(t.HealthyBefore.Err, "no record"))
 		}
 		if !t.HealthyBefore.Value {
 			return "hold", fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
@@ -120,7 +122,7 @@ func (l *Landed) broughtTarget(incident *ClusterIncident, env string) bool {
 func findRefusedRevert(e *Env) *PastPull {
 	for i := range e.PastPulls {
 		p := &e.PastPulls[i]
-		if p.Revert && !p.Merged && !p.Superseded && SameRelease(e.Release.Value.ID, Short(p.Release)) && p.At.After(e.Landed.Value.At) {
+		if p.Revert && !p.Merged && !p.Superseded && SameRelease(e.Release.Value.ID, wording.Short(p.Release)) && p.At.After(e.Landed.Value.At) {
 			return p
 		}
 	}
@@ -134,7 +136,7 @@ func (j *evaluator) revertLimitReached(n int) bool {
 }
 
 func (j *evaluator) revertLimitReason(n int, where string) string {
-	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", countNoun(n, "revert"), where, j.spec.Limits.RevertsPer10Minutes)
+	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", wording.Count(n, "revert"), where, j.spec.Limits.RevertsPer10Minutes)
 }
 
 // ruledOutOtherCommits asks Git whether another commit touched what the degraded targets
@@ -229,7 +231,7 @@ func formatResources(list []verification.Resource) string {
 func shortenCommits(commits []string) []string {
 	out := make([]string, len(commits))
 	for i, c := range commits {
-		out[i] = Short(c)
+		out[i] = wording.Short(c)
 	}
 	return out
 }
@@ -287,9 +289,9 @@ func (j *evaluator) collectEvidence(e *Env) []string {
 		if !t.Verdict.Since.IsZero() {
 			since = " since " + t.Verdict.Since.UTC().Format(time.RFC3339)
 		}
-		out = append(out, fmt.Sprintf("%s on %s: %s%s", t.Name, firstNonEmpty(t.Cluster, "its cluster"), t.Verdict.Reason, since))
+		out = append(out, fmt.Sprintf("%s on %s: %s%s", t.Name, cmp.Or(t.Cluster, "its cluster"), t.Verdict.Reason, since))
 		for _, u := range t.Unhealthy {
-			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, firstNonEmpty(u.Message, "no message")))
+			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, cmp.Or(u.Message, "no message")))
 		}
 		if w := j.findClusterIncident(e, &t); w != nil && t.ChangedObjects.OK {
 			if own := filterChanged(&t, verification.Culprits(t.Unhealthy)); own != nil {

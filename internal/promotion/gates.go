@@ -1,9 +1,11 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -53,7 +55,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	case "dirty":
 		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:
-		add("mergeable", policies.Wait, "the forge blocks the merge: "+firstNonEmpty(p.MergeNote, p.Mergeable))
+		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, p.Mergeable))
 	}
 	if revert {
 		return out
@@ -95,7 +97,7 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 		add("reverting", policies.Wait, why)
 	}
 	if n := j.facts.Limits.RevertsByEnv[e.Name]; j.revertLimitReached(n) {
-		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds", countNoun(n, "revert"), e.Name, j.spec.Limits.RevertsPer10Minutes))
+		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds", wording.Count(n, "revert"), e.Name, j.spec.Limits.RevertsPer10Minutes))
 		if oldest := j.facts.Limits.OldestRecentRevert; !oldest.IsZero() {
 			j.recheckAt(oldest.Add(revertWindow))
 		}
@@ -115,13 +117,13 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 		for i := range u.History {
 			if a := &u.History[i]; a.Release == p.Release {
 				if a.BlockedBy != "" {
-					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", firstNonEmpty(a.Name, Short(a.Release)), u.Name, a.BlockedBy))
+					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", cmp.Or(a.Name, wording.Short(a.Release)), u.Name, a.BlockedBy))
 				}
 				break // the newest arrival speaks
 			}
 		}
 		if !u.Release.OK {
-			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name, firstNonEmpty(u.Mixed, u.Release.Err, "not read yet")))
+			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name, cmp.Or(u.Mixed, u.Release.Err, "not read yet")))
 			continue
 		}
 		if u.Release.Value.ID != p.Release {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // evaluateIncoming judges what wants to come into an environment: the open promotion,
@@ -96,7 +97,7 @@ func (j *evaluator) finishOvertakenPromotes(e *Env) bool {
 		if a == nil {
 			return any
 		}
-		j.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Author), e.Name, Short(l.Commit), e.Name))
+		j.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Author), e.Name, wording.Short(l.Commit), e.Name))
 		any = true
 	}
 }

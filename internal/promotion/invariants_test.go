@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // checkOnePullEach holds that there is at most one of each kind of pull request (2).
@@ -202,7 +203,7 @@ func (w *simulation) mayRevert(t *rapid.T, f *Facts, a OpenRevert, forgiven int)
 	e := simEnv(f, a.Environment)
 	l := e.Landed.Value
 	if e.Revert != nil || l.By != ByPromotion || l.Pull != a.Pull || l.Commit != a.Commit || e.Release.Value.ID != a.Release {
-		t.Fatalf("%s: it carries %s by %s of #%d, revert open %t (2, 5, 6)", a.Describe(), Short(e.Release.Value.ID), l.By, l.Pull, e.Revert != nil)
+		t.Fatalf("%s: it carries %s by %s of #%d, revert open %t (2, 5, 6)", a.Describe(), wording.Short(e.Release.Value.ID), l.By, l.Pull, e.Revert != nil)
 	}
 	if a.CommandID != 0 {
 		return

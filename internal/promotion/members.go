@@ -1,12 +1,15 @@
 package promotion
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // BatchName stands where a component's name does in what several components of
@@ -24,7 +27,7 @@ type Member struct {
 
 // String is the component with its release, for messages.
 func (p Member) String() string {
-	return p.Component + " " + firstNonEmpty(p.Name, Short(p.Release))
+	return p.Component + " " + cmp.Or(p.Name, wording.Short(p.Release))
 }
 
 // BatchID is the identity of what moves together: sha256, 64 hex digits, over
@@ -113,9 +116,9 @@ func (j *evaluator) reasonToLeave(e *Env) string {
 // where an arrival is, so that it doesn't move on without them; "" when all are.
 // One that moved on since counts as what took its place there.
 func unverifiedReason(member *Facts, e *Env, a *Arrival) string {
-	name := member.Unit.Component + " " + firstNonEmpty(a.Name, Short(a.Release))
+	name := member.Unit.Component + " " + cmp.Or(a.Name, wording.Short(a.Release))
 	if !e.Release.OK || !e.Landed.OK {
-		return fmt.Sprintf("%s came with it, and %s can't be read now: %s", name, e.Name, firstNonEmpty(e.Release.Err, e.Landed.Err, "not read yet"))
+		return fmt.Sprintf("%s came with it, and %s can't be read now: %s", name, e.Name, cmp.Or(e.Release.Err, e.Landed.Err, "not read yet"))
 	}
 	r, l := rollUpTargets(e), e.Landed.Value
 	if l.Commit == a.Commit {

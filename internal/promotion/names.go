@@ -2,6 +2,8 @@ package promotion
 
 import (
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // The branches of Liftlock's own pull requests start with these.
@@ -44,7 +46,7 @@ func Branch(pipeline, environment, component string) string {
 
 // RevertBranch is the branch of the revert of a release from an environment.
 func RevertBranch(pipeline, environment, component, release string) string {
-	return RevertPrefix + pipeline + "/" + environment + "/" + component + "/" + Short(release)
+	return RevertPrefix + pipeline + "/" + environment + "/" + component + "/" + wording.Short(release)
 }
 
 // ParseBranch reads a branch name; false when it isn't one of ours.
@@ -80,7 +82,7 @@ func hasEmpty(parts []string) bool {
 func MembersTrailer(members []Member) string {
 	lines := make([]string, len(members))
 	for i, p := range members {
-		lines[i] = p.Component + " " + Short(p.Release)
+		lines[i] = p.Component + " " + wording.Short(p.Release)
 	}
 	return strings.Join(lines, ",\n ")
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -176,7 +177,7 @@ func (w *simulation) reachesEverywhere(t *rapid.T) {
 		w.actAsPerson(t)
 	}
 	_, d := w.decide(t)
-	t.Fatalf("%s never gets everywhere: %s", Short(next), asJSON(t, d))
+	t.Fatalf("%s never gets everywhere: %s", wording.Short(next), asJSON(t, d))
 }
 
 // actAsPerson do what they are asked for.

@@ -1,6 +1,9 @@
 package promotion
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // evaluateRetry answers /liftlock retry. In this order: it takes over a head that is not
 // ours any more, takes back a person's close, or starts a verification again.
@@ -21,7 +24,7 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 		j.rollups[e.Name] = rollup{state: Verifying, reason: "the verification starts again"}
 		j.finishCommand(pending, true, "the verification starts again")
 	default:
-		j.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+firstNonEmpty(e.Unmanaged, e.UnmanagedRevert, "nothing failed and nothing was closed"))
+		j.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.Unmanaged, e.UnmanagedRevert, "nothing failed and nothing was closed"))
 	}
 }
 

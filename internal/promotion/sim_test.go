@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -156,7 +157,7 @@ func (w *simulation) newHead() string {
 // create opens a pull request, or finds the one that is open on the same branch.
 func (w *simulation) create(p *simPull) *simPull {
 	for _, o := range w.pulls {
-		if o.open && o.env == p.env && o.revert == p.revert && (!p.revert || Short(o.release) == Short(p.release)) {
+		if o.open && o.env == p.env && o.revert == p.revert && (!p.revert || wording.Short(o.release) == wording.Short(p.release)) {
 			return o
 		}
 	}
@@ -177,7 +178,7 @@ func (w *simulation) merge(p *simPull, byUs, trailers bool) bool {
 	}
 	c := w.commit(p.env, to, "ours")
 	if trailers {
-		c.kind, c.trailer = KindPromotion, Short(p.release)
+		c.kind, c.trailer = KindPromotion, wording.Short(p.release)
 		if p.revert {
 			c.kind = KindRevert
 		}

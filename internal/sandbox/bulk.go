@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxInFlight is how many files are asked for before the first has come.
@@ -65,7 +67,7 @@ func (t *remoteTree) ReadBlobs(ctx context.Context, ids []string, limit int64, d
 		for next < len(ids) && len(inFlight) < maxInFlight {
 			id := ids[next]
 			if id == "" || id[0] != frameFile && id[0] != frameLink || !validName(id[1:]) {
-				return fmt.Errorf("reading files: %q is no id of a listing", truncateText(id, 80))
+				return fmt.Errorf("reading files: %q is no id of a listing", wording.Clip(id, 80))
 			}
 			answer, err := t.conn.startRequest(id[0], t.tree, id[1:])
 			if err != nil {

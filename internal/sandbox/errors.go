@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/proc"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Why a run came to no answer; callers tell them apart with errors.Is. All of
@@ -76,9 +77,9 @@ func (l Limits) explainExit(task string, err error, cpu time.Duration) *Error {
 	case signal != "":
 		return fail(ErrCrashed, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of memory", signal))
 	case words != "":
-		return fail(ErrCrashed, "it crashed: "+truncateText(firstLines(words), maxShownText))
+		return fail(ErrCrashed, "it crashed: "+wording.Clip(firstLines(words), maxShownText))
 	case err != nil:
-		return fail(ErrCrashed, "it crashed: "+truncateText(err.Error(), maxShownText))
+		return fail(ErrCrashed, "it crashed: "+wording.Clip(err.Error(), maxShownText))
 	}
 	return fail(ErrCrashed, "it ended without an answer")
 }

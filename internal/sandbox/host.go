@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -61,7 +63,7 @@ func (h *host) handleRequest(ctx context.Context, letter byte, question []byte) 
 		return 0, nil, r.err
 	}
 	if !validName(name) {
-		return 0, nil, fmt.Errorf("%w: it asked for %q, outside of the tree", errProtocol, truncateText(name, 80))
+		return 0, nil, fmt.Errorf("%w: it asked for %q, outside of the tree", errProtocol, wording.Clip(name, 80))
 	}
 	t, err := h.openNamedTree(ctx, tree)
 	if err != nil {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/proc"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Limits bound one run. A field that is 0 is its default's. Memory and CPU
@@ -30,20 +32,13 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	setDefault(&l.Memory, 512<<20)
-	setDefault(&l.CPU, time.Minute)
-	setDefault(&l.Time, 90*time.Second)
-	setDefault(&l.Answer, 64<<20)
-	setDefault(&l.Values, 4_000_000)
-	setDefault(&l.Reads, 1<<30)
+	l.Memory = cmp.Or(l.Memory, 512<<20)
+	l.CPU = cmp.Or(l.CPU, time.Minute)
+	l.Time = cmp.Or(l.Time, 90*time.Second)
+	l.Answer = cmp.Or(l.Answer, 64<<20)
+	l.Values = cmp.Or(l.Values, 4_000_000)
+	l.Reads = cmp.Or(l.Reads, 1<<30)
 	return l
-}
-
-func setDefault[T comparable](v *T, otherwise T) {
-	var zero T
-	if *v == zero {
-		*v = otherwise
-	}
 }
 
 const (
@@ -127,7 +122,7 @@ func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, outpu
 		return &Error{Task: task, Kind: ErrAnswer, Text: fmt.Sprintf("its answer has %d values, of at most %d", n, r.o.Limits.Values)}
 	}
 	if err := json.Unmarshal(answer, output); err != nil {
-		return &Error{Task: task, Kind: ErrAnswer, Text: "its answer can't be read: " + truncateText(err.Error(), maxShownText)}
+		return &Error{Task: task, Kind: ErrAnswer, Text: "its answer can't be read: " + wording.Clip(err.Error(), maxShownText)}
 	}
 	return nil
 }
@@ -206,7 +201,7 @@ func (r *Runner) exchangeFrames(ctx context.Context, from io.Reader, to io.Write
 		case frameAnswer:
 			return payload, nil
 		case frameRefused:
-			return nil, &HandlerError{Message: truncateText(string(payload), maxErrorText)}
+			return nil, &HandlerError{Message: wording.Clip(string(payload), maxErrorText)}
 		case framePanic:
 			return nil, r.newPanicError(task, payload)
 		case frameCPU:
@@ -229,8 +224,8 @@ func (r *Runner) exchangeFrames(ctx context.Context, from io.Reader, to io.Write
 func (r *Runner) newPanicError(task string, payload []byte) error {
 	words := &payloadReader{rest: payload}
 	text := words.readString()
-	r.o.Log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", truncateText(text, maxShownText)), zap.String("stack", truncateText(string(words.rest), maxPanic)))
-	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + truncateText(text, maxShownText)}
+	r.o.Log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", wording.Clip(text, maxShownText)), zap.String("stack", wording.Clip(string(words.rest), maxPanic)))
+	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + wording.Clip(text, maxShownText)}
 }
 
 // explainFailure ends the child and says why there is no answer.
@@ -252,7 +247,7 @@ func (r *Runner) explainFailure(ctx context.Context, p *proc.Process, task strin
 	case errors.As(err, &big) && big.letter == frameAnswer:
 		err = fail(ErrAnswer, fmt.Sprintf("its answer has %s, of at most %s", bytesText(uint64(big.size)), bytesText(uint64(big.max))))
 	case errors.Is(err, errProtocol):
-		err = fail(ErrAnswer, truncateText(err.Error(), maxShownText))
+		err = fail(ErrAnswer, wording.Clip(err.Error(), maxShownText))
 	}
 	p.End()
 	return err

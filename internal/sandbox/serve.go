@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"runtime/debug"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Trees are what a task looks at: the parent's, and in the child the way to them.
@@ -54,7 +56,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	c := newConn(buffered, bufio.NewWriterSize(out, 64<<10))
 	handler, ok := handlers[kind]
 	if !ok {
-		return c.sendFinal(frameRefused, []byte(truncateText(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxErrorText)))
+		return c.sendFinal(frameRefused, []byte(wording.Clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxErrorText)))
 	}
 	usedUp, stop := cpuUsedUp()
 	defer stop()
@@ -85,17 +87,17 @@ type finalFrame struct {
 func runHandler(ctx context.Context, h Handler, trees Trees, input json.RawMessage) (v finalFrame) {
 	defer func() {
 		if p := recover(); p != nil {
-			words := appendString(nil, truncateText(fmt.Sprint(p), maxErrorText))
-			v = finalFrame{framePanic, append(words, truncateText(string(debug.Stack()), maxPanic-len(words))...)}
+			words := appendString(nil, wording.Clip(fmt.Sprint(p), maxErrorText))
+			v = finalFrame{framePanic, append(words, wording.Clip(string(debug.Stack()), maxPanic-len(words))...)}
 		}
 	}()
 	output, err := h(ctx, trees, input)
 	if err != nil {
-		return finalFrame{frameRefused, []byte(truncateText(err.Error(), maxErrorText))}
+		return finalFrame{frameRefused, []byte(wording.Clip(err.Error(), maxErrorText))}
 	}
 	payload, err := json.Marshal(output)
 	if err != nil {
-		return finalFrame{frameRefused, []byte(truncateText(fmt.Sprintf("writing the answer: %v", err), maxErrorText))}
+		return finalFrame{frameRefused, []byte(wording.Clip(fmt.Sprintf("writing the answer: %v", err), maxErrorText))}
 	}
 	return finalFrame{frameAnswer, payload}
 }

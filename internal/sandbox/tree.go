@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxPrefetched bounds the files that were sent with their facts and not yet read.
@@ -84,7 +86,7 @@ func (t *remoteTree) listFolder(name string) ([]folderEntry, error) {
 	}
 	entries, ok := t.folders[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: asked for the folder %q, got another", errProtocol, truncateText(name, 80))
+		return nil, fmt.Errorf("%w: asked for the folder %q, got another", errProtocol, wording.Clip(name, 80))
 	}
 	return entries, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // typeBits are what is told of a file's mode. Permissions are not: a commit
@@ -107,7 +109,7 @@ func readFolders(payload []byte) ([]folder, error) {
 				break
 			}
 			if e.name == "." || !validName(e.name) || strings.Contains(e.name, "/") {
-				r.fail(fmt.Sprintf("an entry is named %q", truncateText(e.name, 80)))
+				r.fail(fmt.Sprintf("an entry is named %q", wording.Clip(e.name, 80)))
 				break
 			}
 			f.entries = append(f.entries, e)
@@ -173,7 +175,7 @@ func encodeError(err error) []byte {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe == err { //nolint:errorlint // only the outermost
 		err = pe.Err
 	}
-	return append([]byte{byte(n)}, truncateText(err.Error(), maxErrorText)...)
+	return append([]byte{byte(n)}, wording.Clip(err.Error(), maxErrorText)...)
 }
 
 func decodeError(payload []byte) error {
@@ -195,15 +197,6 @@ type treeError struct {
 
 func (e *treeError) Error() string { return e.words }
 func (e *treeError) Unwrap() error { return e.kind }
-
-// truncateText cuts a text to at most n bytes of valid UTF-8.
-func truncateText(s string, n int) string {
-	const more = "…"
-	if len(s) > n {
-		s = s[:n-len(more)] + more
-	}
-	return strings.ToValidUTF8(s, "?") // never longer than what it replaces
-}
 
 // joinName is path.Join for a folder and a name in it.
 func joinName(dir, name string) string {

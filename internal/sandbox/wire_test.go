@@ -78,16 +78,6 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestClip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, n := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")), rapid.IntRange(3, 40).Draw(t, "n")
-		got := truncateText(s, n)
-		if len(got) > n || !utf8.ValidString(got) || utf8.ValidString(s) && len(s) <= n && got != s {
-			t.Fatalf("clip(%q, %d) is %q", s, n, got)
-		}
-	})
-}
-
 func TestFailuresComeOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error

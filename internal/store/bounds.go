@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // What may be stored. Keys and names are refused beyond their bound, since a
@@ -75,15 +77,7 @@ func truncateText(s string, n int) string {
 	if !isStorable(s) {
 		s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	}
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	end := n - len(mark)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + mark
+	return wording.Clip(s, n)
 }
 
 // toPayload is a stored payload; an absent one is nil.

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Task is the name of the child's handler.
@@ -210,13 +211,13 @@ func (t *workerReply) toResolution(in *Input) (*Resolution, error) {
 		for i := range p.TargetSet.Targets {
 			target := &p.TargetSet.Targets[i]
 			if target.Managed() && requested.Spec.EnvironmentByName(target.Environment) == nil {
-				return nil, fmt.Errorf("its answer has a target in environment %q, which pipeline %s lacks", clipText(target.Environment), requested.Name())
+				return nil, fmt.Errorf("its answer has a target in environment %q, which pipeline %s lacks", wording.Clip(target.Environment, 80), requested.Name())
 			}
 			ids[target.ID()] = true
 		}
 		for id, numbers := range p.ChangedFiles {
 			if !ids[id] {
-				return nil, fmt.Errorf("its answer touches %q, which is no target", clipText(id))
+				return nil, fmt.Errorf("its answer touches %q, which is no target", wording.Clip(id, 80))
 			}
 			for _, n := range numbers {
 				if n < 0 || n >= len(in.Changed) {
@@ -229,6 +230,3 @@ func (t *workerReply) toResolution(in *Input) (*Resolution, error) {
 	}
 	return w, nil
 }
-
-// clipText keeps the beginning of what a child made up.
-func clipText(s string) string { return s[:min(len(s), 80)] }

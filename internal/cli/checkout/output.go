@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // targetRow is one target, and the pipeline that it is shown for.
@@ -118,26 +118,18 @@ func (a *Resolution) summaryLine(rows []targetRow) string {
 		}
 		components[r.pipeline+"\x00"+t.Component], environments[r.pipeline+"\x00"+t.Environment] = true, true
 	}
-	s := countNoun(len(applications), "Application")
+	s := wording.Count(len(applications), "Application")
 	if len(sets) > 0 {
-		s += " of " + countNoun(len(sets), "ApplicationSet")
+		s += " of " + wording.Count(len(sets), "ApplicationSet")
 	}
 	s += " in " + a.Tree
 	if len(components) > 0 {
-		s += ": " + countNoun(len(components), "component") + " in " + countNoun(len(environments), "environment")
+		s += ": " + wording.Count(len(components), "component") + " in " + wording.Count(len(environments), "environment")
 		if unmanaged > 0 {
 			s += fmt.Sprintf(", %d in no pipeline", unmanaged)
 		}
 	}
 	return s + "."
-}
-
-// countNoun is a number of things.
-func countNoun(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // inCluster is how Argo CD writes the cluster that it runs in.

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/plan"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // PlanQuery says what to plan, and what is known beside the checkout.
@@ -134,5 +135,5 @@ func (r *Repository) behindRemote(ctx context.Context, rev, commit string) (stri
 	case sha == commit:
 		return "", nil
 	}
-	return fmt.Sprintf("%s is not at HEAD, but at %s: --rev %s plans from there", remote, sha[:12], remote), nil
+	return fmt.Sprintf("%s is not at HEAD, but at %s: --rev %s plans from there", remote, wording.Short(sha), remote), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // mergePull merges exactly the head that was judged, and nothing when the
@@ -20,7 +21,7 @@ func (a *Actor) mergePull(ctx context.Context, c *facts.Evaluation, d *promotion
 	r := c.Snapshot.Repo
 	env := findEnv(c, x.Environment)
 	if env.Tip != x.Tip {
-		return fmt.Errorf("%w: %s is at %s", ErrStale, env.Branch, promotion.Short(env.Tip))
+		return fmt.Errorf("%w: %s is at %s", ErrStale, env.Branch, wording.Short(env.Tip))
 	}
 	in := a.newTextInput(ctx, c, d, x.Environment, x.Revert)
 	in.Number = x.Pull
@@ -87,7 +88,7 @@ func (a *Actor) recordMerge(ctx context.Context, c *facts.Evaluation, x promotio
 			if err := a.putPromotionRow(ctx, tx, c, x.Environment, x.Pull, kind, release, "merged"); err != nil {
 				return err
 			}
-			ev := newEvent(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, promotion.Short(landed)))
+			ev := newEvent(c, x.Environment, x.Pull, "merged", fmt.Sprintf("#%d merged into %s as %s", x.Pull, env.Branch, wording.Short(landed)))
 			ev.IdempotencyKey = facts.MergedEventKey(u, x.Pull)
 			_, err = tx.AddEvents(ctx, ev)
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // StatusContext is the name of the one commit status.
@@ -374,7 +375,7 @@ func (a *Actor) presentReverted(ctx context.Context, c *facts.Evaluation, in prt
 		}
 		for j := range env.PastPulls {
 			p := &env.PastPulls[j]
-			if p.Revert || !p.Merged || promotion.Short(p.Release) != promotion.Short(revert.Release) || p.At.After(revert.At) {
+			if p.Revert || !p.Merged || wording.Short(p.Release) != wording.Short(revert.Release) || p.At.After(revert.At) {
 				continue
 			}
 			in.Revert, in.Number, in.RevertedPull, in.Release = false, p.Number, revert.Number, p.Release

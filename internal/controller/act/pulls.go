@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // slotTTL bounds how long one process may hold the right to count what is open
@@ -209,7 +210,7 @@ func (a *Actor) replaceHead(ctx context.Context, c *facts.Evaluation, d *promoti
 	if head, ok, err := r.Mirror.Head(ctx, branch); err != nil {
 		return err
 	} else if !ok || head != x.Head {
-		return fmt.Errorf("%w: %s is at %s", ErrStale, branch, promotion.Short(head))
+		return fmt.Errorf("%w: %s is at %s", ErrStale, branch, wording.Short(head))
 	}
 	in := a.newTextInput(ctx, c, d, x.Environment, false)
 	in.Release, in.Name, in.Number = x.Release, x.Name, x.Pull
@@ -248,7 +249,7 @@ func (a *Actor) ensureOpen(ctx context.Context, r *facts.Repository, number int,
 		return nil, err
 	}
 	if pr.State != forge.Open || pr.Head != head {
-		return nil, fmt.Errorf("%w: #%d is %s at %s", ErrStale, number, pr.State, promotion.Short(pr.Head))
+		return nil, fmt.Errorf("%w: #%d is %s at %s", ErrStale, number, pr.State, wording.Short(pr.Head))
 	}
 	return pr, nil
 }

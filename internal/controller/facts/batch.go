@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (b *BatchEvaluation) mergeSharedPulls() {
 		for _, c := range b.Evaluations {
 			if p := c.Facts.Envs[i].Open; p != nil && len(p.Members) > 0 {
 				members = append(members, p)
-				headModified, authorsErr = firstOf(headModified, p.HeadModified), firstOf(authorsErr, p.Review.AuthorsErr)
+				headModified, authorsErr = cmp.Or(headModified, p.HeadModified), cmp.Or(authorsErr, p.Review.AuthorsErr)
 				authors = append(authors, p.Review.Authors...)
 			}
 		}
@@ -276,7 +277,7 @@ func (b *BatchEvaluation) agreedPull(env int, ri *batchPull) *promotion.Pull {
 	p := *ri.pull
 	for _, c := range b.Evaluations {
 		if v := c.Facts.Envs[env].Open; v != nil && v.Number == p.Number {
-			p.HeadModified = firstOf(p.HeadModified, v.HeadModified)
+			p.HeadModified = cmp.Or(p.HeadModified, v.HeadModified)
 		}
 	}
 	return &p

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // errRereadPulls says that the pull requests of several components must be read
@@ -61,7 +63,7 @@ func (o *Gatherer) fillOpenBatchPull(ctx context.Context, c *Evaluation, env *pr
 	case ri.ref.Revert:
 		if !batch {
 			p.Members = nil
-			p.HeadModified = firstOf(p.HeadModified, fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", p.Number))
+			p.HeadModified = cmp.Or(p.HeadModified, fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", p.Number))
 		}
 		env.Revert = p
 	default:
@@ -120,7 +122,7 @@ func (o *Gatherer) landedMembers(ctx context.Context, c *Evaluation, env string,
 // fillUnmanagedRevert fills in what of somebody else's stands on the branch that a
 // revert of what came together would use.
 func (o *Gatherer) fillUnmanagedRevert(c *Evaluation, env *promotion.Env) {
-	short := promotion.Short(promotion.BatchID(env.Landed.Value.Members))
+	short := wording.Short(promotion.BatchID(env.Landed.Value.Members))
 	for _, ri := range c.batchPulls[env.Name] {
 		if ri.PR.Author != c.Snapshot.Repo.BotLogin && ri.PR.State == forge.Open && ri.ref.Revert && short != "" && strings.EqualFold(ri.ref.Short, short) {
 			env.UnmanagedRevert = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // batchPull is a pull request on a branch of several components' of a pipeline: in
@@ -139,7 +141,7 @@ func (o *Gatherer) findReverted(ctx context.Context, c *Evaluation, all []*batch
 			continue
 		}
 		members, err := o.findMembers(ctx, c, all, ri)
-		if err == nil && len(members) > 0 && promotion.Short(promotion.BatchID(members)) == revert.ref.Short {
+		if err == nil && len(members) > 0 && wording.Short(promotion.BatchID(members)) == revert.ref.Short {
 			return ri
 		}
 	}
@@ -180,7 +182,7 @@ func (o *Gatherer) inspectBatchPull(ctx context.Context, c *Evaluation, env *pro
 	}
 	p.Release, p.Name = promotion.BatchID(p.Members), joinMemberNames(p.Members)
 	if ri.ref.Revert {
-		p.Release = firstOf(p.Release, ri.ref.Short)
+		p.Release = cmp.Or(p.Release, ri.ref.Short)
 	} else {
 		p.DeclaredRelease, _ = readMarker(pr.Body)
 	}

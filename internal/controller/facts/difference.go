@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -234,5 +235,5 @@ func describeCommit(commit string) string {
 	if commit == "" {
 		return "a commit that the forge doesn't name"
 	}
-	return fieldedit.ShortID(commit)
+	return wording.Short(commit)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // MemberEvaluation is a component in what moves several, with its own case and decision.
@@ -57,7 +58,7 @@ func (c *Evaluation) whyUnknown(release string) string {
 	if _, ok := c.ReleaseContents[release]; ok {
 		return ""
 	}
-	return fmt.Sprintf("what the release %s consists of is not known any more", promotion.Short(release))
+	return fmt.Sprintf("what the release %s consists of is not known any more", wording.Short(release))
 }
 
 // landedByPull says that what an environment carries came by a pull request.

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Evaluation is one unit's facts with what acting on them needs.
@@ -315,11 +316,11 @@ func (c *Evaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival
 func landedEvent(c *Evaluation, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
 	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
-		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, promotion.Short(l.Commit)),
+		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, wording.Short(l.Commit)),
 		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", wake.UnitName(u), env.Name, l.Commit, l.By)}
 	if l.Pull != 0 {
 		ev.Kind = "merged"
-		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, promotion.Short(l.Commit))
+		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, wording.Short(l.Commit))
 		ev.IdempotencyKey = MergedEventKey(u, l.Pull)
 	}
 	return ev

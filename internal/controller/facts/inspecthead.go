@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // ensureCommit makes sure that a commit is in the mirror, fetching once if need be.
@@ -44,7 +45,7 @@ func (o *Gatherer) findBase(ctx context.Context, c *Evaluation, env *promotion.E
 			return parent, "", nil
 		}
 	}
-	return "", fmt.Sprintf("its head %s is not one commit on top of %s", fieldedit.ShortID(head), env.Branch), nil
+	return "", fmt.Sprintf("its head %s is not one commit on top of %s", wording.Short(head), env.Branch), nil
 }
 
 // inspectPromotion compares a head with what composing its release on its base gives.
@@ -127,7 +128,7 @@ func (o *Gatherer) composeRevert(ctx context.Context, c *Evaluation, overlays []
 		return nil, err
 	}
 	if len(info.Parents) == 0 {
-		return nil, fmt.Errorf("%s has no parent to go back to", fieldedit.ShortID(commit))
+		return nil, fmt.Errorf("%s has no parent to go back to", wording.Short(commit))
 	}
 	files, err := changedPaths(ctx, m, info.Parents[0], commit)
 	if err != nil {

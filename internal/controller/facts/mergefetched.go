@@ -8,6 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxMergeTries is how often a run waits for a merge that the forge tells of and
@@ -71,7 +72,7 @@ func (o *Gatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *p
 	o.seenMerges[key] = seen
 	o.mu.Unlock()
 	if !seen.fetched {
-		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, promotion.Short(newest.MergeCommit), env.Branch)
+		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, wording.Short(newest.MergeCommit), env.Branch)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -254,18 +255,9 @@ func readMarker(body string) (release string, of int) {
 	if m == nil {
 		return "", 0
 	}
-	of, err := strconv.Atoi(firstOf(m[3], "0"))
+	of, err := strconv.Atoi(cmp.Or(m[3], "0"))
 	if err != nil {
 		of = 0
 	}
 	return m[2], of
-}
-
-func firstOf(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxPastPulls bounds how many closed pull requests of an environment are judged by.
@@ -89,7 +90,7 @@ func (o *Gatherer) fillPulls(ctx context.Context, c *Evaluation, env *promotion.
 			switch {
 			case !ref.Revert:
 				env.Unmanaged = why
-			case env.Release.OK && ref.Short == promotion.Short(env.Release.Value.ID):
+			case env.Release.OK && ref.Short == wording.Short(env.Release.Value.ID):
 				env.UnmanagedRevert = why
 			}
 		case e.PR.State == forge.Open:

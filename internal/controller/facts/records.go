@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // The words of a record that are no state of a promotion's own.
@@ -164,7 +165,7 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 	of := 0
 	for i := range env.PastPulls {
 		p := &env.PastPulls[i]
-		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" && promotion.Short(p.Release) == promotion.Short(release) {
+		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" && wording.Short(p.Release) == wording.Short(release) {
 			of = p.Number
 		}
 	}
@@ -187,7 +188,7 @@ func (c *Evaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now
 	out := []store.Event{opened}
 	switch pr.State {
 	case forge.Merged:
-		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, promotion.Short(pr.MergeCommit))
+		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, wording.Short(pr.MergeCommit))
 		merged.IdempotencyKey = MergedEventKey(u, pr.Number)
 		out = append(out, merged)
 	case forge.Closed:

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -122,7 +123,7 @@ func (o *Gatherer) findAuthors(ctx context.Context, c *Evaluation, env *promotio
 		o.mu.Unlock()
 		if !ok {
 			if logins, err = r.Forge.CommitAuthors(ctx, r.Name, commit); err != nil {
-				return nil, fmt.Errorf("the authors of %s can't be read: %w", fieldedit.ShortID(commit), err)
+				return nil, fmt.Errorf("the authors of %s can't be read: %w", wording.Short(commit), err)
 			}
 			o.mu.Lock()
 			o.commitAuthors[r.ID+"@"+commit] = logins

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // WriteText writes a plan for people. The diffs in it are as git apply takes
@@ -27,7 +28,7 @@ func WriteText(w io.Writer, p *Plan, short bool) error {
 		writePipeline(&b, &p.Pipelines[i], len(p.Pipelines) > 1, short)
 		opening += len(p.Pipelines[i].Promotions)
 	}
-	fmt.Fprintf(&b, "%s would open.\n", countNoun(opening, "promotion"))
+	fmt.Fprintf(&b, "%s would open.\n", wording.Count(opening, "promotion"))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
@@ -67,7 +68,7 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	if len(environments) > 0 {
 		var parts []string
 		for _, e := range environments {
-			parts = append(parts, countNoun(upToDate[e], "component")+" in "+appset.Printable(e))
+			parts = append(parts, wording.Count(upToDate[e], "component")+" in "+appset.Printable(e))
 		}
 		fmt.Fprintf(b, "Up to date: %s.\n\n", strings.Join(parts, ", "))
 	}
@@ -177,13 +178,6 @@ func writeWaiting(b *strings.Builder, w *Waiting) {
 	for _, r := range w.Why {
 		fmt.Fprintf(b, "      %s\n", appset.Printable(r.Text))
 	}
-}
-
-func countNoun(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // WriteJSON writes all of a plan for programs.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // isBatch says that the pull request moves components together.
@@ -14,7 +15,7 @@ func isBatch(in Input) bool { return len(in.Members) > 0 }
 // subjectOf is what moves, for people: the component, or how many.
 func subjectOf(in Input) string {
 	if isBatch(in) {
-		return countNoun(len(in.Members), "component", "components")
+		return wording.Count(len(in.Members), "component")
 	}
 	return componentOf(in)
 }
@@ -30,7 +31,7 @@ func listMembers(in Input) string {
 	var out []string
 	for i, p := range in.Members {
 		if i == openRows {
-			out = append(out, countNoun(len(in.Members)-i, "more", "more"))
+			out = append(out, wording.Plural(len(in.Members)-i, "more", "more"))
 			break
 		}
 		out = append(out, escapeText(p.Component, maxName)+" "+codeSpan(memberReleaseName(p), maxName))
@@ -42,7 +43,7 @@ func memberReleaseName(p Member) string {
 	if p.Name != "" {
 		return p.Name
 	}
-	return promotion.Short(p.Release)
+	return wording.Short(p.Release)
 }
 
 // writeOpening is the first sentence of a promotion's body.
@@ -107,7 +108,7 @@ const openParts = 4
 func (p *page) writeMembers(all []Member, write func(Member)) {
 	for i, q := range all {
 		if i == openParts {
-			p.writeLine("<details><summary>%s</summary>", countNoun(len(all)-i, "more component", "more components"))
+			p.writeLine("<details><summary>%s</summary>", wording.Count(len(all)-i, "more component"))
 			p.writeGap()
 		}
 		write(q)
@@ -135,7 +136,7 @@ func landedBatch(in Input) string {
 	p.writeGap()
 	st := stateOf(in)
 	if at := formatTime(st.Since); at != "" {
-		p.writeLine("Merged %s as %s.", at, codeSpan(promotion.Short(st.Commit), maxName))
+		p.writeLine("Merged %s as %s.", at, codeSpan(wording.Short(st.Commit), maxName))
 		p.writeGap()
 	}
 	for _, q := range in.Members {

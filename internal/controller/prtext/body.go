@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // page collects a text's lines.
@@ -130,7 +131,7 @@ func writeReach(p *page, in Input) {
 		p.writeGap()
 	}
 	if outside > 0 {
-		p.writeLine("**Careful: it reaches %s (⚠) that %s %s in %s.**", countNoun(outside, "target", "targets"), isntOrArent(outside), componentPhrase(in), escapeText(in.Environment, maxName))
+		p.writeLine("**Careful: it reaches %s %s in %s.**", wording.Plural(outside, "target (⚠) that isn't", "targets (⚠) that aren't"), componentPhrase(in), escapeText(in.Environment, maxName))
 		p.writeGap()
 	}
 	switch {
@@ -152,13 +153,6 @@ func componentPhrase(in Input) string {
 		return "of these components"
 	}
 	return escapeText(componentOf(in), maxName)
-}
-
-func isntOrArent(n int) string {
-	if n == 1 {
-		return "isn't"
-	}
-	return "aren't"
 }
 
 // isOutside says whether a target is not what the pull request is about.
@@ -309,7 +303,7 @@ func mergeRules(in Input) []string {
 			if users := g.Approvals.From.Users; len(users) > 0 {
 				who = joinLogins(users)
 			}
-			out = append(out, fmt.Sprintf("%s from %s; not from the release's authors", countNoun(g.Approvals.Count, "approval", "approvals"), who))
+			out = append(out, fmt.Sprintf("%s from %s; not from the release's authors", wording.Count(g.Approvals.Count, "approval"), who))
 		}
 	}
 	switch {
@@ -351,7 +345,7 @@ func writeFooter(p *page, in Input) {
 	p.writeLine("---")
 	s := fmt.Sprintf("Stop it: `%shold`, or close it. What stands in the way: `%swhy`. All commands: `%shelp`.", say, say, say)
 	if in.Release != "" {
-		s = "Release " + codeSpan(promotion.Short(in.Release), maxName) + ". " + s
+		s = "Release " + codeSpan(wording.Short(in.Release), maxName) + ". " + s
 	}
 	if in.ConsoleURL != "" {
 		s += " [Console](" + escapeURL(in.ConsoleURL) + ")"

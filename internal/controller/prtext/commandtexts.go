@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -109,7 +110,7 @@ func writeWhy(p *page, st *promotion.EnvState) {
 	p.writeGap()
 	for i, n := range slices.Sorted(maps.Keys(st.Targets)) {
 		if i == openRows {
-			p.writeLine("- and %s", countNoun(len(st.Targets)-i, "more target", "more targets"))
+			p.writeLine("- and %s", wording.Count(len(st.Targets)-i, "more target"))
 			break
 		}
 		t := st.Targets[n]

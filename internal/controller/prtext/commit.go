@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // subjectLimit keeps a commit's subject readable in git log.
@@ -14,13 +15,13 @@ const subjectLimit = 100
 // It depends on what moves and why only, not on the facts of the moment: the
 // same commit made again has the same name.
 func CommitMessage(in Input) string {
-	return truncateLine(formatTitle(in, restoredValue(in)), subjectLimit) + "\n\n" + moveMessage(in) + "\n" + commitTrailers(in)
+	return wording.ClipRunes(formatTitle(in, restoredValue(in)), subjectLimit) + "\n\n" + moveMessage(in) + "\n" + commitTrailers(in)
 }
 
 // MergeMessage is the title and the message of the merge or squash commit. It
 // carries the trailers too, because a squash keeps no other commit.
 func MergeMessage(in Input) (subject, body string) {
-	subject = truncateLine(formatTitle(in, restoredValue(in)), subjectLimit)
+	subject = wording.ClipRunes(formatTitle(in, restoredValue(in)), subjectLimit)
 	if in.Number > 0 {
 		subject = fmt.Sprintf("%s (#%d)", subject, in.Number)
 	}
@@ -43,7 +44,7 @@ func moveMessage(in Input) string {
 	}
 	for i, c := range in.Changes {
 		if i == maxRows {
-			fmt.Fprintf(&b, "- and %s\n", countNoun(len(in.Changes)-i, "more field", "more fields"))
+			fmt.Fprintf(&b, "- and %s\n", wording.Count(len(in.Changes)-i, "more field"))
 			break
 		}
 		fmt.Fprintf(&b, "- %s %s: %s -> %s\n", plainLine(c.File, maxAddress), plainLine(c.Path, maxAddress), plainValue(c.Old), plainValue(c.New))

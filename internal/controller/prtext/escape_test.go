@@ -14,6 +14,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
 	xhtml "golang.org/x/net/html"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // markdown reads what we write as the forges do: GitHub's dialect, raw HTML let
@@ -203,11 +205,11 @@ func TestTruncateBody(t *testing.T) {
 		limit int
 		want  string
 	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 4, "äöüß"}, {"ab d", 4, "ab d"}, {"ab cd", 4, "ab…"}} {
-		if got := truncateLine(c.in, c.limit); got != c.want {
+		if got := wording.ClipRunes(c.in, c.limit); got != c.want {
 			t.Errorf("short(%q, %d) is %q, want %q", c.in, c.limit, got, c.want)
 		}
 	}
-	if got := truncateBytes("ääää", 7); got != "ää…" {
+	if got := wording.Clip("ääää", 7); got != "ää…" {
 		t.Errorf("shortBytes is %q", got)
 	}
 }

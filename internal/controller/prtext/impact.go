@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Impact is what the comment and the commit status on a pull request that isn't
@@ -53,7 +54,7 @@ func (in Impact) Status() Status {
 		return newStatus(statusFailure, "what it touches can't be told: "+in.Failed)
 	}
 	if n := in.Report.NewProblems(); n > 0 {
-		return newStatus(statusFailure, countNoun(n, "new problem", "new problems")+": "+in.firstProblem())
+		return newStatus(statusFailure, wording.Count(n, "new problem")+": "+in.firstProblem())
 	}
 	places := strings.Join(in.targetCounts(), "; ")
 	switch {
@@ -145,7 +146,7 @@ func (in Impact) Comment() string {
 		in.writeReport(&p)
 	}
 	if len(in.ChangedOnBranch) > 0 {
-		p.writeLine("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.", codeSpan(in.Branch, maxName), countNoun(len(in.ChangedOnBranch), "file", "files"))
+		p.writeLine("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.", codeSpan(in.Branch, maxName), wording.Count(len(in.ChangedOnBranch), "file"))
 		p.writeGap()
 	}
 	for _, u := range in.Unknown {
@@ -154,11 +155,9 @@ func (in Impact) Comment() string {
 	if len(in.Unknown) > 0 {
 		p.writeGap()
 	}
-	p.writeLine("Compared with %s of %s. This comment is kept up to date.", codeSpan(shortCommit(in.Base), maxName), codeSpan(in.Branch, maxName))
+	p.writeLine("Compared with %s of %s. This comment is kept up to date.", codeSpan(wording.Short(in.Base), maxName), codeSpan(in.Branch, maxName))
 	return truncateBody(p.String())
 }
-
-func shortCommit(sha string) string { return sha[:min(len(sha), 12)] }
 
 func (in Impact) writeReport(p *page) {
 	r := in.Report
@@ -181,7 +180,7 @@ func (in Impact) writeReport(p *page) {
 		newProblems, fixed, remaining = appendProblems(newProblems, r.Pipelines[i].Problems), appendProblems(fixed, r.Pipelines[i].Fixed), appendProblems(remaining, r.Pipelines[i].Preexisting)
 	}
 	if len(newProblems) > 0 {
-		p.writeLine("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.", countNoun(len(newProblems), "problem", "problems"))
+		p.writeLine("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.", wording.Count(len(newProblems), "problem"))
 		p.writeGap()
 		p.writeFolded("", newProblems)
 	}
@@ -199,7 +198,7 @@ func (in Impact) writeReport(p *page) {
 		}
 	}
 	if n := len(r.Unread); n > 0 && in.NeedsComment() {
-		p.writeLine("%s read by no target.", countNoun(n, "changed file is", "changed files are"))
+		p.writeLine("%s read by no target.", wording.Plural(n, "changed file is", "changed files are"))
 		p.writeGap()
 	}
 }
@@ -260,7 +259,7 @@ func describeChange(g *impact.Group) string {
 		out = append(out, fmt.Sprintf("%s: %s → %s", codeSpan(f.Path, maxAddress), codeSpan(f.Before, maxValue), codeSpan(f.After, maxValue)))
 	}
 	if more := len(g.Fields) + g.More - min(len(g.Fields), maxImpactNames); more > 0 {
-		out = append(out, countNoun(more, "more field", "more fields"))
+		out = append(out, wording.Count(more, "more field"))
 	}
 	for i, f := range g.Files {
 		if i == maxImpactNames {

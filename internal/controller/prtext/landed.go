@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // LandedComment is the comment after the merge: where the release is on the way, and
@@ -26,7 +27,7 @@ func LandedComment(in Input) string {
 		merged += " " + at
 	}
 	if st.Commit != "" {
-		merged += " as " + codeSpan(promotion.Short(st.Commit), maxName)
+		merged += " as " + codeSpan(wording.Short(st.Commit), maxName)
 	}
 	if r := linkReason(in, st.Reason); r != "" {
 		merged += ". Now: " + strings.TrimSuffix(r, ".")

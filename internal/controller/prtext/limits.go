@@ -3,7 +3,6 @@ package prtext
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // What is written is bounded, whatever it is made from.
@@ -42,27 +41,6 @@ func truncateBody(s string) string {
 		s += closing
 	}
 	return s + cutNote
-}
-
-// truncateLine cuts a line to so many characters.
-func truncateLine(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	rs := []rune(s)
-	return strings.TrimSpace(string(rs[:limit-1])) + ellipsis
-}
-
-// truncateBytes cuts a line to so many bytes.
-func truncateBytes(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	s = s[:limit-len(ellipsis)]
-	for !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return strings.TrimSpace(s) + ellipsis
 }
 
 // formatTime is an absolute time for people; empty when it isn't known.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Render writes an open promotion's or revert's page. It is total: what the
@@ -29,7 +30,7 @@ func Render(in Input) Page {
 // EnvironmentLabel is the label env/<environment>, cut to what a forge takes. It
 // informs people only, so that two long names may share one.
 func EnvironmentLabel(environment string) string {
-	return truncateBytes("env/"+plainLine(environment, maxName), maxLabel)
+	return wording.Clip("env/"+plainLine(environment, maxName), maxLabel)
 }
 
 func pageTitle(in Input) string { return formatTitle(in, previousReleaseName(in)) }
@@ -52,7 +53,7 @@ func formatTitle(in Input, back string) string {
 			b.WriteString(": " + n)
 		}
 	}
-	return truncateBytes(b.String(), maxTitle)
+	return wording.Clip(b.String(), maxTitle)
 }
 
 func componentOf(in Input) string {
@@ -67,7 +68,7 @@ func releaseNameOf(in Input) string {
 	if in.Name != "" {
 		return in.Name
 	}
-	return promotion.Short(in.Release)
+	return wording.Short(in.Release)
 }
 
 // previousReleaseName is the name of the release that a revert brings back: what its fields
@@ -179,11 +180,4 @@ func ownPullNumbers(in Input) map[string]bool {
 	}
 	delete(own, "0")
 	return own
-}
-
-func countNoun(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

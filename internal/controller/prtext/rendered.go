@@ -2,6 +2,8 @@ package prtext
 
 import (
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Rendered is what an edit does to one target's manifests.
@@ -124,7 +126,7 @@ func targetNames(targets []string) string {
 	var out []string
 	for i, t := range targets {
 		if i == openRows {
-			out = append(out, countNoun(len(targets)-i, "more", "more"))
+			out = append(out, wording.Plural(len(targets)-i, "more", "more"))
 			break
 		}
 		out = append(out, codeSpan(t, maxName))

@@ -1,7 +1,7 @@
 package prtext
 
 import (
-	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 func revertBody(in Input) string {
@@ -92,7 +92,7 @@ func RevertedComment(in Input) string {
 	p.writeLine("**Reverted:** %s took %s in %s back.", pullRef(in.RevertedPull), codeSpan(releaseNameOf(in), maxName), env)
 	p.writeGap()
 	p.writeLine("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the same, somebody who may says %s on a pull request of ours.",
-		codeSpan(releaseNameOf(in), maxName), codeSpan(promotion.Short(in.Release), maxName), env, promoteCommand(in))
+		codeSpan(releaseNameOf(in), maxName), codeSpan(wording.Short(in.Release), maxName), env, promoteCommand(in))
 	if in.RevertedPull > 0 {
 		p.writeGap()
 		p.writeLine("Why, and how the revert is doing: %s.", pullRef(in.RevertedPull))

@@ -3,6 +3,7 @@ package prtext
 import (
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -64,8 +65,8 @@ func OtherStatus(pipelineErr string, touchesPipeline bool) Status {
 		if n == 0 {
 			return newStatus(statusFailure, first)
 		}
-		more := " (and " + countNoun(n, "more)", "more)")
-		return Status{State: statusFailure, Description: truncateLine(plainLine(first, maxReason), maxStatus-len(more)) + more}
+		more := " (and " + wording.Plural(n, "more)", "more)")
+		return Status{State: statusFailure, Description: wording.ClipRunes(plainLine(first, maxReason), maxStatus-len(more)) + more}
 	case touchesPipeline:
 		return newStatus(statusSuccess, "pipeline files are valid")
 	}
@@ -73,5 +74,5 @@ func OtherStatus(pipelineErr string, touchesPipeline bool) Status {
 }
 
 func newStatus(state, description string) Status {
-	return Status{State: state, Description: truncateLine(plainLine(description, maxReason), maxStatus)}
+	return Status{State: state, Description: wording.ClipRunes(plainLine(description, maxReason), maxStatus)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // The releases of the story.
@@ -193,7 +194,7 @@ func (s *Story) commitRelease(tag, from string) error {
 	if err != nil {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
-	s.Narrate(Author, fmt.Sprintf("releases web %s to dev (%s)", tag, promotion.Short(commit)))
+	s.Narrate(Author, fmt.Sprintf("releases web %s to dev (%s)", tag, wording.Short(commit)))
 	return nil
 }
 

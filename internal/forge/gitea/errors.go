@@ -13,6 +13,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxMessage bounds what is repeated of the server's words.
@@ -85,14 +86,7 @@ func classifyResponse(op string, resp *sdk.Response, message string, cause error
 }
 
 // clipMessage makes one bounded line of a text from outside.
-func clipMessage(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 4*maxMessage)], "?")
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
-}
+func clipMessage(s string) string { return wording.ClipLine(s, maxMessage) }
 
 // statusOf is the HTTP status behind an error; 0 when there was no answer.
 func statusOf(err error) int {

@@ -8,6 +8,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxDescription is the longest description, in characters, that Gitea's pages
@@ -17,7 +18,7 @@ const maxDescription = 255
 // SetStatus sets a commit status.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	_, resp, err := d.newClient(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
-		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: truncateText(s.Description, maxDescription), Context: s.Context,
+		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription), Context: s.Context,
 	})
 	if err != nil {
 		return wrapError("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
@@ -53,13 +54,4 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 	}
 	slices.SortFunc(found, func(a, b forge.Status) int { return strings.Compare(a.Context, b.Context) })
 	return found, nil
-}
-
-// truncateText shortens a text to so many characters and shows that it did.
-func truncateText(s string, max int) string {
-	runes := []rune(s)
-	if len(runes) <= max {
-		return s
-	}
-	return string(runes[:max-1]) + "…"
 }

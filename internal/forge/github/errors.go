@@ -13,6 +13,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -156,14 +157,7 @@ func errorMessage(answer *gh.ErrorResponse) string {
 }
 
 // clipMessage makes one bounded line of a text from outside.
-func clipMessage(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 4*maxMessage)], "?")
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
-}
+func clipMessage(s string) string { return wording.ClipLine(s, maxMessage) }
 
 // hasStatus says whether an error is an answer with this status.
 func hasStatus(err error, status int) bool {

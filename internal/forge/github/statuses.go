@@ -6,6 +6,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxDescription is the longest description that GitHub takes, in characters.
@@ -17,7 +18,7 @@ func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s f
 	status := &gh.RepoStatus{
 		State:       gh.String(string(s.State)),
 		Context:     &s.Context,
-		Description: gh.String(truncateText(s.Description, maxDescription)),
+		Description: gh.String(wording.ClipRunes(s.Description, maxDescription)),
 	}
 	if s.TargetURL != "" {
 		status.TargetURL = &s.TargetURL
@@ -53,13 +54,4 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 		return resp, false, err
 	})
 	return found, err
-}
-
-// truncateText shortens a text to so many characters and shows that it did.
-func truncateText(s string, max int) string {
-	runes := []rune(s)
-	if len(runes) <= max {
-		return s
-	}
-	return string(runes[:max-1]) + "…"
 }

@@ -170,7 +170,7 @@ func (e *engine) expandTpl(outer *template.Template, text string, data any) (str
 	e.bindFuncs(set)
 	t, err := parseTemplate(set.New(outer.Name()), text)
 	if err != nil {
-		return "", fmt.Errorf("tpl can't parse %q: %w", clipExcerpt([]byte(text)), err)
+		return "", fmt.Errorf("tpl can't parse %q: %w", clipExcerpt(text), err)
 	}
 	e.instrumentTemplates(t)
 	out, err := executeTemplate(t, data)

@@ -173,7 +173,7 @@ func TestHelmOptions(t *testing.T) {
 		want          string // of the object
 		wantErr       string
 	}{
-		{name: "none", want: `"r":"web/shop","v":"{\"base\":1}"`},
+		{name: "none", options: `{}`, want: `"r":"web/shop","v":"{\"base\":1}"`},
 		{name: "release name and namespace", options: `{"releaseName":"r","namespace":"n"}`, want: `"r":"r/n"`},
 		{name: "values files", options: `{"valueFiles":["values-prod.yaml","/values/more.yaml"]}`, want: `\"map\":{\"a\":1,\"b\":2},\"more\":1,\"prod\":1`},
 		{name: "values file of a source of this repository", options: `{"valueFiles":["$here/values/more.yaml"]}`, want: `\"more\":1`},
@@ -194,7 +194,7 @@ func TestHelmOptions(t *testing.T) {
 		{name: "another Helm", options: `{"version":"v2"}`, wantErr: `helm.version "v2" is not known to Argo CD`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := singleSource("c", `{"helm":`+firstNonEmpty(tt.options, "{}")+"}")
+			in := singleSource("c", `{"helm":`+tt.options+"}")
 			in.Sources = append(in.Sources, Source{RepoURL: "https://git.example/fleet", Ref: "here", InTree: true}, Source{RepoURL: "https://git.example/other", Ref: "there"})
 			m, err := Render(context.Background(), memoryTree(contents), in)
 			if tt.wantErr != "" {
@@ -219,13 +219,6 @@ func TestHelmOptions(t *testing.T) {
 			checkReadsKnown(t, contents, m, deps.Source{Path: "c", ValueFiles: []string{"c/values-prod.yaml"}}, extra...)
 		})
 	}
-}
-
-func firstNonEmpty(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 func TestHelmDependencies(t *testing.T) {

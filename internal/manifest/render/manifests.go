@@ -15,6 +15,8 @@ import (
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Manifests are the objects that a target asks for. They marshal to JSON and
@@ -101,7 +103,7 @@ func (c *objectCollector) addJSON(raw []byte) error {
 		return fmt.Errorf("a manifest is no object: %w", err)
 	}
 	if kind, _ := fields["kind"].(string); kind == "" {
-		return fmt.Errorf("a manifest has no kind: %s", clipExcerpt(raw))
+		return fmt.Errorf("a manifest has no kind: %s", clipExcerpt(string(raw)))
 	}
 	switch items, has := fields["items"]; {
 	case has && items == nil && fields["spec"] == nil && fields["status"] == nil:
@@ -202,14 +204,6 @@ func decodeFields(raw []byte) (map[string]any, error) {
 // [json.Marshal] does: marshalling the result again doesn't change it.
 func encodeFields(fields map[string]any) ([]byte, error) { return json.Marshal(fields) }
 
-func clipExcerpt(raw []byte) string {
-	const most = 80
-	if len(raw) > most {
-		return strings.ToValidUTF8(string(raw[:most]), "") + "…"
-	}
-	return string(raw)
-}
-
 // checkAliases refuses YAML whose aliases, written out, make it much larger:
 // kustomize writes them out without a limit of its own. Bytes that are no
 // YAML pass; their reader complains.
@@ -266,3 +260,5 @@ func (c *aliasCounter) countNodes(n *yaml.Node) (int, error) {
 	}
 	return total, nil
 }
+
+func clipExcerpt(s string) string { return wording.Clip(s, 80) }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // TextLimit bounds a text for people; zero means no bound.
@@ -19,7 +20,7 @@ type TextLimit struct {
 }
 
 // maxValueRunes bounds one value's characters in a line.
-const maxValueRunes = 200
+const maxValueRunes = 201 // the ellipsis among them
 
 // Text is the changes in the manner of a unified diff, for a fenced block: a
 // line @@ object @@, then a line a field, those that went with a minus and
@@ -37,7 +38,7 @@ func (c *Changes) Text(limit TextLimit) string {
 		all := c.Objects[i].diffLines()
 		shown := all
 		if limit.ObjectLines > 0 && len(all) > limit.ObjectLines {
-			shown = append(all[:limit.ObjectLines:limit.ObjectLines], fmt.Sprintf("  … and %s", formatCount(len(all)-limit.ObjectLines, "more line")))
+			shown = append(all[:limit.ObjectLines:limit.ObjectLines], fmt.Sprintf("  … and %s", wording.Count(len(all)-limit.ObjectLines, "more line")))
 		}
 		wrote := 0
 		for _, l := range shown {
@@ -54,17 +55,9 @@ func (c *Changes) Text(limit TextLimit) string {
 		}
 	}
 	if leftObjects > 0 {
-		fmt.Fprintf(&b, "… and %s in %s\n", formatCount(leftLines, "more line"), formatCount(leftObjects, "object"))
+		fmt.Fprintf(&b, "… and %s in %s\n", wording.Count(leftLines, "more line"), wording.Count(leftObjects, "object"))
 	}
 	return b.String()
-}
-
-// formatCount is a number of things.
-func formatCount(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return strconv.Itoa(n) + " " + thing + "s"
 }
 
 // diffLines are one object's change.
@@ -191,12 +184,7 @@ func escapeLine(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-func clipValue(s string) string {
-	if utf8.RuneCountInString(s) <= maxValueRunes {
-		return s
-	}
-	return string([]rune(s)[:maxValueRunes]) + "…"
-}
+func clipValue(s string) string { return wording.ClipRunes(s, maxValueRunes) }
 
 func joinNames(names any) string {
 	list, _ := names.([]any)

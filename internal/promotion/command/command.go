@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // The verbs.
@@ -112,10 +114,4 @@ func oneLine(s string) string {
 }
 
 // truncateWord keeps a refused word from filling the answer.
-func truncateWord(s string) string {
-	const limit = 40
-	if rs := []rune(oneLine(s)); len(rs) > limit {
-		return string(rs[:limit]) + "…"
-	}
-	return oneLine(s)
-}
+func truncateWord(s string) string { return wording.ClipRunes(oneLine(s), 41) }

@@ -3,7 +3,8 @@ package verification
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Argo CD's own words.
@@ -119,14 +120,4 @@ func messageSuffix(message string) string {
 }
 
 // clipMessage makes one bounded line of a message from outside.
-func clipMessage(s string) string {
-	s = strings.ToValidUTF8(strings.Join(strings.Fields(s[:min(len(s), 4*maxReason)]), " "), "")
-	if len(s) <= maxReason {
-		return s
-	}
-	cut := maxReason
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+func clipMessage(s string) string { return wording.ClipLine(s, maxReason) }

@@ -1,8 +1,11 @@
 package verification
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // describeOutdated says how the Application's sources differ from what its ApplicationSet
@@ -36,7 +39,7 @@ func (j *judgement) usesRollingSync() bool {
 // that it should have.
 func firstDifference(has, want []Source) string {
 	if len(has) != len(want) {
-		return fmt.Sprintf("it has %s and should have %s", countSources(len(has)), countSources(len(want)))
+		return fmt.Sprintf("it has %s and should have %s", wording.Count(len(has), "source"), wording.Count(len(want), "source"))
 	}
 	for i, h := range has {
 		w, at := want[i], "its"
@@ -58,16 +61,4 @@ func firstDifference(has, want []Source) string {
 	return ""
 }
 
-func valueOrUnset(s string) string {
-	if s == "" {
-		return "not set"
-	}
-	return clipMessage(s)
-}
-
-func countSources(n int) string {
-	if n == 1 {
-		return "1 source"
-	}
-	return fmt.Sprintf("%d sources", n)
-}
+func valueOrUnset(s string) string { return clipMessage(cmp.Or(s, "not set")) }
