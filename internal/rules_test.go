@@ -57,7 +57,7 @@ var rooms = map[string][]string{
 	"internal/promotion/verification": {},
 	"internal/argocd":                 {"internal/promotion/verification"},
 	"internal/appset":                 {"internal/pipeline"},
-	"internal/appset/evaluate":        {"internal/appset", "internal/manifest/deps", "internal/pipeline", "internal/sandbox"},
+	"internal/appset/evaluate":        {"internal/appset", "internal/fieldedit", "internal/manifest/deps", "internal/pipeline", "internal/sandbox"},
 	"internal/appset/history":         {"internal/appset", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
 	"internal/appset/impact":          {"internal/appset", "internal/appset/evaluate", "internal/pipeline"},
 	"internal/appset/isolation":       {"internal/appset", "internal/appset/evaluate", "internal/manifest/deps", "internal/manifest/render"},
@@ -74,7 +74,7 @@ var rooms = map[string][]string{
 	"internal/emulator/story":         {"internal/console/api", "internal/emulator", "internal/git", "internal/promotion"},
 	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/git", "internal/manifest/render", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/store", "policies", "webhooks"},
 	"internal/cli":                    {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator/story", "internal/fieldedit", "internal/pipeline", "internal/sandbox", "internal/server"},
-	"internal/cli/checkout":           {"internal/appset", "internal/appset/evaluate", "internal/appset/history", "internal/appset/impact", "internal/argocd", "internal/controller/plan", "internal/git", "internal/pipeline"},
+	"internal/cli/checkout":           {"internal/appset", "internal/appset/evaluate", "internal/appset/history", "internal/appset/impact", "internal/argocd", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline"},
 	"internal/e2e":                    {},
 	"cmd/liftlock":                    {"internal/cli"},
 }

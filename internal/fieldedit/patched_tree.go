@@ -36,6 +36,19 @@ func Apply(tree fs.FS, edits []Edit) fs.FS {
 	return p
 }
 
+// Beside is the tree with further files, which are there for whoever asks for
+// them by name, in place of what the tree has there, but in no listing.
+func Beside(tree fs.FS, files map[string][]byte) fs.FS {
+	if len(files) == 0 {
+		return tree
+	}
+	p := &patchedTree{tree: tree, edits: map[string]*Edit{}}
+	for name, data := range files {
+		p.edits[name] = &Edit{File: name, After: data, Mode: ModeRegular}
+	}
+	return p
+}
+
 type patchedTree struct {
 	tree    fs.FS
 	edits   map[string]*Edit

@@ -1,12 +1,17 @@
 package git
 
 import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // newCheckoutDir is a working tree with one commit on main.
@@ -46,14 +51,42 @@ func checkout(t testing.TB, dir string) *Checkout {
 	return c
 }
 
-func workingTree(t testing.TB, c *Checkout) *WorkingTree {
+// working is a checkout's working tree as a commit.
+type working struct {
+	*Tree
+	s   *Scratch
+	sha string
+}
+
+func (w working) Changed(ctx context.Context, from string) ([]FileChange, error) {
+	return w.s.Changed(ctx, from, w.sha)
+}
+
+func workingTree(t testing.TB, c *Checkout) working {
 	t.Helper()
-	w, err := c.WorkingTree(t.Context())
+	s := scratch(t, c)
+	sha, err := s.CommitWorkingTree(t.Context(), time.Unix(1767323045, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	return working{s.Tree(sha), s, sha}
+}
+
+func scratch(t testing.TB, c *Checkout) *Scratch {
+	t.Helper()
+	s, err := c.Scratch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Dir(s.dir)); err == nil {
+			t.Errorf("%s is left", s.dir)
+		}
+	})
+	return s
 }
 
 func TestOpenCheckout(t *testing.T) {
@@ -96,7 +129,7 @@ func TestOpenCheckout(t *testing.T) {
 		if data, err := c.Tree(head).ReadFile("a/b/c"); err != nil || string(data) != "x\n" {
 			t.Errorf("%s: %q, %v", tc.name, data, err)
 		}
-		if _, err := c.WorkingTree(t.Context()); tc.bare != errors.Is(err, ErrInvalid) {
+		if _, err := scratch(t, c).CommitWorkingTree(t.Context(), time.Unix(1, 0)); tc.bare != errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: working tree: %v", tc.name, err)
 		}
 	}
@@ -327,4 +360,12 @@ func snapshotDir(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// blobID is the id that git gives a file of this content.
+func blobID(data []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(data))
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
 }

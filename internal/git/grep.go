@@ -16,47 +16,16 @@ func (t *Tree) Grep(ctx context.Context, expression string, globs ...string) ([]
 	if err := t.repo.requireCommits(ctx, t.sha); err != nil {
 		return nil, err
 	}
-	names, err := t.repo.runGrep(ctx, t.repo.gitCommand(grepArgs(expression, []string{t.sha}, globs)...))
+	names, err := t.repo.runGrep(ctx, t.repo.gitCommand(grepArgs(expression, t.sha, globs)...))
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], t.sha+":")
 	}
 	return names, err
 }
 
-// Grep is Tree.Grep over the working tree. What a sparse checkout leaves out
-// is looked at as it is in the index.
-func (w *WorkingTree) Grep(ctx context.Context, expression string, globs ...string) ([]string, error) {
-	in := func(options ...string) ([]string, error) {
-		c := w.checkout.gitCommand(grepArgs(expression, options, globs)...)
-		c.Args = append([]string{"--work-tree=" + w.checkout.top}, c.Args...)
-		c.Dir = w.checkout.top
-		return w.checkout.runGrep(ctx, c)
-	}
-	names, err := in("--untracked")
-	if err != nil {
-		return nil, err
-	}
-	if len(w.sparse) > 0 {
-		left, err := in("--cached")
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range left {
-			if w.files[name].sparse && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-	}
-	return slices.DeleteFunc(names, func(name string) bool {
-		_, listed := w.files[name]
-		return !listed
-	}), nil
-}
-
-func grepArgs(expression string, where, globs []string) []string {
+func grepArgs(expression, where string, globs []string) []string {
 	args := []string{"grep", "--text", "--null", "--files-with-matches", "--no-recurse-submodules", "--no-color", "--extended-regexp", "-e", expression}
-	return slices.Concat(args, where, []string{"--"}, globs)
+	return slices.Concat(args, []string{where, "--"}, globs)
 }
 
 // runGrep runs git grep, whose globs are ours.

@@ -222,6 +222,7 @@ func TestWorkingTreeOfConvertedFiles(t *testing.T) {
 	const content = "a large file\n"
 	pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sha256.Sum256([]byte(content)), len(content))
 	dir := newCheckoutDir(t, map[string]string{"text": "a\nb\n", "other": "a\nb\n", "large": pointer, "large2": pointer})
+	git(t, dir, "config", "core.autocrlf", "true")
 	put(t, dir, map[string]string{"text": "a\r\nb\r\n", "other": "a\r\nc\r\n", "large": content, "large2": "edited\n"})
 	changed, err := workingTree(t, checkout(t, dir)).Changed(t.Context(), git(t, dir, "rev-parse", "HEAD"))
 	if err != nil || len(changed) != 2 || changed[0].Path != "large2" || changed[1].Path != "other" {

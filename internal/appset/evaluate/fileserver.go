@@ -1,18 +1,17 @@
 package evaluate
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/sandbox"
 )
 
@@ -103,7 +102,7 @@ func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) 
 		if what == servedTree {
 			return e.Tree, nil
 		}
-		return singleFileFS{what, []byte(e.Commit)}, nil
+		return singleFile(what, []byte(e.Commit)), nil
 	case what == servedEdited && len(words) == 2 && l.in.On != "" && words[0] == l.in.On && words[1] == l.in.Edited.Commit:
 		return l.in.Edited.Tree, nil
 	case len(words) == 3 && what == servedApplications && l.in.Live != nil && l.in.Live.Applications != nil && l.isKnownSet(words):
@@ -162,61 +161,10 @@ func (l *fileServer) serveList(what string, words []string, fetch func() ([]json
 	if err != nil {
 		return nil, fmt.Errorf("writing the live Applications of %q: %w", words, err)
 	}
-	return singleFileFS{what, data}, nil
+	return singleFile(what, data), nil
 }
 
-// singleFileFS is a tree of one file.
-type singleFileFS struct {
-	name string
-	data []byte
-}
-
-// Open opens the file, or the root.
-func (f singleFileFS) Open(name string) (fs.File, error) {
-	switch name {
-	case ".", f.name:
-		return &openSingleFile{Reader: bytes.NewReader(f.data), tree: f, root: name == "."}, nil
-	}
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-// openSingleFile is the file, or the root; and what describes it.
-type openSingleFile struct {
-	*bytes.Reader
-	tree singleFileFS
-	root bool
-	read bool // the root's one entry was
-}
-
-func (o *openSingleFile) Stat() (fs.FileInfo, error) { return o, nil }
-func (o *openSingleFile) Close() error               { return nil }
-func (o *openSingleFile) Size() int64                { return int64(len(o.tree.data)) }
-func (o *openSingleFile) ModTime() time.Time         { return time.Time{} }
-func (o *openSingleFile) IsDir() bool                { return o.root }
-func (o *openSingleFile) Sys() any                   { return nil }
-
-func (o *openSingleFile) Name() string {
-	if o.root {
-		return "."
-	}
-	return o.tree.name
-}
-
-func (o *openSingleFile) Mode() fs.FileMode {
-	if o.root {
-		return fs.ModeDir | 0o555
-	}
-	return 0o444
-}
-
-// ReadDir lists the root.
-func (o *openSingleFile) ReadDir(n int) ([]fs.DirEntry, error) {
-	if o.read {
-		if n > 0 {
-			return nil, io.EOF
-		}
-		return nil, nil
-	}
-	o.read = true
-	return []fs.DirEntry{fs.FileInfoToDirEntry(&openSingleFile{tree: o.tree})}, nil
+// singleFile is a tree of one file.
+func singleFile(name string, data []byte) fs.FS {
+	return fieldedit.Apply(embed.FS{}, []fieldedit.Edit{{File: name, After: data, Mode: fieldedit.ModeRegular, Created: true}})
 }

@@ -239,7 +239,7 @@ func TestWhatIsNotServed(t *testing.T) {
 }
 
 func TestSingleFileFS(t *testing.T) {
-	if err := fstest.TestFS(singleFileFS{"list", []byte("[]")}, "list"); err != nil {
+	if err := fstest.TestFS(singleFile("list", []byte("[]")), "list"); err != nil {
 		t.Error(err)
 	}
 }

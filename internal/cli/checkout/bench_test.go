@@ -109,7 +109,6 @@ func BenchmarkResolve(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer t.Close()
 		g, pipes, err := r.selectPipelines(b.Context(), t, Query{}, &Resolution{})
 		if err != nil {
 			b.Fatal(err)

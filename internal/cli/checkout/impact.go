@@ -42,12 +42,11 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer head.Close() //nolint:errcheck // only read
 	base, err := r.forkPoint(ctx, c.Base, head)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := r.changedFiles(ctx, base.Commit, head)
+	changed, err := changedFiles(ctx, base.Commit, head)
 	if err != nil {
 		return nil, err
 	}
@@ -131,18 +130,14 @@ func (r *Repository) environmentBranch(ctx context.Context, base string) (branch
 
 // forkPoint is the newest commit that the head has in common with the base.
 func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*Tree, error) {
-	from := head.Commit
-	if from == "" {
-		var err error
-		if from, err = r.git.Resolve(ctx, "HEAD"); err != nil {
-			return nil, fmt.Errorf("there is nothing to compare with: %w", err)
-		}
+	if _, err := r.git.Resolve(ctx, "HEAD"); err != nil && head.repo != commits(r.git) {
+		return nil, fmt.Errorf("there is nothing to compare with: %w", err)
 	}
 	name, sha, err := r.baseCommit(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	common, ok, err := r.git.MergeBase(ctx, sha, from)
+	common, ok, err := head.repo.MergeBase(ctx, sha, head.Commit)
 	if err != nil {
 		return nil, err
 	}
@@ -180,14 +175,8 @@ func (r *Repository) baseCommit(ctx context.Context, rev string) (name, sha stri
 }
 
 // changedFiles lists the files that differ.
-func (r *Repository) changedFiles(ctx context.Context, base string, head *Tree) ([]string, error) {
-	var list []git.FileChange
-	var err error
-	if w, ok := head.FS.(*git.WorkingTree); ok {
-		list, err = w.Changed(ctx, base)
-	} else {
-		list, err = r.git.Changed(ctx, base, head.Commit)
-	}
+func changedFiles(ctx context.Context, base string, head *Tree) ([]string, error) {
+	list, err := head.repo.Changed(ctx, base, head.Commit)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/git"
@@ -16,10 +17,11 @@ import (
 
 // Repository is a checkout, and how manifests may name it.
 type Repository struct {
-	git    *git.Checkout
-	urls   []string
-	branch string // checked out; "" for none
-	main   string // the branch that the tree stands for: the default one, else branch
+	git     *git.Checkout
+	scratch *git.Scratch // nil: not needed yet
+	urls    []string
+	branch  string // checked out; "" for none
+	main    string // the branch that the tree stands for: the default one, else branch
 }
 
 // Open opens the repository that dir ("" is the current folder) lies in. urls
@@ -45,48 +47,64 @@ func Open(ctx context.Context, dir string, urls []string) (*Repository, error) {
 	return r, nil
 }
 
-// Close ends the repository's helper processes.
-func (r *Repository) Close() error { return r.git.Close() }
+// Close ends the repository's helper processes and removes what was written
+// beside it.
+func (r *Repository) Close() error {
+	if r.scratch != nil {
+		return errors.Join(r.scratch.Close(), r.git.Close())
+	}
+	return r.git.Close()
+}
 
 // Dir is the working tree's root, or a bare repository's folder.
 func (r *Repository) Dir() string { return r.git.Dir() }
 
 // Tree is the repository's files at one moment.
 type Tree struct {
-	FS     treeFiles
-	Commit string // "" for the working tree
+	FS     *git.Tree
+	Commit string
 	Name   string // for people
+	repo   commits
 }
 
-// treeFiles is what a commit and a working tree have in common.
-type treeFiles interface {
-	fs.ReadFileFS
-	fs.ReadDirFS
-	fs.StatFS
-	fs.ReadLinkFS
-	// List is what lets a resolver do without walking the folders.
-	List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error
-	Grep(ctx context.Context, expression string, globs ...string) ([]string, error)
+// commits compares a tree's commit with others.
+type commits interface {
+	Changed(ctx context.Context, a, b string) ([]git.FileChange, error)
+	MergeBase(ctx context.Context, a, b string) (sha string, ok bool, err error)
 }
 
 // At is the repository's files at a revision. Without one they are those of
-// the working tree, with everything that isn't committed yet; a bare
+// the working tree, as the commit that committing everything would make; a bare
 // repository, which has none, is taken at HEAD.
 func (r *Repository) At(ctx context.Context, rev string) (*Tree, error) {
 	if rev == "" && !r.git.Bare() {
-		w, err := r.git.WorkingTree(ctx)
+		s, err := r.openScratch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &Tree{FS: w, Name: "the working tree"}, nil
+		sha, err := s.CommitWorkingTree(ctx, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		return &Tree{FS: s.Tree(sha), Commit: sha, Name: "the working tree", repo: s}, nil
 	}
 	rev = cmp.Or(rev, "HEAD")
 	sha, err := r.git.Resolve(ctx, rev)
 	if err != nil {
 		return nil, err
 	}
-	t := r.git.Tree(sha)
-	return &Tree{FS: t, Commit: sha, Name: describeCommit(rev, sha)}, nil
+	return &Tree{FS: r.git.Tree(sha), Commit: sha, Name: describeCommit(rev, sha), repo: r.git}, nil
+}
+
+// openScratch makes the scratch repository when it is first needed. Close removes it.
+func (r *Repository) openScratch(ctx context.Context) (*git.Scratch, error) {
+	if r.scratch == nil {
+		var err error
+		if r.scratch, err = r.git.Scratch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.scratch, nil
 }
 
 // describeCommit names a commit by the revision that people gave and by its id.
@@ -96,14 +114,6 @@ func describeCommit(rev, sha string) string {
 		return sha[:short]
 	}
 	return rev + " (" + sha[:short] + ")"
-}
-
-// Close gives the tree's files back.
-func (t *Tree) Close() error {
-	if w, ok := t.FS.(*git.WorkingTree); ok {
-		return w.Close()
-	}
-	return nil
 }
 
 // errNotThisRepository is what a generator gets that reads another repository.

@@ -45,7 +45,6 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close() //nolint:errcheck // only read
 	a := &Resolution{Tree: t.Name, Notes: q.Known.uncheckedNotes()}
 	g, pipes, err := r.selectPipelines(ctx, t, q, a)
 	if err != nil {
@@ -70,7 +69,7 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 
 // selectPipelines are the pipelines that a query is about, and the tree with the files
 // that it names.
-func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *Resolution) (*overlayFS, []*pipeline.Pipeline, error) {
+func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *Resolution) (*namedFiles, []*pipeline.Pipeline, error) {
 	pipes, err := a.loadPipelines(t, q.Pipeline)
 	if err != nil {
 		return nil, nil, err
@@ -91,8 +90,8 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 }
 
 // resolvePipeline resolves one pipeline's sets.
-func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *overlayFS, t *Tree, in appset.Input, manifests bool) (*appset.TargetSet, error) {
-	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.OpenExternal = g, t.Commit, r.main, r.urls, r.openExternal(t.FS, t.Commit)
+func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *namedFiles, t *Tree, in appset.Input, manifests bool) (*appset.TargetSet, error) {
+	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.OpenExternal = g.FS, t.Commit, r.main, r.urls, r.openExternal(t.FS, t.Commit)
 	in.Manifests = manifests
 	return resolver.Resolve(ctx, in)
 }

@@ -149,7 +149,6 @@ func (r *Repository) Differences(ctx context.Context, q Query) (*appset.Differen
 	if err != nil {
 		return nil, nil, err
 	}
-	defer t.Close() //nolint:errcheck // only read
 	a := &Resolution{Tree: t.Name, Notes: q.Known.uncheckedNotes()}
 	g, pipes, err := r.selectPipelines(ctx, t, q, a)
 	if err != nil {
