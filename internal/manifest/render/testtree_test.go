@@ -22,6 +22,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerArg {
+		os.Exit(serveWorker())
+	}
 	flag.Parse()
 	if *longRun {
 		if err := flag.Set("rapid.checks", "2000"); err != nil {
