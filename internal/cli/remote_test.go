@@ -24,10 +24,13 @@ func serveConsole(t *testing.T) *[]console.Command {
 	t.Cleanup(func() { s.Close() })
 	data := `{"unit":{"repo":"hub:acme/fleet","pipeline":"shop","component":"web"},"decision":{"envs":[
 		{"environment":"dev","state":"verified","promotion":"idle","name":"1.5.0"},{"environment":"prod","state":"baseline","promotion":"idle","name":"1.4.2","why":[{"code":"manual","text":"open: manual"}]}]}}`
-	if err := s.PutUnit(t.Context(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", Data: []byte(data)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.PutPromotion(t.Context(), store.Promotion{Unit: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", Pull: 14, State: "open"}); err != nil {
+	if err := s.Tx(t.Context(), "records", func(tx *store.Tx) error {
+		if err := tx.PutUnit(t.Context(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", Data: []byte(data)}); err != nil {
+			return err
+		}
+		_, err := tx.PutPromotion(t.Context(), store.Promotion{Unit: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", Pull: 14, State: "open"})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	orders := &[]console.Command{}

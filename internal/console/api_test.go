@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // readJSON asks for JSON that must be there.
@@ -269,7 +270,7 @@ func TestPullRequestLeadsToItsPromotion(t *testing.T) {
 func TestDamagedRecordIsATroubleNotAnEnd(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
-	w.must(w.store.PutUnit(t.Context(), damaged()))
+	w.putRecord(func(tx *store.Tx) error { return tx.PutUnit(t.Context(), damaged()) })
 	got := readJSON[api.Pipelines](w, "/api/v1/pipelines")
 	if len(got.Pipelines) != 1 || len(got.Troubles) != 1 || !strings.Contains(got.Troubles[0].Part, "shop/cart") {
 		t.Errorf("got %+v", got)

@@ -128,8 +128,10 @@ func (w *testConsole) unit(repo, pipeline, component, broken string, envs ...pro
 	v := map[string]any{"unit": promotion.Unit{Repo: repo, Pipeline: pipeline, Component: component}, "at": before(40 * time.Second),
 		"tip": releaseID("tip")[:40], "broken": broken, "decision": map[string]any{"envs": envs}}
 	raw := mustJSON(v)
-	w.must(w.store.PutUnit(w.t.Context(), store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
-		Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw}))
+	w.putRecord(func(tx *store.Tx) error {
+		return tx.PutUnit(w.t.Context(), store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
+			Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw})
+	})
 }
 
 // env makes an environment's state with healthy targets.
@@ -162,9 +164,12 @@ func (w *testConsole) pullRequest(number int, title string) {
 
 func (w *testConsole) promotion(component, environment, kind, release, state string, pull int, age time.Duration) int64 {
 	w.t.Helper()
-	n, err := w.store.PutPromotion(w.t.Context(), store.Promotion{Unit: testRepo + "|shop|" + component, Repo: testRepo, Pipeline: "shop", Component: component,
-		Environment: environment, Kind: kind, Release: releaseID(release), Pull: pull, State: state, CreatedAt: before(age), UpdatedAt: before(age / 2)})
-	w.must(err)
+	var n int64
+	w.putRecord(func(tx *store.Tx) (err error) {
+		n, err = tx.PutPromotion(w.t.Context(), store.Promotion{Unit: testRepo + "|shop|" + component, Repo: testRepo, Pipeline: "shop", Component: component,
+			Environment: environment, Kind: kind, Release: releaseID(release), Pull: pull, State: state, CreatedAt: before(age), UpdatedAt: before(age / 2)})
+		return err
+	})
 	return n
 }
 
@@ -255,16 +260,24 @@ func (w *testConsole) seed() {
 			row.VerifiedAt = before(a.verified)
 		}
 		row.Data = mustJSON(map[string]any{"by": a.by, "who": a.who, "pull": a.pull, "content": map[string]any{"fields": []carriedField{{"image", "kustomization.yaml", "images[registry.example/web].newTag", a.version}}}})
-		_, err := w.store.PutArrival(ctx, row)
-		w.must(err)
+		w.putRecord(func(tx *store.Tx) error {
+			_, err := tx.PutArrival(ctx, row)
+			return err
+		})
 	}
-	w.must(w.store.PutObservations(ctx, store.Observation{Unit: testRepo + "|shop|cart", Environment: "qa", Target: "qa-b", Data: mustJSON(map[string]any{
+	observed := store.Observation{Unit: testRepo + "|shop|cart", Environment: "qa", Target: "qa-b", Data: mustJSON(map[string]any{
 		"Commit": cart[1].Commit, "Timeline": []map[string]any{
 			{"At": before(12 * time.Minute), "State": "arriving", "Note": "waits for Argo CD to take 71b38f0a5be2"},
 			{"At": before(11 * time.Minute), "State": "progressing", "Note": "Progressing"},
 			{"At": before(9 * time.Minute), "State": "soaking", "Note": "Healthy"},
 			{"At": before(4 * time.Minute), "State": "degraded", "Note": "Deployment cart: 0 of 3 replicas are available"},
-		}})}))
+		}})}
+	w.putRecord(func(tx *store.Tx) error { return tx.PutObservations(ctx, observed) })
+}
+
+func (w *testConsole) putRecord(put func(tx *store.Tx) error) {
+	w.t.Helper()
+	w.must(w.store.Tx(w.t.Context(), "record", put))
 }
 
 // get asks for an address and returns the answer's status, headers and body.

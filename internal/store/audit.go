@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 )
 
@@ -24,37 +23,31 @@ type AuditFilter struct{ Actor, Via, Verb, Subject string }
 
 // AddAudit writes an entry down, once for a Source that isn't empty. A zero At is now.
 func (s *Store) AddAudit(ctx context.Context, a Audit) error {
-	return s.Tx(ctx, "addAudit", func(tx *Tx) error { return tx.AddAudit(ctx, a) })
-}
-
-// AddAudit is Store.AddAudit.
-func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
 	if err := checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its source", a.Source); err != nil {
 		return wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
-		a.At = t.now()
+		a.At = s.now()
 	}
-	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, reason, outcome, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, limitText(a.Reason), limitText(a.Outcome), a.Source)
-	return wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
+	return s.Tx(ctx, "addAudit", func(tx *Tx) error {
+		_, err := tx.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, reason, outcome, source)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+			toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, limitText(a.Reason), limitText(a.Outcome), a.Source)
+		return wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
+	})
 }
 
 // AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
 // at most 1000.
 func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
 	var w whereClause
-	w.addEquals("actor", f.Actor)
-	w.addEquals("via", f.Via)
-	w.addEquals("verb", f.Verb)
-	w.addEquals("subject", f.Subject)
+	addEquals(&w, "actor", f.Actor)
+	addEquals(&w, "via", f.Via)
+	addEquals(&w, "verb", f.Verb)
+	addEquals(&w, "subject", f.Subject)
 	w.args = append(w.args, clampLimit(limit))
-	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (a Audit, err error) {
-		var at int64
-		err = rows.Scan(&a.ID, &at, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Reason, &a.Outcome, &a.Source)
-		a.At = fromMicros(at)
-		return a, err
+	all, err := queryAll(ctx, r.db, func(a *Audit) []any {
+		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Reason, &a.Outcome, &a.Source}
 	}, `SELECT id, at, actor, via, verb, subject, reason, outcome, source FROM audit`+
 		w.String()+` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)
 	return all, wrapError(err, "read the audit trail")

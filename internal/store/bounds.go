@@ -56,13 +56,10 @@ func checkData(data []byte) error {
 
 // checkJSON refuses a payload that is too big or not text.
 func checkJSON(data json.RawMessage) error {
-	if err := checkData(data); err != nil {
+	if err := checkData(data); err != nil || isStorable(string(data)) {
 		return err
 	}
-	if !isStorable(string(data)) {
-		return fmt.Errorf("%w: its data is not clean UTF-8", ErrInvalid)
-	}
-	return nil
+	return fmt.Errorf("%w: its data is not clean UTF-8", ErrInvalid)
 }
 
 // isStorable says whether both databases can keep the text: PostgreSQL takes
@@ -78,12 +75,4 @@ func truncateText(s string, n int) string {
 		s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	}
 	return wording.Clip(s, n)
-}
-
-// toPayload is a stored payload; an absent one is nil.
-func toPayload(s string) json.RawMessage {
-	if s == "" {
-		return nil
-	}
-	return json.RawMessage(s)
 }

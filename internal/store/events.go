@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 )
@@ -60,11 +60,8 @@ func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error)
 }
 
 func (t *Tx) addEvent(ctx context.Context, e Event) (int64, error) {
-	if err := checkNames("its repository", e.Repo, "its pipeline", e.Pipeline, "its component", e.Component,
-		"its environment", e.Environment, "its kind", e.Kind, "its key", e.IdempotencyKey); err != nil {
-		return 0, err
-	}
-	if err := checkJSON(e.Data); err != nil {
+	if err := cmp.Or(checkNames("its repository", e.Repo, "its pipeline", e.Pipeline, "its component", e.Component,
+		"its environment", e.Environment, "its kind", e.Kind, "its key", e.IdempotencyKey), checkJSON(e.Data)); err != nil {
 		return 0, err
 	}
 	if e.At.IsZero() {
@@ -81,24 +78,19 @@ func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	if f.After > 0 {
 		w.addCondition("seq > $%d", f.After)
 	}
-	w.addEquals("repo", f.Repo)
-	w.addEquals("pipeline", f.Pipeline)
-	w.addEquals("component", f.Component)
-	w.addEquals("environment", f.Environment)
-	if f.Pull != 0 {
-		w.addCondition("pull = $%d", f.Pull)
-	}
+	addEquals(&w, "repo", f.Repo)
+	addEquals(&w, "pipeline", f.Pipeline)
+	addEquals(&w, "component", f.Component)
+	addEquals(&w, "environment", f.Environment)
+	addEquals(&w, "pull", f.Pull)
 	order := " ORDER BY seq"
 	if f.Newest {
 		order += " DESC"
 	}
 	w.args = append(w.args, clampLimit(f.Limit))
-	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (e Event, err error) {
-		var at int64
-		var data string
-		err = rows.Scan(&e.Seq, &at, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message, &data, &e.IdempotencyKey)
-		e.At, e.Data = fromMicros(at), toPayload(data)
-		return e, err
+	all, err := queryAll(ctx, r.db, func(e *Event) []any {
+		return []any{&e.Seq, timeColumn{&e.At}, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message,
+			payloadColumn{&e.Data}, &e.IdempotencyKey}
 	}, `SELECT seq, at, repo, pipeline, component, environment, pull, kind, message, data, once FROM events`+
 		w.String()+order+` LIMIT `+w.lastPlaceholder(), w.args...)
 	return all, wrapError(err, "read the events")

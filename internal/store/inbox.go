@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,11 +24,6 @@ type Delivery struct {
 // acknowledged. A delivery whose forge and ID are known already changes nothing
 // and isn't fresh. Safe, and on SQLite much cheaper, to call concurrently.
 func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
-	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) { return tx.Accept(ctx, d) })
-}
-
-// Accept is Store.Accept.
-func (t *Tx) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	if err := d.checkFields(); err != nil {
 		return false, wrapError(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
 	}
@@ -35,13 +31,15 @@ func (t *Tx) Accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	n, err := t.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
-		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-		d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
-	if err != nil || n == 0 {
-		return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
-	}
-	return true, t.Wake(ctx, d.Keys...)
+	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) {
+		n, err := tx.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
+			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+			d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
+		if err != nil || n == 0 {
+			return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
+		}
+		return true, tx.Wake(ctx, d.Keys...)
+	})
 }
 
 func (d Delivery) checkFields() error {
@@ -53,18 +51,13 @@ func (d Delivery) checkFields() error {
 			return err
 		}
 	}
-	if err := checkKey("the forge's name", d.Forge); err != nil {
-		return err
-	}
-	if err := checkKey("the delivery's id", d.ID); err != nil {
-		return err
-	}
-	return checkNames("the event's name", d.Event, "the repository's name", d.Repo)
+	return cmp.Or(checkKey("the forge's name", d.Forge), checkKey("the delivery's id", d.ID),
+		checkNames("the event's name", d.Event, "the repository's name", d.Repo))
 }
 
 // PruneDeliveries forgets deliveries received before the time and returns how
 // many. What a forge delivers again after that counts as fresh, and does no more
 // harm than a look at the world.
 func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, error) {
-	return s.pruneTable(ctx, "deliveries", "received_at < $1", before)
+	return s.pruneTable(ctx, prunableTables[0], before)
 }

@@ -1,31 +1,21 @@
 package store
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // EnqueueMerge says that the unit wants to merge in the repository. One that waits
 // already keeps its place.
-func (s *Store) EnqueueMerge(ctx context.Context, repo, unit string) error {
-	return s.Tx(ctx, "addWish", func(tx *Tx) error { return tx.EnqueueMerge(ctx, repo, unit) })
-}
-
-// DequeueMerge takes the entry out; one that isn't there is success.
-func (s *Store) DequeueMerge(ctx context.Context, repo, unit string) error {
-	return s.Tx(ctx, "dropWish", func(tx *Tx) error { return tx.DequeueMerge(ctx, repo, unit) })
-}
-
-// EnqueueMerge is Store.EnqueueMerge.
 func (t *Tx) EnqueueMerge(ctx context.Context, repo, unit string) error {
-	err := checkKey("its repository", repo)
-	if err == nil {
-		err = checkKey("its unit", unit)
-	}
+	err := cmp.Or(checkKey("its repository", repo), checkKey("its unit", unit))
 	if err == nil {
 		_, err = t.db.exec(ctx, `INSERT INTO wishes (repo, unit) VALUES ($1, $2) ON CONFLICT (repo, unit) DO NOTHING`, repo, unit)
 	}
 	return wrapError(err, "store that %.80q wants to merge in %.80q", unit, repo)
 }
 
-// DequeueMerge is Store.DequeueMerge.
+// DequeueMerge takes the entry out; one that isn't there is success.
 func (t *Tx) DequeueMerge(ctx context.Context, repo, unit string) error {
 	_, err := t.db.exec(ctx, `DELETE FROM wishes WHERE repo = $1 AND unit = $2`, repo, unit)
 	return wrapError(err, "store that %s doesn't want to merge in %s any more", unit, repo)
@@ -34,6 +24,6 @@ func (t *Tx) DequeueMerge(ctx context.Context, repo, unit string) error {
 // MergeQueue are the units that want to merge in the repository, in the order in
 // which they asked.
 func (r queries) MergeQueue(ctx context.Context, repo string) ([]string, error) {
-	units, err := queryAll(ctx, r.db, scanColumn[string], `SELECT unit FROM wishes WHERE repo = $1 ORDER BY id`, repo)
+	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT unit FROM wishes WHERE repo = $1 ORDER BY id`, repo)
 	return units, wrapError(err, "read who wants to merge in %s", repo)
 }

@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 )
 
@@ -15,23 +15,9 @@ type Observation struct {
 }
 
 // PutObservations writes down those that have changed.
-func (s *Store) PutObservations(ctx context.Context, all ...Observation) error {
-	return s.Tx(ctx, "putObservations", func(tx *Tx) error { return tx.PutObservations(ctx, all...) })
-}
-
-// DeleteObservation forgets one target, because it doesn't exist any more. One
-// that isn't known is success.
-func (s *Store) DeleteObservation(ctx context.Context, unit, environment, target string) error {
-	return s.Tx(ctx, "deleteObservation", func(tx *Tx) error { return tx.DeleteObservation(ctx, unit, environment, target) })
-}
-
-// PutObservations is Store.PutObservations.
 func (t *Tx) PutObservations(ctx context.Context, all ...Observation) error {
 	for _, o := range all {
-		err := checkNames("its unit", o.Unit, "its environment", o.Environment, "its target", o.Target)
-		if err == nil {
-			err = checkJSON(o.Data)
-		}
+		err := cmp.Or(checkNames("its unit", o.Unit, "its environment", o.Environment, "its target", o.Target), checkJSON(o.Data))
 		if err == nil {
 			_, err = t.db.exec(ctx, `INSERT INTO observations (unit, environment, target, data) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (unit, environment, target) DO UPDATE SET data = excluded.data WHERE excluded.data <> observations.data`,
@@ -44,7 +30,8 @@ func (t *Tx) PutObservations(ctx context.Context, all ...Observation) error {
 	return nil
 }
 
-// DeleteObservation is Store.DeleteObservation.
+// DeleteObservation forgets one target, because it doesn't exist any more. One
+// that isn't known is success.
 func (t *Tx) DeleteObservation(ctx context.Context, unit, environment, target string) error {
 	_, err := t.db.exec(ctx, `DELETE FROM observations WHERE unit = $1 AND environment = $2 AND target = $3`, unit, environment, target)
 	return wrapError(err, "forget what was observed of %s in %s", target, environment)
@@ -52,11 +39,8 @@ func (t *Tx) DeleteObservation(ctx context.Context, unit, environment, target st
 
 // Observations are the unit's, sorted by environment and target.
 func (r queries) Observations(ctx context.Context, unit string) ([]Observation, error) {
-	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (o Observation, err error) {
-		var data string
-		err = rows.Scan(&o.Unit, &o.Environment, &o.Target, &data)
-		o.Data = toPayload(data)
-		return o, err
+	all, err := queryAll(ctx, r.db, func(o *Observation) []any {
+		return []any{&o.Unit, &o.Environment, &o.Target, payloadColumn{&o.Data}}
 	}, `SELECT unit, environment, target, data FROM observations WHERE unit = $1 ORDER BY environment, target`, unit)
 	return all, wrapError(err, "read what was observed of %s", unit)
 }

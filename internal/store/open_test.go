@@ -80,7 +80,7 @@ func TestSettings(t *testing.T) {
 	w := onSQLite(t)
 	db := w.backend.(*sqliteDB)
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
-		got := found(queryOne(ctx, plainSession{db: db.conn}, scanColumn[string], "PRAGMA "+pragma))(t)
+		got := found(queryOne(ctx, plainSession{db: db.conn}, oneColumn[string], "PRAGMA "+pragma))(t)
 		assertEqual(t, got, want)
 	}
 	if _, err := db.readers.Exec(`DELETE FROM state`); err == nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 )
 
@@ -23,17 +22,6 @@ type PendingCommand struct {
 
 // PutPendingCommand writes a command down once: when its Source is known already, nothing
 // changes and the first one's ID is returned.
-func (s *Store) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
-	return txWithResult(ctx, s, "putAsk", func(tx *Tx) (int64, error) { return tx.PutPendingCommand(ctx, a) })
-}
-
-// FinishPendingCommand says that the command has taken effect, or why it won't. The first
-// outcome stays.
-func (s *Store) FinishPendingCommand(ctx context.Context, id int64, outcome string) error {
-	return s.Tx(ctx, "finishAsk", func(tx *Tx) error { return tx.FinishPendingCommand(ctx, id, outcome) })
-}
-
-// PutPendingCommand is Store.PutPendingCommand.
 func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
 	if err := checkNames("its unit", a.Unit, "its environment", a.Environment, "its verb", a.Verb,
 		"its release", a.Release, "its author", a.By, "its source", a.Source); err != nil {
@@ -42,17 +30,18 @@ func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64,
 	if a.At.IsZero() {
 		a.At = t.now()
 	}
-	id, fresh, err := queryOne(ctx, t.db, scanColumn[int64], `INSERT INTO asks
+	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO asks
 			(unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id`,
 		a.Unit, a.Environment, a.Verb, a.Release, a.By, limitText(a.Reason), a.Source, toMicros(a.At), toMicros(a.DoneAt), limitText(a.Outcome))
 	if err == nil && !fresh {
-		id, _, err = queryOne(ctx, t.db, scanColumn[int64], `SELECT id FROM asks WHERE source = $1`, a.Source)
+		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM asks WHERE source = $1`, a.Source)
 	}
 	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
 }
 
-// FinishPendingCommand is Store.FinishPendingCommand.
+// FinishPendingCommand says that the command has taken effect, or why it won't. The first
+// outcome stays.
 func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string) error {
 	_, err := t.db.exec(ctx, `UPDATE asks SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`,
 		toMicros(t.now()), limitText(outcome), id)
@@ -71,21 +60,12 @@ func (t *Tx) BindPendingCommand(ctx context.Context, id int64, release string) e
 
 const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome`
 
-func scanPendingCommand(rows *sql.Rows) (a PendingCommand, err error) {
-	var at, done int64
-	err = rows.Scan(&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.Reason, &a.Source, &at, &done, &a.Outcome)
-	a.At, a.DoneAt = fromMicros(at), fromMicros(done)
-	return a, err
+func (a *PendingCommand) columns() []any {
+	return []any{&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.Reason, &a.Source, timeColumn{&a.At}, timeColumn{&a.DoneAt}, &a.Outcome}
 }
 
 // PendingCommands are the unit's commands that wait, in the order they were given.
 func (r queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
-	all, err := queryAll(ctx, r.db, scanPendingCommand, `SELECT `+pendingCommandColumns+` FROM asks WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
+	all, err := queryAll(ctx, r.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM asks WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
 	return all, wrapError(err, "read the commands that wait for %s", unit)
-}
-
-// PendingCommandBySource is the command that was given there; false when none was recorded.
-func (r queries) PendingCommandBySource(ctx context.Context, source string) (PendingCommand, bool, error) {
-	a, ok, err := queryOne(ctx, r.db, scanPendingCommand, `SELECT `+pendingCommandColumns+` FROM asks WHERE source = $1 AND source <> ''`, source)
-	return a, ok, wrapError(err, "read the command of %s", source)
 }

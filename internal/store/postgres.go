@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,14 +55,14 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 	if err := migrateTables(ctx, db.pool, postgresTables); err != nil {
 		return nil, err
 	}
-	schema, _, err := queryOne(ctx, plainSession{db: db.pool}, scanColumn[string], `SELECT current_schema()`)
+	schema, _, err := queryOne(ctx, plainSession{db: db.pool}, oneColumn[string], `SELECT current_schema()`)
 	if err != nil {
 		return nil, err
 	}
 	// Names of channels and advisory locks belong to the whole database; the
 	// schema tells two Liftlocks in one database apart.
 	channel := truncateText("liftlock "+schema, 63) // PostgreSQL's bound for names
-	quoted := "'" + quoteLiteral(channel) + "'"
+	quoted := "'" + strings.ReplaceAll(channel, "'", "''") + "'"
 	db.dialect = dialect{
 		skipLocked: " FOR UPDATE SKIP LOCKED",
 		lockEvents: "SELECT pg_advisory_xact_lock(hashtextextended(" + quoted + ", 0))",
@@ -79,18 +80,6 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 		relayNotifications(lctx, conn, cfg, channel, s, o.Log.With(zap.String("database", where)))
 	}()
 	return db, nil
-}
-
-// quoteLiteral doubles quotes for a SQL string literal.
-func quoteLiteral(s string) string {
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\'' {
-			out = append(out, '\'')
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
 }
 
 func startListening(ctx context.Context, cfg *pgx.ConnConfig, channel string) (*pgx.Conn, error) {

@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 )
@@ -38,22 +38,11 @@ type PromotionFilter struct {
 // PutPromotion writes a promotion down and returns its ID. One with an ID, or
 // with a pull request that is known as the unit's, is written anew, except
 // for when it was created; any other is added. Times that are zero are now.
-func (s *Store) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
-	return txWithResult(ctx, s, "putPromotion", func(tx *Tx) (int64, error) { return tx.PutPromotion(ctx, p) })
-}
-
-// PutPromotion is Store.PutPromotion.
 func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error) {
 	if err := p.checkFields(); err != nil {
 		return 0, wrapError(err, "store a promotion of %.80q", p.Unit)
 	}
-	now := t.now()
-	if p.CreatedAt.IsZero() {
-		p.CreatedAt = now
-	}
-	if p.UpdatedAt.IsZero() {
-		p.UpdatedAt = now
-	}
+	p.CreatedAt, p.UpdatedAt = cmp.Or(p.CreatedAt, t.now()), cmp.Or(p.UpdatedAt, t.now())
 	if p.ID != 0 {
 		n, err := t.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
 				kind = $6, release_id = $7, pull = $8, state = $9, updated_at = $10, data = $11 WHERE id = $12`,
@@ -61,7 +50,7 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 			toMicros(p.UpdatedAt), string(p.Data), p.ID)
 		return p.ID, requireRow(n, err, "store the promotion %d", p.ID)
 	}
-	id, _, err = queryOne(ctx, t.db, scanColumn[int64], `INSERT INTO promotions
+	id, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO promotions
 			(unit, repo, pipeline, component, environment, kind, release_id, pull, state, updated_at, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (repo, pull, unit) WHERE pull > 0 DO UPDATE SET pipeline = excluded.pipeline,
@@ -74,56 +63,47 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 }
 
 func (p Promotion) checkFields() error {
-	if err := checkNames("its unit", p.Unit, "its repository", p.Repo, "its pipeline", p.Pipeline, "its component", p.Component,
-		"its environment", p.Environment, "its kind", p.Kind, "its release", p.Release, "its state", p.State); err != nil {
-		return err
-	}
-	return checkJSON(p.Data)
+	return cmp.Or(checkNames("its unit", p.Unit, "its repository", p.Repo, "its pipeline", p.Pipeline, "its component", p.Component,
+		"its environment", p.Environment, "its kind", p.Kind, "its release", p.Release, "its state", p.State), checkJSON(p.Data))
 }
 
 const promotionColumns = `id, unit, repo, pipeline, component, environment, kind, release_id, pull, state, created_at, updated_at, data`
 
-func scanPromotion(rows *sql.Rows) (p Promotion, err error) {
-	var created, updated int64
-	var data string
-	err = rows.Scan(&p.ID, &p.Unit, &p.Repo, &p.Pipeline, &p.Component, &p.Environment, &p.Kind, &p.Release, &p.Pull, &p.State,
-		&created, &updated, &data)
-	p.CreatedAt, p.UpdatedAt, p.Data = fromMicros(created), fromMicros(updated), toPayload(data)
-	return p, err
+func (p *Promotion) columns() []any {
+	return []any{&p.ID, &p.Unit, &p.Repo, &p.Pipeline, &p.Component, &p.Environment, &p.Kind, &p.Release, &p.Pull, &p.State,
+		timeColumn{&p.CreatedAt}, timeColumn{&p.UpdatedAt}, payloadColumn{&p.Data}}
 }
 
 // Promotions are those that the filter chooses, newest first.
 func (r queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
 	var w whereClause
-	w.addEquals("repo", f.Repo)
-	w.addEquals("pipeline", f.Pipeline)
-	w.addEquals("component", f.Component)
-	w.addEquals("environment", f.Environment)
-	w.addEquals("unit", f.Unit)
-	w.addEquals("kind", f.Kind)
+	addEquals(&w, "repo", f.Repo)
+	addEquals(&w, "pipeline", f.Pipeline)
+	addEquals(&w, "component", f.Component)
+	addEquals(&w, "environment", f.Environment)
+	addEquals(&w, "unit", f.Unit)
+	addEquals(&w, "kind", f.Kind)
 	w.addPrefix("release_id", f.Release)
-	if f.Pull != 0 {
-		w.addCondition("pull = $%d", f.Pull)
-	}
+	addEquals(&w, "pull", f.Pull)
 	if f.Before != 0 {
 		w.addCondition("id < $%d", f.Before)
 	}
 	w.addIn("state", f.States)
 	w.args = append(w.args, clampLimit(f.Limit))
-	all, err := queryAll(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
+	all, err := queryAll(ctx, r.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
 		` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)
 	return all, wrapError(err, "read the promotions")
 }
 
 // Promotion is one; false when it isn't known.
 func (r queries) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
-	p, ok, err := queryOne(ctx, r.db, scanPromotion, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
+	p, ok, err := queryOne(ctx, r.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
 	return p, ok, wrapError(err, "read the promotion %d", id)
 }
 
 // PromotionByPull is a unit's with this pull request; false when it isn't known.
 func (r queries) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
-	p, ok, err := queryOne(ctx, r.db, scanPromotion,
+	p, ok, err := queryOne(ctx, r.db, (*Promotion).columns,
 		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND unit = $3 AND pull > 0`, repo, pull, unit)
 	return p, ok, wrapError(err, "read the promotion of %s with %s#%d", unit, repo, pull)
 }

@@ -13,14 +13,16 @@ const pruneAtOnce = 1000
 // and audit are history, asks only those done; keys that nothing wakes and that
 // have not run since are as good as new ones; the arrivals of a unit that is
 // still shown are bounded by their number instead.
-var prunableTables = []struct{ table, over string }{
-	{"deliveries", "received_at < $1"},
-	{"events", "at < $1"},
-	{"audit", "at < $1"},
-	{"asks", "done_at > 0 AND done_at < $1"},
-	{"wakes", "ready_at = 9223372036854775807 AND fails = 0 AND ended_at < $1"},
-	{"arrived", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
+var prunableTables = []prunableTable{
+	{"deliveries", "forge, id", "received_at < $1"},
+	{"events", "seq", "at < $1"},
+	{"audit", "id", "at < $1"},
+	{"asks", "id", "done_at > 0 AND done_at < $1"},
+	{"wakes", "key", "ready_at = 9223372036854775807 AND fails = 0 AND ended_at < $1"},
+	{"arrived", "unit, environment, commit_id, release_id", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
 }
+
+type prunableTable struct{ name, primaryKey, over string }
 
 // Prune forgets the history before the time: deliveries, events, the audit
 // trail, commands that were done, keys that are idle since, and where releases
@@ -29,7 +31,7 @@ var prunableTables = []struct{ table, over string }{
 func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for _, a := range prunableTables {
-		n, err := s.pruneTable(ctx, a.table, a.over, before)
+		n, err := s.pruneTable(ctx, a, before)
 		total += n
 		if err != nil {
 			return total, err
@@ -38,16 +40,9 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	return total, nil
 }
 
-// primaryKeys names the rows of tables whose key has several columns.
-var primaryKeys = map[string]string{
-	"deliveries": "forge, id", "arrived": "unit, environment, commit_id, release_id",
-	"events": "seq", "audit": "id", "asks": "id", "wakes": "key",
-}
-
-func (s *Store) pruneTable(ctx context.Context, table, over string, before time.Time) (int, error) {
-	id := primaryKeys[table]
-	query := "DELETE FROM " + table + " WHERE (" + id + ") IN (SELECT " + id + " FROM " + table +
-		" WHERE " + over + " LIMIT $2" + s.backend.sqlDialect().skipLocked + ")"
+func (s *Store) pruneTable(ctx context.Context, t prunableTable, before time.Time) (int, error) {
+	query := "DELETE FROM " + t.name + " WHERE (" + t.primaryKey + ") IN (SELECT " + t.primaryKey + " FROM " + t.name +
+		" WHERE " + t.over + " LIMIT $2" + s.backend.sqlDialect().skipLocked + ")"
 	total := 0
 	for {
 		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) {
@@ -55,7 +50,7 @@ func (s *Store) pruneTable(ctx context.Context, table, over string, before time.
 		})
 		total += int(n)
 		if err != nil || n < pruneAtOnce {
-			return total, wrapError(err, "prune old %s", table)
+			return total, wrapError(err, "prune old %s", t.name)
 		}
 	}
 }

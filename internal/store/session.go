@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -56,8 +57,40 @@ func bindClock(now func() time.Time, query string, args []any) (string, []any) {
 	return query, append(args[:len(args):len(args)], toMicros(now()))
 }
 
-// queryAll runs a query and scans every row.
-func queryAll[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+// columns are where a row's columns go.
+type columns[T any] func(row *T) []any
+
+// oneColumn is a row of one column.
+func oneColumn[T any](v *T) []any { return []any{v} }
+
+// timeColumn reads a stored time, which is in microseconds.
+type timeColumn struct{ at *time.Time }
+
+// Scan implements sql.Scanner.
+func (c timeColumn) Scan(stored any) error {
+	us, ok := stored.(int64)
+	if !ok {
+		return fmt.Errorf("a time is stored as %T", stored)
+	}
+	*c.at = fromMicros(us)
+	return nil
+}
+
+// payloadColumn reads a stored payload; an absent one is nil.
+type payloadColumn struct{ data *json.RawMessage }
+
+// Scan implements sql.Scanner.
+func (c payloadColumn) Scan(stored any) error {
+	var s sql.NullString
+	if err := s.Scan(stored); err != nil || s.String == "" {
+		return err
+	}
+	*c.data = json.RawMessage(s.String)
+	return nil
+}
+
+// queryAll runs a query and reads every row.
+func queryAll[T any](ctx context.Context, db session, into columns[T], query string, args ...any) ([]T, error) {
 	rows, err := db.query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -65,8 +98,8 @@ func queryAll[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, e
 	defer rows.Close()
 	var out []T
 	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
+		var v T
+		if err := rows.Scan(into(&v)...); err != nil {
 			return nil, err
 		}
 		out = append(out, v)
@@ -78,20 +111,12 @@ func queryAll[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, e
 }
 
 // queryOne is queryAll for at most one row; false when there is none.
-func queryOne[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
-	var zero T
-	all, err := queryAll(ctx, db, scan, query, args...)
+func queryOne[T any](ctx context.Context, db session, into columns[T], query string, args ...any) (v T, ok bool, err error) {
+	all, err := queryAll(ctx, db, into, query, args...)
 	if err != nil || len(all) == 0 {
-		return zero, false, err
+		return v, false, err
 	}
 	return all[0], true, nil
-}
-
-// scanColumn scans a row of one column.
-func scanColumn[T any](rows *sql.Rows) (T, error) {
-	var v T
-	err := rows.Scan(&v)
-	return v, err
 }
 
 // neverDue is a due time that doesn't come.
@@ -139,8 +164,8 @@ func (w *whereClause) addCondition(cond string, args ...any) {
 	w.conds = append(w.conds, fmt.Sprintf(cond, numbers...))
 }
 
-func (w *whereClause) addEquals(column, value string) {
-	if value != "" {
+func addEquals[T comparable](w *whereClause, column string, value T) {
+	if value != *new(T) {
 		w.addCondition(column+" = $%d", value)
 	}
 }
@@ -183,11 +208,8 @@ const (
 )
 
 func clampLimit(n int) int {
-	switch {
-	case n <= 0:
+	if n <= 0 {
 		return defaultLimit
-	case n > maxLimit:
-		return maxLimit
 	}
-	return n
+	return min(n, maxLimit)
 }

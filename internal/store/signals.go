@@ -1,6 +1,8 @@
 package store
 
-import "sync"
+import (
+	"sync"
+)
 
 // The subjects that processes on one PostgreSQL database tell each other about.
 const (

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -10,32 +11,22 @@ import (
 // slots are free after a restart. For what must outlive the process, use
 // PutState.
 func (s *Store) TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
-	return txWithResult(ctx, s, "takeSlot", func(tx *Tx) (bool, error) { return tx.TakeSlot(ctx, name, owner, ttl) })
+	if err := cmp.Or(checkKey("its name", name), checkKey("its owner", owner)); err != nil {
+		return false, wrapError(err, "take the slot %.80q", name)
+	}
+	return txWithResult(ctx, s, "takeSlot", func(tx *Tx) (bool, error) {
+		n, err := tx.db.exec(ctx, `INSERT INTO slots (name, owner, lease_until) VALUES ($1, $2, liftlock_now() + $3)
+			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
+			WHERE slots.owner = excluded.owner OR slots.lease_until <= liftlock_now()`,
+			name, owner, ttl.Microseconds())
+		return n > 0, wrapError(err, "take the slot %s", name)
+	})
 }
 
 // FreeSlot gives the slot back; one that isn't the owner's is left alone.
 func (s *Store) FreeSlot(ctx context.Context, name, owner string) error {
-	return s.Tx(ctx, "freeSlot", func(tx *Tx) error { return tx.FreeSlot(ctx, name, owner) })
-}
-
-// TakeSlot is Store.TakeSlot.
-func (t *Tx) TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
-	err := checkKey("its name", name)
-	if err == nil {
-		err = checkKey("its owner", owner)
-	}
-	if err != nil {
-		return false, wrapError(err, "take the slot %.80q", name)
-	}
-	n, err := t.db.exec(ctx, `INSERT INTO slots (name, owner, lease_until) VALUES ($1, $2, liftlock_now() + $3)
-		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
-		WHERE slots.owner = excluded.owner OR slots.lease_until <= liftlock_now()`,
-		name, owner, ttl.Microseconds())
-	return n > 0, wrapError(err, "take the slot %s", name)
-}
-
-// FreeSlot is Store.FreeSlot.
-func (t *Tx) FreeSlot(ctx context.Context, name, owner string) error {
-	_, err := t.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
-	return wrapError(err, "free the slot %s", name)
+	return s.Tx(ctx, "freeSlot", func(tx *Tx) error {
+		_, err := tx.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
+		return wrapError(err, "free the slot %s", name)
+	})
 }

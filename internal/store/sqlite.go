@@ -151,7 +151,7 @@ func checkFile(ctx context.Context, pool *sql.DB, path string) error {
 	if err != nil {
 		return err
 	}
-	report, _, err := queryOne(ctx, plainSession{db: pool}, scanColumn[string], "PRAGMA quick_check(1)")
+	report, _, err := queryOne(ctx, plainSession{db: pool}, oneColumn[string], "PRAGMA quick_check(1)")
 	if err == nil && report != "ok" {
 		err = fmt.Errorf("%w: %.200s", ErrCorrupt, report)
 	}

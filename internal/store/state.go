@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 )
 
 // PutState keeps a small thing under a key.
@@ -17,10 +17,7 @@ func (s *Store) DeleteState(ctx context.Context, key string) error {
 
 // PutState is Store.PutState.
 func (t *Tx) PutState(ctx context.Context, key string, data []byte) error {
-	err := checkKey("its key", key)
-	if err == nil {
-		err = checkData(data)
-	}
+	err := cmp.Or(checkKey("its key", key), checkData(data))
 	if err == nil {
 		if data == nil {
 			data = []byte{} // nil is NULL to a database
@@ -39,7 +36,7 @@ func (t *Tx) DeleteState(ctx context.Context, key string) error {
 
 // State is what was kept under the key; false when nothing is.
 func (r queries) State(ctx context.Context, key string) ([]byte, bool, error) {
-	data, ok, err := queryOne(ctx, r.db, scanColumn[[]byte], `SELECT data FROM state WHERE key = $1`, key)
+	data, ok, err := queryOne(ctx, r.db, oneColumn[[]byte], `SELECT data FROM state WHERE key = $1`, key)
 	return data, ok, wrapError(err, "read the state %s", key)
 }
 
@@ -51,10 +48,7 @@ func (r queries) StateByPrefix(ctx context.Context, prefix string) (map[string][
 	}
 	var w whereClause
 	w.addPrefix("key", prefix)
-	all, err := queryAll(ctx, r.db, func(rows *sql.Rows) (e entry, err error) {
-		err = rows.Scan(&e.key, &e.data)
-		return e, err
-	}, `SELECT key, data FROM state`+w.String(), w.args...)
+	all, err := queryAll(ctx, r.db, func(e *entry) []any { return []any{&e.key, &e.data} }, `SELECT key, data FROM state`+w.String(), w.args...)
 	out := make(map[string][]byte, len(all))
 	for _, e := range all {
 		out[e.key] = e.data

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,14 +67,9 @@ type dialect struct {
 // The errors wrap ErrInUse, ErrCorrupt, ErrNewer or ErrFull where one of them is
 // the reason. No error contains the password of dsn.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log, o.Lease = cmp.Or(o.Log, zap.NewNop()), cmp.Or(o.Lease, DefaultLease)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Lease <= 0 {
-		o.Lease = DefaultLease
 	}
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}

@@ -3,7 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -72,16 +73,10 @@ func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error
 // keys, so that two transactions that wake and finish each other's keys don't
 // wait for each other.
 func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
-	keys := make([]string, 0, len(t.wakes)+len(t.finishes))
-	for k := range t.wakes {
-		keys = append(keys, k)
-	}
-	for k := range t.finishes {
-		if _, ok := t.wakes[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	sort.Strings(keys)
+	keys := slices.Compact(slices.Sorted(func(yield func(string) bool) {
+		maps.Keys(t.wakes)(yield)
+		maps.Keys(t.finishes)(yield)
+	}))
 	var run []string // neighbouring keys that are only woken go in one statement
 	flush := func() error {
 		err := t.writeWakes(ctx, run)

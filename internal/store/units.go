@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 )
@@ -23,17 +23,6 @@ type Unit struct {
 type UnitFilter struct{ Repo, Pipeline string }
 
 // PutUnit writes the unit down, unless its Digest is what is there already.
-func (s *Store) PutUnit(ctx context.Context, u Unit) error {
-	return s.Tx(ctx, "putUnit", func(tx *Tx) error { return tx.PutUnit(ctx, u) })
-}
-
-// DeleteUnit forgets the unit, what was observed of its targets, and its entry in the merge queue.
-// Its history stays. A unit that isn't known is success.
-func (s *Store) DeleteUnit(ctx context.Context, key string) error {
-	return s.Tx(ctx, "deleteUnit", func(tx *Tx) error { return tx.DeleteUnit(ctx, key) })
-}
-
-// PutUnit is Store.PutUnit.
 func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 	if err := u.checkFields(); err != nil {
 		return wrapError(err, "store the unit %.80q", u.Key)
@@ -47,16 +36,12 @@ func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 }
 
 func (u Unit) checkFields() error {
-	if err := checkKey("its key", u.Key); err != nil {
-		return err
-	}
-	if err := checkNames("its repository", u.Repo, "its pipeline", u.Pipeline, "its component", u.Component, "its digest", u.Digest); err != nil {
-		return err
-	}
-	return checkJSON(u.Data)
+	return cmp.Or(checkKey("its key", u.Key), checkJSON(u.Data),
+		checkNames("its repository", u.Repo, "its pipeline", u.Pipeline, "its component", u.Component, "its digest", u.Digest))
 }
 
-// DeleteUnit is Store.DeleteUnit.
+// DeleteUnit forgets the unit, what was observed of its targets, and its entry in the merge queue.
+// Its history stays. A unit that isn't known is success.
 func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
 	for _, q := range []string{
 		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM wishes WHERE unit = $1`,
@@ -70,25 +55,21 @@ func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
 
 const unitColumns = `key, repo, pipeline, component, digest, updated_at, data`
 
-func scanUnit(rows *sql.Rows) (u Unit, err error) {
-	var updated int64
-	var data string
-	err = rows.Scan(&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, &updated, &data)
-	u.UpdatedAt, u.Data = fromMicros(updated), toPayload(data)
-	return u, err
+func (u *Unit) columns() []any {
+	return []any{&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, timeColumn{&u.UpdatedAt}, payloadColumn{&u.Data}}
 }
 
 // Units are the units that the filter chooses, sorted by pipeline, component and key.
 func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	var w whereClause
-	w.addEquals("repo", f.Repo)
-	w.addEquals("pipeline", f.Pipeline)
-	units, err := queryAll(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
+	addEquals(&w, "repo", f.Repo)
+	addEquals(&w, "pipeline", f.Pipeline)
+	units, err := queryAll(ctx, r.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
 	return units, wrapError(err, "read the units")
 }
 
 // Unit is one unit; false when it isn't known.
 func (r queries) Unit(ctx context.Context, key string) (Unit, bool, error) {
-	u, ok, err := queryOne(ctx, r.db, scanUnit, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
+	u, ok, err := queryOne(ctx, r.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
 	return u, ok, wrapError(err, "read the unit %s", key)
 }

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,15 +38,11 @@ func (s *Store) Wake(ctx context.Context, keys ...string) error {
 	return s.Tx(ctx, "wake", func(tx *Tx) error { return tx.Wake(ctx, keys...) })
 }
 
-// WakeAt makes the keys due at a time, unless they are due earlier already.
-func (s *Store) WakeAt(ctx context.Context, at time.Time, keys ...string) error {
-	return s.Tx(ctx, "wake", func(tx *Tx) error { return tx.WakeAt(ctx, at, keys...) })
-}
-
 // Wake is Store.Wake; it takes effect at the transaction's end.
 func (t *Tx) Wake(_ context.Context, keys ...string) error { return t.wakeIn(0, keys) }
 
-// WakeAt is Store.WakeAt; it takes effect at the transaction's end.
+// WakeAt makes the keys due at a time, unless they are due earlier already.
+// It takes effect at the transaction's end.
 func (t *Tx) WakeAt(_ context.Context, at time.Time, keys ...string) error {
 	return t.wakeIn(microsUntil(t.now(), at), keys)
 }
@@ -98,10 +94,7 @@ func (s *Store) Claim(ctx context.Context, owner string, n int) ([]Claim, error)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails`
 	claims, err := txWithResult(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
-		return queryAll(ctx, tx.db, func(r *sql.Rows) (c Claim, err error) {
-			err = r.Scan(&c.Key, &c.Gen, &c.Fails)
-			return c, err
-		}, query, clampLimit(n), owner, int64(neverDue), s.lease.Microseconds())
+		return queryAll(ctx, tx.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails} }, query, clampLimit(n), owner, int64(neverDue), s.lease.Microseconds())
 	})
 	return claims, wrapError(err, "claim keys that are due")
 }
@@ -131,7 +124,7 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 		failed = 1
 	}
 	// The wakes since the claim are in due_at: the earlier of them and next.
-	due, ok, err := queryOne(ctx, t.db, scanColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
+	due, ok, err := queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
 			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
@@ -155,31 +148,25 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	}
 	held, err := txWithResult(ctx, s, "renew", func(tx *Tx) ([]string, error) {
 		var held []string
-		for rest := keys; len(rest) > 0; {
-			n := min(len(rest), wakesAtOnce)
+		for some := range slices.Chunk(keys, wakesAtOnce) {
 			var w whereClause
-			w.addEquals("owner", owner)
-			w.addIn("key", rest[:n])
-			rest = rest[n:]
+			addEquals(&w, "owner", owner)
+			w.addIn("key", some)
 			w.args = append(w.args, s.lease.Microseconds())
-			some, err := queryAll(ctx, tx.db, scanColumn[string],
+			renewed, err := queryAll(ctx, tx.db, oneColumn[string],
 				`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
 			if err != nil {
 				return nil, err
 			}
-			held = append(held, some...)
+			held = append(held, renewed...)
 		}
 		return held, nil
 	})
 	if err != nil {
 		return nil, wrapError(err, "renew the claims of %d keys", len(keys))
 	}
-	mine := make(map[string]bool, len(held))
-	for _, k := range held {
-		mine[k] = true
-	}
 	for _, k := range keys {
-		if !mine[k] {
+		if !slices.Contains(held, k) {
 			lost = append(lost, k)
 		}
 	}
@@ -189,7 +176,7 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 // NextDue is when the next key can be claimed, by Options.Now; false when no key
 // has a time. The time of a key that is running is the end of its lease.
 func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
-	in, ok, err := queryOne(ctx, r.db, scanColumn[int64],
+	in, ok, err := queryOne(ctx, r.db, oneColumn[int64],
 		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(neverDue))
 	if err != nil || !ok {
 		return time.Time{}, false, wrapError(err, "read when the next key is due")
@@ -199,16 +186,12 @@ func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
 
 // Depth counts the keys in the queue.
 func (r queries) Depth(ctx context.Context) (Depth, error) {
-	d, _, err := queryOne(ctx, r.db, func(rows *sql.Rows) (d Depth, err error) {
-		var oldest int64
-		err = rows.Scan(&d.Due, &d.Later, &d.Running, &oldest)
-		d.Oldest = time.Duration(oldest) * time.Microsecond
-		return d, err
-	}, `SELECT
+	d, _, err := queryOne(ctx, r.db, func(d *Depth) []any { return []any{&d.Due, &d.Later, &d.Running, &d.Oldest} }, `SELECT
 			coalesce(sum(CASE WHEN ready_at <= liftlock_now() THEN 1 ELSE 0 END), 0),
 			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner = '' THEN 1 ELSE 0 END), 0),
 			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner <> '' THEN 1 ELSE 0 END), 0),
 			coalesce(max(CASE WHEN ready_at <= liftlock_now() THEN liftlock_now() - ready_at END), 0)
 		FROM wakes WHERE ready_at < $1`, int64(neverDue))
+	d.Oldest *= time.Duration(time.Microsecond) // it was read in microseconds
 	return d, wrapError(err, "count the keys in the queue")
 }

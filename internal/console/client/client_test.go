@@ -30,13 +30,15 @@ func startConsole(t *testing.T) (address string, orders *[]console.Command) {
 		{"environment":"dev","state":"verified","promotion":"idle","reason":"synced and healthy","release":"aa","name":"1.5.0"},
 		{"environment":"prod","state":"verified","promotion":"open","reason":"synced and healthy","release":"bb","name":"1.4.2\u001b[2J","candidate":"aa","coming":"1.5.0","pull":14,
 		 "gates":[{"gate":"approvals","outcome":"wait","reason":"1 of 2"}]}]}}`
-	if err := s.PutUnit(ctx, store.Unit{Key: "hub:acme/fleet|shop|a/b", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "a/b", Digest: "1", Data: []byte(data)}); err != nil {
-		t.Fatal(err)
-	}
-	for _, repo := range []string{"hub:acme/fleet", "hub:acme/data"} {
-		if _, err := s.PutPromotion(ctx, store.Promotion{Unit: repo + "|shop|a/b", Repo: repo, Pipeline: "shop", Component: "a/b", Environment: "prod", Kind: "promotion", Release: "aa", Pull: 14, State: "open"}); err != nil {
-			t.Fatal(err)
+	if err := s.Tx(ctx, "records", func(tx *store.Tx) error {
+		for _, repo := range []string{"hub:acme/fleet", "hub:acme/data"} {
+			if _, err := tx.PutPromotion(ctx, store.Promotion{Unit: repo + "|shop|a/b", Repo: repo, Pipeline: "shop", Component: "a/b", Environment: "prod", Kind: "promotion", Release: "aa", Pull: 14, State: "open"}); err != nil {
+				return err
+			}
 		}
+		return tx.PutUnit(ctx, store.Unit{Key: "hub:acme/fleet|shop|a/b", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "a/b", Digest: "1", Data: []byte(data)})
+	}); err != nil {
+		t.Fatal(err)
 	}
 	orders = &[]console.Command{}
 	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "operator", Secret: "do"}},
