@@ -6,14 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/generators"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 const (
@@ -29,103 +33,64 @@ const (
 	maxCachedAnswers = 4096
 )
 
-// generatorCache holds what generators were told by forges, plugins and clusters
-// until it is time to ask again: every resolution of a busy repository would
-// otherwise cost calls. It is safe for concurrent use.
+// generatorCache holds what forges, plugins and clusters answered to generators
+// until it is time to request it again: every resolution of a busy repository
+// would otherwise cost calls. It is safe for concurrent use.
 type generatorCache struct {
 	now     func() time.Time
-	mu      sync.Mutex
-	answers map[string]*cachedAnswer
+	answers *cache.Cache[string, *cachedAnswer]
+	pending singleflight.Group
 }
 
-// cachedAnswer is one answer, or a question that is being asked.
+// cachedAnswer is one answer, and how long it is good.
 type cachedAnswer struct {
-	done   chan struct{} // closed when the rest is there
 	until  time.Time
 	params []map[string]any
 	err    error
 }
 
-func newGeneratorCache(now func() time.Time) *generatorCache {
-	return &generatorCache{now: now, answers: map[string]*cachedAnswer{}}
+func newGeneratorCache(group *cache.Group, now func() time.Time) *generatorCache {
+	return &generatorCache{now: now, answers: cache.New(group, cache.Options[string, *cachedAnswer]{Name: "appset-generators", Entries: maxCachedAnswers})}
 }
 
 // fetchParams returns the answer to a question, and how long it is good for. The
 // library gives no way to end its calls, so a question that isn't answered in
-// time goes on by itself: it isn't asked a second time meanwhile, and its
+// time goes on by itself: it isn't put a second time meanwhile, and its
 // answer counts when it comes.
 func (r *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration, question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
-	t := r.startOrReuse(key, every, question)
-	timer := time.NewTimer(answerTimeout)
-	defer timer.Stop()
 	select {
-	case <-t.done:
-		return copyParams(t.params), max(minAnswerAge, t.until.Sub(r.now())), t.err
-	case <-timer.C:
+	case done := <-r.pending.DoChan(key, func() (any, error) { return r.reuseOrRequest(key, every, question), nil }):
+		answer, _ := done.Val.(*cachedAnswer)
+		return copyParams(answer.params), max(minAnswerAge, answer.until.Sub(r.now())), answer.err
+	case <-time.After(answerTimeout):
 		return nil, retryInterval, fmt.Errorf("%w: no answer within %s", errTimedOut, answerTimeout)
 	case <-ctx.Done():
 		return nil, retryInterval, fmt.Errorf("%w: no answer yet", errTimedOut)
 	}
 }
 
-// startOrReuse returns what was told, or asks.
-func (r *generatorCache) startOrReuse(key string, every time.Duration, question func() ([]map[string]any, error)) *cachedAnswer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.now()
-	if t := r.answers[key]; t != nil && (t.isPending() || now.Before(t.until)) {
-		return t
+func (r *generatorCache) reuseOrRequest(key string, every time.Duration, question func() ([]map[string]any, error)) (answer *cachedAnswer) {
+	if known, ok := r.answers.Get(key); ok && r.now().Before(known.until) {
+		return known
 	}
-	r.evictExpired(now)
-	t := &cachedAnswer{done: make(chan struct{})}
-	r.answers[key] = t
-	go func() {
-		defer close(t.done)
-		defer func() {
-			if p := recover(); p != nil {
-				t.params, t.err = nil, fmt.Errorf("%w: %v", errPanicked, p)
-			}
-			good := every
-			if t.err != nil {
-				good = min(every, retryInterval)
-			}
-			t.until = r.now().Add(good)
-		}()
-		t.params, t.err = question()
+	answer = &cachedAnswer{}
+	defer func() {
+		if p := recover(); p != nil {
+			answer.params, answer.err = nil, fmt.Errorf("%w: %v", errPanicked, p)
+		}
+		if answer.err != nil {
+			every = min(every, retryInterval)
+		}
+		answer.until = r.now().Add(every)
+		r.answers.Put(key, answer)
 	}()
-	return t
-}
-
-func (t *cachedAnswer) isPending() bool {
-	select {
-	case <-t.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// evictExpired makes room: what is past its time goes, and when that is not enough,
-// everything that isn't being asked.
-func (r *generatorCache) evictExpired(now time.Time) {
-	if len(r.answers) < maxCachedAnswers {
-		return
-	}
-	for _, all := range []bool{false, true} {
-		for key, t := range r.answers {
-			if !t.isPending() && (all || !now.Before(t.until)) {
-				delete(r.answers, key)
-			}
-		}
-		if len(r.answers) < maxCachedAnswers {
-			return
-		}
-	}
+	answer.params, answer.err = question()
+	return answer
 }
 
 // generatorAccess is one set's way to the replies.
 type generatorAccess struct {
-	ctx      context.Context //nolint:containedctx // the library drops the caller's
+	ctx      context.Context // the library drops the caller's
 	cache    *generatorCache
 	waitIdle func(wait func()) // runs wait without taking part in the work that is bounded
 
@@ -240,11 +205,7 @@ func copyValue(v any) any {
 		}
 		return out
 	case map[string]string:
-		out := make(map[string]string, len(v))
-		for key, value := range v {
-			out[key] = value
-		}
-		return out
+		return maps.Clone(v)
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {

@@ -129,18 +129,14 @@ func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitG
 		}
 		g.cache.storeFile(key, out)
 	}
-	origin := g.repos.originOf(f)
-	switch external := strings.HasPrefix(origin, "\x00"); {
-	case g.fresh && external:
-		return copyParams(out), nil
-	case g.fresh:
-		return markOrigin(out, origin), nil
-	case external:
-		return out, nil
+	if g.fresh {
+		out = copyParams(out)
 	}
-	from := []string{origin}
-	for _, params := range out {
-		g.origins.recordFiles(params, from)
+	if !strings.HasPrefix(key.name, "\x00") { // of this repository
+		from := []string{key.name}
+		for _, params := range out {
+			g.origins.recordFiles(params, from)
+		}
 	}
 	return out, nil
 }

@@ -117,23 +117,17 @@ func (s *secondChild) paramsFor(a map[string]any) (first map[string]any, second 
 		return a, second, err
 	}
 	seen := a
-	if s.matrix.fresh {
-		seen = withoutMarks(a)
-	}
 	if s.matrix.render.limits.mutates {
-		seen = copyValue(seen).(map[string]any)
+		seen = copyValue(a).(map[string]any)
 	}
 	rendered, err := s.plan.render(seen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("child generator returned an error on parameter generation: failed to replace parameters in generator: %w", err)
 	}
-	if s.matrix.render.limits.mutates {
-		a = copyMarks(seen, a)
-	}
 	// The selector is applied as it is written.
 	rendered.Selector = s.child.Selector
 	second, err = s.matrix.childParams(rendered, s.set, s.client)
-	return a, second, err
+	return seen, second, err
 }
 
 // untemplatedParams is what a child without templates gives, whatever the first child does.
@@ -146,7 +140,7 @@ func (s *secondChild) untemplatedParams() ([]map[string]any, error) {
 		s.known, s.evaluated = known, true
 	}
 	if s.matrix.fresh {
-		return copyParams(s.known), nil
+		return s.matrix.origins.copyParams(s.known), nil
 	}
 	return s.known, nil
 }
@@ -186,22 +180,26 @@ func dropSelectors(nested []argov1alpha1.ApplicationSetNestedGenerator, set *arg
 	}
 }
 
-// childParams asks the one generator that a child is.
 func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	results, err := runGenerator(child, m.children, set, c)
-	if err != nil {
+	params, err := childParams(child, m.children, set, c)
+	if err == nil && !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
+		params = m.cache.reuseParams(params)
+	}
+	return params, err
+}
+
+// childParams asks the one generator that a child is.
+func childParams(child *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	results, err := runGenerator(child, all, set, c)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("child generator returned an error on parameter generation: %w", err)
-	}
-	switch len(results) {
-	case 0:
+	case len(results) == 0:
 		return nil, errors.New("child generator generated no parameters")
-	case 1:
-		if !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
-			return m.cache.reuseParams(results[0].params), nil
-		}
-		return results[0].params, nil
+	case len(results) > 1:
+		return nil, generators.ErrMoreThenOneInnerGenerators
 	}
-	return nil, generators.ErrMoreThenOneInnerGenerators
+	return results[0].params, nil
 }
 
 // generatorResult is what one generator gives, and its template, which goes over the

@@ -5,200 +5,156 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
+	"github.com/imdario/mergo"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/generators"
+	"github.com/argoproj/argo-cd/v2/applicationset/utils"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// mergeGenerator is the library's merge generator, at the outermost of merges
-// in each other. What is merged depends on the parameters with the same merge
-// keys alone, so that the library is asked again only for those that changed.
+// mergeGenerator is the merge generator. The library's writes into what its
+// children give, doesn't say what came of which, and gives the result in random
+// order. This one gives the same parameters in the first child's order, and
+// merges again only what changed: what is merged depends on the parameters with
+// the same merge keys alone.
 type mergeGenerator struct {
-	generators.Generator // over children that give copies
+	generators.Generator // the library's, for all but the parameters
 
 	children map[string]generators.Generator
-	origins  *origins
-	cache    *resultCache // nil: nothing is remembered
+	// fresh are children that give parameters to nobody else.
+	fresh   map[string]generators.Generator
+	inner   bool // whoever asks is a merge too, which writes into the result
+	origins *origins
+	cache   *resultCache // nil: nothing is remembered
 }
 
-func newMergeGenerator(g *generatorRun, children, fresh map[string]generators.Generator) *mergeGenerator {
-	return &mergeGenerator{generators.NewMergeGenerator(fresh), children, g.origins, g.cache}
+func newMergeGenerator(g *generatorRun, children, fresh map[string]generators.Generator, inner bool) *mergeGenerator {
+	return &mergeGenerator{generators.NewMergeGenerator(fresh), children, fresh, inner, g.origins, g.cache}
 }
 
 // mergeGroup is what is merged into one set of parameters.
 type mergeGroup struct {
-	key    string             // the values of the merge keys, and how they are merged
-	parts  [][]map[string]any // of each child; more than one is an error
-	merged map[string]any     // nil: the first child has none
+	key    string           // the values of the merge keys, and how they are merged
+	parts  []map[string]any // the first child's, and those of others that have the same keys
+	merged map[string]any
 }
 
 // GenerateParams gives the merged parameters.
 func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	groups, err := g.groupParams(spec, set, c)
-	if err != nil {
-		return nil, err
-	}
-	if groups == nil {
-		out, err := g.Generator.GenerateParams(spec, set, c)
-		for _, params := range out {
-			g.origins.extractMarks(params)
-		}
-		return out, err
-	}
-	var changed []*mergeGroup
-	for i, one := range groups {
-		if old := g.cache.findGroup(one); old != nil {
-			groups[i] = old
-		} else {
-			changed = append(changed, one)
-		}
-	}
-	if err := mergeGroups(changed, spec.Merge.MergeKeys, set, c); err != nil {
-		return nil, err
-	}
-	var out []map[string]any
-	for _, one := range groups {
-		g.cache.storeGroup(one)
-		if one.merged != nil {
-			g.origins.recordJoined(one.merged, slices.Concat(one.parts...)...)
-			out = append(out, one.merged)
-		}
-	}
-	return out, nil
-}
-
-// groupParams asks the children; nil if it takes the library to do so: children
-// that combine others share maps among what they give, which a merge writes
-// into one after the other.
-func (g *mergeGenerator) groupParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]*mergeGroup, error) {
-	if spec == nil || spec.Merge == nil || len(spec.Merge.Generators) < 2 || len(spec.Merge.MergeKeys) == 0 {
-		return nil, nil
+	if spec == nil || spec.Merge == nil {
+		return nil, generators.EmptyAppSetGeneratorError
 	}
 	all := spec.Merge.Generators
-	if slices.ContainsFunc(all, func(n argov1alpha1.ApplicationSetNestedGenerator) bool { return n.Matrix != nil || n.Merge != nil }) {
-		return nil, nil
+	if len(all) < 2 {
+		return nil, generators.ErrLessThanTwoGeneratorsInMerge
 	}
-	how, err := json.Marshal([]any{set.Spec.GoTemplate, spec.Merge.MergeKeys, len(all)})
-	if err != nil {
-		return nil, err
+	// Children that combine others share maps among what they give, which the
+	// controller's merge writes into one after the other, and so must this one.
+	inPlace := g.inner || slices.ContainsFunc(all, func(n argov1alpha1.ApplicationSetNestedGenerator) bool { return n.Matrix != nil || n.Merge != nil })
+	children := g.children
+	if inPlace {
+		children = g.fresh
 	}
-	out, by := []*mergeGroup{}, map[string]*mergeGroup{}
+	given := make([][]map[string]any, len(all))
 	for i := range all {
 		child, err := newChildGenerator(&all[i], set)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			given[i], err = childParams(child, children, set, c)
 		}
-		results, err := runGenerator(child, g.children, set, c)
 		if err != nil {
 			return nil, fmt.Errorf("error getting param sets from generators: error getting params from generator %d of %d: %w", i+1, len(all), err)
 		}
-		if len(results) != 1 {
-			return nil, nil // the library says what is wrong with it
+		if !inPlace && child.Git == nil {
+			given[i] = g.cache.reuseParams(given[i])
 		}
-		params := results[0].params
-		if child.Git == nil {
-			params = g.cache.reuseParams(params)
+	}
+	groups, err := groupParams(given, spec.Merge.MergeKeys, set.Spec.GoTemplate)
+	if err != nil {
+		return nil, fmt.Errorf("error getting param sets by merge key: %w", err)
+	}
+	out := make([]map[string]any, 0, len(groups))
+	for _, one := range groups {
+		if old := g.cache.findGroup(one); old != nil {
+			one = old
+		} else if err := one.mergeParts(set.Spec.GoTemplate, inPlace); err != nil {
+			return nil, err
 		}
-		for _, p := range params {
+		if !inPlace {
+			g.cache.storeGroup(one)
+		}
+		g.origins.recordJoined(one.merged, one.parts...)
+		out = append(out, one.merged)
+	}
+	return out, nil
+}
+
+// groupParams groups the children's parameters by the values of the merge keys, in
+// the order of the first child's. What the first child lacks is left out.
+func groupParams(given [][]map[string]any, keys []string, goTemplate bool) ([]*mergeGroup, error) {
+	if len(keys) == 0 {
+		return nil, generators.ErrNoMergeKeys
+	}
+	how, err := json.Marshal([]any{goTemplate, keys, len(given)})
+	if err != nil {
+		return nil, err
+	}
+	var out []*mergeGroup
+	by := map[string]*mergeGroup{}
+	for i, list := range given {
+		seen := make(map[string]bool, len(list))
+		for _, params := range list {
 			values := map[string]any{}
-			for _, key := range spec.Merge.MergeKeys {
-				values[key] = p[key]
+			for _, key := range keys {
+				values[key] = params[key]
 			}
 			key, err := json.Marshal(values)
 			if err != nil {
-				return nil, nil // likewise
+				return nil, fmt.Errorf("error marshalling param set key json: %w", err)
 			}
+			if seen[string(key)] {
+				return nil, fmt.Errorf("%w. Duplicate key was %s", generators.ErrNonUniqueParamSets, key)
+			}
+			seen[string(key)] = true
 			one := by[string(key)]
-			if one == nil {
-				one = &mergeGroup{key: string(how) + string(key), parts: make([][]map[string]any, len(all))}
+			if one == nil && i == 0 {
+				one = &mergeGroup{key: string(how) + string(key)}
 				by[string(key)] = one
 				out = append(out, one)
 			}
-			one.parts[i] = append(one.parts[i], p)
+			if one != nil {
+				one.parts = append(one.parts, params)
+			}
 		}
 	}
 	return out, nil
 }
 
-// groupKey is a parameter that tells, through a merge, which group it is.
-const groupKey = "\x00group"
-
-// mergeGroups has the library merge groups.
-func mergeGroups(groups []*mergeGroup, keys []string, set *argov1alpha1.ApplicationSet, c client.Client) error {
-	if len(groups) == 0 {
-		return nil
+// mergeParts merges as the controller does, into the first part if inPlace.
+func (m *mergeGroup) mergeParts(goTemplate, inPlace bool) error {
+	m.merged = m.parts[0]
+	if goTemplate && !inPlace && len(m.parts) > 1 {
+		m.merged = make(map[string]any, len(m.parts[0]))
+		maps.Copy(m.merged, m.parts[0])
 	}
-	children := &numberedGenerator{params: make([][]map[string]any, len(groups[0].parts))}
-	for n, one := range groups {
-		for i, part := range one.parts {
-			for _, params := range copyParams(part) {
-				if params == nil {
-					params = map[string]any{}
-				}
-				params[groupKey] = strconv.Itoa(n)
-				children.params[i] = append(children.params[i], params)
+	for _, part := range m.parts[1:] {
+		switch {
+		case !goTemplate:
+			flat, err := utils.CombineStringMapsAllowDuplicates(m.merged, part)
+			if err != nil {
+				return fmt.Errorf("error combining string maps: %w", err)
+			}
+			m.merged = utils.ConvertToMapStringInterface(flat)
+		case inPlace:
+			if err := mergo.Merge(&m.merged, part, mergo.WithOverride); err != nil {
+				return fmt.Errorf("error merging base param set with override param set: %w", err)
+			}
+		default:
+			if err := overrideParams(m.merged, part); err != nil {
+				return err
 			}
 		}
-	}
-	spec := &argov1alpha1.MergeGenerator{MergeKeys: keys}
-	for i := range children.params {
-		spec.Generators = append(spec.Generators, argov1alpha1.ApplicationSetNestedGenerator{List: &argov1alpha1.ListGenerator{ElementsYaml: strconv.Itoa(i)}})
-	}
-	all, err := generators.NewMergeGenerator(map[string]generators.Generator{"List": children}).
-		GenerateParams(&argov1alpha1.ApplicationSetGenerator{Merge: spec}, set, c)
-	if err != nil {
-		return err
-	}
-	for _, params := range all {
-		text, _ := params[groupKey].(string)
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n >= len(groups) {
-			return fmt.Errorf("merged parameters come of group %q", text)
-		}
-		delete(params, groupKey)
-		groups[n].merged = shareValues(params, groups[n].parts[0])
 	}
 	return nil
-}
-
-// shareValues gives merged parameters those maps and lists of the first child's
-// that are as they were, to hold them in memory once.
-func shareValues(merged map[string]any, base []map[string]any) map[string]any {
-	for _, own := range base {
-		for key, value := range maps.All(merged) {
-			if old, there := own[key]; there && isTree(value) && equalValues(value, old) {
-				merged[key] = old
-			}
-		}
-	}
-	return merged
-}
-
-func isTree(v any) bool {
-	_, list := v.([]any)
-	return list || isMap(v)
-}
-
-// numberedGenerator is a list generator whose elementsYaml says which of some
-// parameters it gives.
-type numberedGenerator struct {
-	generators.Generator
-	params [][]map[string]any
-}
-
-// GenerateParams returns the parameters of a number.
-func (g *numberedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, _ *argov1alpha1.ApplicationSet, _ client.Client) ([]map[string]any, error) {
-	n, err := strconv.Atoi(spec.List.ElementsYaml)
-	if err != nil {
-		return nil, err
-	}
-	return g.params[n], nil
-}
-
-// GetTemplate is the entry's own.
-func (g *numberedGenerator) GetTemplate(spec *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
-	return &spec.List.Template
 }

@@ -131,12 +131,11 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 // addCombiningGenerators adds the combining generators, which nest each other once. A merge
 // writes into what its children give, which those in fresh give to nobody else.
 func addCombiningGenerators(g *generatorRun, terminal, fresh map[string]generators.Generator) map[string]generators.Generator {
-	inner := generators.NewMergeGenerator(fresh)
 	nested := maps.Clone(terminal)
-	nested["Matrix"], nested["Merge"] = newMatrixGenerator(g, terminal, false), newMergeGenerator(g, terminal, fresh)
+	nested["Matrix"], nested["Merge"] = newMatrixGenerator(g, terminal, false), newMergeGenerator(g, terminal, fresh, false)
 	merged := maps.Clone(fresh)
-	merged["Matrix"], merged["Merge"] = newMatrixGenerator(g, fresh, true), inner
+	merged["Matrix"], merged["Merge"] = newMatrixGenerator(g, fresh, true), newMergeGenerator(g, fresh, fresh, true)
 	out := maps.Clone(terminal)
-	out["Matrix"], out["Merge"] = newMatrixGenerator(g, nested, false), newMergeGenerator(g, terminal, merged)
+	out["Matrix"], out["Merge"] = newMatrixGenerator(g, nested, false), newMergeGenerator(g, terminal, merged, false)
 	return out
 }

@@ -323,14 +323,14 @@ func TestGitHubAppCredentials(t *testing.T) {
 
 func TestCachedAnswersAreBounded(t *testing.T) {
 	c := &clock{at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
-	r := newGeneratorCache(c.now)
+	r := newGeneratorCache(nil, c.now)
 	for i := range maxCachedAnswers + 10 {
 		if _, _, err := r.fetchParams(t.Context(), fmt.Sprint(i), time.Hour, func() ([]map[string]any, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.answers) > maxCachedAnswers {
-		t.Errorf("%d replies are held", len(r.answers))
+	if n := r.answers.Stats().Entries; n != maxCachedAnswers {
+		t.Errorf("%d answers are held", n)
 	}
 	if _, _, err := r.fetchParams(t.Context(), "panics", time.Hour, func() ([]map[string]any, error) { panic("no") }); err == nil || !strings.Contains(err.Error(), "failed on it: no") {
 		t.Errorf("%v", err)

@@ -8,9 +8,10 @@ import (
 )
 
 // origins remembers which of this repository's generator files each set of
-// parameters came of, by their names as [commitRepos.originOf] gives them. Parameters don't say it themselves: those of two files
-// may have been combined or merged, and any generator may give a path and a
-// file name. It is one generation's.
+// parameters came of, by their names as [commitRepos.originOf] gives them.
+// Parameters don't say it themselves: those of two files may have been combined
+// or merged, and any generator may give a path and a file name. It is one
+// generation's.
 type origins struct {
 	// By the map's address, which is the map's own for as long as it is held
 	// here.
@@ -67,64 +68,24 @@ func (o *origins) filesOf(params map[string]any) []string {
 	return o.by[mapAddress(params)].files
 }
 
+// copyParams copies parameters, which come of the same files then.
+func (o *origins) copyParams(list []map[string]any) []map[string]any {
+	out := copyParams(list)
+	for i, params := range out {
+		o.recordFiles(params, o.filesOf(list[i]))
+	}
+	return out
+}
+
 // recordJoined notes that parameters are a combination of others.
 func (o *origins) recordJoined(params map[string]any, of ...map[string]any) {
 	var files []string
 	for _, one := range of {
-		switch more := o.filesOf(one); {
-		case len(files) == 0:
+		if more := o.filesOf(one); len(files) == 0 {
 			files = more
-		case len(more) > 0:
+		} else if len(more) > 0 {
 			files = sortedUnique(slices.Concat(files, more))
 		}
 	}
 	o.recordFiles(params, files)
-}
-
-// originKey begins the keys that say inside a merge, where parameters are
-// copied and written into, which files they came of. A NUL is in no path,
-// and nobody's parameter begins with one.
-const originKey = "\x00file:"
-
-// markOrigin gives copies of a file's parameters to a merge, which writes into them.
-func markOrigin(params []map[string]any, file string) []map[string]any {
-	out := copyParams(params)
-	for _, p := range out {
-		p[originKey+file] = ""
-	}
-	return out
-}
-
-// extractMarks takes the marks from merged parameters and notes what they say.
-func (o *origins) extractMarks(params map[string]any) {
-	var files []string
-	for key := range params {
-		if file, marked := strings.CutPrefix(key, originKey); marked {
-			files = append(files, file)
-			delete(params, key)
-		}
-	}
-	slices.Sort(files)
-	o.recordFiles(params, files)
-}
-
-// withoutMarks is parameters without the marks, which templates must not see.
-func withoutMarks(params map[string]any) map[string]any {
-	out := make(map[string]any, len(params))
-	for key, value := range params {
-		if !strings.HasPrefix(key, originKey) {
-			out[key] = value
-		}
-	}
-	return out
-}
-
-// copyMarks gives parameters the marks of others.
-func copyMarks(params, like map[string]any) map[string]any {
-	for key, value := range like {
-		if strings.HasPrefix(key, originKey) {
-			params[key] = value
-		}
-	}
-	return params
 }

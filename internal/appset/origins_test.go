@@ -63,7 +63,7 @@ func TestGeneratorFiles(t *testing.T) {
 				for _, x := range f.Targets {
 					got = append(got, fmt.Sprintf("%s %s of %s", x.Name, x.GeneratorFile, strings.Join(x.GeneratorFiles, ",")))
 					for key := range x.Params {
-						if strings.HasPrefix(key, originKey) {
+						if strings.Contains(key, "\x00") {
 							t.Errorf("%s has the parameter %q", x.Name, key)
 						}
 					}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -57,7 +58,8 @@ type Input struct {
 type Options struct {
 	Log       *zap.Logger      // default: none
 	Timeout   time.Duration    // for one ApplicationSet; default one minute
-	CacheSize int              // how many fleets are kept by what they were resolved from; default 32
+	CacheSize int              // how many target sets are kept by what they were resolved from; default 32
+	Caches    *cache.Group     // where the caches are counted; default: nowhere
 	Now       func() time.Time // the clock of what the network said; default time.Now
 }
 
@@ -74,13 +76,11 @@ type Resolver struct {
 	// interrupted, so one that runs past its time keeps its slot until it
 	// ends: a bomb costs a slot, not the process.
 	slots          chan struct{}
-	targetSets     *targetSetCache
-	setCache       *setCache
-	calls          singleflight.Group // by what a fleet is resolved from
+	targetSets     *cache.Cache[string, *TargetSet]
+	setCache       *cache.Cache[string, *setResults]
+	targetLists    *cache.Cache[string, *targetList] // by pipeline
 	generatorCache *generatorCache
-
-	mu          sync.Mutex
-	targetLists map[string]*targetList // by pipeline
+	calls          singleflight.Group // by what a target set is resolved from
 }
 
 // New makes a resolver. The first one of a process takes the generator
@@ -102,9 +102,10 @@ func New(o Options) *Resolver {
 	return &Resolver{
 		log: o.Log, timeout: o.Timeout,
 		slots:          make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
-		targetSets:     newTargetSetCache(o.CacheSize),
-		setCache:       newSetCache(),
-		generatorCache: newGeneratorCache(o.Now),
+		targetSets:     newTargetSetCache(o.Caches, o.CacheSize),
+		setCache:       newSetCache(o.Caches),
+		targetLists:    cache.New(o.Caches, cache.Options[string, *targetList]{Name: "appset-lists", Entries: maxTargetLists}),
+		generatorCache: newGeneratorCache(o.Caches, o.Now),
 	}
 }
 
@@ -127,19 +128,19 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*TargetSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := r.targetSets.get(key); f != nil && f.externalsCurrent(ctx, in.OpenExternal) {
-		return f, nil
-	}
 	if key == "" {
 		f, _, err := r.resolve(ctx, &in)
 		return f, err
+	}
+	if f, ok := r.targetSets.Get(key); ok && f.externalsCurrent(ctx, in.OpenExternal) {
+		return f, nil
 	}
 	// Whoever asks for the same meanwhile waits for it, and may stop waiting:
 	// each set has its time, so it ends by itself.
 	done := r.calls.DoChan(key, func() (any, error) {
 		f, transient, err := r.resolve(context.WithoutCancel(ctx), &in)
 		if err == nil && !transient {
-			r.targetSets.put(key, f)
+			r.targetSets.Put(key, f)
 		}
 		return f, err
 	})
@@ -282,24 +283,28 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 	if err != nil {
 		return setOutcome{}, err
 	}
-	last := r.setCache.findSet(keys.set)
-	cache := newResultCache(last, keys.targets)
-	g := newGeneratorRun(ctx, s, c, snap, access, cache)
+	last, ok := r.setCache.Get(keys.set)
+	if !ok {
+		last = &setResults{}
+	}
+	parts := newResultCache(last, keys.targets)
+	g := newGeneratorRun(ctx, s, c, snap, access, parts)
 	if last.outcome != nil && last.outcome.inputs == keys.outcome && last.outcome.isCurrent(g.repos) {
 		next := *last
 		next.outcome = last.outcome.rebasedOn(g.repos)
-		r.setCache.storeSet(keys.set, &next)
+		r.setCache.Put(keys.set, &next)
 		return last.outcome.outcome, nil
 	}
-	m := newTargetBuilder(in, s, e, c, cache)
+	m := newTargetBuilder(in, s, e, c, parts)
 	if err := g.runGenerators(r.log, s, m); err != nil {
 		return setOutcome{}, err
 	}
 	o := snap.validateTargets(s, m.all)
 	if access.nextRefresh() == 0 {
-		cache.next.outcome = cache.queries.toCachedOutcome(keys.outcome, g.repos, o)
+		parts.next.outcome = parts.queries.toCachedOutcome(keys.outcome, g.repos, o)
 	}
-	r.setCache.storeSet(keys.set, cache.next)
+	parts.next.countEntries()
+	r.setCache.Put(keys.set, parts.next)
 	return o, nil
 }
 

@@ -6,24 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 // maxCachedResults bounds the files and Applications that are remembered of all
 // sets together. Most of them are in a fleet that is held anyway.
 const maxCachedResults = 100_000
-
-// setCache remembers, of each ApplicationSet, what its last resolution was made
-// of, so that the next one makes only what is new. What it holds is never
-// written to again. It is safe for concurrent use.
-type setCache struct {
-	mu    sync.Mutex
-	sets  map[string]*setResults
-	order []string // least recently used first
-	size  int
-}
 
 // setResults is one set's.
 type setResults struct {
@@ -35,6 +26,7 @@ type setResults struct {
 	byHash    map[uint64][]*builtTarget    // by their parameters' hash
 	byAddress map[uintptr]*builtTarget     // by their parameters' address
 	outcome   *cachedOutcome
+	entries   int64 // that all of these are
 }
 
 // paramsPair are the addresses of two sets of parameters, and how they are joined.
@@ -50,7 +42,13 @@ type joinedParams struct{ a, b, both map[string]any }
 // them, and what the file is called and says.
 type fileKey struct{ generator, name, id string }
 
-func newSetCache() *setCache { return &setCache{sets: map[string]*setResults{}} }
+// newSetCache remembers, of each ApplicationSet, what its last resolution was made
+// of, so that the next one makes only what is new. What it holds is never
+// written to again.
+func newSetCache(group *cache.Group) *cache.Cache[string, *setResults] {
+	return cache.New(group, cache.Options[string, *setResults]{Name: "appset-parts", Entries: maxCachedResults, Bytes: maxCachedResults,
+		Size: func(_ string, s *setResults) int64 { return s.entries }})
+}
 
 func newSetResults(targetKey string) *setResults {
 	return &setResults{
@@ -59,47 +57,9 @@ func newSetResults(targetKey string) *setResults {
 	}
 }
 
-func (m *setResults) countEntries() int {
-	return len(m.files) + len(m.joins) + len(m.groups) + len(m.byHash) + 1
-}
-
-// findSet is what is remembered of a set; an empty memory if nothing is.
-func (m *setCache) findSet(key string) *setResults {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if at := m.sets[key]; at != nil {
-		m.markUsed(key)
-		return at
-	}
-	return &setResults{}
-}
-
-func (m *setCache) storeSet(key string, at *setResults) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if old := m.sets[key]; old != nil {
-		m.size -= old.countEntries()
-	} else {
-		m.order = append(m.order, key)
-	}
-	m.sets[key] = at
-	m.size += at.countEntries()
-	m.markUsed(key)
-	for m.size > maxCachedResults && len(m.order) > 0 {
-		oldest := m.order[0]
-		m.size -= m.sets[oldest].countEntries()
-		delete(m.sets, oldest)
-		m.order = m.order[1:]
-	}
-}
-
-func (m *setCache) markUsed(key string) {
-	for i, k := range m.order {
-		if k == key {
-			m.order = append(append(m.order[:i:i], m.order[i+1:]...), key)
-			return
-		}
-	}
+// countEntries counts what is remembered, once nothing more is added.
+func (m *setResults) countEntries() {
+	m.entries = int64(len(m.files) + len(m.joins) + len(m.groups) + len(m.byHash) + 1)
 }
 
 // resultCache is one resolution's view of a set's memory: what it finds or makes
@@ -180,9 +140,7 @@ func (r *resultCache) findGroup(g *mergeGroup) *mergeGroup {
 		return nil
 	}
 	old := r.last.groups[g.key]
-	if old == nil || !slices.EqualFunc(old.parts, g.parts, func(a, b []map[string]any) bool {
-		return slices.EqualFunc(a, b, func(a, b map[string]any) bool { return a != nil && mapAddress(a) == mapAddress(b) })
-	}) {
+	if old == nil || !slices.EqualFunc(old.parts, g.parts, func(a, b map[string]any) bool { return a != nil && mapAddress(a) == mapAddress(b) }) {
 		return nil
 	}
 	return old

@@ -166,10 +166,8 @@ const maxTargetLists = 64
 // all of them are those of before, so is the list; key says of what pipeline, and
 // without one nothing is remembered.
 func (r *Resolver) assembleTargets(key string, parts [][]Target) *targetList {
-	r.mu.Lock()
-	last := r.targetLists[key]
-	r.mu.Unlock()
-	if last != nil && slices.EqualFunc(last.parts, parts, func(a, b []Target) bool { return len(a) == len(b) && &a[0] == &b[0] }) {
+	last, ok := r.targetLists.Get(key)
+	if ok && slices.EqualFunc(last.parts, parts, func(a, b []Target) bool { return len(a) == len(b) && &a[0] == &b[0] }) {
 		return last
 	}
 	out := &targetList{parts: parts}
@@ -190,15 +188,9 @@ func (r *Resolver) assembleTargets(key string, parts [][]Target) *targetList {
 	if !sorted || twice {
 		out.sortUnique()
 	}
-	if key == "" {
-		return out
+	if key != "" {
+		r.targetLists.Put(key, out)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.targetLists == nil || len(r.targetLists) >= maxTargetLists {
-		r.targetLists = map[string]*targetList{}
-	}
-	r.targetLists[key] = out
 	return out
 }
 
