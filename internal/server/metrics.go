@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -28,7 +29,7 @@ type metrics struct {
 // stageBuckets span a promotion's life: seconds to days.
 var stageBuckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
 
-func newMetrics(s *store.Store) *metrics {
+func newMetrics(s *store.Store, caches *cache.Group) *metrics {
 	m := &metrics{
 		registry:   prometheus.NewRegistry(),
 		calls:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_calls_total", Help: "Calls to a forge's API, by endpoint and HTTP status (0: no answer)."}, []string{"forge", "endpoint", "status"}),
@@ -40,7 +41,7 @@ func newMetrics(s *store.Store) *metrics {
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -115,4 +116,40 @@ func (q *queueCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(q.depth, prometheus.GaugeValue, float64(n), state)
 	}
 	ch <- prometheus.MustNewConstMetric(q.age, prometheus.GaugeValue, d.Oldest.Seconds())
+}
+
+// cacheCollector shows the caches of this process by name.
+type cacheCollector struct {
+	caches                                  *cache.Group
+	hits, misses, evictions, entries, bytes *prometheus.Desc
+}
+
+func newCacheCollector(caches *cache.Group) *cacheCollector {
+	describe := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("liftlock_cache_"+name, help, []string{"cache"}, nil)
+	}
+	return &cacheCollector{caches: caches,
+		hits:      describe("hits_total", "Values that were found in a cache."),
+		misses:    describe("misses_total", "Values that were not, and were read or worked out anew."),
+		evictions: describe("evictions_total", "Entries that went because a cache was full."),
+		entries:   describe("entries", "Entries that a cache holds."),
+		bytes:     describe("bytes", "About how large the values of a cache are that is bounded by bytes; 0 for the others.")}
+}
+
+// Describe implements prometheus.Collector.
+func (c *cacheCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.hits, c.misses, c.evictions, c.entries, c.bytes} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *cacheCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, s := range c.caches.Stats() {
+		ch <- prometheus.MustNewConstMetric(c.hits, prometheus.CounterValue, float64(s.Hits), s.Name)
+		ch <- prometheus.MustNewConstMetric(c.misses, prometheus.CounterValue, float64(s.Misses), s.Name)
+		ch <- prometheus.MustNewConstMetric(c.evictions, prometheus.CounterValue, float64(s.Evictions), s.Name)
+		ch <- prometheus.MustNewConstMetric(c.entries, prometheus.GaugeValue, float64(s.Entries), s.Name)
+		ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(s.Bytes), s.Name)
+	}
 }

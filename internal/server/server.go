@@ -19,6 +19,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/controller/act"
@@ -60,6 +61,7 @@ type Server struct {
 	log      *zap.Logger
 	store    *store.Store
 	metrics  *metrics
+	caches   cache.Group
 	argocds  map[string]*argocdConnection
 	repos    []*controller.Repository
 	forges   map[string]forge.Forge
@@ -96,7 +98,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = newMetrics(s.store)
+	s.metrics = newMetrics(s.store, &s.caches)
 	for _, f := range o.Config.Forges {
 		if s.forges[f.Name], err = s.newForge(f); err != nil {
 			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
@@ -242,7 +244,7 @@ func (s *Server) runEngine(ctx context.Context) error {
 	}
 	obs := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})

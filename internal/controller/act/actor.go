@@ -249,7 +249,7 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.Evaluation, x 
 	at := c.Unit.Envs[x.Environment]
 	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
 		for i := range at.Targets {
-			if err := tx.DeleteObservation(ctx, wake.UnitName(c.Facts.Unit), x.Environment, facts.TargetName(a.opts.Gatherer, &at.Targets[i])); err != nil {
+			if err := tx.DeleteObservation(ctx, wake.UnitName(c.Facts.Unit), x.Environment, a.opts.Gatherer.TargetName(&at.Targets[i])); err != nil {
 				return err
 			}
 		}

@@ -3,28 +3,44 @@ package facts
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
-// applicationCache remembers the Applications that targets were taken from.
-type applicationCache struct {
-	mu         sync.Mutex
-	byQuestion map[string]cachedApplications
-}
-
-type cachedApplications struct {
+// listedApplications are the Applications that an Argo CD gave when targets were
+// taken from them, without their status.
+type listedApplications struct {
 	version uint64
-	objects []json.RawMessage // without status
+	objects []json.RawMessage
 }
 
-// maxCachedQueries bounds how many answers are remembered; past it all are forgotten.
-const maxCachedQueries = 256
+const (
+	// maxQueries bounds how many lists of Applications are remembered.
+	maxQueries = 256
+	// maxListedBytes bounds them in bytes: some 30,000 Applications.
+	maxListedBytes = 128 << 20
+)
 
-func (t *applicationCache) get(question string, version uint64, list func() ([]json.RawMessage, error)) ([]json.RawMessage, error) {
-	t.mu.Lock()
-	known, ok := t.byQuestion[question]
-	t.mu.Unlock()
-	if ok && known.version == version {
+// applicationCache remembers lists of Applications by what was asked for.
+type applicationCache struct {
+	*cache.Cache[string, listedApplications]
+}
+
+func newApplicationCache(group *cache.Group) applicationCache {
+	return applicationCache{cache.New(group, cache.Options[string, listedApplications]{Name: "applications", Entries: maxQueries, Bytes: maxListedBytes,
+		Size: func(_ string, v listedApplications) int64 {
+			size := int64(0)
+			for _, raw := range v.objects {
+				size += int64(len(raw))
+			}
+			return size
+		}})}
+}
+
+// listOnce gives what was listed for a question while the Argo CD's version of its
+// Applications is the same.
+func (c applicationCache) listOnce(question string, version uint64, list func() ([]json.RawMessage, error)) ([]json.RawMessage, error) {
+	if known, ok := c.Get(question); ok && known.version == version {
 		return known.objects, nil
 	}
 	objects, err := list()
@@ -41,11 +57,6 @@ func (t *applicationCache) get(question string, version uint64, list func() ([]j
 			return nil, fmt.Errorf("keep an Application: %w", err)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byQuestion == nil || len(t.byQuestion) >= maxCachedQueries {
-		t.byQuestion = map[string]cachedApplications{}
-	}
-	t.byQuestion[question] = cachedApplications{version, objects}
+	c.Put(question, listedApplications{version, objects})
 	return objects, nil
 }

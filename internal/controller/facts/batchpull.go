@@ -193,7 +193,7 @@ func (o *Gatherer) inspectBatchPull(ctx context.Context, c *Evaluation, env *pro
 		p.Stale = true
 	}
 	edits := c.HeadEdits[pr.Number]
-	o.inspectedHeads.recordHead(r, p, base, len(edits) > 0)
+	o.recordHead(r, p, base, len(edits) > 0)
 	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
 		if p.CrossEnvironment, err = o.WhyNotIsolated(ctx, c.withMembers(p.Members), env.Name, env.Tip, edits); err != nil {
 			if ctx.Err() != nil {

@@ -90,14 +90,14 @@ func readBranchTips[P interface{ EnvironmentBranches() []string }](ctx context.C
 
 // withNewTips is the snapshot after environments' branches have moved that no
 // generator reads: nothing needs to be resolved again.
-func (o *Gatherer) withNewTips(ctx context.Context, s *Snapshot, tips map[string]string) (*Snapshot, error) {
+func (o *targetGatherer) withNewTips(ctx context.Context, s *Snapshot, tips map[string]string) (*Snapshot, error) {
 	next := *s
 	next.BranchTips = tips
 	next.Pipelines = make([]*ResolvedPipeline, len(s.Pipelines))
 	for i, p := range s.Pipelines {
 		at := *p
 		next.Pipelines[i] = &at
-		if err := o.readAhead(ctx, &next, &at, s); err != nil {
+		if err := o.releases.readAhead(ctx, &next, &at, s); err != nil {
 			return nil, err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // answerChangedObjects answers Look changed: what the commit that landed may have made unwell
 // of each target. That it can't be told is an answer too.
-func (o *Gatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	l := env.Landed.Value
 	effects, err := o.commitEffects(ctx, c.withMembers(l.Members), env.Name, l.Parent, l.Commit)
 	if ctx.Err() != nil {
@@ -37,7 +37,7 @@ func (o *Gatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env 
 
 // commitEffects says what a commit did to the targets of an environment, by the
 // rules of today: nobody has changed what they read since, or it isn't asked.
-func (o *Gatherer) commitEffects(ctx context.Context, c *Evaluation, env, parent, commit string) ([]isolation.Effect, error) {
+func (o *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, env, parent, commit string) ([]isolation.Effect, error) {
 	if parent == "" {
 		return nil, errors.New("there is no commit before it")
 	}

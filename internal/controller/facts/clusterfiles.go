@@ -3,58 +3,50 @@ package facts
 import (
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/liftlock/liftlock/internal/appset"
 )
 
-// clusterFiles remembers parsed files of cluster Secrets.
-type clusterFiles struct {
-	mu    sync.Mutex
-	files map[string]clusterFile
-}
-
+// clusterFile is a parsed file of cluster Secrets.
 type clusterFile struct {
 	stamp    fileStamp
 	clusters []appset.Cluster
-	err      error
 }
 
 // maxClusterFile bounds a file of cluster Secrets; the parser's own bound is the same.
 const maxClusterFile = 64 << 20
 
-// read gives a file's clusters, from memory while it isn't written.
-func (f *clusterFiles) read(path string) ([]appset.Cluster, fileStamp, error) {
+// readClusterFile gives a file's clusters, from memory while it isn't written. The
+// stamp is also that of a file that can't be used.
+func (o *targetGatherer) readClusterFile(path string) ([]appset.Cluster, fileStamp, error) {
 	stamp := readStamp(path)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if known, ok := f.files[path]; ok && known.stamp == stamp && known.err == nil {
+	if known, ok := o.clusterFiles.Get(path); ok && known.stamp == stamp {
 		return known.clusters, stamp, nil
 	}
-	var now clusterFile
-	now.stamp = stamp
 	if stamp.size > maxClusterFile {
-		now.err = fmt.Errorf("%s is larger than %d MiB", path, maxClusterFile>>20)
-	} else if raw, err := os.ReadFile(path); err != nil {
-		now.err = err
-	} else if now.clusters, err = appset.ParseClusters(raw); err != nil {
-		now.err = fmt.Errorf("%s: %w", path, err)
+		return nil, stamp, fmt.Errorf("%s is larger than %d MiB", path, maxClusterFile>>20)
 	}
-	if f.files == nil {
-		f.files = map[string]clusterFile{}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, stamp, err
 	}
-	f.files[path] = now
-	return now.clusters, stamp, now.err
+	clusters, err := appset.ParseClusters(raw)
+	if err != nil {
+		return nil, stamp, fmt.Errorf("%s: %w", path, err)
+	}
+	o.clusterFiles.Put(path, clusterFile{stamp, clusters})
+	return clusters, stamp, nil
 }
 
-// problemsByPath says which files can't be used.
-func (f *clusterFiles) problemsByPath() map[string]string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// ClusterFileProblems says, by a clusters file's path, why it can't be used.
+func (o *targetGatherer) ClusterFileProblems() map[string]string {
 	out := map[string]string{}
-	for path, c := range f.files {
-		if c.err != nil {
-			out[path] = c.err.Error()
+	for _, a := range o.argocds.byName {
+		if a.ClustersFile == "" {
+			continue
+		}
+		if _, _, err := o.readClusterFile(a.ClustersFile); err != nil {
+			out[a.ClustersFile] = err.Error()
 		}
 	}
 	return out

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
@@ -25,8 +24,6 @@ const (
 	// maxComparedFiles bounds the files of one pull request: whole folders may be
 	// carried, and a person may have merged more with them.
 	maxComparedFiles = 5000
-	// maxHeads bounds the memory of looked at heads; past it, it starts anew.
-	maxHeads = 10_000
 )
 
 // NoDifferenceError says why what a pull request changes of manifests can't be shown.
@@ -47,43 +44,26 @@ type Difference struct {
 	Problems      []string // of a landed one: what of its commits can't be resolved with the rules of today
 }
 
-// headCache remembers of our open pull requests which head was looked at, and
+// inspectedHead is the head of an open pull request of ours that was looked at, and
 // whether it is what we composed. Only then is it rendered in this process.
-type headCache struct {
-	mu   sync.Mutex
-	seen map[string]inspectedHead // by detailKey
-}
-
 type inspectedHead struct{ head, base, headModified string }
 
 // recordHead remembers what was found out about an open pull request's head; composed:
 // its edits were composed again and are exactly what the head has.
-func (h *headCache) recordHead(r *Repository, p *promotion.Pull, base string, composed bool) {
+func (o *effectGatherer) recordHead(r *Repository, p *promotion.Pull, base string, composed bool) {
 	s := inspectedHead{head: p.Head, base: base, headModified: p.HeadModified}
 	if s.headModified == "" && !composed {
 		s.headModified = fmt.Sprintf("#%d can't be composed again, so it can't be told whether it is what Liftlock composed", p.Number)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.seen == nil || len(h.seen) >= maxHeads {
-		h.seen = map[string]inspectedHead{}
-	}
-	h.seen[detailKey(r, p.Number)] = s
-}
-
-func (h *headCache) headOf(key string) (inspectedHead, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s, ok := h.seen[key]
-	return s, ok
+	o.inspectedHeads.Put(detailKey(r, p.Number), s)
 }
 
 // Difference compares the manifests of an environment of a unit without and with
 // one of our pull requests: an open one's head with what it was composed on, a
 // merged one's commit with its first parent. It asks Git and the store, never the
 // forge. *NoDifferenceError says why it can't.
-func (o *Gatherer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
-	s, err := o.Snapshot(ctx, r)
+func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
+	s, err := o.targets.Snapshot(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +71,7 @@ func (o *Gatherer) Difference(ctx context.Context, r *Repository, u promotion.Un
 	if ua == nil || ua.Envs[env] == nil {
 		return nil, newNoDifference("the pipeline %s has no component %s in %s any more, so its manifests can't be rendered", u.Pipeline, u.Component, env)
 	}
-	e, err := o.findCachedPull(ctx, r, pull)
+	e, err := o.pulls.findCachedPull(ctx, r, pull)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +90,9 @@ func (o *Gatherer) Difference(ctx context.Context, r *Repository, u promotion.Un
 }
 
 // openDifference compares an open pull request's head with its base.
-func (o *Gatherer) openDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
 	r := c.Snapshot.Repo
-	seen, ok := o.inspectedHeads.headOf(detailKey(r, pr.Number))
+	seen, ok := o.inspectedHeads.Get(detailKey(r, pr.Number))
 	switch {
 	case !ok || seen.head != pr.Head:
 		return nil, newNoDifference("the head of #%d has not been looked at yet; try again in a moment", pr.Number)
@@ -132,7 +112,7 @@ func (o *Gatherer) openDifference(ctx context.Context, c *Evaluation, env string
 }
 
 // editsBetween are what turns one commit into another, by the files' contents.
-func (o *Gatherer) editsBetween(ctx context.Context, r *Repository, base, head string) ([]fieldedit.Edit, error) {
+func (o *effectGatherer) editsBetween(ctx context.Context, r *Repository, base, head string) ([]fieldedit.Edit, error) {
 	changed, err := r.Mirror.Changed(ctx, base, head)
 	if err != nil {
 		return nil, err
@@ -166,7 +146,7 @@ func editedFiles(edits []fieldedit.Edit) []string {
 // before. Both are of the environment's branch's history. They are resolved with the
 // rules, the live objects and the other repositories of today: those of then
 // are not in Git.
-func (o *Gatherer) landedDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
 	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	on, err := m.IsAncestor(ctx, commit, line.Commit)
@@ -201,7 +181,7 @@ func (o *Gatherer) landedDifference(ctx context.Context, c *Evaluation, env stri
 
 // compareLanded fills in the effects of a commit of the past. Nothing of it is
 // kept where the present is judged from.
-func (o *Gatherer) compareLanded(ctx context.Context, c *Evaluation, env string, d *Difference) error {
+func (o *effectGatherer) compareLanded(ctx context.Context, c *Evaluation, env string, d *Difference) error {
 	edit := &isolation.Edit{Files: d.Files, Revision: d.Before}
 	mine, came := map[string]bool{}, map[string]bool{}
 	branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch

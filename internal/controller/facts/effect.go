@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
@@ -21,8 +23,6 @@ import (
 const (
 	// maxRendered is about how many bytes of manifests are remembered.
 	maxRendered = 128 << 20
-	// maxJudgements bounds the memory of what edits do; past it, it starts anew.
-	maxJudgements = 500
 	// editTimeout bounds the rendering for one edit: a base that a thousand
 	// targets share takes seconds.
 	editTimeout = 30 * time.Second
@@ -32,6 +32,32 @@ const (
 	firstRetryDelay = time.Minute
 	maxRetryDelay   = time.Hour
 )
+
+// effectGatherer says what edits do to targets: ours that are about to be made, and
+// those of pull requests.
+type effectGatherer struct {
+	targets *targetGatherer
+	pulls   *pullGatherer
+	now     func() time.Time
+	timeout func() time.Duration
+
+	renderer       *isolation.Renderer
+	pastRenderer   *isolation.Renderer                 // for what landed long ago
+	inspectedHeads *cache.Cache[string, inspectedHead] // by detailKey
+
+	mu         sync.Mutex // while a judgement is added to
+	judgements *cache.Cache[judgementKey, judgement]
+}
+
+func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, now func() time.Time, timeout func() time.Duration, group *cache.Group) *effectGatherer {
+	if timeout == nil {
+		timeout = func() time.Duration { return editTimeout }
+	}
+	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout,
+		renderer: isolation.New(maxRendered), pastRenderer: isolation.New(maxPastRendered),
+		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
+		judgements:     newCache[judgementKey, judgement](group, "judgements", 500)}
+}
 
 // judgementKey is everything that what an edit does depends on.
 type judgementKey [sha256.Size]byte
@@ -82,11 +108,8 @@ func (c *Evaluation) RetryAt() time.Time {
 }
 
 // withEditTimeout is a context for judging an edit.
-func (o *Gatherer) withEditTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if o.opts.EditTimeout != nil {
-		return context.WithTimeout(ctx, o.opts.EditTimeout())
-	}
-	return context.WithTimeout(ctx, editTimeout)
+func (o *effectGatherer) withEditTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, o.timeout())
 }
 
 // ranOutOfTime says that judging failed because its time was over, not its caller's.
@@ -97,7 +120,7 @@ func ranOutOfTime(ctx context.Context, err error) bool {
 // WhyNotIsolated says why edits on a commit, for an environment of the case's
 // component or components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
-func (o *Gatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (string, error) {
+func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (string, error) {
 	for _, e := range edits {
 		if pipeline.IsPipelinePath(e.File) {
 			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
@@ -107,8 +130,8 @@ func (o *Gatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env, base 
 	if err != nil {
 		return "", err
 	}
-	known := o.findJudgement(key)
-	if known.notIsolated != nil && !known.isolationRetry.isDue(o.opts.Now()) {
+	known, _ := o.judgements.Get(key)
+	if known.notIsolated != nil && !known.isolationRetry.isDue(o.now()) {
 		c.scheduleRetry(known.isolationRetry)
 		return *known.notIsolated, nil
 	}
@@ -122,7 +145,7 @@ func (o *Gatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env, base 
 	}
 	var l retryState
 	if ranOutOfTime(ctx, err) {
-		l = known.isolationRetry.nextRetry(o.opts.Now())
+		l = known.isolationRetry.nextRetry(o.now())
 		why, err = fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the latest", env, editTimeout), nil
 	}
 	if err != nil {
@@ -136,7 +159,7 @@ func (o *Gatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env, base 
 // Effects says what edits on a commit do to the targets of an environment of
 // the case's component. An error says for people why that can't be told; then
 // and only then there are no effects.
-func (o *Gatherer) Effects(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
+func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
 	}
@@ -144,8 +167,8 @@ func (o *Gatherer) Effects(ctx context.Context, c *Evaluation, env, base string,
 	if err != nil {
 		return nil, err
 	}
-	known := o.findJudgement(key)
-	if !known.hasEffects || known.effectsRetry.isDue(o.opts.Now()) {
+	known, _ := o.judgements.Get(key)
+	if !known.hasEffects || known.effectsRetry.isDue(o.now()) {
 		short, cancel := o.withEditTimeout(ctx)
 		defer cancel()
 		known.effects = nil
@@ -156,7 +179,7 @@ func (o *Gatherer) Effects(ctx context.Context, c *Evaluation, env, base string,
 		}
 		var l retryState
 		if ranOutOfTime(ctx, err) {
-			l = known.effectsRetry.nextRetry(o.opts.Now())
+			l = known.effectsRetry.nextRetry(o.now())
 			known.effects, known.why, err = nil, fmt.Sprintf("rendering took longer than %s; it is tried again, within the hour at the latest", editTimeout), nil
 		}
 		if err != nil {
@@ -172,27 +195,13 @@ func (o *Gatherer) Effects(ctx context.Context, c *Evaluation, env, base string,
 	return known.effects, nil
 }
 
-func (o *Gatherer) findJudgement(key judgementKey) judgement {
+// updateJudgement adds an answer to what is known of an edit.
+func (o *effectGatherer) updateJudgement(key judgementKey, add func(*judgement)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if j := o.judgements[key]; j != nil {
-		return *j
-	}
-	return judgement{}
-}
-
-func (o *Gatherer) updateJudgement(key judgementKey, note func(*judgement)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	j := o.judgements[key]
-	if j == nil {
-		if len(o.judgements) >= maxJudgements {
-			clear(o.judgements)
-		}
-		j = &judgement{}
-		o.judgements[key] = j
-	}
-	note(j)
+	j, _ := o.judgements.Get(key)
+	add(&j)
+	o.judgements.Put(key, j)
 }
 
 // hashJudgementInputs writes down what an edit's effect depends on: the files, not the
@@ -221,7 +230,7 @@ func hashJudgementInputs(ctx context.Context, c *Evaluation, env, base string, e
 
 // buildEdit gathers what an edit is judged by: the tree and the targets without it
 // and with it. why says for people that it can't be.
-func (o *Gatherer) buildEdit(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
+func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
 	m, line := c.Snapshot.Repo.Mirror, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	after, err := CommitEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
 	if err != nil {
@@ -272,7 +281,7 @@ func (o *Gatherer) buildEdit(ctx context.Context, c *Evaluation, env, base strin
 // manifests only when they are asked for: then the resolver keeps none of them.
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
 // The IDs of those that belong to the environment of the case's component go into mine.
-func (o *Gatherer) resolveAt(ctx context.Context, c *Evaluation, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
+func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
 	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
 	w := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}
 	for _, l := range c.Snapshot.otherBranches(at) {
@@ -281,7 +290,7 @@ func (o *Gatherer) resolveAt(ctx context.Context, c *Evaluation, env string, at 
 			w.Branches[l.Branch] = render.Tree{FS: other, ID: other.Identity}
 		}
 	}
-	sur := o.newInputCollector(c.Snapshot.Repo)
+	sur := o.targets.newInputCollector(c.Snapshot.Repo)
 	for _, p := range c.Snapshot.Pipelines {
 		in, err := sur.inputWithBranch(ctx, p.Pipeline, c.Snapshot, at)
 		if err != nil {
@@ -290,7 +299,7 @@ func (o *Gatherer) resolveAt(ctx context.Context, c *Evaluation, env string, at 
 		if in.Manifests = whole; whole {
 			in.Revision = ""
 		}
-		fl, err := o.opts.Resolver.Resolve(ctx, in)
+		fl, err := o.targets.resolver.Resolve(ctx, in)
 		if err != nil {
 			return w, err
 		}

@@ -231,12 +231,10 @@ func (o *Gatherer) isUnexplained(key string, m originMemo, entries []cachedPull)
 		}
 		open = open || entries[i].PR.State == forge.Open
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !open || o.explainedCommits[key] == m.origin.Commit.SHA {
+	if last, _ := o.explained.Get(key); !open || last == m.origin.Commit.SHA {
 		return false
 	}
-	o.explainedCommits[key] = m.origin.Commit.SHA
+	o.explained.Put(key, m.origin.Commit.SHA)
 	return true
 }
 

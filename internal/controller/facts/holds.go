@@ -8,7 +8,7 @@ import (
 )
 
 // Holds reads the holds that concern a unit.
-func (o *Gatherer) Holds(ctx context.Context, r *Repository, u promotion.Unit) ([]promotion.Hold, error) {
+func (o *gitGatherer) Holds(ctx context.Context, r *Repository, u promotion.Unit) ([]promotion.Hold, error) {
 	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
 	if err != nil || !ok {
 		return nil, err

@@ -2,12 +2,33 @@ package facts
 
 import (
 	"context"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
+
+// gitGatherer says what Git's history tells of environments.
+type gitGatherer struct {
+	releases *releaseReader
+
+	origins        *cache.Cache[string, originMemo]      // by environment and overlay
+	releaseChanges *cache.Cache[string, []releaseChange] // of components, by environment and commits
+	reverted       *cache.Cache[string, []string]        // releases that revert commits name, by environment and what landed
+	merges         *cache.Cache[string, mergeState]      // of ours, by repository, branch and commit
+}
+
+func newGitGatherer(releases *releaseReader, group *cache.Group) *gitGatherer {
+	return &gitGatherer{releases: releases,
+		origins:        newCache[string, originMemo](group, "origins", maxEnvironments),
+		releaseChanges: newCache[string, []releaseChange](group, "release_changes", 10_000),
+		reverted:       newCache[string, []string](group, "reverted_releases", maxEnvironments),
+		merges:         newCache[string, mergeState](group, "merges", 10_000)}
+}
 
 // originDepth bounds how many commits of an overlay's files are walked to find
 // the one that brought its carried fields to where they are.
@@ -26,12 +47,10 @@ const maxParsed = 2 << 20
 
 // findOrigin walks back to the commit that brought an environment's carried fields
 // to what they are at the tip.
-func (o *Gatherer) findOrigin(ctx context.Context, r *Repository, tip, key string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (originMemo, error) {
+func (o *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (originMemo, error) {
 	at := p.locationOf(e)
 	key += "|" + at.key
-	o.mu.Lock()
-	memo, ok := o.origins[key]
-	o.mu.Unlock()
+	memo, ok := o.origins.Get(key)
 	if ok && memo.tip == tip {
 		return memo, nil
 	}
@@ -41,7 +60,7 @@ func (o *Gatherer) findOrigin(ctx context.Context, r *Repository, tip, key strin
 			return originMemo{}, err
 		}
 		if still {
-			o.rememberOrigin(key, memo)
+			o.origins.Put(key, memo)
 			return memo, nil
 		}
 	}
@@ -58,20 +77,20 @@ func (o *Gatherer) findOrigin(ctx context.Context, r *Repository, tip, key strin
 			break
 		}
 	}
-	o.rememberOrigin(key, memo)
+	o.origins.Put(key, memo)
 	return memo, nil
 }
 
 // searchOrigin looks for the origin of a release among the commits of its files between
 // until (empty: the first one) and the memo's tip, at most depth; all says that
 // there were no more.
-func (o *Gatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo, until string, depth int, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (origin history.Origin, all bool, err error) {
+func (o *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo, until string, depth int, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (origin history.Origin, all bool, err error) {
 	log, err := r.Mirror.Log(ctx, git.LogQuery{From: m.tip, Until: until, FirstParent: true, Paths: m.scope.Paths(), Limit: depth})
 	if err != nil {
 		return history.Origin{}, false, err
 	}
 	origin = history.FindOrigin(log, now.ID(),
-		func(commit string) string { return o.releaseIDAt(r, commit, p, e) },
+		func(commit string) string { return o.releases.releaseIDAt(r, commit, p, e) },
 		func(commit string) bool { return o.carriesNothing(r, commit, p, e) })
 	return origin, len(log) < depth, nil
 }
@@ -79,18 +98,18 @@ func (o *Gatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo
 // extendOrigin brings a memo of an earlier tip up to date, where no more than what
 // came since has to be looked at: in a file that many share most commits are
 // others', and walking it all after each would never end.
-func (o *Gatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (bool, error) {
+func (o *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (bool, error) {
 	before := m.tip
 	still, err := o.isUnchanged(ctx, r, before, tip, m.scope.Covers)
 	if err != nil {
 		return false, err
 	}
 	m.tip = tip
-	if still || !m.scope.Shared() || o.releaseIDAt(r, before, p, e) != now.ID() {
+	if still || !m.scope.Shared() || o.releases.releaseIDAt(r, before, p, e) != now.ID() {
 		return still, nil
 	}
 	if follows, err := r.Mirror.IsAncestor(ctx, before, tip); err != nil || !follows {
-		return false, nil //nolint:nilerr // an unknown commit only means to walk again
+		return false, nil // an unknown commit only means to walk again
 	}
 	since, all, err := o.searchOrigin(ctx, r, *m, before, originDepth, p, e, now)
 	if since.Found {
@@ -108,24 +127,18 @@ func maxWalkDepth(s fieldedit.Scope) int {
 	return originDepth
 }
 
-func (o *Gatherer) rememberOrigin(key string, m originMemo) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.origins[key] = m
-}
-
 // carriesNothing says that the roots held no carried field at all, rather than some
 // that could not be read.
-func (o *Gatherer) carriesNothing(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) bool {
+func (o *gitGatherer) carriesNothing(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) bool {
 	places, err := fieldedit.Locate(r.Mirror.Tree(commit), e.Overlay(p.Pipeline))
 	return err == nil && len(places) == 0
 }
 
 // isUnchanged says that no file that counts changed between two commits of which
 // the first is an ancestor of the second.
-func (o *Gatherer) isUnchanged(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
+func (o *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
 	if ok, err := r.Mirror.IsAncestor(ctx, from, to); err != nil || !ok {
-		return false, nil //nolint:nilerr // an unknown commit only means to walk again
+		return false, nil // an unknown commit only means to walk again
 	}
 	changed, err := r.Mirror.Changed(ctx, from, to)
 	if err != nil {
@@ -140,7 +153,7 @@ func (o *Gatherer) isUnchanged(ctx context.Context, r *Repository, from, to stri
 }
 
 // describeLanded joins what Git knows with our pull requests: who brought it.
-func (o *Gatherer) describeLanded(ctx context.Context, r *Repository, p *ResolvedPipeline, m originMemo, ours []cachedPull) (promotion.Landed, error) {
+func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *ResolvedPipeline, m originMemo, ours []cachedPull) (promotion.Landed, error) {
 	c := m.origin.Commit
 	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Author: c.Author.Name}
 	if len(c.Parents) > 0 {
@@ -176,4 +189,34 @@ func (o *Gatherer) describeLanded(ctx context.Context, r *Repository, p *Resolve
 		l.By = promotion.ByBaseline
 	}
 	return l, nil
+}
+
+// fillRevertedReleases lists the releases that revert commits on the branch name and
+// that nothing has brought back since: a restraint that outlives the store and
+// the pull requests. A revert changes what landed, so the answer is remembered by that.
+func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
+	if env.Source() {
+		return nil
+	}
+	u := c.Facts.Unit
+	key := wake.UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
+	if known, ok := o.reverted.Get(key); ok {
+		env.RevertedReleases = known
+		return nil
+	}
+	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
+	if err != nil {
+		return err
+	}
+	paths := scope.Paths()
+	if paths != nil {
+		paths = slices.Concat(at.Roots, paths) // what was carried when it was reverted may not be carried any more
+	}
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: maxWalkDepth(scope)})
+	if err != nil {
+		return err
+	}
+	env.RevertedReleases = history.RevertedReleases(log, u, env.Name)
+	o.reverted.Put(key, env.RevertedReleases)
+	return nil
 }

@@ -50,11 +50,11 @@ func TestFindOriginInSharedFile(t *testing.T) {
 		commit(1, i+1)
 	}
 	expectOrigin("behind the others'", brought)
-	before := len(o.readingCache.young)
+	before := o.readings.Stats().Entries
 	commit(1, 0)
 	commit(1, 1)
 	expectOrigin("with more of the others'", brought)
-	if n := len(o.readingCache.young) - before; n > 3 {
+	if n := o.readings.Stats().Entries - before; n > 3 {
 		t.Errorf("%d commits were read again for two new ones", n)
 	}
 	commit(2, 1)

@@ -18,7 +18,7 @@ const lastTargetsDepth = 20
 // lastGoodTargets finds the targets that are to stay in force for what can't be
 // resolved at tip: those of the snapshot before or, after a start, of the newest
 // commit at which the same could be. Empty: there are none that anybody knows of.
-func (o *Gatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem, tip string, last *Snapshot) (*appset.TargetSet, error) {
+func (o *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem, tip string, last *Snapshot) (*appset.TargetSet, error) {
 	if last != nil {
 		if before := last.Pipeline(p.Name()); before != nil && reflect.DeepEqual(before.Spec, p.Spec) {
 			return before.TargetSet, nil

@@ -13,7 +13,7 @@ const revertWindow = 10 * time.Minute
 
 // gatherLimits counts what is in use of the pipeline's limits, from the book: the
 // forge's own record, which outlives this store.
-func (o *Gatherer) gatherLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
+func (o *recordGatherer) gatherLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
 	l, err := o.CountUsedLimits(ctx, c)
 	if err != nil {
 		return l, err
@@ -26,12 +26,12 @@ func (o *Gatherer) gatherLimits(ctx context.Context, c *Evaluation) (promotion.L
 
 // CountUsedLimits counts what is open and what was opened and merged lately, as the book
 // says it now.
-func (o *Gatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
+func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	degraded := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.opts.Store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
+		rows, err := o.store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
 		if err != nil {
 			return l, err
 		}
@@ -70,7 +70,7 @@ func (c *Evaluation) degradedSince() map[string]time.Time {
 // countPull adds one pull request. A revert counts for as long as its window lasts,
 // and for an environment that became degraded within that window until it is
 // mended: what held in a storm stays held when time passes, and asks once.
-func (o *Gatherer) countPull(c *Evaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
+func (o *recordGatherer) countPull(c *Evaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
 	if pr.Author != c.Snapshot.Repo.BotLogin {
 		return
 	}

@@ -25,7 +25,7 @@ type LiveComparison struct {
 // the result with the live Applications of its Argo CDs, which are listed anew.
 // Nothing of it is kept. The error says which Argo CD can't be asked, or that
 // there is no such pipeline.
-func (o *Gatherer) Compare(ctx context.Context, r *Repository, name string) (*LiveComparison, error) {
+func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string) (*LiveComparison, error) {
 	s, err := o.Snapshot(ctx, r)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (o *Gatherer) Compare(ctx context.Context, r *Repository, name string) (*Li
 	}
 	in.Manifests = true
 	in.Revision = "" // thousands of manifests are not worth keeping for this
-	fl, err := o.opts.Resolver.Resolve(ctx, in)
+	fl, err := o.resolver.Resolve(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (o *Gatherer) Compare(ctx context.Context, r *Repository, name string) (*Li
 	if err != nil {
 		return nil, err
 	}
-	for _, argocd := range o.argocdNames(p.Pipeline) {
-		a, ok := o.opts.ArgoCDs[argocd]
+	for _, argocd := range o.argocds.namesOf(p.Pipeline) {
+		a, ok := o.argocds.byName[argocd]
 		if !ok || a.Live == nil {
 			return nil, fmt.Errorf("there is no connection to the Argo CD %s", argocd)
 		}

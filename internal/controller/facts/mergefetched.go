@@ -15,9 +15,6 @@ import (
 // Git doesn't show. After that the branch was rewritten since, or so it is taken.
 const maxMergeTries = 5
 
-// maxSeenMerges bounds the memory of merges; past it, it starts anew.
-const maxSeenMerges = 10_000
-
 // mergeState is the newest merge of ours in an environment.
 type mergeState struct {
 	tries   int
@@ -28,7 +25,7 @@ type mergeState struct {
 // what is judged. A pull request's news may come before the branch's; judged on
 // the branch as it was, what was just merged would be opened a second time. The
 // error asks for another look.
-func (o *Gatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, entries []cachedPull) error {
+func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, entries []cachedPull) error {
 	r := c.Snapshot.Repo
 	var newest *forge.PullRequest
 	for i := range entries {
@@ -41,9 +38,7 @@ func (o *Gatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *p
 		return nil
 	}
 	key := r.ID + "|" + env.Branch + "|" + newest.MergeCommit // Git's to say, whosever it is
-	o.mu.Lock()
-	seen := o.seenMerges[key]
-	o.mu.Unlock()
+	seen, _ := o.merges.Get(key)
 	if seen.fetched {
 		return nil
 	}
@@ -65,12 +60,7 @@ func (o *Gatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *p
 		seen.tries++
 	}
 	seen.fetched = ok || seen.tries >= maxMergeTries
-	o.mu.Lock()
-	if len(o.seenMerges) >= maxSeenMerges {
-		clear(o.seenMerges)
-	}
-	o.seenMerges[key] = seen
-	o.mu.Unlock()
+	o.merges.Put(key, seen)
 	if !seen.fetched {
 		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, wording.Short(newest.MergeCommit), env.Branch)
 	}

@@ -19,6 +19,12 @@ import (
 	"github.com/liftlock/liftlock/internal/sandbox"
 )
 
+// changeGatherer says what somebody's pull request would do.
+type changeGatherer struct {
+	targets *targetGatherer
+	sandbox *sandbox.Runner // for what strangers wrote
+}
+
 // ProposedChange is what somebody's pull request would do to the targets.
 type ProposedChange struct {
 	Into BranchHead // what it is to be merged into
@@ -53,7 +59,7 @@ func (s *Snapshot) BaseOf(pr *forge.PullRequest) (BranchHead, bool) {
 
 // ReadChange fetches the head of a pull request into a line and says what
 // there is to judge.
-func (o *Gatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHead, pr *forge.PullRequest) (*ProposedChange, error) {
+func (o *changeGatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHead, pr *forge.PullRequest) (*ProposedChange, error) {
 	m := s.Repo.Mirror
 	if err := m.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
 		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, err)
@@ -116,7 +122,7 @@ func changedPaths(ctx context.Context, m *git.Mirror, from, to string) ([]string
 // is evaluated here; its head is whatever a stranger wrote, and is evaluated in a
 // child process with limits. The error is for what may go well another time;
 // a head that can't be evaluated is a verdict.
-func (o *Gatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange) (*ChangeReport, error) {
+func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange) (*ChangeReport, error) {
 	m := s.Repo.Mirror
 	v := &ChangeReport{}
 	if c.changesRules {
@@ -128,7 +134,7 @@ func (o *Gatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedC
 		v.Failed = "it has no commit in common with " + c.Into.Branch
 		return v, nil
 	}
-	sur := o.newInputCollector(s.Repo)
+	sur := o.targets.newInputCollector(s.Repo)
 	in, err := sur.evaluateInput(ctx, c.pipelines)
 	if err != nil {
 		return nil, err
@@ -147,12 +153,12 @@ func (o *Gatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedC
 		return m.Tree(s.Commit)
 	}
 	tree := at(c.Base)
-	before, err := evaluate.InProcess(ctx, o.opts.Resolver, tree, in)
+	before, err := evaluate.InProcess(ctx, o.targets.resolver, tree, in)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", c.Base, err)
 	}
 	tree = at(c.Head)
-	after, err := evaluate.InWorker(ctx, o.opts.Sandbox, tree, in)
+	after, err := evaluate.InWorker(ctx, o.sandbox, tree, in)
 	var limit *sandbox.Error
 	var refused *sandbox.HandlerError
 	switch {
@@ -173,7 +179,7 @@ func (s *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pi
 	known := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications}}
 	seen := map[string]bool{}
 	for _, p := range pipes {
-		for _, name := range s.gatherer.argocdNames(p) {
+		for _, name := range s.targets.argocds.namesOf(p) {
 			if seen[name] {
 				continue
 			}
@@ -185,6 +191,6 @@ func (s *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pi
 	}
 	return evaluate.Input{
 		Pipelines: pipes, Branch: s.repo.Branch, RepoURLs: s.repo.URLs, Manifests: true,
-		ArgoCDs: known.ArgoCDs, Main: s.gatherer.opts.MainArgoCD, Live: known.Live, OpenExternal: s.resolveRepository,
+		ArgoCDs: known.ArgoCDs, Main: s.targets.argocds.main, Live: known.Live, OpenExternal: s.resolveRepository,
 	}, nil
 }

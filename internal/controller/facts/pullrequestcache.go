@@ -9,13 +9,43 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
+
+// pullGatherer reads pull requests from the forge and keeps the store's copy of them.
+type pullGatherer struct {
+	store  pullStore
+	now    func() time.Time
+	maxAge time.Duration // how long what was read may be used when nothing was heard of it
+
+	mu      sync.Mutex                        // while reviews are added to a detail
+	details *cache.Cache[string, *pullDetail] // open pull requests as read from the forge, by detailKey
+	refused *cache.Cache[string, refusal]     // merges, by detailKey
+	listed  *cache.Cache[string, struct{}]    // repositories whose list was read in this process
+}
+
+// pullStore is what is read and written of the store for that.
+type pullStore interface {
+	Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error)
+	Pulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+	PutPulls(ctx context.Context, pulls ...store.Pull) error
+	PullCursor(ctx context.Context, repo string) (time.Time, error)
+	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
+}
+
+func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, group *cache.Group) *pullGatherer {
+	return &pullGatherer{store: s, now: now, maxAge: maxAge,
+		details: newCache[string, *pullDetail](group, "pull_requests", 10_000),
+		refused: newCache[string, refusal](group, "refused_merges", 10_000),
+		listed:  newCache[string, struct{}](group, "listed_repositories", 10_000)}
+}
 
 // The book is the store's copy of every pull request whose branch is named like
 // one of ours. It is read from the forge by what was updated since, so keeping
@@ -41,8 +71,8 @@ const lateChangeWindow = 7 * 24 * time.Hour
 // RefreshPullRequests reads what changed on the forge since the last time, and wakes the
 // pull requests that did, ours or not, in the same transaction: whoever reads the
 // list first, no change in it is lost.
-func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error {
-	cursor, err := o.opts.Store.PullCursor(ctx, r.ID)
+func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) error {
+	cursor, err := o.store.PullCursor(ctx, r.ID)
 	if err != nil {
 		return err
 	}
@@ -73,12 +103,12 @@ func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error
 		if known != nil && sameListedPull(&known.PR, &pr) {
 			continue
 		}
-		if pr.State == forge.Open || o.opts.Now().Sub(pr.UpdatedAt) < lateChangeWindow {
+		if pr.State == forge.Open || o.now().Sub(pr.UpdatedAt) < lateChangeWindow {
 			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
 		}
 		rows = append(rows, o.pullRow(r, pr))
 	}
-	err = o.opts.Store.Tx(ctx, "booked", func(tx *store.Tx) error {
+	err = o.store.Tx(ctx, "booked", func(tx *store.Tx) error {
 		if err := tx.PutPulls(ctx, rows...); err != nil {
 			return err
 		}
@@ -90,9 +120,7 @@ func (o *Gatherer) RefreshPullRequests(ctx context.Context, r *Repository) error
 	if err != nil {
 		return err
 	}
-	o.mu.Lock()
-	o.cachedRepos[r.ID] = true
-	o.mu.Unlock()
+	o.listed.Put(r.ID, struct{}{})
 	return nil
 }
 
@@ -103,11 +131,8 @@ func sameListedPull(a, b *forge.PullRequest) bool {
 
 // ensurePullsCached reads the book once a process before anything is judged: a pull
 // request may have been opened just before the last process died.
-func (o *Gatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
-	o.mu.Lock()
-	done := o.cachedRepos[r.ID]
-	o.mu.Unlock()
-	if done {
+func (o *pullGatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
+	if _, done := o.listed.Get(r.ID); done {
 		return nil
 	}
 	return o.RefreshPullRequests(ctx, r)
@@ -115,7 +140,7 @@ func (o *Gatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
 
 // RefreshPullRequest reads one pull request from the forge and writes it into the book;
 // whatever is remembered of its reviews is forgotten.
-func (o *Gatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
+func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
 	pr, err := r.Forge.PullRequest(ctx, r.Name, number)
 	if err != nil {
 		return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
@@ -123,25 +148,25 @@ func (o *Gatherer) RefreshPullRequest(ctx context.Context, r *Repository, number
 	if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
 		return pr, nil
 	}
-	if err := o.opts.Store.PutPulls(ctx, o.pullRow(r, *pr)); err != nil {
+	if err := o.store.PutPulls(ctx, o.pullRow(r, *pr)); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pullDetails[detailKey(r, number)] = &pullDetail{pr: *pr, at: o.opts.Now()}
+	o.details.Put(detailKey(r, number), &pullDetail{pr: *pr, at: o.now()})
 	return pr, nil
 }
 
-func (o *Gatherer) pullRow(r *Repository, pr forge.PullRequest) store.Pull {
-	data, err := json.Marshal(cachedPull{PR: pr, NotifiedAt: o.opts.Now()})
+func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest) store.Pull {
+	data, err := json.Marshal(cachedPull{PR: pr, NotifiedAt: o.now()})
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
 	return store.Pull{Repo: r.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), UpdatedAt: pr.UpdatedAt, Data: data}
 }
 
-func (o *Gatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
-	p, ok, err := o.opts.Store.Pull(ctx, r.ID, number)
+func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
+	p, ok, err := o.store.Pull(ctx, r.ID, number)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -169,10 +194,10 @@ func decodeCachedPull(p store.Pull) (*cachedPull, error) {
 }
 
 // unitPulls gives the book's pull requests of one unit by environment, newest first.
-func (o *Gatherer) unitPulls(ctx context.Context, r *Repository, u promotion.Unit) (map[string][]cachedPull, error) {
+func (o *pullGatherer) unitPulls(ctx context.Context, r *Repository, u promotion.Unit) (map[string][]cachedPull, error) {
 	out := map[string][]cachedPull{}
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.opts.Store.Pulls(ctx, r.ID, prefix+u.Pipeline+"/")
+		rows, err := o.store.Pulls(ctx, r.ID, prefix+u.Pipeline+"/")
 		if err != nil {
 			return nil, err
 		}
@@ -195,10 +220,10 @@ func (o *Gatherer) unitPulls(ctx context.Context, r *Repository, u promotion.Uni
 }
 
 // OpenPulls are the book's open pull requests of a repository.
-func (o *Gatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
+func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.opts.Store.Pulls(ctx, r.ID, prefix)
+		rows, err := o.store.Pulls(ctx, r.ID, prefix)
 		if err != nil {
 			return nil, err
 		}

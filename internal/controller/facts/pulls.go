@@ -28,20 +28,15 @@ func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r
 
 // readDetail reads an open pull request again unless nothing was heard of it since
 // the last time; fresh always reads.
-func (o *Gatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, fresh bool) (*pullDetail, error) {
+func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, fresh bool) (*pullDetail, error) {
 	key := detailKey(r, e.PR.Number)
-	o.mu.Lock()
-	d := o.pullDetails[key]
-	o.mu.Unlock()
-	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.opts.Now().Sub(d.at) >= o.opts.MaxAge || d.pr.Head != e.PR.Head ||
+	d, _ := o.details.Get(key)
+	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
 		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
 		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, err
 		}
-		o.mu.Lock()
-		d = o.pullDetails[key]
-		o.mu.Unlock()
-		if d == nil {
+		if d, _ = o.details.Get(key); d == nil {
 			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
 		}
 	}
@@ -58,10 +53,10 @@ func (o *Gatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull,
 		full.reviewsErr = err.Error()
 	}
 	o.mu.Lock()
-	if o.pullDetails[key] == d {
-		o.pullDetails[key] = &full
+	defer o.mu.Unlock()
+	if now, _ := o.details.Get(key); now == d {
+		o.details.Put(key, &full)
 	}
-	o.mu.Unlock()
 	return &full, nil
 }
 
@@ -195,7 +190,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, c *Evaluation, env *pro
 		p.Stale = true
 	}
 	edits := c.HeadEdits[pr.Number]
-	o.inspectedHeads.recordHead(r, p, base, len(edits) > 0)
+	o.recordHead(r, p, base, len(edits) > 0)
 	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
 		// The branch may have got other readers since: what counts is what the
 		// edits do to it as it is now.
@@ -231,17 +226,13 @@ type refusal struct {
 // RecordRefusedMerge remembers that the forge refused to merge a head, until something
 // is heard of the pull request or MaxAge has passed: asking again at once would
 // only be refused again.
-func (o *Gatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.refusedMerges[detailKey(r, number)] = refusal{head: head, why: err.Error(), at: o.opts.Now()}
+func (o *pullGatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
+	o.refused.Put(detailKey(r, number), refusal{head: head, why: err.Error(), at: o.now()})
 }
 
-func (o *Gatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f, ok := o.refusedMerges[detailKey(r, e.PR.Number)]
-	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.opts.Now().Sub(f.at) > o.opts.MaxAge {
+func (o *pullGatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
+	f, ok := o.refused.Get(detailKey(r, e.PR.Number))
+	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.now().Sub(f.at) > o.maxAge {
 		return ""
 	}
 	return f.why

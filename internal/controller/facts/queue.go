@@ -23,7 +23,7 @@ type queuedSince map[string]time.Time
 
 // RecordQueued notes whether a component waits for a place, as a decision says. It
 // is for the transaction that stores the decision.
-func (o *Gatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Evaluation, d *promotion.Decision) error {
+func (o *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Evaluation, d *promotion.Decision) error {
 	waits := queuedSince{}
 	for i := range d.Envs {
 		if e := &d.Envs[i]; e.Promotion == promotion.Waiting && !e.ReadySince.IsZero() && onlyLimitBlocks(e) {
@@ -42,7 +42,7 @@ func (o *Gatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Evaluation
 }
 
 // DropQueued forgets a component that is gone.
-func (o *Gatherer) DropQueued(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
+func (o *recordGatherer) DropQueued(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
 	return tx.DeleteState(ctx, queueKey(u))
 }
 
@@ -58,9 +58,9 @@ func onlyLimitBlocks(e *promotion.EnvState) bool {
 
 // countAhead counts the components that have waited longer for a place in an
 // environment, as their own last decisions say.
-func (o *Gatherer) countAhead(ctx context.Context, c *Evaluation, l *promotion.Limits) error {
+func (o *recordGatherer) countAhead(ctx context.Context, c *Evaluation, l *promotion.Limits) error {
 	u := c.Facts.Unit
-	rows, err := o.opts.Store.StateByPrefix(ctx, queuePrefix(u))
+	rows, err := o.store.StateByPrefix(ctx, queuePrefix(u))
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (o *Gatherer) countAhead(ctx context.Context, c *Evaluation, l *promotion.L
 
 // readySince is since when a unit's own releases could have come, as its last
 // decision says.
-func (o *Gatherer) readySince(ctx context.Context, u promotion.Unit) (queuedSince, error) {
-	row, ok, err := o.opts.Store.Unit(ctx, wake.UnitName(u))
+func (o *recordGatherer) readySince(ctx context.Context, u promotion.Unit) (queuedSince, error) {
+	row, ok, err := o.store.Unit(ctx, wake.UnitName(u))
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -10,17 +10,38 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 )
 
 const (
-	// maxReadings bounds the readings that are remembered in one generation of
-	// two, by their fields: some 30 MB each.
-	maxReadings = 100_000
+	// maxReadings bounds the readings that are remembered, and maxReadingBytes what
+	// they take with their fields, of which each takes about readingBytes.
+	maxReadings     = 200_000
+	maxReadingBytes = 64 << 20
+	readingBytes    = 300
 	// prefetchThreshold are worth reading their files in one go.
 	prefetchThreshold = 8
 )
+
+// releaseReader reads which releases environments' overlays hold at commits. The same
+// folders and files at another commit are the same reading, so that after a push
+// only those that it touched are read.
+type releaseReader struct {
+	parsed   *fieldedit.ParseCache         // files that many environments share
+	readings *cache.Cache[string, reading] // by overlay and the identities of what it is read from
+}
+
+func newReleaseReader(group *cache.Group) *releaseReader {
+	return &releaseReader{parsed: fieldedit.NewParseCache(maxParsed),
+		readings: cache.New(group, cache.Options[string, reading]{Name: "readings", Entries: maxReadings, Bytes: maxReadingBytes, Size: sizeOfReading})}
+}
+
+// sizeOfReading is about how many bytes a reading takes: most of it are its fields.
+func sizeOfReading(key string, g reading) int64 {
+	return int64(len(key)) + readingBytes*int64(1+len(g.release.Fields))
+}
 
 // reading is what an environment's overlays say.
 type reading struct {
@@ -29,58 +50,19 @@ type reading struct {
 	err     error
 }
 
-// readingCache remembers readings by what they were read from: the overlay, and the
-// identities of the folders and files that it is read from. The same ones at
-// another commit are the same reading, so that after a push only those that it
-// touched are read. When the young generation is full it becomes the old one,
-// and the old one goes. It is safe for concurrent use.
-type readingCache struct {
-	mu         sync.Mutex
-	young, old map[string]reading
-	size       int
-}
-
-func (m *readingCache) get(key string) (reading, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if g, ok := m.young[key]; ok {
-		return g, true
-	}
-	g, ok := m.old[key]
-	if ok {
-		m.addYoung(key, g)
-	}
-	return g, ok
-}
-
-func (m *readingCache) put(key string, g reading) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.addYoung(key, g)
-}
-
-func (m *readingCache) addYoung(key string, g reading) {
-	weight := 1 + len(g.release.Fields)
-	if m.young == nil || m.size+weight > maxReadings {
-		m.old, m.young, m.size = m.young, map[string]reading{}, 0
-	}
-	m.young[key] = g
-	m.size += weight
-}
-
 // readRelease reads the release that an environment's overlay holds at a commit.
-func (o *Gatherer) readRelease(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
+func (o *releaseReader) readRelease(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
 	g := o.readOverlay(r, commit, p, e)
 	return g.release, g.err
 }
 
 // releaseIDAt is the identity of the release that an environment's overlay holds at a
 // commit; "" when it holds none or can't be read.
-func (o *Gatherer) releaseIDAt(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) string {
+func (o *releaseReader) releaseIDAt(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) string {
 	return o.readOverlay(r, commit, p, e).id
 }
 
-func (o *Gatherer) readOverlay(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) reading {
+func (o *releaseReader) readOverlay(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) reading {
 	tree, at := r.Mirror.Tree(commit), p.locationOf(e)
 	key := ""
 	// Local Git only, bounded by its own deadline.
@@ -92,7 +74,7 @@ func (o *Gatherer) readOverlay(r *Repository, commit string, p *ResolvedPipeline
 
 // readRecovering is readCached in a goroutine of its own: one file's bad luck is not
 // everybody's. The component's own look meets the panic again, and tells of it.
-func (o *Gatherer) readRecovering(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) (g reading) {
+func (o *releaseReader) readRecovering(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) (g reading) {
 	defer func() {
 		if r := recover(); r != nil {
 			g = reading{err: fmt.Errorf("panic while reading a release: %v", r)}
@@ -103,20 +85,20 @@ func (o *Gatherer) readRecovering(tree *git.Tree, key string, p *ResolvedPipelin
 
 // readCached gives the reading that is remembered under a key, or reads it. Without
 // a key nothing is remembered.
-func (o *Gatherer) readCached(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) reading {
+func (o *releaseReader) readCached(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) reading {
 	if key != "" {
-		if g, ok := o.readingCache.get(key); ok {
+		if g, ok := o.readings.Get(key); ok {
 			return g
 		}
 	}
 	at := e.Overlay(p.Pipeline)
-	at.ParseCache = o.parsedFiles
+	at.ParseCache = o.parsed
 	var g reading
 	if g.release, g.err = fieldedit.Read(tree, at); g.err == nil {
 		g.id = g.release.ID()
 	}
 	if key != "" && g.isStable() {
-		o.readingCache.put(key, g)
+		o.readings.Put(key, g)
 	}
 	return g
 }
@@ -131,7 +113,7 @@ func (g *reading) isStable() bool {
 
 // readCurrent gives the release that an environment holds at the snapshot's commit of
 // its branch, which is the given one.
-func (o *Gatherer) readCurrent(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
+func (o *releaseReader) readCurrent(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
 	if g, ok := p.readings[e]; ok {
 		return g.release, g.err
 	}
@@ -148,7 +130,7 @@ type unreadEnv struct {
 // that are as they were in the snapshot before, which may be nil; the files of
 // all in a few goes. What is wrong with one of them shows when it is looked at.
 // The error is that of a context that ended.
-func (o *Gatherer) readAhead(ctx context.Context, s *Snapshot, p *ResolvedPipeline, last *Snapshot) error {
+func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedPipeline, last *Snapshot) error {
 	before := &ResolvedPipeline{}
 	if last != nil && last.Pipeline(p.Name()) != nil {
 		before = last.Pipeline(p.Name())
@@ -187,7 +169,7 @@ func (o *Gatherer) readAhead(ctx context.Context, s *Snapshot, p *ResolvedPipeli
 
 // changedEnvs are the environments whose readings may not be the same at two commits;
 // nil when that can't be told.
-func (o *Gatherer) changedEnvs(ctx context.Context, r *Repository, from, to string, p *ResolvedPipeline) map[*ResolvedEnv]bool {
+func (o *releaseReader) changedEnvs(ctx context.Context, r *Repository, from, to string, p *ResolvedPipeline) map[*ResolvedEnv]bool {
 	if from == "" || to == "" {
 		return nil
 	}
@@ -199,7 +181,7 @@ func (o *Gatherer) changedEnvs(ctx context.Context, r *Repository, from, to stri
 }
 
 // readMany reads environments of one commit, and keeps in p what they say.
-func (o *Gatherer) readMany(ctx context.Context, tree *git.Tree, p *ResolvedPipeline, all []unreadEnv) error {
+func (o *releaseReader) readMany(ctx context.Context, tree *git.Tree, p *ResolvedPipeline, all []unreadEnv) error {
 	var inputs []string
 	for _, u := range all {
 		inputs = append(inputs, p.locationOf(u.env).inputs...)
@@ -213,7 +195,7 @@ func (o *Gatherer) readMany(ctx context.Context, tree *git.Tree, p *ResolvedPipe
 		at := p.locationOf(u.env)
 		u.key = at.readingKey(ids[:len(at.inputs)])
 		ids = ids[len(at.inputs):]
-		if g, ok := o.readingCache.get(u.key); ok {
+		if g, ok := o.readings.Get(u.key); ok {
 			p.readings[u.env] = g
 		} else {
 			missing = append(missing, u)

@@ -189,21 +189,21 @@ func TestCachedReadingsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestReadingsAreBounded fills both generations: what is used stays.
+// TestReadingsAreBounded fills the memory of readings: what is used stays.
 func TestReadingsAreBounded(t *testing.T) {
-	var m readingCache
-	m.put("used", reading{id: "x"})
+	m := newReleaseReader(nil).readings
+	m.Put("used", reading{id: "x"})
 	rel := fieldedit.Release{Fields: make([]fieldedit.Field, 999)}
-	for i := range 5 * maxReadings / 1000 {
-		m.put(fmt.Sprint(i), reading{release: rel})
-		if _, ok := m.get("used"); !ok {
+	for i := range 2 * maxReadingBytes / (1000 * readingBytes) {
+		m.Put(fmt.Sprint(i), reading{release: rel})
+		if _, ok := m.Get("used"); !ok {
 			t.Fatalf("what is used all the time was forgotten after %d", i)
 		}
 	}
-	if n := len(m.young) + len(m.old); n > 2*maxReadings/1000+2 {
-		t.Errorf("%d are remembered", n)
+	if s := m.Stats(); s.Bytes > maxReadingBytes || s.Entries > maxReadingBytes/(1000*readingBytes)+1 {
+		t.Errorf("%d are remembered, with %d bytes", s.Entries, s.Bytes)
 	}
-	if _, ok := m.get("0"); ok {
+	if _, ok := m.Get("0"); ok {
 		t.Error("what was not used for long is still there")
 	}
 }

@@ -13,6 +13,21 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
+// recordGatherer says what the store has of promotions: their records, the queue for
+// places, and what is in use of limits.
+type recordGatherer struct {
+	store recordStore
+	pulls *pullGatherer
+}
+
+// recordStore is what is read of the store for that.
+type recordStore interface {
+	Promotions(ctx context.Context, f store.PromotionFilter) ([]store.Promotion, error)
+	Pulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+	StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error)
+	Unit(ctx context.Context, key string) (store.Unit, bool, error)
+}
+
 // The words of a record that are no state of a promotion's own.
 const (
 	recordMerged     = "merged"
@@ -23,12 +38,12 @@ const (
 // that the store doesn't have as the forge tells them: a process may have died
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
-func (o *Gatherer) Records(ctx context.Context, c *Evaluation) ([]store.Promotion, []store.Event, error) {
-	known, err := o.opts.Store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Limit: maxKnownRecords})
+func (o *recordGatherer) Records(ctx context.Context, c *Evaluation) ([]store.Promotion, []store.Event, error) {
+	known, err := o.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Limit: maxKnownRecords})
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := o.unitPulls(ctx, c.Snapshot.Repo, c.Facts.Unit)
+	entries, err := o.pulls.unitPulls(ctx, c.Snapshot.Repo, c.Facts.Unit)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,18 +17,12 @@ import (
 // where the environment's overlays hold none or can't be read.
 type releaseChange struct{ component, before, after string }
 
-// maxReleaseChanges bounds the memory of what commits moved; past it, it starts anew.
-const maxReleaseChanges = 10_000
-
 // findReleaseChanges lists the components of an environment whose releases differ between two
 // commits, sorted by name. That is a fact of Git: the passengers of a pull
 // request are found again from its commit alone.
-func (o *Gatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
+func (o *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
 	key := strings.Join([]string{r.ID, p.Name(), env, from, to, p.overlaysKey()}, "|")
-	o.mu.Lock()
-	known, ok := o.releaseChanges[key]
-	o.mu.Unlock()
-	if ok {
+	if known, ok := o.releaseChanges.Get(key); ok {
 		return known, nil
 	}
 	paths, err := changedPaths(ctx, r.Mirror, from, to)
@@ -44,17 +38,12 @@ func (o *Gatherer) findReleaseChanges(ctx context.Context, r *Repository, p *Res
 		if scope, err := fieldedit.NewScope(at.Overlay(p.Pipeline)); err != nil || !slices.ContainsFunc(paths, scope.Covers) {
 			continue // what can't be understood moves nothing
 		}
-		m := releaseChange{component: component, before: o.releaseIDAt(r, from, p, at), after: o.releaseIDAt(r, to, p, at)}
+		m := releaseChange{component: component, before: o.releases.releaseIDAt(r, from, p, at), after: o.releases.releaseIDAt(r, to, p, at)}
 		if m.before != m.after {
 			out = append(out, m)
 		}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.releaseChanges) >= maxReleaseChanges {
-		clear(o.releaseChanges)
-	}
-	o.releaseChanges[key] = out
+	o.releaseChanges.Put(key, out)
 	return out, nil
 }
 
@@ -72,7 +61,7 @@ func (p *ResolvedPipeline) hashOverlays() string {
 
 // changedMembers are the components that a commit brought to an environment, with
 // the releases that they have with it; of a revert, with those that it took back.
-func (o *Gatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
+func (o *gitGatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
 	list, err := o.findReleaseChanges(ctx, r, p, env, from, to)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,35 +14,6 @@ import (
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
-
-// Live is what a resolver and a comparison ask of a running Argo CD.
-// *argocd.Watcher is one.
-type Live interface {
-	// Sets, Projects and Clusters give what was seen last; an error says why it
-	// may be missing or out of date. Projects and Clusters are nil while unknown.
-	Sets() ([]argocd.ApplicationSet, error)
-	Projects() ([]string, error)
-	Clusters(ctx context.Context) ([]argocd.Cluster, error)
-	// Owned, Selected and Each ask the API server anew.
-	Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error)
-	Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error)
-	Each(ctx context.Context, visit func(raw json.RawMessage) error) error
-	// Version tells whether any of it has changed.
-	Version() argocd.Version
-}
-
-// ArgoCD is one Argo CD of the server's file.
-type ArgoCD struct {
-	Apps      Apps
-	Live      Live   // nil: only its Applications are known
-	Namespace string // its own, where its projects and clusters are
-	Globbing  string
-	NoRefresh bool // refresh: off
-	// ClustersFile holds cluster Secrets; with those of Live, where both are
-	// given, they are all that there are. Empty: none.
-	ClustersFile string
-	Kube         *appset.Kube // for generators that ask the cluster; nil: none may
-}
 
 // resolveInputs says what a snapshot's targets were resolved from besides the commit.
 type resolveInputs struct {
@@ -68,39 +38,25 @@ type fileStamp struct {
 
 // inputCollector collects around while a pipeline is resolved.
 type inputCollector struct {
-	gatherer *Gatherer
-	repo     *Repository
+	targets *targetGatherer
+	repo    *Repository
 
 	mu sync.Mutex // the resolver asks from several goroutines
 	resolveInputs
 }
 
-func (o *Gatherer) newInputCollector(r *Repository) *inputCollector {
-	return &inputCollector{gatherer: o, repo: r, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
-}
-
-// argocdNames names the Argo CDs that a pipeline's entries are run by.
-func (o *Gatherer) argocdNames(p *pipeline.Pipeline) []string {
-	names := map[string]bool{}
-	for i := range p.Spec.ApplicationSets {
-		names[cmp.Or(p.Spec.ApplicationSets[i].ArgoCDName(), o.opts.MainArgoCD)] = true
-	}
-	for _, a := range p.Spec.Applications {
-		if a.Live != nil {
-			names[cmp.Or(a.Live.ArgoCD, o.opts.MainArgoCD)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
+func (o *targetGatherer) newInputCollector(r *Repository) *inputCollector {
+	return &inputCollector{targets: o, repo: r, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
 }
 
 // collectInput is all that a pipeline's targets at a commit depend on.
 func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
 	in := appset.Input{
 		Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs,
-		ArgoCDs: map[string]appset.ArgoCD{}, Main: s.gatherer.opts.MainArgoCD, Generators: s.gatherer.opts.Generators, OpenExternal: s.resolveRepository,
+		ArgoCDs: map[string]appset.ArgoCD{}, Main: s.targets.argocds.main, Generators: s.targets.generators, OpenExternal: s.resolveRepository,
 		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
 	}
-	for _, name := range s.gatherer.argocdNames(p) {
+	for _, name := range s.targets.argocds.namesOf(p) {
 		if err := s.addArgoCD(ctx, name, &in); err != nil {
 			return in, err
 		}
@@ -110,7 +66,7 @@ func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline,
 
 // addArgoCD adds an Argo CD by name, or that there is none.
 func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.Input) error {
-	a, ok := s.gatherer.opts.ArgoCDs[name]
+	a, ok := s.targets.argocds.byName[name]
 	if !ok {
 		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
 		return nil
@@ -138,7 +94,7 @@ func (s *inputCollector) addKnownArgoCD(ctx context.Context, name string, a *Arg
 		in.Live.Unknown[name] = "there is no connection to it"
 	}
 	var err error
-	if known.Clusters, seen.file, err = s.gatherer.mergeClusters(ctx, a); err != nil {
+	if known.Clusters, seen.file, err = s.targets.mergeClusters(ctx, a); err != nil {
 		return fmt.Errorf("the clusters of the Argo CD %s: %w", name, err)
 	}
 	in.ArgoCDs[name] = known
@@ -154,12 +110,12 @@ func (s *inputCollector) addKnownArgoCD(ctx context.Context, name string, a *Arg
 // mergeClusters are those of the file and of the running Argo CD together; nil: not
 // known. One that both name is as the running one says. The error is for a
 // context that ended.
-func (o *Gatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Cluster, fileStamp, error) {
+func (o *targetGatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Cluster, fileStamp, error) {
 	var out []appset.Cluster
 	var stamp fileStamp
 	if a.ClustersFile != "" {
 		var err error
-		if out, stamp, err = o.clusterFiles.read(a.ClustersFile); err != nil {
+		if out, stamp, err = o.readClusterFile(a.ClustersFile); err != nil {
 			return nil, stamp, nil // not known; the server's health says why
 		}
 	}
@@ -189,9 +145,6 @@ func (o *Gatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Clust
 	return merged, stamp, nil
 }
 
-// ClusterFileProblems says, by a clusters file's path, why it can't be used.
-func (o *Gatherer) ClusterFileProblems() map[string]string { return o.clusterFiles.problemsByPath() }
-
 // ownedApplications gives the resolver the live Applications of a set that it can't resolve itself.
 func (s *inputCollector) ownedApplications(ctx context.Context, name, namespace, set string) ([]json.RawMessage, error) {
 	return s.listApplications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) { return l.Owned(ctx, namespace, set) })
@@ -206,8 +159,8 @@ func (s *inputCollector) selectedApplications(ctx context.Context, name, namespa
 // any since the same was asked last, and notes that targets are taken from them:
 // from now on their changes are news.
 func (s *inputCollector) listApplications(name, question string, list func(Live) ([]json.RawMessage, error)) ([]json.RawMessage, error) {
-	name = cmp.Or(name, s.gatherer.opts.MainArgoCD)
-	a := s.gatherer.opts.ArgoCDs[name]
+	name = cmp.Or(name, s.targets.argocds.main)
+	a := s.targets.argocds.byName[name]
 	if a.Live == nil {
 		return nil, fmt.Errorf("there is no connection to the Argo CD %s", name)
 	}
@@ -220,12 +173,12 @@ func (s *inputCollector) listApplications(name, question string, list func(Live)
 	if err := a.Apps.Ready(); err != nil {
 		return nil, err // what is remembered may be old, and asking would only take its time
 	}
-	return s.gatherer.applications.get(name+" "+question, version, func() ([]json.RawMessage, error) { return list(a.Live) })
+	return s.targets.applications.listOnce(name+" "+question, version, func() ([]json.RawMessage, error) { return list(a.Live) })
 }
 
 // resolveRepository gives the resolver a tracked repository, or another branch of this one.
 func (s *inputCollector) resolveRepository(ctx context.Context, url, revision string) (*appset.ExternalRef, error) {
-	for _, r := range s.gatherer.opts.Repos {
+	for _, r := range s.targets.repos {
 		if !slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, url) }) {
 			continue
 		}
@@ -264,13 +217,13 @@ func findRevision(ctx context.Context, r *Repository, revision string) (string, 
 }
 
 // isCurrent says whether a snapshot of its commit would still come out the same.
-func (o *Gatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
+func (o *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 	a := &s.inputs
-	if !a.validUntil.IsZero() && !o.opts.Now().Before(a.validUntil) {
+	if !a.validUntil.IsZero() && !o.now().Before(a.validUntil) {
 		return false
 	}
 	for name, seen := range a.argocds {
-		now := o.opts.ArgoCDs[name]
+		now := o.argocds.byName[name]
 		if now.ClustersFile != "" && readStamp(now.ClustersFile) != seen.file {
 			return false
 		}
@@ -288,8 +241,8 @@ func (o *Gatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 		}
 	}
 	for at, commit := range a.externalCommits {
-		i := slices.IndexFunc(o.opts.Repos, func(r *Repository) bool { return r.ID == at.repo })
-		if now, err := findRevision(ctx, o.opts.Repos[i], at.revision); err != nil || now != commit {
+		i := slices.IndexFunc(o.repos, func(r *Repository) bool { return r.ID == at.repo })
+		if now, err := findRevision(ctx, o.repos[i], at.revision); err != nil || now != commit {
 			return false
 		}
 	}
@@ -298,14 +251,11 @@ func (o *Gatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 
 // Outdated lists the repositories whose targets may come out differently than
 // when they were last resolved, although their branch hasn't moved.
-func (o *Gatherer) Outdated(ctx context.Context) []string {
-	o.mu.Lock()
-	last := maps.Clone(o.snapshots)
-	o.mu.Unlock()
+func (o *targetGatherer) Outdated(ctx context.Context) []string {
 	var out []string
-	for id, s := range last {
-		if !o.isCurrent(ctx, s) {
-			out = append(out, id)
+	for _, r := range o.repos {
+		if s, ok := o.snapshots.Get(r.ID); ok && !o.isCurrent(ctx, s) {
+			out = append(out, r.ID)
 		}
 	}
 	slices.Sort(out)
@@ -313,14 +263,16 @@ func (o *Gatherer) Outdated(ctx context.Context) []string {
 }
 
 // Dependents lists the other repositories whose targets were resolved from this one.
-func (o *Gatherer) Dependents(repo string) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (o *targetGatherer) Dependents(repo string) []string {
 	var out []string
-	for id, s := range o.snapshots {
+	for _, r := range o.repos {
+		s, ok := o.snapshots.Get(r.ID)
+		if !ok || r.ID == repo {
+			continue
+		}
 		for at := range s.inputs.externalCommits {
-			if at.repo == repo && id != repo && !slices.Contains(out, id) {
-				out = append(out, id)
+			if at.repo == repo && !slices.Contains(out, r.ID) {
+				out = append(out, r.ID)
 			}
 		}
 	}

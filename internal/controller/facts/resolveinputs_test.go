@@ -297,11 +297,11 @@ func TestClustersOfAFileAndOfWhatRuns(t *testing.T) {
 		"no connection":                 {file, nil, "both-in-file of-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := New(Options{})
 			a := ArgoCD{ClustersFile: c.file}
 			if c.hub != nil {
 				a.Live = c.hub
 			}
+			o := New(Options{ArgoCDs: map[string]ArgoCD{"hub": a}})
 			got, _, err := o.mergeClusters(t.Context(), &a)
 			if err != nil {
 				t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -15,6 +16,25 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
+// reviewGatherer says who approved a pull request and who made what it promotes.
+type reviewGatherer struct {
+	releases *releaseReader
+	now      func() time.Time
+
+	permissions *cache.Cache[string, permission] // by repository and login
+	authors     *cache.Cache[string, []string]   // by repository and commit
+}
+
+func newReviewGatherer(releases *releaseReader, now func() time.Time, group *cache.Group) *reviewGatherer {
+	return &reviewGatherer{releases: releases, now: now,
+		permissions: newCache[string, permission](group, "permissions", 10_000), authors: newCache[string, []string](group, "commit_authors", 10_000)}
+}
+
+type permission struct {
+	level forge.Permission
+	at    time.Time
+}
+
 // permissionAge is how long a user's permission may be remembered for counting
 // approvals. Commands are always authorised anew.
 const permissionAge = time.Minute
@@ -22,7 +42,7 @@ const permissionAge = time.Minute
 // reviewFacts gathers what the gates are evaluated over. What can't be read is
 // said in the facts, so that a gate waits with the reason; what is worth another
 // try is an error, because nothing else would bring one soon.
-func (o *Gatherer) reviewFacts(ctx context.Context, c *Evaluation, env *promotion.Env, p *promotion.Pull, d *pullDetail, base string) (policies.Facts, error) {
+func (o *reviewGatherer) reviewFacts(ctx context.Context, c *Evaluation, env *promotion.Env, p *promotion.Pull, d *pullDetail, base string) (policies.Facts, error) {
 	f, err := o.approvalFacts(ctx, c.Snapshot.Repo, p.Head, d, base)
 	if err != nil {
 		return f, err
@@ -31,7 +51,7 @@ func (o *Gatherer) reviewFacts(ctx context.Context, c *Evaluation, env *promotio
 }
 
 // approvalFacts are the facts about a pull request's reviews.
-func (o *Gatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string) (policies.Facts, error) {
+func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.BotLogin, ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
 		if !rv.Approved || rv.Bot {
@@ -51,7 +71,7 @@ func (o *Gatherer) approvalFacts(ctx context.Context, r *Repository, head string
 }
 
 // authorFacts fills in who made a release.
-func (o *Gatherer) authorFacts(ctx context.Context, c *Evaluation, env *promotion.Env, release string, f *policies.Facts) error {
+func (o *reviewGatherer) authorFacts(ctx context.Context, c *Evaluation, env *promotion.Env, release string, f *policies.Facts) error {
 	authors, err := o.findAuthors(ctx, c, env, release)
 	if forge.IsRetryable(err) {
 		return err
@@ -65,7 +85,7 @@ func (o *Gatherer) authorFacts(ctx context.Context, c *Evaluation, env *promotio
 
 // showsSameDiff says whether a review's commit shows the reader the same change as
 // the head: then a recompose on a newer base keeps the approval.
-func (o *Gatherer) showsSameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
+func (o *reviewGatherer) showsSameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
 	if reviewed == head {
 		return true
 	}
@@ -87,27 +107,22 @@ func (o *Gatherer) showsSameDiff(ctx context.Context, r *Repository, reviewed, h
 	return err == nil && then == now && now != ""
 }
 
-func (o *Gatherer) userPermission(ctx context.Context, r *Repository, login string) (forge.Permission, error) {
+func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, login string) (forge.Permission, error) {
 	key := r.ID + "/" + login
-	o.mu.Lock()
-	p, ok := o.permissions[key]
-	o.mu.Unlock()
-	if ok && o.opts.Now().Sub(p.at) < permissionAge {
+	if p, ok := o.permissions.Get(key); ok && o.now().Sub(p.at) < permissionAge {
 		return p.level, nil
 	}
 	level, err := r.Forge.Permission(ctx, r.Name, login)
 	if err != nil {
 		return forge.PermissionNone, err
 	}
-	o.mu.Lock()
-	o.permissions[key] = permission{level: level, at: o.opts.Now()}
-	o.mu.Unlock()
+	o.permissions.Put(key, permission{level: level, at: o.now()})
 	return level, nil
 }
 
 // findAuthors are the logins that made a release: whoever the forge connects to
 // the commits that brought it to the source environments upstream.
-func (o *Gatherer) findAuthors(ctx context.Context, c *Evaluation, env *promotion.Env, release string) ([]string, error) {
+func (o *reviewGatherer) findAuthors(ctx context.Context, c *Evaluation, env *promotion.Env, release string) ([]string, error) {
 	r := c.Snapshot.Repo
 	var out []string
 	for _, name := range findUpstreamSources(c.Pipeline, env.Name) {
@@ -118,16 +133,9 @@ func (o *Gatherer) findAuthors(ctx context.Context, c *Evaluation, env *promotio
 		if commit == "" {
 			continue
 		}
-		o.mu.Lock()
-		logins, ok := o.commitAuthors[r.ID+"@"+commit]
-		o.mu.Unlock()
-		if !ok {
-			if logins, err = r.Forge.CommitAuthors(ctx, r.Name, commit); err != nil {
-				return nil, fmt.Errorf("the authors of %s can't be read: %w", wording.Short(commit), err)
-			}
-			o.mu.Lock()
-			o.commitAuthors[r.ID+"@"+commit] = logins
-			o.mu.Unlock()
+		logins, err := o.authors.GetOrLoad(r.ID+"@"+commit, func() ([]string, error) { return r.Forge.CommitAuthors(ctx, r.Name, commit) })
+		if err != nil {
+			return nil, fmt.Errorf("the authors of %s can't be read: %w", wording.Short(commit), err)
 		}
 		out = append(out, logins...)
 	}
@@ -158,7 +166,7 @@ func findUpstreamSources(p *ResolvedPipeline, env string) []string {
 
 // findBringingCommit finds the commit that brought a release to a source environment:
 // from the history that was recorded, else by walking Git. "" when neither knows.
-func (o *Gatherer) findBringingCommit(ctx context.Context, c *Evaluation, env, release string) (string, error) {
+func (o *reviewGatherer) findBringingCommit(ctx context.Context, c *Evaluation, env, release string) (string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name != env {
 			continue
@@ -188,7 +196,7 @@ func (o *Gatherer) findBringingCommit(ctx context.Context, c *Evaluation, env, r
 		return "", err
 	}
 	for i, ci := range log {
-		if o.releaseIDAt(r, ci.SHA, c.Pipeline, at) == release && (i+1 == len(log) || o.releaseIDAt(r, log[i+1].SHA, c.Pipeline, at) != release) {
+		if o.releases.releaseIDAt(r, ci.SHA, c.Pipeline, at) == release && (i+1 == len(log) || o.releases.releaseIDAt(r, log[i+1].SHA, c.Pipeline, at) != release) {
 			return ci.SHA, nil
 		}
 	}
@@ -196,7 +204,7 @@ func (o *Gatherer) findBringingCommit(ctx context.Context, c *Evaluation, env, r
 }
 
 // ReleaseAuthors are the logins that made a release, as far as the forge tells.
-func (o *Gatherer) ReleaseAuthors(ctx context.Context, c *Evaluation, env, release string) ([]string, error) {
+func (o *reviewGatherer) ReleaseAuthors(ctx context.Context, c *Evaluation, env, release string) ([]string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name == env {
 			return o.findAuthors(ctx, c, &c.Facts.Envs[i], release)

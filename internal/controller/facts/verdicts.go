@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -21,13 +19,28 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
+// argocdGatherer says how targets are: the verdicts about what landed, how they were
+// before, and what is unhealthy elsewhere.
+type argocdGatherer struct {
+	argocds  *argoCDs
+	health   *healthClock
+	releases *releaseReader
+	store    stateStore
+}
+
+// stateStore keeps small values by name. *store.Store is one.
+type stateStore interface {
+	State(ctx context.Context, key string) ([]byte, bool, error)
+	PutState(ctx context.Context, key string, data []byte) error
+}
+
 // judgeTargets fills in an environment's targets with their verdicts about what landed.
-func (o *Gatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
+func (o *argocdGatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		out := promotion.Target{Name: t.Name, Cluster: ClusterOf(t)}
-		app, appErr := o.findApp(t)
-		if name := o.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
+		app, appErr := o.argocds.findApp(t)
+		if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
 			c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
 		}
 		if !env.Release.OK || !env.Landed.OK {
@@ -57,7 +70,7 @@ func (o *Gatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedE
 			}
 		}
 		var mem verification.Memory
-		name := TargetName(o, t)
+		name := o.argocds.TargetName(t)
 		for _, m := range memories {
 			if m.Environment == env.Name && m.Target == name {
 				if err := json.Unmarshal(m.Data, &mem); err != nil {
@@ -76,26 +89,21 @@ func (o *Gatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedE
 	}
 }
 
-// TargetName is a target's name across Argo CDs.
-func TargetName(o *Gatherer, t *appset.Target) string {
-	return o.ArgoCDOf(t) + "/" + t.Namespace + "/" + t.Name
-}
-
 // ClusterOf is the cluster that a target deploys to.
 func ClusterOf(t *appset.Target) string {
 	return verification.Destination{Name: t.Cluster, Server: t.Server}.Cluster()
 }
 
-func (o *Gatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
+func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
-		Trigger: v.Sync == "trigger", NoRefresh: o.opts.ArgoCDs[o.ArgoCDOf(t)].NoRefresh,
+		Trigger: v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
 	}
 }
 
 // revisionRelations says how revisions that Argo CD reports, one a source, stand to what
 // landed; only for the sources that lie in this repository.
-func (o *Gatherer) revisionRelations(c *Evaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, revisions []string) []verification.Relation {
+func (o *argocdGatherer) revisionRelations(c *Evaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, revisions []string) []verification.Relation {
 	var out []verification.Relation
 	for i, s := range t.Sources {
 		if !s.Here {
@@ -115,7 +123,7 @@ func (o *Gatherer) revisionRelations(c *Evaluation, env *promotion.Env, at *Reso
 	return out
 }
 
-func (o *Gatherer) revisionRelation(c *Evaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
+func (o *argocdGatherer) revisionRelation(c *Evaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
 	ctx := context.Background() // local Git only, bounded by its own deadline
 	landed := env.Landed.Value.Commit
 	r := c.Snapshot.Repo
@@ -131,34 +139,32 @@ func (o *Gatherer) revisionRelation(c *Evaluation, env *promotion.Env, at *Resol
 		return verification.Unresolved
 	case !ok:
 		return verification.Before
-	case o.releaseIDAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
+	case o.releases.releaseIDAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
 		return verification.Holds
 	}
 	return verification.Superseded
 }
 
 // clusterIncidents lists the other units' targets that are unwell.
-func (o *Gatherer) clusterIncidents(c *Evaluation) []promotion.ClusterIncident {
+func (o *argocdGatherer) clusterIncidents(c *Evaluation) []promotion.ClusterIncident {
 	own := map[string]bool{}
 	for _, e := range c.Unit.Envs {
 		for i := range e.Targets {
 			own[e.Targets[i].Name] = true
 		}
 	}
-	o.mu.Lock()
-	unhealthy := maps.Clone(o.unhealthySince)
-	o.mu.Unlock()
+	unhealthy := o.health.unhealthy()
 	if len(unhealthy) == 0 {
 		return nil
 	}
 	whose := map[appKey]*appset.Target{}
 	for i := range c.Pipeline.TargetSet.Targets {
 		t := &c.Pipeline.TargetSet.Targets[i]
-		whose[appKey{o.ArgoCDOf(t), t.Namespace, t.Name}] = t
+		whose[appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
 	var out []promotion.ClusterIncident
 	for key, since := range unhealthy { // not all Applications: every component asks this at every look
-		argo, ok := o.opts.ArgoCDs[key.argocd]
+		argo, ok := o.argocds.byName[key.argocd]
 		if own[key.name] || !ok {
 			continue
 		}
@@ -191,7 +197,7 @@ type healthBeforeMerge struct {
 // fillHealthBefore fills in whether the targets were well before what landed was merged,
 // and, while a promotion is open, notes how they are: people may merge it at any
 // moment.
-func (o *Gatherer) fillHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	if env.Open != nil {
 		if err := o.recordHealthBefore(ctx, c, env); err != nil {
 			return err
@@ -201,7 +207,7 @@ func (o *Gatherer) fillHealthBefore(ctx context.Context, c *Evaluation, env *pro
 	if l.By != promotion.ByPromotion {
 		return nil
 	}
-	raw, ok, err := o.opts.Store.State(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
+	raw, ok, err := o.store.State(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
 	if err != nil {
 		return err
 	}
@@ -228,10 +234,10 @@ func (o *Gatherer) fillHealthBefore(ctx context.Context, c *Evaluation, env *pro
 	return nil
 }
 
-func (o *Gatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	at := c.Unit.Envs[env.Name]
 	key := healthBeforeKey(c.Snapshot.Repo.ID, env.Open.Number)
-	raw, ok, err := o.opts.Store.State(ctx, key)
+	raw, ok, err := o.store.State(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -246,7 +252,7 @@ func (o *Gatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *p
 	}
 	for i := range at.Targets {
 		t := &at.Targets[i]
-		app, err := o.findApp(t)
+		app, err := o.argocds.findApp(t)
 		switch {
 		case err != nil:
 			now.Healthy[t.Name] = false // nobody can tell: never held for the promotion's doing
@@ -264,55 +270,20 @@ func (o *Gatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *p
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
-	return o.opts.Store.PutState(ctx, key, data)
+	return o.store.PutState(ctx, key, data)
 }
 
 // isDeployed says that a target has the release of a pull request that we still
 // take for open, or a commit that was not fetched yet: it was merged, and how
 // the target is now tells nothing of how it was before.
-func (o *Gatherer) isDeployed(c *Evaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
+func (o *argocdGatherer) isDeployed(c *Evaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue
 		}
-		if id := o.releaseIDAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
+		if id := o.releases.releaseIDAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
 			return true
 		}
 	}
 	return false
-}
-
-// fillRevertedReleases lists the releases that revert commits on the branch name and
-// that nothing has brought back since: a restraint that outlives the store and
-// the pull requests. A revert changes what landed, so the answer is remembered by that.
-func (o *Gatherer) fillRevertedReleases(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
-	if env.Source() {
-		return nil
-	}
-	u := c.Facts.Unit
-	key := wake.UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
-	o.mu.Lock()
-	known, ok := o.revertedReleases[key]
-	o.mu.Unlock()
-	if ok {
-		env.RevertedReleases = known
-		return nil
-	}
-	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
-	if err != nil {
-		return err
-	}
-	paths := scope.Paths()
-	if paths != nil {
-		paths = slices.Concat(at.Roots, paths) // what was carried when it was reverted may not be carried any more
-	}
-	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: maxWalkDepth(scope)})
-	if err != nil {
-		return err
-	}
-	env.RevertedReleases = history.RevertedReleases(log, u, env.Name)
-	o.mu.Lock()
-	o.revertedReleases[key] = env.RevertedReleases
-	o.mu.Unlock()
-	return nil
 }

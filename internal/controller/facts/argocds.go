@@ -1,0 +1,145 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// Apps is what is needed of a watched Argo CD.
+type Apps interface {
+	// Get finds an Application; an empty namespace means any watched one.
+	Get(namespace, name string) (*verification.App, bool)
+	List() []verification.App
+	// Ready says why the states may be out of date; nil when they aren't.
+	Ready() error
+}
+
+// Live is what a resolver and a comparison ask of a running Argo CD.
+// *argocd.Watcher is one.
+type Live interface {
+	// Sets, Projects and Clusters give what was seen last; an error says why it
+	// may be missing or out of date. Projects and Clusters are nil while unknown.
+	Sets() ([]argocd.ApplicationSet, error)
+	Projects() ([]string, error)
+	Clusters(ctx context.Context) ([]argocd.Cluster, error)
+	// Owned, Selected and Each ask the API server anew.
+	Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error)
+	Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error)
+	Each(ctx context.Context, visit func(raw json.RawMessage) error) error
+	// Version tells whether any of it has changed.
+	Version() argocd.Version
+}
+
+// ArgoCD is one Argo CD of the server's file.
+type ArgoCD struct {
+	Apps      Apps
+	Live      Live   // nil: only its Applications are known
+	Namespace string // its own, where its projects and clusters are
+	Globbing  string
+	NoRefresh bool // refresh: off
+	// ClustersFile holds cluster Secrets; with those of Live, where both are
+	// given, they are all that there are. Empty: none.
+	ClustersFile string
+	Kube         *appset.Kube // for generators that ask the cluster; nil: none may
+}
+
+// argoCDs are all Argo CDs of the server's file.
+type argoCDs struct {
+	byName map[string]ArgoCD
+	main   string // for targets that name none
+}
+
+// findApp finds a target's Application; err says why its state can't be trusted.
+func (a *argoCDs) findApp(t *appset.Target) (*verification.App, error) {
+	name := a.ArgoCDOf(t)
+	argo, ok := a.byName[name]
+	if !ok {
+		return nil, fmt.Errorf("the server's file has no Argo CD named %s, which %s belongs to", name, t.Name)
+	}
+	if err := argo.Apps.Ready(); err != nil {
+		return nil, err
+	}
+	app, _ := argo.Apps.Get(t.Namespace, t.Name)
+	return app, nil
+}
+
+// ArgoCDOf is the name of the Argo CD that runs a target.
+func (a *argoCDs) ArgoCDOf(t *appset.Target) string { return cmp.Or(t.ArgoCD, a.main) }
+
+// MainArgoCD is the Argo CD of targets that name none.
+func (a *argoCDs) MainArgoCD() string { return a.main }
+
+// TargetName is a target's name across Argo CDs.
+func (a *argoCDs) TargetName(t *appset.Target) string {
+	return a.ArgoCDOf(t) + "/" + t.Namespace + "/" + t.Name
+}
+
+// namesOf names the Argo CDs that a pipeline's entries are run by.
+func (a *argoCDs) namesOf(p *pipeline.Pipeline) []string {
+	names := map[string]bool{}
+	for i := range p.Spec.ApplicationSets {
+		names[cmp.Or(p.Spec.ApplicationSets[i].ArgoCDName(), a.main)] = true
+	}
+	for _, app := range p.Spec.Applications {
+		if app.Live != nil {
+			names[cmp.Or(app.Live.ArgoCD, a.main)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// appKey names an Application among all Argo CDs.
+type appKey struct{ argocd, namespace, name string }
+
+// healthClock remembers since when Applications are unhealthy, by our clock. It is no
+// cache: a limit on reverts rests on it, so nothing of it may be dropped. It holds
+// no more than there are unhealthy Applications, and a watch that starts tells of
+// all of them again.
+type healthClock struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	since map[appKey]time.Time
+}
+
+func newHealthClock(now func() time.Time) *healthClock {
+	return &healthClock{now: now, since: map[appKey]time.Time{}}
+}
+
+// unhealthy are the unhealthy Applications, with since when they are.
+func (h *healthClock) unhealthy() map[appKey]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.since)
+}
+
+// RecordApp remembers since when an Application is unwell, by our clock. It is
+// called with every change that the watch reports.
+func (h *healthClock) RecordApp(a verification.App, deleted bool) {
+	key := appKey{a.ArgoCD, a.Namespace, a.Name}
+	bad := !deleted && (a.Health == "Degraded" || a.Health == "Missing")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !bad {
+		delete(h.since, key)
+		return
+	}
+	if _, ok := h.since[key]; !ok {
+		since := h.now()
+		if !a.HealthSince.IsZero() && a.HealthSince.Before(since) {
+			since = a.HealthSince
+		}
+		h.since[key] = since
+	}
+}

@@ -1,0 +1,228 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// targetGatherer finds out what the tracked branches' newest commits say: the pipelines,
+// their targets and the releases that the environments hold.
+type targetGatherer struct {
+	argocds    *argoCDs
+	releases   *releaseReader
+	resolver   *appset.Resolver
+	generators appset.Generators
+	repos      []*Repository
+	now        func() time.Time
+	log        *zap.Logger
+
+	snapshots    *cache.Cache[string, *Snapshot] // by repository, the last one of each
+	clusterFiles *cache.Cache[string, clusterFile]
+	applications applicationCache
+}
+
+func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *targetGatherer {
+	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: o.Repos, now: o.Now, log: o.Log,
+		// Room for all: Snapshot.Generation goes on from the snapshot before.
+		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", max(1, len(o.Repos))),
+		clusterFiles: newCache[string, clusterFile](o.Caches, "cluster_files", max(1, len(o.ArgoCDs))),
+		applications: newApplicationCache(o.Caches)}
+}
+
+// Snapshot gives what the tracked branch's newest fetched commit says and where
+// the environments' own branches are, from memory when that commit was seen before
+// and nothing else that targets depend on has changed since. It does not fetch.
+func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
+	r.building.Lock()
+	defer r.building.Unlock()
+	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
+	if err != nil {
+		return nil, fmt.Errorf("read the head of %s of %s: %w", r.Branch, r.ID, err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s has no branch %s: create it or correct repositories[].branch", r.ID, r.Branch)
+	}
+	last, _ := o.snapshots.Get(r.ID)
+	var s *Snapshot
+	if last != nil && last.Commit == tip && o.isCurrent(ctx, last) {
+		tips, err := readBranchTips(ctx, r, last.Pipelines)
+		if err != nil {
+			return nil, err
+		}
+		if maps.Equal(tips, last.BranchTips) {
+			return last, nil
+		}
+		if s, err = o.withNewTips(ctx, last, tips); err != nil {
+			return nil, err
+		}
+	} else {
+		if s, err = o.buildSnapshot(ctx, r, tip, last); err != nil {
+			return nil, err
+		}
+		if last != nil {
+			s.Generation = last.Generation
+			if last.Commit == tip && !sameTargets(last, s) {
+				s.Generation++
+			}
+		}
+	}
+	o.snapshots.Put(r.ID, s)
+	return s, nil
+}
+
+func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
+	s := &Snapshot{Repo: r, Commit: tip, PipelineCommit: tip}
+	pipes, err := pipeline.Load(r.Mirror.Tree(tip))
+	switch {
+	case errors.Is(err, pipeline.ErrNoPipeline):
+		s.NoPipelines = true
+	case err != nil:
+		s.PipelineErr = err.Error()
+		if pipes, s.PipelineCommit, err = history.LastGood(ctx, r.Mirror, tip); err != nil {
+			return nil, err
+		}
+	}
+	if s.BranchTips, err = readBranchTips(ctx, r, pipes); err != nil {
+		return nil, err
+	}
+	sur := o.newInputCollector(r)
+	for _, p := range pipes {
+		at, err := o.resolvePipeline(ctx, sur, p, tip, last)
+		if err != nil {
+			return nil, err
+		}
+		if at.Baseline, err = o.findBaseline(ctx, s, p, last); err != nil {
+			return nil, err
+		}
+		if err := o.releases.readAhead(ctx, s, at, last); err != nil {
+			return nil, err
+		}
+		s.Pipelines = append(s.Pipelines, at)
+	}
+	s.buildIndexes(last)
+	s.inputs = sur.resolveInputs
+	return s, nil
+}
+
+// findBaseline is that of the snapshot before where the pipeline files are older.
+func (o *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
+	m := s.Repo.Mirror
+	if last != nil {
+		before := last.Pipeline(p.Name())
+		if before != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
+			return before.Baseline, nil
+		}
+	}
+	return history.Baseline(ctx, m, p, s.PipelineCommit)
+}
+
+// resolvePipeline resolves a pipeline at a commit and puts the last good targets in
+// force where it can't be.
+func (o *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, tip string, last *Snapshot) (*ResolvedPipeline, error) {
+	fl, err := o.resolveTargets(ctx, sur, p, tip)
+	if err != nil {
+		return nil, err
+	}
+	if d := fl.RefreshAfter; d > 0 {
+		if at := o.now().Add(d); sur.validUntil.IsZero() || at.Before(sur.validUntil) {
+			sur.validUntil = at
+		}
+	}
+	at := &ResolvedPipeline{Pipeline: p, TargetSet: fl}
+	good := &appset.TargetSet{}
+	if len(fl.Problems) > 0 {
+		if good, err = o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last); err != nil {
+			return nil, err
+		}
+		at.TargetSet = history.EffectiveTargets(fl, good, p.File)
+	}
+	before := &ResolvedPipeline{}
+	if last != nil && last.Pipeline(p.Name()) != nil {
+		before = last.Pipeline(p.Name())
+	}
+	same := sameTargetSlice(before.TargetSet, at.TargetSet) && before.Spec.BatchesByEnvironment() == p.Spec.BatchesByEnvironment()
+	if same {
+		at.Units = before.Units
+	} else {
+		at.Units = listUnits(sur.repo, p, at.TargetSet)
+	}
+	if same && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) {
+		at.locations = before.locations
+	} else {
+		at.locations = newLocations(at)
+	}
+	problems := slices.Concat(fl.Problems, reservedNameProblem(p, at.TargetSet))
+	for _, pr := range problems {
+		at.Problems = append(at.Problems, history.ProblemText(pr))
+	}
+	at.componentProblems = history.NewComponentProblems(problems, at.TargetSet, p.File)
+	at.overlaysKey = sync.OnceValue(at.hashOverlays)
+	return at, nil
+}
+
+// sameTargetSlice says that the targets are those of before, address and all.
+func sameTargetSlice(a, b *appset.TargetSet) bool {
+	return a != nil && len(a.Targets) == len(b.Targets) && len(a.Targets) > 0 && &a.Targets[0] == &b.Targets[0]
+}
+
+// sameTargets says whether two snapshots of one commit mean the same to every unit.
+func sameTargets(a, b *Snapshot) bool {
+	return slices.EqualFunc(a.Pipelines, b.Pipelines, func(a, b *ResolvedPipeline) bool {
+		return a.Name() == b.Name() && slices.Equal(a.Problems, b.Problems) && reflect.DeepEqual(a.TargetSet.Targets, b.TargetSet.Targets)
+	})
+}
+
+// resolveTargets asks the ApplicationSets for a pipeline's targets. What can't be
+// resolved is in the fleet's problems, and no error of the run.
+func (o *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
+	in, err := sur.collectInput(ctx, p, commit)
+	var fl *appset.TargetSet
+	if err == nil {
+		fl, err = o.resolver.Resolve(ctx, in)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
+		}
+		o.log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
+		fl = &appset.TargetSet{Problems: []appset.Problem{{File: p.File, Message: err.Error()}}}
+	}
+	return fl, nil
+}
+
+// listUnits are the components of a pipeline's targets, as units of the repository.
+func listUnits(r *Repository, p *pipeline.Pipeline, fl *appset.TargetSet) map[string]*ResolvedUnit {
+	units := map[string]*ResolvedUnit{}
+	for component, envs := range history.Components(fl, r.Branch) {
+		if p.Spec.BatchesByEnvironment() && component == promotion.BatchName {
+			continue
+		}
+		units[component] = &ResolvedUnit{Unit: promotion.Unit{Repo: r.ID, Pipeline: p.Name(), Component: component}, Envs: envs}
+	}
+	return units
+}
+
+// reservedNameProblem says that a component has the name that stands for all of them
+// where they travel together.
+func reservedNameProblem(p *pipeline.Pipeline, fl *appset.TargetSet) []appset.Problem {
+	for i := range fl.Targets {
+		if t := &fl.Targets[i]; p.Spec.BatchesByEnvironment() && t.Component == promotion.BatchName {
+			return []appset.Problem{{File: p.File, Message: fmt.Sprintf("spec.component gives %s the component %q, which with batch: environment stands for all of them: call it something else", t.Name, promotion.BatchName)}}
+		}
+	}
+	return nil
+}
