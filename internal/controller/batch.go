@@ -32,7 +32,7 @@ func (e *Controller) runBatch(ctx context.Context, r *Repository, s *facts.Snaps
 		if err := e.fetchUnknown(ctx, r, c); err != nil {
 			return time.Time{}, err
 		}
-		if err := e.opts.Actor.Present(ctx, c, &d.Components[i]); err != nil {
+		if err := e.opts.Actor.Present(ctx, c, componentDecision(d, i, c)); err != nil {
 			return time.Time{}, err
 		}
 		if err := e.opts.Actor.DeleteLeftovers(ctx, c); err != nil {
@@ -46,13 +46,13 @@ func (e *Controller) runBatch(ctx context.Context, r *Repository, s *facts.Snaps
 }
 
 // evaluateBatch gathers facts and decides, answering looks until none is left.
-func (e *Controller) evaluateBatch(ctx context.Context, s *facts.Snapshot, u promotion.Unit, fresh bool) (*facts.BatchEvaluation, *promotion.BatchDecision, error) {
+func (e *Controller) evaluateBatch(ctx context.Context, s *facts.Snapshot, u promotion.Unit, fresh bool) (*facts.BatchEvaluation, *promotion.Decision, error) {
 	b, err := e.opts.Gatherer.GatherBatch(ctx, s, u, fresh)
 	if err != nil {
 		return nil, nil, err
 	}
 	for range maxRounds {
-		d := promotion.DecideBatch(b.Facts())
+		d := promotion.Decide(b.Facts())
 		looks := 0
 		for i := range d.Components {
 			for _, a := range d.Components[i].Actions {
@@ -80,7 +80,7 @@ func (e *Controller) evaluateBatch(ctx context.Context, s *facts.Snapshot, u pro
 	return nil, nil, fmt.Errorf("judging %s asked for facts %d times without coming to an end", wake.UnitName(b.Unit), maxRounds)
 }
 
-func (e *Controller) storeBatchEvaluation(ctx context.Context, b *facts.BatchEvaluation, d *promotion.BatchDecision) error {
+func (e *Controller) storeBatchEvaluation(ctx context.Context, b *facts.BatchEvaluation, d *promotion.Decision) error {
 	anyBusy := false
 	for i, c := range b.Evaluations {
 		if err := e.storeEvaluation(ctx, c, &d.Components[i]); err != nil {
@@ -92,28 +92,79 @@ func (e *Controller) storeBatchEvaluation(ctx context.Context, b *facts.BatchEva
 	return nil
 }
 
-// performBatchActions does each component's own actions, then the shared ones. One
-// component's failure keeps nobody else from what is its own, but what they do
-// together in that environment waits for it.
-func (e *Controller) performBatchActions(ctx context.Context, b *facts.BatchEvaluation, d *promotion.BatchDecision) (acted bool, err error) {
-	f := failures{}
-	for i, c := range b.Evaluations {
-		did, err := e.performUnitActions(ctx, c, &d.Components[i], f)
-		acted = acted || did
-		if err != nil {
-			return acted, err
+// componentDecision is a component's decision with what is done to the pull requests
+// that move it.
+func componentDecision(d *promotion.Decision, i int, c *facts.Evaluation) *promotion.ComponentDecision {
+	out := d.Components[i]
+	out.Actions = nil
+	for _, s := range d.Steps() {
+		about := s.Component == i
+		if a, ok := s.Action.(promotion.PullAction); ok {
+			_, members := a.Subject()
+			_, about = promotion.FindMember(members, c.Facts.Unit.Component)
+		}
+		if about {
+			out.Actions = append(out.Actions, s.Action)
 		}
 	}
-	shared := failures{}
-	for _, a := range d.Actions {
-		env := promotion.EnvironmentOf(a)
-		if f.hasFailed(env) || shared.hasFailed(env) {
+	return &out
+}
+
+// actionEvaluation is what an action on a pull request is done with: a component's own
+// evaluation where the pull request is its own, else that of all its members.
+func actionEvaluation(b *facts.BatchEvaluation, d *promotion.Decision, a promotion.PullAction) (c *facts.Evaluation, joined *promotion.ComponentDecision, own bool) {
+	number, members := a.Subject()
+	if len(members) == 1 {
+		c, i := b.EvaluationOf(members[0].Component)
+		o, opens := a.(promotion.OpenRevert)
+		if c != nil && (opens && !o.Batch || !opens && c.OwnsPull(number)) {
+			return c, componentDecision(d, i, c), true
+		}
+	}
+	c, joined = b.SharedEvaluation(d, promotion.EnvironmentOf(a), number, members)
+	return c, joined, false
+}
+
+// performBatchActions does the decision's steps. One component's failure keeps nobody
+// else from what is its own, but what they do together in that environment waits
+// for it.
+func (e *Controller) performBatchActions(ctx context.Context, b *facts.BatchEvaluation, d *promotion.Decision) (acted bool, err error) {
+	own, shared := make([]failures, len(d.Components)), failures{}
+	all := func() failures {
+		f := failures{}
+		for i := range own {
+			f.addAll(own[i])
+		}
+		return f.addAll(shared)
+	}
+	for i := range own {
+		own[i] = failures{}
+	}
+	for _, s := range d.Steps() {
+		env := promotion.EnvironmentOf(s.Action)
+		if s.Component >= 0 {
+			if shared.hasFailed(env) {
+				continue
+			}
+			c := b.Evaluations[s.Component]
+			did, err := e.performUnitActions(ctx, c, &promotion.ComponentDecision{Actions: []promotion.Action{s.Action}, Envs: d.Components[s.Component].Envs}, own[s.Component])
+			acted = acted || did
+			if err != nil {
+				return acted, err
+			}
+			continue
+		}
+		if all().hasFailed(env) {
+			continue
+		}
+		a, ok := s.Action.(promotion.PullAction)
+		if !ok {
 			continue
 		}
 		if _, ok := a.(promotion.Merge); ok {
 			err = e.enqueueMerge(ctx, b.Unit)
 		} else {
-			c, joined := b.SharedEvaluation(d, env, promotion.PullOf(a), promotion.MembersOf(a))
+			c, joined, _ := actionEvaluation(b, d, a)
 			if err = e.opts.Actor.Do(ctx, c, joined, a); err == nil {
 				acted = true
 			}
@@ -123,7 +174,7 @@ func (e *Controller) performBatchActions(ctx context.Context, b *facts.BatchEval
 		}
 		shared.recordFailure(env, err)
 	}
-	return acted, f.addAll(shared).joinedErr()
+	return acted, all().joinedErr()
 }
 
 // mergeBatch merges one pull request that the components of a pipeline say
@@ -136,18 +187,15 @@ func (e *Controller) mergeBatch(ctx context.Context, r *Repository, s *facts.Sna
 	if err := e.storeBatchEvaluation(ctx, b, d); err != nil {
 		return err
 	}
-	for i, c := range b.Evaluations {
-		for _, a := range d.Components[i].Actions {
-			if m, ok := a.(promotion.Merge); ok {
-				present := func() error { return e.opts.Actor.Present(ctx, c, &d.Components[i]) }
-				return e.mergeEvaluated(ctx, r, c, &d.Components[i], m, present)
-			}
-		}
-	}
 	for _, a := range d.Actions {
 		if m, ok := a.(promotion.Merge); ok {
-			c, joined := b.SharedEvaluation(d, m.Environment, m.Pull, m.Members)
-			present := func() error { return e.opts.Actor.PresentBatch(ctx, b, d) }
+			c, joined, own := actionEvaluation(b, d, m)
+			present := func() error {
+				if own {
+					return e.opts.Actor.Present(ctx, c, joined)
+				}
+				return e.opts.Actor.PresentBatch(ctx, b, d)
+			}
 			return e.mergeEvaluated(ctx, r, c, joined, m, present)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // pullMembers judges the components of an order's pipeline and finds whom its pull
 // request moves.
-func (e *Controller) pullMembers(ctx context.Context, s *facts.Snapshot, o Command) (b *facts.BatchEvaluation, d *promotion.BatchDecision, env string, members []promotion.Member, err error) {
+func (e *Controller) pullMembers(ctx context.Context, s *facts.Snapshot, o Command) (b *facts.BatchEvaluation, d *promotion.Decision, env string, members []promotion.Member, err error) {
 	if b, d, err = e.evaluateBatch(ctx, s, o.Unit, false); err != nil {
 		return nil, nil, "", nil, err
 	}
@@ -99,7 +99,7 @@ func (e *Controller) replyBatchStatus(ctx context.Context, s *facts.Snapshot, o 
 }
 
 // evaluatePull is the case that an order's pull request belongs to.
-func (e *Controller) evaluatePull(ctx context.Context, s *facts.Snapshot, o Command) (*facts.Evaluation, *promotion.Decision, error) {
+func (e *Controller) evaluatePull(ctx context.Context, s *facts.Snapshot, o Command) (*facts.Evaluation, *promotion.ComponentDecision, error) {
 	if !s.IsBatch(o.Unit) {
 		return e.evaluateUnit(ctx, s, o.Unit, false)
 	}

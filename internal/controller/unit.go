@@ -89,14 +89,14 @@ func (e *Controller) fetchUnknown(ctx context.Context, r *Repository, c *facts.E
 
 // evaluateUnit gathers facts and decides, answering looks until none is left. A
 // component that travels with others is judged with them.
-func (e *Controller) evaluateUnit(ctx context.Context, s *facts.Snapshot, u promotion.Unit, fresh bool) (*facts.Evaluation, *promotion.Decision, error) {
+func (e *Controller) evaluateUnit(ctx context.Context, s *facts.Snapshot, u promotion.Unit, fresh bool) (*facts.Evaluation, *promotion.ComponentDecision, error) {
 	if _, known := s.Unit(u); known != nil && s.RunsAs(u) != u {
 		b, d, err := e.evaluateBatch(ctx, s, u, fresh)
 		if err != nil {
 			return nil, nil, err
 		}
 		if c, i := b.EvaluationOf(u.Component); c != nil {
-			return c, &d.Components[i], nil
+			return c, componentDecision(d, i, c), nil
 		}
 	}
 	c, err := e.opts.Gatherer.GatherUnit(ctx, s, u, fresh)
@@ -104,9 +104,9 @@ func (e *Controller) evaluateUnit(ctx context.Context, s *facts.Snapshot, u prom
 		return nil, nil, err
 	}
 	for range maxRounds {
-		d := promotion.Decide(c.Facts)
+		d := promotion.Decide(promotion.Facts{Components: []promotion.ComponentFacts{c.Facts}})
 		looks := 0
-		for _, a := range d.Actions {
+		for _, a := range d.Components[0].Actions {
 			if l, ok := a.(promotion.FactRequest); ok {
 				looks++
 				if err := e.opts.Gatherer.AnswerRequest(ctx, c, l); err != nil {
@@ -115,14 +115,14 @@ func (e *Controller) evaluateUnit(ctx context.Context, s *facts.Snapshot, u prom
 			}
 		}
 		if looks == 0 {
-			return c, &d, nil
+			return c, componentDecision(&d, 0, c), nil
 		}
 	}
 	return nil, nil, fmt.Errorf("judging %s asked for facts %d times without coming to an end", wake.UnitName(u), maxRounds)
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction.
-func (e *Controller) storeEvaluation(ctx context.Context, c *facts.Evaluation, d *promotion.Decision) error {
+func (e *Controller) storeEvaluation(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision) error {
 	row, err := facts.PackView(c, d)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (e *Controller) storeEvaluation(ctx context.Context, c *facts.Evaluation, d
 }
 
 // revertLimitEvents tells once a window that so many reverts were opened that everything holds.
-func revertLimitEvents(c *facts.Evaluation, d *promotion.Decision) []store.Event {
+func revertLimitEvents(c *facts.Evaluation, d *promotion.ComponentDecision) []store.Event {
 	u, since := c.Facts.Unit, c.Facts.Limits.OldestRecentRevert
 	var out []store.Event
 	for _, e := range d.Envs {
@@ -168,7 +168,7 @@ func revertLimitEvents(c *facts.Evaluation, d *promotion.Decision) []store.Event
 }
 
 // waitsForArgoCD says that a unit waits for Argo CD: every reconciliation is news for it.
-func waitsForArgoCD(d *promotion.Decision) bool {
+func waitsForArgoCD(d *promotion.ComponentDecision) bool {
 	for _, e := range d.Envs {
 		if e.State == promotion.Verifying || e.State == promotion.Degraded || e.Revert != 0 {
 			return true
@@ -184,7 +184,7 @@ func waitsForArgoCD(d *promotion.Decision) bool {
 
 // performActions does the decision's actions but merges, for which it asks the
 // repository's merge key. acted says that something was done that must be looked at.
-func (e *Controller) performActions(ctx context.Context, c *facts.Evaluation, d *promotion.Decision) (acted bool, err error) {
+func (e *Controller) performActions(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision) (acted bool, err error) {
 	f := failures{}
 	if acted, err = e.performUnitActions(ctx, c, d, f); err != nil {
 		return acted, err
@@ -194,7 +194,7 @@ func (e *Controller) performActions(ctx context.Context, c *facts.Evaluation, d 
 
 // performUnitActions is perform of one component among others: what fails goes to the
 // failures, where its environments are skipped. The error is the context's end.
-func (e *Controller) performUnitActions(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, f failures) (acted bool, err error) {
+func (e *Controller) performUnitActions(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, f failures) (acted bool, err error) {
 	own := failures{}
 	defer func() { f.addAll(own) }()
 	for _, a := range d.Actions {
@@ -370,7 +370,7 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 }
 
 // mergeEvaluated merges what was just judged.
-func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, c *facts.Evaluation, d *promotion.Decision, m promotion.Merge, present func() error) error {
+func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, c *facts.Evaluation, d *promotion.ComponentDecision, m promotion.Merge, present func() error) error {
 	// What is merged shows that its gates passed, also when the run that
 	// wished for the merge died before it said so: the forge may require it.
 	if err := present(); err != nil {

@@ -1,165 +1,175 @@
 package promotion
 
 import (
-	"encoding/json"
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// BatchFacts are everything that a decision about a pipeline with batch:
-// environment is made from.
-type BatchFacts struct {
-	// Components has the facts of each component, all of one pipeline at one time.
-	Components []Facts `json:"components"`
-	// Compositions answers Look together: by environment and BatchID.
-	Compositions map[string]map[string]BatchComposition `json:"together,omitempty"`
+// companions is what a component must know of those that move together with it.
+type companions struct {
+	// blockedBy says, by environment and commit, which component that came by the same
+	// pull request keeps an arrival from moving on.
+	blockedBy map[string]string
+	// revertCauses says, by environment, why the open revert of several is wanted, where
+	// that may be another component's doing.
+	revertCauses map[string]string
 }
 
-// BatchComposition is what moving several components' releases at once would be.
-type BatchComposition struct {
-	Tip             string            `json:"tip"`               // what it was composed on
-	Refused         string            `json:"refused,omitempty"` // why it can't be made
-	RefusedByMember map[string]string `json:"of,omitempty"`      // why a component's own part can't be made
+func arrivalKey(env, commit string) string { return env + "|" + commit }
+
+// batchArrival is one of those that came by one pull request.
+type batchArrival struct {
+	component int
+	env       *Env
+	arrival   *Arrival
 }
 
-// BatchDecision is what is to be done for the components of a pipeline that
-// travel together.
-type BatchDecision struct {
-	// Components are their own decisions, in the facts' order, without what is
-	// done to pull requests of several.
-	Components []Decision `json:"components"`
-	Actions    []Action   `json:"-"` // on pull requests of several components
-	Next       time.Time  `json:"next,omitzero"`
-}
-
-// MarshalJSON writes the shared actions with their kind, as Decision does.
-func (d BatchDecision) MarshalJSON() ([]byte, error) {
-	type plain BatchDecision
-	acts, err := marshalActions(d.Actions)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(struct {
-		Actions []map[string]any `json:"actions"`
-		plain
-	}{acts, plain(d)})
-}
-
-// DecideBatch judges the components of a pipeline with batch: environment. Decide
-// is the judge of each; this only joins what concerns a pull request that several
-// share: it carries those that are ready, it merges when every one of them says
-// so, and what it brought is taken back as a whole. It is pure and total like
-// Decide; after a Look, in a component's actions or in the shared ones, the
-// caller gathers the fact and calls again.
-func DecideBatch(f BatchFacts) BatchDecision {
-	b := &batchPlanner{facts: shareBatchFacts(f.Components), compositions: f.Compositions, reverting: map[string]bool{}}
-	for i := range b.facts {
-		d := Decide(b.facts[i])
-		b.recheckAt(d.Next)
-		b.out.Components = append(b.out.Components, d)
-	}
-	for _, env := range environmentNames(b.facts) {
-		b.joinOpenReverts(env)
-		b.joinNewReverts(env)
-		b.planPromotion(env)
-	}
-	return b.out
-}
-
-// environmentNames are the names of all environments, topologically sorted.
-func environmentNames(facts []Facts) []string {
-	var out []string
-	for i := range facts {
-		for k := range facts[i].Envs {
-			if name := facts[i].Envs[k].Name; !slices.Contains(out, name) {
-				out = append(out, name)
-			}
+// relateComponents finds what the components of a pipeline with batch: environment must
+// know of each other: who of those that came together is not verified, and whose
+// degradation a revert of several is for.
+func relateComponents(components []ComponentFacts) []companions {
+	out := make([]companions, len(components))
+	byPull := map[string][]batchArrival{}
+	causes := map[int]string{} // by number of the open revert
+	for i := range components {
+		f := &components[i]
+		out[i] = companions{blockedBy: map[string]string{}, revertCauses: map[string]string{}}
+		if !f.isBatched() {
+			continue
 		}
-	}
-	return out
-}
-
-func findEnv(f *Facts, name string) *Env {
-	for i := range f.Envs {
-		if f.Envs[i].Name == name {
-			return &f.Envs[i]
-		}
-	}
-	return nil
-}
-
-// shareBatchFacts copies the facts and fills in what a component must know of the others:
-// who of those that came with it is not verified, and whose degradation a revert
-// of several is for.
-func shareBatchFacts(components []Facts) []Facts {
-	out := slices.Clone(components)
-	byPull := map[string][]batchArrival{} // by environment and commit: whom one pull request brought
-	for i := range out {
-		f := &out[i]
-		f.Envs = slices.Clone(f.Envs)
 		for k := range f.Envs {
 			e := &f.Envs[k]
-			e.History = slices.Clone(e.History)
 			for h := range e.History {
 				if a := &e.History[h]; a.By == ByPromotion {
-					key := e.Name + "|" + a.Commit
-					byPull[key] = append(byPull[key], batchArrival{f, e, a})
+					key := arrivalKey(e.Name, a.Commit)
+					byPull[key] = append(byPull[key], batchArrival{i, e, a})
 				}
+			}
+			if r := e.Revert; r != nil && r.Batch && causes[r.Number] == "" {
+				causes[r.Number] = revertCause(f, e)
 			}
 		}
 	}
-	for _, batch := range byPull {
-		lacks := make([]string, len(batch))
-		for i, w := range batch {
-			lacks[i] = unverifiedReason(w.facts, w.env, w.arrival)
+	for i := range components {
+		for k := range components[i].Envs {
+			if e := &components[i].Envs[k]; e.Revert != nil {
+				out[i].revertCauses[e.Name] = causes[e.Revert.Number]
+			}
 		}
-		for i := range batch {
-			for k, why := range lacks {
-				if k != i && why != "" {
-					batch[i].arrival.BlockedBy = why
+	}
+	for key, batch := range byPull {
+		for i, w := range batch {
+			for k, other := range batch {
+				if why := unverifiedReason(&components[other.component], other.env, other.arrival); k != i && why != "" {
+					out[w.component].blockedBy[key] = why
 					break
 				}
 			}
 		}
 	}
-	for _, env := range environmentNames(out) {
-		markWantedReverts(out, env)
-	}
 	return out
 }
 
-// batchArrival is one of those that came by one pull request.
-type batchArrival struct {
-	facts   *Facts
-	env     *Env
-	arrival *Arrival
+func (f *ComponentFacts) isBatched() bool {
+	return f.Pipeline != nil && f.Pipeline.Spec.BatchesByEnvironment()
 }
 
-// markWantedReverts tells the passengers of open reverts whose doing it is that they go back.
-func markWantedReverts(facts []Facts, env string) {
-	why := map[int]string{}
-	for i := range facts {
-		e := findEnv(&facts[i], env)
-		if e == nil || e.Revert == nil || len(e.Revert.Members) == 0 || why[e.Revert.Number] != "" {
-			continue
-		}
-		requested := slices.ContainsFunc(facts[i].PendingCommands, func(a PendingCommand) bool {
-			return a.Verb == "revert" && a.Environment == env && a.Release != "" && a.Release == e.Revert.Release
-		})
-		switch r := rollUpTargets(e); {
-		case r.state == Degraded:
-			why[e.Revert.Number] = facts[i].Unit.Component + " is degraded: " + r.reason
-		case requested:
-			why[e.Revert.Number] = facts[i].Unit.Component + " was asked to go back"
+// revertCause says why a component wants the open revert in which it goes back with
+// others; "" when it doesn't.
+func revertCause(f *ComponentFacts, e *Env) string {
+	if r := rollUpTargets(e); r.state == Degraded {
+		return f.Unit.Component + " is degraded: " + r.reason
+	}
+	if slices.ContainsFunc(f.PendingCommands, func(a PendingCommand) bool {
+		return a.Verb == "revert" && a.Environment == e.Name && a.Release != "" && a.Release == e.Revert.Release
+	}) {
+		return f.Unit.Component + " was asked to go back"
+	}
+	return ""
+}
+
+// closeWrongKind closes an open promotion from when spec.batch said otherwise: nothing is
+// carried by two pull requests at once. A held one is left to who holds it.
+func (j *evaluator) closeWrongKind(e *Env, st *EnvState) {
+	p := e.WrongKind
+	if p.Held {
+		st.Promotion = Held
+		st.addReason("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it is lifted or #%d is closed", p.Number, j.spec.Batch, p.Number))
+		return
+	}
+	if p.HeadState == HeadModified {
+		st.addReason("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason, j.spec.Batch, p.Number))
+		return
+	}
+	st.addReason("batch", fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, j.spec.Batch))
+	j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", j.spec.Batch)})
+}
+
+// reasonNotToJoin says why a component that is ready can't join the open pull request
+// of the others; "" when it can, or when none is open.
+func reasonNotToJoin(e *Env, forced *PendingCommand) string {
+	t := e.BatchPull
+	switch {
+	case t == nil:
+	case t.HeadState == HeadModified:
+		return t.HeadReason
+	case forced != nil:
+	case isApproved(t):
+		return fmt.Sprintf("it waits its turn behind #%d, which is approved without it", t.Number)
+	case t.Held:
+		return fmt.Sprintf("it waits its turn behind #%d, which is on hold", t.Number)
+	}
+	return ""
+}
+
+// reasonToLeave says why a component leaves the pull request in which it moves with
+// others: it is itself on hold, and the others needn't wait for it. What is
+// approved or held stays what it is, and is kept by its gates.
+func (j *evaluator) reasonToLeave(e *Env) string {
+	p := e.Open
+	if !p.Batch || p.Held || isApproved(p) || !j.facts.Holds.OK {
+		return ""
+	}
+	why := ""
+	for _, h := range j.facts.Holds.Value {
+		switch h.Scope {
+		case "component":
+			why = fmt.Sprintf("it is on hold by %s since %s", orSomebody(h.By), h.At.UTC().Format(time.RFC3339))
+		case "pipeline":
+			return ""
+		case "environment":
+			if h.Environment == e.Name {
+				return ""
+			}
 		}
 	}
-	for i := range facts {
-		e := findEnv(&facts[i], env)
-		if e == nil || e.Revert == nil || why[e.Revert.Number] == "" {
-			continue
-		}
-		u := *e.Revert
-		u.RevertCause = why[u.Number]
-		e.Revert = &u
+	return why
+}
+
+// unverifiedReason says who of those that came by the same pull request is not verified
+// where an arrival is, so that it doesn't move on without them; "" when all are.
+// One that moved on since counts as what took its place there.
+func unverifiedReason(member *ComponentFacts, e *Env, a *Arrival) string {
+	name := member.Unit.Component + " " + cmp.Or(a.Name, wording.Short(a.Release))
+	if !e.Release.OK || !e.Landed.OK {
+		return fmt.Sprintf("%s came with it, and %s can't be read now: %s", name, e.Name, cmp.Or(e.Release.Err, e.Landed.Err, "not read yet"))
 	}
+	r, l := rollUpTargets(e), e.Landed.Value
+	if l.Commit == a.Commit {
+		if isVerified(a) && r.state != Degraded {
+			return ""
+		}
+		return fmt.Sprintf("%s came with it and is not verified in %s: %s", name, e.Name, r.reason)
+	}
+	if isVerified(a) || l.By != ByPromotion {
+		return ""
+	}
+	if now := e.currentArrival(); now == nil || !isVerified(now) || r.state == Degraded {
+		return fmt.Sprintf("%s came with it, and %s, which took its place in %s, is not verified: %s", name, e.Release.Value, e.Name, r.reason)
+	}
+	return ""
 }

@@ -3,9 +3,24 @@ package promotion
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
+
+// maxMembers is how many components one pull request moves at most: its body
+// names each with its release, and forges bound a body at 64 KiB.
+const maxMembers = 200
+
+// batchPlanner joins what the components of a pipeline with batch: environment say of the
+// pull requests that they share into what is done with those.
+type batchPlanner struct {
+	facts      *Facts
+	decision   *Decision
+	intents    [][]PullAction // by component: what each would do if it were alone
+	components map[string]int
+	reverting  map[string]bool // component and release that this decision reverts
+}
 
 // batchPlan is what the components say of the one pull request into an environment.
 type batchPlan struct {
@@ -14,13 +29,140 @@ type batchPlan struct {
 	tip            string
 	current        []Member // in it
 	next           []Member // that should be
-	componentIndex map[string]int
 	replaceReasons []string // why it is composed anew
 	leaveReasons   []string // why components leave it
 	merges         map[string]Merge
-	hasActions     bool // a component says that something is to be done with it
+	wanted         bool // a component says that something is to be done with it
 	recompose      bool // composed anew also where the same move
 	blocked        string
+}
+
+// planBatches plans environment by environment, the first of the pipeline first.
+func (d *Decision) planBatches(f *Facts, intents [][]PullAction) {
+	b := &batchPlanner{facts: f, decision: d, intents: intents, components: map[string]int{}, reverting: map[string]bool{}}
+	var envs []string
+	for i := range f.Components {
+		b.components[f.Components[i].Unit.Component] = i
+		for k := range f.Components[i].Envs {
+			if name := f.Components[i].Envs[k].Name; f.Components[i].isBatched() && !slices.Contains(envs, name) {
+				envs = append(envs, name)
+			}
+		}
+	}
+	for _, env := range envs {
+		b.joinOpenReverts(env)
+		b.joinNewReverts(env)
+		b.planPromotion(env)
+	}
+}
+
+func (b *batchPlanner) addAction(a Action) { b.decision.Actions = append(b.decision.Actions, a) }
+
+// takeIntents removes what a component says of certain pull requests into an environment,
+// and gives it.
+func (b *batchPlanner) takeIntents(i int, env string, is func(PullAction) bool) (out []PullAction) {
+	b.intents[i] = slices.DeleteFunc(b.intents[i], func(a PullAction) bool {
+		mine := a.environment() == env && is(a)
+		if mine {
+			out = append(out, a)
+		}
+		return mine
+	})
+	return out
+}
+
+// isAbout says that an action changes, merges or closes an open pull request.
+func isAbout(a PullAction, pull *Pull) bool {
+	_, opens := a.(OpenRevert) // its number is the promotion's
+	number, _ := a.Subject()
+	return !opens && pull != nil && number == pull.Number
+}
+
+// addReason adds a reason to what is said of a component in an environment.
+func (b *batchPlanner) addReason(component, env, code, text string) {
+	st := b.decision.Components[b.components[component]].Env(env)
+	if st != nil && !slices.ContainsFunc(st.Why, func(w Reason) bool { return w.Code == code && w.Text == text }) {
+		st.addReason(code, text)
+	}
+}
+
+// joinOpenReverts joins what is done to the open reverts: composed anew when one
+// component says so, merged or closed when all do.
+func (b *batchPlanner) joinOpenReverts(env string) {
+	type open struct {
+		pull                       *Pull
+		components                 []string
+		recompose, merges, closing []PullAction
+	}
+	byNumber := map[int]*open{}
+	for i := range b.facts.Components {
+		f := &b.facts.Components[i]
+		e := f.findEnv(env)
+		if e == nil || e.Revert == nil {
+			continue
+		}
+		u := byNumber[e.Revert.Number]
+		if u == nil {
+			u = &open{pull: e.Revert}
+			byNumber[e.Revert.Number] = u
+		}
+		u.components = append(u.components, f.Unit.Component)
+		for _, a := range b.takeIntents(i, env, func(a PullAction) bool { return isAbout(a, u.pull) }) {
+			switch a.(type) {
+			case RecomposeRevert:
+				u.recompose = append(u.recompose, a)
+			case Merge:
+				u.merges = append(u.merges, a)
+			case Close:
+				u.closing = append(u.closing, a)
+			}
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(byNumber)) {
+		u := byNumber[n]
+		switch all := len(u.components); {
+		case len(u.closing) == all, len(u.closing) > 0 && u.pull.HeadState == HeadModified:
+			b.addAction(u.closing[0])
+		case len(u.closing) > 0:
+			for _, component := range u.components {
+				b.addReason(component, env, "hold", fmt.Sprintf("the revert #%d takes several back at once, and of one of them it no longer can: %s; a person has to decide", n, u.closing[0].(Close).Why))
+			}
+		case len(u.recompose) > 0:
+			b.addAction(u.recompose[0])
+		case len(u.merges) == all:
+			b.addAction(u.merges[0])
+		}
+	}
+}
+
+// joinNewReverts joins the reverts of what one pull request brought: one for all of
+// it, with what speaks against each.
+func (b *batchPlanner) joinNewReverts(env string) {
+	joined := map[int]*OpenRevert{}
+	for i := range b.facts.Components {
+		for _, a := range b.takeIntents(i, env, func(a PullAction) bool { _, opens := a.(OpenRevert); return opens }) {
+			o := a.(OpenRevert)
+			all := joined[o.Pull]
+			if all == nil {
+				joined[o.Pull] = &o
+				continue
+			}
+			all.Evidence = append(all.Evidence, o.Evidence...)
+			if all.By == "" {
+				all.By, all.Reason = o.By, o.Reason
+			}
+			for k := range all.Members {
+				p, _ := FindMember(o.Members, all.Members[k].Component)
+				all.Members[k].CommandID = cmp.Or(all.Members[k].CommandID, p.CommandID)
+			}
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(joined)) {
+		for _, p := range joined[n].Members {
+			b.reverting[p.Component+" "+p.Release] = true
+		}
+		b.addAction(*joined[n])
+	}
 }
 
 // planPromotion joins what the components say of the pull request into an environment.
@@ -30,9 +172,8 @@ func (b *batchPlanner) planPromotion(env string) {
 		return
 	}
 	b.limitMembers(j)
-	slices.SortFunc(j.next, func(x, y Member) int { return cmp.Compare(x.Component, y.Component) })
 	for {
-		if len(j.current) > 0 && !j.recompose && sameMembers(j.current, j.next) {
+		if len(j.current) > 0 && !j.recompose && BatchID(j.current) == BatchID(j.next) {
 			b.mergeWhenAllReady(j)
 			return
 		}
@@ -51,92 +192,73 @@ func (b *batchPlanner) planPromotion(env string) {
 		if !b.hasComposition(j) {
 			return
 		}
-		if refused := b.dropRefusedMembers(j); !refused {
+		if !b.dropRefusedMembers(j) {
 			break
 		}
 	}
 	if j.pull == nil {
-		b.addAction(Open{Environment: env, Tip: j.tip, Release: BatchID(j.next), Name: joinMemberNames(j.next), Members: j.next})
+		b.addAction(Open{Environment: env, Tip: j.tip, Release: BatchID(j.next), Name: formatMembers(j.next), Members: j.next, Batch: true})
 		return
 	}
-	b.addAction(Replace{Environment: env, Pull: j.pull.Number, Head: j.pull.Head, Tip: j.tip, Release: BatchID(j.next), Name: joinMemberNames(j.next),
-		Why: strings.Join(append(j.leaveReasons, j.replaceReasons...), "; "), Members: j.next})
+	b.addAction(Replace{Environment: env, Pull: j.pull.Number, Head: j.pull.Head, Tip: j.tip, Release: BatchID(j.next), Name: formatMembers(j.next),
+		Why: strings.Join(append(j.leaveReasons, j.replaceReasons...), "; "), Members: j.next, Batch: true})
 }
-
-// maxMembers is how many components one pull request moves at most: its body
-// names each with its release, and forges bound a body at 64 KiB.
-const maxMembers = 200
 
 // limitMembers leaves those behind for whom there is no room; who is in it already stays.
 func (b *batchPlanner) limitMembers(j *batchPlan) {
+	byName := func(x, y Member) int { return cmp.Compare(x.Component, y.Component) }
+	slices.SortFunc(j.next, byName)
 	if len(j.next) <= maxMembers {
 		return
 	}
-	slices.SortFunc(j.next, func(x, y Member) int {
-		_, xIn := FindMember(j.current, x.Component)
-		_, yIn := FindMember(j.current, y.Component)
-		switch {
-		case xIn && !yIn:
-			return -1
-		case yIn && !xIn:
-			return 1
+	joins := func(p Member) int {
+		if _, in := FindMember(j.current, p.Component); in {
+			return 0
 		}
-		return cmp.Compare(x.Component, y.Component)
-	})
+		return 1
+	}
+	slices.SortStableFunc(j.next, func(x, y Member) int { return cmp.Compare(joins(x), joins(y)) })
 	for _, p := range j.next[maxMembers:] {
-		b.addReason(j.componentIndex[p.Component], j.env, "limit", fmt.Sprintf("one pull request moves at most %d components; it goes with the next", maxMembers))
+		b.addReason(p.Component, j.env, "limit", fmt.Sprintf("one pull request moves at most %d components; it goes with the next", maxMembers))
 	}
 	j.next = j.next[:maxMembers]
-}
-
-// joinMemberNames is what people call what moves together.
-func joinMemberNames(members []Member) string {
-	out := make([]string, len(members))
-	for i, p := range members {
-		out[i] = p.String()
-	}
-	return strings.Join(out, ", ")
+	slices.SortFunc(j.next, byName)
 }
 
 // gatherPlan gathers what the components say; nil when there is nothing to join.
 func (b *batchPlanner) gatherPlan(env string) *batchPlan {
-	j := &batchPlan{env: env, componentIndex: map[string]int{}, merges: map[string]Merge{}}
-	for i := range b.facts {
-		f := &b.facts[i]
-		e := findEnv(f, env)
+	j := &batchPlan{env: env, merges: map[string]Merge{}}
+	for i := range b.facts.Components {
+		f := &b.facts.Components[i]
+		e := f.findEnv(env)
 		if e == nil || e.Source() {
 			continue
 		}
 		j.tip = cmp.Or(j.tip, e.Tip)
-		j.componentIndex[f.Unit.Component] = i
-		isMember := e.Open != nil && len(e.Open.Members) > 0
-		if isMember {
+		said := b.takeIntents(i, env, func(a PullAction) bool { _, opens := a.(Open); return opens || isAbout(a, e.Open) })
+		if e.Open != nil {
 			j.pull = e.Open
-		} else if e.BatchPull != nil && j.pull == nil {
-			j.pull = e.BatchPull
-		}
-		actions := b.takeActions(i, func(a Action) bool {
-			o, opens := a.(Open)
-			return opens && o.Environment == env || isMember && isAboutPull(a, env, e.Open.Number)
-		})
-		if isMember {
-			j.addMember(f, e, actions)
-		} else {
-			j.addJoiner(f, actions)
-		}
-	}
-	var kept []Member
-	for _, p := range j.next {
-		if !b.reverting[p.Component+" "+p.Release] {
-			kept = append(kept, p)
+			j.addMember(f, e, said)
 			continue
 		}
-		if j.pull != nil {
-			// Its way back opens now: the next look drops it with the reason.
-			j.blocked = p.String() + " is being taken back"
+		if j.pull == nil {
+			j.pull = e.BatchPull
+		}
+		for _, a := range said {
+			p := a.(Open).Members[0]
+			j.next = append(j.next, p)
+			j.replaceReasons = append(j.replaceReasons, p.String()+" is ready too")
 		}
 	}
-	for _, a := range b.out.Actions {
+	j.next = slices.DeleteFunc(j.next, func(p Member) bool {
+		reverting := b.reverting[p.Component+" "+p.Release]
+		if reverting && j.pull != nil {
+			// Its revert opens now: the next look drops it with the reason.
+			j.blocked = p.String() + " is being taken back"
+		}
+		return reverting
+	})
+	for _, a := range b.decision.Actions {
 		o, reverts := a.(OpenRevert)
 		for _, p := range o.Members {
 			if _, in := FindMember(j.current, p.Component); in && reverts && o.Environment == env {
@@ -146,28 +268,26 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 		}
 	}
 	switch {
+	case j.pull == nil && len(j.next) == 0:
+		return nil
 	case j.pull == nil:
-		j.next = kept
-		if len(j.next) == 0 {
-			return nil
-		}
-	case j.pull.HeadModified != "" && !j.hasActions:
-		return nil // somebody else's work, and nobody asked for it to be taken over
+	case j.pull.HeadState == HeadModified && !j.wanted:
+		return nil // somebody else's work, and nobody wants it taken over
 	case len(j.current) == 0 && len(j.next) == 0:
 		j.leaveReasons = append(j.leaveReasons, "it moves nothing any more")
 	}
 	return j
 }
 
-// addMember notes what one that is in the pull request says of it.
-func (j *batchPlan) addMember(f *Facts, e *Env, said []Action) {
+// addMember takes up what one that is in the pull request says of it.
+func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction) {
 	p := Member{Component: f.Unit.Component, Release: e.Open.Release, Name: e.Open.Name}
 	j.current = append(j.current, p)
-	if e.Open.HeadModified != "" {
+	if e.Open.HeadState == HeadModified {
 		// What somebody made of its head isn't carried on; what we put there is.
-		p.Release, p.Name = e.Open.DeclaredRelease, ""
+		p.Release, p.Name = e.Open.DeclaredRelease.Value, ""
 	}
-	j.hasActions = j.hasActions || len(said) > 0
+	j.wanted = j.wanted || len(said) > 0
 	for _, a := range said {
 		switch a := a.(type) {
 		case Close:
@@ -175,7 +295,7 @@ func (j *batchPlan) addMember(f *Facts, e *Env, said []Action) {
 			return
 		case Replace:
 			j.recompose = true
-			p.Release, p.Name, p.CommandID = a.Release, a.Name, a.CommandID
+			p = a.Members[0]
 			why := a.Why
 			if a.Release != e.Open.Release {
 				why = f.Unit.Component + ": " + why
@@ -194,24 +314,11 @@ func (j *batchPlan) addMember(f *Facts, e *Env, said []Action) {
 	j.next = append(j.next, p)
 }
 
-// addJoiner notes one that is ready and not in the pull request.
-func (j *batchPlan) addJoiner(f *Facts, said []Action) {
-	for _, a := range said {
-		o := a.(Open)
-		p := Member{Component: f.Unit.Component, Release: o.Release, Name: o.Name, CommandID: o.CommandID}
-		j.next = append(j.next, p)
-		j.replaceReasons = append(j.replaceReasons, p.String()+" is ready too")
-	}
-}
-
-// sameMembers says that the same releases of the same components move.
-func sameMembers(a, b []Member) bool { return BatchID(a) == BatchID(b) }
-
-// reportBlocked says that nothing may be composed now, and tells the components why.
+// reportBlocked says that nothing may be composed now, and to the components why.
 func (b *batchPlanner) reportBlocked(j *batchPlan) bool {
 	why := j.blocked
 	for _, p := range j.next {
-		f := &b.facts[j.componentIndex[p.Component]]
+		f := &b.facts.Components[b.components[p.Component]]
 		if f.PipelineErr != "" {
 			why = "the pipeline file on the default branch is broken: " + f.PipelineErr
 		}
@@ -219,20 +326,27 @@ func (b *batchPlanner) reportBlocked(j *batchPlan) bool {
 			why = problem
 		}
 	}
-	for _, p := range j.next {
-		if why != "" {
-			b.addReason(j.componentIndex[p.Component], j.env, "together", "what moves together can't be composed now: "+why)
-		}
+	if why == "" {
+		return false
 	}
-	return why != ""
+	for _, p := range j.next {
+		b.addReason(p.Component, j.env, "together", "what moves together can't be composed now: "+why)
+	}
+	return true
 }
 
-// dropJoiners leaves newcomers behind where it can't be told whose part keeps what
+// composition is what moving all that should move changes; false when it isn't known.
+func (b *batchPlanner) composition(j *batchPlan) (Composition, bool) {
+	c, ok := b.facts.Compositions[j.env][BatchID(j.next)]
+	return c, ok && c.Tip == j.tip
+}
+
+// dropJoiners leaves joiners behind where it can't be told whose part keeps what
 // would move together from being made: who is in the pull request already goes on
 // without them. True when it did.
 func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
-	t, ok := b.compositions[j.env][BatchID(j.next)]
-	if !ok || t.Tip != j.tip || t.Refused == "" || len(t.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 || len(j.next) <= len(j.current) {
+	c, ok := b.composition(j)
+	if !ok || c.State != EditRefused || len(c.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 || len(j.next) <= len(j.current) {
 		return false
 	}
 	for _, p := range j.current {
@@ -242,34 +356,33 @@ func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 	}
 	for _, p := range j.next {
 		if _, in := FindMember(j.current, p.Component); !in {
-			b.refuseMember(j, p, t.Refused)
+			b.refuseMember(j, p, c.Reason)
 		}
 	}
 	j.next = slices.Clone(j.current)
 	return true
 }
 
-// refuseMember tells a component why it doesn't come along, and whoever asked for it.
+// refuseMember says to a component why it doesn't come along, and to whoever wanted it.
 func (b *batchPlanner) refuseMember(j *batchPlan, p Member, why string) {
-	i := j.componentIndex[p.Component]
-	b.addReason(i, j.env, "refused", why)
+	b.addReason(p.Component, j.env, "refused", why)
 	if p.CommandID != 0 {
-		d := &b.out.Components[i]
+		d := &b.decision.Components[b.components[p.Component]]
 		d.Actions = append(d.Actions, FinishCommand{Environment: j.env, ID: p.CommandID, Outcome: why})
 	}
 }
 
-// hasComposition says that what moving together changes is known; it asks for it
+// hasComposition says that what moving together changes is known; it requests it
 // where it isn't.
 func (b *batchPlanner) hasComposition(j *batchPlan) bool {
-	t, ok := b.compositions[j.env][BatchID(j.next)]
-	if !ok || t.Tip != j.tip {
-		b.addAction(FactRequest{What: RequestBatchComposition, Environment: j.env, Members: j.next})
+	c, ok := b.composition(j)
+	if !ok {
+		b.addAction(FactRequest{What: RequestComposition, Environment: j.env, Release: BatchID(j.next), Members: j.next})
 		return false
 	}
-	if t.Refused != "" && len(t.RefusedByMember) == 0 {
+	if c.State == EditRefused && len(c.RefusedByMember) == 0 {
 		for _, p := range j.next {
-			b.addReason(j.componentIndex[p.Component], j.env, "refused", t.Refused)
+			b.addReason(p.Component, j.env, "refused", c.Reason)
 		}
 		return false
 	}
@@ -278,10 +391,10 @@ func (b *batchPlanner) hasComposition(j *batchPlan) bool {
 
 // dropRefusedMembers drops those whose own part can't be made; true when there were any.
 func (b *batchPlanner) dropRefusedMembers(j *batchPlan) bool {
-	t := b.compositions[j.env][BatchID(j.next)]
+	c, _ := b.composition(j)
 	var kept []Member
 	for _, p := range j.next {
-		why := t.RefusedByMember[p.Component]
+		why := c.RefusedByMember[p.Component]
 		if why == "" {
 			kept = append(kept, p)
 			continue
@@ -296,32 +409,27 @@ func (b *batchPlanner) dropRefusedMembers(j *batchPlan) bool {
 	return dropped
 }
 
-// mergeWhenAllReady merges what every passenger says may be merged, and tells those that
-// are ready for whom they wait.
+// mergeWhenAllReady merges what every member says may be merged, and says to those that
+// are ready whom they wait for.
 func (b *batchPlanner) mergeWhenAllReady(j *batchPlan) {
 	if j.blocked != "" {
 		return
 	}
-	var late string
-	for _, p := range j.current {
-		if _, ok := j.merges[p.Component]; !ok && late == "" {
-			late = p.Component
-		}
-	}
-	if late == "" {
+	late := slices.IndexFunc(j.current, func(p Member) bool { _, ready := j.merges[p.Component]; return !ready })
+	if late < 0 {
 		m := j.merges[j.current[0].Component]
 		m.Members = j.current
 		b.addAction(m)
 		return
 	}
 	for component := range j.merges {
-		b.addReason(j.componentIndex[component], j.env, "together", fmt.Sprintf("#%d also moves %s, which may not be merged yet: %s", j.pull.Number, late, b.firstObstacle(j, late)))
+		b.addReason(component, j.env, "together", fmt.Sprintf("#%d also moves %s, which may not be merged yet: %s", j.pull.Number, j.current[late].Component, b.firstObstacle(j, j.current[late].Component)))
 	}
 }
 
 // firstObstacle is the first thing that keeps a component's part from merging.
 func (b *batchPlanner) firstObstacle(j *batchPlan, component string) string {
-	st := b.out.Components[j.componentIndex[component]].Env(j.env)
+	st := b.decision.Components[b.components[component]].Env(j.env)
 	if st == nil {
 		return "it is not judged yet"
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestBatchInvariants lets random things happen to components that travel together while
-// DecideBatch is obeyed, and holds every shared action to the invariants and to
+// Decide is obeyed, and holds every shared action to the invariants and to
 // all or nothing. At the end the world must come to rest, and people must be able
 // to get the next release of everything everywhere.
 func TestBatchInvariants(t *testing.T) {
@@ -31,10 +31,10 @@ func TestBatchInvariants(t *testing.T) {
 }
 
 // decide judges the world with its looks answered, and checks the decision.
-func (w *batchSimulation) decide(t *rapid.T) (BatchFacts, BatchDecision) {
+func (w *batchSimulation) decide(t *rapid.T) (Facts, Decision) {
 	f := w.facts()
 	for range 8 {
-		d := DecideBatch(f)
+		d := Decide(f)
 		looks := 0
 		for i := range d.Components {
 			for _, a := range d.Components[i].Actions {
@@ -56,20 +56,15 @@ func (w *batchSimulation) decide(t *rapid.T) (BatchFacts, BatchDecision) {
 		}
 	}
 	t.Fatal("asks for facts without end")
-	return f, BatchDecision{}
+	return f, Decision{}
 }
 
 // run is one run of the engine; true when it did something that is news.
 func (w *batchSimulation) run(t *rapid.T) bool {
 	_, d := w.decide(t)
 	acted := false
-	for i := range d.Components {
-		for _, a := range d.Components[i].Actions {
-			acted = w.do(i, a) || acted
-		}
-	}
-	for _, a := range d.Actions {
-		acted = w.do(-1, a) || acted
+	for _, s := range d.Steps() {
+		acted = w.do(s.Component, s.Action) || acted
 		w.checkOnePullEach(t)
 	}
 	return acted
@@ -108,7 +103,7 @@ func (w *batchSimulation) checkOnePullEach(t *rapid.T) {
 }
 
 // check holds a decision's shared actions to the invariants.
-func (w *batchSimulation) check(t *rapid.T, f *BatchFacts, d *BatchDecision) {
+func (w *batchSimulation) check(t *rapid.T, f *Facts, d *Decision) {
 	w.forgiven = map[int]bool{}
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
@@ -151,7 +146,7 @@ func (w *batchSimulation) openIn(env string) *batchSimPull {
 
 // mayCome holds 1 and 6 for one passenger, and that what came together goes on
 // together.
-func (w *batchSimulation) mayCome(t *rapid.T, f *BatchFacts, a Action, env string, q Member) {
+func (w *batchSimulation) mayCome(t *rapid.T, f *Facts, a Action, env string, q Member) {
 	own := &f.Components[slices.Index(w.components, q.Component)]
 	e := simEnv(own, env)
 	for _, u := range e.Spec.After {
@@ -175,7 +170,7 @@ func (w *batchSimulation) mayCome(t *rapid.T, f *BatchFacts, a Action, env strin
 
 // membersVerified holds that whoever came to an environment with a passenger and is
 // still as it came is verified there.
-func (w *batchSimulation) membersVerified(t *rapid.T, f *BatchFacts, a Action, env string, q Member) {
+func (w *batchSimulation) membersVerified(t *rapid.T, f *Facts, a Action, env string, q Member) {
 	i := w.landed(q.Component, env)
 	c := &w.log[i]
 	if c.to[q.Component] != q.Release || c.pull == 0 || w.pulls[c.pull-1].revert {
@@ -238,7 +233,7 @@ func (w *batchSimulation) heldIn(component, env string) bool {
 	})
 }
 
-func (w *batchSimulation) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
+func (w *batchSimulation) mayReplace(t *rapid.T, f *Facts, a Replace) {
 	p := w.pulls[a.Pull-1]
 	if !p.open || p.head != a.Head || w.broken != "" {
 		t.Fatalf("%s: open %t, broken %q", a.Describe(), p.open, w.broken)
@@ -253,7 +248,7 @@ func (w *batchSimulation) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
 		w.mayCome(t, f, a, a.Environment, q)
 		w.mayJoin(t, a, a.Environment, q)
 	}
-	requested := slices.ContainsFunc(f.Components, func(c Facts) bool { return len(c.PendingCommands) > 0 })
+	requested := slices.ContainsFunc(f.Components, func(c ComponentFacts) bool { return len(c.PendingCommands) > 0 })
 	if fresh > 0 && (p.approvals > 0 || p.held) && !requested && p.headModified == "" {
 		t.Fatalf("%s: #%d is approved %d, held %t, and nobody asked", a.Describe(), p.number, p.approvals, p.held)
 	}
@@ -263,7 +258,7 @@ func (w *batchSimulation) mayReplace(t *rapid.T, f *BatchFacts, a Replace) {
 }
 
 // mayMerge holds 4 for all that is in it, and for a revert 5.
-func (w *batchSimulation) mayMerge(t *rapid.T, f *BatchFacts, a Merge) {
+func (w *batchSimulation) mayMerge(t *rapid.T, f *Facts, a Merge) {
 	p := w.pulls[a.Pull-1]
 	if w.broken != "" || p.held || p.headModified != "" || !p.open || p.head != a.Head || w.changedSince(p.env, p.base, p.moves) || BatchID(a.Members) != BatchID(p.moves) {
 		t.Fatalf("%s: broken %q, held %t, spoilt %q, open %t, passengers %v of %v (4)", a.Describe(), w.broken, p.held, p.headModified, p.open, a.Members, p.moves)
@@ -431,7 +426,7 @@ func (w *batchSimulation) actAsPerson(t *rapid.T) {
 			e := &f.Components[i].Envs[k]
 			st := d.Components[i].Env(e.Name)
 			switch {
-			case e.Open != nil && e.Open.HeadModified != "", e.Revert != nil && e.Revert.HeadModified != "":
+			case e.Open != nil && e.Open.HeadState == HeadModified, e.Revert != nil && e.Revert.HeadState == HeadModified:
 				w.giveCommand(name, "retry", e.Name)
 			case slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "diverged" }), e.Open != nil && waitsFor(st.Gates, "diverged"):
 				w.giveCommand(name, "promote", e.Name)

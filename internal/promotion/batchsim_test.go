@@ -14,7 +14,7 @@ import (
 
 // batchSimulation is simulation's sister for components that travel together: a branch
 // whose commits may move several, a forge, Argo CD and the store. What is in
-// verified and asked really happened; DecideBatch never sees it.
+// verified and asked really happened; Decide never sees it.
 type batchSimulation struct {
 	now        time.Time
 	specs      []pipeline.Environment
@@ -145,16 +145,16 @@ func (w *batchSimulation) merge(p *batchSimPull) bool {
 }
 
 // facts is what observe would gather.
-func (w *batchSimulation) facts() BatchFacts {
-	f := BatchFacts{Compositions: map[string]map[string]BatchComposition{}}
+func (w *batchSimulation) facts() Facts {
+	f := Facts{Compositions: map[string]map[string]Composition{}}
 	for _, name := range w.components {
-		c := Facts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: name}, Pipeline: &pipeline.Pipeline{Spec: w.spec}, PipelineErr: w.broken, Tip: w.tip(), PendingCommands: slices.Clone(w.pending[name])}
+		c := ComponentFacts{Now: w.now, Holds: Sure[[]Hold](nil), Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: name}, Pipeline: &pipeline.Pipeline{Spec: w.spec}, PipelineErr: w.broken, Tip: w.tip(), PendingCommands: slices.Clone(w.pending[name])}
 		for _, h := range w.holds {
 			if h.Scope != "component" || h.Environment == name {
 				if h.Scope == "component" {
 					h.Environment = ""
 				}
-				c.Holds = append(c.Holds, h)
+				c.Holds.Value = append(c.Holds.Value, h)
 			}
 		}
 		for _, s := range w.specs {
@@ -174,7 +174,7 @@ func (w *batchSimulation) env(name string, s pipeline.Environment, upstream []En
 		l.By = ByBaseline
 	case c.pull != 0:
 		p := w.pulls[c.pull-1]
-		l.By, l.Pull, l.Members = ByPromotion, c.pull, slices.Clone(p.moves)
+		l.By, l.Pull, l.Members, l.Batch = ByPromotion, c.pull, slices.Clone(p.moves), true
 		if p.revert {
 			l.By = ByRevert
 		}
@@ -217,8 +217,9 @@ func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream
 		return
 	}
 	declared, _ := FindMember(p.declared, name)
-	out := &Pull{Number: p.number, Head: p.head, Release: q.Release, Name: q.Name, DeclaredRelease: declared.Release, Members: slices.Clone(p.moves), CreatedAt: p.made, UpdatedAt: p.made,
-		Held: p.held, HeadModified: p.headModified, Mergeable: "yes", Stale: w.changedSince(p.env, p.base, p.moves)}
+	out := &Pull{Number: p.number, Head: p.head, Release: q.Release, Name: q.Name, DeclaredRelease: Known[string]{Value: declared.Release, OK: declared.Release != ""}, Members: slices.Clone(p.moves), Batch: true, CreatedAt: p.made, UpdatedAt: p.made,
+		Held: p.held, Mergeable: "yes", Stale: w.changedSince(p.env, p.base, p.moves)}
+	out.MarkModified(p.headModified)
 	for i := range p.approvals {
 		out.Review.Approvals = append(out.Review.Approvals, policies.Approval{User: []string{"ada", "grace"}[i], MayWrite: true, Current: true})
 	}
@@ -234,29 +235,33 @@ func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream
 }
 
 // answerRequest gathers what a Look asks for.
-func (w *batchSimulation) answerRequest(f *BatchFacts, i int, l FactRequest) {
-	if l.What == RequestBatchComposition {
-		out := BatchComposition{Tip: w.tip(), RefusedByMember: map[string]string{}}
+func (w *batchSimulation) answerRequest(f *Facts, i int, l FactRequest) {
+	if i < 0 {
+		out := Composition{Tip: w.tip(), RefusedByMember: map[string]string{}}
 		for _, p := range l.Members {
 			if w.refused[stateKey(p.Component, l.Environment)] {
 				out.RefusedByMember[p.Component] = "another component's target reads it too"
 			}
 		}
 		if f.Compositions[l.Environment] == nil {
-			f.Compositions[l.Environment] = map[string]BatchComposition{}
+			f.Compositions[l.Environment] = map[string]Composition{}
 		}
 		f.Compositions[l.Environment][BatchID(l.Members)] = out
 		return
 	}
-	e := findEnv(&f.Components[i], l.Environment)
+	e := f.Components[i].findEnv(l.Environment)
 	switch l.What {
 	case RequestComposition:
-		e.Compositions[l.Release] = Composition{Tip: w.tip(), Empty: l.Release == e.Release.Value.ID}
+		c := Composition{Tip: w.tip()}
+		if l.Release == e.Release.Value.ID {
+			c.State = EditEmpty
+		}
+		e.Compositions[l.Release] = c
 	case RequestRestore:
 		c := Composition{Tip: w.tip()}
 		for _, p := range e.Landed.Value.Members {
 			if w.log[w.landed(p.Component, e.Name)].sha != e.Landed.Value.Commit {
-				c.Refused = p.Component + "'s fields have changed since"
+				c.Refuse(p.Component + "'s fields have changed since")
 			}
 		}
 		e.Restore = Sure(c)

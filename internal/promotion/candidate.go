@@ -41,14 +41,14 @@ func canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 	var all map[string]candidate
 	for _, name := range e.Spec.After {
-		u := j.findEnv(name)
+		u := j.facts.findEnv(name)
 		if u == nil {
 			return nil
 		}
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !canMoveOnward(u, a, requested) || !isVerified(a) || a.BlockedBy != "" {
+			if !canMoveOnward(u, a, requested) || !isVerified(a) || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
 			if c, ok := here[a.Release]; !ok || a.Seq > c.Rank {
@@ -117,7 +117,7 @@ func (j *evaluator) releaseName(release string) string {
 func (j *evaluator) releaseRank(e *Env, release string) int64 {
 	var r int64
 	for _, name := range e.Spec.After {
-		u := j.findEnv(name)
+		u := j.facts.findEnv(name)
 		if u == nil {
 			continue
 		}
@@ -175,7 +175,7 @@ func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) 
 // explainNoCandidate tells what the environment waits for when nothing can come.
 func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 	for _, name := range e.Spec.After {
-		u := j.findEnv(name)
+		u := j.facts.findEnv(name)
 		if u == nil || !u.Release.OK || !u.Landed.OK {
 			st.addReason("upstream", fmt.Sprintf("%s can't be read", name))
 			continue
@@ -184,9 +184,10 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 			continue
 		}
 		l, here := u.Landed.Value, u.currentArrival()
+		blocked := j.with.blockedBy[arrivalKey(name, l.Commit)]
 		switch {
-		case here != nil && here.BlockedBy != "" && isVerified(here):
-			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, here.BlockedBy))
+		case blocked != "" && here != nil && isVerified(here):
+			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
 		case l.By == ByBaseline:
 			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
 		case l.By == ByPerson && !u.Source():

@@ -12,14 +12,41 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// evaluator is one run of Decide.
+// Decide judges one component, or all of a pipeline with batch: environment. Each is
+// evaluated as if it were alone; of those that share pull requests these are joined:
+// one carries all that are ready, it merges when every one of them may be, and what it
+// brought is reverted as a whole. It is pure and total: facts that are missing make it
+// wait or request them, never guess. After a FactRequest the caller gathers the
+// fact and calls again; the components' own come first, as what moves together hangs
+// on them.
+func Decide(f Facts) Decision {
+	var d Decision
+	intents := make([][]PullAction, len(f.Components))
+	for i, with := range relateComponents(f.Components) {
+		j := evaluateComponent(f.Components[i], with)
+		d.Components = append(d.Components, j.decision)
+		intents[i] = j.intents
+		d.Next = earliest(d.Next, j.decision.Next)
+	}
+	d.planBatches(&f, intents)
+	for i := range intents {
+		for _, a := range intents[i] {
+			d.Actions = append(d.Actions, a)
+		}
+	}
+	return d
+}
+
+// evaluator is the evaluation of one component.
 type evaluator struct {
-	facts     *Facts
+	facts     *ComponentFacts
 	spec      *pipeline.Spec
+	with      companions
 	rollups   map[string]rollup // by environment
-	decision  Decision
-	finished  map[int64]bool    // asks that this decision answers
-	reverting map[string]string // by environment: the release that this decision takes back
+	decision  ComponentDecision
+	intents   []PullAction      // what is done with pull requests if the component is alone
+	finished  map[int64]bool    // commands that this decision answers
+	reverting map[string]string // by environment: the release that this decision reverts
 }
 
 // rollup is what an environment's targets say together.
@@ -29,11 +56,9 @@ type rollup struct {
 	clear  bool // every target is verified right now, not only once
 }
 
-// Decide judges one unit. It is pure and total: facts that are missing make it
-// wait or ask (Look), never guess. Actions come in the order in which they are
-// to be done; after a Look the caller gathers the fact and calls again.
-func Decide(f Facts) Decision {
-	// The run notes what it finds out as it goes; the caller's facts stay as they are.
+// evaluateComponent evaluates one component.
+func evaluateComponent(f ComponentFacts, with companions) *evaluator {
+	// The run writes into the facts what it finds out as it goes; the caller's stay as they are.
 	f.PendingCommands = slices.Clone(f.PendingCommands)
 	f.Envs = slices.Clone(f.Envs)
 	for i := range f.Envs {
@@ -44,7 +69,7 @@ func Decide(f Facts) Decision {
 		f.Pipeline = &pipeline.Pipeline{}
 		f.PipelineErr = cmp.Or(f.PipelineErr, "there is none")
 	}
-	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, rollups: map[string]rollup{}, finished: map[int64]bool{}, reverting: map[string]string{}}
+	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, finished: map[int64]bool{}, reverting: map[string]string{}}
 	for i := range f.Envs {
 		j.rollups[f.Envs[i].Name] = rollUpTargets(&f.Envs[i])
 	}
@@ -55,7 +80,7 @@ func Decide(f Facts) Decision {
 	if j.spec.Mode == pipeline.ModeDryRun {
 		j.suppressActions()
 	}
-	return j.decision
+	return j
 }
 
 // rollUpTargets joins the verdicts of an environment's targets: degraded and failed
@@ -137,8 +162,8 @@ func (j *evaluator) evaluateEnv(e *Env) {
 
 // evaluateCurrent says what is in the environment and how it is.
 func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
-	if e.Mixed != "" {
-		st.State, st.Reason = Mixed, e.Mixed
+	if e.Fields == FieldsMixed {
+		st.State, st.Reason = Mixed, e.FieldsReason
 		return
 	}
 	if !e.Release.OK || !e.Landed.OK {
@@ -226,7 +251,39 @@ func autoRevertWindow(e *Env) time.Duration {
 	return time.Duration(v.ArriveWithin + v.Timeout + v.HealthyFor + v.Watch)
 }
 
-func (j *evaluator) addAction(a Action) { j.decision.Actions = append(j.decision.Actions, a) }
+func (j *evaluator) addAction(a Action) {
+	d := &j.decision
+	switch a := a.(type) {
+	case PullAction:
+		j.intents = append(j.intents, a)
+	case FinishCommand:
+		if slices.ContainsFunc(j.intents, func(p PullAction) bool { return p.environment() == a.Environment }) {
+			d.Answers = append(d.Answers, a)
+		} else {
+			d.Actions = append(d.Actions, a)
+		}
+	default:
+		d.Actions = append(d.Actions, a)
+	}
+}
+
+// member is the component as what moves with a release.
+func (j *evaluator) member(release, name string, command *PendingCommand) Member {
+	p := Member{Component: j.facts.Unit.Component, Release: release, Name: name}
+	if command != nil {
+		p.CommandID = command.ID
+		j.finished[command.ID] = true
+	}
+	return p
+}
+
+// membersOf is whom an open pull request moves.
+func (j *evaluator) membersOf(p *Pull) []Member {
+	if len(p.Members) > 0 {
+		return p.Members
+	}
+	return []Member{j.member(p.Release, p.Name, nil)}
+}
 
 // minRecheckDelay is the shortest time after which a decision is worth making again when
 // nothing was heard; overdue is that time where the one that was given has come
@@ -247,18 +304,24 @@ func (j *evaluator) recheckAt(t time.Time) {
 	case t.Before(least):
 		t = least
 	}
-	if j.decision.Next.IsZero() || t.Before(j.decision.Next) {
-		j.decision.Next = t
-	}
+	j.decision.Next = earliest(j.decision.Next, t)
 }
 
-func (j *evaluator) findEnv(name string) *Env {
-	for i := range j.facts.Envs {
-		if j.facts.Envs[i].Name == name {
-			return &j.facts.Envs[i]
-		}
+// earliest is the earlier of two times; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return nil
+	return a
+}
+
+// findEnv finds an environment by name; nil when there is none.
+func (f *ComponentFacts) findEnv(name string) *Env {
+	i := slices.IndexFunc(f.Envs, func(e Env) bool { return e.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Envs[i]
 }
 
 // listUpstream lists every environment that stands, directly or not, before e.
@@ -268,7 +331,7 @@ func (j *evaluator) listUpstream(e *Env) []*Env {
 	var walk func(names []string)
 	walk = func(names []string) {
 		for _, n := range names {
-			if u := j.findEnv(n); u != nil && !seen[n] {
+			if u := j.facts.findEnv(n); u != nil && !seen[n] {
 				seen[n] = true
 				out = append(out, u)
 				walk(u.Spec.After)
@@ -284,40 +347,44 @@ func (j *evaluator) suppressActions() {
 	var kept []Action
 	refuse := func(a Action, commandID int64) {
 		if commandID != 0 {
-			kept = append(kept, FinishCommand{Environment: EnvironmentOf(a), ID: commandID, Outcome: "nothing was done: the pipeline's mode is observe"})
+			kept = append(kept, FinishCommand{Environment: a.environment(), ID: commandID, Outcome: "nothing was done: the pipeline's mode is observe"})
 		}
 	}
-	for _, a := range j.decision.Actions {
-		switch a := a.(type) {
+	explain := func(a Action) {
+		for i := range j.decision.Envs {
+			if st := &j.decision.Envs[i]; st.Environment == a.environment() {
+				st.addReason("observe", "mode is observe; otherwise: "+a.Describe())
+			}
+		}
+	}
+	actions := j.decision.Actions
+	for _, a := range j.decision.Answers {
+		actions = append(actions, a)
+	}
+	for _, a := range actions {
+		switch x := a.(type) {
 		case FactRequest, Record:
 			kept = append(kept, a)
-			continue
 		case FinishCommand:
-			if a.Done {
-				refuse(a, a.ID)
+			if x.Done {
+				refuse(a, x.ID)
 			} else {
 				kept = append(kept, a)
 			}
-			continue
-		case Refresh, Sync:
-			continue
 		case BindCommand:
-			refuse(a, a.ID)
-			continue
-		case Open:
-			refuse(a, a.CommandID)
-		case Replace:
-			refuse(a, a.CommandID)
-		case OpenRevert:
-			refuse(a, a.CommandID)
-		}
-		for i := range j.decision.Envs {
-			if st := &j.decision.Envs[i]; st.Environment == EnvironmentOf(a) {
-				st.Why = append(st.Why, Reason{Code: "observe", Text: "mode is observe; otherwise: " + a.Describe()})
-			}
+			refuse(a, x.ID)
+		case Refresh, Sync:
+		default:
+			explain(a)
 		}
 	}
-	j.decision.Actions = kept
+	for _, a := range j.intents {
+		_, members := a.Subject()
+		p, _ := FindMember(members, j.facts.Unit.Component)
+		refuse(a, p.CommandID)
+		explain(a)
+	}
+	j.decision.Actions, j.decision.Answers, j.intents = kept, nil, nil
 }
 
 func (st *EnvState) addReason(code, text string) {

@@ -59,8 +59,8 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		}
 		return
 	}
-	if n := len(l.Members); n > 0 && !j.spec.BatchesByEnvironment() {
-		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, wording.Count(n, "component"))
+	if l.Batch && !j.spec.BatchesByEnvironment() {
+		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, wording.Count(len(l.Members), "component"))
 		if pending != nil {
 			j.finishCommand(pending, false, why)
 		} else {
@@ -239,10 +239,10 @@ func shortenCommits(commits []string) []string {
 // openRevert opens the revert once it is known that it can be made.
 func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	l := e.Landed.Value
-	if e.UnmanagedRevert != "" {
-		st.addReason("foreign", e.UnmanagedRevert)
+	if e.RevertBranchState == BranchUnmanaged {
+		st.addReason("foreign", e.RevertBranchReason)
 		if pending != nil {
-			j.finishCommand(pending, false, e.UnmanagedRevert)
+			j.finishCommand(pending, false, e.RevertBranchReason)
 		}
 		return
 	}
@@ -261,17 +261,27 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 		j.addAction(FactRequest{What: RequestRestore, Environment: e.Name})
 		return
 	}
-	if why := e.Restore.Value.Refused; why != "" {
-		st.addReason("hold", "the revert can't be composed: "+why)
+	if e.Restore.Value.State == EditRefused {
+		why := "the revert can't be composed: " + e.Restore.Value.Reason
+		st.addReason("hold", why)
 		if pending != nil {
-			j.finishCommand(pending, false, "the revert can't be composed: "+why)
+			j.finishCommand(pending, false, why)
 		}
 		return
 	}
-	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: e.Release.Value.ID, Commit: l.Commit, Tip: e.Tip, Evidence: j.collectEvidence(e)}
+	own := j.member(e.Release.Value.ID, e.Release.Value.Name, pending)
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip, Evidence: j.collectEvidence(e), Members: []Member{own}}
+	if l.Batch {
+		open.Batch, open.Members = true, slices.Clone(l.Members)
+		for i := range open.Members {
+			if open.Members[i].Component == own.Component {
+				open.Members[i].CommandID = own.CommandID
+			}
+		}
+		open.Release = BatchID(open.Members)
+	}
 	if pending != nil {
-		open.By, open.Reason, open.CommandID = pending.By, pending.Reason, pending.ID
-		j.finished[pending.ID] = true
+		open.By, open.Reason = pending.By, pending.Reason
 	}
 	st.Promotion = Reverting
 	j.reverting[e.Name] = e.Release.Value.ID
@@ -312,8 +322,8 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	st.Promotion = Reverting
-	if u.HeadModified != "" {
-		st.addReason("foreign", u.HeadModified)
+	if u.HeadState == HeadModified {
+		st.addReason("foreign", u.HeadReason)
 		return
 	}
 	if !e.Release.OK || !e.Landed.OK {
@@ -330,7 +340,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		why = fmt.Sprintf("what %s carries was not brought by a promotion", e.Name)
 	}
 	if why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: u.Number, Revert: true, Why: why})
+		j.addAction(Close{Environment: e.Name, Pull: u.Number, Revert: true, Members: j.membersOf(u), Why: why})
 		return
 	}
 	if u.Diverged {
@@ -338,7 +348,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	if u.Stale && j.facts.PipelineErr == "" {
-		j.addAction(RecomposeRevert{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip})
+		j.addAction(RecomposeRevert{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Members: j.membersOf(u)})
 		return
 	}
 	st.RevertGates = j.evaluateGates(e, u, true)
@@ -349,14 +359,14 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true})
+	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u)})
 }
 
 // addRevertGates are a revert's own conditions. The pipeline's gates are not among
 // them: it restores bytes that passed them before.
 func (j *evaluator) addRevertGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
 	requested := j.findBoundCommand("revert", e.Name, u.Release) != nil
-	if r := j.rollups[e.Name]; r.state != Degraded && !requested && u.RevertCause == "" {
+	if r := j.rollups[e.Name]; r.state != Degraded && !requested && j.with.revertCauses[e.Name] == "" {
 		add("degraded", policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
 	}
 }

@@ -29,20 +29,27 @@ type Unit struct {
 	Component string `json:"component"`
 }
 
-// Facts are everything that a decision about one unit is made from.
+// Facts are everything that a decision is made from: the facts of one component, or,
+// with batch: environment, of all components of the pipeline, at one time.
 type Facts struct {
+	Components []ComponentFacts `json:"components"`
+	// Compositions answers the shared requests for compositions: by environment and BatchID.
+	Compositions map[string]map[string]Composition `json:"compositions,omitempty"`
+}
+
+// ComponentFacts are what is known of one component.
+type ComponentFacts struct {
 	Now              time.Time          `json:"now"`
 	Unit             Unit               `json:"unit"`
 	Pipeline         *pipeline.Pipeline `json:"pipeline"`         // the last good one
 	PipelineErr      string             `json:"broken,omitempty"` // why the file on the default branch can't be used: file:line: reason
 	Problems         []string           `json:"problems,omitempty"`
-	Tip              string             `json:"tip"`  // the head of the tracked branch, which has the rules
-	Envs             []Env              `json:"envs"` // topological: every environment after all its `after`
-	Holds            []Hold             `json:"holds,omitempty"`
-	HoldsErr         string             `json:"holdsErr,omitempty"` // why the holds can't be read: then nothing merges
-	ClusterIncidents []ClusterIncident  `json:"weather,omitempty"`
+	Tip              string             `json:"tip"`   // the head of the tracked branch, which has the rules
+	Envs             []Env              `json:"envs"`  // topological: every environment after all its `after`
+	Holds            Known[[]Hold]      `json:"holds"` // while they can't be read nothing merges
+	ClusterIncidents []ClusterIncident  `json:"clusterIncidents,omitempty"`
 	Limits           Limits             `json:"limits"`
-	PendingCommands  []PendingCommand   `json:"asks,omitempty"`
+	PendingCommands  []PendingCommand   `json:"pendingCommands,omitempty"`
 }
 
 // Hold is a person's stop on something larger than a pull request.
@@ -54,7 +61,7 @@ type Hold struct {
 	At          time.Time `json:"at"`
 }
 
-// ClusterIncident is another unit's target that became unwell.
+// ClusterIncident is another unit's target that became unhealthy.
 type ClusterIncident struct {
 	Cluster string    `json:"cluster"`
 	Target  string    `json:"target"`
@@ -72,8 +79,8 @@ type Limits struct {
 	MergesLastHour int            `json:"mergesLastHour"`
 	OldestMerge    time.Time      `json:"oldestMerge,omitzero"` // of those
 	// Reverts opened within 10 minutes, this unit's too; where this unit is
-	// degraded, those since 10 minutes before it became so, so that a storm stays
-	// one when time passes and a person is asked once.
+	// degraded, those since 10 minutes before it became so, so that the limit
+	// stays reached when time passes and a person is called once.
 	RevertsByEnv       map[string]int `json:"revertsByEnv,omitempty"`
 	RevertsByCluster   map[string]int `json:"revertsByCluster,omitempty"` // likewise, by cluster
 	OldestRecentRevert time.Time      `json:"oldestRevertInTen,omitzero"`
@@ -106,9 +113,9 @@ type Landed struct {
 	By     string    `json:"by"`
 	Pull   int       `json:"pull,omitempty"` // ByPromotion, ByRevert
 	Author string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
-	// Members are all that its pull request moved, this component's too, where
-	// that was one for several (batch: environment); none otherwise.
-	Members []Member `json:"passengers,omitempty"`
+	// Batch and Members are what its pull request moved, as in Pull.
+	Batch   bool     `json:"batch,omitempty"`
+	Members []Member `json:"members,omitempty"`
 }
 
 // Arrival is a release that was, or is, in an environment.
@@ -123,39 +130,37 @@ type Arrival struct {
 	At         time.Time `json:"at"`
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
-	// BlockedBy says which component that came by the same pull request keeps it from
-	// moving on; empty: none. DecideBatch fills it in.
-	BlockedBy string `json:"waits,omitempty"`
 }
 
 // Env is one environment of the unit.
 type Env struct {
-	Name    string               `json:"name"`
-	Branch  string               `json:"branch"` // that its release is read from and its pull requests are merged into
-	Tip     string               `json:"tip"`    // the head of that branch; empty: there is no such branch
-	Spec    pipeline.Environment `json:"spec"`
-	Gates   []policies.Gate      `json:"gates,omitempty"` // the spec's, raised to the server's floor
-	Release Known[Release]       `json:"now"`
-	Mixed   string               `json:"mixed,omitempty"` // its overlays disagree: which, where
-	Landed  Known[Landed]        `json:"landed"`
-	Targets []Target             `json:"targets,omitempty"`
-	Open    *Pull                `json:"open,omitempty"` // our open promotion
-	Revert  *Pull                `json:"undo,omitempty"` // our open revert
-	// BatchPull is the open pull request of the pipeline's other components that this
-	// one doesn't travel in (batch: environment).
-	BatchPull *Pull `json:"train,omitempty"`
+	Name         string               `json:"name"`
+	Branch       string               `json:"branch"` // that its release is read from and its pull requests are merged into
+	Tip          string               `json:"tip"`    // the head of that branch; empty: there is no such branch
+	Spec         pipeline.Environment `json:"spec"`
+	Gates        []policies.Gate      `json:"gates,omitempty"` // the spec's, raised to the server's floor
+	Release      Known[Release]       `json:"now"`
+	Fields       FieldState           `json:"fields,omitempty"`
+	FieldsReason string               `json:"fieldsReason,omitempty"` // FieldsMixed: which disagree, where
+	Landed       Known[Landed]        `json:"landed"`
+	Targets      []Target             `json:"targets,omitempty"`
+	Open         *Pull                `json:"open,omitempty"`   // our open promotion
+	Revert       *Pull                `json:"revert,omitempty"` // our open revert
+	// BatchPull is the open batch pull request that this component is no member of.
+	BatchPull *Pull `json:"batchPull,omitempty"`
 	// WrongKind is an open promotion of ours with this component that is of the other
 	// kind than spec.batch says by now.
-	WrongKind *Pull  `json:"stray,omitempty"`
-	Unmanaged string `json:"foreign,omitempty"` // what of somebody else's stands on our promotion's branch
-	// UnmanagedRevert is what of somebody else's stands on the branch that a revert
-	// of what is there now would use.
-	UnmanagedRevert  string                 `json:"foreignUndo,omitempty"`
-	PastPulls        []PastPull             `json:"past,omitempty"`     // ours that are no longer open, newest first
-	History          []Arrival              `json:"history,omitempty"`  // newest first
-	Compositions     map[string]Composition `json:"composed,omitempty"` // answers to Look compose, by release identity
-	Restore          Known[Composition]     `json:"restore"`            // the answer to Look restore
-	RevertedReleases []string               `json:"reverted,omitempty"` // short releases that a revert commit on the branch names
+	WrongKind *Pull `json:"wrongKind,omitempty"`
+	// The branch of promotions into here, and that of a revert of what is there now.
+	BranchState        BranchState            `json:"branchState,omitempty"`
+	BranchReason       string                 `json:"branchReason,omitempty"`
+	RevertBranchState  BranchState            `json:"revertBranchState,omitempty"`
+	RevertBranchReason string                 `json:"revertBranchReason,omitempty"`
+	PastPulls          []PastPull             `json:"past,omitempty"`     // ours that are no longer open, newest first
+	History            []Arrival              `json:"history,omitempty"`  // newest first
+	Compositions       map[string]Composition `json:"composed,omitempty"` // by the identity of a release that may come here
+	Restore            Known[Composition]     `json:"restore"`            // of what is there now
+	RevertedReleases   []string               `json:"reverted,omitempty"` // short releases that a revert commit on the branch names
 }
 
 // Source says that releases arrive here from outside.
@@ -166,17 +171,17 @@ type Target struct {
 	Name      string                     `json:"name"`
 	Cluster   string                     `json:"cluster"`
 	Verdict   verification.Verdict       `json:"verdict"`
-	Unhealthy []verification.Resource    `json:"unwell,omitempty"`
+	Unhealthy []verification.Resource    `json:"unhealthy,omitempty"`
 	Timeline  []verification.StateChange `json:"timeline,omitempty"`
 	// HealthyBefore: was it well just before the promotion was merged? Not OK when
 	// that evidence is gone; then a degradation asks a person.
-	HealthyBefore Known[bool] `json:"wellBefore"`
+	HealthyBefore Known[bool] `json:"healthyBefore"`
 	// ChangedSince are commits other than the landed one that changed what the target
-	// reads since; the answer to Look blame.
-	ChangedSince Known[[]string] `json:"touched"`
+	// reads since; the answer to RequestBlame.
+	ChangedSince Known[[]string] `json:"changedSince"`
 	// ChangedObjects are the target's objects that what landed may have made unwell: those
-	// that it changed, and those that use one of them; the answer to Look changed.
-	ChangedObjects Known[[]Object] `json:"changed"`
+	// that it changed, and those that use one of them; the answer to RequestChangedObjects.
+	ChangedObjects Known[[]Object] `json:"changedObjects"`
 }
 
 // Object names an object in a target's cluster. The namespace of one that its
@@ -198,27 +203,26 @@ type Pull struct {
 	Number          int            `json:"number"`
 	URL             string         `json:"url,omitempty"`
 	Head            string         `json:"head"`
-	Release         string         `json:"release"`           // the identity its head carries (a revert: the one it takes back; only its short form where its promotion isn't known)
-	DeclaredRelease string         `json:"claimed,omitempty"` // the release that its description says we put there; empty: it says none
+	Release         string         `json:"release"`         // the identity its head carries (a revert: the one it takes back; only its short form where its promotion isn't known)
+	DeclaredRelease Known[string]  `json:"declaredRelease"` // the release that its description says we put there
 	Name            string         `json:"name"`
 	CreatedAt       time.Time      `json:"createdAt"`
 	UpdatedAt       time.Time      `json:"updatedAt,omitzero"`
-	Held            bool           `json:"held,omitempty"`      // the label liftlock/hold
-	HeadModified    string         `json:"unsound,omitempty"`   // why its head is not what we compose: somebody else's work
-	Stale           bool           `json:"stale,omitempty"`     // the files it edits changed on its base since, or it conflicts
-	Mergeable       string         `json:"mergeable,omitempty"` // the forge's word: yes, unknown, dirty, blocked, behind
+	Held            bool           `json:"held,omitempty"` // the label liftlock/hold
+	HeadState       HeadState      `json:"headState,omitempty"`
+	HeadReason      string         `json:"headReason,omitempty"` // HeadModified: why
+	Stale           bool           `json:"stale,omitempty"`      // the files it edits changed on its base since, or it conflicts
+	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
 	Review          policies.Facts `json:"review"`             // what gates are evaluated over; Now is filled in by Decide
 	Diverged        bool           `json:"diverged,omitempty"` // Restore refused: the reverted fields changed since
-	// Members are what moves in it where that are several components (batch:
-	// environment); none in a pull request of one component's.
-	Members []Member `json:"passengers,omitempty"`
-	// RevertCause says why a revert of several components is wanted where it isn't this
-	// one's doing. DecideBatch fills it in.
-	RevertCause string `json:"wanted,omitempty"`
-	// CrossEnvironment says why merging it now would change targets outside its
-	// environment, or that this can't be told; empty: it provably doesn't.
-	CrossEnvironment string `json:"beyond,omitempty"`
+	// Batch says that it is the pull request of all components of its pipeline that are
+	// ready (batch: environment), maybe of one only. Then Members are what moves in it; in
+	// a component's own pull request they may be left out.
+	Batch       bool       `json:"batch,omitempty"`
+	Members     []Member   `json:"members,omitempty"`
+	Reach       ReachState `json:"reach,omitempty"` // if it were merged now
+	ReachReason string     `json:"reachReason,omitempty"`
 }
 
 // PastPull is one of our pull requests that is no longer open.
@@ -231,12 +235,4 @@ type PastPull struct {
 	At         time.Time `json:"at"`                   // merged or closed
 	Commit     string    `json:"commit,omitempty"`
 	By         string    `json:"by,omitempty"`
-}
-
-// Composition is what an edit would be.
-type Composition struct {
-	Tip     string   `json:"tip"` // what it was composed on
-	Empty   bool     `json:"empty,omitempty"`
-	Refused string   `json:"refused,omitempty"` // why it can't be made
-	Files   []string `json:"files,omitempty"`
 }

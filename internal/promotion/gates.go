@@ -30,8 +30,8 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	for _, w := range j.facts.Problems {
 		add("targets", policies.Wait, w)
 	}
-	if j.facts.HoldsErr != "" {
-		add("hold", policies.Wait, "the holds can't be read: "+j.facts.HoldsErr)
+	if !j.facts.Holds.OK {
+		add("hold", policies.Wait, "the holds can't be read: "+cmp.Or(j.facts.Holds.Err, "not read yet"))
 	}
 	if p.Held {
 		add("hold", policies.Wait, "the pull request has the label liftlock/hold; /liftlock unhold lifts it")
@@ -39,8 +39,8 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	for _, h := range j.listHolds(e) {
 		add("hold", policies.Wait, h)
 	}
-	if p.CrossEnvironment != "" {
-		add("one-environment", policies.Wait, p.CrossEnvironment)
+	if p.Reach != ReachEnvironment {
+		add("one-environment", policies.Wait, p.ReachReason)
 	}
 	if revert {
 		j.addRevertGates(e, p, add)
@@ -48,14 +48,14 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.addPromotionGates(e, p, add)
 	}
 	switch p.Mergeable {
-	case "yes", "":
-	case "unknown":
+	case MergeClean, MergeUntold:
+	case MergeUnknown:
 		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(p.UpdatedAt))))
-	case "dirty":
+	case MergeDirty:
 		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:
-		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, p.Mergeable))
+		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, string(p.Mergeable)))
 	}
 	if revert {
 		return out
@@ -116,14 +116,14 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	for _, u := range j.listUpstream(e) {
 		for i := range u.History {
 			if a := &u.History[i]; a.Release == p.Release {
-				if a.BlockedBy != "" {
-					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", cmp.Or(a.Name, wording.Short(a.Release)), u.Name, a.BlockedBy))
+				if why := j.with.blockedBy[arrivalKey(u.Name, a.Commit)]; why != "" {
+					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", cmp.Or(a.Name, wording.Short(a.Release)), u.Name, why))
 				}
 				break // the newest arrival speaks
 			}
 		}
 		if !u.Release.OK {
-			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name, cmp.Or(u.Mixed, u.Release.Err, "not read yet")))
+			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name, cmp.Or(u.FieldsReason, u.Release.Err, "not read yet")))
 			continue
 		}
 		if u.Release.Value.ID != p.Release {

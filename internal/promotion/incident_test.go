@@ -60,7 +60,7 @@ func TestIncident(t *testing.T) {
 			if c.requested {
 				f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada"}}
 			}
-			d := Decide(*f)
+			d := decideAlone(t, *f)
 			var done []string
 			for _, a := range d.Actions[1:] { // the first one writes down that it is degraded
 				done = append(done, a.Describe())

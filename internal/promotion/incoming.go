@@ -12,7 +12,7 @@ import (
 // if there is one, and the newest release that may move.
 func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 	forced := j.findUnboundCommand("promote", e.Name)
-	if e.Mixed != "" || !e.Release.OK || !e.Landed.OK {
+	if e.Fields == FieldsMixed || !e.Release.OK || !e.Landed.OK {
 		if forced != nil {
 			j.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
 		}
@@ -22,13 +22,13 @@ func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 		}
 		return
 	}
-	if e.Unmanaged != "" {
+	if e.BranchState == BranchUnmanaged {
 		if e.Open != nil {
 			st.Promotion = Held
 		}
-		st.addReason("foreign", e.Unmanaged)
+		st.addReason("foreign", e.BranchReason)
 		if forced != nil {
-			j.finishCommand(forced, false, e.Unmanaged)
+			j.finishCommand(forced, false, e.BranchReason)
 		}
 		return
 	}
@@ -71,12 +71,7 @@ func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 	if !j.ensureComposed(e, st, c.Release, c.Name, forced) {
 		return
 	}
-	open := Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip}
-	if forced != nil {
-		open.CommandID = forced.ID
-		j.finished[forced.ID] = true
-	}
-	j.addAction(open)
+	j.addAction(Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip, Members: []Member{j.member(c.Release, c.Name, forced)}})
 }
 
 // finishOvertakenPromotes answers the promotes that were given before a person changed e by
@@ -105,7 +100,7 @@ func (j *evaluator) finishOvertakenPromotes(e *Env) bool {
 // stillVerifying says whether an `after` environment may yet verify what it carries.
 func (j *evaluator) stillVerifying(e *Env) bool {
 	for _, name := range e.Spec.After {
-		u := j.findEnv(name)
+		u := j.facts.findEnv(name)
 		if u != nil && u.Release.OK && e.Release.OK && u.Release.Value.ID != e.Release.Value.ID && j.rollups[name].state == Verifying && len(u.Targets) > 0 {
 			return true
 		}
@@ -166,17 +161,17 @@ func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, forced *PendingCommand) bool {
 	c, ok := e.Compositions[release]
 	if !ok || c.Tip != e.Tip {
-		j.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release})
+		j.requestComposition(e, release, name)
 		return false
 	}
-	if c.Refused != "" {
-		st.addReason("refused", c.Refused)
+	switch c.State {
+	case EditRefused:
+		st.addReason("refused", c.Reason)
 		if forced != nil {
-			j.finishCommand(forced, false, c.Refused)
+			j.finishCommand(forced, false, c.Reason)
 		}
 		return false
-	}
-	if c.Empty {
+	case EditEmpty:
 		st.Promotion = Idle
 		st.addReason("no-diff", "the edit would change nothing")
 		if forced != nil {
@@ -187,13 +182,17 @@ func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, f
 	return true
 }
 
+func (j *evaluator) requestComposition(e *Env, release, name string) {
+	j.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release, Members: []Member{j.member(release, name, nil)}})
+}
+
 // evaluateOpen judges an open promotion: still right, to be replaced, or to be merged.
 func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	p := e.Open
 	st.Promotion, st.Candidate, st.CandidateName = Opened, p.Release, p.Name
-	if p.HeadModified != "" {
+	if p.HeadState == HeadModified {
 		st.Promotion = Held
-		st.addReason("foreign", p.HeadModified)
+		st.addReason("foreign", p.HeadReason)
 		return
 	}
 	if a := j.findOtherBoundCommand("promote", e.Name, p.Release); a != nil {
@@ -201,7 +200,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	}
 	own, forced := j.findBoundCommand("promote", e.Name, p.Release), j.findUnboundCommand("promote", e.Name)
 	if p.Release == e.Release.Value.ID {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
 		if own != nil {
 			j.finishCommand(own, true, e.Name+" already carries it")
 		}
@@ -212,11 +211,11 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		why, _ = j.quarantineReason(e, p.Release)
 	}
 	if why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: fmt.Sprintf("%s %s", p.Name, why)})
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s %s", p.Name, why)})
 		return
 	}
 	if why := j.reasonToLeave(e); why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: why})
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: why})
 		st.Promotion = Held
 		st.addReason("hold", why)
 		return
@@ -239,7 +238,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip})
+	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p)})
 }
 
 // meansNewerRelease says whether a promote that was given while a pull request is open
@@ -287,15 +286,10 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 		}
 		return true
 	}
-	rep := Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why}
 	if own != nil && release != p.Release {
 		j.finishCommand(own, false, "a newer release took its place")
 	}
-	if forced != nil {
-		rep.CommandID = forced.ID
-		j.finished[forced.ID] = true
-	}
-	j.addAction(rep)
+	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why, Members: []Member{j.member(release, name, forced)}})
 	return true
 }
 
@@ -326,7 +320,7 @@ func isApproved(p *Pull) bool {
 // listHolds lists the holds that cover an environment, for people.
 func (j *evaluator) listHolds(e *Env) []string {
 	var out []string
-	for _, h := range j.facts.Holds {
+	for _, h := range j.facts.Holds.Value {
 		if h.Scope == "environment" && h.Environment != e.Name {
 			continue
 		}

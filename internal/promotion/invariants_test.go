@@ -26,7 +26,7 @@ func (w *simulation) checkOnePullEach(t *rapid.T) {
 }
 
 // check holds a decision's actions to the invariants.
-func (w *simulation) check(t *rapid.T, f *Facts, d *Decision) {
+func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) {
 	seen, forgiven := map[string]bool{}, 0
 	for _, a := range d.Actions {
 		key := fmt.Sprintf("%T %s", a, EnvironmentOf(a))
@@ -79,7 +79,7 @@ func (w *simulation) check(t *rapid.T, f *Facts, d *Decision) {
 
 // mayCome holds 1 and 6: verified by all before it, well and not quarantined in
 // any upstream, not brought back where it was reverted unless a person said so.
-func (w *simulation) mayCome(t *rapid.T, f *Facts, a Action, env, release string) {
+func (w *simulation) mayCome(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
 	e := simEnv(f, env)
 	for _, u := range e.Spec.After {
 		if !w.truth.verified[u+"|"+release] {
@@ -101,7 +101,7 @@ func (w *simulation) mayCome(t *rapid.T, f *Facts, a Action, env, release string
 	if l := e.Landed.Value; l.By == ByPerson && w.truth.promotedAt[env].Before(l.At) {
 		t.Fatalf("%s: over a person's change (6)", a.Describe())
 	}
-	if e.Unmanaged != "" {
+	if e.BranchState == BranchUnmanaged {
 		t.Fatalf("%s: a stranger has the branch", a.Describe())
 	}
 }
@@ -126,7 +126,7 @@ func (w *simulation) quarantinedAt(env, release string) time.Time {
 	return at
 }
 
-func upstreamOf(f *Facts, env string) []string {
+func upstreamOf(f *ComponentFacts, env string) []string {
 	var out []string
 	for _, a := range simEnv(f, env).Spec.After {
 		out = append(append(out, a), upstreamOf(f, a)...)
@@ -152,21 +152,21 @@ func (w *simulation) notVetoed(t *rapid.T, a Action, env, release string, forgiv
 }
 
 // mayStart holds what keeps a release from setting out.
-func (w *simulation) mayStart(t *rapid.T, f *Facts, a Action, env string) {
+func (w *simulation) mayStart(t *rapid.T, f *ComponentFacts, a Action, env string) {
 	e := simEnv(f, env)
 	requested := slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "promote" && k.Environment == env })
-	held := slices.ContainsFunc(f.Holds, func(h Hold) bool { return h.Scope != "environment" || h.Environment == env })
+	held := slices.ContainsFunc(f.Holds.Value, func(h Hold) bool { return h.Scope != "environment" || h.Environment == env })
 	if f.PipelineErr != "" || len(f.Problems) > 0 || held || e.Revert != nil && e.Open == nil || e.Spec.Open == pipeline.Manual && !requested {
 		t.Fatalf("%s: broken %q, problems %q, held %t, revert open %t, open %s, asked %t", a.Describe(), f.PipelineErr, f.Problems, held, e.Revert != nil, e.Spec.Open, requested)
 	}
 }
 
 // mayMerge holds 4, and for a revert 5 and 6.
-func (w *simulation) mayMerge(t *rapid.T, f *Facts, a Merge) {
+func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	e, p := simEnv(f, a.Environment), w.pull(a.Pull)
-	held := slices.ContainsFunc(f.Holds, func(h Hold) bool { return h.Scope != "environment" || h.Environment == a.Environment })
-	if f.PipelineErr != "" || len(f.Problems) > 0 || f.HoldsErr != "" || held || p.held {
-		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.PipelineErr, f.Problems, f.HoldsErr, held || p.held)
+	held := slices.ContainsFunc(f.Holds.Value, func(h Hold) bool { return h.Scope != "environment" || h.Environment == a.Environment })
+	if f.PipelineErr != "" || len(f.Problems) > 0 || !f.Holds.OK || held || p.held {
+		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.PipelineErr, f.Problems, f.Holds.Err, held || p.held)
 	}
 	if moved, any := w.changedSince(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.headModified != "" || p.mergeable != "yes" || !p.ours || !p.open {
 		t.Fatalf("%s: not what was judged: stale %t, spoilt %q, %s, ours %t, open %t (4)", a.Describe(), any, p.headModified, p.mergeable, p.ours, p.open)
@@ -199,13 +199,13 @@ func (w *simulation) mayMerge(t *rapid.T, f *Facts, a Merge) {
 }
 
 // mayRevert holds 5 and 6 for a revert that opens.
-func (w *simulation) mayRevert(t *rapid.T, f *Facts, a OpenRevert, forgiven int) {
+func (w *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forgiven int) {
 	e := simEnv(f, a.Environment)
 	l := e.Landed.Value
 	if e.Revert != nil || l.By != ByPromotion || l.Pull != a.Pull || l.Commit != a.Commit || e.Release.Value.ID != a.Release {
 		t.Fatalf("%s: it carries %s by %s of #%d, revert open %t (2, 5, 6)", a.Describe(), wording.Short(e.Release.Value.ID), l.By, l.Pull, e.Revert != nil)
 	}
-	if a.CommandID != 0 {
+	if a.Members[0].CommandID != 0 {
 		return
 	}
 	for _, p := range w.pulls {

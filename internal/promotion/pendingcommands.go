@@ -52,7 +52,7 @@ func (j *evaluator) finishLeftoverCommands() {
 		if j.finished[a.ID] {
 			continue
 		}
-		e := j.findEnv(a.Environment)
+		e := j.facts.findEnv(a.Environment)
 		switch {
 		case e == nil:
 			j.finishCommand(a, false, "this component has no environment "+a.Environment)

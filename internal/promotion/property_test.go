@@ -62,12 +62,12 @@ func TestInvariants(t *testing.T) {
 }
 
 // decide judges the world, with its looks answered, and checks the decision.
-func (w *simulation) decide(t *rapid.T) (Facts, Decision) {
+func (w *simulation) decide(t *rapid.T) (ComponentFacts, ComponentDecision) {
 	f := w.facts()
 	for range 8 {
-		d := Decide(f)
+		d := decideAlone(t, f)
 		if w.decisions++; w.decisions%pureEvery == 0 {
-			isPure(t, f, d)
+			isPure(t, Facts{Components: []ComponentFacts{f}})
 			observesOnly(t, f)
 			waitsOnDoubt(t, f)
 		}
@@ -87,7 +87,7 @@ func (w *simulation) decide(t *rapid.T) (Facts, Decision) {
 		}
 	}
 	t.Fatalf("asks for facts without end")
-	return f, Decision{}
+	return f, ComponentDecision{}
 }
 
 // run is one run of the engine; true when it did something that is news. With
@@ -199,7 +199,7 @@ func (w *simulation) actAsPerson(t *rapid.T) {
 	for i := range d.Envs {
 		st, e := &d.Envs[i], simEnv(&f, d.Envs[i].Environment)
 		switch {
-		case e.Open != nil && e.Open.HeadModified != "" || e.Revert != nil && e.Revert.HeadModified != "":
+		case e.Open != nil && e.Open.HeadState == HeadModified || e.Revert != nil && e.Revert.HeadState == HeadModified:
 			w.giveCommand("retry", e.Name)
 		case e.Open != nil:
 			p := w.pull(e.Open.Number)

@@ -17,8 +17,8 @@ const pureEvery = 16
 
 // isPure holds that facts and decisions can be written down, that deciding again
 // gives the same and leaves the facts as they were.
-func isPure(t *rapid.T, f Facts, d Decision) {
-	before, first := asJSON(t, f), asJSON(t, d)
+func isPure(t *rapid.T, f Facts) {
+	before, first := asJSON(t, f), asJSON(t, Decide(f))
 	if again := asJSON(t, Decide(f)); !bytes.Equal(first, again) {
 		t.Fatalf("the same facts gave two decisions\n%s\n%s", first, again)
 	}
@@ -35,11 +35,11 @@ func isPure(t *rapid.T, f Facts, d Decision) {
 }
 
 // observesOnly holds that nothing is changed in the mode observe.
-func observesOnly(t *rapid.T, f Facts) {
+func observesOnly(t *rapid.T, f ComponentFacts) {
 	p := *f.Pipeline
 	p.Spec.Mode = pipeline.ModeDryRun
 	f.Pipeline = &p
-	for _, a := range Decide(f).Actions {
+	for _, a := range decideAlone(t, f).Actions {
 		switch a := a.(type) {
 		case FactRequest, Record:
 			continue
@@ -54,7 +54,7 @@ func observesOnly(t *rapid.T, f Facts) {
 
 // waitsOnDoubt holds that nothing moves into, or is taken back from, an
 // environment of which something can't be read, and that nothing merges past it.
-func waitsOnDoubt(t *rapid.T, f Facts) {
+func waitsOnDoubt(t *rapid.T, f ComponentFacts) {
 	for i := range f.Envs {
 		for what, blur := range map[string]func(*Env){
 			"release": func(e *Env) { e.Release = Unsure[Release]("a file can't be read") },
@@ -70,7 +70,7 @@ func waitsOnDoubt(t *rapid.T, f Facts) {
 			g.Envs = slices.Clone(f.Envs)
 			e := &g.Envs[i]
 			blur(e)
-			for _, a := range Decide(g).Actions {
+			for _, a := range decideAlone(t, g).Actions {
 				m, merges := a.(Merge)
 				_, opens := a.(Open)
 				_, reverts := a.(OpenRevert)

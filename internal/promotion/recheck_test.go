@@ -25,7 +25,7 @@ func TestNextIsNeverNow(t *testing.T) {
 		if c.want >= 0 {
 			want = noon.Add(c.want)
 		}
-		if got := Decide(*f).Next; !got.Equal(want) {
+		if got := decideAlone(t, *f).Next; !got.Equal(want) {
 			t.Errorf("%s: look again at %s, want %s", c.name, got, want)
 		}
 	}

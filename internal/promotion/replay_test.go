@@ -27,20 +27,20 @@ type replay struct {
 
 // replays are the situations that testdata/decisions starts from. Any other
 // file that is put there, with facts from a log, is replayed too.
-var replays = map[string]func() *Facts{
+var replays = map[string]func() *ComponentFacts{
 	"first-day": linearFacts,
-	"opens": func() *Facts {
+	"opens": func() *ComponentFacts {
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		return f.verified("dev").composed("qa", "r2")
 	},
-	"waits-for-approvals": func() *Facts {
+	"waits-for-approvals": func() *ComponentFacts {
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		return f.verified("qa").pull("prod", "r2", "ada")
 	},
-	"reverts": func() *Facts {
+	"reverts": func() *ComponentFacts {
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
@@ -52,7 +52,7 @@ var replays = map[string]func() *Facts{
 		e.Restore = Sure(Composition{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f
 	},
-	"an-incident": func() *Facts {
+	"an-incident": func() *ComponentFacts {
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r2", ByPromotion, 5)
@@ -63,7 +63,7 @@ var replays = map[string]func() *Facts{
 		t.ChangedObjects = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
 		return f
 	},
-	"reverts-in-bad-weather": func() *Facts {
+	"reverts-in-bad-weather": func() *ComponentFacts {
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
@@ -74,7 +74,7 @@ var replays = map[string]func() *Facts{
 		e.Restore = Sure(Composition{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f
 	},
-	"changed-by-hand": func() *Facts {
+	"changed-by-hand": func() *ComponentFacts {
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r9", ByPerson, 0)
@@ -89,7 +89,7 @@ func TestReplay(t *testing.T) {
 		if _, err := os.Stat(file); !*update || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		writeReplay(t, file, mustJSON(t, facts()))
+		writeReplay(t, file, mustJSON(t, Facts{Components: []ComponentFacts{*facts()}}))
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "decisions", "*.json"))
 	if err != nil || len(files) < len(replays) {
@@ -123,9 +123,9 @@ func TestReplay(t *testing.T) {
 // TestReplaysAreLossless holds that facts survive being written down.
 func TestReplaysAreLossless(t *testing.T) {
 	for name, facts := range replays {
-		f := facts()
+		f := Facts{Components: []ComponentFacts{*facts()}}
 		direct := new(bytes.Buffer)
-		if err := json.Indent(direct, mustJSON(t, Decide(*f)), "", "  "); err != nil {
+		if err := json.Indent(direct, mustJSON(t, Decide(f)), "", "  "); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(direct.String(), decideJSON(t, mustJSON(t, f))); diff != "" {
@@ -176,10 +176,19 @@ func mustJSON(t testing.TB, v any) []byte {
 // them, and always the same.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte(`{}`))
-	f.Add([]byte(`{"envs":[{},{"open":{},"undo":{},"past":[{}],"targets":[{}],"spec":{"after":[""]}}],"asks":[{"verb":"retry"}]}`))
-	f.Add([]byte(`{"envs":[{"name":"a","spec":{"after":["b"]}},{"name":"b","spec":{"after":["a"]}}]}`))
+	f.Add([]byte(`{"components":[{},{}]}`))
+	f.Add([]byte(`{"components":[{"envs":[{},{"open":{},"revert":{},"past":[{}],"targets":[{}],"spec":{"after":[""]}}],"pendingCommands":[{"verb":"retry"}]}]}`))
+	f.Add([]byte(`{"components":[{"envs":[{"name":"a","spec":{"after":["b"]}},{"name":"b","spec":{"after":["a"]}}]}]}`))
 	for _, facts := range replays {
-		f.Add(mustJSON(f, facts()))
+		f.Add(mustJSON(f, Facts{Components: []ComponentFacts{*facts()}}))
+	}
+	both := makeMembers("api r2", "web r2")
+	for _, y := range []batchFixture{
+		newBatchFixture("api", "web").arrived("api", "r2").arrived("web", "r2").openBatchPull("qa", both, nil),
+		newBatchFixture("api", "web").arrived("api", "r2").arrived("web", "r2").landed("qa", 5, both).openBatchRevert("qa", both, nil),
+	} {
+		facts, _ := y.facts(func(FactRequest) Composition { return Composition{Tip: tip} })
+		f.Add(mustJSON(f, facts))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var facts Facts

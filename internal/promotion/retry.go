@@ -13,10 +13,10 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 		return
 	}
 	switch {
-	case e.Revert != nil && e.Revert.HeadModified != "":
-		j.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
+	case e.Revert != nil && e.Revert.HeadState == HeadModified:
+		j.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Members: j.membersOf(e.Revert), Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
 		j.finishCommand(pending, true, fmt.Sprintf("#%d is closed; where it is still needed it is opened anew", e.Revert.Number))
-	case e.Open != nil && e.Open.HeadModified != "":
+	case e.Open != nil && e.Open.HeadState == HeadModified:
 		j.takeOverHead(e, st, pending)
 	case j.liftVeto(e, pending):
 	case e.Release.OK && e.Landed.OK && (st.State == Failed || st.State == Degraded):
@@ -24,7 +24,7 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 		j.rollups[e.Name] = rollup{state: Verifying, reason: "the verification starts again"}
 		j.finishCommand(pending, true, "the verification starts again")
 	default:
-		j.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.Unmanaged, e.UnmanagedRevert, "nothing failed and nothing was closed"))
+		j.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.BranchReason, e.RevertBranchReason, "nothing failed and nothing was closed"))
 	}
 }
 
@@ -32,8 +32,8 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 func (j *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand) {
 	p := e.Open
 	switch {
-	case e.Unmanaged != "":
-		j.finishCommand(pending, false, e.Unmanaged)
+	case e.BranchState == BranchUnmanaged:
+		j.finishCommand(pending, false, e.BranchReason)
 		return
 	case j.facts.PipelineErr != "":
 		j.finishCommand(pending, false, "the pipeline file on the default branch is broken: "+j.facts.PipelineErr)
@@ -43,7 +43,7 @@ func (j *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand) 
 		return
 	}
 	// What is composed is the release that we put there, not what somebody made of it.
-	why, release := "", p.DeclaredRelease
+	why, release := "", p.DeclaredRelease.Value
 	if release == "" && VerifiedInAll(j.facts.Envs, e.Spec.After, p.Release) {
 		release = p.Release
 	}
@@ -53,20 +53,21 @@ func (j *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand) 
 		c, ok := e.Compositions[release]
 		switch {
 		case !ok || c.Tip != e.Tip:
-			j.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release})
+			j.requestComposition(e, release, j.releaseName(release))
 			return
-		case c.Refused != "":
-			why = c.Refused
-		case c.Empty:
+		case c.State == EditRefused:
+			why = c.Reason
+		case c.State == EditEmpty:
 			why = "there is nothing to change"
 		}
 	}
 	if why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Why: "its head can't be composed anew: " + why})
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: "its head can't be composed anew: " + why})
 		j.finishCommand(pending, true, fmt.Sprintf("#%d is closed; its head can't be composed anew: %s", p.Number, why))
 		return
 	}
-	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: j.releaseName(release), Tip: e.Tip, Why: "taken over by /liftlock retry"})
+	name := j.releaseName(release)
+	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: "taken over by /liftlock retry", Members: []Member{j.member(release, name, nil)}})
 	j.finishCommand(pending, true, "the pull request is composed anew")
 	st.Promotion = Opened
 }

@@ -10,12 +10,12 @@ import (
 // SharedState is what the components say together of one of their shared pull
 // requests: its gates are all of theirs, and what one of them waits for all wait
 // for. A sentence that isn't true of all begins with the component.
-func (d *BatchDecision) SharedState(facts []Facts, env string, number int) EnvState {
+func (d *Decision) SharedState(facts []ComponentFacts, env string, number int) EnvState {
 	out := EnvState{Environment: env, Promotion: Opened}
 	var states []*EnvState
 	var names []string
 	for i := range facts {
-		e := findEnv(&facts[i], env)
+		e := facts[i].findEnv(env)
 		st := d.Components[i].Env(env)
 		if e == nil || st == nil {
 			continue

@@ -201,11 +201,11 @@ func (w *simulation) loseStore() {
 }
 
 // facts is what observe would gather.
-func (w *simulation) facts() Facts {
-	f := Facts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: w.spec},
-		PipelineErr: w.broken, Problems: w.problems, Tip: w.tip(), HoldsErr: w.holdsErr, ClusterIncidents: w.incidents, PendingCommands: slices.Clone(w.store.pending)}
-	if f.HoldsErr == "" {
-		f.Holds = slices.Clone(w.holds)
+func (w *simulation) facts() ComponentFacts {
+	f := ComponentFacts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: w.spec},
+		PipelineErr: w.broken, Problems: w.problems, Tip: w.tip(), Holds: Unsure[[]Hold](w.holdsErr), ClusterIncidents: w.incidents, PendingCommands: slices.Clone(w.store.pending)}
+	if w.holdsErr == "" {
+		f.Holds = Sure(slices.Clone(w.holds))
 	}
 	f.Limits = w.limits
 	f.Limits.RevertsByEnv = map[string]int{}
@@ -306,10 +306,10 @@ func (w *simulation) addPulls(e *Env, before []Env) {
 		switch {
 		case p.env != e.Name || !p.ours && !p.open:
 		case !p.ours && !p.revert:
-			e.Unmanaged = fmt.Sprintf("#%d by mallory", p.number)
+			e.MarkUnmanaged(fmt.Sprintf("#%d by mallory", p.number))
 		case !p.ours:
 			if p.release == e.Release.Value.ID {
-				e.UnmanagedRevert = fmt.Sprintf("#%d by mallory", p.number)
+				e.MarkRevertUnmanaged(fmt.Sprintf("#%d by mallory", p.number))
 			}
 		case p.open:
 			if p.revert {
@@ -326,10 +326,11 @@ func (w *simulation) addPulls(e *Env, before []Env) {
 }
 
 func (w *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
-	out := &Pull{Number: p.number, Head: p.head, Release: p.release, DeclaredRelease: p.declared, Name: p.release[:4], CreatedAt: p.made, UpdatedAt: p.changed,
-		Held: p.held, HeadModified: p.headModified, Mergeable: p.mergeable}
-	if out.HeadModified == "" && !p.revert && p.declared != p.release && !VerifiedInAll(before, e.Spec.After, p.release) {
-		out.HeadModified = "it carries another release"
+	out := &Pull{Number: p.number, Head: p.head, Release: p.release, DeclaredRelease: Known[string]{Value: p.declared, OK: p.declared != ""}, Name: p.release[:4], CreatedAt: p.made, UpdatedAt: p.changed,
+		Held: p.held, Mergeable: MergeState(p.mergeable)}
+	out.MarkModified(p.headModified)
+	if out.HeadState != HeadModified && !p.revert && p.declared != p.release && !VerifiedInAll(before, e.Spec.After, p.release) {
+		out.MarkModified("it carries another release")
 	}
 	moved, any := w.changedSince(p.env, p.base)
 	out.Stale = any
@@ -344,13 +345,16 @@ func (w *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
 }
 
 // answerRequest gathers what a Look asks for.
-func (w *simulation) answerRequest(f *Facts, l FactRequest) {
+func (w *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
 	e := simEnv(f, l.Environment)
 	switch l.What {
 	case RequestComposition:
-		c := Composition{Tip: e.Tip, Empty: l.Release == e.Release.Value.ID}
+		c := Composition{Tip: e.Tip}
+		if l.Release == e.Release.Value.ID {
+			c.State = EditEmpty
+		}
 		if w.refused[l.Environment+"|"+l.Release] {
-			c.Refused = "base/kustomization.yaml is also read by others"
+			c.Refuse("base/kustomization.yaml is also read by others")
 		}
 		e.Compositions[l.Release] = c
 	case RequestRestore:
@@ -383,6 +387,6 @@ func (w *simulation) changedObjects(commit string) Known[[]Object] {
 	return Unsure[[]Object]("rendering took longer than 30s")
 }
 
-func simEnv(f *Facts, name string) *Env {
+func simEnv(f *ComponentFacts, name string) *Env {
 	return &f.Envs[slices.IndexFunc(f.Envs, func(e Env) bool { return e.Name == name })]
 }

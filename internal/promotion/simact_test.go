@@ -18,14 +18,14 @@ var errCrash = errors.New("crashed")
 
 // do performs an action as act does: the forge first, then the store. With crash
 // the process dies in between.
-func (w *simulation) do(f *Facts, a Action, crash bool) error {
+func (w *simulation) do(f *ComponentFacts, a Action, crash bool) error {
 	switch a := a.(type) {
 	case Open:
 		if w.hasUnmanagedPull(a.Environment, false, "") {
 			return errStale
 		}
 		w.create(&simPull{env: a.Environment, ours: true, release: a.Release, declared: a.Release, base: w.logLengthAt(a.Tip)})
-		return w.bindCommand(a.CommandID, a.Release, crash)
+		return w.bindCommand(a.Members[0].CommandID, a.Release, crash)
 	case Replace:
 		p, err := w.findUnchangedPull(a.Pull, a.Head)
 		if err != nil {
@@ -36,7 +36,7 @@ func (w *simulation) do(f *Facts, a Action, crash bool) error {
 			return errCrash // the description still names the old release
 		}
 		p.declared = a.Release
-		return w.bindCommand(a.CommandID, a.Release, false)
+		return w.bindCommand(a.Members[0].CommandID, a.Release, false)
 	case Close:
 		p, err := w.findUnchangedPull(a.Pull, simHead(f, a.Environment, a.Pull))
 		if err != nil {
@@ -67,7 +67,7 @@ func (w *simulation) do(f *Facts, a Action, crash bool) error {
 		}
 		c := &w.log[w.logLengthAt(a.Commit)-1]
 		w.create(&simPull{env: a.Environment, revert: true, ours: true, release: a.Release, back: c.before, base: w.logLengthAt(a.Tip)})
-		return w.bindCommand(a.CommandID, a.Release, crash)
+		return w.bindCommand(a.Members[0].CommandID, a.Release, crash)
 	case RecomposeRevert:
 		p, err := w.findUnchangedPull(a.Pull, a.Head)
 		if err != nil {
@@ -146,7 +146,7 @@ func (w *simulation) logLengthAt(sha string) int {
 	return slices.IndexFunc(w.log, func(c simCommit) bool { return c.sha == sha }) + 1
 }
 
-func simHead(f *Facts, env string, number int) string {
+func simHead(f *ComponentFacts, env string, number int) string {
 	e := simEnv(f, env)
 	for _, p := range []*Pull{e.Open, e.Revert} {
 		if p != nil && p.Number == number {

@@ -60,7 +60,7 @@ func New(o Options) *Actor { return &Actor{opts: o} }
 var ErrStale = errors.New("the world moved; looking again")
 
 // Do performs one action. ErrStale: nothing (more) was done.
-func (a *Actor) Do(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, action promotion.Action) error {
+func (a *Actor) Do(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, action promotion.Action) error {
 	a.opts.Log.Info(action.Describe(), unitFields(c)...)
 	err := a.doAction(ctx, c, d, action)
 	switch {
@@ -78,7 +78,7 @@ func (a *Actor) Do(ctx context.Context, c *facts.Evaluation, d *promotion.Decisi
 	return fmt.Errorf("%s: %w", action.Describe(), err)
 }
 
-func (a *Actor) doAction(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, action promotion.Action) error {
+func (a *Actor) doAction(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, action promotion.Action) error {
 	switch x := action.(type) {
 	case promotion.Record:
 		return a.recordVerification(ctx, c, x)

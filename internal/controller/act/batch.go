@@ -12,7 +12,7 @@ import (
 )
 
 // newTextInput starts what a pull request's texts are made from.
-func (a *Actor) newTextInput(_ context.Context, c *facts.Evaluation, d *promotion.Decision, env string, revert bool) prtext.Input {
+func (a *Actor) newTextInput(_ context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, env string, revert bool) prtext.Input {
 	in := prtext.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
 		ConsoleURL: a.consoleURL(c), BareCommands: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
 	for _, m := range c.Members {
@@ -40,7 +40,7 @@ func memberNames(c *facts.Evaluation) string {
 
 // PresentBatch writes on the pull requests of several components what the
 // decision says of them, as Present does on a component's own.
-func (a *Actor) PresentBatch(ctx context.Context, b *facts.BatchEvaluation, d *promotion.BatchDecision) error {
+func (a *Actor) PresentBatch(ctx context.Context, b *facts.BatchEvaluation, d *promotion.Decision) error {
 	for _, env := range b.Environments() {
 		open, reverts := b.OpenPulls(env)
 		if open != nil {
@@ -64,7 +64,7 @@ func (a *Actor) PresentBatch(ctx context.Context, b *facts.BatchEvaluation, d *p
 
 // presentBatchLanded keeps the comments of the merged pull requests of several up to
 // date while anything that they brought is there and looked after.
-func (a *Actor) presentBatchLanded(ctx context.Context, b *facts.BatchEvaluation, d *promotion.BatchDecision, env string) error {
+func (a *Actor) presentBatchLanded(ctx context.Context, b *facts.BatchEvaluation, d *promotion.Decision, env string) error {
 	landed := map[int]*promotion.Landed{}
 	looked := map[int]bool{}
 	for i, c := range b.Evaluations {

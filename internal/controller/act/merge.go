@@ -17,7 +17,7 @@ import (
 
 // mergePull merges exactly the head that was judged, and nothing when the
 // environment's branch has moved since.
-func (a *Actor) mergePull(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.Merge) error {
+func (a *Actor) mergePull(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Merge) error {
 	r := c.Snapshot.Repo
 	env := findEnv(c, x.Environment)
 	if env.Tip != x.Tip {

@@ -118,7 +118,7 @@ func (a *Actor) renderEffects(ctx context.Context, c *facts.Evaluation, in *prte
 
 // Diff says what one of our open pull requests changes; false when it is none
 // of the case's, or its head isn't what we composed.
-func (a *Actor) Diff(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, pull int) (string, bool) {
+func (a *Actor) Diff(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, pull int) (string, bool) {
 	edits := c.HeadEdits[pull]
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
@@ -272,7 +272,7 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 
 // Present writes on our pull requests what the decision says of them: title,
 // body, labels, the comment and the commit status, each only when it changed.
-func (a *Actor) Present(ctx context.Context, c *facts.Evaluation, d *promotion.Decision) error {
+func (a *Actor) Present(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision) error {
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
 		if p := env.Open; p != nil && c.OwnsPull(p.Number) {
@@ -292,7 +292,7 @@ func (a *Actor) Present(ctx context.Context, c *facts.Evaluation, d *promotion.D
 	return nil
 }
 
-func (a *Actor) presentOpen(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, env *promotion.Env, p *promotion.Pull, revert bool) error {
+func (a *Actor) presentOpen(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, env *promotion.Env, p *promotion.Pull, revert bool) error {
 	r := c.Snapshot.Repo
 	in := a.newTextInput(ctx, c, d, env.Name, revert)
 	in.Number, in.Release, in.Name = p.Number, p.Release, p.Name
@@ -314,7 +314,7 @@ func (a *Actor) presentOpen(ctx context.Context, c *facts.Evaluation, d *promoti
 	// A person may edit our text; it is only written again when ours changes. A
 	// head that isn't ours, or a revert whose evidence is lost, keeps its text.
 	want := hashParts(page.Title, page.Body)
-	if s.Page != want && p.HeadModified == "" && !(revert && len(in.Evidence) == 0 && in.By == "") {
+	if s.Page != want && p.HeadState != promotion.HeadModified && !(revert && len(in.Evidence) == 0 && in.By == "") {
 		if pr.Title != page.Title || pr.Body != page.Body {
 			if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
 				return err
@@ -346,7 +346,7 @@ func (a *Actor) presentOpen(ctx context.Context, c *facts.Evaluation, d *promoti
 
 // presentLanded keeps the comment of the newest merged promotion or revert up to
 // date while its verification goes on.
-func (a *Actor) presentLanded(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, env *promotion.Env) error {
+func (a *Actor) presentLanded(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, env *promotion.Env) error {
 	if !env.Landed.OK || env.Landed.Value.Pull == 0 || len(env.Landed.Value.Members) > 0 {
 		return nil // nothing of ours, or it is told of with those that came along
 	}

@@ -27,7 +27,7 @@ const slotTTL = 30 * time.Second
 
 // openPromotion commits, pushes and opens a promotion. After an interruption the same
 // commit is made again, so the push and the pull request are found, not doubled.
-func (a *Actor) openPromotion(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.Open) error {
+func (a *Actor) openPromotion(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Open) error {
 	free, err := a.takeOpenSlot(ctx, c, x.Environment)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (a *Actor) openPromotion(ctx context.Context, c *facts.Evaluation, d *promo
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
-		return eachMember(c, x.Release, x.CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
+		return eachMember(c, x.Members[0].Release, x.Members[0].CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
 			if err := bindCommand(ctx, tx, commandID, release); err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func (a *Actor) createPullRequest(ctx context.Context, c *facts.Evaluation, env 
 }
 
 // replaceHead composes an open promotion anew, in place.
-func (a *Actor) replaceHead(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.Replace) error {
+func (a *Actor) replaceHead(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Replace) error {
 	r := c.Snapshot.Repo
 	u := c.Facts.Unit
 	if _, err := a.ensureOpen(ctx, r, x.Pull, x.Head); err != nil {
@@ -228,7 +228,7 @@ func (a *Actor) replaceHead(ctx context.Context, c *facts.Evaluation, d *promoti
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		return eachMember(c, x.Release, x.CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
+		return eachMember(c, x.Members[0].Release, x.Members[0].CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
 			if err := bindCommand(ctx, tx, commandID, release); err != nil {
 				return err
 			}
@@ -271,7 +271,7 @@ func judgedHead(c *facts.Evaluation, environment string, number int) string {
 
 // closePull closes one of ours: first the mark that it is no veto, then the word to
 // its readers, then the state.
-func (a *Actor) closePull(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.Close) error {
+func (a *Actor) closePull(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Close) error {
 	r := c.Snapshot.Repo
 	if _, err := a.ensureOpen(ctx, r, x.Pull, judgedHead(c, x.Environment, x.Pull)); err != nil {
 		return err
@@ -309,7 +309,7 @@ func (a *Actor) closePull(ctx context.Context, c *facts.Evaluation, d *promotion
 }
 
 // openRevert opens the way back.
-func (a *Actor) openRevert(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.OpenRevert) error {
+func (a *Actor) openRevert(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.OpenRevert) error {
 	free, err := a.takeRevertSlot(ctx, c)
 	if err != nil {
 		return err
@@ -339,7 +339,7 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Evaluation, d *promotio
 		if err := a.putEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
 			return err
 		}
-		return eachMember(c, x.Release, x.CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
+		return eachMember(c, x.Members[0].Release, x.Members[0].CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
 			if err := bindCommand(ctx, tx, commandID, release); err != nil {
 				return err
 			}
@@ -358,7 +358,7 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Evaluation, d *promotio
 }
 
 // recomposeRevert composes an open revert anew on the newest commit.
-func (a *Actor) recomposeRevert(ctx context.Context, c *facts.Evaluation, d *promotion.Decision, x promotion.RecomposeRevert) error {
+func (a *Actor) recomposeRevert(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.RecomposeRevert) error {
 	r := c.Snapshot.Repo
 	pr, of := c.OpenPulls[x.Pull], c.RevertedPulls[x.Pull]
 	if pr == nil || of == nil || pr.Head != x.Head {

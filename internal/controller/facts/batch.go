@@ -22,7 +22,7 @@ type BatchEvaluation struct {
 	Evaluations []*Evaluation  // a component's each, sorted by name
 
 	shared       *Evaluation // what belongs to the pull requests of several
-	compositions map[string]map[string]promotion.BatchComposition
+	compositions map[string]map[string]promotion.Composition
 }
 
 // GatherBatch gathers everything about a pipeline's components. With fresh, open pull
@@ -47,7 +47,7 @@ func (o *Gatherer) gatherMembers(ctx context.Context, s *Snapshot, p *ResolvedPi
 	if err != nil {
 		return nil, err
 	}
-	b := &BatchEvaluation{Unit: all.Facts.Unit, shared: all, compositions: map[string]map[string]promotion.BatchComposition{}}
+	b := &BatchEvaluation{Unit: all.Facts.Unit, shared: all, compositions: map[string]map[string]promotion.Composition{}}
 	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
 		c, err := o.gatherUnitFacts(ctx, b.shared, rs, p.Units[component], fresh)
 		if err != nil {
@@ -61,8 +61,8 @@ func (o *Gatherer) gatherMembers(ctx context.Context, s *Snapshot, p *ResolvedPi
 }
 
 // Facts are what DecideBatch judges.
-func (b *BatchEvaluation) Facts() promotion.BatchFacts {
-	f := promotion.BatchFacts{Compositions: b.compositions}
+func (b *BatchEvaluation) Facts() promotion.Facts {
+	f := promotion.Facts{Compositions: b.compositions}
 	for _, c := range b.Evaluations {
 		f.Components = append(f.Components, c.Facts)
 	}
@@ -79,19 +79,22 @@ func (b *BatchEvaluation) mergeSharedPulls() {
 		for _, c := range b.Evaluations {
 			if p := c.Facts.Envs[i].Open; p != nil && len(p.Members) > 0 {
 				members = append(members, p)
-				headModified, authorsErr = cmp.Or(headModified, p.HeadModified), cmp.Or(authorsErr, p.Review.AuthorsErr)
+				headModified, authorsErr = cmp.Or(headModified, p.HeadReason), cmp.Or(authorsErr, p.Review.AuthorsErr)
 				authors = append(authors, p.Review.Authors...)
 			}
 		}
 		slices.Sort(authors)
 		authors = slices.Compact(authors)
 		for _, p := range members {
-			p.HeadModified, p.Review.AuthorsErr, p.Review.Authors = headModified, authorsErr, authors
+			if headModified != "" {
+				p.HeadState, p.HeadReason = promotion.HeadModified, headModified
+			}
+			p.Review.AuthorsErr, p.Review.Authors = authorsErr, authors
 		}
 		for _, c := range b.Evaluations {
 			if t := c.Facts.Envs[i].BatchPull; t != nil && headModified != "" {
 				with := *t
-				with.HeadModified = headModified
+				with.HeadState, with.HeadReason = promotion.HeadModified, headModified
 				c.Facts.Envs[i].BatchPull = &with
 			}
 		}
@@ -125,7 +128,7 @@ func (o *Gatherer) inspectBatchLeftovers(ctx context.Context, b *BatchEvaluation
 			continue
 		}
 		for _, member := range b.Evaluations {
-			member.Facts.Envs[i].Unmanaged = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
+			member.Facts.Envs[i].MarkUnmanaged(fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why))
 		}
 	}
 	return nil
@@ -157,15 +160,15 @@ func (o *Gatherer) AnswerBatchRequest(ctx context.Context, b *BatchEvaluation, l
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
 	}
 	id := promotion.BatchID(l.Members)
-	out := promotion.BatchComposition{Tip: env.Tip}
+	out := promotion.Composition{Tip: env.Tip}
 	edits, refused := o.composeMembers(ctx, c, env.Name, env.Tip, l.Members)
 	out.RefusedByMember = refused
 	if len(refused) == 0 {
-		var err error
-		if out.Refused, err = o.WhyNotIsolated(ctx, c.withMembers(l.Members), env.Name, env.Tip, edits); err != nil {
+		why, err := o.WhyNotIsolated(ctx, c.withMembers(l.Members), env.Name, env.Tip, edits)
+		if err != nil {
 			return err
 		}
-		if out.Refused != "" {
+		if out.Refuse(why); out.State == promotion.EditRefused {
 			if out.RefusedByMember, err = o.blameMembers(ctx, c, env, l.Members); err != nil {
 				return err
 			}
@@ -173,7 +176,7 @@ func (o *Gatherer) AnswerBatchRequest(ctx context.Context, b *BatchEvaluation, l
 	}
 	c.ComposedEdits[CompositionKey(env.Name, id)] = edits
 	if b.compositions[env.Name] == nil {
-		b.compositions[env.Name] = map[string]promotion.BatchComposition{}
+		b.compositions[env.Name] = map[string]promotion.Composition{}
 	}
 	b.compositions[env.Name][id] = out
 	return nil
@@ -237,7 +240,7 @@ func (b *BatchEvaluation) OpenPulls(env string) (open *promotion.Pull, reverts [
 // with the decision as it is for all of them. number is the pull
 // request that it is about, 0 for one that is not open yet; passengers are whom it
 // moves, of which those that are there become the case's members.
-func (b *BatchEvaluation) SharedEvaluation(d *promotion.BatchDecision, env string, number int, members []promotion.Member) (*Evaluation, *promotion.Decision) {
+func (b *BatchEvaluation) SharedEvaluation(d *promotion.Decision, env string, number int, members []promotion.Member) (*Evaluation, *promotion.ComponentDecision) {
 	c := *b.shared.withMembers(members)
 	c.RestoredEdits = map[string][]fieldedit.Edit{}
 	c.Facts.Envs = slices.Clone(b.shared.Facts.Envs)
@@ -269,7 +272,7 @@ func (b *BatchEvaluation) SharedEvaluation(d *promotion.BatchDecision, env strin
 			c.RestoredEdits[env] = edits
 		}
 	}
-	return &c, &promotion.Decision{Actions: d.Actions, Next: d.Next, Envs: []promotion.EnvState{d.SharedState(facts, env, number)}}
+	return &c, &promotion.ComponentDecision{Actions: d.Actions, Envs: []promotion.EnvState{d.SharedState(facts, env, number)}}
 }
 
 // agreedPull is a ride's pull request with what its passengers found out about it.
@@ -277,7 +280,7 @@ func (b *BatchEvaluation) agreedPull(env int, ri *batchPull) *promotion.Pull {
 	p := *ri.pull
 	for _, c := range b.Evaluations {
 		if v := c.Facts.Envs[env].Open; v != nil && v.Number == p.Number {
-			p.HeadModified = cmp.Or(p.HeadModified, v.HeadModified)
+			p.MarkModified(v.HeadReason)
 		}
 	}
 	return &p

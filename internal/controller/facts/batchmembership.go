@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,7 @@ func (o *Gatherer) fillBatchPulls(ctx context.Context, c *Evaluation, env *promo
 		switch {
 		case ri.PR.Author != c.Snapshot.Repo.BotLogin:
 			if ri.PR.State == forge.Open && !ri.ref.Revert && batch {
-				env.Unmanaged = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)
+				env.MarkUnmanaged(fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch))
 			}
 		case ri.PR.State == forge.Open:
 			if err := o.fillOpenBatchPull(ctx, c, env, ri); err != nil {
@@ -62,13 +61,13 @@ func (o *Gatherer) fillOpenBatchPull(ctx context.Context, c *Evaluation, env *pr
 	case p == nil:
 	case ri.ref.Revert:
 		if !batch {
-			p.Members = nil
-			p.HeadModified = cmp.Or(p.HeadModified, fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", p.Number))
+			p.Batch, p.Members = false, nil
+			p.MarkModified(fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", p.Number))
 		}
 		env.Revert = p
 	default:
-		if p.HeadModified == "" && p.DeclaredRelease != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
-			p.HeadModified = fmt.Sprintf("#%d is not what Liftlock composed: it carries another release of %s than the one that Liftlock put there; nothing is done with it until /liftlock retry", p.Number, c.Facts.Unit.Component)
+		if p.HeadState != promotion.HeadModified && p.DeclaredRelease.Value != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
+			p.MarkModified(fmt.Sprintf("#%d is not what Liftlock composed: it carries another release of %s than the one that Liftlock put there; nothing is done with it until /liftlock retry", p.Number, c.Facts.Unit.Component))
 		}
 		if err := o.authorFacts(ctx, c, env, p.Release, &p.Review); err != nil {
 			return err
@@ -76,7 +75,7 @@ func (o *Gatherer) fillOpenBatchPull(ctx context.Context, c *Evaluation, env *pr
 		if batch {
 			env.Open = p
 		} else {
-			p.Members = nil
+			p.Batch, p.Members = false, nil
 			env.WrongKind = p
 			c.OpenPulls[p.Number] = &ri.PR
 		}
@@ -125,7 +124,7 @@ func (o *Gatherer) fillUnmanagedRevert(c *Evaluation, env *promotion.Env) {
 	short := wording.Short(promotion.BatchID(env.Landed.Value.Members))
 	for _, ri := range c.batchPulls[env.Name] {
 		if ri.PR.Author != c.Snapshot.Repo.BotLogin && ri.PR.State == forge.Open && ri.ref.Revert && short != "" && strings.EqualFold(ri.ref.Short, short) {
-			env.UnmanagedRevert = fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch)
+			env.MarkRevertUnmanaged(fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", ri.PR.Number, ri.PR.Author, ri.PR.Branch))
 		}
 	}
 }

@@ -153,9 +153,9 @@ func (o *Gatherer) findReverted(ctx context.Context, c *Evaluation, all []*batch
 func (o *Gatherer) inspectBatchPull(ctx context.Context, c *Evaluation, env *promotion.Env, all []*batchPull, ri *batchPull) error {
 	r, pr := c.Snapshot.Repo, &ri.PR
 	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
+		Held: pr.HasLabel(promotion.LabelHold), Batch: true, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}
 	if pr.Base != env.Branch {
-		p.HeadModified = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
+		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}
 	if err := o.ensureCommit(ctx, r, pr.Head); err != nil {
 		return err
@@ -177,33 +177,36 @@ func (o *Gatherer) inspectBatchPull(ctx context.Context, c *Evaluation, env *pro
 	if err != nil {
 		return err
 	}
-	if why != "" || p.HeadModified != "" {
+	if why != "" || p.HeadState == promotion.HeadModified {
 		p.Members = addDeclaredMembers(p.Members, pr.Body)
 	}
 	p.Release, p.Name = promotion.BatchID(p.Members), joinMemberNames(p.Members)
 	if ri.ref.Revert {
 		p.Release = cmp.Or(p.Release, ri.ref.Short)
 	} else {
-		p.DeclaredRelease, _ = readMarker(pr.Body)
+		p.DeclaredRelease = declaredRelease(readMarker(pr.Body))
 	}
-	if why != "" && p.HeadModified == "" {
-		p.HeadModified = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
+	if why != "" && p.HeadState != promotion.HeadModified {
+		p.MarkModified(fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why))
 	}
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
 	edits := c.HeadEdits[pr.Number]
 	o.recordHead(r, p, base, len(edits) > 0)
-	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
-		if p.CrossEnvironment, err = o.WhyNotIsolated(ctx, c.withMembers(p.Members), env.Name, env.Tip, edits); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			p.CrossEnvironment = "which targets it would change can't be told: " + err.Error()
+	if p.HeadState != promotion.HeadModified && !p.Stale && len(edits) > 0 {
+		why, err := o.WhyNotIsolated(ctx, c.withMembers(p.Members), env.Name, env.Tip, edits)
+		switch {
+		case err == nil:
+			p.MarkReach(promotion.ReachCrossEnvironment, why)
+		case ctx.Err() != nil:
+			return err
+		default:
+			p.MarkReach(promotion.ReachUnknown, "which targets it would change can't be told: "+err.Error())
 		}
 	}
 	if why := o.refusedMergeReason(r, &ri.cachedPull); why != "" {
-		p.Mergeable, p.MergeNote = string(forge.MergeableBlocked), why
+		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
 	}
 	if !ri.ref.Revert {
 		if p.Review, err = o.approvalFacts(ctx, r, p.Head, ri.detail, base); err != nil {
@@ -326,7 +329,7 @@ func (ri *batchPull) viewFor(component string) *promotion.Pull {
 	}
 	p := *ri.pull
 	declared, _ := promotion.FindMember(markedMembers(ri.PR.Body), component)
-	p.Release, p.Name, p.DeclaredRelease = in.Release, in.Name, declared.Release
+	p.Release, p.Name, p.DeclaredRelease = in.Release, in.Name, declaredRelease(declared.Release, 0)
 	return &p
 }
 

@@ -297,7 +297,7 @@ func BenchmarkEvaluations(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if d := promotion.Decide(c.Facts); len(d.Envs) != len(benchEnvs) {
+			if d := promotion.Decide(promotion.Facts{Components: []promotion.ComponentFacts{c.Facts}}).Components[0]; len(d.Envs) != len(benchEnvs) {
 				b.Fatal(d)
 			}
 		}

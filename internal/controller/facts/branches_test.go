@@ -226,7 +226,7 @@ func TestOutsideOnBranches(t *testing.T) {
 			s := takeSnapshot(t, o, repo)
 			p := s.Pipelines[0]
 			unit := p.Units["web"]
-			at := &Evaluation{Snapshot: s, Pipeline: p, Unit: unit, Facts: promotion.Facts{Unit: unit.Unit}}
+			at := &Evaluation{Snapshot: s, Pipeline: p, Unit: unit, Facts: promotion.ComponentFacts{Unit: unit.Unit}}
 			edit := fieldedit.Edit{File: c.file, Mode: fieldedit.Mode(0o100644), After: []byte(c.text)}
 			for range 2 { // the second is from memory
 				why, err := o.WhyNotIsolated(t.Context(), at, c.env, s.BranchFor(p.Pipeline, c.env).Commit, []fieldedit.Edit{edit})

@@ -17,26 +17,28 @@ func CompositionKey(env, release string) string { return env + "|" + release }
 // changes, or why it can't be done.
 func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, l promotion.FactRequest) error {
 	out := promotion.Composition{Tip: env.Tip}
-	if out.Refused = c.whyUnknown(l.Release); out.Refused != "" {
+	if out.Refuse(c.whyUnknown(l.Release)); out.State == promotion.EditRefused {
 		env.Compositions[l.Release] = out
 		return nil
 	}
 	edits, err := fieldedit.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.ReleaseContents[l.Release],
 		wholeFileReader(ctx, c.Snapshot.Repo.Mirror, env.Tip))
-	if err != nil {
-		out.Refused = err.Error()
-	} else {
-		out.Empty = len(edits) == 0
+	switch {
+	case err != nil:
+		out.Refuse(err.Error())
+	case len(edits) == 0:
+		out.State = promotion.EditEmpty
+	default:
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if !out.Empty {
-			// What travels with others may share files with them: whether it does with
-			// those that come along is asked when they are known.
-			if out.Refused, err = o.WhyNotIsolated(ctx, c.withAllComponents(), env.Name, out.Tip, edits); err != nil {
-				return err
-			}
+		// What moves with others may share files with them: whether it does with
+		// those that come along is looked at when they are known.
+		why, err := o.WhyNotIsolated(ctx, c.withAllComponents(), env.Name, out.Tip, edits)
+		if err != nil {
+			return err
 		}
+		out.Refuse(why)
 	}
 	c.ComposedEdits[CompositionKey(env.Name, l.Release)] = edits
 	env.Compositions[l.Release] = out
@@ -69,16 +71,18 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promot
 	edits, err := o.composeRevert(ctx, c, own, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil:
-		out.Refused = err.Error()
+		out.Refuse(err.Error())
 	case len(edits) == 0:
-		out.Empty, out.Refused = true, "the bytes are already as they were before"
+		out.Refuse("the bytes are already as they were before")
 	default:
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = o.WhyNotIsolated(ctx, c.withMembers(with), env.Name, out.Tip, edits); err != nil {
+		why, err := o.WhyNotIsolated(ctx, c.withMembers(with), env.Name, out.Tip, edits)
+		if err != nil {
 			return err
 		}
+		out.Refuse(why)
 	}
 	c.RestoredEdits[env.Name] = edits
 	env.Restore = promotion.Sure(out)

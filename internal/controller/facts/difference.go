@@ -51,7 +51,7 @@ type inspectedHead struct{ head, base, headModified string }
 // recordHead remembers what was found out about an open pull request's head; composed:
 // its edits were composed again and are exactly what the head has.
 func (o *effectGatherer) recordHead(r *Repository, p *promotion.Pull, base string, composed bool) {
-	s := inspectedHead{head: p.Head, base: base, headModified: p.HeadModified}
+	s := inspectedHead{head: p.Head, base: base, headModified: p.HeadReason}
 	if s.headModified == "" && !composed {
 		s.headModified = fmt.Sprintf("#%d can't be composed again, so it can't be told whether it is what Liftlock composed", p.Number)
 	}
@@ -78,7 +78,7 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 	if e == nil || e.PR.Author != r.BotLogin {
 		return nil, newNoDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
 	}
-	c := &Evaluation{Snapshot: s, Pipeline: p, Unit: ua, Facts: promotion.Facts{Unit: u}}
+	c := &Evaluation{Snapshot: s, Pipeline: p, Unit: ua, Facts: promotion.ComponentFacts{Unit: u}}
 	c = c.withMembers(markedMembers(e.PR.Body))
 	switch e.PR.State {
 	case forge.Open:

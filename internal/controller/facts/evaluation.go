@@ -15,7 +15,7 @@ import (
 type MemberEvaluation struct {
 	Member     promotion.Member
 	Evaluation *Evaluation
-	Decision   *promotion.Decision
+	Decision   *promotion.ComponentDecision
 }
 
 // Moves says that the case is about a component.

@@ -18,7 +18,7 @@ import (
 
 // Evaluation is one unit's facts with what acting on them needs.
 type Evaluation struct {
-	Facts    promotion.Facts
+	Facts    promotion.ComponentFacts
 	Snapshot *Snapshot
 	Pipeline *ResolvedPipeline
 	Unit     *ResolvedUnit
@@ -100,7 +100,7 @@ func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.U
 	c := &Evaluation{Snapshot: s, Pipeline: p, fieldOwners: map[string]string{}, retryAt: new(time.Time),
 		OpenPulls: map[int]*forge.PullRequest{}, HeadBases: map[int]string{}, HeadEdits: map[int][]fieldedit.Edit{}, RevertedPulls: map[int]*forge.PullRequest{},
 		ReleaseContents: map[string]fieldedit.Release{}, ComposedEdits: map[string][]fieldedit.Edit{}, RestoredEdits: map[string][]fieldedit.Edit{},
-		Facts: promotion.Facts{Now: o.opts.Now(), Unit: u, Pipeline: p.Pipeline, PipelineErr: s.PipelineErr, Tip: s.Commit}}
+		Facts: promotion.ComponentFacts{Now: o.opts.Now(), Unit: u, Pipeline: p.Pipeline, PipelineErr: s.PipelineErr, Tip: s.Commit}}
 	for _, spec := range p.TopologicalOrder() {
 		line := s.BranchFor(p.Pipeline, spec.Name)
 		c.Facts.Envs = append(c.Facts.Envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Compositions: map[string]promotion.Composition{}})
@@ -143,8 +143,10 @@ func (o *Gatherer) gatherUnitFacts(ctx context.Context, all *Evaluation, rs batc
 			return nil, fmt.Errorf("look at %s in %s: %w", u.Component, env.Name, err)
 		}
 	}
-	if c.Facts.Holds, err = o.Holds(ctx, s.Repo, u); err != nil {
-		c.Facts.HoldsErr = err.Error()
+	if holds, err := o.Holds(ctx, s.Repo, u); err != nil {
+		c.Facts.Holds = promotion.Unsure[[]promotion.Hold](err.Error())
+	} else {
+		c.Facts.Holds = promotion.Sure(holds)
 	}
 	c.Facts.ClusterIncidents = o.clusterIncidents(c)
 	if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
@@ -166,7 +168,7 @@ func (o *Gatherer) gatherEnv(ctx context.Context, c *Evaluation, env *promotion.
 	var mixed *fieldedit.MixedError
 	switch {
 	case errors.As(err, &mixed):
-		env.Mixed = err.Error()
+		env.Fields, env.FieldsReason = promotion.FieldsMixed, err.Error()
 		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case err != nil:
 		env.Release = promotion.Unsure[promotion.Release](err.Error())
@@ -208,6 +210,7 @@ func (o *Gatherer) gatherEnv(ctx context.Context, c *Evaluation, env *promotion.
 	if landed.Members, err = o.landedMembers(ctx, c, env.Name, landed.Pull); err != nil {
 		return err
 	}
+	landed.Batch = len(landed.Members) > 0
 	env.Landed = promotion.Sure(landed)
 	o.fillUnmanagedRevert(c, env)
 	if err := o.fillRevertedReleases(ctx, c, env, at); err != nil {

@@ -173,6 +173,6 @@ func (o *Gatherer) inspectUnitLeftover(ctx context.Context, c *Evaluation, env *
 	if why == "" {
 		return nil
 	}
-	env.Unmanaged = fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why)
+	env.MarkUnmanaged(fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, info.Author.Name, why))
 	return nil
 }

@@ -275,6 +275,11 @@ func markedMembers(body string) []promotion.Member {
 	return out
 }
 
+// declaredRelease is the release that a body's marker names, if it names one.
+func declaredRelease(release string, _ int) promotion.Known[string] {
+	return promotion.Known[string]{Value: release, OK: release != ""}
+}
+
 func readMarker(body string) (release string, of int) {
 	m := markerPattern.FindStringSubmatch(body)
 	if m == nil {

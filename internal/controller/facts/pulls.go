@@ -84,9 +84,9 @@ func (o *Gatherer) fillPulls(ctx context.Context, c *Evaluation, env *promotion.
 			why := fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", e.PR.Number, e.PR.Author, e.PR.Branch)
 			switch {
 			case !ref.Revert:
-				env.Unmanaged = why
+				env.MarkUnmanaged(why)
 			case env.Release.OK && ref.Short == wording.Short(env.Release.Value.ID):
-				env.UnmanagedRevert = why
+				env.MarkRevertUnmanaged(why)
 			}
 		case e.PR.State == forge.Open:
 			p, err := o.describeOpenPull(ctx, c, env, at, e, d, entries, ref)
@@ -109,7 +109,7 @@ func (o *Gatherer) fillPulls(ctx context.Context, c *Evaluation, env *promotion.
 		}
 	}
 	slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int { return b.At.Compare(a.At) })
-	if env.Open == nil && env.Unmanaged == "" && !env.Source() && !c.Pipeline.Spec.BatchesByEnvironment() {
+	if env.Open == nil && env.BranchState != promotion.BranchUnmanaged && !env.Source() && !c.Pipeline.Spec.BatchesByEnvironment() {
 		return o.inspectUnitLeftover(ctx, c, env, at, entries)
 	}
 	return nil
@@ -151,9 +151,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, c *Evaluation, env *pro
 	r := c.Snapshot.Repo
 	pr := &e.PR
 	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Mergeable: string(pr.Mergeable), MergeNote: pr.MergeReason}
+		Held: pr.HasLabel(promotion.LabelHold), Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}
 	if pr.Base != env.Branch {
-		p.HeadModified = fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base)
+		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}
 	if ref.Revert {
 		p.Release = ref.Short // a restraint that holds whatever somebody pushes there
@@ -176,33 +176,36 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, c *Evaluation, env *pro
 		}
 	}
 	if !ref.Revert {
-		p.DeclaredRelease, _ = readMarker(pr.Body)
-		if why == "" && p.DeclaredRelease != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
+		p.DeclaredRelease = declaredRelease(readMarker(pr.Body))
+		if why == "" && p.DeclaredRelease.Value != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
 			// Well made, but not by us: that we opened it is the proof that its
 			// release was verified upstream, and that is not this release.
 			why = "it carries another release than the one that Liftlock put there"
 		}
 	}
-	if why != "" && p.HeadModified == "" {
-		p.HeadModified = fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why)
+	if why != "" && p.HeadState != promotion.HeadModified {
+		p.MarkModified(fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why))
 	}
 	if pr.Mergeable == forge.MergeableDirty {
 		p.Stale = true
 	}
 	edits := c.HeadEdits[pr.Number]
 	o.recordHead(r, p, base, len(edits) > 0)
-	if p.HeadModified == "" && !p.Stale && len(edits) > 0 {
+	if p.HeadState != promotion.HeadModified && !p.Stale && len(edits) > 0 {
 		// The branch may have got other readers since: what counts is what the
 		// edits do to it as it is now.
-		if p.CrossEnvironment, err = o.WhyNotIsolated(ctx, c, env.Name, env.Tip, edits); err != nil {
-			if ctx.Err() != nil {
-				return nil, err
-			}
-			p.CrossEnvironment = "which targets it would change can't be told: " + err.Error()
+		why, err := o.WhyNotIsolated(ctx, c, env.Name, env.Tip, edits)
+		switch {
+		case err == nil:
+			p.MarkReach(promotion.ReachCrossEnvironment, why)
+		case ctx.Err() != nil:
+			return nil, err
+		default:
+			p.MarkReach(promotion.ReachUnknown, "which targets it would change can't be told: "+err.Error())
 		}
 	}
 	if why := o.refusedMergeReason(r, e); why != "" {
-		p.Mergeable, p.MergeNote = string(forge.MergeableBlocked), why
+		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
 	}
 	if !ref.Revert {
 		if p.Release == "" {

@@ -86,7 +86,7 @@ func (c *Evaluation) supersededRecords(known []store.Promotion) []store.Promotio
 		}
 		for i := range c.Facts.Envs {
 			env := &c.Facts.Envs[i]
-			if t := env.BatchPull; t != nil && t.Number == was.Pull && t.HeadModified == "" {
+			if t := env.BatchPull; t != nil && t.Number == was.Pull && t.HeadState != promotion.HeadModified {
 				was.State, was.UpdatedAt = recordSuperseded, c.Facts.Now
 				out = append(out, was)
 			}

@@ -10,15 +10,15 @@ import (
 )
 
 // evaluateBatch has the components of a pipeline judged that travel together.
-func (m *planner) evaluateBatch(ctx context.Context, r *resolvedPipeline) ([]promotion.Decision, []opening, error) {
-	answers := map[string]map[string]promotion.BatchComposition{}
+func (m *planner) evaluateBatch(ctx context.Context, r *resolvedPipeline) ([]promotion.ComponentDecision, []opening, error) {
+	answers := map[string]map[string]promotion.Composition{}
 	edits := map[string][]fieldedit.Edit{} // by environment and what moves
 	for range maxRounds {
-		f := promotion.BatchFacts{Compositions: answers}
+		f := promotion.Facts{Compositions: answers}
 		for _, u := range r.units {
 			f.Components = append(f.Components, u.facts)
 		}
-		d := promotion.DecideBatch(f)
+		d := promotion.Decide(f)
 		own, requested := false, false
 		for i, u := range r.units {
 			looked, err := m.answerRequests(ctx, u, d.Components[i].Actions)
@@ -36,7 +36,7 @@ func (m *planner) evaluateBatch(ctx context.Context, r *resolvedPipeline) ([]pro
 				}
 				id := promotion.BatchID(a.Members)
 				if answers[a.Environment] == nil {
-					answers[a.Environment] = map[string]promotion.BatchComposition{}
+					answers[a.Environment] = map[string]promotion.Composition{}
 				}
 				var err error
 				if answers[a.Environment][id], edits[compositionKey(a.Environment, id)], err = m.composeBatch(ctx, r, a); err != nil {
@@ -72,8 +72,8 @@ func (r *resolvedPipeline) componentNames() []string {
 
 // composeBatch answers a look: what moving several releases at once changes, or whose
 // part can't be made.
-func (m *planner) composeBatch(ctx context.Context, r *resolvedPipeline, l promotion.FactRequest) (promotion.BatchComposition, []fieldedit.Edit, error) {
-	out := promotion.BatchComposition{Tip: m.branchOf(r.pipeline, l.Environment).commit}
+func (m *planner) composeBatch(ctx context.Context, r *resolvedPipeline, l promotion.FactRequest) (promotion.Composition, []fieldedit.Edit, error) {
+	out := promotion.Composition{Tip: m.branchOf(r.pipeline, l.Environment).commit}
 	inside := make([]string, len(l.Members))
 	for i, p := range l.Members {
 		inside[i] = p.Component
@@ -82,8 +82,8 @@ func (m *planner) composeBatch(ctx context.Context, r *resolvedPipeline, l promo
 	if out.RefusedByMember = refused; len(refused) > 0 {
 		return out, edits, ctx.Err()
 	}
-	var err error
-	if out.Refused, err = m.whyNotIsolated(ctx, r, inside, l.Environment, edits); err != nil || out.Refused == "" {
+	why, err := m.whyNotIsolated(ctx, r, inside, l.Environment, edits)
+	if out.Refuse(why); err != nil || out.State != promotion.EditRefused {
 		return out, edits, err
 	}
 	for _, p := range l.Members { // whose part is it?

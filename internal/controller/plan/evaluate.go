@@ -81,18 +81,19 @@ func (m *planner) evaluatePipeline(ctx context.Context, r *resolvedPipeline) (Pi
 
 // evaluateUnits has each component judged by itself, the places in each environment going
 // to those that have waited longest.
-func (m *planner) evaluateUnits(ctx context.Context, r *resolvedPipeline) ([]promotion.Decision, []opening, error) {
+func (m *planner) evaluateUnits(ctx context.Context, r *resolvedPipeline) ([]promotion.ComponentDecision, []opening, error) {
 	if err := m.queueContenders(ctx, r); err != nil {
 		return nil, nil, err
 	}
 	var opens []opening
-	decisions := make([]promotion.Decision, len(r.units))
+	decisions := make([]promotion.ComponentDecision, len(r.units))
 	for i, u := range r.units {
-		var err error
-		if decisions[i], err = m.decideUnit(ctx, u); err != nil {
+		d, err := m.decideUnit(ctx, u)
+		if err != nil {
 			return nil, nil, err
 		}
-		for _, a := range decisions[i].Actions {
+		decisions[i] = d.Components[0]
+		for _, a := range d.Actions {
 			if a, ok := a.(promotion.Open); ok {
 				to := promotion.Release{ID: a.Release, Name: a.Name}
 				opens = append(opens, opening{env: a.Environment, parts: []part{{u, to}}, edits: u.composed[compositionKey(a.Environment, a.Release)]})
@@ -107,7 +108,7 @@ func (m *planner) evaluateUnits(ctx context.Context, r *resolvedPipeline) ([]pro
 func (m *planner) queueContenders(ctx context.Context, r *resolvedPipeline) error {
 	contenders := map[string][]contender{}
 	for _, u := range r.units {
-		d := promotion.Decide(u.facts)
+		d := promotion.Decide(promotion.Facts{Components: []promotion.ComponentFacts{u.facts}}).Components[0]
 		for _, a := range d.Actions {
 			if l, ok := a.(promotion.FactRequest); ok && l.What == promotion.RequestComposition {
 				contenders[l.Environment] = append(contenders[l.Environment], contender{u, l, d.Env(l.Environment).ReadySince})
@@ -128,7 +129,7 @@ func (m *planner) queueContenders(ctx context.Context, r *resolvedPipeline) erro
 			if err := m.answerComposition(ctx, c.unit, c.request); err != nil {
 				return err
 			}
-			if made := c.unit.findEnv(env).Compositions[c.request.Release]; made.Refused == "" && !made.Empty {
+			if made := c.unit.findEnv(env).Compositions[c.request.Release]; made.State == promotion.EditPossible {
 				ahead++
 			}
 		}
@@ -139,8 +140,8 @@ func (m *planner) queueContenders(ctx context.Context, r *resolvedPipeline) erro
 // decideUnit has a component judged, answering what it asks for.
 func (m *planner) decideUnit(ctx context.Context, u *unit) (promotion.Decision, error) {
 	for range maxRounds {
-		d := promotion.Decide(u.facts)
-		if looked, err := m.answerRequests(ctx, u, d.Actions); !looked || err != nil {
+		d := promotion.Decide(promotion.Facts{Components: []promotion.ComponentFacts{u.facts}})
+		if looked, err := m.answerRequests(ctx, u, d.Components[0].Actions); !looked || err != nil {
 			return d, err
 		}
 	}
@@ -176,9 +177,9 @@ func (m *planner) answerComposition(ctx context.Context, u *unit, l promotion.Fa
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		out.Refused = err.Error()
+		out.Refuse(err.Error())
 	case len(edits) == 0:
-		out.Empty = true
+		out.State = promotion.EditEmpty
 	default:
 		inside := []string{u.component}
 		if u.pipeline.pipeline.Spec.BatchesByEnvironment() {
@@ -187,9 +188,11 @@ func (m *planner) answerComposition(ctx context.Context, u *unit, l promotion.Fa
 		for _, e := range edits {
 			out.Files = append(out.Files, e.File)
 		}
-		if out.Refused, err = m.whyNotIsolated(ctx, u.pipeline, inside, l.Environment, edits); err != nil {
+		why, err := m.whyNotIsolated(ctx, u.pipeline, inside, l.Environment, edits)
+		if err != nil {
 			return err
 		}
+		out.Refuse(why)
 	}
 	u.composed[compositionKey(l.Environment, l.Release)] = edits
 	u.findEnv(l.Environment).Compositions[l.Release] = out

@@ -49,7 +49,7 @@ type unit struct {
 	pipeline  *resolvedPipeline
 	component string
 	envs      map[string]*history.Environment
-	facts     promotion.Facts
+	facts     promotion.ComponentFacts
 	contents  map[string]fieldedit.Release // by identity
 	composed  map[string][]fieldedit.Edit  // by environment and release
 }
@@ -179,16 +179,18 @@ func inActMode(p *pipeline.Pipeline) *pipeline.Pipeline {
 // readUnit reads a component's releases and what restrains them.
 func (m *planner) readUnit(u *unit) error {
 	p := u.pipeline.pipeline
-	u.facts = promotion.Facts{
+	u.facts = promotion.ComponentFacts{
 		Now: m.input.Now, Unit: promotion.Unit{Pipeline: p.Name(), Component: u.component}, Pipeline: inActMode(p),
 		Problems: u.pipeline.componentProblems.For(u.component), Tip: m.input.Commit,
 		Limits: promotion.Limits{QueuedAhead: map[string]int{}},
 	}
+	u.facts.Holds = promotion.Sure[[]promotion.Hold](nil)
 	if m.input.Holds != nil {
-		var err error
-		if u.facts.Holds, err = history.Holds(m.input.Holds, p.Name(), u.component); err != nil {
+		holds, err := history.Holds(m.input.Holds, p.Name(), u.component)
+		if err != nil {
 			return err
 		}
+		u.facts.Holds = promotion.Sure(holds)
 	}
 	for _, spec := range p.TopologicalOrder() {
 		l := m.branchOf(p, spec.Name)
@@ -216,7 +218,7 @@ func (m *planner) readOverlay(u *unit, env *promotion.Env, at *history.Environme
 	var mixed *fieldedit.MixedError
 	switch {
 	case errors.As(err, &mixed):
-		env.Mixed = err.Error()
+		env.Fields, env.FieldsReason = promotion.FieldsMixed, err.Error()
 		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case err != nil:
 		env.Release = promotion.Unsure[promotion.Release](err.Error())

@@ -26,17 +26,17 @@ func batchInput() Input {
 	apiState.Gates = append(apiState.Gates, policies.Result{Gate: "upstream", Outcome: policies.Wait, Reason: "qa carries the same release and is not well right now: api-qa-eu: Deployment api is progressing"})
 	who := []promotion.Member{{Component: "api", Release: newRelease, Name: "2.0.0"}, {Component: "web", Release: newRelease, Name: "1.5.0"}}
 	pull := promotion.Pull{Number: 14, Members: who, CreatedAt: at(9, 10)}
-	facts := []promotion.Facts{*api.Facts, *web.Facts}
+	facts := []promotion.ComponentFacts{*api.Facts, *web.Facts}
 	for i := range facts {
 		own := pull
 		own.Release, own.Name = who[i].Release, who[i].Name
 		facts[i].Envs[2].Open = &own
 	}
-	d := promotion.BatchDecision{Components: []promotion.Decision{*api.Decision, *web.Decision}}
+	d := promotion.Decision{Components: []promotion.ComponentDecision{*api.Decision, *web.Decision}}
 	in := promotionInput()
 	in.Facts.Unit.Component, in.Facts.Envs[2].Open = promotion.BatchName, &pull
 	in.Facts.Envs[2].History = nil
-	in.Decision = &promotion.Decision{Envs: []promotion.EnvState{d.SharedState(facts, "prod", 14)}}
+	in.Decision = &promotion.ComponentDecision{Envs: []promotion.EnvState{d.SharedState(facts, "prod", 14)}}
 	in.Release, in.Name = promotion.BatchID(who), "api 2.0.0, web 1.5.0"
 	in.Changes[0].Component = "web"
 	in.Changes = append(in.Changes, Change{Component: "api", File: "overlays/prod/api/values.yaml", Path: "image.tag", Old: "1.9.0", New: "2.0.0", Line: 3})
@@ -55,8 +55,8 @@ func batchRevertInput() Input {
 	api.Decision.Envs[1].Revert = 15
 	in.Members[1].Facts, in.Members[1].Decision = web.Facts, web.Decision
 	in.Facts.Envs[1].Revert = &promotion.Pull{Number: 15}
-	d := promotion.BatchDecision{Components: []promotion.Decision{*api.Decision, *web.Decision}}
-	in.Decision = &promotion.Decision{Envs: []promotion.EnvState{d.SharedState([]promotion.Facts{*api.Facts, *web.Facts}, "qa", 15)}}
+	d := promotion.Decision{Components: []promotion.ComponentDecision{*api.Decision, *web.Decision}}
+	in.Decision = &promotion.ComponentDecision{Envs: []promotion.EnvState{d.SharedState([]promotion.ComponentFacts{*api.Facts, *web.Facts}, "qa", 15)}}
 	in.Changes = []Change{{Component: "api", File: "overlays/qa/api/values.yaml", Path: "image.tag", Old: "2.0.0", New: "1.9.0", Line: 3},
 		{Component: "web", File: web.Changes[0].File, Path: web.Changes[0].Path, Old: "1.5.0", New: "1.4.2", Line: 12}, {File: "overlays/qa/common.yaml", Path: "api.tag", Old: "2.0.0", New: "1.9.0"}}
 	in.Reached = append(web.Reached, Target{Name: "api-qa-eu", Component: "api", Environment: "qa", Cluster: "eu-1"})
@@ -72,8 +72,8 @@ func batchLandedInput() Input {
 	st := web.Decision.Env("qa")
 	st.State, st.Reason, st.VerifiedAt = promotion.Verifying, "web-qa-us: has not taken the commit yet", time.Time{}
 	st.Targets["web-qa-us"] = promotion.TargetView{State: "arriving", Reason: "Argo CD has not noticed the commit yet"}
-	d := promotion.BatchDecision{Components: []promotion.Decision{*api.Decision, *web.Decision}}
-	in.Decision = &promotion.Decision{Envs: []promotion.EnvState{d.SharedState([]promotion.Facts{*api.Facts, *web.Facts}, "qa", 12)}}
+	d := promotion.Decision{Components: []promotion.ComponentDecision{*api.Decision, *web.Decision}}
+	in.Decision = &promotion.ComponentDecision{Envs: []promotion.EnvState{d.SharedState([]promotion.ComponentFacts{*api.Facts, *web.Facts}, "qa", 12)}}
 	return in
 }
 

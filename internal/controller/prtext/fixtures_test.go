@@ -59,12 +59,12 @@ func promotionInput() Input {
 		return promotion.TargetView{State: state, Reason: reason, Since: at(h, m)}
 	}
 	return Input{
-		Facts: &promotion.Facts{
+		Facts: &promotion.ComponentFacts{
 			Unit:     promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"},
 			Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Mode: pipeline.ModeAct}},
 			Envs:     envs,
 		},
-		Decision: &promotion.Decision{Envs: []promotion.EnvState{
+		Decision: &promotion.ComponentDecision{Envs: []promotion.EnvState{
 			{
 				Environment: "dev", State: promotion.Verifying, Promotion: promotion.Idle, Release: newer, Name: "1.6.0", Since: at(11, 0),
 				Reason:  "web-dev-eu: synced; waiting for it to be healthy",

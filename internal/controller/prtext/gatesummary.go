@@ -33,11 +33,11 @@ func summarizeGates(in Input) gateSummary {
 		pull = e.Revert
 	}
 	if pull != nil {
-		s.headModified = pull.HeadModified
+		s.headModified = pull.HeadReason
 	}
-	readable := e.Mixed == "" && e.Unmanaged == "" && e.Release.OK && e.Landed.OK
+	readable := e.Fields != promotion.FieldsMixed && e.BranchState != promotion.BranchUnmanaged && e.Release.OK && e.Landed.OK
 	s.evaluated = len(s.gates) > 0 ||
-		pull != nil && pull.HeadModified == "" && !pull.Diverged && (readable || in.Revert) && !isDryRun(in) && !actsOtherwise(in)
+		pull != nil && pull.HeadState != promotion.HeadModified && !pull.Diverged && (readable || in.Revert) && !isDryRun(in) && !actsOtherwise(in)
 	return s
 }
 

@@ -82,9 +82,9 @@ func pages() map[string]Input {
 		st.Gates = []policies.Result{{Gate: "mergeable", Outcome: policies.Wait, Reason: "the forge blocks the merge: 1 check is missing"}, passed}
 	})
 	with("promotion-foreign", promotionInput(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
-		e.Open.HeadModified = "its head was pushed by mallory and changes deploy.yaml, which isn't carried"
+		e.Open.HeadState, e.Open.HeadReason = promotion.HeadModified, "its head was pushed by mallory and changes deploy.yaml, which isn't carried"
 		st.Promotion, st.Gates = promotion.Held, nil
-		st.Why = []promotion.Reason{{Code: "foreign", Text: e.Open.HeadModified}}
+		st.Why = []promotion.Reason{{Code: "foreign", Text: e.Open.HeadReason}}
 	})
 	with("promotion-many", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
 		for i := range 60 {

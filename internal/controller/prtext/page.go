@@ -157,7 +157,7 @@ var reference = regexp.MustCompile("#" + zeroWidthSpace + `[0-9]+\b`)
 func ownPullNumbers(in Input) map[string]bool {
 	own := map[string]bool{strconv.Itoa(in.Number): true, strconv.Itoa(in.RevertedPull): true}
 	add := func(n int) { own[strconv.Itoa(n)] = true }
-	all := []*promotion.Facts{in.Facts}
+	all := []*promotion.ComponentFacts{in.Facts}
 	for _, p := range in.Members {
 		all = append(all, p.Facts)
 	}

@@ -33,11 +33,11 @@ func filled(s string, revert bool) Input {
 		Targets: map[string]promotion.TargetView{s: {State: s, Reason: s, Since: t}},
 	}
 	return Input{
-		Facts: &promotion.Facts{
+		Facts: &promotion.ComponentFacts{
 			Unit:     promotion.Unit{Repo: s, Pipeline: s, Component: s},
 			Pipeline: &pipeline.Pipeline{}, Envs: []promotion.Env{env},
 		},
-		Decision: &promotion.Decision{Envs: []promotion.EnvState{st}}, Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
+		Decision: &promotion.ComponentDecision{Envs: []promotion.EnvState{st}}, Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
 		Changes:          []Change{{File: s, Path: s, Old: s, New: s, Line: 3}},
 		Reached:          []Target{{Name: s, Component: s, Environment: s, Cluster: s}, {Name: s, Component: s, Environment: "other", Cluster: s}},
 		UnaffectedCounts: map[string]int{s: 3}, RevertedPull: 12, Evidence: []string{s, s}, Reason: s,
@@ -178,9 +178,9 @@ func TestStatus(t *testing.T) {
 		{"another environment is replaced", act(promotion.Replace{Environment: "qa"}), statusSuccess},
 		{"not composed yet", act(promotion.FactRequest{Environment: "prod", What: promotion.RequestComposition}), statusPending},
 		{"unreadable", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Release.OK = false }, statusPending},
-		{"mixed", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Mixed = "two releases" }, statusPending},
+		{"mixed", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Fields = promotion.FieldsMixed }, statusPending},
 		{"observe", func(in *Input) { stateOf(*in).Gates = nil; in.Facts.Pipeline.Spec.Mode = "observe" }, statusPending},
-		{"unsound", func(in *Input) { environmentOf(*in).Open.HeadModified = "somebody pushed" }, statusFailure},
+		{"unsound", func(in *Input) { environmentOf(*in).Open.MarkModified("somebody pushed") }, statusFailure},
 		{"fails", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
 		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = gateMergeable }, statusSuccess},
 		{"an unknown outcome", func(in *Input) { stateOf(*in).Gates[0].Outcome = "" }, statusPending},

@@ -9,8 +9,8 @@ import (
 // Input is what a pull request's texts are made from. Facts and Decision are
 // the ones that it was last judged by.
 type Input struct {
-	Facts       *promotion.Facts
-	Decision    *promotion.Decision
+	Facts       *promotion.ComponentFacts
+	Decision    *promotion.ComponentDecision
 	Environment string
 	Revert      bool
 	Number      int // 0 before it is opened
@@ -59,8 +59,8 @@ type Change struct {
 // that it was last judged by.
 type Member struct {
 	promotion.Member
-	Facts    *promotion.Facts
-	Decision *promotion.Decision
+	Facts    *promotion.ComponentFacts
+	Decision *promotion.ComponentDecision
 }
 
 // Target is a target as the body names it.

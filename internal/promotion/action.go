@@ -1,0 +1,253 @@
+package promotion
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Action is one thing to do. Actions carry what they were judged on.
+type Action interface {
+	// Describe says in a few words what is done; for logs and the timeline.
+	Describe() string
+	environment() string
+}
+
+// EnvironmentOf is the environment that an action is about.
+func EnvironmentOf(a Action) string { return a.environment() }
+
+// PullAction is an action on a pull request.
+type PullAction interface {
+	Action
+	// Subject is the pull request, for a revert that is to be opened the promotion
+	// that it takes back, 0 where it is about none yet; and whom it moves, never nobody
+	// but where a pull request is closed because it moves nothing any more.
+	Subject() (pull int, members []Member)
+}
+
+// The expensive facts.
+const (
+	RequestComposition    = "compose"
+	RequestRestore        = "restore"
+	RequestBlame          = "blame"
+	RequestChangedObjects = "changed"
+)
+
+// FactRequest asks for an expensive fact about an environment. As an action of a
+// component it is about its own part, and the answer belongs to its Env; among the
+// shared actions it asks what moving the members at once changes, and the answer
+// belongs to Facts.Compositions.
+type FactRequest struct {
+	What        string
+	Environment string
+	Release     string   // compose: the identity of what moves
+	Members     []Member `json:",omitempty"` // compose: what moves
+}
+
+// Record writes down what was found out about what landed in an environment.
+type Record struct {
+	Environment, Release, Commit string
+	Verified, Degraded           bool
+}
+
+// Open opens a promotion composed on Tip.
+type Open struct {
+	Environment string
+	Release     string // the member's, or of a batch its BatchID
+	Name        string
+	Tip         string
+	Members     []Member
+	Batch       bool // as Pull.Batch
+}
+
+// Replace composes an open promotion anew: for a newer release, or on a newer
+// tip for the same.
+type Replace struct {
+	Environment string
+	Pull        int
+	Head        string // what was judged; another head and nothing is done
+	Release     string // as in Open
+	Name        string
+	Tip         string
+	Why         string
+	Members     []Member
+	Batch       bool
+}
+
+// Close closes one of ours, marked as superseded so that it is no veto.
+type Close struct {
+	Environment string
+	Pull        int
+	Revert      bool
+	Why         string
+	Members     []Member
+}
+
+// Merge merges exactly Head. Judged while the tracked branch was at Tip.
+type Merge struct {
+	Environment string
+	Pull        int
+	Head, Tip   string
+	Revert      bool
+	Members     []Member
+}
+
+// OpenRevert opens the revert of a landed promotion.
+type OpenRevert struct {
+	Environment string
+	Pull        int    // the promotion
+	Release     string // the one that is taken back, of a batch its BatchID
+	Commit      string // where it landed
+	Tip         string
+	Evidence    []string // for people
+	By          string   // who requested it; empty: the degradation
+	Reason      string
+	Members     []Member
+	Batch       bool
+}
+
+// RecomposeRevert composes an open revert anew on a newer tip.
+type RecomposeRevert struct {
+	Environment string
+	Pull        int
+	Head        string
+	Tip         string
+	Members     []Member
+}
+
+// Refresh has Argo CD look at a target again; Sync has it synced to a commit.
+type Refresh struct{ Environment, Target string }
+
+// Sync has Argo CD sync a target to a commit.
+type Sync struct{ Environment, Target, Commit string }
+
+// RestartVerification starts the verification of what landed in an environment again.
+type RestartVerification struct{ Environment string }
+
+// LiftVeto takes a veto back: the closed pull request is marked as superseded.
+type LiftVeto struct {
+	Environment string
+	Pull        int
+}
+
+// BindCommand ties a command to the release that it became about: it stays in force for
+// that release and no other until it is answered.
+type BindCommand struct {
+	Environment string
+	ID          int64
+	Release     string
+}
+
+// FinishCommand answers a person's command.
+type FinishCommand struct {
+	Environment string
+	ID          int64
+	Done        bool
+	Outcome     string
+}
+
+func (a FactRequest) environment() string         { return a.Environment }
+func (a Record) environment() string              { return a.Environment }
+func (a Open) environment() string                { return a.Environment }
+func (a Replace) environment() string             { return a.Environment }
+func (a Close) environment() string               { return a.Environment }
+func (a Merge) environment() string               { return a.Environment }
+func (a OpenRevert) environment() string          { return a.Environment }
+func (a RecomposeRevert) environment() string     { return a.Environment }
+func (a Refresh) environment() string             { return a.Environment }
+func (a Sync) environment() string                { return a.Environment }
+func (a RestartVerification) environment() string { return a.Environment }
+func (a LiftVeto) environment() string            { return a.Environment }
+func (a BindCommand) environment() string         { return a.Environment }
+func (a FinishCommand) environment() string       { return a.Environment }
+
+// Subject implements PullAction.
+func (a Open) Subject() (int, []Member) { return 0, a.Members }
+
+// Subject implements PullAction.
+func (a Replace) Subject() (int, []Member) { return a.Pull, a.Members }
+
+// Subject implements PullAction.
+func (a Close) Subject() (int, []Member) { return a.Pull, a.Members }
+
+// Subject implements PullAction.
+func (a Merge) Subject() (int, []Member) { return a.Pull, a.Members }
+
+// Subject implements PullAction.
+func (a OpenRevert) Subject() (int, []Member) { return a.Pull, a.Members }
+
+// Subject implements PullAction.
+func (a RecomposeRevert) Subject() (int, []Member) { return a.Pull, a.Members }
+
+// Describe implements Action.
+func (a FactRequest) Describe() string { return "look: " + a.What + " in " + a.Environment }
+
+// Describe implements Action.
+func (a Record) Describe() string {
+	w := "verified"
+	if a.Degraded {
+		w = "degraded"
+	}
+	return fmt.Sprintf("record %s %s in %s", wording.Short(a.Release), w, a.Environment)
+}
+
+// Describe implements Action.
+func (a Open) Describe() string {
+	return fmt.Sprintf("open a promotion of %s into %s", a.Name, a.Environment)
+}
+
+// Describe implements Action.
+func (a Replace) Describe() string {
+	return fmt.Sprintf("compose #%d anew for %s: %s", a.Pull, a.Name, a.Why)
+}
+
+// Describe implements Action.
+func (a Close) Describe() string { return fmt.Sprintf("close #%d: %s", a.Pull, a.Why) }
+
+// Describe implements Action.
+func (a Merge) Describe() string {
+	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, wording.Short(a.Head))
+}
+
+// Describe implements Action.
+func (a OpenRevert) Describe() string {
+	return fmt.Sprintf("open a revert of #%d in %s", a.Pull, a.Environment)
+}
+
+// Describe implements Action.
+func (a RecomposeRevert) Describe() string { return fmt.Sprintf("compose revert #%d anew", a.Pull) }
+
+// Describe implements Action.
+func (a Refresh) Describe() string { return "refresh " + a.Target }
+
+// Describe implements Action.
+func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Commit) }
+
+// Describe implements Action.
+func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
+
+// Describe implements Action.
+func (a LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
+
+// Describe implements Action.
+func (a BindCommand) Describe() string {
+	return fmt.Sprintf("bind %d to %s in %s", a.ID, wording.Short(a.Release), a.Environment)
+}
+
+// Describe implements Action.
+func (a FinishCommand) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID, a.Outcome) }
+
+// actionList writes actions as JSON, each under its kind, so that a decision can be
+// kept as a golden and read by people.
+type actionList []Action
+
+// MarshalJSON implements json.Marshaler.
+func (l actionList) MarshalJSON() ([]byte, error) {
+	out := make([]map[string]Action, len(l))
+	for i, a := range l {
+		out[i] = map[string]Action{reflect.TypeOf(a).Name(): a}
+	}
+	return json.Marshal(out)
+}
