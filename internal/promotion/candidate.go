@@ -154,7 +154,7 @@ func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) 
 		}
 		why, since := j.quarantineReason(e, c.Release)
 		v := findVeto(e, c.Release)
-		if forced != nil && !since.After(forced.At) && (v == nil || !v.At.After(forced.At)) {
+		if forced != nil && (why == "" || forced.At.After(since)) && (v == nil || forced.At.After(v.At)) {
 			return c, nil
 		}
 		if why != "" {

@@ -339,6 +339,10 @@ func TestDecide(t *testing.T) {
 			f.env("qa").PastPulls = []PastPull{{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon}}
 			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon.Add(-time.Minute)}}
 		}), want: []string{"answer 3: there is nothing to promote to qa: r2 was reverted from qa by #4; /liftlock promote qa brings it back"}},
+		{name: "a revert at the same time overrules promote", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) {
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon}}
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", At: noon}}
+		}), want: []string{"answer 3: there is nothing to promote to qa: r2 was reverted from qa by #4; /liftlock promote qa brings it back"}},
 		{name: "promote never takes an older release in", facts: moved().verdict("dev", verification.Degraded, "bad").with(func(f *ComponentFacts) {
 			f.land("qa", "r2", ByPromotion, 5)
 			f.env("dev").History[1].By, f.env("dev").History[1].VerifiedAt = ByPerson, noon.Add(-time.Hour)
