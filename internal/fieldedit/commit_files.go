@@ -128,8 +128,8 @@ func (f *commitFiles) lookupParsed(name string, as fileFormat) (parseCacheKey, *
 		return parseCacheKey{}, nil, fmt.Errorf("looking at %s: %w", name, err)
 	}
 	key := parseCacheKey{id, as}
-	d := f.parseCache.get(key)
-	if d != nil {
+	d, ok := f.parseCache.docs.Get(key)
+	if ok {
 		f.docs[name] = d
 	}
 	return key, d, nil

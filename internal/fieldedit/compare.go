@@ -2,6 +2,8 @@ package fieldedit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -25,32 +27,36 @@ func (d FieldDiff) String() string {
 // environment with from is behind one with to. It is empty when they have the
 // same identity.
 func Compare(from, to Release) []FieldDiff {
-	a := Release{Fields: append([]Field(nil), from.Fields...)}
-	b := Release{Fields: append([]Field(nil), to.Fields...)}
-	a.Sort()
-	b.Sort()
+	was, is := from.byKey(), to.byKey()
 	var out []FieldDiff
-	i, j := 0, 0
-	for i < len(a.Fields) || j < len(b.Fields) {
-		switch {
-		case j == len(b.Fields) || i < len(a.Fields) && a.Fields[i].Key() < b.Fields[j].Key():
-			f := a.Fields[i]
-			out = append(out, FieldDiff{Kind: f.Kind, File: f.File, Path: f.Path, Old: f.Value, Removed: true})
-			i++
-		case i == len(a.Fields) || b.Fields[j].Key() < a.Fields[i].Key():
-			f := b.Fields[j]
-			out = append(out, FieldDiff{Kind: f.Kind, File: f.File, Path: f.Path, New: f.Value, Added: true})
-			j++
-		default:
-			was, is := a.Fields[i], b.Fields[j]
-			if was.Value != is.Value {
-				out = append(out, FieldDiff{Kind: is.Kind, File: is.File, Path: is.Path, Old: was.Value, New: is.Value})
-			}
-			i++
-			j++
+	for _, key := range unionKeys(was, is) {
+		a, had := was[key]
+		b, has := is[key]
+		at := b
+		if !has {
+			at = a
+		}
+		if had != has || a.Value != b.Value {
+			out = append(out, FieldDiff{Kind: at.Kind, File: at.File, Path: at.Path, Old: a.Value, New: b.Value, Added: !had, Removed: !has})
 		}
 	}
 	return out
+}
+
+func (r Release) byKey() map[string]Field {
+	out := make(map[string]Field, len(r.Fields))
+	for _, f := range r.Fields {
+		out[f.Key()] = f
+	}
+	return out
+}
+
+// unionKeys are the keys of both, sorted.
+func unionKeys[V any](a, b map[string]V) []string {
+	return slices.Compact(slices.Sorted(func(yield func(string) bool) {
+		maps.Keys(a)(yield)
+		maps.Keys(b)(yield)
+	}))
 }
 
 // summarizeDifferences are a few of them, for an error.

@@ -37,7 +37,7 @@ func (d *document) cutEntry(s nodeLookup) (*document, error) {
 	if at < 0 {
 		return nil, newRefusal(s.node.Line, "what holds it can't be found: remove it by hand")
 	}
-	c := removedNodes{parent: m, index: at, n: 1}
+	c := entryRange{parent: m, index: at, n: 1}
 	if m.Kind == yaml.MappingNode {
 		c.index, c.n = at-1, 2
 	}
@@ -49,7 +49,7 @@ func (d *document) cutEntry(s nodeLookup) (*document, error) {
 
 // cutLines removes the lines of an entry, with the break before them: what
 // insertLines put there.
-func (d *document) cutLines(c removedNodes) (*document, error) {
+func (d *document) cutLines(c entryRange) (*document, error) {
 	first := c.parent.Content[c.index]
 	begin, err := d.nodeOffset(first)
 	if err != nil {
@@ -74,12 +74,12 @@ func (d *document) cutLines(c removedNodes) (*document, error) {
 			from = start - n
 		}
 	}
-	return d.acceptChange(spliceBytes(d.data, from, stop, ""), c)
+	return d.acceptChange(spliceBytes(d.data, from, stop, ""), c.treeChange())
 }
 
 // cutFlow removes an entry with the comma before it or, where it is the first,
 // behind it.
-func (d *document) cutFlow(c removedNodes) (*document, error) {
+func (d *document) cutFlow(c entryRange) (*document, error) {
 	start, err := d.nodeOffset(c.parent.Content[c.index])
 	if err != nil {
 		return nil, newRefusal(c.parent.Line, "its position can't be found: %v", err)
@@ -98,5 +98,5 @@ func (d *document) cutFlow(c removedNodes) (*document, error) {
 			return nil, newRefusal(c.parent.Line, "its position can't be found: %v", err)
 		}
 	}
-	return d.acceptChange(spliceBytes(d.data, start, end, ""), c)
+	return d.acceptChange(spliceBytes(d.data, start, end, ""), c.treeChange())
 }

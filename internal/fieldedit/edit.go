@@ -1,6 +1,8 @@
 package fieldedit
 
-import "github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+import (
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
 
 // SetYAML sets the scalar at path in a YAML file to value and returns the new
 // bytes. Only the scalar's own bytes change: its quote style is kept, and

@@ -94,9 +94,7 @@ func (e *expansion) expandFrom(n *yaml.Node, segs, prefix []fieldpath.Segment) e
 	if e.steps++; e.steps > maxSteps {
 		return newRefusal(n.Line, "the wildcard takes more than %d steps through the file: narrow it", maxSteps)
 	}
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = resolveAlias(n)
 	if len(segs) == 0 {
 		return e.addPath(n, prefix)
 	}
@@ -236,10 +234,7 @@ func (e *expansion) expandItems(l *yaml.Node, seg fieldpath.Segment, rest, prefi
 // identifyItem is the segment that names an item wherever it stands; its place
 // where the item isn't a mapping. What the pattern sets can't be what names it.
 func identifyItem(item *yaml.Node, seg fieldpath.Segment, rest []fieldpath.Segment) (fieldpath.Segment, error) {
-	n := item
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n := resolveAlias(item)
 	place := fieldpath.Segment{Kind: fieldpath.Index}
 	if seg.Kind == fieldpath.Each {
 		v, err := findScalar(n, seg.KeyPath)

@@ -135,6 +135,14 @@ func (s *nodeLookup) markUneditable(line int, format string, args ...any) {
 	}
 }
 
+// resolveAlias is what an alias stands for, and any other node itself.
+func resolveAlias(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
 // findChild is the child that a segment names; nil where there is none.
 func findChild(n *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 	switch n.Kind {
@@ -206,9 +214,7 @@ func checkDistinctKey(m, key *yaml.Node) error {
 func findScalar(item *yaml.Node, keys []string) (*yaml.Node, error) {
 	n := item
 	for _, key := range keys {
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
+		n = resolveAlias(n)
 		if n.Kind != yaml.MappingNode {
 			return nil, nil
 		}
@@ -218,9 +224,7 @@ func findScalar(item *yaml.Node, keys []string) (*yaml.Node, error) {
 		}
 		n = v
 	}
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = resolveAlias(n)
 	if n.Kind != yaml.ScalarNode {
 		return nil, nil
 	}
@@ -333,9 +337,7 @@ func kindName(n *yaml.Node) string {
 // requireScalar is the scalar at a spot, its alias followed.
 func requireScalar(n *yaml.Node) (*yaml.Node, error) {
 	at := n
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = resolveAlias(n)
 	if n.Kind != yaml.ScalarNode {
 		return nil, newRefusal(at.Line, "it is %s, not a single value", kindName(n))
 	}

@@ -173,10 +173,7 @@ func (d *document) listImages() ([]string, error) {
 	if err != nil || s.node == nil {
 		return nil, err
 	}
-	list := s.node
-	if list.Kind == yaml.AliasNode {
-		list = list.Alias
-	}
+	list := resolveAlias(s.node)
 	if list.Kind == yaml.ScalarNode && scalarType(list) == TypeNull {
 		return nil, nil
 	}
@@ -185,10 +182,7 @@ func (d *document) listImages() ([]string, error) {
 	}
 	var names []string
 	for _, item := range list.Content {
-		m := item
-		if m.Kind == yaml.AliasNode {
-			m = m.Alias
-		}
+		m := resolveAlias(item)
 		if m.Kind != yaml.MappingNode {
 			return nil, newRefusal(item.Line, "an entry of images is %s, not a mapping", kindName(m))
 		}
@@ -240,14 +234,14 @@ func (d *document) addImage(s nodeLookup, a fieldAddress, value string) (*docume
 	lines := []string{"- " + key("name") + texts[0], "  " + key(a.key) + texts[1]}
 	entry := "{" + key("name") + texts[0] + ", " + key(a.key) + texts[1] + "}"
 	if s.parent.Kind == yaml.SequenceNode {
-		c := insertedNodes{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{item}}
+		c := entryRange{parent: s.parent, index: len(s.parent.Content), added: []*yaml.Node{item}}
 		if flow {
 			return d.insertFlow(c, entry)
 		}
 		return d.insertLines(c, lines, s.parent.Column-1)
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{item}}
-	c := insertedNodes{parent: s.parent, index: len(s.parent.Content), nodes: []*yaml.Node{stringNode("images"), list}}
+	c := entryRange{parent: s.parent, index: len(s.parent.Content), added: []*yaml.Node{stringNode("images"), list}}
 	if flow {
 		return d.insertFlow(c, key("images")+"["+entry+"]")
 	}

@@ -44,7 +44,7 @@ func (d *document) insertKey(s nodeLookup, value, typ, after string) (*document,
 		return nil, newRefusal(m.Line, "%v", err)
 	}
 	key, val := a.expectedNodes()
-	c := insertedNodes{parent: m, index: index, nodes: []*yaml.Node{key, val}}
+	c := entryRange{parent: m, index: index, added: []*yaml.Node{key, val}}
 	if m.Style&yaml.FlowStyle != 0 {
 		return d.insertFlow(c, d.flowEntry(m, a.keys, text))
 	}
@@ -179,7 +179,7 @@ func (d *document) keySeparator(key, val *yaml.Node, otherwise string) string {
 
 // insertLines puts lines, indented, behind the line on which the node before
 // the new ones ends.
-func (d *document) insertLines(c insertedNodes, lines []string, indent int) (*document, error) {
+func (d *document) insertLines(c entryRange, lines []string, indent int) (*document, error) {
 	end, err := d.nodeEnd(c.parent.Content[c.index-1], indent)
 	if err != nil {
 		return nil, err
@@ -189,18 +189,18 @@ func (d *document) insertLines(c insertedNodes, lines []string, indent int) (*do
 	for _, l := range lines {
 		b.WriteString(d.lineBreak() + strings.Repeat(" ", indent) + l)
 	}
-	return d.acceptChange(spliceBytes(d.data, at, at, b.String()), c)
+	return d.acceptChange(spliceBytes(d.data, at, at, b.String()), c.treeChange())
 }
 
 // insertFlow puts an entry behind the node before the new ones, on a line of
 // its own where that one's entry is.
-func (d *document) insertFlow(c insertedNodes, entry string) (*document, error) {
+func (d *document) insertFlow(c entryRange, entry string) (*document, error) {
 	if c.index == 0 {
 		at, err := d.findOpeningBracket(c.parent)
 		if err != nil {
 			return nil, err
 		}
-		return d.acceptChange(spliceBytes(d.data, at+1, at+1, entry), c)
+		return d.acceptChange(spliceBytes(d.data, at+1, at+1, entry), c.treeChange())
 	}
 	at, err := d.nodeEnd(c.parent.Content[c.index-1], 0)
 	if err != nil {
@@ -221,5 +221,5 @@ func (d *document) insertFlow(c insertedNodes, entry string) (*document, error) 
 	} else if d.format == formatJSON && !strings.Contains(entry, ": ") {
 		sep = ","
 	}
-	return d.acceptChange(spliceBytes(d.data, at, at, sep+entry), c)
+	return d.acceptChange(spliceBytes(d.data, at, at, sep+entry), c.treeChange())
 }

@@ -1,16 +1,14 @@
 package fieldedit
 
-import "sync"
+import (
+	"github.com/liftlock/liftlock/internal/cache"
+)
 
 // ParseCache remembers files that were parsed, by their content: one that a
 // thousand environments share is parsed once a version, not a thousand times.
 // It may be used concurrently.
 type ParseCache struct {
-	maxBytes int // bytes of text
-
-	mu   sync.Mutex
-	docs map[parseCacheKey]*document
-	size int
+	docs *cache.Cache[parseCacheKey, *document]
 }
 
 type parseCacheKey struct {
@@ -18,37 +16,20 @@ type parseCacheKey struct {
 	as fileFormat
 }
 
-// NewParseCache remembers files of up to so many bytes together; what they become
-// takes some forty times as much.
-func NewParseCache(most int) *ParseCache {
-	return &ParseCache{maxBytes: most, docs: map[parseCacheKey]*document{}}
-}
-
-// minCachedSize is the size from which a file is worth remembering.
+// minCachedSize is the size in bytes from which a file is worth remembering.
 const minCachedSize = 8 << 10
 
-func (p *ParseCache) get(key parseCacheKey) *document {
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.docs[key]
+// NewParseCache remembers files of up to so many bytes together; what they become
+// takes some forty times as much.
+func NewParseCache(group *cache.Group, maxBytes int64) *ParseCache {
+	return &ParseCache{cache.New(group, cache.Options[parseCacheKey, *document]{Name: "parsed_files",
+		Entries: int(maxBytes / minCachedSize), Bytes: maxBytes, Size: func(_ parseCacheKey, d *document) int64 { return int64(len(d.data)) }})}
 }
 
 func (p *ParseCache) put(key parseCacheKey, d *document) {
-	if p == nil || len(d.data) < minCachedSize || len(d.data) > p.maxBytes {
+	if p == nil || len(d.data) < minCachedSize {
 		return
 	}
 	d.lineStarts() // now, because whoever reads it later isn't alone
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.docs[key] != nil {
-		return
-	}
-	if p.size += len(d.data); p.size > p.maxBytes {
-		clear(p.docs)
-		p.size = len(d.data)
-	}
-	p.docs[key] = d
+	p.docs.Put(key, d)
 }

@@ -25,7 +25,7 @@ func TestParseCache(t *testing.T) {
 		return b.String()
 	}
 	carry := yamlCarry("", "list.yaml", "[component={{component}},env={{environment}}].tag")
-	memory := NewParseCache(1 << 20)
+	memory := NewParseCache(nil, 1<<20)
 	read := func(commit *treeWithIDs, i int) string {
 		o := sharedOverlay(fmt.Sprintf("c%d", i), "qa", carry)
 		o.ParseCache = memory
@@ -51,13 +51,13 @@ func TestParseCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(memory.docs) != 2 {
-		t.Errorf("%d versions are remembered", len(memory.docs))
+	if n := memory.docs.Stats().Entries; n != 2 {
+		t.Errorf("%d versions are remembered", n)
 	}
 	began = time.Now()
 	read(now, 999)
 	t.Logf("the first reading took %s, one from memory %s", first, time.Since(began))
-	if d := memory.docs[parseCacheKey{objectID(now.MapFS["list.yaml"].Data), formatYAML}]; d == nil || d.starts == nil {
+	if d, ok := memory.docs.Get(parseCacheKey{objectID(now.MapFS["list.yaml"].Data), formatYAML}); !ok || d.starts == nil {
 		t.Error("lines are counted by whoever needs them first")
 	}
 	edited := sharedOverlay("c1", "qa", carry)
@@ -66,18 +66,17 @@ func TestParseCache(t *testing.T) {
 	if err != nil || len(edits) != 1 || read(now, 1) != "v2" {
 		t.Errorf("after an edit: %v, %v, %s", edits, err, read(now, 1))
 	}
-	small := NewParseCache(40 << 10)
+	small := NewParseCache(nil, 40<<10)
 	for i := range 5 {
 		small.put(parseCacheKey{id: fmt.Sprint(i)}, &document{data: make([]byte, 15<<10)})
 	}
 	small.put(parseCacheKey{id: "tiny"}, &document{data: make([]byte, 100)})
 	small.put(parseCacheKey{id: "huge"}, &document{data: make([]byte, 50<<10)})
-	if small.size > small.maxBytes || len(small.docs) != 1 || small.docs[parseCacheKey{id: "4"}] == nil {
-		t.Errorf("%d files of %d bytes are remembered", len(small.docs), small.size)
+	_, third := small.docs.Get(parseCacheKey{id: "3"})
+	_, fourth := small.docs.Get(parseCacheKey{id: "4"})
+	if kept := small.docs.Stats(); kept.Bytes != 30<<10 || kept.Entries != 2 || !third || !fourth {
+		t.Errorf("%+v: the last two files are to be remembered", kept)
 	}
 	var none *ParseCache
 	none.put(parseCacheKey{}, &document{})
-	if none.get(parseCacheKey{}) != nil {
-		t.Error("nothing remembers")
-	}
 }

@@ -2,11 +2,11 @@ package fieldedit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -189,21 +189,19 @@ func (r *restorer) listChanges(name string) ([]Change, error) {
 		return nil, err
 	}
 	var out []Change
-	for key, w := range before {
-		l, had := landed[key]
-		if !had || l.Field.Value != w.Field.Value {
-			out = append(out, Change{File: name, Kind: w.Field.Kind, Path: w.Path(),
-				Old: l.Field.Value, New: w.Field.Value, Line: w.Line, Added: !had})
+	for _, key := range unionKeys(before, landed) {
+		b, had := before[key]
+		l, has := landed[key]
+		at := b
+		if !had {
+			at = l
+		}
+		if had != has || b.Field.Value != l.Field.Value {
+			out = append(out, Change{File: name, Kind: at.Field.Kind, Path: at.Path(),
+				Old: l.Field.Value, New: b.Field.Value, Line: b.Line, Added: !has, Removed: !had})
 		}
 	}
-	for key, l := range landed {
-		if _, had := before[key]; !had {
-			out = append(out, Change{File: name, Kind: l.Field.Kind, Path: l.Path(), Old: l.Field.Value, Removed: true})
-		}
-	}
-	sort.Slice(out, func(i, j int) bool {
-		return out[i].Line < out[j].Line || out[i].Line == out[j].Line && out[i].Path < out[j].Path
-	})
+	slices.SortFunc(out, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path)) })
 	return out, nil
 }
 
@@ -227,17 +225,7 @@ func (r *restorer) restoreFields(name string) error {
 	if err != nil {
 		return err
 	}
-	keys := make([]string, 0, len(landed))
-	for key := range landed {
-		keys = append(keys, key)
-	}
-	for key := range before {
-		if _, ok := landed[key]; !ok {
-			keys = append(keys, key)
-		}
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range unionKeys(before, landed) {
 		if err := r.restoreField(name, before, landed, now, key); err != nil {
 			return err
 		}
@@ -320,16 +308,14 @@ func (r *restorer) removeAddedField(name string, a fieldAddress) error {
 	if landedNode.node == nil || currentNode.node == nil || !sameTree(landedNode.node, currentNode.node, nil) {
 		return newRefusal(0, "the promotion added %s, and more has changed in it since: remove it by hand", outer)
 	}
-	line, value := currentNode.node.Line, landedNode.node
 	d, err := w.doc.cutEntry(currentNode)
 	if err != nil {
 		return err
 	}
-	c := Change{Kind: a.kind, Path: a.String(), Removed: true}
-	if n, err := requireScalar(value); err == nil {
+	c := Change{Kind: a.kind, Path: a.String(), Line: currentNode.node.Line, Removed: true}
+	if n, err := requireScalar(landedNode.node); err == nil {
 		c.Old = scalarValue(n)
 	}
-	c.Line = line
 	w.recordChange(name, d, a, c)
 	return nil
 }

@@ -2,6 +2,7 @@ package fieldedit
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -11,10 +12,7 @@ const quotedStyles = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
 
 // spliceBytes replaces data[start:end] by text, in a copy.
 func spliceBytes(data []byte, start, end int, text string) []byte {
-	out := make([]byte, 0, len(data)-(end-start)+len(text))
-	out = append(out, data[:start]...)
-	out = append(out, text...)
-	return append(out, data[end:]...)
+	return slices.Concat(data[:start], []byte(text), data[end:])
 }
 
 // checkEditable refuses the scalars that can't be replaced surely.
@@ -117,18 +115,18 @@ func (d *document) setScalar(s nodeLookup, value string, asString bool) (*docume
 	if start == end {
 		text = " " + text
 	}
-	return d.acceptChange(spliceBytes(d.data, start, end, text), replacedScalar{n, value})
+	return d.acceptChange(spliceBytes(d.data, start, end, text), replaceScalar(n, value))
 }
 
 // acceptChange parses an edited file again and compares it with the document it
 // came from: exactly the change may be different.
-func (d *document) acceptChange(after []byte, c treeChange) (*document, error) {
+func (d *document) acceptChange(after []byte, c *treeChange) (*document, error) {
 	next, err := parseDocument(after, d.format)
 	if err != nil {
-		return nil, newRefusal(c.lineNumber(), "the edit would break the file (%v): edit it by hand", err)
+		return nil, newRefusal(c.at.Line, "the edit would break the file (%v): edit it by hand", err)
 	}
-	if err := checkOnlyChange(d.roots, next.roots, c); err != nil {
-		return nil, err
+	if !sameTrees(d.roots, next.roots, c) {
+		return nil, newRefusal(c.at.Line, "the edit would change more than this value: edit it by hand")
 	}
 	return next, nil
 }
@@ -136,20 +134,12 @@ func (d *document) acceptChange(after []byte, c treeChange) (*document, error) {
 // copyFieldText sets a field to what it is in another document, with the text it has
 // there. ok is false where that text can't stand here, or means something else.
 func (d *document) copyFieldText(a fieldAddress, other *document) (next *document, c Change, ok bool) {
-	from, err := other.findAddress(a)
-	if err != nil || from.node == nil || from.uneditable != nil || checkEditable(from.node) != nil {
+	from, fromStart, fromEnd, ok := other.findEditable(a)
+	if !ok {
 		return nil, Change{}, false
 	}
-	to, err := d.findAddress(a)
-	if err != nil || to.node == nil || to.uneditable != nil || checkEditable(to.node) != nil {
-		return nil, Change{}, false
-	}
-	fromStart, fromEnd, err := other.scalarSpan(from.node)
-	if err != nil {
-		return nil, Change{}, false
-	}
-	start, end, err := d.scalarSpan(to.node)
-	if err != nil {
+	to, start, end, ok := d.findEditable(a)
+	if !ok {
 		return nil, Change{}, false
 	}
 	text := string(other.data[fromStart:fromEnd])
@@ -161,10 +151,17 @@ func (d *document) copyFieldText(a fieldAddress, other *document) (next *documen
 	case start == end:
 		text = " " + text
 	}
-	next, err = d.acceptChange(spliceBytes(d.data, start, end, text), copiedScalar{to.node, from.node})
-	if err != nil {
-		return nil, Change{}, false
+	next, err := d.acceptChange(spliceBytes(d.data, start, end, text), copyScalar(to, from))
+	return next, Change{Kind: a.kind, Path: a.String(), Old: scalarValue(to), New: scalarValue(from), Line: to.Line}, err == nil
+}
+
+// findEditable is a field's scalar and where its bytes are; ok is false where it
+// isn't there or can't be replaced surely.
+func (d *document) findEditable(a fieldAddress) (n *yaml.Node, start, end int, ok bool) {
+	s, err := d.findAddress(a)
+	if err != nil || s.node == nil || s.uneditable != nil || checkEditable(s.node) != nil {
+		return nil, 0, 0, false
 	}
-	line := to.node.Line
-	return next, Change{Kind: a.kind, Path: a.String(), Old: scalarValue(to.node), New: scalarValue(from.node), Line: line}, true
+	start, end, err = d.scalarSpan(s.node)
+	return s.node, start, end, err == nil
 }

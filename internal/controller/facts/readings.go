@@ -34,7 +34,7 @@ type releaseReader struct {
 }
 
 func newReleaseReader(group *cache.Group) *releaseReader {
-	return &releaseReader{parsed: fieldedit.NewParseCache(maxParsed),
+	return &releaseReader{parsed: fieldedit.NewParseCache(group, maxParsed),
 		readings: cache.New(group, cache.Options[string, reading]{Name: "readings", Entries: maxReadings, Bytes: maxReadingBytes, Size: sizeOfReading})}
 }
 
