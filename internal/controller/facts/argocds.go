@@ -20,7 +20,6 @@ import (
 type Apps interface {
 	// Get finds an Application; an empty namespace means any watched one.
 	Get(namespace, name string) (*verification.App, bool)
-	List() []verification.App
 	// Ready says why the states may be out of date; nil when they aren't.
 	Ready() error
 }

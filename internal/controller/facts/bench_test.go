@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,8 +266,6 @@ func (h *healthyArgoCD) Get(_, name string) (*verification.App, bool) {
 	a, ok := h.apps[name]
 	return &a, ok
 }
-
-func (h *healthyArgoCD) List() []verification.App { return slices.Collect(maps.Values(h.apps)) }
 
 // BenchmarkEvaluations is what follows a push that changed one file: every component
 // is looked at, and judged.

@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -120,12 +121,9 @@ func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip s
 
 // findBaseline is that of the snapshot before where the pipeline files are older.
 func (o *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
-	m := s.Repo.Mirror
-	if last != nil {
-		before := last.Pipeline(p.Name())
-		if before != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
-			return before.Baseline, nil
-		}
+	m, before := s.Repo.Mirror, last.pipelineBefore(p.Name())
+	if before.TargetSet != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
+		return before.Baseline, nil
 	}
 	return history.Baseline(ctx, m, p, s.PipelineCommit)
 }
@@ -143,17 +141,14 @@ func (o *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollecto
 		}
 	}
 	at := &ResolvedPipeline{Pipeline: p, TargetSet: fl}
-	good := &appset.TargetSet{}
 	if len(fl.Problems) > 0 {
-		if good, err = o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last); err != nil {
+		good, err := o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last)
+		if err != nil {
 			return nil, err
 		}
 		at.TargetSet = history.EffectiveTargets(fl, good, p.File)
 	}
-	before := &ResolvedPipeline{}
-	if last != nil && last.Pipeline(p.Name()) != nil {
-		before = last.Pipeline(p.Name())
-	}
+	before := last.pipelineBefore(p.Name())
 	same := sameTargetSlice(before.TargetSet, at.TargetSet) && before.Spec.BatchesByEnvironment() == p.Spec.BatchesByEnvironment()
 	if same {
 		at.Units = before.Units
@@ -166,12 +161,48 @@ func (o *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollecto
 		at.locations = newLocations(at)
 	}
 	problems := slices.Concat(fl.Problems, reservedNameProblem(p, at.TargetSet))
-	for _, pr := range problems {
-		at.Problems = append(at.Problems, history.ProblemText(pr))
-	}
+	at.Problems = problemTexts(problems)
 	at.componentProblems = history.NewComponentProblems(problems, at.TargetSet, p.File)
 	at.overlaysKey = sync.OnceValue(at.hashOverlays)
 	return at, nil
+}
+
+// lastTargetsDepth bounds how far back targets are looked for that could still
+// be resolved.
+const lastTargetsDepth = 20
+
+// lastGoodTargets finds the targets that are to stay in force for what can't be
+// resolved at tip: those of the snapshot before or, after a start, of the newest
+// commit at which the same could be. Empty: there are none that anybody knows of.
+func (o *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem, tip string, last *Snapshot) (*appset.TargetSet, error) {
+	if before := last.pipelineBefore(p.Name()); before.TargetSet != nil && reflect.DeepEqual(before.Spec, p.Spec) {
+		return before.TargetSet, nil
+	}
+	log, err := sur.repo.Mirror.Log(ctx, git.LogQuery{From: tip, FirstParent: true, Limit: lastTargetsDepth})
+	if err != nil {
+		return nil, fmt.Errorf("look for the last good targets of %s: %w", p.Name(), err)
+	}
+	for _, c := range log {
+		if c.SHA == tip {
+			continue
+		}
+		then, err := o.resolveTargets(ctx, sur, p, c.SHA)
+		if err != nil {
+			return nil, err
+		}
+		if history.UnrelatedProblems(then.Problems, problems, p.File) {
+			return then, nil
+		}
+	}
+	return &appset.TargetSet{}, nil
+}
+
+func problemTexts(problems []appset.Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, history.ProblemText(p))
+	}
+	return out
 }
 
 // sameTargetSlice says that the targets are those of before, address and all.
@@ -187,17 +218,17 @@ func sameTargets(a, b *Snapshot) bool {
 }
 
 // resolveTargets asks the ApplicationSets for a pipeline's targets. What can't be
-// resolved is in the fleet's problems, and no error of the run.
+// resolved is among the set's problems, and no error of the run.
 func (o *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
-	in, err := sur.collectInput(ctx, p, commit)
 	var fl *appset.TargetSet
+	in, err := sur.collectInput(ctx, p, commit)
 	if err == nil {
 		fl, err = o.resolver.Resolve(ctx, in)
 	}
+	if ctx.Err() != nil && err != nil {
+		return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
-		}
 		o.log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
 		fl = &appset.TargetSet{Problems: []appset.Problem{{File: p.File, Message: err.Error()}}}
 	}
@@ -217,7 +248,7 @@ func listUnits(r *Repository, p *pipeline.Pipeline, fl *appset.TargetSet) map[st
 }
 
 // reservedNameProblem says that a component has the name that stands for all of them
-// where they travel together.
+// where they are a batch.
 func reservedNameProblem(p *pipeline.Pipeline, fl *appset.TargetSet) []appset.Problem {
 	for i := range fl.Targets {
 		if t := &fl.Targets[i]; p.Spec.BatchesByEnvironment() && t.Component == promotion.BatchName {
@@ -225,4 +256,55 @@ func reservedNameProblem(p *pipeline.Pipeline, fl *appset.TargetSet) []appset.Pr
 		}
 	}
 	return nil
+}
+
+// readBranchTips are the heads of the branches that pipelines' environments live on,
+// but the tracked one's; empty for a branch that isn't there.
+func readBranchTips[P interface{ EnvironmentBranches() []string }](ctx context.Context, r *Repository, pipes []P) (map[string]string, error) {
+	tips := map[string]string{}
+	for _, p := range pipes {
+		for _, branch := range p.EnvironmentBranches() {
+			if branch == r.Branch {
+				continue
+			}
+			tip, _, err := r.Mirror.Head(ctx, branch)
+			if err != nil {
+				return nil, fmt.Errorf("read the head of %s of %s: %w", branch, r.ID, err)
+			}
+			tips[branch] = tip
+		}
+	}
+	return tips, nil
+}
+
+// withNewTips is the snapshot after environments' branches have moved that no
+// generator reads: nothing needs to be resolved again.
+func (o *targetGatherer) withNewTips(ctx context.Context, s *Snapshot, tips map[string]string) (*Snapshot, error) {
+	next := *s
+	next.BranchTips = tips
+	next.Pipelines = make([]*ResolvedPipeline, len(s.Pipelines))
+	for i, p := range s.Pipelines {
+		at := *p
+		next.Pipelines[i] = &at
+		if err := o.releases.readAhead(ctx, &next, &at, s); err != nil {
+			return nil, err
+		}
+	}
+	next.buildIndexes(s)
+	return &next, nil
+}
+
+// buildIndexes gives every pipeline an index for each of the branches; one that was
+// made for the snapshot before is kept, or brought up to date when it is needed.
+func (s *Snapshot) buildIndexes(last *Snapshot) {
+	lines := s.BranchHeads()
+	for _, p := range s.Pipelines {
+		before := last.pipelineBefore(p.Name()).readerIndexes
+		p.readerIndexes = make(map[string]*lazyIndex, len(lines))
+		for _, l := range lines {
+			if p.readerIndexes[l.Branch] = before[l.Branch]; !before[l.Branch].isFor(l.Commit, p.TargetSet.Targets) {
+				p.readerIndexes[l.Branch] = newLazyIndex(s.Repo, l.Branch, l.Commit, p.TargetSet.Targets, before[l.Branch])
+			}
+		}
+	}
 }

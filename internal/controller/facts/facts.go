@@ -148,7 +148,7 @@ func (o *Gatherer) gatherUnitFacts(ctx context.Context, all *Evaluation, rs batc
 	} else {
 		c.Facts.Holds = promotion.Sure(holds)
 	}
-	c.Facts.ClusterIncidents = o.clusterIncidents(c)
+	c.Facts.ClusterIncidents = o.clusterIncidents(p, ua)
 	if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
 		return nil, err
 	}

@@ -220,3 +220,12 @@ func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *Evaluation, e
 	o.reverted.Put(key, env.RevertedReleases)
 	return nil
 }
+
+// Holds reads the holds that concern a unit.
+func (o *gitGatherer) Holds(ctx context.Context, r *Repository, u promotion.Unit) ([]promotion.Hold, error) {
+	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return history.Holds(r.Mirror.Tree(head), u.Pipeline, u.Component)
+}

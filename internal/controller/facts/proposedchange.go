@@ -176,21 +176,7 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 
 // evaluateInput is what trees of this repository are evaluated with, under some pipelines.
 func (s *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pipeline) (evaluate.Input, error) {
-	known := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications}}
-	seen := map[string]bool{}
-	for _, p := range pipes {
-		for _, name := range s.targets.argocds.namesOf(p) {
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			if err := s.addArgoCD(ctx, name, &known); err != nil {
-				return evaluate.Input{}, err
-			}
-		}
-	}
-	return evaluate.Input{
-		Pipelines: pipes, Branch: s.repo.Branch, RepoURLs: s.repo.URLs, Manifests: true,
-		ArgoCDs: known.ArgoCDs, Main: s.targets.argocds.main, Live: known.Live, OpenExternal: s.resolveRepository,
-	}, nil
+	known, err := s.newInput(ctx, pipes...)
+	return evaluate.Input{Pipelines: pipes, Branch: known.Branch, RepoURLs: known.RepoURLs, Manifests: true,
+		ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, OpenExternal: known.OpenExternal}, err
 }

@@ -7,8 +7,8 @@ import (
 	"path"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
@@ -131,10 +131,7 @@ type unreadEnv struct {
 // all in a few goes. What is wrong with one of them shows when it is looked at.
 // The error is that of a context that ended.
 func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedPipeline, last *Snapshot) error {
-	before := &ResolvedPipeline{}
-	if last != nil && last.Pipeline(p.Name()) != nil {
-		before = last.Pipeline(p.Name())
-	}
+	before := last.pipelineBefore(p.Name())
 	if before.locations != p.locations {
 		before = &ResolvedPipeline{}
 	}
@@ -207,22 +204,18 @@ func (o *releaseReader) readMany(ctx context.Context, tree *git.Tree, p *Resolve
 		}
 	}
 	found := make([]reading, len(missing))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(missing)) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(missing) {
-					return
-				}
-				found[i] = o.readRecovering(tree, missing[i].key, p, missing[i].env)
+	var readers errgroup.Group
+	readers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, u := range missing {
+		readers.Go(func() error {
+			if ctx.Err() == nil {
+				found[i] = o.readRecovering(tree, u.key, p, u.env)
 			}
+			return ctx.Err()
 		})
 	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := readers.Wait(); err != nil {
+		return err
 	}
 	for i, u := range missing {
 		if found[i].isStable() {

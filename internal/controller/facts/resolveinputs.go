@@ -36,7 +36,7 @@ type fileStamp struct {
 	at   time.Time
 }
 
-// inputCollector collects around while a pipeline is resolved.
+// inputCollector collects the inputs while a pipeline is resolved.
 type inputCollector struct {
 	targets *targetGatherer
 	repo    *Repository
@@ -49,33 +49,51 @@ func (o *targetGatherer) newInputCollector(r *Repository) *inputCollector {
 	return &inputCollector{targets: o, repo: r, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
 }
 
-// collectInput is all that a pipeline's targets at a commit depend on.
-func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
+// newInput is what targets depend on besides a pipeline and a commit: the Argo CDs that
+// the pipelines' entries are run by, other repositories, and who asks the network.
+func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{
-		Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs,
-		ArgoCDs: map[string]appset.ArgoCD{}, Main: s.targets.argocds.main, Generators: s.targets.generators, OpenExternal: s.resolveRepository,
+		Branch: s.repo.Branch, RepoURLs: s.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: s.targets.argocds.main, OpenExternal: s.resolveRepository,
 		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
 	}
-	for _, name := range s.targets.argocds.namesOf(p) {
-		if err := s.addArgoCD(ctx, name, &in); err != nil {
-			return in, err
+	for _, p := range pipes {
+		for _, name := range s.targets.argocds.namesOf(p) {
+			if _, known := in.ArgoCDs[name]; known {
+				continue
+			}
+			if err := s.addArgoCD(ctx, name, &in); err != nil {
+				return in, err
+			}
 		}
 	}
 	return in, nil
 }
 
-// addArgoCD adds an Argo CD by name, or that there is none.
+// collectInput is all that a pipeline's targets at a commit depend on.
+func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
+	in, err := s.newInput(ctx, p)
+	in.Pipeline, in.Tree, in.Revision, in.Generators = p, s.repo.Mirror.Tree(commit), commit, s.targets.generators
+	return in, err
+}
+
+// inputWithBranch is what a pipeline's targets depend on while one branch is at another
+// commit than it is: the tracked branch, or one that generators may read.
+func (s *inputCollector) inputWithBranch(ctx context.Context, p *pipeline.Pipeline, at *Snapshot, l BranchHead) (appset.Input, error) {
+	if l.Branch == s.repo.Branch {
+		return s.collectInput(ctx, p, l.Commit)
+	}
+	in, err := s.collectInput(ctx, p, at.Commit)
+	in.Branches = map[string]appset.ExternalRef{l.Branch: {Tree: s.repo.Mirror.Tree(l.Commit), Commit: l.Commit}}
+	return in, err
+}
+
+// addArgoCD adds what is known of an Argo CD to the input, or that there is none.
 func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.Input) error {
 	a, ok := s.targets.argocds.byName[name]
 	if !ok {
 		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
 		return nil
 	}
-	return s.addKnownArgoCD(ctx, name, &a, in)
-}
-
-// addKnownArgoCD adds what is known of one Argo CD to the input.
-func (s *inputCollector) addKnownArgoCD(ctx context.Context, name string, a *ArgoCD, in *appset.Input) error {
 	known := appset.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Kube: a.Kube}
 	seen := argocdInputs{}
 	if a.Live != nil {
@@ -94,7 +112,7 @@ func (s *inputCollector) addKnownArgoCD(ctx context.Context, name string, a *Arg
 		in.Live.Unknown[name] = "there is no connection to it"
 	}
 	var err error
-	if known.Clusters, seen.file, err = s.targets.mergeClusters(ctx, a); err != nil {
+	if known.Clusters, seen.file, err = s.targets.mergeClusters(ctx, &a); err != nil {
 		return fmt.Errorf("the clusters of the Argo CD %s: %w", name, err)
 	}
 	in.ArgoCDs[name] = known

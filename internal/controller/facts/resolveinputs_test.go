@@ -32,7 +32,6 @@ type fakeArgoCD struct {
 }
 
 func (r *fakeArgoCD) Get(string, string) (*verification.App, bool) { return nil, false }
-func (r *fakeArgoCD) List() []verification.App                     { return nil }
 func (r *fakeArgoCD) Ready() error                                 { return r.ready }
 func (r *fakeArgoCD) Sets() ([]argocd.ApplicationSet, error)       { return r.sets, r.setsErr }
 func (r *fakeArgoCD) Projects() ([]string, error)                  { return r.projects, nil }

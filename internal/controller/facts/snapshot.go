@@ -1,10 +1,13 @@
 package facts
 
 import (
+	"fmt"
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"maps"
+	"slices"
 )
 
 // Snapshot is what one commit of the tracked branch says, and where the
@@ -50,12 +53,21 @@ type ResolvedEnv = history.Environment
 
 // Pipeline finds a pipeline by name; nil when there is none.
 func (s *Snapshot) Pipeline(name string) *ResolvedPipeline {
-	for _, p := range s.Pipelines {
-		if p.Name() == name {
+	if i := slices.IndexFunc(s.Pipelines, func(p *ResolvedPipeline) bool { return p.Name() == name }); i >= 0 {
+		return s.Pipelines[i]
+	}
+	return nil
+}
+
+// pipelineBefore is a pipeline as the snapshot before had it; an empty one where
+// there was no snapshot or no such pipeline.
+func (s *Snapshot) pipelineBefore(name string) *ResolvedPipeline {
+	if s != nil {
+		if p := s.Pipeline(name); p != nil {
 			return p
 		}
 	}
-	return nil
+	return &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}
 }
 
 // Unit finds a unit; both are nil when the snapshot doesn't have it.
@@ -91,4 +103,63 @@ func (s *Snapshot) AllUnits() []promotion.Unit {
 		}
 	}
 	return out
+}
+
+// ProblemsOf are the problems that concern a component.
+func (p *ResolvedPipeline) ProblemsOf(component string) []string {
+	return p.componentProblems.For(component)
+}
+
+// BranchHead is a branch and its commit that is judged.
+type BranchHead struct {
+	Branch string
+	Commit string // empty: there is no such branch
+}
+
+// BranchFor is what an environment of a pipeline is read from and merged into: its
+// own branch, or the tracked one where it has none.
+func (s *Snapshot) BranchFor(p *pipeline.Pipeline, environment string) BranchHead {
+	branch := p.BranchOf(environment)
+	if branch == "" || branch == s.Repo.Branch {
+		return BranchHead{Branch: s.Repo.Branch, Commit: s.Commit}
+	}
+	return BranchHead{Branch: branch, Commit: s.BranchTips[branch]}
+}
+
+// BranchHeads are the tracked branch and all environments' own, by name: what a pull
+// request may be judged against.
+func (s *Snapshot) BranchHeads() []BranchHead {
+	out := []BranchHead{{Branch: s.Repo.Branch, Commit: s.Commit}}
+	for _, branch := range slices.Sorted(maps.Keys(s.BranchTips)) {
+		out = append(out, BranchHead{Branch: branch, Commit: s.BranchTips[branch]})
+	}
+	return out
+}
+
+// targetsOn is how a branch sees targets.
+func (s *Snapshot) targetsOn(branch string, targets []appset.Target) []appset.Target {
+	if len(s.BranchTips) == 0 {
+		return targets // there is only one
+	}
+	out := make([]appset.Target, len(targets))
+	for i := range targets {
+		out[i] = appset.ViewFromBranch(targets[i], branch, s.Repo.Branch)
+	}
+	return out
+}
+
+// otherBranches is what an edit on a line may depend on besides the line: what the
+// other branches are at, the one with the rules among them. Empty where there
+// is only one branch.
+func (s *Snapshot) otherBranches(l BranchHead) []BranchHead {
+	if len(s.BranchTips) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(s.BranchHeads(), func(o BranchHead) bool { return o.Branch == l.Branch })
+}
+
+// missingBranchText says what is wrong with an environment whose branch isn't there.
+func missingBranchText(r *Repository, branch string) string {
+	return fmt.Sprintf("%s has no branch %s, which the pipeline says this environment lives on: create it (git push origin %s:refs/heads/%s starts it as %s is) or correct the environment's branch",
+		r.ID, branch, r.Branch, branch, r.Branch)
 }

@@ -145,10 +145,10 @@ func (o *argocdGatherer) revisionRelation(c *Evaluation, env *promotion.Env, at 
 	return verification.Superseded
 }
 
-// clusterIncidents lists the other units' targets that are unwell.
-func (o *argocdGatherer) clusterIncidents(c *Evaluation) []promotion.ClusterIncident {
+// clusterIncidents lists the other units' targets that are unhealthy.
+func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, unit *ResolvedUnit) []promotion.ClusterIncident {
 	own := map[string]bool{}
-	for _, e := range c.Unit.Envs {
+	for _, e := range unit.Envs {
 		for i := range e.Targets {
 			own[e.Targets[i].Name] = true
 		}
@@ -158,8 +158,8 @@ func (o *argocdGatherer) clusterIncidents(c *Evaluation) []promotion.ClusterInci
 		return nil
 	}
 	whose := map[appKey]*appset.Target{}
-	for i := range c.Pipeline.TargetSet.Targets {
-		t := &c.Pipeline.TargetSet.Targets[i]
+	for i := range p.TargetSet.Targets {
+		t := &p.TargetSet.Targets[i]
 		whose[appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
 	var out []promotion.ClusterIncident
@@ -207,15 +207,9 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *Evaluation, en
 	if l.By != promotion.ByPromotion {
 		return nil
 	}
-	raw, ok, err := o.store.State(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
+	b, ok, err := o.readHealthBefore(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
 	if err != nil {
 		return err
-	}
-	var b healthBeforeMerge
-	if ok {
-		if err := json.Unmarshal(raw, &b); err != nil {
-			ok = false
-		}
 	}
 	for i := range env.Targets {
 		t := &env.Targets[i]
@@ -234,20 +228,26 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *Evaluation, en
 	return nil
 }
 
+// readHealthBefore reads a record; false where there is none that can be read.
+func (o *argocdGatherer) readHealthBefore(ctx context.Context, key string) (healthBeforeMerge, bool, error) {
+	var b healthBeforeMerge
+	raw, ok, err := o.store.State(ctx, key)
+	if err != nil || !ok || json.Unmarshal(raw, &b) != nil {
+		return healthBeforeMerge{}, false, err
+	}
+	return b, true, nil
+}
+
 func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	at := c.Unit.Envs[env.Name]
 	key := healthBeforeKey(c.Snapshot.Repo.ID, env.Open.Number)
-	raw, ok, err := o.store.State(ctx, key)
+	last, ok, err := o.readHealthBefore(ctx, key)
 	if err != nil {
 		return err
 	}
-	var last, now healthBeforeMerge
-	if ok && json.Unmarshal(raw, &last) != nil {
-		ok, last = false, healthBeforeMerge{}
-	}
-	now.Healthy, now.Components = map[string]bool{}, map[string]bool{c.Facts.Unit.Component: true}
+	now := healthBeforeMerge{Healthy: map[string]bool{}, Components: map[string]bool{c.Facts.Unit.Component: true}}
 	if len(env.Open.Members) > 0 {
-		maps.Copy(now.Healthy, last.Healthy) // the other passengers' targets are theirs to note
+		maps.Copy(now.Healthy, last.Healthy) // the other members' targets are theirs to record
 		maps.Copy(now.Components, last.Components)
 	}
 	for i := range at.Targets {

@@ -1,0 +1,168 @@
+package facts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// knownApps are Applications by namespace and name.
+type knownApps struct {
+	apps  map[string]*verification.App
+	ready error
+}
+
+func (k *knownApps) Get(namespace, name string) (*verification.App, bool) {
+	a, ok := k.apps[namespace+"/"+name]
+	return a, ok
+}
+
+func (k *knownApps) Ready() error { return k.ready }
+
+// TestFindApp says why a target's state can't be trusted, and takes the main Argo CD
+// for targets that name none.
+func TestFindApp(t *testing.T) {
+	web := &verification.App{Name: "web"}
+	argocds := &argoCDs{main: "hub", byName: map[string]ArgoCD{
+		"hub":  {Apps: &knownApps{apps: map[string]*verification.App{"argocd/web": web}}},
+		"away": {Apps: &knownApps{ready: errors.New("away is not connected")}}}}
+	for name, c := range map[string]struct {
+		target appset.Target
+		want   *verification.App
+		wrong  string
+	}{
+		"of the main one": {appset.Target{Namespace: "argocd", Name: "web"}, web, ""},
+		"by name":         {appset.Target{Namespace: "argocd", Name: "web", ArgoCD: "hub"}, web, ""},
+		"not there":       {appset.Target{Namespace: "other", Name: "web"}, nil, ""},
+		"out of date":     {appset.Target{Namespace: "argocd", Name: "web", ArgoCD: "away"}, nil, "away is not connected"},
+		"no such Argo CD": {appset.Target{Namespace: "argocd", Name: "web", ArgoCD: "none"}, nil, "no Argo CD named none, which web belongs to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := argocds.findApp(&c.target)
+			if got != c.want || (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+	if got := argocds.TargetName(&appset.Target{Namespace: "argocd", Name: "web"}); got != "hub/argocd/web" {
+		t.Errorf("a target is called %s", got)
+	}
+}
+
+// TestHealthClock remembers since when an Application is unhealthy for as long as it is,
+// also when its health only changes from bad to worse, and never later than Argo CD says.
+func TestHealthClock(t *testing.T) {
+	start := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	now := start
+	h := newHealthClock(func() time.Time { return now })
+	app := func(name, health string, since time.Time) verification.App {
+		return verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, Health: health, HealthSince: since}
+	}
+	for i, step := range []struct {
+		app     verification.App
+		deleted bool
+		want    string // name and minutes since the start
+	}{
+		{app("web", "Healthy", time.Time{}), false, ""},
+		{app("web", "Degraded", time.Time{}), false, "web 1"},
+		{app("web", "Missing", time.Time{}), false, "web 1"},
+		{app("api", "Degraded", start.Add(-5*time.Minute)), false, "api -5, web 1"},
+		{app("db", "Degraded", start.Add(time.Hour)), false, "api -5, db 4, web 1"},
+		{app("web", "Progressing", time.Time{}), false, "api -5, db 4"},
+		{app("web", "Degraded", time.Time{}), false, "api -5, db 4, web 6"},
+		{app("api", "Degraded", start), true, "db 4, web 6"},
+	} {
+		now = start.Add(time.Duration(i) * time.Minute)
+		h.RecordApp(step.app, step.deleted)
+		var got []string
+		for key, since := range h.unhealthy() {
+			got = append(got, fmt.Sprintf("%s %.0f", key.name, since.Sub(start).Minutes()))
+		}
+		slices.Sort(got)
+		if text := strings.Join(got, ", "); text != step.want {
+			t.Errorf("step %d: got %q, want %q", i, text, step.want)
+		}
+	}
+}
+
+// TestClusterIncidents lists what is unhealthy of others, with whom it belongs to where
+// the pipeline knows it.
+func TestClusterIncidents(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	degraded := func(name, cluster string) *verification.App {
+		return &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, Health: "Degraded", Destination: verification.Destination{Name: cluster}}
+	}
+	apps := map[string]*verification.App{}
+	health := newHealthClock(func() time.Time { return now })
+	for _, a := range []*verification.App{degraded("web-dev", "c1"), degraded("api-dev", "c1"), degraded("zoo", "c2"), degraded("gone", "c1"), degraded("mended", "c1")} {
+		apps["argocd/"+a.Name] = a
+		health.RecordApp(*a, false)
+	}
+	delete(apps, "argocd/gone") // the watch will tell
+	apps["argocd/mended"] = &verification.App{Name: "mended", Health: "Healthy"}
+	health.RecordApp(verification.App{ArgoCD: "removed", Namespace: "argocd", Name: "x", Health: "Degraded"}, false)
+	target := func(component string) appset.Target {
+		return appset.Target{Namespace: "argocd", Name: component + "-dev", Component: component, Environment: "dev"}
+	}
+	g := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: apps}}}}, health: health}
+	p := &ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: []appset.Target{target("web"), target("api")}}}
+	own := &ResolvedUnit{Envs: map[string]*ResolvedEnv{"dev": {Targets: []appset.Target{target("web")}}}}
+	want := []promotion.ClusterIncident{{Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Since: now}, {Cluster: "c2", Target: "zoo", Since: now}}
+	if diff := cmp.Diff(want, g.clusterIncidents(p, own)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNamesOfArgoCDs(t *testing.T) {
+	a := &argoCDs{main: "hub"}
+	var p pipeline.Pipeline
+	p.Spec.Applications = []pipeline.ApplicationSource{{Live: &pipeline.LiveApplications{ArgoCD: "spoke"}}, {Live: &pipeline.LiveApplications{}}, {}}
+	if got := a.namesOf(&p); !slices.Equal(got, []string{"hub", "spoke"}) {
+		t.Errorf("the pipeline's Argo CDs are %v", got)
+	}
+}
+
+// TestApplicationsAreListedOnce asks again when the Argo CD's Applications have another
+// version, remembers no failure, and keeps no status.
+func TestApplicationsAreListedOnce(t *testing.T) {
+	c := newApplicationCache(nil)
+	calls := 0
+	away := errors.New("away")
+	listed := `[{"metadata":{"name":"web"}},[]]`
+	for i, step := range []struct {
+		version uint64
+		err     error // of the Argo CD
+		want    string
+		calls   int
+	}{
+		{1, away, "null", 1},
+		{1, nil, listed, 2},
+		{1, away, listed, 2}, // it isn't asked
+		{2, nil, listed, 3},
+		{3, away, "null", 4},
+		{2, away, listed, 4},
+	} {
+		objects, err := c.listOnce("owned argocd set", step.version, func() ([]json.RawMessage, error) {
+			calls++
+			return []json.RawMessage{json.RawMessage(`{"metadata":{"name":"web"},"status":{"sync":{}}}`), json.RawMessage(`[]`)}, step.err
+		})
+		text, _ := json.Marshal(objects)
+		if string(text) != step.want || (err != nil) != (step.want == "null") || calls != step.calls {
+			t.Errorf("step %d: %s, %v after %d calls", i, text, err, calls)
+		}
+	}
+	if s := c.Stats(); s.Bytes == 0 || s.Entries != 1 {
+		t.Errorf("it holds %d bytes in %d entries", s.Bytes, s.Entries)
+	}
+}

@@ -1,0 +1,102 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// permissionForge is a forge that knows what users may do.
+type permissionForge struct {
+	forge.Forge
+	levels map[string]forge.Permission
+	err    error
+	calls  int
+}
+
+func (f *permissionForge) Permission(_ context.Context, _ forge.Repo, login string) (forge.Permission, error) {
+	f.calls++
+	return f.levels[login], f.err
+}
+
+// TestPermissionsAreRememberedShortly asks the forge again after a minute, and keeps
+// no failure.
+func TestPermissionsAreRememberedShortly(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	f := &permissionForge{levels: map[string]forge.Permission{"ann": forge.PermissionWrite}}
+	r := &Repository{ID: "hub:acme/fleet", Forge: f}
+	g := newReviewGatherer(nil, func() time.Time { return now }, nil)
+	away := errors.New("away")
+	for i, step := range []struct {
+		after time.Duration
+		level forge.Permission // at the forge
+		err   error
+		want  forge.Permission
+		calls int
+	}{
+		{0, forge.PermissionWrite, nil, forge.PermissionWrite, 1},
+		{permissionAge - time.Second, forge.PermissionNone, nil, forge.PermissionWrite, 1},
+		{time.Second, forge.PermissionNone, away, forge.PermissionNone, 2},
+		{0, forge.PermissionNone, nil, forge.PermissionNone, 3},
+		{time.Second, forge.PermissionWrite, nil, forge.PermissionNone, 3},
+	} {
+		now = now.Add(step.after)
+		f.levels["ann"], f.err = step.level, step.err
+		got, err := g.userPermission(t.Context(), r, "ann")
+		if got != step.want || !errors.Is(err, step.err) || f.calls != step.calls {
+			t.Errorf("step %d: %v, %v after %d calls", i, got, err, f.calls)
+		}
+	}
+}
+
+// TestApprovalFacts counts people's approvals, and keeps those whose reader saw what the
+// head changes now.
+func TestApprovalFacts(t *testing.T) {
+	c := newTestRepo(t, "fleet", map[string]string{"a": "1\n", "b": "1\n"})
+	base := runGit(t, c.work, "rev-parse", "HEAD")
+	first := c.commit("promote", map[string]string{"a": "2\n"})
+	runGit(t, c.work, "reset", "-q", "--hard", base)
+	newBase := c.commit("main", map[string]string{"b": "2\n"})
+	head := c.commit("again", map[string]string{"a": "2\n"}) // the same on a newer base
+	runGit(t, c.work, "reset", "-q", "--hard", newBase)
+	other := c.commit("other", map[string]string{"a": "3\n"})
+	f := &permissionForge{levels: map[string]forge.Permission{"ann": forge.PermissionWrite, "bob": forge.PermissionRead}}
+	c.Forge, c.BotLogin = f, "liftlock"
+	g := newReviewGatherer(nil, time.Now, nil)
+	approval := func(user, commit string) forge.Review {
+		return forge.Review{User: user, Commit: commit, Approved: true}
+	}
+	refused := fmt.Errorf("%w: no", forge.ErrForbidden)
+	for name, c2 := range map[string]struct {
+		reviews []forge.Review
+		err     error
+		want    policies.Facts
+		retry   bool
+	}{
+		"of the head":        {reviews: []forge.Review{approval("ann", head)}, want: policies.Facts{Approvals: []policies.Approval{{User: "ann", MayWrite: true, Current: true}}}},
+		"of the same diff":   {reviews: []forge.Review{approval("ann", first)}, want: policies.Facts{Approvals: []policies.Approval{{User: "ann", MayWrite: true, Current: true}}}},
+		"of another diff":    {reviews: []forge.Review{approval("ann", other)}, want: policies.Facts{Approvals: []policies.Approval{{User: "ann", MayWrite: true}}}},
+		"of nothing known":   {reviews: []forge.Review{approval("ann", ""), approval("ann", "0123456789012345678901234567890123456789")}, want: policies.Facts{Approvals: []policies.Approval{{User: "ann", MayWrite: true}, {User: "ann", MayWrite: true}}}},
+		"who may not write":  {reviews: []forge.Review{approval("bob", head)}, want: policies.Facts{Approvals: []policies.Approval{{User: "bob", Current: true}}}},
+		"a bot's, a comment": {reviews: []forge.Review{{User: "ci", Bot: true, Approved: true, Commit: head}, {User: "ann", Commit: head}}},
+		"can't be read":      {reviews: []forge.Review{approval("ann", head)}, err: refused, want: policies.Facts{ApprovalsErr: "the permission of ann can't be read: " + refused.Error()}},
+		"another time":       {reviews: []forge.Review{approval("ann", head)}, err: forge.ErrRetryable, retry: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g.permissions.Clear()
+			f.err = c2.err
+			got, err := g.approvalFacts(t.Context(), c.Repository, head, &pullDetail{reviews: c2.reviews}, newBase)
+			c2.want.Bot = "liftlock"
+			if diff := cmp.Diff(c2.want, got); diff != "" || (err != nil) != c2.retry {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
