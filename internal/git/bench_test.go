@@ -74,7 +74,8 @@ func BenchmarkRead(b *testing.B) {
 	m := open(b, Options{URL: "file://" + bare})
 	mustFetch(b, m)
 	for b.Loop() {
-		m.trees.clear()
+		m.caches.folders.Clear()
+		m.caches.roots.Clear()
 		files, err := m.Files(b.Context(), head, "")
 		if err != nil || len(files) != *benchFiles {
 			b.Fatal(len(files), err)

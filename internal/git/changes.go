@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,20 +34,28 @@ type FileChange struct {
 // sorted as git sorts; a renamed file is one deleted and one added. With a ==
 // "" everything in b is added. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, error) {
-	if list, known := r.pairCache.getDifference(a, b); known {
-		return list, nil
+	pair := commitPair{a, b}
+	if list, known := r.caches.differences.Get(pair); known {
+		return slices.Clone(list), nil
 	}
 	if a != "" && ctx.Err() == nil {
 		if list, err := r.compareTrees(a, b); err == nil {
-			r.pairCache.putDifference(a, b, list)
+			r.keepDifference(pair, list)
 			return list, nil
 		}
 	}
 	changes, err := r.gitChanged(ctx, a, b)
 	if err == nil {
-		r.pairCache.putDifference(a, b, changes)
+		r.keepDifference(pair, changes)
 	}
 	return changes, err
+}
+
+// keepDifference keeps a list that is the caller's to change.
+func (r *repository) keepDifference(pair commitPair, list []FileChange) {
+	if len(list) <= maxDifference {
+		r.caches.differences.Put(pair, slices.Clone(list))
+	}
 }
 
 // gitChanged is Changed as git says it.

@@ -73,7 +73,7 @@ func newCheckout(gitDir, top string) *Checkout {
 			"GIT_PAGER=cat",
 		},
 	}}
-	c.initHelpers()
+	c.initHelpers(nil)
 	return c
 }
 

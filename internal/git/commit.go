@@ -91,7 +91,8 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 // IsAncestor says whether descendant's history holds ancestor; a commit is its
 // own ancestor. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
-	if is, known := r.pairCache.getAncestry(ancestor, descendant); known {
+	pair := commitPair{ancestor, descendant}
+	if is, known := r.caches.ancestries.Get(pair); known {
 		return is, nil
 	}
 	if err := r.requireCommits(ctx, ancestor, descendant); err != nil {
@@ -101,14 +102,14 @@ func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string
 		return true, nil
 	}
 	if r.isNearAncestor(ancestor, descendant) {
-		r.pairCache.putAncestry(ancestor, descendant, true)
+		r.caches.ancestries.Put(pair, true)
 		return true, nil
 	}
 	_, err := r.runGit(ctx, r.gitCommand("merge-base", "--is-ancestor", ancestor, descendant))
 	if err != nil && exitCode(err) != 1 {
 		return false, r.localError("compare "+ancestor+" with "+descendant, err)
 	}
-	r.pairCache.putAncestry(ancestor, descendant, err == nil)
+	r.caches.ancestries.Put(pair, err == nil)
 	return err == nil, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 const (
@@ -36,11 +38,12 @@ type Credentials func(ctx context.Context) (username, password string, err error
 
 // Options say what to mirror and how.
 type Options struct {
-	Dir         string      // of the mirror alone; made when it isn't there
-	URL         string      // http(s)://, file:// or an absolute path; without credentials
-	Credentials Credentials // nil: none
-	Log         *zap.Logger // nil: silent
-	Author      Ident       // of the commits that Write makes
+	Dir         string       // of the mirror alone; made when it isn't there
+	URL         string       // http(s)://, file:// or an absolute path; without credentials
+	Credentials Credentials  // nil: none
+	Log         *zap.Logger  // nil: silent
+	Author      Ident        // of the commits that Write makes
+	Caches      *cache.Group // where its caches are counted; nil: nowhere
 
 	// BeforePush and AfterPush are called with the full ref name around the
 	// moment at which the remote changes: nil in production; a test uses them
@@ -122,7 +125,7 @@ func newMirror(ctx context.Context, o Options) (*Mirror, error) {
 		log:     o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
 		writing: make(chan struct{}, 1),
 	}
-	m.initHelpers()
+	m.initHelpers(o.Caches)
 	m.writing <- struct{}{}
 	return m, nil
 }
@@ -210,8 +213,7 @@ func (m *Mirror) createEmpty(ctx context.Context) error {
 		return err
 	}
 	m.objects.closeProcesses() // a read may have started them on the old folder
-	m.trees.clear()
-	m.pairCache.clearAll()
+	m.caches.forgetAll()
 	m.setHeads(nil)
 	m.damaged.Store(false)
 	return os.RemoveAll(old)

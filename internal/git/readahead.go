@@ -148,7 +148,7 @@ func (t *Tree) listFolders(ctx context.Context, folders []treeEntry) (map[string
 		if _, known := lists[e.sha]; known || e.mode != Directory || e.sha == "" {
 			continue
 		}
-		entries, ok := t.repo.trees.get(e.sha)
+		entries, ok := t.repo.caches.folders.Get(e.sha)
 		if !ok {
 			ids = append(ids, e.sha)
 		}

@@ -28,7 +28,7 @@ func TestReadAhead(t *testing.T) {
 	if err != nil || len(folders) < 2 {
 		t.Fatal(folders, err)
 	}
-	m.trees.clear()
+	m.caches.forgetAll()
 	picked := 0
 	ahead, err := plain.ReadAhead(t.Context(), append(folders, "nothing", "dir/file", "loop/x"), func(string) bool { picked++; return true })
 	if err != nil || picked == 0 || len(ahead.prefetched) == 0 {
@@ -83,7 +83,7 @@ func TestIdentities(t *testing.T) {
 		names = append(names, name, strings.TrimSuffix(name, "/x"))
 	}
 	for _, sha := range []string{sha, sha2} {
-		m.trees.clear()
+		m.caches.forgetAll()
 		for range 2 { // the second time from memory
 			got, err := m.Tree(sha).Identities(t.Context(), names)
 			if err != nil {
@@ -144,7 +144,7 @@ func TestPairsAreCached(t *testing.T) {
 	if !m.isNearAncestor(line[len(line)-2], tip) || m.isNearAncestor(line[0], tip) {
 		t.Error("what is near and what is not is told wrongly")
 	}
-	if n := len(m.pairCache.ancestries); n < 5 {
+	if n := m.caches.ancestries.Stats().Entries; n < 5 {
 		t.Errorf("%d answers are remembered", n)
 	}
 	check()
@@ -156,23 +156,22 @@ func TestPairsAreCached(t *testing.T) {
 	}
 }
 
-// TestPairCacheIsBounded fills the memory.
-func TestPairCacheIsBounded(t *testing.T) {
-	var m pairCache
-	for i := range maxAncestries + 10 {
-		m.putAncestry(fmt.Sprint(i), "b", true)
+// TestDifferencesAreTheCallers: what is kept is nobody's to change, and a large one
+// isn't kept.
+func TestDifferencesAreTheCallers(t *testing.T) {
+	r := repository{caches: newCaches(nil)}
+	list := []FileChange{{Path: "x"}}
+	r.keepDifference(commitPair{"a", "b"}, list)
+	list[0].Path = "changed"
+	for range 2 {
+		got, err := r.Changed(t.Context(), "a", "b")
+		if err != nil || len(got) != 1 || got[0].Path != "x" {
+			t.Fatalf("%v, %v", got, err)
+		}
+		got[0].Path = "changed"
 	}
-	for i := range maxDifferences + 10 {
-		m.putDifference(fmt.Sprint(i), "b", []FileChange{{Path: "x"}})
-	}
-	if len(m.ancestries) > maxAncestries || len(m.differences) > maxDifferences {
-		t.Errorf("%d and %d", len(m.ancestries), len(m.differences))
-	}
-	m.putDifference("large", "b", make([]FileChange, maxDifference+1))
-	if _, known := m.getDifference("large", "b"); known {
-		t.Error("a large difference is remembered")
-	}
-	if list, known := m.getDifference(fmt.Sprint(maxDifferences+9), "b"); !known || len(list) != 1 {
-		t.Error("the newest is forgotten")
+	r.keepDifference(commitPair{"large", "b"}, make([]FileChange, maxDifference+1))
+	if _, known := r.caches.differences.Get(commitPair{"large", "b"}); known {
+		t.Error("a large difference is kept")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/proc"
 )
 
@@ -21,15 +22,14 @@ type repository struct {
 	// its environment.
 	settings, env, inherit []string
 
-	objects   *objectReader
-	trees     *treeCache
-	pairCache pairCache
-	damaged   atomic.Bool // a read met what can't be
+	objects *objectReader
+	caches  caches
+	damaged atomic.Bool // a read met what can't be
 }
 
 // initHelpers readies the struct, whose other fields are filled in.
-func (r *repository) initHelpers() {
-	r.trees = newTreeCache()
+func (r *repository) initHelpers(group *cache.Group) {
+	r.caches = newCaches(group)
 	r.objects = newObjectReader(r)
 }
 

@@ -117,7 +117,7 @@ func (t *Tree) rootEntry() (treeEntry, error) {
 	if err := checkSHA(t.sha); err != nil {
 		return treeEntry{}, err
 	}
-	if sha, ok := t.repo.trees.rootOf(t.sha); ok {
+	if sha, ok := t.repo.caches.roots.Get(t.sha); ok {
 		return treeEntry{name: ".", mode: Directory, sha: sha}, nil
 	}
 	o, err := t.readRequired(t.sha + "^{tree}")
@@ -127,7 +127,7 @@ func (t *Tree) rootEntry() (treeEntry, error) {
 	if _, err := t.repo.parseAndCacheTree(o); err != nil {
 		return treeEntry{}, err
 	}
-	t.repo.trees.putRoot(t.sha, o.sha)
+	t.repo.caches.roots.Put(t.sha, o.sha)
 	return treeEntry{name: ".", mode: Directory, sha: o.sha}, nil
 }
 
@@ -147,7 +147,7 @@ func (t *Tree) readRequired(spec string) (object, error) {
 
 // listEntries lists a folder by the id of its tree object. The slice is shared.
 func (t *Tree) listEntries(sha string) ([]treeEntry, error) {
-	if e, ok := t.repo.trees.get(sha); ok {
+	if e, ok := t.repo.caches.folders.Get(sha); ok {
 		return e, nil
 	}
 	o, err := t.readRequired(sha)
@@ -166,7 +166,7 @@ func (r *repository) parseAndCacheTree(o object) ([]treeEntry, error) {
 	if err != nil {
 		return nil, &Error{Op: "read tree " + o.sha, Kind: ErrCorrupt, Err: err}
 	}
-	r.trees.put(o.sha, entries)
+	r.caches.folders.Put(o.sha, entries)
 	return entries, nil
 }
 

@@ -295,24 +295,19 @@ func FuzzParseTree(f *testing.F) {
 	})
 }
 
-func TestTreeCacheIsBounded(t *testing.T) {
-	c := newTreeCache()
+func TestFoldersAreBounded(t *testing.T) {
+	c := newCaches(nil).folders
 	list := make([]treeEntry, 999)
 	for i := range 1000 {
-		sha := fmt.Sprint(i)
-		c.put(sha, list)
-		c.putRoot("c"+sha, sha)
-		if _, ok := c.get("0"); !ok && i < 300 {
+		c.Put(fmt.Sprint(i), list)
+		if _, ok := c.Get("0"); !ok {
 			t.Fatalf("what is used is dropped, at %d", i)
 		}
-		if n := len(c.young.lists) + len(c.old.lists); n > 2*maxCachedEntries/1000+2 {
-			t.Fatalf("%d lists are kept", n)
-		}
 	}
-	if root, ok := c.rootOf("c999"); !ok || root != "999" {
-		t.Errorf("%q %v", root, ok)
+	if s := c.Stats(); s.Bytes > maxFolderBytes || s.Entries < 200 {
+		t.Errorf("%+v", s)
 	}
-	if _, ok := c.get("500"); ok {
+	if _, ok := c.Get("500"); ok {
 		t.Error("what was not used for long is kept")
 	}
 }

@@ -64,7 +64,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 		return err
 	}
 	id := r.Forge + ":" + r.Name
-	m, err := git.Open(ctx, git.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Log: s.log.Named("git"), Author: commitAuthor,
+	m, err := git.Open(ctx, git.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return err

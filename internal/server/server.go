@@ -123,9 +123,9 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	var err error
 	switch f.Type {
 	case config.GitHub:
-		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, OnCall: onCall})
+		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
 	case config.Gitea:
-		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, OnCall: onCall})
+		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}

@@ -14,6 +14,7 @@ import (
 
 	sdk "code.gitea.io/sdk/gitea"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/transport"
 )
@@ -41,6 +42,7 @@ type Options struct {
 	Token      string       // an access token with the scopes read:user and write:repository; required
 	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
 	UserAgent  string       // empty: "liftlock"
+	Caches     *cache.Group // where its caches are counted; nil: nowhere
 
 	// CheckTime is for how long a pull request that Gitea calls not mergeable is
 	// thought to be still checked for conflicts; 0: 30 s.
@@ -63,11 +65,11 @@ type Driver struct {
 	labelsMu sync.Mutex // one at a time looks for labels and creates them: Gitea allows several of one name
 
 	mu          sync.Mutex
-	me          forge.User                 // once it is known
-	heads       map[headKey]string         // see correctHead
-	mergeChecks map[string]mergeCheck      // see mergeable
-	branches    map[forge.Repo]*branchList // see PullRequestsByBranch
-	unsupported map[string]bool            // hook events that this server doesn't have
+	me          forge.User                       // once it is known
+	heads       *cache.Cache[headKey, string]    // see correctHead
+	mergeChecks *cache.Cache[string, mergeCheck] // see toMergeable
+	branches    map[forge.Repo]*branchList       // see PullRequestsByBranch
+	unsupported map[string]bool                  // hook events that this server doesn't have
 }
 
 var _ forge.Forge = (*Driver)(nil)
@@ -98,14 +100,15 @@ func New(o Options) (*Driver, error) {
 			UserAgent:     o.UserAgent,
 			HTTPClient:    o.HTTPClient,
 			CacheBytes:    cacheBytes,
+			Caches:        o.Caches,
 			OnCall:        o.OnCall,
 		}),
 		base:        base,
 		token:       o.Token,
 		checkTime:   o.CheckTime,
 		now:         time.Now,
-		heads:       map[headKey]string{},
-		mergeChecks: map[string]mergeCheck{},
+		heads:       cache.New(o.Caches, cache.Options[headKey, string]{Name: "gitea-heads", Entries: maxRemembered}),
+		mergeChecks: cache.New(o.Caches, cache.Options[string, mergeCheck]{Name: "gitea-merge-checks", Entries: maxRemembered}),
 		branches:    map[forge.Repo]*branchList{},
 		unsupported: map[string]bool{},
 	}, nil

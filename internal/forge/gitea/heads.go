@@ -11,7 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// maxRemembered bounds each of the driver's memories; one that is full starts anew.
+// maxRemembered bounds each of the driver's caches.
 const maxRemembered = 10_000
 
 // headKey is a closed pull request as it was last changed.
@@ -30,10 +30,8 @@ func (d *Driver) correctHead(ctx context.Context, r forge.Repo, p *sdk.PullReque
 		return nil
 	}
 	key := headKey{r, p.Index, timeOrZero(p.Updated)}
-	d.mu.Lock()
-	head := d.heads[key]
-	d.mu.Unlock()
-	if head == "" {
+	head, known := d.heads.Get(key)
+	if !known {
 		name := fmt.Sprintf("refs/pull/%d/head", p.Index)
 		refs, resp, err := d.newClient(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
 		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
@@ -47,12 +45,7 @@ func (d *Driver) correctHead(ctx context.Context, r forge.Repo, p *sdk.PullReque
 		if head == "" {
 			return nil // imported without its ref: what is shown is all there is
 		}
-		d.mu.Lock()
-		if len(d.heads) >= maxRemembered {
-			clear(d.heads)
-		}
-		d.heads[key] = head
-		d.mu.Unlock()
+		d.heads.Put(key, head)
 	}
 	p.Head.Sha = head
 	return nil
@@ -71,10 +64,8 @@ type mergeCheck struct {
 // protection is not part of it: that shows at the merge.
 func (d *Driver) toMergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
 	key := formatNumber(r, int(p.Index))
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if p.State != sdk.StateOpen || p.Mergeable || p.Draft || p.Head == nil || p.Base == nil {
-		delete(d.mergeChecks, key)
+		d.mergeChecks.Remove(key)
 		switch {
 		case p.State != sdk.StateOpen:
 			return forge.MergeableUnknown, ""
@@ -85,13 +76,10 @@ func (d *Driver) toMergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable,
 		}
 		return forge.MergeableUnknown, ""
 	}
-	seen, ok := d.mergeChecks[key]
+	seen, ok := d.mergeChecks.Get(key)
 	if !ok || seen.head != p.Head.Sha || seen.base != p.Base.Sha {
-		if len(d.mergeChecks) >= maxRemembered {
-			clear(d.mergeChecks)
-		}
 		seen = mergeCheck{p.Head.Sha, p.Base.Sha, d.now()}
-		d.mergeChecks[key] = seen
+		d.mergeChecks.Put(key, seen)
 	}
 	if d.now().Sub(seen.since) < d.checkTime {
 		return forge.MergeableUnknown, "being checked for conflicts"

@@ -12,6 +12,7 @@ import (
 
 	gh "github.com/google/go-github/v60/github"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/transport"
 )
@@ -37,6 +38,7 @@ type Options struct {
 	Token      string       // a personal access token, classic or fine-grained; required
 	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
 	UserAgent  string       // empty: "liftlock"
+	Caches     *cache.Group // where its caches are counted; nil: nowhere
 
 	// OnCall is told every call, for metrics: a name of bounded cardinality such
 	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
@@ -77,6 +79,7 @@ func New(o Options) (*Driver, error) {
 		UserAgent:     o.UserAgent,
 		HTTPClient:    o.HTTPClient,
 		CacheBytes:    cacheBytes,
+		Caches:        o.Caches,
 		OnCall:        o.OnCall,
 	}))
 	client.BaseURL = base

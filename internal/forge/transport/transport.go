@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 const (
@@ -33,7 +35,8 @@ type Options struct {
 	Authorization string       // the header's value; empty sends none
 	UserAgent     string       // empty: "liftlock"
 	HTTPClient    *http.Client // its Transport is used (proxies, certificates); nil: the default one
-	CacheBytes    int          // room for conditional requests; 0 switches them off
+	CacheBytes    int64        // room for conditional requests; 0 switches them off
+	Caches        *cache.Group // where that is counted; nil: nowhere
 
 	// OnCall is told every call that went out: a name of bounded cardinality
 	// ("GET pulls/reviews"), the HTTP status as it came over the wire (0 without
@@ -55,7 +58,10 @@ func New(o Options) *http.Client {
 		t.next = base
 	}
 	if o.CacheBytes > 0 {
-		t.cache = newCache(o.CacheBytes)
+		t.answers = cache.New(o.Caches, cache.Options[string, *conditionalAnswer]{Name: "forge-answers", Entries: maxAnswers, Bytes: o.CacheBytes,
+			Size: func(key string, a *conditionalAnswer) int64 {
+				return int64(len(key) + len(a.etag) + len(a.body) + answerOverhead)
+			}})
 	}
 	if t.UserAgent == "" {
 		t.UserAgent = "liftlock"
@@ -65,8 +71,23 @@ func New(o Options) *http.Client {
 
 type roundTripper struct {
 	Options
-	next  http.RoundTripper
-	cache *cache
+	next    http.RoundTripper
+	answers *cache.Cache[string, *conditionalAnswer] // by address; nil: requests aren't conditional
+}
+
+const (
+	maxAnswers     = 100_000
+	answerOverhead = 512 // about what the headers and the entry itself take
+	// maxAnswerBytes keeps one large answer from emptying the cache of all others.
+	maxAnswerBytes = 1 << 20
+)
+
+// conditionalAnswer is an answer that can be asked for again with its ETag. It is
+// never changed.
+type conditionalAnswer struct {
+	etag   string
+	header http.Header
+	body   []byte
 }
 
 // checkRedirect follows a forge's redirects within itself (a renamed repository)
@@ -95,10 +116,10 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		req.Header.Set("Authorization", t.Authorization)
 	}
 	key := ""
-	var seen *cacheEntry
-	if t.cache != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
+	var seen *conditionalAnswer
+	if t.answers != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
 		key = req.URL.String() + "\n" + req.Header.Get("Accept")
-		if seen = t.cache.get(key); seen != nil {
+		if seen, _ = t.answers.Get(key); seen != nil {
 			req.Header.Set("If-None-Match", seen.etag)
 		}
 	}
@@ -129,8 +150,8 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
 		body = seen.body
 	case key != "" && status == http.StatusOK:
-		if etag := resp.Header.Get("ETag"); etag != "" {
-			t.cache.put(key, &cacheEntry{etag: etag, header: contentHeaders(resp.Header), body: body})
+		if etag := resp.Header.Get("ETag"); etag != "" && len(body) <= maxAnswerBytes {
+			t.answers.Put(key, &conditionalAnswer{etag: etag, header: contentHeaders(resp.Header), body: body})
 		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
