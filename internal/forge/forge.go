@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -14,6 +15,9 @@ type Repo struct {
 
 // String is "owner/name".
 func (r Repo) String() string { return r.Owner + "/" + r.Name }
+
+// Number names a pull request or an issue of the repository, as people do: owner/name#7.
+func (r Repo) Number(n int) string { return r.String() + "#" + strconv.Itoa(n) }
 
 // State is where a pull request is in its life.
 type State string

@@ -190,5 +190,3 @@ func timeOrZero(t *time.Time) time.Time {
 	}
 	return *t
 }
-
-func formatNumber(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }

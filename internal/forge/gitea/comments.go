@@ -19,7 +19,7 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 		ListOptions: sdk.ListOptions{Page: -1}, Since: since.Truncate(time.Second),
 	})
 	if err != nil {
-		return nil, d.orNotFound(ctx, r, n, wrapError("list the comments of "+formatNumber(r, n), resp, err))
+		return nil, d.orNotFound(ctx, r, n, wrapError("list the comments of "+r.Number(n), resp, err))
 	}
 	found := make([]forge.Comment, len(list))
 	for i, c := range list {
@@ -32,7 +32,7 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body string) (*forge.Comment, error) {
 	c, resp, err := d.newClient(ctx).CreateIssueComment(r.Owner, r.Name, int64(n), sdk.CreateIssueCommentOption{Body: body})
 	if err != nil {
-		return nil, d.orNotFound(ctx, r, n, wrapError("comment on "+formatNumber(r, n), resp, err))
+		return nil, d.orNotFound(ctx, r, n, wrapError("comment on "+r.Number(n), resp, err))
 	}
 	return toComment(c), nil
 }
@@ -40,7 +40,7 @@ func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body st
 // UpdateComment replaces a comment's body.
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
 	if _, resp, err := d.newClient(ctx).EditIssueComment(r.Owner, r.Name, id, sdk.EditIssueCommentOption{Body: body}); err != nil {
-		return wrapError("update a comment on "+formatNumber(r, n), resp, err)
+		return wrapError("update a comment on "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int6
 // React adds a reaction; Gitea itself answers the second time with the first one.
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
 	if _, resp, err := d.newClient(ctx).PostIssueCommentReaction(r.Owner, r.Name, comment, reaction); err != nil {
-		return wrapError("react to a comment on "+formatNumber(r, n), resp, err)
+		return wrapError("react to a comment on "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	}
 	list, resp, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, comment)
 	if err != nil {
-		return false, wrapError("list the reactions to a comment on "+formatNumber(r, n), resp, err)
+		return false, wrapError("list the reactions to a comment on "+r.Number(n), resp, err)
 	}
 	for _, v := range list {
 		if strings.EqualFold(loginOf(v.User), me.Login) {

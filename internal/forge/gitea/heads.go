@@ -35,7 +35,7 @@ func (d *Driver) correctHead(ctx context.Context, r forge.Repo, p *sdk.PullReque
 		name := fmt.Sprintf("refs/pull/%d/head", p.Index)
 		refs, resp, err := d.newClient(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
 		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-			return wrapError("read the head of "+formatNumber(r, int(p.Index)), resp, err)
+			return wrapError("read the head of "+r.Number(int(p.Index)), resp, err)
 		}
 		for _, ref := range refs {
 			if ref.Ref == name && ref.Object != nil {
@@ -63,7 +63,7 @@ type mergeCheck struct {
 // false for the check time with the same two commits is a conflict. Branch
 // protection is not part of it: that shows at the merge.
 func (d *Driver) toMergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
-	key := formatNumber(r, int(p.Index))
+	key := r.Number(int(p.Index))
 	if p.State != sdk.StateOpen || p.Mergeable || p.Draft || p.Head == nil || p.Base == nil {
 		d.mergeChecks.Remove(key)
 		switch {

@@ -22,7 +22,7 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 		return err
 	}
 	if _, resp, err := d.newClient(ctx).AddIssueLabels(r.Owner, r.Name, int64(n), sdk.IssueLabelsOption{Labels: ids}); err != nil {
-		return wrapError("label "+formatNumber(r, n), resp, err)
+		return wrapError("label "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 // of the organisation's.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
 	var ids []int64
-	err := forEachPage("list the labels of "+formatNumber(r, n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+	err := forEachPage("list the labels of "+r.Number(n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
 		page, resp, err := d.newClient(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: o})
 		for _, l := range page {
 			if l.Name == label && !slices.Contains(ids, l.ID) {
@@ -80,7 +80,7 @@ func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label str
 	}
 	for _, id := range ids {
 		if resp, err := d.newClient(ctx).DeleteIssueLabel(r.Owner, r.Name, int64(n), id); err != nil {
-			return wrapError("take the label "+label+" off "+formatNumber(r, n), resp, err)
+			return wrapError("take the label "+label+" off "+r.Number(n), resp, err)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 // what they mean is decided by looking at the pull request, so that a merge
 // whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	op := "merge " + formatNumber(r, m.Number)
+	op := "merge " + r.Number(m.Number)
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
 	}

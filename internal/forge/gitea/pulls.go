@@ -55,7 +55,7 @@ func (d *Driver) listPulls(ctx context.Context, r forge.Repo, since time.Time) (
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
 	p, resp, err := d.newClient(ctx).GetPullRequest(r.Owner, r.Name, int64(n))
 	if err != nil {
-		return nil, wrapError("read "+formatNumber(r, n), resp, err)
+		return nil, wrapError("read "+r.Number(n), resp, err)
 	}
 	if err := d.correctHead(ctx, r, p); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 		edit.State = &s
 	}
 	if _, resp, err := d.newClient(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit); err != nil {
-		return wrapError("update "+formatNumber(r, n), resp, err)
+		return wrapError("update "+r.Number(n), resp, err)
 	}
 	return nil
 }

@@ -122,8 +122,6 @@ func forEachPage(op string, list func(o gh.ListOptions) (resp *gh.Response, enou
 // isBot says whether an account is an app's.
 func isBot(u *gh.User) bool { return u.GetType() == "Bot" }
 
-func formatNumber(r forge.Repo, n int) string { return fmt.Sprintf("%s#%d", r, n) }
-
 // Me reads the token's own account; once read it is remembered.
 func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 	d.mu.Lock()

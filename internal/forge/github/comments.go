@@ -19,7 +19,7 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 		o.Since = &since
 	}
 	var found []forge.Comment
-	err := forEachPage("list the comments of "+formatNumber(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPage("list the comments of "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		o.ListOptions = page
 		list, resp, err := d.api.Issues.ListComments(ctx, owner, name, n, o)
 		for _, c := range list {
@@ -35,7 +35,7 @@ func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body st
 	owner, name := repoPath(r)
 	c, resp, err := d.api.Issues.CreateComment(ctx, owner, name, n, &gh.IssueComment{Body: &body})
 	if err != nil {
-		return nil, wrapError("comment on "+formatNumber(r, n), resp, err)
+		return nil, wrapError("comment on "+r.Number(n), resp, err)
 	}
 	return toComment(c), nil
 }
@@ -44,7 +44,7 @@ func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body st
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
 	owner, name := repoPath(r)
 	if _, resp, err := d.api.Issues.EditComment(ctx, owner, name, id, &gh.IssueComment{Body: &body}); err != nil {
-		return wrapError("update a comment on "+formatNumber(r, n), resp, err)
+		return wrapError("update a comment on "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int6
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
 	owner, name := repoPath(r)
 	if _, resp, err := d.api.Reactions.CreateIssueCommentReaction(ctx, owner, name, comment, reaction); err != nil {
-		return wrapError("react to a comment on "+formatNumber(r, n), resp, err)
+		return wrapError("react to a comment on "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	}
 	owner, name := repoPath(r)
 	found := false
-	err = forEachPage("list the reactions to a comment on "+formatNumber(r, n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err = forEachPage("list the reactions to a comment on "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
 		list, resp, err := d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
 		for _, v := range list {
 			found = found || strings.EqualFold(v.GetUser().GetLogin(), me.Login)

@@ -7,7 +7,6 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
 )
 
 // Merge merges one head. GitHub's refusals are 405 and 409 with words: what they
@@ -15,7 +14,7 @@ import (
 // whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	owner, name := repoPath(r)
-	op := "merge " + formatNumber(r, m.Number)
+	op := "merge " + r.Number(m.Number)
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
 	}
@@ -56,5 +55,3 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	}
 	return "", refusal
 }
-
-func escapeSegment(s string) string { return transport.Segment(s) }

@@ -11,6 +11,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
 )
 
 // PullRequests lists without Mergeable, MergeReason and MergedBy, which GitHub
@@ -45,7 +46,7 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 	owner, name := repoPath(r)
 	p, resp, err := d.api.PullRequests.Get(ctx, owner, name, n)
 	if err != nil {
-		return nil, wrapError("read "+formatNumber(r, n), resp, err)
+		return nil, wrapError("read "+r.Number(n), resp, err)
 	}
 	pr := toPullRequest(r, p)
 	return &pr, nil
@@ -123,7 +124,7 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 	}
 	owner, name := repoPath(r)
 	if _, resp, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit); err != nil {
-		return wrapError("update "+formatNumber(r, n), resp, err)
+		return wrapError("update "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 	}
 	owner, name := repoPath(r)
 	if _, resp, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels); err != nil {
-		return wrapError("label "+formatNumber(r, n), resp, err)
+		return wrapError("label "+r.Number(n), resp, err)
 	}
 	return nil
 }
@@ -154,11 +155,11 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 // labels have slashes.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
 	owner, name := repoPath(r)
-	resp, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, escapeSegment(label))
+	resp, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, transport.Segment(label))
 	if err == nil || hasStatus(err, http.StatusNotFound) && messageContains(err, "label does not exist") {
 		return nil
 	}
-	return wrapError("take the label "+label+" off "+formatNumber(r, n), resp, err)
+	return wrapError("take the label "+label+" off "+r.Number(n), resp, err)
 }
 
 // toPullRequest translates a pull request.

@@ -9,6 +9,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
 )
 
 // CloneURL follows from the API's address: github.com for the public service,
@@ -32,7 +33,7 @@ func (d *Driver) GitAuth(context.Context) (username, password string, err error)
 // default count. GitHub answers 404 for somebody it doesn't know.
 func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
 	owner, name := repoPath(r)
-	level, resp, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, escapeSegment(login))
+	level, resp, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, transport.Segment(login))
 	switch {
 	case hasStatus(err, http.StatusNotFound):
 		return forge.PermissionNone, nil
@@ -60,13 +61,13 @@ const webFlowLogin = "web-flow"
 func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string) ([]string, error) {
 	owner, name := repoPath(r)
 	// One changed file is asked for, not all: only the people matter.
-	c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, escapeSegment(commit), &gh.ListOptions{PerPage: 1})
+	c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, transport.Segment(commit), &gh.ListOptions{PerPage: 1})
 	if err != nil {
 		return nil, wrapError("read a commit of "+r.String(), resp, err)
 	}
 	logins := []string{c.GetAuthor().GetLogin(), c.GetCommitter().GetLogin()}
 	err = forEachPage("list the pull requests that brought a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, escapeSegment(commit), &page)
+		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, transport.Segment(commit), &page)
 		for _, p := range list {
 			if !p.GetMergedAt().IsZero() {
 				logins = append(logins, p.GetUser().GetLogin())
