@@ -1,11 +1,12 @@
 package appset
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"text/template"
@@ -72,9 +73,7 @@ func templateData(g *generatedApp, s *appSet, application, applicationSet bool) 
 		return params, nil
 	}
 	data := make(map[string]any, len(params)+2)
-	for k, v := range params {
-		data[k] = v
-	}
+	maps.Copy(data, params)
 	if application {
 		object, err := asMap(&g.app)
 		if err != nil {
@@ -121,9 +120,9 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 			data = copyValue(data).(map[string]any)
 		}
 		a.limits.depth = 0
-		w := &limitedBuffer{left: maxOutput}
+		w := &boundedBuffer{ctx: a.limits.ctx, most: maxOutput}
 		if err := a.tmpl.Execute(w, data); err != nil {
-			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, shortTemplateError(err))
+			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, cmp.Or(w.over, shortTemplateError(err)))
 		}
 		out = w.String()
 	}
@@ -142,27 +141,8 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 // shortTemplateError drops the template package's own prefix of name and
 // position, which repeats what the message says already.
 func shortTemplateError(err error) error {
-	if errors.Is(err, errTooLong) {
-		return errTooLong
-	}
 	if _, rest, found := strings.Cut(err.Error(), " at <"); found {
 		return errors.New("<" + rest)
 	}
 	return err
-}
-
-// errTooLong ends a template that writes without end.
-var errTooLong = fmt.Errorf("it writes more than %d bytes", maxOutput)
-
-type limitedBuffer struct {
-	bytes.Buffer
-	left int
-}
-
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if len(p) > b.left {
-		return 0, errTooLong
-	}
-	b.left -= len(p)
-	return b.Buffer.Write(p)
 }

@@ -4,7 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"sort"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,20 +42,18 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 			Kind  string          `json:"kind"`
 			Items []clusterSecret `json:"items"`
 		}
-		if err := yaml.Unmarshal(doc, &list); err != nil {
-			return fmt.Errorf("reading cluster Secrets, document %d: %w", n, withoutValues(err))
-		}
+		var one clusterSecret
+		err := yaml.Unmarshal(doc, &list)
 		secrets := list.Items
-		switch list.Kind {
-		case "List", "SecretList":
-		case "Secret":
-			var one clusterSecret
-			if err := yaml.Unmarshal(doc, &one); err != nil {
-				return fmt.Errorf("reading cluster Secrets, document %d: %w", n, withoutValues(err))
-			}
+		switch {
+		case err == nil && list.Kind == "Secret":
+			err = yaml.Unmarshal(doc, &one)
 			secrets = []clusterSecret{one}
-		default:
+		case err == nil && list.Kind != "List" && list.Kind != "SecretList":
 			return fmt.Errorf("reading cluster Secrets, document %d: its kind is %q, wanted Secret or List", n, list.Kind)
+		}
+		if err != nil { // which may quote the Secret's content
+			return fmt.Errorf("reading cluster Secrets, document %d: it is not the YAML or JSON of a Secret", n)
 		}
 		for i := range secrets {
 			if secrets[i].Metadata.Labels[common.LabelKeySecretType] != common.LabelValueSecretTypeCluster {
@@ -71,7 +70,7 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Secret < out[j].Secret })
+	slices.SortStableFunc(out, func(a, b Cluster) int { return strings.Compare(a.Secret, b.Secret) })
 	return out, nil
 }
 
@@ -126,12 +125,7 @@ func (s *clusterSecret) toCluster() (Cluster, error) {
 	return c, nil
 }
 
-// withoutValues keeps a decoding error from quoting the Secret's content.
-func withoutValues(error) error {
-	return fmt.Errorf("it is not the YAML or JSON of a Secret")
-}
-
-// secrets is the snapshot in the shape that the library lists.
+// clusterSecrets is the snapshot in the shape that the library lists.
 func clusterSecrets(clusters []Cluster) []corev1.Secret {
 	out := make([]corev1.Secret, 0, len(clusters))
 	for _, c := range clusters {

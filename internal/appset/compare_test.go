@@ -320,7 +320,7 @@ func TestDifferencesOutput(t *testing.T) {
 	d, err := Compare(in, f, raws(t, live))
 	must(t, err)
 	d.Different[1].Fields = d.Different[1].Fields[:2]
-	for name, write := range map[string]func(io.Writer, *Differences) error{"differences.txt": WriteDifferencesTable, "differences.json": WriteDifferencesJSON, "differences.yaml": WriteDifferencesYAML} {
+	for name, write := range map[string]func(io.Writer, *Differences) error{"differences.txt": WriteDifferencesTable, "differences.json": WriteJSON[*Differences], "differences.yaml": WriteYAML[*Differences]} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			must(t, write(&b, d))

@@ -31,15 +31,8 @@ func (f *fieldDiff) compareValues(path string, live, resolved any) {
 	l, isMap := live.(map[string]any)
 	r, areMaps := resolved.(map[string]any)
 	if isMap && areMaps || isMap && resolved == nil || areMaps && live == nil {
-		keys := map[string]bool{}
-		for key := range l {
-			keys[key] = true
-		}
-		for key := range r {
-			keys[key] = true
-		}
 		before := len(f.list) + f.more
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
+		for _, key := range sortedUnique(slices.AppendSeq(slices.Collect(maps.Keys(l)), maps.Keys(r))) {
 			f.compareValues(memberPath(path, key), l[key], r[key])
 		}
 		if isMap != areMaps && len(f.list)+f.more == before {
@@ -204,39 +197,40 @@ func writeDifference(w io.Writer, what string, d *Difference) {
 	}
 	fmt.Fprintf(w, "%s\t%s\tof %s%s\n", what, Printable(where), Printable(d.ApplicationSet), note)
 	for _, f := range d.Fields {
-		fmt.Fprintf(w, "\t  %s\t%s → %s\n", Printable(f.Path), printableValue(f.Live), printableValue(f.Resolved))
+		fmt.Fprintf(w, "\t  %s\t%s → %s\n", Printable(f.Path), PrintableValue(f.Live), PrintableValue(f.Resolved))
 	}
 	if d.More > 0 {
 		fmt.Fprintf(w, "\t  and %d more\t\n", d.More)
 	}
 }
 
-func printableValue(value string) string {
+// PrintableValue is a field's value as it may be shown on a terminal.
+func PrintableValue(value string) string {
 	if value == "" {
 		return "(none)"
 	}
 	return Printable(value)
 }
 
-// WriteDifferencesJSON writes a comparison for programs, indented.
-func WriteDifferencesJSON(w io.Writer, d *Differences) error {
+// WriteJSON writes a document for programs, indented.
+func WriteJSON[T any](w io.Writer, document T) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(d); err != nil {
-		return fmt.Errorf("writing the differences as JSON: %w", err)
+	if err := enc.Encode(document); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
 	}
 	return nil
 }
 
-// WriteDifferencesYAML writes the same document as WriteDifferencesJSON, as YAML.
-func WriteDifferencesYAML(w io.Writer, d *Differences) error {
-	raw, err := yaml.Marshal(d)
+// WriteYAML writes the same document as WriteJSON, as YAML.
+func WriteYAML[T any](w io.Writer, document T) error {
+	raw, err := yaml.Marshal(document)
 	if err == nil {
 		_, err = w.Write(raw)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the differences as YAML: %w", err)
+		return fmt.Errorf("writing YAML: %w", err)
 	}
 	return nil
 }

@@ -71,15 +71,25 @@ func (in *Input) liveCacheKey() []string {
 	return key
 }
 
+var errNoConnection = errors.New("there is no connection to Argo CD")
+
+// checkLive says why an Argo CD's objects are not known, if so.
+func (in *Input) checkLive(argocd string) error {
+	if in.Live == nil {
+		return errNoConnection
+	}
+	if why, unknown := in.Live.Unknown[argocd]; unknown {
+		return fmt.Errorf("the objects of Argo CD %s are not known: %s", argocd, why)
+	}
+	return nil
+}
+
 // findLiveSets lists an entry's ApplicationSet objects of a name; an empty
 // namespace means any. The error says why that isn't known.
 func (in *Input) findLiveSets(argocd, namespace, name string) ([]LiveSet, error) {
 	argocd = cmp.Or(argocd, in.Main)
-	if in.Live == nil {
-		return nil, errors.New("there is no connection to Argo CD")
-	}
-	if why, unknown := in.Live.Unknown[argocd]; unknown {
-		return nil, fmt.Errorf("the objects of Argo CD %s are not known: %s", argocd, why)
+	if err := in.checkLive(argocd); err != nil {
+		return nil, err
 	}
 	var out []LiveSet
 	for _, s := range in.Live.Sets {
@@ -132,30 +142,29 @@ const liveParamsHint = "; it is a live Application, which has no generator param
 // itself has fields that aren't known here.
 func (r *Resolver) resolveLiveSet(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot) setOutcome {
 	problem := func(format string, args ...any) setOutcome {
-		return setOutcome{failed: true, transient: true, refresh: liveRefresh, problems: []Problem{{
-			File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error() + fmt.Sprintf(format, args...)}}}
+		return setOutcome{failed: true, transient: true, refresh: liveRefresh,
+			problems: []Problem{s.newProblem("", s.unknown.Error()+"; its live Applications can't be used instead: "+fmt.Sprintf(format, args...))}}
 	}
 	if in.Live == nil || in.Live.Applications == nil {
-		return setOutcome{failed: true, problems: []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: s.unknown.Error()}}}
+		return setOutcome{failed: true, problems: []Problem{s.newProblem("", s.unknown.Error())}}
 	}
 	found, err := in.findLiveSets(e.argocd, s.spec.Namespace, s.spec.Name)
 	if err != nil {
-		return problem("; its live Applications can't be used instead: %v", err)
+		return problem("%v", err)
 	}
 	// A manifest without a namespace goes where it is applied to.
 	if own := slices.IndexFunc(found, func(l LiveSet) bool { return l.Namespace == snap.argocd.Namespace }); len(found) > 1 && own >= 0 {
 		found = found[own : own+1]
 	}
 	if len(found) != 1 {
-		return problem("; its live Applications can't be used instead: Argo CD %s has %d ApplicationSets of this name", cmp.Or(e.argocd, in.Main), len(found))
+		return problem("Argo CD %s has %d ApplicationSets of this name", cmp.Or(e.argocd, in.Main), len(found))
 	}
 	raws, err := in.Live.Applications(ctx, cmp.Or(e.argocd, in.Main), found[0].Namespace, s.spec.Name)
 	if err != nil {
-		return problem("; its live Applications can't be used instead: %v", err)
+		return problem("%v", err)
 	}
-	o := setOutcome{transient: true, refresh: liveRefresh, notes: []Problem{{
-		File: s.file, ApplicationSet: s.spec.Name,
-		Message: fmt.Sprintf("%v; its %d live Applications are used as they are", s.unknown, len(raws))}}}
+	o := setOutcome{transient: true, refresh: liveRefresh,
+		notes: []Problem{s.newProblem("", fmt.Sprintf("%v; its %d live Applications are used as they are", s.unknown, len(raws)))}}
 	e.liveTargets(in, s, raws, r.generateKnown(ctx, s, c, snap), c, &o)
 	return o
 }
@@ -166,26 +175,14 @@ func (r *Resolver) generateKnown(ctx context.Context, s *appSet, c *commit, snap
 	if snap.checkGenerators(&s.spec) != nil {
 		return &generatedApps{}
 	}
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return &generatedApps{}
-	}
-	done := make(chan *generatedApps, 1)
-	go func() {
-		defer func() { <-r.slots }()
+	out, _ := runInSlot(ctx, r.slots, func() *generatedApps {
 		out, err := generateApplications(ctx, r.log, s, c, snap, r.newGeneratorAccess(ctx))
 		if err != nil {
-			out = &generatedApps{}
+			return nil
 		}
-		done <- out
-	}()
-	select {
-	case out := <-done:
 		return out
-	case <-ctx.Done():
-		return &generatedApps{}
-	}
+	})
+	return cmp.Or(out, &generatedApps{})
 }
 
 // resolveApplications takes the live Applications of one entry of applications.
@@ -196,11 +193,11 @@ func (r *Resolver) resolveApplications(ctx context.Context, in *Input, i int, e 
 			File: in.Pipeline.File, Message: fmt.Sprintf("applications[%d]: %v", i, err)}}}
 	}
 	argocd := cmp.Or(l.ArgoCD, in.Main)
-	if in.Live == nil || in.Live.Selected == nil {
-		return problem(errors.New("there is no connection to Argo CD"))
+	if err := in.checkLive(argocd); err != nil {
+		return problem(err)
 	}
-	if why, unknown := in.Live.Unknown[argocd]; unknown {
-		return problem(fmt.Errorf("the objects of Argo CD %s are not known: %s", argocd, why))
+	if in.Live.Selected == nil {
+		return problem(errNoConnection)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -248,11 +245,11 @@ func (e *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage
 	for i, raw := range raws {
 		g, unknown, err := decodeApplication(raw)
 		if err != nil {
-			o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Message: fmt.Sprintf("live Application %d of %d: %v", i+1, len(raws), err)})
+			o.problems = append(o.problems, s.newProblem("", fmt.Sprintf("live Application %d of %d: %v", i+1, len(raws), err)))
 			continue
 		}
 		if unknown != nil {
-			o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: g.app.Name, Message: unknown.Error()})
+			o.problems = append(o.problems, s.newProblem(g.app.Name, unknown.Error()))
 		}
 		if same := generated[g.app.Name]; same != nil && sameIdentity(&same.app, &g.app) {
 			g.params, g.files = same.params, same.files
@@ -301,11 +298,7 @@ func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error
 // sameIdentity says that a generated Application and a live one of its name
 // are one: they go to the same place and read the same paths.
 func sameIdentity(a, b *argov1alpha1.Application) bool {
-	if a.Spec.GetProject() != b.Spec.GetProject() || a.Spec.Destination.Namespace != b.Spec.Destination.Namespace ||
-		a.Spec.Destination.Name != b.Spec.Destination.Name || a.Spec.Destination.Server != b.Spec.Destination.Server {
-		return false
-	}
-	return slices.EqualFunc(a.Spec.GetSources(), b.Spec.GetSources(), func(a, b argov1alpha1.ApplicationSource) bool {
-		return sameRepository(a.RepoURL, b.RepoURL) && a.Path == b.Path && a.Chart == b.Chart && a.Ref == b.Ref
+	return a.Spec.GetProject() == b.Spec.GetProject() && a.Spec.Destination.Equals(b.Spec.Destination) && slices.EqualFunc(a.Spec.GetSources(), b.Spec.GetSources(), func(a, b argov1alpha1.ApplicationSource) bool {
+		return SameRepository(a.RepoURL, b.RepoURL) && a.Path == b.Path && a.Chart == b.Chart && a.Ref == b.Ref
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
-	"sort"
-	"strings"
+	"slices"
 
 	"github.com/bmatcuk/doublestar/v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -37,6 +39,10 @@ type appSet struct {
 	spec    argov1alpha1.ApplicationSet
 	policy  Policy
 	unknown error // what of it isn't known here, so that it can't be resolved; the rest is decoded
+}
+
+func (s *appSet) newProblem(application, message string) Problem {
+	return Problem{File: s.file, ApplicationSet: s.spec.Name, Application: application, Message: message}
 }
 
 // findSets reads the ApplicationSets that the pipeline's entries name. A file
@@ -72,13 +78,8 @@ func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
 			owner[n] = i
 		}
 	}
-	files := make([]string, 0, len(owner))
-	for f := range owner {
-		files = append(files, f)
-	}
-	sort.Strings(files)
 	holds := map[string]bool{} // files that say something about ApplicationSets, right or wrong
-	for _, f := range files {
+	for _, f := range slices.Sorted(maps.Keys(owner)) {
 		found, wrong, failed := readSets(tree, f)
 		transient = transient || failed
 		for i := range found {
@@ -89,30 +90,12 @@ func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
 		holds[f] = len(found)+len(wrong) > 0
 	}
 	for i, e := range entries {
-		if len(matches[i]) > 0 && !anyOf(matches[i], holds) {
+		if len(matches[i]) > 0 && !slices.ContainsFunc(matches[i], func(name string) bool { return holds[name] }) {
 			problems = append(problems, Problem{File: p.File, Message: fmt.Sprintf(
-				"applicationSets[%d].path %q: no ApplicationSet in %s", i, e.Path, joinFew(matches[i]))})
+				"applicationSets[%d].path %q: no ApplicationSet in %s", i, e.Path, wording.JoinFew(matches[i], 3))})
 		}
 	}
 	return sets, problems, transient
-}
-
-func anyOf(names []string, in map[string]bool) bool {
-	for _, n := range names {
-		if in[n] {
-			return true
-		}
-	}
-	return false
-}
-
-// joinFew lists names, not too many of them.
-func joinFew(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func globManifests(tree fs.FS, pattern string) ([]string, error) {
@@ -229,17 +212,14 @@ func (s *appSet) decodeSpec(version string) error {
 	}
 	for i := range s.spec.Spec.Generators {
 		g, at := &s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
-		var matrix, merge []argov1alpha1.ApplicationSetNestedGenerator
 		if g.Matrix != nil {
-			matrix = g.Matrix.Generators
+			err = checkNested(g.Matrix.Generators, at+".matrix", &wrong)
 		}
 		if g.Merge != nil {
-			merge = g.Merge.Generators
+			err = cmp.Or(err, checkNested(g.Merge.Generators, at+".merge", &wrong))
 		}
-		for _, err := range []error{checkNested(matrix, at+".matrix", &wrong), checkNested(merge, at+".merge", &wrong)} {
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	s.unknown, s.policy = wrong, policyOf(&s.spec)

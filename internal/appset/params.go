@@ -1,9 +1,9 @@
 package appset
 
 import (
+	"maps"
 	"path"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -34,13 +34,8 @@ func firstFile(g *generatedApp, files []string, goTemplate bool) string {
 // key's own last word, as path.path.
 func nestParams(flat map[string]any) map[string]any {
 	out := map[string]any{}
-	keys := make([]string, 0, len(flat))
-	for k := range flat {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
 	segments := map[string][]string{}
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(flat)) {
 		if stem, n, ok := splitIndexed(key); ok {
 			if s, isString := flat[key].(string); isString {
 				list := segments[stem]

@@ -99,7 +99,7 @@ func (t *parsedString) render(params map[string]any) (string, error) {
 		return out, nil
 	}
 	t.limits.depth = 0
-	w := &boundedBuffer{ctx: t.limits.ctx, left: maxRendered}
+	w := &boundedBuffer{ctx: t.limits.ctx, most: maxRendered}
 	if err := t.tmpl.Execute(w, params); err != nil {
 		return "", fmt.Errorf("failed to execute go template %s: %w", wording.Clip(t.raw, maxQuoted), err)
 	}
@@ -185,17 +185,18 @@ func simpleParts(t *template.Template) []templatePart {
 // boundedBuffer ends a template that writes past its bound or its time.
 type boundedBuffer struct {
 	bytes.Buffer
-	ctx  context.Context //nolint:containedctx // an io.Writer has no other way
-	left int
+	ctx  context.Context // an io.Writer has no other way
+	most int
+	over error // it wrote more than that
 }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
 	}
-	if len(p) > b.left {
-		return 0, fmt.Errorf("it writes more than %d bytes", maxRendered)
+	if b.Len()+len(p) > b.most {
+		b.over = fmt.Errorf("it writes more than %d bytes", b.most)
+		return 0, b.over
 	}
-	b.left -= len(p)
 	return b.Buffer.Write(p)
 }

@@ -40,6 +40,8 @@ func (p *renderPlanner) planValue(v reflect.Value) templateFiller {
 		return p.planMap(v)
 	case reflect.String:
 		return p.planString(v)
+	case reflect.Interface:
+		return p.planInterface(v)
 	}
 	return nil
 }
@@ -68,12 +70,11 @@ func (p *renderPlanner) planPointer(v reflect.Value) templateFiller {
 		return nil
 	}
 	return func(into reflect.Value, params map[string]any) error {
-		fresh := reflect.New(into.Type().Elem())
-		fresh.Elem().Set(into.Elem())
-		if err := inner(fresh.Elem(), params); err != nil {
+		fresh := copyOf(into.Elem())
+		if err := inner(fresh, params); err != nil {
 			return err
 		}
-		into.Set(fresh)
+		into.Set(fresh.Addr())
 		return nil
 	}
 }
@@ -154,8 +155,11 @@ func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
 	var entries []entry
 	some := false
 	for iter := v.MapRange(); iter.Next(); {
-		value := reflect.New(v.Type().Elem()).Elem()
-		value.Set(iter.Value())
+		value := copyOf(iter.Value())
+		if value.Kind() == reflect.Interface && value.IsNil() { // the controller's rendering drops nulls of decoded JSON
+			v.SetMapIndex(iter.Key(), reflect.Value{})
+			continue
+		}
 		e := entry{key: iter.Key(), value: value, fill: p.planValue(value)}
 		if e.key.Kind() == reflect.String {
 			e.name = p.parse(e.key.String())
@@ -173,8 +177,7 @@ func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
 		for _, e := range entries {
 			key, value := e.key, e.value
 			if e.fill != nil {
-				value = reflect.New(into.Type().Elem()).Elem()
-				value.Set(e.value)
+				value = copyOf(e.value)
 				if err := e.fill(value, params); err != nil {
 					return err
 				}
@@ -206,114 +209,53 @@ func (p *renderPlanner) planRawJSON(v reflect.Value) templateFiller {
 	if err := json.Unmarshal([]byte(converted), &decoded); err != nil {
 		return broken(fmt.Errorf("failed to unmarshal JSON field: %w", err))
 	}
-	value := p.planTree(decoded)
-	write := func(into reflect.Value, tree any) error {
-		data, err := json.Marshal(tree)
+	write := func(into, tree reflect.Value) error {
+		data, err := json.Marshal(tree.Interface())
 		if err != nil {
 			return fmt.Errorf("failed to marshal templated JSON field: %w", err)
 		}
 		into.SetBytes(data)
 		return nil
 	}
-	if value.fill == nil {
-		if err := write(v, value.fixed); err != nil {
+	tree := reflect.ValueOf(&decoded).Elem()
+	fill := p.planValue(tree)
+	if fill == nil {
+		if err := write(v, tree); err != nil {
 			return broken(err)
 		}
 		return nil
 	}
 	return func(into reflect.Value, params map[string]any) error {
-		tree, err := value.fill(params)
-		if err != nil {
+		own := copyOf(tree)
+		if err := fill(own, params); err != nil {
 			return fmt.Errorf("failed to deeply replace JSON field contents: %w", err)
 		}
-		return write(into, tree)
+		return write(into, own)
 	}
 }
 
-// treePlan is a plan for decoded JSON: fixed, or filled in.
-type treePlan struct {
-	fixed any
-	fill  func(params map[string]any) (any, error)
-}
-
-func (t *treePlan) valueFor(params map[string]any) (any, error) {
-	if t.fill == nil {
-		return t.fixed, nil
+// planInterface prepares what is in decoded JSON.
+func (p *renderPlanner) planInterface(v reflect.Value) templateFiller {
+	if v.IsNil() {
+		return nil
 	}
-	return t.fill(params)
-}
-
-func (p *renderPlanner) planTree(v any) treePlan {
-	switch v := v.(type) {
-	case string:
-		t := p.parse(v)
-		if t.plain {
-			return treePlan{fixed: v}
+	fill := p.planValue(copyOf(v.Elem()))
+	if fill == nil {
+		return nil
+	}
+	return func(into reflect.Value, params map[string]any) error {
+		own := copyOf(into.Elem())
+		if err := fill(own, params); err != nil {
+			return err
 		}
-		return treePlan{fill: func(params map[string]any) (any, error) { return t.render(params) }}
-	case []any:
-		return p.planList(v)
-	case map[string]any:
-		return p.planObject(v)
+		into.Set(own)
+		return nil
 	}
-	return treePlan{fixed: v}
 }
 
-func (p *renderPlanner) planList(v []any) treePlan {
-	fixed, items, some := make([]any, len(v)), make([]treePlan, len(v)), false
-	for i := range v {
-		items[i] = p.planTree(v[i])
-		fixed[i] = items[i].fixed
-		some = some || items[i].fill != nil
-	}
-	if !some {
-		return treePlan{fixed: fixed}
-	}
-	return treePlan{fill: func(params map[string]any) (any, error) {
-		out := make([]any, len(items))
-		for i := range items {
-			var err error
-			if out[i], err = items[i].valueFor(params); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	}}
-}
-
-func (p *renderPlanner) planObject(v map[string]any) treePlan {
-	type entry struct {
-		key   *parsedString
-		value treePlan
-	}
-	fixed, entries, some := make(map[string]any, len(v)), make([]entry, 0, len(v)), false
-	for key, value := range v {
-		if value == nil {
-			continue // the controller's rendering drops it
-		}
-		e := entry{p.parse(key), p.planTree(value)}
-		entries = append(entries, e)
-		fixed[key] = e.value.fixed
-		some = some || !e.key.plain || e.value.fill != nil
-	}
-	if !some {
-		return treePlan{fixed: fixed}
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key.raw, b.key.raw) })
-	return treePlan{fill: func(params map[string]any) (any, error) {
-		out := make(map[string]any, len(entries))
-		for i := range entries {
-			e := &entries[i]
-			value, err := e.value.valueFor(params)
-			if err != nil {
-				return nil, err
-			}
-			key, err := e.key.render(params)
-			if err != nil {
-				return nil, err
-			}
-			out[key] = value
-		}
-		return out, nil
-	}}
+// copyOf is a value that can be set, whose top level is its own.
+func copyOf(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	return out
 }

@@ -68,7 +68,7 @@ func BranchName(revision string) string {
 
 // isThisRepository says whether the URL is this repository's.
 func (c *commit) isThisRepository(url string) bool {
-	return slices.ContainsFunc(c.urls, func(u string) bool { return sameRepository(u, url) })
+	return slices.ContainsFunc(c.urls, func(u string) bool { return SameRepository(u, url) })
 }
 
 // resolveRef is the commit that a git generator's repository and revision mean.

@@ -173,19 +173,15 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 	outcomes := make([]setOutcome, len(sets)+len(plain))
 	var wg sync.WaitGroup
 	for i := range sets {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			e := entries[sets[i].entry].withContext(ctx)
 			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snaps[e.argocd])
-		}()
+		})
 	}
 	for i := range plain {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			outcomes[len(sets)+i] = r.resolveApplications(ctx, in, i, plain[i].withContext(ctx), c)
-		}()
+		})
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
@@ -225,11 +221,7 @@ var errTimedOut = errors.New("not resolved in time")
 // resolveSet resolves one set within its time.
 func (r *Resolver) resolveSet(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot) setOutcome {
 	fail := func(err error) setOutcome {
-		return setOutcome{
-			failed:    true,
-			problems:  []Problem{{File: s.file, ApplicationSet: s.spec.Name, Message: err.Error()}},
-			transient: errors.Is(err, errTree) || errors.Is(err, errTimedOut),
-		}
+		return setOutcome{failed: true, problems: []Problem{s.newProblem("", err.Error())}, transient: errors.Is(err, errTree) || errors.Is(err, errTimedOut)}
 	}
 	slow := fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errTimedOut, r.timeout)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -240,14 +232,7 @@ func (r *Resolver) resolveSet(ctx context.Context, in *Input, s *appSet, e *pipe
 	if err := snap.checkGenerators(&s.spec); err != nil {
 		return fail(err)
 	}
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return fail(fmt.Errorf("%w: no room to resolve it within %s, because other ApplicationSets take too long", errTimedOut, r.timeout))
-	}
-	done := make(chan setOutcome, 1)
-	go func() {
-		defer func() { <-r.slots }()
+	o, err := runInSlot(ctx, r.slots, func() setOutcome {
 		access := r.newGeneratorAccess(ctx)
 		o, err := r.generateTargets(ctx, in, s, e, c, snap, access)
 		switch {
@@ -258,26 +243,52 @@ func (r *Resolver) resolveSet(ctx context.Context, in *Input, s *appSet, e *pipe
 		}
 		o.refresh = access.nextRefresh()
 		o.transient = o.transient || o.refresh != 0
-		done <- o
+		return o
+	})
+	switch {
+	case errors.Is(err, errNoSlot):
+		return fail(fmt.Errorf("%w: no room to resolve it within %s, because other ApplicationSets take too long", errTimedOut, r.timeout))
+	case err != nil:
+		return fail(slow)
+	}
+	return o
+}
+
+var errNoSlot = errors.New("all slots are taken")
+
+// runInSlot does work in one of some slots. When time is up it returns, and the work,
+// which the library may not let end, keeps its slot until it does.
+func runInSlot[T any](ctx context.Context, slots chan struct{}, work func() T) (out T, err error) {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return out, errNoSlot
+	}
+	done := make(chan T, 1)
+	go func() {
+		defer func() { <-slots }()
+		done <- work()
 	}()
 	select {
-	case o := <-done:
-		return o
+	case out = <-done:
+		return out, nil
 	case <-ctx.Done():
-		return fail(slow)
+		return out, ctx.Err()
 	}
 }
 
 // generateTargets gives a set's targets: those of another commit where nothing that
 // the set depends on differs, and of the rest only what is new is made.
 func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot, access *generatorAccess) (setOutcome, error) {
-	if in.Revision == "" {
-		g := newGeneratorRun(ctx, s, c, snap, access, nil)
-		m := newTargetBuilder(in, s, e, c, nil)
+	build := func(g *generatorRun) (setOutcome, error) {
+		m := newTargetBuilder(in, s, e, c, g.cache)
 		if err := g.runGenerators(r.log, s, m); err != nil {
 			return setOutcome{}, err
 		}
 		return snap.validateTargets(s, m.all), nil
+	}
+	if in.Revision == "" {
+		return build(newGeneratorRun(ctx, s, c, snap, access, nil))
 	}
 	keys, err := newSetCacheKeys(in, s, e, snap)
 	if err != nil {
@@ -295,11 +306,10 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 		r.setCache.Put(keys.set, &next)
 		return last.outcome.outcome, nil
 	}
-	m := newTargetBuilder(in, s, e, c, parts)
-	if err := g.runGenerators(r.log, s, m); err != nil {
+	o, err := build(g)
+	if err != nil {
 		return setOutcome{}, err
 	}
-	o := snap.validateTargets(s, m.all)
 	if access.nextRefresh() == 0 {
 		parts.next.outcome = parts.queries.toCachedOutcome(keys.outcome, g.repos, o)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
@@ -101,7 +102,7 @@ func (r *resultCache) reuseParams(all []map[string]any) []map[string]any {
 	out := make([]map[string]any, len(all))
 	for i, params := range all {
 		hash := hashMap(params)
-		equal := func(old map[string]any) bool { return equalMaps(old, params) }
+		equal := func(old map[string]any) bool { return reflect.DeepEqual(old, params) }
 		if n := slices.IndexFunc(r.next.params[hash], equal); n >= 0 {
 			out[i] = r.next.params[hash][n]
 			continue
@@ -163,7 +164,7 @@ func (r *resultCache) findTarget(over string, params map[string]any, files []str
 		return m
 	}
 	for _, m := range r.last.byHash[hashMap(params)] {
-		if same(m) && equalMaps(m.params, params) {
+		if same(m) && reflect.DeepEqual(m.params, params) {
 			r.storeTarget(m)
 			return m
 		}

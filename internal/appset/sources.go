@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
@@ -263,12 +263,6 @@ func inTree(p string) (string, bool) {
 }
 
 func sortedUnique(list []string) []string {
-	sort.Strings(list)
-	out := list[:0]
-	for i, s := range list {
-		if i == 0 || s != list[i-1] {
-			out = append(out, s)
-		}
-	}
-	return out
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -83,7 +83,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
 	}
 	wrong := func(err error) {
-		o.problems = append(o.problems, Problem{File: s.file, ApplicationSet: s.spec.Name, Application: t.Name, Message: err.Error()})
+		o.problems = append(o.problems, s.newProblem(t.Name, err.Error()))
 	}
 	if err := e.assignComponent(&t, g, s); err != nil {
 		wrong(err)

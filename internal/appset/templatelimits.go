@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 	"text/template"
 	"text/template/parse"
 )
@@ -26,7 +28,7 @@ const (
 // it writes the first, or go round a loop for days. Below the bounds a
 // guarded template is as the controller's.
 type templateLimits struct {
-	ctx   context.Context  //nolint:containedctx // template functions have no other way
+	ctx   context.Context  // template functions have no other way
 	funcs template.FuncMap // what templates may call
 	depth int              // of templates that invoke each other
 	bound map[string]any   // functions in use
@@ -51,18 +53,18 @@ func (g *templateLimits) parseTemplate(name, raw string, options ...string) (*te
 	if err != nil {
 		return nil, err
 	}
-	used := functionUsage{known: g.funcs, names: map[string]bool{}}
-	for _, tree := range trees {
-		used.visitList(tree.Root)
-	}
 	funcs := template.FuncMap{tickName: g.checkTime, enterName: g.enterTemplate, leaveName: g.leaveTemplate}
-	for name := range used.names {
-		funcs[name] = g.boundFunction(name)
-		g.mutates = g.mutates || mutatingFunctions[name]
+	for _, word := range identifierPattern.FindAllString(raw, -1) { // words of its text do no harm
+		if g.funcs[word] != nil {
+			funcs[word] = g.boundFunction(word)
+			g.mutates = g.mutates || mutatingFunctions[word]
+		}
 	}
 	t := template.New(name).Funcs(funcs)
+	invokes := len(trees) > 1 || strings.Contains(raw, "template")
 	for name, tree := range trees {
-		if used.templates {
+		addTicks(tree.Root)
+		if invokes {
 			nodes := append([]parse.Node{callNode(enterName)}, tree.Root.Nodes...)
 			tree.Root.Nodes = append(nodes, callNode(leaveName))
 		}
@@ -111,63 +113,27 @@ var mutatingFunctions = map[string]bool{
 	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
 }
 
-// functionUsage is what a template uses.
-type functionUsage struct {
-	known     template.FuncMap
-	names     map[string]bool // functions, of those known
-	templates bool            // other templates, or itself
-}
+// identifierPattern matches whatever may be a function's name.
+var identifierPattern = regexp.MustCompile(`[A-Za-z_][0-9A-Za-z_]*`)
 
-// visitList also puts a call into every loop.
-func (u *functionUsage) visitList(l *parse.ListNode) {
+// addTicks puts a call into every loop.
+func addTicks(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
-		case *parse.ActionNode:
-			u.visitPipe(n.Pipe)
-		case *parse.TemplateNode:
-			u.templates = true
-			u.visitPipe(n.Pipe)
 		case *parse.IfNode:
-			u.visitBranches(&n.BranchNode)
+			addTicks(n.List)
+			addTicks(n.ElseList)
 		case *parse.WithNode:
-			u.visitBranches(&n.BranchNode)
+			addTicks(n.List)
+			addTicks(n.ElseList)
 		case *parse.RangeNode:
-			u.visitBranches(&n.BranchNode)
+			addTicks(n.List)
+			addTicks(n.ElseList)
 			n.List.Nodes = append([]parse.Node{callNode(tickName)}, n.List.Nodes...)
 		}
-	}
-}
-
-func (u *functionUsage) visitBranches(b *parse.BranchNode) {
-	u.visitPipe(b.Pipe)
-	u.visitList(b.List)
-	u.visitList(b.ElseList)
-}
-
-func (u *functionUsage) visitPipe(p *parse.PipeNode) {
-	if p == nil {
-		return
-	}
-	for _, c := range p.Cmds {
-		for _, arg := range c.Args {
-			u.visitArgument(arg)
-		}
-	}
-}
-
-func (u *functionUsage) visitArgument(n parse.Node) {
-	switch n := n.(type) {
-	case *parse.IdentifierNode:
-		if u.known[n.Ident] != nil {
-			u.names[n.Ident] = true
-		}
-	case *parse.PipeNode:
-		u.visitPipe(n)
-	case *parse.ChainNode:
-		u.visitArgument(n.Node)
 	}
 }
 
@@ -194,17 +160,20 @@ func (g *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) e
 	if t.IsVariadic() {
 		call = v.CallSlice
 	}
+	refuse := func(err error) []reflect.Value {
+		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
+	}
 	wrapped := reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
 		err := g.ctx.Err()
 		if err == nil && check != nil {
 			err = check(args)
 		}
 		if err != nil {
-			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
+			return refuse(err)
 		}
 		out := call(args)
 		if _, err = measureValue(out[0]); err != nil {
-			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
+			return refuse(err)
 		}
 		if len(out) == 1 {
 			out = append(out, reflect.Zero(failure))
@@ -239,16 +208,14 @@ func (s *valueMeter) addValue(v reflect.Value, depth int) error {
 		return errTooDeep
 	}
 	switch v.Kind() {
-	case reflect.Interface:
+	case reflect.Interface, reflect.Pointer:
 		if v.IsNil() {
 			return nil
+		}
+		if v.Kind() == reflect.Pointer {
+			depth++
 		}
 		return s.addValue(v.Elem(), depth)
-	case reflect.Pointer:
-		if v.IsNil() {
-			return nil
-		}
-		return s.addValue(v.Elem(), depth+1)
 	case reflect.String:
 		s.bytes -= v.Len()
 	case reflect.Slice, reflect.Array:

@@ -164,7 +164,7 @@ func listTree(ctx context.Context, tree fs.FS) (*treeListing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the commit's files: %w", treeError(err))
 	}
-	sort.Strings(l.files)
+	slices.Sort(l.files)
 	return l, nil
 }
 

@@ -9,15 +9,11 @@ import (
 // scpForm is git's user@host:path; a scheme or a drive letter doesn't match.
 var scpForm = regexp.MustCompile(`^(?:[^@/\s]+@)?([A-Za-z0-9.\-_]{2,}):([^/].*|/[^/].*)$`)
 
-// SameRepository reports whether two URLs name one repository, however they
-// are written.
-func SameRepository(a, b string) bool { return sameRepository(a, b) }
-
-// sameRepository reports whether two URLs name one repository: scheme,
+// SameRepository reports whether two URLs name one repository: scheme,
 // credentials, a default port, letter case, a trailing slash and .git don't
 // count. Argo CD compares in lower case too, and every supported forge treats
 // owner and name so.
-func sameRepository(a, b string) bool {
+func SameRepository(a, b string) bool {
 	na, nb := normalURL(a), normalURL(b)
 	return na != "" && na == nb
 }

@@ -63,7 +63,7 @@ func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 	}
 	o := setOutcome{targets: make([]Target, 0, len(all))}
 	problem := func(m *builtTarget, text string) {
-		o.problems = append(o.problems, Problem{File: set.file, ApplicationSet: set.spec.Name, Application: m.target.Name, Message: text})
+		o.problems = append(o.problems, set.newProblem(m.target.Name, text))
 	}
 	kept := make([]*builtTarget, 0, len(all))
 	seen := make(map[string]bool, len(all))

@@ -32,7 +32,7 @@ func impactCommand() *cobra.Command {
 		Example: "  liftlock impact\n  liftlock impact --base origin/main --head HEAD -o json\n  liftlock impact --base v1.1.0 --head v1.2.0 --exit-code",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			write, err := chooseFormat(at.output, impact.WriteTable, impact.WriteYAML, impact.WriteJSON)
+			write, err := chooseFormat(at.output, impact.WriteTable, appset.WriteYAML[*impact.Report], appset.WriteJSON[*impact.Report])
 			if err != nil {
 				return err
 			}

@@ -73,7 +73,7 @@ func resolveCommand() *cobra.Command {
 const exitDifferent = 3
 
 func printDifferences(cmd *cobra.Command, at *checkoutFlags, r *checkout.Repository, q checkout.Query) error {
-	write, err := chooseFormat(at.output, appset.WriteDifferencesTable, appset.WriteDifferencesYAML, appset.WriteDifferencesJSON)
+	write, err := chooseFormat(at.output, appset.WriteDifferencesTable, appset.WriteYAML[*appset.Differences], appset.WriteJSON[*appset.Differences])
 	if err != nil {
 		return err
 	}

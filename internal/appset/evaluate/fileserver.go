@@ -15,8 +15,8 @@ import (
 	"github.com/liftlock/liftlock/internal/sandbox"
 )
 
-// What a child may borrow: trees whose names are lists of words, the first of
-// them one of these. Answers that are not trees are trees of one file.
+// What a worker may read of its parent: trees whose names are lists of words, the
+// first of them one of these. Answers that are not trees are trees of one file.
 const (
 	servedCommit       = "commit"       // repository, revision → a commit
 	servedTree         = "tree"         // repository, revision → that commit's tree
@@ -25,7 +25,7 @@ const (
 	servedSelected     = "selected"     // argocd, namespace, selector → likewise
 )
 
-// fileClient is the child's side.
+// fileClient is the worker's side.
 type fileClient struct{ trees sandbox.Trees }
 
 func (b fileClient) fetchTree(ctx context.Context, words ...string) (fs.FS, error) {
@@ -56,38 +56,39 @@ func (b fileClient) openExternal(ctx context.Context, repoURL, revision string) 
 	return &appset.ExternalRef{Tree: tree, Commit: string(commit)}, nil
 }
 
-func (b fileClient) ownedApplications(ctx context.Context, argocd, namespace, set string) ([]json.RawMessage, error) {
-	return b.fetchList(ctx, servedApplications, argocd, namespace, set)
-}
+// listFunc lists live Applications, as [appset.Live] has it.
+type listFunc = func(ctx context.Context, argocd, namespace, which string) ([]json.RawMessage, error)
 
-func (b fileClient) selectedApplications(ctx context.Context, argocd, namespace, selector string) ([]json.RawMessage, error) {
-	return b.fetchList(ctx, servedSelected, argocd, namespace, selector)
-}
-
-func (b fileClient) fetchList(ctx context.Context, words ...string) ([]json.RawMessage, error) {
-	data, err := b.fetchFile(ctx, words...)
-	if err != nil {
-		return nil, err
+// lister asks the parent for one kind of lists, where it serves them.
+func (b fileClient) lister(what string, served bool) listFunc {
+	if !served {
+		return nil
 	}
-	var out []json.RawMessage
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("reading the live Applications: %w", err)
+	return func(ctx context.Context, argocd, namespace, which string) ([]json.RawMessage, error) {
+		data, err := b.fetchFile(ctx, what, argocd, namespace, which)
+		if err != nil {
+			return nil, err
+		}
+		var out []json.RawMessage
+		if err := json.Unmarshal(data, &out); err != nil {
+			return nil, fmt.Errorf("reading the live Applications: %w", err)
+		}
+		return out, nil
 	}
-	return out, nil
 }
 
-// fileServer is the parent's side. It lends what the caller's functions give, and
+// fileServer is the parent's side. It serves what the caller's functions give, and
 // of live Applications only those that the caller's own pipelines and sets
-// name: which Applications there are is nothing for every author to ask.
+// name: which Applications there are is nothing for every author to know.
 type fileServer struct {
 	in        *Input
 	externals map[string]*appset.ExternalRef // by the words after the first
 }
 
-// errNotServed is the answer to what no child of ours would ask.
+// errNotServed is the answer to what no worker of ours would request.
 var errNotServed = errors.New("it is not lent to a process that evaluates")
 
-// serveTree opens what a name says. A run asks one question at a time.
+// serveTree opens what a name says. A run requests one tree at a time.
 func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) {
 	var words []string
 	if err := json.Unmarshal([]byte(name), &words); err != nil || len(words) < 3 {
@@ -106,13 +107,9 @@ func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) 
 	case what == servedEdited && len(words) == 2 && l.in.On != "" && words[0] == l.in.On && words[1] == l.in.Edited.Commit:
 		return l.in.Edited.Tree, nil
 	case len(words) == 3 && what == servedApplications && l.in.Live != nil && l.in.Live.Applications != nil && l.isKnownSet(words):
-		return l.serveList(what, words, func() ([]json.RawMessage, error) {
-			return l.in.Live.Applications(ctx, words[0], words[1], words[2])
-		})
+		return serveList(ctx, what, words, l.in.Live.Applications)
 	case len(words) == 3 && what == servedSelected && l.in.Live != nil && l.in.Live.Selected != nil && l.isKnownSelector(words):
-		return l.serveList(what, words, func() ([]json.RawMessage, error) {
-			return l.in.Live.Selected(ctx, words[0], words[1], words[2])
-		})
+		return serveList(ctx, what, words, l.in.Live.Selected)
 	}
 	return nil, errNotServed
 }
@@ -149,8 +146,8 @@ func (l *fileServer) isKnownSelector(words []string) bool {
 	return false
 }
 
-func (l *fileServer) serveList(what string, words []string, fetch func() ([]json.RawMessage, error)) (fs.FS, error) {
-	found, err := fetch()
+func serveList(ctx context.Context, what string, words []string, list listFunc) (fs.FS, error) {
+	found, err := list(ctx, words[0], words[1], words[2])
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // InProcess evaluates a tree in this process: for trees whose authors could do
-// worse than to keep it busy. What is wrong with the tree is in the world's
+// worse than to keep it busy. What is wrong with the tree is in the resolution's
 // problems; the error is for a context that ended, a tree that can't be read
 // and a call that can't be meant. It may be called concurrently.
 func InProcess(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in Input) (*Resolution, error) {
@@ -62,8 +62,7 @@ func (in *Input) checkValid() error {
 // sees them that the change is made on.
 func traceReaders(ctx context.Context, tree fs.FS, f *appset.TargetSet, in *Input) (*Pipeline, error) {
 	own := *f // the resolver's is shared
-	own.Targets = make([]appset.Target, len(f.Targets))
-	copy(own.Targets, f.Targets)
+	own.Targets = append([]appset.Target{}, f.Targets...)
 	for i := range own.Targets {
 		own.Targets[i].Params = nil
 	}

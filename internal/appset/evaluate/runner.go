@@ -10,11 +10,11 @@ import (
 	"github.com/liftlock/liftlock/internal/sandbox"
 )
 
-// Command is the argument that makes our program a child: it calls
+// Command is the argument that makes our program a worker: it calls
 // [sandbox.Serve] with [Handlers].
 const Command = "sandbox"
 
-// NewRunner makes a runner whose children are this very program, also when its
+// NewRunner makes a runner whose workers are this very program, also when its
 // file was replaced since it started.
 func NewRunner(l sandbox.Limits, log *zap.Logger) (*sandbox.Runner, error) {
 	program := "/proc/self/exe"

@@ -18,7 +18,7 @@ type Input struct {
 
 	// Changed are the paths, from the root, that the change in question
 	// created, changed or deleted, by their names before and after.
-	// World says who reads them.
+	// Resolution says who reads them.
 	Changed []string
 
 	Revision string   // the tree's commit, in full; empty: not a commit
@@ -29,19 +29,19 @@ type Input struct {
 	// that an environment lives on: then the tree, which has the ApplicationSets,
 	// is not what changes, and Edited is that branch before or after the change.
 	On     string
-	Edited appset.ExternalRef
+	Edited appset.ExternalRef `json:"-"`
 
-	// The others are as in fleet.Input. There are no Generators: those that ask
+	// The others are as in [appset.Input]. There are no Generators: those that ask
 	// the network would do it with our tokens at addresses that a stranger
-	// wrote. Sets with such generators are problems, here as in a child, so that
-	// base and head can be compared; an ArgoCD's Kube is not used either.
+	// wrote. Sets with such generators are problems, in this process as in a worker,
+	// so that base and head can be compared; an ArgoCD's Kube is not used either.
 	Clusters     []appset.Cluster // nil: not known
 	Projects     []string         // nil: not known
 	Globbing     string
 	ArgoCDs      map[string]appset.ArgoCD
 	Main         string
-	Live         *appset.Live
-	OpenExternal func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error)
+	Live         *appset.Live                                                                     `json:"-"`
+	OpenExternal func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) `json:"-"`
 
 	// Manifests asks for every target's Application.
 	Manifests bool
@@ -78,12 +78,12 @@ type Resolution struct {
 	Pipelines map[string]*Pipeline `json:"pipelines"` // by the pipeline's name, all that were asked for
 }
 
-// Pipeline is one pipeline's part of a world.
+// Pipeline is one pipeline's part of a resolution.
 type Pipeline struct {
 	// TargetSet is what its ApplicationSets generate. Its targets come without
 	// their Params: what those decide is decided.
 	TargetSet *appset.TargetSet `json:"fleet"`
-	// ChangedFiles holds, by [fleet.Target.ID], every target that reads one of
+	// ChangedFiles holds, by [appset.Target.ID], every target that reads one of
 	// Input.Changed, or would if it were there, with those paths, sorted.
 	ChangedFiles map[string][]string `json:"touched"`
 	// Doubts are what could not be followed in the targets' files, so that

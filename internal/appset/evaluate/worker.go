@@ -17,15 +17,15 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Task is the name of the child's handler.
+// Task is the name of the worker's handler.
 const Task = "evaluate"
 
 // slowSets is how many ApplicationSets may take all the time they have, one
-// after the other, before the child's time is up: so a slow one is a problem
-// by name, and the rest is told.
+// after the other, before the worker's time is up: so a slow one is a problem
+// by name, and the rest is answered.
 const slowSets = 3
 
-// Handlers are what a child serves, by their names.
+// Handlers are what a worker serves, by their names.
 func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 	return map[string]sandbox.Handler{
 		Task: func(ctx context.Context, trees sandbox.Trees, raw json.RawMessage) (any, error) {
@@ -37,13 +37,9 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 			if deadline, ok := ctx.Deadline(); ok {
 				o.Timeout = max(time.Until(deadline)/slowSets, time.Second).Truncate(100 * time.Millisecond)
 			}
-			in := s.toInput(trees)
-			if s.On != "" {
-				tree, err := fileClient{trees: trees}.fetchTree(ctx, servedEdited, s.On, s.Edited)
-				if err != nil {
-					return nil, err
-				}
-				in.On, in.Edited = s.On, appset.ExternalRef{Tree: tree, Commit: s.Edited}
+			in, err := s.toInput(ctx, trees)
+			if err != nil {
+				return nil, err
 			}
 			w, err := InProcess(ctx, appset.New(o), trees.Main, in)
 			if err != nil {
@@ -54,9 +50,9 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 	}
 }
 
-// InWorker is [Here] in a child process, for trees that a stranger wrote. The
+// InWorker is [InProcess] in a worker process, for trees that a stranger wrote. The
 // error is the runner's: a [*sandbox.Error] for a tree that can't be evaluated
-// within the limits, a [*sandbox.HandlerError] for an error of Here's.
+// within the limits, a [*sandbox.HandlerError] for an error of InProcess's.
 func InWorker(ctx context.Context, runner *sandbox.Runner, tree fs.FS, in Input) (*Resolution, error) {
 	if err := in.checkValid(); err != nil {
 		return nil, err
@@ -73,31 +69,15 @@ func InWorker(ctx context.Context, runner *sandbox.Runner, tree fs.FS, in Input)
 	return w, nil
 }
 
-// workerRequest is an Input on its way to a child.
+// workerRequest is an Input on its way to a worker, which gets what can't be
+// written down from its parent.
 type workerRequest struct {
-	Pipelines []requestPipeline
-	Changed   [][]byte // paths need not be UTF-8, which JSON's strings are
-	Revision  string
-	Branch    string
-	RepoURLs  []string
-	On        string // and Edited, the commit: its tree is borrowed
-	Edited    string
-
-	Clusters      []appset.Cluster
-	Projects      []string
-	Globbing      string
-	ArgoCDs       map[string]appset.ArgoCD
-	Main          string
-	Live          *requestLive // nil: no connection
+	Input
+	Files         []string // of the pipelines, in their order
+	Changed       [][]byte // paths need not be UTF-8, which JSON's strings are
+	Edited        string   // the commit
+	Live          *requestLive
 	OpensExternal bool
-	Manifests     bool
-}
-
-// requestPipeline is what a pipeline says about targets: its environments come
-// without their gates and times.
-type requestPipeline struct {
-	File     string
-	Pipeline pipeline.Pipeline
 }
 
 type requestLive struct {
@@ -107,19 +87,15 @@ type requestLive struct {
 }
 
 func newWorkerRequest(in *Input) *workerRequest {
-	s := &workerRequest{
-		Pipelines: make([]requestPipeline, len(in.Pipelines)), Changed: make([][]byte, len(in.Changed)),
-		Revision: in.Revision, Branch: in.Branch, RepoURLs: in.RepoURLs, On: in.On, Edited: in.Edited.Commit,
-		Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, ArgoCDs: in.offlineArgoCDs(), Main: in.Main,
-		OpensExternal: in.OpenExternal != nil, Manifests: in.Manifests,
-	}
+	s := &workerRequest{Input: *in, Changed: make([][]byte, len(in.Changed)), Edited: in.Edited.Commit, OpensExternal: in.OpenExternal != nil}
+	s.ArgoCDs, s.Pipelines = in.offlineArgoCDs(), make([]*pipeline.Pipeline, len(in.Pipelines))
 	for i, p := range in.Pipelines {
-		own := *p
+		own := *p // its environments come without their gates and times
 		own.Spec.Environments = slices.Clone(p.Spec.Environments)
 		for j, e := range own.Spec.Environments {
 			own.Spec.Environments[j] = pipeline.Environment{Name: e.Name, After: e.After, Branch: e.Branch}
 		}
-		s.Pipelines[i] = requestPipeline{File: p.File, Pipeline: own}
+		s.Pipelines[i], s.Files = &own, append(s.Files, p.File)
 	}
 	for i, path := range in.Changed {
 		s.Changed[i] = []byte(path)
@@ -130,38 +106,31 @@ func newWorkerRequest(in *Input) *workerRequest {
 	return s
 }
 
-// toInput is the Input as the child has it; what it could ask a function for it
-// borrows from the parent.
-func (s *workerRequest) toInput(trees sandbox.Trees) Input {
-	in := Input{
-		Revision: s.Revision, Branch: s.Branch, RepoURLs: s.RepoURLs,
-		Clusters: s.Clusters, Projects: s.Projects, Globbing: s.Globbing, ArgoCDs: s.ArgoCDs, Main: s.Main, Manifests: s.Manifests,
-	}
-	for i := range s.Pipelines {
-		p := &s.Pipelines[i].Pipeline
-		p.File = s.Pipelines[i].File
-		in.Pipelines = append(in.Pipelines, p)
+// toInput is the Input as the worker has it.
+func (s *workerRequest) toInput(ctx context.Context, trees sandbox.Trees) (Input, error) {
+	in, client := s.Input, fileClient{trees}
+	for i, p := range in.Pipelines {
+		p.File = s.Files[i]
 	}
 	for _, path := range s.Changed {
 		in.Changed = append(in.Changed, string(path))
 	}
-	b := fileClient{trees: trees}
 	if s.OpensExternal {
-		in.OpenExternal = b.openExternal
+		in.OpenExternal = client.openExternal
 	}
 	if s.Live != nil {
-		in.Live = &appset.Live{Sets: s.Live.Sets, Unknown: s.Live.Unknown}
-		if s.Live.Applications {
-			in.Live.Applications = b.ownedApplications
-		}
-		if s.Live.Selected {
-			in.Live.Selected = b.selectedApplications
-		}
+		in.Live = &appset.Live{Sets: s.Live.Sets, Unknown: s.Live.Unknown,
+			Applications: client.lister(servedApplications, s.Live.Applications), Selected: client.lister(servedSelected, s.Live.Selected)}
 	}
-	return in
+	if s.On == "" {
+		return in, nil
+	}
+	tree, err := client.fetchTree(ctx, servedEdited, s.On, s.Edited)
+	in.Edited = appset.ExternalRef{Tree: tree, Commit: s.Edited}
+	return in, err
 }
 
-// workerReply is a World on its way back. Paths that changed are told by their
+// workerReply is a Resolution on its way back. Paths that changed are given by their
 // numbers: the parent knows them, and no other can be made up.
 type workerReply struct {
 	Pipelines map[string]*replyPipeline
@@ -191,8 +160,8 @@ func newWorkerReply(w *Resolution, changed []string) *workerReply {
 	return t
 }
 
-// toResolution is what was told, where it can be meant: the pipelines that were asked
-// for, targets that are there, paths that changed.
+// toResolution is the reply, where it can be meant: the pipelines that were requested,
+// targets that are there, paths that changed.
 func (t *workerReply) toResolution(in *Input) (*Resolution, error) {
 	w := &Resolution{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
 	for _, requested := range in.Pipelines {

@@ -136,7 +136,10 @@ func TestRequestCarriesPipelines(t *testing.T) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		t.Fatal(err)
 	}
-	got := s.toInput(sandbox.Trees{})
+	got, err := s.toInput(t.Context(), sandbox.Trees{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := *p
 	want.Spec.Environments = []pipeline.Environment{{Name: "dev"}, {Name: "prod", After: []string{"dev"}}}
 	if diff := cmp.Diff(&want, got.Pipelines[0]); diff != "" {

@@ -1,10 +1,12 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -49,17 +51,13 @@ func Holds(tree fs.FS, pipeline, component string) ([]promotion.Hold, error) {
 			h.By, h.Reason = "somebody", "its file can't be read: "+err.Error()
 		} else {
 			h.By, h.Reason = f.By, f.Reason
-			if h.At, err = time.Parse(time.RFC3339, f.At); err != nil {
-				h.At = time.Time{}
-			}
+			h.At, _ = time.Parse(time.RFC3339, f.At) // zero where it can't be read
 		}
 		out = append(out, h)
 		return nil
 	}
-	if err := add("pipeline", "", HoldPath(pipeline, "pipeline", "")); err != nil {
-		return nil, err
-	}
-	if err := add("component", "", HoldPath(pipeline, "component", component)); err != nil {
+	err := cmp.Or(add("pipeline", "", HoldPath(pipeline, "pipeline", "")), add("component", "", HoldPath(pipeline, "component", component)))
+	if err != nil {
 		return nil, err
 	}
 	envs, err := fs.ReadDir(tree, path.Join("holds", pipeline, "environment"))
@@ -67,19 +65,11 @@ func Holds(tree fs.FS, pipeline, component string) ([]promotion.Hold, error) {
 		return nil, fmt.Errorf("list the held environments on %s: %w", StateBranch, err)
 	}
 	for _, e := range envs {
-		if name, ok := cutYAML(e.Name()); ok {
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok && name != "" {
 			if err := add("environment", name, HoldPath(pipeline, "environment", name)); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return out, nil
-}
-
-func cutYAML(name string) (string, bool) {
-	const ext = ".yaml"
-	if len(name) <= len(ext) || name[len(name)-len(ext):] != ext {
-		return "", false
-	}
-	return name[:len(name)-len(ext)], true
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// Git is a repository's history; a *gitrepo.Mirror and a *gitrepo.Checkout are one.
+// Git is a repository's history; a *git.Mirror and a *git.Checkout are one.
 type Git interface {
 	Log(ctx context.Context, q git.LogQuery) ([]git.CommitInfo, error)
 	Tree(sha string) *git.Tree
@@ -87,10 +88,7 @@ func Baseline(ctx context.Context, repo Git, p *pipeline.Pipeline, from string) 
 		}
 		base = c.SHA
 	}
-	if base == "" {
-		return from, nil
-	}
-	return base, nil
+	return cmp.Or(base, from), nil
 }
 
 // maxHistorySteps bounds the commits that SameRules looks at.
@@ -126,10 +124,7 @@ func SameRules(ctx context.Context, repo interface {
 }
 
 func carriesAll(then, now []pipeline.Carry) bool {
-	for _, n := range now {
-		if !slices.ContainsFunc(then, func(t pipeline.Carry) bool { return reflect.DeepEqual(t, n) }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(now, func(n pipeline.Carry) bool {
+		return !slices.ContainsFunc(then, func(t pipeline.Carry) bool { return reflect.DeepEqual(t, n) })
+	})
 }

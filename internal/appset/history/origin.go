@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Origin is the commit that brought an environment's carried fields to where
@@ -36,8 +37,7 @@ func FindOrigin(log []git.CommitInfo, now string, idAt func(commit string) strin
 	return o
 }
 
-// Ancestry is what is asked of a repository about two commits; a
-// *gitrepo.Mirror is one.
+// Ancestry is how two commits of a repository are related; a *git.Mirror is one.
 type Ancestry interface {
 	IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error)
 	Commit(ctx context.Context, sha string) (*git.CommitInfo, error)
@@ -51,16 +51,14 @@ func PredatesBaseline(ctx context.Context, repo Ancestry, c git.CommitInfo, base
 	fail := func(err error) (bool, error) {
 		return false, fmt.Errorf("compare %s with the baseline %s: %w", c.SHA, baseline, err)
 	}
-	if old, err := repo.IsAncestor(ctx, c.SHA, baseline); err != nil || old {
-		if err != nil {
-			return fail(err)
-		}
+	if old, err := repo.IsAncestor(ctx, c.SHA, baseline); err != nil {
+		return fail(err)
+	} else if old {
 		return true, nil
 	}
-	if on, err := repo.IsAncestor(ctx, baseline, c.SHA); err != nil || on {
-		if err != nil {
-			return fail(err)
-		}
+	if on, err := repo.IsAncestor(ctx, baseline, c.SHA); err != nil {
+		return fail(err)
+	} else if on {
 		return false, nil
 	}
 	base, err := repo.Commit(ctx, baseline)
@@ -78,12 +76,12 @@ func RevertedReleases(log []git.CommitInfo, u promotion.Unit, environment string
 	settled := map[string]bool{}
 	for _, c := range log {
 		id := promotion.ReleaseFromTrailers(c.Trailers, u, environment)
-		if len(id) < 12 || settled[id[:12]] {
+		if len(id) < 12 || settled[wording.Short(id)] {
 			continue
 		}
-		settled[id[:12]] = true
+		settled[wording.Short(id)] = true
 		if c.Trailers[promotion.TrailerKind] == promotion.KindRevert {
-			out = append(out, id[:12])
+			out = append(out, wording.Short(id))
 		}
 	}
 	return out

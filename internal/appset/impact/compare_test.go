@@ -221,10 +221,10 @@ func TestWriteTable(t *testing.T) {
 func TestYAMLAndJSONAreOneDocument(t *testing.T) {
 	r := manyTargets(t)
 	var j, y bytes.Buffer
-	if err := WriteJSON(&j, r); err != nil {
+	if err := appset.WriteJSON(&j, r); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteYAML(&y, r); err != nil {
+	if err := appset.WriteYAML(&y, r); err != nil {
 		t.Fatal(err)
 	}
 	var back, again Report

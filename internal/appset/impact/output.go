@@ -1,15 +1,13 @@
 package impact
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxShown bounds the names, files and fields that a table shows of one thing;
@@ -73,7 +71,7 @@ func writeEnvironment(b *strings.Builder, p *Pipeline, e *Environment) {
 				line("and %d more fields", len(g.Fields)+g.More-maxShown)
 				break
 			}
-			line("%s: %s → %s", appset.Printable(f.Path), printableValue(f.Before), printableValue(f.After))
+			line("%s: %s → %s", appset.Printable(f.Path), appset.PrintableValue(f.Before), appset.PrintableValue(f.After))
 		}
 		for k, f := range g.Files {
 			if k == maxShown {
@@ -114,43 +112,9 @@ func (r *Report) Summary() string {
 
 // joinFew lists names, not too many of them.
 func joinFew(names []string) string {
-	shown := make([]string, 0, maxShown)
-	for _, n := range names[:min(len(names), maxShown)] {
-		shown = append(shown, appset.Printable(n))
+	shown := make([]string, len(names))
+	for i, n := range names {
+		shown[i] = appset.Printable(n)
 	}
-	s := strings.Join(shown, ", ")
-	if more := len(names) - len(shown); more > 0 {
-		s += fmt.Sprintf(" and %d more", more)
-	}
-	return s
-}
-
-func printableValue(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return appset.Printable(s)
-}
-
-// WriteJSON writes a report for programs, indented.
-func WriteJSON(w io.Writer, r *Report) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("writing the report as JSON: %w", err)
-	}
-	return nil
-}
-
-// WriteYAML writes the same document as WriteJSON, as YAML.
-func WriteYAML(w io.Writer, r *Report) error {
-	raw, err := yaml.Marshal(r)
-	if err == nil {
-		_, err = w.Write(raw)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report as YAML: %w", err)
-	}
-	return nil
+	return wording.JoinFew(shown, maxShown)
 }

@@ -2,10 +2,12 @@ package isolation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -41,7 +43,7 @@ type Edit struct {
 }
 
 // ChangesGenerated says that an edit may change more of Applications than a
-// [fleet.Target] tells, so that the sides must be resolved with whole manifests.
+// [appset.Target] tells, so that the sides must be resolved with whole manifests.
 // created: among the files are such that come or go.
 func ChangesGenerated(targets []appset.Target, files []string, created bool) bool {
 	return created || slices.ContainsFunc(targets, func(t appset.Target) bool {
@@ -61,39 +63,32 @@ type targetPair struct {
 func (e *Edit) pairTargets() []targetPair {
 	at := map[string]int{}
 	var out []targetPair
-	for i := range e.Before.Targets {
-		t := &e.Before.Targets[i]
-		k, known := at[t.ID()]
-		if !known {
-			k = len(out)
-			at[t.ID()] = k
-			out = append(out, targetPair{id: t.ID(), before: t})
-		}
-		out[k].mayChange = out[k].mayChange || e.MayChange(t)
-	}
-	for i := range e.After.Targets {
-		t := &e.After.Targets[i]
+	pair := func(t *appset.Target) *targetPair {
 		k, known := at[t.ID()]
 		if !known {
 			k = len(out)
 			at[t.ID()] = k
 			out = append(out, targetPair{id: t.ID()})
 		}
-		if out[k].after == nil {
-			out[k].after = t
-		}
-		out[k].mayChange = out[k].mayChange || out[k].before == nil && e.MayChange(t)
+		return &out[k]
 	}
-	slices.SortStableFunc(out, func(a, b targetPair) int { return bytes.Compare([]byte(a.targetName()), []byte(b.targetName())) })
+	for i := range e.Before.Targets {
+		t := &e.Before.Targets[i]
+		p := pair(t)
+		p.before = cmp.Or(p.before, t)
+		p.mayChange = p.mayChange || e.MayChange(t)
+	}
+	for i := range e.After.Targets {
+		t := &e.After.Targets[i]
+		p := pair(t)
+		p.after = cmp.Or(p.after, t)
+		p.mayChange = p.mayChange || p.before == nil && e.MayChange(t)
+	}
+	slices.SortStableFunc(out, func(a, b targetPair) int { return cmp.Compare(a.targetName(), b.targetName()) })
 	return out
 }
 
-func (p *targetPair) latestTarget() *appset.Target {
-	if p.after != nil {
-		return p.after
-	}
-	return p.before
-}
+func (p *targetPair) latestTarget() *appset.Target { return cmp.Or(p.after, p.before) }
 
 func (p *targetPair) targetName() string { return p.latestTarget().Name }
 
@@ -104,24 +99,14 @@ func (p *targetPair) sameSpec() bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return bytes.Equal(a.Application, b.Application) && sameDestination(a, b) && slices.EqualFunc(a.Sources, b.Sources, sameSource) && sameHydration(a.Hydration, b.Hydration)
-}
-
-func sameDestination(a, b *appset.Target) bool {
-	return a.Name == b.Name && a.Namespace == b.Namespace && a.Project == b.Project && a.Server == b.Server &&
-		a.Cluster == b.Cluster && a.DestNS == b.DestNS && a.AutoSync == b.AutoSync
+	return bytes.Equal(a.Application, b.Application) && a.Name == b.Name && a.Namespace == b.Namespace && a.Project == b.Project &&
+		a.Server == b.Server && a.Cluster == b.Cluster && a.DestNS == b.DestNS && a.AutoSync == b.AutoSync &&
+		slices.EqualFunc(a.Sources, b.Sources, sameSource) && reflect.DeepEqual(a.Hydration, b.Hydration)
 }
 
 func sameSource(a, b appset.Source) bool {
 	return a.RepoURL == b.RepoURL && a.Path == b.Path && a.Chart == b.Chart && a.TargetRevision == b.TargetRevision && a.Ref == b.Ref &&
 		a.Here == b.Here && bytes.Equal(a.Options, b.Options)
-}
-
-func sameHydration(a, b *appset.Hydration) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 // Renderer renders targets, and remembers what it rendered. It is safe for
@@ -148,6 +133,15 @@ func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Ta
 		return nil, cannot.Reason + remotesText(cannot.Remote), nil
 	}
 	return nil, err.Error(), nil
+}
+
+// renderBoth renders a target on both sides; late says that why is of the side after.
+func (r *Renderer) renderBoth(ctx context.Context, e *Edit, p targetPair) (before, after *render.Manifests, why string, late bool, err error) {
+	if before, why, err = r.renderTarget(ctx, &e.Before, p.before, e.Revision); err != nil || why != "" {
+		return nil, nil, why, false, err
+	}
+	after, why, err = r.renderTarget(ctx, &e.After, p.after, e.Revision)
+	return before, after, why, true, err
 }
 
 func remotesText(list []string) string {

@@ -15,7 +15,7 @@ type Effect struct {
 	Spec bool
 	// Changes are those of its manifests; nil where Why says why they can't be told.
 	Changes *render.Changes
-	// Affected are the objects that the changes may make unwell: those that
+	// Affected are the objects that the changes may make unhealthy: those that
 	// differ, and those that use one of them.
 	Affected []render.ObjectRef
 	Why      string
@@ -33,22 +33,15 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 			continue
 		}
 		f := Effect{Target: *p.latestTarget(), Spec: spec}
-		before, why, err := r.renderTarget(ctx, &e.Before, p.before, e.Revision)
-		if err != nil {
+		before, after, why, late, err := r.renderBoth(ctx, e, p)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if why != "" {
-			f.Why = why
-			out = append(out, f)
-			continue
-		}
-		after, why, err := r.renderTarget(ctx, &e.After, p.after, e.Revision)
-		if err != nil {
-			return nil, err
-		}
-		if why != "" {
+		case why != "" && late:
 			f.Why = "after the change: " + why
-		} else {
+		case why != "":
+			f.Why = why
+		default:
 			f.Changes = render.Diff(before, after)
 			f.Affected = f.Changes.Affected(after)
 		}

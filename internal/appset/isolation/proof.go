@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/manifest/deps"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxListed bounds the targets that a refusal names, and the search for more.
@@ -34,17 +36,15 @@ func (r *Renderer) WhyNotIsolated(ctx context.Context, e *Edit) (string, error) 
 	var changed, unknown []string
 	files, reason := map[string]bool{}, ""
 	for _, p := range readers {
-		differs, why, err := r.manifestsDiffer(ctx, e, p)
+		before, after, why, _, err := r.renderBoth(ctx, e, p)
 		switch {
 		case err != nil:
 			return "", err
-		case differs:
+		case why == "" && before.Digest != after.Digest:
 			changed = append(changed, p.targetName())
 		case why != "":
 			unknown = append(unknown, p.targetName())
-			if reason == "" {
-				reason = fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), why)
-			}
+			reason = cmp.Or(reason, fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), why))
 		default:
 			continue
 		}
@@ -57,10 +57,12 @@ func (r *Renderer) WhyNotIsolated(ctx context.Context, e *Edit) (string, error) 
 	}
 	read := strings.Join(slices.Sorted(maps.Keys(files)), ", ")
 	switch {
-	case len(changed) == maxListed:
-		return fmt.Sprintf("%s is also read by %s and maybe others, whose manifests it would change", read, joinNames(changed)), nil
 	case len(changed) > 0:
-		return fmt.Sprintf("%s is also read by %s, whose manifests it would change", read, joinNames(changed)), nil
+		more := ""
+		if len(changed) == maxListed {
+			more = " and maybe others"
+		}
+		return fmt.Sprintf("%s is also read by %s%s, whose manifests it would change", read, joinNames(changed), more), nil
 	case len(unknown) > 0:
 		return fmt.Sprintf("%s is also read by %s, and whether it would change their manifests can't be told (%s)", read, joinNames(unknown), reason), nil
 	}
@@ -119,23 +121,6 @@ func (e *Edit) renderingTargets(ctx context.Context, all []targetPair) ([]target
 	return slices.DeleteFunc(out, func(p targetPair) bool { return len(changed[p.id]) == 0 }), nil
 }
 
-// manifestsDiffer says whether a target's manifests differ; why: that can't be told.
-func (r *Renderer) manifestsDiffer(ctx context.Context, e *Edit, p targetPair) (differs bool, why string, err error) {
-	before, why, err := r.renderTarget(ctx, &e.Before, p.before, e.Revision)
-	if err != nil || why != "" {
-		return false, why, err
-	}
-	after, why, err := r.renderTarget(ctx, &e.After, p.after, e.Revision)
-	if err != nil || why != "" {
-		return false, why, err
-	}
-	return before.Digest != after.Digest, "", nil
-}
-
 func joinNames(names []string) string {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	if len(names) > maxListed {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
-	}
-	return strings.Join(names, ", ")
+	return wording.JoinFew(slices.Compact(slices.Sorted(slices.Values(names))), maxListed)
 }
