@@ -13,7 +13,7 @@ import (
 
 // newTextInput starts what a pull request's texts are made from.
 func (a *Actor) newTextInput(_ context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, env string, revert bool) prtext.Input {
-	in := prtext.Input{Facts: &c.Facts, Decision: d, Environment: env, Revert: revert,
+	in := prtext.Input{Batch: len(c.Members) > 0, Actions: d.Actions, Environment: env, Revert: revert,
 		ConsoleURL: a.consoleURL(c), BareCommands: c.Facts.Pipeline.Spec.Commands == "bare", Now: c.Facts.Now}
 	for _, m := range c.Members {
 		p := m.Member
@@ -21,6 +21,9 @@ func (a *Actor) newTextInput(_ context.Context, c *facts.Evaluation, d *promotio
 			p.Name = m.Evaluation.ReleaseContents[p.Release].String()
 		}
 		in.Members = append(in.Members, prtext.Member{Member: p, Facts: &m.Evaluation.Facts, Decision: m.Decision})
+	}
+	if !in.Batch {
+		in.Members = []prtext.Member{{Member: promotion.Member{Component: c.Facts.Unit.Component}, Facts: &c.Facts, Decision: d}}
 	}
 	return in
 }

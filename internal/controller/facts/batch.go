@@ -244,7 +244,6 @@ func (b *BatchEvaluation) SharedEvaluation(d *promotion.Decision, env string, nu
 	c := *b.shared.withMembers(members)
 	c.RestoredEdits = map[string][]fieldedit.Edit{}
 	c.Facts.Envs = slices.Clone(b.shared.Facts.Envs)
-	facts := b.Facts().Components
 	for i := range c.Facts.Envs {
 		e := &c.Facts.Envs[i]
 		if e.Name != env {
@@ -272,7 +271,7 @@ func (b *BatchEvaluation) SharedEvaluation(d *promotion.Decision, env string, nu
 			c.RestoredEdits[env] = edits
 		}
 	}
-	return &c, &promotion.ComponentDecision{Actions: d.Actions, Envs: []promotion.EnvState{d.SharedState(facts, env, number)}}
+	return &c, &promotion.ComponentDecision{Actions: d.Actions}
 }
 
 // agreedPull is a ride's pull request with what its passengers found out about it.

@@ -77,7 +77,7 @@ func promotionBody(in Input) string {
 
 // writeMoves is the table of what changes, a row a field.
 func writeMoves(p *page, in Input) {
-	if isBatch(in) {
+	if in.Batch {
 		writeMemberMoves(p, in)
 		return
 	}
@@ -149,7 +149,7 @@ func writeReach(p *page, in Input) {
 }
 
 func componentPhrase(in Input) string {
-	if isBatch(in) {
+	if in.Batch {
 		return "of these components"
 	}
 	return escapeText(componentOf(in), maxName)
@@ -175,10 +175,8 @@ func describeTarget(in Input, t Target) string {
 // listUnaffected are the counts of untouched targets, in the pipeline's order.
 func listUnaffected(in Input) string {
 	var names []string
-	if in.Facts != nil {
-		for i := range in.Facts.Envs {
-			names = append(names, in.Facts.Envs[i].Name)
-		}
+	for _, e := range in.component().Envs {
+		names = append(names, e.Name)
 	}
 	var rest []string
 	for n := range in.UnaffectedCounts {
@@ -198,7 +196,7 @@ func listUnaffected(in Input) string {
 
 // writeHistory says where the release has been and for how long it was healthy there.
 func writeHistory(p *page, in Input) {
-	if isBatch(in) {
+	if in.Batch {
 		writeMemberHistories(p, in)
 		return
 	}
@@ -213,12 +211,12 @@ func writeHistory(p *page, in Input) {
 
 // historyLines are the environments that the release has been in, a line each.
 func historyLines(in Input) []string {
-	if in.Facts == nil || in.Release == "" {
+	if in.Release == "" {
 		return nil
 	}
 	var lines []string
-	for i := range in.Facts.Envs {
-		e := &in.Facts.Envs[i]
+	for i := range in.component().Envs {
+		e := &in.component().Envs[i]
 		if s := describeHistory(e, in.Release); s != "" {
 			lines = append(lines, fmt.Sprintf("- %s: %s", escapeText(e.Name, maxName), s))
 		} else if here := environmentOf(in); here != nil && slices.Contains(here.Spec.After, e.Name) {

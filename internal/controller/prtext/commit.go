@@ -70,17 +70,17 @@ func commitTrailers(in Input) string {
 			fmt.Fprintf(&b, "%s: %s\n", key, value)
 		}
 	}
-	if in.Facts != nil {
-		add(promotion.TrailerPipeline, plainLine(in.Facts.Unit.Pipeline, maxName))
-	}
+	add(promotion.TrailerPipeline, plainLine(in.component().Unit.Pipeline, maxName))
 	add(promotion.TrailerEnvironment, plainLine(in.Environment, maxName))
 	add(promotion.TrailerComponent, plainLine(componentOf(in), maxName))
 	add(promotion.TrailerRelease, plainLine(in.Release, maxName))
-	var members []promotion.Member
-	for _, p := range in.Members {
-		members = append(members, p.Member)
+	if in.Batch {
+		var members []promotion.Member
+		for _, p := range in.Members {
+			members = append(members, p.Member)
+		}
+		add(promotion.TrailerMembers, promotion.MembersTrailer(members))
 	}
-	add(promotion.TrailerMembers, promotion.MembersTrailer(members))
 	add(promotion.TrailerKind, kind)
 	return b.String()
 }

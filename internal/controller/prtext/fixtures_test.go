@@ -58,7 +58,8 @@ func promotionInput() Input {
 	view := func(state, reason string, h, m int) promotion.TargetView {
 		return promotion.TargetView{State: state, Reason: reason, Since: at(h, m)}
 	}
-	return Input{
+	one := Member{
+		Member: promotion.Member{Component: "web", Release: newRelease, Name: "1.5.0"},
 		Facts: &promotion.ComponentFacts{
 			Unit:     promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"},
 			Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Mode: pipeline.ModeAct}},
@@ -82,6 +83,9 @@ func promotionInput() Input {
 				Candidate: newRelease, CandidateName: "1.5.0", Pull: 14, Gates: []policies.Result{waits},
 			},
 		}},
+	}
+	return Input{
+		Members:     []Member{one},
 		Environment: "prod", Number: 14, Release: newRelease, Name: "1.5.0",
 		Changes: []Change{
 			{File: "overlays/prod/web/kustomization.yaml", Path: "images[name=registry.example/web].newTag", Old: "1.4.2", New: "1.5.0", Line: 12},
@@ -101,7 +105,7 @@ func promotionInput() Input {
 // revertInput is the world in which 1.5.0 degraded in qa and its revert is open.
 func revertInput() Input {
 	in := promotionInput()
-	e, st := &in.Facts.Envs[1], &in.Decision.Envs[1]
+	e, st := &in.Members[0].Facts.Envs[1], &in.Members[0].Decision.Envs[1]
 	e.History[0].DegradedAt = at(9, 20)
 	e.Revert = &promotion.Pull{Number: 15, Release: newRelease, Name: "1.5.0", CreatedAt: at(9, 21)}
 	st.State, st.Promotion, st.Reason, st.Revert = promotion.Degraded, promotion.Reverting, "web-qa-eu: Deployment web is degraded", 15

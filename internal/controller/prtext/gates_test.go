@@ -61,7 +61,7 @@ func TestLongListsAreCut(t *testing.T) {
 	if !strings.Contains(p.Body, "70 more; not from the release's authors") {
 		t.Errorf("the body lists everybody:\n%s", p.Body)
 	}
-	if got := WhyText(in.Decision.Envs, "prod"); !strings.Contains(got, "and 31 more gates") {
+	if got := WhyText(in.Members[0].Decision.Envs, "prod"); !strings.Contains(got, "and 31 more gates") {
 		t.Errorf("why lists every gate:\n%s", got)
 	}
 }

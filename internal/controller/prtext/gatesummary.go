@@ -1,6 +1,9 @@
 package prtext
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -23,56 +26,63 @@ func summarizeGates(in Input) gateSummary {
 	if in.Revert {
 		s.gates = st.RevertGates
 	}
-	e := environmentOf(in)
-	if e == nil {
+	if environmentOf(in) == nil {
 		s.evaluated = len(s.gates) > 0
 		return s
 	}
-	pull := e.Open
-	if in.Revert {
-		pull = e.Revert
+	found, readable, diverged := false, true, false
+	for i := range in.Members {
+		e := in.Members[i].envIn(in.Environment)
+		if e == nil {
+			continue
+		}
+		pull := e.Open
+		if in.Revert {
+			pull = e.Revert
+		}
+		if pull != nil {
+			found, diverged = true, diverged || pull.Diverged
+			s.headModified = cmp.Or(s.headModified, pull.HeadReason)
+		}
+		readable = readable && e.Fields != promotion.FieldsMixed && e.BranchState != promotion.BranchUnmanaged && e.Release.OK && e.Landed.OK
 	}
-	if pull != nil {
-		s.headModified = pull.HeadReason
-	}
-	readable := e.Fields != promotion.FieldsMixed && e.BranchState != promotion.BranchUnmanaged && e.Release.OK && e.Landed.OK
-	s.evaluated = len(s.gates) > 0 ||
-		pull != nil && pull.HeadState != promotion.HeadModified && !pull.Diverged && (readable || in.Revert) && !isDryRun(in) && !actsOtherwise(in)
+	s.evaluated = len(s.gates) > 0 || found && s.headModified == "" && !diverged && (readable || in.Revert) && !isDryRun(in) && !actsOtherwise(in)
 	return s
 }
 
 // actsOtherwise says whether the decision does something else with the pull request
 // than judge its gates.
 func actsOtherwise(in Input) bool {
-	if in.Decision == nil {
-		return true
-	}
-	for _, a := range in.Decision.Actions {
-		switch a := a.(type) {
-		case promotion.FactRequest:
-			if a.Environment == in.Environment && a.What == promotion.RequestComposition && !in.Revert {
-				return true
-			}
-		case promotion.Replace:
-			if a.Environment == in.Environment && !in.Revert {
-				return true
-			}
-		case promotion.RecomposeRevert:
-			if a.Environment == in.Environment && in.Revert {
-				return true
-			}
-		case promotion.Close:
-			if a.Environment == in.Environment && a.Revert == in.Revert {
-				return true
-			}
+	for _, m := range in.Members {
+		if m.Decision == nil {
+			return true
+		}
+		if !in.Revert && slices.ContainsFunc(m.Decision.Actions, func(a promotion.Action) bool { return composes(a, in.Environment) }) {
+			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(in.Actions, func(a promotion.Action) bool {
+		p, ok := a.(promotion.PullAction)
+		if !ok {
+			return !in.Revert && composes(a, in.Environment)
+		}
+		_, merges := a.(promotion.Merge)
+		_, reverts := a.(promotion.OpenRevert) // its number is the promotion's
+		number, _ := p.Subject()
+		return !merges && !reverts && number == in.Number
+	})
+}
+
+// composes says whether an action has to know first what a promotion would change.
+func composes(a promotion.Action, environment string) bool {
+	r, ok := a.(promotion.FactRequest)
+	return ok && r.What == promotion.RequestComposition && r.Environment == environment
 }
 
 // isDryRun says whether the pipeline only says what it would do.
 func isDryRun(in Input) bool {
-	return in.Facts != nil && in.Facts.Pipeline != nil && string(in.Facts.Pipeline.Spec.Mode) == dryRunMode
+	p := in.component().Pipeline
+	return p != nil && string(p.Spec.Mode) == dryRunMode
 }
 
 // needsPerson says whether the merge is a person's.

@@ -53,7 +53,7 @@ func pages() map[string]Input {
 	}
 	with("promotion-ready", promotionInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Gates = []policies.Result{passed}
-		in.Decision.Actions = []promotion.Action{promotion.Merge{Environment: "prod", Pull: 14}}
+		in.Actions = []promotion.Action{promotion.Merge{Environment: "prod", Pull: 14}}
 	})
 	with("promotion-manual", promotionInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		e.Spec.Merge, e.Gates, st.Gates = "manual", nil, nil
@@ -61,7 +61,7 @@ func pages() map[string]Input {
 	})
 	with("promotion-new", promotionInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.Number, e.Open, st.Gates, st.Pull = 0, nil, nil, 0
-		in.Decision.Actions = []promotion.Action{promotion.Open{Environment: "prod"}}
+		in.Actions = []promotion.Action{promotion.Open{Environment: "prod"}}
 	})
 	with("promotion-held", promotionInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Promotion = promotion.Held
@@ -118,7 +118,7 @@ func pages() map[string]Input {
 	with("revert-asked", revertInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.By, in.Reason, in.Evidence = "ada", "checkout is slow; see #99 | fixes #100", nil
 		e.Spec.OnDegraded = "revert-and-merge"
-		st.Why, in.Decision.Actions = nil, []promotion.Action{promotion.Merge{Environment: "qa", Pull: 15, Revert: true}}
+		st.Why, in.Actions = nil, []promotion.Action{promotion.Merge{Environment: "qa", Pull: 15, Revert: true}}
 	})
 	with("revert-long", revertInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		for i := range 70 {
@@ -224,9 +224,9 @@ func shortDiff() Input {
 }
 
 func TestReplies(t *testing.T) {
-	envs := append(promotionInput().Decision.Envs, promotion.EnvState{Environment: "eu", State: promotion.Unreadable, Reason: "the overlay can't be read: a`b @ada", Promotion: promotion.Waiting, CandidateName: "1.5.0", Candidate: newRelease,
+	envs := append(promotionInput().Members[0].Decision.Envs, promotion.EnvState{Environment: "eu", State: promotion.Unreadable, Reason: "the overlay can't be read: a`b @ada", Promotion: promotion.Waiting, CandidateName: "1.5.0", Candidate: newRelease,
 		Why: []promotion.Reason{{Code: "limit", Text: "10 of 10 pull requests are open", Who: "anybody", When: at(13, 0)}}})
-	envs = append(envs, revertInput().Decision.Envs[1])
+	envs = append(envs, revertInput().Members[0].Decision.Envs[1])
 	for name, text := range map[string]string{
 		"help":       HelpText(false),
 		"help-bare":  HelpText(true),

@@ -14,7 +14,7 @@ import (
 // LandedComment is the comment after the merge: where the release is on the way, and
 // what a person can do where it is stuck.
 func LandedComment(in Input) string {
-	if isBatch(in) {
+	if in.Batch {
 		return landedBatch(in)
 	}
 	st := stateOf(in)
@@ -145,16 +145,15 @@ func watchEnd(in Input, st *promotion.EnvState) string {
 
 // writeDownstream says how it goes on behind this environment.
 func writeDownstream(p *page, in Input) {
-	if in.Facts == nil || in.Decision == nil || in.Revert {
+	if in.Revert {
 		return
 	}
 	var lines []string
-	for i := range in.Facts.Envs {
-		e := &in.Facts.Envs[i]
+	for _, e := range in.component().Envs {
 		if !slices.Contains(e.Spec.After, in.Environment) {
 			continue
 		}
-		st := in.Decision.Env(e.Name)
+		st := in.Members[0].stateIn(e.Name)
 		if st == nil || st.Candidate != in.Release {
 			continue
 		}

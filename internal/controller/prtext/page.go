@@ -3,6 +3,7 @@ package prtext
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,10 +58,10 @@ func formatTitle(in Input, back string) string {
 }
 
 func componentOf(in Input) string {
-	if in.Facts == nil {
-		return ""
+	if in.Batch {
+		return promotion.BatchName
 	}
-	return in.Facts.Unit.Component
+	return in.component().Unit.Component
 }
 
 // releaseNameOf is the release for people.
@@ -104,27 +105,33 @@ func restoredValue(in Input) string {
 	return to
 }
 
-// environmentOf is the facts' entry for the page's environment; nil without one.
+// environmentOf is the facts' entry for the page's environment, of several components the
+// first one's; nil without one.
 func environmentOf(in Input) *promotion.Env {
-	if in.Facts == nil {
+	if len(in.Members) == 0 {
 		return nil
 	}
-	for i := range in.Facts.Envs {
-		if in.Facts.Envs[i].Name == in.Environment {
-			return &in.Facts.Envs[i]
-		}
-	}
-	return nil
+	return in.Members[0].envIn(in.Environment)
 }
 
-// stateOf is what the decision says of the page's environment; never nil.
-func stateOf(in Input) *promotion.EnvState {
-	if in.Decision != nil {
-		if st := in.Decision.Env(in.Environment); st != nil {
-			return st
-		}
+// envIn is the facts' entry for an environment; nil without one.
+func (m *Member) envIn(name string) *promotion.Env {
+	if m.Facts == nil {
+		return nil
 	}
-	return &promotion.EnvState{Environment: in.Environment}
+	i := slices.IndexFunc(m.Facts.Envs, func(e promotion.Env) bool { return e.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &m.Facts.Envs[i]
+}
+
+// stateIn is what the decision says of an environment; nil when it says nothing.
+func (m *Member) stateIn(name string) *promotion.EnvState {
+	if m.Decision == nil {
+		return nil
+	}
+	return m.Decision.Env(name)
 }
 
 // pullRef is a pull request of the repository; forges link it both ways.
@@ -157,16 +164,12 @@ var reference = regexp.MustCompile("#" + zeroWidthSpace + `[0-9]+\b`)
 func ownPullNumbers(in Input) map[string]bool {
 	own := map[string]bool{strconv.Itoa(in.Number): true, strconv.Itoa(in.RevertedPull): true}
 	add := func(n int) { own[strconv.Itoa(n)] = true }
-	all := []*promotion.ComponentFacts{in.Facts}
-	for _, p := range in.Members {
-		all = append(all, p.Facts)
-	}
-	for _, f := range all {
-		if f == nil {
+	for _, m := range in.Members {
+		if m.Facts == nil {
 			continue
 		}
-		for i := range f.Envs {
-			e := &f.Envs[i]
+		for i := range m.Facts.Envs {
+			e := &m.Facts.Envs[i]
 			for _, p := range []*promotion.Pull{e.Open, e.Revert} {
 				if p != nil {
 					add(p.Number)

@@ -33,11 +33,15 @@ func filled(s string, revert bool) Input {
 		Targets: map[string]promotion.TargetView{s: {State: s, Reason: s, Since: t}},
 	}
 	return Input{
-		Facts: &promotion.ComponentFacts{
-			Unit:     promotion.Unit{Repo: s, Pipeline: s, Component: s},
-			Pipeline: &pipeline.Pipeline{}, Envs: []promotion.Env{env},
-		},
-		Decision: &promotion.ComponentDecision{Envs: []promotion.EnvState{st}}, Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
+		Members: []Member{{
+			Member: promotion.Member{Component: s, Release: s, Name: s},
+			Facts: &promotion.ComponentFacts{
+				Unit:     promotion.Unit{Repo: s, Pipeline: s, Component: s},
+				Pipeline: &pipeline.Pipeline{}, Envs: []promotion.Env{env},
+			},
+			Decision: &promotion.ComponentDecision{Envs: []promotion.EnvState{st}},
+		}},
+		Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
 		Changes:          []Change{{File: s, Path: s, Old: s, New: s, Line: 3}},
 		Reached:          []Target{{Name: s, Component: s, Environment: s, Cluster: s}, {Name: s, Component: s, Environment: "other", Cluster: s}},
 		UnaffectedCounts: map[string]int{s: 3}, RevertedPull: 12, Evidence: []string{s, s}, Reason: s,
@@ -50,7 +54,7 @@ func texts(in Input) map[string]string {
 	p := Render(in)
 	return map[string]string{
 		"body": p.Body, "comment": p.Comment, "landed": LandedComment(in), "reverted": RevertedComment(in), "closed": ClosedComment(in, in.Reason),
-		"why": Reply(in.Name, in.Name, WhyText(in.Decision.Envs, in.Environment), 7), "status": Reply(in.Name, in.Name, StatusText(in.Decision.Envs), 7),
+		"why": Reply(in.Name, in.Name, WhyText(in.Members[0].Decision.Envs, in.Environment), 7), "status": Reply(in.Name, in.Name, StatusText(in.Members[0].Decision.Envs), 7),
 	}
 }
 
@@ -137,7 +141,7 @@ func TestOnlyNowChangesNothing(t *testing.T) {
 		}
 		was := write()
 		in.Now = in.Now.Add(77 * time.Hour)
-		in.Facts.Now, in.Decision.Next = in.Now, in.Now.Add(time.Minute)
+		in.Members[0].Facts.Now, in.Members[0].Decision.Next = in.Now, in.Now.Add(time.Minute)
 		if diff := cmp.Diff(was, write()); diff != "" {
 			t.Errorf("%s changes with the time:\n%s", name, diff)
 		}
@@ -161,7 +165,7 @@ func TestRenderIsTotal(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	act := func(a promotion.Action) func(*Input) {
-		return func(in *Input) { in.Decision.Actions = []promotion.Action{a}; stateOf(*in).Gates = nil }
+		return func(in *Input) { in.Actions = []promotion.Action{a}; stateOf(*in).Gates = nil }
 	}
 	for _, c := range []struct {
 		name   string
@@ -171,20 +175,20 @@ func TestStatus(t *testing.T) {
 		{"waits", func(*Input) {}, statusPending},
 		{"passes", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Pass }, statusSuccess},
 		{"no gates", func(in *Input) { stateOf(*in).Gates = nil }, statusSuccess},
-		{"merging", act(promotion.Merge{Environment: "prod"}), statusSuccess},
-		{"replaced", act(promotion.Replace{Environment: "prod"}), statusPending},
-		{"closed", act(promotion.Close{Environment: "prod"}), statusPending},
-		{"another's revert is closed", act(promotion.Close{Environment: "prod", Revert: true}), statusSuccess},
-		{"another environment is replaced", act(promotion.Replace{Environment: "qa"}), statusSuccess},
+		{"merging", act(promotion.Merge{Environment: "prod", Pull: 14}), statusSuccess},
+		{"replaced", act(promotion.Replace{Environment: "prod", Pull: 14}), statusPending},
+		{"closed", act(promotion.Close{Environment: "prod", Pull: 14}), statusPending},
+		{"another's revert is closed", act(promotion.Close{Environment: "prod", Pull: 15, Revert: true}), statusSuccess},
+		{"another environment is replaced", act(promotion.Replace{Environment: "qa", Pull: 13}), statusSuccess},
 		{"not composed yet", act(promotion.FactRequest{Environment: "prod", What: promotion.RequestComposition}), statusPending},
 		{"unreadable", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Release.OK = false }, statusPending},
 		{"mixed", func(in *Input) { stateOf(*in).Gates = nil; environmentOf(*in).Fields = promotion.FieldsMixed }, statusPending},
-		{"observe", func(in *Input) { stateOf(*in).Gates = nil; in.Facts.Pipeline.Spec.Mode = "observe" }, statusPending},
+		{"observe", func(in *Input) { stateOf(*in).Gates = nil; in.Members[0].Facts.Pipeline.Spec.Mode = "observe" }, statusPending},
 		{"unsound", func(in *Input) { environmentOf(*in).Open.MarkModified("somebody pushed") }, statusFailure},
 		{"fails", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
 		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = gateMergeable }, statusSuccess},
 		{"an unknown outcome", func(in *Input) { stateOf(*in).Gates[0].Outcome = "" }, statusPending},
-		{"no decision", func(in *Input) { in.Decision = nil }, statusPending},
+		{"no decision", func(in *Input) { in.Members[0].Decision = nil }, statusPending},
 	} {
 		in := promotionInput()
 		c.change(&in)

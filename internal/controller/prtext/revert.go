@@ -12,7 +12,7 @@ func revertBody(in Input) string {
 	}
 	env, unit := escapeText(in.Environment, maxName), escapeText(subjectOf(in), maxName)
 	s := "Takes **" + unit + "** in **" + env + "** back from " + codeSpan(releaseNameOf(in), maxName)
-	if isBatch(in) {
+	if in.Batch {
 		s = "Takes **" + unit + "** in **" + env + "** back together, " + listMembers(in)
 	} else if to := previousReleaseName(in); to != "" {
 		s += " to " + codeSpan(to, maxName)
@@ -55,7 +55,7 @@ func revertBody(in Input) string {
 	p.writeGap()
 	p.writeLine("### Afterwards")
 	p.writeGap()
-	if isBatch(in) {
+	if in.Batch {
 		p.writeLine("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.", listMembers(in), env, promoteCommand(in))
 	} else {
 		p.writeLine("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.", codeSpan(releaseNameOf(in), maxName), env, promoteCommand(in))

@@ -6,21 +6,20 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// Input is what a pull request's texts are made from. Facts and Decision are
-// the ones that it was last judged by.
+// Input is what a pull request's texts are made from.
 type Input struct {
-	Facts       *promotion.ComponentFacts
-	Decision    *promotion.ComponentDecision
+	// Members are the components that it moves: usually one. Batch says that it is the
+	// pull request of all that are ready (batch: environment), maybe of one only; then
+	// Release and Name are theirs together.
+	Members     []Member
+	Batch       bool
+	Actions     []promotion.Action // what was decided of pull requests
 	Environment string
 	Revert      bool
 	Number      int // 0 before it is opened
 
 	Release string // the identity that moves in; a revert: the one that is taken back
 	Name    string // the same for people
-	// Members are the components that move together; then Release and Name are
-	// theirs together, and Facts and Decision are about the pull request only. None
-	// where one component moves.
-	Members []Member
 	Changes []Change
 	Reached []Target // what the change reaches
 	// UnaffectedCounts counts the pipeline's targets that provably don't read any changed
@@ -50,13 +49,13 @@ type Input struct {
 
 // Change is a field that moves, a row in the body's table.
 type Change struct {
-	Component            string // whose it is, where several move
+	Component            string // whose it is, in a batch
 	File, Path, Old, New string
 	Line                 int
 }
 
-// Member is a component that moves with others, with the facts and the decision
-// that it was last judged by.
+// Member is a component that moves, with the facts and the decision that it was last
+// evaluated by.
 type Member struct {
 	promotion.Member
 	Facts    *promotion.ComponentFacts

@@ -9,21 +9,27 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// isBatch says that the pull request moves components together.
-func isBatch(in Input) bool { return len(in.Members) > 0 }
+// ofMember is the input for one of the components alone.
+func (in Input) ofMember(p Member) Input {
+	in.Members, in.Batch, in.Release, in.Name = []Member{p}, false, p.Release, p.Name
+	return in
+}
+
+// component is the facts of what the pull request moves, of several the first: they
+// share all that isn't a component's own. Never nil.
+func (in Input) component() *promotion.ComponentFacts {
+	if len(in.Members) == 0 || in.Members[0].Facts == nil {
+		return &promotion.ComponentFacts{}
+	}
+	return in.Members[0].Facts
+}
 
 // subjectOf is what moves, for people: the component, or how many.
 func subjectOf(in Input) string {
-	if isBatch(in) {
+	if in.Batch {
 		return wording.Count(len(in.Members), "component")
 	}
 	return componentOf(in)
-}
-
-// memberInput is the input for one of the components that move together.
-func memberInput(in Input, p Member) Input {
-	in.Facts, in.Decision, in.Release, in.Name, in.Members = p.Facts, p.Decision, p.Release, p.Name, nil
-	return in
 }
 
 // listMembers are the components with their releases, for a sentence.
@@ -48,7 +54,7 @@ func memberReleaseName(p Member) string {
 
 // writeOpening is the first sentence of a promotion's body.
 func writeOpening(p *page, in Input) {
-	if !isBatch(in) {
+	if !in.Batch {
 		p.writeLine("Moves **%s** %s into **%s**.", escapeText(componentOf(in), maxName), codeSpan(releaseNameOf(in), maxName), escapeText(in.Environment, maxName))
 		p.writeGap()
 		return
@@ -89,7 +95,7 @@ func writeMemberHistories(p *page, in Input) {
 	p.writeLine("### Where these releases have been")
 	p.writeGap()
 	p.writeMembers(in.Members, func(q Member) {
-		lines := historyLines(memberInput(in, q))
+		lines := historyLines(in.ofMember(q))
 		if len(lines) == 0 {
 			return
 		}
@@ -121,7 +127,7 @@ func (p *page) writeMembers(all []Member, write func(Member)) {
 
 // isOfComponent says that a target is of a component that moves.
 func isOfComponent(in Input, componentName string) bool {
-	if isBatch(in) {
+	if in.Batch {
 		return slices.ContainsFunc(in.Members, func(p Member) bool { return p.Component == componentName })
 	}
 	return componentName == componentOf(in)
@@ -140,7 +146,7 @@ func landedBatch(in Input) string {
 		p.writeGap()
 	}
 	for _, q := range in.Members {
-		one := memberInput(in, q)
+		one := in.ofMember(q)
 		own := stateOf(one)
 		if own.LandedPull != in.Number {
 			p.writeLine("- %s: %s carries something else by now.", escapeText(q.Component, maxName), escapeText(in.Environment, maxName))
@@ -157,7 +163,7 @@ func landedBatch(in Input) string {
 	}
 	p.writeGap()
 	for _, q := range in.Members {
-		one := memberInput(in, q)
+		one := in.ofMember(q)
 		own := stateOf(one)
 		if own.LandedPull != in.Number || own.State == promotion.Verified || own.State == promotion.Idle {
 			continue
@@ -188,7 +194,7 @@ func landedBatchSummary(in Input) string {
 	count := map[string]int{}
 	revert := 0
 	for _, q := range in.Members {
-		st := stateOf(memberInput(in, q))
+		st := stateOf(in.ofMember(q))
 		if st.LandedPull == in.Number {
 			count[st.State]++
 			revert = max(revert, st.Revert)
