@@ -37,20 +37,6 @@ func (c *Config) SetDefaults() {
 	c.SweepInterval = 5 * time.Minute
 }
 
-// The databases.
-const (
-	SQLite   = "sqlite"
-	Postgres = "postgres"
-)
-
-// StoreKind is SQLite or Postgres.
-func (c *Config) StoreKind() string {
-	if strings.HasPrefix(c.Store.Reveal(), "sqlite://") {
-		return SQLite
-	}
-	return Postgres
-}
-
 // ForgeByName finds a forge; nil when there is none.
 func (c *Config) ForgeByName(name string) *Forge {
 	for i := range c.Forges {

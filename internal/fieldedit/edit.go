@@ -4,58 +4,6 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 )
 
-// SetYAML sets the scalar at path in a YAML file to value and returns the new
-// bytes. Only the scalar's own bytes change: its quote style is kept, and
-// quotes are added only where the value would be of another type, or another
-// text, to a YAML 1.1 or 1.2 reader. A missing key is added behind its last
-// sibling, as a string. With the value there already, the bytes are returned
-// as they are and Change.Old equals Change.New. What can't be edited surely is
-// a *RefusedError.
-func SetYAML(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
-	return setPath(data, formatYAML, path, value)
-}
-
-// SetJSON does for a JSON file what SetYAML does for YAML. A string stays a
-// string; a number or boolean keeps its type or is refused.
-func SetJSON(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
-	return setPath(data, formatJSON, path, value)
-}
-
-// GetYAML reads the scalar at path. ok is false where it is absent. A value
-// that can't be read surely, or isn't a single one, is a *RefusedError.
-func GetYAML(data []byte, path fieldpath.Path) (value string, ok bool, err error) {
-	return getPath(data, formatYAML, path)
-}
-
-// GetJSON does for a JSON file what GetYAML does for YAML; a number is its text.
-func GetJSON(data []byte, path fieldpath.Path) (value string, ok bool, err error) {
-	return getPath(data, formatJSON, path)
-}
-
-func setPath(data []byte, f fileFormat, path fieldpath.Path, value string) ([]byte, Change, error) {
-	d, err := parseDocument(data, f)
-	if err != nil {
-		return nil, Change{}, withLocation(err, "", path.String())
-	}
-	d, c, err := d.setField(fieldAddress{kind: f.fieldKind(), path: path}, value, TypeString)
-	if err != nil {
-		return nil, Change{}, err
-	}
-	return d.data, c, nil
-}
-
-func getPath(data []byte, f fileFormat, path fieldpath.Path) (string, bool, error) {
-	d, err := parseDocument(data, f)
-	if err != nil {
-		return "", false, withLocation(err, "", path.String())
-	}
-	got, err := d.readField(fieldAddress{kind: f.fieldKind(), path: path})
-	if err != nil {
-		return "", false, err
-	}
-	return got.value, got.ok, nil
-}
-
 func (f fileFormat) fieldKind() string {
 	if f == formatJSON {
 		return KindJSON

@@ -30,46 +30,6 @@ func (e ImageEdit) valuesByKey() map[string]string {
 	return map[string]string{imageNewName: e.NewName, imageNewTag: e.NewTag, imageDigest: e.Digest}
 }
 
-// SetImage sets fields of the entry for image in a kustomization's images
-// list. A field that isn't there yet is added in kustomize's order; an entry
-// that isn't there is refused with the names that are, since a misspelt one
-// would do nothing. All values are strings. Only what changed is listed, by line.
-func SetImage(data []byte, image string, e ImageEdit) ([]byte, []Change, error) {
-	d, err := parseDocument(data, formatYAML)
-	if err != nil {
-		return nil, nil, err
-	}
-	w := &editedFile{before: data, doc: d}
-	if err := w.setImage("", image, e); err != nil {
-		return nil, nil, err
-	}
-	changes, err := w.finalChanges("")
-	if err != nil {
-		return nil, nil, err
-	}
-	return w.doc.data, changes, nil
-}
-
-// GetImage reads the entry for image; ok is false where there is none.
-func GetImage(data []byte, image string) (e ImageEdit, ok bool, err error) {
-	d, err := parseDocument(data, formatYAML)
-	if err != nil {
-		return ImageEdit{}, false, err
-	}
-	s, err := d.findImage(image, imageNewTag)
-	if err != nil {
-		return ImageEdit{}, false, withLocation(err, "", imagePath(image, imageNewTag))
-	}
-	for key, to := range map[string]*string{imageNewName: &e.NewName, imageNewTag: &e.NewTag, imageDigest: &e.Digest} {
-		v, err := d.readField(fieldAddress{kind: KindImage, image: image, key: key})
-		if err != nil {
-			return ImageEdit{}, false, err
-		}
-		*to = v.value
-	}
-	return e, s.inEntry, nil
-}
-
 // checkPin refuses an image without an entry, and a tag where a digest would
 // win over it.
 func (d *document) checkPin(image string, e ImageEdit) error {

@@ -1,6 +1,8 @@
 package pipeline
 
-import "time"
+import (
+	"time"
+)
 
 // SetDefaults fills in what a pipeline file may leave out.
 func (p *Pipeline) SetDefaults() {

@@ -1,6 +1,8 @@
 package pipeline
 
-import "slices"
+import (
+	"slices"
+)
 
 // TopologicalOrder is the environments in an order in which each comes after all of its
 // `after` environments; where that leaves a choice, in the file's order. The
@@ -25,46 +27,6 @@ func (p *Pipeline) TopologicalOrder() []*Environment {
 		}
 	}
 	return ordered
-}
-
-// Upstream is the names of all environments that a release must pass before it
-// may come to the environment, in the order of Topo; nil for a source
-// environment and for a name that the pipeline doesn't have.
-func (p *Pipeline) Upstream(environment string) []string {
-	reached := map[string]bool{}
-	var walk func(name string)
-	walk = func(name string) {
-		e := p.Spec.EnvironmentByName(name)
-		if e == nil {
-			return
-		}
-		for _, a := range e.After {
-			if !reached[a] {
-				reached[a] = true
-				walk(a)
-			}
-		}
-	}
-	walk(environment)
-	var names []string
-	for _, e := range p.TopologicalOrder() {
-		if reached[e.Name] {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
-
-// Downstream is the names of all environments that the environment is upstream
-// of, in the order of Topo.
-func (p *Pipeline) Downstream(environment string) []string {
-	var names []string
-	for _, e := range p.TopologicalOrder() {
-		if slices.ContainsFunc(e.After, func(a string) bool { return a == environment || slices.Contains(names, a) }) {
-			names = append(names, e.Name)
-		}
-	}
-	return names
 }
 
 // findCycle is one cycle of the `after` graph as a path that ends where it began,

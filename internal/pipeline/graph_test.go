@@ -112,3 +112,43 @@ func TestOrderHolds(t *testing.T) {
 		}
 	})
 }
+
+// Upstream is the names of all environments that a release must pass before it
+// may come to the environment, in the order of Topo; nil for a source
+// environment and for a name that the pipeline doesn't have.
+func (p *Pipeline) Upstream(environment string) []string {
+	reached := map[string]bool{}
+	var walk func(name string)
+	walk = func(name string) {
+		e := p.Spec.EnvironmentByName(name)
+		if e == nil {
+			return
+		}
+		for _, a := range e.After {
+			if !reached[a] {
+				reached[a] = true
+				walk(a)
+			}
+		}
+	}
+	walk(environment)
+	var names []string
+	for _, e := range p.TopologicalOrder() {
+		if reached[e.Name] {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// Downstream is the names of all environments that the environment is upstream
+// of, in the order of Topo.
+func (p *Pipeline) Downstream(environment string) []string {
+	var names []string
+	for _, e := range p.TopologicalOrder() {
+		if slices.ContainsFunc(e.After, func(a string) bool { return a == environment || slices.Contains(names, a) }) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
