@@ -1,7 +1,10 @@
 package webhooks
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -49,25 +52,13 @@ const maxField = 1024
 // arguments somewhere: overlong ones, control characters (PostgreSQL can't
 // store NUL) and commits that aren't hexadecimal.
 func (e *Event) checkFields() error {
-	for _, f := range []struct{ name, value string }{
-		{"action", e.Action}, {"repository name", e.Repo}, {"branch", e.Branch},
-		{"head branch", e.HeadBranch}, {"sender", e.Sender},
-	} {
-		if err := checkText(f.name, f.value); err != nil {
-			return err
-		}
-	}
-	for _, f := range []struct{ name, value string }{
-		{"commit before", e.Before}, {"commit after", e.After}, {"commit", e.Commit},
-	} {
-		if !isCommit(f.value) {
-			return fmt.Errorf("the %s is not a commit id", f.name)
-		}
-	}
 	if e.Number < 0 {
-		return fmt.Errorf("the pull request's number is negative")
+		return errors.New("the pull request's number is negative")
 	}
-	return nil
+	return cmp.Or(
+		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("branch", e.Branch),
+		checkText("head branch", e.HeadBranch), checkText("sender", e.Sender),
+		checkCommit("commit before", e.Before), checkCommit("commit after", e.After), checkCommit("commit", e.Commit))
 }
 
 func checkText(name, value string) error {
@@ -80,10 +71,12 @@ func checkText(name, value string) error {
 	return nil
 }
 
-// isCommit accepts SHA-1 and SHA-256 object names, and nothing.
-func isCommit(s string) bool {
-	if len(s) != 0 && len(s) != 40 && len(s) != 64 {
-		return false
+var commitPattern = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})?$`)
+
+// checkCommit accepts SHA-1 and SHA-256 object names, and nothing.
+func checkCommit(name, value string) error {
+	if !commitPattern.MatchString(value) {
+		return fmt.Errorf("the %s is not a commit id", name)
 	}
-	return !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) })
+	return nil
 }

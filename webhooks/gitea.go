@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"net/http"
 )
 
@@ -14,14 +15,9 @@ const Gitea = "gitea"
 // body is signed before it is encoded, so its signature can't be checked
 // without interpreting unverified bytes: forms are refused.
 var gitea = dialect{
-	name:     Gitea,
-	delivery: func(h http.Header) string { return h.Get("X-Gitea-Delivery") },
-	eventName: func(h http.Header) string {
-		if fine := h.Get("X-Gitea-Event-Type"); fine != "" {
-			return fine
-		}
-		return h.Get("X-Gitea-Event")
-	},
+	name:      Gitea,
+	delivery:  func(h http.Header) string { return h.Get("X-Gitea-Delivery") },
+	eventName: func(h http.Header) string { return cmp.Or(h.Get("X-Gitea-Event-Type"), h.Get("X-Gitea-Event")) },
 	signature: func(h http.Header) string { return h.Get("X-Gitea-Signature") },
 	parse:     parseGitea,
 }
@@ -110,8 +106,5 @@ func (e *Event) giteaPull(p giteaPayload, kind Kind) {
 		p.PullRequest.Head.Ref = p.PullRequest.Head.Label
 	}
 	e.setPullRequest(p.Number, p.PullRequest)
-	e.Kind = kind
-	if e.Number == 0 {
-		e.Number = p.Issue.Number
-	}
+	e.Kind, e.Number = kind, cmp.Or(e.Number, p.Issue.Number)
 }

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -17,11 +18,10 @@ var github = dialect{
 	delivery:  func(h http.Header) string { return h.Get("X-GitHub-Delivery") },
 	eventName: func(h http.Header) string { return h.Get("X-GitHub-Event") },
 	signature: func(h http.Header) string {
-		hex, ok := strings.CutPrefix(h.Get("X-Hub-Signature-256"), "sha256=")
-		if !ok {
-			return ""
+		if hex, ok := strings.CutPrefix(h.Get("X-Hub-Signature-256"), "sha256="); ok {
+			return hex
 		}
-		return hex
+		return ""
 	},
 	forms: true,
 	parse: parseGitHub,
@@ -72,9 +72,7 @@ type checkSuite struct {
 }
 
 func parseGitHub(name string, body []byte) (*Event, error) {
-	switch name {
-	case "push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite":
-	default:
+	if !slices.Contains([]string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite"}, name) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,10 +25,7 @@ func Parse(forgeType, delivery, name string, body []byte) (*Event, error) {
 }
 
 func (d dialect) parseEvent(delivery, name string, body []byte) (*Event, error) {
-	if err := checkText("event name", name); err != nil {
-		return nil, err
-	}
-	if err := checkText("delivery id", delivery); err != nil {
+	if err := cmp.Or(checkText("event name", name), checkText("delivery id", delivery)); err != nil {
 		return nil, err
 	}
 	e, err := d.parse(name, body)
@@ -64,11 +62,10 @@ func decodeObject(body []byte, v any) error {
 
 // branchOf gives the branch of a full ref name; nothing for a tag.
 func branchOf(ref string) string {
-	branch, ok := strings.CutPrefix(ref, "refs/heads/")
-	if !ok {
-		return ""
+	if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+		return branch
 	}
-	return branch
+	return ""
 }
 
 // isZero says whether a commit id is the one that stands for "none".
@@ -106,10 +103,7 @@ func (e *Event) setPush(ref, before, after string, deleted bool) {
 // setPullRequest fills in a pull request. A head without a repository is a fork that has
 // been deleted.
 func (e *Event) setPullRequest(number int, p pullRequestPayload) {
-	e.Kind, e.Number, e.HeadBranch, e.Commit = PullRequest, number, p.Head.Ref, p.Head.SHA
-	if e.Number == 0 {
-		e.Number = p.Number
-	}
+	e.Kind, e.Number, e.HeadBranch, e.Commit = PullRequest, cmp.Or(number, p.Number), p.Head.Ref, p.Head.SHA
 	e.Fork = p.Head.SHA != "" && !strings.EqualFold(p.Head.Repo.FullName, e.Repo)
 }
 

@@ -75,7 +75,7 @@ func New(forgeType string, secrets [][]byte, budget *Budget) (*Receiver, error) 
 }
 
 // Read verifies a delivery and parses it. w is only used to bound the time that
-// reading takes; nothing is written to it. The body is not kept. Exactly one of
+// reading takes and its size; nothing is written to it. The body is not kept. Exactly one of
 // the results is nil.
 func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refusal) {
 	if req.Method != http.MethodPost {
@@ -97,7 +97,7 @@ func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refu
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(ReadTimeout))
 	buf := &bodyBuffer{budget: r.budget}
 	defer buf.release()
-	if refusal := buf.readBody(req.Body, req.ContentLength); refusal != nil {
+	if refusal := buf.readBody(http.MaxBytesReader(w, req.Body, MaxBody), req.ContentLength); refusal != nil {
 		return nil, refusal
 	}
 	if !verifySignature(r.secrets, buf.data, sum) {
@@ -184,28 +184,24 @@ func (b *bodyBuffer) release() {
 }
 
 // readBody reads a body to its end. announced is the Content-Length, negative when
-// it isn't known; the bytes that come are counted all the same.
+// it isn't known; room for it is taken only as bytes come.
 func (b *bodyBuffer) readBody(body io.Reader, announced int64) *Refusal {
-	limit := MaxBody + 1 // one byte more than allowed shows that there is too much
-	if announced >= 0 && announced < MaxBody {
-		limit = int(announced) + 1
+	size := firstReadSize
+	if announced >= 0 && announced < firstReadSize {
+		size = int(announced) + 1 // the one shows the end
 	}
-	for {
-		if len(b.data) == cap(b.data) {
-			if len(b.data) > MaxBody {
-				return newTooLargeRefusal()
-			}
-			if refusal := b.grow(limit); refusal != nil {
-				return refusal
-			}
+	for ; ; size = 2 * cap(b.data) {
+		if len(b.data) == cap(b.data) && !b.grow(min(size, MaxBody+1)) {
+			return newBusyRefusal()
 		}
 		n, err := body.Read(b.data[len(b.data):cap(b.data)])
 		b.data = b.data[:len(b.data)+n]
+		var tooLarge *http.MaxBytesError
 		switch {
-		case len(b.data) > MaxBody:
-			return newTooLargeRefusal()
 		case errors.Is(err, io.EOF):
 			return nil
+		case errors.As(err, &tooLarge):
+			return newTooLargeRefusal()
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return &Refusal{http.StatusRequestTimeout, OutcomeMalformed, "the body took too long to arrive"}
 		case err != nil:
@@ -214,21 +210,15 @@ func (b *bodyBuffer) readBody(body io.Reader, announced int64) *Refusal {
 	}
 }
 
-// grow doubles the buffer, up to limit. While it copies, both buffers count.
-func (b *bodyBuffer) grow(limit int) *Refusal {
-	old := cap(b.data)
-	size := min(max(2*old, firstReadSize), limit)
-	if size <= old {
-		// More bytes than were announced: only a broken server lets them through.
-		return newMalformedRefusal("the body is longer than its Content-Length")
-	}
+// grow gives the buffer another size; false when there is no room. While it
+// copies, both buffers count.
+func (b *bodyBuffer) grow(size int) bool {
 	if !b.reserveBytes(size) {
-		return newBusyRefusal()
+		return false
 	}
-	data := make([]byte, len(b.data), size)
-	copy(data, b.data)
-	b.data = data
+	old := cap(b.data)
+	b.data = append(make([]byte, 0, size), b.data...)
 	b.budget.releaseBytes(old)
 	b.reserved -= old
-	return nil
+	return true
 }
