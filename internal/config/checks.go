@@ -3,13 +3,9 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
 // FloorApprovals is how many approvals the floor asks for in an environment, by
@@ -33,35 +29,23 @@ func (c *Config) FloorApprovals(environment string) int {
 func (c *checker) checkUniqueName(list string, i int, name string, first map[string]int) {
 	at := fmt.Sprintf("%s[%d].name", list, i)
 	if name == "" {
-		c.errorf(at, "a name is missing")
+		c.Errorf(at, "a name is missing")
 		return
 	}
 	if len(name) > maxNameLength || !namePattern.MatchString(name) {
-		c.errorf(at, "%q is not a name; use at most %d lower-case letters, digits and hyphens, and no hyphen first", name, maxNameLength)
+		c.Errorf(at, "%q is not a name; use at most %d lower-case letters, digits and hyphens, and no hyphen first", name, maxNameLength)
 		return
 	}
 	if j, duplicate := first[name]; duplicate {
-		c.errorf(at, "%q is already %s[%d]", name, list, j)
+		c.Errorf(at, "%q is already %s[%d]", name, list, j)
 		return
 	}
 	first[name] = i
 }
 
-func (c *checker) checkAtLeastOne(at string, n int, what string) {
-	if n == 0 {
-		c.errorf(at, "at least one %s is needed", what)
-	}
-}
-
-func (c *checker) checkOneOf(at, value string, choices ...string) {
-	if !slices.Contains(choices, value) {
-		c.errorf(at, "%q is not one of %s%s", value, strings.Join(choices, ", "), strictyaml.DidYouMean(value, choices))
-	}
-}
-
 func (c *checker) checkInterval(at string, d time.Duration) {
 	if d < minInterval {
-		c.errorf(at, "must be at least %s; it is %s", minInterval, d)
+		c.Errorf(at, "must be at least %s; it is %s", minInterval, d)
 	}
 }
 
@@ -71,10 +55,10 @@ func (c *checker) checkHTTPURL(at, address string) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		c.errorf(at, "must be an address like https://liftlock.example.com")
+		c.Errorf(at, "must be an address like https://liftlock.example.com")
 	case u.User != nil:
-		c.errorf(at, "holds a user name or password; give credentials under their own keys")
+		c.Errorf(at, "holds a user name or password; give credentials under their own keys")
 	case u.RawQuery != "" || u.Fragment != "":
-		c.errorf(at, "must not have a ? or # part")
+		c.Errorf(at, "must not have a ? or # part")
 	}
 }

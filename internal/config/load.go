@@ -40,7 +40,8 @@ func parseConfig(path string, data []byte, getenv func(string) (string, bool)) (
 		return nil, strictyaml.Errors{{File: path, Line: docs[1].Line(), Message: "a second document; the server's file holds only one"}}
 	}
 	config := &Config{}
-	c := &checker{doc: docs[0], folder: filepath.Dir(path), expanded: map[string]string{}}
+	c := &checker{folder: filepath.Dir(path), expanded: map[string]string{}}
+	c.Checker = strictyaml.Checker{Doc: docs[0], Hide: c.hideVariables}
 	lookup := func(name string) (string, bool) {
 		value, ok := getenv(name)
 		c.expanded[name] = value
@@ -53,7 +54,7 @@ func parseConfig(path string, data []byte, getenv func(string) (string, bool)) (
 	c.readSecrets(config)
 	c.fillDefaults(config)
 	c.checkAll(config)
-	errs = append(errs, strictyaml.DropSameLineErrors(c.errs, errs)...)
+	errs = append(errs, strictyaml.DropSameLineErrors(c.Errs, errs)...)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}

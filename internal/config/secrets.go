@@ -30,19 +30,19 @@ func (c *checker) readSecrets(config *Config) {
 // readSecret reads into value the file that stands for the key, where there is one.
 func (c *checker) readSecret(prefix, key string, value *Secret, file string) {
 	at := prefix + key + "File"
-	if !c.doc.Has(at) {
+	if !c.Doc.Has(at) {
 		return
 	}
-	if c.doc.Has(prefix + key) {
-		c.errorf(at, "%s is given too; keep one of them", key)
+	if c.Doc.Has(prefix + key) {
+		c.Errorf(at, "%s is given too; keep one of them", key)
 		return
 	}
 	content, err := c.readSecretFile(file)
 	switch {
 	case err != nil:
-		c.errorf(at, "%s", err)
+		c.Errorf(at, "%s", err)
 	case strings.ContainsAny(content, "\r\n"):
-		c.errorf(at, "the file holds more than one line")
+		c.Errorf(at, "the file holds more than one line")
 	default:
 		*value = Secret(content)
 	}
@@ -51,16 +51,16 @@ func (c *checker) readSecret(prefix, key string, value *Secret, file string) {
 // readWebhookSecrets reads a forge's secrets from a file, one a line.
 func (c *checker) readWebhookSecrets(at string, f *Forge) {
 	at += ".webhookSecretsFile"
-	if !c.doc.Has(at) {
+	if !c.Doc.Has(at) {
 		return
 	}
 	if f.WebhookSecrets != nil {
-		c.errorf(at, "webhookSecrets is given too; keep one of them")
+		c.Errorf(at, "webhookSecrets is given too; keep one of them")
 		return
 	}
 	content, err := c.readSecretFile(f.WebhookSecretsFile)
 	if err != nil {
-		c.errorf(at, "%s", err)
+		c.Errorf(at, "%s", err)
 		return
 	}
 	for line := range strings.Lines(content) {

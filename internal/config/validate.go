@@ -40,29 +40,28 @@ var (
 // checker collects what is wrong with a server's file. Its messages never show
 // the values of secrets, nor those of URLs, which may hold one.
 type checker struct {
-	doc    *strictyaml.Document
+	strictyaml.Checker
 	folder string
-	// expanded are the variables that were used. A secret that somebody puts
-	// where a name belongs must not be shown either.
+	// expanded are the variables that were used.
 	expanded map[string]string
-	errs     strictyaml.Errors
 }
 
-func (c *checker) errorf(path, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
+// hideVariables takes the variables' values out of a message: a secret that
+// somebody puts where a name belongs must not be shown either.
+func (c *checker) hideVariables(message string) string {
 	for name, value := range c.expanded {
 		if len(value) >= minRedactedLength {
 			message = strings.ReplaceAll(message, value, "${"+name+"}")
 		}
 	}
-	c.errs = append(c.errs, c.doc.Errorf(path, "%s", message))
+	return message
 }
 
 // fillDefaults fills in what depends on other keys, and brings paths and addresses
 // into one form.
 func (c *checker) fillDefaults(config *Config) {
 	config.ExternalURL = strings.TrimRight(config.ExternalURL, "/")
-	if !c.doc.Has("store") && !c.doc.Has("storeFile") {
+	if !c.Doc.Has("store") && !c.Doc.Has("storeFile") {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
 	}
 	for i := range config.ArgoCD {
@@ -87,24 +86,24 @@ func (c *checker) checkAll(config *Config) {
 
 func (c *checker) checkServer(config *Config) {
 	if _, port, err := net.SplitHostPort(config.Listen); err != nil {
-		c.errorf("listen", "%q is not an address; write it like 127.0.0.1:8080", config.Listen)
+		c.Errorf("listen", "%q is not an address; write it like 127.0.0.1:8080", config.Listen)
 	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		c.errorf("listen", "%q is not a port; it is a number up to 65535", port)
+		c.Errorf("listen", "%q is not a port; it is a number up to 65535", port)
 	} else if n == 0 && config.ExternalURL != "" {
-		c.errorf("listen", "with port 0 any free port is taken, which externalURL can't lead to; give a port")
+		c.Errorf("listen", "with port 0 any free port is taken, which externalURL can't lead to; give a port")
 	}
-	if c.doc.Has("externalURL") {
+	if c.Doc.Has("externalURL") {
 		c.checkHTTPURL("externalURL", config.ExternalURL)
 	}
 	if config.DataDir == "" {
-		c.errorf("dataDir", "the path of a folder is missing")
+		c.Errorf("dataDir", "the path of a folder is missing")
 	}
 	c.checkInterval("sweepInterval", config.SweepInterval)
 }
 
 func (c *checker) checkStore(config *Config) {
 	at := "store"
-	if c.doc.Has("storeFile") {
+	if c.Doc.Has("storeFile") {
 		at = "storeFile"
 		if config.Store == "" {
 			return // why the file gave none has been said
@@ -113,41 +112,37 @@ func (c *checker) checkStore(config *Config) {
 	dsn := config.Store.Reveal()
 	if file, ok := strings.CutPrefix(dsn, "sqlite://"); ok {
 		if file == "" || strings.HasSuffix(file, "/") {
-			c.errorf(at, "the path of a file is missing after sqlite://")
+			c.Errorf(at, "the path of a file is missing after sqlite://")
 		} else if strings.ContainsAny(file, "?#") {
-			c.errorf(at, "sqlite:// takes only the path of a file")
+			c.Errorf(at, "sqlite:// takes only the path of a file")
 		}
 		return
 	}
 	if u, err := url.Parse(dsn); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" {
 		// The cause would show the URL, which may hold a password.
-		c.errorf(at, "must be sqlite:// with the path of a file, or postgres:// with a host and a database")
+		c.Errorf(at, "must be sqlite:// with the path of a file, or postgres:// with a host and a database")
 	}
 }
 
 func (c *checker) checkForges(forges []Forge) {
-	c.checkAtLeastOne("forges", len(forges), "forge")
+	c.NotEmpty("forges", len(forges), "forge")
 	first := map[string]int{}
 	for i, f := range forges {
 		at := fmt.Sprintf("forges[%d]", i)
 		c.checkUniqueName("forges", i, f.Name, first)
-		if f.Type == "gitlab" {
-			c.errorf(at+".type", "gitlab is not supported yet; only %s and %s", GitHub, Gitea)
-		} else {
-			c.checkOneOf(at+".type", f.Type, GitHub, Gitea)
-		}
-		if f.URL != "" || c.doc.Has(at+".url") {
+		c.Supported(at+".type", f.Type, []string{"gitlab"}, GitHub, Gitea)
+		if f.URL != "" || c.Doc.Has(at+".url") {
 			c.checkHTTPURL(at+".url", f.URL)
 		} else if f.Type == Gitea {
-			c.errorf(at, "url is missing: where this Gitea is, like https://gitea.example.com")
+			c.Errorf(at, "url is missing: where this Gitea is, like https://gitea.example.com")
 		}
 		switch {
-		case !c.doc.Has(at+".auth.token") && !c.doc.Has(at+".auth.tokenFile"):
-			c.errorf(at+".auth", "token or tokenFile is missing")
-		case f.Auth.Token == "" && c.doc.Has(at+".auth.token"):
-			c.errorf(at+".auth.token", "the token is empty")
+		case !c.Doc.Has(at+".auth.token") && !c.Doc.Has(at+".auth.tokenFile"):
+			c.Errorf(at+".auth", "token or tokenFile is missing")
+		case f.Auth.Token == "" && c.Doc.Has(at+".auth.token"):
+			c.Errorf(at+".auth.token", "the token is empty")
 		case strings.ContainsFunc(f.Auth.Token.Reveal(), isUnprintable):
-			c.errorf(at+".auth.token", "the token holds a space or a character that can't be sent")
+			c.Errorf(at+".auth.token", "the token holds a space or a character that can't be sent")
 		}
 		c.checkHookSecrets(at, f)
 	}
@@ -155,14 +150,14 @@ func (c *checker) checkForges(forges []Forge) {
 
 func (c *checker) checkHookSecrets(at string, f Forge) {
 	if len(f.WebhookSecrets) == 0 {
-		if !c.doc.Has(at + ".webhookSecretsFile") {
-			c.errorf(at+".webhookSecrets", "at least one secret is needed; what isn't signed can't be believed")
+		if !c.Doc.Has(at + ".webhookSecretsFile") {
+			c.Errorf(at+".webhookSecrets", "at least one secret is needed; what isn't signed can't be believed")
 		}
 		return
 	}
 	for j, s := range f.WebhookSecrets {
 		if len(s) < minWebhookSecretLength {
-			c.errorf(fmt.Sprintf("%s.webhookSecrets[%d]", at, j), "the secret is shorter than %d characters", minWebhookSecretLength)
+			c.Errorf(fmt.Sprintf("%s.webhookSecrets[%d]", at, j), "the secret is shorter than %d characters", minWebhookSecretLength)
 		}
 	}
 }
@@ -170,7 +165,7 @@ func (c *checker) checkHookSecrets(at string, f Forge) {
 func isUnprintable(r rune) bool { return r <= ' ' || r >= 0x7f }
 
 func (c *checker) checkRepositories(config *Config) {
-	c.checkAtLeastOne("repositories", len(config.Repositories), "repository")
+	c.NotEmpty("repositories", len(config.Repositories), "repository")
 	first := map[string]int{}
 	for i, r := range config.Repositories {
 		at := fmt.Sprintf("repositories[%d]", i)
@@ -179,24 +174,24 @@ func (c *checker) checkRepositories(config *Config) {
 			for _, f := range config.Forges {
 				names = append(names, f.Name)
 			}
-			c.errorf(at+".forge", "there is no forge %q%s", r.Forge, strictyaml.DidYouMean(r.Forge, names))
+			c.Errorf(at+".forge", "there is no forge %q%s", r.Forge, strictyaml.DidYouMean(r.Forge, names))
 		}
 		owner, name := r.Split()
 		if !ownerNamePattern.MatchString(r.Name) || strings.Trim(owner, ".") == "" || strings.Trim(name, ".") == "" {
-			c.errorf(at+".name", "%q is not a repository; write it as owner/name", r.Name)
+			c.Errorf(at+".name", "%q is not a repository; write it as owner/name", r.Name)
 		}
 		// Forges compare names without regard to case.
 		key := r.Forge + "\x00" + strings.ToLower(r.Name)
 		if j, duplicate := first[key]; duplicate {
-			c.errorf(at+".name", "%s is already repositories[%d]", r.Name, j)
+			c.Errorf(at+".name", "%s is already repositories[%d]", r.Name, j)
 		} else {
 			first[key] = i
 		}
 		if !validBranch(r.Branch) {
-			c.errorf(at+".branch", "%q is not a branch's name", r.Branch)
+			c.Errorf(at+".branch", "%q is not a branch's name", r.Branch)
 		}
 		if r.ManageWebhooks && config.ExternalURL == "" {
-			c.errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")
+			c.Errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")
 		}
 		c.checkInterval(at+".pollInterval", r.PollInterval)
 	}
@@ -210,27 +205,23 @@ func validBranch(name string) bool {
 }
 
 func (c *checker) checkArgoCDs(instances []ArgoCD) {
-	c.checkAtLeastOne("argocd", len(instances), "Argo CD")
+	c.NotEmpty("argocd", len(instances), "Argo CD")
 	first := map[string]int{}
 	for i, a := range instances {
 		at := fmt.Sprintf("argocd[%d]", i)
 		c.checkUniqueName("argocd", i, a.Name, first)
-		if a.Refresh == "api" {
-			c.errorf(at+".refresh", "api is not supported yet; only %s and %s", RefreshAnnotation, RefreshOff)
-		} else {
-			c.checkOneOf(at+".refresh", a.Refresh, RefreshAnnotation, RefreshOff)
+		c.Supported(at+".refresh", a.Refresh, []string{"api"}, RefreshAnnotation, RefreshOff)
+		c.OneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
+		if a.Clusters.File == "" && c.Doc.Has(at+".clusters.file") {
+			c.Errorf(at+".clusters.file", "the path of a file is missing")
 		}
-		c.checkOneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
-		if a.Clusters.File == "" && c.doc.Has(at+".clusters.file") {
-			c.errorf(at+".clusters.file", "the path of a file is missing")
-		}
-		c.checkAtLeastOne(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
+		c.NotEmpty(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
 		for j, n := range a.Kubernetes.Namespaces {
 			path := fmt.Sprintf("%s.kubernetes.namespaces[%d]", at, j)
 			if len(n) > maxNameLength || !namespacePattern.MatchString(n) {
-				c.errorf(path, "%q is not a namespace's name", n)
+				c.Errorf(path, "%q is not a namespace's name", n)
 			} else if slices.Index(a.Kubernetes.Namespaces, n) < j {
-				c.errorf(path, "%q is given twice", n)
+				c.Errorf(path, "%q is given twice", n)
 			}
 		}
 	}
@@ -242,18 +233,18 @@ func (c *checker) checkTokens(tokens []Token) {
 	for i, t := range tokens {
 		at := fmt.Sprintf("api.tokens[%d]", i)
 		c.checkUniqueName("api.tokens", i, t.Name, first)
-		c.checkOneOf(at+".role", string(t.Role), string(Viewer), string(Operator), string(BreakGlass))
+		c.OneOf(at+".role", string(t.Role), string(Viewer), string(Operator), string(BreakGlass))
 		switch {
-		case t.Token == "" && c.doc.Has(at+".tokenFile"):
+		case t.Token == "" && c.Doc.Has(at+".tokenFile"):
 			// Why the file gave none has been said.
-		case t.Token == "" && !c.doc.Has(at+".token"):
-			c.errorf(at, "token or tokenFile is missing")
+		case t.Token == "" && !c.Doc.Has(at+".token"):
+			c.Errorf(at, "token or tokenFile is missing")
 		case len(t.Token) < minTokenLength:
-			c.errorf(at+".token", "the token is shorter than %d characters; make one with: openssl rand -hex 32", minTokenLength)
+			c.Errorf(at+".token", "the token is shorter than %d characters; make one with: openssl rand -hex 32", minTokenLength)
 		case strings.ContainsFunc(t.Token.Reveal(), isUnprintable):
-			c.errorf(at+".token", "the token holds a space or a character that can't be sent")
+			c.Errorf(at+".token", "the token holds a space or a character that can't be sent")
 		case byToken[t.Token] != "":
-			c.errorf(at+".token", "is the same as that of %q; whose it is could not be told", byToken[t.Token])
+			c.Errorf(at+".token", "is the same as that of %q; whose it is could not be told", byToken[t.Token])
 		default:
 			byToken[t.Token] = t.Name
 		}
@@ -263,17 +254,17 @@ func (c *checker) checkTokens(tokens []Token) {
 func (c *checker) checkFloors(floors []Floor) {
 	for i, f := range floors {
 		at := fmt.Sprintf("floor[%d]", i)
-		c.checkAtLeastOne(at+".environments", len(f.Environments), "glob on environments' names")
+		c.NotEmpty(at+".environments", len(f.Environments), "glob on environments' names")
 		for j, glob := range f.Environments {
 			if glob == "" || !doublestar.ValidatePattern(glob) {
-				c.errorf(fmt.Sprintf("%s.environments[%d]", at, j), "%q is not a valid glob", glob)
+				c.Errorf(fmt.Sprintf("%s.environments[%d]", at, j), "%q is not a valid glob", glob)
 			}
 		}
 		switch {
 		case f.Approvals == nil:
-			c.errorf(at, "approvals is missing: what these environments need at least")
+			c.Errorf(at, "approvals is missing: what these environments need at least")
 		case f.Approvals.Count < 1:
-			c.errorf(at+".approvals.count", "must be at least 1; it is %d", f.Approvals.Count)
+			c.Errorf(at+".approvals.count", "must be at least 1; it is %d", f.Approvals.Count)
 		}
 	}
 }

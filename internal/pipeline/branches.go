@@ -48,26 +48,26 @@ func (c *checker) checkBranch(at string, i int, s *Spec) {
 	e := &s.Environments[i]
 	key := at + ".branch"
 	if s.Layout != LayoutBranches {
-		if e.Branch != "" || c.doc.Has(key) {
-			c.errorf(key, "is for layout: branches; remove it, or set spec.layout: branches")
+		if e.Branch != "" || c.Doc.Has(key) {
+			c.Errorf(key, "is for layout: branches; remove it, or set spec.layout: branches")
 		}
 		return
 	}
-	if !c.doc.Has(key) {
-		c.errorf(at, "with layout: branches every environment needs its `branch`, such as env/%s", e.Name)
+	if !c.Doc.Has(key) {
+		c.Errorf(at, "with layout: branches every environment needs its `branch`, such as env/%s", e.Name)
 		return
 	}
 	if err := ValidBranch(e.Branch); err != nil {
-		c.errorf(key, "%q: %s", e.Branch, err)
+		c.Errorf(key, "%q: %s", e.Branch, err)
 		return
 	}
 	for j := range i {
 		switch other := s.Environments[j].Branch; {
 		case other == e.Branch:
-			c.errorf(key, "%q is the branch of spec.environments[%d] already: a pull request to it would change both environments; give each its own", e.Branch, j)
+			c.Errorf(key, "%q is the branch of spec.environments[%d] already: a pull request to it would change both environments; give each its own", e.Branch, j)
 			return
 		case strings.HasPrefix(other, e.Branch+"/"), strings.HasPrefix(e.Branch, other+"/") && other != "":
-			c.errorf(key, "Git can't have both %q and %q, the branch of spec.environments[%d]; rename one", e.Branch, other, j)
+			c.Errorf(key, "Git can't have both %q and %q, the branch of spec.environments[%d]; rename one", e.Branch, other, j)
 			return
 		}
 	}

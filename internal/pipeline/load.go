@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -42,7 +41,7 @@ func Load(fsys fs.FS) ([]*Pipeline, error) {
 	var all []document
 	var errs strictyaml.Errors
 	for _, file := range files {
-		data, err := readPipelineFile(fsys, file)
+		data, err := strictyaml.ReadFile(fsys.Open(file))
 		if err != nil {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
@@ -102,27 +101,12 @@ func newMisnamedFileError(file string) error {
 	return strictyaml.Errors{{File: file, Message: "pipeline files end in .yaml; rename it"}}
 }
 
-// readPipelineFile reads a file up to just beyond what Parse accepts.
-func readPipelineFile(fsys fs.FS, file string) ([]byte, error) {
-	f, err := fsys.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
-}
-
 // ValidateFile checks one pipeline file on disk. The error is a
 // [strictyaml.Errors], or one of reading the file.
 func ValidateFile(file string) error {
-	f, err := os.Open(file)
+	data, err := strictyaml.ReadFile(os.Open(file))
 	if err != nil {
 		return fmt.Errorf("read the pipeline file: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
-	if err != nil {
-		return fmt.Errorf("read the pipeline file %s: %w", file, err)
 	}
 	_, err = Parse(file, data)
 	return err

@@ -16,31 +16,31 @@ var objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])
 // checkApplicationSets checks where the targets come from.
 func (c *checker) checkApplicationSets(s *Spec) {
 	if len(s.Applications) == 0 {
-		c.checkNotEmpty("spec.applicationSets", len(s.ApplicationSets), "entry with ApplicationSets")
+		c.NotEmpty("spec.applicationSets", len(s.ApplicationSets), "entry with ApplicationSets")
 	}
 	for i := range s.ApplicationSets {
 		a, at := &s.ApplicationSets[i], fmt.Sprintf("spec.applicationSets[%d]", i)
-		switch path, live := c.doc.Has(at+".path"), c.doc.Has(at+".live"); {
+		switch path, live := c.Doc.Has(at+".path"), c.Doc.Has(at+".live"); {
 		case path && live:
-			c.errorf(at, "path and live are both given; an entry takes one of them")
+			c.Errorf(at, "path and live are both given; an entry takes one of them")
 		case live:
 			c.checkLiveSet(at, a)
 		case path:
 			c.checkGlob(at+".path", a.Path)
 		default:
-			c.errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; or live, for an object of a running Argo CD")
+			c.Errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; or live, for an object of a running Argo CD")
 		}
-		if a.ArgoCD != "" || c.doc.Has(at+".argocd") {
+		if a.ArgoCD != "" || c.Doc.Has(at+".argocd") {
 			c.checkArgoCDName(at+".argocd", a.ArgoCD)
 		}
 		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
 	for i := range s.Applications {
 		a, at := &s.Applications[i], fmt.Sprintf("spec.applications[%d]", i)
-		if c.doc.Has(at + ".live") {
+		if c.Doc.Has(at + ".live") {
 			c.checkLiveApplications(at+".live", a.Live)
 		} else {
-			c.errorf(at, "live is missing: which Applications of a running Argo CD these are")
+			c.Errorf(at, "live is missing: which Applications of a running Argo CD these are")
 		}
 		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
@@ -52,23 +52,23 @@ func (c *checker) checkOverrides(at string, s *Spec, component, environment stri
 	c.checkTemplate(at+".component", component)
 	c.checkTemplate(at+".environment", environment)
 	if component == "" && s.Component == "" {
-		c.errorf(at, "no component template: give spec.component or one here")
+		c.Errorf(at, "no component template: give spec.component or one here")
 	}
 	if environment == "" && s.Environment == "" {
-		c.errorf(at, "no environment template: give spec.environment or one here")
+		c.Errorf(at, "no environment template: give spec.environment or one here")
 	}
 	c.checkConstantEnvironment(at+".environment", environment, s)
 }
 
 func (c *checker) checkLiveSet(at string, a *ApplicationSetSource) {
-	if c.doc.Has(at + ".argocd") {
-		c.errorf(at+".argocd", "goes into live here, which says where the object runs")
+	if c.Doc.Has(at + ".argocd") {
+		c.Errorf(at+".argocd", "goes into live here, which says where the object runs")
 	}
 	if a.Live == nil { // it has no value, which is an error already
 		return
 	}
 	at += ".live"
-	if a.Live.ArgoCD != "" || c.doc.Has(at+".argocd") {
+	if a.Live.ArgoCD != "" || c.Doc.Has(at+".argocd") {
 		c.checkArgoCDName(at+".argocd", a.Live.ArgoCD)
 	}
 	c.checkObjectName(at+".namespace", "namespace", a.Live.Namespace)
@@ -79,31 +79,31 @@ func (c *checker) checkLiveApplications(at string, l *LiveApplications) {
 	if l == nil {
 		return
 	}
-	if l.ArgoCD != "" || c.doc.Has(at+".argocd") {
+	if l.ArgoCD != "" || c.Doc.Has(at+".argocd") {
 		c.checkArgoCDName(at+".argocd", l.ArgoCD)
 	}
 	c.checkObjectName(at+".namespace", "namespace", l.Namespace)
 	switch _, err := labels.Parse(l.Selector); {
 	case l.Selector == "":
-		c.errorf(at, "selector is missing: which labels the Applications have, like team=shop")
+		c.Errorf(at, "selector is missing: which labels the Applications have, like team=shop")
 	case len(l.Selector) > maxSelectorLength:
-		c.errorf(at+".selector", "the selector is longer than %d characters", maxSelectorLength)
+		c.Errorf(at+".selector", "the selector is longer than %d characters", maxSelectorLength)
 	case err != nil:
-		c.errorf(at+".selector", "%q is not a selector over labels, like team=shop,tier!=test: %s", l.Selector, err)
+		c.Errorf(at+".selector", "%q is not a selector over labels, like team=shop,tier!=test: %s", l.Selector, err)
 	}
 }
 
 func (c *checker) checkArgoCDName(at, name string) {
 	if err := ValidName(name); err != nil {
-		c.errorf(at, "%s", err)
+		c.Errorf(at, "%s", err)
 	}
 }
 
 func (c *checker) checkObjectName(at, what, name string) {
 	switch {
 	case name == "":
-		c.errorf(at, "a %s is missing", what)
+		c.Errorf(at, "a %s is missing", what)
 	case !objectNamePattern.MatchString(name):
-		c.errorf(at, "%q is not a Kubernetes object's %s: lower-case letters, digits, hyphens and dots", name, what)
+		c.Errorf(at, "%q is not a Kubernetes object's %s: lower-case letters, digits, hyphens and dots", name, what)
 	}
 }

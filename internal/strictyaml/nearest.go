@@ -1,6 +1,8 @@
 package strictyaml
 
-import "strings"
+import (
+	"strings"
+)
 
 // Nearest is the candidate that a person who wrote word probably meant; "" when
 // none is near. Case does not count.
