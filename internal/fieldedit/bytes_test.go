@@ -1,6 +1,8 @@
 package fieldedit
 
-import "github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+import (
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
 
 // Edits of one value in given bytes, as the tests make them; commands and promotions
 // make several at once, in files.

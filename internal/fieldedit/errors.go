@@ -1,6 +1,7 @@
 package fieldedit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -70,19 +71,17 @@ type MixedError struct {
 }
 
 func (e *MixedError) Error() string {
-	var at []string
-	for _, l := range e.Found {
+	at := joinTexts(e.Found, ", ", func(l Location) string {
 		if l.Field.Kind == KindFile {
-			at = append(at, fmt.Sprintf("%s in %s", displayValue(l.Field.Kind, l.Field.Value), l.File))
-			continue
+			return fmt.Sprintf("%s in %s", displayValue(l.Field.Kind, l.Field.Value), l.File)
 		}
-		at = append(at, fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line))
-	}
+		return fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line)
+	})
 	what := e.Path
 	if e.Kind == KindFile {
 		what = e.Found[0].Field.File
 	}
-	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", what, strings.Join(at, ", "))
+	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", what, at)
 }
 
 // AbsentField is a field of a release that has no place in an environment.
@@ -97,15 +96,22 @@ type AbsentField struct {
 type AbsentError struct{ Fields []AbsentField }
 
 func (e *AbsentError) Error() string {
-	var at []string
-	for _, a := range e.Fields {
+	return joinTexts(e.Fields, "; ", func(a AbsentField) string {
 		what := a.File
 		if a.Field.Path != "" {
 			what += ": " + a.Field.Path
 		}
-		at = append(at, what+" "+a.Reason)
+		return what + " " + a.Reason
+	})
+}
+
+// joinTexts is what a function says of every item, with a separator between.
+func joinTexts[T any](all []T, sep string, text func(T) string) string {
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = text(v)
 	}
-	return strings.Join(at, "; ")
+	return strings.Join(out, sep)
 }
 
 // ExtraError says which carried fields an environment has that the release
@@ -113,16 +119,13 @@ func (e *AbsentError) Error() string {
 type ExtraError struct{ Found []Location }
 
 func (e *ExtraError) Error() string {
-	var at []string
-	for _, l := range e.Found {
+	at := joinTexts(e.Found, "; ", func(l Location) string {
 		if l.Field.Kind == KindFile {
-			at = append(at, l.File)
-			continue
+			return l.File
 		}
-		at = append(at, fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Path()))
-	}
-	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) set whenAbsent: add",
-		strings.Join(at, "; "))
+		return fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Path())
+	})
+	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) set whenAbsent: add", at)
 }
 
 // ChangedField is a field that was given another value after a promotion
@@ -137,13 +140,8 @@ type ChangedField struct {
 
 func (f ChangedField) String() string {
 	if f.Kind == KindFile {
-		was := func(v string) string {
-			if v == "" {
-				return "absent"
-			}
-			return v
-		}
-		return fmt.Sprintf("%s: the file was %s before the promotion, %s with it, and is %s now", f.File, was(f.Before), was(f.Landed), was(f.Now))
+		return fmt.Sprintf("%s: the file was %s before the promotion, %s with it, and is %s now",
+			f.File, cmp.Or(f.Before, "absent"), cmp.Or(f.Landed, "absent"), cmp.Or(f.Now, "absent"))
 	}
 	before, now := fmt.Sprintf("was %q before", f.Before), fmt.Sprintf("is %q now", f.Now)
 	if f.New {
@@ -164,9 +162,5 @@ func (f ChangedField) String() string {
 type ChangedError struct{ Fields []ChangedField }
 
 func (e *ChangedError) Error() string {
-	var at []string
-	for _, f := range e.Fields {
-		at = append(at, f.String())
-	}
-	return strings.Join(at, "; ") + ": decide by hand what it should be"
+	return joinTexts(e.Fields, "; ", ChangedField.String) + ": decide by hand what it should be"
 }

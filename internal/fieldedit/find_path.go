@@ -244,11 +244,7 @@ func meetsConditions(item *yaml.Node, all []fieldpath.Condition) (bool, error) {
 
 // describeConditions are those of a selection, for messages.
 func describeConditions(seg fieldpath.Segment) string {
-	var all []string
-	for _, c := range seg.Conditions() {
-		all = append(all, strings.Join(c.KeyPath, ".")+"="+c.Value)
-	}
-	return strings.Join(all, " and ")
+	return joinTexts(seg.Conditions(), " and ", func(c fieldpath.Condition) string { return strings.Join(c.KeyPath, ".") + "=" + c.Value })
 }
 
 // findMatchingItem finds the one item of a list in which keys have the values.

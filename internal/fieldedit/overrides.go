@@ -141,7 +141,7 @@ func (d *document) findHelmValues(l Location) (*yaml.Node, error) {
 			}
 		}
 		if at, err := inner.findPath(l.address.path); err != nil || at.node != nil {
-			return s.node, nil //nolint:nilerr // what can't be told counts as overridden
+			return s.node, nil // what can't be told counts as overridden
 		}
 	}
 	return nil, nil

@@ -172,7 +172,7 @@ func encodeError(err error) []byte {
 		}
 	}
 	// The child names operation and path itself.
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe == err { //nolint:errorlint // only the outermost
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe == err { // only the outermost
 		err = pe.Err
 	}
 	return append([]byte{byte(n)}, wording.Clip(err.Error(), maxErrorText)...)

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -204,21 +205,7 @@ func (d *decoder) decodeList(n *yaml.Node, v reflect.Value, path string) {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
+var indexPattern = regexp.MustCompile(`\[\d+\]`)
+
 // stripIndexes is a path with its indexes taken out: "a[3].b" is "a[].b".
-func stripIndexes(path string) string {
-	var b strings.Builder
-	inside := false
-	for _, r := range path {
-		switch {
-		case r == '[':
-			inside = true
-			b.WriteString("[")
-		case r == ']':
-			inside = false
-			b.WriteString("]")
-		case !inside:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func stripIndexes(path string) string { return indexPattern.ReplaceAllString(path, "[]") }

@@ -12,4 +12,11 @@
 // that their errors carry positions too. The invariant: no error of this
 // package ever prints a value, because a value may be a secret; keys, paths,
 // types and the names of variables only.
+//
+// yaml.v3's own strictness (KnownFields) was tried in place of the decoder here,
+// over the 32 mistakes of TestErrors: 7 go unnoticed (a number, a date or a
+// boolean where text is wanted, a tag, nothing given), and 8 messages print the
+// value. It knows neither paths, nor columns, nor at which alias something went
+// wrong, doesn't hold for nodes, in which ${NAME} is replaced, and has no
+// defaults for the elements of a list.
 package strictyaml

@@ -1,24 +1,23 @@
 package strictyaml
 
 import (
-	"fmt"
+	"strconv"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // mappingEntry is a key of a mapping with its value.
 type mappingEntry struct{ key, value *yaml.Node }
 
-// reporter takes an error about a node; nil where nobody listens.
+// reporter takes an error about a node.
 type reporter func(n *yaml.Node, format string, args ...any)
 
 // mappingEntries are a mapping's own entries and then those that merge keys (<<) bring
 // and it doesn't have itself. Keys that can't be used and repeated ones are
 // reported and left out.
 func mappingEntries(n *yaml.Node, report reporter) []mappingEntry {
-	if report == nil {
-		report = func(*yaml.Node, string, ...any) {}
-	}
 	var own []mappingEntry
 	var merged []*yaml.Node
 	first := map[string]*yaml.Node{}
@@ -72,11 +71,7 @@ func mergeSources(n *yaml.Node, report reporter) []*yaml.Node {
 
 // quoteKey shows a key, cut so that a key of a megabyte stays readable.
 func quoteKey(key string) string {
-	const most = 80
-	if runes := []rune(key); len(runes) > most {
-		key = string(runes[:most]) + "…"
-	}
-	return fmt.Sprintf("%q", key)
+	return strconv.Quote(wording.ClipRunes(key, 81))
 }
 
 // describeKind names what a node is, never its value.

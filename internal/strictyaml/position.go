@@ -61,7 +61,7 @@ func findChild(n *yaml.Node, step string) (mappingEntry, bool) {
 	if n.Kind != yaml.MappingNode {
 		return mappingEntry{}, false
 	}
-	for _, e := range mappingEntries(n, nil) {
+	for _, e := range mappingEntries(n, func(*yaml.Node, string, ...any) {}) {
 		if e.key.Value == step {
 			return e, true
 		}
