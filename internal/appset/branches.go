@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ViewFromBranch is a target as one branch of its repository sees it: the sources that are
-// read there are Here, and no others, which say where they are; its generator files are those of that
-// branch. tracked is the branch that the target was resolved at. A target of a
+// ViewFromBranch is a target as one branch of its repository sees it: the sources
+// that are read there are Here, and no others, which say where they are; its
+// generator files are those of that branch. tracked is the branch that the target was resolved at. A target of a
 // pipeline whose environments have branches reads exactly what its sources'
 // targetRevision says. Of any other the tracked branch sees everything, because
 // there a revision is usually a pin, to a tag or a commit, that moves on.
@@ -39,7 +39,7 @@ func ViewFromBranch(t Target, branch, tracked string) Target {
 }
 
 // TargetBranches are the branches of its repository that a target has something of,
-// sorted: what [On] sees something at. A tag or a commit is among them by its name.
+// sorted: what [ViewFromBranch] sees something at. A tag or a commit is among them by its name.
 func TargetBranches(t Target, tracked string) []string {
 	var out []string
 	for _, s := range t.Sources {
@@ -55,7 +55,7 @@ func TargetBranches(t Target, tracked string) []string {
 	if t.Branch == "" || len(t.GeneratorFiles) > 0 {
 		out = append(out, tracked)
 	}
-	return sortedUnique(out)
+	return SortedUnique(out)
 }
 
 // readAt says that a source of this repository is read at the head of a branch.

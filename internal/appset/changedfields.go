@@ -6,7 +6,7 @@ import (
 )
 
 // ChangedFields compares the manifests of one Application at two commits field
-// by field, as [Compare] does with a live one: Live is the value before, and
+// by field, as a [Comparison] does with a live one: Live is the value before, and
 // Resolved the one after. more counts what is beyond the fields that are listed.
 func ChangedFields(before, after json.RawMessage) (list []FieldDifference, more int, err error) {
 	var was, is any

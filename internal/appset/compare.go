@@ -196,23 +196,6 @@ func (c *Comparison) Differences() *Differences {
 	return &c.out
 }
 
-// Compare compares a fleet, resolved from in with Manifests, with all live
-// Applications by their Argo CD's name.
-func Compare(in Input, f *TargetSet, live map[string][]json.RawMessage) (*Differences, error) {
-	c, err := NewComparison(in, f)
-	if err != nil {
-		return nil, err
-	}
-	for _, argocd := range slices.Sorted(maps.Keys(live)) {
-		for _, raw := range live[argocd] {
-			if err := c.CompareLive(argocd, raw); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return c.Differences(), nil
-}
-
 // keptAnnotations the controller leaves on a live Application always.
 var keptAnnotations = []string{"notified.notifications.argoproj.io", argov1alpha1.AnnotationKeyRefresh}
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -339,4 +340,21 @@ func TestDifferencesOutput(t *testing.T) {
 	if diff := cmp.Diff(d, &back); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Compare compares a fleet, resolved from in with Manifests, with all live
+// Applications by their Argo CD's name.
+func Compare(in Input, f *TargetSet, live map[string][]json.RawMessage) (*Differences, error) {
+	c, err := NewComparison(in, f)
+	if err != nil {
+		return nil, err
+	}
+	for _, argocd := range slices.Sorted(maps.Keys(live)) {
+		for _, raw := range live[argocd] {
+			if err := c.CompareLive(argocd, raw); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c.Differences(), nil
 }

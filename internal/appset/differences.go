@@ -32,7 +32,7 @@ func (f *fieldDiff) compareValues(path string, live, resolved any) {
 	r, areMaps := resolved.(map[string]any)
 	if isMap && areMaps || isMap && resolved == nil || areMaps && live == nil {
 		before := len(f.list) + f.more
-		for _, key := range sortedUnique(slices.AppendSeq(slices.Collect(maps.Keys(l)), maps.Keys(r))) {
+		for _, key := range SortedUnique(slices.AppendSeq(slices.Collect(maps.Keys(l)), maps.Keys(r))) {
 			f.compareValues(memberPath(path, key), l[key], r[key])
 		}
 		if isMap != areMaps && len(f.list)+f.more == before {

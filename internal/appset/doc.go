@@ -5,7 +5,7 @@
 // It is the only package that imports Argo CD's generator packages, and it
 // runs the same functions as the ApplicationSet controller does, over a commit
 // instead of a checkout and over snapshots instead of a cluster. Which files a
-// target's sources pull in is not known here (package reads knows), nor is
+// target's sources pull in is not known here (package manifest/deps knows), nor is
 // anything about the live Applications.
 //
 // The invariant: what is returned is what the controller would create from

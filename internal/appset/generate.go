@@ -48,7 +48,7 @@ type generatorRun struct {
 
 	render  *renderer
 	repos   *commitRepos
-	cache   *resultCache // nil: nothing is remembered
+	cache   *resultCache
 	origins *origins
 }
 
@@ -65,7 +65,7 @@ func newGeneratorRun(ctx context.Context, s *appSet, c *commit, snap *snapshot, 
 // generateApplications runs a set and returns all of its Applications. It doesn't return
 // before the library does; the caller bounds it in time.
 func generateApplications(ctx context.Context, log *zap.Logger, s *appSet, c *commit, snap *snapshot, access *generatorAccess) (*generatedApps, error) {
-	g := newGeneratorRun(ctx, s, c, snap, access, nil)
+	g := newGeneratorRun(ctx, s, c, snap, access, newResultCache(&setResults{}, ""))
 	out := &generatedApps{}
 	return out, g.runGenerators(log, s, out)
 }

@@ -28,8 +28,8 @@ type gitGenerator struct {
 	repos         *commitRepos
 	render        *renderer
 	origins       *origins
-	cache         *resultCache // nil: nothing is remembered
-	fresh         bool         // whoever asks is a merge, which writes into the parameters
+	cache         *resultCache
+	fresh         bool // whoever asks is a merge, which writes into the parameters
 }
 
 func newGitGenerator(of *generatorRun, namespace string, fresh bool) *gitGenerator {
@@ -91,7 +91,7 @@ func (g *gitGenerator) locateFiles(git *argov1alpha1.GitGenerator) ([]fileAt, er
 	var out []fileAt
 	for _, item := range git.Files {
 		found, err := g.repos.locateFiles(git.RepoURL, git.Revision, item.Path)
-		g.cache.recordQuery(repoQuery{git.RepoURL, git.Revision, item.Path, false}, found, nil, err)
+		g.cache.queries.recordQuery(repoQuery{git.RepoURL, git.Revision, item.Path, false}, found, nil, err)
 		if err != nil {
 			return nil, fmt.Errorf("error generating params from git: %w", err)
 		}
@@ -185,7 +185,7 @@ type folderRepos struct {
 // GetDirectories returns the folders in the controller's order.
 func (f *folderRepos) GetDirectories(_ context.Context, repoURL, revision string, _, _ bool) ([]string, error) {
 	out, err := f.repos.listFolders(repoURL, revision, f.prefixes)
-	f.cache.recordQuery(repoQuery{repoURL, revision, strings.Join(f.prefixes, "\x00"), true}, nil, out, err)
+	f.cache.queries.recordQuery(repoQuery{repoURL, revision, strings.Join(f.prefixes, "\x00"), true}, nil, out, err)
 	return out, err
 }
 
@@ -197,7 +197,7 @@ func literalPrefixes(items []argov1alpha1.GitDirectoryGeneratorItem) []string {
 			out = append(out, literalPrefix(item.Path))
 		}
 	}
-	return sortedUnique(out)
+	return SortedUnique(out)
 }
 
 // literalPrefix is what of a glob comes before its first special character.

@@ -41,13 +41,7 @@ type cachedOutcome struct {
 	outcome setOutcome
 }
 
-// recordQuery notes a question and its answer. A recall of nil notes nothing.
-func (r *resultCache) recordQuery(q repoQuery, files []fileAt, folders []string, err error) {
-	if r != nil {
-		r.queries.recordQuery(q, files, folders, err)
-	}
-}
-
+// recordQuery notes a question and its answer.
 func (t *queryLog) recordQuery(q repoQuery, files []fileAt, folders []string, err error) {
 	if t.incomparable = t.incomparable || err != nil || len(t.queries) == maxQueries; t.incomparable {
 		return

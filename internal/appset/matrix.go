@@ -25,7 +25,7 @@ type matrixGenerator struct {
 
 	render   *renderer
 	origins  *origins
-	cache    *resultCache // nil: nothing is remembered
+	cache    *resultCache
 	children map[string]generators.Generator
 	// fresh has every parameter set share no maps with another one that comes
 	// of another value of the first child: a merge writes into them.

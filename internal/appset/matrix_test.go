@@ -73,7 +73,7 @@ func bothParams(t rapid.TB, manifest string) (library, ours string, failed [2]er
 		}
 		return out, err
 	})
-	g := newGeneratorRun(ctx, &s, c, snap, nil, nil)
+	g := newGeneratorRun(ctx, &s, c, snap, nil, newResultCache(&setResults{}, ""))
 	ours, failed[1] = text(func(gen *argov1alpha1.ApplicationSetGenerator) (out []map[string]any, err error) {
 		defer func() {
 			if p := recover(); p != nil {

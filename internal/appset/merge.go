@@ -27,7 +27,7 @@ type mergeGenerator struct {
 	fresh   map[string]generators.Generator
 	inner   bool // whoever asks is a merge too, which writes into the result
 	origins *origins
-	cache   *resultCache // nil: nothing is remembered
+	cache   *resultCache
 }
 
 func newMergeGenerator(g *generatorRun, children, fresh map[string]generators.Generator, inner bool) *mergeGenerator {

@@ -66,7 +66,7 @@ func newSnapshots(in *Input) map[string]*snapshot {
 // checkGenerators says why a set's generators can't be run with what is known, if so.
 func (s *snapshot) checkGenerators(set *argov1alpha1.ApplicationSet) error {
 	var err error
-	walkGenerators(set, func(g *argov1alpha1.ApplicationSetNestedGenerator, _ bool) {
+	walkGenerators(set, func(g *argov1alpha1.ApplicationSetGenerator, _ bool) {
 		if err == nil {
 			err = s.checkGenerator(g)
 		}
@@ -74,7 +74,7 @@ func (s *snapshot) checkGenerators(set *argov1alpha1.ApplicationSet) error {
 	return err
 }
 
-func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetNestedGenerator) error {
+func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error {
 	network := func(kind string, on bool) error {
 		switch {
 		case !on:

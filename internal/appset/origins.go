@@ -84,7 +84,7 @@ func (o *origins) recordJoined(params map[string]any, of ...map[string]any) {
 		if more := o.filesOf(one); len(files) == 0 {
 			files = more
 		} else if len(more) > 0 {
-			files = sortedUnique(slices.Concat(files, more))
+			files = SortedUnique(slices.Concat(files, more))
 		}
 	}
 	o.recordFiles(params, files)

@@ -3,6 +3,7 @@ package appset
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -154,34 +155,16 @@ func setByte(s string) (c byte, n int, ok bool) {
 	return s[1], 2, true
 }
 
-func inClass(class string, c byte) (in, known bool) {
-	lower, upper, digit := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
-	graph := c > ' ' && c < 0x7f
-	switch class {
-	case "alnum":
-		return lower || upper || digit, true
-	case "alpha":
-		return lower || upper, true
-	case "blank":
-		return c == ' ' || c == '\t', true
-	case "cntrl":
-		return c < ' ' || c == 0x7f, true
-	case "digit":
-		return digit, true
-	case "graph":
-		return graph, true
-	case "lower":
-		return lower, true
-	case "print":
-		return graph || c == ' ', true
-	case "punct":
-		return graph && !lower && !upper && !digit, true
-	case "space":
-		return c == ' ' || c >= '\t' && c <= '\r', true
-	case "upper":
-		return upper, true
-	case "xdigit":
-		return digit || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F', true
+// classes are the sets of bytes that a bracket expression may name.
+var classes = func() map[string]*regexp.Regexp {
+	out := map[string]*regexp.Regexp{}
+	for _, name := range []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"} {
+		out[name] = regexp.MustCompile("^[[:" + name + ":]]$")
 	}
-	return false, false
+	return out
+}()
+
+func inClass(class string, c byte) (in, known bool) {
+	set := classes[class]
+	return set != nil && set.Match([]byte{c}), set != nil
 }

@@ -287,8 +287,8 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 		}
 		return snap.validateTargets(s, m.all), nil
 	}
-	if in.Revision == "" {
-		return build(newGeneratorRun(ctx, s, c, snap, access, nil))
+	if in.Revision == "" { // not a commit: nothing is known, and nothing is kept
+		return build(newGeneratorRun(ctx, s, c, snap, access, newResultCache(&setResults{}, "")))
 	}
 	keys, err := newSetCacheKeys(in, s, e, snap)
 	if err != nil {

@@ -65,7 +65,7 @@ func (m *setResults) countEntries() {
 
 // resultCache is one resolution's view of a set's memory: what it finds or makes
 // goes into the next one, and what it doesn't is forgotten. It is used by one
-// goroutine. A nil one remembers nothing.
+// goroutine.
 type resultCache struct {
 	last, next *setResults
 	queries    *queryLog
@@ -76,9 +76,6 @@ func newResultCache(last *setResults, targetKey string) *resultCache {
 }
 
 func (r *resultCache) findFile(key fileKey) ([]map[string]any, bool) {
-	if r == nil {
-		return nil, false
-	}
 	params, known := r.next.files[key]
 	if !known {
 		if params, known = r.last.files[key]; known {
@@ -89,16 +86,11 @@ func (r *resultCache) findFile(key fileKey) ([]map[string]any, bool) {
 }
 
 func (r *resultCache) storeFile(key fileKey, params []map[string]any) {
-	if r != nil {
-		r.next.files[key] = params
-	}
+	r.next.files[key] = params
 }
 
 // reuseParams gives parameters that were given before the address that they had.
 func (r *resultCache) reuseParams(all []map[string]any) []map[string]any {
-	if r == nil {
-		return all
-	}
 	out := make([]map[string]any, len(all))
 	for i, params := range all {
 		hash := hashMap(params)
@@ -118,9 +110,6 @@ func (r *resultCache) reuseParams(all []map[string]any) []map[string]any {
 
 // findJoined finds what a matrix made of the same two sets of parameters.
 func (r *resultCache) findJoined(a, b map[string]any, goTemplate bool) (map[string]any, bool) {
-	if r == nil {
-		return nil, false
-	}
 	key := paramsPair{mapAddress(a), mapAddress(b), goTemplate}
 	old, known := r.last.joins[key]
 	if known {
@@ -130,16 +119,13 @@ func (r *resultCache) findJoined(a, b map[string]any, goTemplate bool) (map[stri
 }
 
 func (r *resultCache) storeJoined(a, b, both map[string]any, goTemplate bool) {
-	if r != nil && a != nil && b != nil {
+	if a != nil && b != nil {
 		r.next.joins[paramsPair{mapAddress(a), mapAddress(b), goTemplate}] = joinedParams{a, b, both}
 	}
 }
 
 // findGroup finds what was merged of the same parameters.
 func (r *resultCache) findGroup(g *mergeGroup) *mergeGroup {
-	if r == nil {
-		return nil
-	}
 	old := r.last.groups[g.key]
 	if old == nil || !slices.EqualFunc(old.parts, g.parts, func(a, b map[string]any) bool { return a != nil && mapAddress(a) == mapAddress(b) }) {
 		return nil
@@ -148,14 +134,12 @@ func (r *resultCache) findGroup(g *mergeGroup) *mergeGroup {
 }
 
 func (r *resultCache) storeGroup(g *mergeGroup) {
-	if r != nil {
-		r.next.groups[g.key] = g
-	}
+	r.next.groups[g.key] = g
 }
 
 // findTarget finds what was made of the same parameters, files and template.
 func (r *resultCache) findTarget(over string, params map[string]any, files []string) *builtTarget {
-	if r == nil || r.last.targetKey != r.next.targetKey {
+	if r.last.targetKey != r.next.targetKey {
 		return nil
 	}
 	same := func(m *builtTarget) bool { return m.over == over && slices.Equal(m.files, files) }
@@ -173,10 +157,8 @@ func (r *resultCache) findTarget(over string, params map[string]any, files []str
 }
 
 func (r *resultCache) storeTarget(m *builtTarget) {
-	if r != nil {
-		r.next.byHash[m.hash] = append(r.next.byHash[m.hash], m)
-		r.next.byAddress[mapAddress(m.params)] = m
-	}
+	r.next.byHash[m.hash] = append(r.next.byHash[m.hash], m)
+	r.next.byAddress[mapAddress(m.params)] = m
 }
 
 // setCacheKeys say what parts of a set's memory depend on.

@@ -124,19 +124,7 @@ func FilesOf(t Target, s Source) SourceFiles {
 			}
 		}
 	}
-	return SourceFiles{sortedUnique(out.Values), sortedUnique(out.Named), sortedUnique(out.Libs), sortedUnique(out.Overrides)}
-}
-
-// RepositoryFiles are all of a target's SourceFiles, and its generator files, sorted.
-func RepositoryFiles(t Target) []string {
-	out := append([]string(nil), t.GeneratorFiles...)
-	for _, s := range t.Sources {
-		f := FilesOf(t, s)
-		for _, list := range [][]string{f.Values, f.Named, f.Libs, f.Overrides} {
-			out = append(out, list...)
-		}
-	}
-	return sortedUnique(out)
+	return SourceFiles{SortedUnique(out.Values), SortedUnique(out.Named), SortedUnique(out.Libs), SortedUnique(out.Overrides)}
 }
 
 // Folders are this repository's source paths of a target, as Roots has them.
@@ -149,7 +137,7 @@ func Folders(t Target) []string {
 			}
 		}
 	}
-	return sortedUnique(out)
+	return SortedUnique(out)
 }
 
 // Roots are the folders in which a target's carried fields are looked for:
@@ -169,7 +157,7 @@ func Roots(t Target) []string {
 	if t.GeneratorFile != "" {
 		out = append(out, path.Dir(t.GeneratorFile))
 	}
-	return sortedUnique(out)
+	return SortedUnique(out)
 }
 
 // refsOf are the sources that others may refer to by $name: whether each is
@@ -262,7 +250,8 @@ func inTree(p string) (string, bool) {
 	return clean, true
 }
 
-func sortedUnique(list []string) []string {
+// SortedUnique sorts a list in place, and keeps each element once.
+func SortedUnique(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }

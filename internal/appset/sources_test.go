@@ -43,3 +43,15 @@ func TestRootsAndRepositoryFiles(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// RepositoryFiles are all of a target's SourceFiles, and its generator files, sorted.
+func RepositoryFiles(t Target) []string {
+	out := append([]string(nil), t.GeneratorFiles...)
+	for _, s := range t.Sources {
+		f := FilesOf(t, s)
+		for _, list := range [][]string{f.Values, f.Named, f.Libs, f.Overrides} {
+			out = append(out, list...)
+		}
+	}
+	return SortedUnique(out)
+}

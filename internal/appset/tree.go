@@ -25,10 +25,9 @@ const (
 // treeListing is a commit's files and folders.
 type treeListing struct {
 	files []string // sorted; links included, as git lists them
-	ids   []string // in the order of files, what stands for what they say; nil: not known
+	ids   []string // in the order of files, what stands for what they say; "": not known
 	links map[string]bool
 
-	found    []string // folders, if the walk met them
 	sortOnce sync.Once
 	folders  []string // in a walk's order; without the root and hidden ones
 }
@@ -50,7 +49,7 @@ func (l *treeListing) prefixRange(prefix string) (start, end int) {
 // fileIDAt is a file's id, which doesn't tell for a link: it stands for the path
 // that the link leads to, not for what is there.
 func (l *treeListing) fileIDAt(i int) string {
-	if l.ids == nil || l.links[l.files[i]] {
+	if l.links[l.files[i]] {
 		return ""
 	}
 	return l.ids[i]
@@ -86,18 +85,15 @@ func (l *treeListing) foldersBelow(prefixes []string) []string {
 	return out
 }
 
-// sortFolders puts the folders into the controller's order. In Git, folders
-// are what files' paths say.
+// sortFolders gives the folders, which in Git are what files' paths say, in the
+// controller's order.
 func (l *treeListing) sortFolders() {
-	l.folders, l.found = l.found, nil
-	if l.ids != nil {
-		seen := map[string]bool{}
-		for _, f := range l.files {
-			for dir := path.Dir(f); dir != "." && !seen[dir]; dir = path.Dir(dir) {
-				seen[dir] = true
-				if !isHidden(dir) {
-					l.folders = append(l.folders, dir)
-				}
+	seen := map[string]bool{}
+	for _, f := range l.files {
+		for dir := path.Dir(f); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			if !isHidden(dir) {
+				l.folders = append(l.folders, dir)
 			}
 		}
 	}
@@ -118,24 +114,23 @@ func treeError(err error) error {
 // listTree lists the whole tree once.
 func listTree(ctx context.Context, tree fs.FS) (*treeListing, error) {
 	l := &treeListing{links: map[string]bool{}}
-	entries := 0
+	add := func(name string, mode fs.FileMode, id string) error {
+		if len(l.files) == maxTreeEntries {
+			return fmt.Errorf("more than %d files", maxTreeEntries)
+		}
+		l.files, l.ids = append(l.files, name), append(l.ids, id)
+		if mode&fs.ModeSymlink != 0 {
+			l.links[name] = true
+		}
+		return nil
+	}
 	if t, ok := tree.(treeLister); ok {
-		l.ids = []string{}
-		err := t.List(ctx, func(name string, mode fs.FileMode, id string) error {
-			if entries++; entries > maxTreeEntries {
-				return fmt.Errorf("more than %d files", maxTreeEntries)
-			}
-			l.files, l.ids = append(l.files, name), append(l.ids, id)
-			if mode&fs.ModeSymlink != 0 {
-				l.links[name] = true
-			}
-			return nil
-		})
-		if err != nil {
+		if err := t.List(ctx, add); err != nil {
 			return nil, fmt.Errorf("listing the commit's files: %w", treeError(err))
 		}
 		return l, nil
 	}
+	entries := 0
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -150,16 +145,9 @@ func listTree(ctx context.Context, tree fs.FS) (*treeListing, error) {
 			if d.Name() == ".git" {
 				return fs.SkipDir
 			}
-			if name != "." && !isHidden(name) {
-				l.found = append(l.found, name)
-			}
 			return nil
 		}
-		l.files = append(l.files, name)
-		if d.Type()&fs.ModeSymlink != 0 {
-			l.links[name] = true
-		}
-		return nil
+		return add(name, d.Type(), "")
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the commit's files: %w", treeError(err))

@@ -2,6 +2,7 @@ package appset
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -101,7 +102,7 @@ type Source struct {
 	Files          []string   `json:"files,omitempty"`          // what else the source's options name, as written: components, patches
 	Libs           []string   `json:"libs,omitempty"`           // Jsonnet's libraries, from the root
 	Here           bool       `json:"here"`                     // RepoURL is the repository that was resolved
-	At             string     `json:"-"`                        // the branch, tag or commit of that repository that it is read at, where [On] took it out of Here
+	At             string     `json:"-"`                        // the branch, tag or commit of that repository that it is read at, where [ViewFromBranch] took it out of Here
 	Recurse        bool       `json:"recurse,omitempty"`        // directory.recurse
 	Include        string     `json:"include,omitempty"`        // directory.include
 	Exclude        string     `json:"exclude,omitempty"`        // directory.exclude
@@ -120,22 +121,19 @@ type Problem struct {
 }
 
 // String is the problem as one line for people.
-func (p Problem) String() string {
-	s := p.File
-	if p.ApplicationSet != "" {
-		s = joinNonEmpty(s, "ApplicationSet "+p.ApplicationSet)
-	}
-	if p.Application != "" {
-		s = joinNonEmpty(s, "Application "+p.Application)
-	}
-	return joinNonEmpty(s, p.Message)
-}
+func (p Problem) String() string { return p.join("ApplicationSet ", "Application ") }
 
-func joinNonEmpty(a, b string) string {
-	if a == "" {
-		return b
+// Text is String without saying what is which.
+func (p Problem) Text() string { return p.join("", "") }
+
+func (p Problem) join(set, application string) string {
+	var parts []string
+	for _, part := range []struct{ what, name string }{{"", p.File}, {set, p.ApplicationSet}, {application, p.Application}} {
+		if part.name != "" {
+			parts = append(parts, part.what+part.name)
+		}
 	}
-	return a + ": " + b
+	return strings.Join(append(parts, p.Message), ": ")
 }
 
 // TargetSet is what one pipeline's ApplicationSets resolve to at one commit.
@@ -152,8 +150,8 @@ type TargetSet struct {
 	// are live Applications because their set can't be understood here.
 	Notes []Problem `json:"notes,omitempty"`
 	// RefreshAfter is when the same inputs may give another answer, because
-	// something was asked that is not in Git: a forge, a plugin, a cluster. It
-	// counts from the call that gave this fleet; 0 means never.
+	// something was requested that is not in Git: a forge, a plugin, a cluster. It
+	// counts from the call that gave this; 0 means never.
 	RefreshAfter time.Duration `json:"-"`
 
 	externals []refCommit // what other repositories were at

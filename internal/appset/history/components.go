@@ -72,9 +72,9 @@ func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Envi
 	for _, envs := range out {
 		for _, e := range envs {
 			own := func(folder string) bool { return slices.Contains(e.Roots, folder) }
-			e.Roots = sortedUnique(e.Roots)
-			e.Shared = slices.DeleteFunc(sortedUnique(e.Shared), own)
-			e.Files = slices.DeleteFunc(sortedUnique(e.Files), func(file string) bool { return own(path.Dir(file)) })
+			e.Roots = appset.SortedUnique(e.Roots)
+			e.Shared = slices.DeleteFunc(appset.SortedUnique(e.Shared), own)
+			e.Files = slices.DeleteFunc(appset.SortedUnique(e.Files), func(file string) bool { return own(path.Dir(file)) })
 		}
 	}
 	return out
@@ -90,11 +90,6 @@ func targetFiles(t appset.Target) []string {
 		out = append(out, t.ApplicationSetFile)
 	}
 	return out
-}
-
-func sortedUnique(list []string) []string {
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // branchFolder is a folder of a branch.

@@ -7,23 +7,6 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 )
 
-// ProblemText is a problem in one line, with where it is.
-func ProblemText(p appset.Problem) string {
-	s := p.File
-	for _, part := range []string{p.ApplicationSet, p.Application} {
-		if part != "" {
-			if s != "" {
-				s += ": "
-			}
-			s += part
-		}
-	}
-	if s != "" {
-		s += ": "
-	}
-	return s + p.Message
-}
-
 // scope is what a problem is about: one target, all of an ApplicationSet, all
 // sets of a file or, with everything, whatever the pipeline has. Without a file
 // it is a live object; without a file and a set, plain Applications.
@@ -113,7 +96,7 @@ func NewComponentProblems(problems []appset.Problem, fl *appset.TargetSet, own s
 	out := make(ComponentProblems, 0, len(problems))
 	for _, p := range problems {
 		s := scopeOf(p, own)
-		t := componentProblem{text: ProblemText(p), units: componentsIn(fl, s), all: s.everything}
+		t := componentProblem{text: p.Text(), units: componentsIn(fl, s), all: s.everything}
 		if len(t.units) == 0 && s.application != "" {
 			s.application = ""
 			t.units = componentsIn(fl, s)

@@ -14,7 +14,7 @@ import (
 // Input is a change: what the tree stands for before and after it, evaluated
 // with Manifests and with Changed.
 type Input struct {
-	// Pipelines are those that the worlds were evaluated with, by whose
+	// Pipelines are those that both were evaluated with, by whose
 	// environments the report is ordered.
 	Pipelines []*pipeline.Pipeline
 	Before    *evaluate.Resolution
@@ -25,7 +25,7 @@ type Input struct {
 	On string
 }
 
-// Compare says what a change does. A pipeline that one of the worlds lacks has
+// Compare says what a change does. A pipeline that one of the resolutions lacks has
 // no targets there.
 func Compare(in Input) (*Report, error) {
 	r := &Report{Pipelines: []Pipeline{}, Unread: []string{}, Rules: []string{}, Files: len(in.Changed)}
@@ -70,7 +70,7 @@ func Compare(in Input) (*Report, error) {
 	return r, nil
 }
 
-// pipelineOf is a pipeline's part of a world.
+// pipelineOf is a pipeline's part of a resolution.
 func pipelineOf(w *evaluate.Resolution, name string) *evaluate.Pipeline {
 	if w != nil && w.Pipelines[name] != nil {
 		return w.Pipelines[name]
@@ -183,9 +183,7 @@ func (c *comparison) describeTarget(t *appset.Target, what string) Target {
 		Name: t.Name, Namespace: t.Namespace, ArgoCD: t.ArgoCD, Component: t.Component,
 		Cluster: cmp.Or(t.Cluster, t.Server), ApplicationSet: t.ApplicationSet, What: what,
 	}
-	out.Files = slices.Concat(c.before.ChangedFiles[id], c.after.ChangedFiles[id])
-	slices.Sort(out.Files)
-	out.Files = slices.Compact(out.Files)
+	out.Files = appset.SortedUnique(slices.Concat(c.before.ChangedFiles[id], c.after.ChangedFiles[id]))
 	for _, f := range out.Files {
 		if c.on == "" && slices.Contains(t.GeneratorFiles, f) || slices.Contains(t.BranchFiles, appset.BranchFile{Branch: c.on, File: f}) {
 			out.Generators = append(out.Generators, f)

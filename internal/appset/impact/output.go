@@ -3,7 +3,6 @@ package impact
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -94,10 +93,7 @@ func writeEnvironment(b *strings.Builder, p *Pipeline, e *Environment) {
 
 // Summary is the report in one line.
 func (r *Report) Summary() string {
-	files := strconv.Itoa(r.Files) + " files change"
-	if r.Files == 1 {
-		files = "1 file changes"
-	}
+	files := wording.Plural(r.Files, "file changes", "files change")
 	var parts []string
 	for _, what := range []string{Created, Changed, Deleted, Unknown} {
 		if n := r.Count(what); n > 0 {

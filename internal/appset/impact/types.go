@@ -1,6 +1,10 @@
 package impact
 
-import "github.com/liftlock/liftlock/internal/appset"
+import (
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/appset"
+)
 
 // Report is what a change does. Lists are sorted, and never nil.
 type Report struct {
@@ -83,14 +87,8 @@ func (p *Pipeline) Reached() []string {
 	var out []string
 	for i := range p.Environments {
 		e := &p.Environments[i]
-		if e.Name == "" {
-			continue
-		}
-		for j := range e.Targets {
-			if e.Targets[j].What != Unknown {
-				out = append(out, e.Name)
-				break
-			}
+		if e.Name != "" && slices.ContainsFunc(e.Targets, func(t Target) bool { return t.What != Unknown }) {
+			out = append(out, e.Name)
 		}
 	}
 	return out
@@ -112,11 +110,10 @@ func (r *Report) Multiple() []*Pipeline {
 func (r *Report) Count(what string) int {
 	type target struct{ pipeline, argocd, namespace, name string }
 	seen := map[target]bool{} // one that moves is in two environments
-	for i := range r.Pipelines {
-		p := &r.Pipelines[i]
-		for j := range p.Environments {
-			for k := range p.Environments[j].Targets {
-				if t := &p.Environments[j].Targets[k]; t.What == what {
+	for _, p := range r.Pipelines {
+		for _, e := range p.Environments {
+			for _, t := range e.Targets {
+				if t.What == what {
 					seen[target{p.Name, t.ArgoCD, t.Namespace, t.Name}] = true
 				}
 			}

@@ -116,7 +116,7 @@ type Renderer struct{ cache *render.Memo }
 // New makes a Renderer that remembers up to about so many bytes of manifests.
 func New(bytes int) *Renderer { return &Renderer{cache: render.NewMemo(bytes)} }
 
-// renderTarget renders a target of a world; a target that isn't there has no
+// renderTarget renders a target of a resolution; a target that isn't there has no
 // manifests. why says for people why there are none; err is the context's.
 func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {
 	if t == nil {

@@ -200,7 +200,7 @@ func (o *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollecto
 func problemTexts(problems []appset.Problem) []string {
 	var out []string
 	for _, p := range problems {
-		out = append(out, history.ProblemText(p))
+		out = append(out, p.Text())
 	}
 	return out
 }

@@ -304,7 +304,7 @@ func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, env strin
 			return w, err
 		}
 		for _, problem := range fl.Problems {
-			w.Problems = append(w.Problems, history.ProblemText(problem))
+			w.Problems = append(w.Problems, problem.Text())
 		}
 		if len(fl.Problems) > 0 {
 			fl = history.EffectiveTargets(fl, p.TargetSet, p.File)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/appset/history"
 )
 
 // ErrNoPipeline says that the tracked branch has no such pipeline.
@@ -59,7 +58,7 @@ func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string
 	}
 	out := &LiveComparison{Commit: s.Commit, Problems: p.Problems, Differences: c.Differences()}
 	for _, n := range fl.Notes {
-		out.Notes = append(out.Notes, history.ProblemText(n))
+		out.Notes = append(out.Notes, n.Text())
 	}
 	return out, nil
 }

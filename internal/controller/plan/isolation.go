@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 )
@@ -119,7 +118,7 @@ func (m *planner) targetsAfter(ctx context.Context, r *resolvedPipeline, l *bran
 func (m *planner) addTargets(w *isolation.Resolution, l *branchHead, fl *appset.TargetSet) {
 	w.Targets = append(w.Targets, m.targetsOn(l, fl.Targets)...)
 	for _, p := range fl.Problems {
-		w.Problems = append(w.Problems, history.ProblemText(p))
+		w.Problems = append(w.Problems, p.Text())
 	}
 }
 
