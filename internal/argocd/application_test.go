@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -173,9 +176,25 @@ func FuzzReadStreams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s := newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}})
 		for _, sink := range []sink{appSink{s}, setSink{s}} {
-			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { sink.putObject(o) })
-			feed := &feed{sink: sink, log: zap.NewNop()}
-			_ = readEvents(bytes.NewReader(raw), feed.applyEvent)
+			feed := &feed{sink: sink, log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}
+			store := reflectedStore{feed: feed}
+			var list []any
+			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { list = append(list, feed.decodeSlim(o)) })
+			_ = store.Replace(list, "")
+			events := newEventDecoder(feed, io.NopCloser(bytes.NewReader(raw)), func() {})
+			for {
+				kind, object, err := events.Decode()
+				if err != nil {
+					break
+				}
+				switch kind {
+				case watch.Added, watch.Modified:
+					_ = store.Update(object)
+				case watch.Deleted:
+					_ = store.Delete(object)
+				}
+			}
+			events.Close()
 		}
 	})
 }
@@ -201,6 +220,8 @@ func BenchmarkList10000(b *testing.B) {
 		runtime.ReadMemStats(&before)
 		peak := uint64(0)
 		s := newAppStore("hub", zap.NewNop(), func(verification.App, bool) {}, &versionCounter{onChange: func() {}})
+		f := &feed{sink: appSink{s}, log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}
+		var list []any
 		n := 0
 		for range pages {
 			var page strings.Builder
@@ -213,12 +234,14 @@ func BenchmarkList10000(b *testing.B) {
 				page.WriteString(strings.Replace(big, `"name":"web-qa"`, fmt.Sprintf(`"name":"web-%d"`, n), 1))
 			}
 			page.WriteString(`],"metadata":{"resourceVersion":"1"}}`)
-			if _, err := readPage(strings.NewReader(page.String()), func(o []byte) { appSink{s}.putObject(o) }); err != nil {
+			if _, err := readPage(strings.NewReader(page.String()), func(o []byte) { list = append(list, f.decodeSlim(o)) }); err != nil {
 				b.Fatal(err)
 			}
 			runtime.ReadMemStats(&now)
 			peak = max(peak, now.HeapAlloc-before.HeapAlloc)
 		}
+		_ = reflectedStore{feed: f}.Replace(list, "1")
+		list = nil
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		if len(s.listApplications()) != 10_000 {

@@ -2,18 +2,19 @@ package argocd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -129,46 +130,22 @@ func (c *clusterCache) refreshClusters(ctx context.Context) {
 }
 
 func (c *clusterCache) listClusters(ctx context.Context) ([]Cluster, error) {
-	out, next := []Cluster{}, ""
-	for {
-		meta, err := c.listPage(ctx, next, &out)
-		if err != nil {
-			return nil, fmt.Errorf("list cluster Secrets in namespace %s: %w", c.namespace, explainError(err, "list", "", "secrets"))
-		}
-		if next = meta.Continue; next == "" {
-			break
-		}
+	out := []Cluster{}
+	var broken error
+	err := visitPages(func(o metav1.ListOptions, item func([]byte)) (listMeta, error) {
+		return readListPage(ctx, c.client.Get().Namespace(c.namespace).Resource("secrets"), o, callTimeout, item)
+	}, clusterSelector, func(raw json.RawMessage) error {
+		cluster, err := decodeCluster(raw)
+		clear(raw) // the credentials are in it; so are those of the next ones, whatever this one's error is
+		broken = cmp.Or(broken, err)
+		out = append(out, cluster)
+		return nil
+	})
+	if err = cmp.Or(err, broken); err != nil {
+		return nil, fmt.Errorf("list cluster Secrets in namespace %s: %w", c.namespace, explainError(err, "list", "", "secrets"))
 	}
 	slices.SortFunc(out, func(a, b Cluster) int { return strings.Compare(a.Secret, b.Secret) })
 	return out, nil
-}
-
-func (c *clusterCache) listPage(ctx context.Context, next string, out *[]Cluster) (listMeta, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	r := c.client.Get().Namespace(c.namespace).Resource("secrets").Param("labelSelector", clusterSelector).Param("limit", strconv.Itoa(pageSize))
-	if next != "" {
-		r = r.Param("continue", next)
-	}
-	body, err := r.Stream(ctx)
-	if err != nil {
-		return listMeta{}, err
-	}
-	defer closeBody(body)
-	var broken error
-	meta, err := readPage(body, func(raw []byte) {
-		cluster, err := decodeCluster(raw)
-		clear(raw) // the credentials are in it
-		if err != nil {
-			broken = err
-			return
-		}
-		*out = append(*out, cluster)
-	})
-	if err == nil {
-		err = broken
-	}
-	return meta, err
 }
 
 // decodeCluster reads a cluster Secret but for its data.config, which holds the

@@ -16,9 +16,10 @@
 // The invariant: what Get, List and Sets return is what the API server said last,
 // in its order, and Ready and the errors tell when that may no longer be so.
 //
-// Objects are decoded one at a time from the stream of a paged list and only
-// their few fields are kept, so that ten thousand Applications cost tens of
-// megabytes and a list costs little more. A list asks for the newest state
-// (resourceVersion unset): at resourceVersion 0, which client-go's reflector
-// starts with, the server ignores the limit and sends everything at once.
+// client-go's Reflector lists, watches and lists again. What it is given is decoded
+// one object at a time from the stream of a page, and only an object's few fields
+// are kept, so that ten thousand Applications cost tens of megabytes and a list
+// costs little more (BenchmarkList10000). A list asks for the newest state
+// (resourceVersion unset): at resourceVersion 0, which the Reflector would start
+// with, the server ignores the limit and sends everything at once.
 package argocd

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -14,8 +13,12 @@ import (
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 const (
@@ -23,14 +26,13 @@ const (
 	pageSize = 250
 	// pageTimeout is how long one page may take.
 	pageTimeout = 2 * time.Minute
-	// watchTimeout is after how long the server is asked to end a watch, up to
-	// twice that, so that watches don't end all at once. A connection that died
-	// unnoticed is found then at the latest.
-	watchTimeout = 4 * time.Minute
-	// watchGrace is how much later the client gives up.
+	// watchGrace is how much later than the server, which is asked to end a watch
+	// after some minutes, the client gives up: a connection that died unnoticed is
+	// found then at the latest.
 	watchGrace = 30 * time.Second
-	// minWatchTime is how long a watch lasts at least that counts as having worked.
-	minWatchTime = time.Second
+	// minGoodRun is how long listing and watching goes well at least that counts as
+	// having worked.
+	minGoodRun = 10 * time.Second
 	// brokenGrace is how long a watch may be broken before Ready says so: an API
 	// server that restarts must not put every verdict in doubt.
 	brokenGrace = 20 * time.Second
@@ -38,11 +40,10 @@ const (
 	optionalRetry = 10 * time.Minute
 )
 
-var errWatchExpired = errors.New("the watch is too old, listing again")
-
 // feed keeps a sink up to date with the objects of one resource in one namespace
-// (all when empty): a paged list, then watches from where it ended, again after
-// errors, with a new list when the server no longer knows the place.
+// (all when empty). client-go's Reflector lists and watches, again after errors,
+// with a new list when the server no longer knows the place; what is decoded, in
+// pieces of one object, and how the watch is, stays here.
 type feed struct {
 	client        rest.Interface
 	resource      string
@@ -55,8 +56,6 @@ type feed struct {
 	retry         time.Duration   // the first wait after an error; it doubles up to 100 times that
 	onReadyChange func(well bool) // called when checkReady turns nil (true), and the first time that it fails (false)
 
-	watchFrom string // resourceVersion to watch from; empty: list first. Only run uses it.
-
 	mu        sync.Mutex
 	listed    bool
 	downSince time.Time // since when there is no watch; zero: there is one
@@ -64,26 +63,31 @@ type feed struct {
 	logged    bool      // err is in the log
 }
 
-// sink takes what a feed sees, from one goroutine.
+// sink takes what a feed sees.
 type sink interface {
-	putObject(raw []byte) (key string, ok bool) // ok: key names the object, whether or not it could be read
+	// decodeObject reduces an object to what is kept of it, which holds no part of
+	// raw. The key is namespace/name, empty where they can't be read; put stores it.
+	decodeObject(raw []byte) (key string, put func())
 	dropObject(key string)
-	listKeys(namespace string) []string // what putObject has named and dropObject hasn't, in one namespace or, if empty, all
+	listKeys(namespace string) []string // what was put and not dropped, in one namespace or, if empty, all
 }
 
 // run follows until ctx ends, pausing longer and longer while nothing works.
 func (f *feed) run(ctx context.Context) {
+	reflector := cache.NewReflectorWithOptions(f.newListerWatcher(ctx), &slimObject{}, reflectedStore{feed: f}, cache.ReflectorOptions{Name: f.displayName()})
+	reflector.WatchListPageSize, reflector.UseWatchList = pageSize, new(bool)
 	wait := f.retry
 	for {
-		worked, err := f.listAndWatch(ctx)
+		begun := f.now()
+		err := reflector.ListAndWatch(ctx.Done())
 		if ctx.Err() != nil {
 			return
 		}
-		if worked {
+		if f.now().Sub(begun) >= minGoodRun {
 			wait = f.retry
 		}
 		pause := wait/2 + rand.N(wait/2+1)
-		if f.recordFailure(err) {
+		if f.optional && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 			pause = optionalRetry
 		}
 		wait = min(2*wait, 100*f.retry)
@@ -95,135 +99,133 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// listAndWatch lists, unless the place of an earlier list or watch is known, and then
-// watches until something goes wrong. worked tells whether a watch lasted.
-func (f *feed) listAndWatch(ctx context.Context) (worked bool, err error) {
-	if f.watchFrom == "" {
-		if f.watchFrom, err = f.listAll(ctx); err != nil {
-			return false, err
-		}
-	}
-	for {
-		begun := f.now()
-		err = f.watchEvents(ctx)
-		lasted := f.now().Sub(begun) >= minWatchTime
-		worked = worked || lasted
-		if errors.Is(err, errWatchExpired) {
-			f.watchFrom = ""
-		}
-		if err != nil || !lasted {
-			return worked, err
-		}
-	}
-}
-
-// listAll reads every page and then drops what wasn't in any.
-func (f *feed) listAll(ctx context.Context) (resourceVersion string, err error) {
-	seen := map[string]bool{}
-	next := ""
-	for {
-		meta, err := f.listPage(ctx, next, seen)
-		if err != nil {
-			return "", fmt.Errorf("list %s: %w", f.displayName(), err)
-		}
-		if next = meta.Continue; next == "" {
-			resourceVersion = meta.ResourceVersion
-			break
-		}
-	}
-	for _, key := range f.sink.listKeys(f.namespace) {
-		if !seen[key] {
-			f.sink.dropObject(key)
-		}
-	}
-	lost := f.checkReady() != nil
-	f.mu.Lock()
-	f.listed, f.lastErr = true, nil
-	f.mu.Unlock()
-	f.reportRecovery(lost)
-	return resourceVersion, nil
-}
-
-// reportRecovery tells that what was lost is well again.
-func (f *feed) reportRecovery(lost bool) {
-	if lost && f.checkReady() == nil {
-		f.onReadyChange(true)
+// newListerWatcher makes the requests of the Reflector. Lists ask for the newest state
+// whatever the Reflector would: at resourceVersion 0 the server ignores the limit
+// and sends everything at once.
+func (f *feed) newListerWatcher(ctx context.Context) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
+			list := &internalversion.List{}
+			meta, err := f.listPage(ctx, o, func(raw []byte) { list.Items = append(list.Items, f.decodeSlim(raw)) })
+			if err != nil {
+				f.recordFailure(err)
+				return nil, err
+			}
+			list.ResourceVersion, list.Continue = meta.ResourceVersion, meta.Continue
+			return list, nil
+		},
+		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+			w, err := f.openWatch(ctx, o)
+			if err != nil {
+				err = fmt.Errorf("watch %s: %w", f.displayName(), err)
+				f.recordFailure(err)
+			}
+			return w, err
+		},
 	}
 }
 
-func (f *feed) listPage(ctx context.Context, next string, seen map[string]bool) (listMeta, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	r := f.newRequest().Param("limit", strconv.Itoa(pageSize))
-	if next != "" {
-		r = r.Param("continue", next)
-	}
-	body, err := r.Stream(ctx)
+// listPage reads one page of a list and hands each object to item.
+func (f *feed) listPage(ctx context.Context, o metav1.ListOptions, item func(raw []byte)) (listMeta, error) {
+	meta, err := readListPage(ctx, f.newRequest(), o, pageTimeout, item)
 	if err != nil {
-		return listMeta{}, err
+		err = fmt.Errorf("list %s: %w", f.displayName(), explainError(err, "get, list, watch", "argoproj.io", f.resource))
 	}
-	defer closeBody(body)
-	return readPage(body, func(raw []byte) {
-		if key, ok := f.sink.putObject(raw); ok {
-			seen[key] = true
-		}
-	})
+	return meta, err
 }
 
-// watchEvents takes events from f.watchFrom on, and moves it, until the stream ends (nil)
-// or breaks.
-func (f *feed) watchEvents(ctx context.Context) error {
-	limit := watchTimeout + rand.N(watchTimeout)
+func (f *feed) openWatch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	limit := time.Duration(*o.TimeoutSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, limit+watchGrace)
-	defer cancel()
 	body, err := f.newRequest().Param("watch", "true").Param("allowWatchBookmarks", "true").
-		Param("resourceVersion", f.watchFrom).Param("timeoutSeconds", strconv.Itoa(int(limit.Seconds()))).Stream(ctx)
+		Param("resourceVersion", o.ResourceVersion).Param("timeoutSeconds", strconv.FormatInt(*o.TimeoutSeconds, 10)).Stream(ctx)
 	if err != nil {
-		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
-			return errWatchExpired
-		}
-		return fmt.Errorf("watch %s: %w", f.displayName(), err)
+		cancel()
+		return nil, err
 	}
-	defer closeBody(body)
 	f.markAlive()
-	defer f.markEnded()
-	if err := readEvents(body, f.applyEvent); err != nil {
-		if errors.Is(err, errWatchExpired) {
-			return err
-		}
-		return fmt.Errorf("watch %s: %w", f.displayName(), err)
-	}
-	return nil
+	return watch.NewStreamWatcher(newEventDecoder(f, body, cancel), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "watch", "Undecodable")), nil
 }
 
-func (f *feed) applyEvent(e watchEvent) error {
-	if e.Type == "ERROR" {
-		var status metav1.Status
-		if err := json.Unmarshal(e.Object, &status); err != nil {
-			return fmt.Errorf("an error that can't be read: %w", err)
-		}
-		if status.Code == http.StatusGone || status.Reason == metav1.StatusReasonExpired {
-			return errWatchExpired
-		}
-		return errors.New(clipMessage(status.Message))
-	}
-	switch e.Type {
-	case "ADDED", "MODIFIED":
-		f.sink.putObject(e.Object)
-	case "DELETED":
-		if key := keyOf(e.Object); key != "" {
-			f.sink.dropObject(key)
-		}
-	}
-	var o struct {
+// slimObject is what the Reflector holds of an object between decoding and storing it.
+type slimObject struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta // its resourceVersion only
+
+	key string // namespace/name; empty where they can't be read
+	put func()
+}
+
+// DeepCopyObject is asked for by runtime.Object; nothing changes a slimObject.
+func (o *slimObject) DeepCopyObject() runtime.Object { return o }
+
+func (f *feed) decodeSlim(raw []byte) *slimObject {
+	var head struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if json.Unmarshal(e.Object, &o) == nil && o.Metadata.ResourceVersion != "" {
-		f.watchFrom = o.Metadata.ResourceVersion // bookmarks move it too
+	_ = json.Unmarshal(raw, &head) // without one the watch goes on from the version before
+	o := &slimObject{}
+	o.ResourceVersion = head.Metadata.ResourceVersion
+	o.key, o.put = f.sink.decodeObject(raw)
+	return o
+}
+
+// reflectedStore is what the Reflector writes to. Of the Store's methods it calls
+// those that are here.
+type reflectedStore struct {
+	cache.Store
+	feed *feed
+}
+
+// Add stores an object that is new or has changed.
+func (s reflectedStore) Add(x any) error {
+	if o := x.(*slimObject); o.key != "" {
+		o.put()
 	}
 	return nil
+}
+
+// Update is Add.
+func (s reflectedStore) Update(x any) error { return s.Add(x) }
+
+// Delete drops an object.
+func (s reflectedStore) Delete(x any) error {
+	if o := x.(*slimObject); o.key != "" {
+		s.feed.sink.dropObject(o.key)
+	}
+	return nil
+}
+
+// Replace stores a whole list and drops what isn't in it.
+func (s reflectedStore) Replace(list []any, _ string) error {
+	seen := map[string]bool{}
+	for _, x := range list {
+		seen[x.(*slimObject).key] = true
+		_ = s.Add(x) // never fails
+	}
+	for _, key := range s.feed.sink.listKeys(s.feed.namespace) {
+		if !seen[key] {
+			s.feed.sink.dropObject(key)
+		}
+	}
+	s.feed.changeState(func(f *feed) { f.listed, f.lastErr = true, nil })
+	return nil
+}
+
+// Resync has nothing to do: the Reflector is made without a period for it.
+func (s reflectedStore) Resync() error { return nil }
+
+// changeState changes what checkReady says, and reports that what was lost is well again.
+func (f *feed) changeState(change func(*feed)) {
+	lost := f.checkReady() != nil
+	f.mu.Lock()
+	change(f)
+	f.mu.Unlock()
+	if lost && f.checkReady() == nil {
+		f.onReadyChange(true)
+	}
 }
 
 func (f *feed) newRequest() *rest.Request {
@@ -239,13 +241,12 @@ func (f *feed) displayName() string {
 }
 
 func (f *feed) markAlive() {
-	lost := f.checkReady() != nil
-	f.mu.Lock()
-	said := f.logged
-	f.downSince, f.lastErr, f.logged = time.Time{}, nil, false
-	f.mu.Unlock()
-	f.reportRecovery(lost)
-	if said {
+	logged := false
+	f.changeState(func(f *feed) {
+		logged = f.logged
+		f.downSince, f.lastErr, f.logged = time.Time{}, nil, false
+	})
+	if logged {
 		f.log.Info("watching again", zap.String("watch", f.displayName()))
 	}
 }
@@ -256,29 +257,26 @@ func (f *feed) markEnded() {
 	f.mu.Unlock()
 }
 
-// recordFailure notes why there is no watch, and says it once. It tells whether the
-// feed is optional and can't be had.
-func (f *feed) recordFailure(err error) (hopeless bool) {
-	if err == nil || errors.Is(err, errWatchExpired) {
-		return false // a watch that the server ended soon, or whose place is too old
+// recordFailure notes why there is no watch, and says it once; a watch whose place
+// is too old is no failure.
+func (f *feed) recordFailure(err error) {
+	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || errors.Is(err, context.Canceled) {
+		return
 	}
 	err = explainError(err, "get, list, watch", "argoproj.io", f.resource)
 	f.mu.Lock()
-	said := f.logged
+	logged := f.logged
 	f.lastErr, f.logged = err, true
 	f.mu.Unlock()
-	hopeless = f.optional && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err))
-	if !said {
-		f.onReadyChange(false)
+	if logged {
+		return
 	}
-	switch {
-	case said:
-	case hopeless:
+	f.onReadyChange(false)
+	if f.optional && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		f.log.Warn(f.missingHint, zap.Error(err))
-	default:
-		f.log.Warn("Argo CD can't be watched; trying again", zap.Error(err))
+		return
 	}
-	return hopeless
+	f.log.Warn("Argo CD can't be watched; trying again", zap.Error(err))
 }
 
 // checkReady is nil while the feed has listed and has a watch, or had one until a
@@ -320,8 +318,6 @@ func explainError(err error, verbs, group, resource string) error {
 	}
 	return err
 }
-
-func closeBody(c io.Closer) { _ = c.Close() } // read only: there is nothing to lose
 
 // keyOf is namespace/name of an object, empty when it can't be read.
 func keyOf(raw []byte) string {

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 )
 
 // RESTConfig says how to reach a Kubernetes API. With a kubeconfig file's path
@@ -53,9 +56,14 @@ const (
 	requestBurst      = 100
 )
 
+// silenceClientGo keeps what client-go writes to standard error on its own account,
+// once for the whole process, out of a structured log: feeds report the same errors.
+var silenceClientGo = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
+
 // newClient makes a client for one version of an API group, whose addresses begin
 // with path. Its scheme knows no types but Status, which the server's errors are.
 func newClient(config *rest.Config, path string, group schema.GroupVersion) (rest.Interface, error) {
+	silenceClientGo()
 	scheme := runtime.NewScheme()
 	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
 	c := rest.CopyConfig(config)

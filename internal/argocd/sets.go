@@ -35,22 +35,23 @@ type ApplicationSet struct {
 // setSink is what the ApplicationSets' feeds write to.
 type setSink struct{ *appStore }
 
-// putObject keeps an ApplicationSet's specification, and takes its RollingSync
-// statuses over to its Applications.
-func (s setSink) putObject(raw []byte) (string, bool) {
+// decodeObject reads an ApplicationSet's specification, and its RollingSync statuses,
+// which are taken over to its Applications.
+func (s setSink) decodeObject(raw []byte) (string, func()) {
 	key := keyOf(raw)
 	if key == "" {
 		s.log.Warn("skipping an ApplicationSet without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
-		return "", false
+		return "", nil
 	}
 	set, steps, err := decodeSet(raw)
 	if err != nil {
 		// Its steps are forgotten rather than believed, and so is what it generates.
 		s.log.Warn("an ApplicationSet can't be read; it counts as absent until it can", zap.String("applicationSet", key), zap.Error(err))
 	}
-	s.setSteps(key, steps)
-	s.keepSet(key, set)
-	return key, true
+	return key, func() {
+		s.setSteps(key, steps)
+		s.keepSet(key, set)
+	}
 }
 
 func (s setSink) dropObject(key string) {
@@ -180,28 +181,26 @@ type projectSink struct {
 	names map[string]bool // by namespace/name, guarded by the store's mu
 }
 
-func (p *projectSink) putObject(raw []byte) (string, bool) {
+func (p *projectSink) decodeObject(raw []byte) (string, func()) {
 	key := keyOf(raw)
 	if key == "" {
 		p.log.Warn("skipping an AppProject without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
-		return "", false
 	}
-	p.mu.Lock()
-	had := p.names[key]
-	p.names[key] = true
-	p.mu.Unlock()
-	if !had {
-		p.versions.countChange(ofProjects)
-	}
-	return key, true
+	return key, func() { p.setName(key, true) }
 }
 
-func (p *projectSink) dropObject(key string) {
+func (p *projectSink) dropObject(key string) { p.setName(key, false) }
+
+// setName notes that there is a project, or that there is none.
+func (p *projectSink) setName(key string, exists bool) {
 	p.mu.Lock()
 	had := p.names[key]
-	delete(p.names, key)
+	p.names[key] = exists
+	if !exists {
+		delete(p.names, key)
+	}
 	p.mu.Unlock()
-	if had {
+	if had != exists {
 		p.versions.countChange(ofProjects)
 	}
 }

@@ -67,34 +67,36 @@ func (s *appStore) listApplications() []verification.App {
 	return out
 }
 
-// putObject takes an Application as the server sent it. One that can't be read takes
+// decodeObject reads an Application as the server sent it. One that can't be read takes
 // the place of the last state all the same, marked as such: an old state would
 // be believed.
-func (s appSink) putObject(raw []byte) (string, bool) {
+func (s appSink) decodeObject(raw []byte) (string, func()) {
 	app, spec, err := decodeApplication(s.argoCD, raw)
 	if app.Name == "" {
 		s.log.Warn("skipping an Application without a readable name", zap.Error(err), zap.ByteString("begins", raw[:min(len(raw), 100)]))
-		return "", false
+		return "", nil
 	}
 	key := app.Namespace + "/" + app.Name
+	return key, func() { s.putApplication(key, app, spec, err) }
+}
+
+// putApplication stores an Application's state, of whose reading err tells.
+func (s appSink) putApplication(key string, app verification.App, spec uint64, err error) {
 	s.changeMu.Lock()
 	defer s.changeMu.Unlock()
-	s.mu.RLock()
+	s.mu.Lock()
 	prev := s.apps[key]
 	app.SetStep = s.steps[app.Namespace+"/"+app.OwnedBySet][app.Name]
 	same := s.specs[key] == spec
-	s.mu.RUnlock()
+	s.specs[key] = spec
+	s.mu.Unlock()
 	if !same {
-		s.mu.Lock()
-		s.specs[key] = spec
-		s.mu.Unlock()
 		s.versions.countChange(ofApplications)
 	}
 	if err != nil && (prev == nil || len(prev.Conditions) == 0 || prev.Conditions[0].Type != unreadableCondition) {
 		s.log.Warn("an Application can't be read; it counts as unclear until it can", zap.String("application", key), zap.Error(err))
 	}
 	s.replaceIfChanged(key, prev, verification.TrackRefresh(prev, app))
-	return key, true
 }
 
 // replaceIfChanged stores a state and tells if it differs. The caller holds changeMu.

@@ -1,10 +1,20 @@
 package argocd
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 )
 
 // maxObject bounds one object on the wire, in bytes. etcd takes requests of
@@ -112,28 +122,94 @@ func noEOF(err error) error {
 	return err
 }
 
-// watchEvent is one line of a watch.
-type watchEvent struct {
-	Type   string          `json:"type"`
-	Object json.RawMessage `json:"object"`
+// eventDecoder reads the events of a watch, one object at a time.
+type eventDecoder struct {
+	feed   *feed
+	src    *allowance
+	dec    *json.Decoder
+	body   io.Closer
+	cancel func()
 }
 
-// readEvents hands each event to take until the stream ends (nil) or breaks, or
-// take returns an error. The event's object is only valid during the call.
-func readEvents(r io.Reader, take func(watchEvent) error) error {
-	src := &allowance{r: r}
-	dec := json.NewDecoder(src)
-	var e watchEvent
-	for {
-		src.renew()
-		e.Type, e.Object = "", e.Object[:0]
-		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read the watch: %w", err)
+func newEventDecoder(f *feed, body io.ReadCloser, cancel func()) *eventDecoder {
+	src := &allowance{r: body}
+	return &eventDecoder{feed: f, src: src, dec: json.NewDecoder(src), body: body, cancel: cancel}
+}
+
+// Decode gives the next event; its error is recorded as the reason why there is no watch.
+func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
+	var e struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	d.src.renew()
+	if err := d.dec.Decode(&e); err != nil {
+		if !errors.Is(err, io.EOF) {
+			d.feed.recordFailure(fmt.Errorf("watch %s: read: %w", d.feed.displayName(), err))
 		}
-		if err := take(e); err != nil {
+		return "", nil, err
+	}
+	switch e.Type {
+	case watch.Error:
+		status := &metav1.Status{}
+		if err := json.Unmarshal(e.Object, status); err != nil {
+			return "", nil, fmt.Errorf("an error that can't be read: %w", err)
+		}
+		status.Message = clipMessage(status.Message)
+		d.feed.recordFailure(fmt.Errorf("watch %s: %w", d.feed.displayName(), apierrors.FromObject(status)))
+		return e.Type, status, nil
+	case watch.Bookmark:
+		var mark slimObject
+		_ = json.Unmarshal(e.Object, &struct {
+			Metadata *metav1.ObjectMeta `json:"metadata"`
+		}{&mark.ObjectMeta}) // one that can't be read moves nothing
+		return e.Type, &mark, nil
+	default:
+		return e.Type, d.feed.decodeSlim(e.Object), nil
+	}
+}
+
+// Close ends the watch.
+func (d *eventDecoder) Close() {
+	d.cancel()
+	_ = d.body.Close() // read only: there is nothing to lose
+	d.feed.markEnded()
+}
+
+// readListPage asks for one page of a list and hands each object to item, as readPage does.
+func readListPage(ctx context.Context, r *rest.Request, o metav1.ListOptions, timeout time.Duration, item func(raw []byte)) (listMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if o.Limit > 0 {
+		r = r.Param("limit", strconv.FormatInt(o.Limit, 10))
+	}
+	if o.LabelSelector != "" {
+		r = r.Param("labelSelector", o.LabelSelector)
+	}
+	if o.Continue != "" {
+		r = r.Param("continue", o.Continue)
+	}
+	body, err := r.Stream(ctx)
+	if err != nil {
+		return listMeta{}, err
+	}
+	defer func() { _ = body.Close() }() // read only: there is nothing to lose
+	return readPage(body, item)
+}
+
+// visitPages reads a list to its end, page by page, until visit returns an error.
+func visitPages(page func(o metav1.ListOptions, item func(raw []byte)) (listMeta, error), selector string, visit func(raw json.RawMessage) error) error {
+	o := metav1.ListOptions{Limit: pageSize, LabelSelector: selector}
+	for {
+		var refused error
+		meta, err := page(o, func(raw []byte) {
+			if refused == nil {
+				refused = visit(raw)
+			}
+		})
+		if err = cmp.Or(refused, err); err != nil || meta.Continue == "" {
 			return err
 		}
+		o.Continue = meta.Continue
 	}
 }

@@ -165,6 +165,8 @@ func TestContinuesAfterWatchEnds(t *testing.T) {
 	w := startWatcher(t, s, nil)
 	w.next("web", isNamed("web"))
 	w.until("a watch", func() bool { return s.watches("applications") == 1 })
+	s.set("applications", "argocd", "web", object("Progressing")) // a watch that says nothing counts as broken
+	w.next("what it says", healthIs("web", "Progressing"))
 	s.cutWatches()
 	s.set("applications", "argocd", "web", object("Degraded")) // while nobody watches
 	w.next("what was missed", healthIs("web", "Degraded"))

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Each hands every live Application, as a whole object, to visit: what a
@@ -26,48 +27,7 @@ func (w *Watcher) Each(ctx context.Context, visit func(raw json.RawMessage) erro
 // visitAll visits the objects of the feed's namespace that a label selector chooses;
 // an empty one chooses all.
 func (f *feed) visitAll(ctx context.Context, selector string, visit func(json.RawMessage) error) error {
-	next := ""
-	for {
-		meta, err := f.visitPage(ctx, selector, next, visit)
-		if err != nil || meta.Continue == "" {
-			return err
-		}
-		next = meta.Continue
-	}
-}
-
-// visitPage reads one page for visitAll.
-func (f *feed) visitPage(ctx context.Context, selector, next string, visit func(json.RawMessage) error) (listMeta, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	r := f.newRequest().Param("limit", strconv.Itoa(pageSize))
-	if selector != "" {
-		r = r.Param("labelSelector", selector)
-	}
-	if next != "" {
-		r = r.Param("continue", next)
-	}
-	failed := func(err error) error {
-		return fmt.Errorf("list %s: %w", f.displayName(), explainError(err, "get, list, watch", "argoproj.io", f.resource))
-	}
-	body, err := r.Stream(ctx)
-	if err != nil {
-		return listMeta{}, failed(err)
-	}
-	defer closeBody(body)
-	var refused error
-	meta, err := readPage(body, func(raw []byte) {
-		if refused == nil {
-			refused = visit(raw)
-		}
-	})
-	switch {
-	case refused != nil:
-		return meta, refused
-	case err != nil:
-		return meta, failed(err)
-	}
-	return meta, nil
+	return visitPages(func(o metav1.ListOptions, item func([]byte)) (listMeta, error) { return f.listPage(ctx, o, item) }, selector, visit)
 }
 
 // Owned lists the live Applications that an ApplicationSet owns, as whole
