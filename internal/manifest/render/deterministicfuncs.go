@@ -1,11 +1,13 @@
 package render
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"text/template"
@@ -50,10 +52,6 @@ func (s *deterministicRandom) makePEM(kind string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: s.makeBytes(256)}))
 }
 
-func (s *deterministicRandom) makeCertificate() certificate {
-	return certificate{Cert: s.makePEM("CERTIFICATE"), Key: s.makePEM("RSA PRIVATE KEY")}
-}
-
 const (
 	digits  = "0123456789"
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -71,15 +69,21 @@ func (e *engine) deterministicFuncs(sprigs template.FuncMap) template.FuncMap {
 			return e.random.makeText(alphabet, n), nil
 		}
 	}
-	makeCertificate := func() certificate {
+	makeCertificate := func(key string) certificate {
 		e.nondeterministic = true
-		return e.random.makeCertificate()
+		made := certificate{Cert: e.random.makePEM("CERTIFICATE"), Key: e.random.makePEM("RSA PRIVATE KEY")}
+		made.Key = cmp.Or(key, made.Key)
+		return made
+	}
+	hash := func() string {
+		e.nondeterministic = true
+		return "$2a$10$" + e.random.makeText("./"+letters+digits, 53)
 	}
 	f := template.FuncMap{
 		"randAlphaNum": random(letters + digits),
 		"randAlpha":    random(letters),
 		"randNumeric":  random(digits),
-		"randAscii":    random(printableASCII()),
+		"randAscii":    random(" !\"#$%&'()*+,-./" + digits + ":;<=>?@" + letters[26:] + "[\\]^_`" + letters[:26] + "{|}~"),
 		"randBytes": func(n int) (string, error) {
 			e.nondeterministic = true
 			if err := checkTextSize("randBytes", 2, n); err != nil || n < 0 {
@@ -101,16 +105,12 @@ func (e *engine) deterministicFuncs(sprigs template.FuncMap) template.FuncMap {
 			return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 		},
 		"shuffle": func(s string) string { e.nondeterministic = true; return s },
-		"bcrypt": func(string) string {
-			e.nondeterministic = true
-			return "$2a$10$" + e.random.makeText("./"+letters+digits, 53)
-		},
+		"bcrypt":  func(string) string { return hash() },
 		"htpasswd": func(name, _ string) (string, error) {
-			e.nondeterministic = true
 			if strings.Contains(name, ":") {
 				return "invalid username: " + name, nil
 			}
-			return name + ":$2a$10$" + e.random.makeText("./"+letters+digits, 53), nil
+			return name + ":" + hash(), nil
 		},
 		"encryptAES": func(_, plain string) string {
 			e.nondeterministic = true
@@ -120,27 +120,17 @@ func (e *engine) deterministicFuncs(sprigs template.FuncMap) template.FuncMap {
 			e.nondeterministic = true
 			return e.random.makePEM(strings.ToUpper(kind) + " PRIVATE KEY")
 		},
-		"genCA":             func(string, int) certificate { return makeCertificate() },
-		"genCAWithKey":      func(_ string, _ int, key string) certificate { c := makeCertificate(); c.Key = key; return c },
-		"genSelfSignedCert": func(string, []any, []any, int) certificate { return makeCertificate() },
-		"genSelfSignedCertWithKey": func(_ string, _, _ []any, _ int, key string) certificate {
-			c := makeCertificate()
-			c.Key = key
-			return c
-		},
-		"genSignedCert": func(string, []any, []any, int, certificate) certificate { return makeCertificate() },
+		"genCA":                    func(string, int) certificate { return makeCertificate("") },
+		"genCAWithKey":             func(_ string, _ int, key string) certificate { return makeCertificate(key) },
+		"genSelfSignedCert":        func(string, []any, []any, int) certificate { return makeCertificate("") },
+		"genSelfSignedCertWithKey": func(_ string, _, _ []any, _ int, key string) certificate { return makeCertificate(key) },
+		"genSignedCert":            func(string, []any, []any, int, certificate) certificate { return makeCertificate("") },
 		"genSignedCertWithKey": func(_ string, _, _ []any, _ int, _ certificate, key string) certificate {
-			c := makeCertificate()
-			c.Key = key
-			return c
+			return makeCertificate(key)
 		},
 		"buildCustomCert": e.buildCustomCertFunc(reflect.ValueOf(sprigs["buildCustomCert"])),
-		"keys":            sortedKeys,
-		"values":          sortedValues,
 	}
-	for name, fn := range e.clockFuncs(sprigs) {
-		f[name] = fn
-	}
+	maps.Copy(f, e.clockFuncs(sprigs))
 	return f
 }
 
@@ -165,31 +155,34 @@ func (e *engine) buildCustomCertFunc(sprigs reflect.Value) func(cert, key string
 }
 
 // clockFuncs are the functions of time, for which it is always the same moment in
-// the same place.
+// the same place. Sprig takes the time that it is for anything that is no time.
 func (e *engine) clockFuncs(sprigs template.FuncMap) template.FuncMap {
-	moment := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
-	now := func() time.Time { e.nondeterministic = true; return moment }
-	inZone := sprigs["dateInZone"].(func(string, any, string) string)
-	since := sprigs["durationRound"].(func(any) string)
-	// Sprig takes the time that it is for anything that is no time.
-	known := func(v any) any {
+	now := func() time.Time {
+		e.nondeterministic = true
+		return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+	}
+	toTime := func(v any) time.Time {
 		switch v := v.(type) {
-		case time.Time, int64, int, int32:
+		case time.Time:
 			return v
 		case *time.Time:
 			if v != nil {
-				return v
+				return *v
 			}
+		case int64, int, int32:
+			return time.Unix(reflect.ValueOf(v).Int(), 0)
 		}
 		return now()
 	}
 	dateInZone := func(layout string, v any, zone string) string {
-		if strings.EqualFold(zone, "local") {
-			zone = "UTC"
+		place, err := time.LoadLocation(zone)
+		if err != nil || place == time.Local {
+			place = time.UTC
 		}
-		return inZone(layout, known(v), zone)
+		return toTime(v).In(place).Format(layout)
 	}
 	toDate := func(layout, value string) (time.Time, error) { return time.ParseInLocation(layout, value, time.UTC) }
+	durationRound := sprigs["durationRound"].(func(any) string)
 	return template.FuncMap{
 		"now":            now,
 		"date":           func(layout string, v any) string { return dateInZone(layout, v, "UTC") },
@@ -199,33 +192,12 @@ func (e *engine) clockFuncs(sprigs template.FuncMap) template.FuncMap {
 		"date_in_zone":   dateInZone,
 		"toDate":         func(layout, value string) time.Time { t, _ := toDate(layout, value); return t },
 		"mustToDate":     toDate,
-		"ago": func(v any) string {
-			var t time.Time
-			switch v := known(v).(type) {
-			case time.Time:
-				t = v
-			case int64:
-				t = time.Unix(v, 0)
-			case int:
-				t = time.Unix(int64(v), 0)
-			default:
-				t = now()
-			}
-			return now().Sub(t).Round(time.Second).String()
-		},
+		"ago":            func(v any) string { return now().Sub(toTime(v)).Round(time.Second).String() },
 		"durationRound": func(v any) string {
 			if t, ok := v.(time.Time); ok {
-				return since(int64(now().Sub(t)))
+				v = int64(now().Sub(t))
 			}
-			return since(v)
+			return durationRound(v)
 		},
 	}
-}
-
-func printableASCII() string {
-	var b strings.Builder
-	for c := byte(' '); c <= '~'; c++ {
-		b.WriteByte(c)
-	}
-	return b.String()
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/BurntSushi/toml"
@@ -15,67 +17,59 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// templateFuncs are what a chart's templates may call: Sprig's and Helm's own,
-// with bounds, and with stand-ins for what depends on more than its arguments.
-func (e *engine) templateFuncs() template.FuncMap {
+// fixedFuncs are those of a chart's functions that depend on their arguments alone:
+// Sprig's, Helm's own and the bounded ones.
+var fixedFuncs = sync.OnceValue(func() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv"} { // Helm has none, so that a chart can't read the server's environment
 		delete(f, name)
 	}
-	for _, more := range []template.FuncMap{helmFuncs(), boundedFuncs(f), e.deterministicFuncs(f)} {
-		maps.Copy(f, more)
-	}
+	maps.Copy(f, boundedFuncs(f))
+	maps.Copy(f, template.FuncMap{
+		"keys": sortedKeys, "values": sortedValues,
+		"getHostByName": func(string) string { return "" },
+		"required":      requireValue,
+		"fail":          func(message string) (string, error) { return "", errors.New(message) },
+		// Errors of the plain conversions are swallowed or returned as text, as Helm's are.
+		"toToml": toTOML, "toYaml": toYAML, "toJson": toJSON,
+		"fromYaml": decodeMapping(decodeYAML), "fromYamlArray": decodeList(decodeYAML),
+		"fromJson": decodeMapping(json.Unmarshal), "fromJsonArray": decodeList(json.Unmarshal),
+	})
+	return f
+})
+
+// templateFuncs are what a chart's templates may call: the fixed functions, and
+// stand-ins for what depends on more than its arguments.
+func (e *engine) templateFuncs() template.FuncMap {
+	f := maps.Clone(fixedFuncs())
+	maps.Copy(f, e.deterministicFuncs(f))
 	f["lookup"] = func(string, string, string, string) map[string]any {
 		e.usesLookup = true
 		return map[string]any{}
 	}
-	f["getHostByName"] = func(string) string { return "" }
 	f[stepName], f[enterName], f[leaveName] = e.countStep, e.enterTemplate, e.leaveTemplate
-	// bind replaces these; the parser wants to know their names.
-	f["include"] = func(string, any) (string, error) { return "", errUnbound }
-	f["tpl"] = func(string, any) (string, error) { return "", errUnbound }
+	// bindFuncs replaces these; the parser wants to know their names.
+	f["include"], f["tpl"] = fmt.Sprint, fmt.Sprint
 	return f
 }
 
-var errUnbound = errors.New("called outside a chart")
+func decodeMapping(decode func([]byte, any) error) func(text string) map[string]any {
+	return func(text string) map[string]any {
+		out := map[string]any{}
+		if err := decode([]byte(text), &out); err != nil {
+			out["Error"] = err.Error()
+		}
+		return out
+	}
+}
 
-// helmFuncs are those that Helm adds to Sprig's. Errors of the plain
-// conversions are swallowed or returned as text, as Helm's are.
-func helmFuncs() template.FuncMap {
-	return template.FuncMap{
-		"required": requireValue,
-		"fail":     func(message string) (string, error) { return "", errors.New(message) },
-		"toToml":   toTOML,
-		"toYaml":   toYAML,
-		"toJson":   toJSON,
-		"fromYaml": func(text string) map[string]any {
-			out := map[string]any{}
-			if err := decodeYAML(text, &out); err != nil {
-				out["Error"] = err.Error()
-			}
-			return out
-		},
-		"fromYamlArray": func(text string) []any {
-			out := []any{}
-			if err := decodeYAML(text, &out); err != nil {
-				return []any{err.Error()}
-			}
-			return out
-		},
-		"fromJson": func(text string) map[string]any {
-			out := map[string]any{}
-			if err := json.Unmarshal([]byte(text), &out); err != nil {
-				out["Error"] = err.Error()
-			}
-			return out
-		},
-		"fromJsonArray": func(text string) []any {
-			out := []any{}
-			if err := json.Unmarshal([]byte(text), &out); err != nil {
-				return []any{err.Error()}
-			}
-			return out
-		},
+func decodeList(decode func([]byte, any) error) func(text string) []any {
+	return func(text string) []any {
+		out := []any{}
+		if err := decode([]byte(text), &out); err != nil {
+			return []any{err.Error()}
+		}
+		return out
 	}
 }
 
@@ -95,11 +89,12 @@ func toYAML(v any) string {
 	return strings.TrimSuffix(string(data), "\n")
 }
 
-func decodeYAML(text string, into any) error {
-	if err := checkAliases([]byte(text)); err != nil {
+// decodeYAML decodes YAML whose aliases don't make it much larger.
+func decodeYAML(text []byte, into any) error {
+	if err := checkAliases(text); err != nil {
 		return err
 	}
-	return yaml.Unmarshal([]byte(text), into)
+	return yaml.Unmarshal(text, into)
 }
 
 func toTOML(v any) string {
@@ -118,72 +113,28 @@ func toJSON(v any) string {
 	return string(data)
 }
 
-// boundedFuncs are those of Sprig's that make much out of little.
+// boundedFuncs are Sprig's and the template language's own that make much out of
+// little, behind a check of what they are given.
 func boundedFuncs(sprigs template.FuncMap) template.FuncMap {
-	until := sprigs["until"].(func(int) []int)
-	untilStep := sprigs["untilStep"].(func(int, int, int) []int)
-	seq := sprigs["seq"].(func(...int) string)
-	join := sprigs["join"].(func(string, any) string)
-	cat := sprigs["cat"].(func(...any) string)
-	concat := sprigs["concat"].(func(...any) any)
-	return template.FuncMap{
-		// The template language's own; what they print is about as long as
-		// what they are given.
-		"print":   boundArguments("print", fmt.Sprint),
-		"println": boundArguments("println", fmt.Sprintln),
-		"cat":     boundArguments("cat", cat),
-		"printf": func(format string, v ...any) (string, error) {
-			if err := checkArguments("printf", v); err != nil {
-				return "", err
-			}
-			return fmt.Sprintf(format, v...), nil
+	texts := func(name string) func([]any) error { // what these print is about as long as what they are given
+		return func(args []any) error { return checkArguments(name, args[len(args)-1].([]any)) }
+	}
+	indent := func(args []any) error {
+		return errors.Join(checkTextSize("indent", args[0].(int), 1), checkTextSize("indent", strings.Count(args[1].(string), "\n")+1, args[0].(int)))
+	}
+	f := template.FuncMap{"print": boundFunc(fmt.Sprint, texts("print")), "println": boundFunc(fmt.Sprintln, texts("println")), "printf": boundFunc(fmt.Sprintf, texts("printf"))}
+	for name, check := range map[string]func(args []any) error{
+		"cat": texts("cat"), "concat": texts("concat"), "indent": indent, "nindent": indent,
+		"join":   func(args []any) error { return checkArguments("join", args) },
+		"repeat": func(args []any) error { return checkTextSize("repeat", args[0].(int), len(args[1].(string))) },
+		"replace": func(args []any) error {
+			return checkTextSize("replace", strings.Count(args[2].(string), args[0].(string)), len(args[1].(string)))
 		},
-		"join": func(sep string, v any) (string, error) {
-			if err := checkArguments("join", []any{sep, v}); err != nil {
-				return "", err
-			}
-			return join(sep, v), nil
-		},
-		"concat": func(lists ...any) (any, error) {
-			if err := checkArguments("concat", lists); err != nil {
-				return nil, err
-			}
-			return concat(lists...), nil
-		},
-		"repeat": func(n int, s string) (string, error) {
-			if n < 0 {
-				return "", fmt.Errorf("repeat: %d is negative", n)
-			}
-			if err := checkTextSize("repeat", n, len(s)); err != nil {
-				return "", err
-			}
-			return strings.Repeat(s, n), nil
-		},
-		"indent": func(n int, s string) (string, error) { return indentText("", n, s) },
-		"nindent": func(n int, s string) (string, error) {
-			return indentText("\n", n, s)
-		},
-		"replace": func(old, new, s string) (string, error) {
-			if err := checkTextSize("replace", strings.Count(s, old), len(new)); err != nil {
-				return "", err
-			}
-			return strings.ReplaceAll(s, old, new), nil
-		},
-		"until": func(n int) ([]int, error) {
-			if err := checkCount("until", 0, n, 1); err != nil {
-				return nil, err
-			}
-			return until(n), nil
-		},
-		"untilStep": func(start, stop, step int) ([]int, error) {
-			if err := checkCount("untilStep", start, stop, step); err != nil {
-				return nil, err
-			}
-			return untilStep(start, stop, step), nil
-		},
-		"seq": func(n ...int) (string, error) {
+		"until":     func(args []any) error { return checkCount("until", 0, args[0].(int), 1) },
+		"untilStep": func(args []any) error { return checkCount("untilStep", args[0].(int), args[1].(int), args[2].(int)) },
+		"seq": func(args []any) error {
 			start, stop, step := 1, 0, 1
-			switch len(n) {
+			switch n := args[0].([]int); len(n) {
 			case 1:
 				stop = n[0]
 			case 2:
@@ -191,22 +142,37 @@ func boundedFuncs(sprigs template.FuncMap) template.FuncMap {
 			case 3:
 				start, step, stop = n[0], n[1], n[2]
 			}
-			if err := checkCount("seq", start, stop, step); err != nil {
-				return "", err
-			}
-			return seq(n...), nil
+			return checkCount("seq", start, stop, step)
 		},
+	} {
+		f[name] = boundFunc(sprigs[name], check)
 	}
+	return f
 }
 
-// boundArguments is a function that is only called with what isn't too long.
-func boundArguments(what string, f func(...any) string) func(...any) (string, error) {
-	return func(v ...any) (string, error) {
-		if err := checkArguments(what, v); err != nil {
-			return "", err
-		}
-		return f(v...), nil
+// boundFunc is a function of one result that is only called with what a check
+// lets pass.
+func boundFunc(fn any, check func(args []any) error) any {
+	f := reflect.ValueOf(fn)
+	t := f.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
 	}
+	call, failure := f.Call, reflect.TypeFor[error]()
+	if t.IsVariadic() {
+		call = f.CallSlice
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
+		given := make([]any, len(args))
+		for i, a := range args {
+			given[i] = a.Interface()
+		}
+		if err := check(given); err != nil {
+			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(err)}
+		}
+		return append(call(args), reflect.Zero(failure))
+	}).Interface()
 }
 
 // checkArguments refuses arguments that together are too long, so that doubling a text
@@ -236,19 +202,11 @@ func checkArguments(what string, args []any) error {
 	return nil
 }
 
-func indentText(before string, n int, s string) (string, error) {
-	if n < 0 {
-		return "", fmt.Errorf("indent: %d is negative", n)
-	}
-	if err := checkTextSize("indent", strings.Count(s, "\n")+1, n); err != nil {
-		return "", err
-	}
-	pad := strings.Repeat(" ", n)
-	return before + pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
-}
-
 // checkTextSize refuses n pieces of text that together are too long.
 func checkTextSize(what string, n, size int) error {
+	if n < 0 {
+		return fmt.Errorf("%s: %d is negative", what, n)
+	}
 	if size > 0 && n > maxTextBytes/size {
 		return fmt.Errorf("%w: %s makes more than %d bytes", ErrLimit, what, maxTextBytes)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/strvals"
-	"sigs.k8s.io/yaml"
 )
 
 // collectValues are what the Application gives a chart: values files in their order,
@@ -84,11 +83,8 @@ func (r *rendering) findRefSource(name string) *Source {
 
 // mergeYAMLValues puts a YAML mapping over values.
 func mergeYAMLValues(vals map[string]any, data []byte) (map[string]any, error) {
-	if err := checkAliases(data); err != nil {
-		return nil, err
-	}
 	over := map[string]any{}
-	if err := yaml.Unmarshal(data, &over); err != nil {
+	if err := decodeYAML(data, &over); err != nil {
 		return nil, err
 	}
 	return mergeValues(vals, over), nil
