@@ -308,6 +308,8 @@ func TestSchemas(t *testing.T) {
 		{name: "deep", schema: strings.Repeat(`{"not":`, 500) + "{}" + strings.Repeat("}", 500), wantErr: ErrLimit.Error()},
 		{name: "about itself", schema: `{"$ref":"#"}`, values: "a: 1", wantErr: "it refers to itself without an end"},
 		{name: "about itself in a circle", schema: `{"properties":{"a":{"$ref":"#/definitions/n"}},"definitions":{"n":{"$ref":"#/definitions/m"},"m":{"allOf":[{"$ref":"#/definitions/n"}]}}}`, values: "a: 1", wantErr: "it refers to itself without an end"},
+		{name: "about itself by an anchor that isn't there", schema: `{"$ref":"#gone"}`, values: "a: 1", wantErr: "it refers to itself without an end"},
+		{name: "about itself by an escaped anchor", schema: `{"properties":{"a":{"$ref":"#/definitions/n"}},"definitions":{"n":{"$id":"#a b","allOf":[{"$ref":"#a%20b"}]}}}`, values: "a: 1", wantErr: "it refers to itself without an end"},
 		{name: "about what is in it", schema: `{"properties":{"a":{"$ref":"#"}}}`, values: "a: {a: {}}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

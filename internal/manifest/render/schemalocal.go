@@ -45,7 +45,7 @@ func makeSchemaLocal(data []byte) ([]byte, error) {
 	if s.hasInnerIDs && s.hasRefs {
 		return nil, newUnrenderable("has parts with addresses of their own, so that what its references mean can't be told")
 	}
-	if err := newRecursionChecker(doc).checkRecursion(doc); err != nil {
+	if err := checkRecursion(doc); err != nil {
 		return nil, err
 	}
 	return json.Marshal(doc)

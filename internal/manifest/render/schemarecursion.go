@@ -3,11 +3,10 @@ package render
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/xeipuuv/gojsonreference"
 )
 
 // recursionChecker finds schemas that never come to an end: those that, without going
@@ -20,50 +19,42 @@ type recursionChecker struct {
 	visiting map[uintptr]bool
 }
 
-func newRecursionChecker(doc any) *recursionChecker {
+// checkRecursion looks at every part of a schema as if validation began there.
+func checkRecursion(doc any) error {
 	e := &recursionChecker{doc: doc, anchors: map[string]any{}, cost: map[uintptr]int{}, visiting: map[uintptr]bool{}}
-	e.gatherAnchors(doc)
-	return e
-}
-
-func (e *recursionChecker) gatherAnchors(v any) {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			e.gatherAnchors(item)
-		}
-	case map[string]any:
+	parts := listMappings(doc)
+	for _, part := range parts {
 		for _, key := range []string{"$id", "id"} {
-			if id, ok := v[key].(string); ok {
-				e.anchors[id] = v
+			if id, ok := part[key].(string); ok {
+				if ref, err := gojsonreference.NewJsonReference(id); err == nil {
+					e.anchors[ref.String()] = part
+				}
 			}
-		}
-		for _, item := range v {
-			e.gatherAnchors(item)
 		}
 	}
-}
-
-// checkRecursion looks at every part of the document as if validation began there.
-func (e *recursionChecker) checkRecursion(v any) error {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			if err := e.checkRecursion(item); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		if _, err := e.countVisits(v); err != nil {
+	for _, part := range parts {
+		if _, err := e.countVisits(part); err != nil {
 			return err
-		}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if err := e.checkRecursion(v[key]); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// listMappings lists all mappings of a JSON value in an order, the outer ones first.
+func listMappings(v any) []map[string]any {
+	var out []map[string]any
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			out = append(out, listMappings(item)...)
+		}
+	case map[string]any:
+		out = append(out, v)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, listMappings(v[key])...)
+		}
+	}
+	return out
 }
 
 // countVisits counts the parts that judge one and the same value.
@@ -94,57 +85,38 @@ func (e *recursionChecker) countVisits(v map[string]any) (int, error) {
 
 // inPlaceParts are the parts that judge the same value as v does.
 func (e *recursionChecker) inPlaceParts(v map[string]any) []map[string]any {
+	parts := []any{v["not"], v["if"], v["then"], v["else"]}
+	if ref, ok := v["$ref"].(string); ok {
+		parts = append(parts, e.resolveRef(ref))
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := v[key].([]any)
+		parts = append(parts, list...)
+	}
+	dependencies, _ := v["dependencies"].(map[string]any)
+	parts = slices.AppendSeq(parts, maps.Values(dependencies))
 	var out []map[string]any
-	add := func(part any) {
+	for _, part := range parts {
 		if m, ok := part.(map[string]any); ok {
 			out = append(out, m)
 		}
 	}
-	if ref, ok := v["$ref"].(string); ok {
-		add(e.resolveRef(ref))
-	}
-	for _, key := range []string{"not", "if", "then", "else"} {
-		add(v[key])
-	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
-		list, _ := v[key].([]any)
-		for _, part := range list {
-			add(part)
-		}
-	}
-	dependencies, _ := v["dependencies"].(map[string]any)
-	for _, part := range dependencies {
-		add(part)
-	}
 	return out
 }
 
-// resolveRef follows a reference within the document; nil where there is nothing.
-func (e *recursionChecker) resolveRef(ref string) any {
-	if part, ok := e.anchors[ref]; ok {
+// resolveRef follows a reference within the document as the validator does, which
+// takes an anchor that isn't there for the whole document; nil where there is nothing.
+func (e *recursionChecker) resolveRef(text string) any {
+	ref, err := gojsonreference.NewJsonReference(text)
+	if err != nil {
+		return nil
+	}
+	if part, ok := e.anchors[ref.String()]; ok {
 		return part
 	}
-	at := e.doc
-	if strings.Trim(ref, "#/") == "" {
-		return at
+	part, _, err := ref.GetPointer().Get(e.doc)
+	if err != nil {
+		return nil
 	}
-	for step := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
-		if plain, err := url.PathUnescape(step); err == nil {
-			step = plain
-		}
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[step]
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil
-			}
-			at = v[i]
-		default:
-			return nil
-		}
-	}
-	return at
+	return part
 }
