@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
 
@@ -114,7 +115,9 @@ func sameSource(a, b appset.Source) bool {
 type Renderer struct{ cache *render.Memo }
 
 // New makes a Renderer that remembers up to about so many bytes of manifests.
-func New(bytes int) *Renderer { return &Renderer{cache: render.NewMemo(bytes)} }
+func New(group *cache.Group, bytes int) *Renderer {
+	return &Renderer{cache: render.NewMemo(group, bytes)}
+}
 
 // renderTarget renders a target of a resolution; a target that isn't there has no
 // manifests. why says for people why there are none; err is the context's.

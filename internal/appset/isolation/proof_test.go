@@ -96,7 +96,7 @@ func TestWhyNotIsolated(t *testing.T) {
 			}
 			e := edited(t, base, tt.edit, tt.before)
 			e.Before.Problems, e.After.Problems, e.After.Targets = tt.problems[0], tt.problems[1], tt.after
-			why, err := isolation.New(1<<20).WhyNotIsolated(context.Background(), e)
+			why, err := isolation.New(nil, 1<<20).WhyNotIsolated(context.Background(), e)
 			if err != nil || tt.want == "" && why != "" || !strings.Contains(why, tt.want) {
 				t.Errorf("got %q, %v", why, err)
 			}
@@ -104,7 +104,7 @@ func TestWhyNotIsolated(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if why, err := isolation.New(1<<20).WhyNotIsolated(ended, edited(t, base, tests[1].edit, tests[1].before)); !errors.Is(err, context.Canceled) {
+	if why, err := isolation.New(nil, 1<<20).WhyNotIsolated(ended, edited(t, base, tests[1].edit, tests[1].before)); !errors.Is(err, context.Canceled) {
 		t.Errorf("when its time is over: %q, %v", why, err)
 	}
 }

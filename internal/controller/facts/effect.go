@@ -54,7 +54,7 @@ func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, now func() 
 		timeout = func() time.Duration { return editTimeout }
 	}
 	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout,
-		renderer: isolation.New(maxRendered), pastRenderer: isolation.New(maxPastRendered),
+		renderer: isolation.New(group, maxRendered), pastRenderer: isolation.New(group, maxPastRendered),
 		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
 		judgements:     newCache[judgementKey, judgement](group, "judgements", 500)}
 }

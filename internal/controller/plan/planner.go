@@ -57,7 +57,7 @@ type unit struct {
 // Make makes a plan. What is wrong with the files is in it; the error is for a
 // repository that can't be read and a context that ended.
 func Make(ctx context.Context, in Input) (*Plan, error) {
-	m := &planner{input: in, tracked: &branchHead{branch: in.Branch, commit: in.Commit, tree: &commitTree{Tree: in.Git.Tree(in.Commit)}}, branches: map[string]*branchHead{}, renderer: isolation.New(maxRendered), trailerCommits: map[trailerKey][]git.CommitInfo{}}
+	m := &planner{input: in, tracked: &branchHead{branch: in.Branch, commit: in.Commit, tree: &commitTree{Tree: in.Git.Tree(in.Commit)}}, branches: map[string]*branchHead{}, renderer: isolation.New(nil, maxRendered), trailerCommits: map[trailerKey][]git.CommitInfo{}}
 	out := &Plan{Subject: in.Subject, Commit: in.Commit, Assumptions: assumptions, Pipelines: []Pipeline{}, Problems: []appset.Problem{}, Notes: []appset.Problem{}}
 	for _, p := range in.Pipelines {
 		r, err := m.resolvePipeline(ctx, p)

@@ -9,7 +9,8 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"sync"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 // ContentID identifies what lies at a path of one commit: a file's, a symbolic
@@ -21,10 +22,16 @@ type ContentID func(path string) (string, error)
 // touches none of a target's files costs no rendering. Failures aren't kept.
 // It is safe for concurrent use; two calls for the same may both render.
 type Memo struct {
-	mu            sync.Mutex
-	young, old    map[[sha256.Size]byte][]cachedRendering
-	size, maxSize int
+	renderings *cache.Cache[[sha256.Size]byte, []cachedRendering]
 }
+
+const (
+	// maxMemoInputs bounds the inputs of which renderings are kept.
+	maxMemoInputs = 100_000
+	// maxMemoRenderings bounds the renderings of one input: of what is merged, and of
+	// the edits to it that are open.
+	maxMemoRenderings = 8
+)
 
 // cachedRendering is a rendering with the identity of all that it read.
 type cachedRendering struct {
@@ -33,10 +40,17 @@ type cachedRendering struct {
 	fingerprint [sha256.Size]byte
 }
 
-// NewMemo makes a Memo that keeps up to about bytes of manifests; the oldest
-// half goes first.
-func NewMemo(bytes int) *Memo {
-	return &Memo{young: map[[sha256.Size]byte][]cachedRendering{}, maxSize: bytes / 2}
+// NewMemo makes a Memo that keeps up to about bytes of manifests.
+func NewMemo(group *cache.Group, bytes int) *Memo {
+	return &Memo{cache.New(group, cache.Options[[sha256.Size]byte, []cachedRendering]{
+		Name: "rendered", Entries: maxMemoInputs, Bytes: int64(bytes),
+		Size: func(_ [sha256.Size]byte, list []cachedRendering) (n int64) {
+			for i := range list {
+				n += int64(list[i].manifests.estimateSize())
+			}
+			return n
+		},
+	})}
 }
 
 // Render is [Render], or what it said before of the same files. The manifests
@@ -46,7 +60,8 @@ func (m *Memo) Render(ctx context.Context, tree fs.FS, id ContentID, in Input) (
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
 	}
-	for _, k := range m.findCandidates(key) {
+	known, _ := m.renderings.Get(key)
+	for _, k := range known {
 		if k.manifests.Reads.Revision && k.revision != in.Revision {
 			continue
 		}
@@ -55,7 +70,6 @@ func (m *Memo) Render(ctx context.Context, tree fs.FS, id ContentID, in Input) (
 			return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
 		}
 		if now == k.fingerprint {
-			m.storeRendering(key, k)
 			return k.manifests, nil
 		}
 	}
@@ -67,7 +81,8 @@ func (m *Memo) Render(ctx context.Context, tree fs.FS, id ContentID, in Input) (
 	if k.fingerprint, err = computeFingerprint(&out.Reads, id, &in); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
 	}
-	m.storeRendering(key, k)
+	known = append([]cachedRendering{k}, known...)
+	m.renderings.Put(key, known[:min(len(known), maxMemoRenderings)])
 	return out, nil
 }
 
@@ -116,29 +131,6 @@ func hashContents(h hash.Hash, list []string, id ContentID) error {
 		fmt.Fprintf(h, "%q %q\n", p, what)
 	}
 	return nil
-}
-
-func (m *Memo) findCandidates(key [sha256.Size]byte) []cachedRendering {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return append(append([]cachedRendering(nil), m.young[key]...), m.old[key]...)
-}
-
-// storeRendering remembers a rendering, or that it was asked for again.
-func (m *Memo) storeRendering(key [sha256.Size]byte, k cachedRendering) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, have := range m.young[key] {
-		if have.fingerprint == k.fingerprint && have.revision == k.revision {
-			return
-		}
-	}
-	size := k.manifests.estimateSize()
-	if m.size+size > m.maxSize && m.size > 0 {
-		m.old, m.young, m.size = m.young, map[[sha256.Size]byte][]cachedRendering{}, 0
-	}
-	m.young[key] = append(m.young[key], k)
-	m.size += size
 }
 
 // estimateSize is about what lists take in memory.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch"
 	"sigs.k8s.io/yaml"
 )
 
@@ -179,43 +181,23 @@ func (r *rendering) applyOverrides(s *Source, dir string, opts sourceOptions) (s
 	return opts, nil
 }
 
-// applyMergePatch applies a YAML merge patch (RFC 7386) to a JSON object.
+// applyMergePatch applies a YAML merge patch (RFC 7386) to a JSON object, with the
+// library that the repo server uses.
 func applyMergePatch(doc json.RawMessage, patch []byte) (json.RawMessage, error) {
 	if err := checkAliases(patch); err != nil {
 		return nil, err
 	}
-	var to, by any
-	if len(doc) > 0 {
-		if err := json.Unmarshal(doc, &to); err != nil {
-			return nil, err
-		}
-	}
-	if err := yaml.Unmarshal(patch, &by); err != nil {
+	by, err := yaml.YAMLToJSON(patch)
+	if err != nil {
 		return nil, err
 	}
-	if _, ok := by.(map[string]any); !ok {
+	if !bytes.HasPrefix(by, []byte("{")) {
 		return nil, errors.New("it is no mapping")
 	}
-	return json.Marshal(mergeJSON(to, by))
-}
-
-func mergeJSON(to, by any) any {
-	patch, ok := by.(map[string]any)
-	if !ok {
-		return by
+	if len(doc) == 0 || string(doc) == "null" {
+		doc = []byte("{}")
 	}
-	target, ok := to.(map[string]any)
-	if !ok {
-		target = map[string]any{}
-	}
-	for key, value := range patch {
-		if value == nil {
-			delete(target, key)
-			continue
-		}
-		target[key] = mergeJSON(target[key], value)
-	}
-	return target
+	return jsonpatch.MergePatch(doc, by)
 }
 
 type sourceLayout int

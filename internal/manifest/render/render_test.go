@@ -160,7 +160,7 @@ func TestMemo(t *testing.T) {
 	silenceLogs(t)
 	contents := readArchive(t, "testdata/kustomize.txtar")
 	in := singleSource("overlays/prod", "")
-	m := NewMemo(1 << 20)
+	m := NewMemo(nil, 1<<20)
 	renderChanged := func(change map[string]string, in Input) *Manifests {
 		t.Helper()
 		now := map[string]string{}
@@ -215,13 +215,13 @@ func TestMemo(t *testing.T) {
 		}
 	})
 	t.Run("bounded", func(t *testing.T) {
-		m = NewMemo(2 * first.estimateSize())
+		m = NewMemo(nil, 2*first.estimateSize())
 		for i := range 50 {
 			in.Namespace = fmt.Sprint(i)
 			renderChanged(nil, in)
 		}
-		if n := len(m.young) + len(m.old); n > 3 {
-			t.Errorf("%d renderings are kept", n)
+		if s := m.renderings.Stats(); s.Entries == 0 || s.Entries > 3 || s.Bytes > int64(2*first.estimateSize()) || s.Evictions < 47 {
+			t.Errorf("%+v are kept", s)
 		}
 	})
 }
