@@ -31,13 +31,9 @@ func (r *rendering) loadChart(dir string) (*chart.Chart, error) {
 func (r *rendering) loadChartFolder(dir string) (*chart.Chart, error) {
 	l := &chartLoader{files: r.files, dir: dir, rules: ignore.Empty()}
 	p := path.Join(dir, ignore.HelmIgnore)
-	if found, err := r.files.find(p); err != nil {
+	if data, is, err := r.files.readIfFile(p); err != nil {
 		return nil, err
-	} else if found.kind == kindFile {
-		data, err := r.files.read(p)
-		if err != nil {
-			return nil, err
-		}
+	} else if is {
 		if l.rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}

@@ -45,7 +45,7 @@ func (r *rendering) renderDirectory(dir string, o *directoryOptions) error {
 // compileGlob compiles a glob in which * crosses slashes; nil for none.
 func compileGlob(pattern string) (glob.Glob, error) {
 	if pattern == "" {
-		return nil, nil //nolint:nilnil // no pattern, no filter
+		return nil, nil // no pattern, no filter
 	}
 	return glob.Compile(pattern)
 }

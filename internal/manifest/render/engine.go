@@ -20,7 +20,7 @@ import (
 // the context, text and nesting are bounded, and a template is a function of
 // its values.
 type engine struct {
-	ctx          context.Context //nolint:containedctx // one chart, one context
+	ctx          context.Context // one chart, one context
 	steps        int
 	depth        int
 	stopErr      error                // a limit that was reached, or the context's end

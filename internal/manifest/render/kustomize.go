@@ -13,7 +13,7 @@ import (
 
 // openAPILock guards the OpenAPI schema that kustomize keeps in one variable for
 // the whole process, and leaves there: builds that bring a schema run alone.
-var openAPILock sync.RWMutex //nolint:gochecknoglobals // what it guards is one
+var openAPILock sync.RWMutex // global, as what it guards is
 
 // errOwnSchema stops a build that turns out to bring an OpenAPI schema.
 var errOwnSchema = errors.New("the kustomization brings an OpenAPI schema")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -18,6 +17,10 @@ const mountPoint = "/repository"
 // kustomizeFS is the tree as kustomize reads it. Everything it gives out was
 // checked to be local: kustomize fetches addresses by itself.
 type kustomizeFS struct {
+	// What isn't implemented, all writing and the walks for Helm charts, is nil: a
+	// build never comes there, and Render turns a panic into an error.
+	filesys.FileSystem
+
 	files *treeReader
 	// edited has the kustomization with the Application's options, by path.
 	edited map[string][]byte
@@ -29,10 +32,6 @@ type kustomizeFS struct {
 	// exclusive says that no other build runs, so that an OpenAPI schema may come along.
 	exclusive bool
 }
-
-var _ filesys.FileSystem = (*kustomizeFS)(nil)
-
-var errReadOnly = errors.New("the commit's files are not written to")
 
 // treePath turns kustomize's path into one of the tree.
 func (k *kustomizeFS) treePath(name string) (string, error) {
@@ -180,29 +179,3 @@ func (k *kustomizeFS) matchEntries(folders []string, part string) ([]string, err
 	}
 	return out, nil
 }
-
-// Walk visits a folder; kustomize does so for Helm charts only, which it
-// isn't allowed to inflate.
-func (k *kustomizeFS) Walk(string, filepath.WalkFunc) error {
-	return errors.New("the commit's files are not walked by kustomize")
-}
-
-// Open opens a file; kustomize reads whole files only.
-func (k *kustomizeFS) Open(string) (filesys.File, error) {
-	return nil, errors.New("the commit's files are read whole")
-}
-
-// Create refuses to write, as all that follow do.
-func (k *kustomizeFS) Create(string) (filesys.File, error) { return nil, errReadOnly }
-
-// Mkdir refuses.
-func (k *kustomizeFS) Mkdir(string) error { return errReadOnly }
-
-// MkdirAll refuses.
-func (k *kustomizeFS) MkdirAll(string) error { return errReadOnly }
-
-// RemoveAll refuses.
-func (k *kustomizeFS) RemoveAll(string) error { return errReadOnly }
-
-// WriteFile refuses.
-func (k *kustomizeFS) WriteFile(string, []byte) error { return errReadOnly }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -20,7 +21,7 @@ import (
 func (k *kustomizeFS) checkKustomization(name string, data []byte) error {
 	var spec types.Kustomization
 	if err := spec.Unmarshal(data); err != nil {
-		return nil //nolint:nilerr // kustomize says it better, and reads no further
+		return nil // kustomize says it better, and reads no further
 	}
 	if len(spec.OpenAPI) > 0 && !k.exclusive {
 		return errOwnSchema
@@ -33,11 +34,9 @@ func (k *kustomizeFS) checkKustomization(name string, data []byte) error {
 			return newUnrenderable(name+" refers to what is outside the repository", ref)
 		}
 	}
-	for _, list := range [][]string{spec.Generators, spec.Transformers, spec.Validators} {
-		for _, entry := range list {
-			if err := k.checkPlugin(name, entry, 0); err != nil {
-				return err
-			}
+	for _, entry := range slices.Concat(spec.Generators, spec.Transformers, spec.Validators) {
+		if err := k.checkPlugin(name, entry, 0); err != nil {
+			return err
 		}
 	}
 	return k.checkInlineYAML(name, &spec)
@@ -46,16 +45,8 @@ func (k *kustomizeFS) checkKustomization(name string, data []byte) error {
 // listReferences lists every reference of a kustomization that kustomize loads,
 // other than plugins' configurations.
 func listReferences(spec *types.Kustomization) []string {
-	out := append([]string(nil), spec.Resources...)
-	out = append(out, spec.Components...)
-	out = append(out, spec.Bases...)
-	out = append(out, spec.Crds...)
-	out = append(out, spec.Configurations...)
-	out = append(out, spec.OpenAPI["path"])
-	for _, p := range spec.Patches {
-		out = append(out, p.Path)
-	}
-	for _, p := range spec.PatchesJson6902 {
+	out := slices.Concat(spec.Resources, spec.Components, spec.Bases, spec.Crds, spec.Configurations, []string{spec.OpenAPI["path"]})
+	for _, p := range slices.Concat(spec.Patches, spec.PatchesJson6902) {
 		out = append(out, p.Path)
 	}
 	for _, p := range spec.PatchesStrategicMerge {
@@ -91,28 +82,17 @@ func isWebAddress(ref string) bool {
 	return strings.HasPrefix(lower, "http:") || strings.HasPrefix(lower, "https:")
 }
 
-// sshUserPattern is how an address of a Git repository over SSH begins.
-var sshUserPattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
+// gitAddressPattern is how an address of a Git repository begins, over SSH also with a user.
+var gitAddressPattern = regexp.MustCompile(`(?i)^(?:git::|ssh://|file://|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
 // isGitAddress says that kustomize may take a reference for a Git repository. It
 // looks at the beginning alone, so a folder of such a name counts too.
-func isGitAddress(ref string) bool {
-	lower := strings.ToLower(ref)
-	for _, prefix := range []string{"git::", "ssh://", "file://", "github.com/", "github.com:"} {
-		if strings.HasPrefix(lower, prefix) {
-			return true
-		}
-	}
-	return sshUserPattern.MatchString(ref)
-}
+func isGitAddress(ref string) bool { return gitAddressPattern.MatchString(ref) }
 
 // checkInlineYAML refuses alias bombs in the YAML that a kustomization holds as text.
 func (k *kustomizeFS) checkInlineYAML(name string, spec *types.Kustomization) error {
 	var texts []string
-	for _, p := range spec.Patches {
-		texts = append(texts, p.Patch)
-	}
-	for _, p := range spec.PatchesJson6902 {
+	for _, p := range slices.Concat(spec.Patches, spec.PatchesJson6902) {
 		texts = append(texts, p.Patch)
 	}
 	for _, p := range spec.PatchesStrategicMerge {
@@ -161,20 +141,16 @@ func (k *kustomizeFS) checkPlugin(name, entry string, depth int) error {
 func (k *kustomizeFS) checkPluginFolder(dir string, depth int) error {
 	for _, base := range kustomizationNames {
 		p := path.Join(dir, base)
-		found, err := k.files.find(p)
+		data, is, err := k.files.readIfFile(p)
 		if err != nil {
 			return err
 		}
-		if found.kind != kindFile {
+		if !is {
 			continue
-		}
-		data, err := k.files.read(p)
-		if err != nil {
-			return err
 		}
 		var spec types.Kustomization
 		if err := spec.Unmarshal(data); err != nil {
-			return nil //nolint:nilerr // kustomize says it better
+			return nil // kustomize says it better
 		}
 		resources := spec.Resources
 		if spec.TypeMeta, spec.Resources = (types.TypeMeta{}), nil; spec.CheckEmpty() == nil {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,10 +79,7 @@ func renderRecovering(ctx context.Context, tree fs.FS, in *Input) (m *Manifests,
 
 // wrapSourceError says which source an error is about.
 func wrapSourceError(s *Source, err error) error {
-	name := s.Path
-	if s.Chart != "" {
-		name = s.Chart
-	}
+	name := cmp.Or(s.Chart, s.Path)
 	var u *Unrenderable
 	if errors.As(err, &u) {
 		return &Unrenderable{Source: name, Reason: u.Reason, Remote: u.Remote}
@@ -136,20 +134,11 @@ func (r *rendering) renderSource(s *Source) error {
 	env := newBuildEnv(r.in, s, &r.revision)
 	switch layout {
 	case layoutKustomize:
-		if opts.Kustomize == nil {
-			opts.Kustomize = &kustomizeOptions{}
-		}
-		return r.renderKustomize(found.path, opts.Kustomize, env)
+		return r.renderKustomize(found.path, cmp.Or(opts.Kustomize, &kustomizeOptions{}), env)
 	case layoutHelm:
-		if opts.Helm == nil {
-			opts.Helm = &helmOptions{}
-		}
-		return r.renderHelm(found.path, opts.Helm, env)
+		return r.renderHelm(found.path, cmp.Or(opts.Helm, &helmOptions{}), env)
 	case layoutDirectory:
-		if opts.Directory == nil {
-			opts.Directory = &directoryOptions{}
-		}
-		return r.renderDirectory(found.path, opts.Directory)
+		return r.renderDirectory(found.path, cmp.Or(opts.Directory, &directoryOptions{}))
 	}
 	return newUnrenderable("a config management plugin renders it")
 }
@@ -160,16 +149,12 @@ func (r *rendering) applyOverrides(s *Source, dir string, opts sourceOptions) (s
 	raw := s.Options
 	for _, name := range []string{".argocd-source.yaml", ".argocd-source-" + r.in.Application + ".yaml"} {
 		p := path.Join(dir, name)
-		found, err := r.files.find(p)
+		data, is, err := r.files.readIfFile(p)
 		if err != nil {
 			return sourceOptions{}, err
 		}
-		if found.kind != kindFile {
+		if !is {
 			continue
-		}
-		data, err := r.files.read(p)
-		if err != nil {
-			return sourceOptions{}, err
 		}
 		if raw, err = applyMergePatch(raw, data); err != nil {
 			return sourceOptions{}, fmt.Errorf("%s: %w", p, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ var errOutside = errors.New("it leads out of the repository")
 // treeReader is the tree as one rendering sees it: symbolic links are followed
 // within it, everything is bounded and noted. It isn't safe for concurrent use.
 type treeReader struct {
-	ctx    context.Context //nolint:containedctx // one rendering, one context
+	ctx    context.Context // one rendering, one context
 	tree   fs.FS
 	linkFS fs.ReadLinkFS // nil: the tree follows links itself, or has none
 
@@ -76,15 +77,8 @@ func newTreeReader(ctx context.Context, tree fs.FS) *treeReader {
 
 // readSet is what was looked at so far.
 func (f *treeReader) readSet() ReadSet {
-	list := func(set map[string]bool) []string {
-		var out []string
-		for name := range set {
-			out = append(out, name)
-		}
-		slices.Sort(out)
-		return out
-	}
-	return ReadSet{Files: list(f.seen[sawFile]), Links: list(f.seen[sawLink]), Folders: list(f.seen[sawFolder]), Absent: list(f.seen[sawAbsent])}
+	list := func(kind int) []string { return slices.Sorted(maps.Keys(f.seen[kind])) }
+	return ReadSet{Files: list(sawFile), Links: list(sawLink), Folders: list(sawFolder), Absent: list(sawAbsent)}
 }
 
 func (f *treeReader) countAccess() error {
@@ -210,6 +204,16 @@ func (f *treeReader) read(p string) ([]byte, error) {
 		return nil, newUnrenderable(fmt.Sprintf("%s is kept in Git LFS, whose content is not in this repository", p))
 	}
 	return data, nil
+}
+
+// readIfFile returns a file's bytes, or false where no file is.
+func (f *treeReader) readIfFile(p string) ([]byte, bool, error) {
+	found, err := f.find(p)
+	if err != nil || found.kind != kindFile {
+		return nil, false, err
+	}
+	data, err := f.read(p)
+	return data, err == nil, err
 }
 
 // list gives the entries of a folder, sorted by name; a symbolic link is

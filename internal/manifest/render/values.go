@@ -120,27 +120,30 @@ func (r *rendering) applyParameters(vals map[string]any, dir string, o *helmOpti
 	for _, p := range o.FileParameters {
 		named[p.Name] = p.Path
 	}
-	for _, name := range slices.Sorted(maps.Keys(plain)) {
-		if err := strvals.ParseInto(name+"="+escapeCommas(plain[name]), vals); err != nil {
-			return fmt.Errorf("the parameter %s: %w", name, err)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(text)) {
-		if err := strvals.ParseIntoString(name+"="+escapeCommas(text[name]), vals); err != nil {
-			return fmt.Errorf("the parameter %s: %w", name, err)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(named)) {
-		from, p, err := r.resolveValuePath(dir, named[name], env)
+	setFile := func(name, value string) error {
+		from, p, err := r.resolveValuePath(dir, value, env)
 		if err != nil {
-			return fmt.Errorf("the file parameter %s: %w", name, err)
+			return err
 		}
 		read := func(p []rune) (any, error) {
 			data, err := from.read(string(p))
 			return string(data), err
 		}
-		if err := strvals.ParseIntoFile(name+"="+escapeCommas(p), vals, read); err != nil {
-			return fmt.Errorf("the file parameter %s: %w", name, err)
+		return strvals.ParseIntoFile(name+"="+escapeCommas(p), vals, read)
+	}
+	for _, kind := range []struct {
+		what   string
+		values map[string]string
+		set    func(name, value string) error
+	}{
+		{"parameter", plain, func(name, value string) error { return strvals.ParseInto(name+"="+escapeCommas(value), vals) }},
+		{"parameter", text, func(name, value string) error { return strvals.ParseIntoString(name+"="+escapeCommas(value), vals) }},
+		{"file parameter", named, setFile},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(kind.values)) {
+			if err := kind.set(name, kind.values[name]); err != nil {
+				return fmt.Errorf("the %s %s: %w", kind.what, name, err)
+			}
 		}
 	}
 	return nil
