@@ -44,23 +44,11 @@ func remapNumbers(list, to []uint32) []uint32 {
 
 // listUsedNodes lists the nodes that readers get to, the readers first.
 func (b *builder) listUsedNodes() []uint32 {
-	seen := newNodeSet(len(b.nodes))
-	var order []uint32
-	for i := range b.readers {
-		seen.add(uint32(i))
-		order = append(order, uint32(i))
+	order := make([]uint32, len(b.readers))
+	for i := range order {
+		order[i] = uint32(i)
 	}
-	for i := 0; i < len(order); i++ {
-		at := &b.nodes[order[i]]
-		for _, list := range [][]uint32{at.uses, at.releaseUses} {
-			for _, u := range list {
-				if seen.add(u) {
-					order = append(order, u)
-				}
-			}
-		}
-	}
-	return order
+	return usedNodes(b.nodes, order)
 }
 
 // sortNames gives x the names that its nodes use, in order and in one piece

@@ -3,57 +3,43 @@ package deps
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 )
 
 // encodeDirectoryOptions are the options of a plain folder as a node's argument.
 func encodeDirectoryOptions(s *Source) string {
-	shape := "f"
-	if s.Recurse {
-		shape = "r"
-	}
-	return strings.Join(append([]string{shape, s.Include, s.Exclude}, s.Libs...), "\x00")
-}
-
-// directoryOptions are the options of a plain folder.
-type directoryOptions struct {
-	shape            ruleShape
-	include, exclude string
-	libs             []string
-}
-
-func parseDirectoryOptions(arg string) directoryOptions {
-	f := strings.Split(arg, "\x00")
-	out := directoryOptions{shape: shapeManifests, include: f[1], exclude: f[2], libs: f[3:]}
-	if f[0] == "r" {
-		out.shape = shapeRecursive
-	}
-	return out
+	return strings.Join(append([]string{strconv.FormatBool(s.Recurse), s.Include, s.Exclude}, s.Libs...), "\x00")
 }
 
 // followDirectory records a plain folder's manifests, and what Jsonnet among them
 // imports.
-func (w *walker) followDirectory(dir string, o directoryOptions) {
-	at, err := w.findPath(dir)
-	if err != nil {
-		w.recordProblem(dir, err)
+func (w *walker) followDirectory(dir, options string) {
+	at, ok := w.lookUp(dir)
+	if !ok {
 		return
 	}
 	dir = at.path
-	r := rule{dir: dir, shape: o.shape}
-	if r.include, err = compilePattern(o.include); err != nil {
-		w.widenToFolder(dir, dir, fmt.Errorf("include %q is not a glob: %w", o.include, err))
+	o := strings.Split(options, "\x00")
+	recurse, include, exclude, libs := o[0] == "true", o[1], o[2], o[3:]
+	r := rule{dir: dir, shape: shapeManifests}
+	if recurse {
+		r.shape = shapeRecursive
+	}
+	var err error
+	if r.include, err = compilePattern(include); err != nil {
+		w.widenToFolder(dir, dir, fmt.Errorf("include %q is not a glob: %w", include, err))
 		return
 	}
-	if r.exclude, err = compilePattern(o.exclude); err != nil {
-		w.widenToFolder(dir, dir, fmt.Errorf("exclude %q is not a glob: %w", o.exclude, err))
+	if r.exclude, err = compilePattern(exclude); err != nil {
+		w.widenToFolder(dir, dir, fmt.Errorf("exclude %q is not a glob: %w", exclude, err))
 		return
 	}
 	w.result.rules = append(w.result.rules, r)
 	if at.kind != kindFolder {
 		return
 	}
-	lookup := strings.Join(append([]string{dir}, o.libs...), "\x00")
+	lookup := strings.Join(append([]string{dir}, libs...), "\x00")
 	w.recordContents(dir, func(name string) bool {
 		covered := r.covers(name)
 		if covered && strings.HasSuffix(name, ".jsonnet") {
@@ -66,12 +52,8 @@ func (w *walker) followDirectory(dir string, o directoryOptions) {
 // followJsonnet follows the imports of one Jsonnet file. They are looked up from
 // the file's folder and then from the others, so all of these count.
 func (w *walker) followJsonnet(name, lookup string) {
-	at, err := w.findPath(name)
-	if err != nil {
-		w.recordProblem(name, err)
-		return
-	}
-	if at.kind != kindFile {
+	at, ok := w.lookUp(name)
+	if !ok || at.kind != kindFile {
 		return
 	}
 	dir := path.Dir(name)

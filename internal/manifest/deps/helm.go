@@ -22,14 +22,13 @@ var chartFolders = []string{"templates", "crds", "charts"}
 // in the repository. What its templates read by name is told by its traits:
 // [release] draws the conclusion.
 func (w *walker) followChart(dir string) {
-	at, err := w.findPath(dir)
-	if err != nil {
-		w.recordProblem(dir, err)
+	at, ok := w.lookUp(dir)
+	if !ok {
 		return
 	}
 	dir = at.path
 	for _, f := range chartMetadata {
-		w.recordFile(inFolder(dir, f))
+		w.lookUp(inFolder(dir, f))
 	}
 	for _, f := range chartFolders {
 		w.recordEverything(inFolder(dir, f))
@@ -49,9 +48,8 @@ func (w *walker) followDependencies(dir, name string) {
 	if err != nil || at.kind != kindFile {
 		return // Helm's to complain about
 	}
-	data, err := w.readFile(at)
-	if err != nil {
-		w.widenToFolder(dir, name, err)
+	data, ok := w.readOrWiden(dir, name, at)
+	if !ok {
 		return
 	}
 	doc, err := parseDocument(data, w.plain)
@@ -86,16 +84,14 @@ func (w *walker) followDependencies(dir, name string) {
 
 // followValuesFile is a values file: its text may be rendered as a template.
 func (w *walker) followValuesFile(name string) {
-	at, err := w.findPath(name)
-	if err != nil {
-		w.recordProblem(name, err)
-		return
-	}
-	if at.kind == kindFolder {
+	at, ok := w.lookUp(name)
+	switch {
+	case !ok:
+	case at.kind == kindFolder:
 		w.useNode(roleEverything, at.path, "")
-		return
+	default:
+		w.scanValuesFile(name)
 	}
-	w.scanValuesFile(name)
 }
 
 // scanValuesFile notes whether a values file holds text that reads files.

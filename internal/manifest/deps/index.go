@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"cmp"
 	"encoding/binary"
 	"path"
 	"slices"
@@ -231,13 +232,7 @@ func (x *Index) Problems() []Problem {
 		}
 	}
 	slices.SortFunc(out, func(a, b Problem) int {
-		if c := strings.Compare(a.Reader, b.Reader); c != 0 {
-			return c
-		}
-		if c := strings.Compare(a.File, b.File); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Message, b.Message)
+		return cmp.Or(strings.Compare(a.Reader, b.Reader), strings.Compare(a.File, b.File), strings.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(out)
 }
@@ -324,14 +319,20 @@ func (x *Index) readersUsing(nodes []uint32, seen nodeSet) []uint32 {
 
 // nodesBelow finds a node and all that it uses.
 func (x *Index) nodesBelow(n uint32) []uint32 {
-	seen := map[uint32]bool{n: true}
-	all := []uint32{n}
+	return usedNodes(x.nodes, []uint32{n})
+}
+
+// usedNodes are nodes with all that they use, those that are given first.
+func usedNodes(nodes []node, all []uint32) []uint32 {
+	seen := newNodeSet(len(nodes))
+	for _, n := range all {
+		seen.add(n)
+	}
 	for i := 0; i < len(all); i++ {
-		at := &x.nodes[all[i]]
+		at := &nodes[all[i]]
 		for _, list := range [][]uint32{at.uses, at.releaseUses} {
 			for _, u := range list {
-				if !seen[u] {
-					seen[u] = true
+				if seen.add(u) {
 					all = append(all, u)
 				}
 			}

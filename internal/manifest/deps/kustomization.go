@@ -33,9 +33,8 @@ func (w *walker) findKustomization(dir string) (name string, at location) {
 
 // followKustomization follows one folder's kustomization.
 func (w *walker) followKustomization(dir string) {
-	at, err := w.findPath(dir)
-	if err != nil {
-		w.recordProblem(dir, err)
+	at, ok := w.lookUp(dir)
+	if !ok {
 		return
 	}
 	dir = at.path
@@ -43,9 +42,8 @@ func (w *walker) followKustomization(dir string) {
 	if name == "" {
 		return // a missing base: kustomize fails until one comes into being
 	}
-	data, err := w.readFile(at)
-	if err != nil {
-		w.widenToFolder(dir, name, err)
+	data, ok := w.readOrWiden(dir, name, at)
+	if !ok {
 		return
 	}
 	refs, err := parseReferences(data, w.plain)
@@ -105,31 +103,32 @@ func (w *walker) followReference(dir, name string, r reference) {
 // followPluginConfig records a plugin's configuration, and every file that one of its
 // strings names: which key means a file is the plugin's secret.
 func (w *walker) followPluginConfig(dir, p string) {
-	at, err := w.findPath(p)
-	if err != nil {
-		w.recordProblem(p, err)
-		return
+	if at, ok := w.lookUp(p); ok {
+		w.followConfigStrings(dir, p, at)
 	}
-	if at.kind != kindFile {
-		return
-	}
-	data, err := w.readFile(at)
-	if err != nil {
-		w.widenToFolder(dir, p, err)
-		return
-	}
-	w.followConfigStrings(dir, p, data)
 }
 
-// followConfigStrings follows the strings of a plugin's configuration.
-func (w *walker) followConfigStrings(dir, name string, data []byte) {
+// followConfigStrings follows the strings of a plugin's configuration, where it is a file.
+func (w *walker) followConfigStrings(dir, name string, at location) {
+	for _, s := range w.stringsOf(dir, name, at) {
+		w.followConfigString(dir, s)
+	}
+}
+
+// stringsOf are the strings in a YAML file; none for what is no file.
+func (w *walker) stringsOf(dir, name string, at location) []string {
+	if at.kind != kindFile {
+		return nil
+	}
+	data, ok := w.readOrWiden(dir, name, at)
+	if !ok {
+		return nil
+	}
 	list, err := collectStrings(data)
 	if err != nil {
 		w.widenToFolder(dir, name, err)
 	}
-	for _, s := range list {
-		w.followConfigString(dir, s)
-	}
+	return list
 }
 
 // followPluginConfigs follows a folder whose kustomization makes plugin configurations.
@@ -149,16 +148,9 @@ func (w *walker) followPluginConfigs(dir, p string) {
 	inner.useNode(roleKustomization, p, "")
 	configFiles := w.result.files[first:]
 	for _, name := range configFiles {
-		at, err := w.tree.find(name)
-		if err != nil || at.kind != kindFile {
-			continue
+		if at, err := w.tree.find(name); err == nil {
+			w.followConfigStrings(dir, name, at)
 		}
-		data, err := w.readFile(at)
-		if err != nil {
-			w.widenToFolder(dir, name, err)
-			continue
-		}
-		w.followConfigStrings(dir, name, data)
 	}
 }
 
@@ -193,30 +185,12 @@ func (w *walker) followNamedFolder(dir, p string, at location) {
 
 // followOptions follows a file of options of a source, and every file that it names.
 func (w *walker) followOptions(dir, name string) {
-	p, err := joinPath(".", name)
-	if err != nil {
-		w.recordProblem(name, err)
-		return
-	}
-	at, err := w.findPath(p)
-	if err != nil {
-		w.recordProblem(p, err)
-		return
-	}
-	if at.kind != kindFile {
+	p, at, ok := w.lookUpWritten(name)
+	if !ok || at.kind != kindFile {
 		return
 	}
 	w.followUnknownLayout(dir)
-	data, err := w.readFile(at)
-	if err != nil {
-		w.widenToFolder(dir, p, err)
-		return
-	}
-	list, err := collectStrings(data)
-	if err != nil {
-		w.widenToFolder(dir, p, err)
-	}
-	for _, s := range list {
+	for _, s := range w.stringsOf(dir, p, at) {
 		from := dir
 		if rest, ok := strings.CutPrefix(s, "/"); ok {
 			from, s = ".", rest

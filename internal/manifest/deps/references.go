@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -56,7 +57,7 @@ func parseReferences(data []byte, plain *plainParser) ([]reference, error) {
 		c.eachItem(doc, field, func(n *yaml.Node) { c.addPatch(n, field) })
 	}
 	for _, field := range []string{"configMapGenerator", "secretGenerator"} {
-		c.eachItem(doc, field, func(n *yaml.Node) { c.addGeneratorFiles(n, field) })
+		c.eachMapping(doc, field, func(n *yaml.Node) { c.addGeneratorFiles(n, field) })
 	}
 	c.eachField(doc, "openapi", func(n *yaml.Node) { c.addPathField(n, "path", refFile) })
 	c.addCharts(doc)
@@ -103,11 +104,7 @@ func (c *referenceCollector) eachFieldAt(n *yaml.Node, key string, depth int, do
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	if depth > maxMerges {
-		c.err = errTooManyKeys
-		return
-	}
-	if c.steps += len(n.Content); c.steps > maxSteps {
+	if c.steps += len(n.Content); c.steps > maxSteps || depth > maxMerges {
 		c.err = errTooManyKeys
 		return
 	}
@@ -141,15 +138,20 @@ func (c *referenceCollector) eachItem(n *yaml.Node, key string, do func(*yaml.No
 	})
 }
 
-// addPathField takes a field that is a path.
-func (c *referenceCollector) addPathField(n *yaml.Node, key string, kind refKind) {
-	c.eachField(n, key, func(v *yaml.Node) {
-		if v.Kind != yaml.ScalarNode {
-			c.recordTypeError(key, v)
+// eachMapping is eachItem for a list of mappings.
+func (c *referenceCollector) eachMapping(n *yaml.Node, key string, do func(*yaml.Node)) {
+	c.eachItem(n, key, func(item *yaml.Node) {
+		if item.Kind != yaml.MappingNode {
+			c.recordTypeError(key, item)
 			return
 		}
-		c.addReference(kind, v.Value)
+		do(item)
 	})
+}
+
+// addPathField takes a field that is a path.
+func (c *referenceCollector) addPathField(n *yaml.Node, key string, kind refKind) {
+	c.eachField(n, key, func(v *yaml.Node) { c.addScalar(v, key, kind, v.Value) })
 }
 
 // stringField is a field's first string, or otherwise.
@@ -160,10 +162,7 @@ func (c *referenceCollector) stringField(n *yaml.Node, key, fallback string) str
 			out = v.Value
 		}
 	})
-	if out == "" {
-		return fallback
-	}
-	return out
+	return cmp.Or(out, fallback)
 }
 
 // addPathLists takes fields that are lists of paths, or of configurations given in place.
@@ -215,31 +214,24 @@ func (c *referenceCollector) addPatch(n *yaml.Node, at string) {
 
 // addGeneratorFiles takes ConfigMap and Secret generators: files as path or key=path.
 func (c *referenceCollector) addGeneratorFiles(n *yaml.Node, at string) {
-	if n.Kind != yaml.MappingNode {
-		c.recordTypeError(at, n)
-		return
-	}
 	c.eachItem(n, "files", func(f *yaml.Node) {
-		if f.Kind != yaml.ScalarNode {
-			c.recordTypeError(at+".files", f)
-			return
+		_, path, found := strings.Cut(f.Value, "=")
+		if !found {
+			path = f.Value
 		}
-		path := f.Value
-		if _, after, found := strings.Cut(path, "="); found {
-			path = after
-		}
-		c.addReference(refFile, path)
+		c.addScalar(f, at+".files", refFile, path)
 	})
-	c.eachItem(n, "envs", func(f *yaml.Node) { c.addScalar(f, at+".envs", refFile) })
+	c.eachItem(n, "envs", func(f *yaml.Node) { c.addScalar(f, at+".envs", refFile, f.Value) })
 	c.addPathField(n, "env", refFile)
 }
 
-func (c *referenceCollector) addScalar(n *yaml.Node, at string, kind refKind) {
+// addScalar takes the path that a scalar stands for.
+func (c *referenceCollector) addScalar(n *yaml.Node, at string, kind refKind, path string) {
 	if n.Kind != yaml.ScalarNode {
 		c.recordTypeError(at, n)
 		return
 	}
-	c.addReference(kind, n.Value)
+	c.addReference(kind, path)
 }
 
 // defaultChartHome is where kustomize looks for charts when nothing is said.
@@ -249,20 +241,12 @@ const defaultChartHome = "charts"
 func (c *referenceCollector) addCharts(doc *yaml.Node) {
 	home := defaultChartHome
 	c.eachField(doc, "helmGlobals", func(n *yaml.Node) { home = c.stringField(n, "chartHome", home) })
-	c.eachItem(doc, "helmCharts", func(n *yaml.Node) {
-		if n.Kind != yaml.MappingNode {
-			c.recordTypeError("helmCharts", n)
-			return
-		}
+	c.eachMapping(doc, "helmCharts", func(n *yaml.Node) {
 		c.addPathField(n, "valuesFile", refFile)
-		c.eachItem(n, "additionalValuesFiles", func(f *yaml.Node) { c.addScalar(f, "additionalValuesFiles", refFile) })
+		c.eachItem(n, "additionalValuesFiles", func(f *yaml.Node) { c.addScalar(f, "additionalValuesFiles", refFile, f.Value) })
 		c.addChart(home, c.stringField(n, "name", ""), c.stringField(n, "version", ""), c.stringField(n, "repo", ""))
 	})
-	c.eachItem(doc, "helmChartInflationGenerator", func(n *yaml.Node) {
-		if n.Kind != yaml.MappingNode {
-			c.recordTypeError("helmChartInflationGenerator", n)
-			return
-		}
+	c.eachMapping(doc, "helmChartInflationGenerator", func(n *yaml.Node) {
 		c.addPathField(n, "values", refFile)
 		c.addChart(c.stringField(n, "chartHome", home), c.stringField(n, "chartName", ""), c.stringField(n, "chartVersion", ""), c.stringField(n, "chartRepoUrl", ""))
 	})

@@ -147,7 +147,13 @@ func joinPath(from, p string) (string, error) {
 // lstat says what lies at a cleaned path whose folders are no links.
 func (v *treeView) lstat(p string) (pathKind, error) {
 	if v.fileNumbers != nil {
-		return v.lookUpListed(p), nil
+		if i, ok := v.fileNumbers[p]; ok {
+			return v.kinds[i], nil
+		}
+		if _, ok := v.folders[p]; ok {
+			return kindFolder, nil
+		}
+		return kindMissing, nil
 	}
 	var info fs.FileInfo
 	var err error
@@ -167,16 +173,6 @@ func (v *treeView) lstat(p string) (pathKind, error) {
 		return kindLink, nil
 	}
 	return kindFile, nil
-}
-
-func (v *treeView) lookUpListed(p string) pathKind {
-	if i, ok := v.fileNumbers[p]; ok {
-		return v.kinds[i]
-	}
-	if _, ok := v.folders[p]; ok {
-		return kindFolder
-	}
-	return kindMissing
 }
 
 // listedRange finds the files below a folder among the listed ones.
@@ -260,13 +256,15 @@ func (v *treeView) find(p string) (location, error) {
 			if len(out.links) >= maxLinks {
 				return location{path: at, links: out.links}, fmt.Errorf("%s: more than %d symbolic links on the way", p, maxLinks)
 			}
-			to, err := v.linkFS.ReadLink(at)
 			out.links = append(out.links, at)
+			to, err := v.linkFS.ReadLink(at)
 			if err != nil {
-				return location{path: at, links: out.links}, fmt.Errorf("reading the symbolic link %s: %w", at, err)
+				err = fmt.Errorf("reading the symbolic link %s: %w", at, err)
+			} else if path.IsAbs(to) || len(to) > maxPathBytes {
+				err = fmt.Errorf("the symbolic link %s: %w", at, errOutside)
 			}
-			if path.IsAbs(to) || len(to) > maxPathBytes {
-				return location{path: at, links: out.links}, fmt.Errorf("the symbolic link %s: %w", at, errOutside)
+			if err != nil {
+				return location{path: at, links: out.links}, err
 			}
 			todo = slices.Concat(strings.Split(to, "/"), todo)
 		case k == kindMissing, k == kindFile && rest:

@@ -29,7 +29,7 @@ type prefetchedFile struct {
 
 // sharedState is what the walkers of one build share. It is safe for concurrent use.
 type sharedState struct {
-	ctx         context.Context //nolint:containedctx // one build, one context
+	ctx         context.Context // one build, one context
 	tree        *treeView
 	parsedBytes atomic.Int64 // bytes
 
@@ -55,6 +55,36 @@ func (w *walker) findPath(name string) (location, error) {
 	return at, err
 }
 
+// lookUp is findPath with its error recorded: false for one.
+func (w *walker) lookUp(name string) (location, bool) {
+	at, err := w.findPath(name)
+	if err != nil {
+		w.recordProblem(name, err)
+	}
+	return at, err == nil
+}
+
+// lookUpWritten is lookUp for a path that people wrote, from the tree's root; it
+// also gives that path cleaned.
+func (w *walker) lookUpWritten(name string) (string, location, bool) {
+	p, err := joinPath(".", name)
+	if err != nil {
+		w.recordProblem(name, err)
+		return "", location{}, false
+	}
+	at, ok := w.lookUp(p)
+	return p, at, ok
+}
+
+// readOrWiden is readFile, but a file that can't be read means the whole folder.
+func (w *walker) readOrWiden(dir, name string, at location) ([]byte, bool) {
+	data, err := w.readFile(at)
+	if err != nil {
+		w.widenToFolder(dir, name, err)
+	}
+	return data, err == nil
+}
+
 // readFile gives the bytes of a file that find found, for parsing.
 func (w *walker) readFile(at location) ([]byte, error) { return w.loadFile(at, maxFile, 1) }
 
@@ -71,13 +101,6 @@ func (w *walker) loadFile(at location, limit int64, speedup int) (data []byte, e
 		return nil, fmt.Errorf("reading %s: %w: more than %d bytes are to be parsed in all", at.path, errTooLarge, maxParsedBytes)
 	}
 	return data, nil
-}
-
-// recordFile records one file by its cleaned path, there or not.
-func (w *walker) recordFile(name string) {
-	if _, err := w.findPath(name); err != nil {
-		w.recordProblem(name, err)
-	}
 }
 
 // useNode makes another node part of what this one reads.
@@ -103,7 +126,7 @@ func (w *walker) followNode(k nodeKey) {
 	case roleEverything:
 		w.recordEverything(k.dir)
 	case roleDirectory:
-		w.followDirectory(k.dir, parseDirectoryOptions(k.arg))
+		w.followDirectory(k.dir, k.arg)
 	case roleJsonnet:
 		w.followJsonnet(k.dir, k.arg)
 	case roleValues:
@@ -117,9 +140,8 @@ func (w *walker) followNode(k nodeKey) {
 
 // recordEverything records all below a folder, now and later.
 func (w *walker) recordEverything(dir string) {
-	at, err := w.findPath(dir)
-	if err != nil {
-		w.recordProblem(dir, err)
+	at, ok := w.lookUp(dir)
+	if !ok {
 		return
 	}
 	w.result.rules = append(w.result.rules, rule{dir: at.path, shape: shapeAll})
@@ -144,11 +166,7 @@ func (w *walker) recordContents(dir string, wanted func(name string) bool) {
 		if !wanted(name) {
 			continue
 		}
-		to, err := w.findPath(name)
-		switch {
-		case err != nil:
-			w.recordProblem(name, err)
-		case to.kind == kindFolder && to.path != dir:
+		if to, ok := w.lookUp(name); ok && to.kind == kindFolder && to.path != dir {
 			w.useNode(roleEverything, to.path, "")
 		}
 	}
@@ -187,9 +205,8 @@ func (w *walker) followSource(s *Source) {
 		w.recordProblem(s.Path, fmt.Errorf("the source's path %w", err))
 		return
 	}
-	at, err := w.findPath(p)
-	if err != nil {
-		w.recordProblem(p, err)
+	at, ok := w.lookUp(p)
+	if !ok {
 		at.path = p
 	}
 	dir := at.path
@@ -260,16 +277,7 @@ func (w *walker) followUnknownLayout(dir string) {
 
 // followExtra follows a single path: a file, or a folder with all that it means.
 func (w *walker) followExtra(name string) {
-	p, err := joinPath(".", name)
-	if err != nil {
-		w.recordProblem(name, err)
-		return
-	}
-	at, err := w.findPath(p)
-	switch {
-	case err != nil:
-		w.recordProblem(p, err)
-	case at.kind == kindFolder:
+	if _, at, ok := w.lookUpWritten(name); ok && at.kind == kindFolder {
 		w.followFolder(at.path)
 	}
 }
