@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,43 +66,27 @@ func (f *Field) UnmarshalJSON(data []byte) error {
 func Diff(before, after *Manifests) *Changes {
 	old, recent := byIdentity(before), byIdentity(after)
 	for from, to := range pairRenamed(old, recent) {
-		o := old[from]
+		old[to] = old[from]
 		delete(old, from)
-		o.counterpart = to
-		old[to] = o
 	}
-	var ids []identity
-	for id := range old {
-		ids = append(ids, id)
-	}
-	for id := range recent {
-		if _, both := old[id]; !both {
-			ids = append(ids, id)
-		}
-	}
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(recent))
 	slices.SortFunc(ids, identity.compare)
 	out := &Changes{Objects: []Change{}}
-	for _, id := range ids {
-		if c, differs := compareObjects(old[id].object, recent[id].object); differs {
+	for _, id := range slices.Compact(ids) {
+		if c, differs := compareObjects(old[id], recent[id]); differs {
 			out.Objects = append(out.Objects, c)
 		}
 	}
 	return out
 }
 
-// sideObject is an object of one side, and whom it is compared with on the other.
-type sideObject struct {
-	object      *Object
-	counterpart identity
-}
-
-func byIdentity(m *Manifests) map[identity]sideObject {
-	out := map[identity]sideObject{}
+func byIdentity(m *Manifests) map[identity]*Object {
+	out := map[identity]*Object{}
 	if m == nil {
 		return out
 	}
 	for i := range m.Objects {
-		out[m.Objects[i].toIdentity()] = sideObject{object: &m.Objects[i]}
+		out[m.Objects[i].toIdentity()] = &m.Objects[i]
 	}
 	return out
 }
@@ -111,7 +96,7 @@ var hashedNamePattern = regexp.MustCompile(`^(.+)-[bcdfghkmt2456789]{10}$`)
 
 // pairRenamed pairs objects that went with objects that came, where the names
 // differ in the hash alone and there is only one of each.
-func pairRenamed(old, recent map[identity]sideObject) map[identity]identity {
+func pairRenamed(old, recent map[identity]*Object) map[identity]identity {
 	went, came := listUnmatched(old, recent), listUnmatched(recent, old)
 	out := map[identity]identity{}
 	for base, from := range went {
@@ -124,7 +109,7 @@ func pairRenamed(old, recent map[identity]sideObject) map[identity]identity {
 
 // listUnmatched lists the hashed objects that the other side doesn't have, by
 // their names without the hash.
-func listUnmatched(side, other map[identity]sideObject) map[identity][]identity {
+func listUnmatched(side, other map[identity]*Object) map[identity][]identity {
 	out := map[identity][]identity{}
 	for id := range side {
 		if _, there := other[id]; there || id.group != "" || id.kind != "ConfigMap" && id.kind != "Secret" {

@@ -98,44 +98,42 @@ func (d *fieldDiffer) compareLists(path string, old, recent []any, v redactor) {
 // compareKeyedLists compares lists whose items a field tells apart.
 func (d *fieldDiffer) compareKeyedLists(path, key string, old, recent []any, v redactor) {
 	name := func(item any) string { return scalarText(item.(map[string]any)[key]) }
-	was := map[string]any{}
+	at := func(item any) string { return path + keyedStep(key, item) }
+	was, is := map[string]any{}, map[string]bool{}
 	for _, item := range old {
 		was[name(item)] = item
 	}
-	is := map[string]bool{}
-	var before, after []string
 	for _, item := range recent {
 		is[name(item)] = true
-		if was[name(item)] != nil {
-			after = append(after, name(item))
-		}
 	}
-	at := func(name string) string { return path + "[" + key + "=" + quoteKey(name, "]") + "]" }
+	var before, after []any // the names of those that both have
 	for _, item := range old {
-		if !is[name(item)] {
-			d.recordOneSided(Removed, at(name(item)), item, v)
-			continue
+		if is[name(item)] {
+			before = append(before, name(item))
+		} else {
+			d.recordOneSided(Removed, at(item), item, v)
 		}
-		before = append(before, name(item))
 	}
 	for _, item := range recent {
 		if other := was[name(item)]; other != nil {
-			d.compareValues(at(name(item)), other, item, v)
-			continue
+			after = append(after, name(item))
+			d.compareValues(at(item), other, item, v)
+		} else {
+			d.recordOneSided(Added, at(item), item, v)
 		}
-		d.recordOneSided(Added, at(name(item)), item, v)
 	}
 	if !slices.Equal(before, after) {
-		d.fields = append(d.fields, Field{Path: path, Op: Reordered, Old: toAnySlice(before), New: toAnySlice(after)})
+		d.fields = append(d.fields, Field{Path: path, Op: Reordered, Old: before, New: after})
 	}
 }
 
-func toAnySlice(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
+// keyedStep is the step of a path to a list's item that a field tells apart.
+func keyedStep(key string, item any) string {
+	name := scalarText(item.(map[string]any)[key])
+	if strings.Contains(name, "]") || strconv.Quote(name) != `"`+name+`"` {
+		name = strconv.Quote(name)
 	}
-	return out
+	return "[" + key + "=" + name + "]"
 }
 
 // itemKeys tell the items of Kubernetes' lists apart, the best first.
@@ -144,13 +142,13 @@ var itemKeys = []string{"name", "key", "mountPath", "containerPort", "port", "to
 // itemKey finds the field that every item has and that is different in each;
 // "" for none.
 func itemKey(lists ...[]any) string {
-	for _, key := range itemKeys {
-		if slices.ContainsFunc(lists, func(l []any) bool { return !isUniqueKey(key, l) }) {
-			continue
-		}
-		return key
+	i := slices.IndexFunc(itemKeys, func(key string) bool {
+		return !slices.ContainsFunc(lists, func(l []any) bool { return !isUniqueKey(key, l) })
+	})
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return itemKeys[i]
 }
 
 func isUniqueKey(key string, list []any) bool {
@@ -202,11 +200,4 @@ func appendKey(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-func quoteKey(name, stop string) string {
-	if strings.Contains(name, stop) || strconv.Quote(name) != `"`+name+`"` {
-		return strconv.Quote(name)
-	}
-	return name
 }

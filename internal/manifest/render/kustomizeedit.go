@@ -3,6 +3,7 @@ package render
 //lint:file-ignore SA1019 what `kustomize edit add label` writes is deprecated.
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,31 +58,31 @@ func (o *kustomizeOptions) isEmpty() bool {
 
 // readKustomization finds a folder's kustomization and reads it.
 func (k *kustomizeFS) readKustomization(dir string) (string, []byte, error) {
-	var found []location
+	name := ""
 	for _, base := range kustomizationNames {
 		at, err := k.files.find(path.Join(dir, base))
 		if err != nil {
 			return "", nil, err
 		}
-		if at.kind == kindFile {
-			found = append(found, at)
+		if at.kind != kindFile {
+			continue
 		}
+		if name != "" {
+			return "", nil, errors.New("there is more than one kustomization")
+		}
+		name = at.path
 	}
-	switch len(found) {
-	case 0:
+	if name == "" {
 		return "", nil, errors.New("there is no kustomization for the Application's options")
-	case 1:
-	default:
-		return "", nil, errors.New("there is more than one kustomization")
 	}
-	data, err := k.files.read(found[0].path)
+	data, err := k.files.read(name)
 	if err != nil {
 		return "", nil, err
 	}
 	if err := checkAliases(data); err != nil {
-		return "", nil, fmt.Errorf("%s: %w", found[0].path, err)
+		return "", nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return found[0].path, data, nil
+	return name, data, nil
 }
 
 // kustomizationEdit puts one Application's options into one kustomization.
@@ -92,14 +93,9 @@ type kustomizationEdit struct {
 }
 
 func (e *kustomizationEdit) editNames() error {
-	set := func(to *string, value string) {
-		if value != "" {
-			*to = value
-		}
-	}
-	set(&e.spec.NamePrefix, e.options.NamePrefix)
-	set(&e.spec.NameSuffix, e.options.NameSuffix)
-	set(&e.spec.Namespace, e.options.Namespace)
+	e.spec.NamePrefix = cmp.Or(e.options.NamePrefix, e.spec.NamePrefix)
+	e.spec.NameSuffix = cmp.Or(e.options.NameSuffix, e.spec.NameSuffix)
+	e.spec.Namespace = cmp.Or(e.options.Namespace, e.spec.Namespace)
 	return nil
 }
 
@@ -118,27 +114,29 @@ func (e *kustomizationEdit) editImages() error {
 		byName[img.Name] = img
 	}
 	for _, old := range e.spec.Images {
-		img, ok := byName[old.Name]
-		if !ok {
-			byName[old.Name] = old
-			continue
+		if img, ok := byName[old.Name]; ok {
+			old = resolveAsterisks(img, old)
 		}
-		byName[old.Name] = types.Image{Name: img.Name, NewName: resolveAsterisk(img.NewName, old.NewName), NewTag: resolveAsterisk(img.NewTag, old.NewTag), Digest: resolveAsterisk(img.Digest, old.Digest), TagSuffix: img.TagSuffix}
+		byName[old.Name] = old
 	}
 	e.spec.Images = nil
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		img := byName[name]
-		img.NewName, img.NewTag, img.Digest = resolveAsterisk(img.NewName, ""), resolveAsterisk(img.NewTag, ""), resolveAsterisk(img.Digest, "")
-		e.spec.Images = append(e.spec.Images, img)
+		e.spec.Images = append(e.spec.Images, resolveAsterisks(byName[name], types.Image{}))
 	}
 	return nil
 }
 
-func resolveAsterisk(value, old string) string {
-	if value == "*" {
-		return old
+// resolveAsterisks is an image with what the old one has in place of asterisks.
+func resolveAsterisks(img, old types.Image) types.Image {
+	for _, part := range []struct {
+		value *string
+		old   string
+	}{{&img.NewName, old.NewName}, {&img.NewTag, old.NewTag}, {&img.Digest, old.Digest}} {
+		if *part.value == "*" {
+			*part.value = part.old
+		}
 	}
-	return value
+	return img
 }
 
 // parseImage reads NAME[=NEWNAME][:TAG][@DIGEST].
@@ -148,10 +146,10 @@ func parseImage(text string) (types.Image, error) {
 		key, value = "", text
 	}
 	name, tag, digest := util.SplitImageName(value)
-	if name == text {
+	switch {
+	case name == text:
 		return types.Image{}, fmt.Errorf("the image %q has no new name, tag or digest", text)
-	}
-	if key == "" {
+	case key == "":
 		return types.Image{Name: name, NewTag: tag, Digest: digest}, nil
 	}
 	return types.Image{Name: key, NewName: name, NewTag: tag, Digest: digest}, nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -168,10 +169,7 @@ func (c *objectCollector) buildManifests(reads ReadSet) *Manifests {
 		}
 	}
 	slices.SortFunc(m.Objects, func(a, b Object) int { return a.toIdentity().compare(b.toIdentity()) })
-	for n := range c.notes {
-		m.Notes = append(m.Notes, n)
-	}
-	slices.Sort(m.Notes)
+	m.Notes = slices.Sorted(maps.Keys(c.notes))
 	m.Digest = digestObjects(m.Objects)
 	return m
 }

@@ -140,7 +140,7 @@ func leafLines(sign, path string, value any) []string {
 		for i, item := range v {
 			at := path + "[" + strconv.Itoa(i) + "]"
 			if key != "" {
-				at = path + "[" + key + "=" + quoteKey(scalarText(item.(map[string]any)[key]), "]") + "]"
+				at = path + keyedStep(key, item)
 			}
 			out = append(out, leafLines(sign, at, item)...)
 		}
