@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -247,22 +246,23 @@ func (x *Index) nodesReading(name string) []uint32 {
 	for f := first; f < end; f++ {
 		out = append(out, x.readersOf.listOf(uint32(f))...)
 	}
-	r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= name })
-	for ; r < len(x.rules) && strings.HasPrefix(x.rules[r].dir, name); r++ {
-		if rest := x.rules[r].dir[len(name):]; rest == "" || rest[0] == '/' {
-			out = append(out, x.rules[r].node)
+	for _, r := range x.rulesFrom(name) {
+		if rest, below := strings.CutPrefix(r.dir, name); !below {
+			break
+		} else if rest == "" || rest[0] == '/' {
+			out = append(out, r.node)
 		}
 	}
 	for at := name; ; at = path.Dir(at) {
 		if f, ok := slices.BinarySearch(x.names, at); ok && (at == name || x.states[f] == stateAbsent) {
 			out = append(out, x.readersOf.listOf(uint32(f))...)
 		}
-		if at != name {
-			r := sort.Search(len(x.rules), func(i int) bool { return x.rules[i].dir >= at })
-			for ; r < len(x.rules) && x.rules[r].dir == at; r++ {
-				if x.rules[r].covers(name) {
-					out = append(out, x.rules[r].node)
-				}
+		for _, r := range x.rulesFrom(at) {
+			if at == name || r.dir != at {
+				break
+			}
+			if r.covers(name) {
+				out = append(out, r.node)
 			}
 		}
 		if at == "." || at == "/" {
@@ -271,6 +271,12 @@ func (x *Index) nodesReading(name string) []uint32 {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// rulesFrom are the rules of a folder and of those that sort behind it.
+func (x *Index) rulesFrom(dir string) []nodeRule {
+	i, _ := slices.BinarySearchFunc(x.rules, dir, func(r nodeRule, dir string) int { return strings.Compare(r.dir, dir) })
+	return x.rules[i:]
 }
 
 // nodeSet says which nodes were seen.

@@ -52,39 +52,38 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 // configuration may name files under any key, also in YAML within YAML.
 // What can't be read as YAML names nothing; errTooMany when the list was cut.
 func collectStrings(data []byte) ([]string, error) {
-	var out []string
-	collectStreamStrings(data, 0, &out)
+	out := appendStrings(nil, data, 0)
 	if len(out) >= maxReferences {
 		return out, errTooMany
 	}
 	return out, nil
 }
 
-func collectStreamStrings(data []byte, depth int, out *[]string) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for len(*out) < maxReferences {
+func appendStrings(out []string, data []byte, depth int) []string {
+	for dec := yaml.NewDecoder(bytes.NewReader(data)); len(out) < maxReferences; {
 		var n yaml.Node
 		if dec.Decode(&n) != nil {
 			break
 		}
-		collectScalars(&n, depth, out)
+		out = appendScalars(out, &n, depth)
 	}
+	return out
 }
 
-func collectScalars(n *yaml.Node, depth int, out *[]string) {
-	if len(*out) >= maxReferences {
-		return
-	}
+func appendScalars(out []string, n *yaml.Node, depth int) []string {
 	switch {
+	case len(out) >= maxReferences:
+		return out
 	case n.Kind != yaml.ScalarNode || n.Value == "":
-	case !strings.Contains(n.Value, "\n"):
-		if len(n.Value) <= maxPathBytes {
-			*out = append(*out, n.Value)
+	case strings.Contains(n.Value, "\n"):
+		if depth < 2 {
+			out = appendStrings(out, []byte(n.Value), depth+1)
 		}
-	case depth < 2:
-		collectStreamStrings([]byte(n.Value), depth+1, out)
+	case len(n.Value) <= maxPathBytes:
+		out = append(out, n.Value)
 	}
 	for _, child := range n.Content { // aliases have none: their anchor was seen
-		collectScalars(child, depth, out)
+		out = appendScalars(out, child, depth)
 	}
+	return out
 }

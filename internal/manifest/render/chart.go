@@ -258,8 +258,5 @@ func satisfiesConstraint(version, constraint string) (bool, error) {
 		return false, err
 	}
 	v, err := semver.NewVersion(version)
-	if err != nil {
-		return false, err
-	}
-	return wanted.Check(v), nil
+	return err == nil && wanted.Check(v), err
 }

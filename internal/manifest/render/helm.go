@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,24 +51,12 @@ func (r *rendering) renderHelm(dir string, o *helmOptions, env buildEnv) error {
 }
 
 func (r *rendering) releaseOptions(o *helmOptions) chartutil.ReleaseOptions {
-	out := chartutil.ReleaseOptions{Name: r.in.Application, Namespace: r.in.Namespace, Revision: 1, IsInstall: true}
-	if o.ReleaseName != "" {
-		out.Name = o.ReleaseName
-	}
-	if o.Namespace != "" {
-		out.Namespace = o.Namespace
-	}
-	return out
+	return chartutil.ReleaseOptions{Name: cmp.Or(o.ReleaseName, r.in.Application), Namespace: cmp.Or(o.Namespace, r.in.Namespace), Revision: 1, IsInstall: true}
 }
 
 // clusterCapabilities are the cluster's version and APIs, as far as they are known.
 func (r *rendering) clusterCapabilities(o *helmOptions) (*chartutil.Capabilities, error) {
-	version := DefaultKubeVersion
-	for _, v := range []string{r.in.KubeVersion, o.KubeVersion} {
-		if v != "" {
-			version = v
-		}
-	}
+	version := cmp.Or(o.KubeVersion, r.in.KubeVersion, DefaultKubeVersion)
 	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes version %q: %w", version, err)
@@ -110,32 +99,22 @@ func (r *rendering) renderTemplates(c *chart.Chart, top chartutil.Values, o *hel
 	if err != nil {
 		return fmt.Errorf("the chart's manifests: %w", err)
 	}
+	var all []releaseutil.Manifest
 	if !o.SkipCrds {
 		for _, crd := range c.CRDObjects() {
-			if err := r.addManifestText(crd.Filename, string(crd.File.Data)); err != nil {
-				return err
-			}
+			all = append(all, releaseutil.Manifest{Name: crd.Filename, Content: string(crd.File.Data)})
 		}
 	}
-	for _, m := range manifests {
-		if err := r.addManifestText(m.Name, m.Content); err != nil {
-			return err
-		}
-	}
+	all = append(all, manifests...)
 	for _, h := range hooks {
-		if o.SkipTests && slices.Contains(h.Events, release.HookTest) {
-			continue
-		}
-		if err := r.addManifestText(h.Path, h.Manifest); err != nil {
-			return err
+		if !o.SkipTests || !slices.Contains(h.Events, release.HookTest) {
+			all = append(all, releaseutil.Manifest{Name: h.Path, Content: h.Manifest})
 		}
 	}
-	return nil
-}
-
-func (r *rendering) addManifestText(name, text string) error {
-	if err := r.out.addYAML([]byte(text)); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	for _, m := range all {
+		if err := r.out.addYAML([]byte(m.Content)); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -197,18 +198,13 @@ const (
 // detectLayout is what the options ask for, else what lies in the folder. There the
 // last name in order that tells something decides, as in Argo CD's walk.
 func (r *rendering) detectLayout(dir string, o sourceOptions) (sourceLayout, error) {
-	var requested []sourceLayout
-	for l, is := range []bool{layoutDirectory: o.Directory != nil, layoutKustomize: o.Kustomize != nil, layoutHelm: o.Helm != nil, layoutPlugin: o.Plugin != nil} {
-		if is {
-			requested = append(requested, sourceLayout(l))
-		}
-	}
-	switch len(requested) {
-	case 0:
-	case 1:
-		return requested[0], nil
-	default:
+	requested := map[sourceLayout]bool{layoutDirectory: o.Directory != nil, layoutKustomize: o.Kustomize != nil, layoutHelm: o.Helm != nil, layoutPlugin: o.Plugin != nil}
+	maps.DeleteFunc(requested, func(_ sourceLayout, is bool) bool { return !is })
+	if len(requested) > 1 {
 		return 0, errors.New("the source's options are of more than one kind of kustomize, helm, directory and plugin")
+	}
+	for l := range requested {
+		return l, nil
 	}
 	entries, err := r.files.list(dir)
 	if err != nil {

@@ -126,7 +126,8 @@ func (f *treeReader) resolveLinks(p string, depth int) (location, error) {
 		return location{}, fmt.Errorf("%s: more than %d symbolic links in a row", p, maxLinks)
 	}
 	if f.linkFS == nil || p == "." {
-		return f.statLocation(p, func() (fs.FileInfo, error) { return fs.Stat(f.tree, p) })
+		info, err := fs.Stat(f.tree, p)
+		return newLocation(p, info, err)
 	}
 	parent, err := f.findAt(path.Dir(p), depth)
 	if err != nil {
@@ -141,7 +142,7 @@ func (f *treeReader) resolveLinks(p string, depth int) (location, error) {
 	}
 	info, err := f.linkFS.Lstat(at)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return f.statLocation(at, func() (fs.FileInfo, error) { return info, err })
+		return newLocation(at, info, err)
 	}
 	to, err := f.linkFS.ReadLink(at)
 	if err != nil {
@@ -155,8 +156,8 @@ func (f *treeReader) resolveLinks(p string, depth int) (location, error) {
 	return f.findAt(next, depth+1)
 }
 
-func (f *treeReader) statLocation(p string, stat func() (fs.FileInfo, error)) (location, error) {
-	info, err := stat()
+// newLocation is what looking a path up gave.
+func newLocation(p string, info fs.FileInfo, err error) (location, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
 		return location{path: p}, nil
