@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -166,27 +166,34 @@ func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedE
 }
 
 // releaseAuthors are the logins that made the release that comes to an environment, or,
-// when none does, the one that is there.
+// when none does, the one that is there; of a pull request of several, what it moves
+// there.
 func (e *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) ([]string, error) {
-	if s.IsBatch(o.Unit) {
-		return e.batchAuthors(ctx, s, o, env)
-	}
-	c, d, err := e.evaluateUnit(ctx, s, o.Unit, false)
+	m, err := e.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	st := d.Env(env)
-	if st == nil {
-		return nil, nil
+	var out []string
+	for _, member := range m.members {
+		c, i := m.ev.Component(member.Component)
+		st, release := m.d.Components[i].Env(env), member.Release
+		if st != nil && env != m.env {
+			release = cmp.Or(st.Candidate, st.Release)
+		}
+		if st == nil && release == "" {
+			continue
+		}
+		logins, err := e.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, logins...)
 	}
-	release := st.Candidate
-	if release == "" {
-		release = st.Release
-	}
-	return e.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // runCommand carries a command out. What needs judging is recorded as an ask, for
@@ -204,10 +211,7 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 	case command.Diff:
 		return e.replyDiff(ctx, s, o)
 	case command.Hold, command.Unhold:
-		if s.IsBatch(o.Unit) && c.Scope == command.ScopeComponent {
-			return "", e.holdMembers(ctx, r, s, p, o)
-		}
-		return "", e.setHold(ctx, r, p, o)
+		return "", e.setHolds(ctx, r, s, p, o)
 	case command.Promote, command.Revert, command.Retry:
 		if p == nil || unit == nil && !s.IsBatch(o.Unit) {
 			return "", newRefusal("the tracked branch has no component %s in a pipeline %s any more", o.Unit.Component, o.Unit.Pipeline)
@@ -215,87 +219,7 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 		if p.Spec.EnvironmentByName(c.Environment) == nil {
 			return "", newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 		}
-		if s.IsBatch(o.Unit) {
-			return "", e.recordBatchCommand(ctx, s, o)
-		}
-		return "", e.recordCommand(ctx, o)
+		return "", e.recordCommand(ctx, s, o)
 	}
 	return "", newRefusal("/liftlock %s is not supported yet", c.Verb)
-}
-
-// recordCommand records a command for the judge and wakes it.
-func (e *Controller) recordCommand(ctx context.Context, o Command) error {
-	return e.opts.Store.Tx(ctx, "ask", func(tx *store.Tx) error {
-		if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(o.Unit), Environment: o.Command.Environment, Verb: o.Command.Verb,
-			By: o.By, Reason: o.Command.Reason, Source: o.Source, At: e.opts.Clock.Now()}); err != nil {
-			return err
-		}
-		return tx.Wake(ctx, wake.ForUnit(o.Unit).String())
-	})
-}
-
-// replyStatus answers /liftlock status and why from a fresh look.
-func (e *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
-	if s.IsBatch(o.Unit) {
-		return e.replyBatchStatus(ctx, s, o)
-	}
-	_, d, err := e.evaluateUnit(ctx, s, o.Unit, false)
-	if errors.Is(err, facts.ErrNoUnit) {
-		return "", newRefusal("%v", err)
-	}
-	if err != nil {
-		return "", err
-	}
-	if o.Command.Verb == command.Why {
-		return prtext.WhyText(d.Envs, o.Command.Environment), nil
-	}
-	return prtext.StatusText(d.Envs), nil
-}
-
-// replyDiff answers /liftlock diff about one of our open pull requests.
-func (e *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
-	c, d, err := e.evaluatePull(ctx, s, o)
-	if errors.Is(err, facts.ErrNoUnit) {
-		return "", newRefusal("%v", err)
-	}
-	if err != nil {
-		return "", err
-	}
-	text, ok := e.opts.Actor.Diff(ctx, c, d, o.Pull)
-	if !ok {
-		return "", newRefusal("#%d is not an open pull request of Liftlock's with a head that it composed; the forge shows its files", o.Pull)
-	}
-	return text, nil
-}
-
-// setHold sets or lifts a hold: on the pull request as its label, on anything larger
-// as a file on the state branch.
-func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command) error {
-	c := o.Command
-	set := c.Verb == command.Hold
-	if c.Scope == "" || c.Scope == command.ScopePR {
-		if o.Pull == 0 {
-			return newRefusal("which pull request? name a component, an environment or the pipeline as the scope")
-		}
-		change := r.Forge.RemoveLabel
-		if set {
-			change = func(ctx context.Context, repo forge.Repo, number int, label string) error {
-				return r.Forge.AddLabels(ctx, repo, number, label)
-			}
-		}
-		if err := change(ctx, r.Name, o.Pull, promotion.LabelHold); err != nil {
-			return err
-		}
-		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
-			return err
-		}
-		return e.opts.Store.Wake(ctx, wake.ForUnit(o.Unit).String())
-	}
-	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
-		return newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
-	}
-	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Reason: c.Reason, Set: set}); err != nil {
-		return err
-	}
-	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String())
 }

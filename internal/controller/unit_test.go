@@ -15,15 +15,15 @@ func TestRealFailureIsReported(t *testing.T) {
 	for name, order := range map[string][]error{"first": {refused, act.ErrStale}, "last": {act.ErrStale, refused}} {
 		f := failures{}
 		for _, err := range order {
-			f.recordFailure("qa", err)
+			f.record("qa", err)
 		}
-		if err := f.joinedErr(); isStale(err) || !errors.Is(err, refused) {
+		if err := (stepFailures{f}).joined(); isStale(err) || !errors.Is(err, refused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	f := failures{}
-	f.recordFailure("qa", act.ErrStale)
-	if err := f.joinedErr(); !isStale(err) || !f.hasFailed("qa") || f.hasFailed("prod") {
+	f.record("qa", act.ErrStale)
+	if err := (stepFailures{f}).joined(); !isStale(err) || f["qa"] == nil || f["prod"] != nil {
 		t.Errorf("moved: %v", err)
 	}
 }

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -59,41 +55,79 @@ func New(o Options) *Actor { return &Actor{opts: o} }
 // again. It is not a failure.
 var ErrStale = errors.New("the world moved; looking again")
 
-// Do performs one action. ErrStale: nothing (more) was done.
-func (a *Actor) Do(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, action promotion.Action) error {
-	a.opts.Log.Info(action.Describe(), unitFields(c)...)
-	err := a.doAction(ctx, c, d, action)
+// Do performs one step of a decision. ErrStale: nothing (more) was done.
+func (a *Actor) Do(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision, step promotion.Step) error {
+	u, do := ev.Unit, func() error { return fmt.Errorf("no way to do %T", step.Action) }
+	if x, ok := step.Action.(promotion.PullAction); ok {
+		s, err := actionSubject(ev, d, x)
+		if err != nil {
+			return err
+		}
+		u, do = s.unit(), func() error { return a.doPullAction(ctx, &s, x) }
+	} else if step.Component >= 0 {
+		c := ev.Components[step.Component]
+		u, do = c.Facts.Unit, func() error { return a.doComponentAction(ctx, c, step.Action) }
+	}
+	text := step.Action.Describe()
+	a.opts.Log.Info(text, unitFields(u)...)
+	err := do()
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, git.ErrLeaseLost):
 		// The mirror is behind: without a fetch the next look would see the same.
-		if _, ferr := c.Snapshot.Repo.Mirror.Fetch(ctx); ferr != nil {
-			return fmt.Errorf("%s: %w; and the fetch after it: %w", action.Describe(), err, ferr)
+		if _, ferr := ev.Snapshot.Repo.Mirror.Fetch(ctx); ferr != nil {
+			return fmt.Errorf("%s: %w; and the fetch after it: %w", text, err, ferr)
 		}
-		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrStale, err)
+		return fmt.Errorf("%s: %w (%v)", text, ErrStale, err)
 	case errors.Is(err, forge.ErrConflict):
-		return fmt.Errorf("%s: %w (%v)", action.Describe(), ErrStale, err)
+		return fmt.Errorf("%s: %w (%v)", text, ErrStale, err)
 	}
-	return fmt.Errorf("%s: %w", action.Describe(), err)
+	return fmt.Errorf("%s: %w", text, err)
 }
 
-func (a *Actor) doAction(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, action promotion.Action) error {
+// actionSubject is what an action on a pull request is done to.
+func actionSubject(ev *facts.UnitEvaluation, d *promotion.Decision, x promotion.PullAction) (subject, error) {
+	number, members := x.Subject()
+	s := subject{ev: ev, d: d, env: promotion.EnvironmentOf(x), members: members}
+	switch x := x.(type) {
+	case promotion.Open:
+		s.batch = x.Batch
+		return s, nil
+	case promotion.OpenRevert:
+		s.batch = x.Batch
+		return s, nil
+	}
+	s.pull = ev.OpenPulls[number]
+	if s.pull == nil {
+		return s, fmt.Errorf("%w: #%d is not open", ErrStale, number)
+	}
+	s.number, s.batch = number, s.pull.Batch && ev.IsBatch()
+	return s, nil
+}
+
+func (a *Actor) doPullAction(ctx context.Context, s *subject, action promotion.PullAction) error {
+	switch x := action.(type) {
+	case promotion.Open:
+		return a.openPromotion(ctx, s, x)
+	case promotion.Replace:
+		return a.replaceHead(ctx, s, x)
+	case promotion.Close:
+		return a.closePull(ctx, s, x)
+	case promotion.Merge:
+		return a.mergePull(ctx, s, x)
+	case promotion.OpenRevert:
+		return a.openRevert(ctx, s, x)
+	case promotion.RecomposeRevert:
+		return a.recomposeRevert(ctx, s, x)
+	}
+	return fmt.Errorf("no way to do %T", action)
+}
+
+func (a *Actor) doComponentAction(ctx context.Context, c *facts.Evaluation, action promotion.Action) error {
 	switch x := action.(type) {
 	case promotion.Record:
 		return a.recordVerification(ctx, c, x)
-	case promotion.Open:
-		return a.openPromotion(ctx, c, d, x)
-	case promotion.Replace:
-		return a.replaceHead(ctx, c, d, x)
-	case promotion.Close:
-		return a.closePull(ctx, c, d, x)
-	case promotion.Merge:
-		return a.mergePull(ctx, c, d, x)
-	case promotion.OpenRevert:
-		return a.openRevert(ctx, c, d, x)
-	case promotion.RecomposeRevert:
-		return a.recomposeRevert(ctx, c, d, x)
 	case promotion.Refresh:
 		return a.refreshTarget(ctx, c, x)
 	case promotion.Sync:
@@ -110,29 +144,9 @@ func (a *Actor) doAction(ctx context.Context, c *facts.Evaluation, d *promotion.
 	return fmt.Errorf("no way to do %T", action)
 }
 
-func unitFields(c *facts.Evaluation) []zap.Field {
-	u := c.Facts.Unit
-	return []zap.Field{zap.String("repository", u.Repo), zap.String("pipeline", u.Pipeline), zap.String("component", u.Component)}
-}
-
-// newEvent starts an event about the unit.
-func newEvent(c *facts.Evaluation, env string, pull int, kind, message string) store.Event {
-	u := c.Facts.Unit
-	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull, Kind: kind, Message: message}
-}
-
-func findEnv(c *facts.Evaluation, name string) *promotion.Env {
-	for i := range c.Facts.Envs {
-		if c.Facts.Envs[i].Name == name {
-			return &c.Facts.Envs[i]
-		}
-	}
-	return nil
-}
-
 // recordVerification writes down that what landed was verified or degraded.
 func (a *Actor) recordVerification(ctx context.Context, c *facts.Evaluation, x promotion.Record) error {
-	env := findEnv(c, x.Environment)
+	env := c.Env(x.Environment)
 	return a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {
 		for i := range env.History {
 			h := &env.History[i]
@@ -245,7 +259,7 @@ func (a *Actor) syncTarget(ctx context.Context, c *facts.Evaluation, x promotion
 
 // restartVerification starts the verification of what landed again.
 func (a *Actor) restartVerification(ctx context.Context, c *facts.Evaluation, x promotion.RestartVerification) error {
-	env := findEnv(c, x.Environment)
+	env := c.Env(x.Environment)
 	at := c.Unit.Envs[x.Environment]
 	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
 		for i := range at.Targets {
@@ -311,73 +325,4 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.Evaluation, x promot
 		})
 	}
 	return nil
-}
-
-// Reply answers a command given in a comment, once for each source. A command
-// that came another way has no comment to answer to.
-func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.replyOnce(ctx, r, source, to, command, text, func(string) bool { return true })
-}
-
-// replyForMember is Reply for one of several answers to a command: once for each text.
-func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.replyOnce(ctx, r, source, to, command, text, func(answer string) bool {
-		_, id, _ := parseSource(source)
-		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Reply(to, command, text, id))
-	})
-}
-
-func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source, to, command, text string, same func(answer string) bool) error {
-	number, id, ok := parseSource(source)
-	if !ok {
-		return nil
-	}
-	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
-	if err != nil {
-		return err
-	}
-	for _, k := range comments {
-		if k.User == r.BotLogin && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
-			return nil
-		}
-	}
-	_, err = r.Forge.CreateComment(ctx, r.Name, number, prtext.Reply(to, command, text, id))
-	return err
-}
-
-// maxCommands bounds the commands of one comment that have a source of their own.
-const maxCommands = 64
-
-// CommentSource names a comment that commands were given in.
-func CommentSource(repo string, number int, comment int64) string {
-	return fmt.Sprintf("comment %d on #%d of %s", comment, number, repo)
-}
-
-// CommandSource names one of its commands, from 0.
-func CommandSource(repo string, number int, comment int64, command int) string {
-	return fmt.Sprintf("command %d of %s", command%maxCommands, CommentSource(repo, number, comment))
-}
-
-var sourcePattern = regexp.MustCompile(`^(?:command (\d+) of )?comment (\d+) on #(\d+) of `)
-
-// parseSource reads what Source and CommandSource wrote; false for anything else. The
-// id tells a comment's own answer from the later outcomes of its commands, which
-// are answered apart: those are below zero.
-func parseSource(s string) (number int, id int64, ok bool) {
-	m := sourcePattern.FindStringSubmatch(s)
-	if m == nil {
-		return 0, 0, false
-	}
-	id, err := strconv.ParseInt(m[2], 10, 64)
-	if err != nil {
-		return 0, 0, false
-	}
-	if number, err = strconv.Atoi(m[3]); err != nil {
-		return 0, 0, false
-	}
-	if m[1] == "" {
-		return number, id, true
-	}
-	command, err := strconv.ParseInt(m[1], 10, 64)
-	return number, -(id*maxCommands + command) - 1, err == nil
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// DeleteLeftovers deletes the component's branches that nobody needs any more, each only
+// DeleteLeftovers deletes the unit's branches that nobody needs any more, each only
 // while it is where it was seen. It is for a run in which nothing else was done:
 // what is about to be opened pushes its branch first. A deletion that the forge
 // refuses is not asked for again by this process.
-func (a *Actor) DeleteLeftovers(ctx context.Context, c *facts.Evaluation) error {
-	if c.Facts.Pipeline.Spec.Mode == pipeline.ModeDryRun {
+func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.UnitEvaluation) error {
+	if ev.Pipeline.Spec.Mode == pipeline.ModeDryRun {
 		return nil
 	}
-	left, err := a.opts.Gatherer.Leftovers(ctx, c)
+	left, err := a.opts.Gatherer.Leftovers(ctx, ev)
 	if err != nil {
 		return err
 	}
@@ -27,8 +27,8 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, c *facts.Evaluation) error 
 		if _, refused := a.undeletable.Load(l); refused {
 			continue
 		}
-		a.opts.Log.Info("deleting a branch that is left over", append(unitFields(c), zap.String("branch", l.Branch))...)
-		err := c.Snapshot.Repo.Mirror.Push(ctx, git.PushSpec{Branch: l.Branch, Old: l.Head})
+		a.opts.Log.Info("deleting a branch that is left over", append(unitFields(ev.Unit), zap.String("branch", l.Branch))...)
+		err := ev.Snapshot.Repo.Mirror.Push(ctx, git.PushSpec{Branch: l.Branch, Old: l.Head})
 		switch {
 		case errors.Is(err, git.ErrLeaseLost): // somebody pushed to it: no longer left over
 		case errors.Is(err, git.ErrRejected):

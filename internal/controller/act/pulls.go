@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
-	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -21,40 +18,26 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// slotTTL bounds how long one process may hold the right to count what is open
-// and add one.
-const slotTTL = 30 * time.Second
-
 // openPromotion commits, pushes and opens a promotion. After an interruption the same
 // commit is made again, so the push and the pull request are found, not doubled.
-func (a *Actor) openPromotion(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Open) error {
-	free, err := a.takeOpenSlot(ctx, c, x.Environment)
+func (a *Actor) openPromotion(ctx context.Context, s *subject, x promotion.Open) error {
+	free, err := a.takeOpenSlot(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer free()
-	in := a.newTextInput(ctx, c, d, x.Environment, false)
+	in := a.newTextInput(s, false)
 	in.Release, in.Name = x.Release, x.Name
-	edits := c.ComposedEdits[facts.CompositionKey(x.Environment, x.Release)]
-	a.describeEdits(ctx, c, &in, x.Tip, edits)
-	u := c.Facts.Unit
-	head, err := a.pushBranch(ctx, c, promotion.Branch(u.Pipeline, x.Environment, u.Component), x.Tip, edits, prtext.CommitMessage(in))
-	if err != nil {
-		return err
-	}
-	pr, err := a.createPullRequest(ctx, c, x.Environment, in, promotion.Branch(u.Pipeline, x.Environment, u.Component), head)
+	pr, err := a.openPull(ctx, s, &in, s.promotionBranch(), x.Tip, s.ev.ComposedEdits(s.env, x.Release))
 	if err != nil {
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
-		return eachMember(c, x.Members[0].Release, x.Members[0].CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
-			if err := bindCommand(ctx, tx, commandID, release); err != nil {
+		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindPromotion, m); err != nil {
 				return err
 			}
-			if err := a.putPromotionRow(ctx, tx, c, x.Environment, pr.Number, promotion.KindPromotion, release, promotion.Opened); err != nil {
-				return err
-			}
-			ev := newEvent(c, x.Environment, pr.Number, "opened", fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, x.Environment))
+			ev := newEvent(c, s.env, pr.Number, "opened", fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, s.env))
 			ev.IdempotencyKey = facts.OpenedEventKey(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
@@ -62,101 +45,36 @@ func (a *Actor) openPromotion(ctx context.Context, c *facts.Evaluation, d *promo
 	})
 }
 
-// eachMember calls f for the case's component, or for each of those that it moves
-// together, with its release and the command that this fulfils.
-func eachMember(c *facts.Evaluation, release string, commandID int64, do func(c *facts.Evaluation, release string, commandID int64) error) error {
-	if len(c.Members) == 0 {
-		return do(c, release, commandID)
+func (s *subject) promotionBranch() string {
+	return promotion.Branch(s.ev.Unit.Pipeline, s.env, s.unit().Component)
+}
+
+// openPull describes edits, pushes them and opens their pull request.
+func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (*forge.PullRequest, error) {
+	a.describeEdits(ctx, s, in, tip, edits)
+	head, err := a.pushBranch(ctx, s.ev.Snapshot.Repo, branch, tip, edits, prtext.CommitMessage(*in))
+	if err != nil {
+		return nil, err
 	}
-	for _, m := range c.Members {
-		if err := do(m.Evaluation, m.Member.Release, m.Member.CommandID); err != nil {
+	return a.createPullRequest(ctx, s, *in, branch, head)
+}
+
+// recordOpened writes down that a pull request moves a component, and which command
+// that fulfils.
+func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, number int, kind string, m promotion.Member) error {
+	if m.CommandID != 0 {
+		if err := tx.BindPendingCommand(ctx, m.CommandID, m.Release); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// bindCommand ties a command to the release that it became about; 0 is none.
-func bindCommand(ctx context.Context, tx *store.Tx, commandID int64, release string) error {
-	if commandID == 0 {
-		return nil
-	}
-	return tx.BindPendingCommand(ctx, commandID, release)
-}
-
-// takeSlot takes the right to open one more of something that is counted; ErrStale
-// when another component holds it.
-func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (func(), error) {
-	owner := a.opts.Owner + "/" + wake.UnitName(u)
-	ok, err := a.opts.Store.TakeSlot(ctx, name, owner, slotTTL)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("%w: another component holds %s", ErrStale, name)
-	}
-	return func() {
-		if err := a.opts.Store.FreeSlot(context.WithoutCancel(ctx), name, owner); err != nil {
-			a.opts.Log.Warn("a slot could not be given back; it comes free by itself", zap.String("slot", name), zap.Error(err))
-		}
-	}, nil
-}
-
-// takeRevertSlot takes the right to open one more revert and counts again: what
-// degrades at the same moment is judged at the same moment, and none of those
-// judgements saw the others' reverts. The limit itself is the judge's.
-func (a *Actor) takeRevertSlot(ctx context.Context, c *facts.Evaluation) (func(), error) {
-	u := c.Facts.Unit
-	free, err := a.takeSlot(ctx, u, "revert|"+u.Repo+"|"+u.Pipeline)
-	if err != nil {
-		return nil, err
-	}
-	if len(c.Members) > 0 {
-		c = c.Members[0].Evaluation // what is in use is counted alike for each
-	}
-	now, err := a.opts.Gatherer.CountUsedLimits(ctx, c)
-	if err == nil && (!maps.Equal(now.RevertsByEnv, c.Facts.Limits.RevertsByEnv) || !maps.Equal(now.RevertsByCluster, c.Facts.Limits.RevertsByCluster)) {
-		err = fmt.Errorf("%w: another revert was opened meanwhile", ErrStale)
-	}
-	if err != nil {
-		free()
-		return nil, err
-	}
-	return free, nil
-}
-
-// takeOpenSlot takes the right to open one more pull request in an environment and
-// counts again: two components may have been judged at the same moment.
-func (a *Actor) takeOpenSlot(ctx context.Context, c *facts.Evaluation, env string) (func(), error) {
-	u := c.Facts.Unit
-	free, err := a.takeSlot(ctx, u, "open|"+u.Repo+"|"+u.Pipeline+"|"+env)
-	if err != nil || len(c.Members) > 0 {
-		return free, err // those that travel together have one pull request, whatever the limit
-	}
-	open, err := a.opts.Gatherer.OpenPulls(ctx, c.Snapshot.Repo)
-	if err != nil {
-		free()
-		return nil, err
-	}
-	n := 0
-	for _, pr := range open {
-		ref, ok := promotion.ParseBranch(pr.Branch)
-		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == env && ref.Component != u.Component && pr.Author == c.Snapshot.Repo.BotLogin {
-			n++
-		}
-	}
-	if limit := c.Facts.Pipeline.Spec.Limits.OpenPerEnvironment; limit > 0 && n >= limit {
-		free()
-		return nil, fmt.Errorf("%w: %d pull requests are open in %s by now", ErrStale, n, env)
-	}
-	return free, nil
+	return a.putPromotionRow(ctx, tx, c, env, number, kind, m.Release, promotion.Opened)
 }
 
 // pushBranch writes the commit and moves our branch to it, with a lease on what was
 // there. The commit is a function of its content and its parent: done again, it
 // is the same.
-func (a *Actor) pushBranch(ctx context.Context, c *facts.Evaluation, branch, base string, edits []fieldedit.Edit, message string) (string, error) {
-	m := c.Snapshot.Repo.Mirror
+func (a *Actor) pushBranch(ctx context.Context, r *facts.Repository, branch, base string, edits []fieldedit.Edit, message string) (string, error) {
+	m := r.Mirror
 	if len(edits) == 0 {
 		return "", errors.New("there is nothing to commit")
 	}
@@ -178,10 +96,10 @@ func (a *Actor) pushBranch(ctx context.Context, c *facts.Evaluation, branch, bas
 
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened.
-func (a *Actor) createPullRequest(ctx context.Context, c *facts.Evaluation, env string, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
-	r := c.Snapshot.Repo
+func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
+	r := s.ev.Snapshot.Repo
 	page := prtext.Render(in)
-	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: findEnv(c, env).Branch, Labels: page.Labels})
+	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})
 	if err != nil {
 		return nil, err
 	}
@@ -200,23 +118,22 @@ func (a *Actor) createPullRequest(ctx context.Context, c *facts.Evaluation, env 
 }
 
 // replaceHead composes an open promotion anew, in place.
-func (a *Actor) replaceHead(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Replace) error {
-	r := c.Snapshot.Repo
-	u := c.Facts.Unit
+func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace) error {
+	r := s.ev.Snapshot.Repo
 	if _, err := a.ensureOpen(ctx, r, x.Pull, x.Head); err != nil {
 		return err
 	}
-	branch := promotion.Branch(u.Pipeline, x.Environment, u.Component)
+	branch := s.promotionBranch()
 	if head, ok, err := r.Mirror.Head(ctx, branch); err != nil {
 		return err
 	} else if !ok || head != x.Head {
 		return fmt.Errorf("%w: %s is at %s", ErrStale, branch, wording.Short(head))
 	}
-	in := a.newTextInput(ctx, c, d, x.Environment, false)
-	in.Release, in.Name, in.Number = x.Release, x.Name, x.Pull
-	edits := c.ComposedEdits[facts.CompositionKey(x.Environment, x.Release)]
-	a.describeEdits(ctx, c, &in, x.Tip, edits)
-	if _, err := a.pushBranch(ctx, c, branch, x.Tip, edits, prtext.CommitMessage(in)); err != nil {
+	in := a.newTextInput(s, false)
+	in.Release, in.Name = x.Release, x.Name
+	edits := s.ev.ComposedEdits(s.env, x.Release)
+	a.describeEdits(ctx, s, &in, x.Tip, edits)
+	if _, err := a.pushBranch(ctx, r, branch, x.Tip, edits, prtext.CommitMessage(in)); err != nil {
 		return err
 	}
 	page := prtext.Render(in)
@@ -228,14 +145,11 @@ func (a *Actor) replaceHead(ctx context.Context, c *facts.Evaluation, d *promoti
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		return eachMember(c, x.Members[0].Release, x.Members[0].CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
-			if err := bindCommand(ctx, tx, commandID, release); err != nil {
+		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+			if err := a.recordOpened(ctx, tx, c, s.env, x.Pull, promotion.KindPromotion, m); err != nil {
 				return err
 			}
-			if err := a.putPromotionRow(ctx, tx, c, x.Environment, x.Pull, promotion.KindPromotion, release, promotion.Opened); err != nil {
-				return err
-			}
-			_, err := tx.AddEvents(ctx, newEvent(c, x.Environment, x.Pull, "replaced", fmt.Sprintf("#%d composed anew: %s", x.Pull, x.Why)))
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, x.Pull, "replaced", fmt.Sprintf("#%d composed anew: %s", x.Pull, x.Why)))
 			return err
 		})
 	})
@@ -254,34 +168,17 @@ func (a *Actor) ensureOpen(ctx context.Context, r *facts.Repository, number int,
 	return pr, nil
 }
 
-// judgedHead is the head with which a pull request of an environment was judged.
-func judgedHead(c *facts.Evaluation, environment string, number int) string {
-	if pr := c.OpenPulls[number]; pr != nil {
-		return pr.Head
-	}
-	if env := findEnv(c, environment); env != nil {
-		for _, p := range []*promotion.Pull{env.Open, env.Revert, env.WrongKind} {
-			if p != nil && p.Number == number {
-				return p.Head
-			}
-		}
-	}
-	return ""
-}
-
 // closePull closes one of ours: first the mark that it is no veto, then the word to
 // its readers, then the state.
-func (a *Actor) closePull(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.Close) error {
-	r := c.Snapshot.Repo
-	if _, err := a.ensureOpen(ctx, r, x.Pull, judgedHead(c, x.Environment, x.Pull)); err != nil {
+func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) error {
+	r := s.ev.Snapshot.Repo
+	if _, err := a.ensureOpen(ctx, r, x.Pull, s.pull.Head); err != nil {
 		return err
 	}
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
 	}
-	in := a.newTextInput(ctx, c, d, x.Environment, x.Revert)
-	in.Number = x.Pull
-	if err := a.putComment(ctx, r, x.Pull, prtext.ClosedComment(in, x.Why)); err != nil {
+	if err := a.putComment(ctx, r, x.Pull, prtext.ClosedComment(a.newTextInput(s, x.Revert), x.Why)); err != nil {
 		return err
 	}
 	closed := forge.Closed
@@ -296,11 +193,15 @@ func (a *Actor) closePull(ctx context.Context, c *facts.Evaluation, d *promotion
 		a.opts.Log.Warn("a branch of ours could not be deleted; the next promotion takes it over", zap.String("branch", pr.Branch), zap.Error(err))
 	}
 	return a.opts.Store.Tx(ctx, "closed", func(tx *store.Tx) error {
-		return eachMember(c, "", 0, func(c *facts.Evaluation, release string, _ int64) error {
-			if err := a.updatePromotion(ctx, tx, c, x.Environment, x.Pull, release, "superseded"); err != nil {
+		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+			release := ""
+			if s.batch {
+				release = m.Release
+			}
+			if err := a.updatePromotion(ctx, tx, c, s.env, x.Pull, release, "superseded"); err != nil {
 				return err
 			}
-			ev := newEvent(c, x.Environment, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
+			ev := newEvent(c, s.env, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
 			ev.IdempotencyKey = facts.ClosedEventKey(c.Facts.Unit, x.Pull, pr.Head)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
@@ -308,48 +209,36 @@ func (a *Actor) closePull(ctx context.Context, c *facts.Evaluation, d *promotion
 	})
 }
 
-// openRevert opens the way back.
-func (a *Actor) openRevert(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.OpenRevert) error {
-	free, err := a.takeRevertSlot(ctx, c)
+// openRevert opens the revert of a landed promotion.
+func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenRevert) error {
+	free, err := a.takeRevertSlot(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer free()
-	u := c.Facts.Unit
-	in := a.newTextInput(ctx, c, d, x.Environment, true)
-	in.Release, in.RevertedPull, in.Evidence, in.By, in.Reason = x.Release, x.Pull, x.Evidence, x.By, x.Reason
-	if in.Name = c.ReleaseContents[x.Release].String(); len(c.Members) > 0 {
-		in.Name = memberNames(c)
-	}
-	edits := c.RestoredEdits[x.Environment]
-	a.describeEdits(ctx, c, &in, x.Tip, edits)
-	branch := promotion.RevertBranch(u.Pipeline, x.Environment, u.Component, x.Release)
-	head, err := a.pushBranch(ctx, c, branch, x.Tip, edits, prtext.CommitMessage(in))
-	if err != nil {
-		return err
-	}
-	pr, err := a.createPullRequest(ctx, c, x.Environment, in, branch, head)
+	u := s.unit()
+	in := a.newTextInput(s, true)
+	in.Release, in.Name, in.RevertedPull, in.Evidence, in.By, in.Reason = x.Release, s.name(), x.Pull, x.Evidence, x.By, x.Reason
+	branch := promotion.RevertBranch(u.Pipeline, s.env, u.Component, x.Release)
+	pr, err := a.openPull(ctx, s, &in, branch, x.Tip, s.ev.RestoredEdits(s.env, x.Pull, s.members))
 	if err != nil {
 		return err
 	}
 	if a.opts.Metrics != nil {
-		a.opts.Metrics.Reverted(x.Environment)
+		a.opts.Metrics.Reverted(s.env)
 	}
 	return a.opts.Store.Tx(ctx, "revert-opened", func(tx *store.Tx) error {
 		if err := a.putEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
 			return err
 		}
-		return eachMember(c, x.Members[0].Release, x.Members[0].CommandID, func(c *facts.Evaluation, release string, commandID int64) error {
-			if err := bindCommand(ctx, tx, commandID, release); err != nil {
+		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindRevert, m); err != nil {
 				return err
 			}
-			if err := a.putPromotionRow(ctx, tx, c, x.Environment, pr.Number, promotion.KindRevert, release, promotion.Opened); err != nil {
+			if err := a.updatePromotion(ctx, tx, c, s.env, x.Pull, m.Release, promotion.Reverting); err != nil {
 				return err
 			}
-			if err := a.updatePromotion(ctx, tx, c, x.Environment, x.Pull, release, promotion.Reverting); err != nil {
-				return err
-			}
-			ev := newEvent(c, x.Environment, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number, x.Pull, x.Environment))
+			ev := newEvent(c, s.env, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number, x.Pull, s.env))
 			ev.IdempotencyKey = facts.OpenedEventKey(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
@@ -358,29 +247,24 @@ func (a *Actor) openRevert(ctx context.Context, c *facts.Evaluation, d *promotio
 }
 
 // recomposeRevert composes an open revert anew on the newest commit.
-func (a *Actor) recomposeRevert(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision, x promotion.RecomposeRevert) error {
-	r := c.Snapshot.Repo
-	pr, of := c.OpenPulls[x.Pull], c.RevertedPulls[x.Pull]
-	if pr == nil || of == nil || pr.Head != x.Head {
+func (a *Actor) recomposeRevert(ctx context.Context, s *subject, x promotion.RecomposeRevert) error {
+	r := s.ev.Snapshot.Repo
+	if s.pull.Reverts == nil || s.pull.Head != x.Head {
 		return fmt.Errorf("%w: the revert #%d", ErrStale, x.Pull)
 	}
 	if _, err := a.ensureOpen(ctx, r, x.Pull, x.Head); err != nil {
 		return err
 	}
-	edits, err := a.opts.Gatherer.ComposeRevertOnto(ctx, c, x.Environment, of.MergeCommit, x.Tip)
+	edits, err := a.opts.Gatherer.ComposeRevertOnto(ctx, s.ev, s.pull, x.Tip)
 	if err != nil {
 		return err
 	}
-	in := a.newTextInput(ctx, c, d, x.Environment, true)
-	in.Number, in.RevertedPull = x.Pull, of.Number
-	if env := findEnv(c, x.Environment); env != nil && env.Revert != nil {
-		in.Release, in.Name = env.Revert.Release, env.Revert.Name
-	}
-	if err := a.readEvidence(ctx, c, x.Pull, &in); err != nil {
+	in := a.newTextInput(s, true)
+	if err := a.readEvidence(ctx, s, &in); err != nil {
 		return err
 	}
-	a.describeEdits(ctx, c, &in, x.Tip, edits)
-	if _, err := a.pushBranch(ctx, c, pr.Branch, x.Tip, edits, prtext.CommitMessage(in)); err != nil {
+	a.describeEdits(ctx, s, &in, x.Tip, edits)
+	if _, err := a.pushBranch(ctx, r, s.pull.PR.Branch, x.Tip, edits, prtext.CommitMessage(in)); err != nil {
 		return err
 	}
 	_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)

@@ -289,11 +289,11 @@ func BenchmarkEvaluations(b *testing.B) {
 		b.Helper()
 		s := w.takeSnapshot(o, r)
 		for _, u := range s.AllUnits() {
-			c, err := o.GatherUnit(b.Context(), s, u, false)
+			c, err := o.gather(b.Context(), s, u, false)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if d := promotion.Decide(promotion.Facts{Components: []promotion.ComponentFacts{c.Facts}}).Components[0]; len(d.Envs) != len(benchEnvs) {
+			if d := promotion.Decide(c.facts()).Components[0]; len(d.Envs) != len(benchEnvs) {
 				b.Fatal(d)
 			}
 		}

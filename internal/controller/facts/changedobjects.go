@@ -13,7 +13,11 @@ import (
 // of each target. That it can't be told is an answer too.
 func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	l := env.Landed.Value
-	effects, err := o.commitEffects(ctx, c.withMembers(l.Members), env.Name, l.Parent, l.Commit)
+	components := []string{c.Facts.Unit.Component}
+	if l.Batch {
+		components = componentNames(l.Members)
+	}
+	effects, err := o.commitEffects(ctx, c.UnitEvaluation, components, env.Name, l.Parent, l.Commit)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -37,7 +41,7 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation
 
 // commitEffects says what a commit did to the targets of an environment, by the
 // rules of today: nobody has changed what they read since, or it isn't asked.
-func (o *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, env, parent, commit string) ([]isolation.Effect, error) {
+func (o *effectGatherer) commitEffects(ctx context.Context, c *UnitEvaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
 	if parent == "" {
 		return nil, errors.New("there is no commit before it")
 	}
@@ -45,7 +49,7 @@ func (o *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, env, 
 	if err != nil {
 		return nil, err
 	}
-	return o.Effects(ctx, c, env, parent, edits)
+	return o.Effects(ctx, c, components, env, parent, edits)
 }
 
 // affectedObjects are what an effect may make unwell, as Argo CD names it.

@@ -3,45 +3,148 @@ package facts
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// CompositionKey finds a composed edit in a Case.
-func CompositionKey(env, release string) string { return env + "|" + release }
-
-// answerComposition answers Look compose: what moving a release into an environment
-// changes, or why it can't be done.
-func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, l promotion.FactRequest) error {
+// answerComposition says what moving a release into an environment changes, or why it
+// can't be done.
+func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *promotion.Env, l promotion.FactRequest) error {
+	component := c.Facts.Unit.Component
 	out := promotion.Composition{Tip: env.Tip}
-	if out.Refuse(c.whyUnknown(l.Release)); out.State == promotion.EditRefused {
-		env.Compositions[l.Release] = out
-		return nil
-	}
-	edits, err := fieldedit.Compose(c.Snapshot.Repo.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline), c.ReleaseContents[l.Release],
-		wholeFileReader(ctx, c.Snapshot.Repo.Mirror, env.Tip))
+	edits, refused := o.composeMembers(ctx, c.UnitEvaluation, env.Name, env.Tip, []promotion.Member{{Component: component, Release: l.Release}})
 	switch {
-	case err != nil:
-		out.Refuse(err.Error())
+	case refused[component] != "":
+		out.Refuse(refused[component])
 	case len(edits) == 0:
 		out.State = promotion.EditEmpty
 	default:
-		for _, e := range edits {
-			out.Files = append(out.Files, e.File)
-		}
+		out.Files = editedFiles(edits)
 		// What moves with others may share files with them: whether it does with
 		// those that come along is looked at when they are known.
-		why, err := o.WhyNotIsolated(ctx, c.withAllComponents(), env.Name, out.Tip, edits)
+		may := []string{component}
+		if c.IsBatch() {
+			may = slices.Sorted(maps.Keys(c.Pipeline.Units))
+		}
+		why, err := o.WhyNotIsolated(ctx, c.UnitEvaluation, may, env.Name, out.Tip, edits)
 		if err != nil {
 			return err
 		}
 		out.Refuse(why)
 	}
-	c.ComposedEdits[CompositionKey(env.Name, l.Release)] = edits
+	c.edits[editKey{env.Name, component, l.Release}] = edits
 	env.Compositions[l.Release] = out
+	return nil
+}
+
+// answerBatchRequest says what moving several releases at once changes.
+func (o *Gatherer) answerBatchRequest(ctx context.Context, ev *UnitEvaluation, l promotion.FactRequest) error {
+	env := ev.Environment(l.Environment)
+	if env == nil {
+		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
+	}
+	id := promotion.BatchID(l.Members)
+	out := promotion.Composition{Tip: env.Tip}
+	edits, refused := o.composeMembers(ctx, ev, env.Name, env.Tip, l.Members)
+	out.RefusedByMember = refused
+	if len(refused) == 0 {
+		why, err := o.WhyNotIsolated(ctx, ev, componentNames(l.Members), env.Name, env.Tip, edits)
+		if err != nil {
+			return err
+		}
+		if out.Refuse(why); out.State == promotion.EditRefused {
+			if out.RefusedByMember, err = o.blameMembers(ctx, ev, env, l.Members); err != nil {
+				return err
+			}
+		}
+	}
+	ev.edits[editKey{env.Name, ev.Unit.Component, id}] = edits
+	if ev.compositions[env.Name] == nil {
+		ev.compositions[env.Name] = map[string]promotion.Composition{}
+	}
+	ev.compositions[env.Name][id] = out
+	return nil
+}
+
+// blameMembers finds the components whose own part reaches a target that
+// doesn't come along.
+func (o *Gatherer) blameMembers(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
+	out := map[string]string{}
+	for _, m := range members {
+		part, refused := o.composeMembers(ctx, ev, env.Name, env.Tip, []promotion.Member{m})
+		why := refused[m.Component]
+		if why == "" && len(part) > 0 {
+			var err error
+			if why, err = o.WhyNotIsolated(ctx, ev, componentNames(members), env.Name, env.Tip, part); err != nil {
+				return nil, err
+			}
+		}
+		if why != "" {
+			out[m.Component] = why
+		}
+	}
+	return out, nil
+}
+
+// composeMembers composes the releases of components on a commit, one after the other.
+// refused says why a component's own part can't be made.
+func (o *Gatherer) composeMembers(ctx context.Context, ev *UnitEvaluation, env, base string, members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
+	m := ev.Snapshot.Repo.Mirror
+	tree := m.Tree(base)
+	refused = map[string]string{}
+	edited := map[string]bool{}
+	for _, p := range members {
+		at := ev.envAt(env, p.Component)
+		if at == nil {
+			refused[p.Component] = ErrNoUnit.Error()
+			continue
+		}
+		if why := ev.whyUnknown(p.Release); why != "" {
+			refused[p.Component] = why
+			continue
+		}
+		overlay := at.Overlay(ev.Pipeline.Pipeline)
+		part, err := fieldedit.Compose(tree, overlay, ev.contents[p.Release], wholeFileReader(ctx, m, base))
+		if err == nil && slices.ContainsFunc(part, func(e fieldedit.Edit) bool { return edited[e.File] }) {
+			part, err = fieldedit.Compose(fieldedit.Apply(tree, edits), overlay, ev.contents[p.Release], wholeFileReader(ctx, m, base))
+		}
+		if err != nil {
+			refused[p.Component] = err.Error()
+			continue
+		}
+		for _, e := range part {
+			edited[e.File] = true
+			for _, ch := range e.Changes {
+				ev.fieldOwners[fieldKey{e.File, ch.Path}] = p.Component
+			}
+		}
+		edits = fieldedit.JoinEdits(edits, part)
+	}
+	return edits, refused
+}
+
+// ComposedEdits are the edits of what was composed for an environment of the unit.
+func (ev *UnitEvaluation) ComposedEdits(env, release string) []fieldedit.Edit {
+	return ev.edits[editKey{env, ev.Unit.Component, release}]
+}
+
+// RestoredEdits are the edits that revert a landed promotion, composed for any of those
+// that it brought.
+func (ev *UnitEvaluation) RestoredEdits(env string, pull int, members []promotion.Member) []fieldedit.Edit {
+	for _, m := range members {
+		if c, _ := ev.Component(m.Component); c != nil && c.restored[env] != nil {
+			if l := c.Env(env).Landed; l.OK && l.Value.Pull == pull {
+				return c.restored[env]
+			}
+		}
+	}
 	return nil
 }
 
@@ -57,36 +160,57 @@ func wholeFileReader(ctx context.Context, m *git.Mirror, commit string) fieldedi
 	}
 }
 
-// answerRestore answers Look restore.
-func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
+// answerRestore says what takes back what landed in an environment, with all that came
+// by the same pull request.
+func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	if !env.Landed.OK {
 		env.Restore = promotion.Unsure[promotion.Composition](env.Landed.Err)
 		return nil
 	}
 	out := promotion.Composition{Tip: env.Tip}
-	own, with := c.unitOverlays(at), env.Landed.Value.Members
-	if len(with) > 0 {
-		own = c.memberOverlays(env.Name, with)
+	members := env.Landed.Value.Members
+	if !env.Landed.Value.Batch {
+		members = []promotion.Member{{Component: c.Facts.Unit.Component}}
 	}
-	edits, err := o.composeRevert(ctx, c, own, env.Landed.Value.Commit, env.Tip)
+	edits, err := o.composeRevert(ctx, c.UnitEvaluation, env.Name, members, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil:
 		out.Refuse(err.Error())
 	case len(edits) == 0:
 		out.Refuse("the bytes are already as they were before")
 	default:
-		for _, e := range edits {
-			out.Files = append(out.Files, e.File)
-		}
-		why, err := o.WhyNotIsolated(ctx, c.withMembers(with), env.Name, out.Tip, edits)
+		out.Files = editedFiles(edits)
+		why, err := o.WhyNotIsolated(ctx, c.UnitEvaluation, componentNames(members), env.Name, out.Tip, edits)
 		if err != nil {
 			return err
 		}
 		out.Refuse(why)
 	}
-	c.RestoredEdits[env.Name] = edits
+	c.restored[env.Name] = edits
 	env.Restore = promotion.Sure(out)
 	return nil
+}
+
+// composeRevert composes onto a base what takes back what landed with a commit.
+func (o *Gatherer) composeRevert(ctx context.Context, ev *UnitEvaluation, env string, members []promotion.Member, commit, base string) ([]fieldedit.Edit, error) {
+	m := ev.Snapshot.Repo.Mirror
+	info, err := m.Commit(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	if len(info.Parents) == 0 {
+		return nil, fmt.Errorf("%s has no parent to go back to", wording.Short(commit))
+	}
+	files, err := changedPaths(ctx, m, info.Parents[0], commit)
+	if err != nil {
+		return nil, err
+	}
+	return fieldedit.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, ev.overlaysOf(env, members)...)
+}
+
+// ComposeRevertOnto composes an open revert anew onto a tip.
+func (o *Gatherer) ComposeRevertOnto(ctx context.Context, ev *UnitEvaluation, p *OpenPull, tip string) ([]fieldedit.Edit, error) {
+	return o.composeRevert(ctx, ev, p.Environment, p.Members, p.Reverts.MergeCommit, tip)
 }
 
 // answerBlame answers Look blame: which other commits changed what the environment's
@@ -159,7 +283,7 @@ type indexError struct{ error }
 
 // Reach says which targets a set of files on an environment's branch reaches and
 // which of the pipeline's other targets it does not; for the pull request's body.
-func (o *Gatherer) Reach(ctx context.Context, c *Evaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
+func (o *Gatherer) Reach(ctx context.Context, c *UnitEvaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
 	ix, err := c.Pipeline.readerIndexes[c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch].get(ctx)
 	if err != nil {
 		return nil, nil, err

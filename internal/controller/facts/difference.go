@@ -78,19 +78,22 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 	if e == nil || e.PR.Author != r.BotLogin {
 		return nil, newNoDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
 	}
-	c := &Evaluation{Snapshot: s, Pipeline: p, Unit: ua, Facts: promotion.ComponentFacts{Unit: u}}
-	c = c.withMembers(markedMembers(e.PR.Body))
+	c := &UnitEvaluation{Unit: u, Snapshot: s, Pipeline: p}
+	components := []string{u.Component}
+	if members := markedMembers(e.PR.Body); len(members) > 0 {
+		components = componentNames(members)
+	}
 	switch e.PR.State {
 	case forge.Open:
-		return o.openDifference(ctx, c, env, &e.PR)
+		return o.openDifference(ctx, c, components, env, &e.PR)
 	case forge.Merged:
-		return o.landedDifference(ctx, c, env, &e.PR)
+		return o.landedDifference(ctx, c, components, env, &e.PR)
 	}
 	return nil, newNoDifference("#%d was closed without a merge: nothing of it landed", pull)
 }
 
 // openDifference compares an open pull request's head with its base.
-func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *effectGatherer) openDifference(ctx context.Context, c *UnitEvaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	r := c.Snapshot.Repo
 	seen, ok := o.inspectedHeads.Get(detailKey(r, pr.Number))
 	switch {
@@ -104,7 +107,7 @@ func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, env 
 		return nil, err
 	}
 	out := &Difference{Before: seen.base, After: seen.head, Files: editedFiles(edits)}
-	out.Effects, err = o.Effects(ctx, c, env, seen.base, edits)
+	out.Effects, err = o.Effects(ctx, c, components, env, seen.base, edits)
 	if err != nil && ctx.Err() == nil {
 		return nil, newNoDifference("the rendered manifests could not be compared: %v", err)
 	}
@@ -146,7 +149,7 @@ func editedFiles(edits []fieldedit.Edit) []string {
 // before. Both are of the environment's branch's history. They are resolved with the
 // rules, the live objects and the other repositories of today: those of then
 // are not in Git.
-func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *effectGatherer) landedDifference(ctx context.Context, c *UnitEvaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
 	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	on, err := m.IsAncestor(ctx, commit, line.Commit)
@@ -172,7 +175,7 @@ func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, en
 	}
 	limited, cancel := o.withEditTimeout(ctx)
 	defer cancel()
-	err = o.compareLanded(limited, c, env, out)
+	err = o.compareLanded(limited, c, components, env, out)
 	if ranOutOfTime(ctx, err) {
 		return nil, newNoDifference("rendering both sides took longer than %s", editTimeout)
 	}
@@ -181,15 +184,15 @@ func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, en
 
 // compareLanded fills in the effects of a commit of the past. Nothing of it is
 // kept where the present is judged from.
-func (o *effectGatherer) compareLanded(ctx context.Context, c *Evaluation, env string, d *Difference) error {
+func (o *effectGatherer) compareLanded(ctx context.Context, c *UnitEvaluation, components []string, env string, d *Difference) error {
 	edit := &isolation.Edit{Files: d.Files, Revision: d.Before}
 	mine, came := map[string]bool{}, map[string]bool{}
 	branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch
 	var err error
-	if edit.Before, err = o.resolveAt(ctx, c, env, BranchHead{branch, d.Before}, true, mine); err != nil {
+	if edit.Before, err = o.resolveAt(ctx, c, components, env, BranchHead{branch, d.Before}, true, mine); err != nil {
 		return err
 	}
-	if edit.After, err = o.resolveAt(ctx, c, env, BranchHead{branch, d.After}, true, came); err != nil {
+	if edit.After, err = o.resolveAt(ctx, c, components, env, BranchHead{branch, d.After}, true, came); err != nil {
 		return err
 	}
 	edit.MayChange = func(t *appset.Target) bool { return mine[t.ID()] || came[t.ID()] }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -91,22 +92,6 @@ func (l retryState) nextRetry(now time.Time) retryState {
 // isDue says that what is known isn't to be used any more.
 func (l retryState) isDue(now time.Time) bool { return l.tries > 0 && !now.Before(l.retryAt) }
 
-// scheduleRetry notes in the case when something that ran out of time is asked for again.
-func (c *Evaluation) scheduleRetry(l retryState) {
-	if l.tries > 0 && c.retryAt != nil && (c.retryAt.IsZero() || l.retryAt.Before(*c.retryAt)) {
-		*c.retryAt = l.retryAt
-	}
-}
-
-// RetryAt is when a fact that ran out of time is asked for again, also one of the
-// others that were looked at with it; zero: none did.
-func (c *Evaluation) RetryAt() time.Time {
-	if c.retryAt == nil {
-		return time.Time{}
-	}
-	return *c.retryAt
-}
-
 // withEditTimeout is a context for judging an edit.
 func (o *effectGatherer) withEditTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, o.timeout())
@@ -120,13 +105,13 @@ func ranOutOfTime(ctx context.Context, err error) bool {
 // WhyNotIsolated says why edits on a commit, for an environment of the case's
 // component or components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
-func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (string, error) {
+func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
 	for _, e := range edits {
 		if pipeline.IsPipelinePath(e.File) {
 			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
 		}
 	}
-	key, err := hashJudgementInputs(ctx, c, env, base, edits)
+	key, err := hashJudgementInputs(ctx, c, components, env, base, edits)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +122,7 @@ func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env,
 	}
 	short, cancel := o.withEditTimeout(ctx)
 	defer cancel()
-	edit, why, err := o.buildEdit(short, c, env, base, edits)
+	edit, why, err := o.buildEdit(short, c, components, env, base, edits)
 	if err == nil && why == "" {
 		if why, err = o.renderer.WhyNotIsolated(short, edit); why != "" {
 			why += "; a promotion may only edit what no target outside " + env + " depends on"
@@ -159,11 +144,11 @@ func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, env,
 // Effects says what edits on a commit do to the targets of an environment of
 // the case's component. An error says for people why that can't be told; then
 // and only then there are no effects.
-func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
+func (o *effectGatherer) Effects(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
 	}
-	key, err := hashJudgementInputs(ctx, c, env, base, edits)
+	key, err := hashJudgementInputs(ctx, c, components, env, base, edits)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +158,7 @@ func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, env, base s
 		defer cancel()
 		known.effects = nil
 		var edit *isolation.Edit
-		edit, known.why, err = o.buildEdit(short, c, env, base, edits)
+		edit, known.why, err = o.buildEdit(short, c, components, env, base, edits)
 		if err == nil && known.why == "" {
 			known.effects, err = o.renderer.Effects(short, edit)
 		}
@@ -206,7 +191,7 @@ func (o *effectGatherer) updateJudgement(key judgementKey, add func(*judgement))
 
 // hashJudgementInputs writes down what an edit's effect depends on: the files, not the
 // commit that has them; the rules; and what of the world isn't in Git.
-func hashJudgementInputs(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (judgementKey, error) {
+func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (judgementKey, error) {
 	tree, err := c.Snapshot.Repo.Mirror.TreeHash(ctx, base, "")
 	if err != nil {
 		return judgementKey{}, err
@@ -215,7 +200,7 @@ func hashJudgementInputs(ctx context.Context, c *Evaluation, env, base string, e
 	for _, p := range c.Snapshot.Pipelines {
 		rules = append(rules, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{c.Facts.Unit, c.movableComponents, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
+	raw, err := json.Marshal([]any{c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
 	if err != nil {
 		return judgementKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
 	}
@@ -230,7 +215,7 @@ func hashJudgementInputs(ctx context.Context, c *Evaluation, env, base string, e
 
 // buildEdit gathers what an edit is judged by: the tree and the targets without it
 // and with it. why says for people that it can't be.
-func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
+func (o *effectGatherer) buildEdit(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
 	m, line := c.Snapshot.Repo.Mirror, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	after, err := CommitEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
 	if err != nil {
@@ -256,7 +241,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, env, base
 		}
 	}
 	mine := map[string]bool{} // by ID: whether an edit may change the target
-	if out.Before, err = o.resolveAt(ctx, c, env, BranchHead{line.Branch, base}, whole, mine); err != nil {
+	if out.Before, err = o.resolveAt(ctx, c, components, env, BranchHead{line.Branch, base}, whole, mine); err != nil {
 		return nil, "", err
 	}
 	for i := range out.Before.Targets { // what was another's doesn't become ours by the edit
@@ -265,7 +250,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, env, base
 		}
 	}
 	came := map[string]bool{}
-	if out.After, err = o.resolveAt(ctx, c, env, BranchHead{line.Branch, after}, whole, came); err != nil {
+	if out.After, err = o.resolveAt(ctx, c, components, env, BranchHead{line.Branch, after}, whole, came); err != nil {
 		return nil, "", err
 	}
 	out.MayChange = func(t *appset.Target) bool {
@@ -281,7 +266,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, env, base
 // manifests only when they are asked for: then the resolver keeps none of them.
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
 // The IDs of those that belong to the environment of the case's component go into mine.
-func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
+func (o *effectGatherer) resolveAt(ctx context.Context, c *UnitEvaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
 	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
 	w := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}
 	for _, l := range c.Snapshot.otherBranches(at) {
@@ -314,7 +299,7 @@ func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, env strin
 			continue
 		}
 		for i := range fl.Targets {
-			if t := &fl.Targets[i]; c.Moves(t.Component) && t.Environment == env {
+			if t := &fl.Targets[i]; slices.Contains(components, t.Component) && t.Environment == env {
 				mine[t.ID()] = true
 			}
 		}

@@ -29,15 +29,15 @@ func TestRetryState(t *testing.T) {
 			break
 		}
 	}
-	c := Evaluation{retryAt: new(time.Time)}
+	var c UnitEvaluation
 	c.scheduleRetry(retryState{})
-	if !c.RetryAt().IsZero() {
+	if !c.RetryAt.IsZero() {
 		t.Error("a case waits for nothing")
 	}
 	c.scheduleRetry(retryState{1, now.Add(time.Hour)})
 	c.scheduleRetry(retryState{1, now.Add(time.Minute)})
 	c.scheduleRetry(retryState{1, now.Add(2 * time.Hour)})
-	if !c.RetryAt().Equal(now.Add(time.Minute)) {
-		t.Errorf("it looks again at %s", c.RetryAt())
+	if !c.RetryAt.Equal(now.Add(time.Minute)) {
+		t.Errorf("it looks again at %s", c.RetryAt)
 	}
 }

@@ -1,136 +1,305 @@
 package facts
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// MemberEvaluation is a component in what moves several, with its own case and decision.
-type MemberEvaluation struct {
-	Member     promotion.Member
-	Evaluation *Evaluation
-	Decision   *promotion.ComponentDecision
+// UnitEvaluation is what was gathered about a unit, which is one component or all of
+// a pipeline's that move by one pull request an environment, with what acting on it
+// needs. It belongs to one run.
+type UnitEvaluation struct {
+	Unit       promotion.Unit
+	Snapshot   *Snapshot
+	Pipeline   *ResolvedPipeline
+	Now        time.Time
+	Components []*Evaluation                // sorted by name
+	OpenPulls  map[int]*OpenPull            // ours that move any of the components, by number
+	RetryAt    time.Time                    // when a fact that ran out of time is looked for again; zero: none did
+	contents   map[string]fieldedit.Release // what releases carry, by identity
+
+	envs         []promotion.Env // the pipeline's, without what differs by component
+	pulls        pullIndex
+	compositions map[string]map[string]promotion.Composition // by environment and BatchID
+	edits        map[editKey][]fieldedit.Edit                // of the compositions
+	fieldOwners  map[fieldKey]string                         // the components that fields belong to, as far as they were composed
 }
 
-// Moves says that the case is about a component.
-func (c *Evaluation) Moves(component string) bool {
-	if c.movableComponents != nil {
-		return slices.Contains(c.movableComponents, component)
-	}
-	return component == c.Facts.Unit.Component
+// Evaluation is what was gathered about one component of a unit.
+type Evaluation struct {
+	*UnitEvaluation
+	Facts promotion.ComponentFacts
+	Unit  *ResolvedUnit
+
+	Observations       []store.Observation         // verification memories, to be written with the run
+	UnknownRevisions   []string                    // revisions that Argo CD reports and Git doesn't know yet
+	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
+	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment
 }
 
-// withMembers is the case for an edit that moves several components; without any, the
-// case as it is.
-func (c *Evaluation) withMembers(members []promotion.Member) *Evaluation {
-	if len(members) == 0 {
-		return c
+// editKey names a composition: of a component's release, or of what moves by one
+// pull request for all.
+type editKey struct{ environment, component, release string }
+
+type fieldKey struct{ file, path string }
+
+// ErrNoUnit says that the tracked branch has no such component any more.
+var ErrNoUnit = errors.New("no such component on the tracked branch")
+
+// maxRounds bounds how often one evaluation gathers another expensive fact.
+const maxRounds = 8
+
+// Evaluate gathers the facts of the unit that a component is evaluated with, and
+// decides, answering fact requests until none is left. With fresh, open pull
+// requests are read from the forge even when nothing was heard of them: before a
+// merge. ErrNoUnit: there is no such unit.
+func (o *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, *promotion.Decision, error) {
+	ev, err := o.gather(ctx, s, s.RunsAs(u), fresh)
+	if err != nil {
+		return nil, nil, err
 	}
-	out := *c
-	out.movableComponents = make([]string, 0, len(members))
-	for _, p := range members {
-		out.movableComponents = append(out.movableComponents, p.Component)
+	for range maxRounds {
+		d := promotion.Decide(ev.facts())
+		answered, err := o.answerRequests(ctx, ev, &d)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !answered {
+			return ev, &d, nil
+		}
 	}
-	slices.Sort(out.movableComponents)
-	return &out
+	return nil, nil, fmt.Errorf("evaluating %s asked for facts %d times without coming to an end", wake.UnitName(u), maxRounds)
 }
 
-// withAllComponents is the case for an edit that may come to move any components of its
-// pipeline, where they travel together.
-func (c *Evaluation) withAllComponents() *Evaluation {
-	if !c.Pipeline.Spec.BatchesByEnvironment() {
-		return c
+// facts are what is decided on.
+func (ev *UnitEvaluation) facts() promotion.Facts {
+	f := promotion.Facts{Compositions: ev.compositions}
+	for _, c := range ev.Components {
+		f.Components = append(f.Components, c.Facts)
 	}
-	out := *c
-	out.movableComponents = slices.Sorted(maps.Keys(c.Pipeline.Units))
-	return &out
+	return f
+}
+
+// answerRequests gathers the expensive facts that a decision asks for; false when it
+// asks for none. What moves together hangs on each component's own, so that is
+// answered first.
+func (o *Gatherer) answerRequests(ctx context.Context, ev *UnitEvaluation, d *promotion.Decision) (answered bool, err error) {
+	for i := range d.Components {
+		for _, a := range d.Components[i].Actions {
+			if l, ok := a.(promotion.FactRequest); ok {
+				answered = true
+				if err := o.answerRequest(ctx, ev.Components[i], l); err != nil {
+					return true, err
+				}
+			}
+		}
+	}
+	if answered {
+		return true, nil
+	}
+	for _, a := range d.Actions {
+		if l, ok := a.(promotion.FactRequest); ok {
+			answered = true
+			if err := o.answerBatchRequest(ctx, ev, l); err != nil {
+				return true, err
+			}
+		}
+	}
+	return answered, nil
+}
+
+// answerRequest gathers an expensive fact about one component.
+func (o *Gatherer) answerRequest(ctx context.Context, c *Evaluation, l promotion.FactRequest) error {
+	env, at := c.Env(l.Environment), c.Unit.Envs[l.Environment]
+	if at == nil || env == nil {
+		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
+	}
+	switch l.What {
+	case promotion.RequestComposition:
+		return o.answerComposition(ctx, c, env, l)
+	case promotion.RequestRestore:
+		return o.answerRestore(ctx, c, env)
+	case promotion.RequestBlame:
+		return o.answerBlame(ctx, c, env)
+	case promotion.RequestChangedObjects:
+		return o.answerChangedObjects(ctx, c, env)
+	}
+	return fmt.Errorf("unknown fact request %q", l.What)
+}
+
+// gather gathers everything about a unit that needs no request.
+func (o *Gatherer) gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, error) {
+	p := s.Pipeline(u.Pipeline)
+	if p == nil || !s.IsBatch(u) && p.Units[u.Component] == nil {
+		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
+	}
+	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
+		return nil, err
+	}
+	ev := o.newUnitEvaluation(s, p, u)
+	history := make([]componentHistory, len(ev.Components))
+	for i, c := range ev.Components {
+		// Commands first: what a command was given about was written down before it,
+		// so it is among what is read after it.
+		var err error
+		if c.Facts.PendingCommands, err = o.readPendingCommands(ctx, c.Facts.Unit); err != nil {
+			return nil, err
+		}
+		if history[i], err = o.readHistory(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if ev.pulls, err = o.readPulls(ctx, ev); err != nil {
+		return nil, err
+	}
+	for i := range ev.envs {
+		if err := o.gatherEnv(ctx, ev, i, history, fresh); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range ev.Components {
+		if holds, err := o.Holds(ctx, s.Repo, c.Facts.Unit); err != nil {
+			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](err.Error())
+		} else {
+			c.Facts.Holds = promotion.Sure(holds)
+		}
+		c.Facts.ClusterIncidents = o.clusterIncidents(p, c.Unit)
+		if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return ev, o.inspectLeftovers(ctx, ev)
+}
+
+// newUnitEvaluation has of the facts only what a snapshot says of the pipeline's
+// environments.
+func (o *Gatherer) newUnitEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *UnitEvaluation {
+	ev := &UnitEvaluation{Unit: u, Snapshot: s, Pipeline: p, Now: o.opts.Now(), OpenPulls: map[int]*OpenPull{},
+		contents: map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{}, edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
+	for _, spec := range p.TopologicalOrder() {
+		line := s.BranchFor(p.Pipeline, spec.Name)
+		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec)})
+	}
+	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
+		if component != u.Component && !s.IsBatch(u) {
+			continue
+		}
+		unit := p.Units[component]
+		c := &Evaluation{UnitEvaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, Facts: ev.newComponentFacts(unit.Unit)}
+		c.Facts.Problems = p.ProblemsOf(component)
+		for i := range c.Facts.Envs {
+			c.Facts.Envs[i].Compositions = map[string]promotion.Composition{}
+		}
+		ev.Components = append(ev.Components, c)
+	}
+	return ev
+}
+
+func (ev *UnitEvaluation) newComponentFacts(u promotion.Unit) promotion.ComponentFacts {
+	return promotion.ComponentFacts{Now: ev.Now, Unit: u, Pipeline: ev.Pipeline.Pipeline, PipelineErr: ev.Snapshot.PipelineErr, Tip: ev.Snapshot.Commit, Envs: slices.Clone(ev.envs)}
+}
+
+// IsBatch says that the unit is all components of its pipeline.
+func (ev *UnitEvaluation) IsBatch() bool { return ev.Snapshot.IsBatch(ev.Unit) }
+
+// Component finds a component of the unit; nil and -1 when there is none.
+func (ev *UnitEvaluation) Component(name string) (*Evaluation, int) {
+	i := slices.IndexFunc(ev.Components, func(c *Evaluation) bool { return c.Facts.Unit.Component == name })
+	if i < 0 {
+		return nil, -1
+	}
+	return ev.Components[i], i
+}
+
+// Env finds an environment of the component; nil when the pipeline has none.
+func (c *Evaluation) Env(name string) *promotion.Env {
+	for i := range c.Facts.Envs {
+		if c.Facts.Envs[i].Name == name {
+			return &c.Facts.Envs[i]
+		}
+	}
+	return nil
+}
+
+// rememberRelease remembers what a release carries and gives its name to the facts.
+func (ev *UnitEvaluation) rememberRelease(rel fieldedit.Release) promotion.Release {
+	id := rel.ID()
+	ev.contents[id] = rel
+	return promotion.Release{ID: id, Name: rel.String()}
+}
+
+// ReleaseName is what people call a release; empty when nobody knows what it consists of.
+func (ev *UnitEvaluation) ReleaseName(release string) string { return ev.contents[release].String() }
+
+// scheduleRetry notes when something that ran out of time is looked for again.
+func (ev *UnitEvaluation) scheduleRetry(l retryState) {
+	if l.tries > 0 && (ev.RetryAt.IsZero() || l.retryAt.Before(ev.RetryAt)) {
+		ev.RetryAt = l.retryAt
+	}
 }
 
 // whyUnknown says that nobody knows any more what a release consists of: the store
 // that knew is gone. An empty one in its place would take everything away.
-func (c *Evaluation) whyUnknown(release string) string {
-	if _, ok := c.ReleaseContents[release]; ok {
+func (ev *UnitEvaluation) whyUnknown(release string) string {
+	if _, ok := ev.contents[release]; ok {
 		return ""
 	}
 	return fmt.Sprintf("what the release %s consists of is not known any more", wording.Short(release))
 }
 
-// landedByPull says that what an environment carries came by a pull request.
-func (c *Evaluation) landedByPull(environment string, number int) bool {
-	return slices.ContainsFunc(c.Facts.Envs, func(e promotion.Env) bool {
-		return e.Name == environment && e.Landed.OK && e.Landed.Value.Pull == number
-	})
-}
-
-// envAt is an environment of a component; nil when there is none.
-func (c *Evaluation) envAt(env, component string) *ResolvedEnv {
-	u := c.Pipeline.Units[component]
+// envAt is an environment of any component of the pipeline; nil when there is none.
+func (ev *UnitEvaluation) envAt(env, component string) *ResolvedEnv {
+	u := ev.Pipeline.Units[component]
 	if u == nil {
 		return nil
 	}
 	return u.Envs[env]
 }
 
-// unitOverlays is where an environment has its carried fields.
-func (c *Evaluation) unitOverlays(at *ResolvedEnv) []fieldedit.Overlay {
-	return []fieldedit.Overlay{at.Overlay(c.Pipeline.Pipeline)}
-}
-
-// memberOverlays is where several components have theirs.
-func (c *Evaluation) memberOverlays(env string, members []promotion.Member) []fieldedit.Overlay {
+// overlaysOf is where components have their carried fields in an environment.
+func (ev *UnitEvaluation) overlaysOf(env string, members []promotion.Member) []fieldedit.Overlay {
 	var out []fieldedit.Overlay
-	for _, p := range members {
-		if at := c.envAt(env, p.Component); at != nil {
-			out = append(out, at.Overlay(c.Pipeline.Pipeline))
+	for _, m := range members {
+		if at := ev.envAt(env, m.Component); at != nil {
+			out = append(out, at.Overlay(ev.Pipeline.Pipeline))
 		}
 	}
 	return out
 }
 
-// listMembers are the components that the case moves together.
-func (c *Evaluation) listMembers() []promotion.Member {
-	var out []promotion.Member
-	for _, m := range c.Members {
-		out = append(out, m.Member)
-	}
-	return out
-}
-
-// joinMemberNames is what people call what moves together.
-func joinMemberNames(members []promotion.Member) string {
-	names := make([]string, len(members))
-	for i, p := range members {
-		names[i] = p.String()
-	}
-	return strings.Join(names, ", ")
-}
-
-// FieldOwner is the component that a carried field belongs to, where the case moves
-// several; "" when that can't be told.
-func (c *Evaluation) FieldOwner(env, file, path string) string {
-	if owner := c.fieldOwners[file+"|"+path]; owner != "" {
+// FieldOwner is which of the members a carried field belongs to; "" when that can't
+// be told.
+func (ev *UnitEvaluation) FieldOwner(env string, members []promotion.Member, file, path string) string {
+	if owner := ev.fieldOwners[fieldKey{file, path}]; owner != "" {
 		return owner
 	}
-	var may []string
-	for _, m := range c.Members {
-		if at := c.envAt(env, m.Member.Component); at != nil {
-			if scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline)); err == nil && scope.Covers(file) {
-				may = append(may, m.Member.Component)
+	owner := ""
+	for _, m := range members {
+		at := ev.envAt(env, m.Component)
+		if at == nil {
+			continue
+		}
+		if scope, err := fieldedit.NewScope(at.Overlay(ev.Pipeline.Pipeline)); err == nil && scope.Covers(file) {
+			if owner != "" {
+				return ""
 			}
+			owner = m.Component
 		}
 	}
-	if len(may) != 1 {
-		return ""
-	}
-	return may[0]
+	return owner
 }
 
-// OwnsPull says that an open pull request is the case's own, not one of several
-// components that it is only a part of.
-func (c *Evaluation) OwnsPull(number int) bool { return c.OpenPulls[number] != nil }
+// Environments are the pipeline's environments, topologically sorted, with nothing of a
+// component's.
+func (ev *UnitEvaluation) Environments() []promotion.Env { return ev.envs }

@@ -153,7 +153,7 @@ func (o *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to s
 }
 
 // describeLanded joins what Git knows with our pull requests: who brought it.
-func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *ResolvedPipeline, m originMemo, ours []cachedPull) (promotion.Landed, error) {
+func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *ResolvedPipeline, m originMemo, ours []*pullRecord) (promotion.Landed, error) {
 	c := m.origin.Commit
 	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Author: c.Author.Name}
 	if len(c.Parents) > 0 {
@@ -163,8 +163,8 @@ func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *Reso
 		l.By = promotion.ByBaseline
 		return l, nil
 	}
-	for i := range ours {
-		pr := &ours[i].PR
+	for _, own := range ours {
+		pr := &own.PR
 		if pr.MergeCommit == "" || pr.MergeCommit != c.SHA || pr.Author != r.BotLogin {
 			continue
 		}

@@ -3,6 +3,8 @@ package facts
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -12,49 +14,70 @@ import (
 // Leftover is a branch of ours that nobody needs any more.
 type Leftover struct{ Branch, Head string }
 
-// Leftovers finds the component's branches that outlived their pull requests: a
+// Leftovers finds the unit's branches that outlived their pull requests: a
 // process may have died between a merge or a close and the branch's deletion, or
 // between a push and its pull request. One that somebody else committed to, and
 // one whose pull request a person closed, who may open it again, is left alone.
-func (o *Gatherer) Leftovers(ctx context.Context, c *Evaluation) ([]Leftover, error) {
-	r, u := c.Snapshot.Repo, c.Facts.Unit
-	entries, err := o.unitPulls(ctx, r, u)
+func (o *Gatherer) Leftovers(ctx context.Context, ev *UnitEvaluation) ([]Leftover, error) {
+	pulls, err := o.readPulls(ctx, ev)
 	if err != nil {
 		return nil, err
 	}
+	owners := componentsOf(ev)
+	if ev.IsBatch() {
+		owners = append(owners, ev.Unit.Component)
+	}
 	var out []Leftover
-	for i := range c.Facts.Envs {
-		env := c.Facts.Envs[i].Name
-		own := promotion.Branch(u.Pipeline, env, u.Component)
-		heads, err := r.Mirror.Heads(ctx, promotion.RevertPrefix+u.Pipeline+"/"+env+"/"+u.Component+"/")
-		if err != nil {
-			return nil, err
-		}
-		if head, ok, err := r.Mirror.Head(ctx, own); err != nil {
-			return nil, err
-		} else if ok {
-			heads[own] = head
-		}
-		for branch, head := range heads {
-			spare, err := o.isLeftover(ctx, r, entries[env], branch, head)
+	for _, component := range owners {
+		for i := range ev.envs {
+			heads, err := o.branchesOf(ctx, ev, ev.envs[i].Name, component)
 			if err != nil {
 				return nil, err
 			}
-			if spare {
-				out = append(out, Leftover{Branch: branch, Head: head})
+			for branch, head := range heads {
+				spare, err := o.isLeftover(ctx, ev.Snapshot.Repo, pulls[component][ev.envs[i].Name], branch, head)
+				if err != nil {
+					return nil, err
+				}
+				if spare {
+					out = append(out, Leftover{Branch: branch, Head: head})
+				}
 			}
 		}
 	}
 	return out, nil
 }
 
+func componentsOf(ev *UnitEvaluation) []string {
+	out := make([]string, 0, len(ev.Components)+1)
+	for _, c := range ev.Components {
+		out = append(out, c.Facts.Unit.Component)
+	}
+	return out
+}
+
+// branchesOf are our branches about a component in an environment, with their heads.
+func (o *Gatherer) branchesOf(ctx context.Context, ev *UnitEvaluation, env, component string) (map[string]string, error) {
+	m := ev.Snapshot.Repo.Mirror
+	heads, err := m.Heads(ctx, promotion.RevertPrefix+ev.Unit.Pipeline+"/"+env+"/"+component+"/")
+	if err != nil {
+		return nil, err
+	}
+	own := promotion.Branch(ev.Unit.Pipeline, env, component)
+	head, ok, err := m.Head(ctx, own)
+	if ok {
+		heads[own] = head
+	}
+	return heads, err
+}
+
 // isLeftover says whether a branch at a head is ours and of no use: no pull request
 // is open from it, and the last one with that head was merged or closed by us; or
 // no pull request had it and we committed it.
-func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, entries []cachedPull, branch, head string) (bool, error) {
+func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, pulls []*pullRecord, branch, head string) (bool, error) {
 	var last *forge.PullRequest
-	for i := range entries {
-		pr := &entries[i].PR
+	for _, p := range pulls {
+		pr := &p.PR
 		switch {
 		case pr.Branch != branch:
 		case pr.State == forge.Open:
@@ -71,4 +94,56 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, entries []cach
 		return false, nil // moved meanwhile
 	}
 	return err == nil && info.Committer == r.Mirror.Committer(), err
+}
+
+// inspectLeftovers looks at the unit's branches that have no open pull request: what an
+// interrupted run pushed may be built upon, anything else is somebody's and is
+// not overwritten.
+func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *UnitEvaluation) error {
+	r := ev.Snapshot.Repo
+	for i := range ev.envs {
+		env := &ev.envs[i]
+		branch := promotion.Branch(ev.Unit.Pipeline, env.Name, ev.Unit.Component)
+		head, ok, err := r.Mirror.Head(ctx, branch)
+		if err != nil {
+			return err
+		}
+		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name], func(p *pullRecord) bool {
+			return p.PR.Branch == branch && (p.PR.Head == head && p.PR.Author == r.BotLogin || p.isOpen())
+		})
+		if !ok || known || env.Source() || env.Tip == "" || !ev.IsBatch() && ev.envAt(env.Name, ev.Unit.Component) == nil {
+			continue
+		}
+		why, author, err := o.inspectLeftoverHead(ctx, ev, env, head)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			continue
+		}
+		for _, c := range ev.Components {
+			c.Facts.Envs[i].MarkUnmanaged(fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, author, why))
+		}
+	}
+	return nil
+}
+
+// inspectLeftoverHead says why a head isn't ours, and who made it.
+func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, head string) (why, author string, err error) {
+	m := ev.Snapshot.Repo.Mirror
+	info, err := m.Commit(ctx, head)
+	if err != nil {
+		return "", "", err
+	}
+	p := &OpenPull{Pull: promotion.Pull{Head: head, Batch: ev.IsBatch()}}
+	if p.Base, why, err = o.findBase(ctx, ev, env, head); err != nil {
+		return "", "", err
+	}
+	if why == "" && info.Committer != m.Committer() {
+		why = "Liftlock did not commit it"
+	}
+	if why == "" {
+		why, err = o.inspectPromotion(ctx, ev, env, ev.Unit.Component, p)
+	}
+	return why, info.Author.Name, err
 }

@@ -30,24 +30,10 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (pr
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	degraded := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
-	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.store.Pulls(ctx, u.Repo, prefix+u.Pipeline+"/")
-		if err != nil {
-			return l, err
-		}
-		for _, row := range rows {
-			ref, ok := promotion.ParseBranch(row.Branch)
-			if !ok {
-				continue
-			}
-			e, err := decodeCachedPull(row)
-			if err != nil {
-				return l, err
-			}
-			o.countPull(c, &l, ref, &e.PR, now, degraded)
-		}
-	}
-	return l, nil
+	err := o.pulls.eachCachedPull(ctx, c.Snapshot.Repo, u.Pipeline+"/", func(promotion.BranchRef) bool { return true }, func(ref promotion.BranchRef, e *cachedPull) {
+		o.countPull(c, &l, ref, &e.PR, now, degraded)
+	})
+	return l, err
 }
 
 // degradedSince says since when the unit's environments are degraded with what

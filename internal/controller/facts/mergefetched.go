@@ -25,11 +25,11 @@ type mergeState struct {
 // what is judged. A pull request's news may come before the branch's; judged on
 // the branch as it was, what was just merged would be opened a second time. The
 // error asks for another look.
-func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, entries []cachedPull) error {
+func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, pulls []*pullRecord) error {
 	r := c.Snapshot.Repo
 	var newest *forge.PullRequest
-	for i := range entries {
-		pr := &entries[i].PR
+	for _, p := range pulls {
+		pr := &p.PR
 		if pr.State == forge.Merged && pr.MergeCommit != "" && pr.Author == r.BotLogin && pr.Base == env.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
 			newest = pr
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,52 +192,38 @@ func decodeCachedPull(p store.Pull) (*cachedPull, error) {
 	return &e, nil
 }
 
-// unitPulls gives the book's pull requests of one unit by environment, newest first.
-func (o *pullGatherer) unitPulls(ctx context.Context, r *Repository, u promotion.Unit) (map[string][]cachedPull, error) {
-	out := map[string][]cachedPull{}
+// eachCachedPull gives the pull requests on our branches that the store has and whose
+// branch is wanted. under is what follows the branches' prefix: "" or "pipeline/".
+func (o *pullGatherer) eachCachedPull(ctx context.Context, r *Repository, under string, wanted func(promotion.BranchRef) bool, use func(promotion.BranchRef, *cachedPull)) error {
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.store.Pulls(ctx, r.ID, prefix+u.Pipeline+"/")
+		rows, err := o.store.Pulls(ctx, r.ID, prefix+under)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, row := range rows {
 			ref, ok := promotion.ParseBranch(row.Branch)
-			if !ok || ref.Component != u.Component {
+			if !ok || !wanted(ref) {
 				continue
 			}
 			e, err := decodeCachedPull(row)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			out[ref.Environment] = append(out[ref.Environment], *e)
+			use(ref, e)
 		}
 	}
-	for _, es := range out {
-		sort.Slice(es, func(a, b int) bool { return es[a].PR.Number > es[b].PR.Number })
-	}
-	return out, nil
+	return nil
 }
 
-// OpenPulls are the book's open pull requests of a repository.
+// OpenPulls are the open pull requests on our branches of a repository.
 func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
-	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.store.Pulls(ctx, r.ID, prefix)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			if row.State != string(forge.Open) {
-				continue
-			}
-			e, err := decodeCachedPull(row)
-			if err != nil {
-				return nil, err
-			}
+	err := o.eachCachedPull(ctx, r, "", func(promotion.BranchRef) bool { return true }, func(_ promotion.BranchRef, e *cachedPull) {
+		if e.PR.State == forge.Open {
 			out = append(out, e.PR)
 		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
 // The body of our pull requests carries a mark with what they are about, for the

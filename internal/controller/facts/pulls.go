@@ -1,138 +1,235 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// maxPastPulls bounds how many closed pull requests of an environment are judged by.
+// maxPastPulls bounds how many closed pull requests of an environment are evaluated,
+// of a component's own and of those of all components each.
 const maxPastPulls = 50
 
-// pullDetail is an open pull request as it was last read from the forge.
-type pullDetail struct {
-	pr         forge.PullRequest
-	reviews    []forge.Review
-	reviewsErr string
-	hasReviews bool
-	at         time.Time
+// pullRecord is a pull request on one of our branches as the store has it; an open
+// one of ours as the forge has it.
+type pullRecord struct {
+	cachedPull
+	ref          promotion.BranchRef
+	batch        bool // on the branch of all components of its pipeline
+	members      []promotion.Member
+	membersKnown bool
+	detail       *pullDetail
 }
 
-func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r.ID, number) }
+func (p *pullRecord) isOpen() bool { return p.PR.State == forge.Open }
 
-// readDetail reads an open pull request again unless nothing was heard of it since
-// the last time; fresh always reads.
-func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, fresh bool) (*pullDetail, error) {
-	key := detailKey(r, e.PR.Number)
-	d, _ := o.details.Get(key)
-	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
-		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
-		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
-			return nil, err
+// pullIndex has the pull requests that concern a unit by component, BatchName for
+// those of all, and environment, newest first.
+type pullIndex map[string]map[string][]*pullRecord
+
+// readPulls reads them from the store. A pipeline whose components move alone may
+// have a component with the name BatchName; then there is no pull request of all.
+func (o *Gatherer) readPulls(ctx context.Context, ev *UnitEvaluation) (pullIndex, error) {
+	out := pullIndex{}
+	for _, c := range ev.Components {
+		out[c.Facts.Unit.Component] = map[string][]*pullRecord{}
+	}
+	batches := ev.Pipeline.Units[promotion.BatchName] == nil
+	if batches {
+		out[promotion.BatchName] = map[string][]*pullRecord{}
+	}
+	err := o.eachCachedPull(ctx, ev.Snapshot.Repo, ev.Pipeline.Name()+"/", func(ref promotion.BranchRef) bool { return out[ref.Component] != nil }, func(ref promotion.BranchRef, e *cachedPull) {
+		byEnv := out[ref.Component]
+		byEnv[ref.Environment] = append(byEnv[ref.Environment], &pullRecord{cachedPull: *e, ref: ref, batch: batches && ref.Component == promotion.BatchName})
+	})
+	for _, byEnv := range out {
+		for _, pulls := range byEnv {
+			slices.SortFunc(pulls, func(a, b *pullRecord) int { return b.PR.Number - a.PR.Number })
 		}
-		if d, _ = o.details.Get(key); d == nil {
-			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
-		}
 	}
-	if !reviews || d.hasReviews || d.pr.State != forge.Open {
-		return d, nil
-	}
-	full := *d
-	full.hasReviews = true
-	var err error
-	if full.reviews, err = r.Forge.Reviews(ctx, r.Name, e.PR.Number); err != nil {
-		if forge.IsRetryable(err) {
-			return nil, fmt.Errorf("read the reviews of #%d: %w", e.PR.Number, err)
-		}
-		full.reviewsErr = err.Error()
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if now, _ := o.details.Get(key); now == d {
-		o.details.Put(key, &full)
-	}
-	return &full, nil
+	return out, err
 }
 
-// fillPulls fills in what an environment has of pull requests.
-func (o *Gatherer) fillPulls(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, entries []cachedPull, fresh bool) error {
-	r := c.Snapshot.Repo
-	for i := range entries {
-		e := &entries[i]
-		ref, _ := promotion.ParseBranch(e.PR.Branch)
-		var d *pullDetail
-		if e.PR.State == forge.Open && e.PR.Author == r.BotLogin {
-			// Also without a gate that counts them: an approved promotion keeps its place.
-			var err error
-			if d, err = o.readDetail(ctx, r, e, !ref.Revert, fresh); err != nil {
+// of are the pull requests that a component is, was or may be in: its own, then
+// those of all.
+func (x pullIndex) of(c *Evaluation, env string) []*pullRecord {
+	out := x[c.Facts.Unit.Component][env]
+	if batch := x[promotion.BatchName][env]; c.Facts.Unit.Component != promotion.BatchName {
+		out = slices.Concat(out, batch)
+	}
+	return out
+}
+
+// memberPulls are the pull requests that a component is or was in, as far as its facts
+// have them.
+func (c *Evaluation) memberPulls(env *promotion.Env) []*pullRecord {
+	in := map[int]bool{}
+	for _, p := range []*promotion.Pull{env.Open, env.Revert, env.WrongKind} {
+		if p != nil {
+			in[p.Number] = true
+		}
+	}
+	for i := range env.PastPulls {
+		in[env.PastPulls[i].Number] = true
+	}
+	return slices.DeleteFunc(c.pulls.of(c, env.Name), func(p *pullRecord) bool { return p.batch && !in[p.PR.Number] })
+}
+
+// assignPulls fills in what an environment of a component has of pull requests.
+func (o *Gatherer) assignPulls(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
+	kept := map[bool]int{} // by whether it is a batch's
+	for _, p := range c.pulls.of(c, env.Name) {
+		switch {
+		case p.PR.Author != c.Snapshot.Repo.BotLogin:
+			if p.isOpen() && !p.ref.Revert && !c.isWrongKind(p) {
+				env.MarkUnmanaged(p.unmanagedReason())
+			}
+		case p.isOpen():
+			if err := o.assignOpenPull(ctx, c, env, c.OpenPulls[p.PR.Number]); err != nil {
 				return err
 			}
-			e.PR = d.pr
-		}
-		wrongKind := c.Pipeline.Spec.BatchesByEnvironment() && !ref.Revert // the branch isn't used any more
-		switch {
-		case e.PR.Author != r.BotLogin:
-			if e.PR.State != forge.Open || wrongKind {
-				break
-			}
-			why := fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", e.PR.Number, e.PR.Author, e.PR.Branch)
-			switch {
-			case !ref.Revert:
-				env.MarkUnmanaged(why)
-			case env.Release.OK && ref.Short == wording.Short(env.Release.Value.ID):
-				env.MarkRevertUnmanaged(why)
-			}
-		case e.PR.State == forge.Open:
-			p, err := o.describeOpenPull(ctx, c, env, at, e, d, entries, ref)
+		case kept[p.batch] < maxPastPulls:
+			past, is, err := o.describePastPull(ctx, c, at, p)
 			if err != nil {
 				return err
 			}
-			if p == nil {
-				continue
+			if is {
+				kept[p.batch]++
+				env.PastPulls = append(env.PastPulls, past)
 			}
-			switch {
-			case ref.Revert:
-				env.Revert = p
-			case wrongKind:
-				env.WrongKind = p
-			default:
-				env.Open = p
-			}
-		case len(env.PastPulls) < maxPastPulls:
-			env.PastPulls = append(env.PastPulls, o.describePastPull(ctx, c, at, e, ref))
 		}
 	}
 	slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int { return b.At.Compare(a.At) })
-	if env.Open == nil && env.BranchState != promotion.BranchUnmanaged && !env.Source() && !c.Pipeline.Spec.BatchesByEnvironment() {
-		return o.inspectUnitLeftover(ctx, c, env, at, entries)
+	return nil
+}
+
+// isWrongKind says that a pull request is of the other kind than spec.batch says by
+// now: its branch isn't used any more.
+func (ev *UnitEvaluation) isWrongKind(p *pullRecord) bool {
+	return p.batch != ev.Pipeline.Spec.BatchesByEnvironment()
+}
+
+func (p *pullRecord) unmanagedReason() string {
+	return fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", p.PR.Number, p.PR.Author, p.PR.Branch)
+}
+
+// markUnmanagedReverts fills in what of somebody else's stands on the branch that a
+// revert of what landed would use.
+func (c *Evaluation) markUnmanagedReverts(env *promotion.Env) {
+	for _, p := range c.pulls.of(c, env.Name) {
+		short := wording.Short(env.Release.Value.ID)
+		if p.batch {
+			short = wording.Short(promotion.BatchID(env.Landed.Value.Members))
+		}
+		if p.PR.Author != c.Snapshot.Repo.BotLogin && p.isOpen() && p.ref.Revert && short != "" && strings.EqualFold(p.ref.Short, short) {
+			env.MarkRevertUnmanaged(p.unmanagedReason())
+		}
+	}
+}
+
+// assignOpenPull fills in an open pull request of ours: with the component, or
+// without it.
+func (o *Gatherer) assignOpenPull(ctx context.Context, c *Evaluation, env *promotion.Env, open *OpenPull) error {
+	if open == nil {
+		return nil
+	}
+	v := open.viewOf(c.Facts.Unit.Component)
+	batches := c.Pipeline.Spec.BatchesByEnvironment()
+	switch {
+	case v == nil && !open.Revert && batches:
+		env.BatchPull = &open.Pull
+	case v == nil:
+	case open.Revert:
+		if v.Batch && !batches {
+			v.Batch, v.Members = false, nil
+			v.MarkModified(fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", v.Number))
+		}
+		env.Revert = v
+	default:
+		if v.HeadState != promotion.HeadModified && v.DeclaredRelease.Value != v.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, v.Release) {
+			// Well made, but not by us: that we opened it is the proof that its
+			// release was verified upstream, and that is not this release.
+			another := "it carries another release than the one that Liftlock put there"
+			if v.Batch {
+				another = fmt.Sprintf("it carries another release of %s than the one that Liftlock put there", c.Facts.Unit.Component)
+			}
+			v.MarkModified(notComposed(v.Number, another))
+			v.Reach, v.ReachReason = "", ""
+		}
+		if err := o.authorFacts(ctx, c, env, v.Release, &v.Review); err != nil {
+			return fmt.Errorf("look at who made what #%d moves: %w", v.Number, err)
+		}
+		if v.Batch == batches {
+			env.Open = v
+		} else {
+			v.Batch, v.Members = false, nil
+			env.WrongKind = v
+		}
 	}
 	return nil
 }
 
-// describePastPull describes a pull request of ours that is no longer open.
-func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *ResolvedEnv, e *cachedPull, ref promotion.BranchRef) promotion.PastPull {
-	p := promotion.PastPull{Number: e.PR.Number, Revert: ref.Revert, Merged: e.PR.State == forge.Merged,
-		Superseded: e.PR.HasLabel(promotion.LabelSuperseded), At: e.PR.ClosedAt, Commit: e.PR.MergeCommit, By: e.PR.MergedBy}
-	if p.Merged {
-		p.At = e.PR.MergedAt
+// joinViews makes of what the components know of a shared pull request what all know:
+// it is ours when each says so, and its authors are everybody's.
+func (ev *UnitEvaluation) joinViews(i int) {
+	for _, p := range ev.OpenPulls {
+		if p.Environment != ev.envs[i].Name || p.Revert {
+			continue
+		}
+		var views []*promotion.Pull
+		var authors []string
+		authorsErr := ""
+		for _, c := range ev.Components {
+			for _, v := range []*promotion.Pull{c.Facts.Envs[i].Open, c.Facts.Envs[i].WrongKind} {
+				if v != nil && v.Number == p.Number {
+					views = append(views, v)
+					authors = append(authors, v.Review.Authors...)
+					p.MarkModified(v.HeadReason)
+					authorsErr = cmp.Or(authorsErr, v.Review.AuthorsErr)
+				}
+			}
+		}
+		slices.Sort(authors)
+		authors = slices.Compact(authors)
+		for _, v := range views {
+			v.MarkModified(p.HeadReason)
+			v.Review.AuthorsErr, v.Review.Authors = authorsErr, authors
+		}
 	}
-	marked, _ := readMarker(e.PR.Body)
-	if ref.Revert {
-		p.Release = ref.Short
-		if strings.HasPrefix(marked, ref.Short) {
+}
+
+// describePastPull describes a pull request of ours that is no longer open; false when
+// the component wasn't in it.
+func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *ResolvedEnv, r *pullRecord) (promotion.PastPull, bool, error) {
+	pr := &r.PR
+	p := promotion.PastPull{Number: pr.Number, Revert: r.ref.Revert, Merged: pr.State == forge.Merged,
+		Superseded: pr.HasLabel(promotion.LabelSuperseded), At: pr.ClosedAt, Commit: pr.MergeCommit, By: pr.MergedBy}
+	if p.Merged {
+		p.At = pr.MergedAt
+	}
+	if r.batch {
+		members, err := o.findMembers(ctx, c.UnitEvaluation, r)
+		m, is := promotion.FindMember(members, c.Facts.Unit.Component)
+		p.Release = m.Release
+		return p, is, err
+	}
+	marked, _ := readMarker(pr.Body)
+	if r.ref.Revert {
+		p.Release = r.ref.Short
+		if strings.HasPrefix(marked, r.ref.Short) {
 			p.Release = marked
 		}
-		return p
+		return p, true, nil
 	}
 	p.Release = marked
-	for _, commit := range []string{e.PR.Head, e.PR.MergeCommit} {
-		if at == nil || commit == "" {
+	for _, commit := range []string{pr.Head, pr.MergeCommit} {
+		if commit == "" {
 			continue
 		}
 		if ok, err := c.Snapshot.Repo.Mirror.Has(ctx, commit); err == nil && ok {
@@ -142,101 +239,125 @@ func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *Reso
 			}
 		}
 	}
-	return p
+	return p, true, nil
 }
 
-// describeOpenPull describes an open pull request of ours and whether its head is still
-// what we would compose. Nil when its head can't be fetched yet.
-func (o *Gatherer) describeOpenPull(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, e *cachedPull, d *pullDetail, entries []cachedPull, ref promotion.BranchRef) (*promotion.Pull, error) {
-	r := c.Snapshot.Repo
-	pr := &e.PR
-	p := &promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}
-	if pr.Base != env.Branch {
-		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
+// landedMembers are the members of the pull request of several by which an
+// environment came to what it carries; none when it was no such.
+func (o *Gatherer) landedMembers(ctx context.Context, c *Evaluation, env string, number int) ([]promotion.Member, error) {
+	for _, p := range c.pulls[promotion.BatchName][env] {
+		if p.batch && number != 0 && p.PR.Number == number {
+			return o.findMembers(ctx, c.UnitEvaluation, p)
+		}
 	}
-	if ref.Revert {
-		p.Release = ref.Short // a restraint that holds whatever somebody pushes there
+	return nil, nil
+}
+
+// PullMembers are the environment that one of our pull requests, open or not, is about
+// and whom it moves; nobody when that isn't known.
+func (o *Gatherer) PullMembers(ctx context.Context, ev *UnitEvaluation, number int) (env string, members []promotion.Member, err error) {
+	for _, byEnv := range ev.pulls {
+		for env, pulls := range byEnv {
+			for _, p := range pulls {
+				if p.PR.Number == number {
+					members, err = o.findMembers(ctx, ev, p)
+					return env, members, err
+				}
+			}
+		}
 	}
-	if err := o.ensureCommit(ctx, r, pr.Head); err != nil {
-		return nil, fmt.Errorf("look at the head of #%d: %w", pr.Number, err)
+	return "", nil, nil
+}
+
+// findMembers are whom a pull request moves: its component; of one for several, as its
+// head has it while it is open, as its commit did it when it is merged, of a revert
+// those of what it takes back, of any other as its head or else its body says.
+func (o *Gatherer) findMembers(ctx context.Context, ev *UnitEvaluation, p *pullRecord) ([]promotion.Member, error) {
+	if p.membersKnown {
+		return p.members, nil
 	}
-	base, why, err := o.findBase(ctx, c, env, pr.Head)
-	if err != nil {
-		return nil, err
+	if !p.batch {
+		return []promotion.Member{{Component: p.ref.Component}}, nil
 	}
-	if why == "" {
-		if ref.Revert {
-			why, err = o.inspectRevert(ctx, c, env, at, p, base, ref, entries)
+	if p.ref.Revert {
+		if of := o.findReverted(ctx, ev, p); of != nil {
+			p.members = of.members
 		} else {
-			why, err = o.inspectPromotion(ctx, c, env, at, p, base)
+			p.members = markedMembers(p.PR.Body)
 		}
-		if err != nil {
+	}
+	for _, commit := range []string{p.PR.MergeCommit, p.PR.Head} {
+		if len(p.members) > 0 || commit == "" {
+			continue
+		}
+		info, err := ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
+		if err != nil || len(info.Parents) == 0 {
+			continue // gone, or not fetched: the body may tell
+		}
+		base := info.Parents[0]
+		if commit == p.PR.Head {
+			// The forge's own button brings a branch up to date with a merge, whose first
+			// parent is ours.
+			if env := ev.Environment(p.ref.Environment); env != nil && env.Tip != "" {
+				if onto, why, err := o.findBase(ctx, ev, env, commit); err == nil && why == "" {
+					base = onto
+				}
+			}
+		}
+		if p.members, err = o.changedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit, p.ref.Revert); err != nil {
 			return nil, err
 		}
 	}
-	if !ref.Revert {
-		p.DeclaredRelease = declaredRelease(readMarker(pr.Body))
-		if why == "" && p.DeclaredRelease.Value != p.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, p.Release) {
-			// Well made, but not by us: that we opened it is the proof that its
-			// release was verified upstream, and that is not this release.
-			why = "it carries another release than the one that Liftlock put there"
-		}
+	if len(p.members) == 0 {
+		p.members = markedMembers(p.PR.Body)
 	}
-	if why != "" && p.HeadState != promotion.HeadModified {
-		p.MarkModified(fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", pr.Number, why))
-	}
-	if pr.Mergeable == forge.MergeableDirty {
-		p.Stale = true
-	}
-	edits := c.HeadEdits[pr.Number]
-	o.recordHead(r, p, base, len(edits) > 0)
-	if p.HeadState != promotion.HeadModified && !p.Stale && len(edits) > 0 {
-		// The branch may have got other readers since: what counts is what the
-		// edits do to it as it is now.
-		why, err := o.WhyNotIsolated(ctx, c, env.Name, env.Tip, edits)
-		switch {
-		case err == nil:
-			p.MarkReach(promotion.ReachCrossEnvironment, why)
-		case ctx.Err() != nil:
-			return nil, err
-		default:
-			p.MarkReach(promotion.ReachUnknown, "which targets it would change can't be told: "+err.Error())
-		}
-	}
-	if why := o.refusedMergeReason(r, e); why != "" {
-		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
-	}
-	if !ref.Revert {
-		if p.Release == "" {
-			p.Release, _ = readMarker(pr.Body)
-		}
-		if p.Review, err = o.reviewFacts(ctx, c, env, p, d, base); err != nil {
-			return nil, fmt.Errorf("look at the approvals of #%d: %w", pr.Number, err)
-		}
-	}
-	c.OpenPulls[pr.Number] = pr
-	c.HeadBases[pr.Number] = base
-	return p, nil
+	p.membersKnown = true
+	return p.members, nil
 }
 
-// refusal is a merge that the forge refused for a reason of its own.
-type refusal struct {
-	head, why string
-	at        time.Time
-}
-
-// RecordRefusedMerge remembers that the forge refused to merge a head, until something
-// is heard of the pull request or MaxAge has passed: asking again at once would
-// only be refused again.
-func (o *pullGatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
-	o.refused.Put(detailKey(r, number), refusal{head: head, why: err.Error(), at: o.now()})
-}
-
-func (o *pullGatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
-	f, ok := o.refused.Get(detailKey(r, e.PR.Number))
-	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.now().Sub(f.at) > o.maxAge {
-		return ""
+// findReverted is the merged promotion that a revert takes back: the newest before it
+// of which the identity is in its branch's name; nil when none is known.
+func (o *Gatherer) findReverted(ctx context.Context, ev *UnitEvaluation, revert *pullRecord) *pullRecord {
+	for _, p := range ev.pulls[revert.ref.Component][revert.ref.Environment] {
+		if p.ref.Revert || p.PR.State != forge.Merged || p.PR.Author != ev.Snapshot.Repo.BotLogin || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
+			continue
+		}
+		id := ""
+		if !p.batch {
+			id = o.releaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.envAt(p.ref.Environment, p.ref.Component))
+			p.members, p.membersKnown = []promotion.Member{{Component: p.ref.Component, Release: id}}, true
+		} else if members, err := o.findMembers(ctx, ev, p); err == nil {
+			id = promotion.BatchID(members)
+		}
+		if id != "" && wording.Short(id) == revert.ref.Short {
+			return p
+		}
 	}
-	return f.why
+	return nil
+}
+
+// RevertedPull is the merged promotion that a merged revert took back, with the release
+// of one of its components; 0 when it isn't known.
+func (ev *UnitEvaluation) RevertedPull(env string, revert int) (of int, release string) {
+	for _, c := range ev.Components {
+		past := c.Env(env).PastPulls
+		if p := slices.IndexFunc(past, func(p promotion.PastPull) bool { return p.Number == revert }); p >= 0 {
+			if n := findRevertedPull(c.Env(env), revert, past[p].Release); n > of {
+				i := slices.IndexFunc(past, func(p promotion.PastPull) bool { return p.Number == n })
+				of, release = n, past[i].Release
+			}
+		}
+	}
+	return of, release
+}
+
+// Environment finds an environment of the pipeline, with nothing of a component's; nil
+// when there is none.
+func (ev *UnitEvaluation) Environment(name string) *promotion.Env {
+	for i := range ev.envs {
+		if ev.envs[i].Name == name {
+			return &ev.envs[i]
+		}
+	}
+	return nil
 }

@@ -43,17 +43,12 @@ func (o *recordGatherer) Records(ctx context.Context, c *Evaluation) ([]store.Pr
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := o.pulls.unitPulls(ctx, c.Snapshot.Repo, c.Facts.Unit)
-	if err != nil {
-		return nil, nil, err
-	}
 	var rows []store.Promotion
 	var events []store.Event
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
-		own := slices.Concat(entries[env.Name], c.memberBatchPulls(env))
-		for j := range own {
-			pr := &own[j].PR
+		for _, own := range c.memberPulls(env) {
+			pr := &own.PR
 			if pr.Author != c.Snapshot.Repo.BotLogin {
 				continue
 			}

@@ -57,7 +57,7 @@ func (o *argocdGatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *Res
 		if appErr != nil {
 			e.Unreachable = appErr.Error()
 		}
-		e.Generated = generatedSpec(at, t, c.ReleaseContents[e.Release], app)
+		e.Generated = generatedSpec(at, t, c.contents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
 			out.Unhealthy = app.Unhealthy

@@ -1,0 +1,152 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// differenceURL leads to the rendered difference of a pull request that may not have a
+// number yet.
+func (a *Actor) differenceURL(s *subject, kind, release string) string {
+	if a.opts.Console == "" {
+		return ""
+	}
+	u := s.unit()
+	if s.batch && len(s.members) > 0 { // any of them has it all
+		u.Component, release = s.members[0].Component, s.members[0].Release
+	}
+	q := url.Values{"repository": {u.Repo}, "pipeline": {u.Pipeline}, "component": {u.Component}, "environment": {s.env}, "kind": {kind}, "release": {release}}
+	return a.opts.Console + "/diff?" + q.Encode()
+}
+
+// moves says that a component is a member.
+func (s *subject) moves(component string) bool {
+	_, is := promotion.FindMember(s.members, component)
+	return is
+}
+
+// components are the members' names, sorted.
+func (s *subject) components() []string {
+	out := make([]string, len(s.members))
+	for i, m := range s.members {
+		out[i] = m.Component
+	}
+	slices.Sort(out)
+	return out
+}
+
+// describeEdits fills in what an edit on a commit moves, whom it reaches and what it
+// does to their manifests.
+func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
+	var files []string
+	for _, e := range edits {
+		files = append(files, e.File)
+		for _, ch := range e.Changes {
+			owner := ""
+			if s.batch {
+				owner = s.ev.FieldOwner(s.env, s.members, e.File, ch.Path)
+			}
+			in.Changes = append(in.Changes, prtext.Change{Component: owner, File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
+		}
+	}
+	kind := promotion.KindPromotion
+	if in.Revert {
+		kind = promotion.KindRevert
+	}
+	var members []promotion.Member // a component's own are told by the branch
+	for _, m := range in.Members {
+		if s.batch {
+			members = append(members, m.Member)
+		}
+	}
+	in.BodyMarker = facts.Marker(kind, in.Release, in.RevertedPull, members)
+	reached, others, err := a.opts.Gatherer.Reach(ctx, s.ev, in.Environment, files)
+	if err != nil {
+		in.UnaffectedErr = err.Error()
+		return
+	}
+	proven := false // asked for only where another target reads these files
+	for _, t := range reached {
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: facts.ClusterOf(&t)}
+		if t.Environment == in.Environment && s.moves(t.Component) {
+			in.Reached = append(in.Reached, at)
+			continue
+		}
+		if !proven && len(edits) > 0 {
+			why, err := a.opts.Gatherer.WhyNotIsolated(ctx, s.ev, s.components(), in.Environment, base, edits)
+			proven = err == nil && why == ""
+		}
+		if proven {
+			in.UnchangedTargets = append(in.UnchangedTargets, at)
+		} else {
+			in.Reached = append(in.Reached, at)
+		}
+	}
+	in.DiffURL = a.differenceURL(s, kind, in.Release)
+	a.renderEffects(ctx, s, in, base, edits)
+	in.UnaffectedCounts = map[string]int{}
+	for _, t := range others {
+		in.UnaffectedCounts[t.Environment]++
+	}
+}
+
+// renderEffects fills in what an edit does to the manifests. That it can't be told
+// keeps nobody from reading the rest.
+func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
+	effects, err := a.opts.Gatherer.Effects(ctx, s.ev, s.components(), in.Environment, base, edits)
+	if err != nil {
+		in.RenderedErr = err.Error()
+		return
+	}
+	limit := render.TextLimit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, ObjectLines: prtext.RenderedObject}
+	for _, e := range effects {
+		r := prtext.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why}
+		if !e.Changes.Empty() {
+			r.Summary, r.Diff = e.Changes.Summary(), e.Changes.Text(limit)
+		}
+		in.Rendered = append(in.Rendered, r)
+	}
+}
+
+// Why a revert was opened is kept, so that its page can be written again.
+type revertEvidence struct {
+	Evidence []string `json:"evidence"`
+	By       string   `json:"by,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+}
+
+func evidenceKey(repo string, pull int) string { return "evidence|" + repo + "|" + strconv.Itoa(pull) }
+
+func (a *Actor) putEvidence(ctx context.Context, tx *store.Tx, repo string, pull int, x promotion.OpenRevert) error {
+	raw, err := json.Marshal(revertEvidence{Evidence: x.Evidence, By: x.By, Reason: x.Reason})
+	if err != nil {
+		return fmt.Errorf("keep the evidence of #%d: %w", pull, err)
+	}
+	return tx.PutState(ctx, evidenceKey(repo, pull), raw)
+}
+
+// readEvidence fills in why a revert was opened; false evidence is never made up: when
+// the record is lost the page's body stays as it is.
+func (a *Actor) readEvidence(ctx context.Context, s *subject, in *prtext.Input) error {
+	raw, ok, err := a.opts.Store.State(ctx, evidenceKey(s.ev.Unit.Repo, s.number))
+	if err != nil || !ok {
+		return err
+	}
+	var k revertEvidence
+	if err := json.Unmarshal(raw, &k); err != nil {
+		return fmt.Errorf("read the evidence of #%d from the store: %w", s.number, err)
+	}
+	in.Evidence, in.By, in.Reason = k.Evidence, k.By, k.Reason
+	return nil
+}

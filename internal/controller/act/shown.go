@@ -1,0 +1,146 @@
+package act
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// StatusContext is the name of the one commit status.
+const StatusContext = "liftlock"
+
+// shownState is what was last written on a pull request, so that it is written again
+// only when it changes.
+type shownState struct {
+	Page    string `json:"page,omitempty"`    // digest of title and body
+	Comment string `json:"comment,omitempty"` // digest
+	ID      int64  `json:"id,omitempty"`      // of the comment
+	Status  string `json:"status,omitempty"`  // head, state and description
+}
+
+func shownKey(r *facts.Repository, number int) string {
+	return "shown|" + r.ID + "|" + strconv.Itoa(number)
+}
+
+func hashParts(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+func (a *Actor) readShown(ctx context.Context, r *facts.Repository, number int) (shownState, error) {
+	var s shownState
+	raw, ok, err := a.opts.Store.State(ctx, shownKey(r, number))
+	if err != nil || !ok {
+		return s, err
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return shownState{}, nil //nolint:nilerr // unreadable is unknown: everything is written again
+	}
+	return s, nil
+}
+
+func (a *Actor) putShown(ctx context.Context, r *facts.Repository, number int, s shownState) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("note what #%d shows: %w", number, err)
+	}
+	return a.opts.Store.PutState(ctx, shownKey(r, number), raw)
+}
+
+// putComment brings the one comment up to date: the one we know, the one that is found,
+// or a new one.
+func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int, text string) error {
+	s, err := a.readShown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	if s.ID != 0 && s.Comment == hashParts(text) {
+		return nil
+	}
+	if s.ID == 0 {
+		if s.ID, err = a.findComment(ctx, r, number); err != nil {
+			return err
+		}
+	}
+	if s.ID != 0 {
+		err = r.Forge.UpdateComment(ctx, r.Name, number, s.ID, text)
+		if errors.Is(err, forge.ErrNotFound) {
+			s.ID = 0 // somebody deleted it
+		}
+	}
+	if s.ID == 0 {
+		var k *forge.Comment
+		if k, err = r.Forge.CreateComment(ctx, r.Name, number, text); err == nil {
+			s.ID = k.ID
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.Comment = hashParts(text)
+	return a.putShown(ctx, r, number, s)
+}
+
+// UpdateComment brings the one comment on a pull request that isn't ours up to date. With
+// worth false there is nothing to tell, and none is begun.
+func (a *Actor) UpdateComment(ctx context.Context, r *facts.Repository, number int, text string, worth bool) error {
+	s, err := a.readShown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	if !worth && s.ID == 0 {
+		if s.ID, err = a.findComment(ctx, r, number); err != nil || s.ID == 0 {
+			return err
+		}
+	}
+	return a.putComment(ctx, r, number, text)
+}
+
+func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int) (int64, error) {
+	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range comments {
+		if k.User == r.BotLogin && prtext.IsStatusComment(k.Body) {
+			return k.ID, nil
+		}
+	}
+	return 0, nil
+}
+
+// putStatus sets the commit status liftlock where it isn't so already.
+func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) error {
+	s, err := a.readShown(ctx, r, number)
+	if err != nil {
+		return err
+	}
+	want := hashParts(commit, st.State, st.Description)
+	if s.Status == want {
+		return nil
+	}
+	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
+	if err != nil {
+		return err
+	}
+	s.Status = want
+	return a.putShown(ctx, r, number, s)
+}
+
+// SetStatus sets the commit status liftlock on a pull request that isn't ours, or,
+// with number 0, on a commit of the tracked branch.
+func (a *Actor) SetStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status) error {
+	return a.putStatus(ctx, r, number, commit, st, a.opts.Console)
+}

@@ -1,0 +1,86 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// slotTTL bounds how long one process may hold the right to count what is open
+// and add one.
+const slotTTL = 30 * time.Second
+
+// takeSlot takes the right to open one more of something that is counted; ErrStale
+// when another component holds it.
+func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (func(), error) {
+	owner := a.opts.Owner + "/" + wake.UnitName(u)
+	ok, err := a.opts.Store.TakeSlot(ctx, name, owner, slotTTL)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: another component holds %s", ErrStale, name)
+	}
+	return func() {
+		if err := a.opts.Store.FreeSlot(context.WithoutCancel(ctx), name, owner); err != nil {
+			a.opts.Log.Warn("a slot could not be given back; it comes free by itself", zap.String("slot", name), zap.Error(err))
+		}
+	}, nil
+}
+
+// takeRevertSlot takes the right to open one more revert and counts again: what
+// degrades at the same moment is judged at the same moment, and none of those
+// judgements saw the others' reverts. The limit itself is the decision's.
+func (a *Actor) takeRevertSlot(ctx context.Context, s *subject) (func(), error) {
+	u := s.unit()
+	c, _ := s.ev.Component(s.members[0].Component) // what is in use is counted alike for each
+	if c == nil {
+		return nil, fmt.Errorf("%w: %s is gone", ErrStale, s.members[0].Component)
+	}
+	free, err := a.takeSlot(ctx, u, "revert|"+u.Repo+"|"+u.Pipeline)
+	if err != nil {
+		return nil, err
+	}
+	now, err := a.opts.Gatherer.CountUsedLimits(ctx, c)
+	if err == nil && (!maps.Equal(now.RevertsByEnv, c.Facts.Limits.RevertsByEnv) || !maps.Equal(now.RevertsByCluster, c.Facts.Limits.RevertsByCluster)) {
+		err = fmt.Errorf("%w: another revert was opened meanwhile", ErrStale)
+	}
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return free, nil
+}
+
+// takeOpenSlot takes the right to open one more pull request in an environment and
+// counts again: two components may have been judged at the same moment.
+func (a *Actor) takeOpenSlot(ctx context.Context, s *subject) (func(), error) {
+	u, r := s.unit(), s.ev.Snapshot.Repo
+	free, err := a.takeSlot(ctx, u, "open|"+u.Repo+"|"+u.Pipeline+"|"+s.env)
+	if err != nil || s.batch {
+		return free, err // all have one pull request, whatever the limit
+	}
+	open, err := a.opts.Gatherer.OpenPulls(ctx, r)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	n := 0
+	for _, pr := range open {
+		ref, ok := promotion.ParseBranch(pr.Branch)
+		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && pr.Author == r.BotLogin {
+			n++
+		}
+	}
+	if limit := s.ev.Pipeline.Spec.Limits.OpenPerEnvironment; limit > 0 && n >= limit {
+		free()
+		return nil, fmt.Errorf("%w: %d pull requests are open in %s by now", ErrStale, n, s.env)
+	}
+	return free, nil
+}

@@ -1,0 +1,187 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// commandMembers are whom a command is about, evaluated: its component, or, given in a
+// pull request of several, all that this moves.
+type commandMembers struct {
+	ev      *facts.UnitEvaluation
+	d       *promotion.Decision
+	env     string // the pull request's, where that is one of several
+	members []promotion.Member
+}
+
+// evaluateMembers evaluates whom a command is about. facts.ErrNoUnit: there is no such
+// component; a *RefusedError: nobody is there any more.
+func (e *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o Command) (m commandMembers, err error) {
+	if m.ev, m.d, err = e.opts.Gatherer.Evaluate(ctx, s, o.Unit, false); err != nil {
+		return m, err
+	}
+	if !s.IsBatch(o.Unit) {
+		m.members = []promotion.Member{{Component: o.Unit.Component}}
+		return m, nil
+	}
+	env, members, err := e.opts.Gatherer.PullMembers(ctx, m.ev, o.Pull)
+	if err != nil {
+		return m, err
+	}
+	m.env, m.members = env, slices.DeleteFunc(slices.Clone(members), func(p promotion.Member) bool { c, _ := m.ev.Component(p.Component); return c == nil })
+	if len(m.members) == 0 {
+		return m, newRefusal("#%d moves no component that is there any more", o.Pull)
+	}
+	return m, nil
+}
+
+// unitsOf are whom a command is about, without an evaluation where it is about one
+// component.
+func (e *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, keep func(*facts.Evaluation) bool) ([]promotion.Unit, error) {
+	if !s.IsBatch(o.Unit) {
+		return []promotion.Unit{o.Unit}, nil
+	}
+	m, err := e.evaluateMembers(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	var out []promotion.Unit
+	for _, member := range m.members {
+		if c, _ := m.ev.Component(member.Component); keep(c) {
+			out = append(out, c.Facts.Unit)
+		}
+	}
+	return out, nil
+}
+
+// recordCommand records a command for the decision and wakes it: for each component
+// that it is about, a revert only for those of which what the pull request brought is
+// still there.
+func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Command) error {
+	units, err := e.unitsOf(ctx, s, o, func(c *facts.Evaluation) bool {
+		env := c.Env(o.Command.Environment)
+		return o.Command.Verb != command.Revert || env != nil && env.Landed.OK && env.Landed.Value.Pull == o.Pull
+	})
+	if err != nil {
+		return err
+	}
+	if len(units) == 0 {
+		return newRefusal("nothing that #%d brought is in %s any more, so there is nothing to take back", o.Pull, o.Command.Environment)
+	}
+	return e.opts.Store.Tx(ctx, "command", func(tx *store.Tx) error {
+		for _, u := range units {
+			source := o.Source
+			if u != o.Unit {
+				source += " for " + u.Component
+			}
+			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
+				By: o.By, Reason: o.Command.Reason, Source: source, At: e.opts.Clock.Now()}); err != nil {
+				return err
+			}
+		}
+		return tx.Wake(ctx, wake.ForUnit(o.Unit).String())
+	})
+}
+
+// replyStatus answers /liftlock status and why from a fresh look.
+func (e *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
+	m, err := e.evaluateMembers(ctx, s, o)
+	if errors.Is(err, facts.ErrNoUnit) {
+		return "", newRefusal("%v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	var parts []string
+	for _, member := range m.members {
+		_, i := m.ev.Component(member.Component)
+		text := prtext.StatusText(m.d.Components[i].Envs)
+		if o.Command.Verb == command.Why {
+			text = prtext.WhyText(m.d.Components[i].Envs, o.Command.Environment)
+		}
+		if s.IsBatch(o.Unit) {
+			text = fmt.Sprintf("%s:\n\n%s", member.Component, text)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "\n\n"), nil
+}
+
+// replyDiff answers /liftlock diff about one of our open pull requests.
+func (e *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
+	m, err := e.evaluateMembers(ctx, s, o)
+	if errors.Is(err, facts.ErrNoUnit) {
+		return "", newRefusal("%v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, ok := e.opts.Actor.Diff(ctx, m.ev, m.d, o.Pull)
+	if !ok {
+		return "", newRefusal("#%d is not an open pull request of Liftlock's with a head that it composed; the forge shows its files", o.Pull)
+	}
+	return text, nil
+}
+
+// setHolds sets or lifts a hold, on a component for each that the command is about.
+func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) error {
+	if o.Command.Scope != command.ScopeComponent {
+		return e.setHold(ctx, r, p, o)
+	}
+	units, err := e.unitsOf(ctx, s, o, func(*facts.Evaluation) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		one := o
+		one.Unit = u
+		if err := e.setHold(ctx, r, p, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setHold sets or lifts a hold: on the pull request as its label, on anything larger
+// as a file on the state branch.
+func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command) error {
+	c := o.Command
+	set := c.Verb == command.Hold
+	if c.Scope == "" || c.Scope == command.ScopePR {
+		if o.Pull == 0 {
+			return newRefusal("which pull request? name a component, an environment or the pipeline as the scope")
+		}
+		change := r.Forge.RemoveLabel
+		if set {
+			change = func(ctx context.Context, repo forge.Repo, number int, label string) error {
+				return r.Forge.AddLabels(ctx, repo, number, label)
+			}
+		}
+		if err := change(ctx, r.Name, o.Pull, promotion.LabelHold); err != nil {
+			return err
+		}
+		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
+			return err
+		}
+		return e.opts.Store.Wake(ctx, wake.ForUnit(o.Unit).String())
+	}
+	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
+		return newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
+	}
+	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Reason: c.Reason, Set: set}); err != nil {
+		return err
+	}
+	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String())
+}

@@ -1,0 +1,251 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// componentHistory is what the store remembers of a component.
+type componentHistory struct {
+	arrivals     map[string][]promotion.Arrival // by environment, newest first
+	observations []store.Observation
+}
+
+// readHistory reads it.
+func (o *Gatherer) readHistory(ctx context.Context, c *Evaluation) (h componentHistory, err error) {
+	if h.arrivals, err = o.readArrivals(ctx, c); err != nil {
+		return h, err
+	}
+	h.observations, err = o.opts.Store.Observations(ctx, wake.UnitName(c.Facts.Unit))
+	return h, err
+}
+
+// gatherEnv fills in one environment of all components: first what each carries and
+// where that came from, which may make us read the pull requests again, then the
+// pull requests, then what hangs on both.
+func (o *Gatherer) gatherEnv(ctx context.Context, ev *UnitEvaluation, i int, history []componentHistory, fresh bool) error {
+	name := ev.envs[i].Name
+	origins := make([]originMemo, len(ev.Components))
+	for k, c := range ev.Components {
+		env, at := &c.Facts.Envs[i], c.Unit.Envs[name]
+		if at == nil {
+			env.Release = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
+			continue
+		}
+		env.History = history[k].arrivals[name]
+		var err error
+		if origins[k], err = o.gatherRelease(ctx, c, env, at); err != nil {
+			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
+		}
+		fresh = env.Release.OK && o.isUnexplained(wake.UnitName(c.Facts.Unit)+"|"+name, origins[k], ev.pulls.of(c, name)) || fresh
+	}
+	if ev.envs[i].Tip != "" {
+		if err := o.gatherOpenPulls(ctx, ev, &ev.envs[i], fresh); err != nil {
+			return err
+		}
+	}
+	for k, c := range ev.Components {
+		env, at := &c.Facts.Envs[i], c.Unit.Envs[name]
+		if at == nil {
+			continue
+		}
+		if err := o.gatherComponentEnv(ctx, c, env, at, origins[k], history[k].observations); err != nil {
+			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
+		}
+	}
+	ev.joinViews(i)
+	for _, p := range ev.OpenPulls {
+		if p.Environment == name {
+			o.recordHead(ev.Snapshot.Repo, &p.Pull, p.Base, len(p.Edits) > 0)
+		}
+	}
+	return nil
+}
+
+// gatherRelease reads what an environment carries, and where that came from.
+func (o *Gatherer) gatherRelease(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) (originMemo, error) {
+	r := c.Snapshot.Repo
+	if env.Tip == "" {
+		env.Release = promotion.Unsure[promotion.Release](missingBranchText(r, env.Branch))
+		return originMemo{}, nil
+	}
+	rel, err := o.readCurrent(r, env.Tip, c.Pipeline, at)
+	var mixed *fieldedit.MixedError
+	switch {
+	case errors.As(err, &mixed):
+		env.Fields, env.FieldsReason = promotion.FieldsMixed, err.Error()
+		env.Release = promotion.Unsure[promotion.Release](err.Error())
+	case err != nil:
+		env.Release = promotion.Unsure[promotion.Release](err.Error())
+	case rel.Empty():
+		env.Release = promotion.Unsure[promotion.Release](at.NothingCarried())
+	default:
+		env.Release = promotion.Sure(c.rememberRelease(rel))
+		return o.findOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)
+	}
+	return originMemo{}, nil
+}
+
+// gatherComponentEnv fills in what hangs on the release and on the pull requests.
+func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
+	if env.Tip == "" {
+		o.judgeTargets(c, env, at, observations)
+		return nil
+	}
+	if err := o.assignPulls(ctx, c, env, at); err != nil {
+		return err
+	}
+	pulls := c.pulls.of(c, env.Name)
+	if err := o.ensureMergeFetched(ctx, c, env, pulls); err != nil {
+		return err
+	}
+	if !env.Release.OK {
+		o.judgeTargets(c, env, at, observations)
+		return nil
+	}
+	landed, err := o.describeLanded(ctx, c.Snapshot.Repo, c.Pipeline, origin, pulls)
+	if err != nil {
+		return err
+	}
+	if landed.Members, err = o.landedMembers(ctx, c, env.Name, landed.Pull); err != nil {
+		return err
+	}
+	landed.Batch = len(landed.Members) > 0
+	env.Landed = promotion.Sure(landed)
+	c.markUnmanagedReverts(env)
+	if err := o.fillRevertedReleases(ctx, c, env, at); err != nil {
+		return err
+	}
+	if err := o.recordArrival(ctx, c, env); err != nil {
+		return err
+	}
+	o.judgeTargets(c, env, at, observations)
+	return o.fillHealthBefore(ctx, c, env)
+}
+
+// isUnexplained says, once for each commit, that what landed is by none of our
+// merges as far as the book knows while one of ours was open: the branch's news
+// may have come before the pull request's, so that is read again first.
+func (o *Gatherer) isUnexplained(key string, m originMemo, pulls []*pullRecord) bool {
+	open := false
+	for _, p := range pulls {
+		if p.PR.MergeCommit == m.origin.Commit.SHA && p.PR.State == forge.Merged {
+			return false
+		}
+		open = open || p.PR.State == forge.Open
+	}
+	if last, _ := o.explained.Get(key); !open || last == m.origin.Commit.SHA {
+		return false
+	}
+	o.explained.Put(key, m.origin.Commit.SHA)
+	return true
+}
+
+// arrivalData is what a store.Arrival keeps for us.
+type arrivalData struct {
+	Content fieldedit.Release `json:"content"`
+	By      string            `json:"by"`
+	Author  string            `json:"who,omitempty"`
+	Pull    int               `json:"pull,omitempty"`
+}
+
+// readArrivals reads a unit's history by environment, newest first.
+func (o *Gatherer) readArrivals(ctx context.Context, c *Evaluation) (map[string][]promotion.Arrival, error) {
+	rows, err := o.opts.Store.Arrivals(ctx, wake.UnitName(c.Facts.Unit))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]promotion.Arrival{}
+	for _, row := range rows {
+		var d arrivalData
+		if err := json.Unmarshal(row.Data, &d); err != nil {
+			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
+		}
+		c.rememberRelease(d.Content)
+		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.Content.String(),
+			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
+	}
+	return out, nil
+}
+
+// recordArrival writes down what is in the environment now, where that is new.
+func (o *Gatherer) recordArrival(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+	l, id := env.Landed.Value, env.Release.Value.ID
+	i := slices.IndexFunc(env.History, func(a promotion.Arrival) bool { return a.Release == id && a.Commit == l.Commit })
+	if i >= 0 && env.History[i].By == l.By {
+		return nil
+	}
+	a := promotion.Arrival{Release: id, Name: env.Release.Value.Name, Commit: l.Commit, By: l.By, Author: l.Author, Pull: l.Pull, At: c.Facts.Now}
+	if i >= 0 {
+		a = env.History[i]
+		a.By, a.Author, a.Pull = l.By, l.Author, l.Pull
+	}
+	row, err := c.ArrivalRow(env.Name, &a)
+	if err != nil {
+		return err
+	}
+	err = o.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
+		var err error
+		if a.Seq, err = tx.PutArrival(ctx, row); err != nil {
+			return err
+		}
+		_, err = tx.AddEvents(ctx, landedEvent(c, env))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if i >= 0 {
+		env.History[i] = a
+	} else {
+		env.History = append([]promotion.Arrival{a}, env.History...)
+	}
+	return nil
+}
+
+// ArrivalRow is the store's row of an arrival.
+func (c *Evaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
+	data, err := json.Marshal(arrivalData{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull})
+	if err != nil {
+		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
+	}
+	return store.Arrival{Unit: wake.UnitName(c.Facts.Unit), Environment: env, Release: a.Release, Commit: a.Commit,
+		At: a.At, VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt, Data: data}, nil
+}
+
+// landedEvent tells that a release is in an environment now, however it came.
+func landedEvent(c *Evaluation, env *promotion.Env) store.Event {
+	u, l := c.Facts.Unit, env.Landed.Value
+	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
+		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, wording.Short(l.Commit)),
+		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", wake.UnitName(u), env.Name, l.Commit, l.By)}
+	if l.Pull != 0 {
+		ev.Kind = "merged"
+		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, wording.Short(l.Commit))
+		ev.IdempotencyKey = MergedEventKey(u, l.Pull)
+	}
+	return ev
+}
+
+// readPendingCommands reads the commands that wait to take effect.
+func (o *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
+	rows, err := o.opts.Store.PendingCommands(ctx, wake.UnitName(u))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]promotion.PendingCommand, 0, len(rows))
+	for _, a := range rows {
+		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By, Reason: a.Reason, At: a.At})
+	}
+	return out, nil
+}

@@ -1,0 +1,325 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// OpenPull is an open pull request of ours with what acting on it needs. Its Pull is
+// what all of its members know of it.
+type OpenPull struct {
+	promotion.Pull
+	Environment string
+	Revert      bool
+	PR          *forge.PullRequest
+	Base        string             // what its head was made on
+	Edits       []fieldedit.Edit   // what its head changes; none where it isn't what we compose
+	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
+}
+
+// viewOf is the pull request as one component sees it; nil when it is no member.
+func (p *OpenPull) viewOf(component string) *promotion.Pull {
+	m, is := promotion.FindMember(p.Members, component)
+	if !is {
+		return nil
+	}
+	v := p.Pull
+	if p.Batch {
+		declared, _ := promotion.FindMember(markedMembers(p.PR.Body), component)
+		v.Release, v.Name, v.DeclaredRelease = m.Release, m.Name, declaredRelease(declared.Release, 0)
+	}
+	return &v
+}
+
+// notComposed says why nothing is done with a pull request.
+func notComposed(number int, why string) string {
+	return fmt.Sprintf("#%d is not what Liftlock composed: %s; nothing is done with it until /liftlock retry", number, why)
+}
+
+// gatherOpenPulls reads the open pull requests of ours into an environment again, as
+// far as something was heard of them, and inspects what their heads move.
+func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, fresh bool) error {
+	r := ev.Snapshot.Repo
+	var open []*pullRecord
+	for _, component := range slices.Sorted(maps.Keys(ev.pulls)) {
+		for _, p := range ev.pulls[component][env.Name] {
+			if !p.isOpen() || p.PR.Author != r.BotLogin || !p.batch && ev.envAt(env.Name, component) == nil {
+				continue
+			}
+			// Also without a gate that counts them: an approved promotion keeps its place.
+			d, err := o.readDetail(ctx, r, &p.cachedPull, !p.ref.Revert, fresh)
+			if err != nil {
+				return err
+			}
+			p.PR, p.detail = d.pr, d
+			open = append(open, p)
+		}
+	}
+	for _, p := range open { // all are read: which are merged matters to the reverts
+		if !p.isOpen() {
+			continue
+		}
+		described, err := o.describeOpenPull(ctx, ev, env, p)
+		if err != nil {
+			return fmt.Errorf("look at #%d: %w", p.PR.Number, err)
+		}
+		ev.OpenPulls[p.PR.Number] = described
+	}
+	return nil
+}
+
+// describeOpenPull describes an open pull request of ours and whether its head is still
+// what we would compose.
+func (o *Gatherer) describeOpenPull(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
+	repo, pr := ev.Snapshot.Repo, &r.PR
+	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
+		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
+	if pr.Base != env.Branch {
+		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
+	}
+	if err := o.ensureCommit(ctx, repo, pr.Head); err != nil {
+		return nil, err
+	}
+	why, err := o.inspectHead(ctx, ev, env, r, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.Batch && (why != "" || p.HeadState == promotion.HeadModified) {
+		p.Members = addDeclaredMembers(p.Members, pr.Body)
+	}
+	p.identify(r)
+	r.members, r.membersKnown = p.Members, true
+	if why != "" {
+		p.MarkModified(notComposed(p.Number, why))
+	}
+	if pr.Mergeable == forge.MergeableDirty {
+		p.Stale = true
+	}
+	if err := o.inspectReach(ctx, ev, env, p); err != nil {
+		return nil, err
+	}
+	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {
+		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
+	}
+	if !p.Revert {
+		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base); err != nil {
+			return nil, fmt.Errorf("look at its approvals: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// identify fills in what moves, as a whole.
+func (p *OpenPull) identify(r *pullRecord) {
+	declared := declaredRelease(readMarker(r.PR.Body))
+	if !p.Revert {
+		p.DeclaredRelease = declared
+	}
+	switch {
+	case p.Batch:
+		p.Release, p.Name = promotion.BatchID(p.Members), joinMemberNames(p.Members)
+	case len(p.Members) == 1 && p.Members[0].Release != "":
+		p.Release, p.Name = p.Members[0].Release, p.Members[0].Name
+	case !p.Revert:
+		p.Release = declared.Value
+	}
+	if p.Revert && p.Release == "" {
+		p.Release = r.ref.Short // a restraint that holds whatever somebody pushes there
+	}
+	if !p.Batch {
+		p.Members = []promotion.Member{{Component: r.ref.Component, Release: p.Release, Name: p.Name}}
+	}
+}
+
+// inspectReach says whether merging a pull request now would change targets outside its
+// environment: the branch may have got other readers since, so what counts is what
+// the edits do to it as it is now.
+func (o *Gatherer) inspectReach(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, p *OpenPull) error {
+	if p.HeadState == promotion.HeadModified || p.Stale || len(p.Edits) == 0 {
+		return nil
+	}
+	why, err := o.WhyNotIsolated(ctx, ev, componentNames(p.Members), env.Name, env.Tip, p.Edits)
+	switch {
+	case err == nil:
+		p.MarkReach(promotion.ReachCrossEnvironment, why)
+	case ctx.Err() != nil:
+		return err
+	default:
+		p.MarkReach(promotion.ReachUnknown, "which targets it would change can't be told: "+err.Error())
+	}
+	return nil
+}
+
+// inspectHead says why a pull request's head is not what we compose; "" when it is.
+func (o *Gatherer) inspectHead(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
+	if p.Base, why, err = o.findBase(ctx, ev, env, p.Head); err != nil {
+		return "", err
+	}
+	if p.Revert {
+		if p.Members, err = o.findMembers(ctx, ev, r); err != nil || why != "" {
+			return why, err
+		}
+		return o.inspectRevert(ctx, ev, env, r, p)
+	}
+	if why != "" {
+		return why, nil
+	}
+	return o.inspectPromotion(ctx, ev, env, r.ref.Component, p)
+}
+
+// inspectPromotion compares a head with what composing the releases that it moves on
+// its base gives.
+func (o *Gatherer) inspectPromotion(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, component string, p *OpenPull) (string, error) {
+	r := ev.Snapshot.Repo
+	moved := []string{component}
+	if p.Batch {
+		list, err := o.findReleaseChanges(ctx, r, ev.Pipeline, env.Name, p.Base, p.Head)
+		if err != nil {
+			return "", err
+		}
+		moved = nil
+		for _, m := range list {
+			moved = append(moved, m.component)
+		}
+	}
+	subject := func(component string) string {
+		if p.Batch {
+			return "the release of " + component
+		}
+		return "its release"
+	}
+	for _, component := range moved {
+		rel, err := o.readRelease(r, p.Head, ev.Pipeline, ev.envAt(env.Name, component))
+		if err != nil {
+			return fmt.Sprintf("%s can't be read: %v", subject(component), err), nil
+		}
+		known := ev.rememberRelease(rel)
+		p.Members = append(p.Members, promotion.Member{Component: component, Release: known.ID, Name: known.Name})
+	}
+	edits, refused := o.composeMembers(ctx, ev, env.Name, p.Base, p.Members)
+	for _, m := range p.Members {
+		if why := refused[m.Component]; why != "" {
+			return fmt.Sprintf("%s can't be composed: %s", subject(m.Component), why), nil
+		}
+	}
+	return o.compareHead(ctx, ev, env, p, edits)
+}
+
+// inspectRevert compares a revert's head with what restoring what its promotion moved
+// on its base gives.
+func (o *Gatherer) inspectRevert(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (string, error) {
+	of := o.findReverted(ctx, ev, r)
+	if of == nil {
+		return "the promotion that it takes back is not known", nil
+	}
+	p.Reverts = &of.PR
+	p.Members = slices.Clone(of.members)
+	for i := range p.Members {
+		m := &p.Members[i]
+		if at := ev.envAt(env.Name, m.Component); at != nil { // the body may name one that is gone
+			if rel, err := o.readRelease(ev.Snapshot.Repo, of.PR.MergeCommit, ev.Pipeline, at); err == nil {
+				m.Name = ev.rememberRelease(rel).Name
+			}
+		}
+	}
+	edits, err := o.composeRevert(ctx, ev, env.Name, p.Members, of.PR.MergeCommit, p.Base)
+	if err != nil {
+		p.Diverged = true // a person decides
+		return "", nil
+	}
+	return o.compareHead(ctx, ev, env, p, edits)
+}
+
+// compareHead says how a head differs from its base plus edits, and notes whether the
+// edited files moved on since.
+func (o *Gatherer) compareHead(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, p *OpenPull, edits []fieldedit.Edit) (string, error) {
+	m := ev.Snapshot.Repo.Mirror
+	paths, err := changedPaths(ctx, m, p.Base, p.Head)
+	if err != nil {
+		return "", err
+	}
+	if err := fieldedit.VerifyCommit(m.Tree(p.Head), paths, edits); err != nil {
+		return err.Error(), nil
+	}
+	files := editedFiles(edits)
+	same, err := o.isUnchanged(ctx, ev.Snapshot.Repo, p.Base, env.Tip, func(file string) bool { return slices.Contains(files, file) })
+	if err != nil {
+		return "", err
+	}
+	p.Stale, p.Edits = !same, edits
+	return "", nil
+}
+
+// ensureCommit makes sure that a commit is in the mirror, fetching once if need be.
+func (o *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit string) error {
+	ok, err := r.Mirror.Has(ctx, commit)
+	if err != nil || ok {
+		return err
+	}
+	if _, err := r.Mirror.Fetch(ctx); err != nil {
+		return err
+	}
+	if ok, err = r.Mirror.Has(ctx, commit); err != nil || ok {
+		return err
+	}
+	return fmt.Errorf("%w: commit %s is not among the branches of %s", forge.ErrRetryable, commit, r.ID)
+}
+
+// findBase is the commit of the environment's branch that a head was made on: its parent,
+// or, where somebody brought the branch up to date with a merge, that merge's
+// other parent. why is set when the head doesn't descend from the branch so.
+func (o *Gatherer) findBase(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, head string) (base, why string, err error) {
+	m := ev.Snapshot.Repo.Mirror
+	info, err := m.Commit(ctx, head)
+	if err != nil {
+		return "", "", err
+	}
+	for _, parent := range slices.Backward(info.Parents) {
+		ok, err := m.IsAncestor(ctx, parent, env.Tip)
+		if err != nil {
+			return "", "", err
+		}
+		if ok {
+			return parent, "", nil
+		}
+	}
+	return "", fmt.Sprintf("its head %s is not one commit on top of %s", wording.Short(head), env.Branch), nil
+}
+
+// addDeclaredMembers adds those whom a body names to the members of a head that isn't
+// ours: what we put there counts for them too.
+func addDeclaredMembers(members []promotion.Member, body string) []promotion.Member {
+	out := slices.Clone(members)
+	for _, m := range markedMembers(body) {
+		if _, known := promotion.FindMember(out, m.Component); !known {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// joinMemberNames is what people call what moves together.
+func joinMemberNames(members []promotion.Member) string {
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+func componentNames(members []promotion.Member) []string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = m.Component
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,75 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// pullDetail is an open pull request as it was last read from the forge.
+type pullDetail struct {
+	pr         forge.PullRequest
+	reviews    []forge.Review
+	reviewsErr string
+	hasReviews bool
+	at         time.Time
+}
+
+func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r.ID, number) }
+
+// readDetail reads an open pull request again unless nothing was heard of it since
+// the last time; fresh always reads.
+func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, fresh bool) (*pullDetail, error) {
+	key := detailKey(r, e.PR.Number)
+	d, _ := o.details.Get(key)
+	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
+		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
+		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
+			return nil, err
+		}
+		if d, _ = o.details.Get(key); d == nil {
+			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
+		}
+	}
+	if !reviews || d.hasReviews || d.pr.State != forge.Open {
+		return d, nil
+	}
+	full := *d
+	full.hasReviews = true
+	var err error
+	if full.reviews, err = r.Forge.Reviews(ctx, r.Name, e.PR.Number); err != nil {
+		if forge.IsRetryable(err) {
+			return nil, fmt.Errorf("read the reviews of #%d: %w", e.PR.Number, err)
+		}
+		full.reviewsErr = err.Error()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now, _ := o.details.Get(key); now == d {
+		o.details.Put(key, &full)
+	}
+	return &full, nil
+}
+
+// refusal is a merge that the forge refused for a reason of its own.
+type refusal struct {
+	head, why string
+	at        time.Time
+}
+
+// RecordRefusedMerge remembers that the forge refused to merge a head, until something
+// is heard of the pull request or MaxAge has passed: asking again at once would
+// only be refused again.
+func (o *pullGatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
+	o.refused.Put(detailKey(r, number), refusal{head: head, why: err.Error(), at: o.now()})
+}
+
+func (o *pullGatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
+	f, ok := o.refused.Get(detailKey(r, e.PR.Number))
+	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.now().Sub(f.at) > o.maxAge {
+		return ""
+	}
+	return f.why
+}

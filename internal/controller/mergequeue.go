@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// enqueueMerge asks the repository's merge key to merge for a unit.
+func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
+	return e.opts.Store.Tx(ctx, "wish", func(tx *store.Tx) error {
+		if err := tx.EnqueueMerge(ctx, u.Repo, wake.UnitName(u)); err != nil {
+			return err
+		}
+		return tx.Wake(ctx, wake.ForMerge(u.Repo).String())
+	})
+}
+
+// runMergeQueue serves the repository's merge wishes, one after the other: fetch, judge
+// again with fresh facts, merge what is still to be merged.
+func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Time, error) {
+	slot := "merge|" + r.ID
+	ok, err := e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotTTL)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !ok {
+		return e.opts.Clock.Now().Add(minRetryDelay), nil
+	}
+	defer func() {
+		if err := e.opts.Store.FreeSlot(context.WithoutCancel(ctx), slot, e.opts.Owner); err != nil {
+			e.opts.Log.Warn("the merge slot could not be given back; it comes free by itself", zap.Error(err))
+		}
+	}()
+	queued, err := e.opts.Store.MergeQueue(ctx, r.ID)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var failed error
+	for _, w := range queued {
+		u, ok := wake.ParseUnitName(w)
+		var err error
+		if ok {
+			err = e.mergeUnit(ctx, r, u)
+		}
+		if err != nil && !isStale(err) {
+			// Its wish stays; the others' don't wait for it.
+			failed = errors.Join(failed, fmt.Errorf("merge for %s: %w", w, err))
+			if ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited) {
+				break // nobody's would be served now
+			}
+			continue
+		}
+		again := e.opts.Clock.Now()
+		if err != nil {
+			again = again.Add(mergeRetryDelay)
+		}
+		if err := e.opts.Store.Tx(ctx, "wish-served", func(tx *store.Tx) error {
+			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
+				return err
+			}
+			if !ok {
+				return nil // nobody knows what it was
+			}
+			return tx.WakeAt(ctx, again, wake.ForUnit(u).String())
+		}); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, failed
+}
+
+// mergeRetryDelay lets the forge settle after a merge that came too early: right
+// after another one GitHub answers "Base branch was modified".
+const mergeRetryDelay = 250 * time.Millisecond
+
+// mergeSlotTTL bounds how long a lost process keeps a repository from merging.
+const mergeSlotTTL = 2 * time.Minute
+
+// mergeUnit merges one pull request of a unit that, evaluated again, may be merged.
+func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit) error {
+	defer e.locks.lock(u)()
+	if _, err := r.Mirror.Fetch(ctx); err != nil {
+		return err
+	}
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return err
+	}
+	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
+	if errors.Is(err, facts.ErrNoUnit) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.storeEvaluation(ctx, ev, d); err != nil {
+		return err
+	}
+	for _, step := range d.Steps() {
+		if m, ok := step.Action.(promotion.Merge); ok {
+			return e.mergeEvaluated(ctx, r, ev, d, step, m)
+		}
+	}
+	return nil
+}
+
+// mergeEvaluated merges what was just evaluated.
+func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.UnitEvaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
+	// What is merged shows that its gates passed, also when the run that queued the
+	// merge died before it said so: the forge may require it.
+	if err := e.opts.Actor.Present(ctx, ev, d); err != nil {
+		return err
+	}
+	err := e.opts.Actor.Do(ctx, ev, d, step)
+	switch {
+	case errors.Is(err, forge.ErrNotMergeable):
+		// The forge's own rules stand in the way: the next look says which.
+		e.opts.Log.Info("the forge refuses the merge", zap.Int("pull", m.Pull), zap.Error(err))
+		if _, terr := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
+			return terr
+		}
+		e.opts.Gatherer.RecordRefusedMerge(r.Repository, m.Pull, m.Head, err)
+		return nil
+	case err != nil:
+		return err
+	}
+	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String()) // the branch has a new head
+}

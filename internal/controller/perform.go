@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// performSteps does a decision's steps but merges, which it leaves to the repository's
+// merge key. acted says that something was done that must be looked at. What fails in
+// an environment keeps from being done what comes after it there: of the component's
+// own, or, where it is about a pull request, of all that the unit does there.
+func (e *Controller) performSteps(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision) (acted bool, err error) {
+	failed := newStepFailures(len(ev.Components))
+	for _, step := range d.Steps() {
+		env := promotion.EnvironmentOf(step.Action)
+		if failed.blocks(step.Component, env) {
+			continue
+		}
+		switch step.Action.(type) {
+		case promotion.FactRequest: // answered before, or it can't be
+			continue
+		case promotion.Merge:
+			err = e.enqueueMerge(ctx, ev.Unit)
+		case promotion.Refresh, promotion.Sync:
+			if err := e.opts.Actor.Do(ctx, ev, d, step); err != nil {
+				// The verdict waits and asks again; nothing else stands still for it.
+				e.opts.Log.Warn("Argo CD could not be asked", zap.Error(err))
+			}
+			continue
+		default:
+			if err = e.opts.Actor.Do(ctx, ev, d, step); err == nil {
+				acted = true
+			}
+		}
+		if err != nil && ctx.Err() != nil {
+			return acted, err
+		}
+		failed.of(step.Component).record(env, err)
+	}
+	return acted, failed.joined()
+}
+
+// stepFailures are the failures of a unit's steps: first those about pull requests, then
+// each component's own.
+type stepFailures []failures
+
+func newStepFailures(components int) stepFailures {
+	f := make(stepFailures, components+1)
+	for i := range f {
+		f[i] = failures{}
+	}
+	return f
+}
+
+// of are the failures of a component; -1 is those about pull requests.
+func (f stepFailures) of(component int) failures { return f[component+1] }
+
+// blocks says that a step isn't done after what failed.
+func (f stepFailures) blocks(component int, env string) bool {
+	if component >= 0 {
+		return f.of(-1)[env] != nil || f.of(component)[env] != nil
+	}
+	return slices.ContainsFunc(f, func(f failures) bool { return f[env] != nil })
+}
+
+// joined is nil when nothing failed; where something really did, what only moved
+// meanwhile isn't worth telling.
+func (f stepFailures) joined() error {
+	all := failures{}
+	for _, own := range f {
+		for env, err := range own {
+			all.record(env, err)
+		}
+	}
+	var stale, broken error
+	for _, env := range slices.Sorted(maps.Keys(all)) {
+		if err := all[env]; isStale(err) {
+			stale = errors.Join(stale, err)
+		} else {
+			broken = errors.Join(broken, err)
+		}
+	}
+	if broken != nil {
+		return broken
+	}
+	return stale
+}
+
+// failures are what failed, by environment: what came first there is what the
+// rest stands on, and what is elsewhere goes on.
+type failures map[string]error
+
+// record adds a failure. One that only moved meanwhile doesn't hide, nor soften, a
+// real one of another component in the same environment.
+func (f failures) record(env string, err error) {
+	old := f[env]
+	switch {
+	case err == nil, old != nil && isStale(err) && !isStale(old):
+	case old != nil && isStale(old) && !isStale(err):
+		f[env] = err
+	default:
+		f[env] = errors.Join(old, err)
+	}
+}
