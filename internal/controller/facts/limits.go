@@ -21,7 +21,7 @@ func (o *recordGatherer) gatherLimits(ctx context.Context, c *Evaluation) (promo
 	if c.Pipeline.Spec.BatchesByEnvironment() {
 		return l, nil // one pull request an environment: nobody waits for a place
 	}
-	return l, o.countAhead(ctx, c, &l)
+	return l, o.countAhead(ctx, c.Facts.Unit, &l)
 }
 
 // CountUsedLimits counts what is open and what was opened and merged lately, as the book

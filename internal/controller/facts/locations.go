@@ -29,13 +29,7 @@ func newLocation(p *ResolvedPipeline, e *ResolvedEnv) location {
 
 // readingKey is the key of a reading, given the identities of the inputs.
 func (at *location) readingKey(ids []string) string {
-	var b strings.Builder
-	b.WriteString(at.key)
-	for _, id := range ids {
-		b.WriteByte(0)
-		b.WriteString(id)
-	}
-	return b.String()
+	return at.key + "\x00" + strings.Join(ids, "\x00")
 }
 
 // locations are the environments of a pipeline's units; snapshots share them as

@@ -58,8 +58,7 @@ func onlyLimitBlocks(e *promotion.EnvState) bool {
 
 // countAhead counts the components that have waited longer for a place in an
 // environment, as their own last decisions say.
-func (o *recordGatherer) countAhead(ctx context.Context, c *Evaluation, l *promotion.Limits) error {
-	u := c.Facts.Unit
+func (o *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *promotion.Limits) error {
 	rows, err := o.store.StateByPrefix(ctx, queuePrefix(u))
 	if err != nil {
 		return err

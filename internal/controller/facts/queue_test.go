@@ -1,0 +1,119 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// newTestStore is a new store on disk.
+func newTestStore(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// TestCountAhead counts whoever has waited longer for a place: the same components
+// come first whoever asks, and two never wait for each other.
+func TestCountAhead(t *testing.T) {
+	s := newTestStore(t)
+	g := &recordGatherer{store: s}
+	start := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	unit := func(component string) promotion.Unit {
+		return promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: component}
+	}
+	since := map[string]time.Time{"web": start.Add(2 * time.Minute), "api": start, "db": start.Add(2 * time.Minute), "late": start.Add(time.Hour)}
+	err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
+		for component, at := range since {
+			u := unit(component)
+			view := UnitView{Unit: u}
+			view.Decision.Envs = []promotion.EnvState{{Environment: "qa", Promotion: promotion.Waiting, ReadySince: at}}
+			data, err := json.Marshal(view)
+			if err != nil {
+				return err
+			}
+			if err := tx.PutUnit(context.Background(), store.Unit{Key: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: component, Digest: component, UpdatedAt: at, Data: data}); err != nil {
+				return err
+			}
+			waits, err := json.Marshal(queuedSince{"qa": at})
+			if err != nil {
+				return err
+			}
+			if err := tx.PutState(context.Background(), queueKey(u), waits); err != nil {
+				return err
+			}
+		}
+		other := promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shopping", Component: "web"} // another pipeline, whose name begins alike
+		return tx.PutState(context.Background(), queueKey(other), []byte(`{"qa":"2026-03-02T00:00:00Z"}`))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for component, want := range map[string]map[string]int{
+		"api":  {},
+		"db":   {"qa": 1}, // as long as web: by name
+		"web":  {"qa": 2},
+		"late": {"qa": 3},
+		"new":  {"qa": 4}, // was never judged
+	} {
+		l := promotion.Limits{QueuedAhead: map[string]int{}}
+		if err := g.countAhead(t.Context(), unit(component), &l); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, l.QueuedAhead); diff != "" {
+			t.Errorf("ahead of %s (-want +got):\n%s", component, diff)
+		}
+	}
+	err = s.Tx(t.Context(), "test", func(tx *store.Tx) error { return g.DropQueued(context.Background(), tx, unit("api")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := promotion.Limits{QueuedAhead: map[string]int{}}
+	if err := g.countAhead(t.Context(), unit("db"), &l); err != nil || len(l.QueuedAhead) > 0 {
+		t.Errorf("after api left: %v, %v", l.QueuedAhead, err)
+	}
+}
+
+// TestReadHealthBefore takes a record that can't be read for none.
+func TestReadHealthBefore(t *testing.T) {
+	s := newTestStore(t)
+	g := &argocdGatherer{store: s}
+	for name, c := range map[string]struct {
+		data string
+		want healthBeforeMerge
+		ok   bool
+	}{
+		"none":       {},
+		"unreadable": {data: `{"well": []}`},
+		"a record":   {`{"at": "2026-03-02T12:00:00Z", "well": {"web-qa": true}, "noted": {"web": true}}`, healthBeforeMerge{At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Healthy: map[string]bool{"web-qa": true}, Components: map[string]bool{"web": true}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := healthBeforeKey("hub:acme/"+name, 7)
+			if c.data != "" {
+				if err := s.PutState(t.Context(), key, []byte(c.data)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, ok, err := g.readHealthBefore(t.Context(), key)
+			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok || err != nil {
+				t.Errorf("%t, %v (-want +got):\n%s", ok, err, diff)
+			}
+		})
+	}
+}
