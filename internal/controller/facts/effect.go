@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -46,7 +45,6 @@ type effectGatherer struct {
 	pastRenderer   *isolation.Renderer                 // for what landed long ago
 	inspectedHeads *cache.Cache[string, inspectedHead] // by detailKey
 
-	mu         sync.Mutex // while a judgement is added to
 	judgements *cache.Cache[judgementKey, judgement]
 }
 
@@ -57,21 +55,17 @@ func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, now func() 
 	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout,
 		renderer: isolation.New(group, maxRendered), pastRenderer: isolation.New(group, maxPastRendered),
 		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
-		judgements:     newCache[judgementKey, judgement](group, "judgements", 500)}
+		judgements:     newCache[judgementKey, judgement](group, "judgements", 1000)}
 }
 
-// judgementKey is everything that what an edit does depends on.
+// judgementKey is everything that what an edit does depends on, with what is asked.
 type judgementKey [sha256.Size]byte
 
-// judgement is what is known of an edit of one environment of a component. Errors
-// are not kept, but running out of time is, for a while.
+// judgement is what is known of an edit of one environment.
 type judgement struct {
-	notIsolated *string // why it must not be made; nil: not asked yet
-	effects     []isolation.Effect
-	hasEffects  bool // effects were asked for
-	why         string
-
-	isolationRetry, effectsRetry retryState
+	why     string // why it must not be made, or why its effects can't be told
+	effects []isolation.Effect
+	retry   retryState
 }
 
 // retryState is an answer that ran out of time. The zero value is one in time.
@@ -111,34 +105,14 @@ func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *UnitEvaluation, 
 			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
 		}
 	}
-	key, err := hashJudgementInputs(ctx, c, components, env, base, edits)
-	if err != nil {
-		return "", err
-	}
-	known, _ := o.judgements.Get(key)
-	if known.notIsolated != nil && !known.isolationRetry.isDue(o.now()) {
-		c.scheduleRetry(known.isolationRetry)
-		return *known.notIsolated, nil
-	}
-	short, cancel := o.withEditTimeout(ctx)
-	defer cancel()
-	edit, why, err := o.buildEdit(short, c, components, env, base, edits)
-	if err == nil && why == "" {
-		if why, err = o.renderer.WhyNotIsolated(short, edit); why != "" {
-			why += "; a promotion may only edit what no target outside " + env + " depends on"
+	late := fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the latest", env, editTimeout)
+	j, err := o.judgeEdit(ctx, c, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		if j.why, err = o.renderer.WhyNotIsolated(ctx, edit); j.why != "" {
+			j.why += "; a promotion may only edit what no target outside " + env + " depends on"
 		}
-	}
-	var l retryState
-	if ranOutOfTime(ctx, err) {
-		l = known.isolationRetry.nextRetry(o.now())
-		why, err = fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the latest", env, editTimeout), nil
-	}
-	if err != nil {
-		return "", err
-	}
-	o.updateJudgement(key, func(j *judgement) { j.notIsolated, j.isolationRetry = &why, l })
-	c.scheduleRetry(l)
-	return why, nil
+		return j, err
+	})
+	return j.why, err
 }
 
 // Effects says what edits on a commit do to the targets of an environment of
@@ -148,50 +122,50 @@ func (o *effectGatherer) Effects(ctx context.Context, c *UnitEvaluation, compone
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
 	}
-	key, err := hashJudgementInputs(ctx, c, components, env, base, edits)
-	if err != nil {
-		return nil, err
+	const late = "rendering took longer than %s; it is tried again, within the hour at the latest"
+	j, err := o.judgeEdit(ctx, c, components, env, base, edits, fmt.Sprintf(late, editTimeout), func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		j.effects, err = o.renderer.Effects(ctx, edit)
+		return j, err
+	})
+	if err == nil && j.why != "" {
+		err = errors.New(j.why)
 	}
-	known, _ := o.judgements.Get(key)
-	if !known.hasEffects || known.effectsRetry.isDue(o.now()) {
-		short, cancel := o.withEditTimeout(ctx)
-		defer cancel()
-		known.effects = nil
-		var edit *isolation.Edit
-		edit, known.why, err = o.buildEdit(short, c, components, env, base, edits)
-		if err == nil && known.why == "" {
-			known.effects, err = o.renderer.Effects(short, edit)
-		}
-		var l retryState
-		if ranOutOfTime(ctx, err) {
-			l = known.effectsRetry.nextRetry(o.now())
-			known.effects, known.why, err = nil, fmt.Sprintf("rendering took longer than %s; it is tried again, within the hour at the latest", editTimeout), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		known.effectsRetry = l
-		o.updateJudgement(key, func(j *judgement) { j.hasEffects, j.effects, j.why, j.effectsRetry = true, known.effects, known.why, l })
-	}
-	c.scheduleRetry(known.effectsRetry)
-	if known.why != "" {
-		return nil, errors.New(known.why)
-	}
-	return known.effects, nil
+	return j.effects, err
 }
 
-// updateJudgement adds an answer to what is known of an edit.
-func (o *effectGatherer) updateJudgement(key judgementKey, add func(*judgement)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	j, _ := o.judgements.Get(key)
-	add(&j)
-	o.judgements.Put(key, j)
+// judgeEdit gives what is known of an edit, or finds it out. Errors are not kept, but
+// running out of time is, for a while: late says so.
+func (o *effectGatherer) judgeEdit(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
+	judge func(context.Context, *isolation.Edit) (judgement, error)) (judgement, error) {
+	key, err := hashJudgementInputs(ctx, c, components, env, base, edits, late)
+	if err != nil {
+		return judgement{}, err
+	}
+	known, ok := o.judgements.Get(key)
+	if !ok || known.retry.isDue(o.now()) {
+		retry := known.retry
+		limited, cancel := o.withEditTimeout(ctx)
+		defer cancel()
+		edit, why, err := o.buildEdit(limited, c, components, env, base, edits)
+		known = judgement{why: why}
+		if err == nil && why == "" {
+			known, err = judge(limited, edit)
+		}
+		if ranOutOfTime(ctx, err) {
+			known, err = judgement{why: late, retry: retry.nextRetry(o.now())}, nil
+		}
+		if err != nil {
+			return judgement{}, err
+		}
+		o.judgements.Put(key, known)
+	}
+	c.scheduleRetry(known.retry)
+	return known, nil
 }
 
 // hashJudgementInputs writes down what an edit's effect depends on: the files, not the
 // commit that has them; the rules; and what of the world isn't in Git.
-func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (judgementKey, error) {
+func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit, asked string) (judgementKey, error) {
 	tree, err := c.Snapshot.Repo.Mirror.TreeHash(ctx, base, "")
 	if err != nil {
 		return judgementKey{}, err
@@ -200,7 +174,7 @@ func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []st
 	for _, p := range c.Snapshot.Pipelines {
 		rules = append(rules, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
+	raw, err := json.Marshal([]any{asked, c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
 	if err != nil {
 		return judgementKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
 	}
