@@ -24,7 +24,7 @@ type Apps interface {
 	Ready() error
 }
 
-// Live is what a resolver and a comparison ask of a running Argo CD.
+// Live is what a resolver and a comparison need of a running Argo CD.
 // *argocd.Watcher is one.
 type Live interface {
 	// Sets, Projects and Clusters give what was seen last; an error says why it
@@ -32,11 +32,11 @@ type Live interface {
 	Sets() ([]argocd.ApplicationSet, error)
 	Projects() ([]string, error)
 	Clusters(ctx context.Context) ([]argocd.Cluster, error)
-	// Owned, Selected and Each ask the API server anew.
+	// Owned, Selected and Each read the API server anew.
 	Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error)
 	Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error)
 	Each(ctx context.Context, visit func(raw json.RawMessage) error) error
-	// Version tells whether any of it has changed.
+	// Version changes when any of it does.
 	Version() argocd.Version
 }
 
@@ -103,7 +103,7 @@ type appKey struct{ argocd, namespace, name string }
 
 // healthClock remembers since when Applications are unhealthy, by our clock. It is no
 // cache: a limit on reverts rests on it, so nothing of it may be dropped. It holds
-// no more than there are unhealthy Applications, and a watch that starts tells of
+// no more than there are unhealthy Applications, and a watch that starts reports
 // all of them again.
 type healthClock struct {
 	now func() time.Time
@@ -123,7 +123,7 @@ func (h *healthClock) unhealthy() map[appKey]time.Time {
 	return maps.Clone(h.since)
 }
 
-// RecordApp remembers since when an Application is unwell, by our clock. It is
+// RecordApp remembers since when an Application is unhealthy, by our clock. It is
 // called with every change that the watch reports.
 func (h *healthClock) RecordApp(a verification.App, deleted bool) {
 	key := appKey{a.ArgoCD, a.Namespace, a.Name}

@@ -217,7 +217,7 @@ func sameTargets(a, b *Snapshot) bool {
 	})
 }
 
-// resolveTargets asks the ApplicationSets for a pipeline's targets. What can't be
+// resolveTargets resolves the ApplicationSets to a pipeline's targets. What can't be
 // resolved is among the set's problems, and no error of the run.
 func (o *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
 	var fl *appset.TargetSet

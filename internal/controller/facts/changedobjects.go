@@ -9,8 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// answerChangedObjects answers Look changed: what the commit that landed may have made unwell
-// of each target. That it can't be told is an answer too.
+// answerChangedObjects says what the commit that landed may have made unhealthy of each
+// target. That this is not known is an answer too.
 func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env *promotion.Env) error {
 	l := env.Landed.Value
 	components := []string{c.Facts.Unit.Component}
@@ -40,7 +40,7 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation
 }
 
 // commitEffects says what a commit did to the targets of an environment, by the
-// rules of today: nobody has changed what they read since, or it isn't asked.
+// rules of today: nobody has changed what they read since, or it isn't requested.
 func (o *effectGatherer) commitEffects(ctx context.Context, c *UnitEvaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
 	if parent == "" {
 		return nil, errors.New("there is no commit before it")
@@ -52,7 +52,7 @@ func (o *effectGatherer) commitEffects(ctx context.Context, c *UnitEvaluation, c
 	return o.Effects(ctx, c, components, env, parent, edits)
 }
 
-// affectedObjects are what an effect may make unwell, as Argo CD names it.
+// affectedObjects are what an effect may make unhealthy, as Argo CD names it.
 func affectedObjects(e *isolation.Effect) []promotion.Object {
 	out := make([]promotion.Object, 0, len(e.Affected))
 	for _, r := range e.Affected {

@@ -60,7 +60,7 @@ func (o *effectGatherer) recordHead(r *Repository, p *promotion.Pull, base strin
 
 // Difference compares the manifests of an environment of a unit without and with
 // one of our pull requests: an open one's head with what it was composed on, a
-// merged one's commit with its first parent. It asks Git and the store, never the
+// merged one's commit with its first parent. It reads Git and the store, never the
 // forge. *NoDifferenceError says why it can't.
 func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
 	s, err := o.targets.Snapshot(ctx, r)

@@ -63,7 +63,7 @@ type judgementKey [sha256.Size]byte
 
 // judgement is what is known of an edit of one environment.
 type judgement struct {
-	why     string // why it must not be made, or why its effects can't be told
+	why     string // why it must not be made, or why its effects aren't known
 	effects []isolation.Effect
 	retry   retryState
 }
@@ -71,7 +71,7 @@ type judgement struct {
 // retryState is an answer that ran out of time. The zero value is one in time.
 type retryState struct {
 	tries   int
-	retryAt time.Time // when it is asked for again
+	retryAt time.Time // when it is worked out again
 }
 
 // nextRetry is what it is after another try that ran out of time.
@@ -96,8 +96,8 @@ func ranOutOfTime(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
 }
 
-// WhyNotIsolated says why edits on a commit, for an environment of the case's
-// component or components, must not be made: which targets outside it they change. "" is the
+// WhyNotIsolated says why edits on a commit, for an environment of some
+// components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
 func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
 	for _, e := range edits {
@@ -116,8 +116,8 @@ func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *UnitEvaluation, 
 }
 
 // Effects says what edits on a commit do to the targets of an environment of
-// the case's component. An error says for people why that can't be told; then
-// and only then there are no effects.
+// the components. An error says for people why that isn't known; then and only
+// then there are no effects.
 func (o *effectGatherer) Effects(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
@@ -165,7 +165,7 @@ func (o *effectGatherer) judgeEdit(ctx context.Context, c *UnitEvaluation, compo
 
 // hashJudgementInputs writes down what an edit's effect depends on: the files, not the
 // commit that has them; the rules; and what of the world isn't in Git.
-func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit, asked string) (judgementKey, error) {
+func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit, question string) (judgementKey, error) {
 	tree, err := c.Snapshot.Repo.Mirror.TreeHash(ctx, base, "")
 	if err != nil {
 		return judgementKey{}, err
@@ -174,7 +174,7 @@ func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []st
 	for _, p := range c.Snapshot.Pipelines {
 		rules = append(rules, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{asked, c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
+	raw, err := json.Marshal([]any{question, c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
 	if err != nil {
 		return judgementKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
 	}
@@ -237,9 +237,9 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *UnitEvaluation, compo
 }
 
 // resolveAt is a branch at a commit with the targets as the branch sees them, whole
-// manifests only when they are asked for: then the resolver keeps none of them.
+// manifests only when they are needed: then the resolver keeps none of them.
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
-// The IDs of those that belong to the environment of the case's component go into mine.
+// The IDs of those that belong to the environment of the components go into mine.
 func (o *effectGatherer) resolveAt(ctx context.Context, c *UnitEvaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
 	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
 	w := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}

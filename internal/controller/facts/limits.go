@@ -11,8 +11,8 @@ import (
 // revertWindow is the time that limits.revertsPer10Minutes counts over.
 const revertWindow = 10 * time.Minute
 
-// gatherLimits counts what is in use of the pipeline's limits, from the book: the
-// forge's own record, which outlives this store.
+// gatherLimits counts what is in use of the pipeline's limits, from the pull requests:
+// the forge's own record, which outlives this store.
 func (o *recordGatherer) gatherLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
 	l, err := o.CountUsedLimits(ctx, c)
 	if err != nil {
@@ -24,8 +24,8 @@ func (o *recordGatherer) gatherLimits(ctx context.Context, c *Evaluation) (promo
 	return l, o.countAhead(ctx, c.Facts.Unit, &l)
 }
 
-// CountUsedLimits counts what is open and what was opened and merged lately, as the book
-// says it now.
+// CountUsedLimits counts what is open and what was opened and merged lately, as the
+// store's copy of the pull requests says now.
 func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	degraded := c.degradedSince()
@@ -55,7 +55,7 @@ func (c *Evaluation) degradedSince() map[string]time.Time {
 
 // countPull adds one pull request. A revert counts for as long as its window lasts,
 // and for an environment that became degraded within that window until it is
-// mended: what held in a storm stays held when time passes, and asks once.
+// mended: what was held while many failed stays held when time passes, and is reported once.
 func (o *recordGatherer) countPull(c *Evaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
 	if pr.Author != c.Snapshot.Repo.BotLogin {
 		return

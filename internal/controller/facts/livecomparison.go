@@ -22,7 +22,7 @@ type LiveComparison struct {
 
 // Compare resolves a pipeline at the tracked branch's fetched head and compares
 // the result with the live Applications of its Argo CDs, which are listed anew.
-// Nothing of it is kept. The error says which Argo CD can't be asked, or that
+// Nothing of it is kept. The error says which Argo CD can't be read, or that
 // there is no such pipeline.
 func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string) (*LiveComparison, error) {
 	s, err := o.Snapshot(ctx, r)

@@ -11,7 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// maxMergeTries is how often a run waits for a merge that the forge tells of and
+// maxMergeTries is how often a run waits for a merge that the forge reports and
 // Git doesn't show. After that the branch was rewritten since, or so it is taken.
 const maxMergeTries = 5
 
@@ -24,7 +24,7 @@ type mergeState struct {
 // ensureMergeFetched makes sure that the newest merge of ours in an environment is in
 // what is judged. A pull request's news may come before the branch's; judged on
 // the branch as it was, what was just merged would be opened a second time. The
-// error asks for another look.
+// error makes the run start again.
 func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, pulls []*pullRecord) error {
 	r := c.Snapshot.Repo
 	var newest *forge.PullRequest

@@ -26,8 +26,8 @@ func TestEnsureMergeFetched(t *testing.T) {
 	}
 	somebodys := merge(3, rewritten, 9)
 	somebodys.PR.Author = "ann"
-	elsewhere := merge(4, rewritten, 9)
-	elsewhere.PR.Base = "env/qa"
+	otherBranch := merge(4, rewritten, 9)
+	otherBranch.PR.Base = "env/qa"
 	open := merge(5, rewritten, 9)
 	open.PR.State = forge.Open
 	evaluation := &Evaluation{UnitEvaluation: &UnitEvaluation{Snapshot: &Snapshot{Repo: c.Repository}}}
@@ -40,7 +40,7 @@ func TestEnsureMergeFetched(t *testing.T) {
 		"there":                   {[]*pullRecord{merge(1, before, 1), merge(2, after, 2)}, after, []error{nil, nil}},
 		"the branch moved since":  {[]*pullRecord{merge(1, before, 1), merge(2, after, 2)}, before, []error{forge.ErrConflict, forge.ErrConflict}},
 		"the newest counts":       {[]*pullRecord{merge(2, rewritten, 1), merge(1, after, 2)}, after, []error{nil}},
-		"not ours to wait for":    {[]*pullRecord{somebodys, elsewhere, open, merge(6, "", 9)}, after, []error{nil}},
+		"not ours to wait for":    {[]*pullRecord{somebodys, otherBranch, open, merge(6, "", 9)}, after, []error{nil}},
 		"the branch is rewritten": {[]*pullRecord{merge(1, rewritten, 1)}, after, []error{forge.ErrRetryable, forge.ErrRetryable, forge.ErrRetryable, forge.ErrRetryable, nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (o *releaseReader) readOverlay(r *Repository, commit string, p *ResolvedPip
 }
 
 // readRecovering is readCached in a goroutine of its own: one file's bad luck is not
-// everybody's. The component's own look meets the panic again, and tells of it.
+// everybody's. The component's own evaluation meets the panic again, and reports it.
 func (o *releaseReader) readRecovering(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) (g reading) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -165,7 +165,7 @@ func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedP
 }
 
 // changedEnvs are the environments whose readings may not be the same at two commits;
-// nil when that can't be told.
+// nil when that isn't known.
 func (o *releaseReader) changedEnvs(ctx context.Context, r *Repository, from, to string, p *ResolvedPipeline) map[*ResolvedEnv]bool {
 	if from == "" || to == "" {
 		return nil

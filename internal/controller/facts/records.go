@@ -35,7 +35,7 @@ const (
 )
 
 // Records are the records of our pull requests, and the events of their lives,
-// that the store doesn't have as the forge tells them: a process may have died
+// that the store doesn't have as the forge has them: a process may have died
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
 func (o *recordGatherer) Records(ctx context.Context, c *Evaluation) ([]store.Promotion, []store.Event, error) {
@@ -137,8 +137,8 @@ func pullRelease(env *promotion.Env, number int) string {
 	return ""
 }
 
-// mergedState says how what was merged has gone on: taken back, being taken
-// back, or as its verification says while it is what the environment carries.
+// mergedState says how what was merged has gone on: reverted, being
+// reverted, or as its verification says while it is what the environment carries.
 func mergedState(env *promotion.Env, number int, now store.Promotion, was string) string {
 	if now.Kind == promotion.KindPromotion && now.Release != "" {
 		if env.Revert != nil && findRevertedPull(env, env.Revert.Number, env.Revert.Release) == number {
@@ -169,7 +169,7 @@ func mergedState(env *promotion.Env, number int, now store.Promotion, was string
 	return recordMerged
 }
 
-// findRevertedPull is the promotion that a revert takes back: the last with its release
+// findRevertedPull is the promotion that a revert reverts: the last with its release
 // that was merged before it; 0 when none is known.
 func findRevertedPull(env *promotion.Env, revert int, release string) int {
 	of := 0
@@ -183,7 +183,7 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 }
 
 // recordEvents are the events that a record stands for, each written once however often
-// it is told.
+// it is reported.
 func (c *Evaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
 	u := c.Facts.Unit
 	event := func(kind string, at time.Time, format string, args ...any) store.Event {

@@ -18,7 +18,7 @@ import (
 type releaseChange struct{ component, before, after string }
 
 // findReleaseChanges lists the components of an environment whose releases differ between two
-// commits, sorted by name. That is a fact of Git: the passengers of a pull
+// commits, sorted by name. That is a fact of Git: the members of a pull
 // request are found again from its commit alone.
 func (o *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
 	key := strings.Join([]string{r.ID, p.Name(), env, from, to, p.overlaysKey()}, "|")
@@ -60,7 +60,7 @@ func (p *ResolvedPipeline) hashOverlays() string {
 }
 
 // changedMembers are the components that a commit brought to an environment, with
-// the releases that they have with it; of a revert, with those that it took back.
+// the releases that they have with it; of a revert, with those that it removed.
 func (o *gitGatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
 	list, err := o.findReleaseChanges(ctx, r, p, env, from, to)
 	if err != nil {

@@ -30,7 +30,7 @@ type argocdInputs struct {
 // externalRef is a revision of another tracked repository.
 type externalRef struct{ repo, revision string }
 
-// fileStamp tells whether a file was written since.
+// fileStamp changes when a file is written.
 type fileStamp struct {
 	size int64
 	at   time.Time
@@ -125,7 +125,7 @@ func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.
 	return nil
 }
 
-// mergeClusters are those of the file and of the running Argo CD together; nil: not
+// mergeClusters are those of the file and of the running Argo CD; nil: not
 // known. One that both name is as the running one says. The error is for a
 // context that ended.
 func (o *targetGatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Cluster, fileStamp, error) {
@@ -173,8 +173,8 @@ func (s *inputCollector) selectedApplications(ctx context.Context, name, namespa
 	return s.listApplications(name, "selected "+namespace+" "+selector, func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
 }
 
-// listApplications asks an Argo CD for Applications, unless nothing was written into
-// any since the same was asked last, and notes that targets are taken from them:
+// listApplications lists Applications of an Argo CD, unless nothing was written into
+// any since the same were listed last, and records that targets are taken from them:
 // from now on their changes are news.
 func (s *inputCollector) listApplications(name, question string, list func(Live) ([]json.RawMessage, error)) ([]json.RawMessage, error) {
 	name = cmp.Or(name, s.targets.argocds.main)

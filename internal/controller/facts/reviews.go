@@ -203,7 +203,7 @@ func (o *reviewGatherer) findBringingCommit(ctx context.Context, c *Evaluation, 
 	return "", nil
 }
 
-// ReleaseAuthors are the logins that made a release, as far as the forge tells.
+// ReleaseAuthors are the logins that made a release, as far as the forge knows.
 func (o *reviewGatherer) ReleaseAuthors(ctx context.Context, c *Evaluation, env, release string) ([]string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name == env {

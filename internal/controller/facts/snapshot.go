@@ -80,7 +80,7 @@ func (s *Snapshot) Unit(u promotion.Unit) (*ResolvedPipeline, *ResolvedUnit) {
 }
 
 // RunsAs is the unit under whose key a unit is judged: itself, or, where the
-// components of its pipeline travel together, all of them as one.
+// components of its pipeline are a batch, all of them as one.
 func (s *Snapshot) RunsAs(u promotion.Unit) promotion.Unit {
 	if p := s.Pipeline(u.Pipeline); p != nil && p.Spec.BatchesByEnvironment() {
 		u.Component = promotion.BatchName

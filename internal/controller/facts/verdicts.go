@@ -163,7 +163,7 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, unit *ResolvedUni
 		whose[appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
 	var out []promotion.ClusterIncident
-	for key, since := range unhealthy { // not all Applications: every component asks this at every look
+	for key, since := range unhealthy { // not all Applications: every evaluation does this
 		argo, ok := o.argocds.byName[key.argocd]
 		if own[key.name] || !ok {
 			continue
@@ -220,7 +220,7 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *Evaluation, en
 		case !known && !b.Components[c.Facts.Unit.Component] && len(l.Members) > 0:
 			t.HealthyBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
 		case !known:
-			t.HealthyBefore = promotion.Sure(true) // it did not exist: there was nothing to be unwell
+			t.HealthyBefore = promotion.Sure(true) // it did not exist: there was nothing to be unhealthy
 		default:
 			t.HealthyBefore = promotion.Sure(well)
 		}
@@ -275,7 +275,7 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *Evaluation, 
 
 // isDeployed says that a target has the release of a pull request that we still
 // take for open, or a commit that was not fetched yet: it was merged, and how
-// the target is now tells nothing of how it was before.
+// the target is now says nothing of how it was before.
 func (o *argocdGatherer) isDeployed(c *Evaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
