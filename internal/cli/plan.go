@@ -20,7 +20,8 @@ func planCommand() *cobra.Command {
 		Long: "Shows the promotions that would open if the tracked branch were where HEAD is, with what they\n" +
 			"change, and for the rest why not. It needs nothing but a checkout with its history: no server,\n" +
 			"no forge, no Argo CD. It opens nothing and writes nothing.\n\n" +
-			"What is committed counts; --rev origin/main plans from the branch that the server tracks, as\n" +
+			"What is committed counts, and the pipeline file as it lies in the working tree, so that an edit\n" +
+			"of it can be tried out; --rev origin/main plans from the branch that the server tracks, as\n" +
 			"last fetched. What Git can't tell is taken for granted, and the answer says so: every release is\n" +
 			"healthy where it is, no pull request of Liftlock's is open or was closed by a person, and\n" +
 			"commits with Liftlock's trailers are Liftlock's. Holds are those of the branch liftlock-state.\n\n" +

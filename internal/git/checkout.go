@@ -231,6 +231,21 @@ func (c *Checkout) DefaultBranch(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// Branches are the branches and their commits: as the remote has them, as far as
+// was fetched, and those that are only here.
+func (c *Checkout) Branches(ctx context.Context) (map[string]string, error) {
+	out, err := c.runGit(ctx, c.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/", originPrefix)) // sorted: the remote's come last
+	if err != nil {
+		return nil, c.localError("list the branches of "+c.name, err)
+	}
+	heads := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		sha, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		heads[strings.TrimPrefix(strings.TrimPrefix(ref, headsPrefix), originPrefix)] = sha
+	}
+	return heads, nil
+}
+
 // RemoteURLs are the addresses of the repository's remotes as they are
 // configured, and as git's url.….insteadOf settings rewrite them, sorted. They
 // may hold credentials.

@@ -88,6 +88,29 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 	return c, nil
 }
 
+// RememberLine answers IsAncestor, for all commits of a line of first parents that
+// aren't in the history of base, newest first, as far as a question or two tell,
+// so that git isn't asked for each of them and base.
+func (r *repository) RememberLine(ctx context.Context, base string, line []CommitInfo) error {
+	if len(line) == 0 {
+		return nil
+	}
+	descend, err := r.IsAncestor(ctx, base, line[0].SHA)
+	if err != nil {
+		return err
+	}
+	if descend {
+		if oldest, err := r.IsAncestor(ctx, base, line[len(line)-1].SHA); err != nil || !oldest {
+			return err // it was merged into the line on the way
+		}
+	}
+	for _, c := range line {
+		r.caches.ancestries.Put(commitPair{base, c.SHA}, descend)
+		r.caches.ancestries.Put(commitPair{c.SHA, base}, false)
+	}
+	return nil
+}
+
 // IsAncestor says whether descendant's history holds ancestor; a commit is its
 // own ancestor. ErrUnknownCommit when the mirror lacks either.
 func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {

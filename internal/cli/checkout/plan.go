@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/plan"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -41,30 +42,39 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 	} else if shallow {
 		return nil, errors.New("this is a shallow clone, in which where releases came from can't be told: fetch its history first (git fetch --unshallow)")
 	}
-	in := plan.Input{Git: r.git, Subject: describeCommit(rev, commit), Branch: r.main, Commit: commit, Head: r.branchHead, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
-	var broken []appset.Problem
-	in.Pipelines, broken, err = loadPlanPipelines(r.git.Tree(commit), in.Subject, q.Pipeline)
+	s, err := r.openScratch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known, err := q.Known.resolverInput(in.Pipelines)
+	planned, notes, err := r.applyPipelineFiles(ctx, s, q, commit)
 	if err != nil {
 		return nil, err
 	}
-	resolver := appset.New(appset.Options{})
-	in.Resolve = func(ctx context.Context, p *pipeline.Pipeline, at appset.ExternalRef, branches map[string]appset.ExternalRef, manifests bool) (*appset.TargetSet, error) {
-		in := known
-		in.Pipeline, in.Tree, in.Revision, in.Branches, in.Manifests = p, at.Tree, at.Commit, branches, manifests
-		in.Branch, in.RepoURLs, in.OpenExternal = r.main, r.urls, r.openExternal(at.Tree, at.Commit)
-		return resolver.Resolve(ctx, in)
-	}
-	if in.Holds, err = r.holdFiles(ctx); err != nil {
-		return nil, err
-	}
-	p, err := plan.Make(ctx, in)
+	subject := describeCommit(rev, commit)
+	pipelines, broken, err := loadPlanPipelines(s.Tree(planned), subject, q.Pipeline)
 	if err != nil {
 		return nil, err
 	}
+	p := plan.New(subject, commit)
+	if len(broken) == 0 {
+		known, err := q.Known.resolverInput(pipelines)
+		if err != nil {
+			return nil, err
+		}
+		in := plan.Input{Subject: subject, Commit: commit, Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls,
+			OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
+		in.KnownInputs = func(to *appset.Input) {
+			to.Clusters, to.Globbing, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Globbing, known.ArgoCDs, known.Main, known.Live
+			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
+		}
+		if err := r.setBranches(ctx, s, in.Branch, planned); err != nil {
+			return nil, err
+		}
+		if p, err = plan.Make(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	p.Notes = append(p.Notes, notes...)
 	p.Problems = append(broken, p.Problems...)
 	p.Notes = append(p.Notes, q.Known.uncheckedNotes()...)
 	if note, err := r.behindRemote(ctx, q.Rev, commit); err != nil {
@@ -98,25 +108,54 @@ func loadPlanPipelines(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, [
 	return pipes, broken, nil
 }
 
-// branchHead is the commit of a branch as the remote has it, as far as was fetched, else
-// of the one here.
-func (r *Repository) branchHead(ctx context.Context, branch string) (sha string, ok bool, err error) {
-	for _, prefix := range []string{"refs/remotes/origin/", "refs/heads/"} {
-		sha, err := r.git.Resolve(ctx, prefix+branch)
-		if !errors.Is(err, git.ErrUnknownCommit) {
-			return sha, err == nil, err
-		}
+// applyPipelineFiles is a commit with the pipeline files as they lie in the working
+// tree, where a revision isn't asked for; the commit itself where they are the same.
+func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q PlanQuery, commit string) (string, []appset.Problem, error) {
+	if q.Rev != "" || r.git.Bare() {
+		return commit, nil, nil
 	}
-	return "", false, nil
+	now, err := s.CommitWorkingTree(ctx, q.Now)
+	if err != nil || now == commit {
+		return commit, nil, err
+	}
+	changes, err := s.Changed(ctx, commit, now)
+	if err != nil {
+		return "", nil, err
+	}
+	spec := git.CommitSpec{Parents: []string{commit}, Base: commit, Message: "The pipeline files of the working tree", When: q.Now}
+	var names []string
+	for _, c := range changes {
+		if !pipeline.IsPipelinePath(c.Path) {
+			continue
+		}
+		f := git.FileWrite{Path: c.Path, Delete: c.Status == 'D'}
+		if !f.Delete {
+			if f.Content, err = s.Tree(now).ReadFile(c.Path); err != nil {
+				return "", nil, err
+			}
+		}
+		spec.Files, names = append(spec.Files, f), append(names, c.Path)
+	}
+	if len(names) == 0 {
+		return commit, nil, nil
+	}
+	commit, err = s.Write(ctx, spec)
+	return commit, []appset.Problem{{Message: fmt.Sprintf("%s: taken as in the working tree, which differs from HEAD; --rev HEAD plans with what is committed", strings.Join(names, ", "))}}, err
 }
 
-// holdFiles are the files of the state branch; nil for none.
-func (r *Repository) holdFiles(ctx context.Context) (fs.FS, error) {
-	sha, ok, err := r.branchHead(ctx, history.StateBranch)
-	if err != nil || !ok {
-		return nil, err
+// setBranches gives a scratch repository the branches that the server would see,
+// but Liftlock's own: no pull request is open.
+func (r *Repository) setBranches(ctx context.Context, s *git.Scratch, tracked, commit string) error {
+	heads, err := r.git.Branches(ctx)
+	if err != nil {
+		return err
 	}
-	return r.git.Tree(sha), nil
+	maps.DeleteFunc(heads, func(name, _ string) bool {
+		return strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name, promotion.RevertPrefix)
+	})
+	heads[tracked] = commit
+	s.SetBranches(heads)
+	return nil
 }
 
 // behindRemote says that the branch that is checked out isn't where the remote's was

@@ -50,7 +50,7 @@ func lived(b *testing.B, limit string, ahead int) string {
 		commit("v3")
 		overlay(i, "dev", "v3")
 	}
-	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"remote", "add", "origin", "git@git.example:acme/fleet"}, {"fast-import", "--quiet"}} {
+	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"remote", "add", "origin", "git@git.example:acme/fleet"}, {"fast-import", "--quiet"}, {"reset", "--quiet", "--hard"}} {
 		cmd := exec.Command("git", args...)
 		cmd.Dir = dir
 		if args[0] == "fast-import" {

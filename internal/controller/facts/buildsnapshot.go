@@ -23,13 +23,14 @@ import (
 // targetGatherer finds out what the tracked branches' newest commits say: the pipelines,
 // their targets and the releases that the environments hold.
 type targetGatherer struct {
-	argocds    *argoCDs
-	releases   *releaseReader
-	resolver   *appset.Resolver
-	generators appset.Generators
-	repos      []*Repository
-	now        func() time.Time
-	log        *zap.Logger
+	argocds     *argoCDs
+	releases    *releaseReader
+	resolver    *appset.Resolver
+	generators  appset.Generators
+	repos       []*Repository
+	knownInputs func(in *appset.Input) // nil: the Argo CDs are asked
+	now         func() time.Time
+	log         *zap.Logger
 
 	snapshots    *cache.Cache[string, *Snapshot] // by repository, the last one of each
 	clusterFiles *cache.Cache[string, clusterFile]
@@ -37,7 +38,7 @@ type targetGatherer struct {
 }
 
 func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *targetGatherer {
-	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: o.Repos, now: o.Now, log: o.Log,
+	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: o.Repos, knownInputs: o.KnownInputs, now: o.Now, log: o.Log,
 		// Room for all: Snapshot.Generation goes on from the snapshot before.
 		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", max(1, len(o.Repos))),
 		clusterFiles: newCache[string, clusterFile](o.Caches, "cluster_files", max(1, len(o.ArgoCDs))),

@@ -284,11 +284,10 @@ type indexError struct{ error }
 // Reach says which targets a set of files on an environment's branch reaches and
 // which of the pipeline's other targets it does not; for the pull request's body.
 func (o *Gatherer) Reach(ctx context.Context, c *UnitEvaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
-	ix, err := c.Pipeline.readerIndexes[c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch].get(ctx)
+	readers, err := c.Pipeline.AffectedReaders(ctx, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch, files)
 	if err != nil {
 		return nil, nil, err
 	}
-	readers := ix.AffectedReaders(files)
 	for _, t := range c.Pipeline.TargetSet.Targets {
 		if readers[t.ID()] != nil {
 			reached = append(reached, t)

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -33,9 +34,19 @@ type Repository struct {
 // the environment's name and the pipeline's gates.
 type Floor func(environment string, gates []policies.Gate) []policies.Gate
 
+// Store is what is kept of units and pull requests. *store.Store is one.
+type Store interface {
+	pullStore
+	recordStore
+	stateStore
+	Arrivals(ctx context.Context, unit string) ([]store.Arrival, error)
+	Observations(ctx context.Context, unit string) ([]store.Observation, error)
+	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
+}
+
 // Options are the gatherers' parts. All are required but Caches, Log and Floor.
 type Options struct {
-	Store      *store.Store
+	Store      Store
 	Resolver   *appset.Resolver
 	ArgoCDs    map[string]ArgoCD // by the name in the server's file
 	MainArgoCD string            // for targets that name none
@@ -44,8 +55,11 @@ type Options struct {
 	Sandbox    *sandbox.Runner   // for what strangers wrote
 	Floor      Floor
 	Caches     *cache.Group // that the gatherers' caches are shown by
-	Now        func() time.Time
-	Log        *zap.Logger
+	// KnownInputs puts into a resolver's input all that is known beside Git: where
+	// there is no server whose Argo CDs are asked. nil: what ArgoCDs and Repos say.
+	KnownInputs func(in *appset.Input)
+	Now         func() time.Time
+	Log         *zap.Logger
 	// MaxAge is how long what was read of an open pull request may be used when
 	// nothing was heard of it.
 	MaxAge time.Duration

@@ -94,3 +94,13 @@ func (l *lazyIndex) targetID(name string) string {
 	}
 	return ""
 }
+
+// AffectedReaders says which of a pipeline's targets read which of some files of a
+// branch, by the targets' IDs.
+func (p *ResolvedPipeline) AffectedReaders(ctx context.Context, branch string, files []string) (map[string][]string, error) {
+	ix, err := p.readerIndexes[branch].get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ix.AffectedReaders(files), nil
+}

@@ -71,6 +71,11 @@ func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeli
 
 // collectInput is all that a pipeline's targets at a commit depend on.
 func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
+	if s.targets.knownInputs != nil {
+		in := appset.Input{Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs}
+		s.targets.knownInputs(&in)
+		return in, nil
+	}
 	in, err := s.newInput(ctx, p)
 	in.Pipeline, in.Tree, in.Revision, in.Generators = p, s.repo.Mirror.Tree(commit), commit, s.targets.generators
 	return in, err

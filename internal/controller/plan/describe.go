@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // renderLimit bounds what one target's rendered difference is shown with.
@@ -19,32 +23,67 @@ var renderLimit = render.TextLimit{Bytes: 256 << 10, Lines: 4000, ObjectLines: 1
 const maxDiff = 1 << 20
 
 // describePromotion shows what would be opened.
-func (m *planner) describePromotion(ctx context.Context, r *resolvedPipeline, o *opening) (Promotion, error) {
-	p := Promotion{Environment: o.env, Branch: r.pipeline.BranchOf(o.env), Parts: []Part{}, Changes: []Change{}, Files: []File{}}
-	for _, one := range o.parts {
-		p.Parts = append(p.Parts, Part{Component: one.unit.component, From: one.unit.findEnv(o.env).Release.Value, To: one.release})
+func (m *planner) describePromotion(ctx context.Context, p *facts.ResolvedPipeline, u *unit, open promotion.Open) (Promotion, error) {
+	out := Promotion{Environment: open.Environment, Branch: p.BranchOf(open.Environment), Parts: []Part{}, Changes: []Change{}, Files: []File{}}
+	for _, member := range open.Members {
+		from := u.env(member.Component, open.Environment).Release.Value
+		out.Parts = append(out.Parts, Part{Component: member.Component, From: from, To: promotion.Release{ID: member.Release, Name: member.Name}})
 	}
+	tree, edits := m.input.Mirror.Tree(open.Tip), u.edits(open)
 	var files []string
-	for i := range o.edits {
-		e := &o.edits[i]
+	for i := range edits {
+		e := &edits[i]
 		files = append(files, e.File)
 		for _, c := range e.Changes {
-			p.Changes = append(p.Changes, Change{File: c.File, Line: c.Line, Kind: c.Kind, Path: c.Path, Old: c.Old, New: c.New, Added: c.Added, Removed: c.Removed, text: c.String()})
+			out.Changes = append(out.Changes, Change{File: c.File, Line: c.Line, Kind: c.Kind, Path: c.Path, Old: c.Old, New: c.New, Added: c.Added, Removed: c.Removed, text: c.String()})
 		}
-		f, err := describeFile(m.branchOf(r.pipeline, o.env).tree, e)
+		f, err := describeFile(tree, e)
 		if err != nil {
-			return p, err
+			return out, err
 		}
-		p.Files = append(p.Files, f)
+		out.Files = append(out.Files, f)
 	}
 	var err error
-	if p.Reached, p.Unaffected, err = m.splitReaders(ctx, r, o.componentNames(), o.env, files); err != nil {
-		return p, err
+	if out.Reached, out.Unaffected, err = m.splitReaders(ctx, p, open, files); err != nil || !m.input.Rendered {
+		return out, err
 	}
-	if m.input.Rendered {
-		p.Rendered, err = m.renderEffects(ctx, r, o)
+	effects, err := m.effects(ctx, u, open, edits)
+	if err != nil {
+		if ctx.Err() != nil {
+			return out, err
+		}
+		out.Rendered = []Rendered{{Target: strings.Join(u.targetNames(open), ", "), Why: err.Error()}}
+		return out, nil
 	}
-	return p, err
+	out.Rendered = []Rendered{}
+	for _, e := range effects {
+		out.Rendered = append(out.Rendered, Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why, Summary: e.Changes.Summary(), Diff: e.Changes.Text(renderLimit)})
+	}
+	return out, nil
+}
+
+// splitReaders says which targets that a promotion is for read its files, and which
+// others do.
+func (m *planner) splitReaders(ctx context.Context, of *facts.ResolvedPipeline, open promotion.Open, files []string) (reached, others []string, err error) {
+	inside, outside := map[string]bool{}, map[string]bool{}
+	for _, p := range m.snapshot.Pipelines {
+		readers, err := p.AffectedReaders(ctx, m.snapshot.BranchFor(of.Pipeline, open.Environment).Branch, files)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range p.TargetSet.Targets {
+			t := &p.TargetSet.Targets[i]
+			if _, moves := promotion.FindMember(open.Members, t.Component); readers[t.ID()] != nil {
+				own := p == of && t.Environment == open.Environment && moves
+				map[bool]map[string]bool{true: inside, false: outside}[own][t.Name] = true
+			}
+		}
+	}
+	maps.DeleteFunc(outside, func(name string, _ bool) bool { return inside[name] })
+	sorted := func(names map[string]bool) []string {
+		return slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(names))))
+	}
+	return sorted(inside), sorted(outside), nil
 }
 
 // describeFile is an edit of a tree as git would show it.

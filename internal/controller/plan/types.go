@@ -1,43 +1,9 @@
 package plan
 
 import (
-	"context"
-	"io/fs"
-	"time"
-
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/appset/history"
-	"github.com/liftlock/liftlock/internal/git"
-	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
-
-// Git is a repository's files and history; a *gitrepo.Checkout is one.
-type Git interface {
-	history.Git
-	history.Ancestry
-	PathsChanged(ctx context.Context, commits []git.CommitInfo) ([][]string, error)
-}
-
-// Input is what a plan is made from.
-type Input struct {
-	Git          Git
-	Subject      string // what is looked at, for people
-	Branch       string // the tracked branch; "" where there is none to speak of
-	Commit       string // as which the tracked branch is taken
-	OnlyPipeline string // this pipeline alone is planned; "" is all
-	Pipelines    []*pipeline.Pipeline
-	// Head is the commit of another branch, as the server would see it.
-	Head func(ctx context.Context, branch string) (sha string, ok bool, err error)
-	// Resolve gives a pipeline's targets with the tracked branch, and maybe others,
-	// in a state of their own; its Commit is "" where it is none. Manifests asks
-	// for the targets' Applications.
-	Resolve func(ctx context.Context, p *pipeline.Pipeline, at appset.ExternalRef, branches map[string]appset.ExternalRef, manifests bool) (*appset.TargetSet, error)
-	Holds   fs.FS // the state branch's files; nil: there is none
-	Now     time.Time
-	// Rendered asks what the promotions do to the rendered manifests.
-	Rendered bool
-}
 
 // Plan is what would open, and what wouldn't. Lists are never nil.
 type Plan struct {
@@ -122,10 +88,3 @@ type Waiting struct {
 
 // UpToDate is the code of the reason that nothing newer may come.
 const UpToDate = "up-to-date"
-
-// assumptions is what a plan takes for granted.
-var assumptions = []string{
-	"every release is healthy where it is",
-	"no pull request of Liftlock's is open, and none was closed by a person",
-	"commits with Liftlock's trailers are Liftlock's",
-}

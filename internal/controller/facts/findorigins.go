@@ -1,0 +1,182 @@
+package facts
+
+import (
+	"context"
+	"path"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// originChunk is how many commits are looked at in one go: what is looked for is
+// mostly near the end of the history.
+const originChunk = 256
+
+// originSearch is an environment of which the origin is looked for.
+type originSearch struct {
+	env  *ResolvedEnv
+	id   string // of the release
+	memo originMemo
+}
+
+// FindOrigins finds what landed in all environments of a snapshot, and which
+// releases were reverted from them, in one walk over each branch since the
+// pipelines came, where every evaluation would walk for itself. What isn't found
+// there is taken to be as old as the baseline, whatever brought it. order numbers
+// the commits: the newer of two has the larger number, on different branches as
+// far as their times tell.
+func (o *gitGatherer) FindOrigins(ctx context.Context, s *Snapshot) (order map[string]int64, err error) {
+	order = map[string]int64{}
+	for _, at := range s.BranchHeads() {
+		if at.Commit == "" {
+			continue
+		}
+		ours, err := s.Repo.Mirror.Log(ctx, git.LogQuery{From: at.Commit, Grep: promotion.TrailerKind + ": "})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range s.Pipelines {
+			if err := o.findOriginsOn(ctx, s, p, at, groupByTrailers(ours), order); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return order, nil
+}
+
+// findOriginsOn finds those of one pipeline's environments that live on a branch.
+func (o *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *ResolvedPipeline, at BranchHead, ours map[promotion.Member][]git.CommitInfo, order map[string]int64) error {
+	log, err := s.Repo.Mirror.Log(ctx, git.LogQuery{From: at.Commit, Until: p.Baseline, FirstParent: true})
+	if err != nil {
+		return err
+	}
+	numberCommits(log, order)
+	if err := s.Repo.Mirror.RememberLine(ctx, p.Baseline, log); err != nil {
+		return err
+	}
+	var all []*originSearch
+	for _, u := range p.Units {
+		for name, e := range u.Envs {
+			loc, now := p.locationOf(e), p.readings[e]
+			if s.BranchFor(p.Pipeline, name).Branch == at.Branch && loc.err == nil && now.id != "" {
+				all = append(all, &originSearch{env: e, id: now.id, memo: originMemo{tip: at.Commit, scope: loc.scope}})
+			}
+		}
+	}
+	if err := o.searchLine(ctx, s.Repo, p, log, all); err != nil {
+		return err
+	}
+	for _, f := range all {
+		u := promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: f.env.Component}
+		key := wake.UnitName(u) + "|" + f.env.Name
+		o.origins.Put(key+"|"+p.locationOf(f.env).key, f.memo)
+		o.reverted.Put(key+"|"+f.memo.origin.Commit.SHA, history.RevertedReleases(ours[promotion.Member{Component: u.Component, Name: f.env.Name}], u, f.env.Name))
+	}
+	return nil
+}
+
+// groupByTrailers sorts commits of ours by the components and the environment that
+// their trailers name. A squash or a rebase has them on the branch's own line, a
+// merge on the merged one.
+func groupByTrailers(log []git.CommitInfo) map[promotion.Member][]git.CommitInfo {
+	out := map[promotion.Member][]git.CommitInfo{}
+	for _, c := range log {
+		components := []string{c.Trailers[promotion.TrailerComponent]}
+		for _, m := range promotion.ParseMembers(c.Trailers[promotion.TrailerMembers]) {
+			components = append(components, m.Component)
+		}
+		for _, component := range components {
+			key := promotion.Member{Component: component, Name: c.Trailers[promotion.TrailerEnvironment]}
+			out[key] = append(out[key], c)
+		}
+	}
+	return out
+}
+
+// numberCommits numbers the commits of a line, newest first.
+func numberCommits(log []git.CommitInfo, order map[string]int64) {
+	const most = 1 << 14 // more than Log lists
+	var latest int64
+	for i := len(log) - 1; i >= 0; i-- {
+		latest = max(latest, log[i].CommitTime.Unix())
+		order[log[i].SHA] = latest*most + int64(len(log)-i)
+	}
+}
+
+// searchLine looks for origins among the commits of a line, newest first.
+func (o *gitGatherer) searchLine(ctx context.Context, r *Repository, p *ResolvedPipeline, log []git.CommitInfo, all []*originSearch) error {
+	below := map[string][]*originSearch{} // by the files and folders that their fields are in
+	for _, f := range all {
+		paths := f.memo.scope.Paths()
+		if paths == nil {
+			paths = []string{"."}
+		}
+		for _, name := range paths {
+			below[name] = append(below[name], f)
+		}
+	}
+	for part := range slices.Chunk(log, originChunk) {
+		if !slices.ContainsFunc(all, func(f *originSearch) bool { return !f.memo.origin.Found }) {
+			return nil
+		}
+		changed, err := r.Mirror.PathsChanged(ctx, part)
+		if err != nil {
+			return err
+		}
+		touching := map[*originSearch][]git.CommitInfo{}
+		for i, paths := range changed {
+			for _, name := range paths {
+				for _, f := range searchesNear(below, name) {
+					at := touching[f]
+					if !f.memo.origin.Found && (len(at) == 0 || at[len(at)-1].SHA != part[i].SHA) && f.memo.scope.Covers(name) {
+						touching[f] = append(at, part[i])
+					}
+				}
+			}
+		}
+		o.searchCommits(ctx, r, p, touching)
+	}
+	return ctx.Err()
+}
+
+// searchesNear are those whose fields may be in a file.
+func searchesNear(below map[string][]*originSearch, name string) []*originSearch {
+	out := below["."]
+	for at := name; at != "."; at = path.Dir(at) {
+		if more := below[at]; len(more) > 0 {
+			out = append(out[:len(out):len(out)], more...)
+		}
+	}
+	return out
+}
+
+// searchCommits looks for origins among the commits that touched their files.
+func (o *gitGatherer) searchCommits(ctx context.Context, r *Repository, p *ResolvedPipeline, touching map[*originSearch][]git.CommitInfo) {
+	work := make(chan *originSearch, len(touching))
+	for f := range touching {
+		work <- f
+	}
+	close(work)
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(touching)) {
+		wg.Go(func() {
+			for f := range work {
+				if ctx.Err() != nil {
+					return
+				}
+				found := history.FindOrigin(touching[f], f.id,
+					func(commit string) string { return o.releases.releaseIDAt(r, commit, p, f.env) },
+					func(commit string) bool { return o.carriesNothing(r, commit, p, f.env) })
+				if found.Found {
+					f.memo.origin = found
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// Input is what a plan is made from.
+type Input struct {
+	Subject      string      // what is looked at, for people
+	Commit       string      // likewise
+	Mirror       *git.Mirror // whose branches are as the server would see them
+	Branch       string      // the tracked one
+	URLs         []string    // by which manifests may name the repository
+	OnlyPipeline string      // this pipeline alone is planned; "" is all
+	// KnownInputs is what targets depend on besides Git.
+	KnownInputs func(in *appset.Input)
+	Now         time.Time
+	// Rendered asks what the promotions do to the rendered manifests.
+	Rendered bool
+}
+
+// planner makes one plan.
+type planner struct {
+	input    Input
+	gatherer *facts.Gatherer
+	snapshot *facts.Snapshot
+	order    map[string]int64 // of commits: newer ones have larger numbers
+}
+
+// New is a plan of nothing.
+func New(subject, commit string) *Plan {
+	return &Plan{Subject: subject, Commit: commit, Assumptions: assumptions, Pipelines: []Pipeline{}, Problems: []appset.Problem{}, Notes: []appset.Problem{}}
+}
+
+// Make makes a plan. What is wrong with the files is in it; the error is for a
+// repository that can't be read and a context that ended.
+func Make(ctx context.Context, in Input) (*Plan, error) {
+	repo := &facts.Repository{ID: "checkout", Forge: noPulls{}, Branch: in.Branch, Mirror: in.Mirror, URLs: in.URLs}
+	m := &planner{input: in, gatherer: facts.New(facts.Options{
+		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs,
+		Now: func() time.Time { return in.Now }, MaxAge: time.Hour,
+	})}
+	var err error
+	if m.snapshot, err = m.gatherer.Snapshot(ctx, repo); err != nil {
+		return nil, err
+	}
+	if m.order, err = m.gatherer.FindOrigins(ctx, m.snapshot); err != nil {
+		return nil, err
+	}
+	out := New(in.Subject, in.Commit)
+	for _, p := range m.snapshot.Pipelines {
+		out.Problems = append(out.Problems, p.TargetSet.Problems...)
+		out.Notes = append(out.Notes, p.TargetSet.Notes...)
+		if in.OnlyPipeline != "" && p.Name() != in.OnlyPipeline {
+			continue
+		}
+		part, err := m.planPipeline(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		out.Pipelines = append(out.Pipelines, part)
+	}
+	return out, nil
+}
+
+// planPipeline has the controller evaluate every component of a pipeline, and
+// reads off what it would open and why it leaves the rest.
+func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (Pipeline, error) {
+	out := Pipeline{Name: p.Name(), DryRun: p.Spec.Mode == pipeline.ModeDryRun, Promotions: []Promotion{}, Waiting: []Waiting{}}
+	units, err := m.gatherUnits(ctx, p)
+	if err != nil {
+		return out, err
+	}
+	if !p.Spec.BatchesByEnvironment() {
+		if err := m.queueContenders(ctx, p, units); err != nil {
+			return out, err
+		}
+	}
+	for _, u := range units {
+		if err := m.decide(ctx, u); err != nil {
+			return out, err
+		}
+	}
+	for _, spec := range p.TopologicalOrder() {
+		moves := map[string]bool{}
+		for _, u := range units {
+			for _, open := range u.opens(spec.Name) {
+				for _, member := range open.Members {
+					moves[member.Component] = true
+				}
+				shown, err := m.describePromotion(ctx, p, u, open)
+				if err != nil {
+					return out, err
+				}
+				out.Promotions = append(out.Promotions, shown)
+			}
+		}
+		for _, u := range units {
+			for i, c := range u.components {
+				st := u.decision.Components[i].Env(spec.Name)
+				if name := c.Facts.Unit.Component; !moves[name] && (!spec.IsSource() || st.State == promotion.Mixed || st.State == promotion.Unreadable) {
+					out.Waiting = append(out.Waiting, explainWaiting(name, st))
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// gatherUnits gathers the facts about what is evaluated as one: a component, or
+// all of the pipeline; sorted by name.
+func (m *planner) gatherUnits(ctx context.Context, p *facts.ResolvedPipeline) ([]*unit, error) {
+	of := map[promotion.Unit]bool{}
+	for _, u := range p.Units {
+		of[m.snapshot.RunsAs(u.Unit)] = true
+	}
+	names := slices.SortedFunc(maps.Keys(of), func(a, b promotion.Unit) int { return cmp.Compare(a.Component, b.Component) })
+	out := make([]*unit, len(names))
+	for i, name := range names {
+		var err error
+		if out[i], err = m.gather(ctx, name); err != nil {
+			return nil, err
+		}
+		for _, c := range out[i].components {
+			if err := m.assume(ctx, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// contender is a release that would come into an environment if there is a place.
+type contender struct {
+	unit  *unit
+	since time.Time
+}
+
+// queueContenders gives the places in each environment to those that have waited
+// longest, and counts for each component those before it.
+func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline, units []*unit) error {
+	contenders := map[string][]contender{}
+	for _, u := range units {
+		for env, since := range u.contends() {
+			contenders[env] = append(contenders[env], contender{u, since})
+		}
+	}
+	for _, spec := range p.TopologicalOrder() {
+		list := contenders[spec.Name]
+		slices.SortStableFunc(list, func(a, b contender) int { return a.since.Compare(b.since) })
+		ahead, limit := 0, p.Spec.Limits.OpenPerEnvironment
+		for _, c := range list {
+			c.unit.components[0].Facts.Limits.QueuedAhead[spec.Name] = ahead
+			if limit == 0 || ahead < limit {
+				if err := m.decide(ctx, c.unit); err != nil {
+					return err
+				}
+				if len(c.unit.opens(spec.Name)) == 0 {
+					continue
+				}
+			}
+			ahead++
+		}
+	}
+	return nil
+}
+
+// explainWaiting says why nothing opens.
+func explainWaiting(component string, st *promotion.EnvState) Waiting {
+	w := Waiting{Component: component, Environment: st.Environment, State: st.State, Why: st.Why}
+	if st.Release != "" {
+		w.Release = &promotion.Release{ID: st.Release, Name: st.Name}
+	}
+	if st.Candidate != "" {
+		w.Candidate = &promotion.Release{ID: st.Candidate, Name: st.CandidateName}
+	}
+	switch {
+	case len(w.Why) > 0:
+	case st.State == promotion.Mixed, st.State == promotion.Unreadable:
+		w.Why = []promotion.Reason{{Code: st.State, Text: st.Reason}}
+	default:
+		w.Why = []promotion.Reason{{Code: UpToDate, Text: "nothing newer may come: it carries what is before it"}}
+	}
+	return w
+}
