@@ -163,28 +163,15 @@ func (a LiftVeto) environment() string            { return a.Environment }
 func (a BindCommand) environment() string         { return a.Environment }
 func (a FinishCommand) environment() string       { return a.Environment }
 
-// Subject implements PullAction.
-func (a Open) Subject() (int, []Member) { return 0, a.Members }
-
-// Subject implements PullAction.
-func (a Replace) Subject() (int, []Member) { return a.Pull, a.Members }
-
-// Subject implements PullAction.
-func (a Close) Subject() (int, []Member) { return a.Pull, a.Members }
-
-// Subject implements PullAction.
-func (a Merge) Subject() (int, []Member) { return a.Pull, a.Members }
-
-// Subject implements PullAction.
-func (a OpenRevert) Subject() (int, []Member) { return a.Pull, a.Members }
-
-// Subject implements PullAction.
+func (a Open) Subject() (int, []Member)            { return 0, a.Members }
+func (a Replace) Subject() (int, []Member)         { return a.Pull, a.Members }
+func (a Close) Subject() (int, []Member)           { return a.Pull, a.Members }
+func (a Merge) Subject() (int, []Member)           { return a.Pull, a.Members }
+func (a OpenRevert) Subject() (int, []Member)      { return a.Pull, a.Members }
 func (a RecomposeRevert) Subject() (int, []Member) { return a.Pull, a.Members }
 
-// Describe implements Action.
 func (a FactRequest) Describe() string { return "look: " + a.What + " in " + a.Environment }
 
-// Describe implements Action.
 func (a Record) Describe() string {
 	w := "verified"
 	if a.Degraded {
@@ -193,50 +180,38 @@ func (a Record) Describe() string {
 	return fmt.Sprintf("record %s %s in %s", wording.Short(a.Release), w, a.Environment)
 }
 
-// Describe implements Action.
 func (a Open) Describe() string {
 	return fmt.Sprintf("open a promotion of %s into %s", a.Name, a.Environment)
 }
 
-// Describe implements Action.
 func (a Replace) Describe() string {
 	return fmt.Sprintf("compose #%d anew for %s: %s", a.Pull, a.Name, a.Why)
 }
 
-// Describe implements Action.
 func (a Close) Describe() string { return fmt.Sprintf("close #%d: %s", a.Pull, a.Why) }
 
-// Describe implements Action.
 func (a Merge) Describe() string {
 	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, wording.Short(a.Head))
 }
 
-// Describe implements Action.
 func (a OpenRevert) Describe() string {
 	return fmt.Sprintf("open a revert of #%d in %s", a.Pull, a.Environment)
 }
 
-// Describe implements Action.
 func (a RecomposeRevert) Describe() string { return fmt.Sprintf("compose revert #%d anew", a.Pull) }
 
-// Describe implements Action.
 func (a Refresh) Describe() string { return "refresh " + a.Target }
 
-// Describe implements Action.
 func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Commit) }
 
-// Describe implements Action.
 func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
 
-// Describe implements Action.
 func (a LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
 
-// Describe implements Action.
 func (a BindCommand) Describe() string {
 	return fmt.Sprintf("bind %d to %s in %s", a.ID, wording.Short(a.Release), a.Environment)
 }
 
-// Describe implements Action.
 func (a FinishCommand) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID, a.Outcome) }
 
 // actionList writes actions as JSON, each under its kind, so that a decision can be

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
 // ParseArgs reads one command from its words: what stands behind /liftlock, or
@@ -50,51 +51,8 @@ func ParseArgs(words []string) (Command, error) {
 
 func unknownVerb(verb string) error {
 	hint := ""
-	if near := nearestVerb(verb); near != "" {
+	if near := strictyaml.Nearest(verb, Verbs()); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
 	return fmt.Errorf("there is no command %q%s (/liftlock help lists them)", truncateWord(verb), hint)
-}
-
-// nearestVerb is the verb that is at most two slips of the keyboard away; empty when
-// none is.
-func nearestVerb(word string) string {
-	word = strings.ToLower(word)
-	best, at := "", 3
-	if utf8.RuneCountInString(word) > 2*len(Promote) {
-		return ""
-	}
-	for _, v := range Verbs() {
-		if d := editDistance(word, v); d < at && d < len(v)-1 {
-			best, at = v, d
-		}
-	}
-	return best
-}
-
-// editDistance counts the single edits between two short words, a swap of
-// neighbours being one.
-func editDistance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	rows := make([][]int, len(x)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(y)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		for j := 1; j <= len(y); j++ {
-			change := 1
-			if x[i-1] == y[j-1] {
-				change = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(x)][len(y)]
 }
