@@ -23,7 +23,7 @@ type candidate struct {
 // canMoveOnward says whether an arrival can carry a release onward: a source's by
 // whoever, elsewhere only what a promotion brought. What a revert put back is
 // old news and keeps the rank of its first arrival, and what was there before
-// the pipeline stays where it is: both move only when somebody asks for it. A
+// the pipeline stays where it is: both move only at a command. A
 // person's own change in the middle of the line was verified by nothing upstream.
 func canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	switch a.By {
@@ -37,7 +37,7 @@ func canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	return false
 }
 
-// listCandidates are newest first; asked as in counts.
+// listCandidates are newest first; requested as in canMoveOnward.
 func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 	var all map[string]candidate
 	for _, name := range e.Spec.After {
@@ -132,7 +132,7 @@ func (j *evaluator) releaseRank(e *Env, release string) int64 {
 
 // pickCandidate chooses the release that should move into e; nil with the reasons in st,
 // and with the veto where one is all that stands in the way. A forced one was
-// asked for: then what was reverted from e itself or vetoed before that doesn't
+// given as a command: then what was reverted from e itself or vetoed before that doesn't
 // count, and neither does how old it is where a person's own change is replaced.
 func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) (*candidate, *PastPull) {
 	now := e.Release.Value.ID
@@ -220,7 +220,7 @@ func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
 			break // the newest arrival speaks
 		}
 		if j.rollups[u.Name].state == Degraded && u.Release.OK && u.Release.Value.ID == release {
-			return "is degraded in " + u.Name // not written down: nobody had asked how it is there
+			return "is degraded in " + u.Name // not written down: nobody needed to know how it is there
 		}
 	}
 	return ""

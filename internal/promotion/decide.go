@@ -106,7 +106,7 @@ func rollUpTargets(e *Env) rollup {
 		why := t.Name + ": " + t.Verdict.Reason
 		if a := e.currentArrival(); a != nil && isVerified(a) {
 			// Once verified it stays so until something is known to be wrong: a
-			// target that Argo CD can't judge right now is neither well nor unwell.
+			// target that Argo CD can't judge right now is neither healthy nor unhealthy.
 			return rollup{state: Verified, reason: "verified; now " + why}
 		}
 		return rollup{state: Verifying, reason: why}
@@ -216,7 +216,7 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 
 // needsVerdict says whether anybody needs to know how this environment is: it landed
 // within its watch, or what is there may still have to go further. Without this
-// a start on a large repository would ask Argo CD to refresh everything.
+// a start on a large repository would have Argo CD refresh everything.
 func (j *evaluator) needsVerdict(e *Env) bool {
 	if !e.Landed.OK || !e.Release.OK {
 		return false

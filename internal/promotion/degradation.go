@@ -13,8 +13,8 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// incidentClockSkew is how much earlier than the forge's merge time a neighbour may
-// have become unwell and still count as the same window: the two times come
+// incidentClockSkew is how much earlier than the forge's merge time another target
+// may have become unhealthy and still count as the same window: the two times come
 // from different clocks.
 const incidentClockSkew = time.Minute
 
@@ -112,7 +112,7 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	return "", ""
 }
 
-// broughtTarget says that weather is about a target that the same pull request moved.
+// broughtTarget says that an incident is about a target that the same pull request moved.
 func (l *Landed) broughtTarget(incident *ClusterIncident, env string) bool {
 	return incident.Environment == env && slices.ContainsFunc(l.Members, func(p Member) bool { return p.Component == incident.Component })
 }
@@ -139,7 +139,7 @@ func (j *evaluator) revertLimitReason(n int, where string) string {
 	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", wording.Count(n, "revert"), where, j.spec.Limits.RevertsPer10Minutes)
 }
 
-// ruledOutOtherCommits asks Git whether another commit touched what the degraded targets
+// ruledOutOtherCommits finds out whether another commit touched what the degraded targets
 // read since the merge; true when none did.
 func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 	for _, t := range e.Targets {
@@ -162,7 +162,7 @@ func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 	return true
 }
 
-// ruledOutIncident asks, where targets that the promotion didn't touch became unwell
+// ruledOutIncident finds out, where targets that the promotion didn't touch became unhealthy
 // on the same cluster too, whether it changed what is degraded: if it did, it is
 // to blame all the same. If it didn't, or that can't be told, a person decides.
 func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
@@ -192,7 +192,7 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 	return true
 }
 
-// findClusterIncident is a target that the promotion didn't touch and that became unwell
+// findClusterIncident is a target that the promotion didn't touch and that became unhealthy
 // on a target's cluster since the promotion landed; nil when there is none.
 func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 	for i := range j.facts.ClusterIncidents {

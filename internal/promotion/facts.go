@@ -174,12 +174,12 @@ type Target struct {
 	Unhealthy []verification.Resource    `json:"unhealthy,omitempty"`
 	Timeline  []verification.StateChange `json:"timeline,omitempty"`
 	// HealthyBefore: was it well just before the promotion was merged? Not OK when
-	// that evidence is gone; then a degradation asks a person.
+	// that evidence is gone; then a degradation is left to a person.
 	HealthyBefore Known[bool] `json:"healthyBefore"`
 	// ChangedSince are commits other than the landed one that changed what the target
 	// reads since; the answer to RequestBlame.
 	ChangedSince Known[[]string] `json:"changedSince"`
-	// ChangedObjects are the target's objects that what landed may have made unwell: those
+	// ChangedObjects are the target's objects that what landed may have made unhealthy: those
 	// that it changed, and those that use one of them; the answer to RequestChangedObjects.
 	ChangedObjects Known[[]Object] `json:"changedObjects"`
 }

@@ -108,7 +108,7 @@ func (j *evaluator) stillVerifying(e *Env) bool {
 	return false
 }
 
-// limitRecheckDelay is when a unit that waits for a place looks again: nobody tells it
+// limitRecheckDelay is when a unit that waits for a place looks again: nobody says to it
 // that another unit's pull request was closed. It costs no call to the forge.
 const limitRecheckDelay = 5 * time.Minute
 
@@ -157,7 +157,7 @@ func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 }
 
 // ensureComposed says whether the edit is known and can be made on the current tip;
-// it asks for it where it isn't known.
+// it requests it where it isn't known.
 func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, forced *PendingCommand) bool {
 	c, ok := e.Compositions[release]
 	if !ok || c.Tip != e.Tip {
@@ -255,7 +255,7 @@ func (j *evaluator) meansNewerRelease(e *Env, forced *PendingCommand) bool {
 
 // replaceOpen composes the open promotion anew where it must be: a newer release is
 // there and may take its place, or its files moved on the branch. mine is the
-// command by which the open one came, forced one that asks for a newer.
+// command by which the open one came, forced one that wants a newer.
 func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingCommand) bool {
 	p := e.Open
 	release, name, why := p.Release, p.Name, ""

@@ -19,6 +19,12 @@ func (p *page) writeLine(format string, args ...any) {
 
 func (p *page) writeGap() { p.WriteByte('\n') }
 
+// writeParagraph writes a line that stands for itself.
+func (p *page) writeParagraph(format string, args ...any) {
+	p.writeLine(format, args...)
+	p.writeGap()
+}
+
 // writeFolded writes lines that belong together: the first ones openly, the rest
 // folded, and what is past maxFolded only counted. head is a table's head, empty
 // for a list.
@@ -32,15 +38,12 @@ func (p *page) writeFolded(head string, lines []string) {
 	if len(hidden) == 0 {
 		return
 	}
-	p.writeLine("<details><summary>%d more</summary>", len(lines)-len(shown))
-	p.writeGap()
+	p.writeParagraph("<details><summary>%d more</summary>", len(lines)-len(shown))
 	p.writeBlock(head, hidden)
 	if cut := len(lines) - len(shown) - len(hidden); cut > 0 {
-		p.writeLine("And %d that don't fit here.", cut)
-		p.writeGap()
+		p.writeParagraph("And %d that don't fit here.", cut)
 	}
-	p.writeLine("</details>")
-	p.writeGap()
+	p.writeParagraph("</details>")
 }
 
 func (p *page) writeBlock(head string, lines []string) {
@@ -56,16 +59,14 @@ func (p *page) writeBlock(head string, lines []string) {
 func promotionBody(in Input) string {
 	var p page
 	if in.BodyMarker != "" {
-		p.writeLine("%s", in.BodyMarker)
-		p.writeGap()
+		p.writeParagraph("%s", in.BodyMarker)
 	}
 	writeOpening(&p, in)
 	writeMoves(&p, in)
 	writeReach(&p, in)
 	writeRendered(&p, in)
 	writeHistory(&p, in)
-	p.writeLine("### What it waits for")
-	p.writeGap()
+	p.writeParagraph("### What it waits for")
 	for _, rule := range mergeRules(in) {
 		p.writeLine("- %s", rule)
 	}
@@ -81,11 +82,9 @@ func writeMoves(p *page, in Input) {
 		writeMemberMoves(p, in)
 		return
 	}
-	p.writeLine("### What moves")
-	p.writeGap()
+	p.writeParagraph("### What moves")
 	if len(in.Changes) == 0 {
-		p.writeLine("See the diff.")
-		p.writeGap()
+		p.writeParagraph("See the diff.")
 		return
 	}
 	p.writeFolded(moveTableHead, moveRows(in.Changes))
@@ -107,8 +106,7 @@ func moveRows(changes []Change) []string {
 
 // writeReach says which targets the change reaches and which it provably doesn't.
 func writeReach(p *page, in Input) {
-	p.writeLine("### What it reaches")
-	p.writeGap()
+	p.writeParagraph("### What it reaches")
 	outside := 0
 	var rows []string
 	for _, t := range in.Reached {
@@ -119,32 +117,26 @@ func writeReach(p *page, in Input) {
 	}
 	p.writeFolded("", rows)
 	if len(rows) == 0 && in.UnaffectedErr == "" {
-		p.writeLine("No target reads these files.")
-		p.writeGap()
+		p.writeParagraph("No target reads these files.")
 	}
 	if len(in.UnchangedTargets) > 0 {
 		var names []string
 		for _, t := range in.UnchangedTargets {
 			names = append(names, t.Name)
 		}
-		p.writeLine("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
-		p.writeGap()
+		p.writeParagraph("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
 	}
 	if outside > 0 {
-		p.writeLine("**Careful: it reaches %s %s in %s.**", wording.Plural(outside, "target (⚠) that isn't", "targets (⚠) that aren't"), componentPhrase(in), escapeText(in.Environment, maxName))
-		p.writeGap()
+		p.writeParagraph("**Careful: it reaches %s %s in %s.**", wording.Plural(outside, "target (⚠) that isn't", "targets (⚠) that aren't"), componentPhrase(in), escapeText(in.Environment, maxName))
 	}
 	switch {
 	case in.UnaffectedErr != "":
-		p.writeLine("Which targets read these files could not be worked out: %s", escapeText(in.UnaffectedErr, maxReason))
-		p.writeGap()
+		p.writeParagraph("Which targets read these files could not be worked out: %s", escapeText(in.UnaffectedErr, maxReason))
 	case len(in.Reached) == 0:
 	case len(in.UnaffectedCounts) > 0:
-		p.writeLine("No other target reads these files: %s.", listUnaffected(in))
-		p.writeGap()
+		p.writeParagraph("No other target reads these files: %s.", listUnaffected(in))
 	default:
-		p.writeLine("The pipeline has no other targets.")
-		p.writeGap()
+		p.writeParagraph("The pipeline has no other targets.")
 	}
 }
 
@@ -204,8 +196,7 @@ func writeHistory(p *page, in Input) {
 	if len(lines) == 0 {
 		return
 	}
-	p.writeLine("### Where this release has been")
-	p.writeGap()
+	p.writeParagraph("### Where this release has been")
 	p.writeFolded("", lines)
 }
 

@@ -15,8 +15,7 @@ import (
 // /liftlock too. The text is for Answer, and readable as it is.
 func HelpText(bare bool) string {
 	var p page
-	p.writeLine("Liftlock takes these commands, each on a line of its own:")
-	p.writeGap()
+	p.writeParagraph("Liftlock takes these commands, each on a line of its own:")
 	for _, c := range [][2]string{
 		{"status", "what each environment carries and how it is"},
 		{"why [environment]", "what a release waits for"},
@@ -106,8 +105,7 @@ func WhyText(envs []promotion.EnvState, environment string) string {
 }
 
 func writeWhy(p *page, st *promotion.EnvState) {
-	p.writeLine("%s.", strings.TrimSuffix(statusLine(st), "."))
-	p.writeGap()
+	p.writeParagraph("%s.", strings.TrimSuffix(statusLine(st), "."))
 	for i, n := range slices.Sorted(maps.Keys(st.Targets)) {
 		if i == openRows {
 			p.writeLine("- and %s", wording.Count(len(st.Targets)-i, "more target"))

@@ -19,8 +19,7 @@ func openComment(in Input) string {
 	st, s := stateOf(in), summarizeGates(in)
 	var p page
 	p.writeLine("%s", statusMarker)
-	p.writeLine("%s", openSummary(in, s))
-	p.writeGap()
+	p.writeParagraph("%s", openSummary(in, s))
 	writeGateTable(&p, in, s.gates)
 	var also []promotion.Reason
 	for _, w := range st.Why {
@@ -30,8 +29,7 @@ func openComment(in Input) string {
 	}
 	writeReasons(&p, in, "Also", also)
 	if r := currentReleaseLine(in, st); r != "" {
-		p.writeLine("%s", r)
-		p.writeGap()
+		p.writeParagraph("%s", r)
 	}
 	if in.ConsoleURL != "" {
 		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
@@ -78,8 +76,7 @@ func writeReasons(p *page, in Input, heading string, why []promotion.Reason) {
 	if len(why) == 0 {
 		return
 	}
-	p.writeLine("%s:", heading)
-	p.writeGap()
+	p.writeParagraph("%s:", heading)
 	for i, w := range why {
 		if i == maxRows {
 			p.writeLine("- and %d more", len(why)-i)
@@ -113,8 +110,7 @@ func currentReleaseLine(in Input, st *promotion.EnvState) string {
 func ClosedComment(in Input, why string) string {
 	var p page
 	p.writeLine("%s", statusMarker)
-	p.writeLine("**Closed by Liftlock:** %s.", strings.TrimSuffix(linkReason(in, why), "."))
-	p.writeGap()
+	p.writeParagraph("**Closed by Liftlock:** %s.", strings.TrimSuffix(linkReason(in, why), "."))
 	if in.Revert {
 		p.writeLine("There is nothing left to take back. If %s degrades again, Liftlock judges it anew.", escapeText(in.Environment, maxName))
 	} else {

@@ -3,7 +3,7 @@
 // status, commit and merge messages, and the answers to people's commands.
 //
 // What lives here: words, and how they are laid out. What doesn't: what is true
-// (promotion decides that), and when something is written (engine/act). Every
+// (promotion decides that), and when something is written (controller/act). Every
 // function is pure and may be called concurrently.
 //
 // Two invariants hold for every text. It is the same, byte for byte, when only

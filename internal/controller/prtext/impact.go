@@ -124,8 +124,7 @@ func (in Impact) Comment() string {
 	p.writeLine("%s", statusMarker)
 	switch {
 	case in.PipelineErr != "":
-		p.writeLine("**The pipeline files don't hold:** merged like this, Liftlock would stop opening and merging.")
-		p.writeGap()
+		p.writeParagraph("**The pipeline files don't hold:** merged like this, Liftlock would stop opening and merging.")
 		for line := range strings.Lines(in.PipelineErr) {
 			if s := strings.TrimSpace(line); s != "" {
 				p.writeLine("- %s", escapeText(s, maxReason))
@@ -133,21 +132,17 @@ func (in Impact) Comment() string {
 		}
 		p.writeGap()
 	case in.Failed == "" && !in.NeedsComment():
-		p.writeLine("**It touches no target** and breaks no pipeline.")
-		p.writeGap()
+		p.writeParagraph("**It touches no target** and breaks no pipeline.")
 	}
 	if in.Failed != "" {
-		p.writeLine("**What this change touches can't be told:** %s", escapeText(in.Failed, maxReason))
-		p.writeGap()
-		p.writeLine("The change is looked at apart from Liftlock itself, with limits on memory and time. Push a new commit to have it looked at again.")
-		p.writeGap()
+		p.writeParagraph("**What this change touches can't be told:** %s", escapeText(in.Failed, maxReason))
+		p.writeParagraph("The change is looked at apart from Liftlock itself, with limits on memory and time. Push a new commit to have it looked at again.")
 	}
 	if in.Report != nil {
 		in.writeReport(&p)
 	}
 	if len(in.ChangedOnBranch) > 0 {
-		p.writeLine("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.", codeSpan(in.Branch, maxName), wording.Count(len(in.ChangedOnBranch), "file"))
-		p.writeGap()
+		p.writeParagraph("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.", codeSpan(in.Branch, maxName), wording.Count(len(in.ChangedOnBranch), "file"))
 	}
 	for _, u := range in.Unknown {
 		p.writeLine("- Not known: %s", escapeText(u, maxReason))
@@ -172,16 +167,14 @@ func (in Impact) writeReport(p *page) {
 		p.writeGap()
 	}
 	if len(r.Multiple()) == 0 && in.changesTargets() {
-		p.writeLine("This change touches %s.", strings.Join(in.targetCounts(), "; "))
-		p.writeGap()
+		p.writeParagraph("This change touches %s.", strings.Join(in.targetCounts(), "; "))
 	}
 	var newProblems, fixed, remaining []string
 	for i := range r.Pipelines {
 		newProblems, fixed, remaining = appendProblems(newProblems, r.Pipelines[i].Problems), appendProblems(fixed, r.Pipelines[i].Fixed), appendProblems(remaining, r.Pipelines[i].Preexisting)
 	}
 	if len(newProblems) > 0 {
-		p.writeLine("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.", wording.Count(len(newProblems), "problem"))
-		p.writeGap()
+		p.writeParagraph("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.", wording.Count(len(newProblems), "problem"))
 		p.writeFolded("", newProblems)
 	}
 	for i := range r.Pipelines {
@@ -192,14 +185,12 @@ func (in Impact) writeReport(p *page) {
 		lines   []string
 	}{{"Mended by this change:", fixed}, {"Stood before, and stands after:", remaining}} {
 		if len(rest.lines) > 0 {
-			p.writeLine("%s", rest.heading)
-			p.writeGap()
+			p.writeParagraph("%s", rest.heading)
 			p.writeFolded("", rest.lines)
 		}
 	}
 	if n := len(r.Unread); n > 0 && in.NeedsComment() {
-		p.writeLine("%s read by no target.", wording.Plural(n, "changed file is", "changed files are"))
-		p.writeGap()
+		p.writeParagraph("%s read by no target.", wording.Plural(n, "changed file is", "changed files are"))
 	}
 }
 
@@ -217,8 +208,7 @@ func (in Impact) writePipeline(p *page, part *impact.Pipeline, many bool) {
 		return
 	}
 	if many {
-		p.writeLine("### Pipeline %s", escapeText(part.Name, maxName))
-		p.writeGap()
+		p.writeParagraph("### Pipeline %s", escapeText(part.Name, maxName))
 	}
 	var rows []string
 	for i := range part.Environments {

@@ -20,8 +20,7 @@ func LandedComment(in Input) string {
 	st := stateOf(in)
 	var p page
 	p.writeLine("%s", statusMarker)
-	p.writeLine("%s", landedSummary(in, st))
-	p.writeGap()
+	p.writeParagraph("%s", landedSummary(in, st))
 	merged := "Merged"
 	if at := formatTime(st.Since); at != "" {
 		merged += " " + at
@@ -32,13 +31,11 @@ func LandedComment(in Input) string {
 	if r := linkReason(in, st.Reason); r != "" {
 		merged += ". Now: " + strings.TrimSuffix(r, ".")
 	}
-	p.writeLine("%s.", merged)
-	p.writeGap()
+	p.writeParagraph("%s.", merged)
 	writeTargets(&p, in, st)
 	writeReasons(&p, in, "Why it isn't taken back", holdReasons(st))
 	if next := landedNext(in, st); next != "" {
-		p.writeLine("%s", next)
-		p.writeGap()
+		p.writeParagraph("%s", next)
 	}
 	writeDownstream(&p, in)
 	if in.ConsoleURL != "" {
@@ -47,7 +44,7 @@ func LandedComment(in Input) string {
 	return truncateBody(p.String())
 }
 
-// holdReasons are the reasons why a release that is unwell stays; what else the
+// holdReasons are the reasons why a release that is unhealthy stays; what else the
 // decision says is about the release that wants to come in next.
 func holdReasons(st *promotion.EnvState) []promotion.Reason {
 	if st.State != promotion.Degraded || st.Revert > 0 {
@@ -171,8 +168,7 @@ func writeDownstream(p *page, in Input) {
 	if len(lines) == 0 {
 		return
 	}
-	p.writeLine("Next:")
-	p.writeGap()
+	p.writeParagraph("Next:")
 	for _, l := range lines[:min(len(lines), maxRows)] {
 		p.writeLine("- %s", l)
 	}

@@ -55,52 +55,43 @@ func memberReleaseName(p Member) string {
 // writeOpening is the first sentence of a promotion's body.
 func writeOpening(p *page, in Input) {
 	if !in.Batch {
-		p.writeLine("Moves **%s** %s into **%s**.", escapeText(componentOf(in), maxName), codeSpan(releaseNameOf(in), maxName), escapeText(in.Environment, maxName))
-		p.writeGap()
+		p.writeParagraph("Moves **%s** %s into **%s**.", escapeText(componentOf(in), maxName), codeSpan(releaseNameOf(in), maxName), escapeText(in.Environment, maxName))
 		return
 	}
-	p.writeLine("Moves **%s** into **%s** together: %s.", subjectOf(in), escapeText(in.Environment, maxName), listMembers(in))
-	p.writeGap()
-	p.writeLine("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a whole.")
-	p.writeGap()
+	p.writeParagraph("Moves **%s** into **%s** together: %s.", subjectOf(in), escapeText(in.Environment, maxName), listMembers(in))
+	p.writeParagraph("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a whole.")
 }
 
 // writeMemberMoves is the table of what changes, for each component its own.
 func writeMemberMoves(p *page, in Input) {
-	p.writeLine("### What moves")
-	p.writeGap()
+	p.writeParagraph("### What moves")
 	of := map[string][]Change{}
 	for _, c := range in.Changes {
 		of[c.Component] = append(of[c.Component], c)
 	}
 	p.writeMembers(in.Members, func(q Member) {
-		p.writeLine("**%s**", escapeText(q.Component, maxName))
-		p.writeGap()
+		p.writeParagraph("**%s**", escapeText(q.Component, maxName))
 		if len(of[q.Component]) == 0 {
-			p.writeLine("See the diff.")
-			p.writeGap()
+			p.writeParagraph("See the diff.")
 			return
 		}
 		p.writeFolded(moveTableHead, moveRows(of[q.Component]))
 	})
 	if shared := of[""]; len(shared) > 0 {
-		p.writeLine("In files that they share")
-		p.writeGap()
+		p.writeParagraph("In files that they share")
 		p.writeFolded(moveTableHead, moveRows(shared))
 	}
 }
 
 // writeMemberHistories says of each component where its release has been.
 func writeMemberHistories(p *page, in Input) {
-	p.writeLine("### Where these releases have been")
-	p.writeGap()
+	p.writeParagraph("### Where these releases have been")
 	p.writeMembers(in.Members, func(q Member) {
 		lines := historyLines(in.ofMember(q))
 		if len(lines) == 0 {
 			return
 		}
-		p.writeLine("**%s** %s", escapeText(q.Component, maxName), codeSpan(memberReleaseName(q), maxName))
-		p.writeGap()
+		p.writeParagraph("**%s** %s", escapeText(q.Component, maxName), codeSpan(memberReleaseName(q), maxName))
 		p.writeFolded("", lines)
 	})
 }
@@ -114,14 +105,12 @@ const openParts = 4
 func (p *page) writeMembers(all []Member, write func(Member)) {
 	for i, q := range all {
 		if i == openParts {
-			p.writeLine("<details><summary>%s</summary>", wording.Count(len(all)-i, "more component"))
-			p.writeGap()
+			p.writeParagraph("<details><summary>%s</summary>", wording.Count(len(all)-i, "more component"))
 		}
 		write(q)
 	}
 	if len(all) > openParts {
-		p.writeLine("</details>")
-		p.writeGap()
+		p.writeParagraph("</details>")
 	}
 }
 
@@ -138,12 +127,10 @@ func isOfComponent(in Input, componentName string) bool {
 func landedBatch(in Input) string {
 	var p page
 	p.writeLine("%s", statusMarker)
-	p.writeLine("%s", landedBatchSummary(in))
-	p.writeGap()
+	p.writeParagraph("%s", landedBatchSummary(in))
 	st := stateOf(in)
 	if at := formatTime(st.Since); at != "" {
-		p.writeLine("Merged %s as %s.", at, codeSpan(wording.Short(st.Commit), maxName))
-		p.writeGap()
+		p.writeParagraph("Merged %s as %s.", at, codeSpan(wording.Short(st.Commit), maxName))
 	}
 	for _, q := range in.Members {
 		one := in.ofMember(q)
@@ -168,18 +155,15 @@ func landedBatch(in Input) string {
 		if own.LandedPull != in.Number || own.State == promotion.Verified || own.State == promotion.Idle {
 			continue
 		}
-		p.writeLine("%s:", escapeText(q.Component, maxName))
-		p.writeGap()
+		p.writeParagraph("%s:", escapeText(q.Component, maxName))
 		writeTargets(&p, one, own)
 		writeReasons(&p, in, "Why it isn't taken back", holdReasons(own))
 		if next := landedNext(one, own); next != "" {
-			p.writeLine("%s", next)
-			p.writeGap()
+			p.writeParagraph("%s", next)
 		}
 	}
 	if !in.Revert {
-		p.writeLine("What came together goes on together: no release of these is ready for the next environment before all are verified here, and `/liftlock revert` takes all of them back.")
-		p.writeGap()
+		p.writeParagraph("What came together goes on together: no release of these is ready for the next environment before all are verified here, and `/liftlock revert` takes all of them back.")
 	}
 	if in.ConsoleURL != "" {
 		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))

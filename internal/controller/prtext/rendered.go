@@ -31,11 +31,9 @@ func writeRendered(p *page, in Input) {
 	if in.RenderedErr == "" && len(in.Rendered) == 0 {
 		return
 	}
-	p.writeLine("### Rendered manifests")
-	p.writeGap()
+	p.writeParagraph("### Rendered manifests")
 	if in.RenderedErr != "" {
-		p.writeLine("They could not be compared: %s", escapeText(in.RenderedErr, maxReason))
-		p.writeGap()
+		p.writeParagraph("They could not be compared: %s", escapeText(in.RenderedErr, maxReason))
 		writeDiffLink(p, in)
 		return
 	}
@@ -53,12 +51,10 @@ func writeRendered(p *page, in Input) {
 		}
 		left -= len(r.Diff)
 		p.writeGap()
-		p.writeLine("  <details><summary>Show</summary>")
-		p.writeGap()
+		p.writeParagraph("  <details><summary>Show</summary>")
 		writeFenced(p, "  ", r.Diff)
 		p.writeGap()
-		p.writeLine("  </details>")
-		p.writeGap()
+		p.writeParagraph("  </details>")
 	}
 	p.writeGap()
 	writeDiffLink(p, in)
@@ -69,8 +65,7 @@ func writeDiffLink(p *page, in Input) {
 	if in.DiffURL == "" {
 		return
 	}
-	p.writeLine("[The whole difference](%s).", escapeURL(in.DiffURL))
-	p.writeGap()
+	p.writeParagraph("[The whole difference](%s).", escapeURL(in.DiffURL))
 }
 
 // diffLocation says where a diff is that the body has no room for.
@@ -157,8 +152,7 @@ func writeFenced(p *page, indent, diff string) {
 // rendered manifests. The text is for Answer, and readable as it is.
 func DiffText(in Input) string {
 	var p page
-	p.writeLine("These fields change:")
-	p.writeGap()
+	p.writeParagraph("These fields change:")
 	for i, c := range in.Changes {
 		if i == maxRows {
 			p.writeLine("- and %d more", len(in.Changes)-i)
@@ -176,8 +170,7 @@ func DiffText(in Input) string {
 		for i, t := range g.targets {
 			names[i] = quoteName(t)
 		}
-		p.writeLine("%s: %s", strings.Join(names[:min(len(names), openRows)], ", "), g.describeOutcome(replyText))
-		p.writeGap()
+		p.writeParagraph("%s: %s", strings.Join(names[:min(len(names), openRows)], ", "), g.describeOutcome(replyText))
 		if g.Diff != "" {
 			for l := range strings.SplitSeq(strings.TrimSuffix(g.Diff, "\n"), "\n") {
 				p.writeLine("- `%s`", strings.ReplaceAll(cleanLine(l, maxLine/2), "`", "'"))

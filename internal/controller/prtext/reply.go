@@ -27,8 +27,7 @@ func Reply(to, command, text string, id int64) string {
 	}
 	body := renderProse(text)
 	if strings.ContainsRune(body, '\n') || strings.HasPrefix(body, "- ") {
-		p.writeLine("%s:", who)
-		p.writeGap()
+		p.writeParagraph("%s:", who)
 		p.writeLine("%s", body)
 	} else {
 		p.writeLine("%s: %s", who, body)

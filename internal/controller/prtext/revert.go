@@ -7,8 +7,7 @@ import (
 func revertBody(in Input) string {
 	var p page
 	if in.BodyMarker != "" {
-		p.writeLine("%s", in.BodyMarker)
-		p.writeGap()
+		p.writeParagraph("%s", in.BodyMarker)
 	}
 	env, unit := escapeText(in.Environment, maxName), escapeText(subjectOf(in), maxName)
 	s := "Takes **" + unit + "** in **" + env + "** back from " + codeSpan(releaseNameOf(in), maxName)
@@ -17,10 +16,8 @@ func revertBody(in Input) string {
 	} else if to := previousReleaseName(in); to != "" {
 		s += " to " + codeSpan(to, maxName)
 	}
-	p.writeLine("%s: undoes %s.", s, pullRef(in.RevertedPull))
-	p.writeGap()
-	p.writeLine("### Why")
-	p.writeGap()
+	p.writeParagraph("%s: undoes %s.", s, pullRef(in.RevertedPull))
+	p.writeParagraph("### Why")
 	if in.By != "" {
 		p.writeLine("%s asked for it.", escapeText(in.By, maxName))
 		if in.Reason != "" {
@@ -33,28 +30,22 @@ func revertBody(in Input) string {
 	p.writeGap()
 	writeEvidence(&p, in)
 	if in.By == "" {
-		p.writeLine("### What was ruled out")
-		p.writeGap()
+		p.writeParagraph("### What was ruled out")
 		p.writeLine("- That it was unwell before: every degraded target was well just before %s was merged.", pullRef(in.RevertedPull))
 		p.writeLine("- That another commit did it: none has changed what those targets read since.")
-		p.writeLine("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window, or what is degraded here is what %[1]s changed.", pullRef(in.RevertedPull))
-		p.writeGap()
+		p.writeParagraph("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window, or what is degraded here is what %[1]s changed.", pullRef(in.RevertedPull))
 	}
 	writeMoves(&p, in)
-	p.writeLine("These are exactly the bytes from before %s.", pullRef(in.RevertedPull))
-	p.writeGap()
+	p.writeParagraph("These are exactly the bytes from before %s.", pullRef(in.RevertedPull))
 	writeReach(&p, in)
 	writeRendered(&p, in)
-	p.writeLine("### What it waits for")
-	p.writeGap()
+	p.writeParagraph("### What it waits for")
 	for _, rule := range mergeRules(in) {
 		p.writeLine("- %s", rule)
 	}
 	p.writeGap()
-	p.writeLine("The gates of %s don't apply: what comes back has passed them before.", env)
-	p.writeGap()
-	p.writeLine("### Afterwards")
-	p.writeGap()
+	p.writeParagraph("The gates of %s don't apply: what comes back has passed them before.", env)
+	p.writeParagraph("### Afterwards")
 	if in.Batch {
 		p.writeLine("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.", listMembers(in), env, promoteCommand(in))
 	} else {
@@ -71,8 +62,7 @@ func revertBody(in Input) string {
 func writeEvidence(p *page, in Input) {
 	if len(in.Evidence) == 0 {
 		if in.By == "" {
-			p.writeLine("The record of the evidence is gone.")
-			p.writeGap()
+			p.writeParagraph("The record of the evidence is gone.")
 		}
 		return
 	}
@@ -84,13 +74,12 @@ func writeEvidence(p *page, in Input) {
 }
 
 // RevertedComment is the comment of a promotion that was taken back: by the revert
-// in.Of, and what that means for the release.
+// in.RevertedPull, and what that means for the release.
 func RevertedComment(in Input) string {
 	var p page
 	p.writeLine("%s", statusMarker)
 	env := escapeText(in.Environment, maxName)
-	p.writeLine("**Reverted:** %s took %s in %s back.", pullRef(in.RevertedPull), codeSpan(releaseNameOf(in), maxName), env)
-	p.writeGap()
+	p.writeParagraph("**Reverted:** %s took %s in %s back.", pullRef(in.RevertedPull), codeSpan(releaseNameOf(in), maxName), env)
 	p.writeLine("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the same, somebody who may says %s on a pull request of ours.",
 		codeSpan(releaseNameOf(in), maxName), codeSpan(wording.Short(in.Release), maxName), env, promoteCommand(in))
 	if in.RevertedPull > 0 {

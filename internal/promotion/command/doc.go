@@ -4,7 +4,7 @@
 //
 // What lives here: reading commands out of comments, checking them, deciding who
 // may give them, and limiting how often a reader is answered. What doesn't: what
-// a command does (engine), who somebody is on a forge (the engine asks it).
+// a command does (controller), who somebody is on a forge (the controller finds out).
 //
 // The invariant: a comment's text becomes a command only where its author plainly
 // wrote one (see Parse), and a command that isn't wholly understood is refused

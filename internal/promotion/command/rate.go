@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Every answer is a comment, and on a public repository everybody may ask.
+// Every answer is a comment, and on a public repository everybody may give commands.
 const (
 	perLogin   = 5                // answers at once
 	everyLogin = 12 * time.Second // another one after

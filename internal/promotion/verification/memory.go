@@ -63,7 +63,7 @@ func (m *Memory) startAgain() {
 }
 
 // resetStreaks ends everything that must hold continuously: a time in which nobody
-// could tell counts neither as healthy nor as unwell.
+// could tell counts neither as healthy nor as unhealthy.
 func (m *Memory) resetStreaks() {
 	m.HealthySince, m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 }
@@ -139,8 +139,8 @@ func (j *judgement) requestSync(v *Verdict) {
 	v.lowerNext(next)
 }
 
-// scheduleRequest decides whether to ask again. While the last request is still pending
-// nothing is asked.
+// scheduleRequest decides whether to request again: not while the last request is
+// still pending.
 func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pending bool) (request bool, next time.Time) {
 	wait := lastRepeat
 	if n := *requests; n > 0 && n < 5 {

@@ -24,7 +24,7 @@ type App struct {
 	ReconciledAt   time.Time // zero when never reconciled; only ever compared for having changed
 
 	RefreshPending bool      // the refresh annotation is set
-	RefreshedAt    time.Time // the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen (see Follow)
+	RefreshedAt    time.Time // the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen (see TrackRefresh)
 	Pending        bool      // .operation is set: a sync was asked for and has not begun
 	Operation      *Operation
 	Hydration      *Hydration // nil without a source hydrator
@@ -86,7 +86,7 @@ type Resource struct {
 type Relation string
 
 // The relations. Holds: the revision is the commit or a descendant of it, and
-// the carried fields there hold the release. Moved: a descendant whose carried
+// the carried fields there hold the release. Superseded: a descendant whose carried
 // fields hold another release. Before: neither. Unresolved: Git doesn't know the
 // revision (not fetched yet, or a source of another repository).
 const (
@@ -157,7 +157,7 @@ const (
 	Verified    State = "verified"
 	Degraded    State = "degraded"
 	Failed      State = "failed"
-	Unclear     State = "unclear" // Argo CD can't tell: Unknown, ComparisonError, unreachable. Neither well nor unwell.
+	Unclear     State = "unclear" // Argo CD can't tell: Unknown, ComparisonError, unreachable. Neither healthy nor unhealthy.
 )
 
 // Memory is what must be remembered between two looks at a target. It belongs

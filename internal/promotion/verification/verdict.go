@@ -40,7 +40,7 @@ type judgement struct {
 }
 
 // decideVerdict goes through the questions in PROMOTION's order; whatever can't be
-// told comes first, because a doubtful state answers none of them.
+// known comes first, because a doubtful state answers none of them.
 func (j *judgement) decideVerdict() Verdict {
 	if j.e.Unreachable != "" {
 		return j.unreachableVerdict()
@@ -85,7 +85,7 @@ func (j *judgement) unreachableVerdict() Verdict {
 
 // unclearVerdict answers while Argo CD itself can't tell. Before the commit was taken
 // the time to arrive goes on: a commit that can't be compared is not synced.
-// Afterwards it is neither well nor unwell, without a limit.
+// Afterwards it is neither healthy nor unhealthy, without a limit.
 func (j *judgement) unclearVerdict(why string) Verdict {
 	j.mem.resetStreaks()
 	j.mem.pause(j.now)
