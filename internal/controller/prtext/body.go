@@ -76,34 +76,6 @@ func promotionBody(in Input) string {
 	return p.String()
 }
 
-// writeMoves is the table of what changes, a row a field.
-func writeMoves(p *page, in Input) {
-	if in.Batch {
-		writeMemberMoves(p, in)
-		return
-	}
-	p.writeParagraph("### What moves")
-	if len(in.Changes) == 0 {
-		p.writeParagraph("See the diff.")
-		return
-	}
-	p.writeFolded(moveTableHead, moveRows(in.Changes))
-}
-
-const moveTableHead = "| field | from | to | where |\n|---|---|---|---|"
-
-func moveRows(changes []Change) []string {
-	var rows []string
-	for _, c := range changes {
-		where := c.File
-		if c.Line > 0 {
-			where = fmt.Sprintf("%s:%d", c.File, c.Line)
-		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(c.Path, maxAddress), codeSpan(c.Old, maxValue), codeSpan(c.New, maxValue), codeSpan(where, maxAddress)))
-	}
-	return rows
-}
-
 // writeReach says which targets the change reaches and which it provably doesn't.
 func writeReach(p *page, in Input) {
 	p.writeParagraph("### What it reaches")

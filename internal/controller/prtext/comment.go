@@ -14,27 +14,38 @@ const statusMarker = "<!-- liftlock:status -->"
 // says: the caller checks that.
 func IsStatusComment(body string) bool { return strings.HasPrefix(body, statusMarker) }
 
+// newComment begins the one comment.
+func newComment() *page {
+	p := new(page)
+	p.writeLine("%s", statusMarker)
+	return p
+}
+
+// endComment ends it with a link to the console.
+func (p *page) endComment(in Input) string {
+	if in.ConsoleURL != "" {
+		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
+	}
+	return truncateBody(p.String())
+}
+
 // openComment tells where an open pull request stands.
 func openComment(in Input) string {
 	st, s := stateOf(in), summarizeGates(in)
-	var p page
-	p.writeLine("%s", statusMarker)
+	p := newComment()
 	p.writeParagraph("%s", openSummary(in, s))
-	writeGateTable(&p, in, s.gates)
+	writeGateTable(p, in, s.gates)
 	var also []promotion.Reason
 	for _, w := range st.Why {
 		if w.Code != codeManual { // the summary says so
 			also = append(also, w)
 		}
 	}
-	writeReasons(&p, in, "Also", also)
+	writeReasons(p, in, "Also", also)
 	if r := currentReleaseLine(in, st); r != "" {
 		p.writeParagraph("%s", r)
 	}
-	if in.ConsoleURL != "" {
-		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
-	}
-	return p.String()
+	return p.endComment(in)
 }
 
 // Promotion's words that a text treats on its own: codes of reasons, and a gate.
@@ -108,8 +119,7 @@ func currentReleaseLine(in Input, st *promotion.EnvState) string {
 
 // ClosedComment is the comment's last text when Liftlock closes the pull request.
 func ClosedComment(in Input, why string) string {
-	var p page
-	p.writeLine("%s", statusMarker)
+	p := newComment()
 	p.writeParagraph("**Closed by Liftlock:** %s.", strings.TrimSuffix(linkReason(in, why), "."))
 	if in.Revert {
 		p.writeLine("There is nothing left to take back. If %s degrades again, Liftlock judges it anew.", escapeText(in.Environment, maxName))
@@ -118,7 +128,6 @@ func ClosedComment(in Input, why string) string {
 	}
 	if in.ConsoleURL != "" {
 		p.writeGap()
-		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
 	}
-	return truncateBody(p.String())
+	return p.endComment(in)
 }

@@ -1,73 +1,44 @@
 package prtext
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/liftlock/liftlock/policies"
 )
 
-// waitsFor is what a gate that waits waits for, in a few words. Gates of the
-// pipeline file speak for themselves; the others are promotion's own conditions.
-func waitsFor(gate string) string {
-	switch gate {
-	case "pipeline-file":
-		return "a working pipeline file"
-	case "targets":
-		return "its targets"
-	case gateHold:
-		return "the hold"
-	case gateMergeable:
-		return "the forge"
-	case "diverged":
-		return "a decision about a change by hand"
-	case "base":
-		return "being composed anew"
-	case "reverting":
-		return "the open revert"
-	case "settled":
-		return "what is there to be verified"
-	case "upstream":
-		return "upstream to be well"
-	case gateBatch:
-		return "what came along upstream"
-	case "limit":
-		return "the limit of merges"
-	case "degraded":
-		return "a person's decision"
-	}
-	return gate
+// gateWords says of Liftlock's own conditions, and of the forge, what waits for them in a
+// few words, and what helps. Gates of the pipeline file speak for themselves.
+var gateWords = map[string]struct{ waitsFor, remedy string }{
+	"approvals":     {"", "a review by somebody who may write and is no author of the release"},
+	"pipeline-file": {"a working pipeline file", "a commit that mends the pipeline file"},
+	"targets":       {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
+	gateHold:        {"the hold", "`/liftlock unhold`, as the reason says"},
+	gateMergeable:   {"the forge", "the forge: its checks and branch protection"},
+	"diverged":      {"a decision about a change by hand", ""},
+	"base":          {"being composed anew", "Liftlock, by itself"},
+	"reverting":     {"the open revert", "merging or closing the revert"},
+	"settled":       {"what is there to be verified", byItself},
+	"upstream":      {"upstream to be well", byItself},
+	gateBatch:       {"what came along upstream", byItself},
+	"limit":         {"the limit of merges", "by itself"},
+	"degraded":      {"a person's decision", "a person: merge it or close it"},
 }
+
+const byItself = "by itself, when the targets are well; `/liftlock why` shows them"
+
+// waitsFor is what a gate that waits waits for, in a few words.
+func waitsFor(gate string) string { return cmp.Or(gateWords[gate].waitsFor, gate) }
 
 // gateRemedy is what helps with a gate that doesn't say who can change it.
 func gateRemedy(in Input, g policies.Result) string {
-	if g.Outcome == policies.Fail {
+	switch {
+	case g.Outcome == policies.Fail:
 		return "a commit that changes the pipeline file, or another release"
-	}
-	switch g.Gate {
-	case "approvals":
-		return "a review by somebody who may write and is no author of the release"
-	case "pipeline-file":
-		return "a commit that mends the pipeline file"
-	case "targets":
-		return "a commit that mends the ApplicationSets or the pipeline file"
-	case gateHold:
-		return "`/liftlock unhold`, as the reason says"
-	case gateMergeable:
-		return "the forge: its checks and branch protection"
-	case "diverged":
+	case g.Gate == "diverged":
 		return promoteCommand(in)
-	case "base":
-		return "Liftlock, by itself"
-	case "reverting":
-		return "merging or closing the revert"
-	case "settled", "upstream", gateBatch:
-		return "by itself, when the targets are well; `/liftlock why` shows them"
-	case "limit":
-		return "by itself"
-	case "degraded":
-		return "a person: merge it or close it"
 	}
-	return ""
+	return gateWords[g.Gate].remedy
 }
 
 // promoteCommand is the command that brings a release into the page's environment.

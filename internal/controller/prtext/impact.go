@@ -120,8 +120,7 @@ func countTargets(e *impact.Environment) string {
 
 // Comment is the one comment that is kept up to date.
 func (in Impact) Comment() string {
-	var p page
-	p.writeLine("%s", statusMarker)
+	p := newComment()
 	switch {
 	case in.PipelineErr != "":
 		p.writeParagraph("**The pipeline files don't hold:** merged like this, Liftlock would stop opening and merging.")
@@ -139,7 +138,7 @@ func (in Impact) Comment() string {
 		p.writeParagraph("The change is looked at apart from Liftlock itself, with limits on memory and time. Push a new commit to have it looked at again.")
 	}
 	if in.Report != nil {
-		in.writeReport(&p)
+		in.writeReport(p)
 	}
 	if len(in.ChangedOnBranch) > 0 {
 		p.writeParagraph("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.", codeSpan(in.Branch, maxName), wording.Count(len(in.ChangedOnBranch), "file"))

@@ -18,8 +18,7 @@ func LandedComment(in Input) string {
 		return landedBatch(in)
 	}
 	st := stateOf(in)
-	var p page
-	p.writeLine("%s", statusMarker)
+	p := newComment()
 	p.writeParagraph("%s", landedSummary(in, st))
 	merged := "Merged"
 	if at := formatTime(st.Since); at != "" {
@@ -32,16 +31,11 @@ func LandedComment(in Input) string {
 		merged += ". Now: " + strings.TrimSuffix(r, ".")
 	}
 	p.writeParagraph("%s.", merged)
-	writeTargets(&p, in, st)
-	writeReasons(&p, in, "Why it isn't taken back", holdReasons(st))
-	if next := landedNext(in, st); next != "" {
-		p.writeParagraph("%s", next)
-	}
-	writeDownstream(&p, in)
-	if in.ConsoleURL != "" {
-		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
-	}
-	return truncateBody(p.String())
+	writeTargets(p, in, st)
+	writeReasons(p, in, "Why it isn't taken back", holdReasons(st))
+	writeNext(p, in, st)
+	writeDownstream(p, in)
+	return p.endComment(in)
 }
 
 // holdReasons are the reasons why a release that is unhealthy stays; what else the
@@ -100,6 +94,12 @@ func writeTargets(p *page, in Input, st *promotion.EnvState) {
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(n, maxName), escapeText(t.State, maxName), formatTime(t.Since), linkReason(in, t.Reason)))
 	}
 	p.writeFolded("| target | state | since | |\n|---|---|---|---|", rows)
+}
+
+func writeNext(p *page, in Input, st *promotion.EnvState) {
+	if next := landedNext(in, st); next != "" {
+		p.writeParagraph("%s", next)
+	}
 }
 
 // landedNext is what happens next by itself, or what a person can do.

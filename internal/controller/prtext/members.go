@@ -1,6 +1,7 @@
 package prtext
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,16 +41,9 @@ func listMembers(in Input) string {
 			out = append(out, wording.Plural(len(in.Members)-i, "more", "more"))
 			break
 		}
-		out = append(out, escapeText(p.Component, maxName)+" "+codeSpan(memberReleaseName(p), maxName))
+		out = append(out, escapeText(p.Component, maxName)+" "+codeSpan(cmp.Or(p.Name, wording.Short(p.Release)), maxName))
 	}
 	return joinAnd(out)
-}
-
-func memberReleaseName(p Member) string {
-	if p.Name != "" {
-		return p.Name
-	}
-	return wording.Short(p.Release)
 }
 
 // writeOpening is the first sentence of a promotion's body.
@@ -62,25 +56,42 @@ func writeOpening(p *page, in Input) {
 	p.writeParagraph("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a whole.")
 }
 
-// writeMemberMoves is the table of what changes, for each component its own.
-func writeMemberMoves(p *page, in Input) {
+// writeMoves is the table of what changes, a row a field; of a batch a table for each
+// component.
+func writeMoves(p *page, in Input) {
 	p.writeParagraph("### What moves")
+	if !in.Batch {
+		p.writeChanges(in.Changes)
+		return
+	}
 	of := map[string][]Change{}
 	for _, c := range in.Changes {
 		of[c.Component] = append(of[c.Component], c)
 	}
 	p.writeMembers(in.Members, func(q Member) {
 		p.writeParagraph("**%s**", escapeText(q.Component, maxName))
-		if len(of[q.Component]) == 0 {
-			p.writeParagraph("See the diff.")
-			return
-		}
-		p.writeFolded(moveTableHead, moveRows(of[q.Component]))
+		p.writeChanges(of[q.Component])
 	})
 	if shared := of[""]; len(shared) > 0 {
 		p.writeParagraph("In files that they share")
-		p.writeFolded(moveTableHead, moveRows(shared))
+		p.writeChanges(shared)
 	}
+}
+
+func (p *page) writeChanges(changes []Change) {
+	if len(changes) == 0 {
+		p.writeParagraph("See the diff.")
+		return
+	}
+	var rows []string
+	for _, c := range changes {
+		where := c.File
+		if c.Line > 0 {
+			where = fmt.Sprintf("%s:%d", c.File, c.Line)
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(c.Path, maxAddress), codeSpan(c.Old, maxValue), codeSpan(c.New, maxValue), codeSpan(where, maxAddress)))
+	}
+	p.writeFolded("| field | from | to | where |\n|---|---|---|---|", rows)
 }
 
 // writeMemberHistories says of each component where its release has been.
@@ -91,7 +102,7 @@ func writeMemberHistories(p *page, in Input) {
 		if len(lines) == 0 {
 			return
 		}
-		p.writeParagraph("**%s** %s", escapeText(q.Component, maxName), codeSpan(memberReleaseName(q), maxName))
+		p.writeParagraph("**%s** %s", escapeText(q.Component, maxName), codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName))
 		p.writeFolded("", lines)
 	})
 }
@@ -125,8 +136,7 @@ func isOfComponent(in Input, componentName string) bool {
 // landedBatch is the comment after the merge of several: how each is, and
 // what a person can do.
 func landedBatch(in Input) string {
-	var p page
-	p.writeLine("%s", statusMarker)
+	p := newComment()
 	p.writeParagraph("%s", landedBatchSummary(in))
 	st := stateOf(in)
 	if at := formatTime(st.Since); at != "" {
@@ -141,7 +151,7 @@ func landedBatch(in Input) string {
 		}
 		s := "- " + escapeText(q.Component, maxName) + ": " + landedSummary(one, own)
 		if own.Revert > 0 && own.State != promotion.Degraded {
-			s = fmt.Sprintf("- %s: %s goes back with the others.", escapeText(q.Component, maxName), codeSpan(memberReleaseName(q), maxName))
+			s = fmt.Sprintf("- %s: %s goes back with the others.", escapeText(q.Component, maxName), codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName))
 		}
 		if r := linkReason(in, own.Reason); r != "" {
 			s += " " + strings.TrimSuffix(r, ".") + "."
@@ -156,19 +166,14 @@ func landedBatch(in Input) string {
 			continue
 		}
 		p.writeParagraph("%s:", escapeText(q.Component, maxName))
-		writeTargets(&p, one, own)
-		writeReasons(&p, in, "Why it isn't taken back", holdReasons(own))
-		if next := landedNext(one, own); next != "" {
-			p.writeParagraph("%s", next)
-		}
+		writeTargets(p, one, own)
+		writeReasons(p, in, "Why it isn't taken back", holdReasons(own))
+		writeNext(p, one, own)
 	}
 	if !in.Revert {
 		p.writeParagraph("What came together goes on together: no release of these is ready for the next environment before all are verified here, and `/liftlock revert` takes all of them back.")
 	}
-	if in.ConsoleURL != "" {
-		p.writeLine("[Console](%s)", escapeURL(in.ConsoleURL))
-	}
-	return truncateBody(p.String())
+	return p.endComment(in)
 }
 
 // landedBatchSummary is the one sentence for who reads nothing else: how the worst

@@ -1,6 +1,7 @@
 package prtext
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -24,7 +25,7 @@ func Render(in Input) Page {
 	} else {
 		p.Body = truncateBody(promotionBody(in))
 	}
-	p.Comment = truncateBody(openComment(in))
+	p.Comment = openComment(in)
 	return p
 }
 
@@ -66,10 +67,7 @@ func componentOf(in Input) string {
 
 // releaseNameOf is the release for people.
 func releaseNameOf(in Input) string {
-	if in.Name != "" {
-		return in.Name
-	}
-	return wording.Short(in.Release)
+	return cmp.Or(in.Name, wording.Short(in.Release))
 }
 
 // previousReleaseName is the name of the release that a revert brings back: what its fields

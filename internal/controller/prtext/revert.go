@@ -76,8 +76,7 @@ func writeEvidence(p *page, in Input) {
 // RevertedComment is the comment of a promotion that was taken back: by the revert
 // in.RevertedPull, and what that means for the release.
 func RevertedComment(in Input) string {
-	var p page
-	p.writeLine("%s", statusMarker)
+	p := newComment()
 	env := escapeText(in.Environment, maxName)
 	p.writeParagraph("**Reverted:** %s took %s in %s back.", pullRef(in.RevertedPull), codeSpan(releaseNameOf(in), maxName), env)
 	p.writeLine("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the same, somebody who may says %s on a pull request of ours.",
