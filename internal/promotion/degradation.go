@@ -26,24 +26,18 @@ const revertWindow = 10 * time.Minute
 func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 	pending := j.findUnboundCommand("revert", e.Name)
 	if !e.Release.OK || !e.Landed.OK {
-		if pending != nil {
-			j.finishCommand(pending, false, e.Name+" can't be read: "+st.Reason)
-		}
+		j.finishCommand(pending, false, e.Name+" can't be read: "+st.Reason)
 		return
 	}
 	l, r := e.Landed.Value, j.rollups[e.Name]
-	if a := j.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID); a != nil {
-		j.finishCommand(a, true, e.Name+" no longer carries it")
-	}
+	j.finishCommand(j.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
 	if e.Revert != nil {
 		if pending != nil {
 			j.bindCommand(pending, e.Release.Value.ID)
 		}
 		return
 	}
-	if a := j.findBoundCommand("revert", e.Name, e.Release.Value.ID); a != nil {
-		j.finishCommand(a, false, "its revert is no longer open")
-	}
+	j.finishCommand(j.findBoundCommand("revert", e.Name, e.Release.Value.ID), false, "its revert is no longer open")
 	if l.By == ByRevert && st.State != Degraded && st.State != Failed {
 		st.Promotion = Reverted
 	}
@@ -92,10 +86,7 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	if p := findRefusedRevert(e); p != nil {
 		return "hold", fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)
 	}
-	for _, t := range e.Targets {
-		if t.Verdict.State != verification.Degraded {
-			continue
-		}
+	for _, t := range e.degradedTargets() {
 		if !t.HealthyBefore.OK {
 			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a person has to decide (/liftlock revert)", t.Name, cmp.Or(t.HealthyBefore.Err, "no record"))
 		}
@@ -110,6 +101,17 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 		return "storm", j.revertLimitReason(n, "in "+e.Name)
 	}
 	return "", ""
+}
+
+// degradedTargets are the targets that a verdict calls degraded.
+func (e *Env) degradedTargets() []*Target {
+	var out []*Target
+	for i := range e.Targets {
+		if e.Targets[i].Verdict.State == verification.Degraded {
+			out = append(out, &e.Targets[i])
+		}
+	}
+	return out
 }
 
 // broughtTarget says that an incident is about a target that the same pull request moved.
@@ -142,10 +144,7 @@ func (j *evaluator) revertLimitReason(n int, where string) string {
 // ruledOutOtherCommits finds out whether another commit touched what the degraded targets
 // read since the merge; true when none did.
 func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
-	for _, t := range e.Targets {
-		if t.Verdict.State != verification.Degraded {
-			continue
-		}
+	for _, t := range e.degradedTargets() {
 		if !t.ChangedSince.OK {
 			if t.ChangedSince.Err != "" {
 				st.addReason("hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err)
@@ -166,10 +165,9 @@ func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 // on the same cluster too, whether it changed what is degraded: if it did, it is
 // to blame all the same. If it didn't, or that can't be told, a person decides.
 func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
-	for i := range e.Targets {
-		t := &e.Targets[i]
+	for _, t := range e.degradedTargets() {
 		w := j.findClusterIncident(e, t)
-		if t.Verdict.State != verification.Degraded || w == nil {
+		if w == nil {
 			continue
 		}
 		bad, but := verification.Culprits(t.Unhealthy), ""
@@ -241,32 +239,21 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	l := e.Landed.Value
 	if e.RevertBranchState == BranchUnmanaged {
 		st.addReason("foreign", e.RevertBranchReason)
-		if pending != nil {
-			j.finishCommand(pending, false, e.RevertBranchReason)
-		}
+		j.finishCommand(pending, false, e.RevertBranchReason)
 		return
 	}
 	if p := findRefusedRevert(e); p != nil && pending != nil && p.At.After(pending.At) {
 		j.finishCommand(pending, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
 		return
 	}
-	if !e.Restore.OK || e.Restore.Value.Tip != e.Tip {
-		if e.Restore.Err != "" {
-			st.addReason("hold", "the revert can't be composed: "+e.Restore.Err)
-			if pending != nil {
-				j.finishCommand(pending, false, "the revert can't be composed: "+e.Restore.Err)
-			}
-			return
-		}
-		j.addAction(FactRequest{What: RequestRestore, Environment: e.Name})
-		return
-	}
-	if e.Restore.Value.State == EditRefused {
-		why := "the revert can't be composed: " + e.Restore.Value.Reason
+	switch c := e.Restore.Value; {
+	case !e.Restore.OK && e.Restore.Err != "", e.Restore.OK && c.Tip == e.Tip && c.State == EditRefused:
+		why := "the revert can't be composed: " + cmp.Or(e.Restore.Err, c.Reason)
 		st.addReason("hold", why)
-		if pending != nil {
-			j.finishCommand(pending, false, why)
-		}
+		j.finishCommand(pending, false, why)
+		return
+	case !e.Restore.OK || c.Tip != e.Tip:
+		j.addAction(FactRequest{What: RequestRestore, Environment: e.Name})
 		return
 	}
 	own := j.member(e.Release.Value.ID, e.Release.Value.Name, pending)
@@ -291,10 +278,7 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 // collectEvidence lists what speaks against the release, a line a fact.
 func (j *evaluator) collectEvidence(e *Env) []string {
 	var out []string
-	for _, t := range e.Targets {
-		if t.Verdict.State != verification.Degraded {
-			continue
-		}
+	for _, t := range e.degradedTargets() {
 		since := ""
 		if !t.Verdict.Since.IsZero() {
 			since = " since " + t.Verdict.Since.UTC().Format(time.RFC3339)
@@ -303,8 +287,8 @@ func (j *evaluator) collectEvidence(e *Env) []string {
 		for _, u := range t.Unhealthy {
 			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, cmp.Or(u.Message, "no message")))
 		}
-		if w := j.findClusterIncident(e, &t); w != nil && t.ChangedObjects.OK {
-			if own := filterChanged(&t, verification.Culprits(t.Unhealthy)); own != nil {
+		if w := j.findClusterIncident(e, t); w != nil && t.ChangedObjects.OK {
+			if own := filterChanged(t, verification.Culprits(t.Unhealthy)); own != nil {
 				out = append(out, fmt.Sprintf("%s: %s on the same cluster became unwell too, but %s is what the promotion changed", t.Name, w.Target, formatResources(own)))
 			}
 		}

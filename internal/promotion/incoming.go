@@ -13,9 +13,7 @@ import (
 func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 	forced := j.findUnboundCommand("promote", e.Name)
 	if e.Fields == FieldsMixed || !e.Release.OK || !e.Landed.OK {
-		if forced != nil {
-			j.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
-		}
+		j.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
 		if e.Open != nil {
 			st.Promotion = Held
 			st.addReason("unreadable", st.Reason)
@@ -27,9 +25,7 @@ func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 			st.Promotion = Held
 		}
 		st.addReason("foreign", e.BranchReason)
-		if forced != nil {
-			j.finishCommand(forced, false, e.BranchReason)
-		}
+		j.finishCommand(forced, false, e.BranchReason)
 		return
 	}
 	if e.WrongKind != nil {
@@ -43,12 +39,8 @@ func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 		j.evaluateOpen(e, st)
 		return
 	}
-	if a := j.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID); a != nil {
-		j.finishCommand(a, false, "its pull request is no longer open")
-	}
-	if a := j.findBoundCommand("promote", e.Name, e.Release.Value.ID); a != nil {
-		j.finishCommand(a, true, e.Name+" carries it")
-	}
+	j.finishCommand(j.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID), false, "its pull request is no longer open")
+	j.finishCommand(j.findBoundCommand("promote", e.Name, e.Release.Value.ID), true, e.Name+" carries it")
 	if st.State == Diverged && forced == nil {
 		st.addReason("diverged", st.Reason)
 		return
@@ -167,16 +159,12 @@ func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, f
 	switch c.State {
 	case EditRefused:
 		st.addReason("refused", c.Reason)
-		if forced != nil {
-			j.finishCommand(forced, false, c.Reason)
-		}
+		j.finishCommand(forced, false, c.Reason)
 		return false
 	case EditEmpty:
 		st.Promotion = Idle
 		st.addReason("no-diff", "the edit would change nothing")
-		if forced != nil {
-			j.finishCommand(forced, false, "there is nothing to change")
-		}
+		j.finishCommand(forced, false, "there is nothing to change")
 		return false
 	}
 	return true
@@ -201,9 +189,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	own, forced := j.findBoundCommand("promote", e.Name, p.Release), j.findUnboundCommand("promote", e.Name)
 	if p.Release == e.Release.Value.ID {
 		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
-		if own != nil {
-			j.finishCommand(own, true, e.Name+" already carries it")
-		}
+		j.finishCommand(own, true, e.Name+" already carries it")
 		return
 	}
 	why := j.reasonBarredUpstream(e, p.Release)

@@ -33,7 +33,11 @@ func (j *evaluator) findFirstCommand(is func(*PendingCommand) bool) *PendingComm
 	return nil
 }
 
+// finishCommand answers a command, if there is one.
 func (j *evaluator) finishCommand(a *PendingCommand, done bool, outcome string) {
+	if a == nil {
+		return
+	}
 	j.finished[a.ID] = true
 	j.addAction(FinishCommand{Environment: a.Environment, ID: a.ID, Done: done, Outcome: outcome})
 }
