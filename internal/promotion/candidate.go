@@ -1,9 +1,10 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -65,26 +66,16 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 				delete(all, id)
 				continue
 			}
-			if h.Rank > c.Rank {
-				c.Rank = h.Rank
-			}
+			c.Rank = max(c.Rank, h.Rank)
 			if h.Since.After(c.Since) {
 				c.Since = h.Since
 			}
 			all[id] = c
 		}
 	}
-	out := make([]candidate, 0, len(all))
-	for _, c := range all {
-		out = append(out, c)
-	}
-	sort.Slice(out, func(a, b int) bool {
-		if out[a].Rank != out[b].Rank {
-			return out[a].Rank > out[b].Rank
-		}
-		return out[a].Release < out[b].Release
+	return slices.SortedFunc(maps.Values(all), func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(a.Release, b.Release))
 	})
-	return out
 }
 
 // VerifiedInAll says that the history shows a release verified in all of the

@@ -3,6 +3,7 @@ package promotion
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/wording"
@@ -136,10 +137,5 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 }
 
 func allPass(rs []policies.Result) bool {
-	for _, r := range rs {
-		if r.Outcome != policies.Pass {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(rs, func(r policies.Result) bool { return r.Outcome != policies.Pass })
 }

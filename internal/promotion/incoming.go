@@ -2,10 +2,12 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // evaluateIncoming judges what wants to come into an environment: the open promotion,
@@ -295,12 +297,7 @@ func (j *evaluator) reasonNotToReplace(e *Env) string {
 
 // isApproved says whether anybody's approval counts for the pull request as it is.
 func isApproved(p *Pull) bool {
-	for _, a := range p.Review.Approvals {
-		if a.Current && a.MayWrite {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Review.Approvals, func(a policies.Approval) bool { return a.Current && a.MayWrite })
 }
 
 // listHolds lists the holds that cover an environment, for people.

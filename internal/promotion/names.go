@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/wording"
@@ -51,30 +52,23 @@ func RevertBranch(pipeline, environment, component, release string) string {
 
 // ParseBranch reads a branch name; false when it isn't one of ours.
 func ParseBranch(name string) (BranchRef, bool) {
-	if rest, ok := strings.CutPrefix(name, RevertPrefix); ok {
-		p := strings.Split(rest, "/")
-		if len(p) != 4 || hasEmpty(p) {
+	rest, revert := strings.CutPrefix(name, RevertPrefix)
+	if !revert {
+		var promotes bool
+		if rest, promotes = strings.CutPrefix(name, BranchPrefix); !promotes {
 			return BranchRef{}, false
 		}
-		return BranchRef{Pipeline: p[0], Environment: p[1], Component: p[2], Short: p[3], Revert: true}, true
+		rest += "/-" // a promotion's has no release
 	}
-	if rest, ok := strings.CutPrefix(name, BranchPrefix); ok {
-		p := strings.Split(rest, "/")
-		if len(p) != 3 || hasEmpty(p) {
-			return BranchRef{}, false
-		}
-		return BranchRef{Pipeline: p[0], Environment: p[1], Component: p[2]}, true
+	p := strings.Split(rest, "/")
+	if len(p) != 4 || slices.Contains(p, "") {
+		return BranchRef{}, false
 	}
-	return BranchRef{}, false
-}
-
-func hasEmpty(parts []string) bool {
-	for _, p := range parts {
-		if p == "" {
-			return true
-		}
+	out := BranchRef{Pipeline: p[0], Environment: p[1], Component: p[2], Revert: revert}
+	if revert {
+		out.Short = p[3]
 	}
-	return false
+	return out, true
 }
 
 // MembersTrailer writes who moves together, for a commit's trailer: each

@@ -288,15 +288,19 @@ func mergeRules(in Input) []string {
 
 // joinLogins lists logins without mentioning anybody.
 func joinLogins(logins []string) string {
+	return strings.Join(listSome(logins, openRows, func(l string) string { return escapeText(l, maxName) }), ", ")
+}
+
+// listSome writes the first ones of a list, and how many more there are.
+func listSome[T any](all []T, most int, write func(T) string) []string {
 	var out []string
-	for i, l := range logins {
-		if i == openRows {
-			out = append(out, fmt.Sprintf("%d more", len(logins)-i))
-			break
-		}
-		out = append(out, escapeText(l, maxName))
+	for _, v := range all[:min(len(all), most)] {
+		out = append(out, write(v))
 	}
-	return strings.Join(out, ", ")
+	if more := len(all) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return out
 }
 
 // writeFooter tells how to talk to Liftlock.

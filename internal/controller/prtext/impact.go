@@ -225,14 +225,7 @@ func (in Impact) writePipeline(p *page, part *impact.Pipeline, many bool) {
 }
 
 func joinCodeNames(names []string) string {
-	var out []string
-	for _, n := range names[:min(len(names), maxImpactNames)] {
-		out = append(out, codeSpan(n, maxName))
-	}
-	if more := len(names) - len(out); more > 0 {
-		out = append(out, fmt.Sprintf("%d more", more))
-	}
-	return joinAnd(out)
+	return joinAnd(listSome(names, maxImpactNames, func(n string) string { return codeSpan(n, maxName) }))
 }
 
 // describeChange says how a change touches the targets of a group.

@@ -35,15 +35,9 @@ func subjectOf(in Input) string {
 
 // listMembers are the components with their releases, for a sentence.
 func listMembers(in Input) string {
-	var out []string
-	for i, p := range in.Members {
-		if i == openRows {
-			out = append(out, wording.Plural(len(in.Members)-i, "more", "more"))
-			break
-		}
-		out = append(out, escapeText(p.Component, maxName)+" "+codeSpan(cmp.Or(p.Name, wording.Short(p.Release)), maxName))
-	}
-	return joinAnd(out)
+	return joinAnd(listSome(in.Members, openRows, func(p Member) string {
+		return escapeText(p.Component, maxName) + " " + codeSpan(cmp.Or(p.Name, wording.Short(p.Release)), maxName)
+	}))
 }
 
 // writeOpening is the first sentence of a promotion's body.
@@ -127,10 +121,7 @@ func (p *page) writeMembers(all []Member, write func(Member)) {
 
 // isOfComponent says that a target is of a component that moves.
 func isOfComponent(in Input, componentName string) bool {
-	if in.Batch {
-		return slices.ContainsFunc(in.Members, func(p Member) bool { return p.Component == componentName })
-	}
-	return componentName == componentOf(in)
+	return slices.ContainsFunc(in.Members, func(p Member) bool { return p.Component == componentName })
 }
 
 // landedBatch is the comment after the merge of several: how each is, and

@@ -2,8 +2,6 @@ package prtext
 
 import (
 	"strings"
-
-	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Rendered is what an edit does to one target's manifests.
@@ -118,15 +116,7 @@ func (g *renderedGroup) describeOutcome(said func(string) string) string {
 
 // targetNames lists targets, not too many of them.
 func targetNames(targets []string) string {
-	var out []string
-	for i, t := range targets {
-		if i == openRows {
-			out = append(out, wording.Plural(len(targets)-i, "more", "more"))
-			break
-		}
-		out = append(out, codeSpan(t, maxName))
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(listSome(targets, openRows, func(t string) string { return codeSpan(t, maxName) }), ", ")
 }
 
 // writeFenced writes a diff as a block that nothing in it can end.

@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -88,10 +89,7 @@ func hasFailed(op *Operation) bool {
 func syncError(a *App) string {
 	for _, c := range a.Conditions {
 		if c.Type == "SyncError" {
-			if c.Message == "" {
-				return "no message"
-			}
-			return c.Message
+			return cmp.Or(c.Message, "no message")
 		}
 	}
 	return ""

@@ -142,11 +142,8 @@ func (j *judgement) requestSync(v *Verdict) {
 // scheduleRequest decides whether to request again: not while the last request is
 // still pending.
 func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pending bool) (request bool, next time.Time) {
-	wait := lastRepeat
-	if n := *requests; n > 0 && n < 5 {
-		wait = min(firstRepeat<<(n-1), lastRepeat)
-	}
-	due := requestedAt.Add(wait)
+	wait := func() time.Duration { return min(firstRepeat<<max(min(*requests, 5)-1, 0), lastRepeat) }
+	due := requestedAt.Add(wait())
 	switch {
 	case pending:
 		return false, time.Time{}
@@ -155,11 +152,7 @@ func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pendi
 	}
 	*requestedAt = now
 	*requests = min(*requests+1, 1000)
-	wait = lastRepeat
-	if n := *requests; n < 5 {
-		wait = min(firstRepeat<<(n-1), lastRepeat)
-	}
-	return true, now.Add(wait)
+	return true, now.Add(wait())
 }
 
 func (v *Verdict) lowerNext(at time.Time) {

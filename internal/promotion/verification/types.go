@@ -1,6 +1,9 @@
 package verification
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // App is one Argo CD Application reduced to what a verdict needs.
 type App struct {
@@ -55,10 +58,7 @@ type Destination struct {
 
 // Cluster is the destination's identity: its name, else its server address.
 func (d Destination) Cluster() string {
-	if d.Name != "" {
-		return d.Name
-	}
-	return d.Server
+	return cmp.Or(d.Name, d.Server)
 }
 
 // Operation is the running or last sync.

@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -76,11 +77,8 @@ func (j *judgement) unreachableVerdict() Verdict {
 	j.mem.resetStreaks()
 	j.mem.pause(j.now)
 	why := "Argo CD can't be asked: " + clipMessage(j.e.Unreachable)
-	if j.mem.isVerified() {
-		return Verdict{State: Verified, Lapsed: true, Reason: "verified before; at the moment " + why, Next: j.now.Add(unreachableRecheck)}
-	}
 	// No news will come from there: look whether it is back.
-	return Verdict{State: Unclear, Reason: why, Next: j.now.Add(unreachableRecheck)}
+	return j.keepVerified(Verdict{State: Unclear, Reason: why, Next: j.now.Add(unreachableRecheck)})
 }
 
 // unclearVerdict answers while Argo CD itself can't tell. Before the commit was taken
@@ -280,10 +278,7 @@ func (j *judgement) whyNotDone() string {
 
 func (j *judgement) whyOutOfSync() string {
 	a := j.app
-	status := a.SyncStatus
-	if status == "" {
-		status = "not compared yet"
-	}
+	status := cmp.Or(a.SyncStatus, "not compared yet")
 	switch {
 	case syncError(a) != "":
 		return status + ": " + clipMessage(syncError(a))
@@ -327,10 +322,8 @@ func combineRelations(rel []Relation) Relation {
 	case slices.Contains(rel, Unresolved):
 		return Unresolved
 	}
-	for _, r := range rel {
-		if r != Holds {
-			return Before
-		}
+	if slices.ContainsFunc(rel, func(r Relation) bool { return r != Holds }) {
+		return Before
 	}
 	return Holds
 }
