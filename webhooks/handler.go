@@ -25,8 +25,8 @@ const (
 // acknowledged: 200, or 202 for kind Other (an authentic delivery is never
 // refused for its kind, because forges disable hooks that fail). An error of
 // accept is answered with 503 and Retry-After; its text is not shown to the
-// sender, so accept logs it. observe, which may be nil, is told the outcome of
-// every request.
+// sender, so accept logs it. countOutcome, which may be nil, is called with the
+// outcome of every request.
 func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutcome func(outcome string)) http.Handler {
 	if countOutcome == nil {
 		countOutcome = func(string) {}

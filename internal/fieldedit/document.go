@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -219,15 +220,11 @@ func (d *document) nodeOffset(n *yaml.Node) (int, error) {
 // line that holds offset i.
 func (d *document) lineBounds(i int) (start, end int) {
 	starts := d.lineStarts()
-	lo, hi := 0, len(starts)
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; starts[mid] <= i {
-			lo = mid
-		} else {
-			hi = mid
-		}
+	n, found := slices.BinarySearch(starts, i)
+	if !found {
+		n = max(n-1, 0) // the line that begins before it
 	}
-	start = starts[lo]
+	start = starts[n]
 	for end = max(i, start); end < len(d.data) && d.breakAt(end) == 0; end++ {
 	}
 	return start, end

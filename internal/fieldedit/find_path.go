@@ -28,7 +28,7 @@ type nodeLookup struct {
 }
 
 // findPath follows a path through the file's documents. It is absent, with
-// spot.node nil, or in exactly one; anything less sure is a refusal.
+// node nil, or in exactly one; anything less sure is a refusal.
 func (d *document) findPath(p fieldpath.Path) (nodeLookup, error) {
 	if d.picksDocument(p.Segments()) {
 		return d.findInPickedDocument(p)
@@ -330,7 +330,7 @@ func kindName(n *yaml.Node) string {
 	return "a scalar"
 }
 
-// requireScalar is the scalar at a spot, its alias followed.
+// requireScalar is the scalar that a node is, its alias followed.
 func requireScalar(n *yaml.Node) (*yaml.Node, error) {
 	at := n
 	n = resolveAlias(n)

@@ -93,7 +93,7 @@ func parseImagePath(path string) (image, key string, err error) {
 }
 
 // findImage finds a key of an image's entry. Where there is no entry, the
-// spot's parent is the images list or, without one, the kustomization itself.
+// lookup's parent is the images list or, without one, the kustomization itself.
 func (d *document) findImage(image, key string) (nodeLookup, error) {
 	images, err := d.findPath(imagesPath)
 	if err != nil {

@@ -15,7 +15,7 @@ type addition struct {
 	after string // the sibling key that it goes behind; empty, or not there: behind the last
 }
 
-// insertKey adds the missing segments of a spot as keys.
+// insertKey adds the missing segments of a path as keys.
 func (d *document) insertKey(s nodeLookup, value, typ, after string) (*document, error) {
 	switch {
 	case s.uneditable != nil:

@@ -166,7 +166,7 @@ func (r *restorer) isWholeFile(name string) bool {
 }
 
 // locateInFile lists the carried fields of one file, by address. Other files aren't
-// looked at: one that can't be read must not stop this one's way back.
+// looked at: one that can't be read must not stop this one's revert.
 func (r *restorer) locateInFile(f *commitFiles, name string) (map[string]Location, error) {
 	f.onlyFile = name
 	at := map[string]Location{}

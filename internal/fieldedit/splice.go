@@ -90,7 +90,7 @@ func quotedEnd(s []byte, q byte) int {
 	return -1
 }
 
-// setScalar replaces the scalar at a spot by another value.
+// setScalar replaces the scalar that was found by another value.
 func (d *document) setScalar(s nodeLookup, value string, asString bool) (*document, error) {
 	if s.uneditable != nil {
 		return nil, s.uneditable

@@ -111,7 +111,7 @@ type Spec struct {
 	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
 }
 
-// BatchesByEnvironment says that the components travel together: one pull request for all
+// BatchesByEnvironment says that the components are promoted as one batch: one pull request for all
 // that are ready for an environment.
 func (s *Spec) BatchesByEnvironment() bool { return s.Batch == BatchEnvironment }
 

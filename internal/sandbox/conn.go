@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// conn is the child's side of the pipes. Questions may be asked concurrently;
+// conn is the child's side of the pipes. Questions may be sent concurrently;
 // the answers come in their order.
 type conn struct {
 	// closed is closed when the parent is: nobody waits for an answer any more.
@@ -17,7 +17,7 @@ type conn struct {
 	writeMu        sync.Mutex // held while a question is queued and written, so that both have one order
 	w              *bufio.Writer
 	pendingReplies chan chan<- reply
-	closeErr       error // why gone is closed; read after it is
+	closeErr       error // why closed is closed; read after it is
 }
 
 type reply struct {
@@ -28,7 +28,7 @@ type reply struct {
 // maxPendingRequests is how many questions may wait for their answers.
 const maxPendingRequests = 256
 
-// errParentExited says that the parent is.
+// errParentExited says that the parent is gone.
 var errParentExited = errors.New("the parent process is gone")
 
 // newConn takes the pipes over once the task has been read.
@@ -66,7 +66,7 @@ func (c *conn) dispatchReplies(in io.Reader) error {
 	}
 }
 
-// roundTrip asks one question about a tree and waits for its answer.
+// roundTrip sends one question about a tree and waits for its answer.
 func (c *conn) roundTrip(letter byte, tree, name string) ([]byte, error) {
 	answer, err := c.startRequest(letter, tree, name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *conn) roundTrip(letter byte, tree, name string) ([]byte, error) {
 	return c.awaitReply(answer)
 }
 
-// startRequest asks a question; end waits for its answer.
+// startRequest sends a question; awaitReply waits for its answer.
 func (c *conn) startRequest(letter byte, tree, name string) (<-chan reply, error) {
 	answer := make(chan reply, 1)
 	return answer, c.sendFrame(letter, append(appendString(nil, tree), name...), answer)

@@ -48,7 +48,7 @@ func (e *HandlerError) Error() string { return e.Message }
 // outOfMemoryPattern are the Go runtime's last words when the system gives it no
 // more memory, in the heap, for a thread, or for itself. Its garbage collector
 // doesn't look whether it got what it asked for (spanSPMCAlloc of Go 1.26) and
-// reaches for address 0: a fault of the runtime's own, which is told otherwise
+// reaches for address 0: a fault of the runtime's own, which reads otherwise
 // than the nil dereference of a program.
 var outOfMemoryPattern = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages|` +
 	`^SIGSEGV: segmentation violation\s+PC=\S+ m=\d+ sigcode=1 addr=0x0\b`)
@@ -56,7 +56,7 @@ var outOfMemoryPattern = regexp.MustCompile(`out of memory|cannot allocate memor
 // stackOverflow are its words for endless recursion.
 const stackOverflow = "stack overflow"
 
-// maxShownText is how much of a crash is told to people.
+// maxShownText is how much of a crash is shown to people.
 const maxShownText = 400
 
 // explainExit explains a child that ended without an answer.

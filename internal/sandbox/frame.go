@@ -14,11 +14,11 @@ const (
 	// Parent to child.
 	frameTask byte = 't' // a string, the task's name; its time in nanoseconds; its input as JSON
 	frameOK   byte = 'o' // a question's answer
-	frameFail byte = 'e' // why a question has none: see failure
+	frameFail byte = 'e' // why a question has none: see encodeError
 
 	// Child to parent: questions, each a string, the tree's name, and a name in it.
 	frameList byte = 'L' // a folder: see appendFolder
-	frameStat byte = 'S' // a file or folder: see facts
+	frameStat byte = 'S' // a file or folder: see statReply
 	frameFile byte = 'F' // a file's bytes
 	frameLink byte = 'K' // a symbolic link's text
 
@@ -107,7 +107,7 @@ func maxFromParent(letter byte) int64 {
 	case frameTask:
 		return maxTask + maxRequest
 	case frameOK:
-		return maxFile + maxRequest // a file with its facts
+		return maxFile + maxRequest // a file with what is known of it
 	case frameFail:
 		return maxErrorText + 1
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxPrefetchFile is the largest file whose bytes go along with its facts.
+	// maxPrefetchFile is the largest file whose bytes go along with what is said of it.
 	maxPrefetchFile = 64 << 10
 	// Folders that weren't asked for fill a listing up to some bytes: few at
 	// first, twice as many with each question, because who asks for many

@@ -89,7 +89,7 @@ func New(o Options) *Runner {
 // way. A tree must not lead out of itself (os.DirFS follows links that do;
 // os.Root doesn't).
 //
-// The error is a [*Refused] for the handler's own, an [*Error] for a run that
+// The error is a [*HandlerError] for the handler's own, an [*Error] for a run that
 // came to no answer, and otherwise the context's or one of starting the child.
 // When the context or the time ends while the tree is being read, Run doesn't
 // wait for the tree: that read's answer is dropped when it comes.

@@ -23,7 +23,7 @@ type Trees struct {
 }
 
 // Handler evaluates something over trees, in the child. The output becomes
-// JSON. The error becomes a [Refused]; its text is for people. The context has
+// JSON. The error becomes a [HandlerError]; its text is for people. The context has
 // the run's deadline, at which the process is ended: a handler that wants to
 // say what took so long ends earlier.
 type Handler func(ctx context.Context, trees Trees, input json.RawMessage) (output any, err error)

@@ -16,13 +16,13 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// maxPrefetched bounds the files that were sent with their facts and not yet read.
+// maxPrefetched bounds the files that were sent along and not yet read.
 const maxPrefetched = 8 << 20
 
 // remoteTree is the parent's tree as the child sees it: fs.ReadFileFS,
 // fs.ReadDirFS, fs.StatFS and fs.ReadLinkFS, safe for concurrent use. What a
 // link means, and whether one is followed, is as in the parent's tree.
-// Permissions and times are not told: files are 0444, folders 0555.
+// Permissions and times are unknown: files are 0444, folders 0555.
 type remoteTree struct {
 	conn *conn
 	tree string // its name; empty: the main one
@@ -30,7 +30,7 @@ type remoteTree struct {
 	mu             sync.Mutex
 	folders        map[string][]folderEntry // all that were listed; commits don't change
 	prefetched     map[string][]byte
-	prefetchedSize int // of peeked
+	prefetchedSize int // of prefetched
 }
 
 var (
@@ -91,7 +91,7 @@ func (t *remoteTree) listFolder(name string) ([]folderEntry, error) {
 	return entries, nil
 }
 
-// errTypeUnknown says that listings don't tell what a name is: there is a link, or
+// errTypeUnknown says that listings don't show what a name is: there is a link, or
 // something that is neither file nor folder, on the way.
 var errTypeUnknown = errors.New("not told by listings")
 

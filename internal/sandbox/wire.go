@@ -12,7 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// typeBits are what is told of a file's mode. Permissions are not: a commit
+// typeBits are what is sent of a file's mode. Permissions are not: a commit
 // has none but one, and a listing doesn't know it.
 const typeBits = fs.ModeType
 
@@ -123,7 +123,7 @@ func readFolders(payload []byte) ([]folder, error) {
 	return out, nil
 }
 
-// statReply are what a parent says of one file or folder, and its bytes where they
+// statReply is what a parent says of one file or folder, and its bytes where they
 // are few: who asks for a file's size usually goes on to read it.
 type statReply struct {
 	mode    fs.FileMode // its type bits

@@ -1,5 +1,5 @@
 // Package strictyaml decodes YAML into Go structs by their yaml tags and
-// believes nothing that it wasn't told about: an unknown or repeated key, a
+// believes nothing that the struct doesn't have: an unknown or repeated key, a
 // value of another type than expected, an empty value or a merge of the wrong
 // thing is an error with its file, line and column, and with the key that was
 // probably meant. All errors of a document are reported at once.

@@ -171,7 +171,7 @@ func (d *Document) checkBounds() *Error {
 	return problem
 }
 
-// followAlias follows an alias to what it stands for. Cycles were refused by bound.
+// followAlias follows an alias to what it stands for. Cycles were refused by checkBounds.
 func followAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
