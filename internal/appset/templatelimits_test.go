@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	"pgregory.net/rapid"
@@ -181,6 +183,35 @@ func TestRawValues(t *testing.T) {
 			o := &oracle{dir: checkout(t, map[string]string{"x": ""}), projects: []string{"default"}}
 			if n, failed := o.compare(t, []byte(set), repoURL); n != 1 && !failed {
 				t.Errorf("%d Applications, failed %v", n, failed)
+			}
+		})
+	}
+}
+
+// BenchmarkTemplate renders one string of a template again and again: as the library
+// does, which parses it each time; parsed once without our limits; and as we do.
+func BenchmarkTemplate(b *testing.B) {
+	for name, text := range map[string]string{
+		"fields":    "{{ .name }}-{{ .path.basename }}",
+		"functions": `{{ .name | upper | replace "W" "w" }}{{ range .path.segments }}-{{ . | trunc 3 }}{{ end }}`,
+	} {
+		b.Run(name+"/library", func(b *testing.B) {
+			for b.Loop() {
+				_, err := (&utils.Render{}).Replace(text, renderParams, true, nil)
+				must(b, err)
+			}
+		})
+		b.Run(name+"/unlimited", func(b *testing.B) {
+			t := template.Must(template.New("").Funcs(templateFunctions()).Parse(text))
+			for b.Loop() {
+				must(b, t.Execute(io.Discard, renderParams))
+			}
+		})
+		b.Run(name+"/ours", func(b *testing.B) {
+			r := boundedRenderer(b.Context(), true)
+			for b.Loop() {
+				_, err := r.Replace(text, renderParams, true, nil)
+				must(b, err)
 			}
 		})
 	}
