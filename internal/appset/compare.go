@@ -19,7 +19,7 @@ import (
 	"github.com/argoproj/argo-cd/v2/util/argo/normalizers"
 )
 
-// Differences are where the Applications that a fleet stands for and the live
+// Differences are where the Applications that targets stand for and the live
 // ones part. All lists are sorted.
 type Differences struct {
 	Missing   []Difference `json:"missing,omitempty"`   // resolved, but not live
@@ -69,7 +69,7 @@ func (d *Differences) Unexpected() int {
 // maxFields bounds the fields that are shown of one Application.
 const maxFields = 50
 
-// Comparison compares a fleet with live Applications, given one at a time: ten
+// Comparison compares targets with live Applications, given one at a time: ten
 // thousand whole ones don't fit into memory well. It is used by one goroutine.
 type Comparison struct {
 	in          *Input
@@ -81,7 +81,7 @@ type Comparison struct {
 	out         Differences
 }
 
-// knownSet is a set that a fleet was resolved from.
+// knownSet is a set that targets were resolved from.
 type knownSet struct {
 	argocd, namespace, name, file string
 	policy                        Policy

@@ -112,7 +112,7 @@ type cachedGenerator struct {
 	access       *generatorAccess
 }
 
-// GenerateParams returns what the generator was told, asking if it is time to.
+// GenerateParams returns what the generator was answered, requesting it if it is time to.
 func (g *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil {
 		return nil, generators.EmptyAppSetGeneratorError
@@ -152,24 +152,19 @@ func (g *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenera
 // process has one in its environment: the library would send that, which is
 // likely Liftlock's, to whatever address the generator names.
 func withoutOurToken(spec *argov1alpha1.ApplicationSetGenerator) error {
-	var bare []string
-	note := func(has bool, variable string) {
-		if has {
-			bare = append(bare, variable)
-		}
-	}
+	bare := map[string]bool{} // by the variable that stands in
 	if s := spec.SCMProvider; s != nil {
-		note(s.Github != nil && s.Github.TokenRef == nil && s.Github.AppSecretName == "", "GITHUB_TOKEN")
-		note(s.Gitlab != nil && s.Gitlab.TokenRef == nil, "GITLAB_TOKEN")
-		note(s.Gitea != nil && s.Gitea.TokenRef == nil, "GITEA_TOKEN")
+		bare["GITHUB_TOKEN"] = s.Github != nil && s.Github.TokenRef == nil && s.Github.AppSecretName == ""
+		bare["GITLAB_TOKEN"] = s.Gitlab != nil && s.Gitlab.TokenRef == nil
+		bare["GITEA_TOKEN"] = s.Gitea != nil && s.Gitea.TokenRef == nil
 	}
 	if p := spec.PullRequest; p != nil {
-		note(p.Github != nil && p.Github.TokenRef == nil && p.Github.AppSecretName == "", "GITHUB_TOKEN")
-		note(p.GitLab != nil && p.GitLab.TokenRef == nil, "GITLAB_TOKEN")
-		note(p.Gitea != nil && p.Gitea.TokenRef == nil, "GITEA_TOKEN")
+		bare["GITHUB_TOKEN"] = bare["GITHUB_TOKEN"] || p.Github != nil && p.Github.TokenRef == nil && p.Github.AppSecretName == ""
+		bare["GITLAB_TOKEN"] = bare["GITLAB_TOKEN"] || p.GitLab != nil && p.GitLab.TokenRef == nil
+		bare["GITEA_TOKEN"] = bare["GITEA_TOKEN"] || p.Gitea != nil && p.Gitea.TokenRef == nil
 	}
-	for _, variable := range bare {
-		if os.Getenv(variable) != "" {
+	for _, variable := range []string{"GITHUB_TOKEN", "GITLAB_TOKEN", "GITEA_TOKEN"} {
+		if bare[variable] && os.Getenv(variable) != "" {
 			return fmt.Errorf("it has no tokenRef, and Argo CD's library would send the %s of Liftlock's own environment: give it a tokenRef, or give Liftlock its token in a file or under another name", variable)
 		}
 	}

@@ -22,8 +22,7 @@ type repoQuery struct {
 	folders       bool
 }
 
-// queryLog is what a set's generators asked, and a digest of what they were
-// told. At another commit that answers the same, the set is the same.
+// queryLog is what a set's generators asked, and a digest of the answers. At another commit that answers the same, the set is the same.
 type queryLog struct {
 	queries      []repoQuery
 	answers      hash.Hash

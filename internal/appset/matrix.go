@@ -251,7 +251,7 @@ func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerat
 	return out[0].Params, nil
 }
 
-// fixedGenerator is a list generator that gives what it is told.
+// fixedGenerator is a list generator that gives what it has.
 type fixedGenerator struct {
 	generators.Generator
 	params []map[string]any

@@ -10,7 +10,7 @@ import (
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// resourcesFinalizer is what the controller adds unless told to preserve resources.
+// resourcesFinalizer is what the controller adds unless it is to preserve resources.
 const resourcesFinalizer = argov1alpha1.ResourcesFinalizerName
 
 // renderer renders one ApplicationSet's templates to the same bytes as the

@@ -143,7 +143,7 @@ func (c *commit) externalCommits() []refCommit {
 	return out
 }
 
-// externalsCurrent says that the other repositories that the fleet was resolved from are
+// externalsCurrent says that the other repositories that the targets were resolved from are
 // where they were.
 func (f *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)) bool {
 	for _, a := range f.externals {

@@ -110,8 +110,8 @@ func New(o Options) *Resolver {
 }
 
 // Resolve turns the pipeline's ApplicationSets at a commit into targets. What
-// is wrong with the files is in the fleet's problems; the error is for what
-// is wrong with the call, and for a context that ended. The fleet is shared
+// is wrong with the files is in the problems; the error is for what
+// is wrong with the call, and for a context that ended. The result is shared
 // with later callers: read it, don't change it.
 func (r *Resolver) Resolve(ctx context.Context, in Input) (*TargetSet, error) {
 	if in.Pipeline == nil || in.Tree == nil {

@@ -14,8 +14,11 @@ import (
 )
 
 // maxCachedResults bounds the files and Applications that are remembered of all
-// sets together. Most of them are in a fleet that is held anyway.
+// sets together. Most of them are in a target set that is held anyway.
 const maxCachedResults = 100_000
+
+// resultBytes is about what one takes besides what a held target has of it.
+const resultBytes = 1024
 
 // setResults is one set's.
 type setResults struct {
@@ -47,8 +50,8 @@ type fileKey struct{ generator, name, id string }
 // of, so that the next one makes only what is new. What it holds is never
 // written to again.
 func newSetCache(group *cache.Group) *cache.Cache[string, *setResults] {
-	return cache.New(group, cache.Options[string, *setResults]{Name: "appset-parts", Entries: maxCachedResults, Bytes: maxCachedResults,
-		Size: func(_ string, s *setResults) int64 { return s.entries }})
+	return cache.New(group, cache.Options[string, *setResults]{Name: "appset-parts", Entries: maxCachedResults, Bytes: maxCachedResults * resultBytes,
+		Size: func(_ string, s *setResults) int64 { return s.entries * resultBytes }})
 }
 
 func newSetResults(targetKey string) *setResults {

@@ -38,18 +38,22 @@ type snapshotClient struct {
 
 func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	if c.kube != nil {
+		core, namespace := c.kube.client.CoreV1(), cmp.Or(key.Namespace, c.namespace)
 		switch into := obj.(type) {
 		case *corev1.Secret:
-			err := readInto(into, func() (*corev1.Secret, error) {
-				return c.kube.client.CoreV1().Secrets(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
-			})
-			// For an empty token the library takes one of the environment.
-			maps.DeleteFunc(into.Data, func(_ string, value []byte) bool { return len(value) == 0 })
+			secret, err := core.Secrets(namespace).Get(ctx, key.Name, metav1.GetOptions{})
+			if err == nil {
+				*into = *secret
+				// For an empty token the library takes one of the environment.
+				maps.DeleteFunc(into.Data, func(_ string, value []byte) bool { return len(value) == 0 })
+			}
 			return err
 		case *corev1.ConfigMap:
-			return readInto(into, func() (*corev1.ConfigMap, error) {
-				return c.kube.client.CoreV1().ConfigMaps(cmp.Or(key.Namespace, c.namespace)).Get(ctx, key.Name, metav1.GetOptions{})
-			})
+			configMap, err := core.ConfigMaps(namespace).Get(ctx, key.Name, metav1.GetOptions{})
+			if err == nil {
+				*into = *configMap
+			}
+			return err
 		}
 	}
 	project, ok := obj.(*argov1alpha1.AppProject)
@@ -61,14 +65,6 @@ func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj clie
 	}
 	project.Name, project.Namespace = key.Name, key.Namespace
 	return nil
-}
-
-func readInto[T any](into *T, read func() (*T, error)) error {
-	got, err := read()
-	if err == nil {
-		*into = *got
-	}
-	return err
 }
 
 func (c *snapshotClient) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {

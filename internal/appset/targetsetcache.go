@@ -4,16 +4,19 @@ import (
 	"github.com/liftlock/liftlock/internal/cache"
 )
 
-// maxCachedTargets bounds the targets of all sets that are kept: their lists alone
-// are 5 MB for 10,000.
-const maxCachedTargets = 20_000
+const (
+	// maxCachedTargets bounds the targets of all sets that are kept.
+	maxCachedTargets = 20_000
+	// targetBytes is what a target takes in a list, without what it points to.
+	targetBytes = 512
+)
 
 // newTargetSetCache holds the last target sets by what they were resolved from. A
 // commit's files never change, so what they resolve to doesn't either. One that
 // is too large by itself takes all the room.
 func newTargetSetCache(group *cache.Group, most int) *cache.Cache[string, *TargetSet] {
-	return cache.New(group, cache.Options[string, *TargetSet]{Name: "appset-targets", Entries: most, Bytes: maxCachedTargets,
-		Size: func(_ string, f *TargetSet) int64 { return int64(min(len(f.Targets), maxCachedTargets)) }})
+	return cache.New(group, cache.Options[string, *TargetSet]{Name: "appset-targets", Entries: most, Bytes: maxCachedTargets * targetBytes,
+		Size: func(_ string, f *TargetSet) int64 { return int64(min(len(f.Targets), maxCachedTargets)) * targetBytes }})
 }
 
 // cacheKey identifies everything that an answer depends on; "" for a tree that is

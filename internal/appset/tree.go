@@ -46,7 +46,7 @@ func (l *treeListing) prefixRange(prefix string) (start, end int) {
 	return start, start + n
 }
 
-// fileIDAt is a file's id, which doesn't tell for a link: it stands for the path
+// fileIDAt is a file's id, which says nothing for a link: it stands for the path
 // that the link leads to, not for what is there.
 func (l *treeListing) fileIDAt(i int) string {
 	if l.links[l.files[i]] {

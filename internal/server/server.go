@@ -243,7 +243,7 @@ func (s *Server) runEngine(ctx context.Context) error {
 		return err
 	}
 	obs := facts.New(facts.Options{
-		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("fleet"), Now: s.o.Clock.Now}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
 		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,

@@ -38,7 +38,7 @@ func (e *Environment) NothingCarried() string {
 	return text
 }
 
-// Components groups a fleet's managed targets by component and environment.
+// Components groups managed targets by component and environment.
 // Each is as the branch sees it that its environment lives on: branch is the
 // tracked one, for environments that have none of their own.
 func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Environment {

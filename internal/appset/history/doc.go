@@ -1,4 +1,4 @@
-// Package history says what a repository's tracked branch and its history tell
+// Package history says what a repository's tracked branch and its history say
 // of a pipeline's components, from Git alone: since when the pipeline is in
 // force, which of its components a broken ApplicationSet concerns, which commit
 // brought a release, which reverts are recorded in commits, and what is on hold.
