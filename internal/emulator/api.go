@@ -238,15 +238,17 @@ func (c *call) pathNumber(name string) (int64, error) {
 	return n, nil
 }
 
-// findPull finds the pull request of the path.
-func (c *call) findPull() (*pull, error) {
-	n, err := c.pathNumber("number")
-	if err != nil {
-		return nil, err
+// withPull finds the pull request of the path.
+func withPull(answer func(*call, *pull) (any, error)) handler {
+	return func(c *call) (any, error) {
+		n, err := c.pathNumber("number")
+		if err != nil {
+			return nil, err
+		}
+		p := c.repo.pulls[int(n)]
+		if p == nil {
+			return nil, notFound()
+		}
+		return answer(c, p)
 	}
-	p := c.repo.pulls[int(n)]
-	if p == nil {
-		return nil, notFound()
-	}
-	return p, nil
 }

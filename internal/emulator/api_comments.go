@@ -8,24 +8,12 @@ import (
 	"time"
 )
 
-func pullLabels(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
-	shown := []wireLabel{}
-	for _, name := range p.labels {
-		shown = append(shown, c.wireLabel(c.repo, name))
-	}
-	return paginate(c, shown), nil
+func pullLabels(c *call, p *pull) (any, error) {
+	return paginateAs(c, p.labels, func(name string) wireLabel { return c.wireLabel(c.repo, name) }), nil
 }
 
 // addLabels takes a list of names, bare or as {"labels": […]}.
-func addLabels(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func addLabels(c *call, p *pull) (any, error) {
 	var names []string
 	if json.Unmarshal(c.body, &names) != nil {
 		var in struct {
@@ -39,31 +27,23 @@ func addLabels(c *call) (any, error) {
 	if err := c.Forge.addLabels(p, c.user, names); err != nil {
 		return nil, err
 	}
-	return pullLabels(c)
+	return pullLabels(c, p)
 }
 
-func removeLabel(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func removeLabel(c *call, p *pull) (any, error) {
 	if err := c.Forge.removeLabel(p, c.user, c.r.PathValue("label")); err != nil {
 		return nil, err
 	}
-	return pullLabels(c)
+	return pullLabels(c, p)
 }
 
-func listComments(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func listComments(c *call, p *pull) (any, error) {
 	return c.pageOfComments(p.comments)
 }
 
 func allComments(c *call) (any, error) {
 	var all []*comment
-	for _, n := range sortedNumbers(c.repo.pulls) {
+	for _, n := range sortedKeys(c.repo.pulls) {
 		all = append(all, c.repo.pulls[n].comments...)
 	}
 	byUpdate := c.r.URL.Query().Get("sort") == "updated"
@@ -88,20 +68,11 @@ func (c *call) pageOfComments(all []*comment) (any, error) {
 			return nil, newAPIError(http.StatusUnprocessableEntity, "Invalid request. since is not a valid date-time.")
 		}
 	}
-	shown := []wireComment{}
-	for _, o := range all {
-		if !o.updated.Before(since) {
-			shown = append(shown, c.wireComment(o))
-		}
-	}
-	return paginate(c, shown), nil
+	all = slices.DeleteFunc(slices.Clone(all), func(o *comment) bool { return o.updated.Before(since) })
+	return paginateAs(c, all, c.wireComment), nil
 }
 
-func createComment(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func createComment(c *call, p *pull) (any, error) {
 	body, err := c.bodyField()
 	if err != nil {
 		return nil, err
@@ -164,13 +135,8 @@ func removeComment(c *call, o *comment) (any, error) {
 
 func listReactions(c *call, o *comment) (any, error) {
 	content := c.r.URL.Query().Get("content")
-	shown := []wireReaction{}
-	for _, r := range o.reactions {
-		if content == "" || strings.EqualFold(r.content, content) {
-			shown = append(shown, c.wireReaction(r))
-		}
-	}
-	return paginate(c, shown), nil
+	chosen := slices.DeleteFunc(slices.Clone(o.reactions), func(r *reaction) bool { return content != "" && !strings.EqualFold(r.content, content) })
+	return paginateAs(c, chosen, c.wireReaction), nil
 }
 
 func createReaction(c *call, o *comment) (any, error) {

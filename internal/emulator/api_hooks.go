@@ -15,11 +15,7 @@ type hookRequest struct {
 }
 
 func listHooks(c *call) (any, error) {
-	shown := []wireHook{}
-	for _, h := range c.repo.hooks {
-		shown = append(shown, c.wireHook(h))
-	}
-	return paginate(c, shown), nil
+	return paginateAs(c, c.repo.hooks, c.wireHook), nil
 }
 
 func createHook(c *call) (any, error) {

@@ -26,6 +26,15 @@ func paginate[T any](c *call, all []T) []T {
 	return append([]T{}, all[(page-1)*size:min(page*size, len(all))]...)
 }
 
+// paginateAs is the call's page of a list, each element as show gives it.
+func paginateAs[T, W any](c *call, all []T, show func(T) W) []W {
+	shown := []W{}
+	for _, x := range paginate(c, all) {
+		shown = append(shown, show(x))
+	}
+	return shown
+}
+
 // atLeast reads a number of the query; what isn't one, or is too small, is otherwise.
 func atLeast(s string, least, otherwise int) int {
 	n, err := strconv.Atoi(s)

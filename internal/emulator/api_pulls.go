@@ -13,7 +13,7 @@ func listPulls(c *call) (any, error) {
 	// GitHub ignores a head without "owner:" and then lists everything.
 	owner, branch, byHead := strings.Cut(q.Get("head"), ":")
 	var found []*pull
-	for _, n := range sortedNumbers(c.repo.pulls) {
+	for _, n := range sortedKeys(c.repo.pulls) {
 		p := c.repo.pulls[n]
 		switch {
 		case state == "open" && !p.open, state == "closed" && p.open:
@@ -37,11 +37,7 @@ func listPulls(c *call) (any, error) {
 	if direction == "desc" {
 		slices.Reverse(found)
 	}
-	shown := []*wirePull{}
-	for _, p := range paginate(c, found) {
-		shown = append(shown, c.wirePull(p))
-	}
-	return shown, nil
+	return paginateAs(c, found, c.wirePull), nil
 }
 
 func createPull(c *call) (any, error) {
@@ -86,19 +82,11 @@ func (c *call) findFork(owner string) *repository {
 	return nil
 }
 
-func getPull(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func getPull(c *call, p *pull) (any, error) {
 	return c.wirePullWithDetail(p)
 }
 
-func patchPull(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func patchPull(c *call, p *pull) (any, error) {
 	var in pullEdit
 	if err := c.decodeBody(&in); err != nil {
 		return nil, err
@@ -112,11 +100,7 @@ func patchPull(c *call) (any, error) {
 	return c.wirePullWithDetail(p)
 }
 
-func isMerged(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func isMerged(c *call, p *pull) (any, error) {
 	if !p.merged {
 		return nil, notFound()
 	}
@@ -124,11 +108,7 @@ func isMerged(c *call) (any, error) {
 	return nil, nil
 }
 
-func putMerge(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func putMerge(c *call, p *pull) (any, error) {
 	var in mergeRequest
 	if err := c.decodeBody(&in); err != nil {
 		return nil, err
@@ -140,11 +120,7 @@ func putMerge(c *call) (any, error) {
 	return map[string]any{"sha": sha, "merged": true, "message": "Pull Request successfully merged"}, nil
 }
 
-func pullCommits(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func pullCommits(c *call, p *pull) (any, error) {
 	shown := []wireCommit{}
 	for _, sha := range paginate(c, p.commits) {
 		found, err := c.repo.git.readCommit(sha)
@@ -157,23 +133,11 @@ func pullCommits(c *call) (any, error) {
 	return shown, nil
 }
 
-func listReviews(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
-	shown := []wireReview{}
-	for _, v := range p.reviews {
-		shown = append(shown, c.wireReview(p, v))
-	}
-	return paginate(c, shown), nil
+func listReviews(c *call, p *pull) (any, error) {
+	return paginateAs(c, p.reviews, func(v *review) wireReview { return c.wireReview(p, v) }), nil
 }
 
-func createReview(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func createReview(c *call, p *pull) (any, error) {
 	var in struct {
 		Event  string `json:"event"`
 		Body   string `json:"body"`
@@ -189,11 +153,7 @@ func createReview(c *call) (any, error) {
 	return c.wireReview(p, v), nil
 }
 
-func dismissReview(c *call) (any, error) {
-	p, err := c.findPull()
-	if err != nil {
-		return nil, err
-	}
+func dismissReview(c *call, p *pull) (any, error) {
 	id, err := c.pathNumber("id")
 	if err != nil {
 		return nil, err

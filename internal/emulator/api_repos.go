@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -16,21 +17,22 @@ func getPermission(c *call) (any, error) {
 	return map[string]any{"permission": p.String(), "role_name": p.String(), "user": c.wireUser(a)}, nil
 }
 
-// resolveCommit finds the commit of the path: an id, a branch or a tag.
-func (c *call) resolveCommit() (string, error) {
-	rev := c.r.PathValue("sha")
-	sha, err := c.repo.git.resolveRevision(rev)
-	if errors.Is(err, errNoObject) {
-		return "", newAPIError(http.StatusUnprocessableEntity, "No commit found for SHA: %s", rev)
+// withCommit finds the commit of the path: an id, a branch or a tag.
+func withCommit(answer func(*call, string) (any, error)) handler {
+	return func(c *call) (any, error) {
+		rev := c.r.PathValue("sha")
+		sha, err := c.repo.git.resolveRevision(rev)
+		if errors.Is(err, errNoObject) {
+			return nil, newAPIError(http.StatusUnprocessableEntity, "No commit found for SHA: %s", rev)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return answer(c, sha)
 	}
-	return sha, err
 }
 
-func getCommit(c *call) (any, error) {
-	sha, err := c.resolveCommit()
-	if err != nil {
-		return nil, err
-	}
+func getCommit(c *call, sha string) (any, error) {
 	found, err := c.repo.git.readCommit(sha)
 	if err != nil {
 		return nil, err
@@ -39,23 +41,15 @@ func getCommit(c *call) (any, error) {
 }
 
 // commitPulls are the pull requests that brought a commit, or would.
-func commitPulls(c *call) (any, error) {
-	sha, err := c.resolveCommit()
-	if err != nil {
-		return nil, err
-	}
-	found := []*wirePull{}
-	for _, n := range sortedNumbers(c.repo.pulls) {
+func commitPulls(c *call, sha string) (any, error) {
+	var found []*pull
+	for _, n := range sortedKeys(c.repo.pulls) {
 		p := c.repo.pulls[n]
-		brought := p.merged && p.mergeSHA == sha
-		for _, o := range p.commits {
-			brought = brought || o == sha
-		}
-		if brought {
-			found = append(found, c.wirePull(p))
+		if p.merged && p.mergeSHA == sha || slices.Contains(p.commits, sha) {
+			found = append(found, p)
 		}
 	}
-	return paginate(c, found), nil
+	return paginateAs(c, found, c.wirePull), nil
 }
 
 func getRef(c *call) (any, error) {
@@ -87,11 +81,7 @@ func deleteRef(c *call) (any, error) {
 }
 
 func listLabels(c *call) (any, error) {
-	all := []wireLabel{}
-	for _, name := range sortedKeys(c.repo.labels) {
-		all = append(all, c.wireLabel(c.repo, name))
-	}
-	return paginate(c, all), nil
+	return paginateAs(c, sortedKeys(c.repo.labels), func(name string) wireLabel { return c.wireLabel(c.repo, name) }), nil
 }
 
 func createLabel(c *call) (any, error) {

@@ -21,8 +21,8 @@ var accountRoutes = []route{
 var repoRoutes = []route{
 	{pattern: "GET " + repoPath, permission: Read, handle: func(c *call) (any, error) { return c.wireRepo(c.repo, c.user), nil }},
 	{pattern: "GET " + repoPath + "/collaborators/{login}/permission", permission: Read, handle: getPermission},
-	{pattern: "GET " + repoPath + "/commits/{sha}", permission: Read, handle: getCommit},
-	{pattern: "GET " + repoPath + "/commits/{sha}/pulls", permission: Read, handle: commitPulls},
+	{pattern: "GET " + repoPath + "/commits/{sha}", permission: Read, handle: withCommit(getCommit)},
+	{pattern: "GET " + repoPath + "/commits/{sha}/pulls", permission: Read, handle: withCommit(commitPulls)},
 	{pattern: "GET " + repoPath + "/git/ref/{ref...}", permission: Read, handle: getRef},
 	{pattern: "DELETE " + repoPath + "/git/refs/{ref...}", permission: Write, movesRefs: true, handle: deleteRef},
 	{pattern: "GET " + repoPath + "/labels", permission: Read, handle: listLabels},
@@ -32,14 +32,14 @@ var repoRoutes = []route{
 var pullRoutes = []route{
 	{pattern: "GET " + repoPath + "/pulls", permission: Read, handle: listPulls},
 	{pattern: "POST " + repoPath + "/pulls", permission: Read, handle: createPull},
-	{pattern: "GET " + repoPath + "/pulls/{number}", permission: Read, handle: getPull},
-	{pattern: "PATCH " + repoPath + "/pulls/{number}", permission: Read, handle: patchPull},
-	{pattern: "GET " + repoPath + "/pulls/{number}/merge", permission: Read, handle: isMerged},
-	{pattern: "PUT " + repoPath + "/pulls/{number}/merge", permission: Write, movesRefs: true, handle: putMerge},
-	{pattern: "GET " + repoPath + "/pulls/{number}/commits", permission: Read, handle: pullCommits},
-	{pattern: "GET " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: listReviews},
-	{pattern: "POST " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: createReview},
-	{pattern: "PUT " + repoPath + "/pulls/{number}/reviews/{id}/dismissals", permission: Write, handle: dismissReview},
+	{pattern: "GET " + repoPath + "/pulls/{number}", permission: Read, handle: withPull(getPull)},
+	{pattern: "PATCH " + repoPath + "/pulls/{number}", permission: Read, handle: withPull(patchPull)},
+	{pattern: "GET " + repoPath + "/pulls/{number}/merge", permission: Read, handle: withPull(isMerged)},
+	{pattern: "PUT " + repoPath + "/pulls/{number}/merge", permission: Write, movesRefs: true, handle: withPull(putMerge)},
+	{pattern: "GET " + repoPath + "/pulls/{number}/commits", permission: Read, handle: withPull(pullCommits)},
+	{pattern: "GET " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(listReviews)},
+	{pattern: "POST " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(createReview)},
+	{pattern: "PUT " + repoPath + "/pulls/{number}/reviews/{id}/dismissals", permission: Write, handle: withPull(dismissReview)},
 }
 
 // commentRoutes come before those that have a number where these have "comments".
@@ -51,21 +51,21 @@ var commentRoutes = []route{
 	{pattern: "GET " + repoPath + "/issues/comments/{id}/reactions", permission: Read, handle: withComment(listReactions)},
 	{pattern: "POST " + repoPath + "/issues/comments/{id}/reactions", permission: Read, handle: withComment(createReaction)},
 	{pattern: "DELETE " + repoPath + "/issues/comments/{id}/reactions/{reaction}", permission: Read, handle: withComment(deleteReaction)},
-	{pattern: "GET " + repoPath + "/issues/{number}/comments", permission: Read, handle: listComments},
-	{pattern: "POST " + repoPath + "/issues/{number}/comments", permission: Read, handle: createComment},
+	{pattern: "GET " + repoPath + "/issues/{number}/comments", permission: Read, handle: withPull(listComments)},
+	{pattern: "POST " + repoPath + "/issues/{number}/comments", permission: Read, handle: withPull(createComment)},
 }
 
 var labelRoutes = []route{
-	{pattern: "GET " + repoPath + "/issues/{number}/labels", permission: Read, handle: pullLabels},
-	{pattern: "POST " + repoPath + "/issues/{number}/labels", permission: Write, handle: addLabels},
-	{pattern: "DELETE " + repoPath + "/issues/{number}/labels/{label...}", permission: Write, handle: removeLabel},
+	{pattern: "GET " + repoPath + "/issues/{number}/labels", permission: Read, handle: withPull(pullLabels)},
+	{pattern: "POST " + repoPath + "/issues/{number}/labels", permission: Write, handle: withPull(addLabels)},
+	{pattern: "DELETE " + repoPath + "/issues/{number}/labels/{label...}", permission: Write, handle: withPull(removeLabel)},
 }
 
 var statusRoutes = []route{
-	{pattern: "POST " + repoPath + "/statuses/{sha}", permission: Write, handle: createStatus},
-	{pattern: "GET " + repoPath + "/commits/{sha}/statuses", permission: Read, handle: listStatuses},
-	{pattern: "GET " + repoPath + "/commits/{sha}/status", permission: Read, handle: combinedStatus},
-	{pattern: "GET " + repoPath + "/commits/{sha}/check-runs", permission: Read, handle: listCheckRuns},
+	{pattern: "POST " + repoPath + "/statuses/{sha}", permission: Write, handle: withCommit(createStatus)},
+	{pattern: "GET " + repoPath + "/commits/{sha}/statuses", permission: Read, handle: withCommit(listStatuses)},
+	{pattern: "GET " + repoPath + "/commits/{sha}/status", permission: Read, handle: withCommit(combinedStatus)},
+	{pattern: "GET " + repoPath + "/commits/{sha}/check-runs", permission: Read, handle: withCommit(listCheckRuns)},
 }
 
 var hookRoutes = []route{

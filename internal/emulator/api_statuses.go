@@ -1,12 +1,11 @@
 package emulator
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
-func createStatus(c *call) (any, error) {
-	sha, err := c.resolveCommit()
-	if err != nil {
-		return nil, err
-	}
+func createStatus(c *call, sha string) (any, error) {
 	var in struct {
 		State       string `json:"state"`
 		TargetURL   string `json:"target_url"`
@@ -25,25 +24,14 @@ func createStatus(c *call) (any, error) {
 }
 
 // listStatuses are all statuses of a commit, newest first.
-func listStatuses(c *call) (any, error) {
-	sha, err := c.resolveCommit()
-	if err != nil {
-		return nil, err
-	}
-	shown := []wireStatus{}
-	all := c.repo.statuses[sha]
-	for i := len(all) - 1; i >= 0; i-- {
-		shown = append(shown, c.wireStatus(c.repo, sha, all[i]))
-	}
-	return paginate(c, shown), nil
+func listStatuses(c *call, sha string) (any, error) {
+	all := slices.Clone(c.repo.statuses[sha])
+	slices.Reverse(all)
+	return paginateAs(c, all, func(s *status) wireStatus { return c.wireStatus(c.repo, sha, s) }), nil
 }
 
 // combinedStatus is the newest of each context; it names no creators.
-func combinedStatus(c *call) (any, error) {
-	sha, err := c.resolveCommit()
-	if err != nil {
-		return nil, err
-	}
+func combinedStatus(c *call, sha string) (any, error) {
 	shown := []wireStatus{}
 	for _, s := range c.latestStatuses(c.repo, sha) {
 		w := c.wireStatus(c.repo, sha, s)
@@ -57,9 +45,6 @@ func combinedStatus(c *call) (any, error) {
 }
 
 // listCheckRuns is always empty: no app that makes check runs lives here.
-func listCheckRuns(c *call) (any, error) {
-	if _, err := c.resolveCommit(); err != nil {
-		return nil, err
-	}
+func listCheckRuns(*call, string) (any, error) {
 	return map[string]any{"total_count": 0, "check_runs": []any{}}, nil
 }

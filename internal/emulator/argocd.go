@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 // Repositories is where an ArgoCD reads what it deploys. A Forge is one. Its
@@ -53,10 +55,10 @@ type ArgoCD struct {
 	// mu guards everything below. It may be held while Repositories are asked.
 	mu             sync.Mutex
 	store          *objectStore
-	apps           map[string]*application // by namespace/name
-	contents       map[string]content      // by repository, commit and folder
-	trees          map[string]map[string]string
-	blobs          map[string]string
+	apps           map[string]*application       // by namespace/name
+	contents       *cache.Cache[string, content] // by repository, commit and folder
+	trees          *cache.Cache[string, map[string]string]
+	blobs          *cache.Cache[string, string]
 	requestFaults  []*requestFault
 	watchesStalled bool          // watches send nothing
 	watchesCut     chan struct{} // closed to end all watches
@@ -81,7 +83,9 @@ func NewArgoCD(o ArgoCDOptions) (*ArgoCD, error) {
 	a := &ArgoCD{
 		repos: o.Repos, timings: o.Timings, now: o.Now, log: o.Log, url: "https://" + listener.Addr().String(),
 		ca: authority, token: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()), apps: map[string]*application{},
-		contents: map[string]content{}, trees: map[string]map[string]string{}, blobs: map[string]string{}, watchesCut: make(chan struct{}), requests: map[string]int{},
+		contents: cache.New(nil, cache.Options[string, content]{Name: "emulator-contents", Entries: maxContents}),
+		trees:    cache.New(nil, cache.Options[string, map[string]string]{Name: "emulator-trees", Entries: maxTrees}),
+		blobs:    cache.New(nil, cache.Options[string, string]{Name: "emulator-blobs", Entries: maxBlobs}), watchesCut: make(chan struct{}), requests: map[string]int{},
 	}
 	if a.now == nil {
 		a.now = time.Now

@@ -19,22 +19,13 @@ type content struct {
 }
 
 const (
-	// The bounds of what is remembered of repositories: past them it is all
-	// forgotten, and read again.
+	// The bounds of what is kept of repositories.
 	maxContents = 4096
 	maxTrees    = 16
 	maxBlobs    = 4096
 	// maxBases bounds how far a kustomization's references are followed.
 	maxBases = 20
 )
-
-// putBounded remembers a value in a bounded map.
-func putBounded[V any](m map[string]V, limit int, key string, v V) {
-	if len(m) >= limit {
-		clear(m)
-	}
-	m[key] = v
-}
 
 // readContent reads what an Application deploys at a commit: its folder, with its
 // source's options.
@@ -53,7 +44,7 @@ func (a *ArgoCD) readFolder(app *application, commit string) (content, error) {
 		return content{missing: true}, nil
 	}
 	key := app.Repo + " " + commit + " " + app.Path
-	if c, ok := a.contents[key]; ok {
+	if c, ok := a.contents.Get(key); ok {
 		return c, nil
 	}
 	tree, err := a.readTree(app.Repo, commit)
@@ -69,32 +60,16 @@ func (a *ArgoCD) readFolder(app *application, commit string) (content, error) {
 		}
 		c.id, c.images = strings.Join(append([]string{tree[dir]}, ids...), " "), images
 	}
-	putBounded(a.contents, maxContents, key, c)
+	a.contents.Put(key, c)
 	return c, nil
 }
 
 func (a *ArgoCD) readTree(repo, commit string) (map[string]string, error) {
-	key := repo + " " + commit
-	if t, ok := a.trees[key]; ok {
-		return t, nil
-	}
-	t, err := a.repos.Tree(repo, commit)
-	if err == nil {
-		putBounded(a.trees, maxTrees, key, t)
-	}
-	return t, err
+	return a.trees.GetOrLoad(repo+" "+commit, func() (map[string]string, error) { return a.repos.Tree(repo, commit) })
 }
 
 func (a *ArgoCD) readBlob(repo, id string) (string, error) {
-	key := repo + " " + id
-	if text, ok := a.blobs[key]; ok {
-		return text, nil
-	}
-	text, err := a.repos.Blob(repo, id)
-	if err == nil {
-		putBounded(a.blobs, maxBlobs, key, text)
-	}
-	return text, err
+	return a.blobs.GetOrLoad(repo+" "+id, func() (string, error) { return a.repos.Blob(repo, id) })
 }
 
 // readKustomization reads a folder's images, and the identities of the local

@@ -103,7 +103,7 @@ func (f *Forge) pullsFrom(r *repository, branch string) []*pull {
 // followBase finds the pull requests that somebody merged by pushing: their head
 // has become reachable from the base branch.
 func (f *Forge) followBase(r *repository, by *account, branch, before, tip string) error {
-	for _, n := range sortedNumbers(r.pulls) {
+	for _, n := range sortedKeys(r.pulls) {
 		p := r.pulls[n]
 		if !p.open || p.base != branch {
 			continue
@@ -130,15 +130,6 @@ func (f *Forge) markMerged(p *pull, by *account, commit string) {
 	p.closed = p.mergedAt
 	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
-}
-
-func sortedNumbers(pulls map[int]*pull) []int {
-	numbers := make([]int, 0, len(pulls))
-	for n := range pulls {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	return numbers
 }
 
 // findLandedCommit finds the commit of a branch's own line, between before and tip, with

@@ -312,7 +312,7 @@ func (f *Forge) Pulls(repo string) ([]PullRequest, error) {
 		return nil, err
 	}
 	var all []PullRequest
-	for _, n := range sortedNumbers(r.pulls) {
+	for _, n := range sortedKeys(r.pulls) {
 		all = append(all, f.publicPull(r.pulls[n]))
 	}
 	return all, nil
