@@ -179,7 +179,7 @@ func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Pro
 		c := r.buildComponent(v)
 		e, err := environmentOf(&c, row.Environment)
 		if err != nil {
-			return nil //nolint:nilerr // the pipeline has no such environment any more
+			return nil // the pipeline has no such environment any more
 		}
 		switch {
 		case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == row.Pull:

@@ -43,7 +43,7 @@ func (s *harness) postDelivery(d testDelivery) (int, http.Header) {
 	}
 	res, err := http.DefaultClient.Do(req)
 	s.must("deliver", err)
-	defer res.Body.Close() //nolint:errcheck // only its head matters
+	defer res.Body.Close() // only its head matters
 	return res.StatusCode, res.Header
 }
 
@@ -188,7 +188,7 @@ func (s *harness) callForgeAs(login, method, path string, body any) []byte {
 	req.Header.Set("Authorization", "Bearer token-of-"+login)
 	res, err := http.DefaultClient.Do(req)
 	s.must("call the forge", err)
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close() // it was read
 	answer, err := io.ReadAll(res.Body)
 	s.must("read the answer", err)
 	if res.StatusCode >= 300 {

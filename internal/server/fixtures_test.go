@@ -147,7 +147,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // nothing was sent
+	defer l.Close() // nothing was sent
 	return l.Addr().String()
 }
 

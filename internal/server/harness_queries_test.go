@@ -24,7 +24,7 @@ func (s *harness) getJSON(path string, v any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close() // it was read
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res.StatusCode, errors.Join(err, fmt.Errorf("GET %s: HTTP %d: %.300s", path, res.StatusCode, body))
@@ -38,7 +38,7 @@ func (s *harness) getText(path string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close() // it was read
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		return 0, err.Error()
@@ -59,7 +59,7 @@ func (s *harness) postCommand(token, path string, body any) (int, string) {
 	}
 	res, err := http.DefaultClient.Do(req)
 	s.must("POST "+path, err)
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close() // it was read
 	answer, err := io.ReadAll(res.Body)
 	s.must("read the answer", err)
 	return res.StatusCode, string(answer)

@@ -178,7 +178,7 @@ func (r *storyRun) getJSON(path string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close() // it was read
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("GET %s: HTTP %d", path, res.StatusCode)
 	}

@@ -30,7 +30,7 @@ func (s *Story) checkOneLine(ctx context.Context, p *emulator.PullRequest) error
 	if err != nil {
 		return err
 	}
-	defer m.Close() //nolint:errcheck // it only read
+	defer m.Close() // it only read
 	landed, err := m.Commit(ctx, p.MergeCommit)
 	if err != nil {
 		return &StepError{Step: step, Err: err}

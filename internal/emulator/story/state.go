@@ -22,7 +22,7 @@ func StateReader(server string) func(context.Context, string) (*api.Environment,
 		if err != nil {
 			return nil, err
 		}
-		defer res.Body.Close() //nolint:errcheck // it was read
+		defer res.Body.Close() // it was read
 		if res.StatusCode != http.StatusOK {
 			return nil, fmt.Errorf("GET /api/v1/why: HTTP %d", res.StatusCode)
 		}
