@@ -60,29 +60,34 @@ var ErrNoUnit = errors.New("no such component on the tracked branch")
 const maxRounds = 8
 
 // Evaluate gathers the facts of the unit that a component is evaluated with, and
-// decides, answering fact requests until none is left. With fresh, open pull
-// requests are read from the forge even when nothing was heard of them: before a
-// merge. ErrNoUnit: there is no such unit.
+// decides. With fresh, open pull requests are read from the forge even when nothing
+// was heard of them: before a merge. ErrNoUnit: there is no such unit.
 func (o *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, *promotion.Decision, error) {
-	ev, err := o.gather(ctx, s, s.RunsAs(u), fresh)
+	ev, err := o.Gather(ctx, s, u, fresh)
 	if err != nil {
 		return nil, nil, err
 	}
-	for range maxRounds {
-		d := promotion.Decide(ev.facts())
-		answered, err := o.answerRequests(ctx, ev, &d)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !answered {
-			return ev, &d, nil
-		}
-	}
-	return nil, nil, fmt.Errorf("evaluating %s asked for facts %d times without coming to an end", wake.UnitName(u), maxRounds)
+	d, err := o.Decide(ctx, ev)
+	return ev, d, err
 }
 
-// facts are what is decided on.
-func (ev *UnitEvaluation) facts() promotion.Facts {
+// Decide decides on what was gathered, answering fact requests until none is left.
+func (o *Gatherer) Decide(ctx context.Context, ev *UnitEvaluation) (*promotion.Decision, error) {
+	for range maxRounds {
+		d := promotion.Decide(ev.Facts())
+		answered, err := o.answerRequests(ctx, ev, &d)
+		if err != nil {
+			return nil, err
+		}
+		if !answered {
+			return &d, nil
+		}
+	}
+	return nil, fmt.Errorf("evaluating %s asked for facts %d times without coming to an end", wake.UnitName(ev.Unit), maxRounds)
+}
+
+// Facts are what is decided on, as far as it was gathered.
+func (ev *UnitEvaluation) Facts() promotion.Facts {
 	f := promotion.Facts{Compositions: ev.compositions}
 	for _, c := range ev.Components {
 		f.Components = append(f.Components, c.Facts)
@@ -137,8 +142,10 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *Evaluation, l promotion
 	return fmt.Errorf("unknown fact request %q", l.What)
 }
 
-// gather gathers everything about a unit that needs no request.
-func (o *Gatherer) gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, error) {
+// Gather gathers everything that needs no request about the unit that a component is
+// evaluated with.
+func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, error) {
+	u = s.RunsAs(u)
 	p := s.Pipeline(u.Pipeline)
 	if p == nil || !s.IsBatch(u) && p.Units[u.Component] == nil {
 		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
@@ -232,8 +239,8 @@ func (c *Evaluation) Env(name string) *promotion.Env {
 	return nil
 }
 
-// rememberRelease remembers what a release carries and gives its name to the facts.
-func (ev *UnitEvaluation) rememberRelease(rel fieldedit.Release) promotion.Release {
+// RememberRelease remembers what a release carries and gives its name to the facts.
+func (ev *UnitEvaluation) RememberRelease(rel fieldedit.Release) promotion.Release {
 	id := rel.ID()
 	ev.contents[id] = rel
 	return promotion.Release{ID: id, Name: rel.String()}

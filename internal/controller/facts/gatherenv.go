@@ -90,7 +90,7 @@ func (o *Gatherer) gatherRelease(ctx context.Context, c *Evaluation, env *promot
 	case rel.Empty():
 		env.Release = promotion.Unsure[promotion.Release](at.NothingCarried())
 	default:
-		env.Release = promotion.Sure(c.rememberRelease(rel))
+		env.Release = promotion.Sure(c.RememberRelease(rel))
 		return o.findOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)
 	}
 	return originMemo{}, nil
@@ -171,7 +171,7 @@ func (o *Gatherer) readArrivals(ctx context.Context, c *Evaluation) (map[string]
 		if err := json.Unmarshal(row.Data, &d); err != nil {
 			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
 		}
-		c.rememberRelease(d.Content)
+		c.RememberRelease(d.Content)
 		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.Content.String(),
 			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
 	}

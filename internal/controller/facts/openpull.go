@@ -201,7 +201,7 @@ func (o *Gatherer) inspectPromotion(ctx context.Context, ev *UnitEvaluation, env
 		if err != nil {
 			return fmt.Sprintf("%s can't be read: %v", subject(component), err), nil
 		}
-		known := ev.rememberRelease(rel)
+		known := ev.RememberRelease(rel)
 		p.Members = append(p.Members, promotion.Member{Component: component, Release: known.ID, Name: known.Name})
 	}
 	edits, refused := o.composeMembers(ctx, ev, env.Name, p.Base, p.Members)
@@ -226,7 +226,7 @@ func (o *Gatherer) inspectRevert(ctx context.Context, ev *UnitEvaluation, env *p
 		m := &p.Members[i]
 		if at := ev.envAt(env.Name, m.Component); at != nil { // the body may name one that is gone
 			if rel, err := o.readRelease(ev.Snapshot.Repo, of.PR.MergeCommit, ev.Pipeline, at); err == nil {
-				m.Name = ev.rememberRelease(rel).Name
+				m.Name = ev.RememberRelease(rel).Name
 			}
 		}
 	}

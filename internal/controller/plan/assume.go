@@ -159,8 +159,8 @@ func (m *planner) findPast(ctx context.Context, c *facts.Evaluation, env *promot
 		if err != nil {
 			return nil, err
 		}
-		c.ReleaseContents[rel.ID()] = rel
-		out = append(out, promotion.Arrival{Seq: m.order[commit.SHA], Release: rel.ID(), Name: rel.String(), Commit: commit.SHA, By: by, At: commit.CommitTime, VerifiedAt: commit.CommitTime})
+		known := c.RememberRelease(rel)
+		out = append(out, promotion.Arrival{Seq: m.order[commit.SHA], Release: known.ID, Name: known.Name, Commit: commit.SHA, By: by, At: commit.CommitTime, VerifiedAt: commit.CommitTime})
 	}
 	return out, nil
 }

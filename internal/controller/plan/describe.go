@@ -29,7 +29,7 @@ func (m *planner) describePromotion(ctx context.Context, p *facts.ResolvedPipeli
 		from := u.env(member.Component, open.Environment).Release.Value
 		out.Parts = append(out.Parts, Part{Component: member.Component, From: from, To: promotion.Release{ID: member.Release, Name: member.Name}})
 	}
-	tree, edits := m.input.Mirror.Tree(open.Tip), u.edits(open)
+	tree, edits := m.input.Mirror.Tree(open.Tip), u.ComposedEdits(open.Environment, open.Release)
 	var files []string
 	for i := range edits {
 		e := &edits[i]
@@ -47,7 +47,7 @@ func (m *planner) describePromotion(ctx context.Context, p *facts.ResolvedPipeli
 	if out.Reached, out.Unaffected, err = m.splitReaders(ctx, p, open, files); err != nil || !m.input.Rendered {
 		return out, err
 	}
-	effects, err := m.effects(ctx, u, open, edits)
+	effects, err := m.effects(ctx, u, open)
 	if err != nil {
 		if ctx.Err() != nil {
 			return out, err

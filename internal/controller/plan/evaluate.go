@@ -2,50 +2,24 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// maxRounds bounds how often one evaluation asks for another fact.
-const maxRounds = 8
-
 // unit is what is evaluated as one: a component, or all of a pipeline's.
 type unit struct {
-	name       promotion.Unit
-	components []*facts.Evaluation    // by name
-	batch      *facts.BatchEvaluation // nil: it is one component
-	decision   promotion.Decision
+	*facts.UnitEvaluation
+	decision *promotion.Decision
 }
 
-func (u *unit) facts() promotion.Facts {
-	if u.batch != nil {
-		return u.batch.Facts()
-	}
-	return promotion.Facts{Components: []promotion.ComponentFacts{u.components[0].Facts}}
-}
-
-func (m *planner) gather(ctx context.Context, name promotion.Unit) (*unit, error) {
-	if m.snapshot.IsBatch(name) {
-		b, err := m.gatherer.GatherBatch(ctx, m.snapshot, name, false)
-		if err != nil {
-			return nil, err
-		}
-		return &unit{name: name, components: b.Evaluations, batch: b}, nil
-	}
-	c, err := m.gatherer.GatherUnit(ctx, m.snapshot, name, false)
-	return &unit{name: name, components: []*facts.Evaluation{c}}, err
-}
-
-// contends are the environments that a release would come into if there is a
-// place, and since when it could have.
+// contends are the environments that a release of the unit's only component would
+// come into if there is a place, and since when it could have.
 func (u *unit) contends() map[string]time.Time {
 	out := map[string]time.Time{}
-	d := promotion.Decide(u.facts()).Components[0]
+	d := promotion.Decide(u.Facts()).Components[0]
 	for _, a := range d.Actions {
 		if l, ok := a.(promotion.FactRequest); ok && l.What == promotion.RequestComposition {
 			out[l.Environment] = d.Env(l.Environment).ReadySince
@@ -54,34 +28,10 @@ func (u *unit) contends() map[string]time.Time {
 	return out
 }
 
-// decide decides, answering fact requests until none is left.
-func (m *planner) decide(ctx context.Context, u *unit) error {
-	for range maxRounds {
-		u.decision = promotion.Decide(u.facts())
-		answered, own := false, false
-		for i := range u.decision.Components {
-			for _, a := range u.decision.Components[i].Actions {
-				if l, ok := a.(promotion.FactRequest); ok {
-					answered, own = true, true
-					if err := m.gatherer.AnswerRequest(ctx, u.components[i], l); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		for _, a := range u.decision.Actions {
-			if l, ok := a.(promotion.FactRequest); ok && !own && u.batch != nil { // what moves together hangs on each one's own
-				answered = true
-				if err := m.gatherer.AnswerBatchRequest(ctx, u.batch, l); err != nil {
-					return err
-				}
-			}
-		}
-		if !answered {
-			return nil
-		}
-	}
-	return fmt.Errorf("evaluating %s asked for facts %d times without coming to an end", u.name.Component, maxRounds)
+// decide has the controller decide about a unit.
+func (m *planner) decide(ctx context.Context, u *unit) (err error) {
+	u.decision, err = m.gatherer.Decide(ctx, u.UnitEvaluation)
+	return err
 }
 
 // opens are the pull requests that would be opened into an environment.
@@ -95,32 +45,22 @@ func (u *unit) opens(env string) []promotion.Open {
 	return out
 }
 
-func (u *unit) edits(open promotion.Open) []fieldedit.Edit {
-	c := u.components[0]
-	if u.batch != nil {
-		c = u.batch.PullEvaluation()
+// effects say what a promotion does to the rendered manifests of its targets.
+func (m *planner) effects(ctx context.Context, u *unit, open promotion.Open) ([]isolation.Effect, error) {
+	components := make([]string, len(open.Members))
+	for i, member := range open.Members {
+		components[i] = member.Component
 	}
-	return c.ComposedEdits[facts.CompositionKey(open.Environment, open.Release)]
+	return m.gatherer.Effects(ctx, u.UnitEvaluation, components, open.Environment, open.Tip, u.ComposedEdits(open.Environment, open.Release))
 }
 
-func (m *planner) effects(ctx context.Context, u *unit, open promotion.Open, edits []fieldedit.Edit) ([]isolation.Effect, error) {
-	c := u.components[0]
-	if u.batch != nil {
-		c, _ = u.batch.SharedEvaluation(&u.decision, open.Environment, 0, open.Members)
-	}
-	return m.gatherer.Effects(ctx, c, open.Environment, open.Tip, edits)
-}
-
-// env is an environment of a component.
+// env is an environment of a component; nil when there is none.
 func (u *unit) env(component, name string) *promotion.Env {
-	for _, c := range u.components {
-		for i := range c.Facts.Envs {
-			if e := &c.Facts.Envs[i]; c.Facts.Unit.Component == component && e.Name == name {
-				return e
-			}
-		}
+	c, _ := u.Component(component)
+	if c == nil {
+		return nil
 	}
-	return nil
+	return c.Env(name)
 }
 
 func (u *unit) targetNames(open promotion.Open) []string {

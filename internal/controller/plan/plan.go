@@ -106,7 +106,7 @@ func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (
 			}
 		}
 		for _, u := range units {
-			for i, c := range u.components {
+			for i, c := range u.Components {
 				st := u.decision.Components[i].Env(spec.Name)
 				if name := c.Facts.Unit.Component; !moves[name] && (!spec.IsSource() || st.State == promotion.Mixed || st.State == promotion.Unreadable) {
 					out.Waiting = append(out.Waiting, explainWaiting(name, st))
@@ -127,11 +127,12 @@ func (m *planner) gatherUnits(ctx context.Context, p *facts.ResolvedPipeline) ([
 	names := slices.SortedFunc(maps.Keys(of), func(a, b promotion.Unit) int { return cmp.Compare(a.Component, b.Component) })
 	out := make([]*unit, len(names))
 	for i, name := range names {
-		var err error
-		if out[i], err = m.gather(ctx, name); err != nil {
+		ev, err := m.gatherer.Gather(ctx, m.snapshot, name, false)
+		if err != nil {
 			return nil, err
 		}
-		for _, c := range out[i].components {
+		out[i] = &unit{UnitEvaluation: ev}
+		for _, c := range ev.Components {
 			if err := m.assume(ctx, c); err != nil {
 				return nil, err
 			}
@@ -160,7 +161,7 @@ func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline
 		slices.SortStableFunc(list, func(a, b contender) int { return a.since.Compare(b.since) })
 		ahead, limit := 0, p.Spec.Limits.OpenPerEnvironment
 		for _, c := range list {
-			c.unit.components[0].Facts.Limits.QueuedAhead[spec.Name] = ahead
+			c.unit.Components[0].Facts.Limits.QueuedAhead[spec.Name] = ahead
 			if limit == 0 || ahead < limit {
 				if err := m.decide(ctx, c.unit); err != nil {
 					return err
