@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	"internal/manifest/render":        {"internal/manifest/textdiff"},
 	"internal/manifest/textdiff":      {},
 	"internal/promotion":              {"internal/pipeline", "internal/promotion/verification", "policies"},
-	"internal/promotion/command":      {},
+	"internal/promotion/command":      {"internal/strictyaml"},
 	"internal/promotion/verification": {},
 	"internal/argocd":                 {"internal/promotion/verification"},
 	"internal/appset":                 {"internal/pipeline"},

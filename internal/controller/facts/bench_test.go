@@ -289,7 +289,7 @@ func BenchmarkEvaluations(b *testing.B) {
 		b.Helper()
 		s := w.takeSnapshot(o, r)
 		for _, u := range s.AllUnits() {
-			c, err := o.gather(b.Context(), s, u, false)
+			c, err := o.Gather(b.Context(), s, u, false)
 			if err != nil {
 				b.Fatal(err)
 			}
