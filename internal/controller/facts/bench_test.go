@@ -293,7 +293,7 @@ func BenchmarkEvaluations(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if d := promotion.Decide(c.facts()).Components[0]; len(d.Envs) != len(benchEnvs) {
+			if d := promotion.Decide(c.Facts()).Components[0]; len(d.Envs) != len(benchEnvs) {
 				b.Fatal(d)
 			}
 		}
