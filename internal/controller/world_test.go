@@ -1,0 +1,227 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// world is a controller over a real repository on an emulated forge, a real store
+// and an Argo CD where every Application is what a test says, healthy unless told
+// otherwise. Nothing runs by itself: a test runs one key after the other.
+type world struct {
+	*Controller
+	t     *testing.T
+	forge *emulator.Forge
+	clock *clocktesting.FakeClock
+	repo  *Repository
+
+	mu     sync.Mutex
+	health map[string]string // by Application
+}
+
+const (
+	repoName = "acme/fleet"
+	bot      = "liftlock-bot"
+	manualQA = "    - {name: qa, after: [dev], merge: manual, verify: " + quickly + "}\n"
+	autoQA   = "    - {name: qa, after: [dev], merge: auto, verify: " + quickly + "}\n"
+	quickly  = "{arriveWithin: 1m, timeout: 1m, healthyFor: 1s, watch: 10m, debounce: 1s}"
+)
+
+// newWorld has components in dev and, as an environment after it, what the lines say.
+func newWorld(t *testing.T, spec, after string, components ...string) *world {
+	t.Helper()
+	t.Parallel()
+	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(t.TempDir(), "repositories")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	w := &world{t: t, forge: f, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}}
+	access := map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write}
+	for login := range access {
+		w.must(f.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
+	}
+	w.must(f.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: worldFiles(f.CloneURL(repoName), spec, after, components), Access: access}))
+	driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot})
+	w.must(err)
+	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), Credentials: driver.GitAuth, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}})
+	w.must(err)
+	t.Cleanup(func() { _ = m.Close() })
+	_, err = m.Fetch(t.Context())
+	w.must(err)
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	w.must(err)
+	t.Cleanup(func() { _ = st.Close() })
+	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
+		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.CloneURL(repoName)}, BotLogin: bot}}
+	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Now: w.clock.Now, MaxAge: time.Hour})
+	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: "me", Console: "https://liftlock.example"})
+	w.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{w.repo}, Clock: w.clock, Log: zap.NewNop(), Owner: "me"})
+	w.runRepository()
+	if s, err := gatherer.Snapshot(t.Context(), w.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
+		t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
+	}
+	return w
+}
+
+func worldFiles(url, spec, after string, components []string) map[string]string {
+	files := map[string]string{
+		"argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: shop, namespace: argocd}
+spec:
+  goTemplate: true
+  generators: [{git: {repoURL: CLONE, revision: main, directories: [{path: apps/*/*}]}}]
+  template:
+    metadata: {name: '{{ index .path.segments 1 }}-{{ .path.basename }}'}
+    spec:
+      project: default
+      source: {repoURL: CLONE, targetRevision: main, path: '{{ .path.path }}'}
+      destination: {server: 'https://kubernetes.default.svc', namespace: shop}
+`, "CLONE", url),
+		".liftlock.yaml": `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata: {name: shop}
+spec:
+  applicationSets: [{path: argocd/*.yaml}]
+  component: '{{ index .path.segments 1 }}'
+  environment: '{{ .path.basename }}'
+  carry: [{kustomizeImages: ["registry.example/*"]}]
+` + spec + `  environments:
+    - {name: dev, verify: ` + quickly + "}\n" + after,
+	}
+	for _, c := range components {
+		files[overlay(c, "dev")], files[overlay(c, "qa")] = kustomization(c, "1.0.0"), kustomization(c, "1.0.0")
+	}
+	return files
+}
+
+func overlay(component, env string) string {
+	return "apps/" + component + "/" + env + "/kustomization.yaml"
+}
+
+func kustomization(component, tag string) string {
+	return fmt.Sprintf("images:\n  - name: registry.example/%s\n    newTag: %q\n", component, tag)
+}
+
+// worldApps is the Argo CD of a world: all have what the branch has.
+type worldApps world
+
+func (w *worldApps) Get(_, name string) (*verification.App, bool) {
+	head, _, err := w.repo.Mirror.Head(context.Background(), "main")
+	if err != nil {
+		return nil, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	health := w.health[name]
+	if health == "" {
+		health = "Healthy"
+	}
+	component, env, _ := strings.Cut(name, "-")
+	return &verification.App{ArgoCD: "hub", Name: name, Namespace: "argocd", UID: name, SyncStatus: "Synced", ComparedToSpec: true, Health: health, Revisions: []string{head},
+		ReconciledAt: w.clock.Now(), Sources: []verification.Source{{RepoURL: w.repo.URLs[0], Path: "apps/" + component + "/" + env, TargetRevision: "main"}},
+		Destination: verification.Destination{Server: "https://kubernetes.default.svc", Namespace: "shop"}}, true
+}
+
+func (w *worldApps) List() []verification.App { return nil }
+func (w *worldApps) Ready() error             { return nil }
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// run runs a key once, some time later.
+func (w *world) run(k wake.Key) error {
+	w.t.Helper()
+	w.clock.Step(2 * time.Second)
+	_, err := w.runKey(w.t.Context(), k.String())
+	return err
+}
+
+func (w *world) runRepository() {
+	w.t.Helper()
+	w.must(w.run(wake.ForRepository(w.repo.ID)))
+}
+
+func (w *world) unit(component string) promotion.Unit {
+	return promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: component}
+}
+
+// settle runs a unit and its repository's merges until something is so.
+func (w *world) settle(component, what string, so func() bool) {
+	w.t.Helper()
+	for range 30 {
+		for _, k := range []wake.Key{wake.ForUnit(w.unit(component)), wake.ForMerge(w.repo.ID)} {
+			if err := w.run(k); err != nil && !isStale(err) {
+				w.t.Fatalf("%s: %v", k, err)
+			}
+		}
+		w.runRepository()
+		if so() {
+			return
+		}
+	}
+	w.t.Fatalf("it never came to that: %s", what)
+}
+
+// release commits new images of components to dev.
+func (w *world) release(tag string, components ...string) {
+	w.t.Helper()
+	files := map[string]string{}
+	for _, c := range components {
+		files[overlay(c, "dev")] = kustomization(c, tag)
+	}
+	_, err := w.forge.CommitAs(repoName, "linus", "main", "Release "+tag, files)
+	w.must(err)
+	w.runRepository()
+}
+
+// pulls are all pull requests, oldest first.
+func (w *world) pulls() []emulator.PullRequest {
+	w.t.Helper()
+	out, err := w.forge.Pulls(repoName)
+	w.must(err)
+	return out
+}
+
+// openOne makes releases and waits for the one pull request that they lead to.
+func (w *world) openOne(key, tag string, components ...string) emulator.PullRequest {
+	w.t.Helper()
+	w.must(w.run(wake.ForUnit(w.unit(key)))) // the baseline is written down
+	before := len(w.pulls())
+	w.release(tag, components...)
+	w.settle(key, "a pull request is open", func() bool { return len(w.pulls()) > before })
+	return w.pulls()[len(w.pulls())-1]
+}
+
+func (w *world) command(by string, pull int, component string, c command.Command) (string, error) {
+	w.t.Helper()
+	w.clock.Step(2 * time.Second)
+	return w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
+}
