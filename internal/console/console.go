@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -78,6 +79,7 @@ type Options struct {
 	Version     string
 	Now         func() time.Time // nil: time.Now
 	Log         *zap.Logger      // nil: nothing is logged
+	Caches      *cache.Group     // where what is kept is counted; nil: nowhere
 
 	Streams   int           // how many event streams may be open at once; 0: 128
 	Heartbeat time.Duration // between signs of life on a silent stream; 0: 15 s
@@ -136,10 +138,10 @@ func New(o Options) (http.Handler, error) {
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	c.reader = newReader(o.Store, o.Health)
+	c.reader = newReader(o.Store, o.Health, o.Caches)
 	c.changes = newChangeNotifier(c.reader, o.Streams, o.Poll)
-	c.comparer = newLiveComparer(o.Differences, o.Now)
-	c.diffCache = newResultCache[*api.RenderedDiff]("render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
+	c.comparer = newLiveComparer(o.Caches, o.Differences, o.Now)
+	c.diffCache = newResultCache[*api.RenderedDiff](o.Caches, "render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
 	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}

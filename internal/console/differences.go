@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
@@ -27,8 +28,8 @@ type liveComparer struct {
 	cache   *resultCache[*api.Differences]
 }
 
-func newLiveComparer(compare func(context.Context, string, string) (*api.Differences, error), now func() time.Time) *liveComparer {
-	return &liveComparer{compare: compare, cache: newResultCache[*api.Differences]("compare with what runs", compareTimeout, maxComparisons, now)}
+func newLiveComparer(caches *cache.Group, compare func(context.Context, string, string) (*api.Differences, error), now func() time.Time) *liveComparer {
+	return &liveComparer{compare: compare, cache: newResultCache[*api.Differences](caches, "compare with what runs", compareTimeout, maxComparisons, now)}
 }
 
 // compareWithLive compares, or gives the answer of a moment ago.

@@ -124,7 +124,7 @@ func TestAComparisonIsSharedAndRememberedForAMoment(t *testing.T) {
 	clock, calls := now, 0
 	var mu sync.Mutex
 	began, goOn := make(chan struct{}), make(chan struct{})
-	c := newLiveComparer(func(_ context.Context, repo, pipeline string) (*api.Differences, error) {
+	c := newLiveComparer(nil, func(_ context.Context, repo, pipeline string) (*api.Differences, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; calls == 1 {

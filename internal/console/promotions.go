@@ -55,11 +55,9 @@ func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error 
 			}
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for id, n := range names {
-		if r.releaseNames[id] == "" {
-			r.releaseNames[id] = n
+		if r.releaseName(id) == "" {
+			r.releaseNames.Put(id, n)
 		}
 	}
 	return nil

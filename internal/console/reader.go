@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -27,10 +28,11 @@ type reader struct {
 	health   func(context.Context) []api.Trouble
 	inFlight singleflight.Group
 
+	releaseNames *cache.Cache[string, string] // by a release's identity: what people call it
+
 	mu             sync.Mutex
 	decoded        map[string]decodedUnit // by the unit's key
 	pullBaseURLs   map[string]string      // by repository: what its pull requests' addresses begin with
-	releaseNames   map[string]string      // by a release's identity: what people call it
 	repoByPipeline map[string]string      // by pipeline: its repository; empty where several have one of the name
 }
 
@@ -47,8 +49,9 @@ type snapshot struct {
 	digest   [sha256.Size]byte // equal: nothing that is shown has changed
 }
 
-func newReader(s *store.Store, health func(context.Context) []api.Trouble) *reader {
-	return &reader{store: s, health: health, decoded: map[string]decodedUnit{}, pullBaseURLs: map[string]string{}, releaseNames: map[string]string{}}
+func newReader(s *store.Store, health func(context.Context) []api.Trouble, caches *cache.Group) *reader {
+	return &reader{store: s, health: health, decoded: map[string]decodedUnit{}, pullBaseURLs: map[string]string{},
+		releaseNames: cache.New(caches, cache.Options[string, string]{Name: "console-release-names", Entries: maxReleaseNames})}
 }
 
 // sharedSnapshot reads everything anew, or joins a read that is under way.
@@ -137,17 +140,14 @@ func (r *reader) rememberUnits(kept map[string]decodedUnit, views []*unitRecord)
 		}
 		r.repoByPipeline[v.Unit.Pipeline] = repo
 	}
-	if len(r.releaseNames) > maxReleaseNames {
-		clear(r.releaseNames)
-	}
 	for _, v := range views {
 		for i := range v.Decision.Envs {
 			e := &v.Decision.Envs[i]
 			if e.Release != "" && e.Name != "" {
-				r.releaseNames[e.Release] = e.Name
+				r.releaseNames.Put(e.Release, e.Name)
 			}
 			if e.Candidate != "" && e.CandidateName != "" {
-				r.releaseNames[e.Candidate] = e.CandidateName
+				r.releaseNames.Put(e.Candidate, e.CandidateName)
 			}
 		}
 	}
@@ -224,9 +224,8 @@ func (r *reader) buildPull(repo string, number int) *api.Pull {
 
 // releaseName is what people call a release, "" when that isn't known.
 func (r *reader) releaseName(release string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.releaseNames[release]
+	name, _ := r.releaseNames.Get(release)
+	return name
 }
 
 // isAmbiguous says whether several repositories have a pipeline of this name.

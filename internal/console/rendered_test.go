@@ -149,7 +149,7 @@ func TestACutDiffSaysSo(t *testing.T) {
 
 func TestResultCacheIsBounded(t *testing.T) {
 	clock := now
-	c := newResultCache[int]("count", time.Minute, 2, func() time.Time { return clock })
+	c := newResultCache[int](nil, "count", time.Minute, 2, func() time.Time { return clock })
 	calls := 0
 	compute := func(key string, keep time.Duration, err error) (int, error) {
 		return c.getOrCompute(t.Context(), key, func(context.Context) (int, time.Duration, error) { calls++; return calls, keep, err })
@@ -167,14 +167,14 @@ func TestResultCacheIsBounded(t *testing.T) {
 	if n, err := compute("b", 2*time.Minute, nil); n != 3 || err != nil {
 		t.Errorf("an error is remembered: %d, %v", n, err)
 	}
-	compute("c", time.Minute, nil) // one too many: what runs out first goes
-	if len(c.results) != 2 || c.results["b"].value != 3 {
-		t.Errorf("remembered: %v", c.results)
+	compute("c", time.Minute, nil) // one too many: what was asked for least recently goes
+	if b, _ := c.results.Get("b"); c.results.Stats().Entries != 2 || b.value != 3 {
+		t.Errorf("remembered: %+v, b is %v", c.results.Stats(), b.value)
 	}
 	clock = clock.Add(2 * time.Minute)
 	compute("d", time.Minute, nil)
-	if len(c.results) != 1 {
-		t.Errorf("what has run out is remembered: %v", c.results)
+	if c.results.Stats().Entries != 1 {
+		t.Errorf("what has run out is remembered: %+v", c.results.Stats())
 	}
 
 	began, goOn := make(chan struct{}), make(chan struct{})

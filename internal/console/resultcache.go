@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/liftlock/liftlock/internal/cache"
 )
 
 // maxQueued bounds the different questions that wait for their turn.
@@ -18,16 +19,14 @@ const maxQueued = 8
 // ask the same share one, it is given again for a while, the rest wait for their
 // turn, and no answer takes longer than its time.
 type resultCache[T any] struct {
-	operation  string        // what is done, for errors, e.g. "compare with what runs"
-	timeout    time.Duration // for one answer
-	maxResults int           // answers that are remembered
-	now        func() time.Time
+	operation string        // what is done, for errors, e.g. "compare with what runs"
+	timeout   time.Duration // for one answer
+	now       func() time.Time
 
 	inFlight singleflight.Group
 	running  chan struct{}
 	queue    chan struct{}
-	mu       sync.Mutex
-	results  map[string]cachedResult[T]
+	results  *cache.Cache[string, cachedResult[T]]
 }
 
 // cachedResult is an answer, or why there is none, until when it is given again.
@@ -37,16 +36,15 @@ type cachedResult[T any] struct {
 	until time.Time
 }
 
-func newResultCache[T any](operation string, timeout time.Duration, maxResults int, now func() time.Time) *resultCache[T] {
-	return &resultCache[T]{operation: operation, timeout: timeout, maxResults: maxResults, now: now, running: make(chan struct{}, 1), queue: make(chan struct{}, maxQueued), results: map[string]cachedResult[T]{}}
+func newResultCache[T any](caches *cache.Group, operation string, timeout time.Duration, maxResults int, now func() time.Time) *resultCache[T] {
+	return &resultCache[T]{operation: operation, timeout: timeout, now: now, running: make(chan struct{}, 1), queue: make(chan struct{}, maxQueued),
+		results: cache.New(caches, cache.Options[string, cachedResult[T]]{Name: "console-results", Entries: maxResults})}
 }
 
 // getOrCompute gives the answer of a moment ago or asks for it. An answer, and an error
 // that knows its own answer, is given again for as long as keep says.
 func (c *resultCache[T]) getOrCompute(ctx context.Context, key string, compute func(context.Context) (value T, keep time.Duration, err error)) (value T, err error) {
-	c.mu.Lock()
-	known, ok := c.results[key]
-	c.mu.Unlock()
+	known, ok := c.results.Get(key)
 	if ok && c.now().Before(known.until) {
 		return known.value, known.err
 	}
@@ -86,25 +84,8 @@ func (c *resultCache[T]) computeInTurn(ctx context.Context, key string, compute 
 		return value, fmt.Errorf("%s: %w", c.operation, err)
 	}
 	if keep > 0 {
-		c.storeResult(key, cachedResult[T]{value, err, c.now().Add(keep)})
+		c.results.RemoveFunc(func(_ string, old cachedResult[T]) bool { return !c.now().Before(old.until) })
+		c.results.Put(key, cachedResult[T]{value, err, c.now().Add(keep)})
 	}
 	return value, err
-}
-
-// storeResult drops what has run out, and, when it is too much, what runs out first.
-func (c *resultCache[T]) storeResult(key string, k cachedResult[T]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := ""
-	for other, old := range c.results {
-		if !c.now().Before(old.until) {
-			delete(c.results, other)
-		} else if first == "" || old.until.Before(c.results[first].until) {
-			first = other
-		}
-	}
-	if len(c.results) >= c.maxResults {
-		delete(c.results, first)
-	}
-	c.results[key] = k
 }

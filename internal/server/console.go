@@ -23,7 +23,7 @@ func (s *Server) newConsole() (http.Handler, error) {
 		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
 	}
 	return console.New(console.Options{Store: s.store, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
-		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console")})
+		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console"), Caches: &s.caches})
 }
 
 // runCommand hands an order of the API to the engine.
