@@ -41,7 +41,7 @@ var errPanicked = errors.New("the generator library failed on it")
 // generatorRun is one run of one ApplicationSet's generators and templates. It
 // is used by one goroutine.
 type generatorRun struct {
-	ctx    context.Context //nolint:containedctx // the library drops the caller's
+	ctx    context.Context // the library drops the caller's
 	set    *argov1alpha1.ApplicationSet
 	client client.Client
 	gens   map[string]generators.Generator

@@ -159,7 +159,7 @@ func (f *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context
 // contexts without a deadline, so it carries the run's. It is used by one
 // goroutine.
 type commitRepos struct {
-	ctx    context.Context //nolint:containedctx // the library drops the caller's
+	ctx    context.Context // the library drops the caller's
 	commit *commit
 	// globbing is how the controller matches paths.
 	globbing string
