@@ -42,7 +42,7 @@ func demoCommand() *cobra.Command {
 				dir = tmp
 				defer func() {
 					if err == nil && !keep {
-						os.RemoveAll(tmp) //nolint:errcheck // a leftover in the temporary folder harms nobody
+						os.RemoveAll(tmp) // a leftover in the temporary folder harms nobody
 					} else {
 						fmt.Fprintln(cmd.ErrOrStderr(), "the world and the server's log are kept in "+tmp)
 					}
@@ -125,5 +125,5 @@ func fileLogger(file string) (*zap.Logger, func(), error) {
 	enc := zap.NewProductionEncoderConfig()
 	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), f, zapcore.DebugLevel))
-	return log, func() { _ = f.Close() }, nil //nolint:errcheck // the log ends with the process anyway
+	return log, func() { _ = f.Close() }, nil // the log ends with the process anyway
 }

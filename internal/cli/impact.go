@@ -43,7 +43,7 @@ func impactCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer r.Close() //nolint:errcheck // only read
+			defer r.Close() // only read
 			found, err := r.Impact(cmd.Context(), change)
 			if err != nil {
 				return err

@@ -42,7 +42,7 @@ func openPlainFile(name string) (*plainFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() // it was only read
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
 		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened; try again", fieldedit.DisplayFileName(name)), err)
 	}
@@ -126,9 +126,9 @@ func (f *plainFile) replace(content []byte) error {
 	if err != nil {
 		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(f.name), err)
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone after the rename
+	defer os.Remove(tmp.Name()) // gone after the rename
 	err = func() error {
-		defer tmp.Close() //nolint:errcheck // closed below where it matters
+		defer tmp.Close() // closed below where it matters
 		if _, err := tmp.Write(content); err != nil {
 			return err
 		}

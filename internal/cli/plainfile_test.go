@@ -154,7 +154,7 @@ func TestSetReplacesTheFile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			defer os.Chmod(filepath.Dir(file), 0o755) //nolint:errcheck // the folder goes anyway
+			defer os.Chmod(filepath.Dir(file), 0o755) // the folder goes anyway
 			tag := "3.0"
 			if c.nothingToDo {
 				tag = "2.0"

@@ -45,7 +45,7 @@ func planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer r.Close() //nolint:errcheck // only read
+			defer r.Close() // only read
 			q.Now = time.Now()
 			p, err := r.Plan(cmd.Context(), q)
 			if err != nil {

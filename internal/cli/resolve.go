@@ -47,7 +47,7 @@ func resolveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer r.Close() //nolint:errcheck // only read
+			defer r.Close() // only read
 			if diff {
 				return printDifferences(cmd, &at, r, q)
 			}

@@ -20,7 +20,7 @@ import (
 // commandMembers are whom a command is about, evaluated: its component, or, given in a
 // pull request of several, all that this moves.
 type commandMembers struct {
-	ev      *facts.UnitEvaluation
+	ev      *facts.Evaluation
 	d       *promotion.Decision
 	env     string // the pull request's, where that is one of several
 	members []promotion.Member
@@ -49,7 +49,7 @@ func (e *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o C
 
 // unitsOf are whom a command is about, without an evaluation where it is about one
 // component.
-func (e *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, keep func(*facts.Evaluation) bool) ([]promotion.Unit, error) {
+func (e *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, keep func(*facts.ComponentEvaluation) bool) ([]promotion.Unit, error) {
 	if !s.IsBatch(o.Unit) {
 		return []promotion.Unit{o.Unit}, nil
 	}
@@ -70,7 +70,7 @@ func (e *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, 
 // that it is about, a revert only for those of which what the pull request brought is
 // still there.
 func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Command) error {
-	units, err := e.unitsOf(ctx, s, o, func(c *facts.Evaluation) bool {
+	units, err := e.unitsOf(ctx, s, o, func(c *facts.ComponentEvaluation) bool {
 		env := c.Env(o.Command.Environment)
 		return o.Command.Verb != command.Revert || env != nil && env.Landed.OK && env.Landed.Value.Pull == o.Pull
 	})
@@ -140,7 +140,7 @@ func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snaps
 	if o.Command.Scope != command.ScopeComponent {
 		return e.setHold(ctx, r, p, o)
 	}
-	units, err := e.unitsOf(ctx, s, o, func(*facts.Evaluation) bool { return true })
+	units, err := e.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true })
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 }
 
 // mergeEvaluated merges what was just evaluated.
-func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.UnitEvaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
+func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
 	// What is merged shows that its gates passed, also when the run that queued the
 	// merge died before it said so: the forge may require it.
 	if err := e.opts.Actor.Present(ctx, ev, d); err != nil {

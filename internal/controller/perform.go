@@ -16,7 +16,7 @@ import (
 // merge key. acted says that something was done that must be looked at. What fails in
 // an environment keeps from being done what comes after it there: of the component's
 // own, or, where it is about a pull request, of all that the unit does there.
-func (e *Controller) performSteps(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision) (acted bool, err error) {
+func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, err error) {
 	failed := newStepFailures(len(ev.Components))
 	for _, step := range d.Steps() {
 		env := promotion.EnvironmentOf(step.Action)

@@ -70,7 +70,7 @@ func earliest(a, b time.Time) time.Time {
 // fetchUnknown looks at the repository when Argo CD is ahead of what was fetched: the
 // push's own event may be lost or late. The unit looks again after the fetch, also
 // when it only brought a branch that isn't tracked.
-func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.UnitEvaluation) error {
+func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation) error {
 	var unknown []string
 	for _, c := range ev.Components {
 		unknown = append(unknown, c.UnknownRevisions...)
@@ -83,7 +83,7 @@ func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.UnitEvaluation)
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each
 // component.
-func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision) error {
+func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	awaiting := false
 	var unreachable []string
 	for i, c := range ev.Components {
@@ -99,7 +99,7 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.UnitEvaluati
 	return nil
 }
 
-func (e *Controller) storeComponent(ctx context.Context, c *facts.Evaluation, d *promotion.ComponentDecision) error {
+func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision) error {
 	row, err := facts.PackView(c, d)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.Evaluation, d 
 }
 
 // revertLimitEvents tells once a window that so many reverts were opened that everything holds.
-func revertLimitEvents(c *facts.Evaluation, d *promotion.ComponentDecision) []store.Event {
+func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecision) []store.Event {
 	u, since := c.Facts.Unit, c.Facts.Limits.OldestRecentRevert
 	var out []store.Event
 	for _, e := range d.Envs {

@@ -69,8 +69,8 @@ type Server struct {
 	http     *http.Server
 	health   *health
 
-	mu     sync.Mutex
-	engine *controller.Controller // nil until the repositories are reached
+	mu         sync.Mutex
+	controller *controller.Controller // nil until the repositories are reached
 }
 
 // commitAuthor is who our commits are by.
@@ -141,7 +141,7 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 func (s *Server) runningEngine() *controller.Controller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.engine
+	return s.controller
 }
 
 // URL is where the server listens.
@@ -242,15 +242,15 @@ func (s *Server) runEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	obs := facts.New(facts.Options{
+	gatherer := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("observe"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
-	actor := act.New(act.Options{Store: s.store, Gatherer: obs, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
+	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
-	e := controller.New(controller.Options{Store: s.store, Gatherer: obs, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("engine"), Metrics: s.metrics, Owner: owner})
+	e := controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner})
 	s.mu.Lock()
-	s.engine = e
+	s.controller = e
 	s.mu.Unlock()
 	if err := e.Start(ctx); err != nil && ctx.Err() == nil {
 		return err

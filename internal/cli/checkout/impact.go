@@ -113,12 +113,12 @@ func (r *Repository) environmentBranch(ctx context.Context, base string) (branch
 	}
 	name, sha, err := r.baseCommit(ctx, "")
 	if err != nil {
-		return branchRules{}, nil //nolint:nilerr // without a default branch there are no rules elsewhere
+		return branchRules{}, nil // without a default branch there are no rules elsewhere
 	}
 	rules := &Tree{FS: r.git.Tree(sha), Commit: sha, Name: describeCommit(name, sha)}
 	pipes, err := pipeline.Load(rules.FS)
 	if err != nil {
-		return branchRules{}, nil //nolint:nilerr // said where these rules are asked for
+		return branchRules{}, nil // said where these rules are asked for
 	}
 	for _, p := range pipes {
 		if slices.Contains(p.EnvironmentBranches(), base) {

@@ -56,7 +56,7 @@ func New(o Options) *Actor { return &Actor{opts: o} }
 var ErrStale = errors.New("the world moved; looking again")
 
 // Do performs one step of a decision. ErrStale: nothing (more) was done.
-func (a *Actor) Do(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision, step promotion.Step) error {
+func (a *Actor) Do(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step) error {
 	u, do := ev.Unit, func() error { return fmt.Errorf("no way to do %T", step.Action) }
 	if x, ok := step.Action.(promotion.PullAction); ok {
 		s, err := actionSubject(ev, d, x)
@@ -87,7 +87,7 @@ func (a *Actor) Do(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.D
 }
 
 // actionSubject is what an action on a pull request is done to.
-func actionSubject(ev *facts.UnitEvaluation, d *promotion.Decision, x promotion.PullAction) (subject, error) {
+func actionSubject(ev *facts.Evaluation, d *promotion.Decision, x promotion.PullAction) (subject, error) {
 	number, members := x.Subject()
 	s := subject{ev: ev, d: d, env: promotion.EnvironmentOf(x), members: members}
 	switch x := x.(type) {
@@ -124,7 +124,7 @@ func (a *Actor) doPullAction(ctx context.Context, s *subject, action promotion.P
 	return fmt.Errorf("no way to do %T", action)
 }
 
-func (a *Actor) doComponentAction(ctx context.Context, c *facts.Evaluation, action promotion.Action) error {
+func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluation, action promotion.Action) error {
 	switch x := action.(type) {
 	case promotion.Record:
 		return a.recordVerification(ctx, c, x)
@@ -145,7 +145,7 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.Evaluation, acti
 }
 
 // recordVerification writes down that what landed was verified or degraded.
-func (a *Actor) recordVerification(ctx context.Context, c *facts.Evaluation, x promotion.Record) error {
+func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Record) error {
 	env := c.Env(x.Environment)
 	return a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {
 		for i := range env.History {
@@ -188,7 +188,7 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.Evaluation, x p
 
 // updatePromotion keeps the row of one promotion's life; without a pull request
 // there is none.
-func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, pull int, release, state string) error {
+func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, pull int, release, state string) error {
 	if pull == 0 {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.Eval
 	return a.putPromotionRow(ctx, tx, c, env, pull, kind, release, state)
 }
 
-func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, pull int, kind, release, state string) error {
+func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, pull int, kind, release, state string) error {
 	u := c.Facts.Unit
 	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
 		Environment: env, Kind: kind, Release: release, Pull: pull, State: state, UpdatedAt: c.Facts.Now})
@@ -213,7 +213,7 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Eval
 }
 
 // findTarget finds a target of an environment by name.
-func findTarget(c *facts.Evaluation, env, name string) (argocd, namespace string, ok bool) {
+func findTarget(c *facts.ComponentEvaluation, env, name string) (argocd, namespace string, ok bool) {
 	at := c.Unit.Envs[env]
 	if at == nil {
 		return "", "", false
@@ -226,7 +226,7 @@ func findTarget(c *facts.Evaluation, env, name string) (argocd, namespace string
 	return "", "", false
 }
 
-func (a *Actor) findArgoCD(c *facts.Evaluation, env, name string) (ArgoCD, string, error) {
+func (a *Actor) findArgoCD(c *facts.ComponentEvaluation, env, name string) (ArgoCD, string, error) {
 	argo, ns, ok := findTarget(c, env, name)
 	if !ok {
 		return nil, "", fmt.Errorf("%w: %s is no target any more", ErrStale, name)
@@ -241,7 +241,7 @@ func (a *Actor) findArgoCD(c *facts.Evaluation, env, name string) (ArgoCD, strin
 	return w, ns, nil
 }
 
-func (a *Actor) refreshTarget(ctx context.Context, c *facts.Evaluation, x promotion.Refresh) error {
+func (a *Actor) refreshTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Refresh) error {
 	w, ns, err := a.findArgoCD(c, x.Environment, x.Target)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (a *Actor) refreshTarget(ctx context.Context, c *facts.Evaluation, x promot
 	return w.Refresh(ctx, ns, x.Target)
 }
 
-func (a *Actor) syncTarget(ctx context.Context, c *facts.Evaluation, x promotion.Sync) error {
+func (a *Actor) syncTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Sync) error {
 	w, ns, err := a.findArgoCD(c, x.Environment, x.Target)
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (a *Actor) syncTarget(ctx context.Context, c *facts.Evaluation, x promotion
 }
 
 // restartVerification starts the verification of what landed again.
-func (a *Actor) restartVerification(ctx context.Context, c *facts.Evaluation, x promotion.RestartVerification) error {
+func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvaluation, x promotion.RestartVerification) error {
 	env := c.Env(x.Environment)
 	at := c.Unit.Envs[x.Environment]
 	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
@@ -287,7 +287,7 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.Evaluation, x 
 }
 
 // liftVeto marks a closed pull request as superseded: it is no veto any more.
-func (a *Actor) liftVeto(ctx context.Context, c *facts.Evaluation, x promotion.LiftVeto) error {
+func (a *Actor) liftVeto(ctx context.Context, c *facts.ComponentEvaluation, x promotion.LiftVeto) error {
 	r := c.Snapshot.Repo
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (a *Actor) liftVeto(ctx context.Context, c *facts.Evaluation, x promotion.L
 }
 
 // finishCommand answers a person's command where it was given.
-func (a *Actor) finishCommand(ctx context.Context, c *facts.Evaluation, x promotion.FinishCommand) error {
+func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation, x promotion.FinishCommand) error {
 	pending, err := a.opts.Store.PendingCommands(ctx, wake.UnitName(c.Facts.Unit))
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // while it is where it was seen. It is for a run in which nothing else was done:
 // what is about to be opened pushes its branch first. A deletion that the forge
 // refuses is not asked for again by this process.
-func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.UnitEvaluation) error {
+func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error {
 	if ev.Pipeline.Spec.Mode == pipeline.ModeDryRun {
 		return nil
 	}

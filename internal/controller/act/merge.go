@@ -51,7 +51,7 @@ func (a *Actor) recordMerged(ctx context.Context, s *subject, branch, landed str
 	}
 	return a.opts.Store.Tx(ctx, "merged", func(tx *store.Tx) error {
 		staged := false
-		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			u := c.Facts.Unit
 			p, ok, err := tx.PromotionByPull(ctx, wake.UnitName(u), u.Repo, s.number)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Diff says what one of our open pull requests changes; false when the unit has none
 // with the number, or its head isn't what we composed.
-func (a *Actor) Diff(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision, number int) (string, bool) {
+func (a *Actor) Diff(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, number int) (string, bool) {
 	p := ev.OpenPulls[number]
 	if p == nil || !isPresented(ev, p) || len(p.Edits) == 0 {
 		return "", false
@@ -39,7 +39,7 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 
 // Present writes on our pull requests what the decision says of them: title,
 // body, labels, the comment and the commit status, each only when it changed.
-func (a *Actor) Present(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision) error {
+func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	for _, env := range ev.Environments() {
 		for _, n := range slices.Sorted(maps.Keys(ev.OpenPulls)) {
 			if p := ev.OpenPulls[n]; p.Environment == env.Name && isPresented(ev, p) {
@@ -58,7 +58,7 @@ func (a *Actor) Present(ctx context.Context, ev *facts.UnitEvaluation, d *promot
 
 // isPresented says that a pull request shows what is decided of it. One of the other
 // kind than spec.batch says by now only waits to be closed.
-func isPresented(ev *facts.UnitEvaluation, p *facts.OpenPull) bool {
+func isPresented(ev *facts.Evaluation, p *facts.OpenPull) bool {
 	return p.Batch == ev.IsBatch() || p.Revert && !p.Batch
 }
 
@@ -108,7 +108,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) error {
 
 // presentLanded keeps the comments of merged pull requests up to date while anything
 // that they brought is there and looked after.
-func (a *Actor) presentLanded(ctx context.Context, ev *facts.UnitEvaluation, d *promotion.Decision, env string) error {
+func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, env string) error {
 	landed, watched := map[int]subject{}, map[int]bool{}
 	reverts := map[int]bool{}
 	for i, c := range ev.Components {

@@ -33,7 +33,7 @@ func (a *Actor) openPromotion(ctx context.Context, s *subject, x promotion.Open)
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
-		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindPromotion, m); err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 
 // recordOpened writes down that a pull request moves a component, and which command
 // that fulfils.
-func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Evaluation, env string, number int, kind string, m promotion.Member) error {
+func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, number int, kind string, m promotion.Member) error {
 	if m.CommandID != 0 {
 		if err := tx.BindPendingCommand(ctx, m.CommandID, m.Release); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			if err := a.recordOpened(ctx, tx, c, s.env, x.Pull, promotion.KindPromotion, m); err != nil {
 				return err
 			}
@@ -193,7 +193,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 		a.opts.Log.Warn("a branch of ours could not be deleted; the next promotion takes it over", zap.String("branch", pr.Branch), zap.Error(err))
 	}
 	return a.opts.Store.Tx(ctx, "closed", func(tx *store.Tx) error {
-		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			release := ""
 			if s.batch {
 				release = m.Release
@@ -231,7 +231,7 @@ func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenReve
 		if err := a.putEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
 			return err
 		}
-		return s.eachMember(func(c *facts.Evaluation, m promotion.Member) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindRevert, m); err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func (a *Actor) readShown(ctx context.Context, r *facts.Repository, number int) 
 		return s, err
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return shownState{}, nil //nolint:nilerr // unreadable is unknown: everything is written again
+		return shownState{}, nil // unreadable is unknown: everything is written again
 	}
 	return s, nil
 }

@@ -16,7 +16,7 @@ import (
 // subject is a pull request of ours, or one that is to be opened, with whom it moves:
 // usually one component.
 type subject struct {
-	ev      *facts.UnitEvaluation
+	ev      *facts.Evaluation
 	d       *promotion.Decision
 	env     string
 	pull    *facts.OpenPull // nil while it isn't open
@@ -26,7 +26,7 @@ type subject struct {
 }
 
 // subjectOf is what an open pull request is about.
-func subjectOf(ev *facts.UnitEvaluation, d *promotion.Decision, p *facts.OpenPull) subject {
+func subjectOf(ev *facts.Evaluation, d *promotion.Decision, p *facts.OpenPull) subject {
 	return subject{ev: ev, d: d, env: p.Environment, pull: p, number: p.Number, batch: p.Batch && ev.IsBatch(), members: p.Members}
 }
 
@@ -40,7 +40,7 @@ func (s *subject) unit() promotion.Unit {
 }
 
 // eachMember calls f for each component that moves and is still there.
-func (s *subject) eachMember(f func(c *facts.Evaluation, m promotion.Member) error) error {
+func (s *subject) eachMember(f func(c *facts.ComponentEvaluation, m promotion.Member) error) error {
 	for _, m := range s.members {
 		if c, _ := s.ev.Component(m.Component); c != nil {
 			if err := f(c, m); err != nil {
@@ -122,7 +122,7 @@ func unitFields(u promotion.Unit) []zap.Field {
 }
 
 // newEvent starts an event about a component.
-func newEvent(c *facts.Evaluation, env string, pull int, kind, message string) store.Event {
+func newEvent(c *facts.ComponentEvaluation, env string, pull int, kind, message string) store.Event {
 	u := c.Facts.Unit
 	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull, Kind: kind, Message: message}
 }

@@ -225,7 +225,7 @@ func TestOutsideOnBranches(t *testing.T) {
 			o := newTestGatherer(repo)
 			s := takeSnapshot(t, o, repo)
 			p := s.Pipelines[0]
-			at := &UnitEvaluation{Snapshot: s, Pipeline: p, Unit: p.Units["web"].Unit}
+			at := &Evaluation{Snapshot: s, Pipeline: p, Unit: p.Units["web"].Unit}
 			edit := fieldedit.Edit{File: c.file, Mode: fieldedit.Mode(0o100644), After: []byte(c.text)}
 			for range 2 { // the second is from memory
 				why, err := o.WhyNotIsolated(t.Context(), at, []string{"web"}, c.env, s.BranchFor(p.Pipeline, c.env).Commit, []fieldedit.Edit{edit})
@@ -260,7 +260,7 @@ func TestBlameOnBranches(t *testing.T) {
 	}
 	env := &promotion.Env{Name: "qa", Branch: "env/qa", Tip: s.BranchTips["env/qa"], Targets: []promotion.Target{{Name: "s-web-qa"}},
 		Landed: promotion.Sure(promotion.Landed{Commit: landed, At: info.CommitTime})}
-	if err := o.answerBlame(t.Context(), &Evaluation{UnitEvaluation: &UnitEvaluation{Snapshot: s, Pipeline: s.Pipelines[0]}, Unit: s.Pipelines[0].Units["web"]}, env); err != nil {
+	if err := o.answerBlame(t.Context(), &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: s, Pipeline: s.Pipelines[0]}, Unit: s.Pipelines[0].Units["web"]}, env); err != nil {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(slices.Values(env.Targets[0].ChangedSince.Value))

@@ -11,13 +11,13 @@ import (
 
 // answerChangedObjects says what the commit that landed may have made unhealthy of each
 // target. That this is not known is an answer too.
-func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	l := env.Landed.Value
 	components := []string{c.Facts.Unit.Component}
 	if l.Batch {
 		components = componentNames(l.Members)
 	}
-	effects, err := o.commitEffects(ctx, c.UnitEvaluation, components, env.Name, l.Parent, l.Commit)
+	effects, err := o.commitEffects(ctx, c.Evaluation, components, env.Name, l.Parent, l.Commit)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *Evaluation
 
 // commitEffects says what a commit did to the targets of an environment, by the
 // rules of today: nobody has changed what they read since, or it isn't requested.
-func (o *effectGatherer) commitEffects(ctx context.Context, c *UnitEvaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
+func (o *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
 	if parent == "" {
 		return nil, errors.New("there is no commit before it")
 	}

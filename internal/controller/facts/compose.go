@@ -16,10 +16,10 @@ import (
 
 // answerComposition says what moving a release into an environment changes, or why it
 // can't be done.
-func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *promotion.Env, l promotion.FactRequest) error {
+func (o *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l promotion.FactRequest) error {
 	component := c.Facts.Unit.Component
 	out := promotion.Composition{Tip: env.Tip}
-	edits, refused := o.composeMembers(ctx, c.UnitEvaluation, env.Name, env.Tip, []promotion.Member{{Component: component, Release: l.Release}})
+	edits, refused := o.composeMembers(ctx, c.Evaluation, env.Name, env.Tip, []promotion.Member{{Component: component, Release: l.Release}})
 	switch {
 	case refused[component] != "":
 		out.Refuse(refused[component])
@@ -33,7 +33,7 @@ func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *pr
 		if c.IsBatch() {
 			may = slices.Sorted(maps.Keys(c.Pipeline.Units))
 		}
-		why, err := o.WhyNotIsolated(ctx, c.UnitEvaluation, may, env.Name, out.Tip, edits)
+		why, err := o.WhyNotIsolated(ctx, c.Evaluation, may, env.Name, out.Tip, edits)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (o *Gatherer) answerComposition(ctx context.Context, c *Evaluation, env *pr
 }
 
 // answerBatchRequest says what moving several releases at once changes.
-func (o *Gatherer) answerBatchRequest(ctx context.Context, ev *UnitEvaluation, l promotion.FactRequest) error {
+func (o *Gatherer) answerBatchRequest(ctx context.Context, ev *Evaluation, l promotion.FactRequest) error {
 	env := ev.Environment(l.Environment)
 	if env == nil {
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
@@ -75,7 +75,7 @@ func (o *Gatherer) answerBatchRequest(ctx context.Context, ev *UnitEvaluation, l
 
 // blameMembers finds the components whose own part reaches a target that
 // doesn't come along.
-func (o *Gatherer) blameMembers(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
+func (o *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
 	out := map[string]string{}
 	for _, m := range members {
 		part, refused := o.composeMembers(ctx, ev, env.Name, env.Tip, []promotion.Member{m})
@@ -95,7 +95,7 @@ func (o *Gatherer) blameMembers(ctx context.Context, ev *UnitEvaluation, env *pr
 
 // composeMembers composes the releases of components on a commit, one after the other.
 // refused says why a component's own part can't be made.
-func (o *Gatherer) composeMembers(ctx context.Context, ev *UnitEvaluation, env, base string, members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
+func (o *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
 	m := ev.Snapshot.Repo.Mirror
 	tree := m.Tree(base)
 	refused = map[string]string{}
@@ -131,13 +131,13 @@ func (o *Gatherer) composeMembers(ctx context.Context, ev *UnitEvaluation, env, 
 }
 
 // ComposedEdits are the edits of what was composed for an environment of the unit.
-func (ev *UnitEvaluation) ComposedEdits(env, release string) []fieldedit.Edit {
+func (ev *Evaluation) ComposedEdits(env, release string) []fieldedit.Edit {
 	return ev.edits[editKey{env, ev.Unit.Component, release}]
 }
 
 // RestoredEdits are the edits that revert a landed promotion, composed for any of those
 // that it brought.
-func (ev *UnitEvaluation) RestoredEdits(env string, pull int, members []promotion.Member) []fieldedit.Edit {
+func (ev *Evaluation) RestoredEdits(env string, pull int, members []promotion.Member) []fieldedit.Edit {
 	for _, m := range members {
 		if c, _ := ev.Component(m.Component); c != nil && c.restored[env] != nil {
 			if l := c.Env(env).Landed; l.OK && l.Value.Pull == pull {
@@ -162,7 +162,7 @@ func wholeFileReader(ctx context.Context, m *git.Mirror, commit string) fieldedi
 
 // answerRestore says what takes back what landed in an environment, with all that came
 // by the same pull request.
-func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	if !env.Landed.OK {
 		env.Restore = promotion.Unsure[promotion.Composition](env.Landed.Err)
 		return nil
@@ -172,7 +172,7 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promot
 	if !env.Landed.Value.Batch {
 		members = []promotion.Member{{Component: c.Facts.Unit.Component}}
 	}
-	edits, err := o.composeRevert(ctx, c.UnitEvaluation, env.Name, members, env.Landed.Value.Commit, env.Tip)
+	edits, err := o.composeRevert(ctx, c.Evaluation, env.Name, members, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil:
 		out.Refuse(err.Error())
@@ -180,7 +180,7 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promot
 		out.Refuse("the bytes are already as they were before")
 	default:
 		out.Files = editedFiles(edits)
-		why, err := o.WhyNotIsolated(ctx, c.UnitEvaluation, componentNames(members), env.Name, out.Tip, edits)
+		why, err := o.WhyNotIsolated(ctx, c.Evaluation, componentNames(members), env.Name, out.Tip, edits)
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *Evaluation, env *promot
 }
 
 // composeRevert composes onto a base what takes back what landed with a commit.
-func (o *Gatherer) composeRevert(ctx context.Context, ev *UnitEvaluation, env string, members []promotion.Member, commit, base string) ([]fieldedit.Edit, error) {
+func (o *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string, members []promotion.Member, commit, base string) ([]fieldedit.Edit, error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, commit)
 	if err != nil {
@@ -209,13 +209,13 @@ func (o *Gatherer) composeRevert(ctx context.Context, ev *UnitEvaluation, env st
 }
 
 // ComposeRevertOnto composes an open revert anew onto a tip.
-func (o *Gatherer) ComposeRevertOnto(ctx context.Context, ev *UnitEvaluation, p *OpenPull, tip string) ([]fieldedit.Edit, error) {
+func (o *Gatherer) ComposeRevertOnto(ctx context.Context, ev *Evaluation, p *OpenPull, tip string) ([]fieldedit.Edit, error) {
 	return o.composeRevert(ctx, ev, p.Environment, p.Members, p.Reverts.MergeCommit, tip)
 }
 
 // answerBlame answers Look blame: which other commits changed what the environment's
 // targets read since the release landed, on any branch that they follow.
-func (o *Gatherer) answerBlame(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	changed := map[string][]string{}
 	for _, l := range c.Snapshot.BranchHeads() {
 		if l.Commit == "" {
@@ -242,7 +242,7 @@ func (o *Gatherer) answerBlame(ctx context.Context, c *Evaluation, env *promotio
 // addChangesOn adds the commits of one branch. On the environment's own they are
 // those after what landed; on another, which what landed isn't on, those that
 // are no older.
-func (o *Gatherer) addChangesOn(ctx context.Context, c *Evaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
+func (o *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
 	m, landed := c.Snapshot.Repo.Mirror, env.Landed.Value
 	own := l.Branch == env.Branch
 	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: originDepth}
@@ -283,7 +283,7 @@ type indexError struct{ error }
 
 // Reach says which targets a set of files on an environment's branch reaches and
 // which of the pipeline's other targets it does not; for the pull request's body.
-func (o *Gatherer) Reach(ctx context.Context, c *UnitEvaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
+func (o *Gatherer) Reach(ctx context.Context, c *Evaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
 	readers, err := c.Pipeline.AffectedReaders(ctx, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch, files)
 	if err != nil {
 		return nil, nil, err

@@ -78,7 +78,7 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 	if e == nil || e.PR.Author != r.BotLogin {
 		return nil, newNoDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
 	}
-	c := &UnitEvaluation{Unit: u, Snapshot: s, Pipeline: p}
+	c := &Evaluation{Unit: u, Snapshot: s, Pipeline: p}
 	components := []string{u.Component}
 	if members := markedMembers(e.PR.Body); len(members) > 0 {
 		components = componentNames(members)
@@ -93,7 +93,7 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 }
 
 // openDifference compares an open pull request's head with its base.
-func (o *effectGatherer) openDifference(ctx context.Context, c *UnitEvaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	r := c.Snapshot.Repo
 	seen, ok := o.inspectedHeads.Get(detailKey(r, pr.Number))
 	switch {
@@ -149,7 +149,7 @@ func editedFiles(edits []fieldedit.Edit) []string {
 // before. Both are of the environment's branch's history. They are resolved with the
 // rules, the live objects and the other repositories of today: those of then
 // are not in Git.
-func (o *effectGatherer) landedDifference(ctx context.Context, c *UnitEvaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
+func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
 	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	on, err := m.IsAncestor(ctx, commit, line.Commit)
@@ -184,7 +184,7 @@ func (o *effectGatherer) landedDifference(ctx context.Context, c *UnitEvaluation
 
 // compareLanded fills in the effects of a commit of the past. Nothing of it is
 // kept where the present is judged from.
-func (o *effectGatherer) compareLanded(ctx context.Context, c *UnitEvaluation, components []string, env string, d *Difference) error {
+func (o *effectGatherer) compareLanded(ctx context.Context, c *Evaluation, components []string, env string, d *Difference) error {
 	edit := &isolation.Edit{Files: d.Files, Revision: d.Before}
 	mine, came := map[string]bool{}, map[string]bool{}
 	branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch

@@ -99,7 +99,7 @@ func ranOutOfTime(ctx context.Context, err error) bool {
 // WhyNotIsolated says why edits on a commit, for an environment of some
 // components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
-func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
+func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
 	for _, e := range edits {
 		if pipeline.IsPipelinePath(e.File) {
 			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
@@ -118,7 +118,7 @@ func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *UnitEvaluation, 
 // Effects says what edits on a commit do to the targets of an environment of
 // the components. An error says for people why that isn't known; then and only
 // then there are no effects.
-func (o *effectGatherer) Effects(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
+func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
 	}
@@ -135,7 +135,7 @@ func (o *effectGatherer) Effects(ctx context.Context, c *UnitEvaluation, compone
 
 // judgeEdit gives what is known of an edit, or finds it out. Errors are not kept, but
 // running out of time is, for a while: late says so.
-func (o *effectGatherer) judgeEdit(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
+func (o *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
 	judge func(context.Context, *isolation.Edit) (judgement, error)) (judgement, error) {
 	key, err := hashJudgementInputs(ctx, c, components, env, base, edits, late)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *effectGatherer) judgeEdit(ctx context.Context, c *UnitEvaluation, compo
 
 // hashJudgementInputs writes down what an edit's effect depends on: the files, not the
 // commit that has them; the rules; and what of the world isn't in Git.
-func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit, question string) (judgementKey, error) {
+func hashJudgementInputs(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, question string) (judgementKey, error) {
 	tree, err := c.Snapshot.Repo.Mirror.TreeHash(ctx, base, "")
 	if err != nil {
 		return judgementKey{}, err
@@ -189,7 +189,7 @@ func hashJudgementInputs(ctx context.Context, c *UnitEvaluation, components []st
 
 // buildEdit gathers what an edit is judged by: the tree and the targets without it
 // and with it. why says for people that it can't be.
-func (o *effectGatherer) buildEdit(ctx context.Context, c *UnitEvaluation, components []string, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
+func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
 	m, line := c.Snapshot.Repo.Mirror, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	after, err := CommitEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
 	if err != nil {
@@ -240,7 +240,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *UnitEvaluation, compo
 // manifests only when they are needed: then the resolver keeps none of them.
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
 // The IDs of those that belong to the environment of the components go into mine.
-func (o *effectGatherer) resolveAt(ctx context.Context, c *UnitEvaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
+func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
 	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
 	w := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}
 	for _, l := range c.Snapshot.otherBranches(at) {

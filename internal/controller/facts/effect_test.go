@@ -29,7 +29,7 @@ func TestRetryState(t *testing.T) {
 			break
 		}
 	}
-	var c UnitEvaluation
+	var c Evaluation
 	c.scheduleRetry(retryState{})
 	if !c.RetryAt.IsZero() {
 		t.Error("a case waits for nothing")

@@ -15,15 +15,15 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// UnitEvaluation is what was gathered about a unit, which is one component or all of
+// Evaluation is what was gathered about a unit, which is one component or all of
 // a pipeline's that move by one pull request an environment, with what acting on it
 // needs. It belongs to one run.
-type UnitEvaluation struct {
+type Evaluation struct {
 	Unit       promotion.Unit
 	Snapshot   *Snapshot
 	Pipeline   *ResolvedPipeline
 	Now        time.Time
-	Components []*Evaluation                // sorted by name
+	Components []*ComponentEvaluation       // sorted by name
 	OpenPulls  map[int]*OpenPull            // ours that move any of the components, by number
 	RetryAt    time.Time                    // when a fact that ran out of time is looked for again; zero: none did
 	contents   map[string]fieldedit.Release // what releases carry, by identity
@@ -35,9 +35,9 @@ type UnitEvaluation struct {
 	fieldOwners  map[fieldKey]string                         // the components that fields belong to, as far as they were composed
 }
 
-// Evaluation is what was gathered about one component of a unit.
-type Evaluation struct {
-	*UnitEvaluation
+// ComponentEvaluation is what was gathered about one component of a unit.
+type ComponentEvaluation struct {
+	*Evaluation
 	Facts promotion.ComponentFacts
 	Unit  *ResolvedUnit
 
@@ -62,7 +62,7 @@ const maxRounds = 8
 // Evaluate gathers the facts of the unit that a component is evaluated with, and
 // decides. With fresh, open pull requests are read from the forge even when nothing
 // was heard of them: before a merge. ErrNoUnit: there is no such unit.
-func (o *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, *promotion.Decision, error) {
+func (o *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, *promotion.Decision, error) {
 	ev, err := o.Gather(ctx, s, u, fresh)
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (o *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, 
 }
 
 // Decide decides on what was gathered, answering fact requests until none is left.
-func (o *Gatherer) Decide(ctx context.Context, ev *UnitEvaluation) (*promotion.Decision, error) {
+func (o *Gatherer) Decide(ctx context.Context, ev *Evaluation) (*promotion.Decision, error) {
 	for range maxRounds {
 		d := promotion.Decide(ev.Facts())
 		answered, err := o.answerRequests(ctx, ev, &d)
@@ -87,7 +87,7 @@ func (o *Gatherer) Decide(ctx context.Context, ev *UnitEvaluation) (*promotion.D
 }
 
 // Facts are what is decided on, as far as it was gathered.
-func (ev *UnitEvaluation) Facts() promotion.Facts {
+func (ev *Evaluation) Facts() promotion.Facts {
 	f := promotion.Facts{Compositions: ev.compositions}
 	for _, c := range ev.Components {
 		f.Components = append(f.Components, c.Facts)
@@ -98,7 +98,7 @@ func (ev *UnitEvaluation) Facts() promotion.Facts {
 // answerRequests gathers the expensive facts that a decision asks for; false when it
 // asks for none. What moves together hangs on each component's own, so that is
 // answered first.
-func (o *Gatherer) answerRequests(ctx context.Context, ev *UnitEvaluation, d *promotion.Decision) (answered bool, err error) {
+func (o *Gatherer) answerRequests(ctx context.Context, ev *Evaluation, d *promotion.Decision) (answered bool, err error) {
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
 			if l, ok := a.(promotion.FactRequest); ok {
@@ -124,7 +124,7 @@ func (o *Gatherer) answerRequests(ctx context.Context, ev *UnitEvaluation, d *pr
 }
 
 // answerRequest gathers an expensive fact about one component.
-func (o *Gatherer) answerRequest(ctx context.Context, c *Evaluation, l promotion.FactRequest) error {
+func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l promotion.FactRequest) error {
 	env, at := c.Env(l.Environment), c.Unit.Envs[l.Environment]
 	if at == nil || env == nil {
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
@@ -144,7 +144,7 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *Evaluation, l promotion
 
 // Gather gathers everything that needs no request about the unit that a component is
 // evaluated with.
-func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*UnitEvaluation, error) {
+func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
 	u = s.RunsAs(u)
 	p := s.Pipeline(u.Pipeline)
 	if p == nil || !s.IsBatch(u) && p.Units[u.Component] == nil {
@@ -153,7 +153,7 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err
 	}
-	ev := o.newUnitEvaluation(s, p, u)
+	ev := o.newEvaluation(s, p, u)
 	history := make([]componentHistory, len(ev.Components))
 	for i, c := range ev.Components {
 		// Commands first: what a command was given about was written down before it,
@@ -189,10 +189,10 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	return ev, o.inspectLeftovers(ctx, ev)
 }
 
-// newUnitEvaluation has of the facts only what a snapshot says of the pipeline's
+// newEvaluation has of the facts only what a snapshot says of the pipeline's
 // environments.
-func (o *Gatherer) newUnitEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *UnitEvaluation {
-	ev := &UnitEvaluation{Unit: u, Snapshot: s, Pipeline: p, Now: o.opts.Now(), OpenPulls: map[int]*OpenPull{},
+func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *Evaluation {
+	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: o.opts.Now(), OpenPulls: map[int]*OpenPull{},
 		contents: map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{}, edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
 	for _, spec := range p.TopologicalOrder() {
 		line := s.BranchFor(p.Pipeline, spec.Name)
@@ -203,7 +203,7 @@ func (o *Gatherer) newUnitEvaluation(s *Snapshot, p *ResolvedPipeline, u promoti
 			continue
 		}
 		unit := p.Units[component]
-		c := &Evaluation{UnitEvaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, Facts: ev.newComponentFacts(unit.Unit)}
+		c := &ComponentEvaluation{Evaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, Facts: ev.newComponentFacts(unit.Unit)}
 		c.Facts.Problems = p.ProblemsOf(component)
 		for i := range c.Facts.Envs {
 			c.Facts.Envs[i].Compositions = map[string]promotion.Composition{}
@@ -213,16 +213,16 @@ func (o *Gatherer) newUnitEvaluation(s *Snapshot, p *ResolvedPipeline, u promoti
 	return ev
 }
 
-func (ev *UnitEvaluation) newComponentFacts(u promotion.Unit) promotion.ComponentFacts {
+func (ev *Evaluation) newComponentFacts(u promotion.Unit) promotion.ComponentFacts {
 	return promotion.ComponentFacts{Now: ev.Now, Unit: u, Pipeline: ev.Pipeline.Pipeline, PipelineErr: ev.Snapshot.PipelineErr, Tip: ev.Snapshot.Commit, Envs: slices.Clone(ev.envs)}
 }
 
 // IsBatch says that the unit is all components of its pipeline.
-func (ev *UnitEvaluation) IsBatch() bool { return ev.Snapshot.IsBatch(ev.Unit) }
+func (ev *Evaluation) IsBatch() bool { return ev.Snapshot.IsBatch(ev.Unit) }
 
 // Component finds a component of the unit; nil and -1 when there is none.
-func (ev *UnitEvaluation) Component(name string) (*Evaluation, int) {
-	i := slices.IndexFunc(ev.Components, func(c *Evaluation) bool { return c.Facts.Unit.Component == name })
+func (ev *Evaluation) Component(name string) (*ComponentEvaluation, int) {
+	i := slices.IndexFunc(ev.Components, func(c *ComponentEvaluation) bool { return c.Facts.Unit.Component == name })
 	if i < 0 {
 		return nil, -1
 	}
@@ -230,7 +230,7 @@ func (ev *UnitEvaluation) Component(name string) (*Evaluation, int) {
 }
 
 // Env finds an environment of the component; nil when the pipeline has none.
-func (c *Evaluation) Env(name string) *promotion.Env {
+func (c *ComponentEvaluation) Env(name string) *promotion.Env {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name == name {
 			return &c.Facts.Envs[i]
@@ -240,17 +240,17 @@ func (c *Evaluation) Env(name string) *promotion.Env {
 }
 
 // RememberRelease remembers what a release carries and gives its name to the facts.
-func (ev *UnitEvaluation) RememberRelease(rel fieldedit.Release) promotion.Release {
+func (ev *Evaluation) RememberRelease(rel fieldedit.Release) promotion.Release {
 	id := rel.ID()
 	ev.contents[id] = rel
 	return promotion.Release{ID: id, Name: rel.String()}
 }
 
 // ReleaseName is what people call a release; empty when nobody knows what it consists of.
-func (ev *UnitEvaluation) ReleaseName(release string) string { return ev.contents[release].String() }
+func (ev *Evaluation) ReleaseName(release string) string { return ev.contents[release].String() }
 
 // scheduleRetry notes when something that ran out of time is looked for again.
-func (ev *UnitEvaluation) scheduleRetry(l retryState) {
+func (ev *Evaluation) scheduleRetry(l retryState) {
 	if l.tries > 0 && (ev.RetryAt.IsZero() || l.retryAt.Before(ev.RetryAt)) {
 		ev.RetryAt = l.retryAt
 	}
@@ -258,7 +258,7 @@ func (ev *UnitEvaluation) scheduleRetry(l retryState) {
 
 // whyUnknown says that nobody knows any more what a release consists of: the store
 // that knew is gone. An empty one in its place would take everything away.
-func (ev *UnitEvaluation) whyUnknown(release string) string {
+func (ev *Evaluation) whyUnknown(release string) string {
 	if _, ok := ev.contents[release]; ok {
 		return ""
 	}
@@ -266,7 +266,7 @@ func (ev *UnitEvaluation) whyUnknown(release string) string {
 }
 
 // envAt is an environment of any component of the pipeline; nil when there is none.
-func (ev *UnitEvaluation) envAt(env, component string) *ResolvedEnv {
+func (ev *Evaluation) envAt(env, component string) *ResolvedEnv {
 	u := ev.Pipeline.Units[component]
 	if u == nil {
 		return nil
@@ -275,7 +275,7 @@ func (ev *UnitEvaluation) envAt(env, component string) *ResolvedEnv {
 }
 
 // overlaysOf is where components have their carried fields in an environment.
-func (ev *UnitEvaluation) overlaysOf(env string, members []promotion.Member) []fieldedit.Overlay {
+func (ev *Evaluation) overlaysOf(env string, members []promotion.Member) []fieldedit.Overlay {
 	var out []fieldedit.Overlay
 	for _, m := range members {
 		if at := ev.envAt(env, m.Component); at != nil {
@@ -287,7 +287,7 @@ func (ev *UnitEvaluation) overlaysOf(env string, members []promotion.Member) []f
 
 // FieldOwner is which of the members a carried field belongs to; "" when that can't
 // be told.
-func (ev *UnitEvaluation) FieldOwner(env string, members []promotion.Member, file, path string) string {
+func (ev *Evaluation) FieldOwner(env string, members []promotion.Member, file, path string) string {
 	if owner := ev.fieldOwners[fieldKey{file, path}]; owner != "" {
 		return owner
 	}
@@ -309,4 +309,4 @@ func (ev *UnitEvaluation) FieldOwner(env string, members []promotion.Member, fil
 
 // Environments are the pipeline's environments, topologically sorted, with nothing of a
 // component's.
-func (ev *UnitEvaluation) Environments() []promotion.Env { return ev.envs }
+func (ev *Evaluation) Environments() []promotion.Env { return ev.envs }

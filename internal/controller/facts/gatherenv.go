@@ -22,7 +22,7 @@ type componentHistory struct {
 }
 
 // readHistory reads it.
-func (o *Gatherer) readHistory(ctx context.Context, c *Evaluation) (h componentHistory, err error) {
+func (o *Gatherer) readHistory(ctx context.Context, c *ComponentEvaluation) (h componentHistory, err error) {
 	if h.arrivals, err = o.readArrivals(ctx, c); err != nil {
 		return h, err
 	}
@@ -33,7 +33,7 @@ func (o *Gatherer) readHistory(ctx context.Context, c *Evaluation) (h componentH
 // gatherEnv fills in one environment of all components: first what each carries and
 // where that came from, which may make us read the pull requests again, then the
 // pull requests, then what hangs on both.
-func (o *Gatherer) gatherEnv(ctx context.Context, ev *UnitEvaluation, i int, history []componentHistory, fresh bool) error {
+func (o *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history []componentHistory, fresh bool) error {
 	name := ev.envs[i].Name
 	origins := make([]originMemo, len(ev.Components))
 	for k, c := range ev.Components {
@@ -73,7 +73,7 @@ func (o *Gatherer) gatherEnv(ctx context.Context, ev *UnitEvaluation, i int, his
 }
 
 // gatherRelease reads what an environment carries, and where that came from.
-func (o *Gatherer) gatherRelease(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) (originMemo, error) {
+func (o *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (originMemo, error) {
 	r := c.Snapshot.Repo
 	if env.Tip == "" {
 		env.Release = promotion.Unsure[promotion.Release](missingBranchText(r, env.Branch))
@@ -97,7 +97,7 @@ func (o *Gatherer) gatherRelease(ctx context.Context, c *Evaluation, env *promot
 }
 
 // gatherComponentEnv fills in what hangs on the release and on the pull requests.
-func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
+func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
 	if env.Tip == "" {
 		o.judgeTargets(c, env, at, observations)
 		return nil
@@ -160,7 +160,7 @@ type arrivalData struct {
 }
 
 // readArrivals reads a unit's history by environment, newest first.
-func (o *Gatherer) readArrivals(ctx context.Context, c *Evaluation) (map[string][]promotion.Arrival, error) {
+func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (map[string][]promotion.Arrival, error) {
 	rows, err := o.opts.Store.Arrivals(ctx, wake.UnitName(c.Facts.Unit))
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (o *Gatherer) readArrivals(ctx context.Context, c *Evaluation) (map[string]
 }
 
 // recordArrival writes down what is in the environment now, where that is new.
-func (o *Gatherer) recordArrival(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	l, id := env.Landed.Value, env.Release.Value.ID
 	i := slices.IndexFunc(env.History, func(a promotion.Arrival) bool { return a.Release == id && a.Commit == l.Commit })
 	if i >= 0 && env.History[i].By == l.By {
@@ -214,7 +214,7 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *Evaluation, env *promot
 }
 
 // ArrivalRow is the store's row of an arrival.
-func (c *Evaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
+func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
 	data, err := json.Marshal(arrivalData{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull})
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
@@ -224,7 +224,7 @@ func (c *Evaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival
 }
 
 // landedEvent tells that a release is in an environment now, however it came.
-func landedEvent(c *Evaluation, env *promotion.Env) store.Event {
+func landedEvent(c *ComponentEvaluation, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
 	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
 		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, wording.Short(l.Commit)),

@@ -194,7 +194,7 @@ func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *Reso
 // fillRevertedReleases lists the releases that revert commits on the branch name and
 // that nothing has brought back since: a restraint that outlives the store and
 // the pull requests. A revert changes what landed, so the answer is remembered by that.
-func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
+func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	if env.Source() {
 		return nil
 	}

@@ -18,7 +18,7 @@ type Leftover struct{ Branch, Head string }
 // process may have died between a merge or a close and the branch's deletion, or
 // between a push and its pull request. One that somebody else committed to, and
 // one whose pull request a person closed, who may open it again, is left alone.
-func (o *Gatherer) Leftovers(ctx context.Context, ev *UnitEvaluation) ([]Leftover, error) {
+func (o *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, error) {
 	pulls, err := o.readPulls(ctx, ev)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (o *Gatherer) Leftovers(ctx context.Context, ev *UnitEvaluation) ([]Leftove
 	return out, nil
 }
 
-func componentsOf(ev *UnitEvaluation) []string {
+func componentsOf(ev *Evaluation) []string {
 	out := make([]string, 0, len(ev.Components)+1)
 	for _, c := range ev.Components {
 		out = append(out, c.Facts.Unit.Component)
@@ -57,7 +57,7 @@ func componentsOf(ev *UnitEvaluation) []string {
 }
 
 // branchesOf are our branches about a component in an environment, with their heads.
-func (o *Gatherer) branchesOf(ctx context.Context, ev *UnitEvaluation, env, component string) (map[string]string, error) {
+func (o *Gatherer) branchesOf(ctx context.Context, ev *Evaluation, env, component string) (map[string]string, error) {
 	m := ev.Snapshot.Repo.Mirror
 	heads, err := m.Heads(ctx, promotion.RevertPrefix+ev.Unit.Pipeline+"/"+env+"/"+component+"/")
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, pulls []*pullR
 // inspectLeftovers looks at the unit's branches that have no open pull request: what an
 // interrupted run pushed may be built upon, anything else is somebody's and is
 // not overwritten.
-func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *UnitEvaluation) error {
+func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 	r := ev.Snapshot.Repo
 	for i := range ev.envs {
 		env := &ev.envs[i]
@@ -129,7 +129,7 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *UnitEvaluation) err
 }
 
 // inspectLeftoverHead says why a head isn't ours, and who made it.
-func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, head string) (why, author string, err error) {
+func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (why, author string, err error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, head)
 	if err != nil {

@@ -13,7 +13,7 @@ const revertWindow = 10 * time.Minute
 
 // gatherLimits counts what is in use of the pipeline's limits, from the pull requests:
 // the forge's own record, which outlives this store.
-func (o *recordGatherer) gatherLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
+func (o *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
 	l, err := o.CountUsedLimits(ctx, c)
 	if err != nil {
 		return l, err
@@ -26,7 +26,7 @@ func (o *recordGatherer) gatherLimits(ctx context.Context, c *Evaluation) (promo
 
 // CountUsedLimits counts what is open and what was opened and merged lately, as the
 // store's copy of the pull requests says now.
-func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (promotion.Limits, error) {
+func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	degraded := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
@@ -38,7 +38,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *Evaluation) (pr
 
 // degradedSince says since when the unit's environments are degraded with what
 // they carry.
-func (c *Evaluation) degradedSince() map[string]time.Time {
+func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, env := range c.Facts.Envs {
 		if !env.Release.OK || !env.Landed.OK {
@@ -56,7 +56,7 @@ func (c *Evaluation) degradedSince() map[string]time.Time {
 // countPull adds one pull request. A revert counts for as long as its window lasts,
 // and for an environment that became degraded within that window until it is
 // mended: what was held while many failed stays held when time passes, and is reported once.
-func (o *recordGatherer) countPull(c *Evaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
+func (o *recordGatherer) countPull(c *ComponentEvaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
 	if pr.Author != c.Snapshot.Repo.BotLogin {
 		return
 	}
@@ -90,7 +90,7 @@ func (o *recordGatherer) countPull(c *Evaluation, l *promotion.Limits, ref promo
 
 // clustersOf are the clusters that a pull request of ours deploys to: those of
 // its component, or of all components that it moves.
-func (c *Evaluation) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
+func (c *ComponentEvaluation) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
 	components := []string{ref.Component}
 	for _, p := range markedMembers(pr.Body) {
 		components = append(components, p.Component)

@@ -25,7 +25,7 @@ type mergeState struct {
 // what is judged. A pull request's news may come before the branch's; judged on
 // the branch as it was, what was just merged would be opened a second time. The
 // error makes the run start again.
-func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *Evaluation, env *promotion.Env, pulls []*pullRecord) error {
+func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, pulls []*pullRecord) error {
 	r := c.Snapshot.Repo
 	var newest *forge.PullRequest
 	for _, p := range pulls {

@@ -30,7 +30,7 @@ func TestEnsureMergeFetched(t *testing.T) {
 	otherBranch.PR.Base = "env/qa"
 	open := merge(5, rewritten, 9)
 	open.PR.State = forge.Open
-	evaluation := &Evaluation{UnitEvaluation: &UnitEvaluation{Snapshot: &Snapshot{Repo: c.Repository}}}
+	evaluation := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: c.Repository}}}
 	for name, step := range map[string]struct {
 		pulls []*pullRecord
 		tip   string

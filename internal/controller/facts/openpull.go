@@ -46,7 +46,7 @@ func notComposed(number int, why string) string {
 
 // gatherOpenPulls reads the open pull requests of ours into an environment again, as
 // far as something was heard of them, and inspects what their heads move.
-func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, fresh bool) error {
+func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *promotion.Env, fresh bool) error {
 	r := ev.Snapshot.Repo
 	var open []*pullRecord
 	for _, component := range slices.Sorted(maps.Keys(ev.pulls)) {
@@ -78,7 +78,7 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *UnitEvaluation, env 
 
 // describeOpenPull describes an open pull request of ours and whether its head is still
 // what we would compose.
-func (o *Gatherer) describeOpenPull(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
+func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
@@ -142,7 +142,7 @@ func (p *OpenPull) identify(r *pullRecord) {
 // inspectReach says whether merging a pull request now would change targets outside its
 // environment: the branch may have got other readers since, so what counts is what
 // the edits do to it as it is now.
-func (o *Gatherer) inspectReach(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, p *OpenPull) error {
+func (o *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
 	if p.HeadState == promotion.HeadModified || p.Stale || len(p.Edits) == 0 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (o *Gatherer) inspectReach(ctx context.Context, ev *UnitEvaluation, env *pr
 }
 
 // inspectHead says why a pull request's head is not what we compose; "" when it is.
-func (o *Gatherer) inspectHead(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
+func (o *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
 	if p.Base, why, err = o.findBase(ctx, ev, env, p.Head); err != nil {
 		return "", err
 	}
@@ -177,7 +177,7 @@ func (o *Gatherer) inspectHead(ctx context.Context, ev *UnitEvaluation, env *pro
 
 // inspectPromotion compares a head with what composing the releases that it moves on
 // its base gives.
-func (o *Gatherer) inspectPromotion(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, component string, p *OpenPull) (string, error) {
+func (o *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *promotion.Env, component string, p *OpenPull) (string, error) {
 	r := ev.Snapshot.Repo
 	moved := []string{component}
 	if p.Batch {
@@ -215,7 +215,7 @@ func (o *Gatherer) inspectPromotion(ctx context.Context, ev *UnitEvaluation, env
 
 // inspectRevert compares a revert's head with what restoring what its promotion moved
 // on its base gives.
-func (o *Gatherer) inspectRevert(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (string, error) {
+func (o *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (string, error) {
 	of := o.findReverted(ctx, ev, r)
 	if of == nil {
 		return "the promotion that it takes back is not known", nil
@@ -240,7 +240,7 @@ func (o *Gatherer) inspectRevert(ctx context.Context, ev *UnitEvaluation, env *p
 
 // compareHead says how a head differs from its base plus edits, and notes whether the
 // edited files moved on since.
-func (o *Gatherer) compareHead(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, p *OpenPull, edits []fieldedit.Edit) (string, error) {
+func (o *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, edits []fieldedit.Edit) (string, error) {
 	m := ev.Snapshot.Repo.Mirror
 	paths, err := changedPaths(ctx, m, p.Base, p.Head)
 	if err != nil {
@@ -276,7 +276,7 @@ func (o *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit strin
 // findBase is the commit of the environment's branch that a head was made on: its parent,
 // or, where somebody brought the branch up to date with a merge, that merge's
 // other parent. why is set when the head doesn't descend from the branch so.
-func (o *Gatherer) findBase(ctx context.Context, ev *UnitEvaluation, env *promotion.Env, head string) (base, why string, err error) {
+func (o *Gatherer) findBase(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (base, why string, err error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, head)
 	if err != nil {

@@ -35,7 +35,7 @@ type pullIndex map[string]map[string][]*pullRecord
 
 // readPulls reads them from the store. A pipeline whose components move alone may
 // have a component with the name BatchName; then there is no pull request of all.
-func (o *Gatherer) readPulls(ctx context.Context, ev *UnitEvaluation) (pullIndex, error) {
+func (o *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, error) {
 	out := pullIndex{}
 	for _, c := range ev.Components {
 		out[c.Facts.Unit.Component] = map[string][]*pullRecord{}
@@ -58,7 +58,7 @@ func (o *Gatherer) readPulls(ctx context.Context, ev *UnitEvaluation) (pullIndex
 
 // of are the pull requests that a component is, was or may be in: its own, then
 // those of all.
-func (x pullIndex) of(c *Evaluation, env string) []*pullRecord {
+func (x pullIndex) of(c *ComponentEvaluation, env string) []*pullRecord {
 	out := x[c.Facts.Unit.Component][env]
 	if batch := x[promotion.BatchName][env]; c.Facts.Unit.Component != promotion.BatchName {
 		out = slices.Concat(out, batch)
@@ -68,7 +68,7 @@ func (x pullIndex) of(c *Evaluation, env string) []*pullRecord {
 
 // memberPulls are the pull requests that a component is or was in, as far as its facts
 // have them.
-func (c *Evaluation) memberPulls(env *promotion.Env) []*pullRecord {
+func (c *ComponentEvaluation) memberPulls(env *promotion.Env) []*pullRecord {
 	in := map[int]bool{}
 	for _, p := range []*promotion.Pull{env.Open, env.Revert, env.WrongKind} {
 		if p != nil {
@@ -82,7 +82,7 @@ func (c *Evaluation) memberPulls(env *promotion.Env) []*pullRecord {
 }
 
 // assignPulls fills in what an environment of a component has of pull requests.
-func (o *Gatherer) assignPulls(ctx context.Context, c *Evaluation, env *promotion.Env, at *ResolvedEnv) error {
+func (o *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	kept := map[bool]int{} // by whether it is a batch's
 	for _, p := range c.pulls.of(c, env.Name) {
 		switch {
@@ -111,7 +111,7 @@ func (o *Gatherer) assignPulls(ctx context.Context, c *Evaluation, env *promotio
 
 // isWrongKind says that a pull request is of the other kind than spec.batch says by
 // now: its branch isn't used any more.
-func (ev *UnitEvaluation) isWrongKind(p *pullRecord) bool {
+func (ev *Evaluation) isWrongKind(p *pullRecord) bool {
 	return p.batch != ev.Pipeline.Spec.BatchesByEnvironment()
 }
 
@@ -121,7 +121,7 @@ func (p *pullRecord) unmanagedReason() string {
 
 // markUnmanagedReverts fills in what of somebody else's stands on the branch that a
 // revert of what landed would use.
-func (c *Evaluation) markUnmanagedReverts(env *promotion.Env) {
+func (c *ComponentEvaluation) markUnmanagedReverts(env *promotion.Env) {
 	for _, p := range c.pulls.of(c, env.Name) {
 		short := wording.Short(env.Release.Value.ID)
 		if p.batch {
@@ -135,7 +135,7 @@ func (c *Evaluation) markUnmanagedReverts(env *promotion.Env) {
 
 // assignOpenPull fills in an open pull request of ours: with the component, or
 // without it.
-func (o *Gatherer) assignOpenPull(ctx context.Context, c *Evaluation, env *promotion.Env, open *OpenPull) error {
+func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) error {
 	if open == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *Evaluation, env *promo
 
 // joinViews makes of what the components know of a shared pull request what all know:
 // it is ours when each says so, and its authors are everybody's.
-func (ev *UnitEvaluation) joinViews(i int) {
+func (ev *Evaluation) joinViews(i int) {
 	for _, p := range ev.OpenPulls {
 		if p.Environment != ev.envs[i].Name || p.Revert {
 			continue
@@ -206,7 +206,7 @@ func (ev *UnitEvaluation) joinViews(i int) {
 
 // describePastPull describes a pull request of ours that is no longer open; false when
 // the component wasn't in it.
-func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *ResolvedEnv, r *pullRecord) (promotion.PastPull, bool, error) {
+func (o *Gatherer) describePastPull(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, r *pullRecord) (promotion.PastPull, bool, error) {
 	pr := &r.PR
 	p := promotion.PastPull{Number: pr.Number, Revert: r.ref.Revert, Merged: pr.State == forge.Merged,
 		Superseded: pr.HasLabel(promotion.LabelSuperseded), At: pr.ClosedAt, Commit: pr.MergeCommit, By: pr.MergedBy}
@@ -214,7 +214,7 @@ func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *Reso
 		p.At = pr.MergedAt
 	}
 	if r.batch {
-		members, err := o.findMembers(ctx, c.UnitEvaluation, r)
+		members, err := o.findMembers(ctx, c.Evaluation, r)
 		m, is := promotion.FindMember(members, c.Facts.Unit.Component)
 		p.Release = m.Release
 		return p, is, err
@@ -244,10 +244,10 @@ func (o *Gatherer) describePastPull(ctx context.Context, c *Evaluation, at *Reso
 
 // landedMembers are the members of the pull request of several by which an
 // environment came to what it carries; none when it was no such.
-func (o *Gatherer) landedMembers(ctx context.Context, c *Evaluation, env string, number int) ([]promotion.Member, error) {
+func (o *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, env string, number int) ([]promotion.Member, error) {
 	for _, p := range c.pulls[promotion.BatchName][env] {
 		if p.batch && number != 0 && p.PR.Number == number {
-			return o.findMembers(ctx, c.UnitEvaluation, p)
+			return o.findMembers(ctx, c.Evaluation, p)
 		}
 	}
 	return nil, nil
@@ -255,7 +255,7 @@ func (o *Gatherer) landedMembers(ctx context.Context, c *Evaluation, env string,
 
 // PullMembers are the environment that one of our pull requests, open or not, is about
 // and whom it moves; nobody when that isn't known.
-func (o *Gatherer) PullMembers(ctx context.Context, ev *UnitEvaluation, number int) (env string, members []promotion.Member, err error) {
+func (o *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int) (env string, members []promotion.Member, err error) {
 	for _, byEnv := range ev.pulls {
 		for env, pulls := range byEnv {
 			for _, p := range pulls {
@@ -272,7 +272,7 @@ func (o *Gatherer) PullMembers(ctx context.Context, ev *UnitEvaluation, number i
 // findMembers are whom a pull request moves: its component; of one for several, as its
 // head has it while it is open, as its commit did it when it is merged, of a revert
 // those of what it takes back, of any other as its head or else its body says.
-func (o *Gatherer) findMembers(ctx context.Context, ev *UnitEvaluation, p *pullRecord) ([]promotion.Member, error) {
+func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecord) ([]promotion.Member, error) {
 	if p.membersKnown {
 		return p.members, nil
 	}
@@ -317,7 +317,7 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *UnitEvaluation, p *pullR
 
 // findReverted is the merged promotion that a revert takes back: the newest before it
 // of which the identity is in its branch's name; nil when none is known.
-func (o *Gatherer) findReverted(ctx context.Context, ev *UnitEvaluation, revert *pullRecord) *pullRecord {
+func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) *pullRecord {
 	for _, p := range ev.pulls[revert.ref.Component][revert.ref.Environment] {
 		if p.ref.Revert || p.PR.State != forge.Merged || p.PR.Author != ev.Snapshot.Repo.BotLogin || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
 			continue
@@ -338,7 +338,7 @@ func (o *Gatherer) findReverted(ctx context.Context, ev *UnitEvaluation, revert 
 
 // RevertedPull is the merged promotion that a merged revert took back, with the release
 // of one of its components; 0 when it isn't known.
-func (ev *UnitEvaluation) RevertedPull(env string, revert int) (of int, release string) {
+func (ev *Evaluation) RevertedPull(env string, revert int) (of int, release string) {
 	for _, c := range ev.Components {
 		past := c.Env(env).PastPulls
 		if p := slices.IndexFunc(past, func(p promotion.PastPull) bool { return p.Number == revert }); p >= 0 {
@@ -353,7 +353,7 @@ func (ev *UnitEvaluation) RevertedPull(env string, revert int) (of int, release 
 
 // Environment finds an environment of the pipeline, with nothing of a component's; nil
 // when there is none.
-func (ev *UnitEvaluation) Environment(name string) *promotion.Env {
+func (ev *Evaluation) Environment(name string) *promotion.Env {
 	for i := range ev.envs {
 		if ev.envs[i].Name == name {
 			return &ev.envs[i]

@@ -23,7 +23,7 @@ type queuedSince map[string]time.Time
 
 // RecordQueued notes whether a component waits for a place, as a decision says. It
 // is for the transaction that stores the decision.
-func (o *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Evaluation, d *promotion.ComponentDecision) error {
+func (o *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation, d *promotion.ComponentDecision) error {
 	waits := queuedSince{}
 	for i := range d.Envs {
 		if e := &d.Envs[i]; e.Promotion == promotion.Waiting && !e.ReadySince.IsZero() && onlyLimitBlocks(e) {

@@ -38,7 +38,7 @@ const (
 // that the store doesn't have as the forge has them: a process may have died
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
-func (o *recordGatherer) Records(ctx context.Context, c *Evaluation) ([]store.Promotion, []store.Event, error) {
+func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([]store.Promotion, []store.Event, error) {
 	known, err := o.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Limit: maxKnownRecords})
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func (o *recordGatherer) Records(ctx context.Context, c *Evaluation) ([]store.Pr
 
 // supersededRecords are the records of open pull requests of several that the component is no
 // longer in: it left them, or something newer took its place elsewhere.
-func (c *Evaluation) supersededRecords(known []store.Promotion) []store.Promotion {
+func (c *ComponentEvaluation) supersededRecords(known []store.Promotion) []store.Promotion {
 	var out []store.Promotion
 	for _, was := range known {
 		if was.State != promotion.Opened || was.Kind != promotion.KindPromotion {
@@ -95,7 +95,7 @@ const maxKnownRecords = 1000
 
 // buildRecord is what the store should say of a pull request of ours; was is what it
 // says, zero when it says nothing.
-func (c *Evaluation) buildRecord(env *promotion.Env, pr *forge.PullRequest, was store.Promotion) store.Promotion {
+func (c *ComponentEvaluation) buildRecord(env *promotion.Env, pr *forge.PullRequest, was store.Promotion) store.Promotion {
 	u := c.Facts.Unit
 	ref, _ := promotion.ParseBranch(pr.Branch)
 	now := store.Promotion{Unit: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
@@ -184,7 +184,7 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 
 // recordEvents are the events that a record stands for, each written once however often
 // it is reported.
-func (c *Evaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
+func (c *ComponentEvaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
 	u := c.Facts.Unit
 	event := func(kind string, at time.Time, format string, args ...any) store.Event {
 		return store.Event{At: at, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: pr.Number, Kind: kind,

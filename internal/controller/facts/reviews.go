@@ -42,7 +42,7 @@ const permissionAge = time.Minute
 // reviewFacts gathers what the gates are evaluated over. What can't be read is
 // said in the facts, so that a gate waits with the reason; what is worth another
 // try is an error, because nothing else would bring one soon.
-func (o *reviewGatherer) reviewFacts(ctx context.Context, c *Evaluation, env *promotion.Env, p *promotion.Pull, d *pullDetail, base string) (policies.Facts, error) {
+func (o *reviewGatherer) reviewFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, d *pullDetail, base string) (policies.Facts, error) {
 	f, err := o.approvalFacts(ctx, c.Snapshot.Repo, p.Head, d, base)
 	if err != nil {
 		return f, err
@@ -71,7 +71,7 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 }
 
 // authorFacts fills in who made a release.
-func (o *reviewGatherer) authorFacts(ctx context.Context, c *Evaluation, env *promotion.Env, release string, f *policies.Facts) error {
+func (o *reviewGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, release string, f *policies.Facts) error {
 	authors, err := o.findAuthors(ctx, c, env, release)
 	if forge.IsRetryable(err) {
 		return err
@@ -122,7 +122,7 @@ func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, logi
 
 // findAuthors are the logins that made a release: whoever the forge connects to
 // the commits that brought it to the source environments upstream.
-func (o *reviewGatherer) findAuthors(ctx context.Context, c *Evaluation, env *promotion.Env, release string) ([]string, error) {
+func (o *reviewGatherer) findAuthors(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, release string) ([]string, error) {
 	r := c.Snapshot.Repo
 	var out []string
 	for _, name := range findUpstreamSources(c.Pipeline, env.Name) {
@@ -166,7 +166,7 @@ func findUpstreamSources(p *ResolvedPipeline, env string) []string {
 
 // findBringingCommit finds the commit that brought a release to a source environment:
 // from the history that was recorded, else by walking Git. "" when neither knows.
-func (o *reviewGatherer) findBringingCommit(ctx context.Context, c *Evaluation, env, release string) (string, error) {
+func (o *reviewGatherer) findBringingCommit(ctx context.Context, c *ComponentEvaluation, env, release string) (string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name != env {
 			continue
@@ -204,7 +204,7 @@ func (o *reviewGatherer) findBringingCommit(ctx context.Context, c *Evaluation, 
 }
 
 // ReleaseAuthors are the logins that made a release, as far as the forge knows.
-func (o *reviewGatherer) ReleaseAuthors(ctx context.Context, c *Evaluation, env, release string) ([]string, error) {
+func (o *reviewGatherer) ReleaseAuthors(ctx context.Context, c *ComponentEvaluation, env, release string) ([]string, error) {
 	for i := range c.Facts.Envs {
 		if c.Facts.Envs[i].Name == env {
 			return o.findAuthors(ctx, c, &c.Facts.Envs[i], release)

@@ -35,7 +35,7 @@ type stateStore interface {
 }
 
 // judgeTargets fills in an environment's targets with their verdicts about what landed.
-func (o *argocdGatherer) judgeTargets(c *Evaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
+func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		out := promotion.Target{Name: t.Name, Cluster: ClusterOf(t)}
@@ -103,7 +103,7 @@ func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target)
 
 // revisionRelations says how revisions that Argo CD reports, one a source, stand to what
 // landed; only for the sources that lie in this repository.
-func (o *argocdGatherer) revisionRelations(c *Evaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, revisions []string) []verification.Relation {
+func (o *argocdGatherer) revisionRelations(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, revisions []string) []verification.Relation {
 	var out []verification.Relation
 	for i, s := range t.Sources {
 		if !s.Here {
@@ -123,7 +123,7 @@ func (o *argocdGatherer) revisionRelations(c *Evaluation, env *promotion.Env, at
 	return out
 }
 
-func (o *argocdGatherer) revisionRelation(c *Evaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
+func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
 	ctx := context.Background() // local Git only, bounded by its own deadline
 	landed := env.Landed.Value.Commit
 	r := c.Snapshot.Repo
@@ -197,7 +197,7 @@ type healthBeforeMerge struct {
 // fillHealthBefore fills in whether the targets were well before what landed was merged,
 // and, while a promotion is open, notes how they are: people may merge it at any
 // moment.
-func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	if env.Open != nil {
 		if err := o.recordHealthBefore(ctx, c, env); err != nil {
 			return err
@@ -238,7 +238,7 @@ func (o *argocdGatherer) readHealthBefore(ctx context.Context, key string) (heal
 	return b, true, nil
 }
 
-func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *Evaluation, env *promotion.Env) error {
+func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	at := c.Unit.Envs[env.Name]
 	key := healthBeforeKey(c.Snapshot.Repo.ID, env.Open.Number)
 	last, ok, err := o.readHealthBefore(ctx, key)
@@ -276,7 +276,7 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *Evaluation, 
 // isDeployed says that a target has the release of a pull request that we still
 // take for open, or a commit that was not fetched yet: it was merged, and how
 // the target is now says nothing of how it was before.
-func (o *argocdGatherer) isDeployed(c *Evaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
+func (o *argocdGatherer) isDeployed(c *ComponentEvaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue

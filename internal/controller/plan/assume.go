@@ -28,7 +28,7 @@ var assumptions = []string{
 // is or was somewhere is healthy there, and who brought it, where a commit says so
 // and the forge isn't asked. What a pipeline would open is asked, also of one that
 // opens nothing.
-func (m *planner) assume(ctx context.Context, c *facts.Evaluation) error {
+func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) error {
 	acting := *c.Pipeline.Pipeline
 	acting.Spec.Mode = pipeline.ModeAct
 	c.Facts.Pipeline = &acting
@@ -133,7 +133,7 @@ func wantsPast(envs []promotion.Env, name string) bool {
 
 // findPast are the releases that an environment had since the baseline, but the
 // one that is there now, newest first.
-func (m *planner) findPast(ctx context.Context, c *facts.Evaluation, env *promotion.Env) ([]promotion.Arrival, error) {
+func (m *planner) findPast(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env) ([]promotion.Arrival, error) {
 	over := c.Unit.Envs[env.Name].Overlay(c.Pipeline.Pipeline)
 	scope, err := fieldedit.NewScope(over)
 	if err != nil {

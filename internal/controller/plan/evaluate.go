@@ -11,7 +11,7 @@ import (
 
 // unit is what is evaluated as one: a component, or all of a pipeline's.
 type unit struct {
-	*facts.UnitEvaluation
+	*facts.Evaluation
 	decision *promotion.Decision
 }
 
@@ -30,7 +30,7 @@ func (u *unit) contends() map[string]time.Time {
 
 // decide has the controller decide about a unit.
 func (m *planner) decide(ctx context.Context, u *unit) (err error) {
-	u.decision, err = m.gatherer.Decide(ctx, u.UnitEvaluation)
+	u.decision, err = m.gatherer.Decide(ctx, u.Evaluation)
 	return err
 }
 
@@ -51,7 +51,7 @@ func (m *planner) effects(ctx context.Context, u *unit, open promotion.Open) ([]
 	for i, member := range open.Members {
 		components[i] = member.Component
 	}
-	return m.gatherer.Effects(ctx, u.UnitEvaluation, components, open.Environment, open.Tip, u.ComposedEdits(open.Environment, open.Release))
+	return m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, u.ComposedEdits(open.Environment, open.Release))
 }
 
 // env is an environment of a component; nil when there is none.

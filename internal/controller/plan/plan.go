@@ -131,7 +131,7 @@ func (m *planner) gatherUnits(ctx context.Context, p *facts.ResolvedPipeline) ([
 		if err != nil {
 			return nil, err
 		}
-		out[i] = &unit{UnitEvaluation: ev}
+		out[i] = &unit{Evaluation: ev}
 		for _, c := range ev.Components {
 			if err := m.assume(ctx, c); err != nil {
 				return nil, err
