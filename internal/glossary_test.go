@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -187,12 +186,16 @@ func declared(f *ast.File) map[*ast.Ident]bool {
 	return out
 }
 
-// maxOneWord is how many of a hundred unexported functions may have a name of one
-// word: a name is a verb with its object, but where receiver and verb read as English.
-const maxOneWord = 20
+const (
+	// maxOneWord is how many of a hundred unexported functions may have a name of one
+	// word: a name is a verb with its object, but where receiver and verb read as English.
+	maxOneWord = 20
+	// maxFunctionLines bounds a function outside of tests, whose tables may be long.
+	maxFunctionLines = 100
+)
 
-// TestFunctionNames counts the one-word names, outside of tests.
-func TestFunctionNames(t *testing.T) {
+// TestFunctions counts the one-word names, and finds functions that are too long.
+func TestFunctions(t *testing.T) {
 	all, one := 0, 0
 	byRoom := map[string]int{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -205,13 +208,24 @@ func TestFunctionNames(t *testing.T) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		for _, m := range unexported.FindAllSubmatch(text, -1) {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxFunctionLines {
+				t.Errorf("%s: %s has %d lines, more than %d", fset.Position(fn.Pos()), fn.Name.Name, n, maxFunctionLines)
+			}
+			if fn.Name.IsExported() {
+				continue
+			}
 			all++
-			if oneWord.Match(m[1]) {
+			if oneWord.MatchString(fn.Name.Name) {
 				one++
 				byRoom[filepath.Dir(path)]++
 			}
@@ -224,9 +238,7 @@ func TestFunctionNames(t *testing.T) {
 	if one*100 > all*maxOneWord {
 		t.Errorf("%d of %d unexported functions and methods have names of one word, more than %d %%: %v", one, all, maxOneWord, byRoom)
 	}
+	t.Logf("%d of %d unexported functions and methods have names of one word", one, all)
 }
 
-var (
-	unexported = regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?([a-z][a-zA-Z0-9_]*)[\[(]`)
-	oneWord    = regexp.MustCompile(`^[a-z0-9]+$`)
-)
+var oneWord = regexp.MustCompile(`^[a-z0-9]+$`)
