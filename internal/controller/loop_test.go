@@ -27,7 +27,7 @@ func TestAReleaseIsPromoted(t *testing.T) {
 	t.Parallel()
 	for name, c := range kindsOfUnit {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.spec, manualQA, c.components...)
+			w := newFixture(t, c.spec, manualQA, c.components...)
 			first := w.openOne(c.key, "2.0.0", c.components...)
 			if first.Branch != c.branch || first.Author != bot || !slices.Contains(first.Labels, promotion.LabelOurs) {
 				t.Errorf("opened %+v", first)
@@ -53,12 +53,12 @@ func TestMergesAreServed(t *testing.T) {
 	t.Parallel()
 	for name, c := range kindsOfUnit {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.spec, autoQA, c.components...)
+			w := newFixture(t, c.spec, autoQA, c.components...)
 			w.openOne(c.key, "2.0.0", c.components...)
 			w.must(w.opts.Store.Tx(t.Context(), "queue", func(tx *store.Tx) error { return tx.EnqueueMerge(t.Context(), w.repo.ID, "nobody's unit") }))
 			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
 			for _, component := range c.components {
-				if text, _, err := w.forge.File(repoName, "main", overlay(component, "qa")); err != nil || text != kustomization(component, "2.0.0") {
+				if text, _, err := w.forge.File(repoName, "main", kustomizationOf(component, "qa")); err != nil || text != kustomization(component, "2.0.0") {
 					t.Errorf("qa has of %s: %q, %v", component, text, err)
 				}
 			}
@@ -74,7 +74,7 @@ func TestCommandsAreAuthorised(t *testing.T) {
 	t.Parallel()
 	for name, c := range kindsOfUnit {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.spec, manualQA, c.components...)
+			w := newFixture(t, c.spec, manualQA, c.components...)
 			p := w.openOne(c.key, "2.0.0", c.components...)
 			hold := command.Command{Verb: command.Hold}
 			var refused *RefusedError
@@ -117,7 +117,7 @@ func TestABranchOfSomebodyElseStaysItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, c := range kindsOfUnit {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.spec, manualQA, c.components...)
+			w := newFixture(t, c.spec, manualQA, c.components...)
 			w.must(w.run(wake.ForUnit(w.unit(c.key))))
 			head, err := w.forge.Head(repoName, "main")
 			w.must(err)

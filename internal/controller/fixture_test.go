@@ -26,10 +26,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// world is a controller over a real repository on an emulated forge, a real store
+// fixture is a controller over a real repository on an emulated forge, a real store
 // and an Argo CD where every Application is what a test says, healthy unless told
 // otherwise. Nothing runs by itself: a test runs one key after the other.
-type world struct {
+type fixture struct {
 	*Controller
 	t     *testing.T
 	forge *emulator.Forge
@@ -48,8 +48,8 @@ const (
 	quickly  = "{arriveWithin: 1m, timeout: 1m, healthyFor: 1s, watch: 10m, debounce: 1s}"
 )
 
-// newWorld has components in dev and, as an environment after it, what the lines say.
-func newWorld(t *testing.T, spec, after string, components ...string) *world {
+// newFixture has components in dev and, as an environment after it, what the lines say.
+func newFixture(t *testing.T, spec, after string, components ...string) *fixture {
 	t.Helper()
 	t.Parallel()
 	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(t.TempDir(), "repositories")})
@@ -57,7 +57,7 @@ func newWorld(t *testing.T, spec, after string, components ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	w := &world{t: t, forge: f, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}}
+	w := &fixture{t: t, forge: f, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}}
 	access := map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write}
 	for login := range access {
 		w.must(f.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
@@ -113,12 +113,12 @@ spec:
     - {name: dev, verify: ` + quickly + "}\n" + after,
 	}
 	for _, c := range components {
-		files[overlay(c, "dev")], files[overlay(c, "qa")] = kustomization(c, "1.0.0"), kustomization(c, "1.0.0")
+		files[kustomizationOf(c, "dev")], files[kustomizationOf(c, "qa")] = kustomization(c, "1.0.0"), kustomization(c, "1.0.0")
 	}
 	return files
 }
 
-func overlay(component, env string) string {
+func kustomizationOf(component, env string) string {
 	return "apps/" + component + "/" + env + "/kustomization.yaml"
 }
 
@@ -127,7 +127,7 @@ func kustomization(component, tag string) string {
 }
 
 // worldApps is the Argo CD of a world: all have what the branch has.
-type worldApps world
+type worldApps fixture
 
 func (w *worldApps) Get(_, name string) (*verification.App, bool) {
 	head, _, err := w.repo.Mirror.Head(context.Background(), "main")
@@ -149,7 +149,7 @@ func (w *worldApps) Get(_, name string) (*verification.App, bool) {
 func (w *worldApps) List() []verification.App { return nil }
 func (w *worldApps) Ready() error             { return nil }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -157,24 +157,24 @@ func (w *world) must(err error) {
 }
 
 // run runs a key once, some time later.
-func (w *world) run(k wake.Key) error {
+func (w *fixture) run(k wake.Key) error {
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
 	_, err := w.runKey(w.t.Context(), k.String())
 	return err
 }
 
-func (w *world) runRepository() {
+func (w *fixture) runRepository() {
 	w.t.Helper()
 	w.must(w.run(wake.ForRepository(w.repo.ID)))
 }
 
-func (w *world) unit(component string) promotion.Unit {
+func (w *fixture) unit(component string) promotion.Unit {
 	return promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: component}
 }
 
 // settle runs a unit and its repository's merges until something is so.
-func (w *world) settle(component, what string, so func() bool) {
+func (w *fixture) settle(component, what string, so func() bool) {
 	w.t.Helper()
 	for range 30 {
 		for _, k := range []wake.Key{wake.ForUnit(w.unit(component)), wake.ForMerge(w.repo.ID)} {
@@ -191,11 +191,11 @@ func (w *world) settle(component, what string, so func() bool) {
 }
 
 // release commits new images of components to dev.
-func (w *world) release(tag string, components ...string) {
+func (w *fixture) release(tag string, components ...string) {
 	w.t.Helper()
 	files := map[string]string{}
 	for _, c := range components {
-		files[overlay(c, "dev")] = kustomization(c, tag)
+		files[kustomizationOf(c, "dev")] = kustomization(c, tag)
 	}
 	_, err := w.forge.CommitAs(repoName, "linus", "main", "Release "+tag, files)
 	w.must(err)
@@ -203,7 +203,7 @@ func (w *world) release(tag string, components ...string) {
 }
 
 // pulls are all pull requests, oldest first.
-func (w *world) pulls() []emulator.PullRequest {
+func (w *fixture) pulls() []emulator.PullRequest {
 	w.t.Helper()
 	out, err := w.forge.Pulls(repoName)
 	w.must(err)
@@ -211,7 +211,7 @@ func (w *world) pulls() []emulator.PullRequest {
 }
 
 // openOne makes releases and waits for the one pull request that they lead to.
-func (w *world) openOne(key, tag string, components ...string) emulator.PullRequest {
+func (w *fixture) openOne(key, tag string, components ...string) emulator.PullRequest {
 	w.t.Helper()
 	w.must(w.run(wake.ForUnit(w.unit(key)))) // the baseline is written down
 	before := len(w.pulls())
@@ -220,7 +220,7 @@ func (w *world) openOne(key, tag string, components ...string) emulator.PullRequ
 	return w.pulls()[len(w.pulls())-1]
 }
 
-func (w *world) command(by string, pull int, component string, c command.Command) (string, error) {
+func (w *fixture) command(by string, pull int, component string, c command.Command) (string, error) {
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
 	return w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
