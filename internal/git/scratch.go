@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -105,19 +106,37 @@ func (s *Scratch) fillFolder() error {
 		copies[name] = filepath.Base(name)
 	}
 	for from, to := range copies {
-		data, err := os.ReadFile(from)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			s.sparseIndex = s.sparseIndex || to == "index" && bytes.Contains(data, []byte("sdir"))
-			err = os.WriteFile(filepath.Join(s.dir, to), data, 0o600)
-		}
-		if err != nil {
+		data, err := copyWithTime(from, filepath.Join(s.dir, to))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		s.sparseIndex = s.sparseIndex || to == "index" && bytes.Contains(data, []byte("sdir"))
 	}
 	return nil
+}
+
+// copyWithTime copies a file and gives what is in it. The copy is as old as the
+// file: a file that was changed in the instant in which the index was written looks
+// unchanged by its times, and git reads it again only where the index is no newer
+// (Documentation/technical/racy-git).
+func copyWithTime(from, to string) ([]byte, error) {
+	f, err := os.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return nil, err
+	}
+	return data, os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // writtenObjects is the folder of the objects that a working tree's index and trees

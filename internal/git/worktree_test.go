@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -319,4 +320,30 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestWorkingTreeChangedInTheInstantOfTheIndex: a file of the same size whose times
+// are those that the index has of it, which is as old, is read all the same.
+func TestWorkingTreeChangedInTheInstantOfTheIndex(t *testing.T) {
+	t.Parallel()
+	dir := newCheckoutDir(t, map[string]string{"a": "1\n"})
+	git(t, dir, "config", "core.checkStat", "minimal") // compares size and whole seconds, as a slow clock would
+	git(t, dir, "config", "core.trustctime", "false")
+	file, index := filepath.Join(dir, "a"), filepath.Join(dir, ".git", "index")
+	then := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(file, then, then); err != nil {
+		t.Fatal(err)
+	}
+	git(t, dir, "update-index", "--refresh")
+	if err := os.WriteFile(file, []byte("2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, index} {
+		if err := os.Chtimes(name, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := string(must(workingTree(t, checkout(t, dir)).ReadFile("a"))); text != "2\n" {
+		t.Errorf("a is %q", text)
+	}
 }
