@@ -39,18 +39,9 @@ type permission struct {
 // approvals. Commands are always authorised anew.
 const permissionAge = time.Minute
 
-// reviewFacts gathers what the gates are evaluated over. What can't be read is
-// said in the facts, so that a gate waits with the reason; what is worth another
-// try is an error, because nothing else would bring one soon.
-func (o *reviewGatherer) reviewFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, d *pullDetail, base string) (policies.Facts, error) {
-	f, err := o.approvalFacts(ctx, c.Snapshot.Repo, p.Head, d, base)
-	if err != nil {
-		return f, err
-	}
-	return f, o.authorFacts(ctx, c, env, p.Release, &f)
-}
-
-// approvalFacts are the facts about a pull request's reviews.
+// approvalFacts are the facts about a pull request's reviews. What can't be read is
+// said in them, so that a gate waits with the reason; what is worth another try is an
+// error, because nothing else would bring one soon.
 func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.BotLogin, ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
