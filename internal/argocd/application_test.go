@@ -181,7 +181,7 @@ func FuzzReadStreams(f *testing.F) {
 			var list []any
 			_, _ = readPage(bytes.NewReader(raw), func(o []byte) { list = append(list, feed.decodeSlim(o)) })
 			_ = store.Replace(list, "")
-			events := newEventDecoder(feed, io.NopCloser(bytes.NewReader(raw)), func() {})
+			events := newEventDecoder(feed, "1", io.NopCloser(bytes.NewReader(raw)), func() {})
 			for {
 				kind, object, err := events.Decode()
 				if err != nil {
@@ -251,5 +251,26 @@ func BenchmarkList10000(b *testing.B) {
 		b.ReportMetric(float64(peak)/1e6, "peak-MB")
 		b.ReportMetric(float64(len(big)), "B/app-wire")
 		runtime.KeepAlive(s)
+	}
+}
+
+// TestEventWithoutAVersionLeavesThePlace: the Reflector watches on from the version of
+// the last event; one that says none must not make it forget where it was.
+func TestEventWithoutAVersionLeavesThePlace(t *testing.T) {
+	feed := &feed{sink: appSink{newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}})}, log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}
+	events := newEventDecoder(feed, "5", io.NopCloser(strings.NewReader(`
+		{"type":"ADDED","object":{"metadata":{"namespace":"argocd","name":"a"}}}
+		{"type":"MODIFIED","object":{"metadata":{"namespace":"argocd","name":"a","resourceVersion":"7"}}}
+		{"type":"BOOKMARK","object":{"metadata":[]}}
+		{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`)), func() {})
+	defer events.Close()
+	for _, want := range []string{"5", "7", "7", "9"} {
+		_, object, err := events.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := object.(*slimObject).ResourceVersion; got != want {
+			t.Errorf("the watch is at %q, want %q", got, want)
+		}
 	}
 }

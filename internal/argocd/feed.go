@@ -144,7 +144,7 @@ func (f *feed) openWatch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 		return nil, err
 	}
 	f.markAlive()
-	return watch.NewStreamWatcher(newEventDecoder(f, body, cancel), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "watch", "Undecodable")), nil
+	return watch.NewStreamWatcher(newEventDecoder(f, o.ResourceVersion, body, cancel), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "watch", "Undecodable")), nil
 }
 
 // slimObject is what the Reflector holds of an object between decoding and storing it.
@@ -165,7 +165,7 @@ func (f *feed) decodeSlim(raw []byte) *slimObject {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(raw, &head) // without one the watch goes on from the version before
+	_ = json.Unmarshal(raw, &head) // of an event without one see eventDecoder
 	o := &slimObject{}
 	o.ResourceVersion = head.Metadata.ResourceVersion
 	o.key, o.put = f.sink.decodeObject(raw)

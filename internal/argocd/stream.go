@@ -129,11 +129,21 @@ type eventDecoder struct {
 	dec    *json.Decoder
 	body   io.Closer
 	cancel func()
+	// version is where the watch is: an event that doesn't say its own must not
+	// send the Reflector anywhere else, or what happens meanwhile is lost.
+	version string
 }
 
-func newEventDecoder(f *feed, body io.ReadCloser, cancel func()) *eventDecoder {
+func newEventDecoder(f *feed, version string, body io.ReadCloser, cancel func()) *eventDecoder {
 	src := &allowance{r: body}
-	return &eventDecoder{feed: f, src: src, dec: json.NewDecoder(src), body: body, cancel: cancel}
+	return &eventDecoder{feed: f, version: version, src: src, dec: json.NewDecoder(src), body: body, cancel: cancel}
+}
+
+// moveOn gives an object the version where the watch is, if it has none of its own.
+func (d *eventDecoder) moveOn(o *slimObject) *slimObject {
+	d.version = cmp.Or(o.ResourceVersion, d.version)
+	o.ResourceVersion = d.version
+	return o
 }
 
 // Decode gives the next event; its error is recorded as the reason why there is no watch.
@@ -163,9 +173,9 @@ func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
 		_ = json.Unmarshal(e.Object, &struct {
 			Metadata *metav1.ObjectMeta `json:"metadata"`
 		}{&mark.ObjectMeta}) // one that can't be read moves nothing
-		return e.Type, &mark, nil
+		return e.Type, d.moveOn(&mark), nil
 	default:
-		return e.Type, d.feed.decodeSlim(e.Object), nil
+		return e.Type, d.moveOn(d.feed.decodeSlim(e.Object)), nil
 	}
 }
 

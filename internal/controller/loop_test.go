@@ -134,3 +134,30 @@ func TestABranchOfSomebodyElseStaysItsOwn(t *testing.T) {
 		})
 	}
 }
+
+// TestAComponentThatIsGoneIsForgotten holds that a component that the tracked branch
+// no longer has is forgotten, and a command about it refused, also where the others of
+// its pipeline are one unit: nothing is evaluated in its name.
+func TestAComponentThatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, manualQA, c.components...)
+			w.must(w.run(wake.ForUnit(w.unit(c.key))))
+			gone := w.unit("gone")
+			w.must(w.opts.Store.Tx(t.Context(), "old", func(tx *store.Tx) error {
+				return tx.PutUnit(t.Context(), store.Unit{Key: wake.UnitName(gone), Repo: gone.Repo, Pipeline: gone.Pipeline, Component: gone.Component, UpdatedAt: w.clock.Now(), Data: []byte("{}")})
+			}))
+			w.must(w.run(wake.ForUnit(gone)))
+			rows, err := w.opts.Store.Units(t.Context(), store.UnitFilter{Repo: w.repo.ID})
+			w.must(err)
+			if slices.ContainsFunc(rows, func(u store.Unit) bool { return u.Component == "gone" }) {
+				t.Error("it is still there")
+			}
+			var refused *RefusedError
+			if _, err := w.command("ada", 0, "gone", command.Command{Verb: command.Status}); !errors.As(err, &refused) {
+				t.Errorf("its status: %v", err)
+			}
+		})
+	}
+}

@@ -96,6 +96,9 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 	if err != nil {
 		return err
 	}
+	if s.RunsAs(u) != u {
+		return nil // it is merged for all of its pipeline by now
+	}
 	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return nil

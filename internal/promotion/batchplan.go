@@ -176,7 +176,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 			// Its revert opens now: the next look drops it with the reason.
 			j.blocked = p.String() + " is being taken back"
 		}
-		return reverting
+		return reverting && j.pull == nil
 	})
 	for _, a := range b.decision.Actions {
 		o, reverts := a.(OpenRevert)

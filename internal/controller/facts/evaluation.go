@@ -143,13 +143,14 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l 
 }
 
 // Gather gathers everything that needs no request about the unit that a component is
-// evaluated with.
+// evaluated with. ErrNoUnit: there is no such component, also where the others of its
+// pipeline are one unit.
 func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
-	u = s.RunsAs(u)
-	p := s.Pipeline(u.Pipeline)
-	if p == nil || !s.IsBatch(u) && p.Units[u.Component] == nil {
+	p, known := s.Unit(u)
+	if known == nil && !s.IsBatch(u) {
 		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
 	}
+	u = s.RunsAs(u)
 	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err
 	}

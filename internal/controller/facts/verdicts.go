@@ -246,7 +246,7 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 		return err
 	}
 	now := healthBeforeMerge{Healthy: map[string]bool{}, Components: map[string]bool{c.Facts.Unit.Component: true}}
-	if len(env.Open.Members) > 0 {
+	if env.Open.Batch {
 		maps.Copy(now.Healthy, last.Healthy) // the other members' targets are theirs to record
 		maps.Copy(now.Components, last.Components)
 	}
