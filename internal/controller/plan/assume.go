@@ -44,6 +44,14 @@ func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) erro
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
 		if !env.Release.OK || !env.Landed.OK {
+			// What it carried before it became unreadable may still move onward.
+			if env.Tip != "" && c.Unit.Envs[env.Name] != nil {
+				past, err := m.findPast(ctx, c, env)
+				if err != nil {
+					return err
+				}
+				env.History = past
+			}
 			continue
 		}
 		l := &env.Landed.Value
@@ -65,7 +73,8 @@ func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) erro
 			now.VerifiedAt = m.input.Now
 		}
 		env.History = []promotion.Arrival{now}
-		if wantsPast(c.Facts.Envs, env.Name) {
+		// What a person put between stays where it is; what was promoted before moves.
+		if changed := l.By == promotion.ByPerson && !env.Source(); changed || wantsPast(c.Facts.Envs, env.Name) {
 			past, err := m.findPast(ctx, c, env)
 			if err != nil {
 				return err
