@@ -30,7 +30,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	degraded := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
-	err := o.pulls.eachCachedPull(ctx, c.Snapshot.Repo, u.Pipeline+"/", func(promotion.BranchRef) bool { return true }, func(ref promotion.BranchRef, e *cachedPull) {
+	err := o.pulls.eachCachedPull(ctx, c.Snapshot.Repo, u.Pipeline+"/", func(promotion.BranchRef, string) bool { return true }, func(ref promotion.BranchRef, e *cachedPull) {
 		o.countPull(c, &l, ref, &e.PR, now, degraded)
 	})
 	return l, err

@@ -194,7 +194,7 @@ func decodeCachedPull(p store.Pull) (*cachedPull, error) {
 
 // eachCachedPull gives the pull requests on our branches that the store has and whose
 // branch is wanted. under is what follows the branches' prefix: "" or "pipeline/".
-func (o *pullGatherer) eachCachedPull(ctx context.Context, r *Repository, under string, wanted func(promotion.BranchRef) bool, use func(promotion.BranchRef, *cachedPull)) error {
+func (o *pullGatherer) eachCachedPull(ctx context.Context, r *Repository, under string, wanted func(ref promotion.BranchRef, state string) bool, use func(promotion.BranchRef, *cachedPull)) error {
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
 		rows, err := o.store.Pulls(ctx, r.ID, prefix+under)
 		if err != nil {
@@ -202,7 +202,7 @@ func (o *pullGatherer) eachCachedPull(ctx context.Context, r *Repository, under 
 		}
 		for _, row := range rows {
 			ref, ok := promotion.ParseBranch(row.Branch)
-			if !ok || !wanted(ref) {
+			if !ok || !wanted(ref, row.State) {
 				continue
 			}
 			e, err := decodeCachedPull(row)
@@ -218,11 +218,8 @@ func (o *pullGatherer) eachCachedPull(ctx context.Context, r *Repository, under 
 // OpenPulls are the open pull requests on our branches of a repository.
 func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
-	err := o.eachCachedPull(ctx, r, "", func(promotion.BranchRef) bool { return true }, func(_ promotion.BranchRef, e *cachedPull) {
-		if e.PR.State == forge.Open {
-			out = append(out, e.PR)
-		}
-	})
+	isOpen := func(_ promotion.BranchRef, state string) bool { return state == string(forge.Open) } // a closed one isn't even decoded
+	err := o.eachCachedPull(ctx, r, "", isOpen, func(_ promotion.BranchRef, e *cachedPull) { out = append(out, e.PR) })
 	return out, err
 }
 

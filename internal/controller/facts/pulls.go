@@ -44,7 +44,7 @@ func (o *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, er
 	if batches {
 		out[promotion.BatchName] = map[string][]*pullRecord{}
 	}
-	err := o.eachCachedPull(ctx, ev.Snapshot.Repo, ev.Pipeline.Name()+"/", func(ref promotion.BranchRef) bool { return out[ref.Component] != nil }, func(ref promotion.BranchRef, e *cachedPull) {
+	err := o.eachCachedPull(ctx, ev.Snapshot.Repo, ev.Pipeline.Name()+"/", func(ref promotion.BranchRef, _ string) bool { return out[ref.Component] != nil }, func(ref promotion.BranchRef, e *cachedPull) {
 		byEnv := out[ref.Component]
 		byEnv[ref.Environment] = append(byEnv[ref.Environment], &pullRecord{cachedPull: *e, ref: ref, batch: batches && ref.Component == promotion.BatchName})
 	})
