@@ -1,6 +1,6 @@
 //go:build race
 
-package demo_test
+package story_test
 
 // raceDetector makes programs several times slower.
 const raceDetector = true
