@@ -199,10 +199,11 @@ func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.U
 		line := s.BranchFor(p.Pipeline, spec.Name)
 		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec)})
 	}
-	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
-		if component != u.Component && !s.IsBatch(u) {
-			continue
-		}
+	components := []string{u.Component}
+	if s.IsBatch(u) {
+		components = slices.Sorted(maps.Keys(p.Units))
+	}
+	for _, component := range components {
 		unit := p.Units[component]
 		c := &ComponentEvaluation{Evaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, Facts: ev.newComponentFacts(unit.Unit)}
 		c.Facts.Problems = p.ProblemsOf(component)
