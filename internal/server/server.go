@@ -85,8 +85,8 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if err := os.MkdirAll(o.Config.DataDir, 0o750); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
+		return nil, err
 	}
 	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
 	defer func() {
@@ -280,7 +280,10 @@ func ownerName() (string, error) {
 	return host + "-" + hex.EncodeToString(b[:]), nil
 }
 
+// mirrorsFolder is the data directory's folder of mirrors.
+const mirrorsFolder = "mirrors"
+
 // mirrorDir is where a repository's mirror lies.
 func (s *Server) mirrorDir(id string) string {
-	return filepath.Join(s.o.Config.DataDir, "mirrors", strings.NewReplacer("/", "_", ":", "_").Replace(id)+".git")
+	return filepath.Join(s.o.Config.DataDir, mirrorsFolder, strings.NewReplacer("/", "_", ":", "_").Replace(id)+".git")
 }

@@ -47,6 +47,38 @@ func TestOddFileName(t *testing.T) {
 	}
 }
 
+// Nobody but the owner reads the database, whatever the files' modes were before.
+func TestFilesAreTheOwnersOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "liftlock.db")
+	files := []string{path, path + "-wal", path + "-shm", path + ".lock"}
+	for _, when := range []string{"new", "made with wider modes"} {
+		t.Run(when, func(t *testing.T) {
+			for _, f := range files {
+				if err := os.Chmod(f, 0o666); err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			s, err := Open(ctx, "sqlite://"+path, Options{})
+			must(t, err)
+			defer s.Close()
+			must(t, s.Wake(ctx, "a"))
+			for _, f := range files {
+				info, err := os.Stat(f)
+				must(t, err)
+				if info.Mode().Perm() != 0o600 {
+					t.Errorf("%s has the mode %o", filepath.Base(f), info.Mode().Perm())
+				}
+			}
+			// What a killed process leaves is there at the next start.
+			for _, f := range files[1:3] {
+				data, err := os.ReadFile(f)
+				must(t, err)
+				t.Cleanup(func() { must(t, os.WriteFile(f, data, 0o666)) })
+			}
+		})
+	}
+}
+
 func TestSecondProcessIsRefused(t *testing.T) {
 	w := onSQLite(t)
 	_, err := Open(ctx, w.dsn, Options{})

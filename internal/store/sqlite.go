@@ -61,6 +61,9 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if db.lock, err = lockFile(ctx, path+".lock"); err != nil {
 		return nil, err
 	}
+	if err := restrictFiles(path); err != nil {
+		return nil, err
+	}
 	if db.pool, err = sql.Open("sqlite", liteDSN(path, o.MaxPages, "journal_mode(WAL)", "journal_size_limit(67108864)")); err != nil {
 		return nil, err
 	}
@@ -87,6 +90,37 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	}
 	db.writer = startWriter(db.conn, o.Now, o.OnCommit)
 	return db, nil
+}
+
+// ownerOnly is the mode of the database's files: they hold who did what, and what
+// commands wait.
+const ownerOnly = 0o600
+
+// restrictFiles lets nobody but the owner read or write the database's files,
+// also those that were there before with a wider mode. The database itself is
+// made here, so that it is never wider, not even for a moment; SQLite gives the
+// other two the database's mode when it makes them ("unixOpen" in os_unix.c).
+func restrictFiles(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, file := range []string{path, path + "-wal", path + "-shm", path + ".lock"} {
+		info, err := os.Stat(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.Mode().Perm()&^ownerOnly != 0 {
+			err = os.Chmod(file, ownerOnly)
+		}
+		if err != nil {
+			return fmt.Errorf("keep others from reading the database: %w", err)
+		}
+	}
+	return nil
 }
 
 // liteDSN is the file as the driver wants it named, with the settings of every
