@@ -10,8 +10,9 @@
 //
 // The invariant of this package: no byte of a body is interpreted before its
 // signature has been checked, in constant time, against every configured
-// secret; and whatever a body holds, reading it is bounded in bytes and time and
-// does not panic.
+// secret; whatever a body holds, reading it is bounded in bytes and time and does
+// not panic; and before that check nobody, from wherever and however slow, keeps
+// the deliveries of others from being read (see [Budget]).
 //
 // A [Receiver] verifies and parses for one forge; [Handler] answers over HTTP
 // and acknowledges an event only after it has been accepted, that is written

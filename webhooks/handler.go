@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // The outcomes of a delivery, for counting. There are no others.
@@ -13,7 +14,8 @@ const (
 	OutcomeIgnored         = "ignored"         // written down; of kind Other
 	OutcomeUnauthenticated = "unauthenticated" // 401
 	OutcomeTooLarge        = "too_large"       // 413
-	OutcomeMalformed       = "malformed"       // 400, 405, 408, 415
+	OutcomeMalformed       = "malformed"       // 400, 405, 415
+	OutcomeSlow            = "slow"            // 408: its body stalled or dawdled
 	OutcomeBusy            = "busy"            // 503: no room for its body
 	OutcomeFailed          = "failed"          // 503: it couldn't be written down
 )
@@ -35,22 +37,15 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutco
 		e, refusal := r.Read(w, req)
 		if refusal == nil {
 			if err := accept(req.Context(), e); err != nil {
-				refusal = &Refusal{http.StatusServiceUnavailable, OutcomeFailed, "the delivery couldn't be stored; try again"}
+				refusal = &Refusal{Status: http.StatusServiceUnavailable, Outcome: OutcomeFailed, Reason: "the delivery couldn't be stored; try again"}
 			}
 		}
 		h := w.Header()
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		h.Set("X-Content-Type-Options", "nosniff")
 		if refusal != nil {
-			switch refusal.Status {
-			case http.StatusServiceUnavailable:
-				h.Set("Retry-After", strconv.Itoa(int(RetryAfter.Seconds())))
-			case http.StatusMethodNotAllowed:
-				h.Set("Allow", http.MethodPost)
-			}
 			countOutcome(refusal.Outcome)
-			w.WriteHeader(refusal.Status)
-			_, _ = io.WriteString(w, refusal.Reason+"\n")
+			writeRefusal(w, refusal, r.budget.now())
 			return
 		}
 		if e.Kind == Other {
@@ -62,4 +57,22 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutco
 		countOutcome(OutcomeAccepted)
 		_, _ = io.WriteString(w, "accepted\n")
 	})
+}
+
+// writeRefusal answers a delivery that isn't taken.
+func writeRefusal(w http.ResponseWriter, refusal *Refusal, now time.Time) {
+	switch refusal.Status {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", strconv.Itoa(int(RetryAfter.Seconds())))
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodPost)
+	}
+	if refusal.unread {
+		// The HTTP server reads what is left of the body; whoever doesn't send it must
+		// not hold the connection.
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(now.Add(RefusalTimeout)) // recorders have none
+	}
+	w.WriteHeader(refusal.Status)
+	_, _ = io.WriteString(w, refusal.Reason+"\n")
 }

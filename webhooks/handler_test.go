@@ -142,9 +142,7 @@ func TestHandler(t *testing.T) {
 			if strings.Contains(rec.Body.String(), secret) || strings.Contains(rec.Body.String(), "sha256=") {
 				t.Errorf("the answer echoes the signature: %q", rec.Body)
 			}
-			if used := w.receiver.budget.used.Load(); used != 0 {
-				t.Errorf("%d bytes of the budget are still taken", used)
-			}
+			w.receiver.budget.checkEmpty(t)
 		})
 	}
 }
@@ -210,9 +208,7 @@ func TestLargeBodies(t *testing.T) {
 			if in.n > c.read {
 				t.Errorf("read %d bytes, want at most %d", in.n, c.read)
 			}
-			if used := w.receiver.budget.used.Load(); used != 0 {
-				t.Errorf("%d bytes of the budget are still taken", used)
-			}
+			w.receiver.budget.checkEmpty(t)
 		})
 	}
 }
@@ -225,32 +221,6 @@ func TestUnsignedBodyIsNotRead(t *testing.T) {
 	req.Body = io.NopCloser(in)
 	if rec := w.serve(req); rec.Code != 401 || in.n != 0 {
 		t.Errorf("status %d after reading %d bytes, want 401 after none", rec.Code, in.n)
-	}
-}
-
-func TestBudgetIsShared(t *testing.T) {
-	budget, err := NewBudget(MinBudget)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newRecordedHandler(t, GitHub, secret)
-	w.receiver.budget = budget
-	if !budget.reserveBytes(MinBudget - 100) { // what other receivers hold
-		t.Fatal("an empty budget has no room")
-	}
-	rec := w.serve(newDelivery(GitHub, "ping", secret, bytes.Repeat([]byte(" "), 101)))
-	if rec.Code != 503 || rec.Header().Get("Retry-After") != "5" || w.outcomes[0] != OutcomeBusy {
-		t.Errorf("status %d, Retry-After %q, outcome %v", rec.Code, rec.Header().Get("Retry-After"), w.outcomes)
-	}
-	if rec := w.serve(newDelivery(GitHub, "ping", secret, []byte(`{}`))); rec.Code != 200 {
-		t.Errorf("a small delivery that has room: %d", rec.Code)
-	}
-	budget.releaseBytes(MinBudget - 100)
-	if used := budget.used.Load(); used != 0 {
-		t.Errorf("%d bytes are still taken", used)
-	}
-	if _, err := NewBudget(MaxBody); err == nil {
-		t.Error("a budget too small for the largest body is taken")
 	}
 }
 

@@ -18,14 +18,10 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// bodiesInMemory caps what all webhook bodies that are being read may take
-// together: four of the largest that GitHub sends.
-const bodiesInMemory = 4 * 25 << 20
-
 // newHandler builds the HTTP surface.
 func (s *Server) newHandler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	budget, err := webhooks.NewBudget(bodiesInMemory)
+	budget, err := webhooks.NewBudget(webhooks.BudgetOptions{}) // connections' deadlines are by the system's clock
 	if err != nil {
 		return nil, err
 	}

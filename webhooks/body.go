@@ -1,0 +1,105 @@
+package webhooks
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	// MaxBody is the largest body that is read, in bytes. GitHub caps its
+	// payloads at 25 MB and drops what is larger; the default of other servers
+	// (1 GB in GHSA-jmvp-698c-4x3w) lets a stranger fill the memory.
+	MaxBody = 25_000_000
+
+	// ReadTimeout is how long a sender may take for its body. GitHub itself gives
+	// up a delivery after 10 s.
+	ReadTimeout = 15 * time.Second
+
+	// StallTimeout is how long a sender may be behind MinRate: long enough for a
+	// packet that was lost twice, short enough that a stalled one is soon gone.
+	StallTimeout = 3 * time.Second
+
+	// MinRate is how many bytes a second a body must bring.
+	MinRate = 16 << 10
+
+	// RefusalTimeout is how long the rest of a body is waited for that is refused
+	// before it was read, so that its sender gets to read why.
+	RefusalTimeout = time.Second
+
+	// firstReadSize is the first buffer's size: what a sender gets for nothing.
+	firstReadSize = 4 << 10
+)
+
+// bodyReader reads a body within the budget and in time.
+type bodyReader struct {
+	pending *pendingBody
+	data    []byte
+}
+
+// readBody reads a body to its end. announced is the Content-Length, negative when
+// it isn't known; room for it is taken only as bytes come.
+func (b *bodyReader) readBody(body io.Reader, announced int64) *Refusal {
+	size := firstReadSize
+	if announced >= 0 && announced < firstReadSize {
+		size = int(announced) + 1 // the one shows the end
+	}
+	for ; ; size = 2 * cap(b.data) {
+		if len(b.data) == cap(b.data) && !b.grow(min(size, MaxBody+1), announced > SmallBody) {
+			return newBusyRefusal()
+		}
+		if !b.pending.extend(bodyDeadline(b.pending.started, len(b.data))) {
+			return newBusyRefusal()
+		}
+		n, err := body.Read(b.data[len(b.data):cap(b.data)])
+		b.data = b.data[:len(b.data)+n]
+		if errors.Is(err, io.EOF) {
+			b.pending.stopReading()
+			return nil
+		}
+		if err != nil {
+			return b.explainRead(err)
+		}
+	}
+}
+
+// bodyDeadline is when a body must have brought more than the bytes it has.
+func bodyDeadline(started time.Time, received int) time.Time {
+	behind := StallTimeout + time.Duration(received)*time.Second/MinRate
+	return started.Add(min(behind, ReadTimeout))
+}
+
+// explainRead says why a body could not be read.
+func (b *bodyReader) explainRead(err error) *Refusal {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return newTooLargeRefusal()
+	case b.pending.isDisplaced():
+		return newBusyRefusal()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &Refusal{Status: http.StatusRequestTimeout, Outcome: OutcomeSlow, Reason: "the body took too long to arrive"}
+	default:
+		return newMalformedRefusal("the body ended too early")
+	}
+}
+
+// grow gives the buffer another size; false when there is no room. While it
+// copies, both buffers count.
+func (b *bodyReader) grow(size int, large bool) bool {
+	if !b.pending.budget.reserve(b.pending, int64(size), large || size > SmallBody) {
+		return false
+	}
+	old := cap(b.data)
+	b.data = append(make([]byte, 0, size), b.data...)
+	b.pending.giveBack(int64(old))
+	return true
+}
+
+// release gives all room back; the data must not be used afterwards.
+func (b *bodyReader) release() {
+	b.pending.release()
+	b.data = nil
+}
