@@ -23,9 +23,19 @@ type ArgoCD interface {
 	Sync(ctx context.Context, namespace, name, revision string) error
 }
 
+// Store is what is kept of what was done. *store.Store is one.
+type Store interface {
+	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
+	State(ctx context.Context, key string) ([]byte, bool, error)
+	PutState(ctx context.Context, key string, data []byte) error
+	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
+	TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
+	FreeSlot(ctx context.Context, name, owner string) error
+}
+
 // Options are the actor's parts. All but Metrics are required.
 type Options struct {
-	Store    *store.Store
+	Store    Store
 	Gatherer *facts.Gatherer
 	ArgoCDs  map[string]ArgoCD
 	Console  string // externalURL, empty without one
@@ -45,7 +55,7 @@ type Metrics interface {
 // a time by whoever runs it.
 type Actor struct {
 	opts        Options
-	undeletable sync.Map // observe.Leftover: branches whose deletion the forge refused
+	undeletable sync.Map // facts.Leftover: branches whose deletion the forge refused
 }
 
 // New makes an actor.

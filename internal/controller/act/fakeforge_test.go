@@ -1,0 +1,274 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// fakeForge is a forge in memory over the bare repository of a fixture. Every call to
+// it passes the fixture's faults and is counted there. What act and facts don't call
+// isn't there.
+type fakeForge struct {
+	forge.Forge
+	w         *fixture
+	pulls     map[int]*forge.PullRequest
+	comments  map[int][]forge.Comment
+	statuses  map[string]forge.Status // the newest, by commit
+	nextID    int64
+	closed    map[int][]string // the labels at the moment of a close
+	merges    []forge.MergeRequest
+	refuse    error // what a merge is answered with
+	undeleted bool  // branches can't be deleted
+}
+
+func newFakeForge(w *fixture) *fakeForge {
+	return &fakeForge{w: w, pulls: map[int]*forge.PullRequest{}, comments: map[int][]forge.Comment{}, statuses: map[string]forge.Status{}, closed: map[int][]string{}}
+}
+
+// pass runs an effect between the faults that the fixture has for a call.
+func (f *fakeForge) pass(effect func() error, format string, args ...any) error {
+	return f.w.faults.pass("forge: "+fmt.Sprintf(format, args...), effect)
+}
+
+// find is a pull request as the forge has it now; the branch says where its head is.
+func (f *fakeForge) find(number int) (*forge.PullRequest, error) {
+	pr := f.pulls[number]
+	if pr == nil {
+		return nil, &forge.Error{Op: fmt.Sprintf("read #%d", number), Kind: forge.ErrNotFound}
+	}
+	if head := f.w.remoteHead(pr.Branch); pr.State == forge.Open && head != "" {
+		pr.Head = head
+	}
+	return pr, nil
+}
+
+func (f *fakeForge) change(number int, do func(*forge.PullRequest)) error {
+	pr, err := f.find(number)
+	if err == nil {
+		do(pr)
+		pr.UpdatedAt = f.w.now
+	}
+	return err
+}
+
+func (f *fakeForge) PullRequests(_ context.Context, _ forge.Repo, since time.Time) (out []forge.PullRequest, err error) {
+	err = f.pass(func() error {
+		for _, n := range slices.Backward(slices.Sorted(maps.Keys(f.pulls))) {
+			pr, err := f.find(n)
+			if err != nil {
+				return err
+			}
+			if !pr.UpdatedAt.Before(since) {
+				out = append(out, clonePull(pr))
+			}
+		}
+		return nil
+	}, "list")
+	return out, err
+}
+
+func clonePull(pr *forge.PullRequest) forge.PullRequest {
+	out := *pr
+	out.Labels = slices.Clone(pr.Labels)
+	return out
+}
+
+func (f *fakeForge) PullRequest(_ context.Context, _ forge.Repo, number int) (out *forge.PullRequest, err error) {
+	err = f.pass(func() error {
+		pr, err := f.find(number)
+		if err == nil {
+			c := clonePull(pr)
+			out = &c
+		}
+		return err
+	}, "read #%d", number)
+	return out, err
+}
+
+func (f *fakeForge) CreatePullRequest(_ context.Context, _ forge.Repo, n forge.NewPullRequest) (out *forge.PullRequest, created bool, err error) {
+	err = f.pass(func() error {
+		for _, pr := range f.pulls {
+			if pr.State == forge.Open && pr.Branch == n.Branch && pr.Base == n.Base {
+				c := clonePull(pr)
+				out = &c
+				return nil
+			}
+		}
+		head := f.w.remoteHead(n.Branch)
+		if head == "" {
+			return &forge.Error{Op: "open a pull request", Kind: forge.ErrInvalid}
+		}
+		created = true
+		c := clonePull(f.add(n, bot, head))
+		out = &c
+		return nil
+	}, "create %s", n.Branch)
+	return out, created, err
+}
+
+// add opens a pull request.
+func (f *fakeForge) add(n forge.NewPullRequest, author, head string) *forge.PullRequest {
+	number := len(f.pulls) + 1
+	pr := &forge.PullRequest{Number: number, Title: n.Title, Body: n.Body, Author: author, Branch: n.Branch, Head: head, Base: n.Base, State: forge.Open,
+		Labels: slices.Sorted(slices.Values(n.Labels)), Mergeable: forge.MergeableYes, CreatedAt: f.w.now, UpdatedAt: f.w.now}
+	f.pulls[number] = pr
+	return pr
+}
+
+func (f *fakeForge) UpdatePullRequest(_ context.Context, _ forge.Repo, number int, c forge.PullRequestUpdate) error {
+	what := "text"
+	if c.State != nil {
+		what = string(*c.State)
+	}
+	return f.pass(func() error {
+		return f.change(number, func(pr *forge.PullRequest) {
+			if c.Title != nil {
+				pr.Title = *c.Title
+			}
+			if c.Body != nil {
+				pr.Body = *c.Body
+			}
+			if c.State != nil {
+				pr.State, pr.ClosedAt = *c.State, f.w.now
+				f.closed[number] = slices.Clone(pr.Labels)
+			}
+		})
+	}, "update #%d %s", number, what)
+}
+
+// Merge moves the base to the head, as a forge does whose repository rebases.
+func (f *fakeForge) Merge(_ context.Context, _ forge.Repo, m forge.MergeRequest) (landed string, err error) {
+	err = f.pass(func() error {
+		f.merges = append(f.merges, m)
+		if f.refuse != nil {
+			return f.refuse
+		}
+		pr, err := f.find(m.Number)
+		switch {
+		case err != nil:
+			return err
+		case pr.Head != m.Head:
+			return &forge.Error{Op: "merge", Kind: forge.ErrConflict}
+		case pr.State != forge.Merged:
+			f.w.setRemoteHead(pr.Base, pr.Head)
+			pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, pr.Head, bot, f.w.now, f.w.now, f.w.now
+		}
+		landed = pr.MergeCommit
+		return nil
+	}, "merge #%d", m.Number)
+	return landed, err
+}
+
+func (f *fakeForge) DeleteBranch(_ context.Context, _ forge.Repo, branch string) error {
+	return f.pass(func() error {
+		if f.undeleted {
+			return &forge.Error{Op: "delete " + branch, Kind: forge.ErrForbidden}
+		}
+		f.w.setRemoteHead(branch, "")
+		return nil
+	}, "delete %s", branch)
+}
+
+func (f *fakeForge) Reviews(context.Context, forge.Repo, int) ([]forge.Review, error) {
+	return nil, nil
+}
+
+func (f *fakeForge) Permission(context.Context, forge.Repo, string) (forge.Permission, error) {
+	return forge.PermissionWrite, nil
+}
+
+func (f *fakeForge) CommitAuthors(context.Context, forge.Repo, string) ([]string, error) {
+	return []string{"linus"}, nil
+}
+
+func (f *fakeForge) AddLabels(_ context.Context, _ forge.Repo, number int, labels ...string) error {
+	return f.pass(func() error {
+		return f.change(number, func(pr *forge.PullRequest) {
+			pr.Labels = slices.Compact(slices.Sorted(slices.Values(append(pr.Labels, labels...))))
+		})
+	}, "label #%d %s", number, strings.Join(labels, ","))
+}
+
+func (f *fakeForge) RemoveLabel(_ context.Context, _ forge.Repo, number int, label string) error {
+	return f.pass(func() error {
+		return f.change(number, func(pr *forge.PullRequest) {
+			pr.Labels = slices.DeleteFunc(pr.Labels, func(l string) bool { return l == label })
+		})
+	}, "unlabel #%d %s", number, label)
+}
+
+func (f *fakeForge) Comments(_ context.Context, _ forge.Repo, number int, _ time.Time) (out []forge.Comment, err error) {
+	err = f.pass(func() error {
+		out = slices.Clone(f.comments[number])
+		return nil
+	}, "comments #%d", number)
+	return out, err
+}
+
+func (f *fakeForge) CreateComment(_ context.Context, _ forge.Repo, number int, body string) (out *forge.Comment, err error) {
+	err = f.pass(func() error {
+		k := f.say(number, bot, body)
+		out = &k
+		return nil
+	}, "comment #%d", number)
+	return out, err
+}
+
+// say adds a comment.
+func (f *fakeForge) say(number int, by, body string) forge.Comment {
+	f.nextID++
+	k := forge.Comment{ID: f.nextID, User: by, Body: body}
+	f.comments[number] = append(f.comments[number], k)
+	return k
+}
+
+func (f *fakeForge) UpdateComment(_ context.Context, _ forge.Repo, number int, id int64, body string) error {
+	return f.pass(func() error {
+		for i := range f.comments[number] {
+			if k := &f.comments[number][i]; k.ID == id {
+				k.Body = body
+				return nil
+			}
+		}
+		return &forge.Error{Op: "change a comment", Kind: forge.ErrNotFound}
+	}, "recomment #%d", number)
+}
+
+func (f *fakeForge) SetStatus(_ context.Context, _ forge.Repo, commit string, s forge.Status) error {
+	return f.pass(func() error {
+		f.statuses[commit] = s
+		return nil
+	}, "status")
+}
+
+// remoteHead is where a branch of the bare repository is; empty: there is none.
+func (w *fixture) remoteHead(branch string) string {
+	w.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(w.origin, "refs/heads", branch))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// setRemoteHead moves a branch there behind the mirror's back; empty removes it.
+func (w *fixture) setRemoteHead(branch, commit string) {
+	w.t.Helper()
+	file := filepath.Join(w.origin, "refs/heads", branch)
+	if commit == "" {
+		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	w.must(os.MkdirAll(filepath.Dir(file), 0o700))
+	w.must(os.WriteFile(file, []byte(commit+"\n"), 0o600))
+}

@@ -1,0 +1,116 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+func TestMergePull(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		opened := w.now
+		w.metrics.recorded = nil
+		ev, d := w.evaluate()
+		head, branch := w.forge.pulls[n].Head, w.forge.pulls[n].Branch
+		w.must(w.do(ev, d, w.merge(ev, n)))
+		if m := w.forge.merges[0]; m.Number != n || m.Head != head || m.Method != "merge" || !strings.HasSuffix(m.Title, "(#1)") ||
+			!strings.Contains(m.Title, "2.0.0") || !strings.Contains(m.Message, promotion.TrailerRelease+": "+ev.OpenPulls[n].Release) {
+			w.t.Errorf("asked for the merge %+v", m)
+		}
+		w.compare("main", w.remoteHead("main"), head)
+		now, _, err := w.repo.Mirror.Head(w.ctx(), "main")
+		w.must(err)
+		w.compare("the mirror's main", now, head)
+		w.compare("the branch", w.remoteHead(branch), "")
+		for _, c := range w.names {
+			p := w.promotionOf(c, n)
+			m, _ := promotion.FindMember(ev.OpenPulls[n].Members, c)
+			w.compare("the row of "+c, []string{p.Kind, p.State, p.Release}, []string{"promotion", "merged", m.Release})
+		}
+		want := w.each("%s: #1 merged into main as " + wording.Short(head))
+		w.compare("events", w.events("merged"), want)
+		w.compare("metrics", w.metrics.recorded, []string{fmt.Sprintf("qa merged %s", w.now.Sub(opened))})
+
+		w.must(w.do(ev, d, w.merge(ev, n))) // done again, it is found done
+		w.compare("main", w.remoteHead("main"), head)
+		w.compare("events", w.events("merged"), want)
+		ev, _ = w.evaluate()
+		w.compare("what is open", len(ev.OpenPulls), 0)
+		for _, c := range ev.Components {
+			w.compare("what landed", []any{c.Env("qa").Landed.Value.Pull, c.Env("qa").Landed.Value.Commit}, []any{n, head})
+		}
+	})
+}
+
+// TestMergeOnlyWhatWasJudged holds what the forge's answers to a merge do: nothing is
+// written down of what didn't happen.
+func TestMergeOnlyWhatWasJudged(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "  merge: {method: squash}\n", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	merge := w.merge(ev, n)
+	later := merge
+	later.Tip = strings.Repeat("0", 40)
+	w.faults.calls = nil
+	w.mustBeStale(w.do(ev, d, later), "merge #1 into qa", "main is at "+wording.Short(merge.Tip))
+	w.compare("calls", w.faults.calls, []string(nil))
+	for _, c := range []struct {
+		kind  error
+		stale bool
+	}{{forge.ErrConflict, true}, {forge.ErrNotMergeable, false}, {forge.ErrForbidden, false}, {forge.ErrRateLimited, false}, {forge.ErrRetryable, false}} {
+		w.forge.refuse = &forge.Error{Op: "merge acme/fleet#1", Kind: c.kind, Message: "no", RetryAfter: w.now.Add(time.Hour)}
+		err := w.do(ev, d, merge)
+		if errors.Is(err, ErrStale) != c.stale || !c.stale && (!errors.Is(err, c.kind) || !forge.RetryAfter(err).Equal(w.now.Add(time.Hour))) || !strings.Contains(err.Error(), "merge #1 into qa") {
+			t.Errorf("%v: %v", c.kind, err)
+		}
+		w.compare(c.kind.Error(), []any{w.promotionOf("web", n).State, len(w.events("merged")), w.remoteHead("main"), w.remoteHead(w.forge.pulls[n].Branch)},
+			[]any{promotion.Opened, 0, merge.Tip, merge.Head})
+	}
+	w.forge.refuse = nil
+	other := merge
+	other.Head = merge.Tip
+	w.mustBeStale(w.do(ev, d, other))
+	w.compare("method", w.forge.merges[0].Method, "squash")
+	w.forge.undeleted = true // which keeps nothing from being written down
+	w.must(w.do(ev, d, merge))
+	w.compare("events", len(w.events("merged")), 1)
+	w.compare("the branch", w.remoteHead(w.forge.pulls[n].Branch), merge.Head)
+}
+
+// TestMergeRevert holds that a merged revert ends the promotion that it takes back.
+func TestMergeRevert(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.land("2.0.0")
+		ev, d, revert := w.requestRevert()
+		w.must(w.do(ev, d, revert))
+		w.metrics.recorded = nil
+		ev, d = w.evaluate()
+		w.must(w.do(ev, d, w.merge(ev, n+1)))
+		if m := w.forge.merges[1]; !strings.Contains(m.Title, "Revert") || !strings.Contains(m.Message, "Takes back #1, asked for by linus: it smells") {
+			w.t.Errorf("asked for the merge %+v", m)
+		}
+		for _, c := range w.names {
+			m, _ := promotion.FindMember(revert.Members, c)
+			p := w.promotionOf(c, n)
+			w.compare("the promotion's row", []string{p.Kind, p.State, p.Release}, []string{"promotion", promotion.Reverted, m.Release})
+			p = w.promotionOf(c, n+1)
+			w.compare("the revert's row", []string{p.Kind, p.State, p.Release}, []string{"revert", "merged", m.Release})
+		}
+		w.compare("events", len(w.events("merged")), 2*len(w.names))
+		w.compare("metrics", w.metrics.recorded, []string{"qa merged 1s"})
+		w.must(w.do(ev, d, w.merge(ev, n+1)))
+		w.compare("events", len(w.events("merged")), 2*len(w.names))
+		if ev, _ = w.evaluate(); slices.Contains([]string{promotion.ByPromotion, ""}, ev.Components[0].Env("qa").Landed.Value.By) {
+			w.t.Errorf("it landed by %q", ev.Components[0].Env("qa").Landed.Value.By)
+		}
+	})
+}

@@ -1,0 +1,421 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// file is a file of a commit.
+func (w *fixture) file(commit, name string) string {
+	w.t.Helper()
+	raw, err := w.repo.Mirror.Tree(commit).ReadFile(name)
+	w.must(err)
+	return string(raw)
+}
+
+// mustBeStale fails unless an error says that nothing was done since something moved.
+func (w *fixture) mustBeStale(err error, says ...string) {
+	w.t.Helper()
+	if !errors.Is(err, ErrStale) {
+		w.t.Fatalf("it is not stale: %v", err)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			w.t.Errorf("%q isn't said: %v", s, err)
+		}
+	}
+}
+
+// compare fails when two things differ.
+func (w *fixture) compare(what string, got, want any) {
+	w.t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		w.t.Errorf("%s: -want +got\n%s", what, d)
+	}
+}
+
+// each makes a list with a line for each component.
+func (w *fixture) each(format string) []string {
+	var out []string
+	for _, c := range w.names {
+		out = append(out, fmt.Sprintf(format, c))
+	}
+	return out
+}
+
+// ready has a release in dev that may be promoted.
+func (w *fixture) ready(tag string) (*facts.Evaluation, *promotion.Decision, promotion.Open) {
+	w.t.Helper()
+	w.evaluate()
+	w.release(tag)
+	w.verifyDev()
+	ev, d := w.evaluate()
+	return ev, d, decided[promotion.Open](w, d)
+}
+
+const openSlot = "open|hub:acme/fleet|shop|qa"
+
+func TestOpenPromotion(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		ev, d, open := w.ready("2.0.0")
+		w.must(w.do(ev, d, open))
+		pr := w.forge.pulls[1]
+		tip := w.remoteHead("main")
+		w.compare("branch, base, author, state", []string{pr.Branch, pr.Base, pr.Author, string(pr.State)}, []string{"liftlock/shop/qa/" + w.key(), "main", bot, "open"})
+		if !pr.HasLabel(promotion.LabelOurs) || !strings.Contains(pr.Title, "2.0.0") || !strings.Contains(pr.Body, "release="+open.Release) || strings.Contains(pr.Body, "liftlock:revert") {
+			t := *pr
+			w.t.Errorf("opened %+v", t)
+		}
+		info, err := w.repo.Mirror.Commit(w.ctx(), pr.Head)
+		w.must(err)
+		w.compare("parents", info.Parents, []string{tip})
+		for _, c := range w.names {
+			w.compare("qa of "+c, w.file(pr.Head, kustomizationOf(c, "qa")), kustomization(c, "2.0.0"))
+			p := w.promotionOf(c, 1)
+			m, _ := promotion.FindMember(open.Members, c)
+			w.compare("the row of "+c, []string{p.Kind, p.State, p.Release, p.Environment, p.Component}, []string{"promotion", promotion.Opened, m.Release, "qa", c})
+		}
+		w.compare("events", w.events("opened"), w.each("%s: #1 opened: "+open.Name+" to qa"))
+		w.compare("it is held", w.held(openSlot), false)
+
+		before := *pr
+		w.must(w.do(ev, d, open)) // done again, nothing changes
+		w.compare("pull requests", len(w.forge.pulls), 1)
+		w.compare("the pull request", *w.forge.pulls[1], before)
+		w.compare("events", w.events("opened"), w.each("%s: #1 opened: "+open.Name+" to qa"))
+		ev, d = w.evaluate()
+		w.compare("members", ev.OpenPulls[1].HeadState, promotion.HeadState(""))
+		for _, s := range d.Steps() {
+			if _, opens := s.Action.(promotion.Open); opens {
+				w.t.Error("it is to be opened once more")
+			}
+		}
+	})
+}
+
+// TestOpenFindsWhatIsThere holds that the pull request that an interrupted run opened is
+// found, with the labels it lacks, and that somebody else's is left alone.
+func TestOpenFindsWhatIsThere(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		ev, d, open := w.ready("2.0.0")
+		branch := promotion.Branch("shop", "qa", w.key())
+		w.forge.add(forge.NewPullRequest{Branch: branch, Base: "main", Labels: []string{"env/qa", "mine"}}, "linus", w.remoteHead("main"))
+		w.mustBeStale(w.do(ev, d, open), "#1 by linus", branch)
+		w.compare("events", w.events("opened"), []string(nil))
+		w.compare("labels", w.forge.pulls[1].Labels, []string{"env/qa", "mine"})
+		w.forge.pulls[1].Author = bot
+		w.faults.calls = nil
+		w.must(w.do(ev, d, open))
+		w.compare("labels", w.forge.pulls[1].Labels, []string{"env/qa", "liftlock", "mine"})
+		if !slices.Contains(w.faults.calls, "forge: label #1 liftlock") {
+			w.t.Errorf("the labels that are there are set again: %q", w.faults.calls)
+		}
+		w.compare("pull requests", len(w.forge.pulls), 1)
+		w.compare("events", w.events("opened"), w.each("%s: #1 opened: "+open.Name+" to qa"))
+		w.compare("cached", w.cachedPull(1), *w.forge.pulls[1])
+	})
+}
+
+// cachedPull is the store's copy of a pull request.
+func (w *fixture) cachedPull(number int) forge.PullRequest {
+	w.t.Helper()
+	open, err := w.gatherer.OpenPulls(w.ctx(), w.repo)
+	w.must(err)
+	for _, pr := range open {
+		if pr.Number == number {
+			return pr
+		}
+	}
+	w.t.Fatalf("#%d is not among the open ones", number)
+	return forge.PullRequest{}
+}
+
+// TestPushKeepsWhatItDoesNotKnow holds that a branch which moved behind the mirror's back
+// stays as it is, and that the next look knows of it.
+func TestPushKeepsWhatItDoesNotKnow(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		theirs := w.remoteHead("main")
+		ev, d, open := w.ready("2.0.0")
+		branch := promotion.Branch("shop", "qa", w.key())
+		w.setRemoteHead(branch, theirs)
+		w.mustBeStale(w.do(ev, d, open), "open a promotion of "+open.Name+" into qa", git.ErrLeaseLost.Error())
+		w.compare("the branch", w.remoteHead(branch), theirs)
+		w.compare("pull requests", len(w.forge.pulls), 0)
+		w.compare("it is held", w.held(openSlot), false)
+		head, _, err := w.repo.Mirror.Head(w.ctx(), branch)
+		w.must(err)
+		w.compare("the mirror's branch", head, theirs)
+
+		w.setRemoteHead(branch, "") // and again, while the remote goes away
+		w.beforePush = func(string) { w.beforePush = nil; w.setRemoteHead(branch, w.remoteHead("main")) }
+		_, err = w.repo.Mirror.Fetch(w.ctx())
+		w.must(err)
+		w.mustBeStale(w.do(ev, d, open))
+	})
+}
+
+func TestOpenNothing(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		ev, d, open := w.ready("2.0.0")
+		open.Release = "unknown"
+		if err := w.do(ev, d, open); err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "nothing to commit") {
+			w.t.Errorf("it ended with %v", err)
+		}
+		w.compare("pull requests", len(w.forge.pulls), 0)
+		w.compare("the branch", w.remoteHead(promotion.Branch("shop", "qa", w.key())), "")
+		w.compare("it is held", w.held(openSlot), false)
+	})
+}
+
+func TestReplaceHead(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		first := *w.forge.pulls[n]
+		w.release("3.0.0")
+		w.verifyDev()
+		ev, d := w.evaluate()
+		replace := decided[promotion.Replace](w, d)
+		w.must(w.do(ev, d, replace))
+		pr := w.forge.pulls[n]
+		if pr.Head == first.Head || pr.State != forge.Open || !strings.Contains(pr.Title, "3.0.0") || !strings.Contains(pr.Body, "release="+replace.Release) {
+			w.t.Errorf("replaced %+v", *pr)
+		}
+		for _, c := range w.names {
+			w.compare("qa of "+c, w.file(pr.Head, kustomizationOf(c, "qa")), kustomization(c, "3.0.0"))
+			m, _ := promotion.FindMember(replace.Members, c)
+			p := w.promotionOf(c, n)
+			w.compare("the row of "+c, []string{p.Kind, p.State, p.Release}, []string{"promotion", promotion.Opened, m.Release})
+		}
+		w.compare("events", w.events("replaced"), w.each("%s: #1 composed anew: "+replace.Why))
+		w.compare("cached", w.cachedPull(n).Head, pr.Head)
+
+		before := *pr
+		w.mustBeStale(w.do(ev, d, replace), "#1 is open at")
+		w.compare("the pull request", *w.forge.pulls[n], before)
+		w.compare("events", w.events("replaced"), w.each("%s: #1 composed anew: "+replace.Why))
+	})
+}
+
+// TestReplaceOnlyWhatWasJudged holds that an open promotion which moved since it was
+// judged is left alone, whoever knows of it.
+func TestReplaceOnlyWhatWasJudged(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	branch, mine := w.forge.pulls[n].Branch, w.forge.pulls[n].Head
+	w.release("3.0.0")
+	w.verifyDev()
+	ev, d := w.evaluate()
+	replace := decided[promotion.Replace](w, d)
+	otherCommit := w.remoteHead("main")
+	m := w.repo.Mirror
+	for _, c := range []struct {
+		name        string
+		do, restore func()
+		says        string
+	}{
+		{"the forge has another head", func() { w.setRemoteHead(branch, otherCommit) }, func() { w.setRemoteHead(branch, mine) }, "#1 is open at " + otherCommit[:12]},
+		{"it is closed", func() { w.forge.pulls[n].State = forge.Closed }, func() { w.forge.pulls[n].State = forge.Open }, "#1 is closed at"},
+		{"the mirror has another head", func() {
+			w.must(m.Push(w.ctx(), git.PushSpec{Branch: branch, Old: mine, New: otherCommit}))
+			w.setRemoteHead(branch, mine)
+		}, func() { _, err := m.Fetch(w.ctx()); w.must(err) }, branch + " is at " + otherCommit[:12]},
+		{"the mirror has no such branch", func() {
+			w.must(m.Push(w.ctx(), git.PushSpec{Branch: branch, Old: mine}))
+			w.setRemoteHead(branch, mine)
+		}, func() { _, err := m.Fetch(w.ctx()); w.must(err) }, branch + " is at"},
+	} {
+		c.do()
+		head := w.remoteHead(branch)
+		w.mustBeStale(w.do(ev, d, replace), c.says)
+		w.compare(c.name, w.remoteHead(branch), head)
+		w.compare(c.name, w.events("replaced"), []string(nil))
+		c.restore()
+	}
+	replace.Pull = 7
+	w.mustBeStale(w.do(ev, d, replace), "#7 is not open")
+}
+
+func TestClosePull(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		ev, d := w.evaluate()
+		shut := promotion.Close{Environment: "qa", Pull: n, Why: "nobody needs it", Members: ev.OpenPulls[n].Members}
+		pr := w.forge.pulls[n]
+		release := pr.Head
+
+		head := pr.Head
+		w.setRemoteHead(pr.Branch, w.remoteHead("main"))
+		w.mustBeStale(w.do(ev, d, shut), "#1 is open at")
+		w.compare("what moved meanwhile", []any{pr.State, len(w.forge.comments[n]), pr.HasLabel(promotion.LabelSuperseded)}, []any{forge.Open, 0, false})
+		w.setRemoteHead(pr.Branch, head)
+
+		w.must(w.do(ev, d, shut))
+		w.compare("state", pr.State, forge.Closed)
+		if !slices.Contains(w.forge.closed[n], promotion.LabelSuperseded) {
+			w.t.Errorf("it was closed with the labels %q: a veto", w.forge.closed[n])
+		}
+		if k := w.forge.comments[n]; len(k) != 1 || !strings.Contains(k[0].Body, "Closed by Liftlock:** nobody needs it") || !strings.Contains(k[0].Body, "no veto") {
+			w.t.Errorf("the comments: %+v", k)
+		}
+		w.compare("the branch", w.remoteHead(pr.Branch), "")
+		for _, c := range w.names {
+			p := w.promotionOf(c, n)
+			m, _ := promotion.FindMember(shut.Members, c)
+			w.compare("the row of "+c, []string{p.Kind, p.State, p.Release}, []string{"promotion", "superseded", m.Release})
+		}
+		w.compare("events", w.events("closed"), w.each("%s: #1 closed: nobody needs it"))
+
+		w.mustBeStale(w.do(ev, d, shut), "#1 is closed at "+release[:12])
+		w.compare("comments", len(w.forge.comments[n]), 1)
+		w.compare("events", w.events("closed"), w.each("%s: #1 closed: nobody needs it"))
+		ev, d = w.evaluate()
+		w.compare("it is no veto", []any{len(ev.OpenPulls), decided[promotion.Open](w, d).Environment}, []any{0, "qa"})
+	})
+}
+
+// TestCloseWithoutDeletion holds that a branch which can't be deleted keeps nothing from
+// being written down.
+func TestCloseWithoutDeletion(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	w.forge.undeleted = true
+	w.must(w.do(ev, d, promotion.Close{Environment: "qa", Pull: n, Revert: true, Why: "it is well again", Members: ev.OpenPulls[n].Members}))
+	w.compare("events", w.events("closed"), w.each("%s: #1 closed: it is well again"))
+	w.compare("the branch", w.remoteHead(w.forge.pulls[n].Branch), w.forge.pulls[n].Head)
+	if k := w.forge.comments[n]; !strings.Contains(k[0].Body, "nothing left to take back") {
+		w.t.Errorf("the comments: %+v", k)
+	}
+}
+
+// land has a release in dev promoted and merged.
+func (w *fixture) land(tag string) int {
+	w.t.Helper()
+	n := w.open(tag)
+	ev, d := w.evaluate()
+	w.must(w.do(ev, d, w.merge(ev, n)))
+	return n
+}
+
+// merge is the action that merges what was evaluated.
+func (w *fixture) merge(ev *facts.Evaluation, n int) promotion.Merge {
+	p := ev.OpenPulls[n]
+	return promotion.Merge{Environment: "qa", Pull: n, Head: p.Head, Tip: ev.Environment("qa").Tip, Revert: p.Revert, Members: p.Members}
+}
+
+// requestRevert gives a command to take back what landed, for each component, and has it
+// decided.
+func (w *fixture) requestRevert() (*facts.Evaluation, *promotion.Decision, promotion.OpenRevert) {
+	w.t.Helper()
+	for _, c := range w.names {
+		w.command(c, "revert", "comment 5 on #1 of acme/fleet for "+c)
+	}
+	ev, d := w.evaluate()
+	for _, s := range d.Steps() {
+		if _, ok := s.Action.(promotion.BindCommand); ok {
+			w.must(w.actor.Do(w.ctx(), ev, d, s))
+		}
+	}
+	return ev, d, decided[promotion.OpenRevert](w, d)
+}
+
+const revertSlot = "revert|hub:acme/fleet|shop"
+
+func TestOpenRevert(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.land("2.0.0")
+		w.metrics.recorded = nil
+		ev, d, revert := w.requestRevert()
+		w.must(w.do(ev, d, revert))
+		pr := w.forge.pulls[n+1]
+		w.compare("branch, base, author", []string{pr.Branch, pr.Base, pr.Author}, []string{promotion.RevertBranch("shop", "qa", w.key(), revert.Release), "main", bot})
+		if !strings.Contains(pr.Title, "Revert") || !strings.Contains(pr.Body, "of=1") || !strings.Contains(pr.Body, "linus") || !strings.Contains(pr.Body, "it smells") {
+			w.t.Errorf("opened %+v", *pr)
+		}
+		for _, c := range w.names {
+			w.compare("qa of "+c, w.file(pr.Head, kustomizationOf(c, "qa")), kustomization(c, "1.0.0"))
+			m, _ := promotion.FindMember(revert.Members, c)
+			p := w.promotionOf(c, n+1)
+			w.compare("the revert's row", []string{p.Kind, p.State, p.Release}, []string{"revert", promotion.Opened, m.Release})
+			p = w.promotionOf(c, n)
+			w.compare("the promotion's row", []string{p.Kind, p.State, p.Release}, []string{"promotion", promotion.Reverting, m.Release})
+		}
+		want := w.each("%s: #2 opened: takes #1 back from qa")
+		w.compare("events", w.events("revert-opened"), want)
+		w.compare("metrics", w.metrics.recorded, []string{"reverted qa"})
+		w.compare("it is held", w.held(revertSlot), false)
+
+		w.mustBeStale(w.do(ev, d, revert), "another revert was opened meanwhile") // it counts by now
+		w.compare("it is held", w.held(revertSlot), false)
+		ev, d = w.evaluate()
+		w.compare("what is open", slices.Collect(maps.Keys(ev.OpenPulls)), []int{n + 1})
+		w.compare("its head is ours", ev.OpenPulls[n+1].HeadState, promotion.HeadState(""))
+		w.compare("pull requests", len(w.forge.pulls), 2)
+		w.compare("events", w.events("revert-opened"), want)
+		for _, s := range d.Steps() {
+			if _, opens := s.Action.(promotion.OpenRevert); opens {
+				w.t.Error("it is to be opened once more")
+			}
+		}
+	})
+}
+
+// TestRecomposeRevert holds that an open revert follows the branch: the same pull request
+// with the same words, on the newest commit.
+func TestRecomposeRevert(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.land("2.0.0")
+		ev, d, revert := w.requestRevert()
+		w.must(w.do(ev, d, revert))
+		n++
+		first := *w.forge.pulls[n]
+		files := map[string]string{}
+		for _, c := range w.names {
+			files[kustomizationOf(c, "qa")] = "# looked after by linus\n" + kustomization(c, "2.0.0")
+		}
+		tip := w.commit("Say who looks after it", files)
+		ev, d = w.evaluate()
+		again := promotion.RecomposeRevert{Environment: "qa", Pull: n, Head: first.Head, Tip: tip, Members: ev.OpenPulls[n].Members}
+		w.compare("decided", decided[promotion.RecomposeRevert](w, d), again)
+
+		other := again
+		other.Head = tip
+		w.mustBeStale(w.do(ev, d, other), "the revert #2")
+		of := ev.OpenPulls[n].Reverts
+		ev.OpenPulls[n].Reverts = nil
+		w.mustBeStale(w.do(ev, d, again), "the revert #2")
+		ev.OpenPulls[n].Reverts = of
+		w.setRemoteHead(first.Branch, tip)
+		w.mustBeStale(w.do(ev, d, again), "#2 is open at "+tip[:12])
+		w.setRemoteHead(first.Branch, first.Head)
+
+		w.must(w.do(ev, d, again))
+		pr := w.forge.pulls[n]
+		w.compare("title and body", []string{pr.Title, pr.Body}, []string{first.Title, first.Body})
+		info, err := w.repo.Mirror.Commit(w.ctx(), w.remoteHead(pr.Branch))
+		w.must(err)
+		w.compare("parents", info.Parents, []string{tip})
+		if !strings.Contains(info.Message, "asked for by linus: it smells") {
+			w.t.Errorf("its message doesn't say why: %s", info.Message)
+		}
+		for _, c := range w.names {
+			w.compare("qa of "+c, w.file(info.SHA, kustomizationOf(c, "qa")), "# looked after by linus\n"+kustomization(c, "1.0.0"))
+		}
+		w.compare("cached", w.cachedPull(n).Head, info.SHA)
+		ev, _ = w.evaluate()
+		w.compare("stale", []any{ev.OpenPulls[n].Stale, ev.OpenPulls[n].HeadState}, []any{false, promotion.HeadState("")})
+	})
+}
