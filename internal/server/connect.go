@@ -72,8 +72,16 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 	if _, err := m.Fetch(ctx); err != nil {
 		return errors.Join(err, m.Close())
 	}
+	var secrets [][]byte
+	for _, s := range fc.WebhookSecrets {
+		secrets = append(secrets, []byte(s.Reveal()))
+	}
+	marks, err := facts.NewMarkSigner(secrets...)
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login},
+		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	if r.ManageWebhooks {

@@ -46,6 +46,23 @@ func (s *subject) components() []string {
 	return out
 }
 
+// setMarker fills in the mark that the body of a pull request on a branch carries while
+// its head is this commit. A revert's says nothing that could loosen, and isn't signed.
+func setMarker(s *subject, in *prtext.Input, branch, head string) {
+	k := facts.Marker{Kind: promotion.KindPromotion, Release: in.Release, Of: in.RevertedPull}
+	for _, m := range in.Members {
+		if s.batch { // a component's own is told by the branch
+			k.Members = append(k.Members, m.Member)
+		}
+	}
+	if in.Revert {
+		k.Kind = promotion.KindRevert
+		in.BodyMarker = k.String()
+		return
+	}
+	in.BodyMarker = s.ev.Snapshot.Repo.Marks.Sign(s.ev.Snapshot.Repo.ID, branch, head, k)
+}
+
 // describeEdits fills in what an edit on a commit moves, whom it reaches and what it
 // does to their manifests.
 func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
@@ -64,13 +81,6 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	if in.Revert {
 		kind = promotion.KindRevert
 	}
-	var members []promotion.Member // a component's own are told by the branch
-	for _, m := range in.Members {
-		if s.batch {
-			members = append(members, m.Member)
-		}
-	}
-	in.BodyMarker = facts.Marker(kind, in.Release, in.RevertedPull, members)
 	reached, others, err := a.opts.Gatherer.Reach(ctx, s.ev, in.Environment, files)
 	if err != nil {
 		in.UnaffectedErr = err.Error()

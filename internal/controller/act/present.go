@@ -33,6 +33,7 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 			return in, err
 		}
 	}
+	setMarker(s, &in, s.pull.PR.Branch, s.pull.Head)
 	a.describeEdits(ctx, s, &in, s.pull.Base, s.pull.Edits)
 	return in, nil
 }

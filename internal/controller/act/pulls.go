@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,7 +53,7 @@ func (s *subject) promotionBranch() string {
 // openPull describes edits, pushes them and opens their pull request.
 func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (*forge.PullRequest, error) {
 	a.describeEdits(ctx, s, in, tip, edits)
-	head, err := a.pushBranch(ctx, s.ev.Snapshot.Repo, branch, tip, edits, prtext.CommitMessage(*in))
+	head, err := a.pushBranch(ctx, s, in, branch, tip, edits)
 	if err != nil {
 		return nil, err
 	}
@@ -72,15 +73,26 @@ func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Compone
 
 // pushBranch writes the commit and moves our branch to it, with a lease on what was
 // there. The commit is a function of its content and its parent: done again, it
-// is the same.
-func (a *Actor) pushBranch(ctx context.Context, r *facts.Repository, branch, base string, edits []fieldedit.Edit, message string) (string, error) {
-	m := r.Mirror
+// is the same. The store knows beforehand what is pushed, so that a head is known for
+// ours whenever the process dies; the pull request's mark says the same.
+func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, branch, base string, edits []fieldedit.Edit) (string, error) {
+	r, m := s.ev.Snapshot.Repo, s.ev.Snapshot.Repo.Mirror
 	if len(edits) == 0 {
 		return "", errors.New("there is nothing to commit")
 	}
-	head, err := facts.CommitEdits(ctx, m, base, edits, message)
+	head, err := facts.CommitEdits(ctx, m, base, edits, prtext.CommitMessage(*in))
 	if err != nil {
 		return "", err
+	}
+	setMarker(s, in, branch, head)
+	if !in.Revert {
+		pushed := facts.Pushed{{Head: head, Releases: s.releases()}}
+		if s.pull != nil && s.pull.Proven != nil && s.pull.Head != head { // still there if the push fails
+			pushed = slices.Insert(pushed, 0, facts.PushedHead{Head: s.pull.Head, Releases: s.pull.Proven})
+		}
+		if err := a.opts.Store.Tx(ctx, "push", func(tx *store.Tx) error { return putPushed(ctx, tx, r, branch, pushed) }); err != nil {
+			return "", err
+		}
 	}
 	old, _, err := m.Head(ctx, branch)
 	if err != nil {
@@ -92,6 +104,19 @@ func (a *Actor) pushBranch(ctx context.Context, r *facts.Repository, branch, bas
 		a.opts.Log.Debug("the branch is there already", zap.String("branch", branch))
 	}
 	return head, m.Push(ctx, git.PushSpec{Branch: branch, New: head, Old: old})
+}
+
+func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
+	raw, err := json.Marshal(pushed)
+	if err != nil {
+		return fmt.Errorf("keep what is pushed to %s: %w", branch, err)
+	}
+	return tx.PutState(ctx, facts.PushedKey(r.ID, branch), raw)
+}
+
+// putOnlyPushed writes down that a push has ended: nothing older of ours may be there.
+func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, branch, head string) error {
+	return putPushed(ctx, tx, s.ev.Snapshot.Repo, branch, facts.Pushed{{Head: head, Releases: s.releases()}})
 }
 
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
@@ -133,7 +158,8 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	in.Release, in.Name = x.Release, x.Name
 	edits := s.ev.ComposedEdits(s.env, x.Release)
 	a.describeEdits(ctx, s, &in, x.Tip, edits)
-	if _, err := a.pushBranch(ctx, r, branch, x.Tip, edits, prtext.CommitMessage(in)); err != nil {
+	head, err := a.pushBranch(ctx, s, &in, branch, x.Tip, edits)
+	if err != nil {
 		return err
 	}
 	page := prtext.Render(in)
@@ -145,6 +171,9 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
+		if err := putOnlyPushed(ctx, tx, s, branch, head); err != nil {
+			return err
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			if err := a.recordOpened(ctx, tx, c, s.env, x.Pull, promotion.KindPromotion, m); err != nil {
 				return err
@@ -264,7 +293,7 @@ func (a *Actor) recomposeRevert(ctx context.Context, s *subject, x promotion.Rec
 		return err
 	}
 	a.describeEdits(ctx, s, &in, x.Tip, edits)
-	if _, err := a.pushBranch(ctx, r, s.pull.PR.Branch, x.Tip, edits, prtext.CommitMessage(in)); err != nil {
+	if _, err := a.pushBranch(ctx, s, &in, s.pull.PR.Branch, x.Tip, edits); err != nil {
 		return err
 	}
 	_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)

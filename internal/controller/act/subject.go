@@ -51,6 +51,15 @@ func (s *subject) eachMember(f func(c *facts.ComponentEvaluation, m promotion.Me
 	return nil
 }
 
+// releases are what moves, by component.
+func (s *subject) releases() map[string]string {
+	out := make(map[string]string, len(s.members))
+	for _, m := range s.members {
+		out[m.Component] = m.Release
+	}
+	return out
+}
+
 // named is a member with what people call its release.
 func (s *subject) named(m promotion.Member) promotion.Member {
 	if m.Name == "" {

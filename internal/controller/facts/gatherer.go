@@ -26,6 +26,7 @@ type Repository struct {
 	Mirror   *git.Mirror
 	URLs     []string // by which manifests may name it
 	BotLogin string   // our own login there
+	Marks    MarkSigner
 
 	building sync.Mutex // one of its snapshots is built at a time
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,6 +24,13 @@ type OpenPull struct {
 	Base        string             // what its head was made on
 	Edits       []fieldedit.Edit   // what its head changes; none where it isn't what we compose
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
+	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
+}
+
+// provenRelease is the release of a component that we put there for sure.
+func (p *OpenPull) provenRelease(component string) promotion.Known[string] {
+	release := p.Proven[component]
+	return promotion.Known[string]{Value: release, OK: release != ""}
 }
 
 // viewOf is the pull request as one component sees it; nil when it is no member.
@@ -33,8 +41,7 @@ func (p *OpenPull) viewOf(component string) *promotion.Pull {
 	}
 	v := p.Pull
 	if p.Batch {
-		declared, _ := promotion.FindMember(markedMembers(p.PR.Body), component)
-		v.Release, v.Name, v.DeclaredRelease = m.Release, m.Name, declaredRelease(declared.Release, 0)
+		v.Release, v.Name, v.DeclaredRelease = m.Release, m.Name, p.provenRelease(component)
 	}
 	return &v
 }
@@ -92,6 +99,11 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if err != nil {
 		return nil, err
 	}
+	if !p.Revert {
+		if p.Proven, err = o.provenReleases(ctx, repo, r); err != nil {
+			return nil, err
+		}
+	}
 	if p.Batch && (why != "" || p.HeadState == promotion.HeadModified) {
 		p.Members = addDeclaredMembers(p.Members, pr.Body)
 	}
@@ -119,9 +131,8 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 
 // identify fills in what moves, as a whole.
 func (p *OpenPull) identify(r *pullRecord) {
-	declared := declaredRelease(readMarker(r.PR.Body))
-	if !p.Revert {
-		p.DeclaredRelease = declared
+	if !p.Revert && !p.Batch {
+		p.DeclaredRelease = p.provenRelease(r.ref.Component)
 	}
 	switch {
 	case p.Batch:
@@ -129,7 +140,8 @@ func (p *OpenPull) identify(r *pullRecord) {
 	case len(p.Members) == 1 && p.Members[0].Release != "":
 		p.Release, p.Name = p.Members[0].Release, p.Members[0].Name
 	case !p.Revert:
-		p.Release = declared.Value
+		marked, _ := readMarker(r.PR.Body) // its head can't be read, so nothing but a person acts on it
+		p.Release = cmp.Or(p.DeclaredRelease.Value, marked.Release)
 	}
 	if p.Revert && p.Release == "" {
 		p.Release = r.ref.Short // a restraint that holds whatever somebody pushes there

@@ -1,13 +1,9 @@
 package facts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -221,55 +217,4 @@ func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.Pu
 	isOpen := func(_ promotion.BranchRef, state string) bool { return state == string(forge.Open) } // a closed one isn't even decoded
 	err := o.eachCachedPull(ctx, r, "", isOpen, func(_ promotion.BranchRef, e *cachedPull) { out = append(out, e.PR) })
 	return out, err
-}
-
-// The body of our pull requests carries a mark with what they are about, for the
-// day when the commit itself is gone from Git. It may restrain (a veto), never
-// loosen.
-var markerPattern = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))?(?: with=([a-z0-9:,-]+))? -->`)
-
-// Marker renders the mark; of is a revert's promotion, 0 otherwise. Where several
-// components move together the release is theirs together, and each has its own
-// besides.
-func Marker(kind, release string, of int, members []promotion.Member) string {
-	s := fmt.Sprintf("<!-- liftlock:%s release=%s", kind, release)
-	if of != 0 {
-		s += fmt.Sprintf(" of=%d", of)
-	}
-	for i, p := range members {
-		s += []string{" with=", ","}[min(i, 1)] + p.Component + ":" + p.Release
-	}
-	return s + " -->"
-}
-
-// markedMembers are the components that a mark names, with their releases.
-func markedMembers(body string) []promotion.Member {
-	m := markerPattern.FindStringSubmatch(body)
-	if m == nil || m[4] == "" {
-		return nil
-	}
-	var out []promotion.Member
-	for part := range strings.SplitSeq(m[4], ",") {
-		if component, release, ok := strings.Cut(part, ":"); ok && len(release) == 64 {
-			out = append(out, promotion.Member{Component: component, Release: release})
-		}
-	}
-	return out
-}
-
-// declaredRelease is the release that a body's marker names, if it names one.
-func declaredRelease(release string, _ int) promotion.Known[string] {
-	return promotion.Known[string]{Value: release, OK: release != ""}
-}
-
-func readMarker(body string) (release string, of int) {
-	m := markerPattern.FindStringSubmatch(body)
-	if m == nil {
-		return "", 0
-	}
-	of, err := strconv.Atoi(cmp.Or(m[3], "0"))
-	if err != nil {
-		of = 0
-	}
-	return m[2], of
 }

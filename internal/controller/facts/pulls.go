@@ -153,8 +153,8 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		env.Revert = v
 	default:
 		if v.HeadState != promotion.HeadModified && v.DeclaredRelease.Value != v.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, v.Release) {
-			// Well made, but not by us: that we opened it is the proof that its
-			// release was verified upstream, and that is not this release.
+			// Well made, but not by us: that we put a release there is the proof that
+			// it was verified upstream, and that is not this release.
 			another := "it carries another release than the one that Liftlock put there"
 			if v.Batch {
 				another = fmt.Sprintf("it carries another release of %s than the one that Liftlock put there", c.Facts.Unit.Component)
@@ -222,12 +222,14 @@ func (o *Gatherer) describePastPull(ctx context.Context, c *ComponentEvaluation,
 	marked, _ := readMarker(pr.Body)
 	if r.ref.Revert {
 		p.Release = r.ref.Short
-		if strings.HasPrefix(marked, r.ref.Short) {
-			p.Release = marked
+		if strings.HasPrefix(marked.Release, r.ref.Short) {
+			p.Release = marked.Release
 		}
 		return p, true, nil
 	}
-	p.Release = marked
+	if k, ok := c.Snapshot.Repo.Marks.signed(c.Snapshot.Repo.ID, pr.Branch, []string{pr.Head}, pr.Body); ok {
+		p.Release = k.Release // any other body may be anybody's: what was closed then stands for every release
+	}
 	for _, commit := range []string{pr.Head, pr.MergeCommit} {
 		if commit == "" {
 			continue

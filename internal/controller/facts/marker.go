@@ -1,0 +1,207 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// The body of our pull requests carries a mark with what they are about, for the day
+// when the commit itself is gone from Git. Anybody who may write can edit a body: what
+// a mark says may restrain, and it loosens only where its signature shows that the
+// server wrote it for the very head.
+var markerPattern = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))?(?: with=([a-z0-9:,-]+))?(?: sig=([0-9a-f]{64}))? -->`)
+
+// Marker is what a mark says.
+type Marker struct {
+	Kind    string // promotion.KindPromotion or promotion.KindRevert
+	Release string
+	Of      int                // a revert's promotion; 0: none, or unknown
+	Members []promotion.Member // where several components move together: the release is theirs together, and each has its own besides
+}
+
+// String renders the mark without a signature.
+func (k Marker) String() string { return "<!-- " + k.text() + " -->" }
+
+func (k Marker) text() string {
+	s := fmt.Sprintf("liftlock:%s release=%s", k.Kind, k.Release)
+	if k.Of != 0 {
+		s += fmt.Sprintf(" of=%d", k.Of)
+	}
+	for i, p := range k.Members {
+		s += []string{" with=", ","}[min(i, 1)] + p.Component + ":" + p.Release
+	}
+	return s
+}
+
+// readMarker reads the mark of a body; false when it has none.
+func readMarker(body string) (Marker, bool) {
+	m := markerPattern.FindStringSubmatch(body)
+	if m == nil {
+		return Marker{}, false
+	}
+	of, err := strconv.Atoi(cmp.Or(m[3], "0"))
+	if err != nil {
+		of = 0
+	}
+	k := Marker{Kind: m[1], Release: m[2], Of: of}
+	for part := range strings.SplitSeq(m[4], ",") {
+		if component, release, ok := strings.Cut(part, ":"); ok && len(release) == 64 {
+			k.Members = append(k.Members, promotion.Member{Component: component, Release: release})
+		}
+	}
+	return k, true
+}
+
+// markedMembers are the components that a body's mark names, with their releases.
+func markedMembers(body string) []promotion.Member {
+	k, _ := readMarker(body)
+	return k.Members
+}
+
+// releases are the releases that a mark says move, by component; component is the one
+// of a pull request of its own.
+func (k Marker) releases(component string) map[string]string {
+	if len(k.Members) == 0 {
+		return map[string]string{component: k.Release}
+	}
+	out := make(map[string]string, len(k.Members))
+	for _, m := range k.Members {
+		out[m.Component] = m.Release
+	}
+	return out
+}
+
+// MarkSigner signs marks with secrets that only the server knows. The zero value signs
+// nothing and believes nothing.
+type MarkSigner struct{ keys [][]byte }
+
+// NewMarkSigner derives a key from each of the secrets: the first signs, all are
+// believed, so that a secret can be replaced.
+func NewMarkSigner(secrets ...[]byte) (MarkSigner, error) {
+	var s MarkSigner
+	for _, secret := range secrets {
+		key, err := hkdf.Key(sha256.New, secret, nil, "liftlock pull request mark v1", sha256.Size)
+		if err != nil {
+			return MarkSigner{}, fmt.Errorf("derive the key that signs the marks of pull requests: %w", err)
+		}
+		s.keys = append(s.keys, key)
+	}
+	return s, nil
+}
+
+// Sign renders a mark that is believed on this branch of the repository while its head
+// is this commit.
+func (s MarkSigner) Sign(repo, branch, head string, k Marker) string {
+	if len(s.keys) == 0 {
+		return k.String()
+	}
+	return fmt.Sprintf("<!-- %s sig=%s -->", k.text(), hex.EncodeToString(signature(s.keys[0], repo, branch, head, k)))
+}
+
+// signed reads the mark of a body that one of the server's secrets signed for one of
+// these heads; false when there is none.
+func (s MarkSigner) signed(repo, branch string, heads []string, body string) (Marker, bool) {
+	m := markerPattern.FindStringSubmatch(body)
+	if m == nil || m[5] == "" {
+		return Marker{}, false
+	}
+	got, err := hex.DecodeString(m[5])
+	if err != nil {
+		return Marker{}, false
+	}
+	k, _ := readMarker(body)
+	for _, key := range s.keys {
+		for _, head := range heads {
+			if head != "" && hmac.Equal(got, signature(key, repo, branch, head, k)) {
+				return k, true
+			}
+		}
+	}
+	return Marker{}, false
+}
+
+func signature(key []byte, repo, branch, head string, k Marker) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, part := range []string{repo, branch, head, k.text()} {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
+	return mac.Sum(nil)
+}
+
+// Pushed is what the store says that we put onto one of our branches: the heads that
+// may be there and what each of them moves. Two of them only while a push is under way.
+type Pushed []PushedHead
+
+// PushedHead is a commit that we made and what it moves.
+type PushedHead struct {
+	Head     string            `json:"head"`
+	Releases map[string]string `json:"releases"` // by component
+}
+
+// PushedKey is the state under which it is kept.
+func PushedKey(repo, branch string) string { return "pushed|" + repo + "|" + branch }
+
+// ReadPushed decodes it; none when data is empty.
+func ReadPushed(data []byte) (Pushed, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var out Pushed
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("read from the store what was pushed: %w", err)
+	}
+	return out, nil
+}
+
+// find finds what was pushed as one of these heads; nil when none of them was.
+func (p Pushed) find(heads []string) map[string]string {
+	for _, h := range heads {
+		for i := range p {
+			if p[i].Head == h {
+				return p[i].Releases
+			}
+		}
+	}
+	return nil
+}
+
+// provenReleases are the releases, by component, of which it is proven that we put them
+// onto the branch of an open promotion: the store says so of its head, or a mark that
+// the server signed. Where the store knows the branch, no mark is believed: an old one
+// would be true of what we have replaced since. none: nothing is proven.
+func (o *Gatherer) provenReleases(ctx context.Context, r *Repository, p *pullRecord) (map[string]string, error) {
+	data, known, err := o.opts.Store.State(ctx, PushedKey(r.ID, p.PR.Branch))
+	if err != nil {
+		return nil, err
+	}
+	pushed, err := ReadPushed(data)
+	if err != nil {
+		return nil, err
+	}
+	heads := []string{p.PR.Head}
+	if info, err := r.Mirror.Commit(ctx, p.PR.Head); err == nil {
+		heads = append(heads, info.Parents...) // brought up to date by the forge's own button
+	}
+	if known {
+		if releases := pushed.find(heads); releases != nil || len(pushed) == 0 {
+			return releases, nil
+		}
+		// Somebody pushed over it; what we put there last is still known.
+		return pushed[len(pushed)-1].Releases, nil
+	}
+	if k, ok := r.Marks.signed(r.ID, p.PR.Branch, heads, p.PR.Body); ok && k.Kind == promotion.KindPromotion {
+		return k.releases(p.ref.Component), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,82 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+)
+
+// releaseID is the identity of a component's release with this tag.
+func releaseID(component, tag string) string {
+	return fieldedit.Release{Fields: []fieldedit.Field{{Kind: fieldedit.KindImage, File: "kustomization.yaml",
+		Path: "images[registry.example/" + component + "].newTag", Value: tag}}}.ID()
+}
+
+// forgeHead pushes over an open promotion, as somebody who may write can: another
+// release, composed just as we would, and a body that names it.
+func (s *harness) forgeHead(p *emulator.PullRequest, tag string) {
+	s.t.Helper()
+	body := s.readPull(p.Number).Body
+	if !strings.Contains(body, "release="+releaseID("web", "1.1.0")) {
+		s.t.Fatalf("the body's mark is of another form than this test forges:\n%s", body)
+	}
+	head := s.editTagOn("grace", "somewhere-else", "web", "prod", tag)
+	s.must("push over a branch of ours", s.Forge.SetBranch(repoName, "grace", p.Branch, head))
+	s.callForgeAs("grace", "PATCH", "/repos/"+repoName+"/pulls/"+itoa(p.Number), map[string]string{
+		"title": strings.ReplaceAll(p.Title, "1.1.0", tag),
+		"body":  strings.ReplaceAll(body, releaseID("web", "1.1.0"), releaseID("web", tag)),
+	})
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+}
+
+// TestForgedRelease never merges a release that nobody verified, however well its
+// pull request is made: not while the store knows what was pushed, and not after the
+// database is gone.
+func TestForgedRelease(t *testing.T) {
+	for name, lost := range map[string]bool{"with the database": false, "without the database": true} {
+		t.Run(name, func(t *testing.T) {
+			s := startHarness(t, harnessOptions{})
+			p := s.releaseToProd("1.1.0")
+			if lost {
+				s.deleteDatabase()
+			}
+			s.forgeHead(&p, "6.6.6")
+			if lost {
+				s.start()
+			}
+			s.awaitPull(p.Number, "is stopped", func(p *emulator.PullRequest) bool {
+				return strings.Contains(liftlockStatus(p.Statuses).Description, "another release than the one that Liftlock put there")
+			})
+			s.awaitIdle()
+			if s.readPull(p.Number).Merged {
+				t.Fatal("a release that nobody verified was merged into prod")
+			}
+			// A retry doesn't take the body's word either.
+			s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock retry"), "+1")
+			s.awaitIdle()
+			for _, p := range s.listPulls("web", "prod") {
+				if text, _, err := s.Forge.File(repoName, p.Head, overlayPath("web", "prod")+"/kustomization.yaml"); err != nil || strings.Contains(text, "6.6.6") && p.Open {
+					t.Errorf("#%d carries what was forged: %v\n%s", p.Number, err, text)
+				}
+			}
+		})
+	}
+}
+
+// TestSignedMarkOutlivesTheDatabase goes on with a promotion whose release was verified
+// upstream, also where the database is gone and upstream has moved on since.
+func TestSignedMarkOutlivesTheDatabase(t *testing.T) {
+	s := startHarness(t, harnessOptions{})
+	p := s.releaseToProd("1.1.0")
+	s.deleteDatabase()
+	s.editTag("linus", "web", "dev", "1.2.0-broken")
+	s.editTag("linus", "web", "qa", "1.1.9") // by hand: qa verifies 1.1.0 no more
+	s.start()
+	s.awaitIdle()
+	s.approve(p.Number, "ada")
+	s.approve(p.Number, "grace")
+	s.awaitMerged(p.Number)
+}
