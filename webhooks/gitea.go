@@ -3,6 +3,7 @@ package webhooks
 import (
 	"cmp"
 	"net/http"
+	"reflect"
 )
 
 // Gitea is the forge type of Gitea and Forgejo.
@@ -35,9 +36,11 @@ type giteaPayload struct {
 	After   string `json:"after"`
 
 	// pull requests and their reviews
-	Number      int                   `json:"number"`
-	PullRequest pullRequestPayload    `json:"pull_request"`
-	Review      struct{ Type string } `json:"review"`
+	Number      int                `json:"number"`
+	PullRequest pullRequestPayload `json:"pull_request"`
+	Review      struct {
+		Type string `json:"type"`
+	} `json:"review"`
 
 	// comments
 	Issue struct {
@@ -50,6 +53,8 @@ type giteaPayload struct {
 	State string `json:"state"`
 }
 
+var giteaFields = fieldsOf(reflect.TypeFor[giteaPayload]())
+
 func parseGitea(name string, body []byte) (*Event, error) {
 	switch name {
 	case "push", "create", "delete", "status", "issue_comment",
@@ -61,7 +66,7 @@ func parseGitea(name string, body []byte) (*Event, error) {
 		return parseEnvelope(name, body)
 	}
 	var p giteaPayload
-	if err := decodeObject(body, &p); err != nil {
+	if err := decodeObject(body, giteaFields, &p); err != nil {
 		return nil, err
 	}
 	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -65,6 +66,8 @@ type githubPayload struct {
 	CheckSuite checkSuite `json:"check_suite"`
 }
 
+var githubFields = fieldsOf(reflect.TypeFor[githubPayload]())
+
 type checkSuite struct {
 	HeadBranch   string               `json:"head_branch"`
 	HeadSHA      string               `json:"head_sha"`
@@ -76,7 +79,7 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload
-	if err := decodeObject(body, &p); err != nil {
+	if err := decodeObject(body, githubFields, &p); err != nil {
 		return nil, err
 	}
 	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}

@@ -112,7 +112,7 @@ func TestParseRefuses(t *testing.T) {
 		{"another forge", "gitlab", "push", `{}`, "not supported yet"},
 		{"not JSON", GitHub, "push", `{"ref":`, "not JSON"},
 		{"not JSON of an unknown event", GitHub, "star", `nope`, "not JSON"},
-		{"an array", GitHub, "push", `[]`, "wrong type"},
+		{"an array", GitHub, "push", `[]`, "not a JSON object"},
 		{"null", GitHub, "push", " null", "not a JSON object"},
 		{"a number as text", GitHub, "pull_request", `{"number":"12"}`, `"number" has the wrong type`},
 		{"a negative number", GitHub, "pull_request", `{"number":-1}`, "negative"},
@@ -120,7 +120,10 @@ func TestParseRefuses(t *testing.T) {
 		{"a NUL in a branch", Gitea, "push", `{"ref":"refs/heads/a\u0000b"}`, "control characters"},
 		{"an endless branch", Gitea, "push", `{"ref":"refs/heads/` + strings.Repeat("a", 2000) + `"}`, "longer than"},
 		{"a newline in the event name", GitHub, "a\nb", `{}`, "control characters"},
-		{"too deep", GitHub, "star", strings.Repeat(`{"a":`, 20000), "not JSON"},
+		{"too deep", GitHub, "star", strings.Repeat(`{"a":`, 20000), "nested more than 200 deep"},
+		{"a field twice", GitHub, "push", `{"ref":"refs/heads/main","ref":"refs/heads/qa"}`, "has a field twice (byte 25)"},
+		{"a field twice, once escaped", GitHub, "push", `{"ref":"refs/heads/main","\u0072ef":"refs/heads/qa"}`, "has a field twice"},
+		{"a field's field twice", Gitea, "push", `{"repository":{"full_name":"a/b","full_name":"a/c"}}`, "has a field twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e, err := Parse(c.forge, "d", c.event, []byte(c.body))

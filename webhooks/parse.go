@@ -1,11 +1,11 @@
 package webhooks
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -39,22 +39,19 @@ func (d dialect) parseEvent(delivery, name string, body []byte) (*Event, error) 
 	return e, nil
 }
 
-// decodeObject reads a JSON object into v. The errors of encoding/json can quote the
-// body; these don't.
-func decodeObject(body []byte, v any) error {
-	err := json.Unmarshal(body, v)
+// decodeObject reads the fields of a JSON object into v, whose they are. The errors of
+// encoding/json can quote the body; these don't.
+func decodeObject(body []byte, fields *fieldSet, v any) error {
+	body, err := pruneObject(body, fields)
+	if err != nil {
+		return err
+	}
 	var wrong *json.UnmarshalTypeError
-	var syntax *json.SyntaxError
-	switch {
+	switch err := json.Unmarshal(body, v); {
 	case err == nil:
-		if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // null fits any type
-			return errors.New("the payload is not a JSON object")
-		}
 		return nil
 	case errors.As(err, &wrong):
-		return fmt.Errorf("the payload's %q has the wrong type (byte %d)", wrong.Field, wrong.Offset)
-	case errors.As(err, &syntax):
-		return fmt.Errorf("the payload is not JSON (byte %d)", syntax.Offset)
+		return fmt.Errorf("the payload's %q has the wrong type", wrong.Field)
 	default:
 		return errors.New("the payload is not JSON")
 	}
@@ -107,6 +104,13 @@ func (e *Event) setPullRequest(number int, p pullRequestPayload) {
 	e.Fork = p.Head.SHA != "" && !strings.EqualFold(p.Head.Repo.FullName, e.Repo)
 }
 
+// envelopeFields are what is read of events that nothing more is known about.
+var envelopeFields = fieldsOf(reflect.TypeFor[struct {
+	Action     string     `json:"action"`
+	Repository repository `json:"repository"`
+	Sender     account    `json:"sender"`
+}]())
+
 // parseEnvelope reads only what every payload has, of events that nothing more
 // is known about.
 func parseEnvelope(name string, body []byte) (*Event, error) {
@@ -115,7 +119,7 @@ func parseEnvelope(name string, body []byte) (*Event, error) {
 		Repository json.RawMessage `json:"repository"`
 		Sender     json.RawMessage `json:"sender"`
 	}
-	if err := decodeObject(body, &p); err != nil {
+	if err := decodeObject(body, envelopeFields, &p); err != nil {
 		return nil, err
 	}
 	// An unknown event may use these words for something else: what doesn't fit is left out.
