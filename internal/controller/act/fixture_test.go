@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,31 +26,6 @@ const (
 	repoURL = "https://git.example/acme/fleet.git"
 	console = "https://liftlock.example"
 )
-
-var errInjected = errors.New("injected")
-
-// faults counts the calls to the world outside of the actor and makes one of them fail,
-// before or after its effect.
-type faults struct {
-	calls []string
-	at    int // the call that fails, from 1; 0: none
-	after bool
-	hit   string // the call that failed
-}
-
-func (f *faults) pass(call string, effect func() error) error {
-	f.calls = append(f.calls, call)
-	if len(f.calls) != f.at {
-		return effect()
-	}
-	f.hit = call
-	if f.after {
-		if err := effect(); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %s", errInjected, call)
-}
 
 // fixture is an actor over real facts: a real bare repository with a mirror, a real
 // store, and a forge and an Argo CD in memory. Nothing runs by itself.

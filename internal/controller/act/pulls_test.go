@@ -157,11 +157,17 @@ func TestPushKeepsWhatItDoesNotKnow(t *testing.T) {
 		w.must(err)
 		w.compare("the mirror's branch", head, theirs)
 
-		w.setRemoteHead(branch, "") // and again, while the remote goes away
-		w.beforePush = func(string) { w.beforePush = nil; w.setRemoteHead(branch, w.remoteHead("main")) }
-		_, err = w.repo.Mirror.Fetch(w.ctx())
-		w.must(err)
-		w.mustBeStale(w.do(ev, d, open))
+		w.setRemoteHead(branch, "") // and again, while the remote is away
+		w.fetch()
+		w.beforePush = func(string) { w.breakRemote() }
+		if err := w.do(ev, d, open); !errors.Is(err, git.ErrNoRepository) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "open a promotion") {
+			w.t.Errorf("a remote that is away: %v", err)
+		}
+		w.compare("pull requests", []any{len(w.forge.pulls), w.held(openSlot)}, []any{0, false})
+		w.mendRemote()
+		w.beforePush = nil
+		w.must(w.do(ev, d, open))
+		w.compare("pull requests", len(w.forge.pulls), 1)
 	})
 }
 

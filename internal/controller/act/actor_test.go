@@ -1,0 +1,213 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+func unitName(w *fixture, component string) string { return wake.UnitName(w.unit(component)) }
+
+// arrival is what is written down of what is in an environment.
+func (w *fixture) arrival(component, env string) store.Arrival {
+	w.t.Helper()
+	all, err := w.store.Arrivals(w.ctx(), unitName(w, component))
+	w.must(err)
+	for _, a := range all {
+		if a.Environment == env {
+			return a
+		}
+	}
+	w.t.Fatalf("nothing arrived in %s", env)
+	return store.Arrival{}
+}
+
+func TestRecordVerification(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.land("2.0.0")
+		ev, d := w.evaluate()
+		w.now = w.now.Add(time.Hour)
+		ev, d = w.evaluate()
+		w.metrics.recorded = nil
+		c := ev.Components[0]
+		env := c.Env("qa")
+		name := c.Facts.Unit.Component
+		record := promotion.Record{Environment: "qa", Release: env.Release.Value.ID, Commit: env.Landed.Value.Commit, Verified: true}
+		took := c.Facts.Now.Sub(env.History[0].At)
+
+		other := record
+		other.Release = "another"
+		w.must(w.do(ev, d, other))
+		other = record
+		other.Commit = "another"
+		w.must(w.do(ev, d, other))
+		w.compare("what isn't there", []any{w.arrival(name, "qa").VerifiedAt, w.events("verified")[len(w.names):], w.metrics.recorded}, []any{time.Time{}, []string{}, []string(nil)})
+		for range 2 {
+			w.must(w.do(ev, d, record))
+			a := w.arrival(name, "qa")
+			w.compare("the arrival", []any{a.VerifiedAt.Equal(c.Facts.Now), a.DegradedAt, a.Release, a.Commit}, []any{true, time.Time{}, record.Release, record.Commit})
+			w.compare("the row", []any{w.promotionOf(name, n).State, w.promotionOf(name, n).Kind, w.promotionOf(name, n).Release}, []any{promotion.Verified, "promotion", record.Release})
+			w.compare("events", w.events("verified")[len(w.names):], []string{name + ": " + env.History[0].Name + " is verified in qa"})
+		}
+		w.compare("metrics", w.metrics.recorded[0], fmt.Sprintf("qa verified %s", took))
+
+		ev, d = w.evaluate()
+		record.Verified, record.Degraded = false, true
+		w.metrics.recorded = nil
+		for range 2 {
+			w.must(w.do(ev, d, record))
+			a := w.arrival(name, "qa")
+			w.compare("the arrival", []any{a.VerifiedAt.IsZero(), a.DegradedAt.Equal(ev.Now)}, []any{false, true})
+			w.compare("the row", w.promotionOf(name, n).State, promotion.Degraded)
+			w.compare("events", w.events("degraded"), []string{name + ": " + env.History[0].Name + " is degraded in qa"})
+		}
+		w.compare("metrics", strings.HasPrefix(w.metrics.recorded[0], "qa degraded 1h"), true)
+	})
+}
+
+func TestRecordVerificationOfARevert(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.land("2.0.0")
+	ev, d, revert := w.requestRevert()
+	w.must(w.do(ev, d, revert))
+	ev, d = w.evaluate()
+	w.must(w.do(ev, d, w.merge(ev, n+1)))
+	ev, d = w.evaluate()
+	env := ev.Components[0].Env("qa")
+	w.must(w.do(ev, d, promotion.Record{Environment: "qa", Release: env.Release.Value.ID, Commit: env.Landed.Value.Commit, Verified: true}))
+	p := w.promotionOf("web", n+1)
+	w.compare("the revert's row", []string{p.Kind, p.State, p.Release}, []string{"revert", promotion.Verified, revert.Release})
+}
+
+func TestArgoCDIsRequested(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	ev, d := w.evaluate()
+	w.must(w.do(ev, d, promotion.Refresh{Environment: "qa", Target: "web-qa"}))
+	w.must(w.do(ev, d, promotion.Sync{Environment: "qa", Target: "web-qa", Commit: "c1"}))
+	w.compare("requests", w.argocd.requests, []string{"refresh argocd/web-qa", "sync argocd/web-qa c1"})
+	for _, a := range []promotion.Action{promotion.Refresh{Environment: "qa", Target: "gone"}, promotion.Refresh{Environment: "nowhere", Target: "web-qa"}, promotion.Sync{Environment: "qa", Target: "web-dev"}} {
+		w.mustBeStale(w.do(ev, d, a), "is no target any more")
+	}
+	w.faults = faults{at: 1}
+	if err := w.do(ev, d, promotion.Refresh{Environment: "qa", Target: "web-qa"}); !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "refresh web-qa") {
+		t.Errorf("it failed with %v", err)
+	}
+	w.faults = faults{at: 1}
+	if err := w.do(ev, d, promotion.Sync{Environment: "qa", Target: "web-qa"}); !errors.Is(err, errInjected) {
+		t.Errorf("it failed with %v", err)
+	}
+	w.compare("requests", len(w.argocd.requests), 2)
+	targets := ev.Components[0].Unit.Envs["qa"].Targets
+	targets[0].ArgoCD = "other"
+	for _, a := range []promotion.Action{promotion.Refresh{Environment: "qa", Target: "web-qa"}, promotion.Sync{Environment: "qa", Target: "web-qa"}} {
+		if err := w.do(ev, d, a); err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), `no Argo CD named "other"`) {
+			t.Errorf("an unknown Argo CD: %v", err)
+		}
+	}
+	other := &fakeArgoCD{w: w}
+	w.actor.opts.ArgoCDs["other"] = other
+	w.must(w.do(ev, d, promotion.Refresh{Environment: "qa", Target: "web-qa"}))
+	w.compare("requests", []int{len(other.requests), len(w.argocd.requests)}, []int{1, 2})
+}
+
+func TestRestartVerification(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.verifyDev()
+	unit := unitName(w, "web")
+	w.must(w.store.Tx(w.ctx(), "observed", func(tx *store.Tx) error {
+		return tx.PutObservations(w.ctx(), store.Observation{Unit: unit, Environment: "dev", Target: w.gatherer.TargetName(&w.targets("dev")[0]), Data: []byte("{}")},
+			store.Observation{Unit: unit, Environment: "qa", Target: w.gatherer.TargetName(&w.targets("qa")[0]), Data: []byte("{}")})
+	}))
+	w.now = w.now.Add(time.Hour)
+	ev, d := w.evaluate()
+	w.must(w.do(ev, d, promotion.RestartVerification{Environment: "dev"}))
+	a := w.arrival("web", "dev")
+	w.compare("the arrival", []any{a.At.Equal(ev.Now), a.VerifiedAt, a.DegradedAt, a.Commit}, []any{true, time.Time{}, time.Time{}, w.remoteHead("main")})
+	left, err := w.store.Observations(w.ctx(), unit)
+	w.must(err)
+	if len(left) != 1 || left[0].Environment != "qa" {
+		t.Errorf("the observations are %+v", left)
+	}
+	w.compare("events", w.events("retry"), []string{"web: the verification starts again"})
+	ev.Components[0].Env("dev").Landed.OK = false
+	at := a.At
+	w.now = w.now.Add(time.Hour)
+	w.must(w.do(ev, d, promotion.RestartVerification{Environment: "dev"}))
+	w.compare("what isn't known to have landed", w.arrival("web", "dev").At, at)
+}
+
+func TestLiftVeto(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		pr := w.forge.pulls[n]
+		pr.State, pr.ClosedAt, pr.UpdatedAt = forge.Closed, w.now, w.now.Add(time.Minute)
+		w.now = w.now.Add(time.Minute)
+		w.must(w.gatherer.RefreshPullRequests(w.ctx(), w.repo))
+		ev, d := w.evaluate()
+		for range 2 {
+			w.must(w.do(ev, d, promotion.LiftVeto{Environment: "qa", Pull: n}))
+			w.compare("it is marked", pr.HasLabel(promotion.LabelSuperseded), true)
+		}
+		_, d = w.evaluate() // which knows of it
+		decided[promotion.Open](w, d)
+		for at := 1; at <= 2; at++ {
+			w.faults = faults{at: at}
+			if err := w.do(ev, d, promotion.LiftVeto{Environment: "qa", Pull: n}); !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "forgive the closed #1") {
+				w.t.Errorf("it failed with %v", err)
+			}
+		}
+	})
+}
+
+// TestNoWay holds that an action which isn't known is an error, not nothing.
+func TestNoWay(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	for _, c := range []struct {
+		component int
+		action    promotion.Action
+		says      string
+	}{
+		{0, promotion.FactRequest{What: "compose", Environment: "qa"}, "look: compose in qa: no way to do promotion.FactRequest"},
+		{-1, promotion.FactRequest{What: "compose", Environment: "qa"}, "no way to do promotion.FactRequest"},
+		{-1, otherPullAction{promotion.Close{Environment: "qa", Pull: n}}, "no way to do act.otherPullAction"},
+	} {
+		err := w.actor.Do(w.ctx(), ev, d, promotion.Step{Component: c.component, Action: c.action})
+		if err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%T ended with %v", c.action, err)
+		}
+	}
+}
+
+// otherPullAction is an action on a pull request that nobody knows.
+type otherPullAction struct{ promotion.Close }
+
+// TestFailingFetch holds that a lost lease whose fetch fails says both.
+func TestFailingFetch(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	ev, d, open := w.ready("2.0.0")
+	w.setRemoteHead("liftlock/shop/qa/web", w.remoteHead("main"))
+	w.faults.hook = func(call string) {
+		if strings.HasPrefix(call, "store: free") {
+			w.breakRemote()
+		}
+	}
+	err := w.do(ev, d, open)
+	if !errors.Is(err, git.ErrLeaseLost) || !errors.Is(err, git.ErrNoRepository) || errors.Is(err, ErrStale) {
+		t.Errorf("it ended with %v", err)
+	}
+}

@@ -1,0 +1,398 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+var errInjected = errors.New("injected")
+
+// faults counts the calls to the world outside of the actor and makes one of them fail,
+// before or after its effect.
+type faults struct {
+	calls []string
+	hook  func(call string) // what happens just before a call; nil: nothing
+	at    int               // the call that fails, from 1; 0: none
+	after bool
+	hit   string // the call that failed
+}
+
+func (f *faults) pass(call string, effect func() error) error {
+	f.calls = append(f.calls, call)
+	if f.hook != nil {
+		f.hook(call)
+	}
+	if len(f.calls) != f.at {
+		return effect()
+	}
+	f.hit = call
+	if f.after {
+		if err := effect(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s", errInjected, call)
+}
+
+// failEach has one call of an action after the other fail, before and after its effect,
+// and does the action again: the error says so, and in the end all is done, once.
+// begin makes things as they were before; failures of what begins like one of the
+// tolerated keep nothing from being done.
+func (w *fixture) failEach(begin func() (do func() error, done func()), tolerated ...string) {
+	w.t.Helper()
+	for at := 1; ; at++ {
+		for _, after := range []bool{false, true} {
+			w.faults = faults{}
+			do, done := begin()
+			w.faults = faults{at: at, after: after}
+			err := do()
+			hit := w.faults.hit
+			w.faults = faults{}
+			switch {
+			case hit == "":
+				w.must(err)
+				done()
+				if at == 1 {
+					w.t.Error("nothing was called")
+				}
+				return
+			case slices.ContainsFunc(tolerated, func(t string) bool { return strings.HasPrefix(hit, t) }):
+				w.must(err)
+			case !errors.Is(err, errInjected) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), hit):
+				w.t.Errorf("call %d, %s, failed (after its effect: %v): %v", at, hit, after, err)
+			}
+			if err := do(); err != nil && !errors.Is(err, ErrStale) {
+				w.t.Errorf("after call %d, %s, had failed (after its effect: %v): %v", at, hit, after, err)
+			}
+			done()
+			if w.t.Failed() {
+				w.t.Fatalf("that was after call %d, %s, had failed (after its effect: %v)", at, hit, after)
+			}
+		}
+	}
+}
+
+// breakRemote takes the bare repository away, mendRemote brings it back.
+func (w *fixture) breakRemote() { w.must(os.Rename(w.origin, w.origin+".away")) }
+
+func (w *fixture) mendRemote() { w.must(os.Rename(w.origin+".away", w.origin)) }
+
+// targets are the targets of the first component in an environment.
+func (w *fixture) targets(env string) []appset.Target {
+	w.t.Helper()
+	ev, _ := w.evaluate()
+	return ev.Components[0].Unit.Envs[env].Targets
+}
+
+// fetch brings the mirror to where the remote is.
+func (w *fixture) fetch() {
+	w.t.Helper()
+	_, err := w.repo.Mirror.Fetch(w.ctx())
+	w.must(err)
+}
+
+// forgetRow sets the row of the first component's part in a pull request to a state that
+// no action writes.
+func (w *fixture) forgetRow(pull int) {
+	w.t.Helper()
+	p := w.promotionOf(w.names[0], pull)
+	p.State = "before"
+	w.must(w.store.Tx(w.ctx(), "before", func(tx *store.Tx) error {
+		_, err := tx.PutPromotion(w.ctx(), p)
+		return err
+	}))
+}
+
+const freeing = "store: free" // a slot that isn't given back comes free by itself
+
+func TestOpenFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	ev, d, open := w.ready("2.0.0")
+	n := 0
+	w.failEach(func() (func() error, func()) {
+		if n = len(w.forge.pulls); n > 0 {
+			w.forge.pulls[n].State = forge.Closed
+		}
+		w.setRemoteHead("liftlock/shop/qa/web", "")
+		w.fetch()
+		w.must(w.store.FreeSlot(w.ctx(), openSlot, "me/"+unitName(w, "web")))
+		return func() error { return w.do(ev, d, open) }, func() {
+			w.compare("pull requests", len(w.forge.pulls), n+1)
+			w.compare("the row", w.promotionOf("web", n+1).State, promotion.Opened)
+			w.compare("events", len(w.events("opened")), n+1)
+			w.compare("labels", w.forge.pulls[n+1].Labels, []string{"env/qa", "liftlock"})
+		}
+	}, freeing)
+}
+
+func TestMergeFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	merge, opened := w.merge(ev, n), clonePull(w.forge.pulls[n])
+	w.failEach(func() (func() error, func()) {
+		pr := clonePull(&opened)
+		w.forge.pulls[n] = &pr
+		w.setRemoteHead("main", merge.Tip)
+		w.setRemoteHead(pr.Branch, merge.Head)
+		w.fetch()
+		w.forgetRow(n)
+		return func() error { return w.do(ev, d, merge) }, func() {
+			w.compare("pull request and branches", []any{w.forge.pulls[n].State, w.remoteHead("main"), w.remoteHead(pr.Branch)}, []any{forge.Merged, merge.Head, ""})
+			w.compare("the row", w.promotionOf("web", n).State, "merged")
+			w.compare("events", len(w.events("merged")), 1)
+		}
+	}, "forge: delete")
+	w.forge.pulls[n].State = forge.Open
+	w.setRemoteHead("main", merge.Tip)
+	w.setRemoteHead(opened.Branch, merge.Head)
+	w.faults.hook = func(call string) {
+		if strings.HasPrefix(call, "forge: delete") {
+			w.breakRemote()
+		}
+	}
+	if err := w.do(ev, d, merge); err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "fetch") {
+		t.Errorf("a fetch that fails: %v", err)
+	}
+}
+
+func TestCloseFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	opened := clonePull(w.forge.pulls[n])
+	w.failEach(func() (func() error, func()) {
+		pr := clonePull(&opened)
+		w.forge.pulls[n] = &pr
+		w.setRemoteHead(pr.Branch, pr.Head)
+		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+		clear(w.forge.comments)
+		var err error
+		return func() error {
+				err = w.do(ev, d, promotion.Close{Environment: "qa", Pull: n, Why: "nobody needs it", Members: ev.OpenPulls[n].Members})
+				return err
+			}, func() {
+				w.compare("state, label, comments", []any{pr.State, slices.Contains(w.forge.closed[n], promotion.LabelSuperseded), len(w.forge.comments[n])}, []any{forge.Closed, true, 1})
+				if err == nil { // else the look after it writes that down
+					w.compare("the row", w.promotionOf("web", n).State, "superseded")
+				}
+			}
+	}, "forge: delete")
+	w.compare("events", len(w.events("closed")), 1)
+}
+
+func TestReplaceFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	opened := clonePull(w.forge.pulls[n])
+	w.release("3.0.0")
+	w.verifyDev()
+	ev, d := w.evaluate()
+	replace := decided[promotion.Replace](w, d)
+	heads := map[string]bool{}
+	w.failEach(func() (func() error, func()) {
+		pr := clonePull(&opened)
+		w.forge.pulls[n] = &pr
+		w.setRemoteHead(pr.Branch, opened.Head)
+		w.fetch()
+		w.forgetRow(n)
+		var err error
+		return func() error { err = w.do(ev, d, replace); return err }, func() {
+			heads[w.remoteHead(pr.Branch)] = true
+			if err == nil { // else the look after it brings that up to date
+				w.compare("the row", w.promotionOf("web", n).State, promotion.Opened)
+				w.compare("the title", strings.Contains(pr.Title, "3.0.0"), true)
+			}
+		}
+	})
+	w.compare("heads", []any{len(heads), heads[opened.Head]}, []any{1, false})
+}
+
+func TestRevertFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.land("2.0.0")
+	ev, d, revert := w.requestRevert()
+	w.metrics.recorded = nil
+	n := 0
+	var branch string
+	w.failEach(func() (func() error, func()) {
+		if n = len(w.forge.pulls); n > 1 {
+			branch = w.forge.pulls[n].Branch
+			w.forge.pulls[n].State, w.forge.pulls[n].CreatedAt = forge.Closed, w.now.Add(-1e12)
+			w.setRemoteHead(branch, "")
+			w.fetch()
+			_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
+			w.must(err)
+		}
+		w.must(w.store.FreeSlot(w.ctx(), revertSlot, "me/"+unitName(w, "web")))
+		w.forgetRow(1)
+		var err error
+		return func() error { err = w.do(ev, d, revert); return err }, func() {
+			w.compare("pull requests", len(w.forge.pulls), n+1)
+			if err == nil { // else it counts by now, and the look after it writes it down
+				w.compare("the rows", []string{w.promotionOf("web", 1).State, w.promotionOf("web", n+1).State}, []string{promotion.Reverting, promotion.Opened})
+			}
+		}
+	}, freeing)
+}
+
+func TestRecomposeFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.land("2.0.0")
+	ev, d, revert := w.requestRevert()
+	w.must(w.do(ev, d, revert))
+	opened := clonePull(w.forge.pulls[2])
+	w.commit("Say who looks after it", map[string]string{kustomizationOf("web", "qa"): "# linus\n" + kustomization("web", "2.0.0")})
+	ev, d = w.evaluate()
+	again := decided[promotion.RecomposeRevert](w, d)
+	w.failEach(func() (func() error, func()) {
+		pr := clonePull(&opened)
+		w.forge.pulls[2] = &pr
+		w.setRemoteHead(pr.Branch, opened.Head)
+		w.fetch()
+		return func() error { return w.do(ev, d, again) }, func() {
+			info, err := w.repo.Mirror.Commit(w.ctx(), w.remoteHead(pr.Branch))
+			w.must(err)
+			w.compare("parents", info.Parents, []string{again.Tip})
+		}
+	})
+	ev.OpenPulls[2].Reverts.MergeCommit = strings.Repeat("0", 40)
+	w.setRemoteHead(opened.Branch, opened.Head)
+	if err := w.do(ev, d, again); err == nil || errors.Is(err, ErrStale) {
+		t.Errorf("what can't be composed: %v", err)
+	}
+}
+
+func TestPresentFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	opened := clonePull(w.forge.pulls[n])
+	w.failEach(func() (func() error, func()) {
+		pr := clonePull(&opened)
+		pr.Title, pr.Labels = "old", []string{"env/qa", promotion.LabelSuperseded}
+		w.forge.pulls[n] = &pr
+		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+		clear(w.forge.comments)
+		clear(w.forge.statuses)
+		ev, d := w.evaluate()
+		return func() error { return w.actor.Present(w.ctx(), ev, d) }, func() {
+			w.compare("what it shows", []any{pr.Title, pr.Body, pr.Labels, len(w.forge.comments[n]), w.forge.statuses[pr.Head].State}, []any{opened.Title, opened.Body, opened.Labels, 1, forge.StatusPending})
+		}
+	})
+}
+
+// TestPresentLandedFails is the same for the comments of what was merged.
+func TestPresentLandedFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.land("2.0.0")
+	ev, d, revert := w.requestRevert()
+	w.must(w.do(ev, d, revert))
+	ev, d = w.evaluate()
+	w.must(w.do(ev, d, w.merge(ev, 2)))
+	w.failEach(func() (func() error, func()) {
+		for n := range w.forge.pulls {
+			w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+		}
+		clear(w.forge.comments)
+		ev, d := w.evaluate()
+		return func() error { return w.actor.Present(w.ctx(), ev, d) }, func() {
+			w.compare("comments", []int{len(w.forge.comments[1]), len(w.forge.comments[2])}, []int{1, 1})
+		}
+	})
+}
+
+// TestStoreFails holds that what couldn't be written down is told, for what writes nothing
+// else.
+func TestStoreFails(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.land("2.0.0")
+	ev, d := w.evaluate()
+	env := ev.Components[0].Env("qa")
+	for _, a := range []promotion.Action{
+		promotion.Record{Environment: "qa", Release: env.Release.Value.ID, Commit: env.Landed.Value.Commit, Verified: true},
+		promotion.RestartVerification{Environment: "qa"},
+	} {
+		before := len(w.events("verified")) + len(w.events("retry"))
+		w.failEach(func() (func() error, func()) {
+			return func() error { return w.do(ev, d, a) }, func() {}
+		})
+		if len(w.events("verified"))+len(w.events("retry")) == before {
+			t.Errorf("%T did nothing", a)
+		}
+	}
+}
+
+// TestCommentsOfOthers holds what is kept up to date on pull requests that aren't ours.
+func TestCommentsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	update := func(text string, worth bool) []string {
+		t.Helper()
+		w.faults.calls = nil
+		w.must(w.actor.UpdateComment(w.ctx(), w.repo, 7, text, worth))
+		return w.writes()
+	}
+	const one, two = "<!-- liftlock:status -->\none", "<!-- liftlock:status -->\ntwo"
+	w.forge.say(7, "linus", one)
+	w.compare("nothing worth it", update(one, false), []string(nil))
+	w.compare("something", update(one, true), []string{"forge: comment #7", "store: put state"})
+	w.compare("the same", update(one, true), []string(nil))
+	w.compare("the same, not worth it any more", update(one, false), []string(nil))
+	w.compare("another, not worth it", update(two, false), []string{"forge: recomment #7", "store: put state"})
+	w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, 7)))
+	w.compare("found, not worth it", update(one, false), []string{"forge: recomment #7", "store: put state"})
+	w.compare("comments", []any{len(w.forge.comments[7]), w.forge.comments[7][1].Body}, []any{2, one})
+	w.failEach(func() (func() error, func()) {
+		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, 7)))
+		w.forge.comments[7][1].Body = one
+		return func() error { return w.actor.UpdateComment(w.ctx(), w.repo, 7, two, false) }, func() {
+			w.compare("comments", []any{len(w.forge.comments[7]), w.forge.comments[7][1].Body}, []any{2, two})
+		}
+	})
+
+	status := func(number int, commit string, st prtext.Status) []string {
+		t.Helper()
+		w.faults.calls = nil
+		w.must(w.actor.SetStatus(w.ctx(), w.repo, number, commit, st))
+		return w.writes()
+	}
+	st := prtext.Status{State: "success", Description: "fine"}
+	set := []string{"forge: status", "store: put state"}
+	w.compare("a status", status(7, "c1", st), set)
+	w.compare("the same", status(7, "c1", st), []string(nil))
+	w.compare("it says", w.forge.statuses["c1"], forge.Status{Context: "liftlock", State: forge.StatusSuccess, Description: "fine", TargetURL: console})
+	w.compare("another commit", status(7, "c2", st), set)
+	w.compare("another pull request", status(8, "c2", st), set)
+	st.State = "failure"
+	w.compare("another state", status(7, "c2", st), set)
+	st.Description = "bad"
+	w.compare("another description", status(7, "c2", st), set)
+	w.compare("a comment keeps it", append(update(one, true), status(7, "c2", st)...), []string{"forge: recomment #7", "store: put state"})
+	i := 0
+	w.failEach(func() (func() error, func()) {
+		i++
+		commit := fmt.Sprint("d", i)
+		return func() error { return w.actor.SetStatus(w.ctx(), w.repo, 7, commit, st) }, func() {
+			w.compare("it says", w.forge.statuses[commit].Description, "bad")
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/git"
+)
+
+// stateFile is a file of the state branch; false when there is none.
+func (w *fixture) stateFile(name string) (string, bool) {
+	w.t.Helper()
+	head, ok, err := w.repo.Mirror.Head(w.ctx(), history.StateBranch)
+	w.must(err)
+	if !ok || head != w.remoteHead(history.StateBranch) {
+		return "", false
+	}
+	raw, err := w.repo.Mirror.Tree(head).ReadFile(name)
+	return string(raw), err == nil
+}
+
+func TestSetHold(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	for _, c := range []struct{ scope, file string }{
+		{"component", "holds/shop/component/web.yaml"}, {"environment", "holds/shop/environment/qa.yaml"}, {"pipeline", "holds/shop/pipeline.yaml"},
+	} {
+		hold := Hold{Scope: c.scope, Environment: "qa", By: "ada", Reason: "a freeze", Set: true}
+		w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold))
+		text, _ := w.stateFile(c.file)
+		w.compare(c.file, text, fmt.Sprintf("by: ada\nreason: a freeze\nat: %q\n", w.now.Format("2006-01-02T15:04:05Z")))
+		head := w.remoteHead(history.StateBranch)
+		info, err := w.repo.Mirror.Commit(w.ctx(), head)
+		w.must(err)
+		w.compare("message", info.Message, "Hold "+strings.TrimSuffix(strings.TrimPrefix(c.file, "holds/"), ".yaml")+"\n\nBy: ada\n")
+		w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold))
+		w.compare("held once more", w.remoteHead(history.StateBranch), head)
+	}
+	ev, _ := w.evaluate()
+	w.compare("holds", len(ev.Components[0].Facts.Holds.Value), 3)
+	before := w.remoteHead(history.StateBranch)
+	lift := Hold{Scope: "environment", Environment: "qa", By: "grace"}
+	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), lift))
+	if _, held := w.stateFile("holds/shop/environment/qa.yaml"); held {
+		t.Error("it is held still")
+	}
+	if _, held := w.stateFile("holds/shop/component/web.yaml"); !held {
+		t.Error("another hold went with it")
+	}
+	head := w.remoteHead(history.StateBranch)
+	info, err := w.repo.Mirror.Commit(w.ctx(), head)
+	w.must(err)
+	w.compare("lifted", []any{info.Message, info.Parents}, []any{"Lift the hold on shop/environment/qa\n\nBy: grace\n", []string{before}})
+	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), lift))
+	w.compare("lifted once more", w.remoteHead(history.StateBranch), head)
+
+	for _, h := range []Hold{{Scope: "environment"}, {Scope: "environment", Environment: "a/b"}, {Scope: "environment", Environment: `a\b`}} {
+		h.Set = true
+		if err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), h); err == nil || !strings.Contains(err.Error(), "hold a environment") {
+			t.Errorf("%+v: %v", h, err)
+		}
+	}
+	if err := w.actor.SetHold(w.ctx(), w.repo, w.unit(""), Hold{Scope: "component", Set: true}); err == nil {
+		t.Error("nobody is held")
+	}
+	w.compare("nothing was written", w.remoteHead(history.StateBranch), head)
+}
+
+// TestLiftNothing holds that a hold which isn't there is lifted without a branch for it.
+func TestLiftNothing(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), Hold{Scope: "pipeline", By: "ada"}))
+	w.compare("the branch", w.remoteHead(history.StateBranch), "")
+}
+
+// TestHoldsMeet holds that a hold is written over what somebody else wrote at the same
+// moment, without losing that, a few times over.
+func TestHoldsMeet(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	hold := Hold{Scope: "component", By: "ada", Set: true}
+	m := w.repo.Mirror
+	var theirs []string
+	for i := range holdTries {
+		spec := git.CommitSpec{Message: "Theirs", When: w.now, Files: []git.FileWrite{{Path: fmt.Sprintf("theirs-%d", i), Content: []byte("x")}}}
+		if i > 0 {
+			spec.Parents, spec.Base = theirs[i-1:], theirs[i-1]
+		}
+		commit, err := m.Write(w.ctx(), spec)
+		w.must(err)
+		w.must(m.Push(w.ctx(), git.PushSpec{Branch: "theirs", New: commit, Old: w.remoteHead("theirs")}))
+		theirs = append(theirs, commit)
+	}
+	meet := func(times int) (pushes int, err error) {
+		w.setRemoteHead(history.StateBranch, "")
+		_, err = m.Fetch(w.ctx())
+		w.must(err)
+		w.beforePush = func(string) {
+			if pushes < times {
+				w.setRemoteHead(history.StateBranch, theirs[pushes])
+			}
+			pushes++
+		}
+		err = w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold)
+		return pushes, err
+	}
+	pushes, err := meet(holdTries - 1)
+	w.must(err)
+	w.compare("pushes", pushes, holdTries)
+	for _, name := range []string{"holds/shop/component/web.yaml", "theirs-3"} {
+		if _, ok := w.stateFile(name); !ok {
+			t.Errorf("%s is lost", name)
+		}
+	}
+	if pushes, err = meet(holdTries); !errors.Is(err, git.ErrLeaseLost) || pushes != holdTries {
+		t.Errorf("after %d pushes: %v", pushes, err)
+	}
+	w.beforePush = func(string) { w.breakRemote() } // not a race: it is told, and not tried again
+	if err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold); err == nil || errors.Is(err, git.ErrLeaseLost) {
+		t.Errorf("a remote that is away: %v", err)
+	}
+}
