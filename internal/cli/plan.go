@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/controller/plan"
 )
@@ -34,7 +35,7 @@ func planCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text := func(w io.Writer, p *plan.Plan) error { return plan.WriteText(w, p, short) }
-			write, err := chooseFormat(at.output, text, plan.WriteYAML, plan.WriteJSON)
+			write, err := chooseFormat(at.output, text, appset.WriteYAML[*plan.Plan], appset.WriteJSON[*plan.Plan])
 			if err != nil {
 				return err
 			}

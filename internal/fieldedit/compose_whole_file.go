@@ -117,7 +117,7 @@ func (e *editor) replaceWholeFile(file string, data []byte, mode Mode) error {
 		if edit.Before, err = e.files.readBytes(file); err != nil {
 			return err
 		}
-		change.Old = wholeValue(modeOf(info), objectID(edit.Before))
+		change.Old = wholeValue(ModeOf(info), objectID(edit.Before))
 	}
 	edit.Changes = []Change{change}
 	e.wholeFiles[file] = edit

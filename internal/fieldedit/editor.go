@@ -47,7 +47,7 @@ func (e *editor) openFile(name string, as fileFormat) (*editedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &editedFile{before: d.data, doc: d, mode: modeOf(info)}
+	w := &editedFile{before: d.data, doc: d, mode: ModeOf(info)}
 	e.openFiles[name] = w
 	return w, nil
 }

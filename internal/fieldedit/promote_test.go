@@ -136,7 +136,7 @@ func newRelease(t *rapid.T, r Release) Release {
 	add(Field{Kind: KindJSON, File: "conf/a.json", Path: "neu", Value: genValue(t)})
 	for _, name := range wholeFileNames {
 		w := genWhole(t)
-		add(Field{Kind: KindFile, File: name, Value: wholeValue(modeOf(fileInfo(w)), objectID(w.Data))})
+		add(Field{Kind: KindFile, File: name, Value: wholeValue(ModeOf(fileInfo(w)), objectID(w.Data))})
 	}
 	for i := range out.Fields {
 		if rapid.Bool().Draw(t, "keep") || !added[out.Fields[i].Key()] {
@@ -146,7 +146,7 @@ func newRelease(t *rapid.T, r Release) Release {
 		case f.File == "config/.keep":
 		case f.Kind == KindFile:
 			w := genWhole(t)
-			f.Value = wholeValue(modeOf(fileInfo(w)), objectID(w.Data))
+			f.Value = wholeValue(ModeOf(fileInfo(w)), objectID(w.Data))
 		case f.Kind == KindJSON && f.Type == TypeNumber:
 			f.Value = rapid.SampledFrom([]string{"1", "2.5", "1e3"}).Draw(t, "number")
 		case f.Kind == KindJSON && f.Type == TypeBool:

@@ -106,7 +106,7 @@ func (f *commitFiles) readContent(name string) (*fileContent, error) {
 		var data []byte
 		data, err = f.readBytes(name)
 		if err == nil {
-			return &fileContent{data, modeOf(info)}, nil
+			return &fileContent{data, ModeOf(info)}, nil
 		}
 	}
 	if errors.Is(err, errAbsent) {

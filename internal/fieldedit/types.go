@@ -71,14 +71,14 @@ func (r Release) ID() string {
 
 // Change is one field that an edit moves.
 type Change struct {
-	File    string // from the repository's root; empty where only bytes were given
-	Kind    string
-	Path    string
-	Old     string // "" where Added
-	New     string // "" where Removed
-	Line    int    // in the new file, from 1; 0 for a whole file and where Removed
-	Added   bool   // the field wasn't there
-	Removed bool   // the field isn't there any more
+	File    string `json:"file"`           // from the repository's root; empty where only bytes were given
+	Line    int    `json:"line,omitempty"` // in the new file, from 1; 0 for a whole file and where Removed
+	Kind    string `json:"kind"`
+	Path    string `json:"path,omitempty"`
+	Old     string `json:"old"`               // "" where Added
+	New     string `json:"new"`               // "" where Removed
+	Added   bool   `json:"added,omitempty"`   // the field wasn't there
+	Removed bool   `json:"removed,omitempty"` // the field isn't there any more
 }
 
 // Edit is what happens to one file.

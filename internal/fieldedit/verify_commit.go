@@ -51,8 +51,8 @@ func (f *commitFiles) checkEdit(want Edit) error {
 		return fmt.Errorf("%s is deleted, and the release has it", want.File)
 	case want.Deleted:
 		return fmt.Errorf("%s is still there, and the release deletes it", want.File)
-	case modeOf(info) != want.Mode:
-		return fmt.Errorf("%s has the mode %o, with the release it has %o", want.File, modeOf(info), want.Mode)
+	case ModeOf(info) != want.Mode:
+		return fmt.Errorf("%s has the mode %o, with the release it has %o", want.File, ModeOf(info), want.Mode)
 	}
 	got, err := f.readBytes(want.File)
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	ModeExecutable Mode = 0o100755
 )
 
-// modeOf is git's mode of a plain file: what its owner may do decides.
-func modeOf(info fs.FileInfo) Mode {
+// ModeOf is git's mode of a plain file: what its owner may do decides.
+func ModeOf(info fs.FileInfo) Mode {
 	if info.Mode()&0o100 != 0 {
 		return ModeExecutable
 	}
@@ -93,7 +93,7 @@ func (f *commitFiles) locateWhole(b *resolvedOverlay, root string, e *carryEntry
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Location{Root: root, File: at, Field: Field{Kind: KindFile, File: file.placeholderName, Value: wholeValue(modeOf(info), id)}})
+		found = append(found, Location{Root: root, File: at, Field: Field{Kind: KindFile, File: file.placeholderName, Value: wholeValue(ModeOf(info), id)}})
 	}
 	return found, nil
 }

@@ -43,6 +43,14 @@ func (s *harness) overlayDir(component, env string) string {
 	return overlayPath(component, env)
 }
 
+// applicationDir is the folder of its Application.
+func (s *harness) applicationDir(component, env string) string {
+	if s.opts.folder != nil {
+		return s.opts.folder(component, env)
+	}
+	return s.overlayDir(component, env)
+}
+
 // branchFiles are the first files of a branch; the rules are on main.
 func (s *harness) branchFiles(branch string) map[string]string {
 	out := map[string]string{}

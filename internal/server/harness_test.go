@@ -68,6 +68,7 @@ type harnessOptions struct {
 	cluster     func(component, env string) string // nil: one for all
 	pipeline    string                             // empty: pipelineYAML(nil)
 	branches    map[string]string                  // layout: branches, by environment; nil: directories
+	folder      func(component, env string) string // of its Application; nil: its overlay's
 	files       map[string]string                  // further files
 	serverLines string                             // further keys of the server's file
 	argocdLines string                             // further lines of its Argo CD's entry
@@ -149,7 +150,7 @@ func newHarness(t *testing.T, p harnessOptions) *harness {
 	s.createBranches()
 	for _, c := range p.components {
 		for _, env := range s.environmentNames() {
-			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.overlayDir(c, env),
+			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.applicationDir(c, env),
 				DestinationNamespace: c + "-" + env, Cluster: p.cluster(c, env), ApplicationSet: "shop"}))
 		}
 	}
@@ -291,8 +292,14 @@ func (s *harness) must(what string, err error) {
 // waitFor waits for a condition. With a stepped clock, time goes on meanwhile.
 func (s *harness) waitFor(what string, ok func() (bool, string)) {
 	s.t.Helper()
+	s.waitEvery(pollInterval, what, ok)
+}
+
+// waitEvery looks less or more often.
+func (s *harness) waitEvery(interval time.Duration, what string, ok func() (bool, string)) {
+	s.t.Helper()
 	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(pollInterval)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		done, seen := ok()
@@ -304,7 +311,7 @@ func (s *harness) waitFor(what string, ok func() (bool, string)) {
 		}
 		<-tick.C
 		if s.opts.clock != nil {
-			s.opts.clock.Step(pollInterval)
+			s.opts.clock.Step(interval)
 		}
 	}
 }

@@ -180,3 +180,34 @@ func (o *gitGatherer) searchCommits(ctx context.Context, r *Repository, p *Resol
 	}
 	wg.Wait()
 }
+
+// PastRelease is a release that an environment had, and the commit that brought it.
+type PastRelease struct {
+	Commit  git.CommitInfo
+	Release promotion.Release
+}
+
+// FindPast finds the releases that an environment had since the pipeline came, but
+// the one that is there now, newest first and at most so many.
+func (o *gitGatherer) FindPast(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, most int) ([]PastRelease, error) {
+	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
+	loc := c.Pipeline.locationOf(at)
+	if loc.err != nil {
+		return nil, loc.err
+	}
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: c.Pipeline.Baseline, FirstParent: true, Paths: loc.scope.Paths()})
+	if err != nil {
+		return nil, err
+	}
+	var out []PastRelease
+	for _, commit := range log {
+		if len(out) == most || len(commit.Parents) == 0 || commit.SHA == env.Landed.Value.Commit {
+			continue
+		}
+		was, err := o.releases.readRelease(r, commit.SHA, c.Pipeline, at)
+		if err == nil && !was.Empty() && o.releases.releaseIDAt(r, commit.Parents[0], c.Pipeline, at) != was.ID() {
+			out = append(out, PastRelease{commit, c.RememberRelease(was)})
+		}
+	}
+	return out, ctx.Err()
+}

@@ -23,37 +23,35 @@ var renderLimit = render.TextLimit{Bytes: 256 << 10, Lines: 4000, ObjectLines: 1
 const maxDiff = 1 << 20
 
 // describePromotion shows what would be opened.
-func (m *planner) describePromotion(ctx context.Context, p *facts.ResolvedPipeline, u *unit, open promotion.Open) (Promotion, error) {
-	out := Promotion{Environment: open.Environment, Branch: p.BranchOf(open.Environment), Parts: []Part{}, Changes: []Change{}, Files: []File{}}
+func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion.Open) (Promotion, error) {
+	out := Promotion{Environment: open.Environment, Branch: u.Pipeline.BranchOf(open.Environment), Parts: []Part{}, Changes: []fieldedit.Change{}, Files: []File{}}
+	var components, targets, files []string
 	for _, member := range open.Members {
-		from := u.env(member.Component, open.Environment).Release.Value
-		out.Parts = append(out.Parts, Part{Component: member.Component, From: from, To: promotion.Release{ID: member.Release, Name: member.Name}})
+		c, _ := u.Component(member.Component)
+		env := c.Env(open.Environment)
+		out.Parts = append(out.Parts, Part{Component: member.Component, From: env.Release.Value, To: promotion.Release{ID: member.Release, Name: member.Name}})
+		components = append(components, member.Component)
+		for _, t := range env.Targets {
+			targets = append(targets, t.Name)
+		}
 	}
-	tree, edits := m.input.Mirror.Tree(open.Tip), u.ComposedEdits(open.Environment, open.Release)
-	var files []string
+	edits := u.ComposedEdits(open.Environment, open.Release)
 	for i := range edits {
 		e := &edits[i]
-		files = append(files, e.File)
-		for _, c := range e.Changes {
-			out.Changes = append(out.Changes, Change{File: c.File, Line: c.Line, Kind: c.Kind, Path: c.Path, Old: c.Old, New: c.New, Added: c.Added, Removed: c.Removed, text: c.String()})
-		}
-		f, err := describeFile(tree, e)
+		f, err := describeFile(m.input.Mirror.Tree(open.Tip), e)
 		if err != nil {
 			return out, err
 		}
-		out.Files = append(out.Files, f)
+		files, out.Changes, out.Files = append(files, e.File), append(out.Changes, e.Changes...), append(out.Files, f)
 	}
 	var err error
-	if out.Reached, out.Unaffected, err = m.splitReaders(ctx, p, open, files); err != nil || !m.input.Rendered {
+	if out.Reached, out.Unaffected, err = m.splitReaders(ctx, u.Pipeline, open, files); err != nil || !m.input.Rendered {
 		return out, err
 	}
-	effects, err := m.effects(ctx, u, open)
+	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
 	if err != nil {
-		if ctx.Err() != nil {
-			return out, err
-		}
-		out.Rendered = []Rendered{{Target: strings.Join(u.targetNames(open), ", "), Why: err.Error()}}
-		return out, nil
+		out.Rendered = []Rendered{{Target: strings.Join(targets, ", "), Why: err.Error()}}
+		return out, ctx.Err()
 	}
 	out.Rendered = []Rendered{}
 	for _, e := range effects {
@@ -73,38 +71,32 @@ func (m *planner) splitReaders(ctx context.Context, of *facts.ResolvedPipeline, 
 		}
 		for i := range p.TargetSet.Targets {
 			t := &p.TargetSet.Targets[i]
-			if _, moves := promotion.FindMember(open.Members, t.Component); readers[t.ID()] != nil {
-				own := p == of && t.Environment == open.Environment && moves
-				map[bool]map[string]bool{true: inside, false: outside}[own][t.Name] = true
+			if readers[t.ID()] == nil {
+				continue
+			}
+			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
+				inside[t.Name] = true
+			} else {
+				outside[t.Name] = true
 			}
 		}
 	}
 	maps.DeleteFunc(outside, func(name string, _ bool) bool { return inside[name] })
-	sorted := func(names map[string]bool) []string {
-		return slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(names))))
-	}
-	return sorted(inside), sorted(outside), nil
+	return append([]string{}, slices.Sorted(maps.Keys(inside))...), append([]string{}, slices.Sorted(maps.Keys(outside))...), nil
 }
 
 // describeFile is an edit of a tree as git would show it.
 func describeFile(tree fs.StatFS, e *fieldedit.Edit) (File, error) {
-	f := File{Path: e.File, Action: "changed"}
-	was := textdiff.File{Data: e.Before}
-	switch {
-	case e.Created:
-		f.Action = "created"
-	default:
+	f, was := File{Path: e.File, Action: "created"}, textdiff.File{Data: e.Before}
+	if !e.Created {
 		info, err := tree.Stat(e.File)
 		if err != nil {
 			return f, err
 		}
-		was.Mode = textdiff.Mode(fieldedit.ModeRegular)
-		if info.Mode()&0o100 != 0 {
-			was.Mode = textdiff.Mode(fieldedit.ModeExecutable)
-		}
-		if e.Deleted {
-			f.Action = "deleted"
-		}
+		f.Action, was.Mode = "changed", textdiff.Mode(fieldedit.ModeOf(info))
+	}
+	if e.Deleted {
+		f.Action = "deleted"
 	}
 	f.Diff = truncateDiff(textdiff.Unified(e.File, was, textdiff.File{Data: e.After, Mode: textdiff.Mode(e.Mode)}))
 	return f, nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// noPulls is a forge on which there has never been a pull request.
+// noPulls is a forge on which there has never been a pull request. Nothing else is
+// asked of it.
 type noPulls struct{ forge.Forge }
 
 func (noPulls) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
@@ -16,18 +18,13 @@ func (noPulls) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.Pul
 }
 
 // newStore is a store as a server finds it that has never run. What is written is
-// not kept: nothing is evaluated twice.
-type newStore struct{}
+// not kept: nothing is evaluated twice. What is read about our pull requests and
+// commands is never asked for, because there are none.
+type newStore struct{ facts.Store }
 
-func (newStore) Pull(context.Context, string, int) (store.Pull, bool, error) {
-	return store.Pull{}, false, nil
-}
 func (newStore) Pulls(context.Context, string, string) ([]store.Pull, error) { return nil, nil }
-func (newStore) PutPulls(context.Context, ...store.Pull) error               { return nil }
 func (newStore) PullCursor(context.Context, string) (time.Time, error)       { return time.Time{}, nil }
 func (newStore) Tx(context.Context, string, func(*store.Tx) error) error     { return nil }
-func (newStore) State(context.Context, string) ([]byte, bool, error)         { return nil, false, nil }
-func (newStore) PutState(context.Context, string, []byte) error              { return nil }
 func (newStore) Arrivals(context.Context, string) ([]store.Arrival, error)   { return nil, nil }
 func (newStore) StateByPrefix(context.Context, string) (map[string][]byte, error) {
 	return nil, nil
@@ -37,10 +34,4 @@ func (newStore) Observations(context.Context, string) ([]store.Observation, erro
 }
 func (newStore) PendingCommands(context.Context, string) ([]store.PendingCommand, error) {
 	return nil, nil
-}
-func (newStore) Promotions(context.Context, store.PromotionFilter) ([]store.Promotion, error) {
-	return nil, nil
-}
-func (newStore) Unit(context.Context, string) (store.Unit, bool, error) {
-	return store.Unit{}, false, nil
 }

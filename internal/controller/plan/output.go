@@ -1,14 +1,12 @@
 package plan
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
-
-	"sigs.k8s.io/yaml"
+	"unicode/utf8"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -92,7 +90,7 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 		fmt.Fprintf(b, "%s: %s → %s\n", title, appset.Printable(part.From.String()), appset.Printable(part.To.String()))
 	}
 	for i := range p.Changes {
-		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].text))
+		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].String()))
 	}
 	fmt.Fprintf(b, "  reaches %s\n", joinNames(p.Reached))
 	if len(p.Unaffected) > 0 {
@@ -129,39 +127,25 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 const maxNames = 8
 
 func joinNames(list []string) string {
-	if len(list) == 0 {
-		return "no target"
-	}
-	shown := list[:min(len(list), maxNames)]
-	s := appset.Printable(strings.Join(shown, ", "))
-	if len(shown) < len(list) {
-		s += fmt.Sprintf(" and %d more", len(list)-len(shown))
-	}
-	return s
+	return appset.Printable(cmp.Or(wording.JoinFew(list, maxNames), "no target"))
 }
 
-// printableLine keeps what a diff needs: tabs, and the carriage return of a line
-// that ends in one.
+// printableLine keeps what a diff needs: tabs and other spaces, and the carriage
+// return of a line that ends in one.
 func printableLine(l string) string {
 	text, end := strings.TrimSuffix(l, "\n"), "\n"
 	if t, ok := strings.CutSuffix(text, "\r"); ok {
 		text, end = t, "\r\n"
 	}
-	plain := func(r rune) bool { return r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) }
-	if !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) || r == unicode.ReplacementChar }) {
-		return text + end
-	}
 	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r == unicode.ReplacementChar && !strings.HasPrefix(text[i:], string(unicode.ReplacementChar)):
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case plain(r):
-			b.WriteRune(r)
-		default:
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		if r == '\t' || n > 1 && strconv.IsGraphic(r) {
+			b.WriteString(text[:n])
+		} else {
+			b.WriteString(appset.Printable(text[:n]))
 		}
+		text = text[n:]
 	}
 	return b.String() + end
 }
@@ -178,27 +162,4 @@ func writeWaiting(b *strings.Builder, w *Waiting) {
 	for _, r := range w.Why {
 		fmt.Fprintf(b, "      %s\n", appset.Printable(r.Text))
 	}
-}
-
-// WriteJSON writes all of a plan for programs.
-func WriteJSON(w io.Writer, p *Plan) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(p); err != nil {
-		return fmt.Errorf("writing the plan as JSON: %w", err)
-	}
-	return nil
-}
-
-// WriteYAML is WriteJSON in YAML.
-func WriteYAML(w io.Writer, p *Plan) error {
-	raw, err := yaml.Marshal(p)
-	if err == nil {
-		_, err = w.Write(raw)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the plan as YAML: %w", err)
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -73,23 +72,30 @@ func Make(ctx context.Context, in Input) (*Plan, error) {
 	return out, nil
 }
 
+// unit is what is evaluated as one: a component, or all of a pipeline's.
+type unit struct {
+	*facts.Evaluation
+	decision *promotion.Decision
+}
+
+// opens are the pull requests that would be opened into an environment.
+func (u *unit) opens(env string) []promotion.Open {
+	var out []promotion.Open
+	for _, a := range u.decision.Actions {
+		if open, ok := a.(promotion.Open); ok && open.Environment == env {
+			out = append(out, open)
+		}
+	}
+	return out
+}
+
 // planPipeline has the controller evaluate every component of a pipeline, and
 // reads off what it would open and why it leaves the rest.
 func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (Pipeline, error) {
 	out := Pipeline{Name: p.Name(), DryRun: p.Spec.Mode == pipeline.ModeDryRun, Promotions: []Promotion{}, Waiting: []Waiting{}}
-	units, err := m.gatherUnits(ctx, p)
+	units, err := m.decideAll(ctx, p)
 	if err != nil {
 		return out, err
-	}
-	if !p.Spec.BatchesByEnvironment() {
-		if err := m.queueContenders(ctx, p, units); err != nil {
-			return out, err
-		}
-	}
-	for _, u := range units {
-		if err := m.decide(ctx, u); err != nil {
-			return out, err
-		}
 	}
 	for _, spec := range p.TopologicalOrder() {
 		moves := map[string]bool{}
@@ -98,7 +104,7 @@ func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (
 				for _, member := range open.Members {
 					moves[member.Component] = true
 				}
-				shown, err := m.describePromotion(ctx, p, u, open)
+				shown, err := m.describePromotion(ctx, u, open)
 				if err != nil {
 					return out, err
 				}
@@ -117,28 +123,38 @@ func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (
 	return out, nil
 }
 
-// gatherUnits gathers the facts about what is evaluated as one: a component, or
-// all of the pipeline; sorted by name.
-func (m *planner) gatherUnits(ctx context.Context, p *facts.ResolvedPipeline) ([]*unit, error) {
-	of := map[promotion.Unit]bool{}
-	for _, u := range p.Units {
-		of[m.snapshot.RunsAs(u.Unit)] = true
+// decideAll gathers the facts about what is evaluated as one, sorted by name, and
+// has the controller decide.
+func (m *planner) decideAll(ctx context.Context, p *facts.ResolvedPipeline) ([]*unit, error) {
+	names := slices.Sorted(maps.Keys(p.Units))
+	if p.Spec.BatchesByEnvironment() {
+		names = names[:min(len(names), 1)] // any stands for all
 	}
-	names := slices.SortedFunc(maps.Keys(of), func(a, b promotion.Unit) int { return cmp.Compare(a.Component, b.Component) })
-	out := make([]*unit, len(names))
+	units := make([]*unit, len(names))
 	for i, name := range names {
-		ev, err := m.gatherer.Gather(ctx, m.snapshot, name, false)
+		ev, err := m.gatherer.Gather(ctx, m.snapshot, p.Units[name].Unit, false)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = &unit{Evaluation: ev}
+		units[i] = &unit{Evaluation: ev}
 		for _, c := range ev.Components {
 			if err := m.assume(ctx, c); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return out, nil
+	if limit := p.Spec.Limits.OpenPerEnvironment; limit > 0 && !p.Spec.BatchesByEnvironment() {
+		if err := m.queueContenders(ctx, p, units, limit); err != nil {
+			return nil, err
+		}
+	}
+	for _, u := range units {
+		var err error
+		if u.decision, err = m.gatherer.Decide(ctx, u.Evaluation); err != nil {
+			return nil, err
+		}
+	}
+	return units, nil
 }
 
 // contender is a release that would come into an environment if there is a place.
@@ -149,28 +165,29 @@ type contender struct {
 
 // queueContenders gives the places in each environment to those that have waited
 // longest, and counts for each component those before it.
-func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline, units []*unit) error {
+func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline, units []*unit, limit int) (err error) {
 	contenders := map[string][]contender{}
 	for _, u := range units {
-		for env, since := range u.contends() {
-			contenders[env] = append(contenders[env], contender{u, since})
+		d := promotion.Decide(u.Facts()).Components[0]
+		for _, a := range d.Actions {
+			if l, ok := a.(promotion.FactRequest); ok && l.What == promotion.RequestComposition {
+				contenders[l.Environment] = append(contenders[l.Environment], contender{u, d.Env(l.Environment).ReadySince})
+			}
 		}
 	}
 	for _, spec := range p.TopologicalOrder() {
-		list := contenders[spec.Name]
+		list, ahead := contenders[spec.Name], 0
 		slices.SortStableFunc(list, func(a, b contender) int { return a.since.Compare(b.since) })
-		ahead, limit := 0, p.Spec.Limits.OpenPerEnvironment
 		for _, c := range list {
 			c.unit.Components[0].Facts.Limits.QueuedAhead[spec.Name] = ahead
-			if limit == 0 || ahead < limit {
-				if err := m.decide(ctx, c.unit); err != nil {
+			if ahead < limit {
+				if c.unit.decision, err = m.gatherer.Decide(ctx, c.unit.Evaluation); err != nil {
 					return err
 				}
-				if len(c.unit.opens(spec.Name)) == 0 {
-					continue
-				}
 			}
-			ahead++
+			if ahead >= limit || len(c.unit.opens(spec.Name)) > 0 {
+				ahead++
+			}
 		}
 	}
 	return nil

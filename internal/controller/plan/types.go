@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -28,12 +29,12 @@ type Pipeline struct {
 
 // Promotion is a pull request that would open.
 type Promotion struct {
-	Environment string   `json:"environment"`
-	Branch      string   `json:"branch,omitempty"` // that the environment lives on, where it has its own
-	Parts       []Part   `json:"parts"`            // one, or with batch: environment all that move together
-	Changes     []Change `json:"changes"`
-	Files       []File   `json:"files"`
-	// Reached are the targets that it is for and that read these files; Spares are
+	Environment string             `json:"environment"`
+	Branch      string             `json:"branch,omitempty"` // that the environment lives on, where it has its own
+	Parts       []Part             `json:"parts"`            // one, or with batch: environment all that move together
+	Changes     []fieldedit.Change `json:"changes"`
+	Files       []File             `json:"files"`
+	// Reached are the targets that it is for and that read these files; Unaffected are
 	// others that read them and, as was proven, stay as they are.
 	Reached    []string   `json:"reaches"`
 	Unaffected []string   `json:"spares"`
@@ -45,19 +46,6 @@ type Part struct {
 	Component string            `json:"component"`
 	From      promotion.Release `json:"from"`
 	To        promotion.Release `json:"to"`
-}
-
-// Change is one field that moves.
-type Change struct {
-	File    string `json:"file"`
-	Line    int    `json:"line,omitempty"` // in the new file; 0 for a whole file and for one that goes
-	Kind    string `json:"kind"`
-	Path    string `json:"path,omitempty"`
-	Old     string `json:"old"` // "" where Added
-	New     string `json:"new"` // "" where Removed
-	Added   bool   `json:"added,omitempty"`
-	Removed bool   `json:"removed,omitempty"`
-	text    string
 }
 
 // File is one file that changes.
