@@ -61,8 +61,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		if err != nil {
 			return nil, err
 		}
-		in := plan.Input{Subject: subject, Commit: commit, Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls,
-			OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
+		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 		in.KnownInputs = func(to *appset.Input) {
 			to.Clusters, to.Globbing, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Globbing, known.ArgoCDs, known.Main, known.Live
 			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
@@ -70,7 +69,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		if err := r.setBranches(ctx, s, in.Branch, planned); err != nil {
 			return nil, err
 		}
-		if p, err = plan.Make(ctx, in); err != nil {
+		if err := p.Fill(ctx, in); err != nil {
 			return nil, err
 		}
 	}

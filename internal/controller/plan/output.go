@@ -43,51 +43,40 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	for i := range p.Promotions {
 		writePromotion(b, &p.Promotions[i], short)
 	}
+	var waiting strings.Builder
+	var environments []string // that are up to date, with their components
 	upToDate := map[string]int{}
-	var environments []string
-	var rows []Waiting
 	for _, w := range p.Waiting {
 		if w.Why[0].Code != UpToDate {
-			rows = append(rows, w)
+			writeWaiting(&waiting, &w)
 			continue
 		}
-		if upToDate[w.Environment] == 0 {
+		if upToDate[w.Environment]++; upToDate[w.Environment] == 1 {
 			environments = append(environments, w.Environment)
 		}
-		upToDate[w.Environment]++
 	}
-	if len(rows) > 0 {
-		b.WriteString("Not now:\n")
-		for _, w := range rows {
-			writeWaiting(b, &w)
-		}
-		b.WriteByte('\n')
+	if waiting.Len() > 0 {
+		fmt.Fprintf(b, "Not now:\n%s\n", waiting.String())
+	}
+	for i, e := range environments {
+		environments[i] = wording.Count(upToDate[e], "component") + " in " + appset.Printable(e)
 	}
 	if len(environments) > 0 {
-		var parts []string
-		for _, e := range environments {
-			parts = append(parts, wording.Count(upToDate[e], "component")+" in "+appset.Printable(e))
-		}
-		fmt.Fprintf(b, "Up to date: %s.\n\n", strings.Join(parts, ", "))
+		fmt.Fprintf(b, "Up to date: %s.\n\n", strings.Join(environments, ", "))
 	}
 }
 
 func writePromotion(b *strings.Builder, p *Promotion, short bool) {
-	into := p.Environment
+	into, indent := " into "+p.Environment, ""
 	if p.Branch != "" {
 		into += " (branch " + p.Branch + ")"
 	}
-	into = appset.Printable(into)
-	for i, part := range p.Parts {
-		title := fmt.Sprintf("%s into %s", appset.Printable(part.Component), into)
-		switch {
-		case len(p.Parts) > 1 && i == 0:
-			fmt.Fprintf(b, "together into %s:\n", into)
-			fallthrough
-		case len(p.Parts) > 1:
-			title = "  " + appset.Printable(part.Component)
-		}
-		fmt.Fprintf(b, "%s: %s → %s\n", title, appset.Printable(part.From.String()), appset.Printable(part.To.String()))
+	if len(p.Parts) > 1 {
+		fmt.Fprintf(b, "together%s:\n", appset.Printable(into))
+		into, indent = "", "  "
+	}
+	for _, part := range p.Parts {
+		fmt.Fprintf(b, "%s%s: %s → %s\n", indent, appset.Printable(part.Component+into), appset.Printable(part.From.String()), appset.Printable(part.To.String()))
 	}
 	for i := range p.Changes {
 		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].String()))

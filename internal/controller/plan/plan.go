@@ -15,8 +15,6 @@ import (
 
 // Input is what a plan is made from.
 type Input struct {
-	Subject      string      // what is looked at, for people
-	Commit       string      // likewise
 	Mirror       *git.Mirror // whose branches are as the server would see them
 	Branch       string      // the tracked one
 	URLs         []string    // by which manifests may name the repository
@@ -36,40 +34,38 @@ type planner struct {
 	order    map[string]int64 // of commits: newer ones have larger numbers
 }
 
-// New is a plan of nothing.
+// New is a plan of nothing; what is looked at is named for people.
 func New(subject, commit string) *Plan {
 	return &Plan{Subject: subject, Commit: commit, Assumptions: assumptions, Pipelines: []Pipeline{}, Problems: []appset.Problem{}, Notes: []appset.Problem{}}
 }
 
-// Make makes a plan. What is wrong with the files is in it; the error is for a
-// repository that can't be read and a context that ended.
-func Make(ctx context.Context, in Input) (*Plan, error) {
+// Fill plans the pipelines. What is wrong with the files is in the plan; the error is
+// for a repository that can't be read and a context that ended.
+func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 	repo := &facts.Repository{ID: "checkout", Forge: noPulls{}, Branch: in.Branch, Mirror: in.Mirror, URLs: in.URLs}
 	m := &planner{input: in, gatherer: facts.New(facts.Options{
 		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs,
 		Now: func() time.Time { return in.Now }, MaxAge: time.Hour,
 	})}
-	var err error
 	if m.snapshot, err = m.gatherer.Snapshot(ctx, repo); err != nil {
-		return nil, err
+		return err
 	}
 	if m.order, err = m.gatherer.FindOrigins(ctx, m.snapshot); err != nil {
-		return nil, err
+		return err
 	}
-	out := New(in.Subject, in.Commit)
-	for _, p := range m.snapshot.Pipelines {
-		out.Problems = append(out.Problems, p.TargetSet.Problems...)
-		out.Notes = append(out.Notes, p.TargetSet.Notes...)
-		if in.OnlyPipeline != "" && p.Name() != in.OnlyPipeline {
+	for _, of := range m.snapshot.Pipelines {
+		p.Problems = append(p.Problems, of.TargetSet.Problems...)
+		p.Notes = append(p.Notes, of.TargetSet.Notes...)
+		if in.OnlyPipeline != "" && of.Name() != in.OnlyPipeline {
 			continue
 		}
-		part, err := m.planPipeline(ctx, p)
+		part, err := m.planPipeline(ctx, of)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out.Pipelines = append(out.Pipelines, part)
+		p.Pipelines = append(p.Pipelines, part)
 	}
-	return out, nil
+	return nil
 }
 
 // unit is what is evaluated as one: a component, or all of a pipeline's.
