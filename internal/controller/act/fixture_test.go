@@ -73,10 +73,9 @@ func eachKind(t *testing.T, test func(w *fixture)) {
 func newFixture(t *testing.T, spec string, components ...string) *fixture {
 	t.Helper()
 	w := &fixture{t: t, origin: filepath.Join(t.TempDir(), "origin.git"), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), names: components, batch: strings.Contains(spec, "batch")}
-	w.must(os.MkdirAll(filepath.Join(w.origin, "objects"), 0o700))
-	w.must(os.MkdirAll(filepath.Join(w.origin, "refs/heads"), 0o700))
-	w.must(os.WriteFile(filepath.Join(w.origin, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
-	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: "file://" + w.origin, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
+	mirror := filepath.Join(t.TempDir(), "mirror")
+	w.createOrigin(mirror)
+	m, err := git.Open(t.Context(), git.Options{Dir: mirror, URL: "file://" + w.origin, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
 		Now: func() time.Time { return w.now }, BeforePush: func(ref string) {
 			if w.beforePush != nil {
 				w.beforePush(ref)
@@ -92,6 +91,18 @@ func newFixture(t *testing.T, spec string, components ...string) *fixture {
 	w.commit("Overlays", w.initialFiles(spec))
 	w.start()
 	return w
+}
+
+// createOrigin makes the bare repository that is pushed to. It finds objects in the
+// mirror's folder too: what people push there need only be written once.
+func (w *fixture) createOrigin(mirror string) {
+	w.t.Helper()
+	w.must(os.MkdirAll(filepath.Join(w.origin, "objects/info"), 0o700))
+	w.must(os.MkdirAll(filepath.Join(w.origin, "refs/heads"), 0o700))
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/info/alternates": filepath.Join(mirror, "objects") + "\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsync = none\n[receive]\n\tautogc = false\n"} {
+		w.must(os.WriteFile(filepath.Join(w.origin, name), []byte(text), 0o600))
+	}
 }
 
 // start begins a process's life: nothing is remembered but what the store has.
@@ -155,7 +166,7 @@ func (w *fixture) must(err error) {
 
 func (w *fixture) ctx() context.Context { return w.t.Context() }
 
-// commit pushes files to main, by somebody.
+// commit commits files to main, as somebody else.
 func (w *fixture) commit(message string, files map[string]string) string {
 	w.t.Helper()
 	w.now = w.now.Add(time.Minute)
@@ -171,7 +182,8 @@ func (w *fixture) commit(message string, files map[string]string) string {
 	}
 	head, err := m.Write(w.ctx(), spec)
 	w.must(err)
-	w.must(m.Push(w.ctx(), git.PushSpec{Branch: "main", New: head, Old: old}))
+	w.setRemoteHead("main", head)
+	w.fetch()
 	return head
 }
 

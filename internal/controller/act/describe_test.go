@@ -1,0 +1,126 @@
+package act
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// TestBodyTellsTheEffect holds that a pull request says whom it reaches and what it does to
+// their manifests, and who reads the files and stays as it is.
+func TestBodyTellsTheEffect(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.commit("Deploy it", map[string]string{
+		"apps/web/qa/deployment.yaml":         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers: [{name: web, image: registry.example/web}]\n",
+		"apps/web/qa/kustomization.yaml":      kustomization("web", "1.0.0") + "resources: [deployment.yaml]\n",
+		"apps/probe/dev/kustomization.yaml":   kustomization("web", "fixed") + "resources: [../../web/qa]\n",
+		"apps/distant/dev/kustomization.yaml": kustomization("distant", "1"),
+	})
+	n := w.open("2.0.0")
+	body := w.forge.pulls[n].Body
+	for _, says := range []string{
+		"### What it reaches\n\n- `web-qa` in qa on", "stay exactly as they are, which their Applications and manifests before and after show: `probe-dev`",
+		"`1.0.0` | `2.0.0` | `apps/web/qa/kustomization.yaml:3`", "- spec.template.spec.containers[name=web].image: registry.example/web:1.0.0", "No other target reads these files: 2 in dev.",
+		"(" + console + "/diff?component=web&environment=qa&kind=promotion&pipeline=shop&release=" + promotionRelease(w, n),
+	} {
+		if !strings.Contains(body, says) {
+			t.Errorf("it doesn't say %q:\n%s", says, body)
+		}
+	}
+	ev, d := w.evaluate()
+	over, cancel := context.WithCancel(w.ctx())
+	cancel()
+	w.gatherer = nil
+	w.start() // nothing is known of the effect
+	if text, ok := w.actor.Diff(over, ev, d, n); !ok || !strings.Contains(text, "could not be compared") || !strings.Contains(text, "`1.0.0` to `2.0.0`") {
+		t.Errorf("what can't be compared: %v %q", ok, text)
+	}
+	p := ev.OpenPulls[n]
+	s := subjectOf(ev, d, p)
+	in := prtext.Input{Environment: "qa"}
+	w.actor.describeEdits(over, &s, &in, p.Base, p.Edits)
+	if in.RenderedErr == "" || len(in.UnchangedTargets) != 0 || len(in.Reached) != 2 {
+		t.Errorf("what isn't proven to stay is reached: %+v", in)
+	}
+	in = prtext.Input{Environment: "dev"}
+	w.actor.describeEdits(w.ctx(), &s, &in, p.Base, nil)
+	if len(in.Reached)+len(in.UnchangedTargets) != 0 || in.UnaffectedCounts["qa"] != 1 || in.UnaffectedCounts["dev"] != 3 {
+		t.Errorf("no edits reach %+v", in)
+	}
+}
+
+func promotionRelease(w *fixture, n int) string { return w.promotionOf("web", n).Release }
+
+// TestTextsOfABatch holds that what moves together is told by whose it is.
+func TestTextsOfABatch(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, kindsOfBatch["several"].spec, "api", "web")
+	_, _, open := w.ready("2.0.0")
+	n := w.open("3.0.0")
+	body := w.forge.pulls[n].Body
+	for _, c := range w.names {
+		for _, says := range []string{"**" + c + "**\n\n| field", c + ":" + w.promotionOf(c, n).Release} {
+			if !strings.Contains(body, says) {
+				t.Errorf("it doesn't say %q:\n%s", says, body)
+			}
+		}
+	}
+	if !strings.Contains(body, "component=api&") || !strings.Contains(body, "release="+w.promotionOf("api", n).Release+"&") || open.Release == "" {
+		t.Errorf("it leads to another difference:\n%s", body)
+	}
+	info, err := w.repo.Mirror.Commit(w.ctx(), w.forge.pulls[n].Head)
+	w.must(err)
+	for _, c := range w.names {
+		if !strings.Contains(info.Message, c+" "+w.promotionOf(c, n).Release[:12]) {
+			t.Errorf("the commit doesn't name %s: %s", c, info.Message)
+		}
+	}
+	ev, d := w.evaluate()
+	s := subjectOf(ev, d, ev.OpenPulls[n])
+	w.compare("the console", w.actor.consoleURL(&s), console+"/pipelines/shop")
+	w.compare("its name", s.name(), "api 3.0.0, web 3.0.0")
+	w.compare("its identity", s.identity(), promotion.BatchID(s.members))
+	w.compare("its unit", s.unit().Component, promotion.BatchName)
+	w.compare("its actions", len(s.pullActions()), len(d.Actions))
+	s.members = nil
+	w.compare("the difference of nobody", strings.Contains(w.actor.differenceURL(&s, "promotion", "r1"), "component=batch&"), true)
+}
+
+// TestAddresses holds where texts lead to, and that they lead nowhere without a console.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	s := subjectOf(ev, d, ev.OpenPulls[n])
+	w.compare("the console", w.actor.consoleURL(&s), console+"/pipelines/shop/web")
+	at, err := url.Parse(w.actor.differenceURL(&s, "revert", "r1"))
+	w.must(err)
+	w.compare("the difference", at.Query(), url.Values{"repository": {w.repo.ID}, "pipeline": {"shop"}, "component": {"web"}, "environment": {"qa"}, "kind": {"revert"}, "release": {"r1"}})
+	w.actor.opts.Console = ""
+	w.compare("without a console", []string{w.actor.consoleURL(&s), w.actor.differenceURL(&s, "revert", "r1")}, []string{"", ""})
+	w.compare("its name", []string{s.name(), s.identity(), s.unit().Component}, []string{"2.0.0", s.members[0].Release, "web"})
+}
+
+// TestSubjectHasItsOwnActions holds that a pull request shows what is done to it and not
+// what is done to another's.
+func TestSubjectHasItsOwnActions(t *testing.T) {
+	t.Parallel()
+	web, api := []promotion.Member{{Component: "web"}}, []promotion.Member{{Component: "api"}}
+	d := &promotion.Decision{Actions: []promotion.Action{promotion.Merge{Pull: 1, Members: web}, promotion.Merge{Pull: 2, Members: api}, promotion.FactRequest{}}}
+	w := &fixture{t: t}
+	s := subject{ev: &facts.Evaluation{}, d: d, members: web}
+	w.compare("of one", s.pullActions(), d.Actions[:1])
+	s.batch = true
+	w.compare("of all", s.pullActions(), d.Actions)
+	w.compare("the decision stays", len(d.Actions), 3)
+	s.members = append(api, web...)
+	w.compare("sorted", s.components(), []string{"api", "web"})
+	w.compare("who moves", []bool{s.moves("web"), s.moves("db")}, []bool{true, false})
+}
