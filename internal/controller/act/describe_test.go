@@ -11,9 +11,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// TestBodyTellsTheEffect holds that a pull request says whom it reaches and what it does to
+// TestBodyHasTheEffect holds that a pull request says whom it reaches and what it does to
 // their manifests, and who reads the files and stays as it is.
-func TestBodyTellsTheEffect(t *testing.T) {
+func TestBodyHasTheEffect(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
 	w.commit("Deploy it", map[string]string{
@@ -123,4 +123,26 @@ func TestSubjectHasItsOwnActions(t *testing.T) {
 	s.members = append(api, web...)
 	w.compare("sorted", s.components(), []string{"api", "web"})
 	w.compare("who moves", []bool{s.moves("web"), s.moves("db")}, []bool{true, false})
+}
+
+// TestSubjectIsOfOneKind holds that a pull request moves all only where its unit is all.
+func TestSubjectIsOfOneKind(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		ev, d := w.evaluate()
+		p := ev.OpenPulls[n]
+		for _, batch := range []bool{false, true} {
+			p.Batch = batch
+			s, err := actionSubject(ev, d, promotion.Close{Pull: n, Environment: "qa", Members: p.Members})
+			w.must(err)
+			w.compare("of an action", []any{s.batch, s.number, s.env, s.pull == p}, []any{batch && w.batch, n, "qa", true})
+			s = subjectOf(ev, d, p)
+			w.compare("of a pull request", []any{s.batch, s.number, s.env, s.pull == p}, []any{batch && w.batch, n, "qa", true})
+			for _, x := range []promotion.PullAction{promotion.Open{Environment: "qa", Members: p.Members, Batch: batch}, promotion.OpenRevert{Environment: "qa", Pull: n, Members: p.Members, Batch: batch}} {
+				s, err = actionSubject(ev, d, x)
+				w.must(err)
+				w.compare("to be opened", []any{s.batch, s.number, s.pull == nil, len(s.members)}, []any{batch, 0, true, len(p.Members)})
+			}
+		}
+	})
 }

@@ -23,6 +23,7 @@ type fakeForge struct {
 	comments  map[int][]forge.Comment
 	statuses  map[string]forge.Status // the newest, by commit
 	nextID    int64
+	author    string           // of what is opened
 	closed    map[int][]string // the labels at the moment of a close
 	merges    []forge.MergeRequest
 	refuse    error // what a merge is answered with
@@ -30,7 +31,7 @@ type fakeForge struct {
 }
 
 func newFakeForge(w *fixture) *fakeForge {
-	return &fakeForge{w: w, pulls: map[int]*forge.PullRequest{}, comments: map[int][]forge.Comment{}, statuses: map[string]forge.Status{}, closed: map[int][]string{}}
+	return &fakeForge{w: w, author: bot, pulls: map[int]*forge.PullRequest{}, comments: map[int][]forge.Comment{}, statuses: map[string]forge.Status{}, closed: map[int][]string{}}
 }
 
 // pass runs an effect between the faults that the fixture has for a call.
@@ -107,7 +108,7 @@ func (f *fakeForge) CreatePullRequest(_ context.Context, _ forge.Repo, n forge.N
 			return &forge.Error{Op: "open a pull request", Kind: forge.ErrInvalid}
 		}
 		created = true
-		c := clonePull(f.add(n, bot, head))
+		c := clonePull(f.add(n, f.author, head))
 		out = &c
 		return nil
 	}, "create %s", n.Branch)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -50,11 +51,12 @@ func (f *faults) pass(call string, effect func() error) error {
 // tolerated keep nothing from being done.
 func (w *fixture) failEach(begin func() (do func() error, done func()), tolerated ...string) {
 	w.t.Helper()
-	for at := 1; ; at++ {
+	const most = 40 // calls of an action
+	for at := range most {
 		for _, after := range []bool{false, true} {
 			w.faults = faults{}
 			do, done := begin()
-			w.faults = faults{at: at, after: after}
+			w.faults = faults{at: at + 1, after: after}
 			err := do()
 			hit := w.faults.hit
 			w.faults = faults{}
@@ -62,24 +64,77 @@ func (w *fixture) failEach(begin func() (do func() error, done func()), tolerate
 			case hit == "":
 				w.must(err)
 				done()
-				if at == 1 {
+				if at == 0 {
 					w.t.Error("nothing was called")
 				}
 				return
 			case slices.ContainsFunc(tolerated, func(t string) bool { return strings.HasPrefix(hit, t) }):
 				w.must(err)
 			case !errors.Is(err, errInjected) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), hit):
-				w.t.Errorf("call %d, %s, failed (after its effect: %v): %v", at, hit, after, err)
+				w.t.Errorf("call %d, %s, failed (after its effect: %v): %v", at+1, hit, after, err)
 			}
 			if err := do(); err != nil && !errors.Is(err, ErrStale) {
-				w.t.Errorf("after call %d, %s, had failed (after its effect: %v): %v", at, hit, after, err)
+				w.t.Errorf("after call %d, %s, had failed (after its effect: %v): %v", at+1, hit, after, err)
 			}
 			done()
 			if w.t.Failed() {
-				w.t.Fatalf("that was after call %d, %s, had failed (after its effect: %v)", at, hit, after)
+				w.t.Fatalf("that was after call %d, %s, had failed (after its effect: %v)", at+1, hit, after)
 			}
 		}
 	}
+}
+
+// TestRowsThatCannotBeWritten holds that nothing is taken for written down that isn't,
+// and nothing written down in part.
+func TestRowsThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	long := []promotion.Member{{Component: "web", Release: strings.Repeat("x", 600)}}
+	bound := []promotion.Member{{Component: "web", Release: long[0].Release, CommandID: 1}}
+	fails := func(ev *facts.Evaluation, d *promotion.Decision, actions ...promotion.Action) {
+		t.Helper()
+		before := len(w.events("")) // of every kind
+		for _, a := range actions {
+			if err := w.do(ev, d, a); !errors.Is(err, store.ErrInvalid) {
+				t.Errorf("%T: %v", a, err)
+			}
+		}
+		w.compare("events", len(w.events("")), before)
+	}
+	ev, d, open := w.ready("2.0.0")
+	for _, m := range [][]promotion.Member{long, bound} {
+		one := open
+		one.Members = m
+		fails(ev, d, one)
+	}
+	w.must(w.do(ev, d, open))
+	w.release("3.0.0")
+	w.verifyDev()
+	ev, d = w.evaluate()
+	replace := decided[promotion.Replace](w, d)
+	head := w.remoteHead(w.forge.pulls[1].Branch)
+	one := replace
+	one.Members = long
+	fails(ev, d, one)
+	w.setRemoteHead(w.forge.pulls[1].Branch, head)
+	w.fetch()
+	w.must(w.do(ev, d, replace))
+	ev, d = w.evaluate()
+	merge := w.merge(ev, 1)
+	merge.Members = long
+	fails(ev, d, merge)
+	merge.Members = ev.OpenPulls[1].Members
+	w.must(w.do(ev, d, merge))
+	ev, d = w.evaluate()
+	arrival := &ev.Components[0].Env("qa").History[0]
+	known := arrival.Release
+	arrival.Release = long[0].Release
+	fails(ev, d, promotion.Record{Environment: "qa", Release: arrival.Release, Commit: arrival.Commit, Verified: true})
+	arrival.Release = known
+	ev, d, revert := w.requestRevert()
+	restored := revert.Members[0]
+	revert.Members = []promotion.Member{restored, long[0]} // which is the same component once more
+	fails(ev, d, revert)
 }
 
 // breakRemote takes the bare repository away, mendRemote brings it back.

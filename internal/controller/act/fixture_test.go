@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -37,6 +38,7 @@ type fixture struct {
 	forge    *fakeForge
 	argocd   *fakeArgoCD
 	metrics  fakeMetrics
+	logs     *observer.ObservedLogs // warnings
 	store    *store.Store
 	repo     *facts.Repository
 	gatherer *facts.Gatherer
@@ -86,8 +88,10 @@ func newFixture(t *testing.T, spec string, components ...string) *fixture {
 	w.store, err = store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return w.now }})
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
+	marks, err := facts.NewMarkSigner([]byte("a secret of the server's"))
+	w.must(err)
 	w.forge, w.argocd = newFakeForge(w), &fakeArgoCD{w: w}
-	w.repo = &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{repoURL}, BotLogin: bot}
+	w.repo = &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{repoURL}, BotLogin: bot, Marks: marks}
 	w.commit("Overlays", w.initialFiles(spec))
 	w.start()
 	return w
@@ -108,9 +112,11 @@ func (w *fixture) createOrigin(mirror string) {
 // start begins a process's life: nothing is remembered but what the store has.
 func (w *fixture) start() {
 	now := func() time.Time { return w.now }
+	core, logs := observer.New(zap.WarnLevel)
+	w.logs = logs
 	w.gatherer = facts.New(facts.Options{Store: w.store, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo},
 		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w.argocd, Namespace: "argocd", NoRefresh: true}}, Now: now, MaxAge: time.Hour})
-	w.actor = New(Options{Store: &faultyStore{w.store, &w.faults}, Gatherer: w.gatherer, ArgoCDs: map[string]ArgoCD{"hub": w.argocd}, Console: console, Now: now, Log: zap.NewNop(), Metrics: &w.metrics, Owner: "me"})
+	w.actor = New(Options{Store: &faultyStore{w.store, &w.faults}, Gatherer: w.gatherer, ArgoCDs: map[string]ArgoCD{"hub": w.argocd}, Console: console, Now: now, Log: zap.New(core), Metrics: &w.metrics, Owner: "me"})
 }
 
 func (w *fixture) initialFiles(spec string) map[string]string {
@@ -269,14 +275,14 @@ func (w *fixture) open(tag string) int {
 	return len(w.forge.pulls)
 }
 
-// events are the messages of a kind, oldest first.
+// events are the messages of a kind, or of any, oldest first.
 func (w *fixture) events(kind string) []string {
 	w.t.Helper()
 	all, err := w.store.Events(w.ctx(), store.EventFilter{Limit: 1000})
 	w.must(err)
 	var out []string
 	for _, e := range all {
-		if e.Kind == kind {
+		if kind == "" || e.Kind == kind {
 			out = append(out, e.Component+": "+e.Message)
 		}
 	}

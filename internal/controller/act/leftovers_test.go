@@ -32,7 +32,7 @@ func TestDeleteLeftovers(t *testing.T) {
 			w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
 			w.compare("the branch", w.remoteHead(branch), "")
 		}
-		w.compare("main", w.remoteHead("main"), head)
+		w.compare("main and warnings", []any{w.remoteHead("main"), w.logs.FilterMessageSnippet("can't be deleted").Len()}, []any{head, 0})
 	})
 }
 
@@ -58,6 +58,7 @@ func TestDeleteLeftoversOnlyWhereTheyWere(t *testing.T) {
 	for range 2 {
 		w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
 	}
+	w.compare("warnings", w.logs.FilterMessageSnippet("can't be deleted").Len(), 1)
 	w.compare("a refused deletion", []any{pushes, w.remoteHead(branch)}, []any{1, head})
 	w.must(os.Remove(hook))
 	w.start() // another process may

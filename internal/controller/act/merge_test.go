@@ -35,6 +35,7 @@ func TestMergePull(t *testing.T) {
 			m, _ := promotion.FindMember(ev.OpenPulls[n].Members, c)
 			w.compare("the row of "+c, []string{p.Kind, p.State, p.Release}, []string{"promotion", "merged", m.Release})
 		}
+		w.compare("warnings", w.logs.Len(), 0)
 		want := w.each("%s: #1 merged into main as " + wording.Short(head))
 		w.compare("events", w.events("merged"), want)
 		w.compare("metrics", w.metrics.recorded, []string{fmt.Sprintf("qa merged %s", w.now.Sub(opened))})
@@ -81,7 +82,9 @@ func TestMergeOnlyWhatWasJudged(t *testing.T) {
 	w.mustBeStale(w.do(ev, d, other))
 	w.compare("method", w.forge.merges[0].Method, "squash")
 	w.forge.undeleted = true // which keeps nothing from being written down
+	w.actor.opts.Metrics = nil
 	w.must(w.do(ev, d, merge))
+	w.compare("warnings", len(w.logs.FilterMessageSnippet("merged branch").All()), 1)
 	w.compare("events", len(w.events("merged")), 1)
 	w.compare("the branch", w.remoteHead(w.forge.pulls[n].Branch), merge.Head)
 }

@@ -124,6 +124,9 @@ func TestOpenFindsWhatIsThere(t *testing.T) {
 		w.compare("pull requests", len(w.forge.pulls), 1)
 		w.compare("events", w.events("opened"), w.each("%s: #1 opened: "+open.Name+" to qa"))
 		w.compare("cached", w.cachedPull(1), *w.forge.pulls[1])
+		clear(w.forge.pulls)
+		w.forge.author = "liftlock-app" // what we open is ours, whatever the forge calls us there
+		w.must(w.do(ev, d, open))
 	})
 }
 
@@ -168,6 +171,64 @@ func TestPushKeepsWhatItDoesNotKnow(t *testing.T) {
 		w.beforePush = nil
 		w.must(w.do(ev, d, open))
 		w.compare("pull requests", len(w.forge.pulls), 1)
+	})
+}
+
+// TestPushIsProven holds that what is pushed is known for ours at any moment: by the store
+// from before the push, and by the signed mark once the store is lost.
+func TestPushIsProven(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		branch := promotion.Branch("shop", "qa", w.key())
+		pushed := func() facts.Pushed {
+			w.t.Helper()
+			raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, branch))
+			w.must(err)
+			out, err := facts.ReadPushed(raw)
+			w.must(err)
+			return out
+		}
+		var during facts.Pushed
+		w.beforePush = func(string) { during = pushed() }
+		ev, d, open := w.ready("2.0.0")
+		w.must(w.do(ev, d, open))
+		pr := w.forge.pulls[1]
+		first := facts.PushedHead{Head: pr.Head, Releases: map[string]string{}}
+		for _, m := range open.Members {
+			first.Releases[m.Component] = m.Release
+		}
+		w.compare("before the push", during, facts.Pushed{first})
+		w.compare("after it", pushed(), facts.Pushed{first})
+		w.compare("signed", strings.Contains(pr.Body, " sig="), true)
+
+		w.release("3.0.0")
+		w.verifyDev()
+		ev, d = w.evaluate()
+		w.compare("proven", ev.OpenPulls[1].Proven, first.Releases)
+		replace := decided[promotion.Replace](w, d)
+		w.must(w.do(ev, d, replace))
+		second := facts.PushedHead{Head: pr.Head, Releases: map[string]string{}}
+		for _, m := range replace.Members {
+			second.Releases[m.Component] = m.Release
+		}
+		w.compare("before the push", during, facts.Pushed{first, second})
+		w.compare("after it", pushed(), facts.Pushed{second})
+
+		w.must(w.store.DeleteState(w.ctx(), facts.PushedKey(w.repo.ID, branch)))
+		w.start()
+		ev, _ = w.evaluate()
+		w.compare("proven by the mark", ev.OpenPulls[1].Proven, second.Releases)
+	})
+}
+
+// TestOpenBindsItsCommand holds that the command which a member fulfils is about what moves.
+func TestOpenBindsItsCommand(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		ev, d, open := w.ready("2.0.0")
+		open.Members[0].CommandID = w.command(w.names[0], "promote", "somewhere")
+		w.must(w.do(ev, d, open))
+		left, err := w.store.PendingCommands(w.ctx(), unitName(w, w.names[0]))
+		w.must(err)
+		w.compare("bound", []any{len(left), left[0].Release}, []any{1, open.Members[0].Release})
 	})
 }
 
@@ -275,7 +336,7 @@ func TestClosePull(t *testing.T) {
 		if k := w.forge.comments[n]; len(k) != 1 || !strings.Contains(k[0].Body, "Closed by Liftlock:** nobody needs it") || !strings.Contains(k[0].Body, "no veto") {
 			w.t.Errorf("the comments: %+v", k)
 		}
-		w.compare("the branch", w.remoteHead(pr.Branch), "")
+		w.compare("the branch and warnings", []any{w.remoteHead(pr.Branch), w.logs.Len()}, []any{"", 0})
 		for _, c := range w.names {
 			p := w.promotionOf(c, n)
 			m, _ := promotion.FindMember(shut.Members, c)
@@ -299,8 +360,9 @@ func TestCloseWithoutDeletion(t *testing.T) {
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	w.forge.undeleted = true
-	w.must(w.do(ev, d, promotion.Close{Environment: "qa", Pull: n, Revert: true, Why: "it is well again", Members: ev.OpenPulls[n].Members}))
+	w.must(w.do(ev, d, promotion.Close{Environment: "qa", Pull: n, Revert: true, Why: "it is well again", Members: append(ev.OpenPulls[n].Members, promotion.Member{Component: "gone"})}))
 	w.compare("events", w.events("closed"), w.each("%s: #1 closed: it is well again"))
+	w.compare("warnings", w.logs.Len(), 1)
 	w.compare("the branch", w.remoteHead(w.forge.pulls[n].Branch), w.forge.pulls[n].Head)
 	if k := w.forge.comments[n]; !strings.Contains(k[0].Body, "nothing left to take back") {
 		w.t.Errorf("the comments: %+v", k)
@@ -348,6 +410,9 @@ func TestOpenRevert(t *testing.T) {
 		w.must(w.do(ev, d, revert))
 		pr := w.forge.pulls[n+1]
 		w.compare("branch, base, author", []string{pr.Branch, pr.Base, pr.Author}, []string{promotion.RevertBranch("shop", "qa", w.key(), revert.Release), "main", bot})
+		if strings.Contains(pr.Body, " sig=") {
+			w.t.Error("a revert needs no proof")
+		}
 		if !strings.Contains(pr.Title, "Revert") || !strings.Contains(pr.Body, "of=1") || !strings.Contains(pr.Body, "linus") || !strings.Contains(pr.Body, "it smells") {
 			w.t.Errorf("opened %+v", *pr)
 		}
@@ -383,6 +448,7 @@ func TestOpenRevert(t *testing.T) {
 // with the same words, on the newest commit.
 func TestRecomposeRevert(t *testing.T) {
 	eachKind(t, func(w *fixture) {
+		w.actor.opts.Metrics = nil // nobody counts
 		n := w.land("2.0.0")
 		ev, d, revert := w.requestRevert()
 		w.must(w.do(ev, d, revert))
