@@ -44,11 +44,15 @@ func TestLoadSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Listen:        "127.0.0.1:8080",
-		ExternalURL:   "https://liftlock.example.com",
-		Store:         "sqlite:///var/lib/liftlock/liftlock.db",
-		DataDir:       "./data",
-		SweepInterval: 5 * time.Minute,
+		Listen:         "127.0.0.1:8080",
+		ExternalURL:    "https://liftlock.example.com",
+		Webhooks:       Webhooks{Listen: "0.0.0.0:8081", ExternalURL: "https://liftlock.example.com"},
+		Hosts:          []string{"liftlock.liftlock.svc"},
+		TrustedProxies: []string{"10.0.0.0/8", "fd00::1"},
+		ReadAccess:     ReadOpen,
+		Store:          "sqlite:///var/lib/liftlock/liftlock.db",
+		DataDir:        "./data",
+		SweepInterval:  5 * time.Minute,
 		Forges: []Forge{{
 			Name: "hub", Type: GitHub, URL: "https://api.github.com",
 			Auth: Auth{Token: githubToken}, WebhookSecrets: []Secret{webhookSecret},
@@ -120,6 +124,43 @@ func TestDefaults(t *testing.T) {
 		Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}}, Refresh: "annotation", Globbing: "git",
 	}, got.ArgoCD[0]); diff != "" {
 		t.Errorf("an Argo CD's defaults (-want +got):\n%s", diff)
+	}
+}
+
+// TestReadAccess holds that whoever can be reached from elsewhere isn't read by
+// everybody unless its file says so.
+func TestReadAccess(t *testing.T) {
+	for lines, want := range map[string]string{
+		"":                                       ReadOpen,
+		"listen: localhost:80\n":                 ReadOpen,
+		"listen: \"[::1]:80\"\n":                 ReadOpen,
+		"listen: :8080\n":                        ReadToken,
+		"listen: 0.0.0.0:8080\n":                 ReadToken,
+		"listen: 192.0.2.1:8080\n":               ReadToken,
+		"listen: liftlock.example:8080\n":        ReadToken,
+		"listen: :8080\nreadAccess: open\n":      ReadOpen,
+		"webhooks: {listen: \"0.0.0.0:8081\"}\n": ReadOpen,
+	} {
+		got, err := load(t, small+lines)
+		if err != nil || got.ReadAccess != want {
+			t.Errorf("%q gives %v, %v; want %s", lines, got, err, want)
+		}
+	}
+}
+
+func TestHostsAndProxies(t *testing.T) {
+	got, err := load(t, small+"listen: Console.example:80\nexternalURL: https://LIFTLOCK.example/x/\nwebhooks: {externalURL: \"https://hooks.example:8443/\"}\nhosts: [Liftlock.svc]\ntrustedProxies: [10.1.0.0/16, \"fd00::1\"]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"liftlock.example", "hooks.example", "console.example", "liftlock.svc"}, got.HostNames()); diff != "" {
+		t.Errorf("the names (-want +got):\n%s", diff)
+	}
+	if r := got.ProxyRanges(); len(r) != 2 || r[0].String() != "10.1.0.0/16" || r[1].String() != "fd00::1/128" {
+		t.Errorf("the proxies are %v", r)
+	}
+	if got.Webhooks.ExternalURL != "https://hooks.example:8443" {
+		t.Errorf("the webhooks are at %s", got.Webhooks.ExternalURL)
 	}
 }
 
@@ -245,6 +286,15 @@ func TestRefused(t *testing.T) {
 		"options of the database": {"", "store: sqlite://x?mode=memory\n", []string{`11: store: sqlite:// takes only the path of a file`}},
 		"no data folder":          {"", "dataDir: \"\"\n", []string{`11: dataDir: the path of a folder is missing`}},
 		"sweeping always":         {"", "sweepInterval: 1ms\n", []string{`11: sweepInterval: must be at least 1s; it is 1ms`}},
+		"webhooks at the same":    {"", "listen: 127.0.0.1:80\nwebhooks: {listen: \"127.0.0.1:80\"}\n", []string{`12: webhooks.listen: is the same as listen; without it, webhooks come in there`}},
+		"webhooks anywhere":       {"", "webhooks: {listen: everywhere, externalURL: hooks}\n", []string{`11: webhooks.listen: "everywhere" is not an address; write it like 127.0.0.1:8080`, `11: webhooks.externalURL: must be an address like https://liftlock.example.com`}},
+		"half a certificate":      {"", "tls: {certFile: x}\n", []string{`11: tls: needs both certFile and keyFile`}},
+		"no certificate":          {"", "tls: {certFile: none, keyFile: none}\n", []string{`11: tls.certFile: can't read FOLDER/none: no such file or directory`}},
+		"another certificate":     {"", "tls: {certFile: liftlock.yaml, keyFile: liftlock.yaml}\n", []string{`11: tls: the certificate can't be used: tls: failed to find any PEM data in certificate input`}},
+		"hosts":                   {"", "hosts: [10.0.0.1, \"https://a.example\", \"a.example:80\", A.example]\n", []string{`11: hosts[0]: "10.0.0.1" is an address; those are always answered`, `11: hosts[1]: "https://a.example" is not a host's name; write it without https:// and port`, `11: hosts[2]: "a.example:80" is not a host's name; write it without https:// and port`}},
+		"proxies":                 {"", "trustedProxies: [10.0.0.0/8, proxy, 10.0.0.1]\n", []string{`11: trustedProxies[1]: "proxy" is neither an IP address nor a range like 10.0.0.0/8`}},
+		"another read access":     {"", "readAccess: all\n", []string{`11: readAccess: "all" is not one of open, token`}},
+		"tokens that aren't":      {"", "readAccess: token\n", []string{`11: readAccess: nobody could read: there are no api.tokens`}},
 		"several things":          {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea`, `4: forges[0]: unknown key "shell"`}},
 	}
 	for name, test := range tests {

@@ -8,8 +8,21 @@ import (
 // Config is the server's file with its defaults filled in, its variables
 // expanded and its secret files read.
 type Config struct {
-	// Listen is the address of the webhooks, the API and the console.
+	// Listen is the address of the API and the console, and of the webhooks where
+	// they have none of their own.
 	Listen string `yaml:"listen"`
+	// Webhooks is where deliveries come in.
+	Webhooks Webhooks `yaml:"webhooks"`
+	// TLS is the certificate of all listeners; empty: they speak plain HTTP.
+	TLS TLS `yaml:"tls"`
+	// Hosts are further names under which the server is reached, beside that of
+	// ExternalURL, localhost and IP addresses.
+	Hosts []string `yaml:"hosts"`
+	// TrustedProxies are the addresses, or ranges like 10.0.0.0/8, of proxies whose
+	// X-Forwarded-For is believed.
+	TrustedProxies []string `yaml:"trustedProxies"`
+	// ReadAccess is ReadOpen or ReadToken.
+	ReadAccess string `yaml:"readAccess"`
 	// ExternalURL is where people and forges reach the server, without a
 	// trailing slash; empty when it isn't given.
 	ExternalURL string `yaml:"externalURL"`
@@ -35,6 +48,28 @@ func (c *Config) SetDefaults() {
 	c.Listen = "127.0.0.1:8080"
 	c.DataDir = "./data"
 	c.SweepInterval = 5 * time.Minute
+}
+
+// Who may read the console, the API and the metrics.
+const (
+	ReadOpen  = "open"  // whoever reaches the server; the default where it listens on loopback only
+	ReadToken = "token" // holders of one of the API's tokens, whatever its role
+)
+
+// Webhooks is where deliveries come in.
+type Webhooks struct {
+	// Listen is an address for deliveries alone; empty: they come in at the
+	// server's.
+	Listen string `yaml:"listen"`
+	// ExternalURL is where forges reach it, without a trailing slash; by default
+	// the server's.
+	ExternalURL string `yaml:"externalURL"`
+}
+
+// TLS is a certificate and its key, in PEM files that are read again when they change.
+type TLS struct {
+	CertFile string `yaml:"certFile"` // with the intermediate certificates behind it
+	KeyFile  string `yaml:"keyFile"`
 }
 
 // ForgeByName finds a forge; nil when there is none.

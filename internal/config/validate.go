@@ -2,12 +2,10 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +58,7 @@ func (c *checker) hideVariables(message string) string {
 // fillDefaults fills in what depends on other keys, and brings paths and addresses
 // into one form.
 func (c *checker) fillDefaults(config *Config) {
-	config.ExternalURL = strings.TrimRight(config.ExternalURL, "/")
+	c.fillListeners(config)
 	if !c.Doc.Has("store") && !c.Doc.Has("storeFile") {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
 	}
@@ -75,6 +73,7 @@ func (c *checker) fillDefaults(config *Config) {
 }
 
 func (c *checker) checkAll(config *Config) {
+	c.checkListeners(config)
 	c.checkServer(config)
 	c.checkStore(config)
 	c.checkForges(config.Forges)
@@ -85,16 +84,6 @@ func (c *checker) checkAll(config *Config) {
 }
 
 func (c *checker) checkServer(config *Config) {
-	if _, port, err := net.SplitHostPort(config.Listen); err != nil {
-		c.Errorf("listen", "%q is not an address; write it like 127.0.0.1:8080", config.Listen)
-	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		c.Errorf("listen", "%q is not a port; it is a number up to 65535", port)
-	} else if n == 0 && config.ExternalURL != "" {
-		c.Errorf("listen", "with port 0 any free port is taken, which externalURL can't lead to; give a port")
-	}
-	if c.Doc.Has("externalURL") {
-		c.checkHTTPURL("externalURL", config.ExternalURL)
-	}
 	if config.DataDir == "" {
 		c.Errorf("dataDir", "the path of a folder is missing")
 	}
@@ -190,7 +179,7 @@ func (c *checker) checkRepositories(config *Config) {
 		if !validBranch(r.Branch) {
 			c.Errorf(at+".branch", "%q is not a branch's name", r.Branch)
 		}
-		if r.ManageWebhooks && config.ExternalURL == "" {
+		if r.ManageWebhooks && config.Webhooks.ExternalURL == "" {
 			c.Errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")
 		}
 		c.checkInterval(at+".pollInterval", r.PollInterval)

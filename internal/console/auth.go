@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -49,6 +50,60 @@ func (a *authenticator) findHolder(secret string) *tokenHolder {
 		}
 	}
 	return found
+}
+
+// findReader says who reads: the holder of a token, given as a Bearer or, because
+// that is what browsers can give, as the password of any user.
+func (a *authenticator) findReader(r *http.Request) *tokenHolder {
+	secret := ""
+	if _, password, ok := r.BasicAuth(); ok {
+		secret = password
+	} else if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		secret = strings.TrimSpace(token)
+	}
+	if secret == "" {
+		return nil
+	}
+	return a.findHolder(secret)
+}
+
+// mayRead says whether a request may read.
+func (c *server) mayRead(r *http.Request) bool {
+	return !c.opts.ReadToken || c.auth.findReader(r) != nil
+}
+
+// readersOnly lets those pass who may read. A browser asks its user for a token.
+func (c *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if c.mayRead(r) {
+			next(w, r)
+			return
+		}
+		status, text := http.StatusUnauthorized, "reading needs one of the server's API tokens: in the header \"Authorization: Bearer TOKEN\", or as the password of any user"
+		if len(c.auth.holders) == 0 {
+			status, text = http.StatusForbidden, "reading needs a token, and this server has none; add one under api.tokens in the server's file, or set readAccess: open"
+		}
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			if status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="liftlock"`)
+			}
+			writeErrorf(w, status, "%s", text)
+			return
+		}
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Basic realm="liftlock", charset="UTF-8"`)
+		}
+		http.Error(w, text, status)
+	}
+}
+
+// peerOf is the address that a request's connection comes from.
+func peerOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // requireRole lets the holder of a token with at least the role pass; anybody else

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,11 @@ type Options struct {
 	// Nil: nothing is rendered.
 	Diff   func(context.Context, store.Promotion) (*api.RenderedDiff, error)
 	Tokens []Token // empty: everything only reads
+	// ReadToken: only who has one of the tokens may read.
+	ReadToken bool
+	// Client says whose request it is, in any form; nil: the address that the
+	// connection comes from.
+	Client func(*http.Request) string
 	// ExternalURL is where people reach the server; its path, if it has one, is
 	// the prefix of every link. The prefix is expected to be gone from requests.
 	ExternalURL string
@@ -81,7 +87,7 @@ type Options struct {
 	Log         *zap.Logger      // nil: nothing is logged
 	Caches      *cache.Group     // where what is kept is counted; nil: nowhere
 
-	Streams   int           // how many event streams may be open at once; 0: 128
+	Streams   int           // how many event streams may be open at once; 0: 128. A quarter of them by one client
 	Heartbeat time.Duration // between signs of life on a silent stream; 0: 15 s
 	Poll      time.Duration // between looks for changes that are no event; 0: 2 s
 }
@@ -92,7 +98,31 @@ const (
 	defaultPoll      = 2 * time.Second
 )
 
-// server is the handler's state.
+// Console answers /, /pipelines/, /differences/, /promotions, /diff, /assets/ and
+// /api/v1/. Its answers are to go through WithSecurityHeaders. It is safe for
+// concurrent use and needs no closing: streams end with their requests' contexts.
+type Console struct {
+	server *server
+	router *router
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.router.mux.ServeHTTP(w, r)
+}
+
+// Routes lists every address that is answered, and to whom.
+func (c *Console) Routes() []Route { return slices.Clone(c.router.routes) }
+
+// ReadersOnly puts a handler of somebody else's behind what reading the console asks for.
+func (c *Console) ReadersOnly(next http.Handler) http.Handler {
+	return c.server.readersOnly(next.ServeHTTP)
+}
+
+// MayRead says whether a request may read the console.
+func (c *Console) MayRead(r *http.Request) bool { return c.server.mayRead(r) }
+
+// server is the handlers' state.
 type server struct {
 	opts       Options
 	linkPrefix string // prefix of links, without a trailing slash
@@ -105,10 +135,8 @@ type server struct {
 	diffCache *resultCache[*api.RenderedDiff]
 }
 
-// New makes the handler of /, /pipelines/, /differences/, /promotions, /diff, /assets/ and /api/v1/.
-// It is safe for concurrent use and needs no closing: streams end with their
-// requests' contexts.
-func New(o Options) (http.Handler, error) {
+// New makes a console.
+func New(o Options) (*Console, error) {
 	if o.Store == nil {
 		return nil, errors.New("build the console: a store is required")
 	}
@@ -120,6 +148,9 @@ func New(o Options) (http.Handler, error) {
 	}
 	if o.Health == nil {
 		o.Health = func(context.Context) []api.Trouble { return nil }
+	}
+	if o.Client == nil {
+		o.Client = peerOf
 	}
 	if o.Streams <= 0 {
 		o.Streams = defaultStreams
@@ -145,26 +176,26 @@ func New(o Options) (http.Handler, error) {
 	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	return withSecurityHeaders(c.buildRoutes()), nil
+	return &Console{server: c, router: c.buildRoutes()}, nil
 }
 
 // buildRoutes lists every address that the console answers.
-func (c *server) buildRoutes() http.Handler {
-	r := newRouter()
-	r.handleAPI("GET", "/api/v1/pipelines", c.getPipelines)
-	r.handleAPI("GET", "/api/v1/pipelines/{pipeline}", c.getPipeline)
-	r.handleAPI("GET", "/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
-	r.handleAPI("GET", "/api/v1/pipelines/{pipeline}/compare", c.getComparison)
-	r.handleAPI("GET", "/api/v1/promotions", c.getPromotions)
-	r.handleAPI("GET", "/api/v1/promotions/{id}", c.getPromotion)
-	r.handleAPI("GET", "/api/v1/promotions/{id}/diff", c.getDiff)
-	r.handleAPI("GET", "/api/v1/why", c.getWhy)
-	r.handleAPI("GET", "/api/v1/events", c.getEvents)
+func (c *server) buildRoutes() *router {
+	r := newRouter(c.readersOnly)
+	r.handleQuestion("/api/v1/pipelines", c.getPipelines)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}", c.getPipeline)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/compare", c.getComparison)
+	r.handleQuestion("/api/v1/promotions", c.getPromotions)
+	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
+	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
+	r.handleQuestion("/api/v1/why", c.getWhy)
+	r.handleQuestion("/api/v1/events", c.getEvents)
 	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
-		r.handleAPI("POST", "/api/v1/pipelines/{pipeline}/"+verb, c.handlePipelineCommand(verb))
+		r.handleCommand("/api/v1/pipelines/{pipeline}/"+verb, c.handlePipelineCommand(verb))
 	}
 	for _, verb := range []string{command.Hold, command.Unhold, command.Retry, command.Revert, command.Skip} {
-		r.handleAPI("POST", "/api/v1/promotions/{id}/"+verb, c.handlePromotionCommand(verb))
+		r.handleCommand("/api/v1/promotions/{id}/"+verb, c.handlePromotionCommand(verb))
 	}
 	r.handlePage("/{$}", c.homePage)
 	r.handlePage("/pipelines/{pipeline}", c.pipelinePage)
@@ -176,5 +207,6 @@ func (c *server) buildRoutes() http.Handler {
 	r.handlePage("/promotions/{id}/diff", c.diffPage)
 	r.handlePage("/diff", c.findDiff)
 	r.handlePage("/assets/{name}", c.pages.serveAsset)
-	return r.handleRest(c.pageNotFound)
+	r.handleRest(c.pageNotFound)
+	return r
 }

@@ -8,7 +8,8 @@
 // what it does, is the business of the Command that it is handed to, the same
 // that serves comments in pull requests.
 //
-// What holds everywhere: reading is open, writing needs a token; nothing from
+// What holds everywhere: reading is open or needs
+// a token, as the server's file says, and writing always needs one; nothing from
 // outside is rendered unescaped, read without a bound or kept in a cookie; and
 // a page works without its script, which only makes it live.
 package console

@@ -31,23 +31,32 @@ type changeNotifier struct {
 	interval       time.Duration
 	maxSubscribers int
 
-	mu   sync.Mutex
-	subs map[chan struct{}]struct{}
-	stop context.CancelFunc // of the running watch; nil: there is none
+	mu       sync.Mutex
+	subs     map[chan struct{}]struct{}
+	byClient map[string]int
+	stop     context.CancelFunc // of the running watch; nil: there is none
 }
 
 func newChangeNotifier(r *reader, maxSubscribers int, interval time.Duration) *changeNotifier {
-	return &changeNotifier{reader: r, maxSubscribers: maxSubscribers, interval: interval, subs: map[chan struct{}]struct{}{}}
+	return &changeNotifier{reader: r, maxSubscribers: maxSubscribers, interval: interval, subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}}
 }
 
-// subscribe returns a channel that is signalled after changes, or false when there
-// are too many streams already. leave must be called.
-func (h *changeNotifier) subscribe() (changed <-chan struct{}, leave func(), ok bool) {
+// maxOfClient is how many streams one client may have open: a quarter of all, so that
+// nobody keeps the others out.
+func (h *changeNotifier) maxOfClient() int { return max(1, h.maxSubscribers/4) }
+
+// subscribe returns a channel that is signalled after changes, or who has too many
+// streams open already. leave must be called.
+func (h *changeNotifier) subscribe(client string) (changed <-chan struct{}, leave func(), tooMany string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.subs) >= h.maxSubscribers {
-		return nil, nil, false
+		return nil, nil, fmt.Sprintf("%d event streams are open already", h.maxSubscribers)
 	}
+	if h.byClient[client] >= h.maxOfClient() {
+		return nil, nil, fmt.Sprintf("%d event streams from your address are open already", h.maxOfClient())
+	}
+	h.byClient[client]++
 	c := make(chan struct{}, 1)
 	h.subs[c] = struct{}{}
 	if h.stop == nil {
@@ -59,11 +68,14 @@ func (h *changeNotifier) subscribe() (changed <-chan struct{}, leave func(), ok 
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		delete(h.subs, c)
+		if h.byClient[client]--; h.byClient[client] == 0 {
+			delete(h.byClient, client)
+		}
 		if len(h.subs) == 0 && h.stop != nil {
 			h.stop()
 			h.stop = nil
 		}
-	}, true
+	}, ""
 }
 
 func (h *changeNotifier) pollChanges(ctx context.Context) {
@@ -116,10 +128,10 @@ func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	changed, leave, ok := c.changes.subscribe()
-	if !ok {
+	changed, leave, tooMany := c.changes.subscribe(c.opts.Client(r))
+	if tooMany != "" {
 		w.Header().Set("Retry-After", "30")
-		writeErrorf(w, http.StatusServiceUnavailable, "%d event streams are open already; try again later", c.opts.Streams)
+		writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
 		return
 	}
 	defer leave()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -210,7 +211,11 @@ func TestSilentStreamLives(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	w := newTestConsole(t, func(o *Options) { o.Streams = 2 })
+	clients := 0
+	w := newTestConsole(t, func(o *Options) {
+		o.Streams = 2
+		o.Client = func(*http.Request) string { clients++; return strconv.Itoa(clients) }
+	})
 	first := w.openStream(t, w.url+"/api/v1/events", nil)
 	w.openStream(t, w.url+"/api/v1/events", nil)
 	status, header, body := w.get("/api/v1/events")
@@ -229,5 +234,26 @@ func TestStreamsAreBounded(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("a place that was left doesn't come free")
 		}
+	}
+}
+
+// TestOneClientLeavesStreamsToOthers holds that whoever opens streams without end
+// keeps nobody else from theirs.
+func TestOneClientLeavesStreamsToOthers(t *testing.T) {
+	w := newTestConsole(t, func(o *Options) {
+		o.Streams = 8
+		o.Client = func(r *http.Request) string { return r.Header.Get("Client") }
+	})
+	for range 2 {
+		if l := w.openStream(t, w.url+"/api/v1/events", map[string]string{"Client": "a"}); l.status != 200 {
+			t.Fatalf("a stream is answered with %d", l.status)
+		}
+	}
+	status, header, body := w.request(http.MethodGet, "/api/v1/events", "", map[string]string{"Client": "a"})
+	if status != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "2 event streams from your address") {
+		t.Errorf("one too many is answered with %d %s", status, body)
+	}
+	if l := w.openStream(t, w.url+"/api/v1/events", map[string]string{"Client": "b"}); l.status != 200 {
+		t.Errorf("another client's is answered with %d", l.status)
 	}
 }

@@ -67,7 +67,7 @@ func newTestConsole(t testing.TB, change func(*Options)) *testConsole {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(h)
+	srv := httptest.NewServer(WithSecurityHeaders(h))
 	t.Cleanup(srv.Close)
 	w.url = srv.URL
 	return w

@@ -85,7 +85,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	if r.ManageWebhooks {
-		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.ExternalURL, r.Forge), Secret: fc.WebhookSecrets[0].Reveal()}
+		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.Webhooks.ExternalURL, r.Forge), Secret: fc.WebhookSecrets[0].Reveal()}
 	}
 	s.repos = append(s.repos, er)
 	return nil

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sort"
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/controller"
@@ -17,12 +17,13 @@ import (
 )
 
 // newConsole builds the pages and the API.
-func (s *Server) newConsole() (http.Handler, error) {
+func (s *Server) newConsole() (*console.Console, error) {
 	tokens := make([]console.Token, 0, len(s.o.Config.API.Tokens))
 	for _, t := range s.o.Config.API.Tokens {
 		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
 	}
 	return console.New(console.Options{Store: s.store, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
+		ReadToken: s.o.Config.ReadAccess != config.ReadOpen, Client: s.clients.clientOf,
 		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console"), Caches: &s.caches})
 }
 

@@ -259,7 +259,7 @@ argocd:
 			s.url = "http://" + freeAddress(s.t)
 			cfg.Listen = strings.TrimPrefix(s.url, "http://")
 		}
-		cfg.ExternalURL = s.url
+		cfg.ExternalURL, cfg.Webhooks.ExternalURL = s.url, s.url
 	}
 	if raceDetector {
 		s.opts.seams.Sandbox.Memory = 1 << 46 // the detector maps terabytes

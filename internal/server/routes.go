@@ -12,19 +12,79 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// newHandler builds the HTTP surface.
-func (s *Server) newHandler() (http.Handler, error) {
-	mux := http.NewServeMux()
-	budget, err := webhooks.NewBudget(webhooks.BudgetOptions{}) // connections' deadlines are by the system's clock
+// access says who is answered.
+type access string
+
+const (
+	forForges  access = "forges"  // whoever signs with one of the webhook's secrets
+	forAnybody access = "anybody" // nothing is said that isn't for everybody
+	forReaders access = "readers" // who may read the console
+	forConsole access = "console" // as the console's own routes say
+)
+
+// route is an address, who is answered there, and by what.
+type route struct {
+	pattern string
+	access  access
+	anyHost bool // also asked by other names than the server's own
+	handler http.Handler
+}
+
+// buildHandlers makes what each listener answers.
+func (s *Server) buildHandlers() (map[*listener]http.Handler, error) {
+	hooks, err := s.webhookRoutes()
 	if err != nil {
 		return nil, err
 	}
+	health := route{"GET /healthz", forAnybody, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })}
+	if s.hooks != nil {
+		return map[*listener]http.Handler{s.main: s.buildHandler(append(s.mainRoutes(), health)), s.hooks: s.buildHandler(append(hooks, health))}, nil
+	}
+	return map[*listener]http.Handler{s.main: s.buildHandler(append(append(s.mainRoutes(), hooks...), health))}, nil
+}
+
+// buildHandler puts routes behind what their access says, and security headers on
+// every answer.
+func (s *Server) buildHandler(routes []route) http.Handler {
+	mux := http.NewServeMux()
+	hosts := newHostCheck(s.o.Config.HostNames())
+	for _, r := range routes {
+		h := r.handler
+		if r.access == forReaders {
+			h = s.console.ReadersOnly(h)
+		}
+		if !r.anyHost {
+			h = hosts.require(h)
+		}
+		// A delivery's body is still to come; it may have to give way to others.
+		mux.Handle(r.pattern, trackRequests(r.access != forForges, h))
+	}
+	return console.WithSecurityHeaders(mux)
+}
+
+// mainRoutes are those for people and programs.
+func (s *Server) mainRoutes() []route {
+	return []route{
+		{"GET /metrics", forReaders, false, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})},
+		{"GET /readyz", forAnybody, false, http.HandlerFunc(s.serveReadyz)},
+		{"/", forConsole, false, s.console},
+	}
+}
+
+// webhookRoutes are those for forges.
+func (s *Server) webhookRoutes() ([]route, error) {
+	budget, err := webhooks.NewBudget(webhooks.BudgetOptions{Client: s.clients.clientOf}) // connections' deadlines are by the system's clock
+	if err != nil {
+		return nil, err
+	}
+	var routes []route
 	for _, f := range s.o.Config.Forges {
 		secrets := make([][]byte, 0, len(f.WebhookSecrets))
 		for _, k := range f.WebhookSecrets {
@@ -36,17 +96,10 @@ func (s *Server) newHandler() (http.Handler, error) {
 		}
 		name := f.Name
 		countDelivery := func(outcome string) { s.metrics.deliveries.WithLabelValues(name, outcome).Inc() }
-		mux.Handle("/webhooks/"+name, webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptDelivery(ctx, name, ev) }, countDelivery))
+		routes = append(routes, route{"/webhooks/" + name, forForges, true,
+			webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptDelivery(ctx, name, ev) }, countDelivery)})
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.serveReadyz)
-	pages, err := s.newConsole()
-	if err != nil {
-		return nil, err
-	}
-	mux.Handle("/", pages)
-	return mux, nil
+	return routes, nil
 }
 
 // acceptDelivery turns a verified delivery into keys and writes both down.
@@ -85,7 +138,8 @@ func (s *Server) botLogin(id string) string {
 	return ""
 }
 
-// serveReadyz says whether Liftlock can do its work, a line a part. It answers 503
+// serveReadyz says whether Liftlock can do its work and, to those who may read the
+// console, a line a part. It answers 503
 // while the repositories have not been reached or the store can't be read; an
 // Argo CD that can't be reached is said but doesn't take the server out of
 // service: webhooks must still be accepted.
@@ -102,6 +156,12 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
 			lines = append(lines, p.name+": ok")
+		}
+	}
+	if !s.console.MayRead(r) {
+		lines = []string{"ready"}
+		if !ok {
+			lines = []string{"not ready; with one of the server's API tokens this says why"}
 		}
 	}
 	if !ok {

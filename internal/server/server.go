@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -57,17 +56,21 @@ type Seams struct {
 
 // Server is a built server. Run runs it once.
 type Server struct {
-	o        Options
-	log      *zap.Logger
-	store    *store.Store
-	metrics  *metrics
-	caches   cache.Group
-	argocds  map[string]*argocdConnection
-	repos    []*controller.Repository
-	forges   map[string]forge.Forge
-	listener net.Listener
-	http     *http.Server
-	health   *health
+	o       Options
+	log     *zap.Logger
+	store   *store.Store
+	metrics *metrics
+	caches  cache.Group
+	argocds map[string]*argocdConnection
+	repos   []*controller.Repository
+	forges  map[string]forge.Forge
+	health  *health
+
+	clients     clientResolver
+	certificate *certificateFiles // nil: plain HTTP
+	console     *console.Console
+	main        *listener // the console, the API and, where they have no other, webhooks
+	hooks       *listener // webhooks; nil: they come in at main
 
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
@@ -88,7 +91,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now)}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -109,10 +112,27 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 			return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
 		}
 	}
-	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Listen); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", o.Config.Listen, err)
+	if s.console, err = s.newConsole(); err != nil {
+		return nil, err
 	}
-	return s, nil
+	return s, s.openListeners(ctx)
+}
+
+// openListeners takes the ports.
+func (s *Server) openListeners(ctx context.Context) (err error) {
+	c := s.o.Config
+	if c.TLS.CertFile != "" {
+		if s.certificate, err = loadCertificate(c.TLS, s.o.Clock.Now, s.log.Named("http")); err != nil {
+			return err
+		}
+	}
+	if s.main, err = s.openListener(ctx, c.Listen); err != nil {
+		return err
+	}
+	if c.Webhooks.Listen != "" {
+		s.hooks, err = s.openListener(ctx, c.Webhooks.Listen)
+	}
+	return err
 }
 
 // newForge builds the driver of one forge.
@@ -145,12 +165,22 @@ func (s *Server) runningEngine() *controller.Controller {
 }
 
 // URL is where the server listens.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+func (s *Server) URL() string { return s.main.url() }
+
+// WebhooksURL is where it listens for deliveries.
+func (s *Server) WebhooksURL() string {
+	if s.hooks != nil {
+		return s.hooks.url()
+	}
+	return s.main.url()
+}
 
 // Close gives back what New opened; Run does it by itself.
 func (s *Server) Close() {
-	if s.listener != nil {
-		_ = s.listener.Close() // closed already when the HTTP server ran
+	for _, l := range []*listener{s.main, s.hooks} {
+		if l != nil {
+			_ = l.Close() // closed already when the HTTP server ran
+		}
 	}
 	for _, r := range s.repos {
 		if err := r.Mirror.Close(); err != nil {
@@ -170,18 +200,18 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	handler, err := s.newHandler()
+	handlers, err := s.buildHandlers()
 	if err != nil {
 		return err
 	}
-	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: zap.NewStdLog(s.log.Named("http")), BaseContext: func(net.Listener) context.Context { return ctx }}
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			cancel(fmt.Errorf("serve HTTP: %w", err))
-		}
-	})
+	for l, handler := range handlers {
+		wg.Go(func() {
+			if err := l.serve(ctx, handler, s.log.Named("http")); err != nil {
+				cancel(err)
+			}
+		})
+	}
 	for name, a := range s.argocds {
 		wg.Go(func() {
 			if err := a.watcher.Run(ctx); err != nil && ctx.Err() == nil {
@@ -189,36 +219,24 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	s.log.Info("listening", zap.String("address", s.URL()), zap.String("version", s.o.Version))
+	s.log.Info("listening", zap.String("address", s.URL()), zap.String("webhooks", s.WebhooksURL()), zap.String("readAccess", s.o.Config.ReadAccess), zap.String("version", s.o.Version))
+	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 {
+		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, or set readAccess: open")
+	}
 	if s.connectRepositories(ctx) {
 		if err := s.runEngine(ctx); err != nil {
 			cancel(err)
 		}
 	}
 	<-ctx.Done()
-	s.stopHTTP()
+	for l := range handlers {
+		l.stop()
+	}
 	wg.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && err != nil {
 		return err
 	}
 	return nil
-}
-
-const (
-	headerTimeout = 10 * time.Second
-	// readTimeout leaves a slow forge time for its largest body.
-	readTimeout = 60 * time.Second
-	idleTimeout = 2 * time.Minute
-	// drainTimeout is how long open requests may take when the server stops.
-	drainTimeout = 5 * time.Second
-)
-
-func (s *Server) stopHTTP() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		_ = s.http.Close() // streams of events don't end by themselves
-	}
 }
 
 // runEngine builds the engine over the reached repositories and runs it.

@@ -35,7 +35,7 @@ type Client struct {
 }
 
 // New makes a client of the server at an http or https address. The token may
-// be empty: then only questions are answered.
+// be empty: then only questions are answered, and those only where reading is open.
 func New(server, token, version string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -136,7 +136,6 @@ func (c *Client) sendCommand(ctx context.Context, body any, path ...string) (str
 		return "", fmt.Errorf("name the command: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Idempotency-Key", hex.EncodeToString(key[:]))
 	a, err := doRequest[api.CommandReply](c, req)
 	if err != nil {
@@ -173,6 +172,9 @@ func (c *Client) newRequest(ctx context.Context, method string, query url.Values
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.agent)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	return req, nil
 }
 

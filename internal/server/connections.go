@@ -1,0 +1,241 @@
+package server
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// maxConnections is how many connections a listener has open at once; each takes
+	// some 20 KiB.
+	maxConnections = 2048
+	// maxOfClient is how many of them one address has, unless it is a trusted
+	// proxy's: half, because a proxy may be in front that nobody told us about.
+	maxOfClient = maxConnections / 2
+)
+
+// limitedListener caps the connections that are open at once. Nobody is kept out by
+// connections that lie idle or have been sending their request for longest: those
+// are closed for the new one. Only where every connection is being answered, a new
+// one is closed at once.
+type limitedListener struct {
+	net.Listener
+	max, maxOfClient int
+	clients          clientResolver
+	log              *zap.Logger
+
+	mu       sync.Mutex
+	waiting  list.List // of *limitedConn that aren't being answered, the one that waits longest in front
+	open     int
+	byClient map[string]*clientConns
+	dropped  bool // it has been logged that connections are dropped
+}
+
+// clientConns are the connections of one client.
+type clientConns struct {
+	open    int
+	waiting list.List
+}
+
+// limitedConn is a connection that gives its place back when it is closed.
+type limitedConn struct {
+	net.Conn
+	listener *limitedListener
+	client   string // empty: a trusted proxy, which has no limit of its own
+
+	// Under the listener's lock.
+	isClosed      bool
+	requests      int // that are being answered; HTTP/2 has several
+	ofAll, ofMine *list.Element
+}
+
+func newLimitedListener(l net.Listener, clients clientResolver, log *zap.Logger) *limitedListener {
+	return &limitedListener{Listener: l, max: maxConnections, maxOfClient: maxOfClient, clients: clients, log: log, byClient: map[string]*clientConns{}}
+}
+
+// Accept implements net.Listener.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if limited := l.admit(c); limited != nil {
+			return limited, nil
+		}
+		_ = c.Close() // it was never used
+	}
+}
+
+// admit gives a new connection a place, where need be another's; nil: there is none.
+func (l *limitedListener) admit(c net.Conn) net.Conn {
+	conn := &limitedConn{Conn: c, listener: l, client: l.clientOf(c.RemoteAddr())}
+	l.mu.Lock()
+	dropped, ok := l.makeRoom(conn.client)
+	if ok {
+		l.enter(conn)
+	}
+	l.mu.Unlock()
+	for _, d := range dropped {
+		_ = d.Conn.Close() // its reader sees that it is gone
+	}
+	if !ok {
+		return nil
+	}
+	return conn
+}
+
+// makeRoom drops what has waited longest where the client or all have as many
+// connections as they may; false when nothing waits.
+func (l *limitedListener) makeRoom(client string) (dropped []*limitedConn, ok bool) {
+	if of := l.byClient[client]; of != nil && client != "" && of.open >= l.maxOfClient {
+		d := l.dropLongest(&of.waiting)
+		if d == nil {
+			return nil, false
+		}
+		dropped = append(dropped, d)
+	}
+	if l.open >= l.max {
+		d := l.dropLongest(&l.waiting)
+		if d == nil {
+			return dropped, false
+		}
+		dropped = append(dropped, d)
+	}
+	return dropped, true
+}
+
+// enter gives a connection its place.
+func (l *limitedListener) enter(c *limitedConn) {
+	if l.byClient[c.client] == nil {
+		l.byClient[c.client] = &clientConns{}
+	}
+	l.open++
+	l.byClient[c.client].open++
+	l.startWaiting(c)
+}
+
+// clientOf names the client that a connection comes from; empty for a trusted proxy.
+func (l *limitedListener) clientOf(address net.Addr) string {
+	a, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	if ip := a.Addr().Unmap().WithZone(""); !l.clients.isProxy(ip) {
+		return groupAddress(ip)
+	}
+	return ""
+}
+
+// dropLongest takes the place of the connection that waits longest; nil: none waits.
+func (l *limitedListener) dropLongest(waiting *list.List) *limitedConn {
+	front := waiting.Front()
+	if front == nil {
+		return nil
+	}
+	c := front.Value.(*limitedConn)
+	l.leave(c)
+	if !l.dropped {
+		l.dropped = true
+		l.log.Warn("too many connections are open; from now on those that have waited longest are closed for new ones", zap.Stringer("listener", l.Addr()), zap.String("client", c.client), zap.Int("of this client", l.maxOfClient), zap.Int("of all", l.max))
+	}
+	return c
+}
+
+// leave gives a connection's place back.
+func (l *limitedListener) leave(c *limitedConn) {
+	if c.isClosed {
+		return
+	}
+	c.isClosed = true
+	l.stopWaiting(c)
+	l.open--
+	of := l.byClient[c.client]
+	if of.open--; of.open == 0 {
+		delete(l.byClient, c.client)
+	}
+}
+
+func (l *limitedListener) startWaiting(c *limitedConn) {
+	c.ofAll, c.ofMine = l.waiting.PushBack(c), l.byClient[c.client].waiting.PushBack(c)
+}
+
+func (l *limitedListener) stopWaiting(c *limitedConn) {
+	if c.ofAll != nil {
+		l.waiting.Remove(c.ofAll)
+		l.byClient[c.client].waiting.Remove(c.ofMine)
+		c.ofAll, c.ofMine = nil, nil
+	}
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.leave(c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// beginRequest says that the connection's request has come: it waits anew from now
+// on, or, if it is being answered, not at all.
+func (c *limitedConn) beginRequest(answering bool) {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.isClosed {
+		return
+	}
+	c.listener.stopWaiting(c)
+	if answering {
+		c.requests++
+	}
+	if c.requests == 0 {
+		c.listener.startWaiting(c)
+	}
+}
+
+// endRequest says that a request was answered.
+func (c *limitedConn) endRequest(answering bool) {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.isClosed {
+		return
+	}
+	if answering {
+		c.requests--
+	}
+	c.listener.stopWaiting(c)
+	if c.requests == 0 {
+		c.listener.startWaiting(c)
+	}
+}
+
+// connKey is where a request's context has its connection.
+type connKey struct{}
+
+// rememberConn is for http.Server's ConnContext.
+func rememberConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// trackRequests tells a request's connection when it begins and ends. answering says
+// that the handler has all it needs from the client: a connection whose request is
+// still to come, as a webhook's body is, may have to give way.
+func trackRequests(answering bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+			c.beginRequest(answering)
+			defer c.endRequest(answering)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
