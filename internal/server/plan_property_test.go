@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -123,9 +122,9 @@ func (w *planWorld) wentBack(environments []api.EnvironmentWhy, e *api.Environme
 func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 	w.t.Helper()
 	out, apart = outlook{Reasons: map[string]string{}}, map[string]bool{}
-	members, unseen, labelled := map[int][]string{}, map[int]bool{}, map[int]bool{}
+	members, unseen, labelled := map[int][]string{}, map[int]string{}, map[int]bool{}
 	for _, p := range w.openPulls("") {
-		unseen[p.Number], labelled[p.Number] = true, slices.Contains(p.Labels, promotion.LabelHold)
+		unseen[p.Number], labelled[p.Number] = p.Branch, slices.Contains(p.Labels, promotion.LabelHold)
 	}
 	for _, name := range w.opts.components {
 		environments, err := w.readEnvironments(name)
@@ -162,7 +161,10 @@ func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 			}
 		}
 	}
-	for number := range maps.Keys(unseen) {
+	for number, branch := range unseen {
+		if ref, _ := promotion.ParseBranch(branch); out.Reasons[ref.Component+" in "+ref.Environment] == promotion.Unreadable {
+			continue // the component left the environment
+		}
 		members[number] = []string{fmt.Sprintf("#%d, of which the API says nothing", number)}
 	}
 	out.Opens = formatOpens(members)

@@ -12,8 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// maxPast bounds the releases of an environment's past.
-const maxPast = 50
+const (
+	maxPast   = 50 // releases of an environment's past
+	maxMerges = 20 // that a branch was brought up to date by
+)
 
 // assumptions is what a plan takes for granted.
 var assumptions = []string{
@@ -94,22 +96,24 @@ func (m *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluatio
 // revert where its trailers say so, or those of the branch that it merges.
 func (m *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, commit git.CommitInfo, release promotion.Release) (promotion.Arrival, error) {
 	out := promotion.Arrival{Seq: m.order[commit.SHA], Release: release.ID, Name: release.Name, Commit: commit.SHA, By: promotion.ByPerson, At: commit.CommitTime, VerifiedAt: commit.CommitTime}
-	named := []map[string]string{commit.Trailers}
-	if len(commit.Parents) > 1 {
-		merged, err := m.input.Mirror.Commit(ctx, commit.Parents[1])
+	next := 1 // of a merge's parents the branch that it merges
+	for range maxMerges {
+		t := commit.Trailers
+		switch named := promotion.ReleaseFromTrailers(t, c.Facts.Unit, env.Name); {
+		case named != "" && t[promotion.TrailerKind] == promotion.KindRevert:
+			out.By = promotion.ByRevert
+			return out, nil
+		case t[promotion.TrailerKind] == promotion.KindPromotion && promotion.SameRelease(release.ID, named):
+			out.By = promotion.ByPromotion
+			return out, nil
+		case len(commit.Parents) < 2:
+			return out, nil
+		}
+		below, err := m.input.Mirror.Commit(ctx, commit.Parents[next])
 		if err != nil {
 			return out, err
 		}
-		named = append(named, merged.Trailers)
-	}
-	for _, trailers := range named {
-		switch named := promotion.ReleaseFromTrailers(trailers, c.Facts.Unit, env.Name); {
-		case named == "":
-		case trailers[promotion.TrailerKind] == promotion.KindRevert:
-			out.By = promotion.ByRevert
-		case trailers[promotion.TrailerKind] == promotion.KindPromotion && promotion.SameRelease(release.ID, named):
-			out.By = promotion.ByPromotion
-		}
+		commit, next = *below, 0 // there the first: the forge's button brings a branch up to date by a merge into it
 	}
 	return out, nil
 }
