@@ -163,7 +163,7 @@ func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 	}
 	for number, branch := range unseen {
 		if ref, _ := promotion.ParseBranch(branch); out.Reasons[ref.Component+" in "+ref.Environment] == promotion.Unreadable {
-			continue // the component left the environment
+			continue // the component left the environment, and its pull request stays open
 		}
 		members[number] = []string{fmt.Sprintf("#%d, of which the API says nothing", number)}
 	}
@@ -223,7 +223,7 @@ func (w *planWorld) planOutlook(apart map[string]bool) outlook {
 //   - where a person closed the newest release's pull request, nothing is compared
 //     until there is a newer release;
 //   - a pull request that is open stays open when an environment before it goes back
-//     to what this one carries;
+//     to what this one carries, and when its component leaves the environment;
 //   - what somebody changed or held while its pull request was open gets the reason
 //     for which it would not be opened; a pull request with the label for holds
 //     counts as open, and nothing comes after the label, because it keeps newer
