@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -122,9 +123,9 @@ func (w *planWorld) wentBack(environments []api.EnvironmentWhy, e *api.Environme
 func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 	w.t.Helper()
 	out, apart = outlook{Reasons: map[string]string{}}, map[string]bool{}
-	members, unseen, labelled := map[int][]string{}, map[int]string{}, map[int]bool{}
+	members, unseen, labelled := map[int][]string{}, map[int]bool{}, map[int]bool{}
 	for _, p := range w.openPulls("") {
-		unseen[p.Number], labelled[p.Number] = p.Branch, slices.Contains(p.Labels, promotion.LabelHold)
+		unseen[p.Number], labelled[p.Number] = true, slices.Contains(p.Labels, promotion.LabelHold)
 	}
 	for _, name := range w.opts.components {
 		environments, err := w.readEnvironments(name)
@@ -161,10 +162,7 @@ func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 			}
 		}
 	}
-	for number, branch := range unseen {
-		if ref, _ := promotion.ParseBranch(branch); out.Reasons[ref.Component+" in "+ref.Environment] == promotion.Unreadable {
-			continue // the component left the environment, and its pull request stays open
-		}
+	for number := range maps.Keys(unseen) {
 		members[number] = []string{fmt.Sprintf("#%d, of which the API says nothing", number)}
 	}
 	out.Opens = formatOpens(members)
@@ -223,7 +221,8 @@ func (w *planWorld) planOutlook(apart map[string]bool) outlook {
 //   - where a person closed the newest release's pull request, nothing is compared
 //     until there is a newer release;
 //   - a pull request that is open stays open when an environment before it goes back
-//     to what this one carries, and when its component leaves the environment;
+//     to what this one carries; and a component leaves an environment only while no
+//     pull request moves it there, because that would stay open too;
 //   - what somebody changed or held while its pull request was open gets the reason
 //     for which it would not be opened; a pull request with the label for holds
 //     counts as open, and nothing comes after the label, because it keeps newer

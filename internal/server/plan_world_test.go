@@ -176,7 +176,8 @@ func (w *planWorld) writeTag(e planEvent, name, env string) {
 	case planBreak:
 		text = "images: [\n"
 	case planDrop:
-		if _, there, err := w.Forge.File(repoName, "main", first); err == nil && there {
+		moved := len(w.openPulls(promotion.Branch("shop", env, name)))+len(w.openPulls(promotion.Branch("shop", env, promotion.BatchName))) > 0
+		if _, there, err := w.Forge.File(repoName, "main", first); err == nil && there && !moved {
 			_, err := w.Forge.CommitAs(repoName, "linus", "main", e.String(), nil, first)
 			w.must("commit", err)
 		}
