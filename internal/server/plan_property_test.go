@@ -222,7 +222,7 @@ func (w *planWorld) planOutlook(apart map[string]bool) outlook {
 //     until there is a newer release;
 //   - a pull request that is open stays open when an environment before it goes back
 //     to what this one carries; and a component leaves an environment only while no
-//     pull request moves it there, because that would stay open too;
+//     pull request moves it, because that would stay open too;
 //   - what somebody changed or held while its pull request was open gets the reason
 //     for which it would not be opened; a pull request with the label for holds
 //     counts as open, and nothing comes after the label, because it keeps newer

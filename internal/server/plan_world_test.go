@@ -176,7 +176,10 @@ func (w *planWorld) writeTag(e planEvent, name, env string) {
 	case planBreak:
 		text = "images: [\n"
 	case planDrop:
-		moved := len(w.openPulls(promotion.Branch("shop", env, name)))+len(w.openPulls(promotion.Branch("shop", env, promotion.BatchName))) > 0
+		moved := slices.ContainsFunc(w.openPulls(""), func(p emulator.PullRequest) bool {
+			ref, _ := promotion.ParseBranch(p.Branch)
+			return ref.Component == name || ref.Component == promotion.BatchName
+		})
 		if _, there, err := w.Forge.File(repoName, "main", first); err == nil && there && !moved {
 			_, err := w.Forge.CommitAs(repoName, "linus", "main", e.String(), nil, first)
 			w.must("commit", err)
