@@ -105,20 +105,20 @@ func TestFinishCommand(t *testing.T) {
 // TestFinishCommandFails holds that what isn't told isn't written down as told, and that
 // what is told is not told again.
 func TestFinishCommandFails(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t, "", "web")
-	ev, d := w.evaluate()
-	pull := 10
-	w.failEach(func() (do func() error, done func()) {
-		pull++
-		id := w.command("web", "promote", CommentSource(w.repo.ID, pull, 5))
-		before := len(w.events("command"))
-		do = func() error {
-			return w.do(ev, d, promotion.FinishCommand{Environment: "qa", ID: id, Outcome: "it can't move"})
-		}
-		return do, func() {
-			w.compare("answers and events", []int{len(w.forge.comments[pull]), len(w.events("command")) - before}, []int{1, 1})
-		}
+	eachKind(t, func(w *fixture) {
+		ev, d := w.evaluate()
+		pull := 10
+		w.failEach(func() (do func() error, done func()) {
+			pull++
+			id := w.command(w.names[0], "promote", CommentSource(w.repo.ID, pull, 5))
+			before := len(w.events("command"))
+			do = func() error {
+				return w.do(ev, d, promotion.FinishCommand{Environment: "qa", ID: id, Outcome: "it can't move"})
+			}
+			return do, func() {
+				w.compare("answers and events", []int{len(w.forge.comments[pull]), len(w.events("command")) - before}, []int{1, 1})
+			}
+		})
 	})
 }
 

@@ -67,6 +67,10 @@ func TestSetHold(t *testing.T) {
 		t.Error("nobody is held")
 	}
 	w.compare("nothing was written", w.remoteHead(history.StateBranch), head)
+	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit(""), Hold{Scope: "pipeline", By: "ada"})) // which has a name of its own
+	if _, held := w.stateFile("holds/shop/pipeline.yaml"); held {
+		t.Error("the pipeline is held still")
+	}
 }
 
 // TestLiftNothing holds that a hold which isn't there is lifted without a branch for it.

@@ -95,6 +95,20 @@ func TestOpenPerEnvironment(t *testing.T) {
 	}
 }
 
+// TestABatchCountsNobody holds that the one pull request of all opens whatever the limit.
+func TestABatchCountsNobody(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, kindsOfBatch["several"].spec+"  limits: {openPerEnvironment: 1}\n", "api", "web")
+	ev, d, open := w.ready("2.0.0")
+	w.forge.add(forge.NewPullRequest{Branch: "liftlock/shop/qa/api", Base: "main"}, bot, "")
+	if _, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
+		t.Fatal(err)
+	}
+	w.must(w.do(ev, d, open))
+	w.compare("it is open", w.forge.pulls[2].Branch, "liftlock/shop/qa/batch")
+	w.compare("it is held", w.held(openSlot), false)
+}
+
 // held says that somebody has a slot.
 func (w *fixture) held(slot string) bool {
 	w.t.Helper()

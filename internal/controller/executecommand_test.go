@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// outcomes are the audit trail's, newest first.
+func (w *fixture) outcomes() []string {
+	w.t.Helper()
+	trail, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{}, 0)
+	w.must(err)
+	var out []string
+	for _, a := range trail {
+		out = append(out, a.Actor+" "+a.Verb+": "+a.Outcome)
+	}
+	return out
+}
+
+// TestCommandsAreRecorded holds what a command leaves behind: an entry in the audit trail,
+// whether it is taken or refused, once for each place in which it was given, and what the
+// decision is to see of it.
+func TestCommandsAreRecorded(t *testing.T) {
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, manualQA, c.components...)
+			p := w.openOne(c.key, "2.0.0", c.components...)
+			retry := command.Command{Verb: command.Retry, Environment: "qa", Reason: "it was the network"}
+			for range 2 {
+				answer, err := w.command("ada", p.Number, c.key, retry)
+				if w.must(err); answer != "" {
+					t.Errorf("answered %q", answer)
+				}
+			}
+			if got := w.outcomes(); !slices.Equal(got, []string{"ada retry: taken"}) {
+				t.Errorf("the trail is %q", got)
+			}
+			for _, component := range c.components {
+				pending, err := w.opts.Store.PendingCommands(t.Context(), wake.UnitName(w.unit(component)))
+				if w.must(err); len(pending) != 1 || pending[0].Verb != command.Retry || pending[0].Environment != "qa" || pending[0].By != "ada" || pending[0].Reason != retry.Reason {
+					t.Errorf("%s has %+v", component, pending)
+				}
+			}
+			var refused *RefusedError
+			for i, b := range []struct {
+				by, unit string
+				c        command.Command
+				why      string
+			}{
+				{"ada", c.key, command.Command{Verb: command.Retry, Environment: "nowhere"}, "no environment"},
+				{"ada", c.key, command.Command{Verb: command.Hold, Scope: command.ScopeEnvironment, Environment: "nowhere"}, "no environment"},
+				{"ada", "gone", command.Command{Verb: command.Retry, Environment: "qa"}, "no component gone"},
+				{"rita", c.key, command.Command{Verb: command.Retry, Environment: "qa"}, ""},
+				{"nobody", c.key, command.Command{Verb: command.Hold}, ""},
+				{"ada", c.key, command.Command{Verb: "dance"}, ""},
+			} {
+				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit(b.unit), Pull: p.Number, Command: b.c, By: b.by, Via: "comment", Source: fmt.Sprint("refused ", i)})
+				if !errors.As(err, &refused) || !strings.Contains(err.Error(), b.why) {
+					t.Errorf("%+v: %v", b, err)
+					continue
+				}
+				if got := w.outcomes()[0]; !strings.HasPrefix(got, b.by+" "+b.c.Verb) || !strings.HasSuffix(got, "refused: "+refused.Why) {
+					t.Errorf("%+v left %q", b, got)
+				}
+			}
+			if _, err := w.ExecuteCommand(t.Context(), Command{Unit: promotion.Unit{Repo: "hub:acme/other"}, Command: retry, By: "ada"}); !errors.As(err, &refused) {
+				t.Errorf("another repository: %v", err)
+			}
+		})
+	}
+}
+
+// TestHoldsComeAndGo holds that each scope of a hold is set and lifted where it belongs,
+// and that who looks after it is woken.
+func TestHoldsComeAndGo(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	labelled := func() bool { return slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) }
+	for _, scope := range []string{"", command.ScopePR} {
+		for _, verb := range []string{command.Hold, command.Unhold} {
+			_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Scope: scope})
+			if w.must(err); labelled() != (verb == command.Hold) {
+				t.Errorf("after %s %s it has the labels %q", verb, scope, w.pulls()[0].Labels)
+			}
+		}
+	}
+	var refused *RefusedError
+	if _, err := w.command("ada", 0, "web", command.Command{Verb: command.Hold}); !errors.As(err, &refused) || !strings.Contains(refused.Why, "which pull request?") {
+		t.Errorf("a hold of no pull request: %v", err)
+	}
+	for _, scope := range []string{command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
+		for _, verb := range []string{command.Hold, command.Unhold} {
+			_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Scope: scope, Environment: "qa"})
+			w.must(err)
+			holds, err := w.opts.Gatherer.Holds(t.Context(), w.repo.Repository, w.unit("web"))
+			if w.must(err); (len(holds) == 1 && holds[0].Scope == scope) != (verb == command.Hold) {
+				t.Errorf("after %s %s: %+v", verb, scope, holds)
+			}
+		}
+	}
+	answer, err := w.command("rita", p.Number, "web", command.Command{Verb: command.Diff})
+	if w.must(err); !strings.Contains(answer, "2.0.0") {
+		t.Errorf("the difference is %q", answer)
+	}
+	if _, err = w.command("rita", p.Number+1, "web", command.Command{Verb: command.Diff}); !errors.As(err, &refused) || !strings.Contains(refused.Why, "is not an open pull request") {
+		t.Errorf("the difference of none: %v", err)
+	}
+	for range 100 { // questions cost, and have an end
+		if _, err = w.command("rita", p.Number, "web", command.Command{Verb: command.Help}); err != nil {
+			break
+		}
+		w.clock.Step(-2e9)
+	}
+	if !errors.As(err, &refused) || refused.Why != rateLimitedText {
+		t.Errorf("a hundred questions at once: %v", err)
+	}
+}

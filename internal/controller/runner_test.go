@@ -1,0 +1,276 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// unreachableForge answers every question about a pull request with what a test says.
+type unreachableForge struct {
+	forge.Forge
+	answer func(ctx context.Context, number int) error
+}
+
+func (f *unreachableForge) PullRequest(ctx context.Context, _ forge.Repo, number int) (*forge.PullRequest, error) {
+	return nil, f.answer(ctx, number)
+}
+
+// runnerFixture is a controller with a queue and a clock, of one repository whose forge
+// answers what a test says. Its pull requests' keys are what runs.
+type runnerFixture struct {
+	*Controller
+	t     *testing.T
+	clock *clocktesting.FakeClock
+	forge *unreachableForge
+	runs  runMetrics
+}
+
+type runMetrics struct{ kinds []string }
+
+func (m *runMetrics) Run(kind string, _ time.Duration, err error) {
+	if err != nil {
+		kind += " failed"
+	}
+	m.kinds = append(m.kinds, kind)
+}
+
+func (m *runMetrics) Check(time.Duration, bool) {}
+
+func newRunnerFixture(t *testing.T) *runnerFixture {
+	t.Helper()
+	t.Parallel()
+	w := &runnerFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), forge: &unreachableForge{}}
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	w.must(err)
+	t.Cleanup(func() { _ = st.Close() })
+	r := &Repository{Repository: &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge}}
+	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Now: w.clock.Now})
+	w.Controller = New(Options{Store: st, Gatherer: gatherer, Repos: []*Repository{r}, Clock: w.clock, Log: zap.NewNop(), Metrics: &w.runs, Owner: "me", Workers: 2})
+	return w
+}
+
+func (w *runnerFixture) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// claim claims the one key that is due.
+func (w *runnerFixture) claim() store.Claim {
+	w.t.Helper()
+	claims, err := w.opts.Store.Claim(w.t.Context(), "me", 2)
+	w.must(err)
+	if len(claims) != 1 {
+		w.t.Fatalf("claimed %+v", claims)
+	}
+	return claims[0]
+}
+
+// due is how long the queue has nothing to do; -1: for ever.
+func (w *runnerFixture) due() time.Duration {
+	w.t.Helper()
+	at, ok, err := w.opts.Store.NextDue(w.t.Context())
+	w.must(err)
+	if !ok {
+		return -1
+	}
+	return at.Sub(w.clock.Now())
+}
+
+// TestRunClaim holds when a key runs again after each of the ways in which a run ends.
+func TestRunClaim(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	for _, c := range []struct {
+		name   string
+		answer error
+		again  time.Duration // -1: not by itself
+		failed bool
+	}{
+		{"it is gone", &forge.Error{Op: "read", Kind: forge.ErrNotFound}, -1, false},
+		{"it failed", &forge.Error{Op: "read", Kind: forge.ErrRetryable}, time.Second, true},
+		{"it failed again", errors.New("no"), 2 * time.Second, true},
+		{"and again", errors.New("no"), 4 * time.Second, true},
+		{"the forge says when", &forge.Error{Op: "read", Kind: forge.ErrRateLimited, RetryAfter: w.clock.Now().Add(time.Hour)}, 0, true},
+		{"what the forge says is over", &forge.Error{Op: "read", Kind: forge.ErrRateLimited, RetryAfter: w.clock.Now()}, 16 * time.Second, true},
+		{"it ended", &forge.Error{Op: "read", Kind: forge.ErrNotFound}, -1, false},
+		{"it moved", &forge.Error{Op: "read", Kind: forge.ErrConflict}, 0, false},
+		{"it moved again", &forge.Error{Op: "read", Kind: forge.ErrConflict}, 100 * time.Millisecond, false},
+		{"it panics", nil, 4 * time.Second, true},
+		{"it ended", &forge.Error{Op: "read", Kind: forge.ErrNotFound}, -1, false},
+	} {
+		w.forge.answer = func(context.Context, int) error {
+			if c.answer == nil {
+				panic("no answer")
+			}
+			return c.answer
+		}
+		if c.name == "the forge says when" {
+			c.again = forge.RetryAfter(c.answer).Sub(w.clock.Now())
+		}
+		w.runClaim(t.Context(), w.claim())
+		if got := w.due(); got != c.again {
+			t.Errorf("%s: it runs again after %s, not %s", c.name, got, c.again)
+		}
+		failure, failed := w.FailingRuns()[key]
+		if failed != c.failed || failed && !failure.RetryAt.Equal(w.clock.Now().Add(c.again)) || c.answer == nil && !strings.Contains(failure.Err, "panic while running "+key+": no answer") {
+			t.Errorf("%s: it is told as %+v, %v", c.name, failure, failed)
+		}
+		w.clock.Step(max(c.again, 0))
+		if c.again < 0 {
+			w.must(w.opts.Store.Wake(t.Context(), key))
+		}
+	}
+	if n := len(w.runs.kinds); n != 11 || w.runs.kinds[0] != "pr" || w.runs.kinds[1] != "pr failed" {
+		t.Errorf("counted %q", w.runs.kinds)
+	}
+}
+
+// TestFailureIsNotHurried holds that what wakes a key which failed doesn't run it at once,
+// and that it waits no longer than a person would.
+func TestFailureIsNotHurried(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	w.forge.answer = func(context.Context, int) error { return errors.New("no") }
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	for fails := range 8 {
+		w.runClaim(t.Context(), w.claim())
+		w.must(w.opts.Store.Wake(t.Context(), key))
+		want := min(time.Second<<fails, maxHoldOff)
+		if got := w.due(); got != want {
+			t.Errorf("after %d failures it runs after %s, not %s", fails+1, got, want)
+		}
+		w.clock.Step(want)
+	}
+}
+
+// TestUnknownKeysAreDropped holds that a key which nobody knows runs once.
+func TestUnknownKeysAreDropped(t *testing.T) {
+	w := newRunnerFixture(t)
+	for _, key := range []string{"strange", wake.ForRepository("hub:acme/other").String()} {
+		w.must(w.opts.Store.Wake(t.Context(), key))
+		w.runClaim(t.Context(), w.claim())
+		if got := w.due(); got != -1 || len(w.FailingRuns()) != 0 {
+			t.Errorf("%s runs again after %s: %v", key, got, w.FailingRuns())
+		}
+	}
+	if w.runs.kinds[0] != "unknown" || w.runs.kinds[1] != "repo" {
+		t.Errorf("counted %q", w.runs.kinds)
+	}
+}
+
+// TestRunEndsWithItsLease holds that a run whose lease is lost is told so and writes
+// nothing down, and that a renewed one goes on.
+func TestRunEndsWithItsLease(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	w.forge.answer = func(ctx context.Context, _ int) error {
+		close(begun)
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return ctx.Err()
+	}
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	claim := w.claim()
+	done := make(chan struct{})
+	go func() { w.runClaim(t.Context(), claim); close(done) }()
+	<-begun
+	w.stepWhenWaiting(leaseRenewal) // renewed
+	w.stepWhenWaiting(0)
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended with %v", err)
+	default:
+	}
+	w.must(w.opts.Store.Finish(t.Context(), "me", claim, store.Outcome{Next: w.clock.Now().Add(time.Hour)}))
+	w.stepWhenWaiting(leaseRenewal)
+	if err := <-ended; !errors.Is(err, store.ErrLost) || !strings.Contains(err.Error(), key) {
+		t.Errorf("it ended with %v", err)
+	}
+	<-done
+	if got := w.due(); got != time.Hour-leaseRenewal {
+		t.Errorf("it is due after %s", got)
+	}
+}
+
+// stepWhenWaiting lets time pass once somebody waits for it.
+func (w *runnerFixture) stepWhenWaiting(d time.Duration) {
+	w.t.Helper()
+	for !w.clock.HasWaiters() {
+		runtime.Gosched()
+	}
+	w.clock.Step(d)
+}
+
+// TestRun holds that due keys run side by side up to the workers, what is woken
+// meanwhile too, until the context ends.
+func TestRun(t *testing.T) {
+	w := newRunnerFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began, release := make(chan int), make(chan struct{})
+	w.forge.answer = func(_ context.Context, number int) error {
+		began <- number
+		<-release
+		return &forge.Error{Op: "read", Kind: forge.ErrNotFound}
+	}
+	for number := range 3 {
+		w.must(w.opts.Store.Wake(ctx, wake.ForPull("hub:acme/fleet", number+1).String()))
+	}
+	ended := make(chan error)
+	go func() { ended <- w.Run(ctx) }()
+	ran := map[int]bool{<-began: true, <-began: true}
+	select {
+	case n := <-began:
+		t.Errorf("#%d runs beside two others", n)
+	default:
+	}
+	release <- struct{}{}
+	ran[<-began] = true
+	release <- struct{}{}
+	release <- struct{}{}
+	if len(ran) != 3 {
+		t.Errorf("%v ran", ran)
+	}
+	w.must(w.opts.Store.Wake(ctx, wake.ForPull("hub:acme/fleet", 5).String())) // and what is woken meanwhile
+	if n := <-began; n != 5 {
+		t.Errorf("#%d runs instead of #5", n)
+	}
+	release <- struct{}{}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestStart holds that a fresh process looks at every repository, and sweeps.
+func TestStart(t *testing.T) {
+	w := newRunnerFixture(t)
+	w.must(w.Start(t.Context()))
+	claims, err := w.opts.Store.Claim(t.Context(), "me", 10)
+	w.must(err)
+	got := map[string]bool{}
+	for _, c := range claims {
+		got[c.Key] = true
+	}
+	if len(got) != 2 || !got[wake.ForRepository("hub:acme/fleet").String()] || !got[wake.ForSweep("hub:acme/fleet").String()] {
+		t.Errorf("woke %v", got)
+	}
+}
