@@ -7,6 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
+LOAD_FOR ?= 20s
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -32,6 +33,10 @@ race: ## run the tests with the race detector, a package at a time
 .PHONY: crash
 crash: ## kill the server at every point of the story, and at 50 random moments (minutes)
 	$(GO) test ./internal/emulator/story -count=1 -timeout 60m -long
+
+.PHONY: load
+load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)
+	$(GO) test ./internal/server -count=1 -timeout 20m -run '^TestLoad' -load $(LOAD_FOR)
 
 .PHONY: build
 build: ## build bin/liftlock

@@ -1,0 +1,487 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server"
+)
+
+// loadFor is how long each load lasts; 0 leaves them out.
+var loadFor = flag.Duration("load", 0, "how long to load the server in each of the load tests")
+
+// serveCommand makes the test's own program a server, which can be killed.
+const serveCommand = "serve-under-load"
+
+// runLoadedServer runs the server of a file until it is killed, or until nobody is
+// left who would.
+func runLoadedServer(file string) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
+		os.Exit(1)
+	}()
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(context.Background(), server.Options{Config: cfg, Log: zap.NewNop(), Version: "test"})
+	if err != nil {
+		return err
+	}
+	return s.Run(context.Background())
+}
+
+// loadedServer is a server in a process of its own, of which nothing but webhooks is
+// wanted: its forge can't be reached.
+type loadedServer struct {
+	t       *testing.T
+	dir     string
+	address string
+	cmd     *exec.Cmd
+	cpu     time.Duration // of the processes that have ended
+}
+
+func newLoadedServer(t *testing.T) *loadedServer {
+	t.Helper()
+	if *loadFor == 0 {
+		t.Skip("make load runs this")
+	}
+	s := &loadedServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
+	s.write("kubeconfig", `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}], clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: x, user: {}}]}`)
+	s.write("liftlock.yaml", fmt.Sprintf(`listen: %s
+dataDir: %s
+forges: [{name: hub, type: github, url: "http://127.0.0.1:1", auth: {token: x}, webhookSecrets: [%s]}]
+repositories: [{forge: hub, name: %s}]
+argocd: [{name: hub, kubernetes: {kubeconfig: kubeconfig}}]
+`, s.address, filepath.Join(s.dir, "data"), secret, repoName))
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *loadedServer) write(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// start starts the process; it answers a little later.
+func (s *loadedServer) start() {
+	s.t.Helper()
+	s.cmd = exec.Command(os.Args[0], serveCommand, filepath.Join(s.dir, "liftlock.yaml"))
+	s.cmd.Stderr = os.Stderr
+	if _, err := s.cmd.StdinPipe(); err != nil { // closed by the system when this process ends
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// kill ends the process as a crash does.
+func (s *loadedServer) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(syscall.SIGKILL) // it may be gone
+		_ = s.cmd.Wait()                          // it was killed
+		s.cpu += s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
+		s.cmd = nil
+	}
+}
+
+// awaitAnswer waits until the server answers.
+func (s *loadedServer) awaitAnswer() {
+	s.t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		res, err := http.Get("http://" + s.address + "/healthz")
+		if err == nil {
+			_ = res.Body.Close() // its status is enough
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// storedDeliveries are the ids of the deliveries in the database of a server that is gone.
+func (s *loadedServer) storedDeliveries() map[string]bool {
+	s.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, "data", "liftlock.db"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query("SELECT id FROM deliveries")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	ids := map[string]bool{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			s.t.Fatal(err)
+		}
+		ids[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	return ids
+}
+
+// pullPayload is a pull_request payload of about so many bytes; as in GitHub's, most
+// of them stand between what is read.
+func pullPayload(number, size int) []byte {
+	var links bytes.Buffer
+	for i := 0; links.Len() < size; i++ {
+		fmt.Fprintf(&links, `"link_%d_url":"https://api.github.example/repos/%s/issues/%d{/number}","label_%d":{"id":%d,"name":"a \"label\"","default":false},`, i, repoName, i, i, i)
+	}
+	return fmt.Appendf(nil, `{"action":"synchronize","number":%d,"pull_request":{%s"number":%d,"head":{"ref":"liftlock/shop/qa/web","sha":"%040d","repo":{"full_name":%q}}},"repository":{"full_name":%q},"sender":{"login":"linus"}}`,
+		number, links.String(), number, number, repoName, repoName)
+}
+
+// signedRequest is a delivery as it goes over the line, but for its id.
+type signedRequest struct{ head, body []byte }
+
+func newSignedRequest(body []byte, key string) signedRequest {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write(body)
+	return signedRequest{body: body, head: fmt.Appendf(nil, "POST /webhooks/hub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\nX-Hub-Signature-256: sha256=%s\r\nContent-Length: %d\r\nX-GitHub-Delivery: ",
+		hex.EncodeToString(mac.Sum(nil)), len(body))}
+}
+
+// sender is one connection of a forge.
+type sender struct {
+	address string
+	from    net.Addr // nil: any
+	conn    net.Conn
+	in      *bufio.Reader
+}
+
+// answerTimeout is how long a sender waits, as forges do.
+const answerTimeout = 10 * time.Second
+
+// send delivers and gives the answer's status; after an error the next one goes over a
+// new connection.
+func (s *sender) send(r signedRequest, id string) (status int, err error) {
+	defer func() {
+		if err != nil {
+			s.hangUp()
+		}
+	}()
+	if s.conn == nil {
+		if s.conn, err = (&net.Dialer{Timeout: answerTimeout, LocalAddr: s.from}).Dial("tcp", s.address); err != nil {
+			return 0, err
+		}
+		s.in = bufio.NewReader(s.conn)
+	}
+	if err := s.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return 0, err
+	}
+	buffers := net.Buffers{r.head, []byte(id + "\r\n\r\n"), r.body}
+	if _, err := buffers.WriteTo(s.conn); err != nil {
+		return 0, err
+	}
+	res, err := http.ReadResponse(s.in, nil)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		return 0, err
+	}
+	if res.Close {
+		s.hangUp()
+	}
+	return res.StatusCode, res.Body.Close()
+}
+
+func (s *sender) hangUp() {
+	if s.conn != nil {
+		_ = s.conn.Close() // nothing more is wanted of it
+		s.conn = nil
+	}
+}
+
+// deliveryResults are what came of deliveries.
+type deliveryResults struct {
+	acknowledged []string
+	times        []time.Duration
+	failed       int
+}
+
+func (r *deliveryResults) add(o deliveryResults) {
+	r.acknowledged, r.times, r.failed = append(r.acknowledged, o.acknowledged...), append(r.times, o.times...), r.failed+o.failed
+}
+
+// percentile is the time within which so much of all was answered.
+func (r *deliveryResults) percentile(p float64) time.Duration {
+	if len(r.times) == 0 {
+		return 0
+	}
+	slices.Sort(r.times)
+	return r.times[min(len(r.times)-1, int(p*float64(len(r.times))))].Round(10 * time.Microsecond)
+}
+
+// sendUntil delivers over so many connections until a time; each waits for a tick
+// before every delivery where there is one.
+func sendUntil(end time.Time, connections int, address, name string, requests []signedRequest, every time.Duration) deliveryResults {
+	var mu sync.Mutex
+	var all deliveryResults
+	var wg sync.WaitGroup
+	for c := range connections {
+		wg.Go(func() {
+			s := &sender{address: address}
+			defer s.hangUp()
+			var mine deliveryResults
+			for i := 0; time.Now().Before(end); i++ {
+				id := fmt.Sprintf("%s-%d-%d", name, c, i)
+				begun := time.Now()
+				status, err := s.send(requests[(c+i)%len(requests)], id)
+				switch {
+				case err == nil && status == http.StatusOK:
+					mine.acknowledged, mine.times = append(mine.acknowledged, id), append(mine.times, time.Since(begun))
+				default:
+					mine.failed++
+					<-time.After(pollInterval) // the server is being started again
+				}
+				if every > 0 {
+					s.hangUp() // forges open a connection a delivery
+					<-time.After(every)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(mine)
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// TestLoad delivers usual payloads as fast as the server takes them. The server is
+// killed in the middle and started again: all that it acknowledged is in the store.
+func TestLoad(t *testing.T) {
+	for _, connections := range []int{16, 64} {
+		t.Run(fmt.Sprintf("connections=%d", connections), func(t *testing.T) {
+			s := newLoadedServer(t)
+			var requests []signedRequest
+			for i := range 64 {
+				requests = append(requests, newSignedRequest(pullPayload(i+1, 25<<10), secret))
+			}
+			s.start()
+			s.awaitAnswer()
+			begun := time.Now()
+			killed := make(chan time.Duration)
+			go func() {
+				<-time.After(*loadFor / 2)
+				s.kill()
+				at := time.Now()
+				s.start()
+				s.awaitAnswer()
+				killed <- time.Since(at)
+			}()
+			got := sendUntil(begun.Add(*loadFor), connections, s.address, "load", requests, 0)
+			took, away := time.Since(begun), <-killed
+			s.kill()
+			stored := s.storedDeliveries()
+			lost := 0
+			for _, id := range got.acknowledged {
+				if !stored[id] {
+					lost++
+				}
+			}
+			fmt.Printf("%d connections: %.0f deliveries/s of %d bytes, p50 %s, p99 %s; %s of CPU each; killed once (away for %s), %d not acknowledged\n", connections,
+				float64(len(got.acknowledged))/(took-away).Seconds(), len(requests[0].body), got.percentile(0.5), got.percentile(0.99), (s.cpu / time.Duration(max(1, len(got.acknowledged)))).Round(time.Microsecond), away.Round(time.Millisecond), got.failed)
+			fmt.Printf("acknowledged %d, of these stored %d\n", len(got.acknowledged), len(got.acknowledged)-lost)
+			if lost > 0 || len(got.acknowledged) == 0 {
+				t.Errorf("%d of %d acknowledged deliveries are lost", lost, len(got.acknowledged))
+			}
+		})
+	}
+}
+
+// TestLoadAmongStrangers delivers at a forge's pace while strangers send 100 Mbit/s:
+// from other addresses, and from the forge's own, as behind a proxy.
+func TestLoadAmongStrangers(t *testing.T) {
+	for name, from := range map[string]string{"from other addresses": "127.0.0.2", "from the forge's own address": "127.0.0.1"} {
+		t.Run(name, func(t *testing.T) {
+			s := newLoadedServer(t)
+			s.start()
+			s.awaitAnswer()
+			end := time.Now().Add(*loadFor)
+			strangers := startStrangers(t, s.address, &net.TCPAddr{IP: net.ParseIP(from)}, end)
+			var requests []signedRequest
+			for i, size := range []int{3 << 10, 25 << 10, 97_000} {
+				requests = append(requests, newSignedRequest(pullPayload(i+1, size), secret))
+			}
+			got := sendUntil(end, 4, s.address, "forge", requests, 50*time.Millisecond)
+			sent := strangers()
+			all := len(got.acknowledged) + got.failed
+			fmt.Printf("strangers %s: %.0f Mbit/s over %d connections; of %d deliveries up to 100 kB %.2f %% were acknowledged, p50 %s, p99 %s\n", name,
+				float64(sent.bytes.Load())*8/1e6/loadFor.Seconds(), sent.connections.Load(), all, 100*float64(len(got.acknowledged))/float64(all), got.percentile(0.5), got.percentile(0.99))
+			if float64(len(got.acknowledged)) < 0.99*float64(all) || got.percentile(0.99) > time.Second {
+				t.Error("strangers kept deliveries out")
+			}
+		})
+	}
+}
+
+// strangerTraffic is what strangers have sent.
+type strangerTraffic struct{ bytes, connections atomic.Int64 }
+
+// strangerRate is how many bytes a second all strangers send together: 100 Mbit/s.
+const strangerRate = 100_000_000 / 8
+
+// startStrangers lets strangers send until a time: large bodies, small ones with a wrong
+// signature, and hundreds of connections that stall or dawdle. What comes back waits
+// for their end.
+func startStrangers(t *testing.T, address string, from net.Addr, end time.Time) func() *strangerTraffic {
+	t.Helper()
+	sent := &strangerTraffic{}
+	var wg sync.WaitGroup
+	pace := newPacer(strangerRate)
+	large := newSignedRequest(bytes.Repeat([]byte("x"), 24_000_000), "guess")
+	small := newSignedRequest(pullPayload(1, 25<<10), "guess")
+	loop := func(count int, f func(c net.Conn)) {
+		for range count {
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					c, err := (&net.Dialer{Timeout: time.Second, LocalAddr: from}).Dial("tcp", address)
+					if err != nil {
+						<-time.After(pollInterval)
+						continue
+					}
+					sent.connections.Add(1)
+					_ = c.SetDeadline(end.Add(time.Second)) // the test's end is near enough
+					f(&pacedConn{Conn: c, pace: pace, sent: sent})
+					_ = c.Close() // nothing more is wanted of it
+				}
+			})
+		}
+	}
+	begin := func(c net.Conn, r signedRequest, body []byte) bool {
+		_, err := c.Write(slices.Concat(r.head, []byte("stranger\r\n\r\n"), body))
+		return err == nil
+	}
+	awaitEnd := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }    // until the server cuts it
+	loop(16, func(c net.Conn) { begin(c, large, large.body) })        // huge, without a pause
+	loop(8, func(c net.Conn) { begin(c, small, small.body) })         // usual ones with a wrong signature
+	loop(300, func(c net.Conn) { begin(c, small, nil); awaitEnd(c) }) // stalled at once
+	loop(100, func(c net.Conn) { begin(c, large, large.body[:1<<20]); awaitEnd(c) })
+	loop(100, func(c net.Conn) { _, _ = c.Write([]byte("POST /webhooks/hub HTTP/1.1\r\n")); awaitEnd(c) })
+	loop(100, func(c net.Conn) { // a byte at a time
+		for begin(c, small, nil); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+			if _, err := c.Write([]byte(" ")); err != nil {
+				return
+			}
+		}
+	})
+	return func() *strangerTraffic {
+		wg.Wait()
+		return sent
+	}
+}
+
+// pacer shares a number of bytes a second among all who send.
+type pacer struct{ budget chan int }
+
+// pacedChunk is what is sent at once.
+const pacedChunk = 16 << 10
+
+func newPacer(rate int) *pacer {
+	p := &pacer{budget: make(chan int, 64)}
+	go func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for stop := time.Now().Add(10 * time.Minute); time.Now().Before(stop); <-tick.C {
+			for n := rate / 100; n > 0; n -= pacedChunk {
+				select {
+				case p.budget <- min(n, pacedChunk):
+				default:
+				}
+			}
+		}
+	}()
+	return p
+}
+
+// pacedConn sends large writes at the common pace.
+type pacedConn struct {
+	net.Conn
+	pace *pacer
+	sent *strangerTraffic
+}
+
+func (c *pacedConn) Write(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		part := p[n:min(len(p), n+1024)]
+		if len(p) > 2048 {
+			part = p[n:min(len(p), n+<-c.pace.budget)]
+		}
+		m, err := c.Conn.Write(part)
+		n += m
+		c.sent.bytes.Add(int64(m))
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// TestStrangersStall holds that hundreds of stalled connections, small and large, from
+// the forge's own address keep no delivery out; and that what make load sends is what
+// the server reads.
+func TestStrangersStall(t *testing.T) {
+	s := startHarness(t, harnessOptions{noHook: true})
+	address := strings.TrimPrefix(s.url, "http://")
+	small, large := newSignedRequest(pullPayload(7, 25<<10), "guess"), newSignedRequest(bytes.Repeat([]byte("x"), 24_000_000), "guess")
+	stall := func(r signedRequest, size int) {
+		c, err := net.Dial("tcp", address)
+		s.must("connect", err)
+		t.Cleanup(func() { c.Close() })
+		_, err = c.Write(slices.Concat(r.head, []byte("stranger\r\n\r\n"), r.body[:size]))
+		s.must("send a part", err)
+	}
+	for range 15 {
+		stall(large, 2<<20)
+	}
+	for range 300 {
+		stall(small, 5000)
+	}
+	c := &sender{address: address}
+	defer c.hangUp()
+	for i, size := range []int{3 << 10, 25 << 10, 97_000} {
+		for key, want := range map[string]int{secret: http.StatusOK, "guess": http.StatusUnauthorized} {
+			if status, err := c.send(newSignedRequest(pullPayload(i+1, size), key), fmt.Sprintf("d-%s-%d", key, i)); err != nil || status != want {
+				t.Errorf("%d bytes signed with %s: %d, %v", size, key, status, err)
+			}
+		}
+	}
+}
