@@ -3,15 +3,14 @@ package controller
 import (
 	"context"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// PullReader reads the pull requests that the store has of a repository.
+// PullReader finds pull requests that the store has of a repository by their heads.
 type PullReader interface {
-	Pulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
 }
 
 // KeysOfEvent says where a verified event about a repository of ours makes us look
@@ -38,15 +37,16 @@ func KeysOfEvent(ctx context.Context, pulls PullReader, repo, botLogin string, e
 
 // keysOfStatus finds our open pull requests whose head a status is about.
 func keysOfStatus(ctx context.Context, pulls PullReader, repo, commit string) []wake.Key {
-	rows, err := pulls.Pulls(ctx, repo, "")
+	if commit == "" {
+		return nil
+	}
+	rows, err := pulls.PullsAt(ctx, repo, commit)
 	if err != nil {
 		return []wake.Key{wake.ForSweep(repo)}
 	}
 	var keys []wake.Key
 	for _, row := range rows {
-		if open, err := facts.IsOpenAt(row, commit); err != nil {
-			return []wake.Key{wake.ForSweep(repo)}
-		} else if open {
+		if row.ClosedAt.IsZero() {
 			keys = append(keys, wake.ForPull(repo, row.Number))
 		}
 	}

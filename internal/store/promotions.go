@@ -31,6 +31,7 @@ type PromotionFilter struct {
 	Release string // an identity, or the beginning of one
 	States  []string
 	Pull    int
+	Pulls   []int // any of these
 	Before  int64 // only those with a smaller ID: the next page of a list
 	Limit   int   // 0: 100; at most 1000
 }
@@ -88,7 +89,8 @@ func (r queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion
 	if f.Before != 0 {
 		w.addCondition("id < $%d", f.Before)
 	}
-	w.addIn("state", f.States)
+	addIn(&w, "state", f.States)
+	addIn(&w, "pull", f.Pulls)
 	w.args = append(w.args, clampLimit(f.Limit))
 	all, err := queryAll(ctx, r.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
 		` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)

@@ -7,18 +7,32 @@ import (
 	"time"
 )
 
-// Pull is a pull request as it was last read from the forge.
+// Pull is a pull request as it was last read from the forge, with what it is found
+// by. Of a stranger's branch Pipeline, Environment and Component are empty.
 type Pull struct {
-	Repo      string
-	Number    int
-	Branch    string // head branch
-	State     string
-	UpdatedAt time.Time // by the forge
-	Data      json.RawMessage
+	Repo        string
+	Number      int
+	Branch      string // head branch
+	State       string
+	Pipeline    string
+	Environment string
+	Component   string // that its branch names
+	Revert      bool
+	Author      string
+	Head        string
+	MergeCommit string
+	CreatedAt   time.Time
+	ClosedAt    time.Time // also when merged; zero: it is open
+	UpdatedAt   time.Time // by the forge
+	Data        json.RawMessage
+
+	Version int64  // given by the store, rising: SettlePull knows an overtaken reading by it
+	Rules   string // by which what it moved was worked out; empty: it wasn't since it was last written
 }
 
 // PutPulls writes pull requests down. One that was updated later than what is
-// given stays as it is, so that an answer that was overtaken does no harm.
+// given stays as it is, so that an answer that was overtaken does no harm. What a
+// pull request moved has to be worked out again after that.
 func (s *Store) PutPulls(ctx context.Context, pulls ...Pull) error {
 	return s.Tx(ctx, "putPulls", func(tx *Tx) error { return tx.PutPulls(ctx, pulls...) })
 }
@@ -37,14 +51,30 @@ func (t *Tx) putPull(ctx context.Context, p Pull) error {
 	if err := cmp.Or(checkKey("its repository", p.Repo), checkJSON(p.Data)); err != nil {
 		return err
 	}
-	// A stranger's branch may have any name; the column only finds ours, so a
+	// A stranger's branch may have any name; the columns only find ours, so a
 	// cut one does no harm, and refusing it would stop the repository.
-	_, err := t.db.exec(ctx, `INSERT INTO pulls (repo, number, branch, state, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state,
-			updated_at = excluded.updated_at, data = excluded.data
-		WHERE excluded.updated_at >= pulls.updated_at`,
-		p.Repo, p.Number, truncateText(p.Branch, maxKey), limitText(p.State), toMicros(p.UpdatedAt), string(p.Data))
+	short := func(s string) string { return truncateText(s, maxKey) }
+	_, written, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
+			created_at, closed_at, updated_at, data, version, rules)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, '')
+		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state, pipeline = excluded.pipeline,
+			environment = excluded.environment, component = excluded.component, revert = excluded.revert, author = excluded.author,
+			head = excluded.head, merge_commit = excluded.merge_commit, created_at = excluded.created_at, closed_at = excluded.closed_at,
+			updated_at = excluded.updated_at, data = excluded.data, version = pulls.version + 1, rules = ''
+		WHERE excluded.updated_at >= pulls.updated_at RETURNING version`,
+		p.Repo, p.Number, short(p.Branch), limitText(p.State), short(p.Pipeline), short(p.Environment), short(p.Component), boolNumber(p.Revert), short(p.Author),
+		short(p.Head), short(p.MergeCommit), toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data))
+	if err == nil && written {
+		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number)
+	}
 	return err
+}
+
+func boolNumber(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // SetPullCursor remembers how far the repository's list of pull requests was read.
@@ -61,24 +91,87 @@ func (r queries) PullCursor(ctx context.Context, repo string) (time.Time, error)
 	return fromMicros(us), wrapError(err, "read how far the pull requests of %s were read", repo)
 }
 
-const pullColumns = `repo, number, branch, state, updated_at, data`
+const pullColumns = `repo, number, branch, state, pipeline, environment, component, revert = 1, author, head, merge_commit, created_at, closed_at, updated_at, version, rules, data`
 
 func (p *Pull) columns() []any {
-	return []any{&p.Repo, &p.Number, &p.Branch, &p.State, timeColumn{&p.UpdatedAt}, payloadColumn{&p.Data}}
-}
-
-// Pulls are the repository's pull requests whose branch begins with the prefix
-// (empty: all), of every state, the newest number first.
-func (r queries) Pulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
-	var w whereClause
-	w.addCondition("repo = $%d", repo)
-	w.addPrefix("branch", branchPrefix)
-	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
-	return pulls, wrapError(err, "read the pull requests of %s", repo)
+	return []any{&p.Repo, &p.Number, &p.Branch, &p.State, &p.Pipeline, &p.Environment, &p.Component, &p.Revert, &p.Author, &p.Head, &p.MergeCommit,
+		timeColumn{&p.CreatedAt}, timeColumn{&p.ClosedAt}, timeColumn{&p.UpdatedAt}, &p.Version, &p.Rules, payloadColumn{&p.Data}}
 }
 
 // Pull is one pull request; false when it isn't known.
 func (r queries) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
 	p, ok, err := queryOne(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
 	return p, ok, wrapError(err, "read the pull request %s#%d", repo, number)
+}
+
+// OpenPulls are the repository's open pull requests whose branch begins with the
+// prefix, the newest number first.
+func (r queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
+	var w whereClause
+	w.addCondition("closed_at = 0 AND repo = $%d", repo)
+	w.addPrefix("branch", branchPrefix)
+	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
+	return pulls, wrapError(err, "read the open pull requests of %s", repo)
+}
+
+// UnsettledPulls are the pull requests on branches that name a component that are
+// open, or of which what they moved was not worked out by the rules, the newest first.
+func (r queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
+	// Two ranges of one index: what is settled isn't touched.
+	const at = `SELECT ` + pullColumns + ` FROM pulls WHERE repo = $1 AND pipeline = $2 AND component = $3 AND rules `
+	pulls, err := queryAll(ctx, r.db, (*Pull).columns, at+`< $4 UNION ALL `+at+`> $4 ORDER BY number DESC`, repo, pipeline, component, rules)
+	return pulls, wrapError(err, "read the unsettled pull requests of %s in %s of %s", component, pipeline, repo)
+}
+
+// PullsAt are the pull requests with a head, of every state, the newest first.
+func (r queries) PullsAt(ctx context.Context, repo, head string) ([]Pull, error) {
+	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
+	return pulls, wrapError(err, "read the pull requests of %s with the head %s", repo, head)
+}
+
+// PullsMergedAs are the pull requests that were merged as a commit.
+func (r queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull, error) {
+	if commit == "" {
+		return nil, nil
+	}
+	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND merge_commit = $2 AND merge_commit <> '' ORDER BY number DESC`, repo, commit)
+	return pulls, wrapError(err, "read the pull requests of %s that were merged as %s", repo, commit)
+}
+
+// RevertPulls are the pull requests of a pipeline's reverts, of every state, that were
+// opened at or after a time.
+func (r queries) RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]Pull, error) {
+	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls
+		WHERE repo = $1 AND pipeline = $2 AND revert = 1 AND created_at >= $3 ORDER BY number DESC`, repo, pipeline, toMicros(since))
+	return pulls, wrapError(err, "read the reverts of %s in %s", pipeline, repo)
+}
+
+// PullUsage is how much of a pipeline's limits an author's promotions take.
+type PullUsage struct {
+	OpenByEnv   map[string]int // of other components than the one that was asked for
+	Merged      int            // since the time that was asked for
+	OldestMerge time.Time      // of those; zero: none
+}
+
+// PullUsage counts the promotions of an author in a pipeline: those of other
+// components that are open, and all that were merged after a time.
+func (r queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error) {
+	out := PullUsage{OpenByEnv: map[string]int{}}
+	type count struct {
+		environment string
+		n           int
+	}
+	open, err := queryAll(ctx, r.db, func(c *count) []any { return []any{&c.environment, &c.n} }, `SELECT environment, count(*) FROM pulls
+		WHERE closed_at = 0 AND repo = $1 AND branch >= $2 AND branch < $3 AND author = $4 AND component <> $5 AND component <> '' GROUP BY environment`,
+		repo, branchPrefix, branchPrefix+"\U0010FFFF", author, component)
+	if err != nil {
+		return out, wrapError(err, "count the open pull requests of %s in %s", pipeline, repo)
+	}
+	for _, c := range open {
+		out.OpenByEnv[c.environment] = c.n
+	}
+	_, _, err = queryOne(ctx, r.db, func(*struct{}) []any { return []any{&out.Merged, timeColumn{&out.OldestMerge}} }, `SELECT count(*), coalesce(min(closed_at), 0) FROM pulls
+		WHERE repo = $1 AND pipeline = $2 AND closed_at > $3 AND merge_commit <> '' AND revert = 0 AND author = $4`,
+		repo, pipeline, toMicros(since), author)
+	return out, wrapError(err, "count the merges of %s in %s", pipeline, repo)
 }

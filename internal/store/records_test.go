@@ -64,7 +64,7 @@ func TestPulls(t *testing.T) {
 		const repo = "acme/fleet"
 		at := w.Now()
 		pull := func(number int, branch string, updated time.Time, data string) Pull {
-			return Pull{Repo: repo, Number: number, Branch: branch, State: "open", UpdatedAt: updated, Data: json.RawMessage(data)}
+			return Pull{Repo: repo, Number: number, Branch: branch, State: "open", CreatedAt: at, UpdatedAt: updated, Data: json.RawMessage(data), Version: 1}
 		}
 		one, two := pull(1, "liftlock/shop/qa/web", at, `{"a":1}`), pull(2, "liftlock/shop/qa/web2", at, "")
 		two.Data = nil
@@ -72,10 +72,10 @@ func TestPulls(t *testing.T) {
 		must(t, w.PutPulls(ctx, one, two, three))
 		must(t, w.SetPullCursor(ctx, repo, at))
 		assertEqual(t, value(w.PullCursor(ctx, repo))(t), at)
-		assertEqual(t, value(w.Pulls(ctx, repo, ""))(t), []Pull{three, two, one})
-		assertEqual(t, value(w.Pulls(ctx, repo, "liftlock/"))(t), []Pull{two, one})
-		assertEqual(t, value(w.Pulls(ctx, repo, "liftlock/shop/qa/web2"))(t), []Pull{two})
-		assertEqual(t, value(w.Pulls(ctx, "acme/other", ""))(t), []Pull(nil))
+		assertEqual(t, value(w.OpenPulls(ctx, repo, ""))(t), []Pull{three, two, one})
+		assertEqual(t, value(w.OpenPulls(ctx, repo, "liftlock/"))(t), []Pull{two, one})
+		assertEqual(t, value(w.OpenPulls(ctx, repo, "liftlock/shop/qa/web2"))(t), []Pull{two})
+		assertEqual(t, value(w.OpenPulls(ctx, "acme/other", ""))(t), []Pull(nil))
 		assertEqual(t, found(w.Pull(ctx, repo, 1))(t), one)
 		absent(w.Pull(ctx, repo, 9))(t)
 		if got := value(w.PullCursor(ctx, "acme/other"))(t); !got.IsZero() {
@@ -85,6 +85,7 @@ func TestPulls(t *testing.T) {
 		newer, older := pull(1, one.Branch, at.Add(time.Second), `{"a":2}`), pull(1, one.Branch, at.Add(-time.Second), `{"a":0}`)
 		must(t, w.PutPulls(ctx, newer))
 		must(t, w.PutPulls(ctx, older))
+		newer.Version = 2
 		assertEqual(t, found(w.Pull(ctx, repo, 1))(t), newer)
 
 		must(t, w.PutPulls(ctx, pull(4, strings.Repeat("é", maxKey), at, `{}`)))

@@ -178,7 +178,7 @@ func (w *whereClause) addPrefix(column, prefix string) {
 	}
 }
 
-func (w *whereClause) addIn(column string, values []string) {
+func addIn[T any](w *whereClause, column string, values []T) {
 	if len(values) == 0 {
 		return
 	}

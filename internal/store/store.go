@@ -82,7 +82,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.queries = db, queries{db: plainSession{db: db.readers, now: o.Now}, now: o.Now}
+		s.backend, s.queries = db, queries{db: newPreparedSession(db.readers, o.Now), now: o.Now}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {

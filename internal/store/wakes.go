@@ -151,7 +151,7 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 		for some := range slices.Chunk(keys, wakesAtOnce) {
 			var w whereClause
 			addEquals(&w, "owner", owner)
-			w.addIn("key", some)
+			addIn(&w, "key", some)
 			w.args = append(w.args, s.lease.Microseconds())
 			renewed, err := queryAll(ctx, tx.db, oneColumn[string],
 				`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)

@@ -45,6 +45,7 @@ type ComponentEvaluation struct {
 	UnknownRevisions   []string                    // revisions that Argo CD reports and Git doesn't know yet
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment
+	past               []store.PastPull            // what closed pull requests did for it, as the store has it
 }
 
 // editKey names a composition: of a component's release, or of what moves by one
@@ -175,6 +176,9 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		if err := o.gatherEnv(ctx, ev, i, history, fresh); err != nil {
 			return nil, err
 		}
+	}
+	if err := o.completePastPulls(ctx, ev); err != nil {
+		return nil, err
 	}
 	for _, c := range ev.Components {
 		if holds, err := o.Holds(ctx, s.Repo, c.Facts.Unit); err != nil {

@@ -47,6 +47,9 @@ func (o *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history
 		if origins[k], err = o.gatherRelease(ctx, c, env, at); err != nil {
 			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
 		}
+		if err := o.addMergedPull(ctx, c, name, origins[k].origin.Commit.SHA); err != nil {
+			return err
+		}
 		fresh = env.Release.OK && o.isUnexplained(wake.UnitName(c.Facts.Unit)+"|"+name, origins[k], ev.pulls.of(c, name)) || fresh
 	}
 	if ev.envs[i].Tip != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // Leftover is a branch of ours that nobody needs any more.
@@ -19,10 +20,6 @@ type Leftover struct{ Branch, Head string }
 // between a push and its pull request. One that somebody else committed to, and
 // one whose pull request a person closed, who may open it again, is left alone.
 func (o *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, error) {
-	pulls, err := o.readPulls(ctx, ev)
-	if err != nil {
-		return nil, err
-	}
 	owners := componentsOf(ev)
 	if ev.IsBatch() {
 		owners = append(owners, ev.Unit.Component)
@@ -35,7 +32,7 @@ func (o *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, e
 				return nil, err
 			}
 			for branch, head := range heads {
-				spare, err := o.isLeftover(ctx, ev.Snapshot.Repo, pulls[component][ev.envs[i].Name], branch, head)
+				spare, err := o.isLeftover(ctx, ev.Snapshot.Repo, branch, head)
 				if err != nil {
 					return nil, err
 				}
@@ -74,17 +71,14 @@ func (o *Gatherer) branchesOf(ctx context.Context, ev *Evaluation, env, componen
 // isLeftover says whether a branch at a head is ours and of no use: no pull request
 // is open from it, and the last one with that head was merged or closed by us; or
 // no pull request had it and we committed it.
-func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, pulls []*pullRecord, branch, head string) (bool, error) {
-	var last *forge.PullRequest
-	for _, p := range pulls {
-		pr := &p.PR
-		switch {
-		case pr.Branch != branch:
-		case pr.State == forge.Open:
-			return false, nil
-		case last == nil && pr.Head == head && pr.Author == r.BotLogin: // newest first
-			last = pr
-		}
+func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head string) (bool, error) {
+	open, err := o.pullGatherer.store.OpenPulls(ctx, r.ID, branch)
+	if err != nil || slices.ContainsFunc(open, func(p store.Pull) bool { return p.Branch == branch }) {
+		return false, err
+	}
+	last, err := o.findPullAt(ctx, r, branch, head)
+	if err != nil {
+		return false, err
 	}
 	if last != nil {
 		return last.State == forge.Merged || last.HasLabel(promotion.LabelSuperseded), nil
@@ -94,6 +88,25 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, pulls []*pullR
 		return false, nil // moved meanwhile
 	}
 	return err == nil && info.Committer == r.Mirror.Committer(), err
+}
+
+// findPullAt is the newest pull request of ours from a branch at a head; nil when there
+// is none.
+func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head string) (*forge.PullRequest, error) {
+	rows, err := o.pullGatherer.store.PullsAt(ctx, r.ID, head)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if row.Branch == branch && row.Author == r.BotLogin {
+			e, err := decodeCachedPull(row)
+			if err != nil {
+				return nil, err
+			}
+			return &e.PR, nil
+		}
+	}
+	return nil, nil
 }
 
 // inspectLeftovers looks at the unit's branches that have no open pull request: what an
@@ -108,9 +121,14 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 		if err != nil {
 			return err
 		}
-		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name], func(p *pullRecord) bool {
-			return p.PR.Branch == branch && (p.PR.Head == head && p.PR.Author == r.BotLogin || p.isOpen())
-		})
+		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name], func(p *pullRecord) bool { return p.PR.Branch == branch && p.isOpen() })
+		if ok && !known {
+			pr, err := o.findPullAt(ctx, r, branch, head)
+			if err != nil {
+				return err
+			}
+			known = pr != nil
+		}
 		if !ok || known || env.Source() || env.Tip == "" || !ev.IsBatch() && ev.envAt(env.Name, ev.Unit.Component) == nil {
 			continue
 		}

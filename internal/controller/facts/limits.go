@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // revertWindow is the time that limits.revertsPer10Minutes counts over.
@@ -28,12 +28,42 @@ func (o *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluatio
 // store's copy of the pull requests says now.
 func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
-	degraded := c.degradedSince()
 	u, now := c.Facts.Unit, c.Facts.Now
-	err := o.pulls.eachCachedPull(ctx, c.Snapshot.Repo, u.Pipeline+"/", func(promotion.BranchRef, string) bool { return true }, func(ref promotion.BranchRef, e *cachedPull) {
-		o.countPull(c, &l, ref, &e.PR, now, degraded)
-	})
-	return l, err
+	used, err := o.store.PullUsage(ctx, u.Repo, u.Pipeline, c.Snapshot.Repo.BotLogin, u.Component, promotion.BranchPrefix+u.Pipeline+"/", now.Add(-time.Hour))
+	if err != nil {
+		return l, err
+	}
+	l.MergesLastHour, l.OldestMerge = used.Merged, used.OldestMerge
+	if !c.Pipeline.Spec.BatchesByEnvironment() {
+		l.OpenByOthers = used.OpenByEnv
+	}
+	degraded, since := c.degradedSince(), now
+	for _, bad := range degraded {
+		since = earlier(since, bad)
+	}
+	rows, err := o.store.RevertPulls(ctx, u.Repo, u.Pipeline, since.Add(-revertWindow))
+	if err != nil {
+		return l, err
+	}
+	for _, row := range rows {
+		since := now
+		if bad, ok := degraded[row.Environment]; ok {
+			since = bad
+		}
+		if row.Author == c.Snapshot.Repo.BotLogin && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
+			if err := c.countRevert(&l, row); err != nil {
+				return l, err
+			}
+		}
+	}
+	return l, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // degradedSince says since when the unit's environments are degraded with what
@@ -53,51 +83,34 @@ func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 	return out
 }
 
-// countPull adds one pull request. A revert counts for as long as its window lasts,
-// and for an environment that became degraded within that window until it is
-// mended: what was held while many failed stays held when time passes, and is reported once.
-func (o *recordGatherer) countPull(c *ComponentEvaluation, l *promotion.Limits, ref promotion.BranchRef, pr *forge.PullRequest, now time.Time, degraded map[string]time.Time) {
-	if pr.Author != c.Snapshot.Repo.BotLogin {
-		return
+// countRevert adds one revert. It counts for as long as its window lasts, and for an
+// environment that became degraded within that window until it is mended: what was
+// held while many failed stays held when time passes, and is reported once.
+func (c *ComponentEvaluation) countRevert(l *promotion.Limits, row store.Pull) error {
+	e, err := decodeCachedPull(row)
+	if err != nil {
+		return err
 	}
-	if ref.Revert {
-		since := now
-		if bad, ok := degraded[ref.Environment]; ok {
-			since = bad
-		}
-		if since.Sub(pr.CreatedAt) > revertWindow {
-			return
-		}
-		l.RevertsByEnv[ref.Environment]++
-		if l.OldestRecentRevert.IsZero() || pr.CreatedAt.Before(l.OldestRecentRevert) {
-			l.OldestRecentRevert = pr.CreatedAt
-		}
-		for cluster := range c.clustersOf(ref, pr) {
-			l.RevertsByCluster[cluster]++
-		}
-		return
+	l.RevertsByEnv[row.Environment]++
+	if l.OldestRecentRevert.IsZero() || row.CreatedAt.Before(l.OldestRecentRevert) {
+		l.OldestRecentRevert = row.CreatedAt
 	}
-	if pr.State == forge.Open && !c.Pipeline.Spec.BatchesByEnvironment() && ref.Component != c.Facts.Unit.Component {
-		l.OpenByOthers[ref.Environment]++
+	for cluster := range c.clustersOf(row.Environment, row.Component, e.PR.Body) {
+		l.RevertsByCluster[cluster]++
 	}
-	if pr.State == forge.Merged && now.Sub(pr.MergedAt) < time.Hour {
-		l.MergesLastHour++
-		if l.OldestMerge.IsZero() || pr.MergedAt.Before(l.OldestMerge) {
-			l.OldestMerge = pr.MergedAt
-		}
-	}
+	return nil
 }
 
 // clustersOf are the clusters that a pull request of ours deploys to: those of
 // its component, or of all components that it moves.
-func (c *ComponentEvaluation) clustersOf(ref promotion.BranchRef, pr *forge.PullRequest) map[string]bool {
-	components := []string{ref.Component}
-	for _, p := range markedMembers(pr.Body) {
+func (c *ComponentEvaluation) clustersOf(env, component, body string) map[string]bool {
+	components := []string{component}
+	for _, p := range markedMembers(body) {
 		components = append(components, p.Component)
 	}
 	out := map[string]bool{}
 	for _, name := range components {
-		if at := c.envAt(ref.Environment, name); at != nil {
+		if at := c.envAt(env, name); at != nil {
 			for i := range at.Targets {
 				out[ClusterOf(&at.Targets[i])] = true
 			}

@@ -228,7 +228,10 @@ func (o *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *pr
 // inspectRevert compares a revert's head with what restoring what its promotion moved
 // on its base gives.
 func (o *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (string, error) {
-	of := o.findReverted(ctx, ev, r)
+	of, err := o.findReverted(ctx, ev, r)
+	if err != nil {
+		return "", err
+	}
 	if of == nil {
 		return "the promotion that it takes back is not known", nil
 	}

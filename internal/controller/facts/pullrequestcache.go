@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,16 +21,24 @@ type pullGatherer struct {
 	now    func() time.Time
 	maxAge time.Duration // how long what was read may be used when nothing was heard of it
 
-	mu      sync.Mutex                        // while reviews are added to a detail
-	details *cache.Cache[string, *pullDetail] // open pull requests as read from the forge, by detailKey
-	refused *cache.Cache[string, refusal]     // merges, by detailKey
-	listed  *cache.Cache[string, struct{}]    // repositories whose list was read in this process
+	mu      sync.Mutex                         // while reviews are added to a detail
+	details *cache.Cache[string, *pullDetail]  // open pull requests as read from the forge, by detailKey
+	refused *cache.Cache[string, refusal]      // merges, by detailKey
+	listed  *cache.Cache[string, struct{}]     // repositories whose list was read in this process
+	settled *cache.Cache[string, *settledPull] // the last that were merged
 }
 
 // pullStore is what is read and written of the store for that.
 type pullStore interface {
 	Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error)
-	Pulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+	OpenPulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+	UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]store.Pull, error)
+	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
+	PullsMergedAs(ctx context.Context, repo, commit string) ([]store.Pull, error)
+	NewestPastPulls(ctx context.Context, at store.PastPlace, environments ...string) ([]store.PastPull, error)
+	RestrainingPulls(ctx context.Context, at store.PastPlace, shorts ...string) ([]store.PastPull, error)
+	MergedPulls(ctx context.Context, at store.PastPlace, shorts ...string) ([]store.PastPull, error)
+	PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error)
 	PutPulls(ctx context.Context, pulls ...store.Pull) error
 	PullCursor(ctx context.Context, repo string) (time.Time, error)
 	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
@@ -39,7 +48,8 @@ func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, gr
 	return &pullGatherer{store: s, now: now, maxAge: maxAge,
 		details: newCache[string, *pullDetail](group, "pull_requests", 10_000),
 		refused: newCache[string, refusal](group, "refused_merges", 10_000),
-		listed:  newCache[string, struct{}](group, "listed_repositories", 10_000)}
+		listed:  newCache[string, struct{}](group, "listed_repositories", 10_000),
+		settled: newCache[string, *settledPull](group, "settled_pull_requests", 10_000)}
 }
 
 // The book is the store's copy of every pull request whose branch is named like
@@ -157,7 +167,25 @@ func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest) store.Pull {
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
-	return store.Pull{Repo: r.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), UpdatedAt: pr.UpdatedAt, Data: data}
+	row := store.Pull{Repo: r.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), Author: pr.Author, Head: pr.Head, MergeCommit: pr.MergeCommit,
+		CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt, Data: data}
+	if ref, ours := promotion.ParseBranch(pr.Branch); ours {
+		row.Pipeline, row.Environment, row.Component, row.Revert = ref.Pipeline, ref.Environment, ref.Component, ref.Revert
+	}
+	switch pr.State {
+	case forge.Open:
+	case forge.Merged:
+		row.ClosedAt = earliestKnown(pr.MergedAt, pr.ClosedAt, pr.UpdatedAt, o.now())
+	default:
+		row.ClosedAt = earliestKnown(pr.ClosedAt, pr.UpdatedAt, o.now())
+	}
+	return row
+}
+
+// earliestKnown is the first of the times that a forge told.
+func earliestKnown(times ...time.Time) time.Time {
+	i := slices.IndexFunc(times, func(t time.Time) bool { return !t.IsZero() })
+	return times[max(i, 0)]
 }
 
 func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
@@ -168,18 +196,6 @@ func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number
 	return decodeCachedPull(p)
 }
 
-// IsOpenAt says whether a pull request that the store has is open with a head.
-func IsOpenAt(p store.Pull, head string) (bool, error) {
-	if p.State != string(forge.Open) || head == "" {
-		return false, nil
-	}
-	e, err := decodeCachedPull(p)
-	if err != nil {
-		return false, err
-	}
-	return e.PR.Head == head, nil
-}
-
 func decodeCachedPull(p store.Pull) (*cachedPull, error) {
 	var e cachedPull
 	if err := json.Unmarshal(p.Data, &e); err != nil {
@@ -188,33 +204,24 @@ func decodeCachedPull(p store.Pull) (*cachedPull, error) {
 	return &e, nil
 }
 
-// eachCachedPull gives the pull requests on our branches that the store has and whose
-// branch is wanted. under is what follows the branches' prefix: "" or "pipeline/".
-func (o *pullGatherer) eachCachedPull(ctx context.Context, r *Repository, under string, wanted func(ref promotion.BranchRef, state string) bool, use func(promotion.BranchRef, *cachedPull)) error {
-	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.store.Pulls(ctx, r.ID, prefix+under)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			ref, ok := promotion.ParseBranch(row.Branch)
-			if !ok || !wanted(ref, row.State) {
-				continue
-			}
-			e, err := decodeCachedPull(row)
-			if err != nil {
-				return err
-			}
-			use(ref, e)
-		}
-	}
-	return nil
-}
-
 // OpenPulls are the open pull requests on our branches of a repository.
 func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
-	isOpen := func(_ promotion.BranchRef, state string) bool { return state == string(forge.Open) } // a closed one isn't even decoded
-	err := o.eachCachedPull(ctx, r, "", isOpen, func(_ promotion.BranchRef, e *cachedPull) { out = append(out, e.PR) })
-	return out, err
+	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
+		rows, err := o.store.OpenPulls(ctx, r.ID, prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if row.Component == "" {
+				continue // only its name begins like one of ours
+			}
+			e, err := decodeCachedPull(row)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e.PR)
+		}
+	}
+	return out, nil
 }

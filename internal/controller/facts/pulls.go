@@ -9,22 +9,23 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 )
-
-// maxPastPulls bounds how many closed pull requests of an environment are evaluated,
-// of a component's own and of those of all components each.
-const maxPastPulls = 50
 
 // pullRecord is a pull request on one of our branches as the store has it; an open
 // one of ours as the forge has it.
 type pullRecord struct {
 	cachedPull
+	row          store.Pull
 	ref          promotion.BranchRef
 	batch        bool // on the branch of all components of its pipeline
 	members      []promotion.Member
 	membersKnown bool
 	detail       *pullDetail
+	moved        []store.PastPull // of one that is closed: what it did for each component
+	movedKnown   bool
+	unsure       bool // its commits may still be fetched
 }
 
 func (p *pullRecord) isOpen() bool { return p.PR.State == forge.Open }
@@ -33,27 +34,65 @@ func (p *pullRecord) isOpen() bool { return p.PR.State == forge.Open }
 // those of all, and environment, newest first.
 type pullIndex map[string]map[string][]*pullRecord
 
-// readPulls reads them from the store. A pipeline whose components move alone may
-// have a component with the name BatchName; then there is no pull request of all.
+// readPulls reads from the store those that are open, those of which what they moved
+// was not worked out yet, and what was merged last. A pipeline whose components move
+// alone may have a component with the name BatchName; then there is no pull request
+// of all.
 func (o *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, error) {
 	out := pullIndex{}
-	for _, c := range ev.Components {
-		out[c.Facts.Unit.Component] = map[string][]*pullRecord{}
+	branches := componentsOf(ev)
+	if ev.hasBatches() {
+		branches = append(branches, promotion.BatchName)
 	}
-	batches := ev.Pipeline.Units[promotion.BatchName] == nil
-	if batches {
-		out[promotion.BatchName] = map[string][]*pullRecord{}
-	}
-	err := o.eachCachedPull(ctx, ev.Snapshot.Repo, ev.Pipeline.Name()+"/", func(ref promotion.BranchRef, _ string) bool { return out[ref.Component] != nil }, func(ref promotion.BranchRef, e *cachedPull) {
-		byEnv := out[ref.Component]
-		byEnv[ref.Environment] = append(byEnv[ref.Environment], &pullRecord{cachedPull: *e, ref: ref, batch: batches && ref.Component == promotion.BatchName})
-	})
-	for _, byEnv := range out {
-		for _, pulls := range byEnv {
-			slices.SortFunc(pulls, func(a, b *pullRecord) int { return b.PR.Number - a.PR.Number })
+	for _, component := range branches {
+		out[component] = map[string][]*pullRecord{}
+		rows, err := o.pullGatherer.store.UnsettledPulls(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, component, ev.rulesOf(component))
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if _, err := ev.addPull(out, row, nil); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return out, err
+	for _, c := range ev.Components {
+		if err := o.readNewestPulls(ctx, c, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// hasBatches says that there may be pull requests of all components.
+func (ev *Evaluation) hasBatches() bool { return ev.Pipeline.Units[promotion.BatchName] == nil }
+
+// addPull adds a pull request in its place, unless it is there; nil where it is on no
+// branch that concerns the unit. settled is the same where it was read before.
+func (ev *Evaluation) addPull(x pullIndex, row store.Pull, settled *settledPull) (*pullRecord, error) {
+	ref, ok := promotion.ParseBranch(row.Branch)
+	byEnv := x[ref.Component]
+	if !ok || byEnv == nil || ref.Pipeline != ev.Unit.Pipeline {
+		return nil, nil
+	}
+	i, found := slices.BinarySearchFunc(byEnv[ref.Environment], row.Number, func(p *pullRecord, number int) int { return number - p.PR.Number })
+	if found {
+		return byEnv[ref.Environment][i], nil
+	}
+	if settled == nil {
+		e, err := decodeCachedPull(row)
+		if err != nil {
+			return nil, err
+		}
+		settled = &settledPull{row: row, pull: *e}
+	}
+	p := &pullRecord{cachedPull: settled.pull, row: settled.row, ref: ref, batch: ev.hasBatches() && ref.Component == promotion.BatchName}
+	if i == len(byEnv[ref.Environment]) {
+		byEnv[ref.Environment] = append(byEnv[ref.Environment], p)
+	} else { // anew: somebody may be going through the list
+		byEnv[ref.Environment] = slices.Concat(byEnv[ref.Environment][:i], []*pullRecord{p}, byEnv[ref.Environment][i:])
+	}
+	return p, nil
 }
 
 // of are the pull requests that a component is, was or may be in: its own, then
@@ -83,7 +122,6 @@ func (c *ComponentEvaluation) memberPulls(env *promotion.Env) []*pullRecord {
 
 // assignPulls fills in what an environment of a component has of pull requests.
 func (o *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
-	kept := map[bool]int{} // by whether it is a batch's
 	for _, p := range c.pulls.of(c, env.Name) {
 		switch {
 		case p.PR.Author != c.Snapshot.Repo.BotLogin:
@@ -94,18 +132,14 @@ func (o *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env 
 			if err := o.assignOpenPull(ctx, c, env, c.OpenPulls[p.PR.Number]); err != nil {
 				return err
 			}
-		case kept[p.batch] < maxPastPulls:
-			past, is, err := o.describePastPull(ctx, c, at, p)
+		default:
+			moved, err := o.findMoved(ctx, c.Evaluation, at, p)
 			if err != nil {
 				return err
 			}
-			if is {
-				kept[p.batch]++
-				env.PastPulls = append(env.PastPulls, past)
-			}
+			addPastPulls(env, c.Facts.Unit.Component, moved)
 		}
 	}
-	slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int { return b.At.Compare(a.At) })
 	return nil
 }
 
@@ -204,46 +238,6 @@ func (ev *Evaluation) joinViews(i int) {
 	}
 }
 
-// describePastPull describes a pull request of ours that is no longer open; false when
-// the component wasn't in it.
-func (o *Gatherer) describePastPull(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, r *pullRecord) (promotion.PastPull, bool, error) {
-	pr := &r.PR
-	p := promotion.PastPull{Number: pr.Number, Revert: r.ref.Revert, Merged: pr.State == forge.Merged,
-		Superseded: pr.HasLabel(promotion.LabelSuperseded), At: pr.ClosedAt, Commit: pr.MergeCommit, By: pr.MergedBy}
-	if p.Merged {
-		p.At = pr.MergedAt
-	}
-	if r.batch {
-		members, err := o.findMembers(ctx, c.Evaluation, r)
-		m, is := promotion.FindMember(members, c.Facts.Unit.Component)
-		p.Release = m.Release
-		return p, is, err
-	}
-	marked, _ := readMarker(pr.Body)
-	if r.ref.Revert {
-		p.Release = r.ref.Short
-		if strings.HasPrefix(marked.Release, r.ref.Short) {
-			p.Release = marked.Release
-		}
-		return p, true, nil
-	}
-	if k, ok := c.Snapshot.Repo.Marks.signed(c.Snapshot.Repo.ID, pr.Branch, []string{pr.Head}, pr.Body); ok {
-		p.Release = k.Release // any other body may be anybody's: what was closed then stands for every release
-	}
-	for _, commit := range []string{pr.Head, pr.MergeCommit} {
-		if commit == "" {
-			continue
-		}
-		if ok, err := c.Snapshot.Repo.Mirror.Has(ctx, commit); err == nil && ok {
-			if id := o.releaseIDAt(c.Snapshot.Repo, commit, c.Pipeline, at); id != "" {
-				p.Release = id
-				break
-			}
-		}
-	}
-	return p, true, nil
-}
-
 // landedMembers are the members of the pull request of several by which an
 // environment came to what it carries; none when it was no such.
 func (o *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, env string, number int) ([]promotion.Member, error) {
@@ -268,7 +262,16 @@ func (o *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int) 
 			}
 		}
 	}
-	return "", nil, nil
+	row, ok, err := o.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+	if err != nil || !ok {
+		return "", nil, err
+	}
+	p, err := ev.addPull(ev.pulls, row, nil)
+	if err != nil || p == nil {
+		return "", nil, err
+	}
+	members, err = o.findMembers(ctx, ev, p)
+	return p.ref.Environment, members, err
 }
 
 // findMembers are whom a pull request moves: its component; of one for several, as its
@@ -282,7 +285,11 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 		return []promotion.Member{{Component: p.ref.Component}}, nil
 	}
 	if p.ref.Revert {
-		if of := o.findReverted(ctx, ev, p); of != nil {
+		of, err := o.findReverted(ctx, ev, p)
+		if err != nil {
+			return nil, err
+		}
+		if of != nil {
 			p.members = of.members
 		} else {
 			p.members = markedMembers(p.PR.Body)
@@ -319,23 +326,40 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 
 // findReverted is the merged promotion that a revert takes back: the newest before it
 // of which the identity is in its branch's name; nil when none is known.
-func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) *pullRecord {
+func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) (*pullRecord, error) {
 	for _, p := range ev.pulls[revert.ref.Component][revert.ref.Environment] {
-		if p.ref.Revert || p.PR.State != forge.Merged || p.PR.Author != ev.Snapshot.Repo.BotLogin || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
-			continue
-		}
-		id := ""
-		if !p.batch {
-			id = o.releaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.envAt(p.ref.Environment, p.ref.Component))
-			p.members, p.membersKnown = []promotion.Member{{Component: p.ref.Component, Release: id}}, true
-		} else if members, err := o.findMembers(ctx, ev, p); err == nil {
-			id = promotion.BatchID(members)
-		}
-		if id != "" && wording.Short(id) == revert.ref.Short {
-			return p
+		if o.isReverted(ctx, ev, revert, p) {
+			return p, nil
 		}
 	}
-	return nil
+	number, ok, err := o.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component, revert.ref.Environment, revert.ref.Short, revert.PR.Number)
+	if err != nil || !ok {
+		return nil, err
+	}
+	row, ok, err := o.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if p, err := ev.addPull(ev.pulls, row, nil); err != nil || p == nil || !o.isReverted(ctx, ev, revert, p) {
+		return nil, err
+	} else {
+		return p, nil
+	}
+}
+
+// isReverted says that a revert takes a pull request back.
+func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) bool {
+	if p.ref.Revert || p.PR.State != forge.Merged || p.PR.Author != ev.Snapshot.Repo.BotLogin || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
+		return false
+	}
+	id := ""
+	if !p.batch {
+		id = o.releaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.envAt(p.ref.Environment, p.ref.Component))
+		p.members, p.membersKnown = []promotion.Member{{Component: p.ref.Component, Release: id}}, true
+	} else if members, err := o.findMembers(ctx, ev, p); err == nil {
+		id = promotion.BatchID(members)
+	}
+	return id != "" && wording.Short(id) == revert.ref.Short
 }
 
 // RevertedPull is the merged promotion that a merged revert took back, with the release

@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,7 +24,9 @@ type recordGatherer struct {
 // recordStore is what is read of the store for that.
 type recordStore interface {
 	Promotions(ctx context.Context, f store.PromotionFilter) ([]store.Promotion, error)
-	Pulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
+	Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error)
+	PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (store.PullUsage, error)
+	RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]store.Pull, error)
 	StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error)
 	Unit(ctx context.Context, key string) (store.Unit, bool, error)
 }
@@ -39,7 +42,7 @@ const (
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
 func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([]store.Promotion, []store.Event, error) {
-	known, err := o.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Limit: maxKnownRecords})
+	known, err := o.knownRecords(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,17 +50,14 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 	var events []store.Event
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
+		listed := map[int]bool{}
 		for _, own := range c.memberPulls(env) {
 			pr := &own.PR
+			listed[pr.Number] = true
 			if pr.Author != c.Snapshot.Repo.BotLogin {
 				continue
 			}
-			var was store.Promotion
-			if k := slices.IndexFunc(known, func(p store.Promotion) bool { return p.Pull == pr.Number }); k >= 0 {
-				was = known[k]
-			} else if len(known) == maxKnownRecords {
-				continue // too old to be among those that were read
-			}
+			was := known[pr.Number]
 			now := c.buildRecord(env, pr, was)
 			if now.State == was.State && now.Release == was.Release && now.Kind == was.Kind {
 				continue
@@ -65,15 +65,51 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 			rows = append(rows, now)
 			events = append(events, c.recordEvents(env, pr, now)...)
 		}
+		for k := range env.PastPulls { // settled long ago: only whether it was reverted may be news
+			p := &env.PastPulls[k]
+			was, is := known[p.Number]
+			if state := mergedState(env, p.Number, was, was.State); is && !listed[p.Number] && p.Merged && state != was.State {
+				was.State, was.UpdatedAt = state, c.Facts.Now
+				rows = append(rows, was)
+			}
+		}
 	}
 	rows = append(rows, c.supersededRecords(known)...)
 	slices.SortFunc(rows, func(a, b store.Promotion) int { return a.Pull - b.Pull })
 	return rows, events, nil
 }
 
+// knownRecords are the records of the pull requests that the facts name, by number.
+func (o *recordGatherer) knownRecords(ctx context.Context, c *ComponentEvaluation) (map[int]store.Promotion, error) {
+	numbers := map[int]bool{}
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		for _, own := range c.memberPulls(env) {
+			numbers[own.PR.Number] = true
+		}
+		for k := range env.PastPulls {
+			numbers[env.PastPulls[k].Number] = true
+		}
+		if env.BatchPull != nil {
+			numbers[env.BatchPull.Number] = true
+		}
+	}
+	out := make(map[int]store.Promotion, len(numbers))
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(numbers)), maxKnownRecords) {
+		rows, err := o.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Repo: c.Facts.Unit.Repo, Pulls: some, Limit: maxKnownRecords})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			out[row.Pull] = row
+		}
+	}
+	return out, nil
+}
+
 // supersededRecords are the records of open pull requests of several that the component is no
 // longer in: it left them, or something newer took its place elsewhere.
-func (c *ComponentEvaluation) supersededRecords(known []store.Promotion) []store.Promotion {
+func (c *ComponentEvaluation) supersededRecords(known map[int]store.Promotion) []store.Promotion {
 	var out []store.Promotion
 	for _, was := range known {
 		if was.State != promotion.Opened || was.Kind != promotion.KindPromotion {
@@ -90,7 +126,7 @@ func (c *ComponentEvaluation) supersededRecords(known []store.Promotion) []store
 	return out
 }
 
-// maxKnownRecords bounds the records of a component that are compared.
+// maxKnownRecords bounds how many records are asked for at once.
 const maxKnownRecords = 1000
 
 // buildRecord is what the store should say of a pull request of ours; was is what it

@@ -22,10 +22,35 @@ func (noPulls) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.Pul
 // commands is never asked for, because there are none.
 type newStore struct{ facts.Store }
 
-func (newStore) Pulls(context.Context, string, string) ([]store.Pull, error) { return nil, nil }
-func (newStore) PullCursor(context.Context, string) (time.Time, error)       { return time.Time{}, nil }
-func (newStore) Tx(context.Context, string, func(*store.Tx) error) error     { return nil }
-func (newStore) Arrivals(context.Context, string) ([]store.Arrival, error)   { return nil, nil }
+func (newStore) OpenPulls(context.Context, string, string) ([]store.Pull, error) { return nil, nil }
+func (newStore) UnsettledPulls(context.Context, string, string, string, string) ([]store.Pull, error) {
+	return nil, nil
+}
+func (newStore) PullsAt(context.Context, string, string) ([]store.Pull, error) { return nil, nil }
+func (newStore) PullsMergedAs(context.Context, string, string) ([]store.Pull, error) {
+	return nil, nil
+}
+func (newStore) RevertPulls(context.Context, string, string, time.Time) ([]store.Pull, error) {
+	return nil, nil
+}
+func (newStore) PullUsage(context.Context, string, string, string, string, string, time.Time) (store.PullUsage, error) {
+	return store.PullUsage{OpenByEnv: map[string]int{}}, nil
+}
+func (newStore) NewestPastPulls(context.Context, store.PastPlace, ...string) ([]store.PastPull, error) {
+	return nil, nil
+}
+func (newStore) RestrainingPulls(context.Context, store.PastPlace, ...string) ([]store.PastPull, error) {
+	return nil, nil
+}
+func (newStore) MergedPulls(context.Context, store.PastPlace, ...string) ([]store.PastPull, error) {
+	return nil, nil
+}
+func (newStore) PullThatMoved(context.Context, string, string, string, string, string, int) (int, bool, error) {
+	return 0, false, nil
+}
+func (newStore) PullCursor(context.Context, string) (time.Time, error)     { return time.Time{}, nil }
+func (newStore) Tx(context.Context, string, func(*store.Tx) error) error   { return nil }
+func (newStore) Arrivals(context.Context, string) ([]store.Arrival, error) { return nil, nil }
 func (newStore) StateByPrefix(context.Context, string) (map[string][]byte, error) {
 	return nil, nil
 }

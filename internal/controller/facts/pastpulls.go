@@ -1,0 +1,382 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// What a closed pull request moved is worked out once, from Git, and kept in the store
+// by component and release: it is settled. After that a look finds the few that say
+// something about the releases at hand by these, however many there are. It is worked
+// out again when something new is heard of the pull request, and when the rules by which
+// a release is read have changed.
+
+const (
+	// maxSettledAtOnce bounds how many are settled with one look: writers wait for it.
+	maxSettledAtOnce = 1000
+	// headComesWithin is how long after a close its head may still be fetched.
+	headComesWithin = time.Hour
+	// membersSeeWithin is how long the pull requests of all components are left unsettled
+	// where the components are looked at each for itself: each has its own record of them.
+	membersSeeWithin = 7 * 24 * time.Hour
+)
+
+// rulesOf names what the releases of closed pull requests depend on besides Git, by
+// the component that their branch names.
+func (ev *Evaluation) rulesOf(component string) string {
+	unit := ev.Pipeline.Units[component]
+	if unit == nil {
+		return "all " + ev.Pipeline.overlaysKey()
+	}
+	h := sha256.New()
+	for _, env := range slices.Sorted(maps.Keys(unit.Envs)) {
+		fmt.Fprintln(h, env, ev.Pipeline.locationOf(unit.Envs[env]).key)
+	}
+	return "one " + hex.EncodeToString(h.Sum(nil))
+}
+
+// pastLocation is where a component's closed pull requests are found in the store.
+func (c *ComponentEvaluation) pastLocation() store.PastPlace {
+	u := c.Facts.Unit
+	at := store.PastPlace{Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Rules: []string{c.rulesOf(u.Component)}}
+	if c.hasBatches() {
+		at.Rules = append(at.Rules, c.rulesOf(promotion.BatchName))
+	}
+	return at
+}
+
+// readNewestPulls reads the newest closed pull requests of a component in each of its
+// environments, of each kind. The last one that was merged is read as the forge has it.
+func (o *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, x pullIndex) error {
+	names := make([]string, len(c.envs))
+	for i := range c.envs {
+		names[i] = c.envs[i].Name
+	}
+	var err error
+	if c.past, err = o.pullGatherer.store.NewestPastPulls(ctx, c.pastLocation(), names...); err != nil {
+		return err
+	}
+	last := map[string]store.PastPull{}
+	for _, p := range c.past {
+		if p.Commit != "" && !p.At.Before(last[p.Environment].At) {
+			last[p.Environment] = p
+		}
+	}
+	for _, past := range last {
+		settled, err := o.readSettled(ctx, past)
+		if err != nil {
+			return err
+		}
+		if settled == nil {
+			continue // heard of since
+		}
+		p, err := c.addPull(x, settled.row, settled)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			p.moved, p.movedKnown = append(p.moved, past), true
+		}
+	}
+	return nil
+}
+
+// settledPull is a closed pull request as the store has it.
+type settledPull struct {
+	row  store.Pull
+	pull cachedPull
+}
+
+// readSettled reads a settled pull request, from memory where it is the same; nil when
+// it isn't settled any more.
+func (o *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*settledPull, error) {
+	key := fmt.Sprintf("%s#%d", past.Repo, past.Number)
+	if known, ok := o.settled.Get(key); ok && known.row.Version == past.Version && known.row.Rules == past.Rules {
+		return known, nil
+	}
+	row, ok, err := o.store.Pull(ctx, past.Repo, past.Number)
+	if err != nil || !ok || row.Version != past.Version || row.Rules != past.Rules {
+		return nil, err
+	}
+	e, err := decodeCachedPull(row)
+	if err != nil {
+		return nil, err
+	}
+	known := &settledPull{row: row, pull: *e}
+	known.row.Data = nil
+	o.settled.Put(key, known)
+	return known, nil
+}
+
+// addMergedPull adds the pull request that was merged as a commit, if there is one: a
+// release may have come by another one than the last.
+func (o *Gatherer) addMergedPull(ctx context.Context, c *ComponentEvaluation, env, commit string) error {
+	if commit == "" || slices.ContainsFunc(c.pulls.of(c, env), func(p *pullRecord) bool { return p.PR.MergeCommit == commit }) {
+		return nil
+	}
+	rows, err := o.pullGatherer.store.PullsMergedAs(ctx, c.Facts.Unit.Repo, commit)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if _, err := c.addPull(c.pulls, row, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findMoved is what a pull request of ours that is no longer open did for each of the
+// components that it moved; at is where the one that its branch names is, nil where it
+// isn't any more.
+func (o *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) ([]store.PastPull, error) {
+	if p.movedKnown {
+		return p.moved, nil
+	}
+	pr := &p.PR
+	row := store.PastPull{Repo: ev.Unit.Repo, Number: pr.Number, Component: p.ref.Component, Pipeline: p.ref.Pipeline, Environment: p.ref.Environment, BranchOf: p.ref.Component,
+		At: pr.ClosedAt, Commit: pr.MergeCommit, By: pr.MergedBy, Whole: p.ref.Short}
+	if pr.State == forge.Merged {
+		row.At = pr.MergedAt
+	}
+	if p.batch {
+		members, err := o.findMembers(ctx, ev, p)
+		if err != nil {
+			return nil, err
+		}
+		row.Whole = cmp.Or(row.Whole, wording.Short(promotion.BatchID(members)))
+		for _, m := range members {
+			row.Component, row.Release, row.Short = m.Component, m.Release, wording.Short(m.Release)
+			row.Kind = pastKind(p, m.Release)
+			p.moved = append(p.moved, row)
+		}
+		p.movedKnown = true
+		return p.moved, nil
+	}
+	row.Release = o.pastRelease(ctx, ev, at, p)
+	row.Short, row.Kind = wording.Short(row.Release), pastKind(p, row.Release)
+	row.Whole = cmp.Or(row.Whole, row.Short)
+	p.moved, p.movedKnown = []store.PastPull{row}, true
+	return p.moved, nil
+}
+
+func pastKind(p *pullRecord, release string) store.PastKind {
+	switch merged := p.PR.State == forge.Merged; {
+	case merged && p.ref.Revert:
+		return store.PastRevert
+	case merged:
+		return store.PastMerged
+	case p.PR.HasLabel(promotion.LabelSuperseded):
+		return store.PastSuperseded
+	case p.ref.Revert:
+		return store.PastRefusedRevert
+	case release == "":
+		return store.PastRefusedUnknown
+	}
+	return store.PastRefused
+}
+
+// pastRelease is the release that a component's own closed pull request was about: as
+// its commits have it, else as its body says and we signed; empty: it isn't known.
+func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) string {
+	r := ev.Snapshot.Repo
+	if p.ref.Revert {
+		if marked, _ := readMarker(p.PR.Body); strings.HasPrefix(marked.Release, p.ref.Short) {
+			return marked.Release
+		}
+		return p.ref.Short
+	}
+	for _, commit := range []string{p.PR.Head, p.PR.MergeCommit} {
+		if commit == "" || at == nil {
+			continue
+		}
+		if ok, err := r.Mirror.Has(ctx, commit); err == nil && ok {
+			if id := o.releaseIDAt(r, commit, ev.Pipeline, at); id != "" {
+				return id
+			}
+		}
+		p.unsure = p.unsure || ev.Now.Sub(p.row.ClosedAt) < headComesWithin
+	}
+	marked, _ := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body)
+	return marked.Release // any other body may be anybody's: what was closed then stands for every release
+}
+
+// addPastPulls adds to an environment's facts what closed pull requests did for a
+// component in it, each once.
+func addPastPulls(env *promotion.Env, component string, moved []store.PastPull) {
+	for _, m := range moved {
+		if m.Component != component || m.Environment != env.Name || slices.ContainsFunc(env.PastPulls, func(p promotion.PastPull) bool { return p.Number == m.Number }) {
+			continue
+		}
+		env.PastPulls = append(env.PastPulls, promotion.PastPull{Number: m.Number, Release: m.Release, At: m.At, Commit: m.Commit, By: m.By,
+			Revert: m.Kind == store.PastRevert || m.Kind == store.PastRefusedRevert, Merged: m.Kind == store.PastMerged || m.Kind == store.PastRevert, Superseded: m.Kind == store.PastSuperseded})
+	}
+}
+
+// completePastPulls adds the closed pull requests that restrain any of the releases that
+// the facts name, of however long ago, and what lifted that.
+func (o *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error {
+	for _, c := range ev.Components {
+		if err := o.readRestraints(ctx, c); err != nil {
+			return err
+		}
+		for i := range c.Facts.Envs {
+			env := &c.Facts.Envs[i]
+			addPastPulls(env, c.Facts.Unit.Component, c.past)
+			slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int {
+				return cmp.Or(b.At.Compare(a.At), b.Number-a.Number)
+			})
+		}
+	}
+	if err := o.findOrphansMoved(ctx, ev); err != nil {
+		return err
+	}
+	return o.checkPullsCurrent(ctx, ev)
+}
+
+// readRestraints reads those of one component.
+func (o *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) error {
+	var known []store.PastPull
+	for _, byEnv := range c.pulls {
+		for _, pulls := range byEnv {
+			for _, p := range pulls {
+				known = append(known, p.moved...)
+			}
+		}
+	}
+	var restraints []store.PastPull
+	if slices.ContainsFunc(c.past, func(p store.PastPull) bool { return p.Kind != store.PastMerged }) { // else there are none
+		var err error
+		if restraints, err = o.pullGatherer.store.RestrainingPulls(ctx, c.pastLocation(), c.releasesAtHand(known)...); err != nil {
+			return err
+		}
+	}
+	lifted := map[string]bool{}
+	for _, p := range slices.Concat(known, restraints) {
+		if p.Kind != store.PastMerged && p.Short != "" {
+			lifted[p.Short] = true
+		}
+	}
+	for i := range c.Facts.Envs {
+		if p := c.Facts.Envs[i].Revert; p != nil {
+			lifted[wording.Short(p.Release)] = true
+		}
+	}
+	merged, err := o.pullGatherer.store.MergedPulls(ctx, c.pastLocation(), slices.Sorted(maps.Keys(lifted))...)
+	c.past = slices.Concat(c.past, restraints, merged)
+	return err
+}
+
+// releasesAtHand are the releases, in short, that a decision about a component may be
+// about. Of what is refused without its release being known only the newest counts.
+func (c *ComponentEvaluation) releasesAtHand(known []store.PastPull) []string {
+	at := map[string]bool{}
+	for _, p := range known {
+		at[p.Short] = true
+	}
+	for _, p := range c.Facts.PendingCommands {
+		at[wording.Short(p.Release)] = true
+	}
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		at[wording.Short(env.Release.Value.ID)] = true
+		for k := range env.History {
+			at[wording.Short(env.History[k].Release)] = true
+		}
+		for _, p := range []*promotion.Pull{env.Open, env.Revert, env.WrongKind} {
+			if p != nil {
+				at[wording.Short(p.Release)] = true
+			}
+		}
+	}
+	delete(at, "")
+	return slices.Sorted(maps.Keys(at))
+}
+
+// findOrphansMoved works out what is left in environments that a component, or the
+// pipeline, doesn't have any more.
+func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
+	for component, byEnv := range ev.pulls {
+		for env, pulls := range byEnv {
+			if ev.envAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName && ev.Environment(env) != nil {
+				continue
+			}
+			for _, p := range pulls {
+				if p.isOpen() || p.PR.Author != ev.Snapshot.Repo.BotLogin {
+					continue
+				}
+				if _, err := o.findMoved(ctx, ev, nil, p); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkPullsCurrent makes sure that nothing was heard of a settled pull request between
+// the readings, which would be in none of them.
+func (o *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation) error {
+	for component, byEnv := range ev.pulls {
+		rows, err := o.pullGatherer.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if !slices.ContainsFunc(byEnv[row.Environment], func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(component) }) {
+				return fmt.Errorf("%w: something was heard of #%d", forge.ErrConflict, row.Number)
+			}
+		}
+	}
+	return nil
+}
+
+// SettlePulls writes down what closed pull requests moved that a component's look worked
+// out. It is for the transaction that stores the decision.
+func (o *Gatherer) SettlePulls(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
+	settled := 0
+	branches := []string{c.Facts.Unit.Component}
+	if c.hasBatches() && c == c.Components[len(c.Components)-1] {
+		branches = append(branches, promotion.BatchName) // all have their records of them
+	}
+	for _, component := range branches {
+		rules := c.rulesOf(component)
+		for _, pulls := range c.pulls[component] {
+			for _, p := range pulls {
+				if p.row.Rules == rules || !c.maySettle(p) || settled == maxSettledAtOnce {
+					continue
+				}
+				if err := tx.SettlePull(ctx, p.row, rules, p.moved...); err != nil {
+					return err
+				}
+				settled++
+			}
+		}
+	}
+	return nil
+}
+
+// maySettle says that nothing more is to be found out about a pull request.
+func (ev *Evaluation) maySettle(p *pullRecord) bool {
+	switch {
+	case p.isOpen():
+		return false
+	case p.batch && !ev.IsBatch() && ev.Now.Sub(p.row.ClosedAt) < membersSeeWithin:
+		return false
+	case p.PR.Author != ev.Snapshot.Repo.BotLogin:
+		return true // nothing of ours
+	}
+	return p.movedKnown && !p.unsure
+}

@@ -1,0 +1,95 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// history puts many closed pull requests of a component after what there is.
+func (w *fixture) history(many int, change func(i int, pr *forge.PullRequest)) {
+	w.t.Helper()
+	var rows []store.Pull
+	for i := range many {
+		at := w.clock.Now().Add(-2*time.Hour + time.Duration(i)*time.Second)
+		pr := forge.PullRequest{Number: 1000 + i, Branch: promotion.Branch("shop", "qa", "web"), Base: "main", Head: fmt.Sprintf("%040x", i), Author: bot, State: forge.Closed,
+			CreatedAt: at, UpdatedAt: at, ClosedAt: at}
+		pr.Body = w.repo.Marks.Sign(w.repo.ID, pr.Branch, pr.Head, facts.Marker{Kind: promotion.KindPromotion, Release: fmt.Sprintf("%012x%052x", i, i)})
+		if change != nil {
+			change(i, &pr)
+		}
+		data, err := json.Marshal(map[string]any{"pr": pr})
+		w.must(err)
+		ref, _ := promotion.ParseBranch(pr.Branch)
+		rows = append(rows, store.Pull{Repo: w.repo.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), Pipeline: ref.Pipeline, Environment: ref.Environment, Component: ref.Component,
+			Revert: ref.Revert, Author: pr.Author, Head: pr.Head, MergeCommit: pr.MergeCommit, CreatedAt: pr.CreatedAt, ClosedAt: pr.ClosedAt, UpdatedAt: pr.UpdatedAt, Data: data})
+	}
+	w.must(w.opts.Store.PutPulls(w.t.Context(), rows...))
+}
+
+// staysClosed runs a component for a while and holds that nothing is opened.
+func (w *fixture) staysClosed() {
+	w.t.Helper()
+	before := len(w.pulls())
+	for range 4 {
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		w.runRepository()
+	}
+	if n := len(w.pulls()); n != before {
+		w.t.Errorf("%d pull requests were opened", n-before)
+	}
+}
+
+// TestAVetoOutlivesAnyNumberOfOthers holds that what a person closed stays closed,
+// however many other pull requests were closed since.
+func TestAVetoOutlivesAnyNumberOfOthers(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	var err error
+	w.repo.Marks, err = facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
+	w.must(err)
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.forge.ClosePull(repoName, p.Number, "ada"))
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	w.staysClosed()
+	w.history(120, nil)
+	w.staysClosed()
+	unsettled, err := w.opts.Store.UnsettledPulls(t.Context(), w.repo.ID, "shop", "web", "a")
+	w.must(err)
+	for _, row := range unsettled {
+		if row.Rules == "" && row.Number >= 1000 {
+			t.Fatalf("what #%d moved is worked out with every look", row.Number)
+		}
+	}
+	w.clock.Step(2 * time.Hour) // its head can't be fetched any more: now it is settled
+	w.staysClosed()
+}
+
+// TestAQuarantineOutlivesAnyNumberOfOthers holds the same of a release that was reverted.
+func TestAQuarantineOutlivesAnyNumberOfOthers(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	var err error
+	w.repo.Marks, err = facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
+	w.must(err)
+	p := w.openOne("web", "2.0.0", "web")
+	release := regexp.MustCompile(`release=([0-9a-f]{64})`).FindStringSubmatch(p.Body)[1]
+	head, err := w.forge.Head(repoName, "main")
+	w.must(err)
+	w.must(w.forge.AddLabel(repoName, p.Number, bot, promotion.LabelSuperseded))
+	w.must(w.forge.ClosePull(repoName, p.Number, bot))
+	w.history(120, func(i int, pr *forge.PullRequest) {
+		if i == 0 {
+			pr.Branch, pr.State, pr.MergedAt, pr.MergeCommit = promotion.RevertBranch("shop", "qa", "web", release), forge.Merged, pr.ClosedAt, head
+		}
+	})
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	w.staysClosed()
+	w.staysClosed()
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+)
+
+// PastKind is how a pull request that is no longer open ended.
+type PastKind int
+
+// The ways. A superseded one is not kept: it neither restrains nor tells anything.
+const (
+	PastMerged         PastKind = iota // a promotion that was merged
+	PastRevert                         // a revert that was merged
+	PastRefused                        // a promotion that a person closed
+	PastRefusedRevert                  // a revert that a person closed
+	PastRefusedUnknown                 // a promotion that a person closed, of a release that isn't known
+	PastSuperseded                     // never stored
+	pastKinds          = PastSuperseded
+)
+
+// PastPull is what a pull request that is no longer open did, or was to do, for one
+// component.
+type PastPull struct {
+	Repo        string
+	Number      int
+	Component   string
+	Pipeline    string
+	Environment string
+	BranchOf    string // the component that its branch names
+	Kind        PastKind
+	Release     string // of the component; of a revert maybe only its short form; empty: unknown
+	Short       string // of Release
+	Whole       string // short, of all that it moved
+	At          time.Time
+	Commit      string // that it was merged as
+	By          string
+	Rules       string // by which this was worked out
+	Version     int64  // of the Pull, which is settled as long as this is there
+}
+
+// SettlePull writes down what a closed pull request moved, as worked out by rules from
+// a version of it. One that was written since stays unsettled.
+func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...PastPull) error {
+	n, err := t.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
+	if err != nil || n == 0 {
+		return wrapError(err, "settle the pull request %s#%d", p.Repo, p.Number)
+	}
+	if _, err := t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number); err != nil {
+		return wrapError(err, "settle the pull request %s#%d", p.Repo, p.Number)
+	}
+	for _, m := range moved {
+		if m.Kind >= pastKinds {
+			continue
+		}
+		err := cmp.Or(checkKey("its component", m.Component), checkNames("its pipeline", m.Pipeline, "its environment", m.Environment, "its branch's component", m.BranchOf,
+			"its release", m.Release, "its commit", m.Commit, "who merged it", m.By, "its rules", rules))
+		if err == nil {
+			_, err = t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short, whole, at, commit_id, by_login, rules, version)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+				p.Repo, p.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, rules, p.Version)
+		}
+		if err != nil {
+			return wrapError(err, "store what the pull request %s#%d moved", p.Repo, p.Number)
+		}
+	}
+	return nil
+}
+
+const pastColumns = `n.repo, n.number, n.component, n.pipeline, n.environment, n.branch_of, n.kind, n.release_id, n.short, n.whole, n.at, n.commit_id, n.by_login, n.rules, n.version`
+
+func (p *PastPull) columns() []any {
+	return []any{&p.Repo, &p.Number, &p.Component, &p.Pipeline, &p.Environment, &p.BranchOf, &p.Kind, &p.Release, &p.Short, &p.Whole, timeColumn{&p.At}, &p.Commit, &p.By, &p.Rules, &p.Version}
+}
+
+// PastPlace is where closed pull requests are asked for: those that moved a component
+// of a pipeline, as worked out by one of the rules.
+type PastPlace struct {
+	Repo, Pipeline, Component string
+	Rules                     []string
+}
+
+func (p PastPlace) where(table string) *whereClause {
+	var w whereClause
+	w.addCondition(table+".repo = $%d AND "+table+".pipeline = $%d AND "+table+".component = $%d", p.Repo, p.Pipeline, p.Component)
+	addIn(&w, table+".rules", p.Rules)
+	return &w
+}
+
+// NewestPastPulls are, of each kind and in each of the environments, the newest one.
+func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments ...string) ([]PastPull, error) {
+	if len(environments) == 0 {
+		return nil, nil
+	}
+	w := at.where("p")
+	var places []string
+	for _, environment := range environments {
+		w.args = append(w.args, environment)
+		places = append(places, "("+w.lastPlaceholder()+")")
+	}
+	// One step into the index for each, however many rows there are.
+	all, err := queryAll(ctx, r.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4))
+		SELECT `+pastColumns+` FROM e CROSS JOIN k CROSS JOIN past_pulls n WHERE n.repo = $1 AND n.component = $3 AND n.number =
+			(SELECT p.number FROM past_pulls p`+w.String()+` AND p.environment = e.environment AND p.kind = k.kind ORDER BY p.at DESC LIMIT 1)`, w.args...)
+	return all, wrapError(err, "read the newest closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
+}
+
+// RestrainingPulls are the reverts, and the promotions that a person closed, of which
+// the release in short is one of those given; "" is one that isn't known.
+func (r queries) RestrainingPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
+	return r.pastPullsOf(ctx, at, "n.kind > 0", shorts)
+}
+
+// MergedPulls are the merged promotions of which the release in short is one of those given.
+func (r queries) MergedPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
+	return r.pastPullsOf(ctx, at, "n.kind = 0", shorts)
+}
+
+func (r queries) pastPullsOf(ctx context.Context, at PastPlace, kinds string, shorts []string) ([]PastPull, error) {
+	if len(shorts) == 0 {
+		return nil, nil
+	}
+	w := at.where("n")
+	w.addCondition(kinds)
+	addIn(w, "n.short", shorts)
+	all, err := queryAll(ctx, r.db, (*PastPull).columns, `SELECT `+pastColumns+` FROM past_pulls n`+w.String(), w.args...)
+	return all, wrapError(err, "read the closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
+}
+
+// PullThatMoved is the newest merged promotion below a number on a branch of a component
+// in an environment that, as a whole, moved what is given in short; false when none is known.
+func (r queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
+	n, ok, err := queryOne(ctx, r.db, oneColumn[int], `SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
+		AND whole = $5 AND kind = 0 AND number < $6 ORDER BY number DESC LIMIT 1`, repo, pipeline, branchOf, environment, whole, below)
+	return n, ok, wrapError(err, "look for the promotion of %s to %s in %s of %s", whole, environment, pipeline, repo)
+}
