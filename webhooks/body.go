@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -42,11 +43,7 @@ type bodyReader struct {
 // readBody reads a body to its end. announced is the Content-Length, negative when
 // it isn't known; room for it is taken only as bytes come.
 func (b *bodyReader) readBody(body io.Reader, announced int64) *Refusal {
-	size := firstReadSize
-	if announced >= 0 && announced < firstReadSize {
-		size = int(announced) + 1 // the one shows the end
-	}
-	for ; ; size = 2 * cap(b.data) {
+	for size := firstReadSize; ; size = 2 * cap(b.data) {
 		if len(b.data) == cap(b.data) && !b.grow(min(size, MaxBody+1), announced > SmallBody) {
 			return newBusyRefusal()
 		}
@@ -92,14 +89,48 @@ func (b *bodyReader) grow(size int, large bool) bool {
 	if !b.pending.budget.reserve(b.pending, int64(size), large || size > SmallBody) {
 		return false
 	}
-	old := cap(b.data)
-	b.data = append(make([]byte, 0, size), b.data...)
-	b.pending.giveBack(int64(old))
+	old := b.data
+	b.data = append(b.pending.budget.buffers.get(size), old...)
+	b.pending.budget.buffers.put(old)
+	b.pending.giveBack(int64(cap(old)))
 	return true
 }
 
 // release gives all room back; the data must not be used afterwards.
 func (b *bodyReader) release() {
 	b.pending.release()
+	b.pending.budget.buffers.put(b.data)
 	b.data = nil
+}
+
+// bufferPools keep the buffers of small bodies for the next ones, a pool for each size
+// that a buffer grows through: a fifth of a delivery's time was spent on clearing them
+// away.
+type bufferPools [6]sync.Pool
+
+// poolOf finds the pool of a size; nil when buffers of that size aren't kept.
+func (b *bufferPools) poolOf(size int) *sync.Pool {
+	for i := range b {
+		if size == firstReadSize<<i {
+			return &b[i]
+		}
+	}
+	return nil
+}
+
+// get gives an empty buffer of a size.
+func (b *bufferPools) get(size int) []byte {
+	if pool := b.poolOf(size); pool != nil {
+		if kept, ok := pool.Get().(*[]byte); ok {
+			return (*kept)[:0]
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// put takes a buffer back that nobody uses any more.
+func (b *bufferPools) put(buffer []byte) {
+	if pool := b.poolOf(cap(buffer)); pool != nil {
+		pool.Put(&buffer)
+	}
 }

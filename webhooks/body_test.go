@@ -174,3 +174,30 @@ func TestStalledConnections(t *testing.T) {
 		t.Errorf("who stalls: %d", got)
 	}
 }
+
+// TestBuffersAreUsedAgain holds that what one delivery brought shows in no other, and
+// that the sizes that buffers grow through are the ones that are kept.
+func TestBuffersAreUsedAgain(t *testing.T) {
+	w := newRecordedHandler(t, GitHub, secret)
+	for i := range 20 {
+		size := 100 << (i % 10)
+		body := fmt.Appendf(nil, `{"action":"a%d","number":%d,"x":%q,"sender":{"login":"u%d"}}`, i, i+1, strings.Repeat("x", size), i)
+		if rec := w.serve(newDelivery(GitHub, "pull_request", secret, body)); rec.Code != http.StatusOK {
+			t.Fatalf("delivery %d: %d %s", i, rec.Code, rec.Body)
+		}
+	}
+	for i, e := range w.events {
+		if e.Action != fmt.Sprintf("a%d", i) || e.Number != i+1 || e.Sender != fmt.Sprintf("u%d", i) {
+			t.Errorf("delivery %d became %+v", i, e)
+		}
+	}
+	var pools bufferPools
+	for size := firstReadSize; size <= SmallBody; size *= 2 {
+		if pools.poolOf(size) == nil {
+			t.Errorf("buffers of %d bytes aren't kept", size)
+		}
+	}
+	if pools.poolOf(2*SmallBody) != nil || pools.poolOf(0) != nil {
+		t.Error("other buffers are kept")
+	}
+}

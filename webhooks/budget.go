@@ -59,6 +59,8 @@ type Budget struct {
 	client func(*http.Request) string
 	now    func() time.Time
 
+	buffers bufferPools
+
 	mu           sync.Mutex
 	small, large room
 	reading      queue
