@@ -10,7 +10,8 @@ import (
 
 // Approvals asks for reviews on the forge. One person counts once, for the diff
 // that the review was given on, and only with the permission to write to the
-// repository. The release's authors and Liftlock's own account never count.
+// repository. The release's authors and Liftlock's own account never count; while an
+// author can't be told, it waits.
 type Approvals struct {
 	// How many people must approve.
 	Count int `yaml:"count" json:"count" jsonschema:"required,minimum=1"`
@@ -27,6 +28,7 @@ type From struct {
 // Approval is one standing review that approves.
 type Approval struct {
 	User     string
+	UserID   int64 // of the account; 0: not known
 	MayWrite bool
 	Current  bool // given on this very diff
 }
@@ -115,21 +117,26 @@ type approvalTally struct {
 func (a *Approvals) countApprovals(f Facts) approvalTally {
 	// A person may have several standing reviews: it is enough that one is about
 	// this diff. If they disagree about the permission, it isn't taken for granted.
-	byLogin := map[string]Approval{}
+	byAccount := map[Account]Approval{}
 	for _, v := range f.Approvals {
-		if before, ok := byLogin[normalizeLogin(v.User)]; ok {
+		key := Account{ID: v.UserID}
+		if v.UserID == 0 {
+			key.Login = normalizeLogin(v.User)
+		}
+		if before, ok := byAccount[key]; ok {
 			v.Current = v.Current || before.Current
 			v.MayWrite = v.MayWrite && before.MayWrite
 			v.User = min(v.User, before.User)
 		}
-		byLogin[normalizeLogin(v.User)] = v
+		byAccount[key] = v
 	}
 	var t approvalTally
-	for _, v := range byLogin {
+	for _, v := range byAccount {
+		by := Account{ID: v.UserID, Login: v.User}
 		switch {
-		case v.User == "" || sameLogin(f.Bot, v.User):
+		case v.User == "" || by.Matches(f.Bot):
 			// Liftlock's own review says nothing to anybody.
-		case containsLogin(f.Authors, v.User):
+		case slices.ContainsFunc(f.Authors, by.Matches):
 			t.authors = append(t.authors, v.User)
 		case !a.mayApprove(v.User):
 			t.notEligible = append(t.notEligible, v.User)
@@ -175,7 +182,7 @@ func (a *Approvals) mayApprove(user string) bool {
 func (a *Approvals) remainingApprovers(counted []string, f Facts) []string {
 	var left []string
 	for _, u := range a.From.Users {
-		if !containsLogin(counted, u) && !containsLogin(f.Authors, u) && !sameLogin(f.Bot, u) {
+		if named := (Account{Login: u}); !containsLogin(counted, u) && !slices.ContainsFunc(f.Authors, named.Matches) && !named.Matches(f.Bot) {
 			left = append(left, u)
 		}
 	}

@@ -18,6 +18,14 @@ func approved(users ...string) []Approval {
 	return all
 }
 
+func accounts(logins ...string) []Account {
+	var all []Account
+	for _, l := range logins {
+		all = append(all, Account{Login: l})
+	}
+	return all
+}
+
 func TestApprovals(t *testing.T) {
 	anybody := func(count int) Approvals { return Approvals{Count: count} }
 	from := func(count int, users ...string) Approvals { return Approvals{Count: count, From: From{Users: users}} }
@@ -48,11 +56,27 @@ func TestApprovals(t *testing.T) {
 			Result{Outcome: Wait, Reason: "1 of 2 approvals (Ada); waiting for 1 more from " + any1},
 		},
 		"the author doesn't count": {
-			anybody(1), Facts{Approvals: approved("ada"), Authors: []string{"ADA"}},
+			anybody(1), Facts{Approvals: approved("ada"), Authors: accounts("ADA")},
 			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1 + "; authors of the release don't count (ada)"},
 		},
+		"the author doesn't count under another login": {
+			anybody(1), Facts{Approvals: []Approval{{User: "ada-new", UserID: 7, MayWrite: true, Current: true}}, Authors: []Account{{ID: 7, Login: "ada"}}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1 + "; authors of the release don't count (ada-new)"},
+		},
+		"who has an author's former login doesn't count": {
+			anybody(1), Facts{Approvals: []Approval{{User: "ada", UserID: 8, MayWrite: true, Current: true}}, Authors: []Account{{ID: 7, Login: "ada"}}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1 + "; authors of the release don't count (ada)"},
+		},
+		"one account under two logins is one": {
+			anybody(2), Facts{Approvals: []Approval{{User: "ada-new", UserID: 7, MayWrite: true, Current: true}, {User: "ada", UserID: 7, MayWrite: true, Current: true}}},
+			Result{Outcome: Wait, Reason: "1 of 2 approvals (ada); waiting for 1 more from " + any1},
+		},
+		"the bot doesn't count under another login": {
+			anybody(1), Facts{Approvals: []Approval{{User: "lifter", UserID: 9, MayWrite: true, Current: true}}, Bot: Account{ID: 9, Login: "liftlock-bot"}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1},
+		},
 		"the bot doesn't count": {
-			anybody(1), Facts{Approvals: approved("liftlock-bot"), Bot: "liftlock-bot"},
+			anybody(1), Facts{Approvals: approved("liftlock-bot"), Bot: Account{Login: "liftlock-bot"}},
 			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from " + any1},
 		},
 		"a nameless one doesn't count": {
@@ -80,11 +104,11 @@ func TestApprovals(t *testing.T) {
 			Result{Outcome: Pass, Reason: "1 of 1 approval (ada)"},
 		},
 		"only the authors are asked": {
-			from(1, "ada"), Facts{Authors: []string{"ada"}},
+			from(1, "ada"), Facts{Authors: accounts("ada")},
 			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more, but of those who are asked only 0 people can still approve: the release's authors and the bot don't count"},
 		},
 		"too few are left": {
-			from(2, "ada", "grace"), Facts{Authors: []string{"ada"}, Bot: "x"},
+			from(2, "ada", "grace"), Facts{Authors: accounts("ada"), Bot: Account{Login: "x"}},
 			Result{Outcome: Wait, Reason: "0 of 2 approvals; waiting for 2 more, but of those who are asked only 1 person can still approve: the release's authors and the bot don't count", Who: []string{"grace"}},
 		},
 		"approvals unknown": {
@@ -97,7 +121,7 @@ func TestApprovals(t *testing.T) {
 		},
 		"several reasons": {
 			from(2, "ada", "grace", "linus"),
-			Facts{Approvals: append(approved("ada", "ken", "margaret"), Approval{User: "grace", MayWrite: true}), Authors: []string{"margaret"}},
+			Facts{Approvals: append(approved("ada", "ken", "margaret"), Approval{User: "grace", MayWrite: true}), Authors: accounts("margaret")},
 			Result{Outcome: Wait, Reason: "1 of 2 approvals (ada); waiting for 1 more from grace, linus; 1 approval was given on an older diff (grace) and must be given again; authors of the release don't count (margaret); approvals by people who aren't asked don't count (ken)", Who: []string{"grace", "linus"}},
 		},
 	}
@@ -158,7 +182,7 @@ var (
 		return Gate{&Approvals{Count: rapid.IntRange(1, most).Draw(t, "count"), From: From{Users: users}}}
 	})
 	factsOf = rapid.Custom(func(t *rapid.T) Facts {
-		return Facts{Approvals: approvals.Draw(t, "approvals"), Authors: rapid.SliceOfN(logins, 0, 2).Draw(t, "authors"), Bot: "liftlock-bot"}
+		return Facts{Approvals: approvals.Draw(t, "approvals"), Authors: accounts(rapid.SliceOfN(logins, 0, 2).Draw(t, "authors")...), Bot: Account{Login: "liftlock-bot"}}
 	})
 )
 
@@ -178,7 +202,7 @@ func TestApprovalsHold(t *testing.T) {
 		for user := range current {
 			same := func(u string) bool { return strings.ToLower(u) == user }
 			wanted := len(gate.Approvals.From.Users) == 0 || slices.ContainsFunc(gate.Approvals.From.Users, same)
-			if current[user] && !mayNot[user] && wanted && !slices.ContainsFunc(facts.Authors, same) && user != "liftlock-bot" {
+			if current[user] && !mayNot[user] && wanted && !slices.ContainsFunc(facts.Authors, func(a Account) bool { return same(a.Login) }) && user != "liftlock-bot" {
 				counted++
 			}
 		}

@@ -13,8 +13,8 @@ func ExampleGate_Evaluate() {
 	}}
 	result := gate.Evaluate(policies.Facts{
 		Approvals: []policies.Approval{{User: "ada", MayWrite: true, Current: true}},
-		Authors:   []string{"margaret"},
-		Bot:       "liftlock-bot",
+		Authors:   []policies.Account{{Login: "margaret"}},
+		Bot:       policies.Account{Login: "liftlock-bot"},
 	})
 	fmt.Println(result.Outcome)
 	fmt.Println(result.Reason)

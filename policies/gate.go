@@ -30,10 +30,10 @@ type Facts struct {
 	// ApprovalsErr says why the approvals could not be read; then the gate waits.
 	ApprovalsErr string
 	// Authors of the release and Bot never count as approvers.
-	Authors []string
+	Authors []Account
 	// AuthorsErr says why the authors could not be read; then the gate waits.
 	AuthorsErr string
-	Bot        string
+	Bot        Account
 }
 
 // Result is a gate's answer with its reason.

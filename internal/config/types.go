@@ -40,6 +40,7 @@ type Config struct {
 	ArgoCD       []ArgoCD     `yaml:"argocd"`
 	API          API          `yaml:"api"`
 	Floor        []Floor      `yaml:"floor"`
+	Authors      Authors      `yaml:"authors"`
 	Generators   Generators   `yaml:"generators"`
 }
 
@@ -215,6 +216,13 @@ type Floor struct {
 // write to the repository.
 type FloorApprovals struct {
 	Count int `yaml:"count"`
+}
+
+// Authors says how a release's authors are told, whose approval doesn't count.
+type Authors struct {
+	// IgnoreUnlinked lets a release be approved of which an author's address belongs to
+	// no account on the forge, and so might be the approver's.
+	IgnoreUnlinked bool `yaml:"ignoreUnlinked"`
 }
 
 // Generators are the ApplicationSet generators that ask the network, and which

@@ -102,7 +102,7 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 		if c.Environment == "" {
 			c.Environment = defaultEnvironment(p, c, pr, ref)
 		}
-		answer, err := e.ExecuteCommand(ctx, Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i)})
+		answer, err := e.ExecuteCommand(ctx, Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i)})
 		var refused *RefusedError
 		switch {
 		case errors.As(err, &refused):

@@ -27,6 +27,7 @@ type Command struct {
 	Pull    int // the pull request that it was given on or is about; 0: none
 	Command command.Command
 	By      string // login, or the API token's name
+	ByID    int64  // of the account, as far as the forge tells; 0 with a token
 	Role    string // the API token's role; empty: a person on the forge
 	Via     string // comment or api
 	Source  string // unique in the world; a command is recorded once for it
@@ -161,39 +162,43 @@ func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedE
 			return false, nil
 		}
 	}
-	authors, err := e.releaseAuthors(ctx, s, o, g.name)
-	return !slices.ContainsFunc(authors, same), err
+	authors, unknown, err := e.releaseAuthors(ctx, s, o, g.name)
+	if err == nil && unknown != nil && o.Command.Verb != command.Revert { // the way back to safety doesn't wait for that
+		err = newRefusal("who made the release, whose word would not count, can't be told: %v", unknown)
+	}
+	return !slices.ContainsFunc(authors, policies.Account{ID: o.ByID, Login: o.By}.Matches), err
 }
 
-// releaseAuthors are the logins that made the release that comes to an environment, or,
+// releaseAuthors are the accounts that made the release that comes to an environment, or,
 // when none does, the one that is there; of a pull request of several, what it moves
-// there.
-func (e *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) ([]string, error) {
+// there. unknown says why not all who made what comes are known.
+func (e *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) (authors []policies.Account, unknown, err error) {
 	m, err := e.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []string
 	for _, member := range m.members {
 		c, i := m.ev.Component(member.Component)
 		st, release := m.d.Components[i].Env(env), member.Release
 		if st != nil && env != m.env {
 			release = cmp.Or(st.Candidate, st.Release)
 		}
-		if st == nil && release == "" {
+		if release == "" {
 			continue
 		}
-		logins, err := e.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
-		if err != nil {
-			return nil, err
+		accounts, err := e.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
+		if forge.IsRetryable(err) || ctx.Err() != nil {
+			return nil, nil, err
 		}
-		out = append(out, logins...)
+		if st == nil || release != st.Release {
+			unknown = errors.Join(unknown, err)
+		}
+		authors = append(authors, accounts...)
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return authors, unknown, nil
 }
 
 // runCommand carries a command out. What needs judging is recorded as an ask, for

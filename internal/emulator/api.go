@@ -49,6 +49,10 @@ func (f *Forge) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = rest
 		r.URL.RawPath = strings.TrimPrefix(r.URL.RawPath, "/api/v3")
 	}
+	if r.URL.Path == "/api/graphql" { // beside the REST API, as on GitHub Enterprise
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath = "/graphql", ""
+	}
 	git := parseGitCall(r)
 	var rt *route
 	name := r.Method + " " + r.URL.Path

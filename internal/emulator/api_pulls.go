@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// maxPullCommits is how many commits GitHub lists of a pull request.
+const maxPullCommits = 250
+
 func listPulls(c *call) (any, error) {
 	q := c.r.URL.Query()
 	state := cmp.Or(q.Get("state"), "open")
@@ -121,16 +124,7 @@ func putMerge(c *call, p *pull) (any, error) {
 }
 
 func pullCommits(c *call, p *pull) (any, error) {
-	shown := []wireCommit{}
-	for _, sha := range paginate(c, p.commits) {
-		found, err := c.repo.git.readCommit(sha)
-		if err != nil {
-			return nil, err
-		}
-		found.Added, found.Removed, found.Changed = nil, nil, nil // lists have no files
-		shown = append(shown, c.wireCommit(c.repo, found))
-	}
-	return shown, nil
+	return c.wireListedCommits(paginate(c, p.commits[:min(len(p.commits), maxPullCommits)]))
 }
 
 func listReviews(c *call, p *pull) (any, error) {

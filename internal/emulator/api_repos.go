@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -30,26 +29,6 @@ func withCommit(answer func(*call, string) (any, error)) handler {
 		}
 		return answer(c, sha)
 	}
-}
-
-func getCommit(c *call, sha string) (any, error) {
-	found, err := c.repo.git.readCommit(sha)
-	if err != nil {
-		return nil, err
-	}
-	return c.wireCommit(c.repo, found), nil
-}
-
-// commitPulls are the pull requests that brought a commit, or would.
-func commitPulls(c *call, sha string) (any, error) {
-	var found []*pull
-	for _, n := range sortedKeys(c.repo.pulls) {
-		p := c.repo.pulls[n]
-		if p.merged && p.mergeSHA == sha || slices.Contains(p.commits, sha) {
-			found = append(found, p)
-		}
-	}
-	return paginateAs(c, found, c.wirePull), nil
 }
 
 func getRef(c *call) (any, error) {

@@ -3,7 +3,7 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, repoRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 
@@ -21,12 +21,19 @@ var accountRoutes = []route{
 var repoRoutes = []route{
 	{pattern: "GET " + repoPath, permission: Read, handle: func(c *call) (any, error) { return c.wireRepo(c.repo, c.user), nil }},
 	{pattern: "GET " + repoPath + "/collaborators/{login}/permission", permission: Read, handle: getPermission},
-	{pattern: "GET " + repoPath + "/commits/{sha}", permission: Read, handle: withCommit(getCommit)},
-	{pattern: "GET " + repoPath + "/commits/{sha}/pulls", permission: Read, handle: withCommit(commitPulls)},
 	{pattern: "GET " + repoPath + "/git/ref/{ref...}", permission: Read, handle: getRef},
 	{pattern: "DELETE " + repoPath + "/git/refs/{ref...}", permission: Write, movesRefs: true, handle: deleteRef},
 	{pattern: "GET " + repoPath + "/labels", permission: Read, handle: listLabels},
 	{pattern: "POST " + repoPath + "/labels", permission: Write, handle: createLabel},
+}
+
+// historyRoutes tell who made and moved what.
+var historyRoutes = []route{
+	{pattern: "GET " + repoPath + "/activity", permission: Read, handle: listActivity},
+	{pattern: "GET " + repoPath + "/commits/{sha}", permission: Read, handle: withCommit(getCommit)},
+	{pattern: "GET " + repoPath + "/commits/{sha}/pulls", permission: Read, handle: withCommit(commitPulls)},
+	{pattern: "GET " + repoPath + "/compare/{basehead}", permission: Read, handle: compareCommits},
+	{pattern: "POST /graphql", handle: answerGraphQL},
 }
 
 var pullRoutes = []route{

@@ -3,6 +3,7 @@ package emulator
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -97,6 +98,41 @@ func (f *Forge) findAccount(login string) (*account, error) {
 	return a, nil
 }
 
+// noReplyHost is the host of the addresses that the forge makes for accounts.
+func (f *Forge) noReplyHost() string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(f.url, "http://"), ":")
+	return "users.noreply." + host
+}
+
+// NoReply is the address that the forge made for an account; it is known by its number
+// also under another login.
+func (f *Forge) NoReply(login string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, err := f.findAccount(login)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d+%s@%s", a.id, a.login, f.noReplyHost()), nil
+}
+
+// RenameUser gives an account another login.
+func (f *Forge) RenameUser(login, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, err := f.findAccount(login)
+	if err != nil {
+		return err
+	}
+	if f.users[strings.ToLower(to)] != nil {
+		return fmt.Errorf("renaming user %s: the login %s is taken", login, to)
+	}
+	delete(f.users, strings.ToLower(login))
+	a.login = to
+	f.users[strings.ToLower(to)] = a
+	return nil
+}
+
 func (f *Forge) accountByToken(token string) *account {
 	if token == "" {
 		return nil
@@ -109,8 +145,28 @@ func (f *Forge) accountByToken(token string) *account {
 	return nil
 }
 
-// accountByEmail connects a commit to an account, as GitHub does by e-mail.
+// webFlowEmail is that of GitHub's own account, the committer of what is done in its
+// pages.
+const webFlowEmail = "noreply@github.com"
+
+// accountByEmail connects a commit to an account, as GitHub does by e-mail: one of the
+// account's, or one that GitHub made for it ("Setting your commit email address").
 func (f *Forge) accountByEmail(email string) *account {
+	if email == webFlowEmail {
+		return &account{id: 19864447, login: "web-flow", kind: "User"}
+	}
+	if local, ok := strings.CutSuffix(strings.ToLower(email), "@"+f.noReplyHost()); ok {
+		id, _, numbered := strings.Cut(local, "+")
+		if !numbered {
+			return f.users[local]
+		}
+		for _, a := range f.users {
+			if strconv.FormatInt(a.id, 10) == id {
+				return a
+			}
+		}
+		return nil
+	}
 	for _, a := range f.users {
 		if strings.EqualFold(a.email, email) {
 			return a

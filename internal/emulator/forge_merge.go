@@ -156,6 +156,9 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) 
 	if err := p.repo.git.updateRef("refs/heads/"+p.base, landed, base); err != nil {
 		return cannot("Base branch was modified. Review and try the merge again.")
 	}
+	if p.landed, err = p.repo.git.revList(base, landed); err != nil {
+		return "", err
+	}
 	f.markMerged(p, by, landed)
 	if p.repo.deleteMerged && p.headRepo == p.repo {
 		if err := p.repo.git.deleteRef("refs/heads/"+p.branch, p.head); err != nil {

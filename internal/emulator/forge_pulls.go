@@ -25,7 +25,8 @@ type pull struct {
 	open     bool
 	merged   bool
 	mergedBy *account
-	mergeSHA string // of the merge, or of the last test merge
+	mergeSHA string   // of the merge, or of the last test merge
+	landed   []string // when merged by the forge: the commits that this made on the base branch
 	labels   []string
 	reviews  []*review
 	comments []*comment

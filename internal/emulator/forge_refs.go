@@ -19,6 +19,7 @@ func (f *Forge) noticeRefs(r *repository, by *account) error {
 	r.refs = now
 	for _, name := range changedRefs(before, now) {
 		r.pushed = f.now()
+		f.recordActivity(r, by, name, before[name], now[name])
 		if err := f.emitPush(r, by, name, before[name], now[name]); err != nil {
 			return err
 		}

@@ -53,8 +53,10 @@ type repository struct {
 
 	// refsMu serialises what moves references: a push over HTTP holds it while
 	// receive-pack runs, without holding the forge's lock.
-	refsMu sync.Mutex
-	refs   map[string]string // branches and tags as they were last seen; guarded by Forge.mu
+	refsMu     sync.Mutex
+	activities []activity // moves of branches, oldest first
+
+	refs map[string]string // branches and tags as they were last seen; guarded by Forge.mu
 }
 
 type label struct {
@@ -121,6 +123,7 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 		if r.refs, err = r.git.listRefs(); err != nil {
 			return fail(err)
 		}
+		f.recordActivity(r, author, "refs/heads/"+o.Branch, "", r.branchHead(o.Branch))
 	}
 	f.repos[strings.ToLower(name)] = r
 	return nil

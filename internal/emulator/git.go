@@ -172,6 +172,12 @@ func (b *bareRepo) isAncestor(ancestor, descendant string) (bool, error) {
 	return false, err
 }
 
+// mergeBase is the newest commit that two have in common.
+func (b *bareRepo) mergeBase(x, y string) (string, error) {
+	out, err := b.runGit("merge-base", "--end-of-options", x, y)
+	return strings.TrimSpace(out), err
+}
+
 // revList is what head has and base has not, oldest first.
 func (b *bareRepo) revList(base, head string) ([]string, error) {
 	out, err := b.runGit("rev-list", "--reverse", "--topo-order", "--end-of-options", head, "^"+base)

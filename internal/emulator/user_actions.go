@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,15 +50,23 @@ type Status struct{ Context, State, Description, TargetURL, Creator string }
 // are path → content, remove are paths. A branch that doesn't exist starts at
 // the default branch. It returns the commit.
 func (f *Forge) CommitAs(repo, login, branch, message string, files map[string]string, remove ...string) (string, error) {
+	return f.CommitUnder(repo, login, branch, "", message, files, remove...)
+}
+
+// CommitUnder is CommitAs with another address in the commit than the account's own,
+// which anybody can write; empty: the account's own.
+func (f *Forge) CommitUnder(repo, login, branch, email, message string, files map[string]string, remove ...string) (string, error) {
 	var sha string
 	err := f.withRepositoryRefs(repo, login, func(r *repository, u *account) error {
 		from := r.branchHead(branch)
 		if from == "" {
 			from = r.branchHead(r.branch)
 		}
+		author := f.commitIdent(u)
+		author.Email = cmp.Or(email, author.Email)
 		var err error
 		sha, err = r.git.commitFiles(commitSpec{
-			Branch: branch, From: from, Author: f.commitIdent(u), Message: strings.TrimRight(message, "\n") + "\n", Write: files, Remove: remove,
+			Branch: branch, From: from, Author: author, Message: strings.TrimRight(message, "\n") + "\n", Write: files, Remove: remove,
 		})
 		if err != nil {
 			return err

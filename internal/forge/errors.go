@@ -24,6 +24,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid: the forge refuses the request as such.
 	ErrInvalid = errors.New("refused by the forge")
+	// ErrTooMany: there is more of it than is read.
+	ErrTooMany = errors.New("more than can be read")
 )
 
 // Error is a failed call with what was being done and the forge's own words.

@@ -50,6 +50,7 @@ type PullRequest struct {
 	Title       string
 	Body        string
 	Author      string // login
+	AuthorID    int64  // of the account; 0: not known
 	Branch      string // head branch, without refs/heads/
 	Fork        bool   // the head lives in another repository
 	Head        string // head commit, 40 hex digits
@@ -62,6 +63,7 @@ type PullRequest struct {
 	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it
 	MergeCommit string // when Merged: the commit that landed on the base branch
 	MergedBy    string // when Merged: login
+	MergedByID  int64  // of the account; 0: not known
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	ClosedAt    time.Time // zero while open; also set when merged
@@ -82,6 +84,7 @@ func (p *PullRequest) HasLabel(name string) bool {
 type Review struct {
 	ID       int64
 	User     string
+	UserID   int64 // of the account
 	Bot      bool
 	Approved bool // approved and not dismissed; false: asked for changes, dismissed or only commented
 	Rejected bool // asked for changes and not dismissed
@@ -93,6 +96,7 @@ type Review struct {
 type Comment struct {
 	ID        int64
 	User      string
+	UserID    int64 // of the account
 	Bot       bool
 	Body      string
 	CreatedAt time.Time
@@ -163,6 +167,7 @@ type Hook struct {
 
 // User is an account on the forge.
 type User struct {
+	ID    int64 // stays when the login is changed; 0: not known
 	Login string
 	Bot   bool
 }
@@ -201,10 +206,22 @@ type Forge interface {
 	Reviews(ctx context.Context, r Repo, number int) ([]Review, error)
 	// Permission is the user's effective permission; an unknown user has none.
 	Permission(ctx context.Context, r Repo, login string) (Permission, error)
-	// CommitAuthors are the logins that the forge itself connects to a commit:
-	// its author and committer, and the author of the pull request that brought
-	// it, where there is one. Sorted; empty when it knows none.
-	CommitAuthors(ctx context.Context, r Repo, commit string) ([]string, error)
+
+	// MergedPullRequests are the merged pull requests that the forge connects with a
+	// commit: those that landed as it, and maybe those that have it among their
+	// commits. With MergedBy. ErrNotFound where the forge doesn't know the commit.
+	MergedPullRequests(ctx context.Context, r Repo, commit string) ([]PullRequest, error)
+	// PullRequestAuthors says who made the commits of a pull request, all of them, and
+	// who pushed them, where that is known: ErrTooMany when they are more than can be
+	// read.
+	PullRequestAuthors(ctx context.Context, r Repo, pr *PullRequest) ([]CommitAuthors, error)
+	// CommitAuthors says who made the commits that head has and base hasn't, oldest
+	// first; an empty base: head alone. ErrTooMany as above.
+	CommitAuthors(ctx context.Context, r Repo, base, head string) ([]CommitAuthors, error)
+	// Pushes gives the moves of a branch, newest first, as far back as the forge
+	// remembers, until enough says that it is. ErrTooMany when more than MaxPushes
+	// weren't enough.
+	Pushes(ctx context.Context, r Repo, branch string, enough func(Push) bool) error
 
 	AddLabels(ctx context.Context, r Repo, number int, labels ...string) error
 	// RemoveLabel: a label that isn't there is success.

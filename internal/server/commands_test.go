@@ -240,7 +240,7 @@ func (s *harness) readAudit() []string {
 
 // TestPromoteOverDiverged leaves a hotfix alone until an approver promotes over it.
 func TestPromoteOverDiverged(t *testing.T) {
-	s := startHarness(t, harnessOptions{})
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, strings.Replace(prod, "[ada, grace]", "[ada, grace, rita]", 1)), access: map[string]emulator.Permission{"rita": emulator.Write}})
 	p := s.runStory()
 	s.editTag("grace", "web", "prod", "1.1.0-hotfix")
 	s.awaitEnvironment("web", "prod", "is diverged", func(e *api.EnvironmentWhy) bool {
@@ -254,8 +254,12 @@ func TestPromoteOverDiverged(t *testing.T) {
 	}
 	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock promote prod"), "+1")
 	p = s.awaitPromotion("web", "prod", "1.2.0")
-	s.approve(p.Number, "ada")
+	s.approve(p.Number, "ada") // who promotes isn't who approves
 	s.approve(p.Number, "grace")
+	s.awaitEnvironment("web", "prod", "waits for somebody else", func(e *api.EnvironmentWhy) bool {
+		return e.Incoming != nil && len(e.Incoming.Gates) == 1 && strings.Contains(e.Incoming.Gates[0].Reason, "authors of the release don't count (ada)")
+	})
+	s.approve(p.Number, "rita")
 	s.awaitMerged(p.Number)
 	s.awaitVerified("web", "prod", "1.2.0")
 }

@@ -81,7 +81,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 		return errors.Join(err, m.Close())
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login},
+		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	if r.ManageWebhooks {

@@ -262,7 +262,7 @@ func (s *Server) runEngine(ctx context.Context) error {
 	}
 	gatherer := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})

@@ -186,10 +186,6 @@ func (f *fakeForge) Permission(context.Context, forge.Repo, string) (forge.Permi
 	return forge.PermissionWrite, nil
 }
 
-func (f *fakeForge) CommitAuthors(context.Context, forge.Repo, string) ([]string, error) {
-	return []string{"linus"}, nil
-}
-
 func (f *fakeForge) AddLabels(_ context.Context, _ forge.Repo, number int, labels ...string) error {
 	return f.pass(func() error {
 		return f.change(number, func(pr *forge.PullRequest) {

@@ -26,9 +26,15 @@ type Repository struct {
 	Mirror   *git.Mirror
 	URLs     []string // by which manifests may name it
 	BotLogin string   // our own login there
+	BotID    int64    // our own account; it stays when the login is changed
 	Marks    MarkSigner
 
 	building sync.Mutex // one of its snapshots is built at a time
+}
+
+// bot is our own account.
+func (r *Repository) bot() policies.Account {
+	return policies.Account{ID: r.BotID, Login: r.BotLogin}
 }
 
 // Floor raises an environment's gates to what the server demands; it is given
@@ -55,7 +61,10 @@ type Options struct {
 	Repos      []*Repository     // all that are tracked: what generators may read of each other
 	Sandbox    *sandbox.Runner   // for what strangers wrote
 	Floor      Floor
-	Caches     *cache.Group // that the gatherers' caches are shown by
+	// IgnoreUnlinkedAuthors lets releases be approved of which some author belongs to no
+	// account on the forge, and so might be the approver.
+	IgnoreUnlinkedAuthors bool
+	Caches                *cache.Group // that the gatherers' caches are shown by
 	// KnownInputs puts into a resolver's input all that is known beside Git: where
 	// there is no server whose Argo CDs are asked. nil: what ArgoCDs and Repos say.
 	KnownInputs func(in *appset.Input)
@@ -80,6 +89,7 @@ type Gatherer struct {
 	*gitGatherer
 	*pullGatherer
 	*reviewGatherer
+	*authorGatherer
 	*argocdGatherer
 	*effectGatherer
 	*recordGatherer
@@ -109,7 +119,8 @@ func New(o Options) *Gatherer {
 		targetGatherer: targets,
 		gitGatherer:    newGitGatherer(releases, o.Caches),
 		pullGatherer:   pulls,
-		reviewGatherer: newReviewGatherer(releases, o.Now, o.Caches),
+		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
+		authorGatherer: newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches),
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store},
 		effectGatherer: newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches),
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls},

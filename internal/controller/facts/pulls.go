@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // pullRecord is a pull request on one of our branches as the store has it; an open
@@ -217,7 +218,7 @@ func (ev *Evaluation) joinViews(i int) {
 			continue
 		}
 		var views []*promotion.Pull
-		var authors []string
+		var authors []policies.Account
 		authorsErr := ""
 		for _, c := range ev.Components {
 			for _, v := range []*promotion.Pull{c.Facts.Envs[i].Open, c.Facts.Envs[i].WrongKind} {
@@ -229,7 +230,7 @@ func (ev *Evaluation) joinViews(i int) {
 				}
 			}
 		}
-		slices.Sort(authors)
+		slices.SortFunc(authors, compareAccounts)
 		authors = slices.Compact(authors)
 		for _, v := range views {
 			v.MarkModified(p.HeadReason)

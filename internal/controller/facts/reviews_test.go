@@ -32,7 +32,7 @@ func TestPermissionsAreRememberedShortly(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	f := &permissionForge{levels: map[string]forge.Permission{"ann": forge.PermissionWrite}}
 	r := &Repository{ID: "hub:acme/fleet", Forge: f}
-	g := newReviewGatherer(nil, func() time.Time { return now }, nil)
+	g := newReviewGatherer(func() time.Time { return now }, nil)
 	away := errors.New("away")
 	for i, step := range []struct {
 		after time.Duration
@@ -69,7 +69,7 @@ func TestApprovalFacts(t *testing.T) {
 	other := c.commit("other", map[string]string{"a": "3\n"})
 	f := &permissionForge{levels: map[string]forge.Permission{"ann": forge.PermissionWrite, "bob": forge.PermissionRead}}
 	c.Forge, c.BotLogin = f, "liftlock"
-	g := newReviewGatherer(nil, time.Now, nil)
+	g := newReviewGatherer(time.Now, nil)
 	approval := func(user, commit string) forge.Review {
 		return forge.Review{User: user, Commit: commit, Approved: true}
 	}
@@ -93,7 +93,7 @@ func TestApprovalFacts(t *testing.T) {
 			g.permissions.Clear()
 			f.err = c2.err
 			got, err := g.approvalFacts(t.Context(), c.Repository, head, &pullDetail{reviews: c2.reviews}, newBase)
-			c2.want.Bot = "liftlock"
+			c2.want.Bot = policies.Account{Login: "liftlock"}
 			if diff := cmp.Diff(c2.want, got); diff != "" || (err != nil) != c2.retry {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}

@@ -41,6 +41,8 @@ type Repository struct {
 	Stranger string      // the login of an account without access
 	Nobody   string      // a login that doesn't exist
 
+	ReviewerEmail string // an address that the forge connects with the second account
+
 	// Review gives a review as the second account. commit is the head that it is
 	// given on.
 	Review func(t *testing.T, number int, v Verdict, commit string)
@@ -88,7 +90,11 @@ func Run(t *testing.T, w Backend) {
 		{"merge a head that moved", testMergeStale},
 		{"merge what is closed", testMergeClosed},
 		{"conflict", testConflict},
-		{"authors of a commit", testAuthors},
+		{"authors of commits", testCommitAuthors},
+		{"authors of a pull request, merge", testMergedPull("merge")},
+		{"authors of a pull request, squash", testMergedPull("squash")},
+		{"authors of a pull request, rebase", testMergedPull("rebase")},
+		{"pushes", testPushes},
 		{"delete a branch", testDeleteBranch},
 		{"webhook", testHook},
 		{"webhook delivers", testHookDelivers(w.Type)},

@@ -112,22 +112,6 @@ func testConflict(t *testing.T, s *fixture) {
 	s.awaitPull(t, pr.Number, "mergeable again", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
 }
 
-func testAuthors(t *testing.T, s *fixture) {
-	pr := s.openPull(t, branchA)
-	landed := s.mergePull(t, pr, "squash")
-	got, err := s.Forge.CommitAuthors(s.ctx, s.Repo, landed)
-	if err != nil || !strings.Contains(" "+strings.Join(got, " ")+" ", " "+s.ownLogin(t)+" ") {
-		t.Errorf("authors of the commit that landed: %v, %v", got, err)
-	}
-	// A commit by an address that belongs to no account.
-	pushed := s.pushCommit(t, "main", "", "direct.txt", "direct\n")
-	if got, err := s.Forge.CommitAuthors(s.ctx, s.Repo, pushed); err != nil || len(got) != 0 {
-		t.Errorf("authors of a commit by nobody known: %v, %v", got, err)
-	}
-	_, err = s.Forge.CommitAuthors(s.ctx, s.Repo, strings.Repeat("0123456789", 4))
-	wantKind(t, "a commit that isn't there", err, forge.ErrNotFound)
-}
-
 func testDeleteBranch(t *testing.T, s *fixture) {
 	s.pushCommit(t, branchA, "main", "a.txt", "a\n")
 	for range 2 { // one that is gone is success

@@ -129,26 +129,32 @@ func (d *Driver) newClient(ctx context.Context) *sdk.Client {
 
 // getJSON reads what the SDK has no call for. The segments are escaped.
 func (d *Driver) getJSON(ctx context.Context, op string, query url.Values, out any, segments ...string) error {
+	_, err := d.getPage(ctx, op, query, out, segments...)
+	return err
+}
+
+// getPage is getJSON, and gives the answer itself, of which the body has been read.
+func (d *Driver) getPage(ctx context.Context, op string, query url.Values, out any, segments ...string) (*sdk.Response, error) {
 	for i, s := range segments {
 		segments[i] = transport.Segment(s)
 	}
 	u := d.base.JoinPath("api", "v1").String() + "/" + strings.Join(segments, "/") + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
-		return wrapError(op, nil, err)
+		return nil, wrapError(op, nil, err)
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return wrapError(op, nil, err)
+		return nil, wrapError(op, nil, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return responseError(op, &sdk.Response{Response: resp})
+		return nil, responseError(op, &sdk.Response{Response: resp})
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return wrapError(op, &sdk.Response{Response: resp}, err)
+		return nil, wrapError(op, &sdk.Response{Response: resp}, err)
 	}
-	return nil
+	return &sdk.Response{Response: resp}, nil
 }
 
 // forEachPage calls list with one page after the other. It ends when everything that
@@ -176,6 +182,17 @@ func forEachPage(op string, list func(o sdk.ListOptions) (got int, enough bool, 
 // isBot says whether an account is one of Gitea's own (the actions, the ghost):
 // they have negative numbers. Accounts of type bot aren't shown as such.
 func isBot(u *sdk.User) bool { return u != nil && u.ID < 0 }
+
+func toUser(u *sdk.User) forge.User {
+	return forge.User{ID: idOf(u), Login: loginOf(u), Bot: isBot(u)}
+}
+
+func idOf(u *sdk.User) int64 {
+	if u == nil {
+		return 0
+	}
+	return u.ID
+}
 
 func loginOf(u *sdk.User) string {
 	if u == nil {

@@ -88,6 +88,7 @@ func toComment(c *sdk.Comment) *forge.Comment {
 	return &forge.Comment{
 		ID:        c.ID,
 		User:      loginOf(c.Poster),
+		UserID:    idOf(c.Poster),
 		Bot:       isBot(c.Poster),
 		Body:      c.Body,
 		CreatedAt: c.Created,

@@ -62,10 +62,12 @@ func TestContract(t *testing.T) {
 				Reviewer: newDriver(t, url, reviewer.token),
 				Stranger: stranger.login,
 				Nobody:   "nobody-" + l.run,
-				Review:   p.review,
-				Fork:     p.fork,
-				Hooks:    p.hooks,
-				AddHook:  p.addHook,
+
+				ReviewerEmail: reviewer.login + "@example.com",
+				Review:        p.review,
+				Fork:          p.fork,
+				Hooks:         p.hooks,
+				AddHook:       p.addHook,
 			}
 		},
 	})

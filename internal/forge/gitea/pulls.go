@@ -165,6 +165,7 @@ func toPullRequest(p *sdk.PullRequest) forge.PullRequest {
 		Title:     p.Title,
 		Body:      p.Body,
 		Author:    loginOf(p.Poster),
+		AuthorID:  idOf(p.Poster),
 		Draft:     p.Draft,
 		Ref:       fmt.Sprintf("refs/pull/%d/head", p.Index),
 		State:     forge.Open,
@@ -185,6 +186,7 @@ func toPullRequest(p *sdk.PullRequest) forge.PullRequest {
 	switch {
 	case p.HasMerged:
 		pr.State, pr.MergedAt, pr.MergedBy = forge.Merged, timeOrZero(p.Merged), loginOf(p.MergedBy)
+		pr.MergedByID = idOf(p.MergedBy)
 		if p.MergedCommitID != nil {
 			pr.MergeCommit = *p.MergedCommitID
 		}

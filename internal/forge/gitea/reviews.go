@@ -37,6 +37,7 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 		given = append(given, forge.GivenReview{Decides: decides, Review: forge.Review{
 			ID:       v.ID,
 			User:     user,
+			UserID:   idOf(v.Reviewer),
 			Bot:      isBot(v.Reviewer),
 			Approved: v.State == sdk.ReviewStateApproved && !v.Dismissed,
 			Rejected: v.State == sdk.ReviewStateRequestChanges && !v.Dismissed,

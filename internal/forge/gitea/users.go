@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -25,7 +24,7 @@ func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 	if err != nil {
 		return forge.User{}, wrapError("read the token's own account", resp, err)
 	}
-	me = forge.User{Login: loginOf(u), Bot: isBot(u)}
+	me = toUser(u)
 	d.mu.Lock()
 	d.me = me
 	d.mu.Unlock()
@@ -75,27 +74,4 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 	default:
 		return forge.PermissionNone, nil
 	}
-}
-
-// CommitAuthors are the commit's author and committer, as far as Gitea connects
-// their addresses with accounts, and the author of the pull request that landed
-// as this commit. Gitea doesn't know the pull request of commits below it.
-func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string) ([]string, error) {
-	op := "read a commit of " + r.String()
-	var c sdk.Commit
-	query := url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"false"}} // only the people matter
-	if err := d.getJSON(ctx, op, query, &c, "repos", r.Owner, r.Name, "git", "commits", commit); err != nil {
-		return nil, err
-	}
-	logins := []string{loginOf(c.Author), loginOf(c.Committer)}
-	var p sdk.PullRequest
-	switch err := d.getJSON(ctx, "find the pull request of a commit of "+r.String(), nil, &p, "repos", r.Owner, r.Name, "commits", commit, "pull"); {
-	case err == nil:
-		logins = append(logins, loginOf(p.Poster))
-	case statusOf(err) != http.StatusNotFound:
-		return nil, err
-	}
-	logins = slices.DeleteFunc(logins, func(l string) bool { return l == "" })
-	slices.Sort(logins)
-	return slices.Compact(logins), nil
 }

@@ -134,7 +134,7 @@ func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 	if err != nil {
 		return forge.User{}, wrapError("read the token's own account", resp, err)
 	}
-	me = forge.User{Login: u.GetLogin(), Bot: isBot(u)}
+	me = toUser(u)
 	d.mu.Lock()
 	d.me = me
 	d.mu.Unlock()

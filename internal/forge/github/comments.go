@@ -80,6 +80,7 @@ func toComment(c *gh.IssueComment) *forge.Comment {
 	return &forge.Comment{
 		ID:        c.GetID(),
 		User:      c.GetUser().GetLogin(),
+		UserID:    c.GetUser().GetID(),
 		Bot:       isBot(c.GetUser()),
 		Body:      c.GetBody(),
 		CreatedAt: c.GetCreatedAt().Time,

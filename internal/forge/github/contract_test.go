@@ -61,10 +61,12 @@ func TestContract(t *testing.T) {
 				Reviewer: newDriver(t, em, reviewerToken),
 				Stranger: strangerLogin,
 				Nobody:   "nobody",
-				Review:   p.review,
-				Fork:     p.fork,
-				Hooks:    p.hooks,
-				AddHook:  p.addHook,
+
+				ReviewerEmail: reviewerLogin + "@users.example",
+				Review:        p.review,
+				Fork:          p.fork,
+				Hooks:         p.hooks,
+				AddHook:       p.addHook,
 			}
 		},
 	})

@@ -317,25 +317,6 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-func TestCommitAuthors(t *testing.T) {
-	r, d := newReplayServer(t)
-	r.on("GET repos/acme/fleet/commits/"+head1, okResponse(jsonObject{"author": jsonObject{"login": "grace"}, "committer": jsonObject{"login": "web-flow"}}))
-	r.on("GET repos/acme/fleet/commits/"+head1+"/pulls", okResponse([]jsonObject{
-		pullJSON(7, head1, jsonObject{"user": jsonObject{"login": "ada"}, "merged_at": "2026-03-02T10:00:00Z"}),
-		pullJSON(8, head1, jsonObject{"user": jsonObject{"login": "mallory"}}),
-	}))
-	got, err := d.CommitAuthors(ctx, testRepoName, head1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"ada", "grace"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if _, err := d.CommitAuthors(ctx, testRepoName, head2); !errors.Is(err, forge.ErrNotFound) {
-		t.Errorf("a commit that isn't there: %v", err)
-	}
-}
-
 func TestEnsureHook(t *testing.T) {
 	const url = "https://liftlock.example.com/webhooks/hub"
 	other := jsonObject{"id": 1, "active": true, "events": []string{"push"}, "config": jsonObject{"url": "https://ci.example.com", "content_type": "form"}}

@@ -34,6 +34,7 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 		given = append(given, forge.GivenReview{Decides: state == "APPROVED" || state == "CHANGES_REQUESTED" || state == "DISMISSED", Review: forge.Review{
 			ID:       v.GetID(),
 			User:     user,
+			UserID:   v.GetUser().GetID(),
 			Bot:      isBot(v.GetUser()),
 			Approved: state == "APPROVED",
 			Rejected: state == "CHANGES_REQUESTED",

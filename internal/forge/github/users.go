@@ -3,10 +3,7 @@ package github
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
-
-	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/transport"
@@ -50,35 +47,4 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (fo
 	default:
 		return forge.PermissionNone, nil
 	}
-}
-
-// webFlowLogin is GitHub's own committer of what is done in its pages; nobody's login.
-const webFlowLogin = "web-flow"
-
-// CommitAuthors are the commit's author and committer, as far as GitHub connects
-// their addresses with accounts, and the authors of the merged pull requests
-// that brought it.
-func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, commit string) ([]string, error) {
-	owner, name := repoPath(r)
-	// One changed file is asked for, not all: only the people matter.
-	c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, transport.Segment(commit), &gh.ListOptions{PerPage: 1})
-	if err != nil {
-		return nil, wrapError("read a commit of "+r.String(), resp, err)
-	}
-	logins := []string{c.GetAuthor().GetLogin(), c.GetCommitter().GetLogin()}
-	err = forEachPage("list the pull requests that brought a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, transport.Segment(commit), &page)
-		for _, p := range list {
-			if !p.GetMergedAt().IsZero() {
-				logins = append(logins, p.GetUser().GetLogin())
-			}
-		}
-		return resp, false, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	logins = slices.DeleteFunc(logins, func(l string) bool { return l == "" || l == webFlowLogin })
-	slices.Sort(logins)
-	return slices.Compact(logins), nil
 }

@@ -8,8 +8,8 @@ import (
 // pathWords are the path segments that name a thing of a forge's API. Everything
 // else in a path (owners, numbers, branches) is left out of an endpoint's name.
 var pathWords = map[string]bool{
-	"branches": true, "collaborators": true, "comments": true, "commits": true, "git": true,
-	"hooks": true, "issues": true, "labels": true, "merge": true, "permission": true,
+	"activities": true, "activity": true, "branches": true, "collaborators": true, "comments": true, "commits": true, "compare": true,
+	"feeds": true, "git": true, "graphql": true, "hooks": true, "issues": true, "labels": true, "merge": true, "permission": true,
 	"pull": true, "pulls": true, "reactions": true, "refs": true, "reviews": true,
 	"search": true, "status": true, "statuses": true, "user": true, "users": true, "version": true,
 }

@@ -1,0 +1,382 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
+)
+
+const (
+	// maxLandings bounds the pushes and pull requests that one release is made of.
+	maxLandings = 20
+	// unlinkedAge is how long it is remembered that somebody belongs to no account: an
+	// address can be added to one. All else about a commit never changes.
+	unlinkedAge = 5 * time.Minute
+	// maxUnlinkedNamed is how many of them are named.
+	maxUnlinkedNamed = 3
+)
+
+// authorGatherer says who made releases.
+type authorGatherer struct {
+	releases       *releaseReader
+	now            func() time.Time
+	ignoreUnlinked bool
+
+	landings *cache.Cache[string, makers] // by repository, branch and commit
+}
+
+func newAuthorGatherer(releases *releaseReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
+	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000)}
+}
+
+// makers are those who made what came to a branch with a commit.
+type makers struct {
+	accounts []policies.Account
+	unlinked []string // those who belong to no account, and what they did, for people
+	at       time.Time
+}
+
+// addUser adds an account, or, where there is none, who it should have been.
+func (m *makers) addUser(u forge.User, missing string) {
+	a := policies.Account{ID: u.ID, Login: u.Login}
+	switch {
+	case u == (forge.User{}):
+		if !slices.Contains(m.unlinked, missing) {
+			m.unlinked = append(m.unlinked, missing)
+		}
+	case !slices.Contains(m.accounts, a):
+		m.accounts = append(m.accounts, a)
+	}
+}
+
+// addCommits adds who made commits; us is the address of our own.
+func (m *makers) addCommits(r *Repository, all []forge.CommitAuthors) {
+	for _, c := range all {
+		for _, p := range c.Contributors {
+			m.addContributor(r, c.Commit, p)
+		}
+		if c.Pusher != (forge.User{}) {
+			m.addUser(c.Pusher, "")
+		}
+	}
+}
+
+func (m *makers) addContributor(r *Repository, commit string, p forge.Contributor) {
+	if p.User == (forge.User{}) && strings.EqualFold(p.Email, r.Mirror.Committer().Email) {
+		p.User = forge.User{ID: r.BotID, Login: r.BotLogin} // Liftlock's own commits
+	}
+	m.addUser(p.User, fmt.Sprintf("%s <%s>, whom the commit %s names, belongs to no account", wording.ClipLine(p.Name, 60), wording.ClipLine(p.Email, 100), wording.Short(commit)))
+}
+
+// authorFacts fills in who made a release and who gave the command to promote it, where
+// a gate of the environment asks.
+func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, release string, f *policies.Facts) error {
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Approvals != nil }) {
+		return nil
+	}
+	authors, err := o.ReleaseAuthors(ctx, c, env.Name, release)
+	if forge.IsRetryable(err) || ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		f.AuthorsErr = err.Error()
+	}
+	for _, k := range c.Facts.PendingCommands {
+		if k.Verb == "promote" && k.Environment == env.Name && (k.Release == "" || k.Release == release) {
+			authors = append(authors, policies.Account{Login: k.By})
+		}
+	}
+	f.Authors = authors
+	return nil
+}
+
+// ReleaseAuthors are the accounts that made a release, as it comes to an environment:
+// whoever opened, merged, pushed, wrote and committed what brought its values to the
+// source environments upstream. The error says why not all of them are known; those who
+// are, are given with it.
+func (o *authorGatherer) ReleaseAuthors(ctx context.Context, c *ComponentEvaluation, env, release string) ([]policies.Account, error) {
+	var all makers
+	known := false
+	sources := findUpstreamSources(c.Pipeline, env)
+	for _, source := range sources {
+		commits, err := o.findBringingCommits(ctx, c, source, env, release)
+		if err != nil {
+			return nil, fmt.Errorf("who brought the release to %s can't be told: %w", source, err)
+		}
+		branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, source).Branch
+		for _, commit := range commits {
+			known = true
+			m, err := o.landingMakers(ctx, c.Snapshot.Repo, branch, commit)
+			if err != nil {
+				return nil, fmt.Errorf("who made %s can't be told: %w", wording.Short(commit), err)
+			}
+			for _, a := range m.accounts {
+				all.addUser(forge.User{ID: a.ID, Login: a.Login}, "")
+			}
+			for _, u := range m.unlinked {
+				all.addUser(forge.User{}, u)
+			}
+		}
+	}
+	if !known {
+		return nil, fmt.Errorf("no history tells which commit brought the release to %s", strings.Join(sources, " or "))
+	}
+	slices.SortFunc(all.accounts, compareAccounts)
+	return all.accounts, o.explainUnlinked(all.unlinked)
+}
+
+func compareAccounts(a, b policies.Account) int {
+	if a.Login != b.Login {
+		return strings.Compare(a.Login, b.Login)
+	}
+	return int(min(max(a.ID-b.ID, -1), 1))
+}
+
+// explainUnlinked says who of a release's authors belongs to no account, and what to do;
+// nil where nobody is, or where the server's file says to ignore them.
+func (o *authorGatherer) explainUnlinked(unlinked []string) error {
+	if len(unlinked) == 0 || o.ignoreUnlinked {
+		return nil
+	}
+	named := strings.Join(unlinked[:min(len(unlinked), maxUnlinkedNamed)], "; ")
+	if more := len(unlinked) - maxUnlinkedNamed; more > 0 {
+		named += fmt.Sprintf("; and %d more", more)
+	}
+	return errors.New(named + ". Adding the address to an account helps, or authors: {ignoreUnlinked: true} in the server's file")
+}
+
+// landingMakers are those who made what came to a branch with a commit.
+func (o *authorGatherer) landingMakers(ctx context.Context, r *Repository, branch, commit string) (makers, error) {
+	key := strings.Join([]string{r.ID, branch, commit}, "|")
+	if m, ok := o.landings.Get(key); ok && (len(m.unlinked) == 0 || o.now().Sub(m.at) < unlinkedAge) {
+		return m, nil
+	}
+	m, err := readMakers(ctx, r, branch, commit)
+	if err != nil {
+		return makers{}, err
+	}
+	m.at = o.now()
+	o.landings.Put(key, m)
+	return m, nil
+}
+
+// readMakers asks the forge who made what came to a branch with a commit: by a pull
+// request, which who merged it pushed, or else by a push.
+func readMakers(ctx context.Context, r *Repository, branch, commit string) (makers, error) {
+	var m makers
+	pulls, err := r.Forge.MergedPullRequests(ctx, r.Name, commit)
+	if err != nil {
+		return m, err
+	}
+	landed := commit
+	if findLandedPull(pulls, branch, landed) == nil {
+		push, err := findPush(ctx, r, branch, commit)
+		if err != nil {
+			return m, err
+		}
+		m.addUser(push.By, fmt.Sprintf("whoever pushed %s to %s has no account any more", wording.Short(push.After), branch))
+		if landed = push.After; landed != commit && findLandedPull(pulls, branch, landed) == nil {
+			// In the middle of what a pull request brought commit by commit.
+			if pulls, err = r.Forge.MergedPullRequests(ctx, r.Name, landed); err != nil {
+				return m, err
+			}
+		}
+		if findLandedPull(pulls, branch, landed) == nil {
+			return m, m.addPushed(ctx, r, push, commit, pulls)
+		}
+	}
+	return m, m.addPull(ctx, r, findLandedPull(pulls, branch, landed))
+}
+
+// findLandedPull finds the pull request that landed on a branch as a commit.
+func findLandedPull(pulls []forge.PullRequest, branch, commit string) *forge.PullRequest {
+	i := slices.IndexFunc(pulls, func(p forge.PullRequest) bool { return p.Base == branch && p.MergeCommit == commit })
+	if i < 0 {
+		return nil
+	}
+	return &pulls[i]
+}
+
+// addPushed adds who made the commits of a push, and, where one of them is what a pull
+// request into another branch landed as, who made that.
+func (m *makers) addPushed(ctx context.Context, r *Repository, push *forge.Push, commit string, pulls []forge.PullRequest) error {
+	if push.Merge {
+		return fmt.Errorf("%s was merged, and the forge doesn't tell by which pull request", wording.Short(push.After))
+	}
+	head := push.After
+	if push.Before == "" { // a new branch: what else it began with is others'
+		head = commit
+	}
+	all, err := r.Forge.CommitAuthors(ctx, r.Name, push.Before, head)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(c forge.CommitAuthors) bool { return c.Commit == commit }) {
+		return fmt.Errorf("the forge doesn't list it among the commits of the push that brought it, %s", wording.Short(push.After))
+	}
+	m.addCommits(r, all)
+	for i := range pulls {
+		if pulls[i].MergeCommit == commit {
+			if err := m.addPull(ctx, r, &pulls[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addPull adds who made a merged pull request: who opened and who merged it, and of all
+// its commits whom they name and who pushed them. What it landed as is the merger's,
+// whatever it says, but may name more co-authors.
+func (m *makers) addPull(ctx context.Context, r *Repository, pr *forge.PullRequest) error {
+	m.addUser(forge.User{ID: pr.AuthorID, Login: pr.Author}, fmt.Sprintf("who opened #%d has no account any more", pr.Number))
+	m.addUser(forge.User{ID: pr.MergedByID, Login: pr.MergedBy}, fmt.Sprintf("who merged #%d has no account any more", pr.Number))
+	all, err := r.Forge.PullRequestAuthors(ctx, r.Name, pr)
+	if err != nil {
+		return err
+	}
+	m.addCommits(r, all)
+	if err := requireListed(ctx, r, pr, all); err != nil {
+		return err
+	}
+	return m.addCoAuthors(ctx, r, pr.MergeCommit, all)
+}
+
+// requireListed holds a pull request's list of commits against what a merge of two lines
+// brought, as far as Git knows.
+func requireListed(ctx context.Context, r *Repository, pr *forge.PullRequest, all []forge.CommitAuthors) error {
+	listed := map[string]bool{}
+	for _, c := range all {
+		listed[c.Commit] = true
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("the forge lists no commits of #%d", pr.Number)
+	}
+	info, err := r.Mirror.Commit(ctx, pr.MergeCommit)
+	if err != nil {
+		return err
+	}
+	if len(info.Parents) < 2 || listed[pr.MergeCommit] {
+		return nil
+	}
+	brought, err := r.Mirror.Log(ctx, git.LogQuery{From: info.Parents[1], Until: info.Parents[0]})
+	if err != nil {
+		return err
+	}
+	for _, c := range brought {
+		if !listed[c.SHA] {
+			return fmt.Errorf("#%d brought %s, which the forge doesn't list among its commits", pr.Number, wording.Short(c.SHA))
+		}
+	}
+	return nil
+}
+
+// addCoAuthors adds those whom the message of what landed names as co-authors, beyond
+// those of its commits.
+func (m *makers) addCoAuthors(ctx context.Context, r *Repository, commit string, all []forge.CommitAuthors) error {
+	info, err := r.Mirror.Commit(ctx, commit)
+	if err != nil {
+		return err
+	}
+	contributors, _ := forge.CoAuthors(info.Message)
+	named := map[string]bool{}
+	for _, p := range contributors {
+		named[strings.ToLower(p.Email)] = true
+	}
+	for _, c := range all {
+		for _, p := range c.Contributors {
+			delete(named, strings.ToLower(p.Email))
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	landed, err := r.Forge.CommitAuthors(ctx, r.Name, "", commit)
+	if err != nil {
+		return err
+	}
+	for _, c := range landed {
+		for _, p := range c.Contributors {
+			if named[strings.ToLower(p.Email)] {
+				m.addContributor(r, commit, p)
+			}
+		}
+	}
+	return nil
+}
+
+// findPush finds the move by which a commit came to a branch.
+func findPush(ctx context.Context, r *Repository, branch, commit string) (*forge.Push, error) {
+	var found *forge.Push
+	var failed error
+	err := r.Forge.Pushes(ctx, r.Name, branch, func(p forge.Push) bool {
+		var brought bool
+		if brought, failed = hasBrought(ctx, r, p, commit); brought {
+			found = &p
+		}
+		return brought || failed != nil
+	})
+	switch {
+	case failed != nil:
+		return nil, failed
+	case err != nil && !forge.IsRetryable(err):
+		return nil, fmt.Errorf("no merged pull request brought it to %s, and who pushed it can't be told: %w", branch, err)
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, fmt.Errorf("no merged pull request brought it to %s, and the forge doesn't tell who pushed it", branch)
+	}
+	return found, nil
+}
+
+// hasBrought says whether a move brought a commit. One whose commits aren't known any
+// more didn't, as far as can be told.
+func hasBrought(ctx context.Context, r *Repository, p forge.Push, commit string) (bool, error) {
+	for _, sha := range []string{p.After, p.Before} {
+		if sha == "" {
+			continue
+		}
+		if known, err := r.Mirror.Has(ctx, sha); err != nil || !known {
+			return false, err
+		}
+	}
+	if p.After == "" {
+		return false, nil
+	}
+	if has, err := r.Mirror.IsAncestor(ctx, commit, p.After); err != nil || !has || p.Before == "" {
+		return has, err
+	}
+	had, err := r.Mirror.IsAncestor(ctx, commit, p.Before)
+	return !had && err == nil, err
+}
+
+func findUpstreamSources(p *ResolvedPipeline, env string) []string {
+	var out []string
+	seen := map[string]bool{}
+	var walk func(string)
+	walk = func(name string) {
+		e := p.Spec.EnvironmentByName(name)
+		if e == nil || seen[name] {
+			return
+		}
+		seen[name] = true
+		if e.IsSource() {
+			out = append(out, name)
+		}
+		for _, a := range e.After {
+			walk(a)
+		}
+	}
+	walk(env)
+	return out
+}

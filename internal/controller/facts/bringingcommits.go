@@ -1,0 +1,203 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// findBringingCommits finds the commits that brought a release to a source environment,
+// each time that it came, and those that brought some of its values before: as far as
+// the environment that it goes to has other values. None when no history knows any.
+func (o *authorGatherer) findBringingCommits(ctx context.Context, c *ComponentEvaluation, source, env, release string) ([]string, error) {
+	at := c.Unit.Envs[source]
+	if at == nil {
+		return nil, nil
+	}
+	commits, err := o.findArrivals(ctx, c, source, at, release)
+	if err != nil || len(commits) == 0 {
+		return nil, err
+	}
+	parts, err := o.findEarlierParts(ctx, c, at, env, commits[0])
+	if err != nil {
+		return nil, err
+	}
+	commits = append(commits, parts...)
+	slices.Sort(commits)
+	if commits = slices.Compact(commits); len(commits) > maxLandings {
+		return nil, fmt.Errorf("it is made of more than %d pushes and pull requests", maxLandings)
+	}
+	return commits, nil
+}
+
+// findArrivals finds the commits with which a release came to a source environment,
+// newest first: from the history that was recorded, else by walking Git. What took
+// something else back doesn't count, it made no release.
+func (o *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, release string) ([]string, error) {
+	var found []string
+	if env := c.Env(source); env != nil {
+		for _, a := range env.History {
+			if a.Release == release && a.By != promotion.ByRevert && !slices.Contains(found, a.Commit) {
+				if ok, err := o.brings(ctx, c, at, a.Commit, release); err != nil {
+					return nil, err
+				} else if ok {
+					found = append(found, a.Commit)
+				}
+			}
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	log, _, err := o.sourceLog(ctx, c, source, at, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, ci := range log {
+		if ci.Trailers[promotion.TrailerKind] == promotion.KindRevert {
+			continue
+		}
+		if ok, err := o.brings(ctx, c, at, ci.SHA, release); err != nil {
+			return nil, err
+		} else if ok {
+			found = append(found, ci.SHA)
+		}
+	}
+	return found, nil
+}
+
+// brings says whether a commit holds a release that its parent doesn't. A commit that
+// isn't known any more does not.
+func (o *authorGatherer) brings(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit, release string) (bool, error) {
+	r := c.Snapshot.Repo
+	info, err := r.Mirror.Commit(ctx, commit)
+	if errors.Is(err, git.ErrUnknownCommit) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return o.releases.releaseIDAt(r, commit, c.Pipeline, at) == release &&
+		(len(info.Parents) == 0 || o.releases.releaseIDAt(r, info.Parents[0], c.Pipeline, at) != release), nil
+}
+
+// sourceLog lists the commits of a source environment's branch that touched its files,
+// newest first, from a commit or the branch's head on; all says that there are no more.
+func (o *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, from string) (log []git.CommitInfo, all bool, err error) {
+	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
+	if err != nil {
+		return nil, false, err
+	}
+	if from == "" {
+		from = c.Snapshot.BranchFor(c.Pipeline.Pipeline, source).Commit
+	}
+	depth := maxWalkDepth(scope)
+	log, err = c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: from, FirstParent: true, Paths: scope.Paths(), Limit: depth})
+	return log, len(log) < depth, err
+}
+
+// findEarlierParts finds the commits before the newest that brought a release which
+// brought some of its values: two fields may have been changed one after the other, and
+// a file again and again. Values that the release's next environment has already were
+// judged when they came there.
+func (o *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, newest string) ([]string, error) {
+	r := c.Snapshot.Repo
+	now, err := o.releases.readRelease(r, newest, c.Pipeline, at)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]string{} // what can't be read there is taken for missing
+	if to := c.Env(env); to != nil && c.Unit.Envs[env] != nil && to.Tip != "" {
+		if rel, err := o.releases.readCurrent(r, to.Tip, c.Pipeline, c.Unit.Envs[env]); err == nil {
+			there = valuesOf(rel)
+		}
+	}
+	open := map[string]fieldedit.Field{} // those that it takes away have no value
+	for key := range there {
+		open[key] = fieldedit.Field{}
+	}
+	for _, f := range now.Fields {
+		if v, has := there[f.Key()]; has && v == f.Value {
+			delete(open, f.Key())
+		} else {
+			open[f.Key()] = f
+		}
+	}
+	if _, err := o.closeFields(ctx, c, at, newest, open, there); err != nil || len(open) == 0 {
+		return nil, err // mostly one commit brings all
+	}
+	log, all, err := o.sourceLog(ctx, c, at.Name, at, newest)
+	if err != nil {
+		return nil, err
+	}
+	var parts []string
+	for _, ci := range log {
+		if ci.SHA == newest {
+			continue
+		}
+		changed, err := o.closeFields(ctx, c, at, ci.SHA, open, there)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			parts = append(parts, ci.SHA)
+		}
+		if len(open) == 0 {
+			return parts, nil
+		}
+	}
+	for _, f := range open {
+		if !all && f.Kind != "" {
+			return nil, fmt.Errorf("what brought all of its values is further back than %d commits", len(log))
+		}
+	}
+	return parts, nil
+}
+
+// closeFields takes out of the open fields those that have their value since a commit,
+// and says whether there are any. A whole file stays open until it is as it is there.
+func (o *authorGatherer) closeFields(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit string, open map[string]fieldedit.Field, there map[string]string) (changed bool, err error) {
+	r := c.Snapshot.Repo
+	info, err := r.Mirror.Commit(ctx, commit)
+	if err != nil {
+		return false, err
+	}
+	here, before := o.valuesAt(c, at, commit), map[string]string{}
+	if len(info.Parents) > 0 {
+		before = o.valuesAt(c, at, info.Parents[0])
+	}
+	for key, f := range open {
+		v, had := before[key]
+		if now, has := here[key]; had == has && v == now {
+			continue
+		}
+		changed = true
+		if f.Kind != fieldedit.KindFile || !had || v == there[key] {
+			delete(open, key)
+		}
+	}
+	return changed, nil
+}
+
+// valuesAt are the values of an environment's carried fields at a commit, by their names;
+// none where they can't be read.
+func (o *authorGatherer) valuesAt(c *ComponentEvaluation, at *ResolvedEnv, commit string) map[string]string {
+	rel, err := o.releases.readRelease(c.Snapshot.Repo, commit, c.Pipeline, at)
+	if err != nil {
+		return nil
+	}
+	return valuesOf(rel)
+}
+
+func valuesOf(rel fieldedit.Release) map[string]string {
+	out := make(map[string]string, len(rel.Fields))
+	for _, f := range rel.Fields {
+		out[f.Key()] = f.Value
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package forge
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// MaxCommits of one pull request or push are too many: GitHub lists no more of a
+	// pull request, and doesn't say that there are more ("List commits on a pull
+	// request").
+	MaxCommits = 250
+	// MaxPushes is how many moves of a branch are looked through for one.
+	MaxPushes = 1000
+	// maxCoAuthors bounds whom one commit's message can name.
+	maxCoAuthors = 50
+)
+
+// CommitAuthors is who made a commit, as far as the commit says: anybody can write
+// what they like there, so it never tells who didn't.
+type CommitAuthors struct {
+	Commit       string
+	Contributors []Contributor // its author, its committer and its co-authors, each once
+	Pusher       User          // of a pull request's: who brought it to its branch; zero: not known
+}
+
+// Contributor is somebody whom a commit names.
+type Contributor struct {
+	Name, Email string // as the commit says
+	User        User   // the account that the forge connects with the address; zero: none
+}
+
+// Push is a move of a branch, by a push or a merge.
+type Push struct {
+	Before string // the commit that it was at; empty: it was made
+	After  string // the commit that it came to; empty: it was deleted
+	By     User   // zero: the account is gone
+	Merge  bool   // a pull request's merge, as far as the forge tells
+}
+
+// AddContributor adds somebody to those who made the commit, once for each address and
+// account.
+func (c *CommitAuthors) AddContributor(p Contributor) {
+	same := func(o Contributor) bool { return o.User == p.User && strings.EqualFold(o.Email, p.Email) }
+	if !slices.ContainsFunc(c.Contributors, same) {
+		c.Contributors = append(c.Contributors, p)
+	}
+}
+
+// coAuthorLine is a trailer that names a co-author. Both forges take it in any case,
+// and Gitea names so the one for whom it commits.
+var coAuthorLine = regexp.MustCompile(`(?im)^[ \t]*co-(?:authored|committed)-by:[ \t]*(.*)$`)
+
+// CoAuthors are the people whom a commit's message names as its co-authors. A line that
+// can't be read is a name without an address. tooMany: there are more than are read.
+func CoAuthors(message string) (contributors []Contributor, tooMany bool) {
+	for _, m := range coAuthorLine.FindAllStringSubmatch(message, maxCoAuthors+1) {
+		if len(contributors) == maxCoAuthors {
+			return contributors, true
+		}
+		p := Contributor{Name: strings.TrimSpace(m[1])}
+		if name, rest, ok := strings.Cut(p.Name, "<"); ok {
+			email, _, _ := strings.Cut(rest, ">")
+			p.Name, p.Email = strings.TrimSpace(name), strings.TrimSpace(email)
+		}
+		contributors = append(contributors, p)
+	}
+	return contributors, false
+}
+
+// noReply is an address that GitHub gives to an account: "Setting your commit email
+// address" tells of both forms.
+var noReply = regexp.MustCompile(`(?i)^(?:([0-9]{1,18})\+)?([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\[bot\])?)@users\.noreply\.(.+)$`)
+
+// ParseNoReply reads the account out of an address that GitHub gave to it; host is
+// GitHub's own. The older form has no number.
+func ParseNoReply(email, host string) (User, bool) {
+	m := noReply.FindStringSubmatch(email)
+	if m == nil || !strings.EqualFold(m[3], host) {
+		return User{}, false
+	}
+	u := User{Login: m[2], Bot: strings.HasSuffix(m[2], "[bot]")}
+	u.ID, _ = strconv.ParseInt(m[1], 10, 64) // nothing but digits, or nothing: 0
+	return u, true
+}

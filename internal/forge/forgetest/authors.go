@@ -1,0 +1,167 @@
+package forgetest
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// me is who the driver's credentials belong to.
+func me(t *testing.T, s *fixture, f forge.Forge) forge.User {
+	t.Helper()
+	u, err := f.Me(s.ctx)
+	if err != nil || u.ID == 0 {
+		t.Fatalf("who are we: %+v, %v", u, err)
+	}
+	return u
+}
+
+// asReviewer lets the second account push from now on.
+func (s *fixture) asReviewer(t *testing.T) {
+	t.Helper()
+	user, password, err := s.Reviewer.GitAuth(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.auth = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// pushCommits makes commits onto a branch, each with its author's address and message, and
+// pushes them in one go.
+func (s *fixture) pushCommits(t *testing.T, branch string, commits ...[2]string) (shas []string) {
+	t.Helper()
+	s.runGit(t, s.cloneDir, "fetch", "--quiet", "--prune", "origin", "+refs/heads/*:refs/remotes/origin/*")
+	s.runGit(t, s.cloneDir, "checkout", "--quiet", "--detach", "origin/"+branch)
+	for _, c := range commits {
+		name := filepath.Join(s.cloneDir, "counter.txt")
+		before, _ := os.ReadFile(name) // none at first
+		if err := os.WriteFile(name, append(before, '+'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.runGit(t, s.cloneDir, "add", "counter.txt")
+		s.runGit(t, s.cloneDir, "commit", "--quiet", "--author=Somebody Else <"+c[0]+">", "--message", c[1])
+		shas = append(shas, s.runGit(t, s.cloneDir, "rev-parse", "HEAD"))
+	}
+	s.runGit(t, s.cloneDir, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+	return shas
+}
+
+// linkedUser is the account of a commit's contributor with an address.
+func linkedUser(t *testing.T, c forge.CommitAuthors, email string) forge.User {
+	t.Helper()
+	for _, p := range c.Contributors {
+		if strings.EqualFold(p.Email, email) {
+			return p.User
+		}
+	}
+	t.Errorf("%s doesn't name %s: %+v", c.Commit, email, c.Contributors)
+	return forge.User{}
+}
+
+// unlinked is an address that belongs to no account.
+const unlinked = "somebody@example.com"
+
+func testCommitAuthors(t *testing.T, s *fixture) {
+	before := s.branchTip(t, "main")
+	reviewer := me(t, s, s.Reviewer)
+	shas := s.pushCommits(t, "main",
+		[2]string{s.ReviewerEmail, "By an account"},
+		[2]string{unlinked, "By nobody known, with others\n\nCo-authored-by: A Reviewer <" + s.ReviewerEmail + ">\nCo-Authored-By: Ghost <ghost@nowhere.example>"},
+	)
+	all, err := s.Forge.CommitAuthors(s.ctx, s.Repo, before, shas[1])
+	if err != nil || len(all) != 2 || all[0].Commit != shas[0] || all[1].Commit != shas[1] {
+		t.Fatalf("the authors of a push: %+v, %v", all, err)
+	}
+	if u := linkedUser(t, all[0], s.ReviewerEmail); u != reviewer {
+		t.Errorf("the account of an author is %+v, want %+v", u, reviewer)
+	}
+	for email, want := range map[string]forge.User{s.ReviewerEmail: reviewer, unlinked: {}, "ghost@nowhere.example": {}} {
+		if u := linkedUser(t, all[1], email); u != want {
+			t.Errorf("the account of %s is %+v, want %+v", email, u, want)
+		}
+	}
+	// A commit by itself: what another commit of the push said doesn't help.
+	one, err := s.Forge.CommitAuthors(s.ctx, s.Repo, "", shas[1])
+	if err != nil || len(one) != 1 || one[0].Commit != shas[1] {
+		t.Fatalf("the authors of one commit: %+v, %v", one, err)
+	}
+	if u := linkedUser(t, one[0], s.ReviewerEmail); u != reviewer {
+		t.Errorf("the account of a co-author is %+v, want %+v", u, reviewer)
+	}
+	_, err = s.Forge.CommitAuthors(s.ctx, s.Repo, "", strings.Repeat("0123456789", 4))
+	wantKind(t, "a commit that isn't there", err, forge.ErrNotFound)
+}
+
+// testMergedPull says who opened and who merged what landed, whatever the method.
+func testMergedPull(method string) func(t *testing.T, s *fixture) {
+	return func(t *testing.T, s *fixture) {
+		bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
+		s.pushCommit(t, branchA, "main", "one.txt", "one\n")
+		head := s.pushCommits(t, branchA, [2]string{s.ReviewerEmail, "Another"})[0]
+		pr, _, err := s.Reviewer.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		landed := s.mergePull(t, pr, method)
+		list, err := s.Forge.MergedPullRequests(s.ctx, s.Repo, landed)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("the pull requests of what landed: %+v, %v", list, err)
+		}
+		if p := list[0]; p.Number != pr.Number || p.MergeCommit != landed || p.Base != "main" || p.State != forge.Merged ||
+			p.Author != reviewer.Login || p.AuthorID != reviewer.ID || p.MergedBy != bot.Login || p.MergedByID != bot.ID {
+			t.Errorf("the pull request that landed: %+v", p)
+		}
+		all, err := s.Forge.PullRequestAuthors(s.ctx, s.Repo, &list[0])
+		if err != nil || len(all) != 2 {
+			t.Fatalf("the authors of a merged pull request: %+v, %v", all, err)
+		}
+		for _, c := range all {
+			if c.Commit == head {
+				if u := linkedUser(t, c, s.ReviewerEmail); u != reviewer {
+					t.Errorf("the account of an author is %+v, want %+v", u, reviewer)
+				}
+			} else if u := linkedUser(t, c, unlinked); u != (forge.User{}) {
+				t.Errorf("an unknown address belongs to %+v", u)
+			}
+		}
+		direct := s.pushCommits(t, "main", [2]string{unlinked, "Direct"})[0]
+		if list, err := s.Forge.MergedPullRequests(s.ctx, s.Repo, direct); err != nil || len(list) != 0 {
+			t.Errorf("the pull requests of a pushed commit: %+v, %v", list, err)
+		}
+	}
+}
+
+func testPushes(t *testing.T, s *fixture) {
+	bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
+	before := s.branchTip(t, "main")
+	s.pushCommit(t, branchA, "main", "elsewhere.txt", "another branch's\n")
+	own := s.auth
+	s.asReviewer(t)
+	// Under an administrator's name: who pushed is another matter.
+	after := s.pushCommits(t, "main", [2]string{unlinked, "One"}, [2]string{unlinked, "Two"})[1]
+	s.auth = own
+	last := s.pushCommits(t, "main", [2]string{s.ReviewerEmail, "Three"})[0]
+	var seen []forge.Push
+	s.eventually(t, "the pushes", func() bool {
+		seen = nil
+		err := s.Forge.Pushes(s.ctx, s.Repo, "main", func(p forge.Push) bool {
+			seen = append(seen, p)
+			return p.After == after
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(seen) > 1
+	})
+	if len(seen) != 2 || seen[0] != (forge.Push{Before: after, After: last, By: bot}) || seen[1] != (forge.Push{Before: before, After: after, By: reviewer}) {
+		t.Errorf("the pushes to main: %+v", seen)
+	}
+	all := 0
+	if err := s.Forge.Pushes(s.ctx, s.Repo, "no-such-branch", func(forge.Push) bool { all++; return false }); err != nil || all != 0 {
+		t.Errorf("the pushes to a branch that isn't there: %d, %v", all, err)
+	}
+}

@@ -1,0 +1,209 @@
+package gitea
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// MergedPullRequests gives the one that landed as the commit. Gitea doesn't know the
+// pull request of commits below it.
+func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit string) ([]forge.PullRequest, error) {
+	var p sdk.PullRequest
+	err := d.getJSON(ctx, "find the pull request of a commit of "+r.String(), nil, &p, "repos", r.Owner, r.Name, "commits", commit, "pull")
+	if statusOf(err) == http.StatusNotFound || err == nil && !p.HasMerged {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []forge.PullRequest{toPullRequest(&p)}, nil
+}
+
+// PullRequestAuthors lists the commits of a pull request, page by page. Who pushed them
+// is only in the feed of the whole repository, which is too long to be read for it.
+func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
+	op := "list the commits of " + r.Number(pr.Number)
+	var commits []*sdk.Commit
+	err := forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		var page []*sdk.Commit
+		resp, err := d.getPage(ctx, op, withPage(contributorsOnly(), o), &page, "repos", r.Owner, r.Name, "pulls", strconv.Itoa(pr.Number), "commits")
+		commits = append(commits, page...)
+		return len(page), len(commits) >= forge.MaxCommits, resp, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.toAuthors(ctx, op, commits)
+}
+
+// CommitAuthors compares the two commits, which Gitea does since 1.22.
+func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
+	if base == "" {
+		op := "read a commit of " + r.String()
+		var c sdk.Commit
+		if err := d.getJSON(ctx, op, contributorsOnly(), &c, "repos", r.Owner, r.Name, "git", "commits", head); err != nil {
+			return nil, err
+		}
+		return d.toAuthors(ctx, op, []*sdk.Commit{&c})
+	}
+	op := "compare two commits of " + r.String()
+	var compared struct {
+		Commits []*sdk.Commit `json:"commits"`
+	}
+	if err := d.getJSON(ctx, op, contributorsOnly(), &compared, "repos", r.Owner, r.Name, "compare", base+"..."+head); err != nil {
+		return nil, err
+	}
+	return d.toAuthors(ctx, op, compared.Commits)
+}
+
+// toAuthors says who made commits, or that they are too many.
+func (d *Driver) toAuthors(ctx context.Context, op string, commits []*sdk.Commit) ([]forge.CommitAuthors, error) {
+	if len(commits) >= forge.MaxCommits {
+		return nil, &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
+	}
+	known := map[string]forge.User{} // by address, in lower case
+	all := make([]forge.CommitAuthors, len(commits))
+	for i, c := range commits {
+		if c.CommitMeta == nil || c.RepoCommit == nil || c.RepoCommit.Author == nil || c.RepoCommit.Committer == nil {
+			return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "the answer has a commit without an author"}
+		}
+		all[i].Commit = c.SHA
+		for _, p := range []forge.Contributor{
+			{Name: c.RepoCommit.Author.Name, Email: c.RepoCommit.Author.Email, User: toUser(c.Author)},
+			{Name: c.RepoCommit.Committer.Name, Email: c.RepoCommit.Committer.Email, User: toUser(c.Committer)},
+		} {
+			all[i].AddContributor(p)
+			if p.User != (forge.User{}) {
+				known[strings.ToLower(p.Email)] = p.User
+			}
+		}
+	}
+	for i, c := range commits {
+		if err := d.addCoAuthors(ctx, op, &all[i], c.RepoCommit.Message, known); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// addCoAuthors adds those whom a commit's message names: Gitea connects them with
+// accounts in its pages, but not in its API.
+func (d *Driver) addCoAuthors(ctx context.Context, op string, c *forge.CommitAuthors, message string, known map[string]forge.User) error {
+	contributors, tooMany := forge.CoAuthors(message)
+	if tooMany {
+		return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: "the commit " + c.Commit + " names too many co-authors"}
+	}
+	for _, p := range contributors {
+		email := strings.ToLower(p.Email)
+		if _, ok := known[email]; !ok {
+			u, err := d.findUserByEmail(ctx, email)
+			if err != nil {
+				return err
+			}
+			known[email] = u
+		}
+		p.User = known[email]
+		c.AddContributor(p)
+	}
+	return nil
+}
+
+// findUserByEmail finds the account that shows an address; the zero user when none does,
+// or when the token may not look.
+func (d *Driver) findUserByEmail(ctx context.Context, email string) (forge.User, error) {
+	local, _, ok := strings.Cut(email, "@")
+	if !ok || local == "" {
+		return forge.User{}, nil
+	}
+	for _, q := range []string{email, local} { // an address of Gitea's own making isn't searched for
+		var found struct{ Data []*sdk.User }
+		err := d.getJSON(ctx, "find the account of an address", url.Values{"q": {q}, "limit": {strconv.Itoa(perPage)}}, &found, "users", "search")
+		if forge.IsRetryable(err) {
+			return forge.User{}, err
+		}
+		for _, u := range found.Data {
+			if err == nil && strings.EqualFold(u.Email, email) {
+				return toUser(u), nil
+			}
+		}
+	}
+	return forge.User{}, nil
+}
+
+// Pushes reads the repository's feed. Who keeps her activity private isn't in it.
+func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
+	op := "read who pushed to " + branch + " of " + r.String()
+	ref := "refs/heads/" + branch
+	read := 0
+	done := false
+	err := forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		var page []struct {
+			OpType  string    `json:"op_type"`
+			RefName string    `json:"ref_name"`
+			Content string    `json:"content"`
+			ActUser *sdk.User `json:"act_user"`
+		}
+		resp, err := d.getPage(ctx, op, withPage(nil, o), &page, "repos", r.Owner, r.Name, "activities", "feeds")
+		for _, a := range page {
+			if a.RefName != ref || a.OpType != "commit_repo" && a.OpType != "mirror_sync_push" {
+				continue
+			}
+			if p, ok := parsePush(a.Content); ok && !done {
+				p.By = toUser(a.ActUser)
+				done = enough(p)
+			}
+		}
+		read += len(page)
+		return len(page), done || read >= forge.MaxPushes, resp, err
+	})
+	if err == nil && !done && read >= forge.MaxPushes {
+		return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("it isn't among the last %d activities", forge.MaxPushes)}
+	}
+	return err
+}
+
+// parsePush reads the content of a push in the feed. Where the branch is new, Gitea
+// compares with some older commit, or with the default branch.
+func parsePush(content string) (forge.Push, bool) {
+	var c struct {
+		HeadCommit *struct{ Sha1 string }
+		CompareURL string
+	}
+	if json.Unmarshal([]byte(content), &c) != nil || c.HeadCommit == nil || !isCommit(c.HeadCommit.Sha1) {
+		return forge.Push{}, false // a branch that was made is told twice, once without content
+	}
+	p := forge.Push{After: c.HeadCommit.Sha1}
+	_, compared, _ := strings.Cut(c.CompareURL, "/compare/")
+	if before, _, ok := strings.Cut(compared, "..."); ok && isCommit(before) {
+		p.Before = before
+	}
+	return p, true
+}
+
+// isCommit says whether a text is a commit's whole name.
+func isCommit(s string) bool {
+	return len(s) >= 40 && strings.Trim(s, "0123456789abcdef") == "" && strings.Trim(s, "0") != ""
+}
+
+// contributorsOnly leaves out of a commit what isn't about people.
+func contributorsOnly() url.Values {
+	return url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"false"}}
+}
+
+// withPage adds a page's number and size to a query.
+func withPage(query url.Values, o sdk.ListOptions) url.Values {
+	q := url.Values{"page": {strconv.Itoa(o.Page)}, "limit": {strconv.Itoa(o.PageSize)}}
+	for k, v := range query {
+		q[k] = v
+	}
+	return q
+}

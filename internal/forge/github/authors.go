@@ -1,0 +1,287 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+const (
+	// webFlowLogin is GitHub's own account, the committer of what is done in its
+	// pages: nobody's.
+	webFlowLogin = "web-flow"
+	// maxMergedPulls bounds the pull requests of one commit that are read one by one.
+	maxMergedPulls = 10
+	// zeroCommit stands for no commit where a branch is made or deleted.
+	zeroCommit = "0000000000000000000000000000000000000000"
+)
+
+// MergedPullRequests reads each by itself: only then GitHub says who merged it.
+func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit string) ([]forge.PullRequest, error) {
+	owner, name := repoPath(r)
+	op := "list the pull requests that brought a commit of " + r.String()
+	var numbers []int
+	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, transport.Segment(commit), &page)
+		for _, p := range list {
+			if !p.GetMergedAt().IsZero() {
+				numbers = append(numbers, p.GetNumber())
+			}
+		}
+		return resp, false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) > maxMergedPulls {
+		return nil, &forge.Error{Op: op, Kind: forge.ErrTooMany}
+	}
+	var merged []forge.PullRequest
+	for _, n := range numbers {
+		pr, err := d.PullRequest(ctx, r, n)
+		if err != nil {
+			return nil, err
+		}
+		merged = append(merged, *pr)
+	}
+	return merged, nil
+}
+
+// PullRequestAuthors lists the commits of a pull request, and who pushed them to its
+// branch: not in a fork, and no further back than one page of the branch's activity.
+func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
+	owner, name := repoPath(r)
+	op := "list the commits of " + r.Number(pr.Number)
+	var commits []*gh.RepositoryCommit
+	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.PullRequests.ListCommits(ctx, owner, name, pr.Number, &page)
+		commits = append(commits, list...)
+		return resp, len(commits) >= forge.MaxCommits, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := d.toAuthors(ctx, op, r, commits)
+	if err != nil || pr.Fork {
+		return all, err
+	}
+	read := 0
+	err = d.Pushes(ctx, r, pr.Branch, func(p forge.Push) bool {
+		for i := range all {
+			if all[i].Commit == p.After {
+				all[i].Pusher = p.By
+			}
+		}
+		read++
+		return read == perPage
+	})
+	if forge.IsRetryable(err) {
+		return nil, err
+	}
+	return all, nil // an instance without activities doesn't tell
+}
+
+// CommitAuthors compares the two commits: GitHub lists what a merge brought too.
+func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
+	owner, name := repoPath(r)
+	var commits []*gh.RepositoryCommit
+	if base == "" {
+		op := "read a commit of " + r.String()
+		// One changed file is asked for, not all: only the people matter.
+		c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, transport.Segment(head), &gh.ListOptions{PerPage: 1})
+		if err != nil {
+			return nil, wrapError(op, resp, err)
+		}
+		return d.toAuthors(ctx, op, r, append(commits, c))
+	}
+	op := "compare two commits of " + r.String()
+	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
+		c, resp, err := d.api.Repositories.CompareCommits(ctx, owner, name, transport.Segment(base), transport.Segment(head), &page)
+		if err != nil {
+			return resp, false, err
+		}
+		commits = append(commits, c.Commits...)
+		return resp, len(commits) >= forge.MaxCommits, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.toAuthors(ctx, op, r, commits)
+}
+
+// toAuthors says who made commits, or that they are too many.
+func (d *Driver) toAuthors(ctx context.Context, op string, r forge.Repo, commits []*gh.RepositoryCommit) ([]forge.CommitAuthors, error) {
+	if len(commits) >= forge.MaxCommits {
+		return nil, &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
+	}
+	known := map[string]forge.User{} // by address, in lower case
+	all := make([]forge.CommitAuthors, len(commits))
+	for i, c := range commits {
+		all[i].Commit = c.GetSHA()
+		for _, p := range []forge.Contributor{
+			{Name: c.GetCommit().GetAuthor().GetName(), Email: c.GetCommit().GetAuthor().GetEmail(), User: toUser(c.GetAuthor())},
+			{Name: c.GetCommit().GetCommitter().GetName(), Email: c.GetCommit().GetCommitter().GetEmail(), User: toUser(c.GetCommitter())},
+		} {
+			if d.isForgeItself(p) {
+				continue
+			}
+			all[i].AddContributor(p)
+			if p.User != (forge.User{}) {
+				known[strings.ToLower(p.Email)] = p.User
+			}
+		}
+	}
+	for i, c := range commits {
+		if err := d.addCoAuthors(ctx, r, &all[i], c.GetCommit().GetMessage(), known); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// isForgeItself says that it is no person but GitHub: on GitHub Enterprise the address
+// need not belong to an account.
+func (d *Driver) isForgeItself(p forge.Contributor) bool {
+	if p.User != (forge.User{}) {
+		return strings.EqualFold(p.User.Login, webFlowLogin)
+	}
+	return strings.EqualFold(p.Email, "noreply@github.com") || strings.EqualFold(p.Email, "noreply@"+d.base.Hostname())
+}
+
+// addCoAuthors adds those whom a commit's message names. GitHub's REST API doesn't
+// connect them with accounts: what the address doesn't tell, and no other commit of
+// these, its GraphQL API is asked for.
+func (d *Driver) addCoAuthors(ctx context.Context, r forge.Repo, c *forge.CommitAuthors, message string, known map[string]forge.User) error {
+	contributors, tooMany := forge.CoAuthors(message)
+	if tooMany {
+		return &forge.Error{Op: "read who made a commit of " + r.String(), Kind: forge.ErrTooMany, Message: "the commit " + c.Commit + " names too many co-authors"}
+	}
+	queried := false
+	for _, p := range contributors {
+		p.User = known[strings.ToLower(p.Email)]
+		if p.User == (forge.User{}) {
+			p.User, _ = forge.ParseNoReply(p.Email, d.noReplyHost())
+		}
+		if p.User == (forge.User{}) && !queried {
+			queried = true
+			if err := d.linkAuthors(ctx, r, c.Commit, known); err != nil {
+				return err
+			}
+			p.User = known[strings.ToLower(p.Email)]
+		}
+		if !d.isForgeItself(p) {
+			c.AddContributor(p)
+		}
+	}
+	return nil
+}
+
+// noReplyHost is the host of the addresses that GitHub gives to accounts, without
+// users.noreply.
+func (d *Driver) noReplyHost() string {
+	if d.base.Hostname() == "api.github.com" {
+		return "github.com"
+	}
+	return d.base.Hostname()
+}
+
+// linkAuthors asks for the accounts of a commit's author and co-authors, by address. An
+// instance without GraphQL knows none.
+func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, known map[string]forge.User) error {
+	const query = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
+	op := "read the co-authors of a commit of " + r.String()
+	path := "graphql"
+	if strings.HasSuffix(d.base.Path, "/api/v3/") {
+		path = "../graphql"
+	}
+	req, err := d.api.NewRequest(http.MethodPost, path, map[string]any{"query": query, "variables": map[string]string{"owner": r.Owner, "name": r.Name, "oid": commit}})
+	if err != nil {
+		return wrapError(op, nil, err)
+	}
+	var answer struct {
+		Data struct {
+			Repository struct {
+				Object struct {
+					Authors struct {
+						Nodes []struct {
+							Email string
+							User  *struct {
+								DatabaseID int64 `json:"databaseId"`
+								Login      string
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	resp, err := d.api.Do(ctx, req, &answer)
+	if err != nil {
+		if err := wrapError(op, resp, err); forge.IsRetryable(err) {
+			return err
+		}
+		return nil
+	}
+	for _, n := range answer.Data.Repository.Object.Authors.Nodes {
+		if n.User != nil {
+			known[strings.ToLower(n.Email)] = forge.User{ID: n.User.DatabaseID, Login: n.User.Login}
+		}
+	}
+	return nil
+}
+
+// Pushes reads the repository's activity of one branch, which go-github doesn't know.
+func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
+	owner, name := repoPath(r)
+	op := "read who pushed to " + branch + " of " + r.String()
+	q := url.Values{"ref": {"refs/heads/" + branch}, "per_page": {fmt.Sprint(perPage)}}
+	for range forge.MaxPushes / perPage {
+		req, err := d.api.NewRequest(http.MethodGet, "repos/"+owner+"/"+name+"/activity?"+q.Encode(), nil)
+		if err != nil {
+			return wrapError(op, nil, err)
+		}
+		var list []struct {
+			Before, After, Ref string
+			Type               string `json:"activity_type"`
+			Actor              *gh.User
+		}
+		resp, err := d.api.Do(ctx, req, &list)
+		if err != nil {
+			return wrapError(op, resp, err)
+		}
+		for _, a := range list {
+			p := forge.Push{Before: commitOrNone(a.Before), After: commitOrNone(a.After), By: toUser(a.Actor), Merge: a.Type == "pr_merge" || a.Type == "merge_queue_merge"}
+			if a.Ref == "refs/heads/"+branch && enough(p) {
+				return nil
+			}
+		}
+		if resp.After == "" {
+			return nil
+		}
+		q.Set("after", resp.After)
+	}
+	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("it isn't among the last %d pushes", forge.MaxPushes)}
+}
+
+func commitOrNone(sha string) string {
+	if sha == zeroCommit {
+		return ""
+	}
+	return sha
+}
+
+// toUser translates an account; none is the zero one, also where GitHub sends an empty
+// object.
+func toUser(u *gh.User) forge.User {
+	if u.GetLogin() == "" {
+		return forge.User{}
+	}
+	return forge.User{ID: u.GetID(), Login: u.GetLogin(), Bot: isBot(u)}
+}
