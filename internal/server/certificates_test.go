@@ -126,7 +126,8 @@ func TestTLS(t *testing.T) {
 	}
 	done := make(chan error, len(handlers))
 	for l, h := range handlers {
-		go func() { done <- l.serve(context.Background(), h, zap.NewNop()) }()
+		l.setHandler(context.Background(), h, zap.NewNop())
+		go func() { done <- l.serve() }()
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)

@@ -153,15 +153,14 @@ func TestConnectionsOverTheNetwork(t *testing.T) {
 	limited.max, limited.maxOfClient = 2, 2
 	begun, finish := make(chan struct{}), make(chan struct{})
 	l := &listener{Listener: limited}
+	l.setHandler(context.Background(), trackRequests(true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(begun)
+			<-finish
+		}
+	})), zap.NewNop())
 	done := make(chan error, 1)
-	go func() {
-		done <- l.serve(context.Background(), trackRequests(true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				close(begun)
-				<-finish
-			}
-		})), zap.NewNop())
-	}()
+	go func() { done <- l.serve() }()
 	get := func(path string) (net.Conn, *bufio.Reader) {
 		c, err := net.Dial("tcp", inner.Addr().String())
 		if err != nil {

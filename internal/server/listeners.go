@@ -57,11 +57,15 @@ func (l *listener) url() string {
 	return "http://" + l.Addr().String()
 }
 
-// serve answers until the listener is stopped.
-func (l *listener) serve(ctx context.Context, handler http.Handler, log *zap.Logger) error {
+// setHandler says what is answered; it comes before serve and stop.
+func (l *listener) setHandler(ctx context.Context, handler http.Handler, log *zap.Logger) {
 	l.http = &http.Server{Handler: handler, TLSConfig: l.tls, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxRequestsOfConn},
 		ErrorLog: zap.NewStdLog(log), BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: rememberConn}
+}
+
+// serve answers until the listener is stopped.
+func (l *listener) serve() error {
 	var err error
 	if l.tls != nil {
 		err = l.http.ServeTLS(l.Listener, "", "")

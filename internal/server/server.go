@@ -206,8 +206,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	for l, handler := range handlers {
+		l.setHandler(ctx, handler, s.log.Named("http"))
 		wg.Go(func() {
-			if err := l.serve(ctx, handler, s.log.Named("http")); err != nil {
+			if err := l.serve(); err != nil {
 				cancel(err)
 			}
 		})
