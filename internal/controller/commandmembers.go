@@ -91,7 +91,7 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 				return err
 			}
 		}
-		return tx.Wake(ctx, wake.ForUnit(o.Unit).String())
+		return tx.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 	})
 }
 
@@ -175,7 +175,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
 			return err
 		}
-		return e.opts.Store.Wake(ctx, wake.ForUnit(o.Unit).String())
+		return e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 	}
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
@@ -183,5 +183,5 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Reason: c.Reason, Set: set}); err != nil {
 		return err
 	}
-	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String())
+	return e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForRepository(r.ID).String())
 }

@@ -94,11 +94,17 @@ const (
 
 // Start wakes everything that a fresh process must look at.
 func (e *Controller) Start(ctx context.Context) error {
-	var keys []wake.Key
+	var repos, sweeps []wake.Key
 	for _, r := range e.opts.Repos {
-		keys = append(keys, wake.ForRepository(r.ID), wake.ForSweep(r.ID))
+		repos, sweeps = append(repos, wake.ForRepository(r.ID)), append(sweeps, wake.ForSweep(r.ID))
 	}
-	if err := e.opts.Store.Wake(ctx, wake.Strings(keys...)...); err != nil {
+	err := e.opts.Store.Tx(ctx, "start", func(tx *store.Tx) error {
+		if err := tx.Wake(ctx, wake.Strings(repos...)...); err != nil {
+			return err
+		}
+		return tx.WakeAs(ctx, store.Background, wake.Strings(sweeps...)...)
+	})
+	if err != nil {
 		return fmt.Errorf("wake the repositories: %w", err)
 	}
 	return nil
@@ -135,18 +141,27 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 // that is being verified.
 func (e *Controller) AppChanged(a verification.App, deleted bool) {
 	e.opts.Gatherer.RecordApp(a, deleted)
-	e.pending.add(false, e.apps.keysOfChange(a, deleted)...)
+	urgency := store.Normal
+	if isBreaking(&a) {
+		urgency = store.Urgent
+	}
+	e.pending.add(false, urgency, e.apps.keysOfChange(a, deleted)...)
+}
+
+// isBreaking says that an Application may have to be taken back.
+func isBreaking(a *verification.App) bool {
+	return a.Health == "Degraded" || a.Health == "Missing" || a.Operation != nil && (a.Operation.Phase == "Failed" || a.Operation.Phase == "Error")
 }
 
 // InputsChanged is told that something changed that targets depend on besides
 // Git: a live ApplicationSet, a project, a cluster, what is written into an
 // Application. It wakes the repositories whose targets were resolved from it.
-func (e *Controller) InputsChanged() { e.pending.add(true) }
+func (e *Controller) InputsChanged() { e.pending.add(true, store.Normal) }
 
 // ArgoCDReachable is told that an Argo CD can be asked again, and wakes the units that
 // were evaluated while it couldn't be.
 func (e *Controller) ArgoCDReachable(argocd string) {
-	e.pending.add(false, e.apps.takeUnreachable(argocd)...)
+	e.pending.add(false, store.Normal, e.apps.takeUnreachable(argocd)...)
 }
 
 // storeWakes writes the wakes of what was heard from Argo CD to the store.
@@ -160,11 +175,19 @@ func (e *Controller) storeWakes(ctx context.Context) {
 		inputsChanged, keys := e.pending.take()
 		if inputsChanged {
 			for _, repo := range e.opts.Gatherer.Outdated(ctx) {
-				keys = append(keys, wake.ForRepository(repo))
+				keys[store.Normal] = append(keys[store.Normal], wake.ForRepository(repo))
 			}
 		}
-		if err := e.opts.Store.Wake(ctx, wake.Strings(keys...)...); err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("news of Argo CD could not be noted; the sweep finds it", zap.Int("keys", len(keys)), zap.Error(err))
+		err := e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
+			for urgency, keys := range keys {
+				if err := tx.WakeAs(ctx, urgency, wake.Strings(keys...)...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			e.opts.Log.Error("news of Argo CD could not be noted; the sweep finds it", zap.Int("urgent", len(keys[store.Urgent])), zap.Int("others", len(keys[store.Normal])), zap.Error(err))
 		}
 	}
 }

@@ -35,6 +35,15 @@ func KeysOfEvent(ctx context.Context, pulls PullReader, repo, botLogin string, e
 	return nil
 }
 
+// UrgencyOfEvent says how urgent the keys of an event are: what people say, and what
+// the forge says of pull requests, may hold or release a merge.
+func UrgencyOfEvent(ev *webhooks.Event) store.Urgency {
+	if ev.Kind == webhooks.Push {
+		return store.Normal
+	}
+	return store.Urgent
+}
+
 // keysOfStatus finds our open pull requests whose head a status is about.
 func keysOfStatus(ctx context.Context, pulls PullReader, repo, commit string) []wake.Key {
 	if commit == "" {

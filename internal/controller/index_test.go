@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 const testRepo = "hub:acme/fleet"
@@ -141,25 +142,27 @@ func TestAnArgoCDThatIsBackWakesWhoNeededIt(t *testing.T) {
 func TestABurstIsOneWake(t *testing.T) {
 	t.Parallel()
 	p := newPendingWakes()
-	p.add(false)
+	p.add(false, store.Normal)
 	select {
 	case <-p.notified:
 		t.Error("nothing was added")
 	default:
 	}
 	for range 100 {
-		p.add(false, unitKey("web"))
+		p.add(false, store.Normal, unitKey("web"))
 	}
-	p.add(true)
+	p.add(true, store.Normal)
 	<-p.notified
+	p.add(false, store.Urgent, unitKey("web"))
+	p.add(false, store.Normal, unitKey("web"))
 	inputs, keys := p.take()
-	if !inputs || !slices.Equal(keys, []wake.Key{unitKey("web")}) {
+	if !inputs || len(keys) != 1 || !slices.Equal(keys[store.Urgent], []wake.Key{unitKey("web")}) {
 		t.Errorf("took %t %v", inputs, keys)
 	}
 	if inputs, keys = p.take(); inputs || len(keys) != 0 {
 		t.Errorf("took %t %v a second time", inputs, keys)
 	}
-	p.add(false, unitKey("api"))
+	p.add(false, store.Normal, unitKey("api"))
 	<-p.notified
 }
 

@@ -21,7 +21,7 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
 		if err := tx.EnqueueMerge(ctx, u.Repo, wake.UnitName(u)); err != nil {
 			return err
 		}
-		return tx.Wake(ctx, wake.ForMerge(u.Repo).String())
+		return tx.WakeAs(ctx, store.Urgent, wake.ForMerge(u.Repo).String())
 	})
 }
 

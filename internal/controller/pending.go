@@ -1,11 +1,10 @@
 package controller
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // pendingWakes are keys about which something was heard from Argo CD and that are
@@ -13,24 +12,26 @@ import (
 // changes is one.
 type pendingWakes struct {
 	mu       sync.Mutex
-	keys     map[wake.Key]bool
+	keys     map[wake.Key]store.Urgency
 	inputs   bool          // what targets depend on besides Git may have changed
 	notified chan struct{} // holds a value while there is something to take
 }
 
 func newPendingWakes() *pendingWakes {
-	return &pendingWakes{keys: map[wake.Key]bool{}, notified: make(chan struct{}, 1)}
+	return &pendingWakes{keys: map[wake.Key]store.Urgency{}, notified: make(chan struct{}, 1)}
 }
 
 // add notes keys to wake, and whether the targets' inputs may have changed.
-func (p *pendingWakes) add(inputs bool, keys ...wake.Key) {
+func (p *pendingWakes) add(inputs bool, urgency store.Urgency, keys ...wake.Key) {
 	if !inputs && len(keys) == 0 {
 		return
 	}
 	p.mu.Lock()
 	p.inputs = p.inputs || inputs
 	for _, k := range keys {
-		p.keys[k] = true
+		if was, ok := p.keys[k]; !ok || urgency < was {
+			p.keys[k] = urgency
+		}
 	}
 	p.mu.Unlock()
 	select {
@@ -39,11 +40,14 @@ func (p *pendingWakes) add(inputs bool, keys ...wake.Key) {
 	}
 }
 
-// take gives what was added since the last time.
-func (p *pendingWakes) take() (inputs bool, keys []wake.Key) {
+// take gives what was added since the last time, by urgency.
+func (p *pendingWakes) take() (inputs bool, keys map[store.Urgency][]wake.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	inputs, keys = p.inputs, slices.Collect(maps.Keys(p.keys))
+	inputs, keys = p.inputs, map[store.Urgency][]wake.Key{}
+	for k, urgency := range p.keys {
+		keys[urgency] = append(keys[urgency], k)
+	}
 	p.inputs = false
 	clear(p.keys)
 	return inputs, keys

@@ -170,7 +170,7 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	if _, err := e.opts.Store.Prune(ctx, e.opts.Clock.Now().Add(-e.opts.Retention)); err != nil {
 		return time.Time{}, err
 	}
-	return next, e.opts.Store.Wake(ctx, wake.Strings(keys...)...)
+	return next, e.opts.Store.WakeAs(ctx, store.Background, wake.Strings(keys...)...)
 }
 
 // maintainEvery is how often a mirror is packed anew.
@@ -207,7 +207,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		if ours && !pr.Fork {
 			// A stranger's pull request on a branch named like ours keeps us from opening one.
 			u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-			if err := e.opts.Store.Wake(ctx, wake.ForUnit(u).String()); err != nil {
+			if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
 				return time.Time{}, err
 			}
 		}
@@ -217,7 +217,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		return time.Time{}, err
 	}
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-	if err := e.opts.Store.Wake(ctx, wake.ForUnit(u).String()); err != nil {
+	if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
 		return time.Time{}, err
 	}
 	return time.Time{}, e.reportOrphan(ctx, r, pr, u, ref.Environment)

@@ -27,12 +27,13 @@ func (e *Controller) Run(ctx context.Context) error {
 	wg.Go(func() { e.storeWakes(ctx) })
 	slots := make(chan struct{}, e.opts.Workers)
 	done := make(chan struct{}, 1)
+	before := 0
 	for {
 		free := e.opts.Workers - len(slots)
 		var claims []store.Claim
 		if free > 0 {
 			var err error
-			if claims, err = e.opts.Store.Claim(ctx, e.opts.Owner, free); err != nil && ctx.Err() == nil {
+			if claims, err = e.claimKeys(ctx, free, before); err != nil && ctx.Err() == nil {
 				e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
 				if !e.sleepFor(ctx, minRetryDelay) {
 					return nil
@@ -40,6 +41,7 @@ func (e *Controller) Run(ctx context.Context) error {
 				continue
 			}
 		}
+		before += len(claims)
 		for _, c := range claims {
 			slots <- struct{}{}
 			wg.Go(func() {
@@ -70,6 +72,40 @@ func (e *Controller) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// oldestEvery is how many claims there are to one that goes to whoever has waited
+// longest, however little urgent: nobody waits for ever.
+const oldestEvery = 8
+
+// claimKeys claims at most n keys, the most urgent first; before is how many it claimed before.
+func (e *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Claim, error) {
+	oldest := (before+n)/oldestEvery - before/oldestEvery
+	claims, err := e.opts.Store.Claim(ctx, e.opts.Owner, n-oldest)
+	if err != nil || oldest == 0 {
+		return claims, err
+	}
+	more, err := e.opts.Store.ClaimOldest(ctx, e.opts.Owner, n-len(claims))
+	if err != nil && len(claims) > 0 {
+		return claims, nil // the others are claimed with the next
+	}
+	return append(claims, more...), err
+}
+
+// urgentFor is how far ahead a key that ran urgently may want to run again and is as
+// urgent then: a degradation that has to last for a while, a revert's next step.
+const urgentFor = 5 * time.Minute
+
+// urgencyAfter is how urgent the next run of a key is that wants one by itself.
+func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
+	k, _ := wake.Parse(c.Key)
+	switch {
+	case k.Kind == wake.Sweep:
+		return store.Background
+	case c.Urgency == store.Urgent && next.Sub(now) <= urgentFor:
+		return store.Urgent
+	}
+	return store.Normal
 }
 
 // waitForWork sleeps until something may be due, a run has ended, or the context has.
@@ -137,6 +173,7 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 		e.failures.record(c.Key, err, out.Next)
 		e.opts.Log.Warn("a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
+	out.Urgency = urgencyAfter(c, e.opts.Clock.Now(), out.Next)
 	finish := func() error { return e.opts.Store.Finish(context.WithoutCancel(ctx), e.opts.Owner, c, out) }
 	for err := finish(); err != nil && !errors.Is(err, store.ErrLost); err = finish() {
 		e.opts.Log.Error("how a run ended could not be written down; trying again", zap.String("key", c.Key), zap.Error(err))

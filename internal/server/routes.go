@@ -104,7 +104,8 @@ func (s *Server) webhookRoutes() ([]route, error) {
 
 // acceptDelivery turns a verified delivery into keys and writes both down.
 func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.Event) error {
-	_, err := s.store.Accept(ctx, store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(), Keys: s.wakeKeys(ctx, name, ev)})
+	_, err := s.store.Accept(ctx, store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(),
+		Keys: s.wakeKeys(ctx, name, ev), Urgency: controller.UrgencyOfEvent(ev)})
 	if err != nil {
 		s.log.Error("a delivery could not be stored and was refused; the forge may deliver it again, the sweep finds what it was about",
 			zap.String("forge", name), zap.String("delivery", ev.Delivery), zap.String("event", ev.Name), zap.Error(err))

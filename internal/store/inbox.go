@@ -17,6 +17,7 @@ type Delivery struct {
 	Repo       string // as the forge spells it; empty when the event has none
 	ReceivedAt time.Time
 	Keys       []string // to wake; may be empty
+	Urgency    Urgency  // with which
 }
 
 // Accept writes the delivery down and wakes its keys, in one transaction: when
@@ -38,7 +39,7 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 		if err != nil || n == 0 {
 			return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
 		}
-		return true, tx.Wake(ctx, d.Keys...)
+		return true, tx.WakeAs(ctx, d.Urgency, d.Keys...)
 	})
 }
 

@@ -21,9 +21,15 @@ type Tx struct {
 	queries
 	store    *Store
 	dialect  dialect
-	wakes    map[string]int64 // key to distance from now, in microseconds
+	wakes    map[string]nextWake
 	finishes map[string]runFinish
 	subjects map[string]bool // what to signal after the commit
+}
+
+// nextWake is when a key is to run, and how urgently.
+type nextWake struct {
+	distance int64 // from now, in microseconds
+	urgency  Urgency
 }
 
 // runFinish is a run's end, kept until the transaction's end.
@@ -49,7 +55,7 @@ func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error
 	err := s.backend.runTx(ctx, name, func(db session) error {
 		tx = &Tx{
 			queries: queries{db: db, now: s.now}, store: s, dialect: s.backend.sqlDialect(),
-			wakes: map[string]int64{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
+			wakes: map[string]nextWake{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
 		}
 		own = f(tx)
 		if own == nil {

@@ -11,11 +11,22 @@ import (
 // wakesAtOnce is how many keys one statement wakes.
 const wakesAtOnce = 50
 
+// Urgency says which of the keys that are due are claimed first.
+type Urgency int
+
+// The urgencies.
+const (
+	Urgent     Urgency = -1 // somebody waits, or something breaks
+	Normal     Urgency = 0
+	Background Urgency = 1 // what looks for what was missed
+)
+
 // Claim is a key that its owner may work on.
 type Claim struct {
-	Key   string
-	Gen   int64 // which claim of the key this is, rising; Finish knows a lost claim by it
-	Fails int   // how many runs in a row have ended with Outcome.Failed
+	Key     string
+	Gen     int64 // which claim of the key this is, rising; Finish knows a lost claim by it
+	Fails   int   // how many runs in a row have ended with Outcome.Failed
+	Urgency Urgency
 }
 
 // Outcome is how a run ended.
@@ -23,6 +34,7 @@ type Outcome struct {
 	Next      time.Time // when to run again at the latest; zero: only when woken
 	NotBefore time.Time // not earlier, however often the key is woken; zero: no such bound
 	Failed    bool      // counts in Claim.Fails; the caller derives Next from it
+	Urgency   Urgency   // of Next
 }
 
 // Depth is how much the queue holds.
@@ -35,33 +47,48 @@ type Depth struct {
 
 // Wake makes the keys due now. A key that is running runs once more after that.
 func (s *Store) Wake(ctx context.Context, keys ...string) error {
-	return s.Tx(ctx, "wake", func(tx *Tx) error { return tx.Wake(ctx, keys...) })
+	return s.WakeAs(ctx, Normal, keys...)
+}
+
+// WakeAs is Wake with an urgency. A key that is due already only gets more urgent.
+func (s *Store) WakeAs(ctx context.Context, u Urgency, keys ...string) error {
+	return s.Tx(ctx, "wake", func(tx *Tx) error { return tx.WakeAs(ctx, u, keys...) })
 }
 
 // Wake is Store.Wake; it takes effect at the transaction's end.
-func (t *Tx) Wake(_ context.Context, keys ...string) error { return t.wakeIn(0, keys) }
+func (t *Tx) Wake(ctx context.Context, keys ...string) error { return t.WakeAs(ctx, Normal, keys...) }
+
+// WakeAs is Store.WakeAs; it takes effect at the transaction's end.
+func (t *Tx) WakeAs(_ context.Context, u Urgency, keys ...string) error {
+	return t.wakeIn(0, u, keys)
+}
 
 // WakeAt makes the keys due at a time, unless they are due earlier already.
 // It takes effect at the transaction's end.
 func (t *Tx) WakeAt(_ context.Context, at time.Time, keys ...string) error {
-	return t.wakeIn(microsUntil(t.now(), at), keys)
+	return t.wakeIn(microsUntil(t.now(), at), Normal, keys)
 }
 
-func (t *Tx) wakeIn(distance int64, keys []string) error {
+func (t *Tx) wakeIn(distance int64, u Urgency, keys []string) error {
 	for _, k := range keys {
 		if err := checkKey("the key to wake", k); err != nil {
 			return err
 		}
-		if d, ok := t.wakes[k]; !ok || distance < d {
-			t.wakes[k] = distance
+		next, ok := t.wakes[k]
+		if !ok || distance < next.distance {
+			next.distance = distance
 		}
+		if !ok || u < next.urgency {
+			next.urgency = u
+		}
+		t.wakes[k] = next
 		t.subjects[subjectWakes] = true
 	}
 	return nil
 }
 
 // writeWakes wakes at most wakesAtOnce keys, which are in order. A key that is
-// due no later already isn't written again, but PostgreSQL locks its row all the
+// due no later already, and as urgent, isn't written again, but PostgreSQL locks its row all the
 // same until the commit, so that no run that misses this transaction's other
 // writes can take the wake with it.
 func (t *Tx) writeWakes(ctx context.Context, keys []string) error {
@@ -71,32 +98,62 @@ func (t *Tx) writeWakes(ctx context.Context, keys []string) error {
 	var rows []string
 	var args []any
 	for _, k := range keys {
-		args = append(args, k, t.wakes[k])
-		rows = append(rows, fmt.Sprintf("($%d, liftlock_now() + $%d)", len(args)-1, len(args)))
+		args = append(args, k, t.wakes[k].distance, int64(t.wakes[k].urgency))
+		rows = append(rows, fmt.Sprintf("($%d, liftlock_now() + $%d, $%d)", len(args)-2, len(args)-1, len(args)))
 	}
-	_, err := t.db.exec(ctx, `INSERT INTO wakes (key, due_at) VALUES `+strings.Join(rows, ", ")+`
-		ON CONFLICT (key) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < wakes.due_at`, args...)
+	// One that isn't due yet becomes as urgent as what makes it due.
+	_, err := t.db.exec(ctx, `INSERT INTO wakes (key, due_at, urgency) VALUES `+strings.Join(rows, ", ")+`
+		ON CONFLICT (key) DO UPDATE SET due_at = CASE WHEN excluded.due_at < wakes.due_at THEN excluded.due_at ELSE wakes.due_at END,
+			urgency = CASE WHEN excluded.urgency < wakes.urgency OR excluded.due_at < wakes.due_at AND wakes.due_at > liftlock_now() THEN excluded.urgency ELSE wakes.urgency END
+		WHERE excluded.due_at < wakes.due_at OR excluded.urgency < wakes.urgency`, args...)
 	return wrapError(err, "wake %s", keys[0])
 }
 
-// Claim takes at most n keys that are due, the longest due first, for the owner:
-// the name of one process, which nobody else uses. A claim holds for
-// Options.Lease and is renewed with Renew. No keys and no error: nothing is due.
+// Claim takes at most n keys that are due, the most urgent first, of those the longest
+// due, for the owner: the name of one process, which nobody else uses. A claim holds
+// for Options.Lease and is renewed with Renew. No keys and no error: nothing is due.
 func (s *Store) Claim(ctx context.Context, owner string, n int) ([]Claim, error) {
+	return s.claimKeys(ctx, owner, n, Urgent, Normal, Background)
+}
+
+// ClaimOldest is Claim without regard to urgency: who takes every so often one this way
+// lets nobody wait for ever.
+func (s *Store) ClaimOldest(ctx context.Context, owner string, n int) ([]Claim, error) {
+	return s.claimKeys(ctx, owner, n)
+}
+
+func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urgency) ([]Claim, error) {
 	if err := checkKey("the claim's owner", owner); err != nil {
 		return nil, err
 	}
 	if n <= 0 {
 		return nil, nil
 	}
-	query := `WITH picked AS MATERIALIZED (
-			SELECT key FROM wakes WHERE ready_at <= liftlock_now() ORDER BY ready_at LIMIT $1` + s.backend.sqlDialect().skipLocked + `)
-		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
-		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails`
 	claims, err := txWithResult(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
-		return queryAll(ctx, tx.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails} }, query, clampLimit(n), owner, int64(neverDue), s.lease.Microseconds())
+		if len(order) == 0 {
+			return tx.claimWhere(ctx, owner, n, "")
+		}
+		var out []Claim
+		for _, u := range order {
+			if len(out) < n {
+				more, err := tx.claimWhere(ctx, owner, n-len(out), fmt.Sprintf(" AND urgency = %d", u))
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, more...)
+			}
+		}
+		return out, nil
 	})
 	return claims, wrapError(err, "claim keys that are due")
+}
+
+func (t *Tx) claimWhere(ctx context.Context, owner string, n int, which string) ([]Claim, error) {
+	query := `WITH picked AS MATERIALIZED (
+			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at LIMIT $1` + t.dialect.skipLocked + `)
+		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
+		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency`
+	return queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency} }, query, clampLimit(n), owner, int64(neverDue), t.store.lease.Microseconds())
 }
 
 // Finish ends a run and says when the next one is due. ErrLost: the claim isn't
@@ -123,14 +180,16 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 	if f.outcome.Failed {
 		failed = 1
 	}
-	// The wakes since the claim are in due_at: the earlier of them and next.
+	// The wakes since the claim are in due_at: the earlier of them and next, as urgent as
+	// that is.
 	due, ok, err := queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
 			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
+			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN urgency ELSE CAST($7 AS BIGINT) END,
 			fails = CASE WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
 		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
-		next, hold, failed, f.claim.Key, f.owner, f.claim.Gen)
+		next, hold, failed, f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency))
 	if err == nil && !ok {
 		err = ErrLost
 	}
