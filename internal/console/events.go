@@ -226,10 +226,15 @@ func (s *eventStream) send(text string) error {
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}
-	return s.rc.Flush()
+	if err := s.rc.Flush(); err != nil {
+		return err
+	}
+	s.clearDeadline()
+	return nil
 }
 
-// clearDeadline takes the deadline off, so that it doesn't meet the next request of the connection.
+// clearDeadline takes the deadline off: the next request of the connection must not
+// meet it, and over HTTP/2 it ends a stream also while nothing is sent.
 func (s *eventStream) clearDeadline() {
 	_ = s.rc.SetWriteDeadline(time.Time{}) // the connection may be gone
 }

@@ -191,8 +191,8 @@ func TestStreamSignalsOtherChanges(t *testing.T) {
 	}
 }
 
-// TestSilentStreamLives also holds that the server's limit on reading a request
-// doesn't end a stream.
+// TestSilentStreamLives also holds that the server's limits on reading a request and
+// on answering it don't end a stream.
 func TestSilentStreamLives(t *testing.T) {
 	w := newTestConsole(t, nil)
 	o := w.options
@@ -200,7 +200,7 @@ func TestSilentStreamLives(t *testing.T) {
 	h, err := New(o)
 	w.must(err)
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ReadTimeout = 50 * time.Millisecond
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
 	srv.Start()
 	defer srv.Close()
 	l := w.openStream(t, srv.URL+"/api/v1/events", nil)

@@ -56,6 +56,9 @@ func BenchmarkStatusWebhook(b *testing.B) {
 					b.Fatal(code)
 				}
 			}
+			if d, err := s.store.Depth(b.Context()); err != nil || d.Due != 1 {
+				b.Fatalf("%d keys are due, want the open pull request's: %v", d.Due, err)
+			}
 		})
 	}
 }
@@ -65,12 +68,13 @@ func seedPulls(b *testing.B, s *store.Store, closed int) {
 	b.Helper()
 	var rows []store.Pull
 	for i := range closed + 1 {
-		state := "closed"
-		if i == 0 {
-			state = "open"
+		row := store.Pull{Repo: "hub:acme/fleet", Number: i + 1, Branch: fmt.Sprintf("liftlock/shop/qa/c%d", i), State: "open", Pipeline: "shop", Environment: "qa", Component: fmt.Sprintf("c%d", i),
+			Head: fmt.Sprintf("%040d", i+1), CreatedAt: time.Unix(int64(i), 0), UpdatedAt: time.Unix(int64(i), 0)}
+		if i > 0 {
+			row.State, row.ClosedAt = "closed", row.UpdatedAt
 		}
-		rows = append(rows, store.Pull{Repo: "hub:acme/fleet", Number: i + 1, Branch: fmt.Sprintf("liftlock/shop/qa/c%d", i), State: state, UpdatedAt: time.Unix(int64(i), 0),
-			Data: fmt.Appendf(nil, `{"pr":{"Number":%d,"Title":"Promote web 1.%d.0 to qa","State":%q,"HeadSHA":"%040d","Body":%q}}`, i+1, i, state, i+1, strings.Repeat("| image | old | new |\n", 100))})
+		row.Data = fmt.Appendf(nil, `{"pr":{"Number":%d,"Title":"Promote web 1.%d.0 to qa","State":%q,"HeadSHA":%q,"Body":%q}}`, i+1, i, row.State, row.Head, strings.Repeat("| image | old | new |\n", 100))
+		rows = append(rows, row)
 	}
 	for len(rows) > 0 {
 		n := min(len(rows), 1000)
