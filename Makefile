@@ -36,7 +36,7 @@ crash: ## kill the server at every point of the story, and at 50 random moments 
 
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)
-	$(GO) test ./internal/server -count=1 -timeout 20m -run '^TestLoad' -load $(LOAD_FOR)
+	$(GO) test ./internal/server -count=1 -timeout 20m -run '^TestLoad' -v -load $(LOAD_FOR)
 
 .PHONY: build
 build: ## build bin/liftlock
