@@ -29,6 +29,7 @@ type limitedListener struct {
 	net.Listener
 	max, maxOfClient int
 	clients          clientResolver
+	countClosed      func() // called for every connection that gives way or is refused
 	log              *zap.Logger
 
 	mu       sync.Mutex
@@ -56,8 +57,8 @@ type limitedConn struct {
 	ofAll, ofMine *list.Element
 }
 
-func newLimitedListener(l net.Listener, clients clientResolver, log *zap.Logger) *limitedListener {
-	return &limitedListener{Listener: l, max: maxConnections, maxOfClient: maxOfClient, clients: clients, log: log, byClient: map[string]*clientConns{}}
+func newLimitedListener(l net.Listener, clients clientResolver, countClosed func(), log *zap.Logger) *limitedListener {
+	return &limitedListener{Listener: l, max: maxConnections, maxOfClient: maxOfClient, clients: clients, countClosed: countClosed, log: log, byClient: map[string]*clientConns{}}
 }
 
 // Accept implements net.Listener.
@@ -84,9 +85,11 @@ func (l *limitedListener) admit(c net.Conn) net.Conn {
 	}
 	l.mu.Unlock()
 	for _, d := range dropped {
+		l.countClosed()
 		_ = d.Conn.Close() // its reader sees that it is gone
 	}
 	if !ok {
+		l.countClosed()
 		return nil
 	}
 	return conn

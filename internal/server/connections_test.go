@@ -37,7 +37,7 @@ type noListener struct{ net.Listener }
 func (noListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func newTestListener(limit, ofClient int) *limitedListener {
-	l := newLimitedListener(noListener{}, clientResolver{[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, zap.NewNop())
+	l := newLimitedListener(noListener{}, clientResolver{[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, func() {}, zap.NewNop())
 	l.max, l.maxOfClient = limit, ofClient
 	return l
 }
@@ -111,6 +111,8 @@ func TestAClientHasALimitOfItsOwn(t *testing.T) {
 func TestWhatIsAnsweredIsNotClosed(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(2, 2)
+	refused := 0
+	l.countClosed = func() { refused++ }
 	for range 2 {
 		_, c := l.admitFrom("192.0.2.1")
 		c.beginRequest(true)
@@ -120,8 +122,8 @@ func TestWhatIsAnsweredIsNotClosed(t *testing.T) {
 			t.Errorf("a connection from %s was taken", from)
 		}
 	}
-	if l.open != 2 {
-		t.Errorf("%d connections are open", l.open)
+	if l.open != 2 || refused != 2 {
+		t.Errorf("%d connections are open, %d refusals were counted", l.open, refused)
 	}
 }
 
@@ -149,7 +151,7 @@ func TestConnectionsOverTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limited := newLimitedListener(inner, clientResolver{}, zap.NewNop())
+	limited := newLimitedListener(inner, clientResolver{}, func() {}, zap.NewNop())
 	limited.max, limited.maxOfClient = 2, 2
 	begun, finish := make(chan struct{}), make(chan struct{})
 	l := &listener{Listener: limited}

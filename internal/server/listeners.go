@@ -36,13 +36,14 @@ type listener struct {
 	http *http.Server
 }
 
-// openListener listens on an address; nothing is answered yet.
-func (s *Server) openListener(ctx context.Context, address string) (*listener, error) {
+// openListener listens on an address; nothing is answered yet. The name is the
+// listener's in metrics.
+func (s *Server) openListener(ctx context.Context, name, address string) (*listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	out := &listener{Listener: newLimitedListener(l, s.clients, s.log.Named("http"))}
+	out := &listener{Listener: newLimitedListener(l, s.clients, s.metrics.closed.WithLabelValues(name).Inc, s.log.Named("http"))}
 	if s.certificate != nil {
 		out.tls = s.certificate.tlsConfig()
 	}

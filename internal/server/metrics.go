@@ -19,6 +19,7 @@ type metrics struct {
 	calls      *prometheus.CounterVec
 	callTime   *prometheus.HistogramVec
 	deliveries *prometheus.CounterVec
+	closed     *prometheus.CounterVec
 	runs       *prometheus.CounterVec
 	runTime    *prometheus.HistogramVec
 	stages     *prometheus.HistogramVec
@@ -35,13 +36,14 @@ func newMetrics(s *store.Store, caches *cache.Group) *metrics {
 		calls:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_calls_total", Help: "Calls to a forge's API, by endpoint and HTTP status (0: no answer)."}, []string{"forge", "endpoint", "status"}),
 		callTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_forge_call_seconds", Help: "How long calls to a forge's API took.", Buckets: prometheus.DefBuckets}, []string{"forge"}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_webhook_deliveries_total", Help: "Webhook deliveries by outcome."}, []string{"forge", "outcome"}),
+		closed:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_connections_closed_total", Help: "Connections that were closed or refused because too many were open, by listener."}, []string{"listener"}),
 		runs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_runs_total", Help: "Runs of keys by kind and result."}, []string{"kind", "result"}),
 		runTime:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
 		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -126,11 +126,11 @@ func (s *Server) openListeners(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.main, err = s.openListener(ctx, c.Listen); err != nil {
+	if s.main, err = s.openListener(ctx, "main", c.Listen); err != nil {
 		return err
 	}
 	if c.Webhooks.Listen != "" {
-		s.hooks, err = s.openListener(ctx, c.Webhooks.Listen)
+		s.hooks, err = s.openListener(ctx, "webhooks", c.Webhooks.Listen)
 	}
 	return err
 }
