@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -12,7 +13,9 @@ import (
 // says promote.
 func TestProdFixedByHandIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := startScenario(t, normalCluster, "hotfix", singleComponent(), nil)
+	f := singleComponent()
+	f.environments = strings.Replace(f.environments, "count: 2", "count: 1", 1)
+	s := startScenario(t, normalCluster, "hotfix", f, nil)
 
 	s.pushRelease("web", "prod", "1.0.1-hotfix")
 	s.awaitState("web", "prod", "1.0.1-hotfix", promotion.Diverged)
@@ -30,7 +33,8 @@ func TestProdFixedByHandIsLeftAlone(t *testing.T) {
 
 	s.addComment(ada, qa.Index, "/liftlock promote prod")
 	p := s.awaitOpen("web", "prod", "1.1.0", 0)
-	s.approve(ada, p)
+	s.approve(ada, p) // doesn't count: who promotes isn't who approves
+	s.awaitGate("web", "prod", "approvals", "wait")
 	s.approve(grace, p)
 	s.checkOneEnvironment(s.awaitMerged("web", "prod", "1.1.0", 0), "web", "prod", 1)
 	s.awaitState("web", "prod", "1.1.0", promotion.Verified)

@@ -9,14 +9,14 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// approvedQA merges into qa by itself once ada approved.
+// approvedQA merges into qa by itself once ada or grace approved.
 const approvedQA = `    - name: dev
       verify: ` + verify + `
     - name: qa
       after: [dev]
       merge: auto
       gates:
-        - approvals: {count: 1, from: {users: [ada]}}
+        - approvals: {count: 1, from: {users: [ada, grace]}}
       verify: ` + verify + `
 `
 
@@ -63,7 +63,7 @@ func TestPushToTheSameOverlay(t *testing.T) {
 	}
 
 	s.addComment(ada, p.Index, "/liftlock promote")
-	s.approve(ada, s.awaitComposedOver(p.Index, "web", "qa", "1.1.7"))
+	s.approve(grace, s.awaitComposedOver(p.Index, "web", "qa", "1.1.7"))
 	merged = s.awaitMerged("web", "qa", "1.2.0", merged.Index)
 	s.checkOneEnvironment(merged, "web", "qa", 1)
 	s.awaitState("web", "qa", "1.2.0", promotion.Verified)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,7 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head str
 	if err := d.getJSON(ctx, op, contributorsOnly(), &compared, "repos", r.Owner, r.Name, "compare", base+"..."+head); err != nil {
 		return nil, err
 	}
+	slices.Reverse(compared.Commits) // Gitea lists the newest first
 	return d.toAuthors(ctx, op, compared.Commits)
 }
 
