@@ -1,0 +1,318 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// authorForge knows who made what, and counts what it is asked.
+type authorForge struct {
+	forge.Forge
+	merged  map[string][]forge.PullRequest // by commit
+	listed  []forge.CommitAuthors          // of any pull request
+	commits map[string]forge.CommitAuthors
+	pushes  []forge.Push // newest first
+	err     error
+	calls   int
+	single  bool // a push has one commit
+}
+
+func (f *authorForge) MergedPullRequests(_ context.Context, _ forge.Repo, commit string) ([]forge.PullRequest, error) {
+	f.calls++
+	return f.merged[commit], f.err
+}
+
+func (f *authorForge) PullRequestAuthors(context.Context, forge.Repo, *forge.PullRequest) ([]forge.CommitAuthors, error) {
+	f.calls++
+	return f.listed, f.err
+}
+
+func (f *authorForge) CommitAuthors(_ context.Context, _ forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
+	f.calls++
+	var out []forge.CommitAuthors
+	for sha, c := range f.commits {
+		if sha == head || base != "" && !f.single {
+			out = append(out, c)
+		}
+	}
+	return out, f.err
+}
+
+func (f *authorForge) Pushes(_ context.Context, _ forge.Repo, _ string, enough func(forge.Push) bool) error {
+	f.calls++
+	for _, p := range f.pushes {
+		if enough(p) {
+			return nil
+		}
+	}
+	return f.err
+}
+
+func forgeUser(login string) forge.User { return forge.User{ID: int64(len(login)), Login: login} }
+
+// madeBy is a commit by accounts; one with an @ in it is an address without account.
+func madeBy(sha string, who ...string) forge.CommitAuthors {
+	c := forge.CommitAuthors{Commit: sha}
+	for _, w := range who {
+		p := forge.Contributor{Name: w, Email: w + "@example.com", User: forgeUser(w)}
+		if strings.Contains(w, "@") {
+			p = forge.Contributor{Name: "Somebody", Email: w}
+		}
+		c.Contributors = append(c.Contributors, p)
+	}
+	return c
+}
+
+func mergedPull(commit, base, opener, merger string) forge.PullRequest {
+	return forge.PullRequest{Number: 7, MergeCommit: commit, Base: base, Author: opener, AuthorID: forgeUser(opener).ID, MergedBy: merger, MergedByID: forgeUser(merger).ID}
+}
+
+// lines is a repository in which a branch was merged into main: what the tests of who
+// made what need of Git.
+type lines struct {
+	*testRepo
+	base, one, two, side, merge string
+}
+
+func newLines(t *testing.T) lines {
+	c := lines{testRepo: newTestRepo(t, "fleet", map[string]string{"a": "1\n"})}
+	c.base = runGit(t, c.work, "rev-parse", "HEAD")
+	c.one = c.commit("main", map[string]string{"a": "2\n"})
+	c.two = c.commit("main", map[string]string{"a": "3\n"})
+	runGit(t, c.work, "checkout", "-q", "--detach", c.base)
+	c.side = c.commit("topic", map[string]string{"b": "1\n"})
+	runGit(t, c.work, "checkout", "-q", "--detach", c.two)
+	runGit(t, c.work, "merge", "-q", "--no-ff", "-m", "Merge\n\nCo-authored-by: Coral <coral@example.com>", c.side)
+	c.merge = runGit(t, c.work, "rev-parse", "HEAD")
+	runGit(t, c.work, "push", "-q", "origin", "HEAD:refs/heads/main")
+	if _, err := c.Mirror.Fetch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.BotLogin, c.BotID = "liftlock", 1
+	return c
+}
+
+// TestReadMakers finds all in whose making the forge saw them, and says what it can't
+// tell: nobody is left out for it.
+func TestReadMakers(t *testing.T) {
+	c := newLines(t)
+	short := func(sha string) string { return sha[:12] }
+	push := func(before, after, by string) forge.Push {
+		return forge.Push{Before: before, After: after, By: forgeUser(by)}
+	}
+	both := map[string]forge.CommitAuthors{c.one: madeBy(c.one, "ann"), c.two: madeBy(c.two, "bob")}
+	coral := map[string]forge.CommitAuthors{c.merge: madeBy(c.merge, "someone", "coral")}
+	for name, test := range map[string]struct {
+		forge    authorForge
+		commit   string
+		want     []string
+		unlinked []string
+		err      string
+	}{
+		"a push of two":            {forge: authorForge{commits: both, pushes: []forge.Push{push(c.two, c.merge, "late"), push(c.base, c.two, "mallory")}}, commit: c.one, want: []string{"ann", "bob", "mallory"}},
+		"a push by a deleted one":  {forge: authorForge{commits: both, pushes: []forge.Push{{Before: c.base, After: c.two}}}, commit: c.one, want: []string{"ann", "bob"}, unlinked: []string{"whoever pushed " + short(c.two) + " to main has no account any more"}},
+		"a new branch":             {forge: authorForge{commits: both, pushes: []forge.Push{push("", c.two, "mallory")}}, commit: c.one, want: []string{"ann", "mallory"}},
+		"pushes that lead nowhere": {forge: authorForge{commits: both, pushes: []forge.Push{push(c.base, strings.Repeat("1", 40), "x"), push(strings.Repeat("1", 40), c.two, "y"), push(c.two, "", "z")}}, commit: c.one, err: "the forge doesn't tell who pushed it"},
+		"no pushes":                {forge: authorForge{commits: both}, commit: c.one, err: "no merged pull request brought it to main, and the forge doesn't tell who pushed it"},
+		"a merge of nothing known": {forge: authorForge{pushes: []forge.Push{{Before: c.base, After: c.one, By: forgeUser("carol"), Merge: true}}}, commit: c.one, err: "the forge doesn't tell by which pull request"},
+		"a push that isn't listed": {forge: authorForge{commits: map[string]forge.CommitAuthors{c.two: madeBy(c.two, "bob")}, pushes: []forge.Push{push(c.base, c.two, "mallory")}}, commit: c.one, err: "doesn't list it among the commits of the push"},
+		"an unlinked author":       {forge: authorForge{commits: map[string]forge.CommitAuthors{c.one: madeBy(c.one, "s@home.example")}, pushes: []forge.Push{push(c.base, c.one, "mallory")}}, commit: c.one, want: []string{"mallory"}, unlinked: []string{"Somebody <s@home.example>, whom the commit " + short(c.one) + " names, belongs to no account"}},
+		"our own commits":          {forge: authorForge{commits: map[string]forge.CommitAuthors{c.one: madeBy(c.one, "A@example.com")}, pushes: []forge.Push{push(c.base, c.one, "mallory")}}, commit: c.one, want: []string{"liftlock", "mallory"}},
+		"a squash": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "opener", "carol")}},
+			listed: []forge.CommitAuthors{{Commit: c.side, Contributors: madeBy("", "ann").Contributors, Pusher: forgeUser("mallory")}}}, commit: c.one, want: []string{"ann", "carol", "mallory", "opener"}},
+		"a squash of a deleted account": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "", "carol")}},
+			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}}, commit: c.one, want: []string{"ann", "carol"}, unlinked: []string{"who opened #7 has no account any more"}},
+		"a merge": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merge: {mergedPull(c.merge, "main", "opener", "carol")}},
+			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}, commits: coral}, commit: c.merge, want: []string{"ann", "carol", "coral", "opener"}},
+		"a merge of more than is listed": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merge: {mergedPull(c.merge, "main", "opener", "carol")}},
+			listed: []forge.CommitAuthors{madeBy(c.one, "ann")}}, commit: c.merge, err: "#7 brought " + short(c.side) + ", which the forge doesn't list"},
+		"a pull request of nothing": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "opener", "carol")}}}, commit: c.one, err: "the forge lists no commits of #7"},
+		"in the middle of a rebase": {forge: authorForge{merged: map[string][]forge.PullRequest{c.two: {mergedPull(c.two, "main", "opener", "carol")}}, pushes: []forge.Push{push(c.base, c.two, "carol")},
+			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}}, commit: c.one, want: []string{"ann", "carol", "opener"}},
+		"merged elsewhere and pushed here": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "staging", "opener", "carol")}}, pushes: []forge.Push{push(c.base, c.one, "mallory")},
+			commits: map[string]forge.CommitAuthors{c.one: madeBy(c.one, "ann")}, listed: []forge.CommitAuthors{madeBy(c.side, "bob")}}, commit: c.one, want: []string{"ann", "bob", "carol", "mallory", "opener"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Forge = &test.forge
+			m, err := readMakers(t.Context(), c.Repository, "main", test.commit)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Fatalf("%+v, %v; want %q", m, err, test.err)
+				}
+				return
+			}
+			var logins []string
+			for _, a := range m.accounts {
+				logins = append(logins, a.Login)
+			}
+			slices.Sort(logins)
+			if err != nil || !slices.Equal(logins, test.want) || !slices.Equal(m.unlinked, test.unlinked) {
+				t.Errorf("%v\n got %q, %q\nwant %q, %q", err, logins, m.unlinked, test.want, test.unlinked)
+			}
+		})
+	}
+}
+
+// TestMakersAreRemembered asks the forge once about what never changes, again after a
+// while where an address may have got an account, and again at once after a failure.
+func TestMakersAreRemembered(t *testing.T) {
+	c := newLines(t)
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	f := &authorForge{pushes: []forge.Push{{Before: c.base, After: c.one, By: forgeUser("ann")}}, commits: map[string]forge.CommitAuthors{c.one: madeBy(c.one, "s@home.example")}}
+	c.Forge = f
+	g := newAuthorGatherer(nil, func() time.Time { return now }, false, nil)
+	const perRelease = 3 // the pull requests, the pushes, the commits
+	for i, step := range []struct {
+		after  time.Duration
+		err    error
+		linked bool
+		calls  int
+	}{
+		{0, forge.ErrRetryable, false, 1},
+		{0, nil, false, perRelease},
+		{unlinkedAge - time.Second, nil, true, 0},
+		{time.Second, nil, true, perRelease},
+		{1000 * time.Hour, nil, false, 0},
+	} {
+		now = now.Add(step.after)
+		f.err, f.calls = step.err, 0
+		if step.linked {
+			f.commits[c.one] = madeBy(c.one, "bob")
+		}
+		_, err := g.landingMakers(t.Context(), c.Repository, "main", c.one)
+		if (err != nil) != (step.err != nil) || f.calls != step.calls {
+			t.Errorf("step %d: %v after %d calls, want %d", i, err, f.calls, step.calls)
+		}
+	}
+}
+
+// TestUnlinkedAreExplained names some of them, and what helps.
+func TestUnlinkedAreExplained(t *testing.T) {
+	g := newAuthorGatherer(nil, time.Now, false, nil)
+	if err := g.explainUnlinked([]string{"a", "b", "c", "d", "e"}); err == nil || !strings.HasPrefix(err.Error(), "a; b; c; and 2 more. ") {
+		t.Errorf("the explanation is %v", err)
+	}
+	g.ignoreUnlinked = true
+	if err := g.explainUnlinked([]string{"a"}); err != nil {
+		t.Errorf("ignored: %v", err)
+	}
+}
+
+// devReleases is a branch layout whose environment dev gets releases of two images, each
+// pushed by somebody else.
+type devReleases struct {
+	*testRepo
+	forge *authorForge
+	at    string
+}
+
+func newDevReleases(t *testing.T) *devReleases {
+	d := &devReleases{testRepo: newBranchRepo(t, nil), forge: &authorForge{commits: map[string]forge.CommitAuthors{}, single: true}}
+	d.Forge = d.forge
+	d.checkoutBranch("env/dev")
+	d.at = runGit(t, d.work, "rev-parse", "HEAD")
+	return d
+}
+
+func (d *devReleases) release(who, message, one, other string) {
+	d.t.Helper()
+	d.commit("env/dev", map[string]string{"apps/web/kustomization.yaml": fmt.Sprintf("resources: [../../base]\nimages:\n- {name: x, newTag: '%s'}\n- {name: y, newTag: '%s'}\n", one, other)})
+	runGit(d.t, d.work, "commit", "-q", "--amend", "-m", message)
+	sha := runGit(d.t, d.work, "rev-parse", "HEAD")
+	runGit(d.t, d.work, "push", "-q", "--force", "origin", "HEAD:refs/heads/env/dev")
+	if _, err := d.Mirror.Fetch(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+	d.forge.commits[sha] = madeBy(sha, who)
+	d.forge.pushes = slices.Insert(d.forge.pushes, 0, forge.Push{Before: d.at, After: sha, By: forgeUser(who)})
+	d.at = sha
+}
+
+// evaluate gives what is known of web, and the identity of what dev has.
+func (d *devReleases) evaluate(o *Gatherer) (c *ComponentEvaluation, release string) {
+	d.t.Helper()
+	s := takeSnapshot(d.t, o, d.testRepo)
+	p := s.Pipelines[0]
+	ev := &Evaluation{Snapshot: s, Pipeline: p}
+	for _, env := range []string{"dev", "qa", "prod"} {
+		ev.envs = append(ev.envs, promotion.Env{Name: env, Tip: s.BranchFor(p.Pipeline, env).Commit})
+	}
+	c = &ComponentEvaluation{Evaluation: ev, Unit: p.Units["web"], Facts: promotion.ComponentFacts{Envs: ev.envs}}
+	return c, o.releaseIDAt(d.Repository, d.at, p, c.Unit.Envs["dev"])
+}
+
+func loginsOf(accounts []policies.Account) (logins []string) {
+	for _, a := range accounts {
+		logins = append(logins, a.Login)
+	}
+	return logins
+}
+
+// TestReleaseAuthors finds each commit that brought a release, those that brought some of
+// its values too, and knows no release that nothing brought.
+func TestReleaseAuthors(t *testing.T) {
+	d := newDevReleases(t)
+	o := newTestGatherer(d.testRepo)
+	d.release("ann", "One", "2", "1")
+	d.release("bob", "Both", "2", "2")
+	d.release("carol", "Another", "3", "3")
+	d.release("dave", "Back", "2", "2")
+	d.release("liftlock", "Take it back\n\nLiftlock-Kind: revert", "4", "4")
+	d.release("frank", "Again", "2", "2")
+	c, id := d.evaluate(o)
+	if got, err := o.ReleaseAuthors(t.Context(), c, "prod", id); err != nil || !slices.Equal(loginsOf(got), []string{"bob", "dave", "frank"}) {
+		t.Errorf("who brought it each time: %+v, %v", got, err)
+	}
+	if got, err := o.ReleaseAuthors(t.Context(), c, "prod", strings.Repeat("0", 64)); err == nil || !strings.Contains(err.Error(), "no history tells which commit brought the release to dev") {
+		t.Errorf("a release that nothing brought: %+v, %v", got, err)
+	}
+	d.release("grace", "One of two", "5", "2")
+	d.release("heidi", "The other", "5", "6")
+	c, id = d.evaluate(o)
+	if got, err := o.ReleaseAuthors(t.Context(), c, "prod", id); err != nil || !slices.Equal(loginsOf(got), []string{"grace", "heidi"}) {
+		t.Errorf("who brought its parts: %+v, %v", got, err)
+	}
+	c.Facts.Envs[0].History = []promotion.Arrival{{Release: id, Commit: d.at, By: promotion.ByPerson}, {Release: id, Commit: d.forge.pushes[3].After, By: promotion.ByPerson}}
+	if got, err := o.findArrivals(t.Context(), c, "dev", c.Unit.Envs["dev"], id); err != nil || !slices.Equal(got, []string{d.at}) {
+		t.Errorf("what was recorded, and is so: %q, %v", got, err)
+	}
+}
+
+// TestAuthorFacts asks for authors only where a gate does, and counts who gave the command
+// to promote.
+func TestAuthorFacts(t *testing.T) {
+	d := newDevReleases(t)
+	o := newTestGatherer(d.testRepo)
+	d.release("ann", "Both", "2", "2")
+	c, id := d.evaluate(o)
+	prod := &c.Facts.Envs[2]
+	var f policies.Facts
+	if err := o.authorFacts(t.Context(), c, prod, id, &f); err != nil || d.forge.calls != 0 || f.Authors != nil {
+		t.Errorf("without a gate: %+v, %v after %d calls", f, err, d.forge.calls)
+	}
+	prod.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: 1}}}
+	c.Facts.PendingCommands = []promotion.PendingCommand{
+		{Verb: "promote", Environment: "prod", Release: id, By: "grace"}, {Verb: "promote", Environment: "prod", Release: "another", By: "heidi"},
+		{Verb: "promote", Environment: "qa", Release: id, By: "ivan"}, {Verb: "retry", Environment: "prod", Release: id, By: "judy"},
+	}
+	if err := o.authorFacts(t.Context(), c, prod, id, &f); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "grace"}) {
+		t.Errorf("with a gate: %+v, %v", f, err)
+	}
+	d.forge.pushes = nil
+	o.landings.Clear()
+	if err := o.authorFacts(t.Context(), c, prod, id, &f); err != nil || !strings.Contains(f.AuthorsErr, "who made "+d.at[:12]+" can't be told: ") {
+		t.Errorf("with nothing known: %+v, %v", f, err)
+	}
+	d.forge.err = forge.ErrRetryable
+	if err := o.authorFacts(t.Context(), c, prod, id, &f); !forge.IsRetryable(err) {
+		t.Errorf("with the forge away: %v", err)
+	}
+}
