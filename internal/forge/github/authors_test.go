@@ -39,7 +39,7 @@ func TestCommitAuthors(t *testing.T) {
 		commits []jsonObject
 		graphQL response
 		want    []forge.Contributor // of the last
-		asks    int                 // GraphQL
+		queries int                 // GraphQL
 	}{
 		"in GitHub's pages":     {commits: []jsonObject{commitJSON(head1, "grace", "web-flow", "x")}, want: []forge.Contributor{contributor("grace")}},
 		"by nobody known":       {commits: []jsonObject{commitJSON(head1, "", "ada", "x")}, want: []forge.Contributor{{Email: "@example.com"}, contributor("ada")}},
@@ -53,10 +53,10 @@ func TestCommitAuthors(t *testing.T) {
 		"with others": {
 			commits: []jsonObject{commitJSON(head1, "ada", "ada", "x\n\nCo-authored-by: G <g@home.example>\nCo-authored-by: H <h@home.example>")},
 			graphQL: response{status: 200, body: `{"data":{"repository":{"object":{"authors":{"nodes":[{"email":"g@home.example","user":{"databaseId":9,"login":"grace"}},{"email":"h@home.example","user":null}]}}}}}`},
-			want:    []forge.Contributor{contributor("ada"), {Name: "G", Email: "g@home.example", User: forge.User{ID: 9, Login: "grace"}}, {Name: "H", Email: "h@home.example"}}, asks: 1},
+			want:    []forge.Contributor{contributor("ada"), {Name: "G", Email: "g@home.example", User: forge.User{ID: 9, Login: "grace"}}, {Name: "H", Email: "h@home.example"}}, queries: 1},
 		"without GraphQL": {
 			commits: []jsonObject{commitJSON(head1, "ada", "ada", "x\n\nCo-authored-by: G <g@home.example>")},
-			want:    []forge.Contributor{contributor("ada"), {Name: "G", Email: "g@home.example"}}, asks: 1},
+			want:    []forge.Contributor{contributor("ada"), {Name: "G", Email: "g@home.example"}}, queries: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, d := newReplayServer(t)
@@ -80,8 +80,8 @@ func TestCommitAuthors(t *testing.T) {
 			if diff := cmp.Diff(c.want, got[len(got)-1].Contributors); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if n := len(r.calls("graphql")); n != c.asks {
-				t.Errorf("GraphQL was asked %d times, want %d", n, c.asks)
+			if n := len(r.calls("graphql")); n != c.queries {
+				t.Errorf("GraphQL was asked %d times, want %d", n, c.queries)
 			}
 		})
 	}
