@@ -64,8 +64,9 @@ type Controller struct {
 	fetches  *fetchRequests
 
 	mu              sync.Mutex
-	seenGenerations map[string]uint64 // repositories whose units this process has looked at, and their snapshot's turn then
-	pipelineErrs    map[string]string // why pipeline files can't be used, by repository
+	seenGenerations map[string]uint64         // repositories whose units this process has looked at, and their snapshot's turn then
+	lastLooks       map[string]repositoryLook // by repository
+	pipelineErrs    map[string]string         // why pipeline files can't be used, by repository
 }
 
 // New makes a controller.
@@ -78,7 +79,7 @@ func New(o Options) *Controller {
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
 		apps: newApplicationIndex(), pending: newPendingWakes(), fetches: newFetchRequests(o.Caches), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
-		seenGenerations: map[string]uint64{}, pipelineErrs: map[string]string{}}
+		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, pipelineErrs: map[string]string{}}
 	for _, r := range o.Repos {
 		e.reposByID[r.ID] = r
 	}

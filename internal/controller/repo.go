@@ -2,13 +2,13 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
+	"maps"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -35,11 +35,11 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
-	seen, ok, err := e.opts.Store.State(ctx, headsKey(r))
+	stored, _, err := e.opts.Store.State(ctx, headsKey(r))
 	if err != nil {
 		return time.Time{}, err
 	}
-	now := branchFingerprint(heads, s.BranchHeads())
+	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
 	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
 	e.mu.Lock()
 	if s.PipelineErr != "" {
@@ -54,16 +54,60 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err := e.opts.Store.Wake(ctx, wake.Strings(e.fetches.takeWaiting(r.ID)...)...); err != nil {
 		return time.Time{}, err
 	}
-	if changed := e.targetsChanged(r.ID, s.Generation); ok && string(seen) == now && !changed {
+	var seen map[string]string
+	if json.Unmarshal(stored, &seen) != nil {
+		seen = nil // nobody looked, or an older version
+	}
+	changed := e.targetsChanged(r.ID, s.Generation)
+	if seen != nil && maps.Equal(seen, now.heads) && !changed {
 		return next, nil
 	}
+	e.mu.Lock()
+	last, looked := e.lastLooks[r.ID]
+	e.mu.Unlock()
+	keys := changedKeys{}
+	if all := changed || !looked || seen == nil || last.missed(seen, now); all {
+		keys.normal, err = e.keysOfAll(ctx, r, s)
+	} else {
+		keys, err = e.keysOfChanges(ctx, r, seen, last, now)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	data, err := json.Marshal(now.heads)
+	if err != nil {
+		return time.Time{}, err
+	}
+	err = e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
+		if err := tx.PutState(ctx, headsKey(r), data); err != nil {
+			return err
+		}
+		if err := tx.WakeAs(ctx, store.Urgent, wake.Strings(keys.urgent...)...); err != nil {
+			return err
+		}
+		return tx.Wake(ctx, wake.Strings(keys.normal...)...)
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lastLooks[r.ID] = now
+	return next, nil
+}
+
+func headsKey(r *Repository) string { return "heads|" + r.ID }
+
+// keysOfAll are the keys of every unit that there is or was, and of the repositories
+// whose targets depend on this one.
+func (e *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Snapshot) ([]wake.Key, error) {
 	var keys []wake.Key
 	for _, u := range s.AllUnits() {
 		keys = append(keys, wake.ForUnit(s.RunsAs(u)))
 	}
 	known, err := e.opts.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
 	for _, row := range known {
 		u := promotion.Unit{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component}
@@ -74,15 +118,8 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	for _, other := range e.opts.Gatherer.Dependents(r.ID) {
 		keys = append(keys, wake.ForRepository(other))
 	}
-	return next, e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
-		if err := tx.PutState(ctx, headsKey(r), []byte(now)); err != nil {
-			return err
-		}
-		return tx.Wake(ctx, wake.Strings(keys...)...)
-	})
+	return keys, nil
 }
-
-func headsKey(r *Repository) string { return "heads|" + r.ID }
 
 // targetsChanged says that this process has not looked at a repository's units yet,
 // or not since its targets changed without a commit: what was known of them
@@ -93,25 +130,6 @@ func (e *Controller) targetsChanged(repo string, generation uint64) bool {
 	last, looked := e.seenGenerations[repo]
 	e.seenGenerations[repo] = generation
 	return !looked || last != generation
-}
-
-// branchFingerprint says which of the branches that matter are where.
-func branchFingerprint(heads map[string]string, lines []facts.BranchHead) string {
-	var b strings.Builder
-	for _, l := range lines {
-		b.WriteString(heads[l.Branch] + " ")
-	}
-	b.WriteString(heads[history.StateBranch])
-	names := make([]string, 0, len(heads))
-	for name := range heads {
-		if strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name, promotion.RevertPrefix) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range sortedStrings(names) {
-		b.WriteString(" " + name + "=" + heads[name])
-	}
-	return b.String()
 }
 
 // setBranchStatus shows a broken pipeline file on the tracked branch's commit, and,
@@ -219,6 +237,11 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
 		return time.Time{}, err
+	}
+	if pr.State != forge.Open {
+		if err := e.wakeQueued(ctx, r); err != nil {
+			return time.Time{}, err
+		}
 	}
 	return time.Time{}, e.reportOrphan(ctx, r, pr, u, ref.Environment)
 }
