@@ -57,7 +57,7 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 		if k.UpdatedAt.After(newest) {
 			newest = k.UpdatedAt
 		}
-		if k.Bot || k.User == r.BotLogin || !k.UpdatedAt.Equal(k.CreatedAt) {
+		if k.Bot || r.IsOurs(k.User, k.UserID) || !k.UpdatedAt.Equal(k.CreatedAt) {
 			continue // not a person's, or edited afterwards
 		}
 		if err := e.handleComment(ctx, r, pr, ref, k); err != nil {

@@ -147,6 +147,9 @@ func TestUnlinkedAuthors(t *testing.T) {
 			t.Errorf("the gate says %s", reason)
 		}
 		s.approve(p.Number, "ada")
+		if a := s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock promote"), "confused"); !strings.Contains(a, "can't be told") {
+			t.Errorf("a promote of what nobody knows who made: %q", a)
+		}
 		s.awaitIdle()
 		if s.readPull(p.Number).Merged {
 			t.Fatal("a release was merged of which the author isn't known")

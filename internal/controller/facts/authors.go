@@ -19,9 +19,10 @@ import (
 const (
 	// maxLandings bounds the pushes and pull requests that one release is made of.
 	maxLandings = 20
-	// unlinkedAge is how long it is remembered that somebody belongs to no account: an
-	// address can be added to one. All else about a commit never changes.
-	unlinkedAge = 5 * time.Minute
+	// unknownAge is how long it is remembered that somebody belongs to no account, to
+	// whom the address can be added, or why the forge doesn't tell: looking for that
+	// again may take many calls. All else about a commit never changes.
+	unknownAge = time.Minute
 	// maxUnlinkedNamed is how many of them are named.
 	maxUnlinkedNamed = 3
 )
@@ -43,8 +44,12 @@ func newAuthorGatherer(releases *releaseReader, now func() time.Time, ignoreUnli
 type makers struct {
 	accounts []policies.Account
 	unlinked []string // those who belong to no account, and what they did, for people
+	err      error    // why it can't be told, where trying again at once can't help
 	at       time.Time
 }
+
+// mayChange says that asking again may tell more.
+func (m *makers) mayChange() bool { return m.err != nil || len(m.unlinked) > 0 }
 
 // addUser adds an account, or, where there is none, who it should have been.
 func (m *makers) addUser(u forge.User, missing string) {
@@ -158,16 +163,16 @@ func (o *authorGatherer) explainUnlinked(unlinked []string) error {
 // landingMakers are those who made what came to a branch with a commit.
 func (o *authorGatherer) landingMakers(ctx context.Context, r *Repository, branch, commit string) (makers, error) {
 	key := strings.Join([]string{r.ID, branch, commit}, "|")
-	if m, ok := o.landings.Get(key); ok && (len(m.unlinked) == 0 || o.now().Sub(m.at) < unlinkedAge) {
-		return m, nil
+	if m, ok := o.landings.Get(key); ok && (!m.mayChange() || o.now().Sub(m.at) < unknownAge) {
+		return m, m.err
 	}
 	m, err := readMakers(ctx, r, branch, commit)
-	if err != nil {
+	if forge.IsRetryable(err) || ctx.Err() != nil {
 		return makers{}, err
 	}
-	m.at = o.now()
+	m.err, m.at = err, o.now()
 	o.landings.Put(key, m)
-	return m, nil
+	return m, err
 }
 
 // readMakers asks the forge who made what came to a branch with a commit: by a pull

@@ -162,7 +162,8 @@ func TestReadMakers(t *testing.T) {
 }
 
 // TestMakersAreRemembered asks the forge once about what never changes, again after a
-// while where an address may have got an account, and again at once after a failure.
+// while where an address may have got an account or nothing was told, and again at once
+// where the forge was away.
 func TestMakersAreRemembered(t *testing.T) {
 	c := newLines(t)
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -178,7 +179,7 @@ func TestMakersAreRemembered(t *testing.T) {
 	}{
 		{0, forge.ErrRetryable, false, 1},
 		{0, nil, false, perRelease},
-		{unlinkedAge - time.Second, nil, true, 0},
+		{unknownAge - time.Second, nil, true, 0},
 		{time.Second, nil, true, perRelease},
 		{1000 * time.Hour, nil, false, 0},
 	} {
@@ -190,6 +191,16 @@ func TestMakersAreRemembered(t *testing.T) {
 		_, err := g.landingMakers(t.Context(), c.Repository, "main", c.one)
 		if (err != nil) != (step.err != nil) || f.calls != step.calls {
 			t.Errorf("step %d: %v after %d calls, want %d", i, err, f.calls, step.calls)
+		}
+	}
+	f.err, f.pushes = nil, nil
+	for i, calls := range []int{2, 0, 2} { // the pull requests, the pushes
+		f.calls = 0
+		if _, err := g.landingMakers(t.Context(), c.Repository, "main", c.two); err == nil || f.calls != calls {
+			t.Errorf("what isn't told, time %d: %v after %d calls, want %d", i, err, f.calls, calls)
+		}
+		if now = now.Add(time.Second); i == 1 {
+			now = now.Add(unknownAge)
 		}
 	}
 }
@@ -312,6 +323,7 @@ func TestAuthorFacts(t *testing.T) {
 		t.Errorf("with nothing known: %+v, %v", f, err)
 	}
 	d.forge.err = forge.ErrRetryable
+	o.landings.Clear()
 	if err := o.authorFacts(t.Context(), c, prod, id, &f); !forge.IsRetryable(err) {
 		t.Errorf("with the forge away: %v", err)
 	}

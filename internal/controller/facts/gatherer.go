@@ -32,6 +32,11 @@ type Repository struct {
 	building sync.Mutex // one of its snapshots is built at a time
 }
 
+// IsOurs says whether an account is our own, also under another login.
+func (r *Repository) IsOurs(login string, id int64) bool {
+	return r.bot().Matches(policies.Account{ID: id, Login: login})
+}
+
 // bot is our own account.
 func (r *Repository) bot() policies.Account {
 	return policies.Account{ID: r.BotID, Login: r.BotLogin}
