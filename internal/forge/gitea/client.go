@@ -27,6 +27,10 @@ const (
 	// maxPages bounds every list, as in the other drivers, to 10,000 entries.
 	maxPages = 200
 
+	// maxPullPages bounds the list of a repository's pull requests, which grows for
+	// ever, to 200,000 entries.
+	maxPullPages = 20 * maxPages
+
 	// cacheBytes is small: Gitea itself sends no ETags for most of its API, a
 	// caching proxy in front may.
 	cacheBytes = 4 << 20
@@ -160,8 +164,13 @@ func (d *Driver) getPage(ctx context.Context, op string, query url.Values, out a
 // forEachPage calls list with one page after the other. It ends when everything that
 // the server counts has come, when a page is empty, or when list has enough.
 func forEachPage(op string, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
+	return forEachPageUpTo(op, maxPages, list)
+}
+
+// forEachPageUpTo is forEachPage with a bound of its own.
+func forEachPageUpTo(op string, most int, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
 	seen := 0
-	for page := 1; page <= maxPages; page++ {
+	for page := 1; page <= most; page++ {
 		got, enough, resp, err := list(sdk.ListOptions{Page: page, PageSize: perPage})
 		if err != nil {
 			return wrapError(op, resp, err)
@@ -176,7 +185,7 @@ func forEachPage(op string, list func(o sdk.ListOptions) (got int, enough bool, 
 			return nil
 		}
 	}
-	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", maxPages*perPage)}
+	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", most*perPage)}
 }
 
 // isBot says whether an account is one of Gitea's own (the actions, the ghost):

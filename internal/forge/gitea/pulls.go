@@ -33,7 +33,7 @@ func (d *Driver) listPulls(ctx context.Context, r forge.Repo, since time.Time) (
 	since = since.Truncate(time.Second) // Gitea's times are whole seconds
 	var found []*sdk.PullRequest
 	seen := map[int64]bool{} // one that is updated meanwhile moves, and shifts a page
-	err := forEachPage("list the pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+	err := forEachPageUpTo("list the pull requests of "+r.String(), maxPullPages, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
 		page, resp, err := d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{
 			ListOptions: o, State: sdk.StateAll, Sort: "recentupdate",
 		})

@@ -28,6 +28,10 @@ const (
 	// an error is better than an hour of calls.
 	maxPages = 100
 
+	// maxPullPages bounds the list of a repository's pull requests, which grows for
+	// ever, to 200,000 entries.
+	maxPullPages = 20 * maxPages
+
 	// cacheBytes holds the conditional answers of some hundred pull requests.
 	cacheBytes = 32 << 20
 )
@@ -105,8 +109,13 @@ func repoPath(r forge.Repo) (owner, name string) {
 // forEachPage calls list with one page after the other. It ends when there are no
 // more, or when list says that it has enough.
 func forEachPage(op string, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
+	return forEachPageUpTo(op, maxPages, list)
+}
+
+// forEachPageUpTo is forEachPage with a bound of its own.
+func forEachPageUpTo(op string, most int, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
 	o := gh.ListOptions{PerPage: perPage}
-	for range maxPages {
+	for range most {
 		resp, enough, err := list(o)
 		if err != nil {
 			return wrapError(op, resp, err)
@@ -116,7 +125,7 @@ func forEachPage(op string, list func(o gh.ListOptions) (resp *gh.Response, enou
 		}
 		o.Page = resp.NextPage
 	}
-	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", maxPages*perPage)}
+	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", most*perPage)}
 }
 
 // isBot says whether an account is an app's.

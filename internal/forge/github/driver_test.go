@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,21 @@ func TestListsEnd(t *testing.T) {
 	r.on("GET repos/acme/fleet/issues/7/comments", sameNextPage)
 	if _, err := d.Comments(ctx, testRepoName, 7, time.Time{}); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "more than 10000") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPullRequestsHaveNoSmallEnd holds that a repository with a long history can be read.
+func TestPullRequestsHaveNoSmallEnd(t *testing.T) {
+	r, d := newReplayServer(t)
+	more := okResponse([]jsonObject{})
+	more.header = map[string]string{"Link": `<SERVER/api/v3/x?page=2>; rel="next"`}
+	pages := append(slices.Repeat([]response{more}, maxPages+1), okResponse([]jsonObject{}))
+	r.on("GET repos/acme/fleet/pulls", pages...)
+	if _, err := d.PullRequests(ctx, testRepoName, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	if n := len(r.calls("GET")); n != maxPages+2 {
+		t.Errorf("in %d calls", n)
 	}
 }
 

@@ -21,7 +21,7 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 	o := &gh.PullRequestListOptions{State: "all", Sort: "updated", Direction: "desc"}
 	var found []forge.PullRequest
 	seen := map[int]bool{} // one that is updated meanwhile moves, and shifts a page
-	err := forEachPage("list the pull requests of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEachPageUpTo("list the pull requests of "+r.String(), maxPullPages, func(page gh.ListOptions) (*gh.Response, bool, error) {
 		o.ListOptions = page
 		list, resp, err := d.api.PullRequests.List(ctx, owner, name, o)
 		if err != nil {
