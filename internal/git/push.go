@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -87,10 +88,11 @@ func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
 	}
 	// Only the remote can tell why: the lease may be lost, or the branch be
 	// as wanted already (a deleted one is refused as stale, too).
-	now, lerr := m.remoteHead(ctx, ref)
+	heads, lerr := m.RemoteHeads(ctx, s.Branch)
 	if lerr != nil {
 		return lerr
 	}
+	now := heads[s.Branch]
 	switch {
 	case now == s.New:
 		return nil
@@ -131,19 +133,29 @@ func remoteMessages(err error) string {
 	return strings.Join(said, " ")
 }
 
-// remoteHead asks the remote where a branch is; empty: it doesn't exist.
-func (m *Mirror) remoteHead(ctx context.Context, ref string) (string, error) {
-	out, err := m.runRemote(ctx, "look up "+ref+" at "+m.remote.url, "ls-remote", "--quiet", "--refs", "--", m.remote.url, ref)
-	if err != nil {
-		return "", err
+// RemoteHeads asks the remote itself where branches are, in one request; one that
+// doesn't exist there is left out. The mirror stays as it is.
+func (m *Mirror) RemoteHeads(ctx context.Context, branches ...string) (map[string]string, error) {
+	args := []string{"ls-remote", "--quiet", "--refs", "--", m.remote.url}
+	for _, branch := range branches {
+		if err := checkBranch(branch); err != nil {
+			return nil, err
+		}
+		args = append(args, headsPrefix+branch)
 	}
+	out, err := m.runRemote(ctx, fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), m.remote.url), args...)
+	if err != nil {
+		return nil, err
+	}
+	heads := map[string]string{}
 	for line := range bytes.Lines(out) {
 		// The pattern also matches refs that only end in it.
-		if sha, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t"); ok && name == ref && isSHA(sha) {
-			return sha, nil
+		sha, name, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t")
+		if branch, ok := strings.CutPrefix(name, headsPrefix); ok && isSHA(sha) && slices.Contains(branches, branch) {
+			heads[branch] = sha
 		}
 	}
-	return "", nil
+	return heads, nil
 }
 
 // setBranch sets the mirror's own branch after a push.

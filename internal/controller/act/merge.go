@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -10,21 +11,26 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// mergePull merges exactly the head that was judged, and nothing when the
-// environment's branch has moved since.
+// mergePull merges exactly the head that was judged, and nothing when what it was
+// judged on has moved since.
 func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) error {
 	r, env := s.ev.Snapshot.Repo, s.ev.Environment(s.env)
-	if env.Tip != x.Tip {
-		return fmt.Errorf("%w: %s is at %s", ErrStale, env.Branch, wording.Short(env.Tip))
-	}
 	in, err := a.openInput(ctx, s)
 	if err != nil {
 		return err
+	}
+	moved, err := a.opts.Gatherer.MovedBranches(ctx, s.ev, s.env)
+	if err != nil {
+		return err
+	}
+	if len(moved) > 0 {
+		return fmt.Errorf("%w: somebody pushed to %s while #%d was judged", ErrStale, strings.Join(moved, ", "), x.Pull)
 	}
 	title, message := prtext.MergeMessage(in)
 	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})
@@ -41,10 +47,32 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return err
 	}
-	return a.recordMerged(ctx, s, env.Branch, landed)
+	unjudged, err := whyUnjudged(ctx, r.Mirror, s.number, landed, x.Tip)
+	if err != nil {
+		return err
+	}
+	if unjudged != "" {
+		a.opts.Log.Warn(unjudged, unitFields(s.unit())...)
+	}
+	return a.recordMerged(ctx, s, env.Branch, landed, unjudged)
 }
 
-func (a *Actor) recordMerged(ctx context.Context, s *subject, branch, landed string) error {
+// whyUnjudged says that what landed didn't land on the commit that it was judged on:
+// a forge pins a merge's head and not its base, so that a push in the very same moment
+// can't be kept from coming between. "" when it did.
+func whyUnjudged(ctx context.Context, m *git.Mirror, number int, landed, tip string) (string, error) {
+	info, err := m.Commit(ctx, landed)
+	if err != nil {
+		return "", fmt.Errorf("look at what #%d landed as: %w", number, err)
+	}
+	if len(info.Parents) == 0 || info.Parents[0] == tip {
+		return "", nil
+	}
+	return fmt.Sprintf("#%d landed on %s and was judged on %s: somebody pushed in the same moment; look at what came between", number, wording.Short(info.Parents[0]), wording.Short(tip)), nil
+}
+
+// recordMerged writes down that it was merged, and what is wrong with that, if anything.
+func (a *Actor) recordMerged(ctx context.Context, s *subject, branch, landed, unjudged string) error {
 	kind := promotion.KindPromotion
 	if s.pull.Revert {
 		kind = promotion.KindRevert
@@ -71,7 +99,13 @@ func (a *Actor) recordMerged(ctx context.Context, s *subject, branch, landed str
 			}
 			ev := newEvent(c, s.env, s.number, "merged", fmt.Sprintf("#%d merged into %s as %s", s.number, branch, wording.Short(landed)))
 			ev.IdempotencyKey = facts.MergedEventKey(u, s.number)
-			_, err = tx.AddEvents(ctx, ev)
+			events := []store.Event{ev}
+			if unjudged != "" {
+				ev = newEvent(c, s.env, s.number, "unjudged", unjudged)
+				ev.IdempotencyKey = fmt.Sprintf("unjudged|%s|%d|%s", wake.UnitName(u), s.number, landed)
+				events = append(events, ev)
+			}
+			_, err = tx.AddEvents(ctx, events...)
 			return err
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -28,6 +29,7 @@ type Evaluation struct {
 	RetryAt    time.Time                    // when a fact that ran out of time is looked for again; zero: none did
 	contents   map[string]fieldedit.Release // what releases carry, by identity
 
+	holdsCommit  string          // of the branch that keeps holds; empty: there is none
 	envs         []promotion.Env // the pipeline's, without what differs by component
 	pulls        pullIndex
 	compositions map[string]map[string]promotion.Composition // by environment and BatchID
@@ -147,8 +149,8 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l 
 // evaluated with. ErrNoUnit: there is no such component, also where the others of its
 // pipeline are one unit.
 func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
-	p, known := s.Unit(u)
-	if known == nil && !s.IsBatch(u) {
+	p, unit := s.Unit(u)
+	if unit == nil && !s.IsBatch(u) {
 		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
 	}
 	u = s.RunsAs(u)
@@ -156,24 +158,26 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		return nil, err
 	}
 	ev := o.newEvaluation(s, p, u)
-	history := make([]componentHistory, len(ev.Components))
+	var err error
+	if ev.holdsCommit, _, err = s.Repo.Mirror.Head(ctx, history.StateBranch); err != nil {
+		return nil, fmt.Errorf("read where the holds are: %w", err)
+	}
+	known := make([]componentHistory, len(ev.Components))
 	for i, c := range ev.Components {
 		// Commands first: what a command was given about was written down before it,
 		// so it is among what is read after it.
-		var err error
 		if c.Facts.PendingCommands, err = o.readPendingCommands(ctx, c.Facts.Unit); err != nil {
 			return nil, err
 		}
-		if history[i], err = o.readHistory(ctx, c); err != nil {
+		if known[i], err = o.readHistory(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if ev.pulls, err = o.readPulls(ctx, ev); err != nil {
 		return nil, err
 	}
 	for i := range ev.envs {
-		if err := o.gatherEnv(ctx, ev, i, history, fresh); err != nil {
+		if err := o.gatherEnv(ctx, ev, i, known, fresh); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +185,7 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		return nil, err
 	}
 	for _, c := range ev.Components {
-		if holds, err := o.Holds(ctx, s.Repo, c.Facts.Unit); err != nil {
+		if holds, err := o.readHolds(s.Repo, ev.holdsCommit, c.Facts.Unit); err != nil {
 			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](err.Error())
 		} else {
 			c.Facts.Holds = promotion.Sure(holds)
@@ -192,6 +196,26 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		}
 	}
 	return ev, o.inspectLeftovers(ctx, ev)
+}
+
+// MovedBranches asks the remote itself which of the branches that a merge into an
+// environment was judged on aren't where they were any more: the environment's own, the
+// tracked one with the rules, and the one with the holds. What a fetch brought says
+// nothing about the time since.
+func (o *Gatherer) MovedBranches(ctx context.Context, ev *Evaluation, env string) ([]string, error) {
+	r, line := ev.Snapshot.Repo, ev.Snapshot.BranchFor(ev.Pipeline.Pipeline, env)
+	judged := map[string]string{r.Branch: ev.Snapshot.Commit, line.Branch: line.Commit, history.StateBranch: ev.holdsCommit}
+	now, err := r.Mirror.RemoteHeads(ctx, slices.Sorted(maps.Keys(judged))...)
+	if err != nil {
+		return nil, err
+	}
+	var moved []string
+	for _, branch := range slices.Sorted(maps.Keys(judged)) {
+		if now[branch] != judged[branch] {
+			moved = append(moved, branch)
+		}
+	}
+	return moved, nil
 }
 
 // newEvaluation has of the facts only what a snapshot says of the pipeline's

@@ -221,11 +221,11 @@ func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEval
 	return nil
 }
 
-// Holds reads the holds that concern a unit.
-func (o *gitGatherer) Holds(ctx context.Context, r *Repository, u promotion.Unit) ([]promotion.Hold, error) {
-	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
-	if err != nil || !ok {
-		return nil, err
+// readHolds reads the holds that concern a unit as they are at a commit of the branch
+// that keeps them; none when there is no such branch.
+func (o *gitGatherer) readHolds(r *Repository, commit string, u promotion.Unit) ([]promotion.Hold, error) {
+	if commit == "" {
+		return nil, nil
 	}
-	return history.Holds(r.Mirror.Tree(head), u.Pipeline, u.Component)
+	return history.Holds(r.Mirror.Tree(commit), u.Pipeline, u.Component)
 }
