@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -26,8 +27,10 @@ type fakeForge struct {
 	author    string           // of what is opened
 	closed    map[int][]string // the labels at the moment of a close
 	merges    []forge.MergeRequest
-	refuse    error // what a merge is answered with
-	undeleted bool  // branches can't be deleted
+	refuse    error  // what a merge is answered with
+	merging   func() // comes between a merge's request and its effect
+	landed    string // what a merge makes of the base; empty: the head
+	undeleted bool   // branches can't be deleted
 }
 
 func newFakeForge(w *fixture) *fakeForge {
@@ -159,8 +162,12 @@ func (f *fakeForge) Merge(_ context.Context, _ forge.Repo, m forge.MergeRequest)
 		case pr.Head != m.Head:
 			return &forge.Error{Op: "merge", Kind: forge.ErrConflict}
 		case pr.State != forge.Merged:
-			f.w.setRemoteHead(pr.Base, pr.Head)
-			pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, pr.Head, bot, f.w.now, f.w.now, f.w.now
+			if f.merging != nil {
+				f.merging()
+			}
+			landed := cmp.Or(f.landed, pr.Head)
+			f.w.setRemoteHead(pr.Base, landed)
+			pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, landed, bot, f.w.now, f.w.now, f.w.now
 		}
 		landed = pr.MergeCommit
 		return nil

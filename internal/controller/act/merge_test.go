@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -40,7 +42,7 @@ func TestMergePull(t *testing.T) {
 		w.compare("events", w.events("merged"), want)
 		w.compare("metrics", w.metrics.recorded, []string{fmt.Sprintf("qa merged %s", w.now.Sub(opened))})
 
-		w.must(w.do(ev, d, w.merge(ev, n))) // done again, it is found done
+		w.mustBeStale(w.do(ev, d, w.merge(ev, n)), "somebody pushed to main") // done again, what was judged is the past
 		w.compare("main", w.remoteHead("main"), head)
 		w.compare("events", w.events("merged"), want)
 		ev, _ = w.evaluate()
@@ -59,11 +61,6 @@ func TestMergeOnlyWhatWasJudged(t *testing.T) {
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	merge := w.merge(ev, n)
-	later := merge
-	later.Tip = strings.Repeat("0", 40)
-	w.faults.calls = nil
-	w.mustBeStale(w.do(ev, d, later), "merge #1 into qa", "main is at "+wording.Short(merge.Tip))
-	w.compare("calls", w.faults.calls, []string(nil))
 	for _, c := range []struct {
 		kind  error
 		stale bool
@@ -89,6 +86,46 @@ func TestMergeOnlyWhatWasJudged(t *testing.T) {
 	w.compare("the branch", w.remoteHead(w.forge.pulls[n].Branch), merge.Head)
 }
 
+// TestMergeWhatMovedMeanwhile merges nothing when a branch that it was judged on isn't
+// where it was: with what it promotes into, with the rules, or with the holds. The
+// mirror hasn't heard of it yet.
+func TestMergeWhatMovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, branch := range []string{"main", history.StateBranch} {
+		w := newFixture(t, "", "web")
+		n := w.open("2.0.0")
+		ev, d := w.evaluate()
+		merge := w.merge(ev, n)
+		w.faults.calls = nil
+		w.setRemoteHead(branch, merge.Head)
+		w.mustBeStale(w.do(ev, d, merge), "merge #1 into qa", "somebody pushed to "+branch+" while #1 was judged")
+		w.compare("merges", len(w.forge.merges), 0)
+		w.compare("events", len(w.events("merged")), 0)
+	}
+}
+
+// TestMergeOntoAPushOfTheSameMoment says so when the forge put the merge onto a commit
+// that came between the last look and the merge.
+func TestMergeOntoAPushOfTheSameMoment(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	merge := w.merge(ev, n)
+	var between string
+	w.forge.merging = func() {
+		between = w.commit("Break the rules", map[string]string{".liftlock.yaml": "broken"})
+		landed, err := w.repo.Mirror.Write(w.ctx(), git.CommitSpec{Message: "landed", When: w.now, Base: between, Parents: []string{between, merge.Head}})
+		w.must(err)
+		w.must(w.repo.Mirror.Push(w.ctx(), git.PushSpec{Branch: "main", New: landed, Old: between}))
+		w.forge.landed = landed
+	}
+	w.must(w.do(ev, d, merge))
+	want := "#1 landed on " + wording.Short(between) + " and was judged on " + wording.Short(merge.Tip) + ": somebody pushed in the same moment; look at what came between"
+	w.compare("events", w.events("unjudged"), []string{"web: " + want})
+	w.compare("what landed is told as merged", len(w.events("merged")), 1)
+}
+
 // TestMergeRevert holds that a merged revert ends the promotion that it takes back.
 func TestMergeRevert(t *testing.T) {
 	eachKind(t, func(w *fixture) {
@@ -110,7 +147,7 @@ func TestMergeRevert(t *testing.T) {
 		}
 		w.compare("events", len(w.events("merged")), 2*len(w.names))
 		w.compare("metrics", w.metrics.recorded, []string{"qa merged 1s"})
-		w.must(w.do(ev, d, w.merge(ev, n+1)))
+		w.mustBeStale(w.do(ev, d, w.merge(ev, n+1)))
 		w.compare("events", len(w.events("merged")), 2*len(w.names))
 		if ev, _ = w.evaluate(); slices.Contains([]string{promotion.ByPromotion, ""}, ev.Components[0].Env("qa").Landed.Value.By) {
 			w.t.Errorf("it landed by %q", ev.Components[0].Env("qa").Landed.Value.By)
