@@ -160,15 +160,15 @@ func unverifiedReason(member *ComponentFacts, e *Env, a *Arrival) string {
 	}
 	r, l := rollUpTargets(e), e.Landed.Value
 	if l.Commit == a.Commit {
-		if isVerified(a) && r.state != Degraded {
+		if a.IsVerified() && r.state != Degraded {
 			return ""
 		}
 		return fmt.Sprintf("%s came with it and is not verified in %s: %s", name, e.Name, r.reason)
 	}
-	if isVerified(a) || l.By != ByPromotion {
+	if a.IsVerified() || l.By != ByPromotion {
 		return ""
 	}
-	if now := e.currentArrival(); now == nil || !isVerified(now) || r.state == Degraded {
+	if now := e.currentArrival(); now == nil || !now.IsVerified() || r.state == Degraded {
 		return fmt.Sprintf("%s came with it, and %s, which took its place in %s, is not verified: %s", name, e.Release.Value, e.Name, r.reason)
 	}
 	return ""

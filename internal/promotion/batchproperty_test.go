@@ -181,7 +181,7 @@ func (w *batchSimulation) membersVerified(t *rapid.T, f *Facts, a Action, env st
 			continue
 		}
 		e := simEnv(&f.Components[slices.Index(w.components, name)], env)
-		if h := e.currentArrival(); h == nil || !isVerified(h) || w.states[stateKey(name, env)] == verification.Degraded {
+		if h := e.currentArrival(); h == nil || !h.IsVerified() || w.states[stateKey(name, env)] == verification.Degraded {
 			t.Fatalf("%s: %s goes on without %s %s, which came with it to %s and is %s", a.Describe(), q, name, release[:6], env, w.states[stateKey(name, env)])
 		}
 	}

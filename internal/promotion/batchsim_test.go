@@ -325,9 +325,9 @@ func (w *batchSimulation) doOwn(name string, a Action) bool {
 			switch {
 			case h.Commit != a.Commit:
 			case a.Verified:
-				h.VerifiedAt = w.now
+				h.MarkVerified(w.now)
 			default:
-				h.DegradedAt = w.now
+				h.MarkDegraded(w.now)
 			}
 		}
 	case LiftVeto:

@@ -49,7 +49,7 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !canMoveOnward(u, a, requested) || !isVerified(a) || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
+			if !canMoveOnward(u, a, requested) || !a.IsVerified() || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
 			if c, ok := here[a.Release]; !ok || a.Seq > c.Rank {
@@ -177,7 +177,7 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 		l, here := u.Landed.Value, u.currentArrival()
 		blocked := j.with.blockedBy[arrivalKey(name, l.Commit)]
 		switch {
-		case blocked != "" && here != nil && isVerified(here):
+		case blocked != "" && here != nil && here.IsVerified():
 			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
 		case l.By == ByBaseline:
 			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
@@ -185,7 +185,7 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 			st.addReason("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Release.Value))
 		case l.By == ByRevert:
 			st.addReason("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Release.Value))
-		case here != nil && isVerified(here):
+		case here != nil && here.IsVerified():
 			st.addReason("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value, strings.Join(e.Spec.After, ", ")))
 		default:
 			r := j.rollups[name]
@@ -205,7 +205,7 @@ func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
 			if a.Release != release {
 				continue
 			}
-			if isDegraded(a) {
+			if a.IsDegraded() {
 				return fmt.Sprintf("degraded in %s at %s", u.Name, a.DegradedAt.UTC().Format(time.RFC3339))
 			}
 			break // the newest arrival speaks

@@ -104,7 +104,7 @@ func rollUpTargets(e *Env) rollup {
 			continue
 		}
 		why := t.Name + ": " + t.Verdict.Reason
-		if a := e.currentArrival(); a != nil && isVerified(a) {
+		if a := e.currentArrival(); a != nil && a.IsVerified() {
 			// Once verified it stays so until something is known to be wrong: a
 			// target that Argo CD can't judge right now is neither healthy nor unhealthy.
 			return rollup{state: Verified, reason: "verified; now " + why}
@@ -133,9 +133,6 @@ func (e *Env) currentArrival() *Arrival {
 	}
 	return nil
 }
-
-func isDegraded(a *Arrival) bool { return !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt) }
-func isVerified(a *Arrival) bool { return !a.VerifiedAt.IsZero() && !isDegraded(a) }
 
 // evaluateEnv judges one environment: what is there, then what wants to come.
 func (j *evaluator) evaluateEnv(e *Env) {
@@ -192,13 +189,13 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	}
 	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && j.needsVerdict(e) {
 		switch {
-		case r.state == Verified && r.clear && !isVerified(a):
+		case r.state == Verified && r.clear && !a.IsVerified():
 			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
-			a.VerifiedAt = j.facts.Now
-			st.VerifiedAt = j.facts.Now
-		case r.state == Degraded && !isDegraded(a):
+			a.MarkVerified(j.facts.Now)
+			st.VerifiedAt = a.VerifiedAt
+		case r.state == Degraded && !a.IsDegraded():
 			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Degraded: true})
-			a.DegradedAt = j.facts.Now
+			a.MarkDegraded(j.facts.Now)
 		}
 	}
 	if !j.needsVerdict(e) {

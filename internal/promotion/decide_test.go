@@ -223,6 +223,10 @@ func TestDecide(t *testing.T) {
 			f.land("qa", "r3", ByPromotion, 6)
 		}).verdict("dev", verification.Degraded, "bad").verified("qa"), env: "qa", promo: Idle},
 		{name: "degraded upstream", facts: moved().verdict("dev", verification.Degraded, "bad").composed("qa", "r2"), want: []string{"record 723200000000 degraded in dev"}, env: "qa", why: "dev has not verified r2"},
+		{name: "degraded upstream, by a clock that is behind", facts: moved().verdict("dev", verification.Degraded, "bad").composed("qa", "r2").with(func(f *ComponentFacts) {
+			f.env("dev").History[0].VerifiedAt = f.Now.Add(time.Minute)
+			f.env("dev").History[0].MarkDegraded(f.Now)
+		}), env: "qa", why: "dev has not verified r2"},
 		{name: "degraded two steps upstream before anybody asked", facts: linearFacts().verdict("dev", verification.Degraded, "bad").with(func(f *ComponentFacts) {
 			f.env("qa").History[0].VerifiedAt = noon.Add(-time.Hour)
 			f.env("prod").Release, f.env("prod").History[0].Release = Sure(rel("r0")), id("r0")

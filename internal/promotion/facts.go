@@ -128,9 +128,36 @@ type Arrival struct {
 	Author     string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
 	Pull       int       `json:"pull,omitempty"` // ByPromotion, ByRevert
 	At         time.Time `json:"at"`
+	// When it was last verified and last degraded. The later one is in force: MarkVerified
+	// and MarkDegraded see to it that this is the one that was said last, whatever the
+	// clocks of those who said it.
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
 }
+
+// verdictStep is the least time between two verdicts on an arrival: what the store
+// still keeps apart.
+const verdictStep = time.Microsecond
+
+// MarkVerified says that the arrival is verified from now on, and not before what was
+// said of it so far: a clock may be behind the one that was used then.
+func (a *Arrival) MarkVerified(now time.Time) { a.VerifiedAt = later(now, a.DegradedAt) }
+
+// MarkDegraded says that it is degraded from now on.
+func (a *Arrival) MarkDegraded(now time.Time) { a.DegradedAt = later(now, a.VerifiedAt) }
+
+func later(now, than time.Time) time.Time {
+	if than.IsZero() || now.After(than) {
+		return now
+	}
+	return than.Add(verdictStep)
+}
+
+// IsDegraded says that it is degraded, and wasn't verified since.
+func (a *Arrival) IsDegraded() bool { return !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt) }
+
+// IsVerified says that it is verified, and wasn't degraded since.
+func (a *Arrival) IsVerified() bool { return !a.VerifiedAt.IsZero() && !a.IsDegraded() }
 
 // Env is one environment of the unit.
 type Env struct {

@@ -124,7 +124,7 @@ func (w *simulation) run(t *rapid.T, faults bool) bool {
 // comesToRest holds 9: with no news, few decisions until nothing is done any
 // more, and then few times at which to look again.
 func (w *simulation) comesToRest(t *rapid.T) {
-	w.rest = true
+	w.rest, w.skew = true, 0
 	defer func() { w.rest = false }()
 	w.untilQuiet(t)
 	looks, end := 0, w.now.Add(4*time.Hour)

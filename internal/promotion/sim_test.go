@@ -16,6 +16,7 @@ import (
 // never sees it, and it survives the loss of the store.
 type simulation struct {
 	now   time.Time
+	skew  time.Duration // of the clock of the server that decides, against the world's
 	specs []pipeline.Environment
 	spec  pipeline.Spec
 
@@ -202,7 +203,7 @@ func (w *simulation) loseStore() {
 
 // facts is what observe would gather.
 func (w *simulation) facts() ComponentFacts {
-	f := ComponentFacts{Now: w.now, Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: w.spec},
+	f := ComponentFacts{Now: w.clock(), Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: w.spec},
 		PipelineErr: w.broken, Problems: w.problems, Tip: w.tip(), Holds: Unsure[[]Hold](w.holdsErr), ClusterIncidents: w.incidents, PendingCommands: slices.Clone(w.store.pending)}
 	if w.holdsErr == "" {
 		f.Holds = Sure(slices.Clone(w.holds))
@@ -390,3 +391,6 @@ func (w *simulation) changedObjects(commit string) Known[[]Object] {
 func simEnv(f *ComponentFacts, name string) *Env {
 	return &f.Envs[slices.IndexFunc(f.Envs, func(e Env) bool { return e.Name == name })]
 }
+
+// clock is what the server that decides takes for the time.
+func (w *simulation) clock() time.Time { return w.now.Add(w.skew) }

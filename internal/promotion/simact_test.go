@@ -89,9 +89,9 @@ func (w *simulation) do(f *ComponentFacts, a Action, crash bool) error {
 				continue
 			}
 			if a.Verified {
-				h.VerifiedAt = w.now
+				h.MarkVerified(w.clock())
 			} else {
-				h.DegradedAt = w.now
+				h.MarkDegraded(w.clock())
 			}
 		}
 	case Refresh, Sync:

@@ -114,6 +114,9 @@ func (w *simulation) event(t *rapid.T) {
 		}
 	}
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+	if rapid.IntRange(0, 9).Draw(t, "another server decides") == 0 {
+		w.skew = time.Duration(rapid.IntRange(-90, 90).Draw(t, "its clock is off by")) * time.Second
+	}
 	switch what := rapid.SampledFrom(w.likely).Draw(t, "event"); what {
 	case "release":
 		r := release()

@@ -163,16 +163,18 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 			if h.Release != x.Release || h.Commit != x.Commit {
 				continue
 			}
-			row, err := c.ArrivalRow(x.Environment, h)
-			if err != nil {
-				return err
-			}
+			said := *h
 			kind, verb := "verified", "is verified"
 			if x.Verified {
-				row.VerifiedAt = c.Facts.Now
+				said.MarkVerified(c.Facts.Now)
 			}
 			if x.Degraded {
-				row.DegradedAt, kind, verb = c.Facts.Now, "degraded", "is degraded"
+				said.MarkDegraded(c.Facts.Now)
+				kind, verb = "degraded", "is degraded"
+			}
+			row, err := c.ArrivalRow(x.Environment, &said)
+			if err != nil {
+				return err
 			}
 			if _, err := tx.PutArrival(ctx, row); err != nil {
 				return err

@@ -75,7 +75,7 @@ func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 			continue
 		}
 		for _, a := range env.History {
-			if a.Commit == env.Landed.Value.Commit && a.Release == env.Release.Value.ID && a.DegradedAt.After(a.VerifiedAt) {
+			if a.Commit == env.Landed.Value.Commit && a.Release == env.Release.Value.ID && a.IsDegraded() {
 				out[env.Name] = a.DegradedAt
 			}
 		}

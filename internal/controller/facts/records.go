@@ -191,7 +191,7 @@ func mergedState(env *promotion.Env, number int, now store.Promotion, was string
 			h := &env.History[i]
 			switch {
 			case h.Commit != env.Landed.Value.Commit || h.Release != env.Release.Value.ID:
-			case !h.DegradedAt.IsZero() && !h.DegradedAt.Before(h.VerifiedAt):
+			case h.IsDegraded():
 				return promotion.Degraded
 			case !h.VerifiedAt.IsZero():
 				return promotion.Verified

@@ -205,7 +205,7 @@ func describeHistory(e *promotion.Env, release string) string {
 			s = "from " + formatTime(a.At) + " until " + until
 		}
 		s += originPhrase(a.By)
-		degraded := !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt)
+		degraded := a.IsDegraded()
 		switch {
 		case a.VerifiedAt.IsZero() && degraded:
 			s += "; **degraded** " + formatTime(a.DegradedAt) + ", never verified"
