@@ -16,13 +16,14 @@ import (
 // merge key. acted says that something was done that must be looked at. What fails in
 // an environment keeps from being done what comes after it there: of the component's
 // own, or, where it is about a pull request, of all that the unit does there.
-func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, err error) {
-	failed := newStepFailures(len(ev.Components))
+func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, failed stepFailures) {
+	failed = newStepFailures(len(ev.Components))
 	for _, step := range d.Steps() {
 		env := promotion.EnvironmentOf(step.Action)
 		if failed.blocks(step.Component, env) {
 			continue
 		}
+		var err error
 		switch step.Action.(type) {
 		case promotion.FactRequest: // answered before, or it can't be
 			continue
@@ -40,11 +41,11 @@ func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *
 			}
 		}
 		if err != nil && ctx.Err() != nil {
-			return acted, err
+			return acted, failed
 		}
 		failed.of(step.Component).record(env, err)
 	}
-	return acted, failed.joined()
+	return acted, failed
 }
 
 // stepFailures are the failures of a unit's steps: first those about pull requests, then
@@ -68,6 +69,24 @@ func (f stepFailures) blocks(component int, env string) bool {
 		return f.of(-1)[env] != nil || f.of(component)[env] != nil
 	}
 	return slices.ContainsFunc(f, func(f failures) bool { return f[env] != nil })
+}
+
+// report says in the decision what failed in which environment, where people look for
+// it; false when there is nothing to say. What only moved meanwhile is none of theirs.
+func (f stepFailures) report(d *promotion.Decision) bool {
+	said := false
+	for i := range d.Components {
+		for j := range d.Components[i].Envs {
+			st := &d.Components[i].Envs[j]
+			for _, own := range []failures{f.of(-1), f.of(i)} {
+				if err := own[st.Environment]; err != nil && !isStale(err) {
+					st.Why = append(st.Why, promotion.Reason{Code: "failing", Text: err.Error() + "; it is tried again"})
+					said = true
+				}
+			}
+		}
+	}
+	return said
 }
 
 // joined is nil when nothing failed; where something really did, what only moved

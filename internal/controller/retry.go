@@ -24,6 +24,15 @@ func retryDelay(fails int) time.Duration {
 	return d
 }
 
+// retryTime is when a key runs again of which a part failed: after the delay, or when
+// the rest of it wants to (zero: never), but not at once.
+func retryTime(now time.Time, delay time.Duration, next time.Time) time.Time {
+	if !next.IsZero() && next.Before(now.Add(minRetryDelay)) {
+		next = now.Add(minRetryDelay)
+	}
+	return earliest(now.Add(delay), next)
+}
+
 const (
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute

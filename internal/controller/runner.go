@@ -166,7 +166,8 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 		out.Failed = true
 	default:
 		now, delay := e.opts.Clock.Now(), retryDelay(c.Fails)
-		out.Failed, out.Next, out.NotBefore = true, now.Add(delay), now.Add(min(delay, maxHoldOff))
+		out.Failed, out.Next = true, retryTime(now, delay, next)
+		out.NotBefore = earliest(out.Next, now.Add(maxHoldOff))
 		if at := forge.RetryAfter(err); at.After(out.Next) {
 			out.Next, out.NotBefore = at, at
 		}

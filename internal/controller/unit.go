@@ -45,18 +45,26 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err := e.fetchUnknown(ctx, ev); err != nil {
 		return time.Time{}, err
 	}
-	acted, err := e.performSteps(ctx, ev, d)
-	if err != nil {
-		return time.Time{}, err
+	acted, failed := e.performSteps(ctx, ev, d)
+	if ctx.Err() != nil {
+		return time.Time{}, ctx.Err()
 	}
+	// What failed in one environment delays nothing elsewhere: what the others wait for
+	// comes at its time.
+	next := earliest(d.Next, ev.RetryAt)
 	if acted {
 		// What was done is news: look again with fresh eyes.
-		return e.opts.Clock.Now(), nil
+		return e.opts.Clock.Now(), failed.joined()
+	}
+	if failed.report(d) {
+		if err := e.storeEvaluation(ctx, ev, d); err != nil {
+			return next, errors.Join(failed.joined(), err)
+		}
 	}
 	if err := e.opts.Actor.Present(ctx, ev, d); err != nil {
-		return time.Time{}, err
+		return next, errors.Join(failed.joined(), err)
 	}
-	return earliest(d.Next, ev.RetryAt), e.opts.Actor.DeleteLeftovers(ctx, ev)
+	return next, errors.Join(failed.joined(), e.opts.Actor.DeleteLeftovers(ctx, ev))
 }
 
 // earliest is the earlier of two times; zero is never.

@@ -1,10 +1,19 @@
 package controller
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
 )
 
 // TestRealFailureIsReported holds that what only moved meanwhile, which is looked at
@@ -26,4 +35,75 @@ func TestRealFailureIsReported(t *testing.T) {
 	if err := (stepFailures{f}).joined(); !isStale(err) || f["qa"] == nil || f["prod"] != nil {
 		t.Errorf("moved: %v", err)
 	}
+}
+
+// TestAFailureDelaysNothingElse holds when a key runs again of which a part failed.
+func TestAFailureDelaysNothingElse(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		delay time.Duration
+		next  time.Time
+		want  time.Duration
+	}{
+		"nothing else waits":        {5 * time.Minute, time.Time{}, 5 * time.Minute},
+		"another debounce ends":     {5 * time.Minute, now.Add(30 * time.Second), 30 * time.Second},
+		"the rest waits for longer": {2 * time.Second, now.Add(time.Hour), 2 * time.Second},
+		"something was done":        {5 * time.Minute, now, time.Second},
+		"a time that is past":       {5 * time.Minute, now.Add(-time.Hour), time.Second},
+	} {
+		if got := retryTime(now, c.delay, c.next); !got.Equal(now.Add(c.want)) {
+			t.Errorf("%s: after %s, want %s", name, got.Sub(now), c.want)
+		}
+	}
+}
+
+// TestAFailureIsToldWhereItIs holds that what fails in an environment is said of that
+// environment, until it goes well again, and that the run that failed says when the rest
+// of it wants to run.
+func TestAFailureIsToldWhereItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, manualQA, c.components...)
+			w.must(w.run(wake.ForUnit(w.unit(c.key))))
+			w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/pulls$", Times: -1, Status: http.StatusForbidden}))
+			w.release("2.0.0", c.components...)
+			var failed error
+			for range 9 {
+				if err := w.run(wake.ForUnit(w.unit(c.key))); err != nil && !isStale(err) {
+					failed = err
+				}
+			}
+			if !errors.Is(failed, forge.ErrForbidden) {
+				t.Fatalf("failed: %v", failed)
+			}
+			if dev, qa := w.reasons(c.components[0], "dev"), w.reasons(c.components[0], "qa"); len(dev) > 0 || len(qa) == 0 || !strings.Contains(qa[len(qa)-1], "it is tried again") {
+				t.Errorf("dev says %q, qa %q", dev, qa)
+			}
+			w.forge.ClearFaults()
+			w.settle(c.key, "a pull request is open", func() bool { return len(w.pulls()) == 1 })
+			if qa := w.reasons(c.components[0], "qa"); slices.ContainsFunc(qa, func(s string) bool { return strings.Contains(s, "it is tried again") }) {
+				t.Errorf("qa still says %q", qa)
+			}
+		})
+	}
+}
+
+// reasons are what a component's environment says of itself.
+func (w *fixture) reasons(component, env string) []string {
+	w.t.Helper()
+	row, _, err := w.opts.Store.Unit(w.t.Context(), wake.UnitName(w.unit(component)))
+	w.must(err)
+	var v facts.UnitView
+	w.must(json.Unmarshal(row.Data, &v))
+	var out []string
+	for _, e := range v.Decision.Envs {
+		for _, why := range e.Why {
+			if e.Environment == env {
+				out = append(out, why.Text)
+			}
+		}
+	}
+	return out
 }
