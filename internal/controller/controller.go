@@ -62,6 +62,7 @@ type Controller struct {
 	locks    unitLocks
 	failures failingRuns
 	fetches  *fetchRequests
+	fresh    *freshness
 
 	mu              sync.Mutex
 	seenGenerations map[string]uint64         // repositories whose units this process has looked at, and their snapshot's turn then
@@ -78,7 +79,7 @@ func New(o Options) *Controller {
 		o.Retention = defaultRetention
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
-		apps: newApplicationIndex(), pending: newPendingWakes(), fetches: newFetchRequests(o.Caches), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
+		apps: newApplicationIndex(), pending: newPendingWakes(), fetches: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, pipelineErrs: map[string]string{}}
 	for _, r := range o.Repos {
 		e.reposByID[r.ID] = r
@@ -173,24 +174,46 @@ func (e *Controller) storeWakes(ctx context.Context) {
 			return
 		case <-e.pending.notified:
 		}
-		inputsChanged, keys := e.pending.take()
-		if inputsChanged {
-			for _, repo := range e.opts.Gatherer.Outdated(ctx) {
-				keys[store.Normal] = append(keys[store.Normal], wake.ForRepository(repo))
-			}
-		}
-		err := e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
-			for urgency, keys := range keys {
-				if err := tx.WakeAs(ctx, urgency, wake.Strings(keys...)...); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("news of Argo CD could not be noted; the sweep finds it", zap.Int("urgent", len(keys[store.Urgent])), zap.Int("others", len(keys[store.Normal])), zap.Error(err))
+		if !e.storePending(ctx, e.wakeUrgent) && !e.sleepFor(ctx, minRetryDelay) {
+			return
 		}
 	}
+}
+
+// wakeUrgent wakes keys by how urgent they are, all at once.
+func (e *Controller) wakeUrgent(ctx context.Context, keys map[store.Urgency][]wake.Key) error {
+	return e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
+		for urgency, keys := range keys {
+			if err := tx.WakeAs(ctx, urgency, wake.Strings(keys...)...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// storePending writes what is pending. What can't be written is kept: nobody else says it
+// again.
+func (e *Controller) storePending(ctx context.Context, write func(context.Context, map[store.Urgency][]wake.Key) error) bool {
+	inputsChanged, keys := e.pending.take()
+	wakes := maps.Clone(keys)
+	if inputsChanged {
+		for _, repo := range e.opts.Gatherer.Outdated(ctx) {
+			wakes[store.Normal] = append(wakes[store.Normal], wake.ForRepository(repo))
+		}
+	}
+	err := write(ctx, wakes)
+	if err == nil {
+		return true
+	}
+	for urgency, keys := range keys {
+		e.pending.add(false, urgency, keys...)
+	}
+	e.pending.add(inputsChanged, store.Normal)
+	if ctx.Err() == nil {
+		e.opts.Log.Error("news of Argo CD could not be noted; trying again", zap.Int("urgent", len(wakes[store.Urgent])), zap.Int("others", len(wakes[store.Normal])), zap.Error(err))
+	}
+	return false
 }
 
 // PipelineErrors says, by repository, why the pipeline files on the tracked branch can't

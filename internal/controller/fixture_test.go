@@ -63,6 +63,22 @@ func newFixture(t *testing.T, spec, after string, components ...string) *fixture
 		w.must(f.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
 	}
 	w.must(f.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: worldFiles(f.CloneURL(repoName), spec, after, components), Access: access}))
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	w.must(err)
+	t.Cleanup(func() { _ = st.Close() })
+	w.addProcess(st, "me")
+	w.runRepository()
+	if s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
+		t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
+	}
+	return w
+}
+
+// addProcess makes the fixture run in a process of its own, with its own mirror, on a
+// store that others may use too.
+func (w *fixture) addProcess(st *store.Store, owner string) {
+	w.t.Helper()
+	f, t := w.forge, w.t
 	driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot})
 	w.must(err)
 	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), Credentials: driver.GitAuth, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}})
@@ -70,20 +86,12 @@ func newFixture(t *testing.T, spec, after string, components ...string) *fixture
 	t.Cleanup(func() { _ = m.Close() })
 	_, err = m.Fetch(t.Context())
 	w.must(err)
-	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
-	w.must(err)
-	t.Cleanup(func() { _ = st.Close() })
 	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
 		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.CloneURL(repoName)}, BotLogin: bot}}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
 		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Now: w.clock.Now, MaxAge: time.Hour})
-	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: "me", Console: "https://liftlock.example"})
-	w.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{w.repo}, Clock: w.clock, Log: zap.NewNop(), Owner: "me"})
-	w.runRepository()
-	if s, err := gatherer.Snapshot(t.Context(), w.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
-		t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
-	}
-	return w
+	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
+	w.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{w.repo}, Clock: w.clock, Log: zap.NewNop(), Owner: owner})
 }
 
 func worldFiles(url, spec, after string, components []string) map[string]string {

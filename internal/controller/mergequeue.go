@@ -89,7 +89,7 @@ const mergeSlotTTL = 2 * time.Minute
 // mergeUnit merges one pull request of a unit that, evaluated again, may be merged.
 func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit) error {
 	defer e.locks.lock(u)()
-	if _, err := r.Mirror.Fetch(ctx); err != nil {
+	if _, err := e.fetch(ctx, r); err != nil {
 		return err
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)

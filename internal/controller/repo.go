@@ -20,7 +20,8 @@ import (
 // runRepo fetches, resolves what the branch says now and wakes the units. It asks to
 // run again after the poll interval: with every webhook lost, things only happen later.
 func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, error) {
-	if _, err := r.Mirror.Fetch(ctx); err != nil {
+	mark, err := e.fetch(ctx, r)
+	if err != nil {
 		return time.Time{}, err
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
@@ -78,7 +79,13 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
+	left := ""
 	err = e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
+		if !maps.Equal(seen, now.heads) {
+			if left, err = e.fresh.leaveMark(ctx, tx, r, mark); err != nil {
+				return err
+			}
+		}
 		if err := tx.PutState(ctx, headsKey(r), data); err != nil {
 			return err
 		}
@@ -89,6 +96,9 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	})
 	if err != nil {
 		return time.Time{}, err
+	}
+	if left != "" {
+		e.fresh.remember(r, left)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -213,6 +223,9 @@ func (e *Controller) maintainMirror(ctx context.Context, r *Repository) error {
 
 // runPull reads one pull request again, takes the commands in it and wakes its unit.
 func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (time.Time, error) {
+	if err := e.ensureFresh(ctx, r); err != nil {
+		return time.Time{}, err
+	}
 	pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
 	if isGone(err) {
 		return time.Time{}, nil

@@ -18,6 +18,9 @@ import (
 // pipeline's that move by one pull request an environment, whichever of them woke it.
 func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Unit) (time.Time, error) {
 	defer e.locks.lock(u)()
+	if err := e.ensureFresh(ctx, r); err != nil {
+		return time.Time{}, err
+	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err

@@ -1,0 +1,81 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// freshness keeps a process from judging on a mirror that is older than what another
+// process on the same database has seen: whoever sees that branches moved leaves a new
+// mark in the store, together with the wakes, and whoever finds a mark that its own
+// mirror doesn't know fetches before it judges.
+type freshness struct {
+	owner string
+	count atomic.Int64
+
+	mu    sync.Mutex
+	known map[string]string // by repository, the mark that its mirror was fetched after
+}
+
+func newFreshness(owner string) *freshness {
+	return &freshness{owner: owner, known: map[string]string{}}
+}
+
+func movedKey(r *Repository) string { return "moved|" + r.ID }
+
+// leaveMark writes down that branches of a repository were seen to have moved by a fetch
+// after the mark before. The mark is one that nobody has left yet: two processes may see
+// different moves at once, and then neither knows both.
+func (f *freshness) leaveMark(ctx context.Context, tx *store.Tx, r *Repository, before string) (mark string, err error) {
+	mark = f.owner + "|" + strconv.FormatInt(f.count.Add(1), 10)
+	found, _, err := tx.State(ctx, movedKey(r))
+	if err != nil {
+		return "", err
+	}
+	if err := tx.PutState(ctx, movedKey(r), []byte(mark)); err != nil || string(found) != before {
+		return "", err
+	}
+	return mark, nil
+}
+
+// remember notes that a mirror was fetched after a mark was read, or by whoever left it.
+func (f *freshness) remember(r *Repository, mark string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known[r.ID] = mark
+}
+
+func (f *freshness) knows(r *Repository, mark string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known, ok := f.known[r.ID]
+	return ok && known == mark
+}
+
+// ensureFresh fetches where another process has seen branches move since this one
+// fetched.
+func (e *Controller) ensureFresh(ctx context.Context, r *Repository) error {
+	mark, _, err := e.opts.Store.State(ctx, movedKey(r))
+	if err != nil || e.fresh.knows(r, string(mark)) {
+		return err
+	}
+	_, err = e.fetch(ctx, r)
+	return err
+}
+
+// fetch fetches what has moved by now; the mark is the one that it was fetched after.
+func (e *Controller) fetch(ctx context.Context, r *Repository) (mark string, err error) {
+	found, _, err := e.opts.Store.State(ctx, movedKey(r))
+	if err != nil {
+		return "", err
+	}
+	if _, err := r.Mirror.Fetch(ctx); err != nil {
+		return "", err
+	}
+	e.fresh.remember(r, string(found))
+	return string(found), nil
+}

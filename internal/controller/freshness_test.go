@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// TestTwoProcessesJudgeTheSame holds that a process judges on what another one fetched:
+// the push's event woke the repository's key there, and the unit's key here.
+func TestTwoProcessesJudgeTheSame(t *testing.T) {
+	one := newFixture(t, "", manualQA, "web")
+	one.must(one.run(wake.ForUnit(one.unit("web"))))
+	two := &fixture{t: t, forge: one.forge, clock: one.clock, health: map[string]string{}}
+	two.addProcess(one.opts.Store, "somebody else")
+	two.must(two.run(wake.ForUnit(two.unit("web"))))
+	for _, tag := range []string{"2.0.0", "3.0.0", "4.0.0"} {
+		one.release(tag, "web") // the first process fetches
+		for range 6 {
+			if err := two.run(wake.ForUnit(two.unit("web"))); err != nil && !isStale(err) {
+				t.Fatal(err)
+			}
+		}
+		if all := one.pulls(); len(all) != 1 || !strings.Contains(all[0].Title, tag) {
+			t.Fatalf("after %s there are %+v", tag, all)
+		}
+	}
+	fetched := func() string { two.fresh.mu.Lock(); defer two.fresh.mu.Unlock(); return two.fresh.known[two.repo.ID] }
+	before := fetched()
+	two.must(two.run(wake.ForUnit(two.unit("web"))))
+	if fetched() != before {
+		t.Error("it fetches although nothing moved")
+	}
+}
+
+// TestMarksOfTwoProcesses holds that a mark that was left over another's is nobody's: what
+// the other saw meanwhile isn't in this mirror.
+func TestMarksOfTwoProcesses(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	leave := func(f *freshness, before string) (mark string) {
+		w.must(w.opts.Store.Tx(t.Context(), "mark", func(tx *store.Tx) (err error) {
+			mark, err = f.leaveMark(t.Context(), tx, w.repo, before)
+			return err
+		}))
+		return mark
+	}
+	a, b := newFreshness("a"), newFreshness("b")
+	first, err := w.fetch(t.Context(), w.repo) // both have fetched after this one
+	w.must(err)
+	if left := leave(a, first); left == "" {
+		t.Error("the first to leave a mark doesn't know it")
+	}
+	if left := leave(b, first); left != "" {
+		t.Errorf("who left %q over another's believes to know both", left)
+	}
+	left := leave(a, "b|1")
+	if a.remember(w.repo, left); !a.knows(w.repo, left) || b.knows(w.repo, left) {
+		t.Errorf("who knows %q: a %t, b %t", left, a.knows(w.repo, left), b.knows(w.repo, left))
+	}
+}
