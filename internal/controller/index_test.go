@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -265,5 +266,29 @@ func TestRetriesBecomeRarer(t *testing.T) {
 	}
 	if last != maxRetryDelay {
 		t.Errorf("in the end it is %s", last)
+	}
+}
+
+// TestNewsOutliveTheDatabasesAbsence holds that what was heard from Argo CD while the
+// database can't be written is written when it can, as urgently as it was.
+func TestNewsOutliveTheDatabasesAbsence(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	w.pending.add(true, store.Urgent, unitKey("web"))
+	<-w.pending.notified
+	away := errors.New("the database is away")
+	if w.storePending(t.Context(), func(context.Context, map[store.Urgency][]wake.Key) error { return away }) {
+		t.Error("what could not be written counts as written")
+	}
+	w.pending.add(false, store.Normal, unitKey("api")) // heard meanwhile
+	<-w.pending.notified
+	var written map[store.Urgency][]wake.Key
+	if !w.storePending(t.Context(), func(_ context.Context, keys map[store.Urgency][]wake.Key) error { written = keys; return nil }) {
+		t.Error("what was written counts as not written")
+	}
+	if !slices.Equal(written[store.Urgent], []wake.Key{unitKey("web")}) || !slices.Contains(written[store.Normal], unitKey("api")) {
+		t.Errorf("written %v", written)
+	}
+	if inputs, keys := w.pending.take(); inputs || len(keys) > 0 {
+		t.Errorf("still pending: %t %v", inputs, keys)
 	}
 }

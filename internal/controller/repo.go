@@ -192,6 +192,11 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	for _, pr := range open {
 		keys = append(keys, wake.ForPull(r.ID, pr.Number))
 	}
+	units, err := e.unsettledUnits(ctx, r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	keys = append(keys, units...)
 	if err := e.maintainMirror(ctx, r); err != nil {
 		return time.Time{}, err
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/liftlock/liftlock/policies"
+	"time"
 )
 
 // The file's apiVersion and kind.
@@ -297,4 +298,10 @@ type Verify struct {
 	Debounce Duration `yaml:"debounce" json:"debounce" jsonschema:"default=30s"`
 	// wait: Argo CD syncs by itself; trigger: Liftlock asks for the sync of targets without an automated policy.
 	Sync string `yaml:"sync" json:"sync" jsonschema:"enum=wait,enum=trigger,default=wait"`
+}
+
+// WatchWindow is how long after its merge a promotion may still be taken back by itself,
+// also when its clocks had to start again in between.
+func (v Verify) WatchWindow() time.Duration {
+	return time.Duration(v.ArriveWithin + v.Timeout + v.HealthyFor + v.Watch)
 }

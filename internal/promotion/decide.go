@@ -238,14 +238,7 @@ func (j *evaluator) needsVerdict(e *Env) bool {
 	if l.By == ByBaseline {
 		return requested
 	}
-	return requested || j.facts.Now.Sub(l.At) <= autoRevertWindow(e)
-}
-
-// autoRevertWindow is how long after its merge a promotion may still be taken back
-// without a person.
-func autoRevertWindow(e *Env) time.Duration {
-	v := e.Spec.Verify
-	return time.Duration(v.ArriveWithin + v.Timeout + v.HealthyFor + v.Watch)
+	return requested || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()
 }
 
 func (j *evaluator) addAction(a Action) {

@@ -80,8 +80,8 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	if e.Spec.OnDegraded == pipeline.OnDegradedHold {
 		return "hold", "onDegraded: hold; a person decides (/liftlock revert)"
 	}
-	if age := j.facts.Now.Sub(l.At); age > autoRevertWindow(e) {
-		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock revert)", autoRevertWindow(e))
+	if age := j.facts.Now.Sub(l.At); age > e.Spec.Verify.WatchWindow() {
+		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock revert)", e.Spec.Verify.WatchWindow())
 	}
 	if p := findRefusedRevert(e); p != nil {
 		return "hold", fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)

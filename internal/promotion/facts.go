@@ -120,14 +120,14 @@ type Landed struct {
 
 // Arrival is a release that was, or is, in an environment.
 type Arrival struct {
-	Seq        int64     `json:"seq"` // rises with every arrival in this unit
-	Release    string    `json:"release"`
-	Name       string    `json:"name"`
-	Commit     string    `json:"commit"`
-	By         string    `json:"by"`
-	Author     string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
-	Pull       int       `json:"pull,omitempty"` // ByPromotion, ByRevert
-	At         time.Time `json:"at"`
+	Seq     int64     `json:"seq"` // rises with every arrival in this unit
+	Release string    `json:"release"`
+	Name    string    `json:"name"`
+	Commit  string    `json:"commit"`
+	By      string    `json:"by"`
+	Author  string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
+	Pull    int       `json:"pull,omitempty"` // ByPromotion, ByRevert
+	At      time.Time `json:"at"`
 	// When it was last verified and last degraded. The later one is in force: MarkVerified
 	// and MarkDegraded see to it that this is the one that was said last, whatever the
 	// clocks of those who said it.
@@ -154,7 +154,9 @@ func later(now, than time.Time) time.Time {
 }
 
 // IsDegraded says that it is degraded, and wasn't verified since.
-func (a *Arrival) IsDegraded() bool { return !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt) }
+func (a *Arrival) IsDegraded() bool {
+	return !a.DegradedAt.IsZero() && !a.DegradedAt.Before(a.VerifiedAt)
+}
 
 // IsVerified says that it is verified, and wasn't degraded since.
 func (a *Arrival) IsVerified() bool { return !a.VerifiedAt.IsZero() && !a.IsDegraded() }

@@ -106,7 +106,7 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	// What is there must have come to its end first: otherwise a busy upstream
 	// replaces every release before it is verified, and nothing ever gets past here.
 	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && e.Landed.OK && (l.By == ByPromotion || l.By == ByRevert) {
-		if until := l.At.Add(autoRevertWindow(e)); j.facts.Now.Before(until) {
+		if until := l.At.Add(e.Spec.Verify.WatchWindow()); j.facts.Now.Before(until) {
 			add("settled", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			j.recheckAt(until)
 		}

@@ -227,7 +227,7 @@ func (w *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forg
 			}
 		}
 	}
-	if !bad || e.Spec.OnDegraded == pipeline.OnDegradedHold || f.Now.Sub(l.At) > autoRevertWindow(e) || f.Limits.RevertsByEnv[e.Name] >= 3 {
+	if !bad || e.Spec.OnDegraded == pipeline.OnDegradedHold || f.Now.Sub(l.At) > e.Spec.Verify.WatchWindow() || f.Limits.RevertsByEnv[e.Name] >= 3 {
 		t.Fatalf("%s: degraded %t, onDegraded %s, landed %s ago", a.Describe(), bad, e.Spec.OnDegraded, f.Now.Sub(l.At))
 	}
 }
