@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -100,7 +101,9 @@ func TestHoldsComeAndGo(t *testing.T) {
 		for _, verb := range []string{command.Hold, command.Unhold} {
 			_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Scope: scope, Environment: "qa"})
 			w.must(err)
-			holds, err := w.opts.Gatherer.Holds(t.Context(), w.repo.Repository, w.unit("web"))
+			head, _, err := w.repo.Mirror.Head(t.Context(), history.StateBranch)
+			w.must(err)
+			holds, err := history.Holds(w.repo.Mirror.Tree(head), "shop", "web")
 			if w.must(err); (len(holds) == 1 && holds[0].Scope == scope) != (verb == command.Hold) {
 				t.Errorf("after %s %s: %+v", verb, scope, holds)
 			}

@@ -103,7 +103,8 @@ func TestStepsAreDone(t *testing.T) {
 	w.must(err)
 	perform := func(own, shared []promotion.Action) (bool, error) {
 		t.Helper()
-		return w.performSteps(t.Context(), ev, &promotion.Decision{Components: []promotion.ComponentDecision{{Actions: own}}, Actions: shared})
+		acted, failed := w.performSteps(t.Context(), ev, &promotion.Decision{Components: []promotion.ComponentDecision{{Actions: own}}, Actions: shared})
+		return acted, failed.joined()
 	}
 	queued := func() []string {
 		t.Helper()
