@@ -60,6 +60,7 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	r := &Repository{Repository: &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge}}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Now: w.clock.Now})
 	w.Controller = New(Options{Store: st, Gatherer: gatherer, Repos: []*Repository{r}, Clock: w.clock, Log: zap.NewNop(), Metrics: &w.runs, Owner: "me", Workers: 2})
+	w.fresh.remember(r, "") // there is no mirror to fetch into
 	return w
 }
 
