@@ -269,9 +269,9 @@ func TestRetriesBecomeRarer(t *testing.T) {
 	}
 }
 
-// TestNewsOutliveTheDatabasesAbsence holds that what was heard from Argo CD while the
+// TestPendingWakesOutliveTheDatabase holds that what was heard from Argo CD while the
 // database can't be written is written when it can, as urgently as it was.
-func TestNewsOutliveTheDatabasesAbsence(t *testing.T) {
+func TestPendingWakesOutliveTheDatabase(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	w.pending.add(true, store.Urgent, unitKey("web"))
 	<-w.pending.notified

@@ -58,10 +58,10 @@ func TestAFailureDelaysNothingElse(t *testing.T) {
 	}
 }
 
-// TestAFailureIsToldWhereItIs holds that what fails in an environment is said of that
+// TestAFailureIsShownInItsEnvironment holds that what fails in an environment is said of that
 // environment, until it goes well again, and that the run that failed says when the rest
 // of it wants to run.
-func TestAFailureIsToldWhereItIs(t *testing.T) {
+func TestAFailureIsShownInItsEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, c := range kindsOfUnit {
 		t.Run(name, func(t *testing.T) {
