@@ -3,6 +3,7 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -202,6 +203,14 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s %s", p.Name, why)})
 		return
 	}
+	if why := j.reasonWithdrawn(e); why != "" && own == nil && forced == nil {
+		if keeps := j.reasonNotToReplace(e); keeps != "" {
+			st.addReason("withdrawn", fmt.Sprintf("%s; this one stays open: %s", why, keeps))
+		} else {
+			j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: why})
+			return
+		}
+	}
 	if why := j.reasonToLeave(e); why != "" {
 		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: why})
 		st.Promotion = Held
@@ -279,6 +288,16 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 	}
 	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why, Members: []Member{j.member(release, name, forced)}})
 	return true
+}
+
+// reasonWithdrawn says that what should come next is what the environment carries already,
+// and newer than what its open promotion brings: upstream has gone back. "" when it hasn't.
+func (j *evaluator) reasonWithdrawn(e *Env) string {
+	newest := j.listCandidates(e, false)
+	if len(newest) == 0 || newest[0].Release != e.Release.Value.ID || newest[0].Rank <= j.releaseRank(e, e.Open.Release) {
+		return ""
+	}
+	return fmt.Sprintf("%s went back to %s, which %s carries", strings.Join(e.Spec.After, ", "), newest[0].Name, e.Name)
 }
 
 // reasonNotToReplace says why an open promotion isn't replaced by a newer release of its
