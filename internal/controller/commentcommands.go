@@ -17,8 +17,6 @@ import (
 
 func isGone(err error) bool { return errors.Is(err, forge.ErrNotFound) }
 
-func sortedStrings(s []string) []string { slices.Sort(s); return s }
-
 // commentCursor is how far a pull request's comments were read.
 func commentCursor(r *Repository, number int) string {
 	return fmt.Sprintf("comments|%s|%d", r.ID, number)

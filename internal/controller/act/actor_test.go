@@ -33,9 +33,9 @@ func (w *fixture) arrival(component, env string) store.Arrival {
 func TestRecordVerification(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.land("2.0.0")
-		ev, d := w.evaluate()
+		w.evaluate()
 		w.now = w.now.Add(time.Hour)
-		ev, d = w.evaluate()
+		ev, d := w.evaluate()
 		w.metrics.recorded = nil
 		c := ev.Components[0]
 		env := c.Env("qa")
