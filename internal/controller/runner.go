@@ -157,7 +157,8 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 	out := store.Outcome{Next: next}
 	switch {
 	case ctx.Err() != nil:
-		return // the lease ends by itself, or with the next start
+		e.giveBack(ctx, c)
+		return
 	case err == nil:
 		e.failures.record(c.Key, nil, time.Time{})
 	case isStale(err):
@@ -181,6 +182,21 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 		if !e.sleepFor(ctx, minRetryDelay) {
 			return
 		}
+	}
+}
+
+// releaseTimeout bounds how long a process that ends waits for the store.
+const releaseTimeout = 5 * time.Second
+
+// giveBack gives back a key whose run ended with the process, for another process to take
+// up at once. Where that fails, the lease ends by itself.
+func (e *Controller) giveBack(ctx context.Context, c store.Claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	now := e.opts.Clock.Now()
+	err := e.opts.Store.Finish(ctx, e.opts.Owner, c, store.Outcome{Next: now, Urgency: urgencyAfter(c, now, now)})
+	if err != nil && !errors.Is(err, store.ErrLost) {
+		e.opts.Log.Warn("a key could not be given back; it comes free by itself", zap.String("key", c.Key), zap.Error(err))
 	}
 }
 

@@ -211,6 +211,31 @@ func TestRunEndsWithItsLease(t *testing.T) {
 	}
 }
 
+// TestAStoppedRunGivesItsKeyBack holds that what a process was at when it was stopped is
+// another one's at once.
+func TestAStoppedRunGivesItsKeyBack(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	begun := make(chan struct{})
+	w.forge.answer = func(ctx context.Context, _ int) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	claim := w.claim()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.runClaim(ctx, claim); close(done) }()
+	<-begun
+	stop()
+	<-done
+	claims, err := w.opts.Store.Claim(t.Context(), "another", 2)
+	if w.must(err); len(claims) != 1 || claims[0].Key != key || claims[0].Fails != 0 {
+		t.Errorf("another process claims %+v", claims)
+	}
+}
+
 // stepWhenWaiting lets time pass once somebody waits for it.
 func (w *runnerFixture) stepWhenWaiting(d time.Duration) {
 	w.t.Helper()

@@ -49,8 +49,8 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.addPromotionGates(e, p, add)
 	}
 	switch p.Mergeable {
-	case MergeClean, MergeUntold:
-	case MergeUnknown:
+	case MergeClean:
+	case MergeUnknown, MergeUntold:
 		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(p.UpdatedAt))))
 	case MergeDirty:
