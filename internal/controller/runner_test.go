@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,12 +40,17 @@ type runnerFixture struct {
 	runs  runMetrics
 }
 
-type runMetrics struct{ kinds []string }
+type runMetrics struct {
+	mu    sync.Mutex // runs go on side by side
+	kinds []string
+}
 
 func (m *runMetrics) Run(kind string, _ time.Duration, err error) {
 	if err != nil {
 		kind += " failed"
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.kinds = append(m.kinds, kind)
 }
 

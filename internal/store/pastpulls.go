@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -104,6 +105,7 @@ func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 	all, err := queryAll(ctx, r.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4))
 		SELECT `+pastColumns+` FROM e CROSS JOIN k CROSS JOIN past_pulls n WHERE n.repo = $1 AND n.component = $3 AND n.number =
 			(SELECT p.number FROM past_pulls p`+w.String()+` AND p.environment = e.environment AND p.kind = k.kind ORDER BY p.at DESC LIMIT 1)`, w.args...)
+	sortNewestFirst(all)
 	return all, wrapError(err, "read the newest closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
 }
 
@@ -126,7 +128,13 @@ func (r queries) pastPullsOf(ctx context.Context, at PastPlace, kinds string, sh
 	w.addCondition(kinds)
 	addIn(w, "n.short", shorts)
 	all, err := queryAll(ctx, r.db, (*PastPull).columns, `SELECT `+pastColumns+` FROM past_pulls n`+w.String(), w.args...)
+	sortNewestFirst(all)
 	return all, wrapError(err, "read the closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
+}
+
+// sortNewestFirst sorts here what the databases would otherwise look for by another index.
+func sortNewestFirst(all []PastPull) {
+	slices.SortFunc(all, func(a, b PastPull) int { return cmp.Compare(b.Number, a.Number) })
 }
 
 // PullThatMoved is the newest merged promotion below a number on a branch of a component
