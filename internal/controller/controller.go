@@ -152,7 +152,7 @@ func (e *Controller) AppChanged(a verification.App, deleted bool) {
 
 // isBreaking says that an Application may have to be taken back.
 func isBreaking(a *verification.App) bool {
-	return a.Health == "Degraded" || a.Health == "Missing" || a.Operation != nil && (a.Operation.Phase == "Failed" || a.Operation.Phase == "Error")
+	return a.HasBadHealth() || a.HasFailedOperation()
 }
 
 // InputsChanged is told that something changed that targets depend on besides

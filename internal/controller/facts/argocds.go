@@ -127,7 +127,7 @@ func (h *healthClock) unhealthy() map[appKey]time.Time {
 // called with every change that the watch reports.
 func (h *healthClock) RecordApp(a verification.App, deleted bool) {
 	key := appKey{a.ArgoCD, a.Namespace, a.Name}
-	bad := !deleted && (a.Health == "Degraded" || a.Health == "Missing")
+	bad := !deleted && a.HasBadHealth()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !bad {

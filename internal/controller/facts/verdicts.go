@@ -169,7 +169,7 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, unit *ResolvedUni
 			continue
 		}
 		a, ok := argo.Apps.Get(key.namespace, key.name)
-		if !ok || a.Health != "Degraded" && a.Health != "Missing" {
+		if !ok || !a.HasBadHealth() {
 			continue
 		}
 		w := promotion.ClusterIncident{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}

@@ -119,3 +119,9 @@ func messageSuffix(message string) string {
 
 // clipMessage makes one bounded line of a message from outside.
 func clipMessage(s string) string { return wording.ClipLine(s, maxReason) }
+
+// HasBadHealth says that Argo CD calls the Application Degraded or Missing.
+func (a *App) HasBadHealth() bool { return a.Health == degradedHealth || a.Health == missing }
+
+// HasFailedOperation says that its last operation failed, whatever it was.
+func (a *App) HasFailedOperation() bool { return hasFailed(a.Operation) }
