@@ -1,9 +1,6 @@
 package forgetest
 
 import (
-	"encoding/base64"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,36 +15,6 @@ func me(t *testing.T, s *fixture, f forge.Forge) forge.User {
 		t.Fatalf("who are we: %+v, %v", u, err)
 	}
 	return u
-}
-
-// asReviewer lets the second account push from now on.
-func (s *fixture) asReviewer(t *testing.T) {
-	t.Helper()
-	user, password, err := s.Reviewer.GitAuth(s.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.auth = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
-}
-
-// pushCommits makes commits onto a branch, each with its author's address and message, and
-// pushes them in one go.
-func (s *fixture) pushCommits(t *testing.T, branch string, commits ...[2]string) (shas []string) {
-	t.Helper()
-	s.runGit(t, s.cloneDir, "fetch", "--quiet", "--prune", "origin", "+refs/heads/*:refs/remotes/origin/*")
-	s.runGit(t, s.cloneDir, "checkout", "--quiet", "--detach", "origin/"+branch)
-	for _, c := range commits {
-		name := filepath.Join(s.cloneDir, "counter.txt")
-		before, _ := os.ReadFile(name) // none at first
-		if err := os.WriteFile(name, append(before, '+'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		s.runGit(t, s.cloneDir, "add", "counter.txt")
-		s.runGit(t, s.cloneDir, "commit", "--quiet", "--author=Somebody Else <"+c[0]+">", "--message", c[1])
-		shas = append(shas, s.runGit(t, s.cloneDir, "rev-parse", "HEAD"))
-	}
-	s.runGit(t, s.cloneDir, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
-	return shas
 }
 
 // linkedUser is the account of a commit's contributor with an address.
@@ -139,11 +106,10 @@ func testPushes(t *testing.T, s *fixture) {
 	bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
 	before := s.branchTip(t, "main")
 	s.pushCommit(t, branchA, "main", "elsewhere.txt", "another branch's\n")
-	own := s.auth
-	s.asReviewer(t)
+	s.pusher = s.Reviewer
 	// Under an administrator's name: who pushed is another matter.
 	after := s.pushCommits(t, "main", [2]string{unlinked, "One"}, [2]string{unlinked, "Two"})[1]
-	s.auth = own
+	s.pusher = s.Forge
 	last := s.pushCommits(t, "main", [2]string{s.ReviewerEmail, "Three"})[0]
 	var seen []forge.Push
 	s.eventually(t, "the pushes", func() bool {

@@ -51,7 +51,12 @@ type Repository struct {
 	// with a change. nil where the world has no forks.
 	Fork func(t *testing.T, branch string) (number int)
 
-	// Hooks lists the repository's webhooks as they are; AddHook makes one.
+	// Git is how the repository is read and written beside the driver; nil: by the git
+	// program, over CloneURL.
+	Git Git
+
+	// Hooks lists the repository's webhooks as they are; AddHook makes one. nil where
+	// the world delivers none over HTTP.
 	Hooks   func(t *testing.T) []Hook
 	AddHook func(t *testing.T, h Hook)
 }

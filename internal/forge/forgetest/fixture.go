@@ -1,12 +1,9 @@
 package forgetest
 
 import (
+	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,77 +11,56 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// fixture is a place with a clone of its repository, for one case.
+// fixture is a repository with the means to write to it, for one case.
 type fixture struct {
 	*Repository
-	ctx      context.Context
-	timeout  time.Duration
-	cloneDir string // the clone
-	remote   string
-	auth     string // an HTTP header
+	ctx     context.Context
+	timeout time.Duration
+	remote  string
+	pusher  forge.Forge // with whose credentials is pushed
 }
 
 func newFixture(t *testing.T, w Backend) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	s := &fixture{Repository: w.NewRepository(t), ctx: ctx, timeout: w.Timeout, cloneDir: filepath.Join(t.TempDir(), "clone")}
+	s := &fixture{Repository: w.NewRepository(t), ctx: ctx, timeout: w.Timeout}
+	s.pusher = s.Forge
 	var err error
 	if s.remote, err = s.Forge.CloneURL(ctx, s.Repo); err != nil {
 		t.Fatal(err)
 	}
-	user, password, err := s.Forge.GitAuth(ctx)
-	if err != nil {
-		t.Fatal(err)
+	if s.Git == nil {
+		s.Git = newClone(ctx, t, s.Forge, s.remote)
 	}
-	s.auth = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
-	s.runGit(t, "", "clone", "--quiet", s.remote, s.cloneDir)
 	return s
-}
-
-// runGit runs git in the clone, or in another folder.
-func (s *fixture) runGit(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(s.ctx, "git", append([]string{"-c", "http.extraHeader=" + s.auth}, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(),
-		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-		"GIT_AUTHOR_NAME=somebody", "GIT_AUTHOR_EMAIL=somebody@example.com",
-		"GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=somebody@example.com")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // pushCommit makes a commit on a branch and pushes it. The branch starts at from (a
 // branch or commit of the remote); when from is empty it goes on from where it is.
 func (s *fixture) pushCommit(t *testing.T, branch, from, file, content string) string {
 	t.Helper()
-	if from == "" {
-		from = branch
-	}
-	s.runGit(t, s.cloneDir, "fetch", "--quiet", "--prune", "origin", "+refs/heads/*:refs/remotes/origin/*")
 	if len(from) != 40 {
-		from = "origin/" + from
+		from = s.Git.Tip(t, cmp.Or(from, branch))
 	}
-	s.runGit(t, s.cloneDir, "checkout", "--quiet", "--detach", from)
-	if err := os.WriteFile(filepath.Join(s.cloneDir, file), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
+	return s.Git.Push(t, s.pusher, branch, from, NewCommit{Email: unlinked, Message: "change " + file, File: file, Content: content})[0]
+}
+
+// pushCommits makes commits onto a branch, each with its author's address and message, and
+// pushes them in one go.
+func (s *fixture) pushCommits(t *testing.T, branch string, commits ...[2]string) []string {
+	t.Helper()
+	var made []NewCommit
+	for _, c := range commits {
+		made = append(made, NewCommit{Email: c[0], Message: c[1], File: "counter.txt", Content: c[1] + "\n"})
 	}
-	s.runGit(t, s.cloneDir, "add", file)
-	s.runGit(t, s.cloneDir, "commit", "--quiet", "--message", "change "+file)
-	s.runGit(t, s.cloneDir, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/"+branch)
-	return s.runGit(t, s.cloneDir, "rev-parse", "HEAD")
+	return s.Git.Push(t, s.pusher, branch, s.Git.Tip(t, branch), made...)
 }
 
 // branchTip is a branch's commit on the forge; empty when there is no such branch.
 func (s *fixture) branchTip(t *testing.T, branch string) string {
 	t.Helper()
-	out := s.runGit(t, "", "ls-remote", s.remote, "refs/heads/"+branch)
-	commit, _, _ := strings.Cut(out, "\t")
-	return commit
+	return s.Git.Tip(t, branch)
 }
 
 // openPull opens a pull request for a branch with one change in it.

@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,19 +23,17 @@ func testMerge(method string, parents int) func(t *testing.T, s *fixture) {
 		if p.State != forge.Merged || p.MergeCommit != landed || p.MergedBy != s.ownLogin(t) || p.MergedAt.IsZero() || p.ClosedAt.IsZero() || p.Head != pr.Head {
 			t.Errorf("merged: %+v", p)
 		}
-		s.runGit(t, s.cloneDir, "fetch", "--quiet", "origin")
-		if got := len(strings.Fields(s.runGit(t, s.cloneDir, "rev-list", "--parents", "-n1", landed))) - 1; got != parents {
-			t.Errorf("the commit has %d parents, want %d", got, parents)
+		c := s.Git.ReadCommit(t, landed)
+		if c.Parents != parents {
+			t.Errorf("the commit has %d parents, want %d", c.Parents, parents)
 		}
-		files := s.runGit(t, s.cloneDir, "ls-tree", "--name-only", landed)
 		for _, f := range []string{"liftlock-shop-qa-web.txt", "moved.txt"} {
-			if !strings.Contains(files, f) {
-				t.Errorf("the tree has no %s: %s", f, files)
+			if !slices.Contains(c.Files, f) {
+				t.Errorf("the tree has no %s: %s", f, c.Files)
 			}
 		}
-		if message := s.runGit(t, s.cloneDir, "log", "-1", "--format=%B", landed); method != "rebase" &&
-			(!strings.HasPrefix(message, "Merge title") || !strings.Contains(message, "\nLiftlock-Kind: promotion")) {
-			t.Errorf("the message is %q", message)
+		if method != "rebase" && (!strings.HasPrefix(c.Message, "Merge title") || !strings.Contains(c.Message, "\nLiftlock-Kind: promotion")) {
+			t.Errorf("the message is %q", c.Message)
 		}
 		// Again: success, and nothing more lands.
 		again, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: method})
