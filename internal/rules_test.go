@@ -17,7 +17,7 @@ const module = "github.com/liftlock/liftlock/"
 // floors are the rooms from the ground up: none imports one above it, so there is no
 // circle between them. docs/architecture.md tells what lives where.
 var floors = []string{
-	"wording", "policies", "webhooks", "strictyaml", "cache", "proc", "config", "pipeline", "git", "sandbox", "store", "forge", "fieldedit", "manifest", "promotion",
+	"wording", "policies", "webhooks", "strictyaml", "cache", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "forge", "fieldedit", "promotion",
 	"argocd", "appset", "console", "controller", "emulator", "server", "cli", "e2e", "cmd",
 }
 
@@ -40,7 +40,7 @@ var rooms = map[string][]string{
 	"internal/pipeline":               {"internal/pipeline/placeholder", "internal/strictyaml", "policies"},
 	"internal/pipeline/fieldpath":     {},
 	"internal/pipeline/placeholder":   {"internal/pipeline/fieldpath"},
-	"internal/git":                    {"internal/proc"},
+	"internal/git":                    {"internal/manifest/textdiff", "internal/proc"},
 	"internal/sandbox":                {"internal/proc"},
 	"internal/store":                  {},
 	"internal/forge":                  {},

@@ -22,18 +22,26 @@ func (t *Tree) List(ctx context.Context, do func(path string, mode fs.FileMode, 
 	if err := t.repo.requireCommits(ctx, t.sha); err != nil {
 		return err
 	}
+	return t.repo.engine.listFiles(ctx, t.sha, "", func(e FileEntry) error { return do(e.Path, e.Mode.FS(), e.Blob) })
+}
+
+func (p *programs) listFiles(ctx context.Context, commit, path string, do func(FileEntry) error) error {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := t.repo.gitCommand("ls-tree", "-r", "-z", "--full-tree", t.sha)
+	args := []string{"ls-tree", "-r", "-z", "--full-tree", commit, "--"}
+	if path != "" {
+		args = append(args, path)
+	}
+	c := p.gitCommand(args...)
 	c.MaxStdout = 0 // piped
-	p, err := proc.Start(ctx, c)
+	git, err := proc.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer p.End()
+	defer git.End()
 	buf := make([]byte, 0, 1<<20)
 	for {
-		n, err := p.Stdout.Read(buf[len(buf):cap(buf)])
+		n, err := git.Stdout.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		// One string for the paths of many lines.
 		end := bytes.LastIndexByte(buf, 0) + 1
@@ -44,22 +52,22 @@ func (t *Tree) List(ctx context.Context, do func(path string, mode fs.FileMode, 
 			line, text, _ = strings.Cut(text, "\x00")
 			e, err := parseFileEntry(line)
 			if err != nil {
-				return fmt.Errorf("list the files of %s: %w", t.sha, err)
+				return fmt.Errorf("list the files of %s: %w", commit, err)
 			}
-			if err := do(e.Path, e.Mode.FS(), e.Blob); err != nil {
+			if err := do(e); err != nil {
 				return err
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			if err := p.Wait(); err != nil {
-				return t.repo.localError("list the files of "+t.sha, err)
+			if err := git.Wait(); err != nil {
+				return p.localError("list the files of "+commit, err)
 			}
 			return nil
 		case err != nil:
-			return fmt.Errorf("list the files of %s: %w", t.sha, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("list the files of %s: %w", commit, errors.Join(ctx.Err(), err))
 		case len(buf) == cap(buf):
-			return fmt.Errorf("list the files of %s: a path of more than %d bytes", t.sha, cap(buf))
+			return fmt.Errorf("list the files of %s: a path of more than %d bytes", commit, cap(buf))
 		}
 	}
 }
@@ -77,22 +85,40 @@ func (t *Tree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func
 			return err
 		}
 	}
+	err := t.repo.engine.readBlobs(ctx, t.sha, ids, limit, do)
+	var missing *missingObjectError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	if _, err := t.readRequired(missing.id); err != nil {
+		return err // finds out why
+	}
+	// It is there for another program: nobody may take what wasn't read for nothing.
+	return &Error{Op: "read object " + missing.id, Err: errMissing}
+}
+
+// missingObjectError says which of many objects isn't there.
+type missingObjectError struct{ id string }
+
+func (e *missingObjectError) Error() string { return "object " + e.id + " is missing" }
+
+func (p *programs) readBlobs(ctx context.Context, commit string, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := t.repo.gitCommand("cat-file", "--batch", "--buffer")
+	c := p.gitCommand("cat-file", "--batch", "--buffer")
 	c.MaxStdout = 0 // piped
-	p, err := proc.Start(ctx, c)
+	git, err := proc.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer p.End()
+	defer git.End()
 	writeDone := make(chan error, 1)
-	go func() { writeDone <- writeIDs(p.Stdin, ids) }()
-	out := bufio.NewReaderSize(p.Stdout, 256<<10)
+	go func() { writeDone <- writeIDs(git.Stdin, ids) }()
+	out := bufio.NewReaderSize(git.Stdout, 256<<10)
 	for i, id := range ids {
 		data, err := nextBlob(out, id, limit)
 		if err != nil && !errors.Is(err, ErrTooLarge) {
-			return t.bulkError(ctx, p, id, err)
+			return explainBulkError(ctx, git, commit, id, err)
 		}
 		if err := do(i, data, err); err != nil {
 			return err
@@ -120,26 +146,22 @@ func nextBlob(out *bufio.Reader, id string, limit int64) ([]byte, error) {
 		if _, err := io.CopyN(io.Discard, out, o.size+1); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that are read", ErrTooLarge, o.size, limit)
+		return nil, tooLargeError(o.size, limit)
 	}
 	return readContent(out, o.size)
 }
 
-// bulkError says why a bulk read ended early: the context, a missing object,
-// or git's own words.
-func (t *Tree) bulkError(ctx context.Context, p *proc.Process, id string, err error) error {
+// explainBulkError says why a bulk read ended early: the context, a missing
+// object, or git's own words.
+func explainBulkError(ctx context.Context, git *proc.Process, commit, id string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("read files of %s: %w", t.sha, ctx.Err())
+		return fmt.Errorf("read files of %s: %w", commit, ctx.Err())
 	}
 	if errors.Is(err, errMissing) {
-		if _, err := t.readRequired(id); err != nil {
-			return err // finds out why
-		}
-		// It is there for another program: nobody may take what wasn't read for nothing.
-		return &Error{Op: "read object " + id, Err: errMissing}
+		return &missingObjectError{id}
 	}
-	p.Kill()
-	werr := p.Wait()
+	git.Kill()
+	werr := git.Wait()
 	e := &Error{Op: "read object " + id, Err: errors.Join(err, werr)}
 	if maybeDamaged(werr) {
 		e.Kind = ErrCorrupt

@@ -44,7 +44,10 @@ func (r *repository) Changed(ctx context.Context, a, b string) ([]FileChange, er
 			return list, nil
 		}
 	}
-	changes, err := r.gitChanged(ctx, a, b)
+	if err := r.requirePair(ctx, a, b); err != nil {
+		return nil, err
+	}
+	changes, err := r.engine.listChanges(ctx, a, b)
 	if err == nil {
 		r.keepDifference(pair, changes)
 	}
@@ -58,9 +61,17 @@ func (r *repository) keepDifference(pair commitPair, list []FileChange) {
 	}
 }
 
-// gitChanged is Changed as git says it.
-func (r *repository) gitChanged(ctx context.Context, a, b string) ([]FileChange, error) {
-	out, err := r.diffTree(ctx, a, b, maxList, "--raw", "-z")
+// requirePair makes sure that two commits are there of which the first may be
+// "", which stands for nothing.
+func (r *repository) requirePair(ctx context.Context, a, b string) error {
+	if err := r.requireCommits(ctx, b); err != nil || a == "" {
+		return err
+	}
+	return r.requireCommits(ctx, a)
+}
+
+func (p *programs) listChanges(ctx context.Context, a, b string) ([]FileChange, error) {
+	out, err := p.diffTree(ctx, a, b, maxList, nil, "--raw", "-z")
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +120,22 @@ func parseMode(s string) (Mode, error) {
 	return normalMode(Mode(n)), nil
 }
 
+// patchOptions say what of a diff is wanted.
+type patchOptions struct {
+	limit   int64    // in bytes
+	fullIDs bool     // the files' ids are written whole
+	paths   []string // of these files or folders, taken literally; none: of all
+}
+
 // Diff is the unified diff from a's files to b's, of some paths (files or
 // folders, taken literally) or of all. What is past MaxDiff is cut off, and
 // the last line says so. With a == "" everything in b is added.
 func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (string, error) {
-	args := append([]string{"-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--"}, paths...)
-	out, err := r.diffTree(ctx, a, b, MaxDiff, args...)
-	if errors.Is(err, proc.ErrTooMuchOutput) {
+	if err := r.requirePair(ctx, a, b); err != nil {
+		return "", err
+	}
+	out, err := r.engine.writePatch(ctx, a, b, patchOptions{limit: MaxDiff, paths: paths})
+	if errors.Is(err, ErrTooLarge) {
 		if i := bytes.LastIndexByte(out, '\n'); i >= 0 {
 			out = out[:i+1]
 		}
@@ -131,14 +151,26 @@ func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (st
 // id is 64 hex digits; a change of nothing has the id "". ErrTooLarge for a
 // diff of more than 64 MiB.
 func (r *repository) PatchID(ctx context.Context, a, b string) (string, error) {
-	out, err := r.diffTree(ctx, a, b, maxPatch, "-p", "--unified=3", "--no-color", "--diff-algorithm=myers", "--full-index")
-	if errors.Is(err, proc.ErrTooMuchOutput) {
-		return "", &Error{Op: "identify the change from " + a + " to " + b, Kind: ErrTooLarge}
+	if err := r.requirePair(ctx, a, b); err != nil {
+		return "", err
 	}
+	out, err := r.engine.writePatch(ctx, a, b, patchOptions{limit: maxPatch, fullIDs: true})
 	if err != nil || len(out) == 0 {
 		return "", err
 	}
 	return patchID(out), nil
+}
+
+func (p *programs) writePatch(ctx context.Context, a, b string, o patchOptions) ([]byte, error) {
+	options := []string{"-p", "--unified=3", "--no-color", "--diff-algorithm=myers"}
+	if o.fullIDs {
+		options = append(options, "--full-index")
+	}
+	out, err := p.diffTree(ctx, a, b, o.limit, o.paths, options...)
+	if errors.Is(err, proc.ErrTooMuchOutput) {
+		err = &Error{Op: "write the change from " + a + " to " + b, Kind: ErrTooLarge}
+	}
+	return out, err
 }
 
 // patchID hashes a diff without its line numbers. Lines of content begin with
@@ -162,30 +194,16 @@ func patchID(diff []byte) string {
 }
 
 // diffTree compares two commits' trees. The output comes back also with an error.
-func (r *repository) diffTree(ctx context.Context, a, b string, limit int64, args ...string) ([]byte, error) {
-	known := []string{b}
-	if a != "" {
-		known = append(known, a)
-	} else {
+func (p *programs) diffTree(ctx context.Context, a, b string, limit int64, paths []string, options ...string) ([]byte, error) {
+	if a == "" {
 		a = emptyTree
 	}
-	if err := r.requireCommits(ctx, known...); err != nil {
-		return nil, err
-	}
-	// Paths, when there are any, come after the trees.
-	options, paths := args, []string{"--"}
-	for i, arg := range args {
-		if arg == "--" {
-			options, paths = args[:i], args[i:]
-			break
-		}
-	}
-	all := append([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options...)
-	c := r.gitCommand(append(append(all, a, b), paths...)...)
+	args := slices.Concat([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options, []string{a, b, "--"}, paths)
+	c := p.gitCommand(args...)
 	c.MaxStdout = limit
-	out, err := r.runGit(ctx, c)
+	out, err := p.runGit(ctx, c)
 	if err != nil {
-		return out, r.localError("compare "+a+" with "+b, err)
+		return out, p.localError("compare "+a+" with "+b, err)
 	}
 	return out, nil
 }
@@ -219,28 +237,23 @@ func (r *repository) Files(ctx context.Context, sha, prefix string) ([]FileEntry
 	if err := r.requireCommits(ctx, sha); err != nil {
 		return nil, err
 	}
-	args := []string{"ls-tree", "-r", "-z", "--full-tree", sha, "--"}
+	path := ""
 	if prefix != "" && prefix != "." {
 		if !validName(prefix) || strings.Contains(prefix, "\x00") {
 			return nil, &fs.PathError{Op: "list", Path: prefix, Err: fs.ErrInvalid}
 		}
-		args = append(args, prefix)
+		path = prefix
 	}
-	out, err := r.runGit(ctx, r.gitCommand(args...))
-	if err != nil {
-		return nil, r.localError("list the files of "+sha, err)
-	}
-	// "100644 blob <id>\tpath\0"; one string for all paths.
-	text := string(out)
-	entries := make([]FileEntry, 0, strings.Count(text, "\x00"))
-	for text != "" {
-		var line string
-		line, text, _ = strings.Cut(text, "\x00")
-		e, err := parseFileEntry(line)
-		if err != nil {
-			return nil, fmt.Errorf("list the files of %s: %w", sha, err)
+	entries, size := []FileEntry{}, 0
+	err := r.engine.listFiles(ctx, sha, path, func(e FileEntry) error {
+		if size += len(e.Mode.String()) + len(e.Blob) + len(e.Path); size > maxList {
+			return &Error{Op: "list the files of " + sha, Kind: ErrTooLarge}
 		}
 		entries = append(entries, e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return entries, nil
 }

@@ -84,7 +84,7 @@ func TestChangedAsGitSays(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		want, err := m.gitChanged(ctx, a, b)
+		want, err := m.engine.listChanges(ctx, a, b)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 // safe for concurrent use.
 type Checkout struct {
 	repository
+	*programs
 	top string // the working tree's root; "" when there is none
 }
 
@@ -57,9 +58,8 @@ func OpenCheckout(ctx context.Context, dir string) (*Checkout, error) {
 }
 
 func newCheckout(gitDir, top string) *Checkout {
-	c := &Checkout{top: top, repository: repository{
-		dir: gitDir, name: "the repository in " + gitDir,
-		remedy: "if this is a shallow or partial clone, fetch the rest of it (git fetch --unshallow, or git fetch --refetch); otherwise see git fsck",
+	p := &programs{
+		dir: gitDir,
 		// What the repository's configuration, which may be anybody's, could
 		// start or write is off; the user's own says what git ignores.
 		settings: []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-c", "core.askPass="},
@@ -72,9 +72,10 @@ func newCheckout(gitDir, top string) *Checkout {
 			"GIT_OPTIONAL_LOCKS=0",
 			"GIT_PAGER=cat",
 		},
-	}}
-	c.initHelpers(nil)
-	return c
+	}
+	p.initReader()
+	const remedy = "if this is a shallow or partial clone, fetch the rest of it (git fetch --unshallow, or git fetch --refetch); otherwise see git fsck"
+	return &Checkout{repository: newRepository(p, nil, "the repository in "+gitDir, remedy), programs: p, top: top}
 }
 
 // repositoryAt looks for a repository whose root is dir: git's own folder and

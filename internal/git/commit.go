@@ -28,24 +28,6 @@ type CommitInfo struct {
 	Trailers map[string]string
 }
 
-// readObject reads an object, and remembers when the mirror turns out to be damaged.
-func (r *repository) readObject(spec string) (object, error) {
-	o, err := r.objects.readObject(spec)
-	if errors.Is(err, ErrCorrupt) {
-		r.damaged.Store(true)
-	}
-	return o, err
-}
-
-// findObject looks an object up without reading it.
-func (r *repository) findObject(spec string) (object, error) {
-	o, err := r.objects.findObject(spec)
-	if errors.Is(err, ErrCorrupt) {
-		r.damaged.Store(true)
-	}
-	return o, err
-}
-
 func (r *repository) unknownCommitError(sha string) error {
 	return &Error{Op: "look up " + sha + " in " + r.name, Kind: ErrUnknownCommit}
 }
@@ -58,7 +40,7 @@ func (r *repository) Has(ctx context.Context, sha string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	o, err := r.findObject(sha)
+	o, err := r.engine.findObject(sha)
 	if errors.Is(err, errMissing) {
 		return false, nil
 	}
@@ -73,19 +55,11 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	o, err := r.readObject(sha)
-	if errors.Is(err, errMissing) || err == nil && o.kind != "commit" {
+	c, err := r.engine.readCommit(sha)
+	if errors.Is(err, errMissing) {
 		return nil, r.unknownCommitError(sha)
 	}
-	if err != nil {
-		return nil, err
-	}
-	c, err := parseCommit(o.data)
-	if err != nil {
-		return nil, &Error{Op: "read commit " + sha, Kind: ErrCorrupt, Err: err}
-	}
-	c.SHA = sha
-	return c, nil
+	return c, err
 }
 
 // RememberLine answers IsAncestor, for all commits of a line of first parents that
@@ -124,47 +98,11 @@ func (r *repository) IsAncestor(ctx context.Context, ancestor, descendant string
 	if ancestor == descendant {
 		return true, nil
 	}
-	if r.isNearAncestor(ancestor, descendant) {
-		r.caches.ancestries.Put(pair, true)
-		return true, nil
+	is, err := r.engine.isAncestor(ctx, ancestor, descendant)
+	if err == nil {
+		r.caches.ancestries.Put(pair, is)
 	}
-	_, err := r.runGit(ctx, r.gitCommand("merge-base", "--is-ancestor", ancestor, descendant))
-	if err != nil && exitCode(err) != 1 {
-		return false, r.localError("compare "+ancestor+" with "+descendant, err)
-	}
-	r.caches.ancestries.Put(pair, err == nil)
-	return err == nil, nil
-}
-
-// nearCommits is how many commits are looked at before git is asked for the rest.
-const nearCommits = 16
-
-// isNearAncestor says that a commit is among the nearest ancestors of another: after a push
-// it mostly is, and finding that takes no program to be started. False is also
-// that this can't be told.
-func (r *repository) isNearAncestor(ancestor, descendant string) bool {
-	seen := map[string]bool{descendant: true}
-	queue := []string{descendant}
-	for i := 0; i < len(queue) && i < nearCommits; i++ {
-		o, err := r.readObject(queue[i])
-		if err != nil || o.kind != "commit" {
-			return false
-		}
-		c, err := parseCommit(o.data)
-		if err != nil {
-			return false
-		}
-		for _, p := range c.Parents {
-			if p == ancestor {
-				return true
-			}
-			if !seen[p] {
-				seen[p] = true
-				queue = append(queue, p)
-			}
-		}
-	}
-	return false
+	return is, err
 }
 
 // requireCommits makes sure that the commits are there.
@@ -179,16 +117,6 @@ func (r *repository) requireCommits(ctx context.Context, shas ...string) error {
 		}
 	}
 	return nil
-}
-
-// localError wraps the failure of a command that only works on the mirror.
-func (r *repository) localError(op string, err error) error {
-	e := &Error{Op: op, Err: err}
-	if maybeDamaged(err) {
-		e.Kind = ErrCorrupt
-		r.damaged.Store(true)
-	}
-	return e
 }
 
 // parseCommit reads a commit object: headers, an empty line, the message.

@@ -2,7 +2,8 @@
 // command line: fetch, a commit as an fs.FS, file lists, ancestry, commits
 // without a work tree and pushes with a lease. It also reads a checkout that
 // a person has on disk, uncommitted edits included, for the commands that need
-// no server. It is the only package that runs git.
+// no server. It is the only package that runs git. Beside git's programs there is a
+// remote in memory with mirrors of it, for tests and simulations, that answers the same.
 //
 // What the files mean, which branch a change belongs to and when to fetch or
 // push is decided elsewhere; so is where credentials come from.

@@ -1,14 +1,11 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"go.uber.org/zap"
 )
 
 const headsPrefix = "refs/heads/"
@@ -34,22 +31,10 @@ func (m *Mirror) Fetch(ctx context.Context) ([]RefChange, error) {
 	defer unlock()
 	before, err := m.allHeads(ctx)
 	if err != nil {
-		before = nil // damaged; the fetch below finds out
-		m.damaged.Store(true)
+		before = nil
+		m.engine.markDamaged() // the fetch finds out
 	}
-	if m.damaged.Swap(false) {
-		if err := m.renewIfDamaged(ctx); err != nil {
-			return nil, err
-		}
-	}
-	err = m.fetch(ctx)
-	if err != nil && ctx.Err() == nil && maybeDamaged(err) {
-		if err := m.renewIfDamaged(ctx); err != nil {
-			return nil, err
-		}
-		err = m.fetch(ctx)
-	}
-	if err != nil {
+	if err := m.engine.fetchBranches(ctx); err != nil {
 		m.setHeads(nil) // a part of them may have been updated
 		return nil, err
 	}
@@ -61,57 +46,23 @@ func (m *Mirror) Fetch(ctx context.Context) ([]RefChange, error) {
 		return nil, m.restoreHeads(ctx, before)
 	}
 	m.setHeads(after)
-	m.joinManyPacks(ctx)
 	return diffHeads(before, after), nil
-}
-
-func (m *Mirror) fetch(ctx context.Context) error {
-	_, err := m.runRemote(ctx, "fetch "+m.remote.url,
-		"fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--", m.remote.url, "+refs/heads/*:refs/heads/*")
-	return err
 }
 
 // restoreHeads puts the branches back after a fetch in which all have vanished. Git
 // takes any web page for a repository of the "dumb" protocol without branches,
 // so that a proxy's error or login page with status 200 looks just like this.
 func (m *Mirror) restoreHeads(ctx context.Context, before map[string]string) error {
-	var create bytes.Buffer
-	for branch, sha := range before {
-		fmt.Fprintf(&create, "create %s%s %s\n", headsPrefix, branch, sha)
-	}
-	c := m.gitCommand("update-ref", "--stdin")
-	c.Stdin = create.Bytes()
 	e := &Error{
-		Op: "fetch " + m.remote.url, Kind: ErrRemote,
+		Op: "fetch " + m.url, Kind: ErrRemote,
 		Err:  fmt.Errorf("it shows no branches, and had %d before", len(before)),
 		Hint: "a proxy's page may be in its place; if the repository has really been emptied, remove " + m.dir,
 	}
-	if _, err := m.runGit(ctx, c); err != nil {
+	if err := m.engine.restoreBranches(ctx, before); err != nil {
 		e.Err = fmt.Errorf("%w; and putting them back: %w", e.Err, err)
 	}
 	m.setHeads(nil)
 	return e
-}
-
-// renewIfDamaged throws the mirror away if it really is damaged: a read or a
-// fetch can fail like that for want of memory or open files, too.
-func (m *Mirror) renewIfDamaged(ctx context.Context) error {
-	_, err := m.runGit(ctx, m.gitCommand("fsck", "--no-dangling", "--no-progress"))
-	if err == nil {
-		m.log.Info("something looked like damage, but the mirror is sound")
-		return nil
-	}
-	if ctx.Err() != nil {
-		m.damaged.Store(true) // still to be looked at
-		return fmt.Errorf("check the mirror in %s for damage: %w", m.dir, ctx.Err())
-	}
-	m.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
-	if err := m.createEmpty(ctx); err != nil {
-		m.damaged.Store(true)
-		return fmt.Errorf("make the damaged mirror in %s anew: %w", m.dir, err)
-	}
-	return nil
 }
 
 func diffHeads(before, after map[string]string) []RefChange {
@@ -185,7 +136,7 @@ func (m *Mirror) setHeads(heads map[string]string) {
 }
 
 func (m *Mirror) readHeads(ctx context.Context) (map[string]string, error) {
-	refs, err := m.listRefs(ctx, headsPrefix)
+	refs, err := m.engine.listRefs(ctx, headsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the mirror's branches: %w", err)
 	}
@@ -194,21 +145,4 @@ func (m *Mirror) readHeads(ctx context.Context) (map[string]string, error) {
 		heads[strings.TrimPrefix(ref, headsPrefix)] = sha
 	}
 	return heads, nil
-}
-
-// listRefs lists the refs below a prefix that ends in a slash.
-func (m *Mirror) listRefs(ctx context.Context, prefix string) (map[string]string, error) {
-	out, err := m.runGit(ctx, m.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "--", prefix))
-	if err != nil {
-		return nil, err
-	}
-	refs := map[string]string{}
-	for line := range bytes.Lines(out) {
-		sha, ref, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-		if !ok || !isSHA(sha) {
-			return nil, fmt.Errorf("git for-each-ref answers %q", shortenForLog(string(line)))
-		}
-		refs[ref] = sha
-	}
-	return refs, nil
 }

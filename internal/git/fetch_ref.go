@@ -30,15 +30,19 @@ func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 		return err
 	}
 	defer unlock()
-	_, err = m.runRemote(ctx, "fetch "+ref+" of "+m.remote.url,
-		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--", m.remote.url, "+"+ref+":"+fetchedPrefix+ref)
-	if err != nil {
+	if err := m.engine.fetchRef(ctx, ref); err != nil {
 		return err
 	}
 	ok, err = m.Has(ctx, want)
 	if err == nil && !ok {
-		err = fmt.Errorf("%s of %s is no longer at %s: %w", ref, m.remote.url, want, ErrUnknownCommit)
+		err = fmt.Errorf("%s of %s is no longer at %s: %w", ref, m.url, want, ErrUnknownCommit)
 	}
+	return err
+}
+
+func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
+	_, err := p.runRemote(ctx, "fetch "+ref+" of "+p.remote.url,
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+		"--no-recurse-submodules", "--", p.remote.url, "+"+ref+":"+fetchedPrefix+ref)
 	return err
 }

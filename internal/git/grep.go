@@ -16,9 +16,17 @@ func (t *Tree) Grep(ctx context.Context, expression string, globs ...string) ([]
 	if err := t.repo.requireCommits(ctx, t.sha); err != nil {
 		return nil, err
 	}
-	names, err := t.repo.runGrep(ctx, t.repo.gitCommand(grepArgs(expression, t.sha, globs)...))
+	names, err := t.repo.engine.grepFiles(ctx, t.sha, expression, globs)
+	if err != nil {
+		return nil, fmt.Errorf("search the files of %s: %w", t.repo.name, err)
+	}
+	return names, nil
+}
+
+func (p *programs) grepFiles(ctx context.Context, commit, expression string, globs []string) ([]string, error) {
+	names, err := p.runGrep(ctx, p.gitCommand(grepArgs(expression, commit, globs)...))
 	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], t.sha+":")
+		names[i] = strings.TrimPrefix(names[i], commit+":")
 	}
 	return names, err
 }
@@ -29,14 +37,14 @@ func grepArgs(expression, where string, globs []string) []string {
 }
 
 // runGrep runs git grep, whose globs are ours.
-func (r *repository) runGrep(ctx context.Context, c proc.Command) ([]string, error) {
+func (p *programs) runGrep(ctx context.Context, c proc.Command) ([]string, error) {
 	c.Args = slices.DeleteFunc(c.Args, func(a string) bool { return a == "--literal-pathspecs" })
-	out, err := r.runGit(ctx, c)
+	out, err := p.runGit(ctx, c)
 	if exitCode(err) == 1 {
 		return nil, nil // nothing matches
 	}
 	if err != nil {
-		return nil, r.localError(fmt.Sprintf("search the files of %s", r.name), err)
+		return nil, p.localError("git grep", err)
 	}
 	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	slices.Sort(names)

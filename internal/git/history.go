@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -27,42 +26,51 @@ func (r *repository) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) 
 	if err := r.requireCommits(ctx, q.From); err != nil {
 		return nil, err
 	}
-	args := []string{"rev-list"}
-	if q.Limit <= 0 || q.Limit > maxLog {
-		q.Limit = maxLog
-	}
-	args = append(args, "--max-count="+strconv.Itoa(q.Limit))
-	if q.FirstParent {
-		args = append(args, "--first-parent")
-	} else {
-		args = append(args, "--date-order")
-	}
-	if q.Grep != "" {
-		if strings.ContainsAny(q.Grep, "\n\x00") {
-			return nil, &Error{Op: "search commit messages", Kind: ErrInvalid, Hint: "the text must be of one line"}
-		}
-		args = append(args, "--fixed-strings", "--grep="+q.Grep)
-	}
-	args = append(args, q.From)
 	if q.Until != "" {
 		if err := r.requireCommits(ctx, q.Until); err != nil {
 			return nil, err
 		}
-		args = append(args, "^"+q.Until)
 	}
-	args = append(args, "--")
-	args = append(args, q.Paths...)
-	out, err := r.runGit(ctx, r.gitCommand(args...))
+	if strings.ContainsAny(q.Grep, "\n\x00") {
+		return nil, &Error{Op: "search commit messages", Kind: ErrInvalid, Hint: "the text must be of one line"}
+	}
+	if q.Limit <= 0 || q.Limit > maxLog {
+		q.Limit = maxLog
+	}
+	shas, err := r.engine.listCommits(ctx, q)
 	if err != nil {
-		return nil, r.localError("list the history of "+q.From, err)
+		return nil, err
 	}
-	var commits []CommitInfo
-	for line := range bytes.Lines(out) {
-		c, err := r.Commit(ctx, strings.TrimSuffix(string(line), "\n"))
+	commits := make([]CommitInfo, 0, len(shas))
+	for _, sha := range shas {
+		c, err := r.Commit(ctx, sha)
 		if err != nil {
 			return nil, fmt.Errorf("list the history of %s: %w", q.From, err)
 		}
 		commits = append(commits, *c)
 	}
 	return commits, nil
+}
+
+func (p *programs) listCommits(ctx context.Context, q LogQuery) ([]string, error) {
+	args := []string{"rev-list", "--max-count=" + strconv.Itoa(q.Limit)}
+	if q.FirstParent {
+		args = append(args, "--first-parent")
+	} else {
+		args = append(args, "--date-order")
+	}
+	if q.Grep != "" {
+		args = append(args, "--fixed-strings", "--grep="+q.Grep)
+	}
+	args = append(args, q.From)
+	if q.Until != "" {
+		args = append(args, "^"+q.Until)
+	}
+	args = append(args, "--")
+	args = append(args, q.Paths...)
+	out, err := p.runGit(ctx, p.gitCommand(args...))
+	if err != nil {
+		return nil, p.localError("list the history of "+q.From, err)
+	}
+	return strings.Fields(string(out)), nil
 }

@@ -13,6 +13,23 @@ import (
 // asks git once for all of them. ErrUnknownCommit when the repository lacks a
 // commit or its parent, as a shallow clone does.
 func (r *repository) PathsChanged(ctx context.Context, commits []CommitInfo) ([][]string, error) {
+	for i := range commits {
+		if err := r.requireCommits(ctx, commits[i].SHA); err != nil {
+			return nil, err
+		}
+		if len(commits[i].Parents) > 0 {
+			if err := r.requireCommits(ctx, commits[i].Parents[0]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(commits) == 0 {
+		return [][]string{}, nil
+	}
+	return r.engine.listChangedPaths(ctx, commits)
+}
+
+func (p *programs) listChangedPaths(ctx context.Context, commits []CommitInfo) ([][]string, error) {
 	out := make([][]string, len(commits))
 	at := make(map[string]int, len(commits))
 	var input bytes.Buffer
@@ -21,20 +38,14 @@ func (r *repository) PathsChanged(ctx context.Context, commits []CommitInfo) ([]
 		if len(commits[i].Parents) > 0 {
 			line = append(line, commits[i].Parents[0])
 		}
-		if err := r.requireCommits(ctx, line...); err != nil {
-			return nil, err
-		}
 		at[commits[i].SHA] = i
 		input.WriteString(strings.Join(line, " ") + "\n")
 	}
-	if len(commits) == 0 {
-		return out, nil
-	}
-	c := r.gitCommand("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
+	c := p.gitCommand("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
 	c.Stdin = input.Bytes()
-	text, err := r.runGit(ctx, c)
+	text, err := p.runGit(ctx, c)
 	if err != nil {
-		return nil, r.localError(fmt.Sprintf("list what %d commits changed", len(commits)), err)
+		return nil, p.localError(fmt.Sprintf("list what %d commits changed", len(commits)), err)
 	}
 	// "<commit>\0:100644 100644 <id> <id> M\0path\0:…", repeated.
 	fields := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")

@@ -244,7 +244,7 @@ func TestMaintain(t *testing.T) {
 	if commits, err := m.Log(ctx, LogQuery{From: o.head("main"), Paths: []string{"x"}}); err != nil || len(commits) != 4 {
 		t.Errorf("%d, %v", len(commits), err)
 	}
-	m.git = version{2, 30} // without the cheap way
+	programsOf(m).git = version{2, 30} // without the cheap way
 	if err := m.Maintain(ctx); err != nil {
 		t.Fatal(err)
 	}

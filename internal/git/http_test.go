@@ -132,7 +132,7 @@ func TestHTTP(t *testing.T) {
 			log, logs := newObservedLogger()
 			m := open(t, Options{URL: s.URL + "/acme/fleet.git", Credentials: staticCredentials(testUser, testPassword), Log: log})
 			if v != (version{}) {
-				m.git = v // how the credentials are handed over depends on it
+				programsOf(m).git = v // how the credentials are handed over depends on it
 			}
 			mustFetch(t, m)
 			w, err := m.Write(ctx, CommitSpec{Parents: []string{sha}, Base: sha, When: when, Message: "Two", Files: []FileWrite{{Path: "a", Content: []byte("2")}}})

@@ -42,23 +42,27 @@ func (m *Mirror) Maintain(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := m.dropExpiredRefs(ctx); err != nil {
-		return fmt.Errorf("forget kept commits of the mirror of %s: %w", m.remote.url, err)
+	return m.engine.maintain(ctx)
+}
+
+func (p *mirrorPrograms) maintain(ctx context.Context) error {
+	if err := p.dropExpiredRefs(ctx); err != nil {
+		return fmt.Errorf("forget kept commits of the mirror of %s: %w", p.remote.url, err)
 	}
-	if err := m.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
+	if err := p.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
 		return err
 	}
-	name := filepath.Join(m.dir, fullRepackFile)
-	if last, err := os.ReadFile(name); err == nil && m.opts.Now().Sub(parseTime(last)).Abs() < fullRepackEvery {
-		if err := m.joinPacks(ctx); err != nil {
+	name := filepath.Join(p.dir, fullRepackFile)
+	if last, err := os.ReadFile(name); err == nil && p.opts.Now().Sub(parseTime(last)).Abs() < fullRepackEvery {
+		if err := p.joinPacks(ctx); err != nil {
 			return err
 		}
-		return m.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split", "--no-progress"})
+		return p.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split", "--no-progress"})
 	}
-	if err := m.joinAll(ctx); err != nil {
+	if err := p.joinAll(ctx); err != nil {
 		return err
 	}
-	return os.WriteFile(name, []byte(m.opts.Now().UTC().Format(time.RFC3339)), 0o600)
+	return os.WriteFile(name, []byte(p.opts.Now().UTC().Format(time.RFC3339)), 0o600)
 }
 
 // parseTime reads fullRepackFile; what can't be read is long ago.
@@ -71,16 +75,16 @@ func parseTime(b []byte) time.Time {
 }
 
 // joinPacks makes few packs of many, cheaply where git can.
-func (m *Mirror) joinPacks(ctx context.Context) error {
-	if m.git.isOlderThan(geometricSince) {
-		return m.gitSteps(ctx, []string{"repack", "-A", "-d", "-l", "-q"})
+func (p *mirrorPrograms) joinPacks(ctx context.Context) error {
+	if p.git.isOlderThan(geometricSince) {
+		return p.gitSteps(ctx, []string{"repack", "-A", "-d", "-l", "-q"})
 	}
-	return m.gitSteps(ctx, []string{"repack", "--geometric=2", "-d", "-l", "-q"})
+	return p.gitSteps(ctx, []string{"repack", "--geometric=2", "-d", "-l", "-q"})
 }
 
 // joinAll makes one pack of everything and drops what is expired.
-func (m *Mirror) joinAll(ctx context.Context) error {
-	return m.gitSteps(ctx,
+func (p *mirrorPrograms) joinAll(ctx context.Context) error {
+	return p.gitSteps(ctx,
 		[]string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + expiry},
 		[]string{"prune", "--expire=" + expiry},
 		// The old graph may name commits that are gone now.
@@ -90,35 +94,35 @@ func (m *Mirror) joinAll(ctx context.Context) error {
 
 // joinManyPacks keeps frequent fetches from slowing down every look-up until
 // the next maintenance. A failure costs time, not correctness: it is logged.
-func (m *Mirror) joinManyPacks(ctx context.Context) {
-	packs, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.pack"))
+func (p *mirrorPrograms) joinManyPacks(ctx context.Context) {
+	packs, err := filepath.Glob(filepath.Join(p.dir, "objects", "pack", "*.pack"))
 	if err == nil && len(packs) > maxPacks {
-		err = m.joinPacks(ctx)
+		err = p.joinPacks(ctx)
 	}
 	if err != nil {
-		m.log.Warn("joining the mirror's packs", zap.Error(err))
+		p.log.Warn("joining the mirror's packs", zap.Error(err))
 	}
 }
 
-func (m *Mirror) gitSteps(ctx context.Context, steps ...[]string) error {
+func (p *mirrorPrograms) gitSteps(ctx context.Context, steps ...[]string) error {
 	for _, args := range steps {
-		if _, err := m.runGit(ctx, m.gitCommand(args...)); err != nil {
-			if lerr := m.removeLeftovers(); lerr != nil {
-				m.log.Warn("removing what a failed maintenance left", zap.Error(lerr))
+		if _, err := p.runGit(ctx, p.gitCommand(args...)); err != nil {
+			if lerr := p.removeLeftovers(); lerr != nil {
+				p.log.Warn("removing what a failed maintenance left", zap.Error(lerr))
 			}
-			return m.localError("maintain the mirror of "+m.remote.url+": git "+args[0], err)
+			return p.localError("maintain the mirror of "+p.remote.url+": git "+args[0], err)
 		}
 	}
 	return nil
 }
 
 // dropExpiredRefs removes the refs that have kept commits for long enough.
-func (m *Mirror) dropExpiredRefs(ctx context.Context) error {
-	kept, err := m.listRefs(ctx, keepPrefix)
+func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
+	kept, err := p.listRefs(ctx, keepPrefix)
 	if err != nil {
 		return err
 	}
-	oldest := m.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
+	oldest := p.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
 	var drop bytes.Buffer
 	for ref := range kept {
 		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, keepPrefix), "/"); day < oldest {
@@ -128,8 +132,8 @@ func (m *Mirror) dropExpiredRefs(ctx context.Context) error {
 	if drop.Len() == 0 {
 		return nil
 	}
-	c := m.gitCommand("update-ref", "--stdin")
+	c := p.gitCommand("update-ref", "--stdin")
 	c.Stdin = drop.Bytes()
-	_, err = m.runGit(ctx, c)
+	_, err = p.runGit(ctx, c)
 	return err
 }

@@ -2,12 +2,7 @@ package git
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -60,10 +55,13 @@ type Options struct {
 // made anew by the next Fetch.
 type Mirror struct {
 	repository
-	remote remote
-	opts   Options
+	engine mirrorEngine // the repository's own
+	url    string
+	dir    string // empty: in memory
+	author Ident  // also who commits
 	log    *zap.Logger
-	git    version
+
+	beforePush, afterPush func(ref string) // nil: nothing
 
 	writing chan struct{} // holds one token while nobody writes
 
@@ -77,61 +75,38 @@ type Mirror struct {
 // error and is left alone. Open does not talk to the remote: a new mirror is
 // empty until the first Fetch.
 func Open(ctx context.Context, o Options) (*Mirror, error) {
-	m, err := newMirror(ctx, o)
+	p, err := newMirrorPrograms(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.prepareDir(ctx); err != nil {
-		m.objects.closeProcesses()
-		return nil, fmt.Errorf("open the mirror of %s in %s: %w", m.remote.url, m.dir, err)
+	m := newProgramsMirror(p, "the mirror of "+p.remote.url, "the next fetch makes the mirror anew")
+	if err := p.prepareDir(ctx, m); err != nil {
+		p.closePrograms()
+		return nil, fmt.Errorf("open the mirror of %s in %s: %w", p.remote.url, p.dir, err)
 	}
 	return m, nil
 }
 
-func newMirror(ctx context.Context, o Options) (*Mirror, error) {
-	r, err := parseRemote(o.URL)
-	if err != nil {
-		return nil, err
+// newProgramsMirror is a mirror over git's programs, whatever is in their folder.
+func newProgramsMirror(p *mirrorPrograms, name, remedy string) *Mirror {
+	m := newMirror(p, newRepository(p, p.opts.Caches, name, remedy))
+	m.url, m.dir, m.author, m.log = p.remote.url, p.dir, p.opts.Author, p.log
+	m.beforePush, m.afterPush = p.opts.BeforePush, p.opts.AfterPush
+	p.forget = func() {
+		m.caches.forgetAll()
+		m.setHeads(nil)
 	}
-	if err := checkIdent("author", o.Author); err != nil {
-		return nil, err
-	}
-	if o.Dir == "" {
-		return nil, &Error{Op: "open a mirror", Kind: ErrInvalid, Hint: "Dir is empty"}
-	}
-	dir, err := filepath.Abs(o.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("open a mirror in %s: %w", o.Dir, err)
-	}
-	v, err := gitVersion(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	m := &Mirror{
-		repository: repository{
-			dir: dir, env: mirrorEnv(dir, r.scheme),
-			name: "the mirror of " + r.url, remedy: "the next fetch makes the mirror anew",
-		},
-		remote: r, opts: o, git: v,
-		log:     o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
-		writing: make(chan struct{}, 1),
-	}
-	m.initHelpers(o.Caches)
+	return m
+}
+
+func newMirror(e mirrorEngine, r repository) *Mirror {
+	m := &Mirror{repository: r, engine: e, log: zap.NewNop(), writing: make(chan struct{}, 1)}
 	m.writing <- struct{}{}
-	return m, nil
+	return m
 }
 
 // URL is the remote's address, without credentials.
-func (m *Mirror) URL() string { return m.remote.url }
+func (m *Mirror) URL() string { return m.url }
 
 // lock waits for the right to write.
 func (m *Mirror) lock(ctx context.Context) (unlock func(), err error) {
@@ -139,84 +114,8 @@ func (m *Mirror) lock(ctx context.Context) (unlock func(), err error) {
 	case <-m.writing:
 		return func() { m.writing <- struct{}{} }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for another write to the mirror of %s: %w", m.remote.url, ctx.Err())
+		return nil, fmt.Errorf("wait for another write to %s: %w", m.name, ctx.Err())
 	}
-}
-
-// prepareDir leaves a usable mirror in m.dir.
-func (m *Mirror) prepareDir(ctx context.Context) error {
-	for _, leftover := range []string{m.dir + ".new", m.dir + ".old"} {
-		if err := os.RemoveAll(leftover); err != nil {
-			return err
-		}
-	}
-	entries, err := os.ReadDir(m.dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return m.createEmpty(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	url, err := os.ReadFile(filepath.Join(m.dir, markerFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the folder is not empty and is no mirror of Liftlock's; choose another, or remove it")
-	}
-	if err != nil {
-		return err
-	}
-	if was := strings.TrimSpace(string(url)); was != m.remote.url {
-		m.log.Warn("the mirror is of another address, making it anew", zap.String("was", shortenForLog(was)))
-		return m.createEmpty(ctx)
-	}
-	if err := m.repair(); err != nil {
-		return err
-	}
-	if err := m.checkIntegrity(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		m.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
-		return m.createEmpty(ctx)
-	}
-	return nil
-}
-
-// createEmpty makes an empty mirror beside m.dir and puts it in its place, so that
-// a half-made one is never found there.
-func (m *Mirror) createEmpty(ctx context.Context) error {
-	m.objects.closeProcesses()
-	fresh, old := m.dir+".new", m.dir+".old"
-	for _, d := range []string{fresh, old} {
-		if err := os.RemoveAll(d); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(fresh, 0o700); err != nil {
-		return err
-	}
-	c := m.gitCommand("init", "--bare", "--quiet", "--template=", "--initial-branch=main", "--", fresh)
-	c.Args = c.Args[1:] // there is no --git-dir yet
-	c.Dir = fresh
-	if _, err := m.runGit(ctx, c); err != nil {
-		return err
-	}
-	if err := m.writeConfig(fresh); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(fresh, markerFile), []byte(m.remote.url+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(m.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(fresh, m.dir); err != nil {
-		return err
-	}
-	m.objects.closeProcesses() // a read may have started them on the old folder
-	m.caches.forgetAll()
-	m.setHeads(nil)
-	m.damaged.Store(false)
-	return os.RemoveAll(old)
 }
 
 // checkIntegrity finds the damage that a crash leaves: references to objects that are

@@ -41,10 +41,10 @@ type objectReader struct {
 	contents, lookups *catFile
 }
 
-func newObjectReader(r *repository) *objectReader {
+func newObjectReader(p *programs) *objectReader {
 	return &objectReader{
-		contents: &catFile{command: r.gitCommand("cat-file", "--batch")},
-		lookups:  &catFile{command: r.gitCommand("cat-file", "--batch-check")},
+		contents: &catFile{command: p.gitCommand("cat-file", "--batch")},
+		lookups:  &catFile{command: p.gitCommand("cat-file", "--batch-check")},
 	}
 }
 
@@ -117,13 +117,17 @@ func (b *catFile) sendQuery(spec string, contents bool) (object, error) {
 		return o, err
 	}
 	if o.size > MaxFileSize {
-		return o, fmt.Errorf("%w: its %d bytes are more than the %d that are read", ErrTooLarge, o.size, MaxFileSize)
+		return o, tooLargeError(o.size, MaxFileSize)
 	}
 	o.data, err = readContent(b.out, o.size)
 	if err != nil {
 		return object{}, err
 	}
 	return o, nil
+}
+
+func tooLargeError(size, limit int64) error {
+	return fmt.Errorf("%w: its %d bytes are more than the %d that are read", ErrTooLarge, size, limit)
 }
 
 // readHeader reads the line before an object: "<id> <kind> <size>", or

@@ -257,9 +257,9 @@ func TestUndamagedMirrorIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.damaged.Store(true)
+	programsOf(m).damaged.Store(true)
 	mustFetch(t, m)
-	if ok, err := m.Has(t.Context(), sha); !ok || err != nil || m.damaged.Load() || !logged(logs, "sound") {
+	if ok, err := m.Has(t.Context(), sha); !ok || err != nil || programsOf(m).damaged.Load() || !logged(logs, "sound") {
 		t.Errorf("the mirror was thrown away: %v, %v, %v", ok, err, logs.All())
 	}
 }

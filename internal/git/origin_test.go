@@ -118,6 +118,9 @@ func tryOpen(t testing.TB, o Options) (*Mirror, error) {
 	return m, err
 }
 
+// programsOf is the engine of a mirror over git's programs.
+func programsOf(m *Mirror) *mirrorPrograms { return m.engine.(*mirrorPrograms) }
+
 func mustFetch(t testing.TB, m *Mirror) []RefChange {
 	t.Helper()
 	c, err := m.Fetch(t.Context())

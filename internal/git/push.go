@@ -41,14 +41,14 @@ func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 		}
 	}
 	ref := headsPrefix + s.Branch
-	if m.opts.BeforePush != nil {
-		m.opts.BeforePush(ref)
+	if m.beforePush != nil {
+		m.beforePush(ref)
 	}
-	if err := m.push(ctx, ref, s); err != nil {
+	if err := m.engine.pushBranch(ctx, s); err != nil {
 		return err
 	}
-	if m.opts.AfterPush != nil {
-		m.opts.AfterPush(ref)
+	if m.afterPush != nil {
+		m.afterPush(ref)
 	}
 	if err := m.setBranch(ctx, ref, s.New); err != nil {
 		// The remote has it, which is what was asked for; the next fetch
@@ -74,11 +74,12 @@ func (s PushSpec) checkFields() error {
 	return nil
 }
 
-func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
-	op := fmt.Sprintf("push branch %s to %s", s.Branch, m.remote.url)
-	out, err := m.runRemote(ctx, op,
+func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec) error {
+	ref := headsPrefix + s.Branch
+	op := fmt.Sprintf("push branch %s to %s", s.Branch, p.remote.url)
+	out, err := p.runRemote(ctx, op,
 		"push", "--porcelain", "--no-verify", "--recurse-submodules=no",
-		"--force-with-lease="+ref+":"+s.Old, "--", m.remote.url, s.New+":"+ref)
+		"--force-with-lease="+ref+":"+s.Old, "--", p.remote.url, s.New+":"+ref)
 	if err == nil {
 		return nil
 	}
@@ -88,7 +89,7 @@ func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
 	}
 	// Only the remote can tell why: the lease may be lost, or the branch be
 	// as wanted already (a deleted one is refused as stale, too).
-	heads, lerr := m.RemoteHeads(ctx, s.Branch)
+	heads, lerr := p.listRemoteHeads(ctx, []string{s.Branch})
 	if lerr != nil {
 		return lerr
 	}
@@ -97,7 +98,7 @@ func (m *Mirror) push(ctx context.Context, ref string, s PushSpec) error {
 	case now == s.New:
 		return nil
 	case now != s.Old:
-		return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("it is at %s, expected was %s", shaOrNothing(now), shaOrNothing(s.Old))}
+		return leaseLostError(op, now, s.Old)
 	case strings.Contains(reason, "stale info"):
 		return &Error{Op: op, Kind: ErrLeaseLost, Err: errors.New("it has moved and come back meanwhile")}
 	}
@@ -136,14 +137,20 @@ func remoteMessages(err error) string {
 // RemoteHeads asks the remote itself where branches are, in one request; one that
 // doesn't exist there is left out. The mirror stays as it is.
 func (m *Mirror) RemoteHeads(ctx context.Context, branches ...string) (map[string]string, error) {
-	args := []string{"ls-remote", "--quiet", "--refs", "--", m.remote.url}
 	for _, branch := range branches {
 		if err := checkBranch(branch); err != nil {
 			return nil, err
 		}
+	}
+	return m.engine.listRemoteHeads(ctx, branches)
+}
+
+func (p *mirrorPrograms) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
+	args := []string{"ls-remote", "--quiet", "--refs", "--", p.remote.url}
+	for _, branch := range branches {
 		args = append(args, headsPrefix+branch)
 	}
-	out, err := m.runRemote(ctx, fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), m.remote.url), args...)
+	out, err := p.runRemote(ctx, fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), p.remote.url), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +167,7 @@ func (m *Mirror) RemoteHeads(ctx context.Context, branches ...string) (map[strin
 
 // setBranch sets the mirror's own branch after a push.
 func (m *Mirror) setBranch(ctx context.Context, ref, sha string) error {
-	args := []string{"update-ref", "--", ref, sha}
-	if sha == "" {
-		args = []string{"update-ref", "-d", "--", ref}
-	}
-	if _, err := m.runGit(ctx, m.gitCommand(args...)); err != nil {
+	if err := m.engine.setRef(ctx, ref, sha); err != nil {
 		return err
 	}
 	heads, err := m.allHeads(ctx)
@@ -180,6 +183,19 @@ func (m *Mirror) setBranch(ctx context.Context, ref, sha string) error {
 	}
 	m.setHeads(heads)
 	return nil
+}
+
+func (p *mirrorPrograms) setRef(ctx context.Context, ref, sha string) error {
+	args := []string{"update-ref", "--", ref, sha}
+	if sha == "" {
+		args = []string{"update-ref", "-d", "--", ref}
+	}
+	_, err := p.runGit(ctx, p.gitCommand(args...))
+	return err
+}
+
+func leaseLostError(op, now, old string) error {
+	return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("it is at %s, expected was %s", shaOrNothing(now), shaOrNothing(old))}
 }
 
 func shaOrNothing(sha string) string {

@@ -50,7 +50,7 @@ func TestReadAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := ahead.ReadFile("dir/file")
-	if err != nil || m.objects.contents.process != nil || m.objects.lookups.process != nil {
+	if err != nil || programsOf(m).objects.contents.process != nil || programsOf(m).objects.lookups.process != nil {
 		t.Errorf("git was asked for a file that is held: %v", err)
 	}
 	data[0]++
@@ -141,14 +141,14 @@ func TestPairsAreCached(t *testing.T) {
 		}
 	}
 	check()
-	if !m.isNearAncestor(line[len(line)-2], tip) || m.isNearAncestor(line[0], tip) {
+	if !programsOf(m).isNearAncestor(line[len(line)-2], tip) || programsOf(m).isNearAncestor(line[0], tip) {
 		t.Error("what is near and what is not is told wrongly")
 	}
 	if n := m.caches.ancestries.Stats().Entries; n < 5 {
 		t.Errorf("%d answers are remembered", n)
 	}
 	check()
-	if err := m.createEmpty(ctx); err != nil {
+	if err := programsOf(m).createEmpty(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.IsAncestor(ctx, line[0], tip); !errors.Is(err, ErrUnknownCommit) {

@@ -55,14 +55,14 @@ func parseRemote(raw string) (remote, error) {
 // runRemote runs a git command that talks to the remote, with the credentials
 // in its environment: not in its arguments, which every user of the machine
 // can read, and not in a file. The output is returned also with an error.
-func (m *Mirror) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
-	c := m.gitCommand(args...)
-	secrets, err := m.addCredentials(ctx, &c)
+func (p *mirrorPrograms) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
+	c := p.gitCommand(args...)
+	secrets, err := p.addCredentials(ctx, &c)
 	if err != nil {
 		return nil, &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
 	}
 	c.Secrets = secrets
-	limited, cancel := context.WithTimeout(ctx, m.opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
 	r, err := proc.Run(limited, c)
 	if err == nil {
@@ -70,7 +70,7 @@ func (m *Mirror) runRemote(ctx context.Context, op string, args ...string) ([]by
 	}
 	if limited.Err() != nil {
 		// Killed, it may have left its locks.
-		if rerr := m.removeLeftovers(); rerr != nil {
+		if rerr := p.removeLeftovers(); rerr != nil {
 			err = fmt.Errorf("%w; then removing what it left: %w", err, rerr)
 		}
 	}
@@ -79,11 +79,11 @@ func (m *Mirror) runRemote(ctx context.Context, op string, args ...string) ([]by
 
 // addCredentials adds the Authorization header for the remote's host, and no
 // other, to the command's environment.
-func (m *Mirror) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
-	if m.opts.Credentials == nil || m.remote.origin == "" {
+func (p *mirrorPrograms) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
+	if p.opts.Credentials == nil || p.remote.origin == "" {
 		return nil, nil
 	}
-	user, password, err := m.opts.Credentials(ctx)
+	user, password, err := p.opts.Credentials(ctx)
 	if err != nil || user == "" && password == "" {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func (m *Mirror) addCredentials(ctx context.Context, c *proc.Command) (secrets [
 		return nil, fmt.Errorf("the user name has a colon, which Basic authentication can't carry")
 	}
 	basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
-	key := "http." + m.remote.origin + ".extraHeader"
-	c.Env = append(c.Env, secretConfig(m.git, key, "Authorization: Basic "+basic)...)
+	key := "http." + p.remote.origin + ".extraHeader"
+	c.Env = append(c.Env, secretConfig(p.git, key, "Authorization: Basic "+basic)...)
 	return []string{password, basic}, nil
 }
 

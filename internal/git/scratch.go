@@ -26,6 +26,7 @@ import (
 // checkout changes. It has the branches that SetBranches gives it, and no remote.
 type Scratch struct {
 	*Mirror
+	*mirrorPrograms
 	checkout    *Checkout
 	sparseIndex bool // folders stand in the checkout's index for what they hold
 }
@@ -39,13 +40,13 @@ func (c *Checkout) Scratch(ctx context.Context) (*Scratch, error) {
 	if err != nil {
 		return fail(err)
 	}
-	m, err := newMirror(ctx, Options{Dir: filepath.Join(parent, "git"), URL: c.dir, Author: Ident{Name: "liftlock", Email: "liftlock@localhost"}})
+	p, err := newMirrorPrograms(ctx, Options{Dir: filepath.Join(parent, "git"), URL: c.dir, Author: Ident{Name: "liftlock", Email: "liftlock@localhost"}})
 	if err != nil {
 		return fail(errors.Join(err, os.RemoveAll(parent)))
 	}
-	m.name, m.remedy = c.name, c.remedy
+	m := newProgramsMirror(p, c.name, c.remedy)
 	m.setHeads(map[string]string{})
-	s := &Scratch{Mirror: m, checkout: c}
+	s := &Scratch{Mirror: m, mirrorPrograms: p, checkout: c}
 	if err := s.fillFolder(); err != nil {
 		return fail(errors.Join(err, s.Close()))
 	}
@@ -200,7 +201,7 @@ func (s *Scratch) CommitWorkingTree(ctx context.Context, at time.Time) (string, 
 func (s *Scratch) commitTree(ctx context.Context, head, tree string, at time.Time) (string, error) {
 	args := []string{"commit-tree", "-m", "The working tree"}
 	if head != "" {
-		same, err := s.findObject(head + "^{tree}")
+		same, err := s.programs.findObject(head + "^{tree}")
 		if err == nil && same.sha == tree {
 			return head, nil
 		}
@@ -309,11 +310,11 @@ func (s *Scratch) isStoredByLFS(name, blob string) bool {
 	if blob == "" {
 		return false
 	}
-	info, err := s.findObject(blob)
+	info, err := s.programs.findObject(blob)
 	if err != nil || info.size >= maxPointer {
 		return false
 	}
-	o, err := s.readObject(blob)
+	o, err := s.programs.readObject(blob)
 	if err != nil || !bytes.HasPrefix(o.data, []byte("version https://git-lfs.github.com/spec/")) {
 		return false
 	}

@@ -133,13 +133,13 @@ func (t *Tree) rootEntry() (treeEntry, error) {
 
 // readRequired reads an object that the commit needs.
 func (t *Tree) readRequired(spec string) (object, error) {
-	o, err := t.repo.readObject(spec)
+	o, err := t.repo.engine.readObject(spec)
 	if errors.Is(err, errMissing) {
-		at, err := t.repo.findObject(t.sha)
+		at, err := t.repo.engine.findObject(t.sha)
 		if errors.Is(err, errMissing) || err == nil && at.kind != "commit" && at.kind != "tree" {
 			return object{}, t.repo.unknownCommitError(t.sha)
 		}
-		t.repo.damaged.Store(true)
+		t.repo.engine.markDamaged()
 		return object{}, &Error{Op: "read object " + spec + ", which commit " + t.sha + " needs", Kind: ErrCorrupt, Hint: t.repo.remedy}
 	}
 	return o, err
@@ -271,7 +271,7 @@ func (t *Tree) statEntry(op, name string, e treeEntry) (fs.FileInfo, error) {
 		info.size = int64(len(data))
 		return info, nil
 	}
-	o, err := t.repo.findObject(e.sha)
+	o, err := t.repo.engine.findObject(e.sha)
 	if errors.Is(err, errMissing) {
 		o, err = t.readRequired(e.sha) // finds out why
 	}

@@ -19,23 +19,30 @@ var errLargeDiff = errors.New("many folders differ")
 // treeDiffer compares two trees in this process, which after a push costs a few
 // questions of a git that runs already, where git diff-tree is a program to start.
 type treeDiffer struct {
-	old, now *Tree
-	folders  int
-	changes  []FileChange
+	listOld, listNew       func(folder string) ([]treeEntry, error)
+	mostFolders, mostFiles int // 0: any number
+	folders                int
+	changes                []FileChange
 }
 
 // compareTrees gives what git diff-tree -r --no-renames would. Any error means that
 // git should be asked.
 func (r *repository) compareTrees(a, b string) ([]FileChange, error) {
-	d := &treeDiffer{old: r.Tree(a), now: r.Tree(b)}
-	old, err := d.old.rootEntry()
+	was, is := r.Tree(a), r.Tree(b)
+	old, err := was.rootEntry()
 	if err != nil {
 		return nil, err
 	}
-	now, err := d.now.rootEntry()
+	now, err := is.rootEntry()
 	if err != nil {
 		return nil, err
 	}
+	d := &treeDiffer{listOld: was.listEntries, listNew: is.listEntries, mostFolders: maxDifferentFolders, mostFiles: maxDifferentFiles}
+	return d.compareRoots(old, now)
+}
+
+// compareRoots gives what differs between two folders.
+func (d *treeDiffer) compareRoots(old, now treeEntry) ([]FileChange, error) {
 	if err := d.compareFolder("", old, now); err != nil {
 		return nil, err
 	}
@@ -49,14 +56,14 @@ func (d *treeDiffer) compareFolder(at string, old, now treeEntry) error {
 	if old.sha == now.sha {
 		return nil
 	}
-	if d.folders++; d.folders > maxDifferentFolders {
+	if d.folders++; d.mostFolders > 0 && d.folders > d.mostFolders {
 		return errLargeDiff
 	}
-	before, err := listOrEmpty(d.old, old)
+	before, err := listOrEmpty(d.listOld, old)
 	if err != nil {
 		return err
 	}
-	after, err := listOrEmpty(d.now, now)
+	after, err := listOrEmpty(d.listNew, now)
 	if err != nil {
 		return err
 	}
@@ -75,11 +82,11 @@ func (d *treeDiffer) compareFolder(at string, old, now treeEntry) error {
 	return nil
 }
 
-func listOrEmpty(t *Tree, folder treeEntry) ([]treeEntry, error) {
+func listOrEmpty(list func(folder string) ([]treeEntry, error), folder treeEntry) ([]treeEntry, error) {
 	if folder.sha == "" {
 		return nil, nil
 	}
-	return t.listEntries(folder.sha)
+	return list(folder.sha)
 }
 
 // compareEntry compares what has one name; what isn't there has none.
@@ -112,7 +119,7 @@ func (d *treeDiffer) compareEntry(at string, was, is treeEntry) error {
 		}
 		d.changes = append(d.changes, FileChange{Path: path, Status: status, OldMode: was.mode, NewMode: is.mode})
 	}
-	if len(d.changes) > maxDifferentFiles {
+	if d.mostFiles > 0 && len(d.changes) > d.mostFiles {
 		return errLargeDiff // folders may repeat one another, and what a stranger wrote does
 	}
 	if oldFolder.sha == newFolder.sha {

@@ -40,8 +40,9 @@ type CommitSpec struct {
 	Base    string   // commit or tree whose files it starts from, usually Parents[0]; empty: none
 	Files   []FileWrite
 	Message string
-	Author  *Ident    // nil: the mirror's; the committer is always the mirror's
 	When    time.Time // of author and committer, in whole seconds, written in UTC
+
+	Author, Committer *Ident // nil: the mirror's
 }
 
 // Write makes a commit in the mirror, without a work tree and without touching
@@ -59,34 +60,46 @@ func (m *Mirror) Write(ctx context.Context, s CommitSpec) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if err := m.checkSpec(ctx, &s); err != nil {
-		return "", fmt.Errorf("write a commit: %w", err)
+	base, files, err := m.planCommit(ctx, &s, m.author)
+	if err != nil {
+		return "", err
 	}
-	base := emptyTree
+	return m.engine.writeCommit(ctx, s, base, files)
+}
+
+// planCommit checks a spec, fills in who wrote and committed it where it doesn't say,
+// and gives the tree that it starts from and what happens to its files, in order.
+func (r *repository) planCommit(ctx context.Context, s *CommitSpec, who Ident) (base string, files []FileWrite, err error) {
+	if s.Author == nil {
+		s.Author = &who
+	}
+	if s.Committer == nil {
+		s.Committer = &who
+	}
+	if err := r.checkSpec(ctx, s); err != nil {
+		return "", nil, fmt.Errorf("write a commit: %w", err)
+	}
+	base = emptyTree
 	if s.Base != "" {
-		o, err := m.findObject(s.Base + "^{tree}")
+		o, err := r.engine.findObject(s.Base + "^{tree}")
 		if errors.Is(err, errMissing) {
-			err = m.unknownCommitError(s.Base)
+			err = r.unknownCommitError(s.Base)
 		}
 		if err != nil {
-			return "", fmt.Errorf("write a commit: %w", err)
+			return "", nil, fmt.Errorf("write a commit: %w", err)
 		}
 		base = o.sha
 	}
-	files, err := m.planWrites(base, s.Files)
+	files, err = r.planWrites(base, s.Files)
 	if err != nil {
-		return "", fmt.Errorf("write a commit: %w", err)
+		return "", nil, fmt.Errorf("write a commit: %w", err)
 	}
-	sha, err := m.importCommit(ctx, s, base, files)
-	if err != nil {
-		return "", m.localError("write a commit to the mirror of "+m.remote.url, err)
-	}
-	return sha, nil
+	return base, files, nil
 }
 
 // checkSpec holds what needs no look at the base's files.
-func (m *Mirror) checkSpec(ctx context.Context, s *CommitSpec) error {
-	if err := m.requireCommits(ctx, s.Parents...); err != nil {
+func (r *repository) checkSpec(ctx context.Context, s *CommitSpec) error {
+	if err := r.requireCommits(ctx, s.Parents...); err != nil {
 		return err
 	}
 	if s.Base != "" {
@@ -94,10 +107,10 @@ func (m *Mirror) checkSpec(ctx context.Context, s *CommitSpec) error {
 			return err
 		}
 	}
-	if s.Author == nil {
-		s.Author = &m.opts.Author
-	}
 	if err := checkIdent("author", *s.Author); err != nil {
+		return err
+	}
+	if err := checkIdent("committer", *s.Committer); err != nil {
 		return err
 	}
 	invalid := func(why string) error { return &Error{Op: "commit spec", Kind: ErrInvalid, Hint: why} }
@@ -132,7 +145,7 @@ func (m *Mirror) checkSpec(ctx context.Context, s *CommitSpec) error {
 
 // planWrites puts the writes in order, deletions first, fills in their modes and
 // refuses those that something in the base is in the way of.
-func (m *Mirror) planWrites(base string, files []FileWrite) ([]FileWrite, error) {
+func (r *repository) planWrites(base string, files []FileWrite) ([]FileWrite, error) {
 	deleted, written := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		if f.Delete {
@@ -141,7 +154,7 @@ func (m *Mirror) planWrites(base string, files []FileWrite) ([]FileWrite, error)
 			written[f.Path] = true
 		}
 	}
-	tree := &Tree{repo: &m.repository, sha: base}
+	tree := &Tree{repo: r, sha: base}
 	out := slices.Clone(files)
 	for i := range out {
 		f := &out[i]
@@ -151,7 +164,7 @@ func (m *Mirror) planWrites(base string, files []FileWrite) ([]FileWrite, error)
 				return nil, conflictError(f.Path, at+" is written as a file")
 			}
 		}
-		have, in, err := m.findInBase(tree, f.Path)
+		have, in, err := r.findInBase(tree, f.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +175,7 @@ func (m *Mirror) planWrites(base string, files []FileWrite) ([]FileWrite, error)
 			return nil, conflictError(f.Path, in+" is not a folder")
 		case have == Directory && f.Delete:
 			return nil, conflictError(f.Path, "it is a folder; delete its files")
-		case have == Directory && !m.allDeleted(tree, f.Path, deleted):
+		case have == Directory && !r.allDeleted(tree, f.Path, deleted):
 			return nil, conflictError(f.Path, "it is a folder with files in it")
 		case (have == Symlink || have == Submodule) && !f.Delete:
 			return nil, conflictError(f.Path, "it is a symbolic link or submodule")
@@ -203,7 +216,7 @@ func parentFolders(path string) func(yield func(string) bool) {
 
 // findInBase says what is at a path: its mode (0: nothing), or the ancestor that
 // is not a folder.
-func (m *Mirror) findInBase(tree *Tree, path string) (mode Mode, in string, err error) {
+func (r *repository) findInBase(tree *Tree, path string) (mode Mode, in string, err error) {
 	for at := range parentFolders(path) {
 		e, err := tree.findEntry("write", at)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +237,7 @@ func (m *Mirror) findInBase(tree *Tree, path string) (mode Mode, in string, err 
 }
 
 // allDeleted says whether the spec deletes everything below a folder.
-func (m *Mirror) allDeleted(tree *Tree, folder string, deleted map[string]bool) bool {
+func (r *repository) allDeleted(tree *Tree, folder string, deleted map[string]bool) bool {
 	err := fs.WalkDir(tree, folder, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !deleted[name] {
 			err = fs.SkipAll
@@ -235,22 +248,30 @@ func (m *Mirror) allDeleted(tree *Tree, folder string, deleted map[string]bool) 
 	return err == nil && deleted != nil
 }
 
+func (p *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+	sha, err := p.importCommit(ctx, s, base, files)
+	if err != nil {
+		return "", p.localError("write a commit to the mirror of "+p.remote.url, err)
+	}
+	return sha, nil
+}
+
 // importCommit runs git fast-import: it writes the commit, tells its id, is
 // then told under which ref to keep it, and sets that ref only when it was
 // told "done": killed before, it leaves nothing.
-func (m *Mirror) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+func (p *mirrorPrograms) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := m.gitCommand("fast-import", "--quiet", "--force", "--done", "--date-format=raw")
+	c := p.gitCommand("fast-import", "--quiet", "--force", "--done", "--date-format=raw")
 	c.MaxStdout = 0 // piped
-	p, err := proc.Start(ctx, c)
+	git, err := proc.Start(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	sha, err := m.streamCommit(p, s, base, files)
-	if werr := p.Wait(); werr != nil {
+	sha, err := p.streamCommit(git, s, base, files)
+	if werr := git.Wait(); werr != nil {
 		// Its own words say more than a broken pipe.
-		if rerr := m.removeLeftovers(); rerr != nil {
+		if rerr := p.removeLeftovers(); rerr != nil {
 			werr = fmt.Errorf("%w; then removing what it left: %w", werr, rerr)
 		}
 		return "", werr
@@ -258,31 +279,31 @@ func (m *Mirror) importCommit(ctx context.Context, s CommitSpec, base string, fi
 	return sha, err
 }
 
-func (m *Mirror) streamCommit(p *proc.Process, s CommitSpec, base string, files []FileWrite) (string, error) {
-	w := bufio.NewWriterSize(p.Stdin, 64<<10)
-	writeCommit(w, m.opts.Author, s, base, files)
+func (p *mirrorPrograms) streamCommit(git *proc.Process, s CommitSpec, base string, files []FileWrite) (string, error) {
+	w := bufio.NewWriterSize(git.Stdin, 64<<10)
+	streamSpec(w, s, base, files)
 	io.WriteString(w, "get-mark :1\n") // a bufio.Writer keeps its error for Flush
 	if err := w.Flush(); err != nil {
 		return "", err
 	}
 	answer := make([]byte, 41)
-	if _, err := io.ReadFull(p.Stdout, answer); err != nil {
+	if _, err := io.ReadFull(git.Stdout, answer); err != nil {
 		return "", fmt.Errorf("git fast-import does not name the commit: %w", err)
 	}
 	sha := string(answer[:40])
 	if err := checkSHA(sha); err != nil {
 		return "", err
 	}
-	keep := keepPrefix + m.opts.Now().UTC().Format(keepDay) + "/" + sha
+	keep := keepPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + sha
 	fmt.Fprintf(w, "reset %s\nfrom :1\n\nreset %s\nfrom %s\n\ndone\n", keep, newRef, noCommit)
 	return sha, w.Flush()
 }
 
-// writeCommit writes the stream that makes the commit.
-func writeCommit(w io.Writer, committer Ident, s CommitSpec, base string, files []FileWrite) {
+// streamSpec writes the stream that makes the commit.
+func streamSpec(w io.Writer, s CommitSpec, base string, files []FileWrite) {
 	fmt.Fprintf(w, "commit %s\nmark :1\n", newRef)
 	fmt.Fprintf(w, "author %s <%s> %d +0000\n", s.Author.Name, s.Author.Email, s.When.Unix())
-	fmt.Fprintf(w, "committer %s <%s> %d +0000\n", committer.Name, committer.Email, s.When.Unix())
+	fmt.Fprintf(w, "committer %s <%s> %d +0000\n", s.Committer.Name, s.Committer.Email, s.When.Unix())
 	fmt.Fprintf(w, "data %d\n%s\n", len(s.Message), s.Message)
 	for i, parent := range s.Parents {
 		command := "merge"
@@ -314,4 +335,4 @@ func quotePath(p string) string {
 }
 
 // Committer is who the commits that Write makes are committed by.
-func (m *Mirror) Committer() Ident { return m.opts.Author }
+func (m *Mirror) Committer() Ident { return m.author }

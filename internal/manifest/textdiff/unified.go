@@ -27,8 +27,7 @@ type File struct {
 // empty where nothing differs. Contents come as they are: who shows them on a
 // terminal makes them printable.
 func Unified(name string, was, is File) string {
-	same := bytes.Equal(was.Data, is.Data)
-	if same && was.Mode == is.Mode {
+	if was.Mode == is.Mode && bytes.Equal(was.Data, is.Data) {
 		return ""
 	}
 	var b strings.Builder
@@ -44,15 +43,22 @@ func Unified(name string, was, is File) string {
 	case was.Mode != is.Mode:
 		fmt.Fprintf(&b, "old mode %06o\nnew mode %06o\n", was.Mode, is.Mode)
 	}
+	b.WriteString(Contents(from, to, was.Data, is.Data))
+	return b.String()
+}
+
+// Contents is the part of Unified that shows how contents differ, under the names
+// "a/…" and "b/…", or "/dev/null". It is empty where nothing differs.
+func Contents(from, to string, was, is []byte) string {
 	switch {
-	case same: // the mode alone, or an empty file
-		return b.String()
-	case isBinary(was.Data) || isBinary(is.Data):
-		fmt.Fprintf(&b, "Binary files %s and %s differ\n", from, to)
-		return b.String()
+	case bytes.Equal(was, is): // the mode alone, or an empty file
+		return ""
+	case isBinary(was) || isBinary(is):
+		return fmt.Sprintf("Binary files %s and %s differ\n", from, to)
 	}
+	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", formatHeaderName(from), formatHeaderName(to))
-	old, recent := splitLines(was.Data), splitLines(is.Data)
+	old, recent := SplitLines(was), SplitLines(is)
 	for _, group := range groupHunks(Hunks(old, recent)) {
 		group.writeHunks(&b, old, recent)
 	}
@@ -72,8 +78,8 @@ func isBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), binaryProbeBytes)], 0) >= 0
 }
 
-// splitLines keep their ends, so that a last line without one is another line.
-func splitLines(data []byte) []string {
+// SplitLines gives lines with their ends, so that a last line without one is another line.
+func SplitLines(data []byte) []string {
 	all := strings.SplitAfter(string(data), "\n")
 	if all[len(all)-1] == "" {
 		all = all[:len(all)-1]

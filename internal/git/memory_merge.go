@@ -1,0 +1,139 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/manifest/textdiff"
+)
+
+// Merge merges two commits three-way, against their merge base (nothing, where they
+// have none): a file that one side changed is that side's, and one that both changed
+// is merged by lines where what they changed doesn't touch. It gives the merged tree,
+// which a CommitSpec takes as its Base, or the paths that conflict, sorted.
+// ErrUnknownCommit when there is no such commit.
+func (r *MemoryRemote) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+	base, _, err := r.MergeBase(ctx, ours, theirs)
+	if err != nil {
+		return "", nil, fmt.Errorf("merge %s into %s: %w", theirs, ours, err)
+	}
+	m := &treeMerge{objects: r.engine.objects}
+	for _, side := range []struct {
+		commit string
+		tree   *string
+	}{{base, &m.base}, {ours, &m.ours}, {theirs, &m.theirs}} {
+		if *side.tree, err = r.engine.findTree(side.commit); err != nil {
+			return "", nil, fmt.Errorf("merge %s into %s: %w", theirs, ours, err)
+		}
+	}
+	tree, conflicts, err = m.mergeTrees()
+	if err != nil {
+		return "", nil, fmt.Errorf("merge %s into %s: %w", theirs, ours, err)
+	}
+	return tree, conflicts, nil
+}
+
+type treeMerge struct {
+	objects            *memoryObjects
+	base, ours, theirs string // trees; base may be ""
+}
+
+func (m *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
+	ourChanges, err := m.objects.listChanges(m.base, m.ours)
+	if err != nil {
+		return "", nil, err
+	}
+	theirChanges, err := m.objects.listChanges(m.base, m.theirs)
+	if err != nil {
+		return "", nil, err
+	}
+	changedByUs := map[string]bool{}
+	for _, c := range ourChanges {
+		changedByUs[c.Path] = true
+	}
+	var edits []fileEdit
+	for _, c := range theirChanges {
+		theirs, _ := m.objects.findPath(m.theirs, c.Path)
+		if c.NewMode == 0 {
+			theirs = treeEntry{}
+		}
+		edit := fileEdit{path: c.Path, mode: theirs.mode, sha: theirs.sha}
+		merged := true
+		if changedByUs[c.Path] {
+			edit, merged = m.mergeFile(c.Path, theirs)
+		}
+		if !merged || edit.sha != "" && m.isInTheWay(c.Path, theirChanges) {
+			conflicts = append(conflicts, c.Path)
+			continue
+		}
+		edits = append(edits, edit)
+	}
+	if len(conflicts) > 0 {
+		return "", conflicts, nil
+	}
+	tree, err = m.objects.editTree(m.ours, edits)
+	if err == nil && tree == "" {
+		tree = emptyTree
+	}
+	return tree, nil, err
+}
+
+// isInTheWay says that a file can't be put at a path, since on our side something else
+// is there or above it that theirs don't remove.
+func (m *treeMerge) isInTheWay(path string, theirs []FileChange) bool {
+	removed := map[string]bool{}
+	for _, c := range theirs {
+		removed[c.Path] = c.NewMode == 0
+	}
+	for above := range parentFolders(path) {
+		if e, ok := m.objects.findPath(m.ours, above); ok && e.mode != Directory && !removed[above] {
+			return true
+		}
+	}
+	at, ok := m.objects.findPath(m.ours, path)
+	if !ok || at.mode != Directory {
+		return false
+	}
+	blocked := false
+	err := m.objects.walkFiles(path, at, func(f FileEntry) { blocked = blocked || !removed[f.Path] })
+	return blocked || err != nil
+}
+
+// mergeFile merges a path that both sides changed; false: that can't be done.
+func (m *treeMerge) mergeFile(path string, theirs treeEntry) (fileEdit, bool) {
+	edit := fileEdit{path: path, mode: theirs.mode, sha: theirs.sha}
+	ours, _ := m.objects.findPath(m.ours, path)
+	if ours.mode == Directory {
+		ours = treeEntry{}
+	}
+	if ours == theirs {
+		return edit, true
+	}
+	base, inBase := m.objects.findPath(m.base, path)
+	if !inBase || !isPlainFile(base) || !isPlainFile(ours) || !isPlainFile(theirs) {
+		return fileEdit{}, false
+	}
+	if edit.mode == base.mode {
+		edit.mode = ours.mode
+	}
+	switch {
+	case theirs.sha == base.sha || theirs.sha == ours.sha:
+		edit.sha = ours.sha
+	case ours.sha == base.sha:
+	default:
+		merged, ok := textdiff.Merge(m.readLines(base.sha), m.readLines(ours.sha), m.readLines(theirs.sha))
+		if !ok {
+			return fileEdit{}, false
+		}
+		edit.sha = m.objects.storeBlob([]byte(strings.Join(merged, "")))
+	}
+	return edit, true
+}
+
+func isPlainFile(e treeEntry) bool { return e.mode == Regular || e.mode == Executable }
+
+func (m *treeMerge) readLines(blob string) []string {
+	o, _ := m.objects.lookUp(blob)
+	return textdiff.SplitLines(o.data)
+}

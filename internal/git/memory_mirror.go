@@ -1,0 +1,207 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/cache"
+)
+
+// MemoryOptions say how a mirror in memory works.
+type MemoryOptions struct {
+	Author Ident        // of the commits that Write makes
+	Caches *cache.Group // where its caches are counted; nil: nowhere
+
+	Now func() time.Time // nil: time.Now; only ages what is on no ref
+
+	// BeforeRemote and AfterRemote are called around each call of the remote: "fetch",
+	// "push", "heads" or "fetch-ref"; nil: nothing. An error of BeforeRemote is
+	// returned in place of the call; one of AfterRemote after the call had its effect
+	// at the remote, which the caller doesn't learn then. They may change the remote,
+	// and not write to the mirror.
+	BeforeRemote, AfterRemote func(ctx context.Context, op string) error
+}
+
+// OpenMemory makes a mirror of a remote in memory. It is empty until the first Fetch,
+// knows only the commits that it fetched or wrote, and answers as one over git's
+// programs does. What is on no branch is kept from Maintain for two weeks.
+func OpenMemory(r *MemoryRemote, o MemoryOptions) *Mirror {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	e := &memoryMirror{memory: memory{objects: r.engine.objects}, remote: r, opts: o, refs: map[string]string{}, kept: map[string]time.Time{}}
+	m := newMirror(e, newRepository(e, o.Caches, "the mirror in memory", "it never had it"))
+	m.url, m.author = "memory:", o.Author
+	return m
+}
+
+// memoryMirror is the engine of a mirror in memory.
+type memoryMirror struct {
+	memory
+	remote *MemoryRemote
+	opts   MemoryOptions
+
+	refsMu sync.Mutex
+	refs   map[string]string
+	kept   map[string]time.Time // when a commit was written, or a ref left it
+}
+
+var _ mirrorEngine = (*memoryMirror)(nil)
+
+// callRemote calls the remote with what the options want before and after.
+func (e *memoryMirror) callRemote(ctx context.Context, op string, call func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s the remote in memory: %w", op, err)
+	}
+	if before := e.opts.BeforeRemote; before != nil {
+		if err := before(ctx, op); err != nil {
+			return err
+		}
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	if after := e.opts.AfterRemote; after != nil {
+		return after(ctx, op)
+	}
+	return nil
+}
+
+func (e *memoryMirror) fetchBranches(ctx context.Context) error {
+	return e.callRemote(ctx, "fetch", func() error {
+		heads := e.remote.listRefs(headsPrefix)
+		for ref, sha := range heads {
+			if err := e.learn(sha); err != nil {
+				return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: err}
+			}
+		}
+		e.refsMu.Lock()
+		defer e.refsMu.Unlock()
+		for ref := range e.refs {
+			if strings.HasPrefix(ref, headsPrefix) && heads[ref] == "" {
+				e.moveRef(ref, "")
+			}
+		}
+		for ref, sha := range heads {
+			e.moveRef(ref, sha)
+		}
+		return nil
+	})
+}
+
+func (e *memoryMirror) fetchRef(ctx context.Context, ref string) error {
+	return e.callRemote(ctx, "fetch-ref", func() error {
+		sha, ok := e.remote.findRef(ref)
+		if !ok {
+			return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: fmt.Errorf("couldn't find remote ref %s", ref)}
+		}
+		if err := e.learn(sha); err != nil {
+			return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: err}
+		}
+		return e.setRef(ctx, fetchedPrefix+ref, sha)
+	})
+}
+
+func (e *memoryMirror) pushBranch(ctx context.Context, s PushSpec) error {
+	return e.callRemote(ctx, "push", func() error {
+		if s.New != "" {
+			if err := e.remote.engine.learn(s.New); err != nil {
+				return err
+			}
+		}
+		return e.remote.Update(s.Branch, s.New, s.Old)
+	})
+}
+
+func (e *memoryMirror) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
+	heads := map[string]string{}
+	err := e.callRemote(ctx, "heads", func() error {
+		for _, branch := range branches {
+			if sha, ok := e.remote.Head(branch); ok {
+				heads[branch] = sha
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return heads, nil
+}
+
+func (e *memoryMirror) listRefs(_ context.Context, prefix string) (map[string]string, error) {
+	e.refsMu.Lock()
+	defer e.refsMu.Unlock()
+	out := map[string]string{}
+	for ref, sha := range e.refs {
+		if strings.HasPrefix(ref, prefix) {
+			out[ref] = sha
+		}
+	}
+	return out, nil
+}
+
+func (e *memoryMirror) setRef(_ context.Context, ref, sha string) error {
+	e.refsMu.Lock()
+	defer e.refsMu.Unlock()
+	e.moveRef(ref, sha)
+	return nil
+}
+
+// moveRef is setRef with the refs locked.
+func (e *memoryMirror) moveRef(ref, sha string) {
+	was := e.refs[ref]
+	if was == sha {
+		return
+	}
+	if was != "" {
+		e.kept[was] = e.opts.Now()
+	}
+	if sha == "" {
+		delete(e.refs, ref)
+	} else {
+		e.refs[ref] = sha
+	}
+}
+
+func (e *memoryMirror) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+	sha, err := e.memory.writeCommit(ctx, s, base, files)
+	if err == nil {
+		e.refsMu.Lock()
+		defer e.refsMu.Unlock()
+		e.kept[sha] = e.opts.Now()
+	}
+	return sha, err
+}
+
+func (e *memoryMirror) restoreBranches(ctx context.Context, heads map[string]string) error {
+	for branch, sha := range heads {
+		if err := e.setRef(ctx, headsPrefix+branch, sha); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maintain forgets the commits that no ref has led to for two weeks.
+func (e *memoryMirror) maintain(ctx context.Context) error {
+	e.refsMu.Lock()
+	defer e.refsMu.Unlock()
+	oldest := e.opts.Now().Add(-keepUnpushedFor)
+	maps.DeleteFunc(e.kept, func(_ string, at time.Time) bool { return at.Before(oldest) })
+	var still commitSet
+	for _, sha := range slices.Concat(slices.Collect(maps.Values(e.refs)), slices.Collect(maps.Keys(e.kept))) {
+		if c, ok := e.objects.lookUpCommit(sha); ok {
+			still.addHistory(c)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.known = still
+	return ctx.Err()
+}

@@ -1,0 +1,138 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// mirrorPrograms is the engine over a mirror's folder.
+type mirrorPrograms struct {
+	programs
+	remote remote
+	opts   Options
+	log    *zap.Logger
+	git    version
+	forget func() // drops what is known of objects that are gone
+}
+
+var _ mirrorEngine = (*mirrorPrograms)(nil)
+
+func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) {
+	r, err := parseRemote(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkIdent("author", o.Author); err != nil {
+		return nil, err
+	}
+	if o.Dir == "" {
+		return nil, &Error{Op: "open a mirror", Kind: ErrInvalid, Hint: "Dir is empty"}
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open a mirror in %s: %w", o.Dir, err)
+	}
+	v, err := gitVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	p := &mirrorPrograms{
+		programs: programs{dir: dir, env: mirrorEnv(dir, r.scheme)},
+		remote:   r, opts: o, git: v,
+		log: o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
+	}
+	p.initReader()
+	return p, nil
+}
+
+// prepareDir leaves a usable mirror in p.dir.
+func (p *mirrorPrograms) prepareDir(ctx context.Context, m *Mirror) error {
+	for _, leftover := range []string{p.dir + ".new", p.dir + ".old"} {
+		if err := os.RemoveAll(leftover); err != nil {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(p.dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return p.createEmpty(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	url, err := os.ReadFile(filepath.Join(p.dir, markerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the folder is not empty and is no mirror of Liftlock's; choose another, or remove it")
+	}
+	if err != nil {
+		return err
+	}
+	if was := strings.TrimSpace(string(url)); was != p.remote.url {
+		p.log.Warn("the mirror is of another address, making it anew", zap.String("was", shortenForLog(was)))
+		return p.createEmpty(ctx)
+	}
+	if err := p.repair(); err != nil {
+		return err
+	}
+	if err := m.checkIntegrity(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
+		return p.createEmpty(ctx)
+	}
+	return nil
+}
+
+// createEmpty makes an empty mirror beside p.dir and puts it in its place, so that
+// a half-made one is never found there.
+func (p *mirrorPrograms) createEmpty(ctx context.Context) error {
+	p.closePrograms()
+	fresh, old := p.dir+".new", p.dir+".old"
+	for _, d := range []string{fresh, old} {
+		if err := os.RemoveAll(d); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(fresh, 0o700); err != nil {
+		return err
+	}
+	c := p.gitCommand("init", "--bare", "--quiet", "--template=", "--initial-branch=main", "--", fresh)
+	c.Args = c.Args[1:] // there is no --git-dir yet
+	c.Dir = fresh
+	if _, err := p.runGit(ctx, c); err != nil {
+		return err
+	}
+	if err := p.writeConfig(fresh); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(fresh, markerFile), []byte(p.remote.url+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(p.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(fresh, p.dir); err != nil {
+		return err
+	}
+	p.closePrograms() // a read may have started them on the old folder
+	p.forget()
+	p.damaged.Store(false)
+	return os.RemoveAll(old)
+}
