@@ -47,6 +47,7 @@ var rooms = map[string][]string{
 	"internal/forge/forgetest":        {"internal/forge", "webhooks"},
 	"internal/forge/gitea":            {"internal/forge", "internal/forge/transport"},
 	"internal/forge/github":           {"internal/forge", "internal/forge/transport"},
+	"internal/forge/memory":           {"internal/forge", "internal/git"},
 	"internal/forge/transport":        {},
 	"internal/fieldedit":              {"internal/pipeline", "internal/pipeline/fieldpath", "internal/pipeline/placeholder"},
 	"internal/manifest/deps":          {},

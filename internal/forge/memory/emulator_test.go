@@ -1,0 +1,287 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/git"
+)
+
+// both is the emulated GitHub behind its driver and the forge in memory, to which the
+// same happens at the same times. Their commits have the same ids.
+type both struct {
+	t       *testing.T
+	ctx     context.Context
+	now     time.Time
+	repo    forge.Repo
+	em      *emulator.Forge
+	mem     *memory.Forge
+	remote  *git.MemoryRemote
+	random  *rand.Rand
+	drivers map[string][2]forge.Forge // of the emulator, in memory
+	commits []string
+	pulls   int
+	trail   []string // what happened
+}
+
+func newBoth(t *testing.T, seed uint64) *both {
+	t.Helper()
+	s := &both{
+		t: t, ctx: context.Background(), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), repo: forge.Repo{Owner: "acme", Name: "apps"},
+		random: rand.New(rand.NewPCG(seed, seed)), remote: git.NewMemoryRemote(), drivers: map[string][2]forge.Forge{},
+	}
+	clock := func() time.Time { return s.now }
+	var err error
+	s.em, err = emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), WholeSeconds: true, Now: clock, RateLimit: 1_000_000})
+	s.must(err)
+	t.Cleanup(func() { s.must(s.em.Close()) })
+	s.mem = memory.New(memory.Options{Now: clock, Bot: botLogin, SlowMergeable: true})
+	access := map[string]emulator.Permission{}
+	for _, login := range []string{botLogin, reviewerLogin} {
+		s.must(s.em.AddUser(login, login+"-token", emulator.UserOptions{}))
+		access[login] = emulator.Write
+		driver, err := github.New(github.Options{URL: s.em.URL() + "/api/v3", Token: login + "-token"})
+		s.must(err)
+		me, err := driver.Me(s.ctx)
+		s.must(err)
+		s.mem.AddUser(login, me.ID, false)
+		s.drivers[login] = [2]forge.Forge{driver, s.mem.As(login)}
+	}
+	files := map[string]string{"a.txt": "a\n", "b.txt": "b\n"}
+	s.must(s.em.CreateRepo(s.repo.String(), emulator.RepoOptions{Author: botLogin, Access: access, Files: files}))
+	s.mem.AddRepo(s.repo, s.remote, "main")
+	for login := range access {
+		s.must(s.mem.SetPermission(s.repo, login, forge.PermissionWrite))
+	}
+	first := s.writeTwin(botLogin, "", "First commit", files)
+	s.must(s.mem.Push(s.repo, botLogin, "main", first, false))
+	s.commits = []string{first}
+	return s
+}
+
+func (s *both) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%v, after\n%s", err, strings.Join(s.trail, "\n"))
+	}
+}
+
+// writeTwin makes the commit that the emulator makes of the same.
+func (s *both) writeTwin(login, parent, message string, files map[string]string) string {
+	s.t.Helper()
+	author := s.mem.Ident(login)
+	spec := git.CommitSpec{Base: parent, Message: message, Author: &author, Committer: &author, When: s.now}
+	if parent != "" {
+		spec.Parents = []string{parent}
+	}
+	for path, content := range files {
+		spec.Files = append(spec.Files, git.FileWrite{Path: path, Content: []byte(content)})
+	}
+	sha, err := s.remote.Write(s.ctx, spec)
+	s.must(err)
+	return sha
+}
+
+func choose[T any](s *both, from ...T) T { return from[s.random.IntN(len(from))] }
+
+func (s *both) chooseBranch() string  { return choose(s, "main", "one", "two", "three") }
+func (s *both) choosePull() int       { return 1 + s.random.IntN(max(1, s.pulls)) }
+func (s *both) chooseCommit() string  { return choose(s, s.commits...) }
+func (s *both) chooseContent() string { return choose(s, "a\n", "1\n", "2\n", "3\n") }
+
+// sameOutcome holds that both did it, or refused it for the same kind of reason.
+func (s *both) sameOutcome(emulated, inMemory error) {
+	s.t.Helper()
+	for _, kind := range []error{nil, forge.ErrConflict, forge.ErrNotMergeable, forge.ErrInvalid, forge.ErrNotFound, forge.ErrForbidden, forge.ErrTooMany, forge.ErrRetryable} {
+		if kind == nil && (emulated == nil) == (inMemory == nil) || kind != nil && errors.Is(emulated, kind) == errors.Is(inMemory, kind) {
+			continue
+		}
+		s.t.Fatalf("the emulator: %v\nin memory: %v\nafter\n%s", emulated, inMemory, strings.Join(s.trail, "\n"))
+	}
+}
+
+// sameAnswer asks both the same.
+func sameAnswer[T any](s *both, what string, query func(forge.Forge) (T, error)) T {
+	s.t.Helper()
+	drivers := s.drivers[botLogin]
+	emulated, err := query(drivers[0])
+	inMemory, memErr := query(drivers[1])
+	s.sameOutcome(err, memErr)
+	ignore := []cmp.Option{
+		cmpopts.EquateEmpty(), cmpopts.IgnoreFields(forge.PullRequest{}, "URL"), cmpopts.IgnoreFields(forge.Comment{}, "URL", "ID"),
+		cmpopts.IgnoreFields(forge.Review{}, "ID"),
+		// Commits of two lines that were merged may come in any order.
+		cmpopts.SortSlices(func(a, b forge.CommitAuthors) bool { return a.Commit < b.Commit }),
+	}
+	if diff := cmp.Diff(emulated, inMemory, ignore...); diff != "" {
+		s.t.Fatalf("%s (-emulator +in memory):\n%s\nafter\n%s", what, diff, strings.Join(s.trail, "\n"))
+	}
+	return inMemory
+}
+
+// happen does something to both.
+func (s *both) happen() {
+	s.t.Helper()
+	s.now = s.now.Add(time.Minute)
+	login := choose(s, botLogin, reviewerLogin)
+	other := map[string]string{botLogin: reviewerLogin, reviewerLogin: botLogin}[login]
+	branch, number := s.chooseBranch(), s.choosePull()
+	record := func(format string, args ...any) {
+		s.trail = append(s.trail, login+": "+fmt.Sprintf(format, args...))
+	}
+	call := func(do func(f forge.Forge) error) { s.sameOutcome(do(s.drivers[login][0]), do(s.drivers[login][1])) }
+	switch s.random.IntN(15) {
+	case 0, 1, 2:
+		s.commitToBoth(login, branch)
+	case 3:
+		commit := s.chooseCommit()
+		record("force %s to %s", branch, commit)
+		s.sameOutcome(s.em.SetBranch(s.repo.String(), login, branch, commit), s.mem.Push(s.repo, login, branch, commit, true))
+	case 4, 5, 6:
+		record("open from %s", branch)
+		call(func(f forge.Forge) error {
+			pr, created, err := f.CreatePullRequest(s.ctx, s.repo, forge.NewPullRequest{Title: "From " + branch, Body: "B", Branch: branch, Base: "main", Labels: []string{"liftlock"}})
+			if created {
+				s.pulls = max(s.pulls, pr.Number)
+			}
+			return err
+		})
+	case 7, 8:
+		method, title := choose(s, "merge", "squash"), choose(s, "", "Merge it")
+		record("%s #%d", method, number)
+		call(func(f forge.Forge) error {
+			pr, err := f.PullRequest(s.ctx, s.repo, number)
+			if err != nil {
+				return err
+			}
+			_, err = f.Merge(s.ctx, s.repo, forge.MergeRequest{Number: number, Head: pr.Head, Method: method, Title: title})
+			return err
+		})
+	case 9:
+		state := choose(s, forge.Open, forge.Closed)
+		record("make #%d %s", number, state)
+		call(func(f forge.Forge) error {
+			return f.UpdatePullRequest(s.ctx, s.repo, number, forge.PullRequestUpdate{State: &state})
+		})
+	case 10:
+		if branch != "main" {
+			record("delete %s", branch)
+			call(func(f forge.Forge) error { return f.DeleteBranch(s.ctx, s.repo, branch) })
+		}
+	case 11:
+		verdict := choose(s, memory.Approve, memory.RequestChanges, memory.Remark)
+		event := map[memory.Verdict]string{memory.Approve: "APPROVE", memory.RequestChanges: "REQUEST_CHANGES", memory.Remark: "COMMENT"}[verdict]
+		record("%s #%d", verdict, number)
+		s.bothOrNeither(s.em.Review(s.repo.String(), number, login, event, "so", ""), s.mem.Review(s.repo, number, login, verdict, ""))
+	case 12:
+		record("dismiss %s's reviews of #%d, label it, comment on it", other, number)
+		s.bothOrNeither(s.em.DismissReviews(s.repo.String(), number, login, other), s.mem.DismissReviews(s.repo, number, login, other))
+		call(func(f forge.Forge) error { return f.AddLabels(s.ctx, s.repo, number, "b", "a") })
+		call(func(f forge.Forge) error { return f.RemoveLabel(s.ctx, s.repo, number, "b") })
+		call(func(f forge.Forge) error { _, err := f.CreateComment(s.ctx, s.repo, number, "hello"); return err })
+	case 13:
+		commit := s.chooseCommit()
+		record("set a status of %s", commit)
+		call(func(f forge.Forge) error {
+			return f.SetStatus(s.ctx, s.repo, commit, forge.Status{Context: "ci", State: forge.StatusSuccess, Description: "fine"})
+		})
+	case 14:
+		stale, contexts := choose(s, true, false), choose(s, nil, []string{"ci"})
+		approvals := choose(s, 0, 1)
+		record("protect main: %d approvals, %v, dismiss stale: %t", approvals, contexts, stale)
+		s.must(s.em.Protect(s.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, DismissStale: stale}))
+		s.must(s.mem.Protect(s.repo, "main", memory.Protection{Approvals: approvals, Contexts: contexts, DismissStale: stale}))
+	}
+}
+
+// bothOrNeither is for what the emulator doesn't give a kind of error.
+func (s *both) bothOrNeither(emulated, inMemory error) {
+	s.t.Helper()
+	if (emulated == nil) != (inMemory == nil) {
+		s.t.Fatalf("the emulator: %v\nin memory: %v\nafter\n%s", emulated, inMemory, strings.Join(s.trail, "\n"))
+	}
+}
+
+func (s *both) commitToBoth(login, branch string) {
+	s.t.Helper()
+	files := map[string]string{choose(s, "a.txt", "b.txt", "c.txt"): s.chooseContent()}
+	s.trail = append(s.trail, fmt.Sprintf("%s: commit %v to %s", login, files, branch))
+	parent, ok := s.remote.Head(branch)
+	if !ok {
+		parent, _ = s.remote.Head("main")
+	}
+	sha, err := s.em.CommitAs(s.repo.String(), login, branch, "Change "+branch, files)
+	s.must(err)
+	if twin := s.writeTwin(login, parent, "Change "+branch, files); twin != sha {
+		s.t.Fatalf("the emulator's commit is %s, the one in memory %s, after\n%s", sha, twin, strings.Join(s.trail, "\n"))
+	}
+	s.must(s.mem.Push(s.repo, login, branch, sha, false))
+	s.commits = append(s.commits, sha)
+}
+
+// compare asks both for everything about the pull requests.
+func (s *both) compare() {
+	s.t.Helper()
+	list := sameAnswer(s, "the list", func(f forge.Forge) ([]forge.PullRequest, error) { return f.PullRequests(s.ctx, s.repo, time.Time{}) })
+	for _, p := range list {
+		sameAnswer(s, fmt.Sprintf("#%d", p.Number), func(f forge.Forge) (*forge.PullRequest, error) { return f.PullRequest(s.ctx, s.repo, p.Number) })
+	}
+}
+
+// compareHistory asks both who did what.
+func (s *both) compareHistory() {
+	s.t.Helper()
+	list := sameAnswer(s, "the list", func(f forge.Forge) ([]forge.PullRequest, error) { return f.PullRequests(s.ctx, s.repo, time.Time{}) })
+	for _, p := range list {
+		sameAnswer(s, "the authors", func(f forge.Forge) ([]forge.CommitAuthors, error) { return f.PullRequestAuthors(s.ctx, s.repo, &p) })
+		sameAnswer(s, "the reviews", func(f forge.Forge) ([]forge.Review, error) { return f.Reviews(s.ctx, s.repo, p.Number) })
+		sameAnswer(s, "the comments", func(f forge.Forge) ([]forge.Comment, error) { return f.Comments(s.ctx, s.repo, p.Number, time.Time{}) })
+		if p.MergeCommit != "" {
+			s.commits = append(s.commits, p.MergeCommit)
+		}
+	}
+	for _, branch := range []string{"main", "one", "two", "three"} {
+		sameAnswer(s, "the pushes to "+branch, func(f forge.Forge) (all []forge.Push, err error) {
+			err = f.Pushes(s.ctx, s.repo, branch, func(p forge.Push) bool { all = append(all, p); return false })
+			return all, err
+		})
+		sameAnswer(s, "those from "+branch, func(f forge.Forge) ([]forge.PullRequest, error) {
+			return f.PullRequestsByBranch(s.ctx, s.repo, branch)
+		})
+	}
+	for _, commit := range s.commits {
+		sameAnswer(s, "who brought "+commit, func(f forge.Forge) ([]forge.PullRequest, error) { return f.MergedPullRequests(s.ctx, s.repo, commit) })
+		base := s.chooseCommit()
+		sameAnswer(s, "who made "+base+"…"+commit, func(f forge.Forge) ([]forge.CommitAuthors, error) {
+			return f.CommitAuthors(s.ctx, s.repo, base, commit)
+		})
+		sameAnswer(s, "the statuses of "+commit, func(f forge.Forge) ([]forge.Status, error) { return f.Statuses(s.ctx, s.repo, commit) })
+	}
+}
+
+// TestSameAsTheEmulator lets the same happen to the emulated GitHub and to the forge in
+// memory, and asks both the same.
+func TestSameAsTheEmulator(t *testing.T) {
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newBoth(t, seed)
+			for range 40 {
+				s.happen()
+				s.compare()
+			}
+			s.compareHistory()
+		})
+	}
+}
