@@ -74,21 +74,21 @@ func (e *memoryMirror) callRemote(ctx context.Context, op string, call func() er
 
 func (e *memoryMirror) fetchBranches(ctx context.Context) error {
 	return e.callRemote(ctx, "fetch", func() error {
-		heads := e.remote.listRefs(headsPrefix)
-		for ref, sha := range heads {
+		heads := e.remote.Heads()
+		for branch, sha := range heads {
 			if err := e.learn(sha); err != nil {
-				return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: err}
+				return &Error{Op: "fetch " + headsPrefix + branch, Kind: ErrRemote, Err: err}
 			}
 		}
 		e.refsMu.Lock()
 		defer e.refsMu.Unlock()
 		for ref := range e.refs {
-			if strings.HasPrefix(ref, headsPrefix) && heads[ref] == "" {
+			if branch, ok := strings.CutPrefix(ref, headsPrefix); ok && heads[branch] == "" {
 				e.moveRef(ref, "")
 			}
 		}
-		for ref, sha := range heads {
-			e.moveRef(ref, sha)
+		for branch, sha := range heads {
+			e.moveRef(headsPrefix+branch, sha)
 		}
 		return nil
 	})

@@ -105,7 +105,7 @@ func (o *memoryObjects) storeCommit(tree string, s CommitSpec) (*memoryCommit, e
 	for _, parent := range s.Parents {
 		fmt.Fprintf(&b, "parent %s\n", parent)
 	}
-	fmt.Fprintf(&b, "author %s <%s> %d +0000\n", s.Author.Name, s.Author.Email, s.When.Unix())
+	fmt.Fprintf(&b, "author %s <%s> %d +0000\n", s.Author.Name, s.Author.Email, s.AuthorTime.Unix())
 	fmt.Fprintf(&b, "committer %s <%s> %d +0000\n\n%s", s.Committer.Name, s.Committer.Email, s.When.Unix(), s.Message)
 	stored := hashObject("commit", b.Bytes())
 	o.mu.Lock()

@@ -16,8 +16,10 @@ type MemoryRemote struct {
 	repository
 	engine *memory
 
-	mu   sync.Mutex
-	refs map[string]string // by full name
+	mu sync.Mutex
+	// Pull requests leave many refs behind, and branches are what is looked at.
+	heads map[string]string // by branch
+	refs  map[string]string // the others, by full name
 }
 
 // remoteIdent makes the commits of which nobody says who does.
@@ -26,16 +28,14 @@ var remoteIdent = Ident{Name: "remote", Email: "remote@localhost"}
 // NewMemoryRemote makes an empty one.
 func NewMemoryRemote() *MemoryRemote {
 	e := &memory{objects: newMemoryObjects()}
-	return &MemoryRemote{engine: e, refs: map[string]string{}, repository: newRepository(e, nil, "the remote in memory", "it never had it")}
+	return &MemoryRemote{engine: e, heads: map[string]string{}, refs: map[string]string{}, repository: newRepository(e, nil, "the remote in memory", "it never had it")}
 }
 
 // Heads are all branches with their commits. The map is the caller's.
 func (r *MemoryRemote) Heads() map[string]string {
-	heads := map[string]string{}
-	for ref, sha := range r.listRefs(headsPrefix) {
-		heads[strings.TrimPrefix(ref, headsPrefix)] = sha
-	}
-	return heads
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.heads)
 }
 
 // Head is the commit that a branch points to; ok is false when there is no such branch.
@@ -69,25 +69,24 @@ func (r *MemoryRemote) Update(branch, new, old string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	op, ref := "update branch "+branch, headsPrefix+branch
-	now := r.refs[ref]
+	op, now := "update branch "+branch, r.heads[branch]
 	switch {
 	case now == new:
 		return nil
 	case now != old:
 		return leaseLostError(op, now, old)
 	case new == "":
-		delete(r.refs, ref)
+		delete(r.heads, branch)
 		return nil
 	}
 	if now == "" {
-		for other := range r.refs {
-			if strings.HasPrefix(other, ref+"/") || strings.HasPrefix(ref, other+"/") {
-				return &Error{Op: op, Kind: ErrRejected, Hint: "there is " + other}
+		for other := range r.heads {
+			if strings.HasPrefix(other, branch+"/") || strings.HasPrefix(branch, other+"/") {
+				return &Error{Op: op, Kind: ErrRejected, Hint: "there is " + headsPrefix + other}
 			}
 		}
 	}
-	r.refs[ref] = new
+	r.heads[branch] = new
 	return nil
 }
 
@@ -97,31 +96,26 @@ func (r *MemoryRemote) Update(branch, new, old string) error {
 func (r *MemoryRemote) SetRef(ref, sha string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	kept, name := r.keptAs(ref)
 	if sha == "" {
-		delete(r.refs, ref)
+		delete(kept, name)
 		return
 	}
-	r.refs[ref] = sha
+	kept[name] = sha
+}
+
+// keptAs is where a ref is kept, and by which name. Called with the lock held.
+func (r *MemoryRemote) keptAs(ref string) (kept map[string]string, name string) {
+	if branch, ok := strings.CutPrefix(ref, headsPrefix); ok {
+		return r.heads, branch
+	}
+	return r.refs, ref
 }
 
 func (r *MemoryRemote) findRef(ref string) (sha string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sha, ok = r.refs[ref]
+	kept, name := r.keptAs(ref)
+	sha, ok = kept[name]
 	return sha, ok
-}
-
-func (r *MemoryRemote) listRefs(prefix string) map[string]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if prefix == "" {
-		return maps.Clone(r.refs)
-	}
-	out := map[string]string{}
-	for ref, sha := range r.refs {
-		if strings.HasPrefix(ref, prefix) {
-			out[ref] = sha
-		}
-	}
-	return out
 }

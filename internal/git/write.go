@@ -42,6 +42,8 @@ type CommitSpec struct {
 	Message string
 	When    time.Time // of author and committer, in whole seconds, written in UTC
 
+	AuthorTime time.Time // where the author's is another; zero: When
+
 	Author, Committer *Ident // nil: the mirror's
 }
 
@@ -70,6 +72,9 @@ func (m *Mirror) Write(ctx context.Context, s CommitSpec) (string, error) {
 // planCommit checks a spec, fills in who wrote and committed it where it doesn't say,
 // and gives the tree that it starts from and what happens to its files, in order.
 func (r *repository) planCommit(ctx context.Context, s *CommitSpec, who Ident) (base string, files []FileWrite, err error) {
+	if s.AuthorTime.IsZero() {
+		s.AuthorTime = s.When
+	}
 	if s.Author == nil {
 		s.Author = &who
 	}
@@ -115,7 +120,7 @@ func (r *repository) checkSpec(ctx context.Context, s *CommitSpec) error {
 	}
 	invalid := func(why string) error { return &Error{Op: "commit spec", Kind: ErrInvalid, Hint: why} }
 	switch {
-	case s.When.Unix() <= 0:
+	case s.When.Unix() <= 0, s.AuthorTime.Unix() <= 0:
 		return invalid("When must be set: the same spec must always make the same commit")
 	case len(s.Message) > maxMessage || strings.Contains(s.Message, "\x00"):
 		return invalid("a message has no zero bytes and at most 256 KiB")
@@ -302,7 +307,7 @@ func (p *mirrorPrograms) streamCommit(git *proc.Process, s CommitSpec, base stri
 // streamSpec writes the stream that makes the commit.
 func streamSpec(w io.Writer, s CommitSpec, base string, files []FileWrite) {
 	fmt.Fprintf(w, "commit %s\nmark :1\n", newRef)
-	fmt.Fprintf(w, "author %s <%s> %d +0000\n", s.Author.Name, s.Author.Email, s.When.Unix())
+	fmt.Fprintf(w, "author %s <%s> %d +0000\n", s.Author.Name, s.Author.Email, s.AuthorTime.Unix())
 	fmt.Fprintf(w, "committer %s <%s> %d +0000\n", s.Committer.Name, s.Committer.Email, s.When.Unix())
 	fmt.Fprintf(w, "data %d\n%s\n", len(s.Message), s.Message)
 	for i, parent := range s.Parents {

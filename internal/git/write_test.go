@@ -84,14 +84,15 @@ func TestWriteShapes(t *testing.T) {
 		"a folder for a file":    {CommitSpec{Parents: []string{a}, Base: a, Files: []FileWrite{{Path: "x", Delete: true}, {Path: "x/y/z", Content: []byte("f")}}}, []string{a}, []string{"dir/y", "x/y/z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.spec.When, tc.spec.Message = when, "x"
+			tc.spec.When, tc.spec.AuthorTime, tc.spec.Message = when, when.Add(-time.Hour), "x"
 			tc.spec.Author = &Ident{Name: "Ada", Email: "ada@example.com"}
 			sha, err := m.Write(ctx, tc.spec)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c, err := m.Commit(ctx, sha)
-			if err != nil || !reflect.DeepEqual(c.Parents, tc.parents) || c.Author != *tc.spec.Author || c.Committer.Name != "liftlock" {
+			if err != nil || !reflect.DeepEqual(c.Parents, tc.parents) || c.Author != *tc.spec.Author || c.Committer.Name != "liftlock" ||
+				!c.AuthorTime.Equal(when.Add(-time.Hour)) || !c.CommitTime.Equal(when) {
 				t.Errorf("%+v, %v", c, err)
 			}
 			files, err := m.Files(ctx, sha, "")

@@ -159,7 +159,7 @@ func (s *both) happen() {
 			return err
 		})
 	case 7, 8:
-		method, title := choose(s, "merge", "squash"), choose(s, "", "Merge it")
+		method, title := choose(s, "merge", "squash", "rebase"), choose(s, "", "Merge it")
 		record("%s #%d", method, number)
 		call(func(f forge.Forge) error {
 			pr, err := f.PullRequest(s.ctx, s.repo, number)

@@ -243,7 +243,7 @@ func (c *call) rebaseCommits(p *pull, base string, _ forge.MergeRequest) (string
 			return "", cannot
 		}
 		tip, err = remote.Write(c.ctx, git.CommitSpec{
-			Parents: []string{tip}, Base: tree, Message: found.Message, Author: &found.Author, Committer: &committer, When: c.now(),
+			Parents: []string{tip}, Base: tree, Message: found.Message, Author: &found.Author, AuthorTime: found.AuthorTime, Committer: &committer, When: c.now(),
 		})
 		if err != nil {
 			return "", err
