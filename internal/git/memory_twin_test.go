@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -210,9 +211,20 @@ func TestMemoryIsGitsTwin(t *testing.T) {
 		prefix := rapid.SampledFrom(append(twinPaths, "", "d", "d/e")).Draw(rt, "prefix")
 		compareAnswers(w, rt, "Files "+a+" "+prefix, func(m *Mirror) ([]FileEntry, error) { return m.Files(ctx, a, prefix) })
 		compareAnswers(w, rt, "PathsChanged", func(m *Mirror) ([][]string, error) { return m.PathsChanged(ctx, w.commits) })
+		expression := rapid.SampledFrom([]string{"one", "^key[0-9]+: v$", "^(two|end)$", "[[:space:]]3$", "nothing"}).Draw(rt, "expression")
+		globs := rapid.SliceOfN(rapid.SampledFrom([]string{"*x", "d", "d/?", "a", "*.[xy]", "d/*/z"}), 0, 2).Draw(rt, "globs")
+		compareAnswers(w, rt, fmt.Sprintf("Grep %s %q %q", a, expression, globs), func(m *Mirror) ([]string, error) { return m.Tree(a).Grep(ctx, expression, globs...) })
+		compareAnswers(w, rt, "Diff "+a+" "+b, func(m *Mirror) (string, error) {
+			diff, err := m.Diff(ctx, a, b)
+			return hunkContext.ReplaceAllString(diff, "$1"), err
+		})
+		compareAnswers(w, rt, "PatchID "+a+" "+b, func(m *Mirror) (string, error) { return m.PatchID(ctx, a, b) })
 		w.compareMergeBase(rt, a, b)
 	})
 }
+
+// hunkContext is git's guess at the function that a hunk is in.
+var hunkContext = regexp.MustCompile(`(?m)^(@@ .* @@).*$`)
 
 // compareMergeBase compares them where there is only one.
 func (w *twins) compareMergeBase(rt *rapid.T, a, b string) {
