@@ -90,10 +90,11 @@ func (r *MemoryRemote) Update(branch, new, old string) error {
 	return nil
 }
 
-// SetRef points a ref of any full name (refs/pull/7/head) to a commit, whatever it is
-// at; an empty one deletes it. A commit that the remote lacks is ignored by those who
-// fetch it.
+// SetRef points a ref of any full name (refs/pull/7/head) to a commit of the remote or
+// of one of its mirrors, whatever it is at; an empty one deletes it. One to a commit
+// that nobody wrote can't be fetched.
 func (r *MemoryRemote) SetRef(ref, sha string) {
+	_ = r.engine.learn(sha) // fetching it says what is wrong
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept, name := r.keptAs(ref)

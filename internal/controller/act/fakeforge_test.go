@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -253,26 +251,13 @@ func (f *fakeForge) SetStatus(_ context.Context, _ forge.Repo, commit string, s 
 	}, "status")
 }
 
-// remoteHead is where a branch of the bare repository is; empty: there is none.
+// remoteHead is where a branch of the remote is; empty: there is none.
 func (w *fixture) remoteHead(branch string) string {
-	w.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(w.origin, "refs/heads", branch))
-	if err != nil && !os.IsNotExist(err) {
-		w.t.Fatal(err)
-	}
-	return strings.TrimSpace(string(raw))
+	head, _ := w.remote.Head(branch)
+	return head
 }
 
 // setRemoteHead moves a branch there behind the mirror's back; empty removes it.
 func (w *fixture) setRemoteHead(branch, commit string) {
-	w.t.Helper()
-	file := filepath.Join(w.origin, "refs/heads", branch)
-	if commit == "" {
-		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
-			w.t.Fatal(err)
-		}
-		return
-	}
-	w.must(os.MkdirAll(filepath.Dir(file), 0o700))
-	w.must(os.WriteFile(file, []byte(commit+"\n"), 0o600))
+	w.remote.SetRef("refs/heads/"+branch, commit)
 }

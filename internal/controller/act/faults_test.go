@@ -3,7 +3,6 @@ package act
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -136,10 +135,10 @@ func TestRowsThatCannotBeWritten(t *testing.T) {
 	fails(ev, d, revert)
 }
 
-// breakRemote takes the bare repository away, mendRemote brings it back.
-func (w *fixture) breakRemote() { w.must(os.Rename(w.origin, w.origin+".away")) }
+// breakRemote takes the remote away, mendRemote brings it back.
+func (w *fixture) breakRemote() { w.away = true }
 
-func (w *fixture) mendRemote() { w.must(os.Rename(w.origin+".away", w.origin)) }
+func (w *fixture) mendRemote() { w.away = false }
 
 // targets are the targets of the first component in an environment.
 func (w *fixture) targets(env string) []appset.Target {

@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,11 +27,11 @@ const (
 	console = "https://liftlock.example"
 )
 
-// fixture is an actor over real facts: a real bare repository with a mirror, a real
+// fixture is an actor over real facts: a repository in memory with a mirror, a real
 // store, and a forge and an Argo CD in memory. Nothing runs by itself.
 type fixture struct {
 	t        *testing.T
-	origin   string
+	remote   *git.MemoryRemote
 	now      time.Time
 	faults   faults
 	forge    *fakeForge
@@ -46,7 +45,9 @@ type fixture struct {
 	batch    bool
 	names    []string // of the components
 
-	beforePush func(ref string)
+	beforePush   func()
+	away         bool // the remote, so that no call of it arrives
+	refusePushes bool
 }
 
 // kindsOfBatch are the two ways in which a pipeline's components move.
@@ -74,17 +75,10 @@ func eachKind(t *testing.T, test func(w *fixture)) {
 // newFixture has components in dev and qa, all at 1.0.0.
 func newFixture(t *testing.T, spec string, components ...string) *fixture {
 	t.Helper()
-	w := &fixture{t: t, origin: filepath.Join(t.TempDir(), "origin.git"), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), names: components, batch: strings.Contains(spec, "batch")}
-	mirror := filepath.Join(t.TempDir(), "mirror")
-	w.createOrigin(mirror)
-	m, err := git.Open(t.Context(), git.Options{Dir: mirror, URL: "file://" + w.origin, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
-		Now: func() time.Time { return w.now }, BeforePush: func(ref string) {
-			if w.beforePush != nil {
-				w.beforePush(ref)
-			}
-		}})
-	w.must(err)
-	t.Cleanup(func() { _ = m.Close() })
+	w := &fixture{t: t, remote: git.NewMemoryRemote(), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), names: components, batch: strings.Contains(spec, "batch")}
+	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
+		Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote})
+	var err error
 	w.store, err = store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return w.now }})
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
@@ -97,16 +91,18 @@ func newFixture(t *testing.T, spec string, components ...string) *fixture {
 	return w
 }
 
-// createOrigin makes the bare repository that is pushed to. It finds objects in the
-// mirror's folder too: what people push there need only be written once.
-func (w *fixture) createOrigin(mirror string) {
-	w.t.Helper()
-	w.must(os.MkdirAll(filepath.Join(w.origin, "objects/info"), 0o700))
-	w.must(os.MkdirAll(filepath.Join(w.origin, "refs/heads"), 0o700))
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/info/alternates": filepath.Join(mirror, "objects") + "\n",
-		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsync = none\n[receive]\n\tautogc = false\n"} {
-		w.must(os.WriteFile(filepath.Join(w.origin, name), []byte(text), 0o600))
+// beforeRemote is what comes before the mirror calls the remote.
+func (w *fixture) beforeRemote(_ context.Context, op string) error {
+	if op == "push" && w.beforePush != nil {
+		w.beforePush()
 	}
+	switch {
+	case w.away:
+		return &git.Error{Op: op + " the remote", Kind: git.ErrNoRepository}
+	case op == "push" && w.refusePushes:
+		return &git.Error{Op: op + " to the remote", Kind: git.ErrRejected}
+	}
+	return nil
 }
 
 // start begins a process's life: nothing is remembered but what the store has.

@@ -103,7 +103,7 @@ func TestHoldsMeet(t *testing.T) {
 		w.setRemoteHead(history.StateBranch, "")
 		_, err = m.Fetch(w.ctx())
 		w.must(err)
-		w.beforePush = func(string) {
+		w.beforePush = func() {
 			if pushes < times {
 				w.setRemoteHead(history.StateBranch, theirs[pushes])
 			}
@@ -123,7 +123,7 @@ func TestHoldsMeet(t *testing.T) {
 	if pushes, err = meet(holdTries); !errors.Is(err, git.ErrLeaseLost) || pushes != holdTries {
 		t.Errorf("after %d pushes: %v", pushes, err)
 	}
-	w.beforePush = func(string) { w.breakRemote() } // not a race: it is told, and not tried again
+	w.beforePush = func() { w.breakRemote() } // not a race: it is told, and not tried again
 	if err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold); err == nil || errors.Is(err, git.ErrLeaseLost) {
 		t.Errorf("a remote that is away: %v", err)
 	}

@@ -2,8 +2,6 @@ package act
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -45,25 +43,23 @@ func TestDeleteLeftoversOnlyWhereTheyWere(t *testing.T) {
 	ev, _ := w.evaluate()
 	info, err := w.repo.Mirror.Commit(w.ctx(), head)
 	w.must(err)
-	w.beforePush = func(string) { w.setRemoteHead(branch, info.Parents[0]) }
+	w.beforePush = func() { w.setRemoteHead(branch, info.Parents[0]) }
 	w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
 	w.compare("somebody pushed", w.remoteHead(branch), info.Parents[0])
 	w.setRemoteHead(branch, head)
 
 	pushes := 0
-	w.beforePush = func(string) { pushes++ }
-	hook := filepath.Join(w.origin, "hooks", "update")
-	w.must(os.MkdirAll(filepath.Dir(hook), 0o700))
-	w.must(os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	w.beforePush = func() { pushes++ }
+	w.refusePushes = true
 	for range 2 {
 		w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
 	}
 	w.compare("warnings", w.logs.FilterMessageSnippet("can't be deleted").Len(), 1)
 	w.compare("a refused deletion", []any{pushes, w.remoteHead(branch)}, []any{1, head})
-	w.must(os.Remove(hook))
+	w.refusePushes = false
 	w.start() // another process may
 	ev, _ = w.evaluate()
-	w.beforePush = func(string) { w.breakRemote() }
+	w.beforePush = func() { w.breakRemote() }
 	if err := w.actor.DeleteLeftovers(w.ctx(), ev); !errors.Is(err, git.ErrNoRepository) {
 		t.Errorf("a remote that is away: %v", err)
 	}

@@ -162,7 +162,7 @@ func TestPushKeepsWhatItDoesNotKnow(t *testing.T) {
 
 		w.setRemoteHead(branch, "") // and again, while the remote is away
 		w.fetch()
-		w.beforePush = func(string) { w.breakRemote() }
+		w.beforePush = func() { w.breakRemote() }
 		if err := w.do(ev, d, open); !errors.Is(err, git.ErrNoRepository) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "open a promotion") {
 			w.t.Errorf("a remote that is away: %v", err)
 		}
@@ -188,7 +188,7 @@ func TestPushIsProven(t *testing.T) {
 			return out
 		}
 		var during facts.Pushed
-		w.beforePush = func(string) { during = pushed() }
+		w.beforePush = func() { during = pushed() }
 		ev, d, open := w.ready("2.0.0")
 		w.must(w.do(ev, d, open))
 		pr := w.forge.pulls[1]
