@@ -61,7 +61,7 @@ func (v *view) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.P
 		}
 		commits := make([]git.CommitInfo, len(p.commits))
 		for i, sha := range p.commits {
-			found, err := c.repo.remote.Commit(ctx, sha)
+			found, err := c.repo.remote.Commit(c.ctx, sha)
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func (v *view) CommitAuthors(ctx context.Context, r forge.Repo, base, head strin
 			return err
 		}
 		if base == "" {
-			found, err := c.repo.remote.Commit(ctx, head)
+			found, err := c.repo.remote.Commit(c.ctx, head)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ type Options struct {
 	Now func() time.Time // the clock; it never goes back; required
 	// Bot is the login of whoever moves branches without a word, which a mirror does
 	// when it pushes. New adds the account; AddUser gives it another number or kind.
+	// Without one, such a move counts as the next caller's.
 	Bot string
 	// SlowMergeable has Mergeable unknown when a pull request is read for the first
 	// time after its head or its base moved, as on GitHub.
@@ -124,6 +125,8 @@ func (c *call) runLocked(login string, r forge.Repo, need forge.Permission, do f
 	if err := c.signIn(login); err != nil {
 		return err
 	}
+	// What has begun is done whole: nothing here waits for anything.
+	c.ctx = context.WithoutCancel(c.ctx)
 	c.repo = c.repos[strings.ToLower(r.String())]
 	if c.repo == nil {
 		return c.failure(forge.ErrNotFound, "Not Found")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,98 @@ func TestBranchesCloseTheirPullRequests(t *testing.T) {
 	old := s.tip("main")
 	s.push(reviewerLogin, "main", "main.txt", "1\n")
 	s.expectKind("a push that isn't forced", s.Push(s.repo, reviewerLogin, "main", old, false), forge.ErrConflict)
+}
+
+func TestDeletedBaseClosesItsPullRequests(t *testing.T) {
+	s := newScene(t)
+	s.push(reviewerLogin, "release", "release.txt", "1\n")
+	s.push(reviewerLogin, "topic", "topic.txt", "1\n")
+	number, err := s.OpenPull(s.repo, reviewerLogin, "topic", "release", "T", "")
+	s.must(err)
+	s.must(s.Push(s.repo, reviewerLogin, "release", "", false))
+	if p := s.read(number); p.State != forge.Closed {
+		t.Errorf("it is %s", p.State)
+	}
+	s.expectKind("reopening onto a branch that is gone", s.Reopen(s.repo, number, reviewerLogin), forge.ErrInvalid)
+}
+
+func TestFork(t *testing.T) {
+	s := newScene(t)
+	first := writeCommit(t, s.remote, s.Ident(strangerLogin), s.tip("main"), "One", "a.txt", "1\n")
+	number, err := s.OpenForkPull(s.repo, strangerLogin, "main", first, "main", "From my main", "")
+	s.must(err)
+	second := writeCommit(t, s.remote, s.Ident(strangerLogin), first, "Two", "a.txt", "2\n")
+	s.expectKind("pushing to another's fork", s.PushFork(s.repo, number, reviewerLogin, second), forge.ErrForbidden)
+	s.must(s.PushFork(s.repo, number, strangerLogin, second))
+	s.push(reviewerLogin, "main", "main.txt", "1\n") // the repository's own main is another branch
+	if p := s.read(number); !p.Fork || p.Head != second || p.State != forge.Open {
+		t.Errorf("from a fork: %+v", p)
+	}
+	s.expectEvents("pull_request opened by mallory #1", "pull_request synchronize by mallory #1", "push main by grace")
+	landed, err := s.MergeByHand(s.repo, number, reviewerLogin, "merge")
+	s.must(err)
+	merge, err := s.remote.Commit(context.Background(), landed)
+	if err != nil || merge.Subject != "Merge pull request #1 from mallory/main" {
+		t.Errorf("the merge is %+v, %v", merge, err)
+	}
+	// Its pushes went to the fork, which isn't looked at.
+	all, err := s.bot.PullRequestAuthors(context.Background(), s.repo, s.read(number))
+	if err != nil || len(all) != 2 || all[1].Pusher != (forge.User{}) {
+		t.Errorf("the authors: %+v, %v", all, err)
+	}
+}
+
+func TestHook(t *testing.T) {
+	s := newScene(t)
+	allow(t, s.Forge, s.repo, botLogin, forge.PermissionAdmin)
+	for _, c := range []struct {
+		what, secret string
+		changed      bool
+	}{{"made", "one", true}, {"as it was", "one", false}, {"with another secret", "two", true}} {
+		changed, err := s.bot.EnsureHook(context.Background(), s.repo, forge.Hook{URL: "https://liftlock.example", Secret: c.secret})
+		if err != nil || changed != c.changed {
+			t.Errorf("%s: changed %t, %v", c.what, changed, err)
+		}
+	}
+}
+
+// TestLimits are GitHub's.
+func TestLimits(t *testing.T) {
+	s := newScene(t)
+	ctx := context.Background()
+	number := s.open("topic")
+	long := strings.Repeat("x", 65537)
+	_, err := s.Comment(s.repo, number, reviewerLogin, long)
+	s.expectKind("a long comment", err, forge.ErrInvalid)
+	_, err = s.Comment(s.repo, number, reviewerLogin, " \n")
+	s.expectKind("an empty comment", err, forge.ErrInvalid)
+	s.expectKind("a long text", s.EditBody(s.repo, number, reviewerLogin, long), forge.ErrInvalid)
+	s.expectKind("a long label", s.SetLabels(s.repo, number, reviewerLogin, strings.Repeat("x", 51)), forge.ErrInvalid)
+	for range 1000 {
+		s.must(s.bot.SetStatus(ctx, s.repo, s.tip("topic"), forge.Status{Context: "ci", State: forge.StatusPending}))
+	}
+	s.expectKind("many statuses", s.bot.SetStatus(ctx, s.repo, s.tip("topic"), forge.Status{Context: "ci", State: forge.StatusPending}), forge.ErrInvalid)
+	s.must(s.bot.SetStatus(ctx, s.repo, s.tip("topic"), forge.Status{Context: "another", State: forge.StatusPending}))
+	tip := s.tip("topic")
+	for i := range forge.MaxCommits {
+		tip = writeCommit(t, s.remote, s.Ident(reviewerLogin), tip, "More", "topic.txt", fmt.Sprint(i))
+	}
+	s.must(s.Push(s.repo, reviewerLogin, "topic", tip, false))
+	_, err = s.bot.PullRequestAuthors(ctx, s.repo, s.read(number))
+	s.expectKind("the authors of many commits", err, forge.ErrTooMany)
+	_, err = s.bot.CommitAuthors(ctx, s.repo, s.tip("main"), tip)
+	s.expectKind("the authors of many commits", err, forge.ErrTooMany)
+	for i := range forge.MaxPushes {
+		s.must(s.Push(s.repo, reviewerLogin, "much", []string{tip, s.tip("main")}[i%2], true))
+	}
+	all := 0
+	count := func(forge.Push) bool { all++; return false }
+	s.must(s.bot.Pushes(ctx, s.repo, "much", count))
+	s.must(s.Push(s.repo, reviewerLogin, "much", tip, true))
+	s.expectKind("many pushes", s.bot.Pushes(ctx, s.repo, "much", count), forge.ErrTooMany)
+	if all != 2*forge.MaxPushes {
+		t.Errorf("%d pushes were given", all)
+	}
 }
 
 // TestPushesOverAMirror are noticed as the bot's, or as whose they are said to be.
