@@ -33,11 +33,12 @@ const (
 
 // handleComments takes the commands in a pull request's new comments. A comment that
 // has our reaction was taken before; the reaction is set after the effect, so a
-// command is taken at least once, and taking it twice changes nothing.
-func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) error {
+// command is taken at least once, and taking it twice changes nothing. again is when
+// to look at one that has to wait; zero: none has.
+func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
 	raw, _, err := e.opts.Store.State(ctx, commentCursor(r, pr.Number))
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	var since time.Time
 	if len(raw) > 0 {
@@ -47,48 +48,62 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 	}
 	comments, err := r.Forge.Comments(ctx, r.Name, pr.Number, since)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	newest := since
 	for i := range comments {
 		k := &comments[i]
-		if k.UpdatedAt.After(newest) {
-			newest = k.UpdatedAt
+		if k.UpdatedAt.After(newest) && again.IsZero() {
+			newest = k.UpdatedAt // what waits, and what came after it, is read again
 		}
 		if k.Bot || r.IsOurs(k.User, k.UserID) || !k.UpdatedAt.Equal(k.CreatedAt) {
 			continue // not a person's, or edited afterwards
 		}
-		if err := e.handleComment(ctx, r, pr, ref, k); err != nil {
-			return err
+		until, err := e.handleComment(ctx, r, pr, ref, k)
+		if err != nil {
+			return time.Time{}, err
 		}
+		again = earliest(again, until)
 	}
 	if newest.Equal(since) {
-		return nil
+		return again, nil
 	}
-	return e.opts.Store.PutState(ctx, commentCursor(r, pr.Number), []byte(newest.Format(time.RFC3339Nano)))
+	return again, e.opts.Store.PutState(ctx, commentCursor(r, pr.Number), []byte(newest.Format(time.RFC3339Nano)))
 }
 
-func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) error {
+// handleComment takes the commands in one comment. again is when it may be looked at,
+// where it has to wait; zero: it needn't.
+func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) (again time.Time, err error) {
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	p, _ := s.Unit(u)
 	bare := p != nil && p.Spec.Commands == "bare"
 	cmds, errs := command.Parse(k.Body, bare)
 	if len(cmds) == 0 && len(errs) == 0 {
-		return nil
+		return time.Time{}, e.meetAuthor(ctx, r, k)
+	}
+	if serve, again, err := e.admitComment(ctx, r, pr.Number, k, cmds, errs); err != nil || !serve {
+		return again, err
 	}
 	done, err := r.Forge.HasReacted(ctx, r.Name, pr.Number, k.ID)
 	if err != nil || done {
-		return err
+		return time.Time{}, err
 	}
 	// The pull request was read before the comment, and what the comment is about,
 	// such as a close, may have come between the two.
 	if pr, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
-		return err
+		return time.Time{}, err
 	}
+	return time.Time{}, e.executeComment(ctx, r, pr, ref, p, k, cmds, errs)
+}
+
+// executeComment does what the commands of a comment say, answers them and acknowledges
+// them by a reaction.
+func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) error {
+	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	source := act.CommentSource(r.ID, pr.Number, k.ID)
 	reaction := reactionDone
 	var answers []string
@@ -113,7 +128,7 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 		}
 	}
 	if len(answers) > 0 {
-		if err := e.opts.Actor.Reply(ctx, r.Repository, source, k.User, describeCommands(cmds), strings.Join(answers, "\n\n")); err != nil {
+		if err := e.opts.Actor.Reply(ctx, r.Repository, source, k.CreatedAt, k.User, describeCommands(cmds), strings.Join(answers, "\n\n")); err != nil {
 			return err
 		}
 	}

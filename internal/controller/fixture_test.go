@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type fixture struct {
 	clock *clocktesting.FakeClock
 	repo  *Repository
 
+	calls  atomic.Int64 // to the forge
 	mu     sync.Mutex
 	health map[string]string // by Application
 }
@@ -58,7 +60,7 @@ func newFixture(t *testing.T, spec, after string, components ...string) *fixture
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	w := &fixture{t: t, forge: f, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}}
-	access := map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write}
+	access := map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write, "mallory": emulator.NoPermission}
 	for login := range access {
 		w.must(f.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
 	}
@@ -79,7 +81,7 @@ func newFixture(t *testing.T, spec, after string, components ...string) *fixture
 func (w *fixture) addProcess(st *store.Store, owner string) {
 	w.t.Helper()
 	f, t := w.forge, w.t
-	driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot})
+	driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot, OnCall: func(string, int, time.Duration) { w.calls.Add(1) }})
 	w.must(err)
 	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), Credentials: driver.GitAuth, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}})
 	w.must(err)

@@ -239,7 +239,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		return time.Time{}, err
 	}
 	ref, ours := promotion.ParseBranch(pr.Branch)
-	if !ours || pr.Fork || pr.Author != r.BotLogin {
+	if !ours || pr.Fork || !r.IsOurs(pr.Author, pr.AuthorID) {
 		if ours && !pr.Fork {
 			// A stranger's pull request on a branch named like ours keeps us from opening one.
 			u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
@@ -249,7 +249,8 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		}
 		return e.checkPull(ctx, r, pr)
 	}
-	if err := e.handleComments(ctx, r, pr, ref); err != nil {
+	again, err := e.handleComments(ctx, r, pr, ref)
+	if err != nil {
 		return time.Time{}, err
 	}
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
@@ -261,7 +262,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 			return time.Time{}, err
 		}
 	}
-	return time.Time{}, e.reportOrphan(ctx, r, pr, u, ref.Environment)
+	return again, e.reportOrphan(ctx, r, pr, u, ref.Environment)
 }
 
 // reportOrphan says on an open pull request of ours that nothing looks after it any

@@ -104,8 +104,11 @@ func (s *Server) webhookRoutes() ([]route, error) {
 
 // acceptDelivery turns a verified delivery into keys and writes both down.
 func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.Event) error {
-	_, err := s.store.Accept(ctx, store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(),
-		Keys: s.wakeKeys(ctx, name, ev), Urgency: controller.UrgencyOfEvent(ev)})
+	d := store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(), Urgency: controller.UrgencyOfEvent(ev)}
+	err := s.addKeys(ctx, &d, ev)
+	if err == nil {
+		_, err = s.store.Accept(ctx, d)
+	}
 	if err != nil {
 		s.log.Error("a delivery could not be stored and was refused; the forge may deliver it again, the sweep finds what it was about",
 			zap.String("forge", name), zap.String("delivery", ev.Delivery), zap.String("event", ev.Name), zap.Error(err))
@@ -113,18 +116,19 @@ func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.E
 	return err
 }
 
-// wakeKeys are the keys that an event about a repository of ours wakes.
-func (s *Server) wakeKeys(ctx context.Context, name string, ev *webhooks.Event) []string {
-	id := ""
+// addKeys adds to a delivery what an event about a repository of ours wakes, and when.
+func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Event) (err error) {
 	for _, r := range s.o.Config.Repositories {
-		if r.Forge == name && strings.EqualFold(r.Name, ev.Repo) {
-			id = r.Forge + ":" + r.Name
+		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) {
+			continue
 		}
+		id := r.Forge + ":" + r.Name
+		if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
+			d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
+		}
+		return err
 	}
-	if id == "" {
-		return nil // authentic, but not about a repository of ours
-	}
-	return wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...)
+	return nil // authentic, but not about a repository of ours
 }
 
 // botLogin is our account where a repository is; empty until it was reached.

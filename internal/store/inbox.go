@@ -16,8 +16,9 @@ type Delivery struct {
 	Event      string // the forge's name for it
 	Repo       string // as the forge spells it; empty when the event has none
 	ReceivedAt time.Time
-	Keys       []string // to wake; may be empty
-	Urgency    Urgency  // with which
+	Keys       []string  // to wake; may be empty
+	Urgency    Urgency   // with which
+	DueAt      time.Time // when; zero, or past: at once
 }
 
 // Accept writes the delivery down and wakes its keys, in one transaction: when
@@ -39,7 +40,11 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 		if err != nil || n == 0 {
 			return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
 		}
-		return true, tx.WakeAs(ctx, d.Urgency, d.Keys...)
+		distance := int64(0)
+		if !d.DueAt.IsZero() {
+			distance = microsUntil(tx.now(), d.DueAt)
+		}
+		return true, tx.wakeIn(distance, d.Urgency, d.Keys)
 	})
 }
 

@@ -12,31 +12,32 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 )
 
-// Reply answers a command given in a comment, once for each source. A command
+// Reply answers a command given in a comment at a time, once for each source. A command
 // that came another way has no comment to answer to.
-func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.replyOnce(ctx, r, source, to, command, text, func(string) bool { return true })
+func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source string, at time.Time, to, command, text string) error {
+	return a.replyOnce(ctx, r, source, at, to, command, text, func(string) bool { return true })
 }
 
 // replyForMember is Reply for one of several answers to a command: once for each text.
 func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.replyOnce(ctx, r, source, to, command, text, func(answer string) bool {
+	return a.replyOnce(ctx, r, source, time.Time{}, to, command, text, func(answer string) bool {
 		_, id, _ := parseSource(source)
 		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Reply(to, command, text, id))
 	})
 }
 
-func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source, to, command, text string, same func(answer string) bool) error {
+// replyOnce answers unless the same was answered since.
+func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source string, since time.Time, to, command, text string, same func(answer string) bool) error {
 	number, id, ok := parseSource(source)
 	if !ok {
 		return nil
 	}
-	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
+	comments, err := r.Forge.Comments(ctx, r.Name, number, since)
 	if err != nil {
 		return err
 	}
 	for _, k := range comments {
-		if k.User == r.BotLogin && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
+		if r.IsOurs(k.User, k.UserID) && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
 			return nil
 		}
 	}

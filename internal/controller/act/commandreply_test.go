@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -43,7 +44,7 @@ func TestReply(t *testing.T) {
 	source := CommentSource(w.repo.ID, 7, 5)
 	reply := func(source, text string) {
 		t.Helper()
-		w.must(w.actor.Reply(w.ctx(), w.repo, source, "ada", "hold", text))
+		w.must(w.actor.Reply(w.ctx(), w.repo, source, time.Time{}, "ada", "hold", text))
 	}
 	w.forge.say(7, "mallory", prtext.Reply("ada", "hold", "done", 5)) // no answer of ours
 	reply(source, "done")

@@ -114,7 +114,7 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 		return 0, err
 	}
 	for _, k := range comments {
-		if k.User == r.BotLogin && prtext.IsStatusComment(k.Body) {
+		if r.IsOurs(k.User, k.UserID) && prtext.IsStatusComment(k.Body) {
 			return k.ID, nil
 		}
 	}

@@ -25,15 +25,16 @@ type RateLimit struct {
 	logins map[string]bucket
 }
 
-// bucket is what is left at a time; it fills up again as time goes on.
+// bucket is what is left at a time; it fills up again as time goes on. Less than nothing
+// is what was taken ahead. The zero value is full.
 type bucket struct {
-	left int
-	at   time.Time
+	Left int       `json:"left"`
+	At   time.Time `json:"at"`
 }
 
 // NewRateLimit starts with everything left. now is the clock.
 func NewRateLimit(now func() time.Time) *RateLimit {
-	return &RateLimit{now: now, all: bucket{left: perAll, at: now()}, logins: map[string]bucket{}}
+	return &RateLimit{now: now, all: bucket{Left: perAll, At: now()}, logins: map[string]bucket{}}
 }
 
 // Allow takes one answer for a login; false when it has to wait, or when so many
@@ -52,14 +53,14 @@ func (l *RateLimit) Allow(login string) bool {
 		if len(l.logins) >= maxLogins {
 			return false
 		}
-		b = bucket{left: perLogin, at: now}
+		b = bucket{Left: perLogin, At: now}
 	}
 	b = b.refillAt(now, perLogin, everyLogin)
-	if b.left == 0 || l.all.left == 0 {
+	if b.Left == 0 || l.all.Left == 0 {
 		return false
 	}
-	b.left--
-	l.all.left--
+	b.Left--
+	l.all.Left--
 	l.logins[login] = b
 	return true
 }
@@ -67,7 +68,7 @@ func (l *RateLimit) Allow(login string) bool {
 // dropFullBuckets drops who would start with everything left anyway.
 func (l *RateLimit) dropFullBuckets(now time.Time) {
 	for k, b := range l.logins {
-		if b.refillAt(now, perLogin, everyLogin).left == perLogin {
+		if b.refillAt(now, perLogin, everyLogin).Left == perLogin {
 			delete(l.logins, k)
 		}
 	}
@@ -75,15 +76,15 @@ func (l *RateLimit) dropFullBuckets(now time.Time) {
 
 // refillAt is the bucket at a later time; a clock that went back adds nothing.
 func (b bucket) refillAt(now time.Time, most int, every time.Duration) bucket {
-	n := now.Sub(b.at) / every
+	n := now.Sub(b.At) / every
 	switch {
 	case n < 0:
-		b.at = now
-	case int64(n) >= int64(most-b.left):
-		b.left, b.at = most, now
+		b.At = now
+	case int64(n) >= int64(most-b.Left):
+		b.Left, b.At = most, now
 	default:
-		b.left += int(n)
-		b.at = b.at.Add(n * every)
+		b.Left += int(n)
+		b.At = b.At.Add(n * every)
 	}
 	return b
 }

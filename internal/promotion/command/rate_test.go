@@ -70,7 +70,7 @@ func TestRateLimitForgets(t *testing.T) {
 		}
 	}
 	for i := range maxLogins {
-		l.logins[fmt.Sprint("busy", i)] = bucket{at: now}
+		l.logins[fmt.Sprint("busy", i)] = bucket{At: now}
 	}
 	if now = now.Add(everyAll); l.Allow("late") {
 		t.Errorf("more people than can be remembered are answered")

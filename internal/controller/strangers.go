@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// TimeOfEvent is when the keys of an event are to run: now, or, for the comments of
+// people who may not write to a repository, or of whom that isn't known yet, when enough
+// time has gone by since the others of theirs.
+func TimeOfEvent(ctx context.Context, st *store.Store, repo string, ev *webhooks.Event, now time.Time) (time.Time, error) {
+	if ev.Kind != webhooks.Comment {
+		return now, nil
+	}
+	at := now
+	err := updateStrangers(ctx, st, repo, func(s *command.Strangers) { at = s.LookAt(ev.Sender, now) })
+	return at, err
+}
+
+// updateStrangers changes what is kept of a repository's strangers. Of two servers that do
+// so in the same moment one may be lost: then somebody is served once more.
+func updateStrangers(ctx context.Context, st *store.Store, repo string, change func(*command.Strangers)) error {
+	key := "strangers|" + repo
+	return st.Tx(ctx, "strangers", func(tx *store.Tx) error {
+		raw, ok, err := tx.State(ctx, key)
+		if err != nil {
+			return err
+		}
+		var s command.Strangers
+		if ok && json.Unmarshal(raw, &s) != nil {
+			s = command.Strangers{} // an older version's
+		}
+		change(&s)
+		if raw, err = json.Marshal(&s); err != nil {
+			return fmt.Errorf("keep what strangers did in %s: %w", repo, err)
+		}
+		return tx.PutState(ctx, key, raw)
+	})
+}
+
+// admitComment says whether a comment with commands is looked at. It costs at most one
+// call, and none for somebody who had enough. again is when one may be that has to wait.
+func (e *Controller) admitComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, errs []error) (serve bool, again time.Time, err error) {
+	questions := len(errs) == 0 && !slices.ContainsFunc(cmds, func(c command.Command) bool { return command.Needs(c.Verb) != command.NeedRead })
+	var a command.Admission
+	admit := func(s *command.Strangers) {
+		a, again = s.Admit(k.User, act.CommentSource(r.ID, number, k.ID), questions, e.opts.Clock.Now())
+	}
+	if err := updateStrangers(ctx, e.opts.Store, r.ID, admit); err != nil {
+		return false, time.Time{}, err
+	}
+	if a == command.LookUp {
+		err := e.learnPermission(ctx, r, k.User, admit)
+		if err != nil {
+			return false, time.Time{}, err
+		}
+	}
+	if a != command.Wait {
+		again = time.Time{}
+	}
+	return a == command.Serve, again, nil
+}
+
+// meetAuthor finds out what somebody may do who only talks.
+func (e *Controller) meetAuthor(ctx context.Context, r *Repository, k *forge.Comment) error {
+	worth := false
+	if err := updateStrangers(ctx, e.opts.Store, r.ID, func(s *command.Strangers) { worth = s.Meet(k.User, e.opts.Clock.Now()) }); err != nil || !worth {
+		return err
+	}
+	return e.learnPermission(ctx, r, k.User, func(*command.Strangers) {})
+}
+
+// learnPermission asks the forge what somebody may do, remembers it, and goes on with that.
+func (e *Controller) learnPermission(ctx context.Context, r *Repository, login string, then func(*command.Strangers)) error {
+	level, err := r.Forge.Permission(ctx, r.Name, login)
+	if err != nil {
+		return fmt.Errorf("read the permission of %s: %w", login, err)
+	}
+	return updateStrangers(ctx, e.opts.Store, r.ID, func(s *command.Strangers) {
+		s.Learn(login, command.Permission(level), e.opts.Clock.Now())
+		then(s)
+	})
+}

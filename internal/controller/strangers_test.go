@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// comment comments as somebody, delivers what the forge says of it, and runs what is due.
+func (w *fixture) comment(login string, number int, body string) (id int64) {
+	w.t.Helper()
+	id, err := w.forge.Comment(repoName, number, login, body)
+	w.must(err)
+	ev := &webhooks.Event{Kind: webhooks.Comment, Number: number, Sender: login}
+	at, err := TimeOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, ev, w.clock.Now())
+	w.must(err)
+	_, err = w.opts.Store.Accept(w.t.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint("comment ", id), Event: "issue_comment", Repo: repoName, ReceivedAt: w.clock.Now(),
+		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at})
+	w.must(err)
+	w.runDue()
+	return id
+}
+
+// runDue runs what is due, and what that makes due.
+func (w *fixture) runDue() {
+	w.t.Helper()
+	for range 20 {
+		claims, err := w.opts.Store.Claim(w.t.Context(), "me", 100)
+		if w.must(err); len(claims) == 0 {
+			return
+		}
+		for _, c := range claims {
+			next, err := w.runKey(w.t.Context(), c.Key)
+			if err != nil && !isStale(err) {
+				w.t.Fatalf("%s: %v", c.Key, err)
+			}
+			w.must(w.opts.Store.Finish(w.t.Context(), "me", c, store.Outcome{Next: next}))
+		}
+	}
+}
+
+// reactionsTo are the reactions to a comment.
+func (w *fixture) reactionsTo(number int, id int64) []string {
+	w.t.Helper()
+	i := slices.IndexFunc(w.pulls(), func(p emulator.PullRequest) bool { return p.Number == number })
+	for _, k := range w.pulls()[i].Comments {
+		if k.ID == id {
+			return k.Reactions
+		}
+	}
+	return nil
+}
+
+// TestStrangersCommentsCostLittle holds that a hundred comments of somebody who may not
+// write cost a few calls and at most one answer, whatever they say, and that the command
+// of somebody who may, of whom nobody has heard yet, is served at once among them.
+func TestStrangersCommentsCostLittle(t *testing.T) {
+	for name, body := range map[string]string{
+		"commands": "/liftlock promote qa", "what nobody knows": "/liftlock dance", "questions that may not be put": "/liftlock status", "talk": "I like it",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			w.runDue()
+			comments := len(w.pulls()[0].Comments)
+			began, hers := w.calls.Load(), int64(0)
+			for i := range 100 {
+				w.clock.Step(time.Second)
+				w.comment("mallory", p.Number, body)
+				if i == 50 {
+					before := w.calls.Load()
+					if got := w.reactionsTo(p.Number, w.comment("ada", p.Number, "/liftlock hold")); !slices.Equal(got, []string{reactionDone}) {
+						t.Errorf("ada's command got %v", got)
+					}
+					hers = w.calls.Load() - before
+				}
+			}
+			calls := w.calls.Load() - began - hers
+			t.Logf("%d calls for 100 comments, %d for ada's", calls, hers)
+			if calls > 40 {
+				t.Errorf("100 comments took %d calls to the forge", calls)
+			}
+			now := w.pulls()[0]
+			if answers := len(now.Comments) - comments - 101; answers > 1 {
+				t.Errorf("there are %d answers", answers)
+			}
+			if !slices.Contains(now.Labels, promotion.LabelHold) {
+				t.Error("ada's hold is not set")
+			}
+		})
+	}
+}
+
+// TestCommentsWaitForThePermission holds that a command of somebody of whom it can't be
+// asked now what they may do is taken later, though nothing more is heard of it.
+func TestCommentsWaitForThePermission(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	w.runDue()
+	w.must(updateStrangers(t.Context(), w.opts.Store, w.repo.ID, func(s *command.Strangers) {
+		for i := range 200 {
+			s.Meet(fmt.Sprint("throwaway", i), w.clock.Now())
+		}
+	}))
+	id := w.comment("ada", p.Number, "/liftlock hold")
+	if got := w.reactionsTo(p.Number, id); len(got) != 0 {
+		t.Fatalf("it was asked what ada may do: %v", got)
+	}
+	for range 3 {
+		w.clock.Step(10 * time.Second)
+		w.runDue()
+	}
+	if got := w.reactionsTo(p.Number, id); !slices.Equal(got, []string{reactionDone}) {
+		t.Errorf("ada's command got %v", got)
+	}
+	if !strings.Contains(strings.Join(w.pulls()[0].Labels, " "), promotion.LabelHold) {
+		t.Error("the hold is not set")
+	}
+}
