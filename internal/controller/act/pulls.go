@@ -128,7 +128,7 @@ func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Inp
 	if err != nil {
 		return nil, err
 	}
-	if !created && pr.Author != r.BotLogin {
+	if !created && !r.IsOurs(pr.Author, pr.AuthorID) {
 		return nil, fmt.Errorf("%w: #%d by %s already uses %s", ErrStale, pr.Number, pr.Author, branch)
 	}
 	if missing := slices.DeleteFunc(slices.Clone(page.Labels), pr.HasLabel); len(missing) > 0 {

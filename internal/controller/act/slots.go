@@ -74,7 +74,7 @@ func (a *Actor) takeOpenSlot(ctx context.Context, s *subject) (func(), error) {
 	n := 0
 	for _, pr := range open {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && pr.Author == r.BotLogin {
+		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && r.IsOurs(pr.Author, pr.AuthorID) {
 			n++
 		}
 	}

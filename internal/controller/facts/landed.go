@@ -165,7 +165,7 @@ func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *Reso
 	}
 	for _, own := range ours {
 		pr := &own.PR
-		if pr.MergeCommit == "" || pr.MergeCommit != c.SHA || pr.Author != r.BotLogin {
+		if pr.MergeCommit == "" || pr.MergeCommit != c.SHA || !r.IsOurs(pr.Author, pr.AuthorID) {
 			continue
 		}
 		l.By, l.Pull, l.Author = promotion.ByPromotion, pr.Number, ""

@@ -98,7 +98,7 @@ func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head s
 		return nil, err
 	}
 	for _, row := range rows {
-		if row.Branch == branch && row.Author == r.BotLogin {
+		if row.Branch == branch && r.IsOurs(row.Author, 0) {
 			e, err := decodeCachedPull(row)
 			if err != nil {
 				return nil, err

@@ -50,7 +50,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 		if bad, ok := degraded[row.Environment]; ok {
 			since = bad
 		}
-		if row.Author == c.Snapshot.Repo.BotLogin && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
+		if c.Snapshot.Repo.IsOurs(row.Author, 0) && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
 			if err := c.countRevert(&l, row); err != nil {
 				return l, err
 			}

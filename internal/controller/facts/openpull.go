@@ -58,7 +58,7 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 	var open []*pullRecord
 	for _, component := range slices.Sorted(maps.Keys(ev.pulls)) {
 		for _, p := range ev.pulls[component][env.Name] {
-			if !p.isOpen() || p.PR.Author != r.BotLogin || !p.batch && ev.envAt(env.Name, component) == nil {
+			if !p.isOpen() || !r.IsOurs(p.PR.Author, p.PR.AuthorID) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
 			// Also without a gate that counts them: an approved promotion keeps its place.

@@ -314,7 +314,7 @@ func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
 				continue
 			}
 			for _, p := range pulls {
-				if p.isOpen() || p.PR.Author != ev.Snapshot.Repo.BotLogin {
+				if p.isOpen() || !p.isOurs(ev.Snapshot.Repo) {
 					continue
 				}
 				if _, err := o.findMoved(ctx, ev, nil, p); err != nil {
@@ -375,7 +375,7 @@ func (ev *Evaluation) maySettle(p *pullRecord) bool {
 		return false
 	case p.batch && !ev.IsBatch() && ev.Now.Sub(p.row.ClosedAt) < membersSeeWithin:
 		return false
-	case p.PR.Author != ev.Snapshot.Repo.BotLogin:
+	case !p.isOurs(ev.Snapshot.Repo):
 		return true // nothing of ours
 	}
 	return p.movedKnown && !p.unsure

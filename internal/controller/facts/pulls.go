@@ -31,6 +31,8 @@ type pullRecord struct {
 
 func (p *pullRecord) isOpen() bool { return p.PR.State == forge.Open }
 
+func (p *pullRecord) isOurs(r *Repository) bool { return r.IsOurs(p.PR.Author, p.PR.AuthorID) }
+
 // pullIndex has the pull requests that concern a unit by component, BatchName for
 // those of all, and environment, newest first.
 type pullIndex map[string]map[string][]*pullRecord
@@ -125,7 +127,7 @@ func (c *ComponentEvaluation) memberPulls(env *promotion.Env) []*pullRecord {
 func (o *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	for _, p := range c.pulls.of(c, env.Name) {
 		switch {
-		case p.PR.Author != c.Snapshot.Repo.BotLogin:
+		case !p.isOurs(c.Snapshot.Repo):
 			if p.isOpen() && !p.ref.Revert && !c.isWrongKind(p) {
 				env.MarkUnmanaged(p.unmanagedReason())
 			}
@@ -162,7 +164,7 @@ func (c *ComponentEvaluation) markUnmanagedReverts(env *promotion.Env) {
 		if p.batch {
 			short = wording.Short(promotion.BatchID(env.Landed.Value.Members))
 		}
-		if p.PR.Author != c.Snapshot.Repo.BotLogin && p.isOpen() && p.ref.Revert && short != "" && strings.EqualFold(p.ref.Short, short) {
+		if !p.isOurs(c.Snapshot.Repo) && p.isOpen() && p.ref.Revert && short != "" && strings.EqualFold(p.ref.Short, short) {
 			env.MarkRevertUnmanaged(p.unmanagedReason())
 		}
 	}
@@ -350,7 +352,7 @@ func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pul
 
 // isReverted says that a revert takes a pull request back.
 func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) bool {
-	if p.ref.Revert || p.PR.State != forge.Merged || p.PR.Author != ev.Snapshot.Repo.BotLogin || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
+	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
 		return false
 	}
 	id := ""

@@ -54,7 +54,7 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 		for _, own := range c.memberPulls(env) {
 			pr := &own.PR
 			listed[pr.Number] = true
-			if pr.Author != c.Snapshot.Repo.BotLogin {
+			if !c.Snapshot.Repo.IsOurs(pr.Author, pr.AuthorID) {
 				continue
 			}
 			was := known[pr.Number]
