@@ -37,37 +37,52 @@ func (s *Store) PutPulls(ctx context.Context, pulls ...Pull) error {
 	return s.Tx(ctx, "putPulls", func(tx *Tx) error { return tx.PutPulls(ctx, pulls...) })
 }
 
+// PutPullSince writes a pull request down that was read from the forge after its row had a
+// version; seen is 0 where there was none. It returns the new version, or 0: another
+// answer was written meanwhile that isn't older by the forge's time, or the row is newer
+// by it. Forges stamp whole seconds, so which of two answers of one second is the newer
+// one only a new question tells.
+func (s *Store) PutPullSince(ctx context.Context, p Pull, seen int64) (version int64, err error) {
+	return txWithResult(ctx, s, "putPull", func(tx *Tx) (int64, error) {
+		version, err := tx.putPull(ctx, p, seen)
+		return version, wrapError(err, "store the pull request %s#%d", p.Repo, p.Number)
+	})
+}
+
 // PutPulls is Store.PutPulls.
 func (t *Tx) PutPulls(ctx context.Context, pulls ...Pull) error {
 	for _, p := range pulls {
-		if err := t.putPull(ctx, p); err != nil {
+		if _, err := t.putPull(ctx, p, anyVersion); err != nil {
 			return wrapError(err, "store the pull request %s#%d", p.Repo, p.Number)
 		}
 	}
 	return nil
 }
 
-func (t *Tx) putPull(ctx context.Context, p Pull) error {
+// anyVersion is that of an answer of which it isn't known what it was read after.
+const anyVersion = -1
+
+func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
 	if err := cmp.Or(checkKey("its repository", p.Repo), checkJSON(p.Data)); err != nil {
-		return err
+		return 0, err
 	}
 	// A stranger's branch may have any name; the columns only find ours, so a
 	// cut one does no harm, and refusing it would stop the repository.
 	short := func(s string) string { return truncateText(s, maxKey) }
-	_, written, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
+	version, written, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
 			created_at, closed_at, updated_at, data, version, rules)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, '')
 		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state, pipeline = excluded.pipeline,
 			environment = excluded.environment, component = excluded.component, revert = excluded.revert, author = excluded.author,
 			head = excluded.head, merge_commit = excluded.merge_commit, created_at = excluded.created_at, closed_at = excluded.closed_at,
 			updated_at = excluded.updated_at, data = excluded.data, version = pulls.version + 1, rules = ''
-		WHERE excluded.updated_at >= pulls.updated_at RETURNING version`,
+		WHERE excluded.updated_at > pulls.updated_at OR excluded.updated_at = pulls.updated_at AND CAST($16 AS BIGINT) IN (-1, pulls.version) RETURNING version`,
 		p.Repo, p.Number, short(p.Branch), limitText(p.State), short(p.Pipeline), short(p.Environment), short(p.Component), boolNumber(p.Revert), short(p.Author),
-		short(p.Head), short(p.MergeCommit), toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data))
+		short(p.Head), short(p.MergeCommit), toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data), seen)
 	if err == nil && written {
 		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number)
 	}
-	return err
+	return version, err
 }
 
 func boolNumber(b bool) int64 {

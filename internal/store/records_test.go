@@ -88,6 +88,20 @@ func TestPulls(t *testing.T) {
 		newer.Version = 2
 		assertEqual(t, found(w.Pull(ctx, repo, 1))(t), newer)
 
+		// Of two answers of one second the newer one is that which was asked for later.
+		overtaken, last := pull(1, one.Branch, newer.UpdatedAt, `{"a":3}`), pull(1, one.Branch, newer.UpdatedAt, `{"a":4}`)
+		for i, c := range []struct {
+			p          Pull
+			seen, want int64
+		}{
+			{overtaken, 1, 0}, {overtaken, 0, 0}, {older, 2, 0}, {last, 2, 3}, {overtaken, 2, 0},
+			{pull(1, one.Branch, newer.UpdatedAt.Add(time.Second), `{"a":5}`), 2, 4}, {pull(5, "liftlock/shop/qa/api", at, `{}`), 0, 1},
+		} {
+			if got := value(w.PutPullSince(ctx, c.p, c.seen))(t); got != c.want {
+				t.Errorf("answer %d, read after version %d, has version %d, want %d", i, c.seen, got, c.want)
+			}
+		}
+
 		must(t, w.PutPulls(ctx, pull(4, strings.Repeat("é", maxKey), at, `{}`)))
 		if got := found(w.Pull(ctx, repo, 4))(t).Branch; len(got) > maxKey || !utf8.ValidString(got) {
 			t.Fatalf("a stranger's long branch is kept as %q", got)

@@ -11,6 +11,7 @@ import (
 // pullDetail is an open pull request as it was last read from the forge.
 type pullDetail struct {
 	pr         forge.PullRequest
+	version    int64 // of its row in the store
 	reviews    []forge.Review
 	reviewsErr string
 	hasReviews bool

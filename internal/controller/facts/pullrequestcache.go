@@ -39,7 +39,7 @@ type pullStore interface {
 	RestrainingPulls(ctx context.Context, at store.PastPlace, shorts ...string) ([]store.PastPull, error)
 	MergedPulls(ctx context.Context, at store.PastPlace, shorts ...string) ([]store.PastPull, error)
 	PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error)
-	PutPulls(ctx context.Context, pulls ...store.Pull) error
+	PutPullSince(ctx context.Context, p store.Pull, seen int64) (version int64, err error)
 	PullCursor(ctx context.Context, repo string) (time.Time, error)
 	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
 }
@@ -108,6 +108,11 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 		if known != nil && sameListedPull(&known.PR, &pr) {
 			continue
 		}
+		if known != nil && known.PR.UpdatedAt.Equal(pr.UpdatedAt) {
+			// Which of two answers of one second is the newer one only a new question tells.
+			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
+			continue
+		}
 		if pr.State == forge.Open || o.now().Sub(pr.UpdatedAt) < lateChangeWindow {
 			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
 		}
@@ -143,23 +148,56 @@ func (o *pullGatherer) ensurePullsCached(ctx context.Context, r *Repository) err
 	return o.RefreshPullRequests(ctx, r)
 }
 
+// readTries bounds how often a pull request is read again that somebody else read in the
+// same moment.
+const readTries = 3
+
 // RefreshPullRequest reads one pull request from the forge and writes it into the book;
-// whatever is remembered of its reviews is forgotten.
+// whatever is remembered of its reviews is forgotten. An answer that another one overtook
+// is not believed: it is read again.
 func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
-	pr, err := r.Forge.PullRequest(ctx, r.Name, number)
+	row, _, err := o.store.Pull(ctx, r.ID, number)
 	if err != nil {
-		return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
-	}
-	if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
-		return pr, nil
-	}
-	if err := o.store.PutPulls(ctx, o.pullRow(r, *pr)); err != nil {
 		return nil, err
 	}
+	for range readTries {
+		pr, err := r.Forge.PullRequest(ctx, r.Name, number)
+		if err != nil {
+			return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
+		}
+		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
+			return pr, nil
+		}
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, *pr), row.Version)
+		if err != nil {
+			return nil, err
+		}
+		if version == 0 {
+			seen := row.Version
+			if row, _, err = o.store.Pull(ctx, r.ID, number); err != nil {
+				return nil, err
+			}
+			if row.Version != seen {
+				continue
+			}
+			// It is older by the forge's time, although nobody overtook it. That is the forge's
+			// own affair: the row stays, and what it says now is believed.
+			version = seen
+		}
+		o.putDetail(r, pr, version)
+		return pr, nil
+	}
+	return nil, fmt.Errorf("read #%d of %s, which others read all the time: %w", number, r.ID, forge.ErrConflict)
+}
+
+// putDetail remembers an answer, unless a newer one is.
+func (o *pullGatherer) putDetail(r *Repository, pr *forge.PullRequest, version int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.details.Put(detailKey(r, number), &pullDetail{pr: *pr, at: o.now()})
-	return pr, nil
+	key := detailKey(r, pr.Number)
+	if d, ok := o.details.Get(key); !ok || d.version <= version {
+		o.details.Put(key, &pullDetail{pr: *pr, version: version, at: o.now()})
+	}
 }
 
 func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest) store.Pull {

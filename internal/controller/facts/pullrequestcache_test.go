@@ -1,0 +1,76 @@
+package facts
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// slowForge says of every pull request what a test does, and stamps whole seconds.
+type slowForge struct {
+	forge.Forge
+	calls  int
+	answer func(call int) forge.State
+	at     time.Time
+}
+
+func (f *slowForge) PullRequest(context.Context, forge.Repo, int) (*forge.PullRequest, error) {
+	f.calls++
+	return &forge.PullRequest{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: f.answer(f.calls), UpdatedAt: f.at}, nil
+}
+
+func (f *slowForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
+	return []forge.PullRequest{{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: f.answer(0), UpdatedAt: f.at}}, nil
+}
+
+// TestTheNewerReadWins holds that an answer which another one of the same second overtook
+// is neither believed nor kept, whether one pull request is read or the list.
+func TestTheNewerReadWins(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	o := newPullGatherer(st, func() time.Time { return now }, time.Hour, nil)
+	f := &slowForge{at: now}
+	r := &Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot"}
+	f.answer = func(call int) forge.State {
+		if call > 1 {
+			return forge.Closed
+		}
+		if _, err := o.RefreshPullRequest(t.Context(), r, 1); err != nil { // while the first answer is on its way
+			t.Error(err)
+		}
+		return forge.Open
+	}
+	pr, err := o.RefreshPullRequest(t.Context(), r, 1)
+	if err != nil || pr.State != forge.Closed {
+		t.Errorf("it is %+v, %v", pr, err)
+	}
+	check := func() {
+		t.Helper()
+		known, err := o.findCachedPull(t.Context(), r, 1)
+		if err != nil || known.PR.State != forge.Closed {
+			t.Errorf("known is %+v, %v", known, err)
+		}
+		if d, _ := o.details.Get(detailKey(r, 1)); d == nil || d.pr.State != forge.Closed {
+			t.Errorf("remembered is %+v", d)
+		}
+	}
+	check()
+	o.putDetail(r, &forge.PullRequest{Number: 1, State: forge.Open}, 1) // late
+	f.answer = func(int) forge.State { return forge.Open }
+	if err := o.RefreshPullRequests(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	if at, due, err := st.NextDue(t.Context()); err != nil || !due || at.After(now) {
+		t.Errorf("what the list says otherwise is not read again: %s %t %v", at, due, err)
+	}
+}
