@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 const (
@@ -46,7 +48,7 @@ type clusterCache struct {
 	requested chan struct{} // closed at the first question
 	once      sync.Once
 
-	refreshMu   sync.Mutex // one list at a time
+	listing     lock.Keyed[string] // one list at a time
 	mu          sync.Mutex
 	clusters    []Cluster // nil: never listed
 	err         error     // why the last list failed
@@ -57,8 +59,11 @@ type clusterCache struct {
 // getClusters answers from memory or, the first time and after an idle hour, from a list.
 func (c *clusterCache) getClusters(ctx context.Context) ([]Cluster, error) {
 	c.once.Do(func() { close(c.requested) })
-	c.refreshMu.Lock()
-	defer c.refreshMu.Unlock()
+	unlock, err := c.listing.Lock(ctx, c.namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	c.mu.Lock()
 	c.lastRequest = c.now()
 	old := c.listedAt.IsZero() || c.now().Sub(c.listedAt) > 2*clusterInterval
@@ -100,14 +105,17 @@ func (c *clusterCache) run(ctx context.Context) {
 			if idle {
 				continue
 			}
-			c.refreshMu.Lock()
+			unlock, err := c.listing.Lock(ctx, c.namespace)
+			if err != nil {
+				return
+			}
 			c.refreshClusters(ctx)
-			c.refreshMu.Unlock()
+			unlock()
 		}
 	}
 }
 
-// refreshClusters lists once and tells if the answer is another one. The caller holds refreshMu.
+// refreshClusters lists once and tells if the answer is another one. The caller holds listing.
 func (c *clusterCache) refreshClusters(ctx context.Context) {
 	clusters, err := c.listClusters(ctx)
 	if err != nil && ctx.Err() != nil {

@@ -10,8 +10,8 @@ import (
 // Compare compares what a pipeline of a repository resolves to with what runs.
 // A repository that isn't looked after has no pipeline.
 func (e *Controller) Compare(ctx context.Context, repo, pipeline string) (*facts.LiveComparison, error) {
-	r, ok := e.reposByID[repo]
-	if !ok {
+	r, _ := e.repository(repo)
+	if r == nil {
 		return nil, fmt.Errorf("%s in %s: %w", pipeline, repo, facts.ErrNoPipeline)
 	}
 	return e.opts.Gatherer.Compare(ctx, r.Repository, pipeline)

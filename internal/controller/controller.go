@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
@@ -34,6 +37,7 @@ type Options struct {
 	Gatherer  *facts.Gatherer
 	Actor     *act.Actor
 	Repos     []*Repository
+	Awaited   []string // repositories of the server's file that are reached later: AddRepository
 	Clock     clock.WithTicker
 	Log       *zap.Logger
 	Metrics   Metrics
@@ -52,19 +56,23 @@ type Metrics interface {
 // Controller runs the keys. Run may be called once.
 type Controller struct {
 	opts       Options
-	reposByID  map[string]*Repository
 	queryLimit *command.RateLimit
+
+	// units keeps a unit's own run and its merge, which run under different keys, apart in
+	// this process. Between processes the store's slots and the forge's compare-and-swap do.
+	units lock.Keyed[promotion.Unit]
 
 	checkSlots chan struct{} // a place for each evaluation of a stranger's pull request
 
 	apps     *applicationIndex
 	pending  *pendingWakes
-	locks    unitLocks
+	slow     slowRuns
 	failures failingRuns
 	fetches  *fetchRequests
 	fresh    *freshness
 
 	mu              sync.Mutex
+	reposByID       map[string]*Repository    // nil: not reached yet
 	seenGenerations map[string]uint64         // repositories whose units this process has looked at, and their snapshot's turn then
 	lastLooks       map[string]repositoryLook // by repository
 	pipelineErrs    map[string]string         // why pipeline files can't be used, by repository
@@ -81,6 +89,9 @@ func New(o Options) *Controller {
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
 		apps: newApplicationIndex(), pending: newPendingWakes(), fetches: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, pipelineErrs: map[string]string{}}
+	for _, id := range o.Awaited {
+		e.reposByID[id] = nil
+	}
 	for _, r := range o.Repos {
 		e.reposByID[r.ID] = r
 	}
@@ -96,21 +107,51 @@ const (
 
 // Start wakes everything that a fresh process must look at.
 func (e *Controller) Start(ctx context.Context) error {
-	var repos, sweeps []wake.Key
-	for _, r := range e.opts.Repos {
-		repos, sweeps = append(repos, wake.ForRepository(r.ID)), append(sweeps, wake.ForSweep(r.ID))
+	keys := urgentKeys{}
+	for _, r := range e.repositories() {
+		keys.add(store.Normal, wake.ForRepository(r.ID))
+		keys.add(store.Background, wake.ForSweep(r.ID))
 	}
-	err := e.opts.Store.Tx(ctx, "start", func(tx *store.Tx) error {
-		if err := tx.Wake(ctx, wake.Strings(repos...)...); err != nil {
-			return err
-		}
-		return tx.WakeAs(ctx, store.Background, wake.Strings(sweeps...)...)
-	})
-	if err != nil {
+	if err := e.wakeAll(ctx, "start", keys); err != nil {
 		return fmt.Errorf("wake the repositories: %w", err)
 	}
 	return nil
 }
+
+// AddRepository takes up a repository that has been reached only now, and looks again at
+// all others: their targets may be generated from it.
+func (e *Controller) AddRepository(ctx context.Context, r *Repository) error {
+	e.opts.Gatherer.AddRepository(r.Repository)
+	e.mu.Lock()
+	e.reposByID[r.ID] = r
+	e.mu.Unlock()
+	return e.Start(ctx)
+}
+
+// repository finds one by its name; awaited: it is in the server's file and has not been
+// reached yet.
+func (e *Controller) repository(id string) (r *Repository, awaited bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r, known := e.reposByID[id]
+	return r, known && r == nil
+}
+
+// repositories are those that have been reached.
+func (e *Controller) repositories() []*Repository {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]*Repository, 0, len(e.reposByID))
+	for _, id := range slices.Sorted(maps.Keys(e.reposByID)) {
+		if r := e.reposByID[id]; r != nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// awaitedDelay is how long a key waits whose repository has not been reached yet.
+const awaitedDelay = 5 * time.Second
 
 // runKey runs one key and says when it wants to run again at the latest. Keys of
 // repositories that the server's file no longer names are dropped.
@@ -120,9 +161,15 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 		e.opts.Log.Warn("a key of an unknown kind is dropped", zap.String("key", key))
 		return time.Time{}, nil
 	}
-	r, ok := e.reposByID[k.Repository]
-	if !ok {
+	r, awaited := e.repository(k.Repository)
+	switch {
+	case awaited:
+		return e.opts.Clock.Now().Add(awaitedDelay), nil // another process may reach it
+	case r == nil:
 		return time.Time{}, nil
+	}
+	if e.slow.isHanging(k.Repository) {
+		return e.opts.Clock.Now().Add(hangingDelay), nil
 	}
 	switch k.Kind {
 	case wake.Repository:
@@ -174,32 +221,40 @@ func (e *Controller) storeWakes(ctx context.Context) {
 			return
 		case <-e.pending.notified:
 		}
-		if !e.storePending(ctx, e.wakeUrgent) && !e.sleepFor(ctx, minRetryDelay) {
+		if !e.storePending(ctx, func(ctx context.Context, keys urgentKeys) error { return e.wakeAll(ctx, "heard", keys) }) && !e.sleepFor(ctx, minRetryDelay) {
 			return
 		}
 	}
 }
 
-// wakeUrgent wakes keys by how urgent they are, all at once.
-func (e *Controller) wakeUrgent(ctx context.Context, keys map[store.Urgency][]wake.Key) error {
-	return e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
-		for urgency, keys := range keys {
-			if err := tx.WakeAs(ctx, urgency, wake.Strings(keys...)...); err != nil {
-				return err
-			}
+// urgentKeys are keys to wake, by how urgent they are.
+type urgentKeys map[store.Urgency][]wake.Key
+
+func (k urgentKeys) add(u store.Urgency, keys ...wake.Key) { k[u] = append(k[u], keys...) }
+
+// wake wakes the keys at the transaction's end.
+func (k urgentKeys) wake(ctx context.Context, tx *store.Tx) error {
+	for urgency, keys := range k {
+		if err := tx.WakeAs(ctx, urgency, wake.Strings(keys...)...); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// wakeAll wakes keys, all at once.
+func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) error {
+	return e.opts.Store.Tx(ctx, why, func(tx *store.Tx) error { return keys.wake(ctx, tx) })
 }
 
 // storePending writes what is pending. What can't be written is kept: nobody else says it
 // again.
-func (e *Controller) storePending(ctx context.Context, write func(context.Context, map[store.Urgency][]wake.Key) error) bool {
+func (e *Controller) storePending(ctx context.Context, write func(context.Context, urgentKeys) error) bool {
 	inputsChanged, keys := e.pending.take()
 	wakes := maps.Clone(keys)
 	if inputsChanged {
 		for _, repo := range e.opts.Gatherer.Outdated(ctx) {
-			wakes[store.Normal] = append(wakes[store.Normal], wake.ForRepository(repo))
+			wakes[store.Normal] = append(slices.Clip(wakes[store.Normal]), wake.ForRepository(repo))
 		}
 	}
 	err := write(ctx, wakes)

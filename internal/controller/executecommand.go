@@ -50,7 +50,10 @@ const rateLimitedText = "too many questions at once; ask again in a minute"
 // The answer is for its author, empty when there is nothing to say yet. A
 // *RefusedError says why it is not carried out.
 func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, error) {
-	r := e.reposByID[o.Unit.Repo]
+	r, awaited := e.repository(o.Unit.Repo)
+	if awaited {
+		return "", newRefusal("the repository %s has not been reached yet; try again later", o.Unit.Repo)
+	}
 	if r == nil {
 		return "", newRefusal("no repository %s is looked after", o.Unit.Repo)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -167,39 +166,6 @@ func TestABurstIsOneWake(t *testing.T) {
 	<-p.notified
 }
 
-// TestAUnitRunsOnceAtATime holds that a unit's runs exclude each other, that
-// another's don't wait, and that locks nobody has are forgotten.
-func TestAUnitRunsOnceAtATime(t *testing.T) {
-	t.Parallel()
-	var locks unitLocks
-	var wg sync.WaitGroup
-	running := map[int]int{}
-	units := []promotion.Unit{{Component: "web"}, {Component: "api"}}
-	most := [2]int{}
-	for i := range 40 {
-		wg.Go(func() {
-			defer locks.lock(units[i%2])()
-			running[i%2]++ // the race detector sees when this isn't alone
-			most[i%2] = max(most[i%2], running[i%2])
-			running[i%2]--
-		})
-		if i%2 == 1 {
-			wg.Wait() // one of each at once
-		}
-	}
-	if most != [2]int{1, 1} {
-		t.Errorf("as many ran at once: %v", most)
-	}
-	held := locks.lock(units[0])
-	other := make(chan struct{})
-	go func() { locks.lock(units[1])(); close(other) }()
-	<-other
-	held()
-	if len(locks.held) != 0 {
-		t.Errorf("%d locks are kept", len(locks.held))
-	}
-}
-
 // TestARevisionIsFetchedForOnce holds that a revision that no fetch brings doesn't
 // make the server fetch for ever, and that who waits is woken after the fetch.
 func TestARevisionIsFetchedForOnce(t *testing.T) {
@@ -276,13 +242,13 @@ func TestPendingWakesOutliveTheDatabase(t *testing.T) {
 	w.pending.add(true, store.Urgent, unitKey("web"))
 	<-w.pending.notified
 	away := errors.New("the database is away")
-	if w.storePending(t.Context(), func(context.Context, map[store.Urgency][]wake.Key) error { return away }) {
+	if w.storePending(t.Context(), func(context.Context, urgentKeys) error { return away }) {
 		t.Error("what could not be written counts as written")
 	}
 	w.pending.add(false, store.Normal, unitKey("api")) // heard meanwhile
 	<-w.pending.notified
 	var written map[store.Urgency][]wake.Key
-	if !w.storePending(t.Context(), func(_ context.Context, keys map[store.Urgency][]wake.Key) error { written = keys; return nil }) {
+	if !w.storePending(t.Context(), func(_ context.Context, keys urgentKeys) error { written = keys; return nil }) {
 		t.Error("what was written counts as not written")
 	}
 	if !slices.Equal(written[store.Urgent], []wake.Key{unitKey("web")}) || !slices.Contains(written[store.Normal], unitKey("api")) {

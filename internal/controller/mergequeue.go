@@ -88,7 +88,11 @@ const mergeSlotTTL = 2 * time.Minute
 
 // mergeUnit merges one pull request of a unit that, evaluated again, may be merged.
 func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit) error {
-	defer e.locks.lock(u)()
+	unlock, err := e.units.Lock(ctx, u)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if _, err := e.fetch(ctx, r); err != nil {
 		return err
 	}

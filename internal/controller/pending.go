@@ -41,12 +41,12 @@ func (p *pendingWakes) add(inputs bool, urgency store.Urgency, keys ...wake.Key)
 }
 
 // take gives what was added since the last time, by urgency.
-func (p *pendingWakes) take() (inputs bool, keys map[store.Urgency][]wake.Key) {
+func (p *pendingWakes) take() (inputs bool, keys urgentKeys) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	inputs, keys = p.inputs, map[store.Urgency][]wake.Key{}
+	inputs, keys = p.inputs, urgentKeys{}
 	for k, urgency := range p.keys {
-		keys[urgency] = append(keys[urgency], k)
+		keys.add(urgency, k)
 	}
 	p.inputs = false
 	clear(p.keys)

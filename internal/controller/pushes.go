@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // repositoryLook is a repository as this process saw it last, and woke the units for.
@@ -42,14 +43,11 @@ func (l repositoryLook) missed(seen map[string]string, now repositoryLook) bool 
 	})
 }
 
-// changedKeys are the keys that a change concerns, by their urgency.
-type changedKeys struct{ urgent, normal []wake.Key }
-
 // keysOfChanges are the keys that what changed since the last look concerns: the units
 // that it touched, those with a branch of ours that moved, those that a hold is about,
 // and those that wait for a place that may be free now.
-func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) (changedKeys, error) {
-	var keys changedKeys
+func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) (urgentKeys, error) {
+	keys := urgentKeys{}
 	s := now.snapshot
 	if !slices.Equal(last.snapshot.BranchHeads(), s.BranchHeads()) {
 		units, all, err := e.opts.Gatherer.ChangedUnits(ctx, last.snapshot, s)
@@ -57,20 +55,21 @@ func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[
 			return keys, err
 		}
 		if all {
-			keys.normal, err = e.keysOfAll(ctx, r, s)
+			every, err := e.keysOfAll(ctx, r, s)
+			keys.add(store.Normal, every...)
 			return keys, err
 		}
 		for u := range units {
-			keys.normal = append(keys.normal, wake.ForUnit(s.RunsAs(u)))
+			keys.add(store.Normal, wake.ForUnit(s.RunsAs(u)))
 		}
 		for _, other := range e.opts.Gatherer.Dependents(r.ID) {
-			keys.normal = append(keys.normal, wake.ForRepository(other))
+			keys.add(store.Normal, wake.ForRepository(other))
 		}
 	}
 	for _, heads := range []map[string]string{last.heads, seen, now.heads} {
 		for name := range heads {
 			if ref, ours := promotion.ParseBranch(name); ours && (last.heads[name] != now.heads[name] || seen[name] != now.heads[name]) {
-				keys.normal = append(keys.normal, wake.ForUnit(promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}))
+				keys.add(store.Normal, wake.ForUnit(promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}))
 			}
 		}
 	}
@@ -79,11 +78,11 @@ func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[
 		return keys, err
 	}
 	for _, u := range held {
-		keys.urgent = append(keys.urgent, wake.ForUnit(s.RunsAs(u)))
+		keys.add(store.Urgent, wake.ForUnit(s.RunsAs(u)))
 	}
 	queued, err := e.opts.Gatherer.NextQueued(ctx, s)
 	for _, u := range queued {
-		keys.normal = append(keys.normal, wake.ForUnit(s.RunsAs(u)))
+		keys.add(store.Normal, wake.ForUnit(s.RunsAs(u)))
 	}
 	return keys, err
 }

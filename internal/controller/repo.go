@@ -66,9 +66,9 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	e.mu.Lock()
 	last, looked := e.lastLooks[r.ID]
 	e.mu.Unlock()
-	keys := changedKeys{}
+	keys := urgentKeys{}
 	if all := changed || !looked || seen == nil || last.missed(seen, now); all {
-		keys.normal, err = e.keysOfAll(ctx, r, s)
+		keys[store.Normal], err = e.keysOfAll(ctx, r, s)
 	} else {
 		keys, err = e.keysOfChanges(ctx, r, seen, last, now)
 	}
@@ -89,10 +89,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		if err := tx.PutState(ctx, headsKey(r), data); err != nil {
 			return err
 		}
-		if err := tx.WakeAs(ctx, store.Urgent, wake.Strings(keys.urgent...)...); err != nil {
-			return err
-		}
-		return tx.Wake(ctx, wake.Strings(keys.normal...)...)
+		return keys.wake(ctx, tx)
 	})
 	if err != nil {
 		return time.Time{}, err

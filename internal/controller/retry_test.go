@@ -3,14 +3,12 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
-	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 func TestDelays(t *testing.T) {
@@ -61,40 +59,5 @@ func TestFailingRuns(t *testing.T) {
 	f.record("a", nil, time.Time{})
 	if after := f.list(); len(after) != 1 || len(list) != 2 {
 		t.Errorf("they are %+v, and the list given before %+v", after, list)
-	}
-}
-
-// TestUnitLocks holds that a unit is run by one at a time, others beside it, and that
-// nothing is kept of units that nobody runs.
-func TestUnitLocks(t *testing.T) {
-	t.Parallel()
-	var l unitLocks
-	b := 0
-	one, other := promotion.Unit{Component: "web"}, promotion.Unit{Component: "api"}
-	unlock := l.lock(one)
-	l.lock(other)() // is not waited for
-	second := make(chan struct{})
-	go func() {
-		defer l.lock(one)()
-		b++
-		close(second)
-	}()
-	for waits := false; !waits; {
-		l.mu.Lock()
-		waits = l.held[one].users == 2
-		l.mu.Unlock()
-		runtime.Gosched()
-	}
-	if b != 0 || len(l.held) != 1 {
-		t.Errorf("%d ran meanwhile; %d locks", b, len(l.held))
-	}
-	unlock()
-	<-second
-	l.lock(one)() // so the other has unlocked, or is about to forget it
-	for left := 1; left > 0; {
-		l.mu.Lock()
-		left = len(l.held)
-		l.mu.Unlock()
-		runtime.Gosched()
 	}
 }

@@ -44,14 +44,16 @@ func (e *Controller) Run(ctx context.Context) error {
 		before += len(claims)
 		for _, c := range claims {
 			slots <- struct{}{}
+			leave := sync.OnceFunc(func() {
+				<-slots
+				select {
+				case done <- struct{}{}:
+				default:
+				}
+			})
 			wg.Go(func() {
-				defer func() {
-					<-slots
-					select {
-					case done <- struct{}{}:
-					default:
-					}
-				}()
+				defer leave()
+				defer e.watchRun(ctx, c.Key, leave)()
 				e.runClaim(ctx, c)
 			})
 		}
@@ -147,6 +149,9 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 	go e.renewLease(run, cancel, c)
 	began := e.opts.Clock.Now()
 	next, err := e.runKeySafely(run, c.Key)
+	if err != nil && run.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(run), err)
+	}
 	kind := "unknown"
 	if k, ok := wake.Parse(c.Key); ok {
 		kind = string(k.Kind)
@@ -218,9 +223,15 @@ func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Ti
 	return e.runKey(ctx, key)
 }
 
-// renewLease keeps the lease while the run goes on; when it is lost, the run stops.
+// renewLease keeps the lease while the run goes on; when it is lost, or the run has gone
+// on for too long, the run stops.
 func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim) {
+	began := e.opts.Clock.Now()
 	for e.sleepFor(ctx, leaseRenewal) {
+		if e.opts.Clock.Now().Sub(began) >= runTimeout {
+			cancel(fmt.Errorf("it was at it for more than %s, in which something didn't answer", runTimeout))
+			return
+		}
 		lost, err := e.opts.Store.Renew(ctx, e.opts.Owner, []string{c.Key})
 		if ctx.Err() != nil {
 			return

@@ -17,7 +17,11 @@ import (
 // runUnit evaluates a unit and does what was decided: one component, or all of a
 // pipeline's that move by one pull request an environment, whichever of them woke it.
 func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Unit) (time.Time, error) {
-	defer e.locks.lock(u)()
+	unlock, err := e.units.Lock(ctx, u)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer unlock()
 	if err := e.ensureFresh(ctx, r); err != nil {
 		return time.Time{}, err
 	}

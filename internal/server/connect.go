@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -19,22 +20,40 @@ import (
 // maxConnectWait is the longest wait between two tries to reach a forge at start.
 const maxConnectWait = time.Minute
 
-// connectRepositories finds out who we are on every forge and opens the mirrors. It tries
-// until it succeeds or the context ends (false): a forge that is down when
-// Liftlock starts is no reason to be down as well.
-func (s *Server) connectRepositories(ctx context.Context) bool {
+// connectRepositories finds out for every repository who we are on its forge, opens its
+// mirror and gives it to reached; each by itself, at its time. It tries until it
+// succeeds or the context ends: a forge that is down when Liftlock starts is no
+// reason to be down as well, and a repository that can't be reached none for the others.
+func (s *Server) connectRepositories(ctx context.Context, reached chan<- *controller.Repository) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	for _, r := range s.o.Config.Repositories {
-		wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
-		err := backoff.RetryNotify(func() error { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
-			s.health.setTrouble("repository "+r.Name, err)
-			s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", connectHint(err)), zap.Error(err))
+		wg.Go(func() {
+			if er := s.awaitRepository(ctx, r); er != nil {
+				select {
+				case reached <- er:
+				case <-ctx.Done():
+				}
+			}
 		})
-		if err != nil {
-			return false
-		}
-		s.health.clearTrouble("repository " + r.Name)
 	}
-	return true
+}
+
+// awaitRepository tries to connect a repository until it succeeds or the context ends (nil).
+func (s *Server) awaitRepository(ctx context.Context, r config.Repository) *controller.Repository {
+	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
+	er, err := backoff.RetryNotifyWithData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+		s.health.setTrouble("repository "+r.Name, err)
+		s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", connectHint(err)), zap.Error(err))
+	})
+	if err != nil {
+		return nil
+	}
+	s.health.clearTrouble("repository " + r.Name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repos = append(s.repos, er)
+	return er
 }
 
 // connectHint says what a person can do about an error at start.
@@ -50,27 +69,27 @@ func connectHint(err error) string {
 	return "check forges[].url and the network"
 }
 
-func (s *Server) connectRepository(ctx context.Context, r config.Repository) error {
+func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*controller.Repository, error) {
 	f := s.forges[r.Forge]
 	fc := s.o.Config.ForgeByName(r.Forge)
 	me, err := f.Me(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	owner, name := r.Split()
 	repo := forge.Repo{Owner: owner, Name: name}
 	url, err := f.CloneURL(ctx, repo)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id := r.Forge + ":" + r.Name
 	m, err := git.Open(ctx, git.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := m.Fetch(ctx); err != nil {
-		return errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close())
 	}
 	var secrets [][]byte
 	for _, s := range fc.WebhookSecrets {
@@ -78,7 +97,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 	}
 	marks, err := facts.NewMarkSigner(secrets...)
 	if err != nil {
-		return errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close())
 	}
 	er := &controller.Repository{
 		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID},
@@ -87,6 +106,5 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) err
 	if r.ManageWebhooks {
 		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.Webhooks.ExternalURL, r.Forge), Secret: fc.WebhookSecrets[0].Reveal()}
 	}
-	s.repos = append(s.repos, er)
-	return nil
+	return er, nil
 }

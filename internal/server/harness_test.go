@@ -67,23 +67,24 @@ const (
 // harnessOptions says what a scene is made of. The zero value is one component, web, in
 // dev, qa and prod, all at 1.0.0, and a hook that was made by hand.
 type harnessOptions struct {
-	components  []string
-	tag         func(component, env string) string // what it carries at first; nil: 1.0.0
-	cluster     func(component, env string) string // nil: one for all
-	pipeline    string                             // empty: pipelineYAML(nil)
-	branches    map[string]string                  // layout: branches, by environment; nil: directories
-	folder      func(component, env string) string // of its Application; nil: its overlay's
-	files       map[string]string                  // further files
-	serverLines string                             // further keys of the server's file
-	argocdLines string                             // further lines of its Argo CD's entry
-	poll        time.Duration                      // 0: an hour
-	sweep       time.Duration                      // 0: an hour
-	manageHook  bool                               // manageWebhooks
-	noHook      bool                               // webhooks off
-	access      map[string]emulator.Permission     // changes to who may do what
-	clock       *steppedClock                      // nil: the real one
-	seams       server.Seams
-	botScopes   []string
+	components      []string
+	tag             func(component, env string) string // what it carries at first; nil: 1.0.0
+	cluster         func(component, env string) string // nil: one for all
+	pipeline        string                             // empty: pipelineYAML(nil)
+	branches        map[string]string                  // layout: branches, by environment; nil: directories
+	folder          func(component, env string) string // of its Application; nil: its overlay's
+	files           map[string]string                  // further files
+	serverLines     string                             // further keys of the server's file
+	repositoryLines string                             // further repositories of the server's file
+	argocdLines     string                             // further lines of its Argo CD's entry
+	poll            time.Duration                      // 0: an hour
+	sweep           time.Duration                      // 0: an hour
+	manageHook      bool                               // manageWebhooks
+	noHook          bool                               // webhooks off
+	access          map[string]emulator.Permission     // changes to who may do what
+	clock           *steppedClock                      // nil: the real one
+	seams           server.Seams
+	botScopes       []string
 }
 
 // harness is a world with a server in it.
@@ -243,14 +244,14 @@ forges:
     webhookSecrets: [%s, an-older-secret]
 repositories:
   - {forge: hub, name: %s, manageWebhooks: %t}
-argocd:
+%sargocd:
   - name: hub
     kubernetes: {kubeconfig: %s, namespaces: [argocd]}
 %sapi:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, filepath.Join(s.dir, "data", "liftlock.db"), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.opts.manageHook,
+%s`, filepath.Join(s.dir, "data", "liftlock.db"), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)

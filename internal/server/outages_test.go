@@ -54,6 +54,29 @@ func TestForgeIsDownAtStart(t *testing.T) {
 	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 }
 
+// TestOneRepositoryIsOutOfReach works for those that are reached, says which isn't, and
+// takes it up when it comes, without a restart.
+func TestOneRepositoryIsOutOfReach(t *testing.T) {
+	const lost = "acme/lost"
+	s := newHarness(t, harnessOptions{repositoryLines: "  - {forge: hub, name: " + lost + "}\n"})
+	s.start()
+	s.awaitJudged()
+	s.waitFor("/readyz and the console name the repository", func() (bool, string) {
+		status, text := s.getText("/readyz")
+		seen, err := s.readTroubles()
+		return status == http.StatusOK && strings.Contains(text, "repository "+lost) && err == nil && strings.Contains(seen, lost), text + seen
+	})
+	s.commitRelease("web", "1.1.0")
+	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+	s.must("make the repository", s.Forge.CreateRepo(lost, emulator.RepoOptions{Author: "linus", Message: "A pipeline", Files: map[string]string{".liftlock.yaml": "broken"},
+		Access: map[string]emulator.Permission{bot: emulator.Admin, "linus": emulator.Write}}))
+	s.waitFor("the repository is looked at", func() (bool, string) {
+		_, text := s.getText("/readyz")
+		seen, err := s.readTroubles()
+		return !strings.Contains(text, lost) && err == nil && strings.Contains(seen, "pipeline file of hub:"+lost), text + seen
+	})
+}
+
 // TestMissingScope says which permission the token lacks, and goes on when it
 // has it.
 func TestMissingScope(t *testing.T) {

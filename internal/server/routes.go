@@ -145,7 +145,8 @@ func (s *Server) botLogin(id string) string {
 
 // serveReadyz says whether Liftlock can do its work and, to those who may read the
 // console, a line a part. It answers 503
-// while the repositories have not been reached or the store can't be read; an
+// while no repository has been reached or the store can't be read; one of several
+// repositories that can't be reached, and an
 // Argo CD that can't be reached is said but doesn't take the server out of
 // service: webhooks must still be accepted.
 func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
@@ -212,13 +213,13 @@ func (h *health) setReady() {
 func (h *health) statusLines() ([]string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isReady {
-		return []string{"engine: ok"}, true
+	out := []string{"engine: ok"}
+	if !h.isReady {
+		out[0] = "engine: not started: the repositories have not been reached yet"
 	}
-	out := []string{"engine: not started: the repositories have not been reached yet"}
 	for part, why := range h.troubles {
 		out = append(out, fmt.Sprintf("%s: %s (since %s)", part, why.why, why.since.UTC().Format(time.RFC3339)))
 	}
 	sort.Strings(out[1:])
-	return out, false
+	return out, h.isReady
 }

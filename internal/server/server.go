@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
@@ -224,10 +225,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 {
 		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, or set readAccess: open")
 	}
-	if s.connectRepositories(ctx) {
-		if err := s.runEngine(ctx); err != nil {
-			cancel(err)
-		}
+	reached := make(chan *controller.Repository)
+	wg.Go(func() { s.connectRepositories(ctx, reached) })
+	if err := s.runEngine(ctx, reached); err != nil {
+		cancel(err)
 	}
 	<-ctx.Done()
 	for l := range handlers {
@@ -240,34 +241,19 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// runEngine builds the engine over the reached repositories and runs it.
-func (s *Server) runEngine(ctx context.Context) error {
-	owner, err := ownerName()
+// runEngine builds the engine over the first repository that is reached, runs it, and
+// adds the others as they come.
+func (s *Server) runEngine(ctx context.Context, reached <-chan *controller.Repository) error {
+	var first *controller.Repository
+	select {
+	case first = <-reached:
+	case <-ctx.Done():
+		return nil
+	}
+	e, err := s.newEngine(first)
 	if err != nil {
 		return err
 	}
-	argocds, acts := map[string]facts.ArgoCD{}, map[string]act.ArgoCD{}
-	for name, a := range s.argocds {
-		argocds[name], acts[name] = a.factsArgoCD(), a.watcher
-	}
-	repos := make([]*facts.Repository, 0, len(s.repos))
-	for _, r := range s.repos {
-		repos = append(repos, r.Repository)
-	}
-	// The sweep reads every open pull request anew; twice its interval keeps a
-	// unit that looks at the same moment from reading it a second time.
-	maxAge := 2 * s.o.Config.SweepInterval
-	children, err := evaluate.NewRunner(s.o.Seams.Sandbox, s.log.Named("sandbox"))
-	if err != nil {
-		return err
-	}
-	gatherer := facts.New(facts.Options{
-		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: repos, Sandbox: children, Floor: s.applyFloor, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
-	})
-	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
-		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
-	e := controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: s.repos, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner})
 	s.mu.Lock()
 	s.controller = e
 	s.mu.Unlock()
@@ -275,7 +261,61 @@ func (s *Server) runEngine(ctx context.Context) error {
 		return err
 	}
 	s.health.setReady()
+	var adding sync.WaitGroup
+	defer adding.Wait()
+	adding.Go(func() {
+		for {
+			select {
+			case r := <-reached:
+				s.addRepository(ctx, e, r)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	return e.Run(ctx)
+}
+
+// addRepository adds a repository to the running engine.
+func (s *Server) addRepository(ctx context.Context, e *controller.Controller, r *controller.Repository) {
+	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
+	err := backoff.RetryNotify(func() error { return e.AddRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+		s.log.Error("a repository can't be taken up; trying again", zap.String("repository", r.ID), zap.Duration("in", d), zap.Error(err))
+	})
+	if err == nil {
+		s.log.Info("a repository was reached", zap.String("repository", r.ID))
+	}
+}
+
+// newEngine builds the engine with one repository; the others of the server's file are
+// awaited.
+func (s *Server) newEngine(first *controller.Repository) (*controller.Controller, error) {
+	owner, err := ownerName()
+	if err != nil {
+		return nil, err
+	}
+	argocds, acts := map[string]facts.ArgoCD{}, map[string]act.ArgoCD{}
+	for name, a := range s.argocds {
+		argocds[name], acts[name] = a.factsArgoCD(), a.watcher
+	}
+	var awaited []string
+	for _, r := range s.o.Config.Repositories {
+		awaited = append(awaited, r.Forge+":"+r.Name)
+	}
+	// The sweep reads every open pull request anew; twice its interval keeps a
+	// unit that looks at the same moment from reading it a second time.
+	maxAge := 2 * s.o.Config.SweepInterval
+	children, err := evaluate.NewRunner(s.o.Seams.Sandbox, s.log.Named("sandbox"))
+	if err != nil {
+		return nil, err
+	}
+	gatherer := facts.New(facts.Options{
+		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+	})
+	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
+		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
+	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

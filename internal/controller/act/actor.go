@@ -319,7 +319,7 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation,
 			continue
 		}
 		if !x.Done {
-			reply := a.Reply
+			reply := a.replyForCommand
 			if c.Pipeline.Spec.BatchesByEnvironment() { // it may have been given for several, and each has its answer
 				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome
 				reply = a.replyForMember

@@ -18,6 +18,11 @@ func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source string, a
 	return a.replyOnce(ctx, r, source, at, to, command, text, func(string) bool { return true })
 }
 
+// replyForCommand is Reply for a command of which it isn't known when it was given.
+func (a *Actor) replyForCommand(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+	return a.Reply(ctx, r, source, time.Time{}, to, command, text)
+}
+
 // replyForMember is Reply for one of several answers to a command: once for each text.
 func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
 	return a.replyOnce(ctx, r, source, time.Time{}, to, command, text, func(answer string) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/lock"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -27,20 +28,21 @@ type targetGatherer struct {
 	releases    *releaseReader
 	resolver    *appset.Resolver
 	generators  appset.Generators
-	repos       []*Repository
+	repos       trackedRepositories
 	knownInputs func(in *appset.Input) // nil: the Argo CDs are asked
 	now         func() time.Time
 	log         *zap.Logger
 
+	building     lock.Keyed[string]              // by repository: one of its snapshots is built at a time
 	snapshots    *cache.Cache[string, *Snapshot] // by repository, the last one of each
 	clusterFiles *cache.Cache[string, clusterFile]
 	applications applicationCache
 }
 
 func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *targetGatherer {
-	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: o.Repos, knownInputs: o.KnownInputs, now: o.Now, log: o.Log,
+	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs, now: o.Now, log: o.Log,
 		// Room for all: Snapshot.Generation goes on from the snapshot before.
-		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", max(1, len(o.Repos))),
+		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", maxRepositories),
 		clusterFiles: newCache[string, clusterFile](o.Caches, "cluster_files", max(1, len(o.ArgoCDs))),
 		applications: newApplicationCache(o.Caches)}
 }
@@ -49,8 +51,11 @@ func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *t
 // the environments' own branches are, from memory when that commit was seen before
 // and nothing else that targets depend on has changed since. It does not fetch.
 func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
-	r.building.Lock()
-	defer r.building.Unlock()
+	unlock, err := o.building.Lock(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	tip, ok, err := r.Mirror.Head(ctx, r.Branch)
 	if err != nil {
 		return nil, fmt.Errorf("read the head of %s of %s: %w", r.Branch, r.ID, err)

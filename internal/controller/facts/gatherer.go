@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,8 +27,6 @@ type Repository struct {
 	BotLogin string   // our own login there
 	BotID    int64    // our own account; it stays when the login is changed
 	Marks    MarkSigner
-
-	building sync.Mutex // one of its snapshots is built at a time
 }
 
 // IsOurs says whether an account is our own, also under another login.
@@ -133,6 +130,10 @@ func New(o Options) *Gatherer {
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 	}
 }
+
+// maxRepositories bounds the repositories of a server, and more than bounds those that
+// there are.
+const maxRepositories = 10_000
 
 // maxEnvironments bounds what is remembered of each environment of each component:
 // past it the ones that were looked at longest ago are worked out again.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/lock"
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 )
 
@@ -20,6 +21,7 @@ type lazyIndex struct {
 	commit  string
 	targets []appset.Target // as they were resolved
 
+	building lock.Keyed[string] // held while it is made
 	mu       sync.Mutex
 	previous *lazyIndex // made already; nil: none, or no longer needed
 	index    *deps.Index
@@ -50,31 +52,39 @@ func (l *lazyIndex) newestBuilt() *lazyIndex {
 
 // get makes the index once; an error is not remembered.
 func (l *lazyIndex) get(ctx context.Context) (*deps.Index, error) {
+	unlock, err := l.building.Lock(ctx, l.branch)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.index != nil {
-		return l.index, nil
+	index, previous := l.index, l.previous
+	l.mu.Unlock()
+	if index != nil {
+		return index, nil
 	}
 	readers := make([]deps.Reader, 0, len(l.targets))
 	for i := range l.targets {
 		t := appset.ViewFromBranch(l.targets[i], l.branch, l.repo.Branch)
 		readers = append(readers, evaluate.Reader(&t))
 	}
-	ix, err := l.buildIndex(ctx, readers)
+	ix, err := l.buildIndex(ctx, previous, readers)
 	if err != nil {
 		return nil, fmt.Errorf("find out what the targets read at %s of %s: %w", l.commit, l.branch, err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.index, l.previous = ix, nil
 	return ix, nil
 }
 
-// buildIndex updates the index before, or builds one.
-func (l *lazyIndex) buildIndex(ctx context.Context, readers []deps.Reader) (*deps.Index, error) {
+// buildIndex updates the index before, or builds one where there is none.
+func (l *lazyIndex) buildIndex(ctx context.Context, previous *lazyIndex, readers []deps.Reader) (*deps.Index, error) {
 	tree := l.repo.Mirror.Tree(l.commit)
-	if l.previous == nil {
+	if previous == nil {
 		return deps.Build(ctx, tree, readers)
 	}
-	changes, err := l.repo.Mirror.Changed(ctx, l.previous.commit, l.commit)
+	changes, err := l.repo.Mirror.Changed(ctx, previous.commit, l.commit)
 	if err != nil {
 		return deps.Build(ctx, tree, readers) // the commit before may be gone
 	}
@@ -82,7 +92,7 @@ func (l *lazyIndex) buildIndex(ctx context.Context, readers []deps.Reader) (*dep
 	for i, c := range changes {
 		files[i] = c.Path
 	}
-	return l.previous.index.Update(ctx, tree, readers, files)
+	return previous.index.Update(ctx, tree, readers, files)
 }
 
 // targetID finds a target's identity by its name.

@@ -17,6 +17,7 @@ import (
 
 // resolveInputs says what a snapshot's targets were resolved from besides the commit.
 type resolveInputs struct {
+	repositories    int // how many there were to read of
 	argocds         map[string]argocdInputs
 	externalCommits map[externalRef]string // revisions of other repositories: their commits, empty where there is none
 	validUntil      time.Time              // when the same inputs may give another answer; zero: never
@@ -46,7 +47,7 @@ type inputCollector struct {
 }
 
 func (o *targetGatherer) newInputCollector(r *Repository) *inputCollector {
-	return &inputCollector{targets: o, repo: r, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
+	return &inputCollector{targets: o, repo: r, resolveInputs: resolveInputs{repositories: len(o.repos.all()), argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
 }
 
 // newInput is what targets depend on besides a pipeline and a commit: the Argo CDs that
@@ -201,7 +202,7 @@ func (s *inputCollector) listApplications(name, question string, list func(Live)
 
 // resolveRepository gives the resolver a tracked repository, or another branch of this one.
 func (s *inputCollector) resolveRepository(ctx context.Context, url, revision string) (*appset.ExternalRef, error) {
-	for _, r := range s.targets.repos {
+	for _, r := range s.targets.repos.all() {
 		if !slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, url) }) {
 			continue
 		}
@@ -217,7 +218,29 @@ func (s *inputCollector) resolveRepository(ctx context.Context, url, revision st
 		}
 		return &appset.ExternalRef{Tree: r.Mirror.Tree(commit), Commit: commit}, nil
 	}
-	return nil, fmt.Errorf("it is none of the repositories in the server's file; add it to repositories there, and Liftlock reads it")
+	return nil, fmt.Errorf("it is none of the repositories in the server's file that have been reached; add it to repositories there, and Liftlock reads it")
+}
+
+// trackedRepositories are those that generators may read of each other.
+type trackedRepositories struct {
+	mu   sync.Mutex
+	list []*Repository // replaced, never changed
+}
+
+func (t *trackedRepositories) all() []*Repository {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list
+}
+
+// AddRepository adds a tracked repository that has been reached only now. What others
+// read of it is resolved again with the next look at them.
+func (o *targetGatherer) AddRepository(r *Repository) {
+	o.repos.mu.Lock()
+	defer o.repos.mu.Unlock()
+	if !slices.Contains(o.repos.list, r) {
+		o.repos.list = append(slices.Clone(o.repos.list), r)
+	}
 }
 
 // findRevision finds a revision of a tracked repository: a branch, HEAD (the tracked
@@ -245,6 +268,10 @@ func (o *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 	if !a.validUntil.IsZero() && !o.now().Before(a.validUntil) {
 		return false
 	}
+	repos := o.repos.all()
+	if a.repositories != len(repos) {
+		return false
+	}
 	for name, seen := range a.argocds {
 		now := o.argocds.byName[name]
 		if now.ClustersFile != "" && readStamp(now.ClustersFile) != seen.file {
@@ -264,8 +291,8 @@ func (o *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 		}
 	}
 	for at, commit := range a.externalCommits {
-		i := slices.IndexFunc(o.repos, func(r *Repository) bool { return r.ID == at.repo })
-		if now, err := findRevision(ctx, o.repos[i], at.revision); err != nil || now != commit {
+		i := slices.IndexFunc(repos, func(r *Repository) bool { return r.ID == at.repo })
+		if now, err := findRevision(ctx, repos[i], at.revision); err != nil || now != commit {
 			return false
 		}
 	}
@@ -276,7 +303,7 @@ func (o *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 // when they were last resolved, although their branch hasn't moved.
 func (o *targetGatherer) Outdated(ctx context.Context) []string {
 	var out []string
-	for _, r := range o.repos {
+	for _, r := range o.repos.all() {
 		if s, ok := o.snapshots.Get(r.ID); ok && !o.isCurrent(ctx, s) {
 			out = append(out, r.ID)
 		}
@@ -288,7 +315,7 @@ func (o *targetGatherer) Outdated(ctx context.Context) []string {
 // Dependents lists the other repositories whose targets were resolved from this one.
 func (o *targetGatherer) Dependents(repo string) []string {
 	var out []string
-	for _, r := range o.repos {
+	for _, r := range o.repos.all() {
 		s, ok := o.snapshots.Get(r.ID)
 		if !ok || r.ID == repo {
 			continue

@@ -258,7 +258,7 @@ func TestOtherRepositories(t *testing.T) {
 		"a commit":                      {"https://git.example/acme/list", branch, branch, ""},
 		"no such branch":                {"https://git.example/acme/list", "none", "", `has no branch or fetched commit "none"`},
 		"a name that looks like option": {"https://git.example/acme/list", "--all", "", "invalid"},
-		"another repository":            {"https://git.example/acme/secrets", "HEAD", "", "none of the repositories in the server's file"},
+		"another repository":            {"https://git.example/acme/secrets", "HEAD", "", "none of the repositories in the server's file that have been reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := sur.resolveRepository(t.Context(), c.url, c.revision)

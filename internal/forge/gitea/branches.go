@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // overlap covers a server whose clock is set back a little.
@@ -18,10 +18,10 @@ const overlap = time.Minute
 // branches. A pull request's number and branch don't change, so the list only
 // grows, by what was updated since the last look.
 type branchList struct {
-	mu      sync.Mutex // held while it is brought up to date
-	newest  time.Time  // the latest update that it knows
-	numbers map[string][]int
-	known   map[int]bool
+	updating lock.Keyed[forge.Repo]
+	newest   time.Time // the latest update that it knows
+	numbers  map[string][]int
+	known    map[int]bool
 }
 
 // PullRequestsByBranch reads the pull requests of a branch one by one. Gitea has
@@ -56,8 +56,11 @@ func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch 
 
 // updateAndFind brings the list up to date and gives a branch's numbers, highest first.
 func (l *branchList) updateAndFind(ctx context.Context, d *Driver, r forge.Repo, branch string) ([]int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	unlock, err := l.updating.Lock(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	since := l.newest
 	if !since.IsZero() {
 		since = since.Add(-overlap)

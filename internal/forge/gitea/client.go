@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 const (
@@ -66,7 +67,7 @@ type Driver struct {
 	checkTime time.Duration
 	now       func() time.Time
 
-	labelsMu sync.Mutex // one at a time looks for labels and creates them: Gitea allows several of one name
+	labels lock.Keyed[forge.Repo] // one at a time looks for labels and creates them: Gitea allows several of one name
 
 	mu          sync.Mutex
 	me          forge.User                       // once it is known

@@ -32,10 +32,13 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 	if len(names) == 0 {
 		return nil, nil
 	}
-	d.labelsMu.Lock()
-	defer d.labelsMu.Unlock()
+	unlock, err := d.labels.Lock(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	have := map[string]int64{}
-	err := forEachPage("list the labels of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+	err = forEachPage("list the labels of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
 		page, resp, err := d.newClient(ctx).ListRepoLabels(r.Owner, r.Name, sdk.ListLabelsOptions{ListOptions: o})
 		for _, l := range page {
 			if slices.Contains(names, l.Name) {

@@ -1,0 +1,60 @@
+// Package lock keeps apart what waits for a forge, for git or for a cluster while it
+// holds a lock: whoever waits for such a lock gives up with the context, so that what
+// hangs takes nobody else along. For what is in memory there is sync.Mutex.
+package lock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Keyed is a lock for each key. The zero value is ready, and a key that nobody holds or
+// waits for takes no memory. It is safe for concurrent use.
+type Keyed[K comparable] struct {
+	mu   sync.Mutex
+	held map[K]*holder
+}
+
+type holder struct {
+	token chan struct{} // has a value while somebody holds it
+	users int           // who holds it or waits for it
+}
+
+// Lock waits for a key until it is free or the context ends, which is the only error; one
+// that is free is got in any case. unlock is called once.
+func (l *Keyed[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
+	l.mu.Lock()
+	if l.held == nil {
+		l.held = map[K]*holder{}
+	}
+	h := l.held[key]
+	if h == nil {
+		h = &holder{token: make(chan struct{}, 1)}
+		l.held[key] = h
+	}
+	h.users++
+	l.mu.Unlock()
+	select {
+	case h.token <- struct{}{}:
+	default:
+		select {
+		case h.token <- struct{}{}:
+		case <-ctx.Done():
+			l.leave(key, h)
+			return nil, fmt.Errorf("wait for who is at %v: %w", key, context.Cause(ctx))
+		}
+	}
+	return func() {
+		<-h.token
+		l.leave(key, h)
+	}, nil
+}
+
+func (l *Keyed[K]) leave(key K, h *holder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.users--; h.users == 0 {
+		delete(l.held, key)
+	}
+}
