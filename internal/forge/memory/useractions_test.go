@@ -29,7 +29,12 @@ type scene struct {
 func newScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{t: t, repo: forge.Repo{Owner: "acme", Name: "apps"}, remote: newRemote(t), clock: steppingClock()}
-	s.Forge = memory.New(memory.Options{Now: s.clock, Bot: botLogin, OnEvent: func(e memory.Event) { s.events = append(s.events, e) }})
+	s.Forge = memory.New(memory.Options{Now: s.clock, Bot: botLogin, OnEvent: func(e memory.Event) {
+		s.events = append(s.events, e)
+		if e.Number != 0 {
+			s.read(e.Number) // it may be called
+		}
+	}})
 	s.AddUser(reviewerLogin, 2, false)
 	s.AddUser(strangerLogin, 3, false)
 	s.AddRepo(s.repo, s.remote, "main")
@@ -391,6 +396,29 @@ func TestMergeableIsSlow(t *testing.T) {
 	s.push(reviewerLogin, "main", "main.txt", "1\n")
 	if p := s.read(number); p.Mergeable != forge.MergeableUnknown {
 		t.Errorf("after the base moved: %s", p.Mergeable)
+	}
+}
+
+// TestDeterministic has the same calls at the same times make the same commits and events,
+// also where whoever is told of an event calls the forge.
+func TestDeterministic(t *testing.T) {
+	live := func() []memory.Event {
+		s := newScene(t)
+		for i := range 10 {
+			s.open(fmt.Sprint("open-", i))
+		}
+		for i := range 20 {
+			s.promote(i)
+			s.must(s.SetLabels(s.repo, 1+i%10, reviewerLogin, fmt.Sprint("label-", i)))
+		}
+		return s.events
+	}
+	first := live()
+	if len(first) < 100 {
+		t.Fatalf("only %d events", len(first))
+	}
+	if diff := cmp.Diff(first, live()); diff != "" {
+		t.Errorf("the second time (-first +second):\n%s", diff)
 	}
 }
 
