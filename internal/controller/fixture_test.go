@@ -45,9 +45,11 @@ type fixture struct {
 const (
 	repoName = "acme/fleet"
 	bot      = "liftlock-bot"
-	manualQA = "    - {name: qa, after: [dev], merge: manual, verify: " + quickly + "}\n"
-	autoQA   = "    - {name: qa, after: [dev], merge: auto, verify: " + quickly + "}\n"
-	quickly  = "{arriveWithin: 1m, timeout: 1m, healthyFor: 1s, watch: 10m, debounce: 1s}"
+	// maxRefBytes bounds what a pull request's head brings in these tests.
+	maxRefBytes = 1 << 17
+	manualQA    = "    - {name: qa, after: [dev], merge: manual, verify: " + quickly + "}\n"
+	autoQA      = "    - {name: qa, after: [dev], merge: auto, verify: " + quickly + "}\n"
+	quickly     = "{arriveWithin: 1m, timeout: 1m, healthyFor: 1s, watch: 10m, debounce: 1s}"
 )
 
 // newFixture has components in dev and, as an environment after it, what the lines say.
@@ -83,7 +85,7 @@ func (w *fixture) addProcess(st *store.Store, owner string) {
 	f, t := w.forge, w.t
 	driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot, OnCall: func(string, int, time.Duration) { w.calls.Add(1) }})
 	w.must(err)
-	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), Credentials: driver.GitAuth, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}})
+	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), MaxRefBytes: maxRefBytes, Credentials: driver.GitAuth, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}})
 	w.must(err)
 	t.Cleanup(func() { _ = m.Close() })
 	_, err = m.Fetch(t.Context())

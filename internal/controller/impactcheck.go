@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 )
 
 const (
@@ -36,7 +39,13 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 	if !ok {
 		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
 	}
+	if done, _, err := e.opts.Store.State(ctx, key); err != nil || string(done) == tooLargeKey(pr) {
+		return time.Time{}, err // it isn't fetched again only to be refused again
+	}
 	change, err := e.opts.Gatherer.ReadChange(ctx, s, line, pr)
+	if errors.Is(err, git.ErrTooLarge) {
+		return time.Time{}, e.reportTooLarge(ctx, r, pr, s, line)
+	}
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -65,6 +74,18 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 	}
 	return time.Time{}, e.opts.Store.PutState(ctx, key, []byte(change.Key))
 }
+
+// reportTooLarge says on a pull request that its head was not looked at.
+func (e *Controller) reportTooLarge(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead) error {
+	e.opts.Log.Warn("the head of a pull request is too large to be looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author))
+	v := &facts.ChangeReport{Failed: fmt.Sprintf("its head brings more than %d MiB that the repository doesn't have, which is more than Liftlock fetches; push it without the large files", git.DefaultMaxRefBytes>>20)}
+	if err := e.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, v); err != nil {
+		return err
+	}
+	return e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), []byte(tooLargeKey(pr)))
+}
+
+func tooLargeKey(pr *forge.PullRequest) string { return "too large " + pr.Head }
 
 func checkedKey(r *Repository, number int) string {
 	return "checked|" + r.ID + "|" + strconv.Itoa(number)

@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,8 @@ var geometricSince = version{2, 32}
 
 // Maintain does what git would do by itself now and then, at a time that the
 // caller chooses (once a day is plenty): it stops keeping commits that Write
-// made two weeks ago (those on a branch stay, of course), joins packs, prunes
+// made two weeks ago, and heads that FetchRef brought then (those on a branch
+// stay, of course), joins packs, prunes
 // once a week what nothing has referred to for two, and writes the commit
 // graph that makes ancestry and Log with paths fast. Fetch, Push and Write
 // wait for it; reads don't.
@@ -48,6 +50,9 @@ func (m *Mirror) Maintain(ctx context.Context) error {
 func (p *mirrorPrograms) maintain(ctx context.Context) error {
 	if err := p.dropExpiredRefs(ctx); err != nil {
 		return fmt.Errorf("forget kept commits of the mirror of %s: %w", p.remote.url, err)
+	}
+	if err := p.releaseFetchedPacks(ctx); err != nil {
+		return fmt.Errorf("let go of what was fetched into the mirror of %s: %w", p.remote.url, err)
 	}
 	if err := p.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
 		return err
@@ -96,7 +101,8 @@ func (p *mirrorPrograms) joinAll(ctx context.Context) error {
 // the next maintenance. A failure costs time, not correctness: it is logged.
 func (p *mirrorPrograms) joinManyPacks(ctx context.Context) {
 	packs, err := filepath.Glob(filepath.Join(p.dir, "objects", "pack", "*.pack"))
-	if err == nil && len(packs) > maxPacks {
+	kept, kerr := p.listObjectFiles("pack-*.keep")
+	if err = errors.Join(err, kerr); err == nil && len(packs)-len(kept) > maxPacks {
 		err = p.joinPacks(ctx)
 	}
 	if err != nil {
@@ -122,10 +128,20 @@ func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fetched, err := p.listRefs(ctx, fetchedPrefix)
+	if err != nil {
+		return err
+	}
 	oldest := p.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
 	var drop bytes.Buffer
 	for ref := range kept {
 		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, keepPrefix), "/"); day < oldest {
+			fmt.Fprintf(&drop, "delete %s\n", ref)
+		}
+	}
+	for ref := range fetched {
+		// An earlier version's has no day.
+		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, fetchedPrefix), "/"); day < oldest || len(day) != len(keepDay) {
 			fmt.Fprintf(&drop, "delete %s\n", ref)
 		}
 	}

@@ -16,6 +16,10 @@ const (
 	// fetch of everything included.
 	DefaultTimeout = 10 * time.Minute
 
+	// DefaultMaxRefBytes bounds what anybody who opens a pull request from a fork can put
+	// onto our disk with one head. What is added to a repository of overlays is far smaller.
+	DefaultMaxRefBytes = 256 << 20
+
 	// markerFile is the file that says that a folder is ours to throw away. It
 	// holds the remote's URL.
 	markerFile = "liftlock-mirror"
@@ -44,6 +48,8 @@ type Options struct {
 	// moment at which the remote changes: nil in production; a test uses them
 	// to die there.
 	BeforePush, AfterPush func(ref string)
+
+	MaxRefBytes int64 // how much one FetchRef may bring; 0: DefaultMaxRefBytes
 
 	Timeout time.Duration    // of one git call to the remote; 0: DefaultTimeout
 	Now     func() time.Time // nil: time.Now; only ages what keeps unpushed commits alive

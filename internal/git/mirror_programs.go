@@ -47,6 +47,9 @@ func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) 
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
+	if o.MaxRefBytes <= 0 {
+		o.MaxRefBytes = DefaultMaxRefBytes
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}

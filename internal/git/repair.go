@@ -60,7 +60,7 @@ func (p *mirrorPrograms) removeLeftovers() error {
 			return nil
 		}
 		inRefs := strings.HasPrefix(name, refs+string(filepath.Separator))
-		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftoverPattern.MatchString(d.Name()) {
+		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftoverPattern.MatchString(d.Name()) && !isFetchedKeep(name) {
 			p.log.Info("removing what a killed git left", zap.String("file", name))
 			if err := os.RemoveAll(name); err != nil {
 				return err
