@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -413,6 +414,73 @@ func TestContractPatchIDs(t *testing.T) {
 		f.compare("nothing", id(one, one), "")
 		ids := map[string]bool{id(one, two): true, id(two, one): true, id(four, five): true, id(three, five): true, id(five, six): true, id(five, seven): true, id("", one): true}
 		f.compare("all different", len(ids), 7)
+	})
+}
+
+// hunkContext is git's guess at the function that a hunk is in, which isn't made in
+// memory.
+var hunkContext = regexp.MustCompile(`(?m)^(@@ .* @@).*$`)
+
+func TestContractDiff(t *testing.T) {
+	const want = `diff --git a/dir/new b/dir/new
+new file mode 100755
+index 0000000..d00491f
+--- /dev/null
++++ b/dir/new
+@@ -0,0 +1 @@
++1
+diff --git a/empty b/empty
+new file mode 100644
+index 0000000..e69de29
+diff --git a/f b/f
+index 27df8b9..970cff0 100644
+--- a/f
++++ b/f
+@@ -1,4 +1,4 @@
+-a
++A
+ b
+ c
+ d
+@@ -9,3 +9,4 @@
+ i
+ j
+ k
++l
+\ No newline at end of file
+diff --git a/gone b/gone
+deleted file mode 100644
+index d8263ee..0000000
+--- a/gone
++++ /dev/null
+@@ -1 +0,0 @@
+-2
+\ No newline at end of file
+diff --git a/mode b/mode
+old mode 100644
+new mode 100755
+`
+	eachEngine(t, func(f *contractFixture) {
+		ctx := f.t.Context()
+		one := f.push("main", "One", map[string]string{"f": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n", "gone": "2", "mode": "3"})
+		mustFetch(f.t, f.mirror)
+		two, err := f.mirror.Write(ctx, CommitSpec{Parents: []string{one}, Base: one, Message: "Two", When: when, Files: []FileWrite{
+			{Path: "f", Content: []byte("A\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl")}, {Path: "gone", Delete: true},
+			{Path: "mode", Mode: Executable, Content: []byte("3")}, {Path: "dir/new", Mode: Executable, Content: []byte("1\n")}, {Path: "empty"}}})
+		f.must(err)
+		diff, err := f.mirror.Diff(ctx, one, two)
+		f.must(err)
+		f.compare("the diff", hunkContext.ReplaceAllString(diff, "$1"), want)
+		diff, err = f.mirror.Diff(ctx, one, two, "dir", "nothing")
+		f.must(err)
+		f.compare("of a folder", diff, want[:strings.Index(want, "diff --git a/empty")])
+		large, err := f.mirror.Write(ctx, CommitSpec{Message: "Large", When: when, Files: []FileWrite{{Path: "large", Content: bytes.Repeat([]byte("x\n"), MaxDiff)}}})
+		f.must(err)
+		diff, err = f.mirror.Diff(ctx, "", large)
+		f.must(err)
+		if len(diff) > MaxDiff+100 || !strings.HasSuffix(diff, " bytes\n") {
+			f.t.Errorf("%d bytes that end in %q", len(diff), diff[len(diff)-50:])
+		}
 	})
 }
 

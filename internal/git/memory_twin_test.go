@@ -2,9 +2,9 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -214,17 +214,32 @@ func TestMemoryIsGitsTwin(t *testing.T) {
 		expression := rapid.SampledFrom([]string{"one", "^key[0-9]+: v$", "^(two|end)$", "[[:space:]]3$", "nothing"}).Draw(rt, "expression")
 		globs := rapid.SliceOfN(rapid.SampledFrom([]string{"*x", "d", "d/?", "a", "*.[xy]", "d/*/z"}), 0, 2).Draw(rt, "globs")
 		compareAnswers(w, rt, fmt.Sprintf("Grep %s %q %q", a, expression, globs), func(m *Mirror) ([]string, error) { return m.Tree(a).Grep(ctx, expression, globs...) })
-		compareAnswers(w, rt, "Diff "+a+" "+b, func(m *Mirror) (string, error) {
-			diff, err := m.Diff(ctx, a, b)
-			return hunkContext.ReplaceAllString(diff, "$1"), err
-		})
-		compareAnswers(w, rt, "PatchID "+a+" "+b, func(m *Mirror) (string, error) { return m.PatchID(ctx, a, b) })
+		pairs := [][2]string{{a, b}, {pick("old"), pick("new")}, {pick("old"), pick("new")}, {w.commits[0].SHA, w.commits[1].SHA}}
+		compareAnswers(w, rt, fmt.Sprintf("which changes are the same of %v", pairs), func(m *Mirror) ([]int, error) { return sameChanges(ctx, m, pairs) })
 		w.compareMergeBase(rt, a, b)
 	})
 }
 
-// hunkContext is git's guess at the function that a hunk is in.
-var hunkContext = regexp.MustCompile(`(?m)^(@@ .* @@).*$`)
+// sameChanges gives, for each of some changes, the first one that is the same, or -1
+// for one of nothing. The ids themselves may differ: where lines repeat there are
+// several ways to write a change.
+func sameChanges(ctx context.Context, m *Mirror, pairs [][2]string) ([]int, error) {
+	var ids []string
+	var first []int
+	for _, pair := range pairs {
+		id, err := m.PatchID(ctx, pair[0], pair[1])
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+		at := slices.Index(ids, id)
+		if id == "" {
+			at = -1
+		}
+		first = append(first, at)
+	}
+	return first, nil
+}
 
 // compareMergeBase compares them where there is only one.
 func (w *twins) compareMergeBase(rt *rapid.T, a, b string) {
