@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -34,16 +35,7 @@ func (e *memory) grepFiles(ctx context.Context, commit, expression string, globs
 		}
 	})
 	slices.Sort(names)
-	return names, firstError(ctx.Err(), err)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return names, errors.Join(ctx.Err(), err)
 }
 
 func hasMatchingLine(pattern *regexp.Regexp, text []byte) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -154,14 +155,7 @@ func (s *simplifier) differsFromParent(c *memoryCommit, parent int) (bool, error
 	if err != nil {
 		return false, err
 	}
-	for _, file := range changed {
-		for _, p := range s.paths {
-			if p == "." || file == p || len(file) > len(p) && file[len(p)] == '/' && file[:len(p)] == p {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(changed, func(file string) bool { return isBelowAny(file, s.paths) }), nil
 }
 
 // differs says whether two trees ("": none) differ at one of the paths.

@@ -9,11 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
 )
 
-const (
-	noObject = "0000000000000000000000000000000000000000"
-	// shortID is how much of an id git writes, but in large repositories.
-	shortID = 7
-)
+// shortID is how much of an id git writes, but in large repositories.
+const shortID = 7
 
 func (e *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([]byte, error) {
 	paths, err := cleanPathspecs(o.paths)
@@ -42,8 +39,8 @@ func (e *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([
 		}
 		was, is := e.patchSide(old, c.Path, c.OldMode), e.patchSide(now, c.Path, c.NewMode)
 		if c.Status == 'T' { // git writes it as one deleted and one added
-			writeFilePatch(&out, c.Path, was, patchSide{id: noObject}, o.fullIDs)
-			was = patchSide{id: noObject}
+			writeFilePatch(&out, c.Path, was, patchSide{id: noCommit}, o.fullIDs)
+			was = patchSide{id: noCommit}
 		}
 		writeFilePatch(&out, c.Path, was, is, o.fullIDs)
 		if int64(out.Len()) > o.limit {
@@ -55,7 +52,7 @@ func (e *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([
 
 func isBelowAny(name string, paths []string) bool {
 	for _, p := range paths {
-		if p == "." || name == p || strings.HasPrefix(name, p+"/") {
+		if p == "." || name == p || len(name) > len(p) && name[len(p)] == '/' && name[:len(p)] == p {
 			return true
 		}
 	}
@@ -71,7 +68,7 @@ type patchSide struct {
 
 func (e *memory) patchSide(tree, path string, mode Mode) patchSide {
 	if mode == 0 {
-		return patchSide{id: noObject}
+		return patchSide{id: noCommit}
 	}
 	at, _ := e.objects.findPath(tree, path)
 	if mode == Submodule {
