@@ -201,7 +201,7 @@ func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, bo
 func holdCommand(verb, short string) *cobra.Command {
 	r := &serverFlags{}
 	var environment, promotion, reason string
-	var all bool
+	var all, reverts bool
 	c := &cobra.Command{
 		Use:   verb + " [PIPELINE [COMPONENT]]",
 		Short: short,
@@ -210,7 +210,7 @@ func holdCommand(verb, short string) *cobra.Command {
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if promotion != "" {
-				if len(args) > 0 || environment != "" || all {
+				if len(args) > 0 || environment != "" || all || reverts {
 					return errors.New("--promotion stands alone: it names the pull request by itself")
 				}
 				return r.onPromotion(cmd, promotion, verb, api.PromotionCommand{Reason: reason})
@@ -218,7 +218,7 @@ func holdCommand(verb, short string) *cobra.Command {
 			if len(args) == 0 {
 				return errors.New("name a pipeline, or a promotion with --promotion")
 			}
-			body := api.PipelineCommand{Environment: environment, Reason: reason}
+			body := api.PipelineCommand{Environment: environment, Reverts: reverts, Reason: reason}
 			if len(args) == 2 {
 				body.Component = args[1]
 			}
@@ -230,6 +230,9 @@ func holdCommand(verb, short string) *cobra.Command {
 	}
 	c.Flags().StringVar(&environment, "environment", "", "the environment, with all its components")
 	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
+	if verb == "hold" {
+		c.Flags().BoolVar(&reverts, "reverts", false, "stop reverts too")
+	}
 	c.Flags().StringVar(&promotion, "promotion", "", "one promotion's pull request: the promotion's number, or #14 for the pull request's")
 	c.Flags().StringVar(&reason, "reason", "", "why, for the others")
 	return r.addFlags(c)

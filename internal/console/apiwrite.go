@@ -73,7 +73,7 @@ func (c *server) parsePipelineCommand(r *http.Request, verb string, b *api.Pipel
 			return nil, err
 		}
 	}
-	return &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reason: b.Reason}, nil
+	return &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reverts: b.Reverts, Reason: b.Reason}, nil
 }
 
 // resolveScope fills in a hold's scope and refuses what contradicts it.
@@ -172,7 +172,7 @@ func checkBodyFields(pairs ...string) error {
 // runCommand hands a well-formed order over and answers what came of it.
 func (c *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tokenHolder, o *Command) {
 	// What a comment couldn't say, the API doesn't take either.
-	if err := (command.Command{Verb: o.Verb, Scope: o.Scope, Environment: o.Environment, Reason: o.Reason}).Check(); err != nil {
+	if err := (command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, Environment: o.Environment, Reason: o.Reason}).Check(); err != nil {
 		writeErrorf(w, http.StatusBadRequest, "%s", err)
 		return
 	}

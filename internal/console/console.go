@@ -37,6 +37,7 @@ type Command struct {
 	Environment    string // empty: a hold on the component or the pipeline
 	Pull           int    // the promotion's pull request; 0: it is about none
 	Verb           string // promote, hold, unhold, retry or revert
+	Reverts        bool   // hold: reverts stand still too
 	Scope          string // hold and unhold: pr, component, environment or pipeline
 	Reason         string
 	By             string // the token's name

@@ -135,6 +135,40 @@ func (e *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command
 	return text, nil
 }
 
+// holdVia says in a hold's file whether its author is the name of one of the API's tokens.
+func holdVia(o Command) string {
+	if o.Role != "" {
+		return "api"
+	}
+	return ""
+}
+
+// setHoldsItself says that who lifts holds has set them all: that takes no approver.
+func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
+	scope := o.Command.Scope
+	if o.Command.Verb != command.Unhold || scope == "" || scope == command.ScopePR {
+		return false, nil
+	}
+	units := []promotion.Unit{o.Unit}
+	if scope == command.ScopeComponent {
+		var err error
+		units, err = e.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true })
+		if errors.Is(err, facts.ErrNoUnit) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	for _, u := range units {
+		by, via, err := e.opts.Actor.WhoHolds(ctx, r.Repository, u, scope, o.Command.Environment)
+		if err != nil || by == "" || via != holdVia(o) || !strings.EqualFold(by, o.By) {
+			return false, err
+		}
+	}
+	return len(units) > 0, nil
+}
+
 // setHolds sets or lifts a hold, on a component for each that the command is about.
 func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) error {
 	if o.Command.Scope != command.ScopeComponent {
@@ -180,7 +214,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Reason: c.Reason, Set: set}); err != nil {
+	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Set: set}); err != nil {
 		return err
 	}
 	return e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForRepository(r.ID).String())

@@ -91,7 +91,15 @@ func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *fact
 	if err != nil {
 		return "", err
 	}
-	if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {
+	needApprover := len(envs) > 0
+	if needApprover && !who.Approver {
+		own, err := e.setHoldsItself(ctx, r, s, o)
+		if err != nil {
+			return "", err
+		}
+		needApprover = !own
+	}
+	if err := command.Authorise(o.Command, who, needApprover); err != nil {
 		return "", newRefusal("%v", err)
 	}
 	return e.runCommand(ctx, r, s, p, unit, o)

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -92,4 +95,36 @@ func TestAQuarantineOutlivesAnyNumberOfOthers(t *testing.T) {
 	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 	w.staysClosed()
 	w.staysClosed()
+}
+
+// TestWhoSetAHoldMayLiftIt holds that a hold on more than a pull request is lifted, where
+// an environment has an approvals gate, by an approver or by whoever set it, and by
+// nobody else; and that a token of the API is not somebody on the forge with its name.
+func TestWhoSetAHoldMayLiftIt(t *testing.T) {
+	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace]}}}]", 1)
+	for _, scope := range []string{command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
+		t.Run(scope, func(t *testing.T) {
+			w := newFixture(t, "", gated, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			hold := command.Command{Verb: command.Hold, Scope: scope, Environment: "qa"}
+			lift := command.Command{Verb: command.Unhold, Scope: scope, Environment: "qa"}
+			var refused *RefusedError
+			try := func(by, role string, c command.Command, allowed bool) {
+				t.Helper()
+				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: c, By: by, Role: role, Via: "comment", Source: by + role + c.Verb})
+				if (err == nil) != allowed || err != nil && !errors.As(err, &refused) {
+					t.Errorf("%s %s by %s: %v", c.Verb, c.Scope, by, err)
+				}
+			}
+			try("ada", "", hold, true)
+			try("linus", "", lift, false)
+			try("ada", command.RoleOperator, lift, false) // a token of that name
+			try("ada", "", lift, true)
+			try("ada", "", hold, true)
+			try("grace", "", lift, true)
+			try("ada", command.RoleOperator, hold, true)
+			try("ada", "", lift, false)
+			try("ada", command.RoleOperator, lift, true)
+		})
+	}
 }

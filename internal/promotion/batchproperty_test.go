@@ -209,8 +209,8 @@ func (w *batchSimulation) revertedAt(env string, q Member) time.Time {
 
 // mayJoin holds what keeps a component from setting out.
 func (w *batchSimulation) mayJoin(t *rapid.T, a Action, env string, q Member) {
-	if w.broken != "" || w.heldIn(q.Component, env) {
-		t.Fatalf("%s: %s, broken %q, held %t", a.Describe(), q, w.broken, w.heldIn(q.Component, env))
+	if w.broken != "" || w.heldIn(q.Component, env, false) {
+		t.Fatalf("%s: %s, broken %q, held %t", a.Describe(), q, w.broken, w.heldIn(q.Component, env, false))
 	}
 	for _, p := range w.pulls {
 		r, in := FindMember(p.moves, q.Component)
@@ -227,9 +227,10 @@ func (w *batchSimulation) mergedSince(p *batchSimPull, q Member) bool {
 	})
 }
 
-func (w *batchSimulation) heldIn(component, env string) bool {
+// heldIn says that a hold stops a component's promotions in an environment, or reverts.
+func (w *batchSimulation) heldIn(component, env string, revert bool) bool {
 	return slices.ContainsFunc(w.holds, func(h Hold) bool {
-		return h.Scope == "pipeline" || h.Scope == "environment" && h.Environment == env || h.Scope == "component" && h.Environment == component
+		return (h.Reverts || !revert) && (h.Scope == "pipeline" || h.Scope == "environment" && h.Environment == env || h.Scope == "component" && h.Environment == component)
 	})
 }
 
@@ -265,7 +266,7 @@ func (w *batchSimulation) mayMerge(t *rapid.T, f *Facts, a Merge) {
 	}
 	bad := false
 	for _, q := range p.moves {
-		if w.heldIn(q.Component, p.env) {
+		if w.heldIn(q.Component, p.env, p.revert) {
 			t.Fatalf("%s: %s is on hold (4)", a.Describe(), q.Component)
 		}
 		bad = bad || w.states[stateKey(q.Component, p.env)] == verification.Degraded
@@ -336,7 +337,7 @@ func (w *batchSimulation) event(t *rapid.T) {
 			w.holds = nil
 			break
 		}
-		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now}
+		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now, Reverts: rapid.Bool().Draw(t, "reverts")}
 		h.Environment = map[string]string{"component": component, "environment": env.Name}[h.Scope]
 		w.holds = []Hold{h}
 	case "file":

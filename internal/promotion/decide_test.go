@@ -309,7 +309,10 @@ func TestDecide(t *testing.T) {
 
 		{name: "undo merges by itself", facts: degraded().openRevert("qa", "r2"), want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}},
 		{name: "undo waits for a person", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedRevert }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "waits for a person"},
-		{name: "undo held", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "component"}}) }), want: []string{"record 723200000000 degraded in qa"}},
+		{name: "undo held", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "component", Reverts: true}}) }), want: []string{"record 723200000000 degraded in qa"}},
+		{name: "undo while something larger is held", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) {
+			f.Holds = Sure([]Hold{{Scope: "component"}, {Scope: "environment", Environment: "qa"}, {Scope: "pipeline"}})
+		}), want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}},
 		{name: "undo of what is well again", facts: inQA().openRevert("qa", "r2"), want: []string{"record 723200000000 verified in qa"}, env: "qa", promo: Reverting},
 		{name: "undo of what is gone", facts: inQA().openRevert("qa", "r8"), want: []string{"record 723200000000 verified in qa", "look: compose in prod", "close #9: qa no longer carries what it takes back"}},
 		{name: "undo composed anew", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Revert.Stale = true }), want: []string{"record 723200000000 degraded in qa", "compose revert #9 anew"}},

@@ -58,6 +58,7 @@ type Hold struct {
 	Environment string    `json:"environment,omitempty"` // scope environment: which; scope component: empty, all of them
 	By          string    `json:"by"`
 	Reason      string    `json:"reason,omitempty"`
+	Reverts     bool      `json:"reverts,omitempty"` // reverts stand still too
 	At          time.Time `json:"at"`
 }
 

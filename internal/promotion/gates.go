@@ -37,7 +37,12 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	if p.Held {
 		add("hold", policies.Wait, "the pull request has the label liftlock/hold; /liftlock unhold lifts it")
 	}
-	for _, h := range j.listHolds(e) {
+	holds := j.listHolds(e)
+	if revert {
+		// The way back to safety isn't meant by a stop, unless it says so.
+		holds = j.listHoldsOn(e, func(h Hold) bool { return h.Reverts })
+	}
+	for _, h := range holds {
 		add("hold", policies.Wait, h)
 	}
 	if p.Reach != ReachEnvironment {

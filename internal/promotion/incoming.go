@@ -321,9 +321,13 @@ func isApproved(p *Pull) bool {
 
 // listHolds lists the holds that cover an environment, for people.
 func (j *evaluator) listHolds(e *Env) []string {
+	return j.listHoldsOn(e, func(Hold) bool { return true })
+}
+
+func (j *evaluator) listHoldsOn(e *Env, counts func(Hold) bool) []string {
 	var out []string
 	for _, h := range j.facts.Holds.Value {
-		if h.Scope == "environment" && h.Environment != e.Name {
+		if h.Scope == "environment" && h.Environment != e.Name || !counts(h) {
 			continue
 		}
 		s := fmt.Sprintf("%s is on hold by %s since %s", holdSubject(h, j.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339))

@@ -164,7 +164,9 @@ func (w *simulation) mayStart(t *rapid.T, f *ComponentFacts, a Action, env strin
 // mayMerge holds 4, and for a revert 5 and 6.
 func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	e, p := simEnv(f, a.Environment), w.pull(a.Pull)
-	held := slices.ContainsFunc(f.Holds.Value, func(h Hold) bool { return h.Scope != "environment" || h.Environment == a.Environment })
+	held := slices.ContainsFunc(f.Holds.Value, func(h Hold) bool {
+		return (h.Reverts || !a.Revert) && (h.Scope != "environment" || h.Environment == a.Environment)
+	})
 	if f.PipelineErr != "" || len(f.Problems) > 0 || !f.Holds.OK || held || p.held {
 		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.PipelineErr, f.Problems, f.Holds.Err, held || p.held)
 	}

@@ -152,7 +152,7 @@ func (w *simulation) event(t *rapid.T) {
 			p.held = !p.held
 		}
 	case "hold":
-		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now}
+		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now, Reverts: rapid.Bool().Draw(t, "reverts")}
 		if h.Scope == "environment" {
 			h.Environment = down()
 		}

@@ -35,7 +35,7 @@ func (s *Server) runCommand(ctx context.Context, o console.Command) (string, err
 	}
 	answer, err := e.ExecuteCommand(ctx, controller.Command{
 		Unit: promotion.Unit{Repo: o.Repo, Pipeline: o.Pipeline, Component: o.Component}, Pull: o.Pull,
-		Command: command.Command{Verb: o.Verb, Scope: o.Scope, Environment: o.Environment, Reason: o.Reason},
+		Command: command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, Environment: o.Environment, Reason: o.Reason},
 		By:      o.By, Role: o.Role, Via: o.Via, Source: o.Source,
 	})
 	var refused *controller.RefusedError

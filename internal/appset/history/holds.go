@@ -22,6 +22,9 @@ type HoldFile struct {
 	By     string `yaml:"by"`
 	Reason string `yaml:"reason"`
 	At     string `yaml:"at"` // RFC 3339
+
+	Reverts bool   `yaml:"reverts,omitempty"` // reverts stand still too
+	Via     string `yaml:"via,omitempty"`     // api: By is the name of one of its tokens; empty: somebody on the forge
 }
 
 // HoldPath is where a hold's file lies on the state branch.
@@ -48,9 +51,9 @@ func Holds(tree fs.FS, pipeline, component string) ([]promotion.Hold, error) {
 		h := promotion.Hold{Scope: scope, Environment: env}
 		var f HoldFile
 		if err := strictyaml.Decode(file, data, &f); err != nil {
-			h.By, h.Reason = "somebody", "its file can't be read: "+err.Error()
+			h.By, h.Reason, h.Reverts = "somebody", "its file can't be read: "+err.Error(), true
 		} else {
-			h.By, h.Reason = f.By, f.Reason
+			h.By, h.Reason, h.Reverts = f.By, f.Reason, f.Reverts
 			h.At, _ = time.Parse(time.RFC3339, f.At) // zero where it can't be read
 		}
 		out = append(out, h)

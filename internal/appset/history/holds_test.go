@@ -23,6 +23,8 @@ func TestHolds(t *testing.T) {
 		"environments": {map[string]string{"holds/shop/environment/qa.yaml": text, "holds/shop/environment/.yaml": text, "holds/shop/environment/notes.txt": "x"},
 			[]promotion.Hold{{Scope: "environment", Environment: "qa", By: "ada", Reason: "load test", At: at}}},
 		"somebody else's": {map[string]string{"holds/shop/component/api.yaml": text, "holds/other/pipeline.yaml": text}, nil},
+		"one that stops reverts": {map[string]string{"holds/shop/pipeline.yaml": text + "reverts: true\nvia: api\n"},
+			[]promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test", Reverts: true, At: at}}},
 		"one without a time": {map[string]string{"holds/shop/pipeline.yaml": "by: ada\nreason: load test\nat: soon\n"},
 			[]promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test"}}},
 	} {

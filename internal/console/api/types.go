@@ -263,8 +263,9 @@ type PipelineCommand struct {
 	Environment string `json:"environment,omitempty"`
 	// Scope of a hold: component, environment or pipeline. It follows from what
 	// is named; a pipeline's hold must say it.
-	Scope  string `json:"scope,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Scope   string `json:"scope,omitempty"`
+	Reverts bool   `json:"reverts,omitempty"` // hold: reverts stand still too
+	Reason  string `json:"reason,omitempty"`
 }
 
 // PromotionCommand is the body of POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip};

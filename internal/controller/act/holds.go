@@ -21,7 +21,9 @@ type Hold struct {
 	Scope       string // component, environment or pipeline
 	Environment string
 	By, Reason  string
-	Set         bool // false: lift
+	Via         string // api: By is the name of one of its tokens
+	Reverts     bool   // reverts stand still too
+	Set         bool   // false: lift
 }
 
 // holdTries bounds how often a hold is written again when somebody else wrote
@@ -30,15 +32,10 @@ const holdTries = 5
 
 // SetHold writes or removes a hold's file on the state branch, one commit each.
 func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Unit, h Hold) error {
-	name := u.Component
-	if h.Scope == "environment" {
-		name = h.Environment
+	file, err := holdFile(u, h.Scope, h.Environment)
+	if err != nil {
+		return err
 	}
-	if h.Scope != "pipeline" && (name == "" || strings.ContainsAny(name, "/\\")) {
-		return fmt.Errorf("hold a %s: its name %q can't be a file's", h.Scope, name)
-	}
-	file := history.HoldPath(u.Pipeline, h.Scope, name)
-	var err error
 	for range holdTries {
 		if err = a.writeHold(ctx, r, file, h); !errors.Is(err, git.ErrLeaseLost) {
 			return err
@@ -48,6 +45,43 @@ func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Un
 		}
 	}
 	return err
+}
+
+// holdFile is the file of a hold on a unit's component, on an environment or on its pipeline.
+func holdFile(u promotion.Unit, scope, environment string) (string, error) {
+	name := u.Component
+	if scope == "environment" {
+		name = environment
+	}
+	if scope != "pipeline" && (name == "" || strings.ContainsAny(name, "/\\")) {
+		return "", fmt.Errorf("hold a %s: its name %q can't be a file's", scope, name)
+	}
+	return history.HoldPath(u.Pipeline, scope, name), nil
+}
+
+// WhoHolds says who set a hold, and whether by the API; empty when there is none, or that
+// can't be told.
+func (a *Actor) WhoHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope, environment string) (by, via string, err error) {
+	file, err := holdFile(u, scope, environment)
+	if err != nil {
+		return "", "", nil // there can't be one
+	}
+	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
+	if err != nil || !ok {
+		return "", "", err
+	}
+	data, err := fs.ReadFile(r.Mirror.Tree(head), file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("read %s: %w", file, err)
+	}
+	var h history.HoldFile
+	if yaml.Unmarshal(data, &h) != nil {
+		return "", "", nil
+	}
+	return h.By, h.Via, nil
 }
 
 func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) error {
@@ -72,7 +106,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	w := git.FileWrite{Path: file, Delete: true}
 	if h.Set {
 		verb = "Hold"
-		body, err := yaml.Marshal(history.HoldFile{By: h.By, Reason: h.Reason, At: a.opts.Now().UTC().Format(time.RFC3339)})
+		body, err := yaml.Marshal(history.HoldFile{By: h.By, Reason: h.Reason, At: a.opts.Now().UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via})
 		if err != nil {
 			return fmt.Errorf("write the hold %s: %w", file, err)
 		}

@@ -20,7 +20,7 @@ func HelpText(bare bool) string {
 		{"status", "what each environment carries and how it is"},
 		{"why [environment]", "what a release waits for"},
 		{"diff", "what this pull request changes in files and in rendered manifests"},
-		{"hold [scope] [reason]", "stop; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`"},
+		{"hold [scope] [reverts] [reason]", "stop; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`; those stop reverts only with `reverts`"},
 		{"unhold [scope]", "lift that hold"},
 		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was reverted, takes over what was changed by hand"},
 		{"revert [reason]", "open a pull request that takes the promotion back"},
@@ -30,7 +30,7 @@ func HelpText(bare bool) string {
 		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
 	}
 	p.writeGap()
-	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate.")
+	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate, but whoever set a hold on more than a pull request may lift it.")
 	p.writeLine("Only new comments count: no edits, quotes or code blocks.")
 	if bare {
 		p.writeLine("In this pipeline the word `/liftlock` may be left out: `/promote`.")

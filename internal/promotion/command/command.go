@@ -44,6 +44,7 @@ type Command struct {
 	Scope       string `json:"scope,omitempty"`       // hold, unhold
 	Environment string `json:"environment,omitempty"` // why, promote; empty: the one that the pull request is about
 	Gate        string `json:"gate,omitempty"`        // skip
+	Reverts     bool   `json:"reverts,omitempty"`     // hold: reverts too
 	Reason      string `json:"reason,omitempty"`      // hold, unhold, revert; one line
 }
 
@@ -76,6 +77,8 @@ func (c Command) Check() error {
 		return fmt.Errorf("/liftlock %s takes no scope", c.Verb)
 	case c.Scope != "" && !slices.Contains(scopes, c.Scope):
 		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, truncateWord(c.Scope), strings.Join(scopes, ", "))
+	case c.Reverts && c.Verb != Hold:
+		return fmt.Errorf("/liftlock %s takes no reverts", c.Verb)
 	case c.Environment != "" && !environmentName.MatchString(c.Environment):
 		return fmt.Errorf("%q can't be an environment: names have lower-case letters, digits and dashes", truncateWord(c.Environment))
 	case utf8.RuneCountInString(c.Reason) > maxReason:
@@ -94,6 +97,9 @@ func Describe(c Command) string {
 		if w != "" {
 			words = append(words, oneLine(w))
 		}
+	}
+	if c.Reverts {
+		words = append(words, "reverts")
 	}
 	return strings.Join(words, " ")
 }

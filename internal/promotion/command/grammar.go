@@ -36,6 +36,9 @@ func ParseArgs(words []string) (Command, error) {
 				c.Scope, rest = s, rest[1:]
 			}
 		}
+		if c.Verb == Hold && len(rest) > 0 && strings.ToLower(strings.TrimRight(rest[0], ":,")) == "reverts" {
+			c.Reverts, rest = true, rest[1:]
+		}
 		c.Reason = oneLine(strings.Join(rest, " "))
 	case Revert:
 		c.Reason = oneLine(strings.Join(rest, " "))

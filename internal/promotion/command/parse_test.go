@@ -43,6 +43,8 @@ func TestParse(t *testing.T) {
 		{"tabs", "/liftlock\tpromote\tqa", false, "promote qa"},
 		{"scopes", "/liftlock hold environment: it burns\n/liftlock unhold pipeline\n/liftlock hold pr\n/liftlock hold component", false,
 			"hold environment: it burns\nunhold pipeline\nhold pr\nhold component"},
+		{"a hold of reverts", "/liftlock hold pipeline reverts: a long weekend\n/liftlock hold reverts\n/liftlock hold component reverts", false,
+			"hold pipeline reverts: a long weekend\nhold pr reverts\nhold component reverts"},
 		{"a reason that begins like no scope", "/liftlock hold components are late", false, "hold pr: components are late"},
 		{"an environment", "/liftlock promote prod-us\n/liftlock why qa", false, "promote prod-us\nwhy qa"},
 		{"a revert's reason", "/liftlock revert checkout is slow", false, "revert: checkout is slow"},
