@@ -48,7 +48,7 @@ type memoryMirror struct {
 
 	refsMu sync.Mutex
 	refs   map[string]string
-	kept   map[string]time.Time // when a commit was written, or a ref left it
+	kept   map[string]time.Time // when a commit was written or fetched by FetchRef, or a ref left it
 }
 
 var _ mirrorEngine = (*memoryMirror)(nil)
@@ -103,7 +103,10 @@ func (e *memoryMirror) fetchRef(ctx context.Context, ref string) error {
 		if err := e.learn(sha); err != nil {
 			return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: err}
 		}
-		return e.setRef(ctx, fetchedPrefix+ref, sha)
+		e.refsMu.Lock()
+		defer e.refsMu.Unlock()
+		e.kept[sha] = e.opts.Now()
+		return nil
 	})
 }
 
