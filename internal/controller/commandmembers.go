@@ -11,7 +11,6 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -146,8 +145,11 @@ func holdVia(o Command) string {
 // setHoldsItself says that who lifts holds has set them all: that takes no approver.
 func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
 	scope := o.Command.Scope
-	if o.Command.Verb != command.Unhold || scope == "" || scope == command.ScopePR {
+	if o.Command.Verb != command.Unhold {
 		return false, nil
+	}
+	if scope == "" || scope == command.ScopePR {
+		return e.setPullHoldItself(ctx, r, o)
 	}
 	units := []promotion.Unit{o.Unit}
 	if scope == command.ScopeComponent {
@@ -197,13 +199,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 		if o.Pull == 0 {
 			return newRefusal("which pull request? name a component, an environment or the pipeline as the scope")
 		}
-		change := r.Forge.RemoveLabel
-		if set {
-			change = func(ctx context.Context, repo forge.Repo, number int, label string) error {
-				return r.Forge.AddLabels(ctx, repo, number, label)
-			}
-		}
-		if err := change(ctx, r.Name, o.Pull, promotion.LabelHold); err != nil {
+		if err := e.changePullHold(ctx, r, o, set); err != nil {
 			return err
 		}
 		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {

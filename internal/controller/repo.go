@@ -250,6 +250,9 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 	if err != nil {
 		return time.Time{}, err
 	}
+	if err := e.restorePullHold(ctx, r, number); err != nil {
+		return time.Time{}, err
+	}
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
 		return time.Time{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +128,62 @@ func TestWhoSetAHoldMayLiftIt(t *testing.T) {
 			try("ada", command.RoleOperator, lift, true)
 		})
 	}
+}
+
+// TestALabelRemovedByHandComesBack holds that a hold set by a command is lifted only as the
+// command would be: the label comes back with a sentence, and nothing takes the pull
+// request for free meanwhile; who set it may lift it, and a label that a person set by
+// hand a person takes off.
+func TestALabelRemovedByHandComesBack(t *testing.T) {
+	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace]}}}]", 1)
+	w := newFixture(t, "", gated, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	comments := len(w.pulls()[0].Comments)
+	check := func(what string, label bool, sentences int) {
+		t.Helper()
+		now := w.pulls()[0]
+		if got := slices.Contains(now.Labels, promotion.LabelHold); got != label {
+			t.Errorf("%s: the label is there: %t", what, got)
+		}
+		if got := len(now.Comments) - comments; got != sentences || got > 0 && !strings.Contains(now.Comments[len(now.Comments)-1].Body, "ada set this hold by a command") {
+			t.Errorf("%s: %d sentences: %+v", what, got, now.Comments)
+		}
+	}
+	isHeld := func() bool {
+		t.Helper()
+		s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+		w.must(err)
+		ev, _, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), true)
+		w.must(err)
+		return ev.OpenPulls[p.Number].Held
+	}
+	pull := wake.ForPull(w.repo.ID, p.Number)
+	_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Hold})
+	w.must(err)
+	w.must(w.run(pull))
+	check("held", true, 0)
+	w.must(w.forge.RemoveLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	if !isHeld() {
+		t.Error("it counts as free while the label is off")
+	}
+	for range 2 {
+		w.must(w.run(pull))
+		check("taken off by hand", true, 1)
+	}
+	var refused *RefusedError
+	if _, err := w.command("linus", p.Number, "web", command.Command{Verb: command.Unhold, Environment: "qa"}); !errors.As(err, &refused) {
+		t.Errorf("linus lifts it: %v", err)
+	}
+	_, err = w.command("ada", p.Number, "web", command.Command{Verb: command.Unhold, Environment: "qa"})
+	w.must(err)
+	w.must(w.run(pull))
+	check("lifted", false, 1)
+	if isHeld() {
+		t.Error("it counts as held")
+	}
+	w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	w.must(w.run(pull))
+	w.must(w.forge.RemoveLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	w.must(w.run(pull))
+	check("set and taken off by hand", false, 1)
 }

@@ -83,12 +83,23 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 	return nil
 }
 
+// PullHoldKey is the store's key of a hold that a command set on a pull request.
+func PullHoldKey(repo string, number int) string { return fmt.Sprintf("hold|%s|%d", repo, number) }
+
 // describeOpenPull describes an open pull request of ours and whether its head is still
 // what we would compose.
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
+	if !p.Held {
+		// One that a command set holds also while its label is off.
+		_, held, err := o.opts.Store.State(ctx, PullHoldKey(repo.ID, pr.Number))
+		if err != nil {
+			return nil, err
+		}
+		p.Held = held
+	}
 	if pr.Base != env.Branch {
 		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}

@@ -30,7 +30,7 @@ func HelpText(bare bool) string {
 		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
 	}
 	p.writeGap()
-	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate, but whoever set a hold on more than a pull request may lift it.")
+	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate, but whoever set a hold may lift it.")
 	p.writeLine("Only new comments count: no edits, quotes or code blocks.")
 	if bare {
 		p.writeLine("In this pipeline the word `/liftlock` may be left out: `/promote`.")
@@ -195,4 +195,13 @@ func quoteName(s string) string {
 		return "(nothing)"
 	}
 	return "`" + strings.ReplaceAll(cleanLine(s, maxName), "`", "'") + "`"
+}
+
+// HoldIsBack says on a pull request why its label that somebody took off is back.
+func HoldIsBack(by string) string {
+	who := "somebody"
+	if by != "" {
+		who = escapeText(by, maxReason)
+	}
+	return "The label `liftlock/hold` is back: " + who + " set this hold by a command, so it is lifted by one. Whoever set it may give `/liftlock unhold`, and so may who could promote here.\n"
 }
