@@ -8,6 +8,8 @@ FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
 LOAD_FOR ?= 20s
+SIM_SEED ?= 0
+SIM_FOR ?= 10m
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -33,6 +35,10 @@ race: ## run the tests with the race detector, a package at a time
 .PHONY: crash
 crash: ## kill the server at every point of the story, and at 50 random moments (minutes)
 	$(GO) test ./internal/emulator/story -count=1 -timeout 60m -long
+
+.PHONY: sim
+sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m; SIM_FOR=0: tell the story of SIM_SEED)
+	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR)
 
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)

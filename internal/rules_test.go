@@ -18,7 +18,7 @@ const module = "github.com/liftlock/liftlock/"
 // circle between them. docs/architecture.md tells what lives where.
 var floors = []string{
 	"wording", "policies", "webhooks", "strictyaml", "cache", "lock", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "forge", "fieldedit", "promotion",
-	"argocd", "appset", "console", "controller", "emulator", "server", "cli", "e2e", "cmd",
+	"argocd", "appset", "console", "controller", "sim", "emulator", "server", "cli", "e2e", "cmd",
 }
 
 // maxRooms bounds the folders directly in internal/: past it, nobody finds anything.
@@ -72,6 +72,7 @@ var rooms = map[string][]string{
 	"internal/controller/plan":        {"internal/appset", "internal/appset/isolation", "internal/controller/facts", "internal/fieldedit", "internal/forge", "internal/git", "internal/manifest/render", "internal/manifest/textdiff", "internal/pipeline", "internal/promotion", "internal/promotion/verification", "internal/store"},
 	"internal/controller/prtext":      {"internal/appset/impact", "internal/promotion", "policies"},
 	"internal/controller/wake":        {"internal/promotion"},
+	"internal/sim":                    {"internal/appset", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/memory", "internal/git", "internal/promotion", "internal/promotion/verification", "internal/store", "webhooks"},
 	"internal/emulator":               {"internal/proc"},
 	"internal/emulator/story":         {"internal/console/api", "internal/emulator", "internal/git", "internal/promotion"},
 	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/git", "internal/manifest/render", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/store", "policies", "webhooks"},

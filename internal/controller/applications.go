@@ -31,13 +31,15 @@ func newApplicationIndex() *applicationIndex {
 }
 
 // keysOfChange are the units that an Application's new state is news for. A mere
-// reconciliation only interests those that wait for Argo CD.
+// reconciliation, also one of a newer commit in which nothing changed for it, only
+// interests those that wait for Argo CD: after a push every Application has one.
 func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake.Key {
 	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
 	a.ReconciledAt, a.RefreshedAt = time.Time{}, time.Time{}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	last, known := x.last[id]
+	last.Revisions = a.Revisions
 	same := known && !deleted && reflect.DeepEqual(last, a)
 	if deleted {
 		delete(x.last, id)

@@ -64,6 +64,8 @@ type Controller struct {
 
 	checkSlots chan struct{} // a place for each evaluation of a stranger's pull request
 
+	stepped int // claims of Step so far
+
 	apps     *applicationIndex
 	pending  *pendingWakes
 	slow     slowRuns
@@ -221,7 +223,7 @@ func (e *Controller) storeWakes(ctx context.Context) {
 			return
 		case <-e.pending.notified:
 		}
-		if !e.storePending(ctx, func(ctx context.Context, keys urgentKeys) error { return e.wakeAll(ctx, "heard", keys) }) && !e.sleepFor(ctx, minRetryDelay) {
+		if !e.storePending(ctx, e.wakePending) && !e.sleepFor(ctx, minRetryDelay) {
 			return
 		}
 	}
@@ -245,6 +247,10 @@ func (k urgentKeys) wake(ctx context.Context, tx *store.Tx) error {
 // wakeAll wakes keys, all at once.
 func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) error {
 	return e.opts.Store.Tx(ctx, why, func(tx *store.Tx) error { return keys.wake(ctx, tx) })
+}
+
+func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
+	return e.wakeAll(ctx, "heard", keys)
 }
 
 // storePending writes what is pending. What can't be written is kept: nobody else says it

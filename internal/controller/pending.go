@@ -34,6 +34,11 @@ func (p *pendingWakes) add(inputs bool, urgency store.Urgency, keys ...wake.Key)
 		}
 	}
 	p.mu.Unlock()
+	p.notify()
+}
+
+// notify says that there is something to take.
+func (p *pendingWakes) notify() {
 	select {
 	case p.notified <- struct{}{}:
 	default:

@@ -76,6 +76,26 @@ func (e *Controller) Run(ctx context.Context) error {
 	}
 }
 
+// Step writes down what was heard from Argo CD, claims at most one key that is due and
+// runs it to its end; ran is false when none was due. It is Run for who moves time and
+// processes by hand: nobody renews the claim's lease meanwhile.
+func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
+	select {
+	case <-e.pending.notified:
+		if !e.storePending(ctx, e.wakePending) {
+			e.pending.notify()
+		}
+	default:
+	}
+	claims, err := e.claimKeys(ctx, 1, e.stepped)
+	if err != nil || len(claims) == 0 {
+		return false, err
+	}
+	e.stepped++
+	e.runLeased(ctx, claims[0], func(context.Context, context.CancelCauseFunc, store.Claim) {})
+	return true, nil
+}
+
 // oldestEvery is how many claims there are to one that goes to whoever has waited
 // longest, however little urgent: nobody waits for ever.
 const oldestEvery = 8
@@ -144,9 +164,14 @@ func (e *Controller) sleepFor(ctx context.Context, d time.Duration) bool {
 
 // runClaim runs one claimed key, renewing its lease, and writes down how it ended.
 func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
+	e.runLeased(ctx, c, e.renewLease)
+}
+
+// runLeased runs one claimed key while something keeps its lease, if anything.
+func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease func(context.Context, context.CancelCauseFunc, store.Claim)) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go e.renewLease(run, cancel, c)
+	go keepLease(run, cancel, c)
 	began := e.opts.Clock.Now()
 	next, err := e.runKeySafely(run, c.Key)
 	if err != nil && run.Err() != nil && ctx.Err() == nil {

@@ -18,6 +18,10 @@ import (
 // from different clocks.
 const incidentClockSkew = time.Minute
 
+// incidentAftermath is how long after another target recovered, besides debounce, what is
+// degraded may still be degraded by the same: they don't all recover at once.
+const incidentAftermath = time.Minute
+
 // revertWindow is what limits.revertsPer10Minutes counts over.
 const revertWindow = 10 * time.Minute
 
@@ -172,6 +176,9 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		}
 		bad, but := verification.Culprits(t.Unhealthy), ""
 		switch {
+		case w.Component == j.facts.Unit.Component:
+			st.addReason("hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name))
+			return false
 		case len(bad) == 0:
 			but = fmt.Sprintf("Argo CD doesn't say which resources of %s are degraded", t.Name)
 		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":
@@ -191,14 +198,45 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 }
 
 // findClusterIncident is a target that the promotion didn't touch and that became unhealthy
-// on a target's cluster since the promotion landed; nil when there is none.
+// since the promotion landed, on a target's cluster or, with what was there before, in
+// another environment; nil when there is none. One that has recovered counts for a while,
+// after which this is decided again.
 func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 	for i := range j.facts.ClusterIncidents {
-		if w := &j.facts.ClusterIncidents[i]; w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name) && !w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)) {
+		w := &j.facts.ClusterIncidents[i]
+		over := w.Until.Add(incidentAftermath + e.Spec.Verify.Debounce.AsDuration())
+		switch {
+		case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)), !w.Until.IsZero() && !over.After(j.facts.Now):
+		case w.Component == j.facts.Unit.Component && !j.hasFormerRelease(w.Environment, e):
+		case w.Component != j.facts.Unit.Component && (w.Cluster != t.Cluster || e.Landed.Value.broughtTarget(w, e.Name)):
+		default:
+			if !w.Until.IsZero() {
+				j.recheckAt(over)
+			}
 			return w
 		}
 	}
 	return nil
+}
+
+// hasFormerRelease says that an environment has what another had before its last promotion.
+func (j *evaluator) hasFormerRelease(name string, e *Env) bool {
+	u := j.facts.findEnv(name)
+	if u == nil || u.Name == e.Name || !u.Release.OK {
+		return false
+	}
+	former := e.formerRelease()
+	return former != "" && u.Release.Value.ID == former
+}
+
+// formerRelease is what an environment had before what it has; empty when that isn't known.
+func (e *Env) formerRelease() string {
+	for i := range e.History {
+		if a := &e.History[i]; a.Release != e.Release.Value.ID {
+			return a.Release
+		}
+	}
+	return ""
 }
 
 // filterChanged are those of a target's resources that what landed changed.

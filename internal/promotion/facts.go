@@ -62,11 +62,13 @@ type Hold struct {
 	At          time.Time `json:"at"`
 }
 
-// ClusterIncident is another unit's target that became unhealthy.
+// ClusterIncident is another unit's target that became unhealthy, or one of this unit's
+// own in another environment.
 type ClusterIncident struct {
 	Cluster string    `json:"cluster"`
 	Target  string    `json:"target"`
-	Since   time.Time `json:"since"` // by our clock
+	Since   time.Time `json:"since"`          // by our clock
+	Until   time.Time `json:"until,omitzero"` // when it had recovered, a short while ago; zero: it hasn't
 	// Whose it is, where that is a component of this pipeline.
 	Component   string `json:"component,omitempty"`
 	Environment string `json:"environment,omitempty"`

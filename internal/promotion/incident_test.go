@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -71,6 +72,47 @@ func TestIncident(t *testing.T) {
 			said := slices.ContainsFunc(d.Env("qa").Why, func(r Reason) bool { return r.Code == "hold" && strings.Contains(r.Text, c.why) })
 			if said != (c.why != "") {
 				t.Errorf("it says %+v, want %q", d.Env("qa").Why, c.why)
+			}
+		})
+	}
+}
+
+// TestIncidentThatIsOver holds for a while after another target has recovered: they don't
+// all recover at once. What still has what was there before the promotion, in whatever
+// environment, speaks for an incident as well.
+func TestIncidentThatIsOver(t *testing.T) {
+	own := Sure([]Object{{"apps", "Deployment", "shop", "web"}})
+	for _, c := range []struct {
+		name     string
+		incident ClusterIncident
+		changed  Known[[]Object]
+		prod     string // what prod has
+		want     bool   // a revert
+	}{
+		{"another recovered just now", ClusterIncident{Cluster: "one", Target: "db", Since: noon, Until: noon.Add(-89 * time.Second)}, Sure([]Object(nil)), "r1", false},
+		{"another recovered a while ago", ClusterIncident{Cluster: "one", Target: "db", Since: noon, Until: noon.Add(-90 * time.Second)}, Sure([]Object(nil)), "r1", true},
+		{"the same with what was there before", ClusterIncident{Cluster: "two", Target: "web-prod", Component: "web", Environment: "prod", Since: noon}, own, "r1", false},
+		{"the same with something else", ClusterIncident{Cluster: "one", Target: "web-prod", Component: "web", Environment: "prod", Since: noon}, own, "r0", true},
+		{"the same with the very release", ClusterIncident{Cluster: "one", Target: "web-dev", Component: "web", Environment: "dev", Since: noon}, own, "r1", true},
+		{"the same, since before it landed", ClusterIncident{Cluster: "two", Target: "web-prod", Component: "web", Environment: "prod", Since: noon.Add(-time.Hour)}, own, "r1", true},
+		{"the target itself", ClusterIncident{Cluster: "one", Target: "web-qa", Component: "web", Environment: "qa", Since: noon}, own, "r1", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := linearFacts()
+			f.land("dev", "r2", ByPerson, 0)
+			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+			f.env("prod").Release = Sure(rel(c.prod))
+			f.verdict("qa", verification.Degraded, "health is Degraded")
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}, c.changed
+			f.ClusterIncidents = []ClusterIncident{c.incident}
+			d := decideAlone(t, *f)
+			got := slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })
+			if got != c.want {
+				t.Errorf("it does %v and says %+v", d.Actions, d.Env("qa").Why)
+			}
+			if !c.incident.Until.IsZero() && !c.want && !d.Next.Equal(noon.Add(time.Second)) {
+				t.Errorf("it looks again at %v", d.Next)
 			}
 		})
 	}

@@ -26,6 +26,11 @@ type Options struct {
 	// commit with the transaction's name, so that a test can die there. It must
 	// not use the store. Nil in production.
 	OnCommit func(name string, before bool)
+	// Intercept is asked before every read and write transaction, and, answered, after
+	// each write transaction that was committed, with its name ("" for a read). Its error
+	// takes the place of the answer: before, nothing is done; after, it stays done. It
+	// must not use the store. Nil in production.
+	Intercept func(ctx context.Context, name string, answered bool) error
 	// MaxPages bounds the SQLite database's size in pages of 4 KiB; 0: no bound.
 	MaxPages int
 }
@@ -34,12 +39,13 @@ type Options struct {
 type Store struct {
 	queries // outside of transactions
 
-	log     *zap.Logger
-	now     func() time.Time
-	lease   time.Duration
-	backend backend
-	signals *signals
-	closed  sync.Once
+	log       *zap.Logger
+	now       func() time.Time
+	lease     time.Duration
+	backend   backend
+	intercept func(ctx context.Context, name string, answered bool) error // Options.Intercept
+	signals   *signals
+	closed    sync.Once
 }
 
 // backend is one of the two databases.
@@ -74,7 +80,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
-	s := &Store{log: o.Log, now: o.Now, lease: o.Lease, signals: newSignals()}
+	s := &Store{log: o.Log, now: o.Now, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
 	scheme, rest, _ := strings.Cut(dsn, "://")
 	switch scheme {
 	case "sqlite":
@@ -82,13 +88,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.queries = db, queries{db: newPreparedSession(db.readers, o.Now), now: o.Now}
+		s.backend, s.queries = db, queries{db: s.intercepted(newPreparedSession(db.readers, o.Now)), now: o.Now}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.queries = db, queries{db: plainSession{db: db.pool}, now: o.Now}
+		s.backend, s.queries = db, queries{db: s.intercepted(plainSession{db: db.pool}), now: o.Now}
 	default:
 		return nil, errors.New(`the store's address begins with neither "sqlite://" nor "postgres://"`)
 	}

@@ -50,6 +50,19 @@ type runFinish struct {
 // at most, when the database gives a transaction up for another's sake; so f
 // must touch nothing but tx and what it sets anew.
 func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error {
+	if s.intercept == nil {
+		return s.runTx(ctx, name, f)
+	}
+	if err := s.intercept(ctx, name, false); err != nil {
+		return wrapError(err, "store the transaction %q", name)
+	}
+	if err := s.runTx(ctx, name, f); err != nil {
+		return err
+	}
+	return wrapError(s.intercept(ctx, name, true), "store the transaction %q", name)
+}
+
+func (s *Store) runTx(ctx context.Context, name string, f func(tx *Tx) error) error {
 	var tx *Tx
 	var own error // f's or our own, which say already what was being done
 	err := s.backend.runTx(ctx, name, func(db session) error {

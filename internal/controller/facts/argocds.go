@@ -101,26 +101,37 @@ func (a *argoCDs) namesOf(p *pipeline.Pipeline) []string {
 // appKey names an Application among all Argo CDs.
 type appKey struct{ argocd, namespace, name string }
 
-// healthClock remembers since when Applications are unhealthy, by our clock. It is no
-// cache: a limit on reverts rests on it, so nothing of it may be dropped. It holds
-// no more than there are unhealthy Applications, and a watch that starts reports
-// all of them again.
+// recoveredFor is how long it is remembered that an Application was unhealthy: longer
+// than anybody asks.
+const recoveredFor = 30 * time.Minute
+
+// unhealthySpan is since when an Application is, or was, unhealthy, by our clock.
+type unhealthySpan struct{ since, until time.Time } // until is zero while it is
+
+// healthClock remembers since when Applications are unhealthy, by our clock, and for a
+// while that they were. It is no cache: a limit on reverts rests on it, so nothing of it
+// may be dropped. It holds no more than there are unhealthy Applications, and a watch
+// that starts reports all of them again.
 type healthClock struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	since map[appKey]time.Time
+	spans map[appKey]unhealthySpan
 }
 
 func newHealthClock(now func() time.Time) *healthClock {
-	return &healthClock{now: now, since: map[appKey]time.Time{}}
+	return &healthClock{now: now, spans: map[appKey]unhealthySpan{}}
 }
 
-// unhealthy are the unhealthy Applications, with since when they are.
-func (h *healthClock) unhealthy() map[appKey]time.Time {
+// unhealthy are the Applications that are, or were a while ago, unhealthy.
+func (h *healthClock) unhealthy() map[appKey]unhealthySpan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.since)
+	now := h.now()
+	maps.DeleteFunc(h.spans, func(_ appKey, s unhealthySpan) bool {
+		return !s.until.IsZero() && now.Sub(s.until) > recoveredFor
+	})
+	return maps.Clone(h.spans)
 }
 
 // RecordApp remembers since when an Application is unhealthy, by our clock. It is
@@ -130,15 +141,18 @@ func (h *healthClock) RecordApp(a verification.App, deleted bool) {
 	bad := !deleted && a.HasBadHealth()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !bad {
-		delete(h.since, key)
-		return
-	}
-	if _, ok := h.since[key]; !ok {
+	span, known := h.spans[key]
+	switch {
+	case deleted:
+		delete(h.spans, key)
+	case !bad && known && span.until.IsZero():
+		span.until = h.now()
+		h.spans[key] = span
+	case bad && (!known || !span.until.IsZero()):
 		since := h.now()
 		if !a.HealthSince.IsZero() && a.HealthSince.Before(since) {
 			since = a.HealthSince
 		}
-		h.since[key] = since
+		h.spans[key] = unhealthySpan{since: since}
 	}
 }

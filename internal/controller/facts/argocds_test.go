@@ -79,15 +79,21 @@ func TestHealthClock(t *testing.T) {
 		{app("web", "Missing", time.Time{}), false, "web 1"},
 		{app("api", "Degraded", start.Add(-5*time.Minute)), false, "api -5, web 1"},
 		{app("db", "Degraded", start.Add(time.Hour)), false, "api -5, db 4, web 1"},
-		{app("web", "Progressing", time.Time{}), false, "api -5, db 4"},
+		{app("web", "Progressing", time.Time{}), false, "api -5, db 4, web 1 to 5"},
 		{app("web", "Degraded", time.Time{}), false, "api -5, db 4, web 6"},
 		{app("api", "Degraded", start), true, "db 4, web 6"},
+		{app("web", "Healthy", time.Time{}), false, "db 4, web 6 to 8"},
+		{app("web", "Healthy", time.Time{}), false, "db 4, web 6 to 8"},
 	} {
 		now = start.Add(time.Duration(i) * time.Minute)
 		h.RecordApp(step.app, step.deleted)
 		var got []string
-		for key, since := range h.unhealthy() {
-			got = append(got, fmt.Sprintf("%s %.0f", key.name, since.Sub(start).Minutes()))
+		for key, s := range h.unhealthy() {
+			text := fmt.Sprintf("%s %.0f", key.name, s.since.Sub(start).Minutes())
+			if !s.until.IsZero() {
+				text += fmt.Sprintf(" to %.0f", s.until.Sub(start).Minutes())
+			}
+			got = append(got, text)
 		}
 		slices.Sort(got)
 		if text := strings.Join(got, ", "); text != step.want {
@@ -117,9 +123,11 @@ func TestClusterIncidents(t *testing.T) {
 	}
 	g := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: apps}}}}, health: health}
 	p := &ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: []appset.Target{target("web"), target("api")}}}
-	own := &ResolvedUnit{Envs: map[string]*ResolvedEnv{"dev": {Targets: []appset.Target{target("web")}}}}
-	want := []promotion.ClusterIncident{{Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Since: now}, {Cluster: "c2", Target: "zoo", Since: now}}
-	if diff := cmp.Diff(want, g.clusterIncidents(p, own)); diff != "" {
+	apps["argocd/api-dev"] = &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "api-dev", Health: "Progressing", Destination: verification.Destination{Name: "c1"}}
+	health.RecordApp(*apps["argocd/api-dev"], false)
+	want := []promotion.ClusterIncident{{Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Since: now, Until: now},
+		{Component: "web", Environment: "dev", Cluster: "c1", Target: "web-dev", Since: now}, {Cluster: "c2", Target: "zoo", Since: now}}
+	if diff := cmp.Diff(want, g.clusterIncidents(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -145,14 +145,9 @@ func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion
 	return verification.Superseded
 }
 
-// clusterIncidents lists the other units' targets that are unhealthy.
-func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, unit *ResolvedUnit) []promotion.ClusterIncident {
-	own := map[string]bool{}
-	for _, e := range unit.Envs {
-		for i := range e.Targets {
-			own[e.Targets[i].Name] = true
-		}
-	}
+// clusterIncidents lists the targets, a unit's own and others', that are unhealthy, or
+// were a while ago.
+func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline) []promotion.ClusterIncident {
 	unhealthy := o.health.unhealthy()
 	if len(unhealthy) == 0 {
 		return nil
@@ -163,16 +158,16 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, unit *ResolvedUni
 		whose[appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}] = t
 	}
 	var out []promotion.ClusterIncident
-	for key, since := range unhealthy { // not all Applications: every evaluation does this
+	for key, span := range unhealthy { // not all Applications: every evaluation does this
 		argo, ok := o.argocds.byName[key.argocd]
-		if own[key.name] || !ok {
+		if !ok {
 			continue
 		}
 		a, ok := argo.Apps.Get(key.namespace, key.name)
-		if !ok || !a.HasBadHealth() {
+		if !ok || !a.HasBadHealth() && span.until.IsZero() { // the watch is about to report it
 			continue
 		}
-		w := promotion.ClusterIncident{Cluster: a.Destination.Cluster(), Target: a.Name, Since: since}
+		w := promotion.ClusterIncident{Cluster: a.Destination.Cluster(), Target: a.Name, Since: span.since, Until: span.until}
 		if t := whose[key]; t != nil {
 			w.Component, w.Environment = t.Component, t.Environment
 		}

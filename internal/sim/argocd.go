@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+const (
+	healthy     = "Healthy"
+	progressing = "Progressing"
+	degraded    = "Degraded"
+	synced      = "Synced"
+	outOfSync   = "OutOfSync"
+)
+
+// app is an Application with what runs in its cluster.
+type app struct {
+	target   target
+	state    verification.App // as the API server has it
+	tag      string           // what is deployed
+	turn     int              // counts deployments: what was planned for an earlier one doesn't happen
+	incident bool             // its cluster is unwell
+	compared bool             // a comparison is planned
+}
+
+// argocd is an Argo CD with its Applications, as they are; each process has its own view.
+type argocd struct {
+	sim  *Simulation
+	apps []*app
+}
+
+func newArgoCD(sim *Simulation) *argocd {
+	a := &argocd{sim: sim}
+	head, _ := sim.remote.Head(trunk)
+	for _, p := range sim.scenario.targets() {
+		x := &app{target: p, tag: sim.tagAt(head, p), state: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: p.appName(), UID: p.appName() + "-1",
+			Sources: []verification.Source{{RepoURL: cloneURL, Path: p.folder(), TargetRevision: trunk}}, Destination: verification.Destination{Server: clusterURL, Namespace: "shop"},
+			AutoSync: true, SyncStatus: synced, Revisions: []string{head}, ComparedToSpec: true, Health: healthy, HealthSince: sim.now.Add(-time.Hour), ReconciledAt: sim.now}}
+		a.apps = append(a.apps, x)
+		sim.noteHealth(x)
+		a.reconcileEver(x)
+	}
+	return a
+}
+
+// reconcileEver compares an Application every few minutes, whatever happens.
+func (a *argocd) reconcileEver(x *app) {
+	a.sim.after(a.sim.between(150*time.Second, 210*time.Second), func() {
+		a.compare(x)
+		a.reconcileEver(x)
+	})
+}
+
+// noticePush lets Applications be compared soon after a push, as a webhook does.
+func (a *argocd) noticePush() {
+	for _, x := range a.apps {
+		a.compareSoon(x, a.sim.between(time.Second, 40*time.Second))
+	}
+}
+
+func (a *argocd) compareSoon(x *app, d time.Duration) {
+	if x.compared {
+		return
+	}
+	x.compared = true
+	a.sim.after(d, func() {
+		x.compared = false
+		a.compare(x)
+	})
+}
+
+// compare is one reconciliation.
+func (a *argocd) compare(x *app) {
+	sim := a.sim
+	if sim.now.Before(sim.away[theGit]) {
+		return
+	}
+	head, _ := sim.remote.Head(trunk)
+	s := &x.state
+	s.Revisions, s.ReconciledAt, s.RefreshPending = []string{head}, sim.now, false
+	s.SyncStatus = synced
+	if sim.tagAt(head, x.target) != x.tag {
+		s.SyncStatus = outOfSync
+		if op := s.Operation; op == nil || !op.FinishedAt.IsZero() {
+			sim.after(sim.between(time.Second, 10*time.Second), func() { a.sync(x) })
+		}
+	}
+	a.publish(x)
+}
+
+// sync deploys what the branch has.
+func (a *argocd) sync(x *app) {
+	sim, s := a.sim, &x.state
+	head, _ := sim.remote.Head(trunk)
+	if op := s.Operation; op != nil && op.FinishedAt.IsZero() || sim.tagAt(head, x.target) == x.tag {
+		return
+	}
+	s.Operation = &verification.Operation{Phase: "Running", Revisions: []string{head}, StartedAt: sim.now}
+	a.publish(x)
+	sim.after(sim.between(2*time.Second, 15*time.Second), func() {
+		op := *s.Operation
+		op.Phase, op.FinishedAt = "Succeeded", sim.now
+		s.Operation = &op
+		tag := sim.tagAt(head, x.target)
+		sim.report("Argo CD deploys %s of %s", tag, x.target)
+		sim.leave(x)
+		x.tag = tag
+		x.turn++
+		a.setHealth(x, progressing)
+		a.deployed(x, x.turn)
+		a.compareSoon(x, sim.between(0, 2*time.Second))
+	})
+}
+
+// deployed is what a release comes to in a target.
+func (a *argocd) deployed(x *app, turn int) {
+	sim := a.sim
+	later := func(d time.Duration, health string) {
+		sim.after(d, func() {
+			if x.turn == turn {
+				a.setHealth(x, health)
+			}
+		})
+	}
+	switch start := sim.between(3*time.Second, 30*time.Second); sim.qualityOf(x.target, x.tag) {
+	case neverHealthy:
+		later(sim.between(20*time.Second, 100*time.Second), degraded)
+	case degradesLater:
+		later(start, healthy)
+		later(start+sim.between(10*time.Second, 4*time.Minute), degraded)
+	default:
+		later(start, healthy)
+	}
+}
+
+// setHealth sets what the release itself makes of its target; an incident hides it.
+func (a *argocd) setHealth(x *app, health string) {
+	s := &x.state
+	if x.incident {
+		health = degraded
+	}
+	if s.Health == health {
+		return
+	}
+	s.Health, s.HealthSince, s.Unhealthy = health, a.sim.now, nil
+	if health == degraded {
+		culprit := verification.Resource{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: x.target.component, Health: degraded, Message: "containers crash"}
+		if x.incident {
+			culprit.Kind, culprit.Name, culprit.Message = "StatefulSet", "database", "the node is gone"
+		}
+		s.Unhealthy = []verification.Resource{culprit}
+	}
+	if health != progressing {
+		a.sim.report("%s turns %s", x.target, health)
+	}
+	a.sim.noteHealth(x)
+	a.publish(x)
+}
+
+// strike makes everything on the cluster unwell for a while.
+func (a *argocd) strike(d time.Duration) {
+	a.sim.report("an incident makes the whole cluster unwell for %v", d)
+	a.sim.incidents = append(a.sim.incidents, span{a.sim.now, a.sim.now.Add(d)})
+	for _, x := range a.apps {
+		x.incident = true
+		a.setHealth(x, degraded)
+	}
+	a.sim.after(d, func() {
+		for _, x := range a.apps {
+			x.incident = false
+			x.turn++
+			a.setHealth(x, progressing)
+			a.deployed(x, x.turn)
+		}
+	})
+}
+
+// publish shows an Application's state to every process, each in its own time and in order.
+func (a *argocd) publish(x *app) {
+	for _, p := range a.sim.processes {
+		if !p.dead {
+			p.view.expect(x.state)
+		}
+	}
+}
+
+// view is what one process has seen of the Argo CD.
+type view struct {
+	sim     *Simulation
+	process *process
+	apps    map[string]verification.App
+	last    time.Time // when the latest of what is on its way arrives
+}
+
+// expect lets a state arrive.
+func (v *view) expect(s verification.App) {
+	at := v.sim.now.Add(v.sim.between(10*time.Millisecond, 3*time.Second))
+	if until := v.sim.away[theArgoCD]; at.Before(until) {
+		at = until
+	}
+	if at.Before(v.last) {
+		at = v.last
+	}
+	v.last = at
+	v.sim.after(at.Sub(v.sim.now), func() {
+		if !v.process.dead {
+			v.see(s)
+			if c := v.process.controller; c != nil {
+				c.AppChanged(v.apps[s.Name], false)
+				v.sim.mayBeDue = true
+			}
+		}
+	})
+}
+
+func (v *view) see(s verification.App) {
+	var before *verification.App
+	if was, ok := v.apps[s.Name]; ok {
+		before = &was
+	}
+	v.apps[s.Name] = verification.TrackRefresh(before, s)
+}
+
+// Get finds an Application as this process has seen it.
+func (v *view) Get(_, name string) (*verification.App, bool) {
+	s, ok := v.apps[name]
+	return &s, ok
+}
+
+var errWatchBroken = errors.New("the watch is broken")
+
+// Ready says that the watch is broken while the Argo CD is away.
+func (v *view) Ready() error {
+	if v.sim.now.Before(v.sim.away[theArgoCD]) {
+		return errWatchBroken
+	}
+	return nil
+}
+
+// Refresh asks for a comparison.
+func (v *view) Refresh(ctx context.Context, _, name string) error {
+	return v.request(ctx, "refresh "+name, name, func(x *app) {
+		x.state.RefreshPending = true
+		v.sim.argocd.publish(x)
+		v.sim.argocd.compareSoon(x, v.sim.between(200*time.Millisecond, 5*time.Second))
+	})
+}
+
+// Sync asks for a sync.
+func (v *view) Sync(ctx context.Context, _, name, _ string) error {
+	return v.request(ctx, "sync "+name, name, v.sim.argocd.sync)
+}
+
+func (v *view) request(ctx context.Context, op, name string, do func(*app)) error {
+	if err := v.sim.reach(taskOf(ctx), theArgoCD, op, false); err != nil {
+		return err
+	}
+	for _, x := range v.sim.argocd.apps {
+		if strings.EqualFold(x.state.Name, name) {
+			do(x)
+		}
+	}
+	return v.sim.reach(taskOf(ctx), theArgoCD, op, true)
+}

@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// call is one call of the forge: it may fail before it has an effect or after it.
+func call[T any](ctx context.Context, f *reachedForge, op string, writes bool, do func() (T, error)) (T, error) {
+	var none T
+	t := taskOf(ctx)
+	if err := f.sim.reach(t, theForge, op, false); err != nil {
+		return none, err
+	}
+	if t != nil {
+		f.sim.noteCall(op, writes)
+	}
+	out, err := do()
+	if err != nil || !writes {
+		return out, err
+	}
+	if err := f.sim.reach(t, theForge, op, true); err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
+// effect is a call without an answer.
+func effect(ctx context.Context, f *reachedForge, op string, writes bool, do func() error) error {
+	_, err := call(ctx, f, op, writes, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+func (f *reachedForge) Me(ctx context.Context) (forge.User, error) {
+	return call(ctx, f, "Me", false, func() (forge.User, error) { return f.Forge.Me(ctx) })
+}
+
+func (f *reachedForge) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
+	return call(ctx, f, "PullRequests", false, func() ([]forge.PullRequest, error) { return f.Forge.PullRequests(ctx, r, since) })
+}
+
+func (f *reachedForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	return call(ctx, f, "PullRequest", false, func() (*forge.PullRequest, error) { return f.Forge.PullRequest(ctx, r, number) })
+}
+
+func (f *reachedForge) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
+	return call(ctx, f, "PullRequestsByBranch", false, func() ([]forge.PullRequest, error) { return f.Forge.PullRequestsByBranch(ctx, r, branch) })
+}
+
+func (f *reachedForge) Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error) {
+	return call(ctx, f, "Reviews", false, func() ([]forge.Review, error) { return f.Forge.Reviews(ctx, r, number) })
+}
+
+func (f *reachedForge) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
+	return call(ctx, f, "Permission", false, func() (forge.Permission, error) { return f.Forge.Permission(ctx, r, login) })
+}
+
+func (f *reachedForge) MergedPullRequests(ctx context.Context, r forge.Repo, commit string) ([]forge.PullRequest, error) {
+	return call(ctx, f, "MergedPullRequests", false, func() ([]forge.PullRequest, error) { return f.Forge.MergedPullRequests(ctx, r, commit) })
+}
+
+func (f *reachedForge) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
+	return call(ctx, f, "PullRequestAuthors", false, func() ([]forge.CommitAuthors, error) { return f.Forge.PullRequestAuthors(ctx, r, pr) })
+}
+
+func (f *reachedForge) CommitAuthors(ctx context.Context, r forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
+	return call(ctx, f, "CommitAuthors", false, func() ([]forge.CommitAuthors, error) { return f.Forge.CommitAuthors(ctx, r, base, head) })
+}
+
+func (f *reachedForge) Comments(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
+	return call(ctx, f, "Comments", false, func() ([]forge.Comment, error) { return f.Forge.Comments(ctx, r, number, since) })
+}
+
+func (f *reachedForge) HasReacted(ctx context.Context, r forge.Repo, number int, comment int64) (bool, error) {
+	return call(ctx, f, "HasReacted", false, func() (bool, error) { return f.Forge.HasReacted(ctx, r, number, comment) })
+}
+
+func (f *reachedForge) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
+	return call(ctx, f, "Statuses", false, func() ([]forge.Status, error) { return f.Forge.Statuses(ctx, r, commit) })
+}
+
+func (f *reachedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, u forge.PullRequestUpdate) error {
+	return effect(ctx, f, "UpdatePullRequest", true, func() error { return f.Forge.UpdatePullRequest(ctx, r, number, u) })
+}
+
+func (f *reachedForge) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
+	return effect(ctx, f, "DeleteBranch", true, func() error { return f.Forge.DeleteBranch(ctx, r, branch) })
+}
+
+func (f *reachedForge) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
+	return effect(ctx, f, "Pushes", false, func() error { return f.Forge.Pushes(ctx, r, branch, enough) })
+}
+
+func (f *reachedForge) RemoveLabel(ctx context.Context, r forge.Repo, number int, label string) error {
+	return effect(ctx, f, "RemoveLabel", true, func() error { return f.Forge.RemoveLabel(ctx, r, number, label) })
+}
+
+func (f *reachedForge) UpdateComment(ctx context.Context, r forge.Repo, number int, id int64, body string) error {
+	return effect(ctx, f, "UpdateComment", true, func() error { return f.Forge.UpdateComment(ctx, r, number, id, body) })
+}
+
+func (f *reachedForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
+	return effect(ctx, f, "React", true, func() error { return f.Forge.React(ctx, r, number, comment, reaction) })
+}
+
+func (f *reachedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
+	return effect(ctx, f, "SetStatus", true, func() error { return f.Forge.SetStatus(ctx, r, commit, s) })
+}
+
+func (f *reachedForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	return effect(ctx, f, "AddLabels", true, func() error { return f.Forge.AddLabels(ctx, r, number, labels...) })
+}
+
+func (f *reachedForge) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
+	created := false
+	pr, err := call(ctx, f, "CreatePullRequest", true, func() (pr *forge.PullRequest, err error) {
+		pr, created, err = f.Forge.CreatePullRequest(ctx, r, n)
+		return pr, err
+	})
+	return pr, created, err
+}

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+const (
+	// quietAfter is how long after the last fault and the last act everything that was
+	// begun must have come to its end: the longest times of a verification, of a sweep
+	// and of people added up.
+	quietAfter = 50 * time.Minute
+	// restsFor is how long nothing may be written any more, at the very end.
+	restsFor = 30 * time.Minute
+	// maxRestRuns bounds the runs of that time: sweeps, polls, and a look at each unit.
+	maxRestRuns = 400
+)
+
+// live lets a world begin, go on and come to rest.
+func (sim *Simulation) live() {
+	for range 1 + sim.chance.IntN(3) {
+		sim.startProcess()
+	}
+	sim.advance(sim.now.Add(30 * time.Second)) // what is there at first is the baseline
+	sim.planActs()
+	sim.faulty = true
+	sim.advance(sim.began.Add(sim.Lasts))
+	sim.calm()
+	sim.advance(sim.now.Add(quietAfter))
+	sim.judgeDegradations()
+	if sim.broken != nil {
+		return
+	}
+	last := map[string]string{}
+	for _, c := range sim.scenario.components {
+		sim.releaseOne(c, rand.New(rand.NewPCG(uint64(sim.Seed), 4)), true)
+		last[c] = sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name})
+	}
+	sim.advance(sim.now.Add(quietAfter))
+	sim.judgeEnd(last)
+	runs := sim.countRuns()
+	sim.advance(sim.now.Add(restsFor))
+	if idle := sim.now.Sub(sim.truth.lastWrite); idle < restsFor {
+		sim.broke(ruleNoRest, "%v ago it still wrote to the forge", idle)
+	}
+	if n := sim.countRuns() - runs; n > maxRestRuns {
+		sim.broke(ruleNoRest, "%d runs in %v without anything to do", n, restsFor)
+	}
+}
+
+func (sim *Simulation) countRuns() (n int) {
+	for _, runs := range sim.runs {
+		n += runs
+	}
+	return n
+}
+
+// calm ends all faults and lets people put right what they left.
+func (sim *Simulation) calm() {
+	sim.report("the faults end")
+	sim.faulty = false
+	clear(sim.away)
+	sim.mendPipeline()
+	for number := range sim.truth.heldSince {
+		sim.liftPullHold(number)
+	}
+	for _, pr := range sim.ours() {
+		if pr.HasLabel(promotion.LabelHold) {
+			sim.liftPullHold(pr.Number)
+		}
+	}
+}
+
+// judgeDegradations judges what became of releases that turned unwell.
+func (sim *Simulation) judgeDegradations() {
+	for _, x := range sim.argocd.apps {
+		env, last := sim.scenario.environment(x.target.env), sim.lastLanding(x.target)
+		d := deployment{x.target, x.tag}
+		if sim.scenario.isSource(env.name) || env.onDegraded == "hold" || last.byPerson || !last.wasWell || sim.excuseOf(x.target.component) != "" || sim.truth.quality[d] == well || last.tag != x.tag {
+			continue
+		}
+		if len(sim.incidents) > 0 || sim.stores > 1 {
+			continue // then it holds and asks
+		}
+		open := false
+		for _, pr := range sim.ours() {
+			ref, _ := promotion.ParseBranch(pr.Branch)
+			open = open || ref.Revert && ref.Environment == env.name
+		}
+		if !open {
+			sim.broke(ruleDegradation, "%s is unwell in %s since %v, and no revert was opened", x.tag, x.target, sim.truth.health[d].badSince.Sub(sim.began))
+		}
+	}
+}
+
+// excuseOf says why a component may be left where it is: where several move together,
+// one keeps the others.
+func (sim *Simulation) excuseOf(component string) string {
+	if !sim.scenario.batch {
+		return sim.truth.excused[component]
+	}
+	for _, c := range sim.scenario.components {
+		if why := sim.truth.excused[c]; why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// judgeEnd judges whether the last releases came where they belong.
+func (sim *Simulation) judgeEnd(last map[string]string) {
+	byHand := map[string]bool{}
+	for _, e := range sim.scenario.environments[1:] {
+		byHand[e.name] = e.byHand
+		for _, up := range e.after {
+			byHand[e.name] = byHand[e.name] || byHand[up]
+		}
+		for _, c := range sim.scenario.components {
+			p := target{c, e.name}
+			if byHand[e.name] || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] {
+				continue
+			}
+			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen())
+		}
+	}
+}
+
+func (sim *Simulation) describeOpen() []string {
+	var out []string
+	for _, pr := range sim.openPulls() {
+		said := ""
+		if statuses, err := sim.forge.As(bot).Statuses(sim.ctx, sim.repo, pr.Head); err == nil && len(statuses) > 0 {
+			said = ": " + statuses[0].Description
+		}
+		out = append(out, describePull(pr.Number, pr.Branch)+said)
+	}
+	return out
+}
+
+// noteRun is told how each run ended.
+func (sim *Simulation) noteRun(kind string, err error) {
+	if err != nil && !sim.faulty {
+		sim.report("a run of a %s key failed: %v", kind, err)
+	}
+}
+
+// Merge merges, and the world judges it.
+func (f *reachedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	return call(ctx, f, "Merge", true, func() (string, error) {
+		sim := f.sim
+		pr, err := f.Forge.PullRequest(ctx, r, m.Number)
+		if err != nil {
+			return "", err
+		}
+		before := sim.head()
+		sim.merging = true
+		landed, err := f.Forge.Merge(ctx, r, m)
+		sim.merging = false
+		if after := sim.head(); err == nil && after != before {
+			sim.report("%s is merged by %s", describePull(pr.Number, pr.Branch), sim.nameOf(taskOf(ctx)))
+			sim.judgeMerge(taskOf(ctx), pr, before, after)
+			sim.noteLandings(before, after, false)
+		}
+		return landed, err
+	})
+}
+
+func (sim *Simulation) nameOf(t *task) string {
+	if t == nil {
+		return "the world"
+	}
+	return t.process.name
+}
+
+// CreateComment comments, and the world judges it.
+func (f *reachedForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
+	return call(ctx, f, "CreateComment", true, func() (*forge.Comment, error) {
+		f.sim.noteComment(number, body)
+		return f.Forge.CreateComment(ctx, r, number, body)
+	})
+}

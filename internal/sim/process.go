@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller"
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// process is one server.
+type process struct {
+	sim        *Simulation
+	name       string
+	ctx        context.Context
+	cancel     context.CancelFunc
+	dead       bool
+	tasks      []*task
+	run        *task // the key that it runs, or its start
+	view       *view
+	controller *controller.Controller
+	receiver   *webhooks.Receiver
+	skew       time.Duration // of its clock
+}
+
+const (
+	repositoryID  = "hub:acme/fleet"
+	bot           = "liftlock-bot"
+	botID         = 900
+	sweepInterval = 10 * time.Minute
+	webhookSecret = "a secret that only the forge knows"
+)
+
+// startProcess starts a server: its parts are the real ones, over the world's.
+func (sim *Simulation) startProcess() {
+	sim.processCount++
+	p := &process{sim: sim, name: "server " + string(rune('A'+(sim.processCount-1)%26)), skew: sim.drawSkew()}
+	p.ctx, p.cancel = context.WithCancel(sim.ctx)
+	p.view = &view{sim: sim, process: p, apps: map[string]verification.App{}}
+	for _, x := range sim.argocd.apps {
+		p.view.see(x.state)
+	}
+	sim.processes = append(sim.processes, p)
+	sim.report("%s starts; its clock is %v off", p.name, p.skew)
+	sim.spawnRun(p, func(ctx context.Context, _ *task) {
+		if err := p.build(ctx); err != nil {
+			sim.report("%s can't start: %v", p.name, err)
+			sim.kill(p)
+		}
+		sim.mayBeDue = true
+	})
+}
+
+func (p *process) build(ctx context.Context) error {
+	sim := p.sim
+	mirror := git.OpenMemory(sim.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}, Now: p.now,
+		BeforeRemote: func(ctx context.Context, op string) error {
+			return sim.reach(taskOf(ctx), theGit, "git "+op, false)
+		},
+		AfterRemote: func(ctx context.Context, op string) error {
+			if op == "push" {
+				if err := sim.forge.NoticePush(sim.repo, bot); err != nil {
+					return err
+				}
+			}
+			return sim.reach(taskOf(ctx), theGit, "git "+op, true)
+		}})
+	if _, err := mirror.Fetch(ctx); err != nil {
+		return err
+	}
+	marks, err := facts.NewMarkSigner([]byte(webhookSecret))
+	if err != nil {
+		return err
+	}
+	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: &reachedForge{sim: sim, Forge: sim.forge.As(bot)}, ForgeRef: "hub", Branch: trunk,
+		Mirror: mirror, URLs: []string{cloneURL}, BotLogin: bot, BotID: botID}
+	gatherer := facts.New(facts.Options{Store: sim.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd"}}, Now: p.now, MaxAge: 2 * sweepInterval})
+	for _, s := range p.view.apps {
+		gatherer.RecordApp(s, false)
+	}
+	actor := act.New(act.Options{Store: sim.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: p.now, Log: zap.NewNop(), Owner: p.name, Console: "https://liftlock.example"})
+	p.controller = controller.New(controller.Options{Store: sim.store, Gatherer: gatherer, Actor: actor, Clock: processClock{p}, Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
+		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval}}})
+	if p.receiver, err = webhooks.New(webhooks.GitHub, [][]byte{[]byte(webhookSecret)}, sim.budget); err != nil {
+		return err
+	}
+	return p.controller.Start(ctx)
+}
+
+// now is the time as the process's own clock has it.
+func (p *process) now() time.Time { return p.sim.now.Add(p.skew) }
+
+// step lets a process run one key, if one is due.
+func (sim *Simulation) step(p *process) {
+	if p.controller == nil {
+		return
+	}
+	sim.spawnRun(p, func(ctx context.Context, t *task) {
+		ran, err := p.controller.Step(ctx)
+		if err != nil && !p.dead {
+			sim.report("%s can't read the queue: %v", p.name, err)
+			sim.sleep(t, time.Second)
+			return
+		}
+		sim.mayBeDue = sim.mayBeDue && (ran || err != nil)
+	})
+}
+
+// kill ends a process at once: nothing that it is at has an effect any more.
+func (sim *Simulation) kill(p *process) {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	p.cancel()
+	for _, t := range p.tasks {
+		t.dead = true
+	}
+	sim.after(sim.between(time.Second, time.Minute), sim.startProcess)
+	sim.after(time.Hour, func() {
+		for i, other := range sim.processes {
+			if other == p {
+				sim.processes = append(sim.processes[:i:i], sim.processes[i+1:]...)
+				return
+			}
+		}
+	})
+}
+
+// accept takes a delivery as the server does; false when it wasn't acknowledged.
+func (p *process) accept(ctx context.Context, id, name, body, signature string) bool {
+	req := httptest.NewRequestWithContext(ctx, "POST", "/webhooks/hub", strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", name)
+	req.Header.Set("X-GitHub-Delivery", id)
+	req.Header.Set("X-Hub-Signature-256", "sha256="+signature)
+	rec := httptest.NewRecorder()
+	webhooks.Handler(p.receiver, func(ctx context.Context, ev *webhooks.Event) error {
+		_, err := p.sim.store.Accept(ctx, store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.now(),
+			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.sim.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev)})
+		return err
+	}, nil).ServeHTTP(rec, req)
+	return rec.Code < 300
+}
+
+// processClock is a process's own clock. To wait for it is to let the world go on.
+type processClock struct{ p *process }
+
+var _ clock.WithTicker = processClock{}
+
+func (c processClock) Now() time.Time                  { return c.p.now() }
+func (c processClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+func (c processClock) After(d time.Duration) <-chan time.Time {
+	at := make(chan time.Time, 1)
+	if t := c.p.sim.current; t != nil && !t.dead {
+		c.p.sim.sleep(t, d)
+		if !t.dead {
+			at <- c.Now()
+		}
+	}
+	return at
+}
+
+// The controller's step neither ticks nor sleeps otherwise.
+
+func (c processClock) NewTimer(d time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(d) }
+func (c processClock) NewTicker(d time.Duration) clock.Ticker {
+	return clock.RealClock{}.NewTicker(d)
+}
+func (c processClock) Tick(d time.Duration) <-chan time.Time { return clock.RealClock{}.Tick(d) }
+func (c processClock) Sleep(d time.Duration)                 { <-c.After(d) }
+
+// runCounter counts the runs of keys.
+type runCounter struct{ sim *Simulation }
+
+func (c runCounter) Run(kind string, _ time.Duration, err error) {
+	c.sim.runs[kind]++
+	c.sim.noteRun(kind, err)
+}
+
+func (c runCounter) Check(time.Duration, bool) {}
+
+// reachedForge is the forge as a process reaches it.
+type reachedForge struct {
+	sim *Simulation
+	forge.Forge
+}

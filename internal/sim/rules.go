@@ -1,0 +1,388 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// What the service may never do, judged by what the world knows itself. The numbers are
+// those of the invariants in docs/promotion.md.
+const (
+	ruleUnverified  = "1: a release moved on that was not verified before"
+	ruleTwice       = "2: two open pull requests for the same"
+	ruleUnmanaged   = "3: something else than the carried fields changed"
+	ruleUngated     = "4: merged while a gate or a hold stood against it"
+	ruleBytes       = "5: a revert that doesn't restore the bytes"
+	ruleQuarantine  = "6: a release that was taken back came again"
+	ruleHandsOff    = "6: a person's own value was overwritten"
+	ruleNeedless    = "a revert without a degradation"
+	ruleRepeated    = "7: the same comment again and again"
+	ruleNoRest      = "9: it doesn't come to rest"
+	ruleUnfinished  = "it doesn't come to its end"
+	ruleDegradation = "8: a degradation was lost"
+)
+
+// deployment is a release in a target.
+type deployment struct {
+	target target
+	tag    string
+}
+
+// health is how a deployment has been.
+type health struct {
+	wellSince time.Time     // zero: it isn't well
+	longest   time.Duration // it was well at a stretch, before
+	badSince  time.Time     // degraded; zero: it isn't
+	wasBad    bool          // ever, by itself
+}
+
+// landing is a tag that came to a target.
+type landing struct {
+	tag      string
+	at       time.Time
+	byPerson bool   // by a person's own push
+	before   string // the commit before it
+	wasWell  bool   // the target was healthy then
+}
+
+// truth is what the world knows of what happened.
+type truth struct {
+	quality          map[deployment]quality
+	health           map[deployment]*health
+	landings         map[target][]landing
+	reverted         map[deployment]time.Time // taken back by a revert pull request
+	forced           map[deployment]bool      // a person with the right to said promote
+	lifted           map[target]bool          // likewise, whatever it moves
+	requestedReverts map[target]bool          // a person asked for a revert
+	approvals        map[int]map[string]string
+	reviewed         map[string]bool // who has approved which head
+	heldSince        map[int]time.Time
+	comments         map[string]int
+	calls            map[string]int
+	lastWrite        time.Time
+	failures         map[string]int
+	excused          map[string]string // components that people left in a state of their own
+}
+
+func newTruth() truth {
+	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, reverted: map[deployment]time.Time{}, forced: map[deployment]bool{},
+		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, comments: map[string]int{}, calls: map[string]int{},
+		failures: map[string]int{}, excused: map[string]string{}}
+}
+
+// qualityOf is what becomes of a release in a target.
+func (sim *Simulation) qualityOf(p target, tag string) quality {
+	return sim.truth.quality[deployment{p, tag}]
+}
+
+// noteHealth keeps how what is deployed has been.
+func (sim *Simulation) noteHealth(x *app) {
+	d := deployment{x.target, x.tag}
+	h := sim.truth.health[d]
+	if h == nil {
+		h = &health{}
+		sim.truth.health[d] = h
+	}
+	switch {
+	case x.state.Health == healthy && h.wellSince.IsZero():
+		h.wellSince = sim.now
+	case x.state.Health != healthy && !h.wellSince.IsZero():
+		h.longest, h.wellSince = max(h.longest, sim.now.Sub(h.wellSince)), time.Time{}
+	}
+	switch {
+	case x.state.Health != degraded:
+		h.badSince = time.Time{}
+	case h.badSince.IsZero():
+		h.badSince = sim.now
+	}
+	h.wasBad = h.wasBad || x.state.Health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
+}
+
+// leave notes that a deployment makes way for another.
+func (sim *Simulation) leave(x *app) {
+	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && !h.wellSince.IsZero() {
+		h.longest, h.wellSince = max(h.longest, sim.now.Sub(h.wellSince)), time.Time{}
+	}
+}
+
+// wellFor is for how long a deployment was well at a stretch.
+func (sim *Simulation) wellFor(d deployment) time.Duration {
+	h := sim.truth.health[d]
+	if h == nil {
+		return 0
+	}
+	if !h.wellSince.IsZero() {
+		return max(h.longest, sim.now.Sub(h.wellSince))
+	}
+	return h.longest
+}
+
+// noteLandings keeps what a move of the branch brought to each target.
+func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
+	for _, p := range sim.scenario.targets() {
+		was, is := sim.tagAt(before, p), sim.tagAt(after, p)
+		if was == is {
+			continue
+		}
+		sim.truth.landings[p] = append(sim.truth.landings[p], landing{is, sim.now, byPerson, before, sim.isWell(p)})
+		if byPerson {
+			delete(sim.truth.lifted, p)
+			sim.report("%s has %s now, by hand", p, is)
+		} else {
+			sim.report("%s has %s now", p, is)
+		}
+	}
+}
+
+// isWell says whether a target is healthy right now.
+func (sim *Simulation) isWell(p target) bool {
+	for _, x := range sim.argocd.apps {
+		if x.target == p {
+			return x.state.Health == healthy
+		}
+	}
+	return false
+}
+
+func (sim *Simulation) lastLanding(p target) landing {
+	all := sim.truth.landings[p]
+	if len(all) == 0 {
+		return landing{tag: firstTag}
+	}
+	return all[len(all)-1]
+}
+
+// judgeMerge judges a merge by the service itself.
+func (sim *Simulation) judgeMerge(t *task, pr *forge.PullRequest, before, after string) {
+	ref, ok := promotion.ParseBranch(pr.Branch)
+	if !ok {
+		sim.broke(ruleUnmanaged, "%s was merged", describePull(pr.Number, pr.Branch))
+		return
+	}
+	changed, err := sim.remote.Changed(sim.ctx, before, after)
+	if err != nil {
+		sim.broke("harness", "compare what was merged: %v", err)
+		return
+	}
+	moved := map[target]bool{}
+	for _, c := range sim.scenario.components {
+		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(after, p) {
+			moved[p] = true
+		}
+	}
+	for _, c := range changed {
+		if !slices.ContainsFunc(sim.scenario.components, func(name string) bool {
+			p := target{name, ref.Environment}
+			return c.Path == p.file() && moved[p] && (name == ref.Component || ref.Component == promotion.BatchName)
+		}) {
+			sim.broke(ruleUnmanaged, "the merge of %s changed %s", describePull(pr.Number, pr.Branch), c.Path)
+			return
+		}
+	}
+	for p := range moved {
+		if ref.Revert {
+			sim.judgeRevert(pr, p, before, after)
+		} else {
+			sim.judgePromotion(pr, p, before, after)
+		}
+	}
+	sim.judgeGates(t, pr, ref, moved, after)
+}
+
+// judgePromotion judges what a merge brought to a target.
+func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, after string) {
+	tag, env := sim.tagAt(after, p), sim.scenario.environment(p.env)
+	name := describePull(pr.Number, pr.Branch)
+	if want := kustomization(p.component, tag); sim.bytesAt(after, p) != want {
+		sim.broke(ruleUnmanaged, "the merge of %s left %q in %s", name, sim.bytesAt(after, p), p.file())
+	}
+	now := deployment{p, tag}
+	allowed := sim.truth.forced[now] || sim.truth.lifted[p]
+	for _, up := range env.after {
+		d := deployment{target{p.component, up}, tag}
+		if need := max(time.Second, healthyFor-sim.clocksApart()); sim.wellFor(d) < need && !allowed {
+			sim.broke(ruleUnverified, "%s brought %s to %s, which was well for %v in %s", name, tag, p, sim.wellFor(d), up)
+		}
+		if at, ok := sim.truth.reverted[d]; ok && !allowed {
+			sim.broke(ruleQuarantine, "%s brought %s to %s, which was taken back from %s at %v", name, tag, p, up, at.Sub(sim.began))
+		}
+		if h := sim.truth.health[d]; h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > 3*time.Minute && !sim.inIncident() && sim.wholeFor(3*time.Minute) && !allowed {
+			sim.broke(ruleUnverified, "%s brought %s to %s, which is degraded in %s since %v", name, tag, p, up, h.badSince.Sub(sim.began))
+		}
+	}
+	if at, ok := sim.truth.reverted[now]; ok && !allowed {
+		sim.broke(ruleQuarantine, "%s brought %s to %s again, which was taken back from there at %v", name, tag, p, at.Sub(sim.began))
+	}
+	if sim.lastLanding(p).byPerson && !allowed {
+		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
+	}
+	sim.result.Promotions++
+}
+
+// judgeRevert judges what a revert took back from a target.
+func (sim *Simulation) judgeRevert(pr *forge.PullRequest, p target, before, after string) {
+	name, last := describePull(pr.Number, pr.Branch), sim.lastLanding(p)
+	if last.byPerson {
+		sim.broke(ruleHandsOff, "%s took %s back from %s, which a person put there", name, last.tag, p)
+		return
+	}
+	if last.before != "" && sim.bytesAt(after, p) != sim.bytesAt(last.before, p) {
+		sim.broke(ruleBytes, "%s left %q in %s, before it was %q", name, sim.bytesAt(after, p), p.file(), sim.bytesAt(last.before, p))
+	}
+	sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
+	sim.result.Reverts++
+}
+
+// judgeGates judges whether people had agreed to a merge.
+func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.BranchRef, moved map[target]bool, after string) {
+	env, name := sim.scenario.environment(ref.Environment), describePull(pr.Number, pr.Branch)
+	if since, held := sim.truth.heldSince[pr.Number]; held && t != nil && t.began.After(since) && sim.wholeSince(since) {
+		sim.broke(ruleUngated, "%s was merged with a hold since %v", name, since.Sub(sim.began))
+	}
+	if ref.Revert {
+		if env.onDegraded != "revert-and-merge" {
+			sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
+		}
+		return
+	}
+	if !env.auto {
+		sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
+	}
+	carried := ""
+	for _, p := range slices.SortedFunc(mapKeys(moved), func(a, b target) int { return bytes.Compare([]byte(a.component), []byte(b.component)) }) {
+		carried += p.component + ":" + sim.tagAt(after, p) + " "
+	}
+	approved := 0
+	for who, what := range sim.truth.approvals[pr.Number] {
+		if what == carried && who != author {
+			approved++
+		}
+	}
+	if approved < env.approvals {
+		sim.broke(ruleUngated, "%s was merged with %s; %d of %d had approved that: %v", name, carried, approved, env.approvals, sim.truth.approvals[pr.Number])
+	}
+}
+
+func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (sim *Simulation) bytesAt(commit string, p target) string {
+	data, err := sim.remote.Tree(commit).ReadFile(p.file())
+	if err != nil {
+		return fmt.Sprintf("unreadable: %v", err)
+	}
+	return string(data)
+}
+
+// clocksApart is by how much the processes' clocks differ at most.
+func (sim *Simulation) clocksApart() time.Duration {
+	return slices.Max(sim.skews) - slices.Min(sim.skews)
+}
+
+// inIncident says that the cluster is, or was a moment ago, unwell.
+func (sim *Simulation) inIncident() bool {
+	return slices.ContainsFunc(sim.incidents, func(s span) bool {
+		return !sim.now.Before(s.from) && sim.now.Before(s.to.Add(10*time.Minute))
+	})
+}
+
+// wholeFor says that nothing was away for a while, so that what happened must be known.
+func (sim *Simulation) wholeFor(d time.Duration) bool { return sim.wholeSince(sim.now.Add(-d)) }
+
+func (sim *Simulation) wholeSince(at time.Time) bool {
+	for _, until := range sim.away {
+		if until.After(at) {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeOpened judges a pull request that the service opened.
+func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
+	ref, ok := promotion.ParseBranch(pr.Branch)
+	if !ok {
+		return
+	}
+	for _, other := range sim.openPulls() {
+		of, ours := promotion.ParseBranch(other.Branch)
+		if ours && other.Number != pr.Number && other.Author == bot && of.Revert == ref.Revert && of.Environment == ref.Environment && of.Component == ref.Component {
+			sim.broke(ruleTwice, "%s was opened beside %s", describePull(pr.Number, pr.Branch), describePull(other.Number, other.Branch))
+		}
+	}
+	if !ref.Revert {
+		return
+	}
+	var fine []string
+	for _, c := range sim.scenario.components {
+		p := target{c, ref.Environment}
+		now := sim.tagAt(sim.head(), p)
+		if ref.Component != c && ref.Component != promotion.BatchName || sim.tagAt(pr.Head, p) == now {
+			continue
+		}
+		if h := sim.truth.health[deployment{p, now}]; h != nil && h.wasBad || sim.truth.requestedReverts[p] {
+			return // of several that came together one is enough
+		}
+		fine = append(fine, now+" from "+p.String())
+	}
+	if len(fine) > 0 && !sim.leavesNobody(ref) {
+		sim.broke(ruleNeedless, "%s wants to take back %s, where it was never unwell by itself", describePull(pr.Number, pr.Branch), strings.Join(fine, ", "))
+	}
+}
+
+// leavesNobody says that an incident struck nothing but what a pull request is about:
+// then nobody can tell it from its doing.
+func (sim *Simulation) leavesNobody(ref promotion.BranchRef) bool {
+	if len(sim.incidents) == 0 || ref.Component != promotion.BatchName && len(sim.scenario.components) > 1 {
+		return false
+	}
+	for _, c := range sim.scenario.components {
+		own := target{c, ref.Environment}
+		for _, e := range sim.scenario.environments {
+			if p := (target{c, e.name}); sim.lastLanding(own).before != "" && sim.tagAt(sim.head(), p) == sim.tagAt(sim.lastLanding(own).before, own) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// noteCall counts the calls of the forge.
+func (sim *Simulation) noteCall(op string, writes bool) {
+	sim.truth.calls[op]++
+	if writes {
+		sim.truth.lastWrite = sim.now
+	}
+}
+
+// maxSame is how often the same may be said on one pull request.
+const maxSame = 3
+
+// noteComment judges what the service says.
+func (sim *Simulation) noteComment(number int, body string) {
+	key := fmt.Sprintf("%d %s", number, body)
+	if sim.truth.comments[key]++; sim.truth.comments[key] > maxSame {
+		sim.broke(ruleRepeated, "#%d: %q", number, body)
+	}
+}
+
+func (sim *Simulation) openPulls() []forge.PullRequest {
+	all, err := sim.forge.As(bot).PullRequests(sim.ctx, sim.repo, time.Time{})
+	if err != nil {
+		sim.broke("harness", "list the pull requests: %v", err)
+	}
+	return slices.DeleteFunc(all, func(pr forge.PullRequest) bool { return pr.State != forge.Open })
+}

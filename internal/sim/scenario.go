@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+const (
+	trunk      = "main"
+	cloneURL   = "https://hub.example/acme/fleet.git"
+	clusterURL = "https://kubernetes.default.svc"
+	pipelineAt = ".liftlock.yaml"
+	pipeline   = "shop"
+)
+
+// target is where one component runs in one environment.
+type target struct{ component, env string }
+
+func (p target) String() string  { return p.component + " in " + p.env }
+func (p target) folder() string  { return "apps/" + p.component + "/" + p.env }
+func (p target) file() string    { return p.folder() + "/kustomization.yaml" }
+func (p target) appName() string { return p.component + "-" + p.env }
+
+// environment is one step of a world's pipeline.
+type environment struct {
+	name       string
+	after      []string
+	auto       bool // merge: auto
+	byHand     bool // open: manual
+	approvals  int
+	onDegraded string
+}
+
+// scenario is what a world promotes, and by which rules.
+type scenario struct {
+	components   []string
+	environments []environment
+	batch        bool
+	method       string
+}
+
+const (
+	healthyFor = 30 * time.Second
+	watchFor   = 20 * time.Minute
+)
+
+// drawScenario draws a small scenario.
+func drawScenario(r *rand.Rand) scenario {
+	f := scenario{components: []string{"api", "web", "worker"}[:1+r.IntN(3)], method: []string{"merge", "squash", "rebase"}[r.IntN(3)]}
+	f.batch = len(f.components) > 1 && r.IntN(3) == 0
+	f.environments = []environment{{name: "dev"}}
+	add := func(name string, after ...string) {
+		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0, approvals: r.IntN(5) / 3,
+			onDegraded: []string{"revert", "revert-and-merge", "revert-and-merge", "hold"}[r.IntN(4)]})
+	}
+	add("qa", "dev")
+	switch r.IntN(3) {
+	case 0:
+		add("prod", "qa")
+	case 1:
+		add("prod-eu", "qa")
+		add("prod-us", "qa")
+	default:
+		add("load", "dev")
+		add("prod", "qa", "load")
+	}
+	return f
+}
+
+func (f *scenario) environment(name string) *environment {
+	for i := range f.environments {
+		if f.environments[i].name == name {
+			return &f.environments[i]
+		}
+	}
+	return nil
+}
+
+// isSource says whether releases come into an environment from outside.
+func (f *scenario) isSource(env string) bool { return env == f.environments[0].name }
+
+func (f *scenario) targets() []target {
+	var out []target
+	for _, c := range f.components {
+		for _, e := range f.environments {
+			out = append(out, target{c, e.name})
+		}
+	}
+	return out
+}
+
+// files are the repository's first.
+func (f *scenario) files() map[string]string {
+	files := map[string]string{pipelineAt: f.pipelineFile(), "README.md": "Overlays.\n", "argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: shop, namespace: argocd}
+spec:
+  goTemplate: true
+  generators: [{git: {repoURL: CLONE, revision: main, directories: [{path: apps/*/*}]}}]
+  template:
+    metadata: {name: '{{ index .path.segments 1 }}-{{ .path.basename }}'}
+    spec:
+      project: default
+      source: {repoURL: CLONE, targetRevision: main, path: '{{ .path.path }}'}
+      destination: {server: 'CLUSTER', namespace: shop}
+      syncPolicy: {automated: {}}
+`, "CLONE", cloneURL)}
+	files["argocd/shop.yaml"] = strings.ReplaceAll(files["argocd/shop.yaml"], "CLUSTER", clusterURL)
+	for _, p := range f.targets() {
+		files[p.file()] = kustomization(p.component, firstTag)
+		files[p.folder()+"/deployment.yaml"] = fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: main, image: registry.example/%[1]s}]}
+`, p.component)
+	}
+	return files
+}
+
+// firstTag is what runs everywhere at first.
+const firstTag = "1"
+
+func kustomization(component, tag string) string {
+	return fmt.Sprintf("resources: [deployment.yaml]\nimages:\n  - name: registry.example/%s\n    newTag: %q\n", component, tag)
+}
+
+// tagOf reads the tag of a kustomization; empty where there is none.
+func tagOf(file string) string {
+	_, rest, ok := strings.Cut(file, "newTag: ")
+	if !ok {
+		return ""
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.Trim(line, `" `)
+}
+
+func (f *scenario) pipelineFile() string {
+	var b strings.Builder
+	batch := "component"
+	if f.batch {
+		batch = "environment"
+	}
+	fmt.Fprintf(&b, `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata: {name: %s}
+spec:
+  applicationSets: [{path: argocd/*.yaml}]
+  component: '{{ index .path.segments 1 }}'
+  environment: '{{ .path.basename }}'
+  carry: [{kustomizeImages: ["registry.example/*"]}]
+  batch: %s
+  merge: {method: %s}
+  limits: {mergesPerHour: 1000, revertsPer10Minutes: 10}
+  environments:
+`, pipeline, batch, f.method)
+	for i, e := range f.environments {
+		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n", e.name, healthyFor, watchFor)
+		if i == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "      after: [%s]\n      onDegraded: %s\n", strings.Join(e.after, ", "), e.onDegraded)
+		if e.auto {
+			b.WriteString("      merge: auto\n")
+		}
+		if e.byHand {
+			b.WriteString("      open: manual\n")
+		}
+		if e.approvals > 0 {
+			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d}}]\n", e.approvals)
+		}
+	}
+	return b.String()
+}
+
+// quality is what becomes of a release in a target.
+type quality int
+
+const (
+	well quality = iota
+	neverHealthy
+	degradesLater
+)

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+)
+
+var (
+	seedFlag   = flag.Int64("sim.seed", 0, "the first world's seed; 0: a new one where -sim.for is given, else 1")
+	forFlag    = flag.Duration("sim.for", 0, "how long worlds are run, one after the other; 0 with a seed: only its world, with its story")
+	worldsFlag = flag.Int("sim.worlds", 0, "how many worlds are run at most; 0: as many as fit in -sim.for, or a few without it")
+	allFlag    = flag.Bool("sim.all", false, "go on after a world that breaks a rule, and list them all")
+	logFlag    = flag.Bool("sim.log", false, "with a story, what the service logs besides")
+)
+
+// fewWorlds are run where nothing else is said: with the other tests.
+const (
+	fewWorlds = 3
+	fewLast   = 20 * time.Minute
+)
+
+// shrinkTries bounds how often a world that breaks a rule is run again.
+const shrinkTries = 150
+
+// fastDir is a folder in memory where the machine has one: databases are written there.
+func fastDir(t *testing.T) string {
+	t.Helper()
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		if dir, err := os.MkdirTemp("/dev/shm", "liftlock-sim-"); err == nil {
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			return dir
+		}
+	}
+	return t.TempDir()
+}
+
+// tally adds up what many worlds came to.
+type tally struct {
+	mu                          sync.Mutex
+	next                        int64 // seed
+	worlds, promotions, reverts int
+	broken                      *Result
+}
+
+func (a *tally) take(limit int, until time.Time) (int64, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.broken != nil && !*allFlag || limit > 0 && a.worlds >= limit || limit == 0 && time.Now().After(until) {
+		return 0, false
+	}
+	a.worlds++
+	a.next++
+	return a.next - 1, true
+}
+
+func (a *tally) add(r Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if *allFlag {
+		fmt.Printf("seed %d: %d promotions, %d reverts, runs %v, %d steps\n", r.Seed, r.Promotions, r.Reverts, r.Runs, r.Steps)
+	}
+	a.promotions += r.Promotions
+	a.reverts += r.Reverts
+	if r.Broken != nil && *allFlag {
+		fmt.Printf("seed %d after %v: %v\n", r.Seed, r.Broken.At, r.Broken)
+	}
+	if r.Broken != nil && (a.broken == nil || r.Seed < a.broken.Seed) {
+		a.broken = &r
+	}
+}
+
+// TestSimulation runs worlds, a seed each. make sim runs many.
+func TestSimulation(t *testing.T) {
+	dir := fastDir(t)
+	first, limit := *seedFlag, *worldsFlag
+	switch {
+	case first != 0 && *forFlag == 0 && limit == 0:
+		o := Options{Seed: first, Dir: dir, Story: func(line string) { fmt.Println(line) }}
+		if *logFlag {
+			o.Log = zaptest.NewLogger(t, zaptest.WrapOptions(zap.AddStacktrace(zap.FatalLevel)))
+		}
+		res, err := Run(t.Context(), o)
+		if err != nil || res.Broken != nil {
+			t.Fatal(err, res.Broken)
+		}
+		return
+	case first == 0 && *forFlag > 0:
+		first = time.Now().UnixNano() / 1e6 % 1e9
+	case first == 0:
+		first = 1
+	}
+	lasts := time.Duration(0)
+	if *forFlag == 0 && limit == 0 {
+		limit, lasts = fewWorlds, fewLast
+	}
+	began := time.Now()
+	all := tally{next: first}
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed, ok := all.take(limit, began.Add(*forFlag)); ok; seed, ok = all.take(limit, began.Add(*forFlag)) {
+				res, err := Run(t.Context(), Options{Seed: seed, Dir: dir, Lasts: lasts})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all.add(res)
+			}
+		})
+	}
+	workers.Wait()
+	if all.broken != nil && *allFlag {
+		t.Errorf("rules were broken, first in the world of seed %d", all.broken.Seed)
+	} else if all.broken != nil {
+		reportBreak(t, dir, lasts, *all.broken)
+	}
+	fmt.Printf("sim: %d promotions and %d reverts in %d worlds, seeds %d to %d, in %v\n", all.promotions, all.reverts, all.worlds, first, all.next-1, time.Since(began).Round(time.Second))
+}
+
+// reportBreak tells the shortest story that still breaks the rule.
+func reportBreak(t *testing.T, dir string, lasts time.Duration, res Result) {
+	t.Helper()
+	t.Errorf("the world of seed %d broke a rule after %v; make sim SIM_SEED=%d SIM_FOR=0 tells its whole story\n%v", res.Seed, res.Broken.At, res.Seed, res.Broken)
+	o := Options{Seed: res.Seed, Dir: dir, Lasts: lasts}
+	without, err := Shrink(t.Context(), o, res.Broken.Rule, res.Acts, shrinkTries)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	o.Without = without
+	t.Logf("the same, with %d of its %d acts left out:", len(without), res.Acts)
+	o.Story = func(line string) { t.Log(line) }
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASeedIsAWorld runs a world twice: the same happens.
+func TestASeedIsAWorld(t *testing.T) {
+	dir := fastDir(t)
+	report := func(seed int64) (story []string) {
+		if _, err := Run(context.Background(), Options{Seed: seed, Dir: dir, Lasts: fewLast, Story: func(line string) { story = append(story, line) }}); err != nil {
+			t.Fatal(err)
+		}
+		return story
+	}
+	for seed := range int64(2) {
+		one, two := report(seed+1), report(seed+1)
+		for i := range min(len(one), len(two)) {
+			if one[i] != two[i] {
+				t.Fatalf("seed %d, line %d: %q, and then %q", seed+1, i+1, one[i], two[i])
+			}
+		}
+		if len(one) != len(two) || len(one) < 20 {
+			t.Fatalf("seed %d: %d lines, and then %d", seed+1, len(one), len(two))
+		}
+	}
+}

@@ -1,0 +1,574 @@
+package sim
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// The people of every world.
+const (
+	author   = "ana"     // makes the releases
+	reviewer = "bob"     // approves, merges, gives commands
+	second   = "carol"   // approves
+	intruder = "mallory" // may write, and forges
+	stranger = "sam"     // may only read
+)
+
+func (sim *Simulation) addUsers() {
+	sim.forge.AddUser(bot, botID, true)
+	sim.forge.AddRepo(sim.repo, sim.remote, trunk)
+	for i, login := range []string{author, reviewer, second, intruder, stranger} {
+		sim.forge.AddUser(login, int64(i+1), false)
+		sim.must(sim.forge.SetPermission(sim.repo, login, map[bool]forge.Permission{true: forge.PermissionRead, false: forge.PermissionWrite}[login == stranger]))
+	}
+	sim.must(sim.forge.SetPermission(sim.repo, bot, forge.PermissionAdmin))
+}
+
+// must is for what only a mistake in the simulation itself can make fail.
+func (sim *Simulation) must(err error) {
+	if err != nil {
+		sim.broke("harness", "%v", err)
+	}
+}
+
+// deed is something that a person does, or that befalls the world.
+type deed struct {
+	name   string
+	weight int
+	do     func(sim *Simulation, r *rand.Rand)
+}
+
+// deeds are all that may happen, and how often, one against another.
+var deeds = []deed{
+	{"release", 46, (*Simulation).release},
+	{"stray push", 4, (*Simulation).pushDocs},
+	{"hold a pull request", 4, (*Simulation).holdPull},
+	{"hold", 3, (*Simulation).holdByCommand},
+	{"promote", 4, (*Simulation).promoteByCommand},
+	{"revert", 2, (*Simulation).revertByCommand},
+	{"retry", 3, (*Simulation).retryByCommand},
+	{"close", 3, (*Simulation).closePull},
+	{"edit a body", 3, (*Simulation).editBody},
+	{"forge a head", 2, (*Simulation).forgeHead},
+	{"delete a branch", 2, (*Simulation).deleteBranch},
+	{"hotfix", 2, (*Simulation).hotfix},
+	{"break the pipeline", 2, (*Simulation).breakPipeline},
+	{"chat", 4, (*Simulation).chat},
+	{"forge a delivery", 2, (*Simulation).forgeDelivery},
+	{"incident", 2, (*Simulation).incident},
+	{"outage", 6, (*Simulation).outage},
+	{"kill", 3, (*Simulation).killOne},
+	{"clock jump", 2, (*Simulation).clockJump},
+	{"lose the database", 1, (*Simulation).loseStore},
+}
+
+// planActs plans what happens. Each has chance of its own, so that leaving one out
+// changes no other.
+func (sim *Simulation) planActs() {
+	r := rand.New(rand.NewPCG(uint64(sim.Seed), 3))
+	total := 0
+	for _, a := range deeds {
+		total += a.weight
+	}
+	pace := []time.Duration{90 * time.Second, 3 * time.Minute, 6 * time.Minute}[r.IntN(3)]
+	calm := r.IntN(4) == 0 // nothing but releases
+	for at := time.Minute; at < sim.Lasts; at += time.Duration(r.Int64N(int64(2 * pace))) {
+		draw, which := r.IntN(total), 0
+		for draw >= deeds[which].weight {
+			draw -= deeds[which].weight
+			which++
+		}
+		if calm {
+			which = 0
+		}
+		n := sim.result.Acts
+		sim.result.Acts++
+		if sim.Without[n] {
+			continue
+		}
+		sim.after(at, func() {
+			sim.report("[%d] %s", n, deeds[which].name)
+			deeds[which].do(sim, rand.New(rand.NewPCG(uint64(sim.Seed), uint64(1000+n))))
+		})
+	}
+}
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+// commit writes files onto the trunk as somebody.
+func (sim *Simulation) commit(login, message string, files map[string]string) {
+	head := sim.head()
+	var writes []git.FileWrite
+	for _, name := range sortedKeys(files) {
+		writes = append(writes, git.FileWrite{Path: name, Content: []byte(files[name])})
+	}
+	ident := sim.forge.Ident(login)
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: writes, Message: message, Author: &ident, Committer: &ident, When: sim.now})
+	sim.must(err)
+	if err == nil {
+		sim.must(sim.forge.Push(sim.repo, login, trunk, sha, false))
+	}
+}
+
+// release brings a new release into the source environment.
+func (sim *Simulation) release(r *rand.Rand) {
+	for _, c := range sim.scenario.components {
+		if r.IntN(len(sim.scenario.components)) > 0 && c != sim.scenario.components[0] {
+			continue
+		}
+		sim.releaseOne(c, r, false)
+	}
+}
+
+func (sim *Simulation) releaseOne(c string, r *rand.Rand, good bool) {
+	sim.planned++
+	tag := fmt.Sprint(sim.planned)
+	for _, e := range sim.scenario.environments {
+		q := well
+		if !good && r.IntN(12) == 0 {
+			q = quality(1 + r.IntN(2))
+		}
+		sim.truth.quality[deployment{target{c, e.name}, tag}] = q
+	}
+	source := target{c, sim.scenario.environments[0].name}
+	sim.report("%s releases %s of %s%s", author, tag, c, sim.describeQuality(c, tag))
+	sim.commit(author, "Release "+c+" "+tag, map[string]string{source.file(): kustomization(c, tag)})
+}
+
+func (sim *Simulation) describeQuality(c, tag string) string {
+	out := ""
+	for _, e := range sim.scenario.environments {
+		if q := sim.truth.quality[deployment{target{c, e.name}, tag}]; q != well {
+			out += fmt.Sprintf(", which will be unwell in %s%s", e.name, map[quality]string{degradesLater: " after a while"}[q])
+		}
+	}
+	return out
+}
+
+func (sim *Simulation) pushDocs(*rand.Rand) {
+	sim.planned++
+	sim.commit(author, "Docs", map[string]string{"README.md": fmt.Sprintf("Overlays, %d.\n", sim.planned)})
+}
+
+// ours are the open pull requests of the service.
+func (sim *Simulation) ours() []forge.PullRequest {
+	return slices.DeleteFunc(sim.openPulls(), func(pr forge.PullRequest) bool { return pr.Author != bot })
+}
+
+// onOne does something to one of the service's open pull requests, if there is one.
+func (sim *Simulation) onOne(r *rand.Rand, do func(pr forge.PullRequest, ref promotion.BranchRef)) {
+	open := sim.ours()
+	if len(open) == 0 {
+		return
+	}
+	pr := pick(r, open)
+	if ref, ok := promotion.ParseBranch(pr.Branch); ok {
+		do(pr, ref)
+	}
+}
+
+// componentsOf are those that a pull request is about.
+func (sim *Simulation) componentsOf(ref promotion.BranchRef) []string {
+	if ref.Component == promotion.BatchName {
+		return sim.scenario.components
+	}
+	return []string{ref.Component}
+}
+
+func (sim *Simulation) say(login string, number int, text string) {
+	sim.report("%s says on #%d: %s", login, number, text)
+	_, err := sim.forge.Comment(sim.repo, number, login, text)
+	sim.must(err)
+}
+
+func (sim *Simulation) holdPull(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+		sim.must(sim.forge.SetLabels(sim.repo, pr.Number, reviewer, append(slices.Clone(pr.Labels), promotion.LabelHold)...))
+		sim.truth.heldSince[pr.Number] = sim.now
+		sim.report("%s holds #%d by its label", reviewer, pr.Number)
+		sim.after(sim.between(time.Minute, 15*time.Minute), func() { sim.liftPullHold(pr.Number) })
+	})
+}
+
+func (sim *Simulation) liftPullHold(number int) {
+	delete(sim.truth.heldSince, number)
+	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err == nil && pr.HasLabel(promotion.LabelHold) {
+		sim.report("%s takes the hold off #%d", reviewer, number)
+		sim.must(sim.forge.SetLabels(sim.repo, number, reviewer, slices.DeleteFunc(slices.Clone(pr.Labels), func(l string) bool { return l == promotion.LabelHold })...))
+	}
+}
+
+func (sim *Simulation) holdByCommand(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+		scope := pick(r, []string{"", "component", "environment", "pipeline"})
+		sim.say(reviewer, pr.Number, "/liftlock hold "+scope)
+		sim.after(sim.between(time.Minute, 15*time.Minute), func() { sim.say(reviewer, pr.Number, "/liftlock unhold "+scope) })
+	})
+}
+
+func (sim *Simulation) promoteByCommand(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		if ref.Revert {
+			return
+		}
+		who := pick(r, []string{reviewer, reviewer, stranger})
+		if who == reviewer {
+			for _, c := range sim.componentsOf(ref) {
+				sim.truth.lifted[target{c, ref.Environment}] = true
+			}
+		}
+		sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
+	})
+}
+
+func (sim *Simulation) revertByCommand(r *rand.Rand) {
+	merged, err := sim.forge.As(bot).PullRequests(sim.ctx, sim.repo, time.Time{})
+	sim.must(err)
+	merged = slices.DeleteFunc(merged, func(pr forge.PullRequest) bool { return pr.Author != bot || pr.State != forge.Merged })
+	if len(merged) == 0 {
+		return
+	}
+	pr := pick(r, merged)
+	ref, ok := promotion.ParseBranch(pr.Branch)
+	if !ok || ref.Revert {
+		return
+	}
+	for _, c := range sim.componentsOf(ref) {
+		sim.truth.requestedReverts[target{c, ref.Environment}] = true
+		sim.truth.excused[c] = "a person asked for a revert"
+	}
+	sim.say(reviewer, pr.Number, "/liftlock revert looks odd")
+}
+
+func (sim *Simulation) retryByCommand(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		sim.say(pick(r, []string{reviewer, stranger}), pr.Number, "/liftlock retry")
+	})
+}
+
+func (sim *Simulation) closePull(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		sim.report("%s closes %s", reviewer, describePull(pr.Number, pr.Branch))
+		sim.must(sim.forge.Close(sim.repo, pr.Number, reviewer))
+		if ref.Revert {
+			for _, c := range sim.componentsOf(ref) {
+				sim.truth.excused[c] = "a person closed a revert"
+			}
+		}
+	})
+}
+
+func (sim *Simulation) editBody(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+		sim.report("%s edits the text of #%d", intruder, pr.Number)
+		sim.must(sim.forge.EditBody(sim.repo, pr.Number, intruder, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" + hash("x") + " -->"})))
+	})
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// forgeHead pushes a release of an intruder's own over the service's branch.
+func (sim *Simulation) forgeHead(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		c := sim.componentsOf(ref)[0]
+		p := target{c, ref.Environment}
+		sim.planned++
+		tag := fmt.Sprintf("evil-%d", sim.planned)
+		commit, err := sim.remote.Commit(sim.ctx, pr.Head)
+		sim.must(err)
+		if err != nil {
+			return
+		}
+		head := sim.head()
+		ident := sim.forge.Ident(bot)
+		sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: p.file(), Content: []byte(kustomization(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
+		sim.must(err)
+		if err != nil {
+			return
+		}
+		sim.report("%s pushes %s over %s", intruder, tag, describePull(pr.Number, pr.Branch))
+		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, sha, true))
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.excused[c] = "somebody pushed to the service's branch"
+		}
+	})
+}
+
+func (sim *Simulation) deleteBranch(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		sim.report("%s deletes the branch of #%d", intruder, pr.Number)
+		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, "", true))
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.excused[c] = "somebody deleted the service's branch"
+		}
+	})
+}
+
+// hotfix puts another release into an environment by hand: a new one, or an old one.
+func (sim *Simulation) hotfix(r *rand.Rand) {
+	c := pick(r, sim.scenario.components)
+	p := target{c, pick(r, sim.scenario.environments[1:]).name}
+	tag := firstTag
+	if r.IntN(2) == 0 {
+		sim.planned++
+		tag = fmt.Sprintf("%d-hotfix", sim.planned)
+	}
+	if sim.tagAt(sim.head(), p) == tag {
+		return
+	}
+	sim.truth.excused[c] = "a person put a release into " + p.env
+	sim.commit(reviewer, "Hotfix "+c, map[string]string{p.file(): kustomization(c, tag)})
+}
+
+func (sim *Simulation) breakPipeline(r *rand.Rand) {
+	sim.commit(reviewer, "Improve the pipeline", map[string]string{pipelineAt: sim.scenario.pipelineFile() + pick(r, []string{"  oops: true\n", "\t{", "    - {name: dev}\n"})})
+	sim.after(sim.between(time.Minute, 10*time.Minute), sim.mendPipeline)
+}
+
+func (sim *Simulation) mendPipeline() {
+	data, err := sim.remote.Tree(sim.head()).ReadFile(pipelineAt)
+	sim.must(err)
+	if string(data) != sim.scenario.pipelineFile() {
+		sim.commit(reviewer, "Mend the pipeline", map[string]string{pipelineAt: sim.scenario.pipelineFile()})
+	}
+}
+
+func (sim *Simulation) chat(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+		sim.say(pick(r, []string{stranger, author}), pr.Number, pick(r, []string{"nice", "/liftlock unhold", "/liftlock promte", "/liftlock status", "/liftlock revert"}))
+	})
+}
+
+// forgeDelivery sends what claims to be the forge's.
+func (sim *Simulation) forgeDelivery(*rand.Rand) {
+	sim.deliverTo(fmt.Sprint("forged-", sim.planned), "push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/fleet"}}`, hash("guessed"), false)
+}
+
+func (sim *Simulation) incident(r *rand.Rand) {
+	sim.argocd.strike(time.Duration(1+r.IntN(8)) * time.Minute)
+}
+
+func (sim *Simulation) outage(r *rand.Rand) {
+	of := pick(r, []part{theStore, theStore, theForge, theGit, theArgoCD})
+	d := time.Duration(1+r.IntN(120)) * time.Second
+	sim.report("%s is away for %v", of, d)
+	sim.away[of] = sim.now.Add(d)
+}
+
+func (sim *Simulation) killOne(r *rand.Rand) {
+	alive := slices.DeleteFunc(slices.Clone(sim.processes), func(p *process) bool { return p.dead })
+	if len(alive) > 0 {
+		p := pick(r, alive)
+		sim.report("%s is killed", p.name)
+		sim.kill(p)
+	}
+}
+
+func (sim *Simulation) clockJump(r *rand.Rand) {
+	for _, p := range sim.processes {
+		if !p.dead {
+			p.skew = pick(r, sim.skews)
+		}
+	}
+}
+
+// loseStore deletes the database under the servers, which start again with an empty one.
+func (sim *Simulation) loseStore(*rand.Rand) {
+	sim.report("the database is lost")
+	for _, p := range sim.processes {
+		sim.kill(p)
+	}
+	for t := sim.pickTask(); t != nil; t = sim.pickTask() {
+		sim.switchTo(t)
+	}
+	sim.closeStore()
+	sim.must(sim.openStore())
+	// What loosens may have to be said again.
+	clear(sim.truth.lifted)
+}
+
+// onForgeEvent is told of every change on the forge.
+func (sim *Simulation) onForgeEvent(e memory.Event) {
+	switch e.Kind {
+	case memory.PushEvent:
+		if e.Branch == trunk && e.Before != "" && e.After != "" {
+			if e.Actor != bot && !sim.merging {
+				sim.noteLandings(e.Before, e.After, true)
+			}
+			if sim.argocd != nil {
+				sim.argocd.noticePush()
+			}
+		}
+	case memory.PullRequestEvent:
+		if e.Action == "opened" && e.Actor == bot {
+			sim.onOpened(e.Number)
+		}
+	}
+	sim.deliver(e)
+}
+
+// onOpened lets people see to a pull request of the service's.
+func (sim *Simulation) onOpened(number int) {
+	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil {
+		return
+	}
+	sim.report("%s is opened", describePull(number, pr.Branch))
+	sim.judgeOpened(pr)
+	sim.after(sim.between(5*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
+}
+
+// seeTo is what a reviewer does about a pull request, until it is no longer open.
+func (sim *Simulation) seeTo(number int) {
+	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil || pr.State != forge.Open {
+		return
+	}
+	ref, _ := promotion.ParseBranch(pr.Branch)
+	env := sim.scenario.environment(ref.Environment)
+	carried, good := sim.carriedBy(pr, ref)
+	if good && !ref.Revert && env.approvals > 0 {
+		for _, who := range []string{reviewer, second}[:env.approvals] {
+			sim.approve(pr, who, carried)
+		}
+	}
+	if sim.chance.IntN(6) == 0 {
+		sim.approve(pr, author, carried) // she may not
+	}
+	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded == "revert") && sim.chance.IntN(3) > 0 {
+		sim.mergeByHand(pr, ref)
+	}
+	sim.after(sim.between(time.Minute, 5*time.Minute), func() { sim.seeTo(number) })
+}
+
+// carriedBy is what a pull request brings; good is that it is what it says.
+func (sim *Simulation) carriedBy(pr *forge.PullRequest, ref promotion.BranchRef) (carried string, good bool) {
+	base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
+	sim.must(err)
+	good = true
+	for _, c := range sim.scenario.components {
+		p := target{c, ref.Environment}
+		if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(base, p) {
+			carried += c + ":" + tag + " "
+			_, known := sim.truth.quality[deployment{p, tag}]
+			good = good && (known || ref.Revert)
+		}
+	}
+	return carried, good && carried != ""
+}
+
+func (sim *Simulation) approve(pr *forge.PullRequest, who, carried string) {
+	if said := who + " " + pr.Head; sim.truth.reviewed[said] {
+		return
+	} else {
+		sim.truth.reviewed[said] = true
+	}
+	if err := sim.forge.Review(sim.repo, pr.Number, who, memory.Approve, ""); err != nil {
+		sim.broke("harness", "%v", err)
+		return
+	}
+	if sim.truth.approvals[pr.Number] == nil {
+		sim.truth.approvals[pr.Number] = map[string]string{}
+	}
+	sim.truth.approvals[pr.Number][who] = carried
+	sim.report("%s approves #%d: %s", who, pr.Number, carried)
+}
+
+func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRef) {
+	before := sim.head()
+	sim.merging = true
+	landed, err := sim.forge.MergeByHand(sim.repo, pr.Number, reviewer, sim.scenario.method)
+	sim.merging = false
+	if err != nil {
+		sim.report("%s can't merge #%d: %v", reviewer, pr.Number, err)
+		return
+	}
+	sim.report("%s merges #%d", reviewer, pr.Number)
+	sim.noteLandings(before, landed, false)
+	if ref.Revert {
+		for _, c := range sim.componentsOf(ref) {
+			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
+				sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
+				sim.result.Reverts++
+			}
+		}
+		return
+	}
+	sim.result.Promotions++
+}
+
+// deliver lets the forge report of a change: late, twice, out of order or not at all.
+func (sim *Simulation) deliver(e memory.Event) {
+	name := map[memory.Kind]string{memory.PushEvent: "push", memory.PullRequestEvent: "pull_request", memory.ReviewEvent: "pull_request_review", memory.CommentEvent: "issue_comment", memory.StatusEvent: "status"}[e.Kind]
+	head := map[string]any{"number": e.Number, "head": map[string]any{"ref": e.Branch, "sha": e.Commit}, "base": map[string]any{"ref": trunk}}
+	payload, err := json.Marshal(map[string]any{"action": e.Action, "number": e.Number, "pull_request": head, "issue": map[string]any{"number": e.Number, "pull_request": map[string]any{}},
+		"ref": "refs/heads/" + e.Branch, "before": orZeros(e.Before), "after": orZeros(e.After), "deleted": e.After == "" && e.Kind == memory.PushEvent, "sha": e.Commit, "state": e.Action,
+		"repository": map[string]any{"full_name": sim.repo.String()}, "sender": map[string]any{"login": e.Actor}})
+	sim.must(err)
+	mac := hmac.New(sha256.New, []byte(webhookSecret))
+	mac.Write(payload)
+	signature := hex.EncodeToString(mac.Sum(nil))
+	sim.deliveries++
+	id := fmt.Sprint("delivery-", sim.deliveries)
+	times := 1
+	d := sim.between(20*time.Millisecond, 2*time.Second)
+	if sim.faulty {
+		switch sim.chance.IntN(25) {
+		case 0:
+			times = 0
+		case 1:
+			times = 2
+		case 2:
+			d = sim.between(time.Second, 10*time.Minute)
+		}
+	}
+	for range times {
+		sim.after(d, func() { sim.deliverTo(id, name, string(payload), signature, true) })
+		d += sim.between(0, time.Minute)
+	}
+}
+
+func orZeros(commit string) string {
+	if commit == "" {
+		return "0000000000000000000000000000000000000000"
+	}
+	return commit
+}
+
+// deliverTo brings a delivery to one of the servers.
+func (sim *Simulation) deliverTo(id, name, payload, signature string, authentic bool) {
+	var alive []*process
+	for _, p := range sim.processes {
+		if !p.dead && p.receiver != nil {
+			alive = append(alive, p)
+		}
+	}
+	if len(alive) == 0 {
+		return
+	}
+	p := alive[sim.chance.IntN(len(alive))]
+	sim.spawn(p, func(ctx context.Context) {
+		if p.accept(ctx, id, name, payload, signature) && !authentic {
+			sim.broke("a forged delivery was accepted", "%s", id)
+		}
+	})
+}

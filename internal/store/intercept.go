@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// interceptedSession asks before every read.
+type interceptedSession struct {
+	session
+	intercept func(ctx context.Context, name string, answered bool) error
+}
+
+// intercepted is a session for reads that asks Options.Intercept, where there is one.
+func (s *Store) intercepted(db session) session {
+	if s.intercept == nil {
+		return db
+	}
+	return interceptedSession{db, s.intercept}
+}
+
+func (i interceptedSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := i.intercept(ctx, "", false); err != nil {
+		return nil, err
+	}
+	return i.session.query(ctx, query, args...)
+}
