@@ -3,8 +3,11 @@ package plan
 import (
 	"context"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -171,9 +174,14 @@ func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline
 			}
 		}
 	}
+	for _, list := range contenders {
+		slices.SortStableFunc(list, func(a, b contender) int { return a.since.Compare(b.since) })
+	}
+	if err := m.composeAhead(ctx, contenders, limit); err != nil {
+		return err
+	}
 	for _, spec := range p.TopologicalOrder() {
 		list, ahead := contenders[spec.Name], 0
-		slices.SortStableFunc(list, func(a, b contender) int { return a.since.Compare(b.since) })
 		for _, c := range list {
 			c.unit.Components[0].Facts.Limits.QueuedAhead[spec.Name] = ahead
 			if ahead < limit {
@@ -187,6 +195,26 @@ func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline
 		}
 	}
 	return nil
+}
+
+// composeAhead composes side by side what the contenders for the places in each
+// environment would bring; one after the other they then find it composed.
+func (m *planner) composeAhead(ctx context.Context, contenders map[string][]contender, limit int) error {
+	first := map[*unit]bool{}
+	for _, list := range contenders {
+		for _, c := range list[:min(limit, len(list))] {
+			first[c.unit] = true
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for u := range first {
+		group.Go(func() error {
+			_, err := m.gatherer.Decide(ctx, u.Evaluation)
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // explainWaiting says why nothing opens.
