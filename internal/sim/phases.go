@@ -20,9 +20,13 @@ const (
 	maxRestRuns = 400
 )
 
+// maxMinuteRuns bounds the runs of a minute for each component: with everything that
+// happens in one, and all processes, it is far less.
+const maxMinuteRuns = 200
+
 // live lets a world begin, go on and come to rest.
 func (sim *Simulation) live() {
-	for range 1 + sim.chance.IntN(3) {
+	for range []int{1, 1, 1, 2, 2, 3}[sim.chance.IntN(6)] {
 		sim.startProcess()
 	}
 	sim.advance(sim.now.Add(30 * time.Second)) // what is there at first is the baseline
@@ -143,6 +147,14 @@ func (sim *Simulation) describeOpen() []string {
 
 // noteRun is told how each run ended.
 func (sim *Simulation) noteRun(kind string, err error) {
+	if minute := sim.now.Truncate(time.Minute); minute.Equal(sim.minute) {
+		sim.runsOfMinute++
+	} else {
+		sim.minute, sim.runsOfMinute = minute, 1
+	}
+	if most := maxMinuteRuns * len(sim.scenario.components); sim.runsOfMinute > most {
+		sim.broke(ruleNoRest, "more than %d runs in a minute", most)
+	}
 	if err != nil && !sim.faulty {
 		sim.report("a run of a %s key failed: %v", kind, err)
 	}

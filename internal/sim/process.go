@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -92,7 +91,7 @@ func (p *process) build(ctx context.Context) error {
 	for _, s := range p.view.apps {
 		gatherer.RecordApp(s, false)
 	}
-	actor := act.New(act.Options{Store: sim.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: p.now, Log: zap.NewNop(), Owner: p.name, Console: "https://liftlock.example"})
+	actor := act.New(act.Options{Store: sim.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: p.now, Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
 	p.controller = controller.New(controller.Options{Store: sim.store, Gatherer: gatherer, Actor: actor, Clock: processClock{p}, Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
 		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval}}})
 	if p.receiver, err = webhooks.New(webhooks.GitHub, [][]byte{[]byte(webhookSecret)}, sim.budget); err != nil {

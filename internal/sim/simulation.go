@@ -97,10 +97,12 @@ type Simulation struct {
 	incidents  []span
 	merging    bool // a merge is what moves the branch
 
-	steps  int
-	runs   map[string]int
-	result Result
-	broken *Break
+	steps        int
+	minute       time.Time // and how many runs it has had
+	runsOfMinute int
+	runs         map[string]int
+	result       Result
+	broken       *Break
 }
 
 // Run runs a world to its end, or until a rule is broken.
@@ -170,7 +172,7 @@ func sortedKeys[V any](m map[string]V) []string {
 func (sim *Simulation) openStore() (err error) {
 	sim.stores++
 	path := filepath.Join(sim.Dir, fmt.Sprintf("sim-%d-%d.db", sim.Seed, sim.stores))
-	sim.store, err = store.Open(sim.ctx, "sqlite://"+path, store.Options{Now: func() time.Time { return sim.now },
+	sim.store, err = store.Open(sim.ctx, "sqlite://"+path, store.Options{Now: sim.nowOfWhoever, DatabaseNow: func() time.Time { return sim.now },
 		Intercept: func(ctx context.Context, name string, answered bool) error {
 			if answered {
 				sim.due.known, sim.mayBeDue = false, sim.mayBeDue || name != "claim"
@@ -181,6 +183,15 @@ func (sim *Simulation) openStore() (err error) {
 			return sim.reach(taskOf(ctx), theStore, "store "+name, answered)
 		}})
 	return err
+}
+
+// nowOfWhoever is the time as the process has it that asks the store, and the world's own
+// where none does.
+func (sim *Simulation) nowOfWhoever() time.Time {
+	if sim.current != nil {
+		return sim.current.process.now()
+	}
+	return sim.now
 }
 
 // reachRead is reach for a read of the store, which has no effect that could be lost.

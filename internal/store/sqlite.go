@@ -77,7 +77,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if db.conn, err = db.pool.Conn(ctx); err != nil {
 		return nil, err
 	}
-	if err := releaseOwners(ctx, plainSession{db: db.conn, now: o.Now}); err != nil {
+	if err := releaseOwners(ctx, plainSession{db: db.conn, now: o.DatabaseNow}); err != nil {
 		return nil, err
 	}
 	if db.readers, err = sql.Open("sqlite", liteDSN(path, 0, "query_only(1)")); err != nil {
@@ -88,7 +88,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if err := db.readers.PingContext(ctx); err != nil {
 		return nil, err
 	}
-	db.writer = startWriter(db.conn, o.Now, o.OnCommit)
+	db.writer = startWriter(db.conn, o.DatabaseNow, o.OnCommit)
 	return db, nil
 }
 

@@ -20,6 +20,9 @@ const DefaultLease = 30 * time.Second
 type Options struct {
 	Log *zap.Logger      // nil: nothing is logged
 	Now func() time.Time // nil: time.Now
+	// DatabaseNow is SQLite's own clock where that isn't the process's, as PostgreSQL's may
+	// be another machine's; nil: Now.
+	DatabaseNow func() time.Time
 	// Lease is how long a claim holds; 0: DefaultLease.
 	Lease time.Duration
 	// OnCommit is called just before and just after each write transaction's
@@ -77,6 +80,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.DatabaseNow == nil {
+		o.DatabaseNow = o.Now
+	}
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
@@ -88,7 +94,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.queries = db, queries{db: s.intercepted(newPreparedSession(db.readers, o.Now)), now: o.Now}
+		s.backend, s.queries = db, queries{db: s.intercepted(newPreparedSession(db.readers, o.DatabaseNow)), now: o.Now}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {
