@@ -10,6 +10,8 @@ COUNT ?= 1
 LOAD_FOR ?= 20s
 SIM_SEED ?= 0
 SIM_FOR ?= 10m
+MUTANTS ?= .
+MUTANT_WORLDS ?= 200
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -39,6 +41,10 @@ crash: ## kill the server at every point of the story, and at 50 random moments 
 .PHONY: sim
 sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m; SIM_FOR=0: tell the story of SIM_SEED)
 	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR)
+
+.PHONY: sim-mutants
+sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=200)
+	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS)
 
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)

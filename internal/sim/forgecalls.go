@@ -102,7 +102,13 @@ func (f *reachedForge) UpdateComment(ctx context.Context, r forge.Repo, number i
 }
 
 func (f *reachedForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
-	return effect(ctx, f, "React", true, func() error { return f.Forge.React(ctx, r, number, comment, reaction) })
+	return effect(ctx, f, "React", true, func() error {
+		err := f.Forge.React(ctx, r, number, comment, reaction)
+		if err == nil {
+			f.sim.noteReaction(comment, reaction)
+		}
+		return err
+	})
 }
 
 func (f *reachedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {

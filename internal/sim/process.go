@@ -67,7 +67,12 @@ func (p *process) build(ctx context.Context) error {
 	sim := p.sim
 	mirror := git.OpenMemory(sim.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}, Now: p.now,
 		BeforeRemote: func(ctx context.Context, op string) error {
-			return sim.reach(taskOf(ctx), theGit, "git "+op, false)
+			t := taskOf(ctx)
+			err := sim.reach(t, theGit, "git "+op, false)
+			if t != nil {
+				t.lookedAt = sim.now
+			}
+			return err
 		},
 		AfterRemote: func(ctx context.Context, op string) error {
 			if op == "push" {

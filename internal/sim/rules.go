@@ -63,6 +63,10 @@ type truth struct {
 	approvals        map[int]map[string]string
 	reviewed         map[string]bool // who has approved which head
 	heldSince        map[int]time.Time
+	holdComments     map[int64]int      // what holds a pull request by a command, by comment
+	acknowledged     map[int]time.Time  // since when the service says that it holds a pull request
+	vetoed           map[deployment]int // the pull request that a person closed
+	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
 	comments         map[string]int
 	calls            map[string]int
 	lastWrite        time.Time
@@ -72,7 +76,7 @@ type truth struct {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, reverted: map[deployment]time.Time{}, forced: map[deployment]bool{},
-		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, comments: map[string]int{}, calls: map[string]int{},
+		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, vetoed: map[deployment]int{}, comments: map[string]int{}, calls: map[string]int{},
 		failures: map[string]int{}, excused: map[string]string{}}
 }
 
@@ -131,6 +135,7 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 			continue
 		}
 		sim.truth.landings[p] = append(sim.truth.landings[p], landing{is, sim.now, byPerson, before, sim.isWell(p)})
+		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
 			delete(sim.truth.lifted, p)
 			sim.report("%s has %s now, by hand", p, is)
@@ -245,6 +250,12 @@ func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.
 	if since, held := sim.truth.heldSince[pr.Number]; held && t != nil && t.began.After(since) && sim.wholeSince(since) {
 		sim.broke(ruleUngated, "%s was merged with a hold since %v", name, since.Sub(sim.began))
 	}
+	if since, held := sim.truth.acknowledged[pr.Number]; held && t != nil && t.began.After(since) {
+		sim.broke(ruleUngated, "%s was merged, but that it is on hold was acknowledged at %v", name, since.Sub(sim.began))
+	}
+	if since := sim.truth.brokenSince; !since.IsZero() && t != nil && t.lookedAt.After(since) {
+		sim.broke(ruleUngated, "%s was merged with a pipeline file that is broken since %v", name, since.Sub(sim.began))
+	}
 	if ref.Revert {
 		if env.onDegraded != "revert-and-merge" {
 			sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
@@ -324,7 +335,11 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 		}
 	}
 	if !ref.Revert {
+		sim.judgeVetoes(pr, ref)
 		return
+	}
+	if sim.scenario.environment(ref.Environment).onDegraded == "hold" && !sim.requestedRevert(ref) {
+		sim.broke(ruleUngated, "%s was opened, but %s holds and asks", describePull(pr.Number, pr.Branch), ref.Environment)
 	}
 	var fine []string
 	for _, c := range sim.scenario.components {
@@ -340,6 +355,30 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 	}
 	if len(fine) > 0 && !sim.leavesNobody(ref) {
 		sim.broke(ruleNeedless, "%s wants to take back %s, where it was never unwell by itself", describePull(pr.Number, pr.Branch), strings.Join(fine, ", "))
+	}
+}
+
+// requestedRevert says that a person asked for a revert.
+func (sim *Simulation) requestedRevert(ref promotion.BranchRef) bool {
+	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
+		return (ref.Component == c || ref.Component == promotion.BatchName) && sim.truth.requestedReverts[target{c, ref.Environment}]
+	})
+}
+
+// judgeVetoes judges whether a pull request brings what a person has closed before.
+func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRef) {
+	for _, c := range sim.componentsOf(ref) {
+		p := target{c, ref.Environment}
+		tag := sim.tagAt(pr.Head, p)
+		number, vetoed := sim.truth.vetoed[deployment{p, tag}]
+		if !vetoed || tag == sim.tagAt(sim.head(), p) || sim.truth.lifted[p] {
+			continue
+		}
+		closed, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+		sim.must(err)
+		if err == nil && !closed.HasLabel(promotion.LabelSuperseded) {
+			sim.broke(ruleQuarantine, "%s brings %s to %s, which was closed with #%d", describePull(pr.Number, pr.Branch), tag, p, number)
+		}
 	}
 }
 

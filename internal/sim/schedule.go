@@ -59,6 +59,8 @@ type task struct {
 	until   time.Time // it sleeps
 	dead    bool
 	ended   bool
+
+	lookedAt time.Time // when it last asked the Git remote for something
 }
 
 type taskKey struct{}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -187,10 +188,25 @@ func (sim *Simulation) componentsOf(ref promotion.BranchRef) []string {
 	return []string{ref.Component}
 }
 
-func (sim *Simulation) say(login string, number int, text string) {
+func (sim *Simulation) say(login string, number int, text string) (comment int64) {
 	sim.report("%s says on #%d: %s", login, number, text)
-	_, err := sim.forge.Comment(sim.repo, number, login, text)
+	comment, err := sim.forge.Comment(sim.repo, number, login, text)
 	sim.must(err)
+	return comment
+}
+
+// noteReaction keeps what the service says that it has done.
+func (sim *Simulation) noteReaction(comment int64, reaction string) {
+	if number, holds := sim.truth.holdComments[comment]; holds && reaction == "+1" {
+		sim.truth.acknowledged[number] = sim.now
+		delete(sim.truth.holdComments, comment)
+	}
+}
+
+// forgetHold forgets what was said of a hold: somebody who may lifts it.
+func (sim *Simulation) forgetHold(number int) {
+	delete(sim.truth.acknowledged, number)
+	maps.DeleteFunc(sim.truth.holdComments, func(_ int64, of int) bool { return of == number })
 }
 
 func (sim *Simulation) holdPull(r *rand.Rand) {
@@ -204,6 +220,7 @@ func (sim *Simulation) holdPull(r *rand.Rand) {
 
 func (sim *Simulation) liftPullHold(number int) {
 	delete(sim.truth.heldSince, number)
+	sim.forgetHold(number)
 	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
 	sim.must(err)
 	if err == nil && pr.HasLabel(promotion.LabelHold) {
@@ -215,8 +232,14 @@ func (sim *Simulation) liftPullHold(number int) {
 func (sim *Simulation) holdByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
 		scope := pick(r, []string{"", "component", "environment", "pipeline"})
-		sim.say(reviewer, pr.Number, "/liftlock hold "+scope)
-		sim.after(sim.between(time.Minute, 15*time.Minute), func() { sim.say(reviewer, pr.Number, "/liftlock unhold "+scope) })
+		comment := sim.say(reviewer, pr.Number, "/liftlock hold "+scope)
+		if scope == "" {
+			sim.truth.holdComments[comment] = pr.Number
+		}
+		sim.after(sim.between(time.Minute, 15*time.Minute), func() {
+			sim.forgetHold(pr.Number)
+			sim.say(reviewer, pr.Number, "/liftlock unhold "+scope)
+		})
 	})
 }
 
@@ -256,7 +279,13 @@ func (sim *Simulation) revertByCommand(r *rand.Rand) {
 
 func (sim *Simulation) retryByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
-		sim.say(pick(r, []string{reviewer, stranger}), pr.Number, "/liftlock retry")
+		who := pick(r, []string{reviewer, stranger})
+		if who == reviewer {
+			maps.DeleteFunc(sim.truth.vetoed, func(d deployment, _ int) bool {
+				return d.target.env == ref.Environment && slices.Contains(sim.componentsOf(ref), d.target.component)
+			})
+		}
+		sim.say(who, pr.Number, "/liftlock retry")
 	})
 }
 
@@ -264,9 +293,12 @@ func (sim *Simulation) closePull(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		sim.report("%s closes %s", reviewer, describePull(pr.Number, pr.Branch))
 		sim.must(sim.forge.Close(sim.repo, pr.Number, reviewer))
-		if ref.Revert {
-			for _, c := range sim.componentsOf(ref) {
+		for _, c := range sim.componentsOf(ref) {
+			p := target{c, ref.Environment}
+			if ref.Revert {
 				sim.truth.excused[c] = "a person closed a revert"
+			} else if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(sim.head(), p) && !pr.HasLabel(promotion.LabelSuperseded) {
+				sim.truth.vetoed[deployment{p, tag}] = pr.Number
 			}
 		}
 	})
@@ -338,6 +370,9 @@ func (sim *Simulation) hotfix(r *rand.Rand) {
 }
 
 func (sim *Simulation) breakPipeline(r *rand.Rand) {
+	if sim.truth.brokenSince.IsZero() {
+		sim.truth.brokenSince = sim.now
+	}
 	sim.commit(reviewer, "Improve the pipeline", map[string]string{pipelineAt: sim.scenario.pipelineFile() + pick(r, []string{"  oops: true\n", "\t{", "    - {name: dev}\n"})})
 	sim.after(sim.between(time.Minute, 10*time.Minute), sim.mendPipeline)
 }
@@ -346,13 +381,18 @@ func (sim *Simulation) mendPipeline() {
 	data, err := sim.remote.Tree(sim.head()).ReadFile(pipelineAt)
 	sim.must(err)
 	if string(data) != sim.scenario.pipelineFile() {
+		sim.truth.brokenSince = time.Time{}
 		sim.commit(reviewer, "Mend the pipeline", map[string]string{pipelineAt: sim.scenario.pipelineFile()})
 	}
 }
 
 func (sim *Simulation) chat(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
-		sim.say(pick(r, []string{stranger, author}), pr.Number, pick(r, []string{"nice", "/liftlock unhold", "/liftlock promte", "/liftlock status", "/liftlock revert"}))
+		who, text := pick(r, []string{stranger, author}), pick(r, []string{"nice", "/liftlock unhold", "/liftlock promte", "/liftlock status", "/liftlock revert"})
+		if who == author {
+			sim.forgetHold(pr.Number) // she may write
+		}
+		sim.say(who, pr.Number, text)
 	})
 }
 

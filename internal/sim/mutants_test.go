@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	mutantsFlag = flag.String("sim.mutants", "", "plant the bugs whose names match, one after the other, and tell in how many seeds each is found")
+	briefFlag   = flag.Bool("sim.brief", false, "say of a world that breaks a rule only which it is, and which rule")
+)
+
+// mutant is a small bug that is planted into the service, while it is built, to see whether
+// the simulation finds it.
+type mutant struct {
+	name  string
+	edits []edit // each in a file of its own
+}
+
+// edit replaces a text of a file.
+type edit struct {
+	file string // below internal
+	old  string // is there exactly once
+	new  string
+}
+
+// mutants are the planted bugs. What issue 9 showed of the shell is among them, and what
+// is at the heart of the service besides.
+var mutants = []mutant{
+	{"what somebody else pushed to our branch is taken for ours", []edit{{"promotion/incoming.go", "if p.HeadState == HeadModified {", "if false {"}}},
+	{"a release's authors may approve it", []edit{{"../policies/approvals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
+	{"what was heard from Argo CD is dropped when it can't be written", []edit{{"controller/controller.go", "e.pending.add(false, urgency, keys...)", "_, _ = urgency, keys"}}},
+	{"a stale mirror isn't fetched before it is judged", []edit{{"controller/unit.go", "if err := e.ensureFresh(ctx, r); err != nil {", "if err := ctx.Err(); err != nil {"}}},
+	{"degraded is ordered by plain clocks", []edit{{"promotion/facts.go", "{ a.DegradedAt = later(now, a.VerifiedAt) }", "{ a.DegradedAt = now }"}}},
+	{"the branch isn't asked for again before a merge", []edit{{"controller/act/merge.go", "if len(moved) > 0 {", "if len(moved) > 0 && false {"}}},
+	{"a veto is forgotten", []edit{{"promotion/candidate.go", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn p", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn nil"}}},
+	{"a hold is acknowledged before it is set", []edit{{"controller/commentcommands.go", "reaction := reactionDone\n", "reaction := reactionDone\n\tif err := r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction); err != nil {\n\t\treturn err\n\t}\n"}}},
+	{"strangers' commands are carried out", []edit{{"controller/executecommand.go", "if err := command.Authorise(o.Command, who, needApprover); err != nil {", "if err := command.Authorise(o.Command, who, needApprover); err != nil && false {"}}},
+	{"the label of a hold isn't read", []edit{{"controller/facts/openpull.go", "Held: pr.HasLabel(promotion.LabelHold),", "Held: false,"}}},
+	{"the quarantine isn't looked at", []edit{{"promotion/candidate.go", "if e.Revert != nil && SameRelease(", "if true {\n\t\treturn \"\", time.Time{}\n\t}\n\tif e.Revert != nil && SameRelease("}}},
+	{"a person's own value is overwritten", []edit{{"promotion/incoming.go", "if st.State == Diverged && forced == nil {", "if false {"}, {"promotion/gates.go", "if e.Landed.OK && e.Landed.Value.By == ByPerson && j.find", "if false && j.find"}}},
+	{"healthyFor is ignored", []edit{{"promotion/verification/health.go", "m.HealthySince.Add(j.HealthyFor)", "m.HealthySince.Add(0)"}}},
+	{"what isn't verified may go on", []edit{{"promotion/candidate.go", "|| !a.IsVerified() ||", "||"}, {"promotion/gates.go", "if r := j.rollups[u.Name]; !r.clear {", "if r := j.rollups[u.Name]; !r.clear && false {"}}},
+	{"one of several environments upstream is enough", []edit{{"promotion/candidate.go", "delete(all, id)\n", ""}}},
+	{"onDegraded: hold is ignored", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded == pipeline.OnDegradedHold {", "if e.Spec.OnDegraded == pipeline.OnDegradedHold && false {"}}},
+	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge && false {"}}},
+	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if e.Spec.Merge == pipeline.Manual {", "if false {"}}},
+	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", "|| !j.ruledOutIncident(e, st) {", "{"}}},
+	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Failed, out.Next = true, retryTime(now, delay, next)", "_ = delay\n\t\tout.Failed, out.Next = true, next"}}},
+	{"what was done isn't looked at again", []edit{{"controller/unit.go", "return e.opts.Clock.Now(), failed.joined()", "return next, failed.joined()"}}},
+	{"a broken pipeline file keeps nothing from merging", []edit{{"promotion/gates.go", "if j.facts.PipelineErr != \"\" {", "if false {"}}},
+	{"an approval of an older diff counts", []edit{{"../policies/approvals.go", "case !v.Current:", "case false:"}}},
+	{"the signature of a delivery isn't checked", []edit{{"../webhooks/receiver.go", "if !verifySignature(r.secrets, body.data, sum) {", "if !verifySignature(r.secrets, body.data, sum) && false {"}}},
+	{"a revert restores what was there ten commits before", []edit{{"controller/facts/compose.go", "files, err := changedPaths(ctx, m, info.Parents[0], commit)", "for range 10 {\n\t\tif p, err := m.Commit(ctx, info.Parents[0]); err == nil && len(p.Parents) > 0 {\n\t\t\tinfo = p\n\t\t}\n\t}\n\tfiles, err := changedPaths(ctx, m, info.Parents[0], commit)"}}},
+}
+
+// plant builds the test binary of this package with a bug in it.
+func (m mutant) plant(t *testing.T) (binary string) {
+	t.Helper()
+	dir := t.TempDir()
+	replaced := map[string]string{}
+	for i, e := range m.edits {
+		path, err := filepath.Abs(filepath.Join("..", e.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(code), e.old); n != 1 {
+			t.Fatalf("%q is %d times in %s, and must be there once", e.old, n, e.file)
+		}
+		replaced[path] = filepath.Join(dir, fmt.Sprintf("planted%d.go", i))
+		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(code), e.old, e.new, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	data, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "sim.test")
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build it with the bug: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// foundPattern is what TestSimulation says with -sim.brief.
+var foundPattern = regexp.MustCompile(`(?m)^sim: world (\d+) broke (.*)$`)
+
+// TestMutants plants bugs, one after the other; each must be found.
+func TestMutants(t *testing.T) {
+	if *mutantsFlag == "" {
+		t.Skip("-sim.mutants plants bugs")
+	}
+	which, err := regexp.Compile(*mutantsFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, worlds := max(*seedFlag, 1), *worldsFlag
+	if worlds == 0 {
+		worlds = 200
+	}
+	var rows []string
+	for _, m := range mutants {
+		if !which.MatchString(m.name) {
+			continue
+		}
+		row := fmt.Sprintf("not found in %d seeds", worlds)
+		t.Run(m.name, func(t *testing.T) {
+			binary := m.plant(t)
+			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulation$", "-test.timeout", "0", "-sim.brief", "-sim.seed", strconv.FormatInt(first, 10), "-sim.worlds", strconv.Itoa(worlds)).CombinedOutput()
+			found := foundPattern.FindSubmatch(out)
+			if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) || found == nil {
+				t.Fatalf("not found: %v\n%s", err, out)
+			}
+			row = fmt.Sprintf("found in the world %s: %s", found[1], found[2])
+		})
+		rows = append(rows, fmt.Sprintf("%-70s %s", m.name, row))
+		fmt.Println(rows[len(rows)-1])
+	}
+	fmt.Printf("\n%s\n", strings.Join(rows, "\n"))
+}
