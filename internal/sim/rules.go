@@ -330,7 +330,7 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 	}
 	for _, other := range sim.openPulls() {
 		of, ours := promotion.ParseBranch(other.Branch)
-		if ours && other.Number != pr.Number && other.Author == bot && of.Revert == ref.Revert && of.Environment == ref.Environment && of.Component == ref.Component {
+		if ours && other.Number != pr.Number && other.Author == bot && of.Revert == ref.Revert && of.Environment == ref.Environment && of.Component == ref.Component && sim.sharesComponent(pr, &other, ref.Environment) {
 			sim.broke(ruleTwice, "%s was opened beside %s", describePull(pr.Number, pr.Branch), describePull(other.Number, other.Branch))
 		}
 	}
@@ -380,6 +380,19 @@ func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRe
 			sim.broke(ruleQuarantine, "%s brings %s to %s, which was closed with #%d", describePull(pr.Number, pr.Branch), tag, p, number)
 		}
 	}
+}
+
+// sharesComponent says that two pull requests change something of the same component.
+func (sim *Simulation) sharesComponent(a, b *forge.PullRequest, env string) bool {
+	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
+		p := target{c, env}
+		return sim.changes(a, p) && sim.changes(b, p)
+	})
+}
+
+func (sim *Simulation) changes(pr *forge.PullRequest, p target) bool {
+	base, ok, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
+	return err == nil && ok && sim.tagAt(base, p) != sim.tagAt(pr.Head, p)
 }
 
 // leavesNobody says that an incident struck nothing but what a pull request is about:

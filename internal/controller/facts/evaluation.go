@@ -190,7 +190,9 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		} else {
 			c.Facts.Holds = promotion.Sure(holds)
 		}
-		c.Facts.ClusterIncidents = o.clusterIncidents(p)
+		if c.Facts.ClusterIncidents, err = o.gatherIncidents(ctx, p, c); err != nil {
+			return nil, err
+		}
 		if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
 			return nil, err
 		}

@@ -22,12 +22,13 @@ type UnitView struct {
 		Next time.Time            `json:"next,omitzero"`
 		Envs []promotion.EnvState `json:"envs"`
 	} `json:"decision"`
+	Incidents []promotion.ClusterIncident `json:"incidents,omitempty"` // that the next evaluation must know of
 }
 
 // PackView makes the store's row of a judged unit. Its digest leaves out when it
 // was judged, so that judging again without news writes nothing.
 func PackView(c *ComponentEvaluation, d *promotion.ComponentDecision) (store.Unit, error) {
-	v := UnitView{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.PipelineErr}
+	v := UnitView{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.PipelineErr, Incidents: incidentsToKeep(c)}
 	v.Decision.Envs, v.Decision.Next = d.Envs, d.Next
 	plain := v
 	plain.Tip, plain.Decision.Next = "", time.Time{}

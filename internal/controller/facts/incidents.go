@@ -1,0 +1,71 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// gatherIncidents lists what else is unhealthy, or was a while ago. Where one of the
+// component's own targets is degraded, what its last evaluation saw is on the list too,
+// also when it is over by now: the process that saw it may be gone.
+func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *ComponentEvaluation) ([]promotion.ClusterIncident, error) {
+	now := o.clusterIncidents(p)
+	if !hasTarget(c, func(t *promotion.Target) bool { return t.Verdict.State == verification.Degraded }) {
+		return now, nil
+	}
+	row, ok, err := o.opts.Store.Unit(ctx, wake.UnitName(c.Facts.Unit))
+	if err != nil || !ok {
+		return now, err
+	}
+	var before UnitView
+	if err := json.Unmarshal(row.Data, &before); err != nil {
+		return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
+	}
+	return withEarlier(now, before.Incidents, c.Facts.Now), nil
+}
+
+// withEarlier adds the incidents of an earlier list that are over; what isn't said of
+// them any more is over as of now.
+func withEarlier(list, earlier []promotion.ClusterIncident, now time.Time) []promotion.ClusterIncident {
+	for _, w := range earlier {
+		if slices.ContainsFunc(list, func(k promotion.ClusterIncident) bool { return k.Target == w.Target && k.Cluster == w.Cluster }) {
+			continue
+		}
+		if w.Until.IsZero() {
+			w.Until = now
+		}
+		if now.Sub(w.Until) <= recoveredFor {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// incidentsToKeep are those that the next evaluation must know of, whoever makes it: while
+// something of the component's own is unhealthy.
+func incidentsToKeep(c *ComponentEvaluation) []promotion.ClusterIncident {
+	if !hasTarget(c, func(t *promotion.Target) bool {
+		return t.Verdict.State == verification.Degraded || len(t.Unhealthy) > 0
+	}) {
+		return nil
+	}
+	return c.Facts.ClusterIncidents
+}
+
+func hasTarget(c *ComponentEvaluation, is func(*promotion.Target) bool) bool {
+	for i := range c.Facts.Envs {
+		for j := range c.Facts.Envs[i].Targets {
+			if is(&c.Facts.Envs[i].Targets[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,36 @@
+package facts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// TestIncidentsOutliveWhoSawThem holds that what an evaluation saw unhealthy is known to
+// the next one, also to another process's after it is over, and not for ever.
+func TestIncidentsOutliveWhoSawThem(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	at := func(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
+	incident := func(target string, since, until time.Time) promotion.ClusterIncident {
+		return promotion.ClusterIncident{Cluster: "one", Target: target, Since: since, Until: until}
+	}
+	got := withEarlier([]promotion.ClusterIncident{incident("still", at(-5), time.Time{})}, []promotion.ClusterIncident{
+		incident("still", at(-5), time.Time{}), incident("over", at(-5), time.Time{}), incident("was over", at(-9), at(-3)), incident("long ago", at(-90), at(-31)),
+	}, now)
+	want := []promotion.ClusterIncident{incident("still", at(-5), time.Time{}), incident("over", at(-5), now), incident("was over", at(-9), at(-3))}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c := &ComponentEvaluation{Facts: promotion.ComponentFacts{ClusterIncidents: want, Envs: []promotion.Env{{Targets: []promotion.Target{{Name: "web-qa"}}}}}}
+	if kept := incidentsToKeep(c); kept != nil {
+		t.Errorf("while all is well %v are kept", kept)
+	}
+	c.Facts.Envs[0].Targets[0].Unhealthy = []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}
+	if diff := cmp.Diff(want, incidentsToKeep(c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
