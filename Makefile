@@ -10,6 +10,7 @@ COUNT ?= 1
 LOAD_FOR ?= 20s
 SIM_SEED ?= 0
 SIM_FOR ?= 10m
+SIM_WORLDS ?= 0
 MUTANTS ?= .
 MUTANT_WORLDS ?= 200
 # The random tests draw the same cases on every run, so that a change is judged
@@ -39,8 +40,8 @@ crash: ## kill the server at every point of the story, and at 50 random moments 
 	$(GO) test ./internal/emulator/story -count=1 -timeout 60m -long
 
 .PHONY: sim
-sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m; SIM_FOR=0: tell the story of SIM_SEED)
-	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR)
+sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_FOR=0: tell the story of SIM_SEED)
+	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR) -sim.worlds $(SIM_WORLDS)
 
 .PHONY: sim-mutants
 sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=200)
