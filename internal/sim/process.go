@@ -154,8 +154,14 @@ func (p *process) accept(ctx context.Context, id, name, body, signature string) 
 	req.Header.Set("X-Hub-Signature-256", "sha256="+signature)
 	rec := httptest.NewRecorder()
 	webhooks.Handler(p.receiver, func(ctx context.Context, ev *webhooks.Event) error {
-		_, err := p.sim.store.Accept(ctx, store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.now(),
-			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.sim.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev)})
+		d := store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.now(),
+			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.sim.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev)}
+		at, err := controller.TimeOfEvent(ctx, p.sim.store, repositoryID, ev, d.ReceivedAt)
+		if err != nil {
+			return err
+		}
+		d.DueAt = at
+		_, err = p.sim.store.Accept(ctx, d)
 		return err
 	}, nil).ServeHTTP(rec, req)
 	return rec.Code < 300

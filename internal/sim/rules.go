@@ -341,10 +341,15 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 	if sim.scenario.environment(ref.Environment).onDegraded == "hold" && !sim.requestedRevert(ref) {
 		sim.broke(ruleUngated, "%s was opened, but %s holds and asks", describePull(pr.Number, pr.Branch), ref.Environment)
 	}
+	// Somebody may have merged something since it was decided; then it closes itself.
+	base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
+	if err != nil {
+		sim.broke("harness", "find what a revert is based on: %v", err)
+	}
 	var fine []string
 	for _, c := range sim.scenario.components {
 		p := target{c, ref.Environment}
-		now := sim.tagAt(sim.head(), p)
+		now := sim.tagAt(base, p)
 		if ref.Component != c && ref.Component != promotion.BatchName || sim.tagAt(pr.Head, p) == now {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -388,9 +389,10 @@ func (sim *Simulation) mendPipeline() {
 
 func (sim *Simulation) chat(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
-		who, text := pick(r, []string{stranger, author}), pick(r, []string{"nice", "/liftlock unhold", "/liftlock promte", "/liftlock status", "/liftlock revert"})
-		if who == author {
-			sim.forgetHold(pr.Number) // she may write
+		text := pick(r, []string{"nice", "/liftlock promte", "/liftlock status", "/liftlock unhold", "/liftlock revert"})
+		who := stranger // who may do nothing; the author may write, and what she says is done
+		if !strings.HasSuffix(text, "unhold") && !strings.HasSuffix(text, "revert") {
+			who = pick(r, []string{stranger, author})
 		}
 		sim.say(who, pr.Number, text)
 	})
