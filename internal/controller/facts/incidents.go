@@ -12,12 +12,17 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// gatherIncidents lists what else is unhealthy, or was a while ago. Where one of the
-// component's own targets is degraded, what its last evaluation saw is on the list too,
-// also when it is over by now: the process that saw it may be gone.
+// gatherIncidents lists what else is unhealthy, or was a while ago: nothing while all of
+// the component's own is well, for nobody asks then. Where a target of its own is degraded,
+// what its last evaluation saw is on the list too, also when it is over by now: the process
+// that saw it may be gone.
 func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *ComponentEvaluation) ([]promotion.ClusterIncident, error) {
+	isDegraded := func(t *promotion.Target) bool { return t.Verdict.State == verification.Degraded }
+	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || len(t.Unhealthy) > 0 }) {
+		return nil, nil
+	}
 	now := o.clusterIncidents(p)
-	if !hasTarget(c, func(t *promotion.Target) bool { return t.Verdict.State == verification.Degraded }) {
+	if !hasTarget(c, isDegraded) {
 		return now, nil
 	}
 	row, ok, err := o.opts.Store.Unit(ctx, wake.UnitName(c.Facts.Unit))
@@ -48,23 +53,10 @@ func withEarlier(list, earlier []promotion.ClusterIncident, now time.Time) []pro
 	return list
 }
 
-// incidentsToKeep are those that the next evaluation must know of, whoever makes it: while
-// something of the component's own is unhealthy.
-func incidentsToKeep(c *ComponentEvaluation) []promotion.ClusterIncident {
-	if !hasTarget(c, func(t *promotion.Target) bool {
-		return t.Verdict.State == verification.Degraded || len(t.Unhealthy) > 0
-	}) {
-		return nil
-	}
-	return c.Facts.ClusterIncidents
-}
-
 func hasTarget(c *ComponentEvaluation, is func(*promotion.Target) bool) bool {
 	for i := range c.Facts.Envs {
-		for j := range c.Facts.Envs[i].Targets {
-			if is(&c.Facts.Envs[i].Targets[j]) {
-				return true
-			}
+		if slices.ContainsFunc(c.Facts.Envs[i].Targets, func(t promotion.Target) bool { return is(&t) }) {
+			return true
 		}
 	}
 	return false

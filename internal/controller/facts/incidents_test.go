@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -25,12 +26,18 @@ func TestIncidentsOutliveWhoSawThem(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	c := &ComponentEvaluation{Facts: promotion.ComponentFacts{ClusterIncidents: want, Envs: []promotion.Env{{Targets: []promotion.Target{{Name: "web-qa"}}}}}}
-	if kept := incidentsToKeep(c); kept != nil {
-		t.Errorf("while all is well %v are kept", kept)
+	c := &ComponentEvaluation{Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Targets: []promotion.Target{{Name: "web-qa"}}}}}}
+	var g Gatherer // while all is well nothing is asked
+	if list, err := g.gatherIncidents(t.Context(), nil, c); err != nil || list != nil {
+		t.Errorf("while all is well: %v, %v", list, err)
 	}
+	app := &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "db", Health: "Degraded", Destination: verification.Destination{Name: "one"}}
+	health := newHealthClock(func() time.Time { return now })
+	health.RecordApp(*app, false)
+	g.argocdGatherer = &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: map[string]*verification.App{"argocd/db": app}}}}}, health: health}
 	c.Facts.Envs[0].Targets[0].Unhealthy = []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}
-	if diff := cmp.Diff(want, incidentsToKeep(c)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	kept, err := g.gatherIncidents(t.Context(), &ResolvedPipeline{TargetSet: &appset.TargetSet{}}, c)
+	if diff := cmp.Diff([]promotion.ClusterIncident{incident("db", now, time.Time{})}, kept); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -28,7 +28,7 @@ type UnitView struct {
 // PackView makes the store's row of a judged unit. Its digest leaves out when it
 // was judged, so that judging again without news writes nothing.
 func PackView(c *ComponentEvaluation, d *promotion.ComponentDecision) (store.Unit, error) {
-	v := UnitView{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.PipelineErr, Incidents: incidentsToKeep(c)}
+	v := UnitView{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.PipelineErr, Incidents: c.Facts.ClusterIncidents}
 	v.Decision.Envs, v.Decision.Next = d.Envs, d.Next
 	plain := v
 	plain.Tip, plain.Decision.Next = "", time.Time{}
