@@ -14,8 +14,8 @@ func call[T any](ctx context.Context, f *reachedForge, op string, writes bool, d
 	if err := f.sim.reach(t, theForge, op, false); err != nil {
 		return none, err
 	}
-	if t != nil {
-		f.sim.noteCall(op, writes)
+	if t != nil && writes {
+		f.sim.truth.lastWrite = f.sim.now
 	}
 	out, err := do()
 	if err != nil || !writes {

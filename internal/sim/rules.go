@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +57,6 @@ type truth struct {
 	health           map[deployment]*health
 	landings         map[target][]landing
 	reverted         map[deployment]time.Time // taken back by a revert pull request
-	forced           map[deployment]bool      // a person with the right to said promote
 	lifted           map[target]bool          // likewise, whatever it moves
 	requestedReverts map[target]bool          // a person asked for a revert
 	approvals        map[int]map[string]string
@@ -68,16 +67,14 @@ type truth struct {
 	vetoed           map[deployment]int // the pull request that a person closed
 	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
 	comments         map[string]int
-	calls            map[string]int
 	lastWrite        time.Time
-	failures         map[string]int
 	excused          map[string]string // components that people left in a state of their own
 }
 
 func newTruth() truth {
-	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, reverted: map[deployment]time.Time{}, forced: map[deployment]bool{},
-		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, vetoed: map[deployment]int{}, comments: map[string]int{}, calls: map[string]int{},
-		failures: map[string]int{}, excused: map[string]string{}}
+	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, reverted: map[deployment]time.Time{},
+		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, vetoed: map[deployment]int{}, comments: map[string]int{},
+		excused: map[string]string{}}
 }
 
 // qualityOf is what becomes of a release in a target.
@@ -208,7 +205,7 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 		sim.broke(ruleUnmanaged, "the merge of %s left %q in %s", name, sim.bytesAt(after, p), p.file())
 	}
 	now := deployment{p, tag}
-	allowed := sim.truth.forced[now] || sim.truth.lifted[p]
+	allowed := sim.truth.lifted[p]
 	for _, up := range env.after {
 		d := deployment{target{p.component, up}, tag}
 		if need := max(time.Second, healthyFor-sim.clocksApart()); sim.wellFor(d) < need && !allowed {
@@ -266,7 +263,7 @@ func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.
 		sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
 	}
 	carried := ""
-	for _, p := range slices.SortedFunc(mapKeys(moved), func(a, b target) int { return bytes.Compare([]byte(a.component), []byte(b.component)) }) {
+	for _, p := range slices.SortedFunc(maps.Keys(moved), func(a, b target) int { return strings.Compare(a.component, b.component) }) {
 		carried += p.component + ":" + sim.tagAt(after, p) + " "
 	}
 	approved := 0
@@ -277,16 +274,6 @@ func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.
 	}
 	if approved < env.approvals {
 		sim.broke(ruleUngated, "%s was merged with %s; %d of %d had approved that: %v", name, carried, approved, env.approvals, sim.truth.approvals[pr.Number])
-	}
-}
-
-func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 
@@ -415,14 +402,6 @@ func (sim *Simulation) leavesNobody(ref promotion.BranchRef) bool {
 		}
 	}
 	return true
-}
-
-// noteCall counts the calls of the forge.
-func (sim *Simulation) noteCall(op string, writes bool) {
-	sim.truth.calls[op]++
-	if writes {
-		sim.truth.lastWrite = sim.now
-	}
 }
 
 // maxSame is how often the same may be said on one pull request.

@@ -72,13 +72,17 @@ func taskOf(ctx context.Context) *task {
 
 // spawn starts a task, up to the first point at which it lets others go on.
 func (sim *Simulation) spawn(p *process, do func(ctx context.Context)) {
-	sim.start(&task{process: p, began: sim.now, resume: make(chan struct{})}, do)
+	sim.start(sim.newTask(p), do)
+}
+
+func (sim *Simulation) newTask(p *process) *task {
+	return &task{process: p, began: sim.now, resume: make(chan struct{})}
 }
 
 // spawnRun starts what a process does one of at a time.
 func (sim *Simulation) spawnRun(p *process, do func(ctx context.Context, t *task)) {
-	p.run = &task{process: p, began: sim.now, resume: make(chan struct{})}
-	t := p.run
+	t := sim.newTask(p)
+	p.run = t
 	sim.start(t, func(ctx context.Context) {
 		defer func() { p.run = nil }()
 		do(ctx, t)
@@ -120,7 +124,7 @@ func (sim *Simulation) sleep(t *task, d time.Duration) {
 	t.until = time.Time{}
 }
 
-// The world goes on until nothing is left to happen before its end.
+// advance lets the world go on until a time, or until a rule is broken.
 func (sim *Simulation) advance(end time.Time) {
 	for sim.broken == nil && sim.now.Before(end) {
 		sim.happen()

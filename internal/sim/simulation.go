@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ type Simulation struct {
 	budget   *webhooks.Budget
 
 	deliveries int
-	tags       map[string]string // by tree id and target
+	tags       map[string]string // by commit and file
 	truth      truth
 	incidents  []span
 	merging    bool // a merge is what moves the branch
@@ -135,12 +136,7 @@ func (sim *Simulation) build() error {
 	sim.truth = newTruth()
 	sim.repo = forge.Repo{Owner: "acme", Name: "fleet"}
 	sim.remote = git.NewMemoryRemote()
-	var writes []git.FileWrite
-	files := sim.scenario.files()
-	for _, name := range sortedKeys(files) {
-		writes = append(writes, git.FileWrite{Path: name, Content: []byte(files[name])})
-	}
-	first, err := sim.remote.Write(sim.ctx, git.CommitSpec{Files: writes, Message: "Overlays", When: sim.now.Add(-24 * time.Hour)})
+	first, err := sim.remote.Write(sim.ctx, git.CommitSpec{Files: fileWrites(sim.scenario.files()), Message: "Overlays", When: sim.now.Add(-24 * time.Hour)})
 	if err != nil {
 		return err
 	}
@@ -159,20 +155,19 @@ func (sim *Simulation) build() error {
 	return nil
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
+// fileWrites are files to write, in the order of their names.
+func fileWrites(files map[string]string) []git.FileWrite {
+	var out []git.FileWrite
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		out = append(out, git.FileWrite{Path: name, Content: []byte(files[name])})
 	}
-	slices.Sort(keys)
-	return keys
+	return out
 }
 
 // openStore opens an empty database.
 func (sim *Simulation) openStore() (err error) {
 	sim.stores++
-	path := filepath.Join(sim.Dir, fmt.Sprintf("sim-%d-%d.db", sim.Seed, sim.stores))
-	sim.store, err = store.Open(sim.ctx, "sqlite://"+path, store.Options{Now: sim.nowOfWhoever, DatabaseNow: func() time.Time { return sim.now },
+	sim.store, err = store.Open(sim.ctx, "sqlite://"+sim.storePath(), store.Options{Now: sim.nowOfWhoever, DatabaseNow: func() time.Time { return sim.now },
 		Intercept: func(ctx context.Context, name string, answered bool) error {
 			if answered {
 				sim.due.known, sim.mayBeDue = false, sim.mayBeDue || name != "claim"
@@ -183,6 +178,10 @@ func (sim *Simulation) openStore() (err error) {
 			return sim.reach(taskOf(ctx), theStore, "store "+name, answered)
 		}})
 	return err
+}
+
+func (sim *Simulation) storePath() string {
+	return filepath.Join(sim.Dir, fmt.Sprintf("sim-%d-%d.db", sim.Seed, sim.stores))
 }
 
 // nowOfWhoever is the time as the process has it that asks the store, and the world's own
@@ -222,12 +221,11 @@ func (sim *Simulation) close() {
 }
 
 func (sim *Simulation) closeStore() {
-	path := filepath.Join(sim.Dir, fmt.Sprintf("sim-%d-%d.db", sim.Seed, sim.stores))
 	if err := sim.store.Close(); err != nil {
 		sim.report("the store doesn't close: %v", err)
 	}
 	for _, end := range []string{"", "-wal", "-shm", ".lock"} {
-		_ = os.Remove(path + end) // it lies in a folder of the run's own
+		_ = os.Remove(sim.storePath() + end) // it lies in a folder of the run's own
 	}
 }
 

@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"context"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,7 +11,6 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -112,12 +108,8 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 // commit writes files onto the trunk as somebody.
 func (sim *Simulation) commit(login, message string, files map[string]string) {
 	head := sim.head()
-	var writes []git.FileWrite
-	for _, name := range sortedKeys(files) {
-		writes = append(writes, git.FileWrite{Path: name, Content: []byte(files[name])})
-	}
 	ident := sim.forge.Ident(login)
-	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: writes, Message: message, Author: &ident, Committer: &ident, When: sim.now})
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: fileWrites(files), Message: message, Author: &ident, Committer: &ident, When: sim.now})
 	sim.must(err)
 	if err == nil {
 		sim.must(sim.forge.Push(sim.repo, login, trunk, sha, false))
@@ -444,173 +436,4 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	sim.must(sim.openStore())
 	// What loosens may have to be said again.
 	clear(sim.truth.lifted)
-}
-
-// onForgeEvent is told of every change on the forge.
-func (sim *Simulation) onForgeEvent(e memory.Event) {
-	switch e.Kind {
-	case memory.PushEvent:
-		if e.Branch == trunk && e.Before != "" && e.After != "" {
-			if e.Actor != bot && !sim.merging {
-				sim.noteLandings(e.Before, e.After, true)
-			}
-			if sim.argocd != nil {
-				sim.argocd.noticePush()
-			}
-		}
-	case memory.PullRequestEvent:
-		if e.Action == "opened" && e.Actor == bot {
-			sim.onOpened(e.Number)
-		}
-	}
-	sim.deliver(e)
-}
-
-// onOpened lets people see to a pull request of the service's.
-func (sim *Simulation) onOpened(number int) {
-	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
-	sim.must(err)
-	if err != nil {
-		return
-	}
-	sim.report("%s is opened", describePull(number, pr.Branch))
-	sim.judgeOpened(pr)
-	sim.after(sim.between(5*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
-}
-
-// seeTo is what a reviewer does about a pull request, until it is no longer open.
-func (sim *Simulation) seeTo(number int) {
-	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
-	sim.must(err)
-	if err != nil || pr.State != forge.Open {
-		return
-	}
-	ref, _ := promotion.ParseBranch(pr.Branch)
-	env := sim.scenario.environment(ref.Environment)
-	carried, good := sim.carriedBy(pr, ref)
-	if good && !ref.Revert && env.approvals > 0 {
-		for _, who := range []string{reviewer, second}[:env.approvals] {
-			sim.approve(pr, who, carried)
-		}
-	}
-	if sim.chance.IntN(6) == 0 {
-		sim.approve(pr, author, carried) // she may not
-	}
-	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded == "revert") && sim.chance.IntN(3) > 0 {
-		sim.mergeByHand(pr, ref)
-	}
-	sim.after(sim.between(time.Minute, 5*time.Minute), func() { sim.seeTo(number) })
-}
-
-// carriedBy is what a pull request brings; good is that it is what it says.
-func (sim *Simulation) carriedBy(pr *forge.PullRequest, ref promotion.BranchRef) (carried string, good bool) {
-	base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
-	sim.must(err)
-	good = true
-	for _, c := range sim.scenario.components {
-		p := target{c, ref.Environment}
-		if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(base, p) {
-			carried += c + ":" + tag + " "
-			_, known := sim.truth.quality[deployment{p, tag}]
-			good = good && (known || ref.Revert)
-		}
-	}
-	return carried, good && carried != ""
-}
-
-func (sim *Simulation) approve(pr *forge.PullRequest, who, carried string) {
-	if said := who + " " + pr.Head; sim.truth.reviewed[said] {
-		return
-	} else {
-		sim.truth.reviewed[said] = true
-	}
-	if err := sim.forge.Review(sim.repo, pr.Number, who, memory.Approve, ""); err != nil {
-		sim.broke("harness", "%v", err)
-		return
-	}
-	if sim.truth.approvals[pr.Number] == nil {
-		sim.truth.approvals[pr.Number] = map[string]string{}
-	}
-	sim.truth.approvals[pr.Number][who] = carried
-	sim.report("%s approves #%d: %s", who, pr.Number, carried)
-}
-
-func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRef) {
-	before := sim.head()
-	sim.merging = true
-	landed, err := sim.forge.MergeByHand(sim.repo, pr.Number, reviewer, sim.scenario.method)
-	sim.merging = false
-	if err != nil {
-		sim.report("%s can't merge #%d: %v", reviewer, pr.Number, err)
-		return
-	}
-	sim.report("%s merges #%d", reviewer, pr.Number)
-	sim.noteLandings(before, landed, false)
-	if ref.Revert {
-		for _, c := range sim.componentsOf(ref) {
-			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
-				sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
-				sim.result.Reverts++
-			}
-		}
-		return
-	}
-	sim.result.Promotions++
-}
-
-// deliver lets the forge report of a change: late, twice, out of order or not at all.
-func (sim *Simulation) deliver(e memory.Event) {
-	name := map[memory.Kind]string{memory.PushEvent: "push", memory.PullRequestEvent: "pull_request", memory.ReviewEvent: "pull_request_review", memory.CommentEvent: "issue_comment", memory.StatusEvent: "status"}[e.Kind]
-	head := map[string]any{"number": e.Number, "head": map[string]any{"ref": e.Branch, "sha": e.Commit}, "base": map[string]any{"ref": trunk}}
-	payload, err := json.Marshal(map[string]any{"action": e.Action, "number": e.Number, "pull_request": head, "issue": map[string]any{"number": e.Number, "pull_request": map[string]any{}},
-		"ref": "refs/heads/" + e.Branch, "before": orZeros(e.Before), "after": orZeros(e.After), "deleted": e.After == "" && e.Kind == memory.PushEvent, "sha": e.Commit, "state": e.Action,
-		"repository": map[string]any{"full_name": sim.repo.String()}, "sender": map[string]any{"login": e.Actor}})
-	sim.must(err)
-	mac := hmac.New(sha256.New, []byte(webhookSecret))
-	mac.Write(payload)
-	signature := hex.EncodeToString(mac.Sum(nil))
-	sim.deliveries++
-	id := fmt.Sprint("delivery-", sim.deliveries)
-	times := 1
-	d := sim.between(20*time.Millisecond, 2*time.Second)
-	if sim.faulty {
-		switch sim.chance.IntN(25) {
-		case 0:
-			times = 0
-		case 1:
-			times = 2
-		case 2:
-			d = sim.between(time.Second, 10*time.Minute)
-		}
-	}
-	for range times {
-		sim.after(d, func() { sim.deliverTo(id, name, string(payload), signature, true) })
-		d += sim.between(0, time.Minute)
-	}
-}
-
-func orZeros(commit string) string {
-	if commit == "" {
-		return "0000000000000000000000000000000000000000"
-	}
-	return commit
-}
-
-// deliverTo brings a delivery to one of the servers.
-func (sim *Simulation) deliverTo(id, name, payload, signature string, authentic bool) {
-	var alive []*process
-	for _, p := range sim.processes {
-		if !p.dead && p.receiver != nil {
-			alive = append(alive, p)
-		}
-	}
-	if len(alive) == 0 {
-		return
-	}
-	p := alive[sim.chance.IntN(len(alive))]
-	sim.spawn(p, func(ctx context.Context) {
-		if p.accept(ctx, id, name, payload, signature) && !authentic {
-			sim.broke("a forged delivery was accepted", "%s", id)
-		}
-	})
 }

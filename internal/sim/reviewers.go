@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// onOpened lets people see to a pull request of the service's.
+func (sim *Simulation) onOpened(number int) {
+	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil {
+		return
+	}
+	sim.report("%s is opened", describePull(number, pr.Branch))
+	sim.judgeOpened(pr)
+	sim.after(sim.between(5*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
+}
+
+// seeTo is what a reviewer does about a pull request, until it is no longer open.
+func (sim *Simulation) seeTo(number int) {
+	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil || pr.State != forge.Open {
+		return
+	}
+	ref, _ := promotion.ParseBranch(pr.Branch)
+	env := sim.scenario.environment(ref.Environment)
+	carried, good := sim.carriedBy(pr, ref)
+	if good && !ref.Revert && env.approvals > 0 {
+		for _, who := range []string{reviewer, second}[:env.approvals] {
+			sim.approve(pr, who, carried)
+		}
+	}
+	if sim.chance.IntN(6) == 0 {
+		sim.approve(pr, author, carried) // she may not
+	}
+	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded == "revert") && sim.chance.IntN(3) > 0 {
+		sim.mergeByHand(pr, ref)
+	}
+	sim.after(sim.between(time.Minute, 5*time.Minute), func() { sim.seeTo(number) })
+}
+
+// carriedBy is what a pull request brings; good is that it is what it says.
+func (sim *Simulation) carriedBy(pr *forge.PullRequest, ref promotion.BranchRef) (carried string, good bool) {
+	base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
+	sim.must(err)
+	good = true
+	for _, c := range sim.scenario.components {
+		p := target{c, ref.Environment}
+		if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(base, p) {
+			carried += c + ":" + tag + " "
+			_, known := sim.truth.quality[deployment{p, tag}]
+			good = good && (known || ref.Revert)
+		}
+	}
+	return carried, good && carried != ""
+}
+
+func (sim *Simulation) approve(pr *forge.PullRequest, who, carried string) {
+	if said := who + " " + pr.Head; sim.truth.reviewed[said] {
+		return
+	} else {
+		sim.truth.reviewed[said] = true
+	}
+	if err := sim.forge.Review(sim.repo, pr.Number, who, memory.Approve, ""); err != nil {
+		sim.broke("harness", "%v", err)
+		return
+	}
+	if sim.truth.approvals[pr.Number] == nil {
+		sim.truth.approvals[pr.Number] = map[string]string{}
+	}
+	sim.truth.approvals[pr.Number][who] = carried
+	sim.report("%s approves #%d: %s", who, pr.Number, carried)
+}
+
+func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRef) {
+	before := sim.head()
+	sim.merging = true
+	landed, err := sim.forge.MergeByHand(sim.repo, pr.Number, reviewer, sim.scenario.method)
+	sim.merging = false
+	if err != nil {
+		sim.report("%s can't merge #%d: %v", reviewer, pr.Number, err)
+		return
+	}
+	sim.report("%s merges #%d", reviewer, pr.Number)
+	sim.noteLandings(before, landed, false)
+	if ref.Revert {
+		for _, c := range sim.componentsOf(ref) {
+			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
+				sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
+				sim.result.Reverts++
+			}
+		}
+		return
+	}
+	sim.result.Promotions++
+}
