@@ -23,6 +23,7 @@ import (
 // used, and outside of a pod the usual lookup (KUBECONFIG, then
 // ~/.kube/config). The file is read at once; nothing is dialled.
 func RESTConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
+	silenceClientGo()
 	if kubeconfig == "" && kubeContext == "" {
 		config, err := rest.InClusterConfig()
 		if err == nil {
@@ -58,6 +59,7 @@ const (
 
 // silenceClientGo keeps what client-go writes to standard error on its own account,
 // once for the whole process, out of a structured log: feeds report the same errors.
+// It comes before every use of client-go, which reads its logger without a lock.
 var silenceClientGo = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // newClient makes a client for one version of an API group, whose addresses begin
