@@ -13,6 +13,9 @@ SIM_FOR ?= 10m
 SIM_WORLDS ?= 0
 MUTANTS ?= .
 MUTANT_WORLDS ?= 200
+PKG ?= internal/promotion
+N ?= 100
+SEED ?= 1
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -46,6 +49,10 @@ sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_
 .PHONY: sim-mutants
 sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=200)
 	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS)
+
+.PHONY: mutants
+mutants: ## change a package's code at random, and count what its own tests notice (PKG=internal/promotion N=100 SEED=1)
+	$(GO) test ./internal -count=1 -timeout 0 -run '^TestMutants$$' -v -mutants '$(PKG)' -mutants.n $(N) -mutants.seed $(SEED)
 
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)
