@@ -17,9 +17,9 @@ import (
 // the annotation in the same write that stores the comparison's result.
 const refreshAnnotation = "argocd.argoproj.io/refresh"
 
-// unreadableCondition is the condition of an Application that could not be decoded. It
-// ends in Error, so no verdict is ever built on such a state.
-const unreadableCondition = "UnreadableError"
+// unreadableCondition is the condition of an Application that could not be decoded: no
+// verdict is ever built on such a state.
+const unreadableCondition = verification.UnreadableCondition
 
 // What is kept of one Application, however large its status is.
 const (
@@ -27,6 +27,8 @@ const (
 	maxConditions = 20
 	maxUnhealthy  = 50
 	maxSources    = 100
+	maxResults    = 20 // of an operation
+	maxDeployed   = 3
 )
 
 // wireMeta is the metadata that is used of any object.
@@ -154,21 +156,9 @@ type wireStatus struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	} `json:"conditions"`
-	ReconciledAt   *time.Time `json:"reconciledAt"`
-	OperationState *struct {
-		Operation struct {
-			Sync  wireRevisions `json:"sync"`
-			Retry struct {
-				Limit int64 `json:"limit"`
-			} `json:"retry"`
-		} `json:"operation"`
-		Phase      string         `json:"phase"`
-		Message    string         `json:"message"`
-		SyncResult *wireRevisions `json:"syncResult"`
-		StartedAt  *time.Time     `json:"startedAt"`
-		FinishedAt *time.Time     `json:"finishedAt"`
-		RetryCount int64          `json:"retryCount"`
-	} `json:"operationState"`
+	ReconciledAt   *time.Time       `json:"reconciledAt"`
+	OperationState *wireOperation   `json:"operationState"`
+	History        []wireDeployment `json:"history"`
 	SourceHydrator struct {
 		LastSuccessfulOperation *wireHydration `json:"lastSuccessfulOperation"`
 		CurrentOperation        *wireHydration `json:"currentOperation"`
@@ -240,6 +230,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		ReconciledAt:   timeOrZero(w.Status.ReconciledAt),
 		RefreshPending: refreshing,
 		Operation:      w.lastOperation(),
+		Deployed:       w.lastDeployments(),
 		Hydration:      w.currentHydration(),
 	}
 	if h := w.Spec.SourceHydrator; h != nil {
@@ -253,28 +244,6 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	}
 	a.Unhealthy = w.unhealthyResources()
 	return a
-}
-
-func (w *wireApplication) lastOperation() *verification.Operation {
-	s := w.Status.OperationState
-	if s == nil {
-		return nil
-	}
-	// The result names what was synced; until there is one (it is dropped
-	// before a retry), the request does.
-	revisions := s.Operation.Sync.allRevisions()
-	if s.SyncResult != nil && len(s.SyncResult.allRevisions()) > 0 {
-		revisions = s.SyncResult.allRevisions()
-	}
-	op := &verification.Operation{
-		Phase: s.Phase, Message: clipMessage(s.Message), Revisions: w.dryRevisions(revisions),
-		StartedAt: timeOrZero(s.StartedAt), Retries: s.RetryCount, RetryLimit: s.Operation.Retry.Limit,
-	}
-	// Between two of its own retries Argo CD leaves a running sync with the time of the last failure.
-	if s.Phase != "Running" && s.Phase != "Terminating" {
-		op.FinishedAt = timeOrZero(s.FinishedAt)
-	}
-	return op
 }
 
 // dryRevisions maps the commit that the source hydrator wrote back to the one it was made

@@ -201,7 +201,7 @@ func (e *Controller) AppChanged(a verification.App, deleted bool) {
 
 // isBreaking says that an Application may have to be taken back.
 func isBreaking(a *verification.App) bool {
-	return a.HasBadHealth() || a.HasFailedOperation()
+	return a.HasBadHealth() || a.HasFailedSync()
 }
 
 // InputsChanged is told that something changed that targets depend on besides

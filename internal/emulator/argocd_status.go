@@ -99,9 +99,16 @@ func (a *ArgoCD) buildStatus(app *application) jsonObject {
 		s["history"] = app.history
 	}
 	if op := app.op; op != nil {
+		result := jsonObject{"revision": op.commit, "source": source}
+		if op.phase == "Failed" {
+			result["resources"] = []any{jsonObject{
+				"group": "apps", "kind": "Deployment", "version": "v1", "namespace": app.DestinationNamespace, "name": app.Name,
+				"status": "SyncFailed", "syncPhase": "Sync", "message": op.message,
+			}}
+		}
 		state := jsonObject{
 			"operation": op.request, "phase": op.phase, "message": op.message, "startedAt": a.timings.formatTime(op.started),
-			"syncResult": jsonObject{"revision": op.commit, "source": source},
+			"syncResult": result,
 		}
 		if !op.at.IsZero() {
 			state["finishedAt"] = a.timings.formatTime(op.at)

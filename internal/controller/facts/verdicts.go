@@ -64,6 +64,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 			rel = o.revisionRelations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
 				e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
+				e.DeployedBefore = app.HasFailedSync() && o.wasDeployedBefore(c, env, at, t, app)
 			}
 			if hasNoLocalSource(t) && e.Generated != nil && e.Generated.Carries {
 				rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
@@ -121,6 +122,15 @@ func (o *argocdGatherer) revisionRelations(c *ComponentEvaluation, env *promotio
 		out = append(out, rel)
 	}
 	return out
+}
+
+// wasDeployedBefore says that an Application was synced as a whole to what landed before
+// its last operation began. Both times are Argo CD's.
+func (o *argocdGatherer) wasDeployedBefore(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, app *verification.App) bool {
+	return slices.ContainsFunc(app.Deployed, func(d verification.Deployment) bool {
+		rel := o.revisionRelations(c, env, at, t, d.Revisions)
+		return !d.At.After(app.Operation.StartedAt) && len(rel) > 0 && !slices.ContainsFunc(rel, func(r verification.Relation) bool { return r != verification.Holds })
+	})
 }
 
 func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {

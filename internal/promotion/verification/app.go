@@ -2,6 +2,7 @@ package verification
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,10 @@ const (
 	missing        = "Missing"
 
 	succeeded = "Succeeded"
+	failed    = "Failed"
+	errored   = "Error"
+
+	syncFailed = "SyncFailed"
 
 	// windowMessage is what a sync that was asked for says while a window
 	// forbids it; an automated one is skipped without a trace in the Application.
@@ -53,13 +58,21 @@ func WasHealthy(app *App) bool {
 	return app != nil && unclearReason(app) == "" && app.Health == healthy
 }
 
+// UnreadableCondition is the condition of an Application that could not be read.
+const UnreadableCondition = "UnreadableError"
+
+// blindConditions are those with which Argo CD can't say how an Application is: what
+// it reports beside them is left from before. Others tell of trouble without hiding
+// anything, such as a DeletionError of a resource that can't be pruned.
+var blindConditions = []string{"ComparisonError", "InvalidSpecError", "UnknownError", UnreadableCondition}
+
 // unclearReason says why Argo CD can't tell how an Application is, empty when it can.
 func unclearReason(a *App) string {
 	if a.Deleting {
 		return "the Application is being deleted"
 	}
 	for _, c := range a.Conditions {
-		if strings.HasSuffix(c.Type, "Error") && c.Type != "SyncError" {
+		if slices.Contains(blindConditions, c.Type) {
 			return clipMessage("Argo CD reports " + c.Type + messageSuffix(c.Message))
 		}
 	}
@@ -74,16 +87,6 @@ func unclearReason(a *App) string {
 
 func isBlockedByWindow(a *App) bool {
 	return a.Operation != nil && isRunning(a.Operation) && strings.Contains(a.Operation.Message, windowMessage)
-}
-
-func isRunning(op *Operation) bool {
-	return op.Phase == "Running" || op.Phase == "Terminating"
-}
-
-func inProgress(a *App) bool { return a.Operation != nil && isRunning(a.Operation) }
-
-func hasFailed(op *Operation) bool {
-	return op != nil && (op.Phase == "Failed" || op.Phase == "Error")
 }
 
 func syncError(a *App) string {
@@ -122,6 +125,3 @@ func clipMessage(s string) string { return wording.ClipLine(s, maxReason) }
 
 // HasBadHealth says that Argo CD calls the Application Degraded or Missing.
 func (a *App) HasBadHealth() bool { return a.Health == degradedHealth || a.Health == missing }
-
-// HasFailedOperation says that its last operation failed, whatever it was.
-func (a *App) HasFailedOperation() bool { return hasFailed(a.Operation) }

@@ -86,6 +86,8 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 	m.HealthMark, m.EverHealthy, m.Unhealed = mark, true, false
 	m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}
 	switch until := m.HealthySince.Add(j.HealthyFor); {
+	case m.isVerified() && j.failedLater():
+		return Verdict{State: Verified, Reason: "verified and healthy; but " + notDone}
 	case m.isVerified():
 		return Verdict{State: Verified, Reason: "synced and healthy"}
 	case !done:

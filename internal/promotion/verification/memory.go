@@ -130,13 +130,18 @@ func (j *judgement) requestRefresh(v *Verdict) {
 // RollingSync, and has not been synced to this commit already.
 func (j *judgement) requestSync(v *Verdict) {
 	a := j.app
-	if !j.Trigger || a.SyncStatus != outOfSync || a.AutoSync || j.usesRollingSync() || a.Pending || inProgress(a) ||
-		a.Operation != nil && j.operationRelation() == Holds {
+	if !j.isTriggered() || a.SyncStatus != outOfSync || a.Pending || inProgress(a) ||
+		a.Operation != nil && a.Operation.IsWhole() && j.operationRelation() == Holds {
 		return
 	}
 	request, next := scheduleRequest(&j.mem.SyncRequestedAt, &j.mem.SyncRequests, j.now, false)
 	v.Sync = request
 	v.lowerNext(next)
+}
+
+// isTriggered says that syncs of the target are Liftlock's to ask for.
+func (j *judgement) isTriggered() bool {
+	return j.Trigger && !j.app.AutoSync && !j.usesRollingSync()
 }
 
 // scheduleRequest decides whether to request again: not while the last request is

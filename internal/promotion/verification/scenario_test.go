@@ -106,6 +106,12 @@ func (s *scenario) operate(phase, message string) {
 	s.e.OperationRel = []Relation{Holds}
 }
 
+// fail: the last sync is one of X in which a resource failed.
+func (s *scenario) fail(message string) {
+	s.operate("Failed", message)
+	s.app.Operation.Results = []SyncResult{{Group: "apps", Kind: "Deployment", Name: "web", Status: "SyncFailed", Message: "admission denied"}}
+}
+
 // sync: the sync of X succeeded, and a comparison says so.
 func (s *scenario) sync() {
 	s.notice()

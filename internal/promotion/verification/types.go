@@ -30,8 +30,9 @@ type App struct {
 	RefreshedAt    time.Time // the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen (see TrackRefresh)
 	Pending        bool      // .operation is set: a sync was asked for and has not begun
 	Operation      *Operation
-	Hydration      *Hydration // nil without a source hydrator
-	HydratedPath   string     // with a source hydrator: the folder of the sync branch that the Application deploys
+	Deployed       []Deployment // the last few, newest first
+	Hydration      *Hydration   // nil without a source hydrator
+	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
 	Unhealthy      []Resource // resources whose health is neither Healthy nor empty
 	SetStep        string     // this application's status in its ApplicationSet's RollingSync: Waiting, Pending, Progressing, Healthy; empty without one
@@ -70,6 +71,29 @@ type Operation struct {
 	FinishedAt time.Time // zero while it runs
 	Retries    int64
 	RetryLimit int64 // 0: none
+
+	// Whose it is and what it was about; see IsWhole.
+	By               string       `json:",omitempty"` // who asked for it, empty: Argo CD itself, or it isn't said
+	DryRun           bool         `json:",omitempty"` // it applied nothing
+	Local            bool         `json:",omitempty"` // it synced manifests from somebody's machine
+	Partial          bool         `json:",omitempty"` // it synced some of the resources only
+	SelfHealAttempts int64        `json:",omitempty"` // above 0: it undid a change in the cluster
+	Results          []SyncResult `json:",omitempty"` // of its resources and hooks, the worst first, bounded
+}
+
+// SyncResult is what an operation came to for one resource or hook.
+type SyncResult struct {
+	Group, Kind, Namespace, Name string
+	Status                       string `json:",omitempty"` // Synced, SyncFailed, Pruned or PruneSkipped; empty for most hooks
+	Hook                         string `json:",omitempty"` // PreSync, PostSync, …; empty for a resource
+	Phase                        string `json:",omitempty"` // a hook's, or a resource's in its wave: Running, Succeeded, Failed or Error
+	Message                      string `json:",omitempty"`
+}
+
+// Deployment is a sync of a whole Application that succeeded.
+type Deployment struct {
+	Revisions []string // one a source
+	At        time.Time
 }
 
 // Condition is one of an Application's conditions.
@@ -116,6 +140,10 @@ type Expect struct {
 	// another. Empty: there was no operation, or it names no revision; then an
 	// operation whose revisions equal App.Revisions is taken to stand as those do.
 	OperationRel []Relation
+
+	// DeployedBefore says that a whole sync of the commit succeeded before the
+	// Application's last operation began, by the Application's own history.
+	DeployedBefore bool
 
 	// Generated is how the target's ApplicationSet wants its Application to be.
 	// nil: there is no set, or what it generates is not known.
@@ -198,7 +226,9 @@ type Memory struct {
 	BadSince        time.Time // continuously degraded or missing since
 	NotReadySince   time.Time // not healthy since, after having been healthy
 	SuspendedSince  time.Time
-	SyncFailedSince time.Time // the sync of the commit ended Failed or Error
+	SyncFailedSince time.Time // the release's own sync ended Failed or Error
+	SyncFailure     string    `json:",omitempty"` // how that convicts the release; empty: it doesn't
+	ErrorRetried    bool      `json:",omitempty"` // another sync was asked for after one that ended Error
 	VerifiedAt      time.Time // when it was first verified
 	DegradedAt      time.Time // since when it is degraded; zero: it isn't, or was verified again since
 	Unhealed        bool      // degraded by its health and not healthy since

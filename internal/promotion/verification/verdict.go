@@ -156,10 +156,10 @@ func (j *judgement) queuedVerdict() (Verdict, bool) {
 
 // comparedVerdict answers when the compared revision holds the commit.
 func (j *judgement) comparedVerdict() Verdict {
-	if v, failed := j.syncFailedVerdict(); failed {
+	notDone := j.whyNotDone()
+	if v, ok := j.failedSyncVerdict(notDone == ""); ok {
 		return v
 	}
-	notDone := j.whyNotDone()
 	if notDone == "" {
 		j.mem.UndoneSince, j.mem.SyncRequests, j.mem.SyncRequestedAt = time.Time{}, 0, time.Time{}
 		if j.mem.Done.IsZero() {
@@ -217,35 +217,6 @@ func (j *judgement) waitingVerdict(state State, why string) Verdict {
 	return Verdict{State: Failed, Reason: fmt.Sprintf("not synced within %s: %s", formatDuration(limit), why)}
 }
 
-// syncFailedVerdict tells whether the sync of this commit ended Failed or Error. Argo
-// CD keeps an operation Running between its own retries, so an ended one has
-// used them up. Where the failed sync was of an ancestor that also held the
-// release, Argo CD may be about to try the newer commit: then it counts only
-// after debounce.
-func (j *judgement) syncFailedVerdict() (Verdict, bool) {
-	op := j.app.Operation
-	if !hasFailed(op) || j.app.Pending || j.operationRelation() != Holds {
-		j.mem.SyncFailedSince = time.Time{}
-		return Verdict{}, false
-	}
-	j.mem.HealthySince = time.Time{}
-	if j.mem.SyncFailedSince.IsZero() {
-		j.mem.SyncFailedSince = j.now
-	}
-	why := fmt.Sprintf("the sync of this commit ended %s", op.Phase)
-	if op.Retries > 0 {
-		why += fmt.Sprintf(" after %d retries", op.Retries)
-	}
-	if op.Message != "" {
-		why += ": " + clipMessage(op.Message)
-	}
-	until := j.mem.SyncFailedSince.Add(j.Debounce)
-	if j.now.Before(until) && !slices.Equal(op.Revisions, j.app.Revisions) {
-		return j.keepVerified(Verdict{State: Syncing, Reason: why + "; a newer commit may be tried yet", Next: until}), true
-	}
-	return j.degradedVerdict(why), true
-}
-
 func (j *judgement) degradedVerdict(why string) Verdict {
 	if j.mem.DegradedAt.IsZero() {
 		j.mem.DegradedAt = j.now
@@ -268,8 +239,10 @@ func (j *judgement) whyNotDone() string {
 		return "the sync is running" + messageSuffix(op.Message)
 	case a.SyncStatus != synced:
 		return j.whyOutOfSync()
-	case hasFailed(op) && j.operationRelation() == Unresolved:
+	case hasFailed(op) && op.IsWhole() && j.operationRelation() == Unresolved:
 		return fmt.Sprintf("a sync of a revision that Git doesn't know here ended %s", op.Phase)
+	case j.failedLater():
+		return j.describeFailedSync("a later sync of this commit")
 	case syncError(a) != "":
 		return "Argo CD reports SyncError" + messageSuffix(syncError(a))
 	}
@@ -282,7 +255,9 @@ func (j *judgement) whyOutOfSync() string {
 	switch {
 	case syncError(a) != "":
 		return status + ": " + clipMessage(syncError(a))
-	case a.Operation != nil && a.Operation.Phase == succeeded && j.operationRelation() == Holds:
+	case j.failedLater():
+		return status + ": " + j.describeFailedSync("a later sync of this commit")
+	case a.Operation != nil && a.Operation.Phase == succeeded && a.Operation.IsWhole() && j.operationRelation() == Holds:
 		return status + " although the sync of this commit succeeded" + messageSuffix(a.Operation.Message)
 	case a.AutoSync:
 		return status + ", and no sync has begun although one is automated: a closed sync window, or a prune that isn't automated"
@@ -292,22 +267,6 @@ func (j *judgement) whyOutOfSync() string {
 		return status + ": there is no automated sync policy, so Liftlock asks for the sync"
 	default:
 		return status + ": there is no automated sync policy; sync it, or set verify.sync to trigger"
-	}
-}
-
-// operationRelation is how the last operation stands to the commit. Before means
-// that it was of another commit, or of none that is known.
-func (j *judgement) operationRelation() Relation {
-	op := j.app.Operation
-	switch {
-	case op == nil:
-		return Before
-	case len(j.e.OperationRel) > 0:
-		return combineRelations(j.e.OperationRel)
-	case len(op.Revisions) > 0 && slices.Equal(op.Revisions, j.app.Revisions):
-		return combineRelations(j.rel)
-	default:
-		return Before
 	}
 }
 

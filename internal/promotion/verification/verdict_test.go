@@ -618,30 +618,25 @@ func TestDegraded(t *testing.T) {
 			s.notice()
 			s.operate("Running", "one or more objects failed to apply. Retrying attempt #3")
 			s.judgeAt(0, Syncing, "")
-			s.operate("Failed", "one or more objects failed to apply (retried 5 times).")
+			s.fail("one or more objects failed to apply (retried 5 times).")
 			s.app.Operation.Retries = 5
-			s.judgeAt(second, Degraded, "the sync of this commit ended Failed after 5 retries: one or more")
-		}},
-		{"the sync of X ended in an error", func(s *scenario) {
-			s.notice()
-			s.operate("Error", "boom")
-			s.judgeAt(0, Degraded, "ended Error: boom")
+			s.judgeAt(second, Degraded, "the sync of this commit ended Failed after 5 retries: Deployment web: admission denied: one or more")
 		}},
 		{"told by its revisions alone", func(s *scenario) {
 			s.notice()
-			s.operate("Failed", "boom")
+			s.fail("boom")
 			s.e.OperationRel = nil
 			s.judgeAt(0, Degraded, "")
 		}},
 		{"the sync of another commit failed", func(s *scenario) {
 			s.notice()
-			s.operate("Failed", "boom")
+			s.fail("boom")
 			s.app.Operation.Revisions, s.e.OperationRel = []string{commitW}, []Relation{Before}
 			s.judgeAt(0, Syncing, "")
 		}},
 		{"a newer commit that holds the release may be tried yet", func(s *scenario) {
 			s.notice()
-			s.operate("Failed", "boom")
+			s.fail("boom")
 			s.app.Revisions = []string{commitY}
 			s.judgeAt(0, Syncing, "a newer commit may be tried")
 			s.wantNext(30 * second)
@@ -649,7 +644,7 @@ func TestDegraded(t *testing.T) {
 		}},
 		{"a failed sync that is tried again", func(s *scenario) {
 			s.notice()
-			s.operate("Failed", "boom")
+			s.fail("boom")
 			s.judgeAt(0, Degraded, "")
 			s.app.Pending = true
 			s.judgeAt(second, Syncing, "")
@@ -658,8 +653,9 @@ func TestDegraded(t *testing.T) {
 		}},
 		{"a failed hook, although all is synced", func(s *scenario) {
 			s.sync()
-			s.operate("Failed", "PostSync hook failed")
-			s.judgeAt(0, Degraded, "hook")
+			s.operate("Failed", "one or more synchronization tasks completed unsuccessfully")
+			s.app.Operation.Results = []SyncResult{{Group: "batch", Kind: "Job", Name: "smoke", Hook: "PostSync", Phase: "Failed", Message: "Job has reached the specified backoff limit"}}
+			s.judgeAt(0, Degraded, "the PostSync hook Job smoke: Job has reached the specified backoff limit")
 		}},
 		{"within the watch, and after it", func(s *scenario) {
 			s.verify()

@@ -1,0 +1,171 @@
+package verification
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// retryErrored is how long after a sync that ended in an error Liftlock asks for
+// another one, where it asks for them at all.
+const retryErrored = 2 * time.Minute
+
+func isRunning(op *Operation) bool {
+	return op.Phase == "Running" || op.Phase == "Terminating"
+}
+
+func inProgress(a *App) bool { return a.Operation != nil && isRunning(a.Operation) }
+
+func hasFailed(op *Operation) bool {
+	return op != nil && (op.Phase == failed || op.Phase == errored)
+}
+
+// HasFailedSync says that the last sync of the whole Application failed.
+func (a *App) HasFailedSync() bool { return hasFailed(a.Operation) && a.Operation.IsWhole() }
+
+// IsWhole says that the operation synced the whole Application to what Git says, so
+// that how it ended says something of the commit. A dry run, a sync of manifests from
+// somebody's machine, one of some resources, and one that undoes a change in the
+// cluster say nothing of it.
+func (op *Operation) IsWhole() bool {
+	return !op.DryRun && !op.Local && !op.Partial && op.SelfHealAttempts == 0
+}
+
+// wasTerminated says that a person, or the controller's time for a sync, ended it.
+func (op *Operation) wasTerminated() bool {
+	for _, text := range []string{"Operation terminat", "operation is terminating", "sync timeout"} {
+		if strings.Contains(op.Message, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstFailure is the first of its results that failed; nil when none is known.
+func (op *Operation) firstFailure() *SyncResult {
+	for i := range op.Results {
+		if op.Results[i].HasFailed() {
+			return &op.Results[i]
+		}
+	}
+	return nil
+}
+
+// HasFailed says that the resource could not be applied, or that it or the hook failed.
+func (r *SyncResult) HasFailed() bool {
+	return r.Status == syncFailed || r.Phase == failed || r.Phase == errored
+}
+
+// describe names what failed, with its message.
+func (r *SyncResult) describe() string {
+	name := r.Kind + " " + r.Name
+	if r.Hook != "" {
+		name = "the " + r.Hook + " hook " + name
+	}
+	return clipMessage(name + messageSuffix(r.Message))
+}
+
+// operationRelation is how the last operation stands to the commit. Before means
+// that it was of another commit, or of none that is known.
+func (j *judgement) operationRelation() Relation {
+	op := j.app.Operation
+	switch {
+	case op == nil:
+		return Before
+	case len(j.e.OperationRel) > 0:
+		return combineRelations(j.e.OperationRel)
+	case len(op.Revisions) > 0 && slices.Equal(op.Revisions, j.app.Revisions):
+		return combineRelations(j.rel)
+	default:
+		return Before
+	}
+}
+
+// failedLater says that the last operation was a sync of the commit that failed after
+// another one had succeeded: the release could be synced, so this is somebody else's,
+// or the cluster's, trouble until the health says otherwise.
+func (j *judgement) failedLater() bool {
+	return j.app.HasFailedSync() && j.operationRelation() == Holds && j.hasBeenSynced()
+}
+
+// hasBeenSynced says that the commit was synced to the target before.
+func (j *judgement) hasBeenSynced() bool { return !j.mem.Done.IsZero() || j.e.DeployedBefore }
+
+// failedSyncVerdict answers for a target whose last operation ended Failed or Error.
+// Argo CD keeps an operation Running between its own retries, so an ended one has
+// used them up. It convicts the release only if it was its own first sync of the whole
+// Application and a resource or a hook failed in it: whoever ended it, a cluster or a
+// repo-server that was away, and a bystander's sync are no fault of the release.
+// Where the failed sync was of an ancestor that also held the release, Argo CD may be
+// about to try the newer commit: then it counts only after debounce.
+func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
+	op, m := j.app.Operation, &j.mem
+	switch {
+	case op != nil && j.app.Pending && !isRunning(op):
+		return Verdict{}, false // nobody can tell yet what was asked for
+	case op != nil && !op.IsWhole() && !done && m.SyncFailure != "":
+		// Somebody else's operation took the place of the release's own.
+		return j.degradedVerdict(m.SyncFailure), true
+	case !j.app.HasFailedSync() || j.operationRelation() != Holds || j.hasBeenSynced():
+		m.SyncFailedSince, m.SyncFailure = time.Time{}, ""
+		return Verdict{}, false
+	}
+	m.HealthySince = time.Time{}
+	if m.SyncFailedSince.IsZero() {
+		m.SyncFailedSince = j.now
+	}
+	why := j.describeFailedSync("the sync of this commit")
+	until := m.SyncFailedSince.Add(j.Debounce)
+	if j.now.Before(until) && !slices.Equal(op.Revisions, j.app.Revisions) {
+		return Verdict{State: Syncing, Reason: why + "; a newer commit may be tried yet", Next: until}, true
+	}
+	switch {
+	case op.wasTerminated():
+		return Verdict{State: Failed, Reason: why + "; a person, or the controller's limit for syncs, ended it: sync it again, or revert"}, true
+	case op.Phase == errored:
+		return j.erroredVerdict(why), true
+	case op.firstFailure() == nil:
+		return Verdict{State: Failed, Reason: why + "; Argo CD names no resource or hook that failed: sync it again, or revert"}, true
+	}
+	m.SyncFailure = why
+	return j.degradedVerdict(why), true
+}
+
+// erroredVerdict answers for the release's own sync that ended in an error: the cluster
+// or the repo-server was away. Argo CD doesn't try that commit again by itself; where
+// syncs are Liftlock's to ask for it asks once more.
+func (j *judgement) erroredVerdict(why string) Verdict {
+	m, again := &j.mem, j.mem.SyncFailedSince.Add(retryErrored)
+	v := Verdict{State: Failed, Reason: why + "; that is the cluster's or Argo CD's trouble, which Argo CD doesn't try again: sync it again, or revert"}
+	if !j.isTriggered() || m.ErrorRetried {
+		return v
+	}
+	v.State, v.Reason = Syncing, why+"; Liftlock asks for the sync once more"
+	if j.now.Before(again) {
+		v.Next = again
+		return v
+	}
+	v.Sync, m.ErrorRetried = true, true
+	v.Next = j.now.Add(lastRepeat)
+	return v
+}
+
+// describeFailedSync says how the last operation ended, and names what failed.
+func (j *judgement) describeFailedSync(whose string) string {
+	op := j.app.Operation
+	why := fmt.Sprintf("%s ended %s", whose, op.Phase)
+	if op.Retries > 0 {
+		why += fmt.Sprintf(" after %d retries", op.Retries)
+	}
+	if op.By != "" {
+		why += ", asked for by " + clipMessage(op.By)
+	}
+	if r := op.firstFailure(); r != nil {
+		why += ": " + r.describe()
+		if strings.Contains(op.Message, r.Message) && r.Message != "" {
+			return why
+		}
+	}
+	return why + messageSuffix(op.Message)
+}

@@ -1,0 +1,164 @@
+package verification
+
+import "testing"
+
+// bystanders are operations that end badly and say nothing of a release.
+var bystanders = []struct {
+	name string
+	make func(op *Operation)
+}{
+	{"a dry run", func(op *Operation) { op.DryRun = true }},
+	{"manifests from somebody's machine", func(op *Operation) { op.Local = true }},
+	{"a sync of some resources", func(op *Operation) { op.Partial, op.By = true, "ada" }},
+	{"a self-heal", func(op *Operation) { op.Partial, op.SelfHealAttempts = true, 3 }},
+	{"a self-heal of everything", func(op *Operation) { op.SelfHealAttempts = 1 }},
+}
+
+// TestBystandersConvictNobody ends operations badly that are not the release's own sync,
+// before and after it is verified.
+func TestBystandersConvictNobody(t *testing.T) {
+	for _, b := range bystanders {
+		for _, phase := range []string{"Failed", "Error"} {
+			t.Run(b.name+" "+phase, func(t *testing.T) {
+				s := newScenario(t)
+				s.notice()
+				s.fail("boom")
+				s.app.Operation.Phase = phase
+				b.make(s.app.Operation)
+				s.judgeAt(0, Syncing, "OutOfSync")
+				s.judgeAt(15*minute, Failed, "OutOfSync")
+
+				s = newScenario(t)
+				s.verify()
+				s.fail("boom")
+				s.app.Operation.Phase = phase
+				b.make(s.app.Operation)
+				s.judgeAt(2*minute, Verified, "synced and healthy")
+				s.app.SyncStatus = "OutOfSync"
+				s.judgeAt(time2h, Verified, "healthy")
+				s.app.Health = "Degraded"
+				s.judgeAt(time2h+minute, Verified, "at the moment health is Degraded")
+				s.judgeAt(time2h+2*minute, Degraded, "health is Degraded")
+			})
+		}
+	}
+}
+
+const time2h = 120 * minute
+
+// TestWhatABystanderHides keeps a conviction by the release's own sync while somebody
+// else's operation has taken its place.
+func TestWhatABystanderHides(t *testing.T) {
+	for _, b := range bystanders {
+		t.Run(b.name, func(t *testing.T) {
+			s := newScenario(t)
+			s.notice()
+			s.fail("boom")
+			s.judgeAt(0, Degraded, "admission denied")
+			s.operate("Succeeded", "")
+			b.make(s.app.Operation)
+			s.judgeAt(minute, Degraded, "admission denied")
+			s.operate("Failed", "other")
+			b.make(s.app.Operation)
+			s.judgeAt(2*minute, Degraded, "admission denied")
+			s.app.SyncStatus = "Synced" // it mended what had failed
+			s.judgeAt(3*minute, Refreshing, "")
+			s.app.SyncStatus = "OutOfSync"
+			s.judgeAt(4*minute, Syncing, "OutOfSync")
+		})
+	}
+}
+
+// TestFirstSync has a case for every way in which the release's own sync can end.
+func TestFirstSync(t *testing.T) {
+	failing := []SyncResult{{Kind: "Deployment", Name: "web", Status: "SyncFailed", Message: "admission denied"}}
+	cases := []struct {
+		name    string
+		op      Operation
+		state   State
+		because string
+	}{
+		{"a resource can't be applied", Operation{Phase: "Failed", Results: failing}, Degraded, "ended Failed: Deployment web: admission denied"},
+		{"a hook fails", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "migrate", Hook: "PreSync", Phase: "Failed", Message: "backoff limit"}}}, Degraded, "the PreSync hook Job migrate: backoff limit"},
+		{"a resource degrades in its wave", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Deployment", Name: "web", Status: "Synced", Phase: "Failed", Message: "progress deadline"}}}, Degraded, "Deployment web: progress deadline"},
+		{"a person asked for it", Operation{Phase: "Failed", By: "ada", Results: failing}, Degraded, "asked for by ada: Deployment web"},
+		{"nothing is named", Operation{Phase: "Failed", Message: "the destination is unknown"}, Failed, "names no resource or hook"},
+		{"only what wasn't pruned is named", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "ConfigMap", Name: "old", Status: "PruneSkipped"}}}, Failed, "names no resource or hook"},
+		{"a person terminated it", Operation{Phase: "Failed", Message: "Operation terminated", Results: failing}, Failed, "ended it"},
+		{"terminated between retries", Operation{Phase: "Failed", Message: "Operation terminated (retried 2 times).", Results: failing}, Failed, "ended it"},
+		{"the controller's limit", Operation{Phase: "Failed", Message: "Operation terminated, triggered by controller sync timeout", Results: failing}, Failed, "ended it"},
+		{"terminating it failed", Operation{Phase: "Error", Message: "Operation termination had errors"}, Failed, "ended it"},
+		{"the repo-server is away", Operation{Phase: "Error", Message: "connection refused"}, Failed, "ended Error: connection refused; that is the cluster's or Argo CD's trouble"},
+		{"an error with failing resources", Operation{Phase: "Error", Results: failing}, Failed, "trouble"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScenario(t)
+			s.notice()
+			s.operate("", "")
+			c.op.Revisions = s.app.Operation.Revisions
+			s.app.Operation = &c.op
+			s.judgeAt(0, c.state, c.because)
+			s.judgeAt(time2h, c.state, c.because)
+
+			s = newScenario(t) // the release was synced before, by the Application's own history
+			s.notice()
+			s.operate("", "")
+			s.app.Operation, s.e.DeployedBefore = &c.op, true
+			s.judgeAt(0, Syncing, "OutOfSync: a later sync of this commit ended "+c.op.Phase)
+			s.judgeAt(15*minute, Failed, "a later sync")
+
+			s = newScenario(t)
+			s.verify()
+			s.app.Operation = &c.op
+			s.judgeAt(2*minute, Verified, "verified and healthy; but a later sync of this commit ended "+c.op.Phase)
+			s.app.Health = "Degraded"
+			s.judgeAt(3*minute, Verified, "")
+			s.judgeAt(3*minute+30*second, Degraded, "health is Degraded")
+		})
+	}
+}
+
+// TestErrorIsSyncedOnceMore asks for one more sync after an error where syncs are
+// Liftlock's to ask for, and then asks a person.
+func TestErrorIsSyncedOnceMore(t *testing.T) {
+	s := newScenario(t)
+	s.app.AutoSync, s.e.Limits.Trigger = false, true
+	s.notice()
+	s.operate("Error", "connection refused")
+	if s.judgeAt(0, Syncing, "asks for the sync once more").Sync {
+		t.Error("at once")
+	}
+	s.wantNext(2 * minute)
+	if !s.judgeAt(2*minute, Syncing, "once more").Sync {
+		t.Error("it asks for none")
+	}
+	s.operate("Running", "")
+	s.judgeAt(2*minute+second, Syncing, "running")
+	s.operate("Error", "connection refused")
+	if s.judgeAt(3*minute, Failed, "trouble").Sync {
+		t.Error("it asks again and again")
+	}
+	s.operate("Succeeded", "")
+	s.app.SyncStatus = "Synced"
+	s.judgeAt(4*minute, Refreshing, "")
+}
+
+// TestDeletionErrorHidesNothing: what tells of trouble beside the comparison is no
+// reason not to judge.
+func TestDeletionErrorHidesNothing(t *testing.T) {
+	for _, kind := range []string{"DeletionError", "OrphanedResourceWarning", "SomethingNewError"} {
+		s := newScenario(t)
+		s.app.Conditions = []Condition{{kind, "can't delete a PersistentVolume"}}
+		s.verify()
+		s.app.Health = "Degraded"
+		s.judgeAt(2*minute, Verified, "at the moment")
+		s.judgeAt(3*minute, Degraded, "")
+	}
+	for _, kind := range []string{"ComparisonError", "InvalidSpecError", "UnknownError", UnreadableCondition} {
+		s := newScenario(t)
+		s.app.Conditions = []Condition{{kind, "x"}}
+		s.sync()
+		s.judgeAt(0, Unclear, kind)
+	}
+}
