@@ -107,6 +107,10 @@ func TestApprovals(t *testing.T) {
 			from(1, "ada"), Facts{Authors: accounts("ada")},
 			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more, but of those who are asked only 0 people can still approve: the release's authors and the bot don't count"},
 		},
+		"the bot is asked": {
+			from(1, "ada", "liftlock-bot"), Facts{Bot: Account{Login: "Liftlock-Bot"}},
+			Result{Outcome: Wait, Reason: "0 of 1 approval; waiting for 1 more from ada", Who: []string{"ada"}},
+		},
 		"too few are left": {
 			from(2, "ada", "grace"), Facts{Authors: accounts("ada"), Bot: Account{Login: "x"}},
 			Result{Outcome: Wait, Reason: "0 of 2 approvals; waiting for 2 more, but of those who are asked only 1 person can still approve: the release's authors and the bot don't count", Who: []string{"grace"}},
@@ -136,6 +140,27 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
+// TestAccountMatches holds that what isn't known of two accounts makes them no one person.
+func TestAccountMatches(t *testing.T) {
+	for name, test := range map[string]struct {
+		a, b Account
+		want bool
+	}{
+		"one account under two logins":   {Account{ID: 7, Login: "ada"}, Account{ID: 7, Login: "ada-new"}, true},
+		"one login, in capitals too":     {Account{Login: "ada"}, Account{ID: 7, Login: "ADA"}, true},
+		"a login that changed its owner": {Account{ID: 7, Login: "ada"}, Account{ID: 8, Login: "ada"}, true},
+		"two accounts":                   {Account{ID: 7, Login: "ada"}, Account{ID: 8, Login: "grace"}, false},
+		"no login is known":              {Account{ID: 7}, Account{ID: 8}, false},
+		"nothing is known":               {Account{}, Account{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.a.Matches(test.b) != test.want || test.b.Matches(test.a) != test.want {
+				t.Errorf("%v and %v are one: %t, want %t", test.a, test.b, !test.want, test.want)
+			}
+		})
+	}
+}
+
 func TestInvalidGateFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate Gate
@@ -159,9 +184,15 @@ func TestInvalidGateFails(t *testing.T) {
 			}
 		})
 	}
-	valid := Gate{&Approvals{Count: 1}}
-	if err := valid.Validate(); err != nil || Problems(err) != nil || valid.Name() != "approvals" {
-		t.Errorf("a valid gate %s has the error %v", valid.Name(), err)
+	for _, count := range []int{1, maxApprovals} {
+		valid := Gate{&Approvals{Count: count}}
+		if err := valid.Validate(); err != nil || Problems(err) != nil || valid.Name() != "approvals" {
+			t.Errorf("a valid gate %s has the error %v", valid.Name(), err)
+		}
+	}
+	few := Gate{&Approvals{}}
+	if err := few.Validate(); err.Error() != "approvals.count: must be at least 1; it is 0" {
+		t.Errorf("a problem with a path says %q", err)
 	}
 	if got := Problems(fmt.Errorf("other")); len(got) != 1 || got[0].Error() != "other" {
 		t.Errorf("another error is the problems %v", got)
@@ -239,6 +270,7 @@ func TestApplyFloor(t *testing.T) {
 		"a floor by name":               {[]Gate{gate(3)}, gate(1, "ada").Approvals, []Gate{gate(3), gate(1, "ada")}},
 		"a floor by the same names":     {[]Gate{gate(1, "Ada", "grace")}, gate(2, "grace", "ada").Approvals, []Gate{gate(2, "Ada", "grace")}},
 		"the second gate is enough":     {[]Gate{gate(1), gate(2, "ada", "ken")}, gate(2).Approvals, []Gate{gate(1), gate(2, "ada", "ken")}},
+		"a gate without a kind":         {[]Gate{{}}, gate(2).Approvals, []Gate{{}, gate(2)}},
 		"the second gate can be raised": {[]Gate{gate(1, "ada"), gate(1)}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
