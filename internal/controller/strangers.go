@@ -64,9 +64,6 @@ func (e *Controller) admitComment(ctx context.Context, r *Repository, number int
 			return false, time.Time{}, err
 		}
 	}
-	if a != command.Wait {
-		again = time.Time{}
-	}
 	return a == command.Serve, again, nil
 }
 

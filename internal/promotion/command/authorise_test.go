@@ -59,6 +59,21 @@ func TestAuthorise(t *testing.T) {
 	}
 }
 
+// TestRefusalNamesPermission holds that who is refused reads what the forge says.
+func TestRefusalNamesPermission(t *testing.T) {
+	for may, want := range map[Permission]string{
+		None: "eve may not give /liftlock hold: it takes the permission to write to the repository (the forge says: none)",
+		Read: "eve may not give /liftlock hold: it takes the permission to write to the repository (the forge says: read)",
+	} {
+		if err := Authorise(Command{Verb: Hold}, Person{Login: "eve", Permission: may}, false); err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if Write.String() != "write" || Admin.String() != "admin" {
+		t.Errorf("the others are %s and %s", Write, Admin)
+	}
+}
+
 func TestEveryVerbHasItsNeed(t *testing.T) {
 	for _, v := range Verbs() {
 		if Needs(v) == NeedBreakGlass {

@@ -35,11 +35,7 @@ func Parse(comment string, bare bool) ([]Command, []error) {
 	var s scanner
 	for line := range strings.Lines(comment) {
 		line = strings.TrimSuffix(line, "\n")
-		shown, ok := s.visiblePart(line)
-		if !ok {
-			continue
-		}
-		words, ok := commandWords(shown, bare)
+		words, ok := commandWords(s.visiblePart(line), bare)
 		if !ok {
 			continue
 		}
@@ -97,14 +93,14 @@ var hiddenTags = []struct{ open, end string }{
 	{"<textarea", "</textarea"},
 }
 
-// visiblePart is the part of a line that its author says; false when nothing of it is.
-func (s *scanner) visiblePart(line string) (string, bool) {
+// visiblePart is the part of a line that its author says; empty when nothing of it is.
+func (s *scanner) visiblePart(line string) string {
 	if s.until != "" {
 		if _, rest, ok := cutIgnoreCase(line, s.until); ok {
 			s.until = ""
 			s.stripHidden(rest)
 		}
-		return "", false
+		return ""
 	}
 	trimmed := strings.TrimLeft(line, " ")
 	indent := len(line) - len(trimmed)
@@ -112,28 +108,28 @@ func (s *scanner) visiblePart(line string) (string, bool) {
 		if indent < 4 && closesFence(s.fence, trimmed) {
 			s.fence = ""
 		}
-		return "", false
+		return ""
 	}
 	if strings.TrimSpace(line) == "" {
 		s.quoted = false
-		return "", false
+		return ""
 	}
 	if indent < 4 && strings.HasPrefix(trimmed, ">") {
 		s.quoted = true
-		return "", false
+		return ""
 	}
 	if indent < 4 {
 		if f := openingFence(trimmed); f != "" {
 			s.fence, s.quoted = f, false
-			return "", false
+			return ""
 		}
 	}
 	shown := s.stripHidden(line)
 	// A line that is indented at all may be code, or code inside a list.
 	if s.quoted || indent > 0 || strings.HasPrefix(line, "\t") {
-		return "", false
+		return ""
 	}
-	return shown, true
+	return shown
 }
 
 // stripHidden notes what a line begins to hide, and is what stands before that. Code

@@ -62,6 +62,10 @@ func TestParse(t *testing.T) {
 		{"a fence that isn't closed", "```\n/liftlock promote", false, ""},
 		{"a fence that isn't closed by a word", "```\n``` no\n/liftlock promote", false, ""},
 		{"an indented fence", "  ```\n/liftlock promote\n  ```\n/liftlock retry", false, "retry"},
+		{"a fence that isn't closed by an indented one", "```\n    ```\n/liftlock promote", false, ""},
+		{"an indented line opens no fence", "    ```\n/liftlock retry", false, "retry"},
+		{"an indented line is no quote", "    > code\n/liftlock retry", false, "retry"},
+		{"two tildes open no fence", "~~never~~\n/liftlock retry", false, "retry"},
 		{"no fence", "```a`b\n/liftlock retry", false, "retry"},
 		{"an HTML comment", "<!-- /liftlock promote -->\n<!--\n/liftlock promote\n\n/liftlock promote\n-->\n/liftlock retry", false, "retry"},
 		{"an HTML comment that isn't closed", "hello <!--\n/liftlock promote", false, ""},
@@ -92,6 +96,7 @@ func TestParse(t *testing.T) {
 				`! "../prod" can't be an environment: names have lower-case letters, digits and dashes`},
 		{"a reason that is too long", "/liftlock hold " + strings.Repeat("ä", 301), false, "! the reason of /liftlock hold is too long; it takes 300 characters"},
 		{"a reason that just fits", "/liftlock hold " + strings.Repeat("ä", 300), false, "hold pr: " + strings.Repeat("ä", 300)},
+		{"a line that just fits", "/liftlock retry" + strings.Repeat(" ", maxLine-len("/liftlock retry")), false, "retry"},
 		{"a line that is too long", "/liftlock hold " + strings.Repeat("x", 2000), false, "! a line with a command takes 2000 bytes; this one has 2015"},
 		{"some good, some not", "/liftlock retry\n/liftlock nope\n/liftlock hold", false, "retry\nhold pr\n" + `! there is no command "nope" (/liftlock help lists them)`},
 		{"as many as go", strings.Repeat("/liftlock retry\n", 11), false, strings.Repeat("retry\n", 10) + "! a comment takes 10 commands; the rest was not taken"},
@@ -112,6 +117,7 @@ func TestParseArgs(t *testing.T) {
 		"hold pipeline at night": {Verb: Hold, Scope: ScopePipeline, Reason: "at night"},
 		"promote prod":           {Verb: Promote, Environment: "prod"},
 		"unhold":                 {Verb: Unhold, Scope: ScopePR},
+		"unhold reverts again":   {Verb: Unhold, Scope: ScopePR, Reason: "reverts again"},
 	} {
 		got, err := ParseArgs(strings.Fields(in))
 		if err != nil || got != want {

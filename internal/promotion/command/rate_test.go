@@ -43,6 +43,17 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// TestFullBucketSavesNothing holds that who waited for longer than it takes to have all
+// answers again gets no more for it.
+func TestFullBucketSavesNothing(t *testing.T) {
+	b := bucket{At: noon}
+	now := noon.Add(perLogin*everyLogin + everyLogin/2)
+	b = b.refillAt(now, perLogin, everyLogin)
+	if want := (bucket{Left: perLogin, At: now}); b != want {
+		t.Errorf("it is %+v, want %+v", b, want)
+	}
+}
+
 func TestRateLimitOfAll(t *testing.T) {
 	now := time.Date(2026, 3, 9, 9, 0, 0, 0, time.UTC)
 	l := NewRateLimit(func() time.Time { return now })

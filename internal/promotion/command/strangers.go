@@ -93,24 +93,24 @@ func (b *bucket) takeAhead(now time.Time, most, ahead int, every time.Duration) 
 
 // Admit says what happens to a comment with commands: its name, and whether all of them
 // are questions. The same comment is let through again as long as no other one was. until
-// is when one that has to wait may be looked at.
+// is when one that has to wait may be looked at, and zero for all others.
 func (s *Strangers) Admit(login, comment string, questions bool, now time.Time) (a Admission, until time.Time) {
 	p := s.find(login, now)
 	switch {
 	case p.mayWrite(now) || p.Served == comment:
-		return Serve, now
+		return Serve, time.Time{}
 	case p.Permission < Write && now.Sub(p.KnownAt) >= strangerFor:
 		return s.lookUp(now)
 	case p.Permission >= Write:
-		return LookUp, now // those who could a day ago take nothing from the others
+		return LookUp, time.Time{} // those who could a day ago take nothing from the others
 	case now.Sub(p.RefusedAt) < refusedFor && (!questions || p.Permission < Read):
-		return Ignore, now
+		return Ignore, time.Time{}
 	}
 	s.Answers = s.Answers.refillAt(now, answersOfAll, everyAnswer)
 	p.Questions = p.Questions.refillAt(now, questionsPerPerson, everyQuestion)
 	answered := questions && p.Permission >= Read
 	if s.Answers.Left <= 0 || answered && p.Questions.Left <= 0 {
-		return Ignore, now
+		return Ignore, time.Time{}
 	}
 	s.Answers.Left--
 	if answered {
@@ -119,7 +119,7 @@ func (s *Strangers) Admit(login, comment string, questions bool, now time.Time) 
 		p.RefusedAt = now
 	}
 	p.Served = comment
-	return Serve, now
+	return Serve, time.Time{}
 }
 
 func (s *Strangers) lookUp(now time.Time) (Admission, time.Time) {
@@ -128,7 +128,7 @@ func (s *Strangers) lookUp(now time.Time) (Admission, time.Time) {
 		return Wait, s.Lookups.At.Add(everyLookup)
 	}
 	s.Lookups.Left--
-	return LookUp, now
+	return LookUp, time.Time{}
 }
 
 // Meet says whether it is worth asking what somebody may do who only talks: of whoever

@@ -84,6 +84,67 @@ func TestReadersAreAnswered(t *testing.T) {
 	}
 }
 
+// TestAdmit holds what happens to a second comment, at the times when that changes.
+func TestAdmit(t *testing.T) {
+	const login = "rita"
+	for name, test := range map[string]struct {
+		may       Permission
+		refused   bool          // a command of hers was refused at noon
+		answered  int           // so many questions of hers were answered at noon
+		questions bool          // what she comments now are questions
+		after     time.Duration // since noon
+		want      Admission
+	}{
+		"a reader's next command isn't answered":           {may: Read, refused: true, want: Ignore},
+		"but her question is":                              {may: Read, refused: true, questions: true, want: Serve},
+		"a stranger's question isn't either":               {refused: true, questions: true, want: Ignore},
+		"a command of who asked too much is refused":       {may: Read, answered: questionsPerPerson, want: Serve},
+		"another question isn't answered":                  {may: Read, answered: questionsPerPerson, questions: true, want: Ignore},
+		"what she may do is believed for a while":          {may: Read, after: strangerFor - time.Second, want: Serve},
+		"and then asked for again":                         {may: Read, after: strangerFor, want: LookUp},
+		"who may write is believed for longer":             {may: Write, after: writerFor - time.Second, want: Serve},
+		"and then asked for again, whatever others cost":   {may: Write, after: writerFor, want: LookUp},
+		"also where nobody else's permission is asked for": {may: Admin, after: 2 * writerFor, want: LookUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Strangers{}
+			s.Learn(login, test.may, noon)
+			if test.refused {
+				if a, _ := s.Admit(login, "refused", false, noon); a != Serve {
+					t.Fatalf("her first command: %v", a)
+				}
+			}
+			for i := range test.answered {
+				if a, _ := s.Admit(login, fmt.Sprint(i), true, noon); a != Serve {
+					t.Fatalf("question %d: %v", i, a)
+				}
+			}
+			now := noon.Add(test.after)
+			if test.may >= Write {
+				s.Lookups = bucket{At: now} // others took all
+			}
+			a, until := s.Admit(login, "now", test.questions, now)
+			if a != test.want || !until.IsZero() {
+				t.Errorf("it is %v until %s, want %v", a, until, test.want)
+			}
+		})
+	}
+}
+
+// TestStrangersForgetTheOldest holds who is forgotten where there is no room: who was seen
+// longest ago, whatever the name.
+func TestStrangersForgetTheOldest(t *testing.T) {
+	s := &Strangers{}
+	for i := range maxPersons {
+		s.Learn(fmt.Sprintf("person%03d", i), Read, noon.Add(time.Duration((i+maxPersons/2)%maxPersons)*time.Second))
+	}
+	oldest := fmt.Sprintf("person%03d", maxPersons/2)
+	s.Learn("somebody", Read, noon.Add(time.Hour))
+	if s.Persons[oldest] != nil || s.Persons["person000"] == nil || len(s.Persons) != maxPersons {
+		t.Errorf("of %d persons %s is remembered: %t", len(s.Persons), oldest, s.Persons[oldest] != nil)
+	}
+}
+
 // TestManyStrangers holds what any number of people cost together, and that somebody who
 // may write and isn't known yet waits for no longer than until one can be asked about.
 func TestManyStrangers(t *testing.T) {
