@@ -90,16 +90,12 @@ func (m *mutantTester) run(ctx context.Context, c mutation) (fate, error) {
 		return uncompiled, fmt.Errorf("make room for a mutant: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	source, err := os.ReadFile(c.path)
-	if err != nil {
-		return uncompiled, fmt.Errorf("read what is to be mutated: %w", err)
-	}
 	planted, overlay, binary := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{c.path: planted}})
 	if err != nil {
 		return uncompiled, fmt.Errorf("write where the mutant is: %w", err)
 	}
-	if err := errors.Join(os.WriteFile(planted, c.apply(source), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(planted, c.apply(), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
 		return uncompiled, fmt.Errorf("write the mutant: %w", err)
 	}
 	var failed *exec.ExitError
@@ -185,10 +181,13 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := len(all)
+	if found == 0 {
+		t.Fatalf("nothing in %s can be mutated", pkg.PkgPath)
+	}
 	rand.New(rand.NewPCG(*mutantsSeedFlag, 0)).Shuffle(found, func(i, k int) { all[i], all[k] = all[k], all[i] })
 	m := newMutantTester(t, pkg)
 	start := time.Now()
-	if became, err := m.run(t.Context(), mutation{path: pkg.GoFiles[0]}); err != nil || became != survived {
+	if became, err := m.run(t.Context(), mutation{path: all[0].path, source: all[0].source}); err != nil || became != survived {
 		t.Fatalf("the tests of %s don't pass as the code is: %v", m.pkg, err)
 	}
 	m.timeout = 10*time.Second + 4*time.Since(start)
@@ -253,7 +252,7 @@ func TestMutationsOfSample(t *testing.T) {
 			}
 		})
 	}
-	broken := mutation{path: all[0].path, code: "no program"}
+	broken := mutation{path: all[0].path, source: all[0].source, code: "no program"}
 	if became, err := m.run(t.Context(), broken); err != nil || became != uncompiled {
 		t.Errorf("what is no program became %v (%v)", became, err)
 	}

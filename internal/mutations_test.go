@@ -17,6 +17,7 @@ import (
 // mutation is a small change of the code that a test should notice.
 type mutation struct {
 	path         string // of the file
+	source       []byte // what it has
 	line         int
 	from, to     int    // which bytes of the file
 	code         string // what is put there
@@ -28,8 +29,8 @@ type mutation struct {
 const zeroFunc = "\n\nfunc mutantZero[T any](...any) (zero T) { return zero }\n"
 
 // apply is the file with the mutation.
-func (m mutation) apply(source []byte) []byte {
-	return []byte(string(source[:m.from]) + m.code + string(source[m.to:]) + zeroFunc)
+func (m mutation) apply() []byte {
+	return []byte(string(m.source[:m.from]) + m.code + string(m.source[m.to:]) + zeroFunc)
 }
 
 // mutationFinder goes through the files of a package.
@@ -234,7 +235,7 @@ func (f *mutationFinder) isZero(e ast.Expr) bool {
 // add notes a mutation of a part of a node.
 func (f *mutationFinder) add(n ast.Node, from, to token.Pos, code, becomes string) {
 	f.found = append(f.found, mutation{
-		path: f.path, line: f.fset.Position(from).Line, from: f.offset(from), to: f.offset(to),
+		path: f.path, source: f.source, line: f.fset.Position(from).Line, from: f.offset(from), to: f.offset(to),
 		code: code, was: describeCode(f.text(n)), becomes: describeCode(becomes),
 	})
 }

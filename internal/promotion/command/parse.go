@@ -58,7 +58,8 @@ func Parse(comment string, bare bool) ([]Command, []error) {
 	return cmds, errs
 }
 
-// commandWords are the words behind the prefix; false when the line is no command.
+// commandWords are the words behind the prefix; false when the line is no command. One
+// that is indented at all is none: it may be code, or code inside a list.
 func commandWords(line string, bare bool) ([]string, bool) {
 	if !strings.HasPrefix(line, "/") {
 		return nil, false
@@ -125,8 +126,7 @@ func (s *scanner) visiblePart(line string) string {
 		}
 	}
 	shown := s.stripHidden(line)
-	// A line that is indented at all may be code, or code inside a list.
-	if s.quoted || indent > 0 || strings.HasPrefix(line, "\t") {
+	if s.quoted {
 		return ""
 	}
 	return shown
@@ -141,9 +141,7 @@ func (s *scanner) stripHidden(line string) string {
 		case '`':
 			run := len(line[i:]) - len(strings.TrimLeft(line[i:], "`"))
 			i += run
-			if end := closingRun(line[i:], run); end >= 0 {
-				i += end
-			}
+			i += closingRun(line[i:], run)
 		case '<':
 			end := closingTag(line[i:])
 			if end == "" {
@@ -176,7 +174,7 @@ func closingTag(line string) string {
 	return ""
 }
 
-// closingRun is where the code span that run backticks opened ends; -1 when the
+// closingRun is where the code span that run backticks opened ends; 0 when the
 // line doesn't close it.
 func closingRun(s string, run int) int {
 	for i := 0; i < len(s); {
@@ -190,17 +188,18 @@ func closingRun(s string, run int) int {
 			return i
 		}
 	}
-	return -1
+	return 0
 }
 
-// cutIgnoreCase is strings.Cut without regard to the case of ASCII letters.
+// cutIgnoreCase is strings.Cut without regard to the case of ASCII letters, and nothing
+// where sep isn't there.
 func cutIgnoreCase(s, sep string) (before, after string, found bool) {
 	for i := 0; i+len(sep) <= len(s); i++ {
 		if strings.EqualFold(s[i:i+len(sep)], sep) {
 			return s[:i], s[i+len(sep):], true
 		}
 	}
-	return s, "", false
+	return "", "", false
 }
 
 // openingFence is the fence that a line opens; empty when it opens none.

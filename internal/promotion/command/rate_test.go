@@ -80,6 +80,14 @@ func TestRateLimitForgets(t *testing.T) {
 			t.Fatalf("%d logins are remembered", len(l.logins))
 		}
 	}
+	clear(l.logins)
+	for i := range maxLogins {
+		l.logins[fmt.Sprint("idle", i)] = bucket{At: now.Add(-time.Hour)}
+	}
+	if now = now.Add(everyAll); !l.Allow("late") {
+		t.Errorf("those who would have everything left again aren't forgotten")
+	}
+	clear(l.logins)
 	for i := range maxLogins {
 		l.logins[fmt.Sprint("busy", i)] = bucket{At: now}
 	}

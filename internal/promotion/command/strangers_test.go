@@ -90,7 +90,7 @@ func TestAdmit(t *testing.T) {
 	for name, test := range map[string]struct {
 		may       Permission
 		refused   bool          // a command of hers was refused at noon
-		answered  int           // so many questions of hers were answered at noon
+		answered  int           // so many questions of hers were let through at noon
 		questions bool          // what she comments now are questions
 		after     time.Duration // since noon
 		want      Admission
@@ -98,6 +98,7 @@ func TestAdmit(t *testing.T) {
 		"a reader's next command isn't answered":           {may: Read, refused: true, want: Ignore},
 		"but her question is":                              {may: Read, refused: true, questions: true, want: Serve},
 		"a stranger's question isn't either":               {refused: true, questions: true, want: Ignore},
+		"a stranger's second question isn't":               {answered: 1, questions: true, want: Ignore},
 		"a command of who asked too much is refused":       {may: Read, answered: questionsPerPerson, want: Serve},
 		"another question isn't answered":                  {may: Read, answered: questionsPerPerson, questions: true, want: Ignore},
 		"what she may do is believed for a while":          {may: Read, after: strangerFor - time.Second, want: Serve},
@@ -142,6 +143,21 @@ func TestStrangersForgetTheOldest(t *testing.T) {
 	s.Learn("somebody", Read, noon.Add(time.Hour))
 	if s.Persons[oldest] != nil || s.Persons["person000"] == nil || len(s.Persons) != maxPersons {
 		t.Errorf("of %d persons %s is remembered: %t", len(s.Persons), oldest, s.Persons[oldest] != nil)
+	}
+}
+
+// TestStrangersForgetByName holds that of several who were seen at the same time the first
+// by name is forgotten, so that the same happens whenever it happens again.
+func TestStrangersForgetByName(t *testing.T) {
+	s := &Strangers{}
+	for i := range maxPersons {
+		s.Learn(fmt.Sprintf("person%03d", i), Read, noon)
+	}
+	for i := range 10 {
+		s.Learn(fmt.Sprintf("somebody%d", i), Read, noon.Add(time.Hour))
+		if name := fmt.Sprintf("person%03d", i); s.Persons[name] != nil {
+			t.Errorf("%s is still remembered", name)
+		}
 	}
 }
 
