@@ -134,6 +134,45 @@ func decideAlone(t interface {
 
 func (f *ComponentFacts) with(change func(*ComponentFacts)) *ComponentFacts { change(f); return f }
 
+// decisionCase is what is decided of one component.
+type decisionCase struct {
+	name  string
+	facts *ComponentFacts
+	want  []string // Describe of every action
+	env   string   // whose reasons are looked at
+	why   string   // part of one
+	state string
+	promo string
+	next  time.Duration // from noon on, when it is looked at again; 0: that doesn't matter here
+}
+
+func (c decisionCase) check(t *testing.T) {
+	d := decideAlone(t, *c.facts)
+	var got []string
+	for _, a := range d.Actions {
+		got = append(got, a.Describe())
+	}
+	if fmt.Sprint(got) != fmt.Sprint(c.want) {
+		t.Errorf("actions\n got  %q\n want %q\nenvs %+v", got, c.want, d.Envs)
+	}
+	if c.next != 0 && !d.Next.Equal(noon.Add(c.next)) {
+		t.Errorf("it is looked at again in %s, want %s", d.Next.Sub(noon), c.next)
+	}
+	if c.env == "" {
+		return
+	}
+	st := d.Env(c.env)
+	if c.state != "" && st.State != c.state {
+		t.Errorf("state of %s is %s (%s), want %s", c.env, st.State, st.Reason, c.state)
+	}
+	if c.promo != "" && st.Promotion != c.promo {
+		t.Errorf("promotion into %s is %s, want %s: %+v", c.env, st.Promotion, c.promo, st.Why)
+	}
+	if c.why != "" && !strings.Contains(fmt.Sprint(st.Reason, st.Why, st.Gates, st.RevertGates), c.why) {
+		t.Errorf("why of %s\n got  %s %+v\n want %q", c.env, st.Reason, st.Why, c.why)
+	}
+}
+
 // TestDecide has a case for each thing that Decide decides: what is done, and a
 // word of why, where nothing is.
 func TestDecide(t *testing.T) {
@@ -155,15 +194,7 @@ func TestDecide(t *testing.T) {
 	restorable := func() *ComponentFacts {
 		return degraded().with(func(f *ComponentFacts) { f.env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}}) })
 	}
-	for _, c := range []struct {
-		name  string
-		facts *ComponentFacts
-		want  []string // Describe of every action
-		env   string   // whose reasons are looked at
-		why   string   // part of one
-		state string
-		promo string
-	}{
+	for _, c := range []decisionCase{
 		{name: "first day", facts: linearFacts(), env: "qa", state: Baseline, promo: Idle},
 		{name: "first day, already different", facts: linearFacts().with(func(f *ComponentFacts) {
 			f.env("dev").Release = Sure(rel("r0"))
@@ -436,29 +467,7 @@ func TestDecide(t *testing.T) {
 		}), env: "qa", state: Mixed},
 		{name: "unreadable", facts: moved().with(func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("kustomization.yaml:3: alias") }), env: "qa", state: Unreadable},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			d := decideAlone(t, *c.facts)
-			var got []string
-			for _, a := range d.Actions {
-				got = append(got, a.Describe())
-			}
-			if fmt.Sprint(got) != fmt.Sprint(c.want) {
-				t.Errorf("actions\n got  %q\n want %q\nenvs %+v", got, c.want, d.Envs)
-			}
-			if c.env == "" {
-				return
-			}
-			st := d.Env(c.env)
-			if c.state != "" && st.State != c.state {
-				t.Errorf("state of %s is %s (%s), want %s", c.env, st.State, st.Reason, c.state)
-			}
-			if c.promo != "" && st.Promotion != c.promo {
-				t.Errorf("promotion into %s is %s, want %s: %+v", c.env, st.Promotion, c.promo, st.Why)
-			}
-			if c.why != "" && !strings.Contains(fmt.Sprint(st.Why, st.Gates, st.RevertGates), c.why) {
-				t.Errorf("why of %s\n got  %+v\n want %q", c.env, st.Why, c.why)
-			}
-		})
+		t.Run(c.name, c.check)
 	}
 }
 
