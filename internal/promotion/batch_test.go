@@ -137,6 +137,52 @@ func (y batchFixture) facts(compose func(FactRequest) Composition) (Facts, Decis
 	panic("asks without end")
 }
 
+// batchCase is what is decided of several components.
+type batchCase struct {
+	name      string
+	fixture   batchFixture
+	compose   func(FactRequest) Composition
+	want      []string // Describe of every shared action
+	own       []string // and of every component's own, after its name
+	component string   // whose reasons are looked at
+	env       string
+	why       string // part of one; "-": none
+}
+
+func (c batchCase) check(t *testing.T) {
+	_, d := c.fixture.facts(c.compose)
+	var got, own []string
+	for _, a := range d.Actions {
+		got = append(got, a.Describe())
+	}
+	names := c.fixture.names()
+	for _, s := range d.Steps() {
+		if _, ok := s.Action.(FactRequest); !ok && s.Component >= 0 {
+			own = append(own, names[s.Component]+": "+s.Action.Describe())
+		}
+	}
+	if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+		t.Errorf("shared actions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+	}
+	if strings.Join(own, "\n") != strings.Join(c.own, "\n") {
+		t.Errorf("own actions\n%s\nwant\n%s", strings.Join(own, "\n"), strings.Join(c.own, "\n"))
+	}
+	if c.why == "" || c.why == "-" {
+		return
+	}
+	var why []string
+	for i, name := range names {
+		if name == c.component {
+			for _, w := range d.Components[i].Env(c.env).Why {
+				why = append(why, w.Text)
+			}
+		}
+	}
+	if !strings.Contains(strings.Join(why, "\n"), c.why) {
+		t.Errorf("%s in %s says\n%s\nwant %q", c.component, c.env, strings.Join(why, "\n"), c.why)
+	}
+}
+
 // TestDecideBatch has a case for each thing that is joined.
 func TestDecideBatch(t *testing.T) {
 	both := makeMembers("api r2", "web r2")
@@ -156,16 +202,7 @@ func TestDecideBatch(t *testing.T) {
 	ada := func(p *Pull) {
 		p.Review.Approvals = []policies.Approval{{User: "ada", MayWrite: true, Current: true}}
 	}
-	for _, c := range []struct {
-		name      string
-		fixture   batchFixture
-		compose   func(FactRequest) Composition
-		want      []string // Describe of every shared action
-		own       []string // and of every component's own, after its name
-		component string   // whose reasons are looked at
-		env       string
-		why       string // part of one; "-": none
-	}{
+	for _, c := range []batchCase{
 		{name: "nothing new", fixture: newBatchFixture("api", "web")},
 		{name: "what moves together is asked for", fixture: ready(), want: []string{"look: compose in qa"}},
 		{name: "all that are ready move together", fixture: ready(), compose: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
@@ -284,39 +321,7 @@ func TestDecideBatch(t *testing.T) {
 		{name: "overtaken in all", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *ComponentFacts) { f.env("qa").Release = Sure(rel("r9")) }).with("web", func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }),
 			want: []string{"close #9: qa no longer carries what it takes back"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, d := c.fixture.facts(c.compose)
-			var got, own []string
-			for _, a := range d.Actions {
-				got = append(got, a.Describe())
-			}
-			names := c.fixture.names()
-			for _, s := range d.Steps() {
-				if _, ok := s.Action.(FactRequest); !ok && s.Component >= 0 {
-					own = append(own, names[s.Component]+": "+s.Action.Describe())
-				}
-			}
-			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
-				t.Errorf("shared actions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-			}
-			if strings.Join(own, "\n") != strings.Join(c.own, "\n") {
-				t.Errorf("own actions\n%s\nwant\n%s", strings.Join(own, "\n"), strings.Join(c.own, "\n"))
-			}
-			if c.why == "" || c.why == "-" {
-				return
-			}
-			var why []string
-			for i, name := range names {
-				if name == c.component {
-					for _, w := range d.Components[i].Env(c.env).Why {
-						why = append(why, w.Text)
-					}
-				}
-			}
-			if !strings.Contains(strings.Join(why, "\n"), c.why) {
-				t.Errorf("%s in %s says\n%s\nwant %q", c.component, c.env, strings.Join(why, "\n"), c.why)
-			}
-		})
+		t.Run(c.name, c.check)
 	}
 }
 

@@ -285,9 +285,48 @@ func TestDecideOpen(t *testing.T) {
 		{name: "retry lifts no veto before the last merge that keeps nothing out", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 6, Release: id("r1"), Merged: true, At: noon}, {Number: 4, Release: id("r0"), At: noon.Add(-time.Hour)}}
 		}).composed("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed", "open a promotion of r2 into qa"}},
+		{name: "retry lifts a close of what would not come", facts: linearFacts().with(func(f *ComponentFacts) { f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r7")}} }).with(request("retry", "qa", "", noon)),
+			want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts"}},
+		{name: "retry lifts no close that doesn't count", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r7"), Superseded: true}}
+		}).with(request("retry", "qa", "", noon)),
+			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
 		{name: "retry lifts what was closed before a revert", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r0"), At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
 		}).composed("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
+	})
+}
+
+// TestDecideRequestedRevert has what becomes of a revert that is asked for.
+func TestDecideRequestedRevert(t *testing.T) {
+	const closedAt = -2 * time.Minute
+	closed := func(change func(*PastPull)) *ComponentFacts {
+		f := arrivedFacts()
+		f.land("qa", "r2", ByPromotion, 5)
+		f.verified("qa").env("qa").Restore = Sure(Composition{Tip: tip})
+		p := PastPull{Number: 9, Revert: true, Release: id("r2"), At: noon.Add(closedAt)}
+		if change != nil {
+			change(&p)
+		}
+		f.env("qa").PastPulls = append([]PastPull{p}, f.env("qa").PastPulls...)
+		return f
+	}
+	opens := []string{"open a revert of #5 in qa"}
+	before, after := noon.Add(closedAt-time.Second), noon.Add(closedAt)
+	runCases(t, []decisionCase{
+		{name: "after a person closed one", facts: closed(nil).with(request("revert", "qa", "", after)), want: opens},
+		{name: "and before", facts: closed(nil).with(request("revert", "qa", "", before)), want: []string{"answer 3: the revert #9 was closed by a person since", "look: compose in prod"}},
+		{name: "before we closed one", facts: closed(func(p *PastPull) { p.Superseded = true }).with(request("revert", "qa", "", before)), want: opens},
+		{name: "before a person closed one of something else", facts: closed(func(p *PastPull) { p.Release = id("r7") }).with(request("revert", "qa", "", before)), want: opens},
+		{name: "before a person closed one that was there before this landed", facts: closed(func(p *PastPull) { p.At = noon.Add(-5 * time.Minute) }).with(request("revert", "qa", "", noon.Add(-time.Hour))), want: opens},
+		{name: "before a promotion was closed", facts: closed(func(p *PastPull) { p.Revert = false }).with(request("revert", "qa", "", before)), want: opens},
+		{name: "where nothing can be read", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").Landed = Unsure[Landed]("gone") }), want: []string{"answer 3: qa can't be read: gone", "look: compose in prod"}},
+		{name: "with a stranger on its branch", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").MarkRevertUnmanaged("#3 by mallory") }), want: []string{"answer 3: #3 by mallory", "look: compose in prod"}},
+		{name: "that can't be composed", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").Restore = Unsure[Composition]("changed since") }),
+			want: []string{"answer 3: the revert can't be composed: changed since", "look: compose in prod"}},
+		{name: "that is refused on another tip is composed again", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) {
+			f.env("qa").Restore = Sure(Composition{Tip: "old", State: EditRefused, Reason: "changed since"})
+		}), want: []string{"look: restore in qa", "look: compose in prod"}},
 	})
 }
 

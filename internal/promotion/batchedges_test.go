@@ -1,0 +1,112 @@
+package promotion
+
+import (
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// TestDecideBatchEdges has who moves with whom where one component is unlike the others.
+func TestDecideBatchEdges(t *testing.T) {
+	both := makeMembers("api r2", "web r2")
+	fine := func(FactRequest) Composition { return Composition{Tip: tip} }
+	refusedBatch := func(l FactRequest) Composition {
+		if len(l.Members) > 1 {
+			return Composition{Tip: tip, State: EditRefused, Reason: "it could not be shown in time"}
+		}
+		return fine(l)
+	}
+	ready := func() batchFixture {
+		return newBatchFixture("api", "db", "web").arrived("api", "r2").arrived("web", "r2")
+	}
+	inQA := func() batchFixture { return ready().landed("qa", 5, both) }
+	// verifiedInQA has only web composed further.
+	verifiedInQA := func() batchFixture {
+		return inQA().verifyAll("qa", "api", "web").with("web", func(f *ComponentFacts) { f.composed("prod", "r2") })
+	}
+	degraded := func() batchFixture {
+		return inQA().verifyAll("qa", "api", "web").with("web", func(f *ComponentFacts) {
+			f.verdict("qa", verification.Degraded, "Deployment web is Degraded")
+			f.env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+		})
+	}
+	const degradedWeb = "web: record 723200000000 degraded in qa"
+	spoilt := func(p *Pull) { p.MarkModified("not ours") }
+	hold := func(holds ...Hold) func(*ComponentFacts) {
+		return func(f *ComponentFacts) { f.Holds = Sure(holds) }
+	}
+	component := Hold{Scope: "component", By: "ada", At: noon}
+	leaves := []string{"compose #7 anew for api r2: web: it is on hold by ada since 2026-03-02T12:00:00Z"}
+	wrongKind := func(change func(*Pull)) func(*ComponentFacts) {
+		return func(f *ComponentFacts) {
+			f.pull("qa", "r2")
+			e := f.env("qa")
+			change(e.Open)
+			e.WrongKind, e.Open = e.Open, nil
+		}
+	}
+	for _, c := range []batchCase{
+		{name: "who has no such environment is nobody's business", fixture: ready().with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }), compose: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
+		{name: "nor where something is reverted", fixture: degraded().openBatchRevert("qa", both, nil).with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }), want: []string{"merge #9 into qa at undo"}, own: []string{degradedWeb}},
+
+		{name: "one that is put on hold stays in a held one", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.Held = true }).with("web", hold(component)), compose: fine},
+		{name: "and where all are on hold", fixture: ready().openBatchPull("qa", both, nil).with("web", hold(component, Hold{Scope: "pipeline"})), compose: fine},
+		{name: "and where the environment is", fixture: ready().openBatchPull("qa", both, nil).with("web", hold(component, Hold{Scope: "environment", Environment: "qa"})), compose: fine},
+		{name: "but not for another environment's", fixture: ready().openBatchPull("qa", both, nil).with("web", hold(component, Hold{Scope: "environment", Environment: "prod"})), compose: fine, want: leaves},
+		{name: "nobody leaves while the holds can't be read", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) {
+			f.Holds = Known[[]Hold]{Value: []Hold{component}, Err: "gone"}
+		}), compose: fine},
+		{name: "one of the other kind that is held keeps what would open", fixture: ready().with("web", wrongKind(func(p *Pull) { p.Held = true })), compose: fine, want: []string{"open a promotion of api r2 into qa"},
+			component: "web", env: "qa", why: "#7 from before spec.batch became environment has the label liftlock/hold"},
+
+		{name: "who is asked for joins a held one", fixture: ready().openBatchPull("qa", makeMembers("api r2"), func(p *Pull) { p.Held = true }).with("web", request("promote", "qa", "", noon)), compose: fine,
+			want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
+		{name: "but not somebody else's work", fixture: ready().openBatchPull("qa", makeMembers("api r2"), spoilt).with("web", request("promote", "qa", "", noon)), compose: fine, component: "web", env: "qa", why: "not ours"},
+		{name: "one whose joining can't be judged is left, not those in it who change", fixture: ready().arrived("api", "r3").openBatchPull("qa", makeMembers("api r2"), nil), compose: refusedBatch, component: "api", env: "qa", why: "it could not be shown in time"},
+		{name: "a release of one in it that can't be told leaves", fixture: ready().openBatchPull("qa", both, spoilt).with("web", func(f *ComponentFacts) { f.env("qa").Open.DeclaredRelease = Unsure[string]("no mark") }).with("api", request("retry", "qa", "", noon)), compose: fine,
+			want: []string{"compose #7 anew for api r2: which release of web Liftlock put there can't be told; taken over by /liftlock retry"}, own: []string{"api: answer 3: the pull request is composed anew"}},
+		{name: "one in it that can't be composed leaves", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.Stale = true }), compose: func(l FactRequest) Composition {
+			if _, in := FindMember(l.Members, "web"); in {
+				return Composition{Tip: tip, RefusedByMember: map[string]string{"web": "db-qa reads it too"}}
+			}
+			return fine(l)
+		}, want: []string{"compose #7 anew for api r2: web r2 can't be composed: db-qa reads it too; the files it edits changed on the tracked branch"}, component: "web", env: "qa", why: "db-qa reads it too"},
+		{name: "nothing joins under a broken pipeline file", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) { f.verdict("dev", verification.Degraded, "unwell") }).with("api", func(f *ComponentFacts) { f.PipelineErr = "x" }), compose: fine,
+			own: []string{"web: record 723200000000 degraded in dev"}, component: "api", env: "qa", why: "what moves together can't be composed now: the pipeline file on the default branch is broken: x"},
+		{name: "nor while targets can't be resolved", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) { f.verdict("dev", verification.Degraded, "unwell") }).with("api", func(f *ComponentFacts) { f.Problems = []string{"no such file"} }), compose: fine,
+			own: []string{"web: record 723200000000 degraded in dev"}, component: "api", env: "qa", why: "what moves together can't be composed now: no such file"},
+		{name: "a gate of one is named to the others", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) { f.env("qa").Open.Held = true }), compose: fine,
+			component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: hold: the pull request has the label"},
+
+		{name: "downstream waits for who is degraded now", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.verdict("qa", verification.Degraded, "bad") }), compose: fine,
+			want: nil, own: []string{"api: record 723200000000 degraded in qa"}, component: "web", env: "prod", why: "api r2 came with it and is not verified in qa: api-qa: bad"},
+		{name: "and for who can't be read", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("line 3") }), compose: fine,
+			component: "web", env: "prod", why: "api r2 came with it, and qa can't be read now: line 3"},
+		{name: "and for whose landing can't be told", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.env("qa").Landed = Known[Landed]{} }), compose: fine,
+			component: "web", env: "prod", why: "api r2 came with it, and qa can't be read now: not read yet"},
+		{name: "who went back since isn't waited for", fixture: inQA().verifyAll("qa", "web").with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("api", func(f *ComponentFacts) {
+			f.land("qa", "r1", ByRevert, 9).PastPulls = []PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon}}
+		}), compose: fine,
+			want: []string{"open a promotion of web r2 into prod"}, own: []string{"api: record 723100000000 verified in qa"}},
+		{name: "nor who was verified and moved on", fixture: verifiedInQA().arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).with("api", func(f *ComponentFacts) { f.verdict("qa", verification.Soaking, "not yet") }), compose: fine,
+			want: []string{"open a promotion of web r2 into prod"}},
+		{name: "what took its place and is degraded is waited for", fixture: inQA().verifyAll("qa", "web").with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).verifyAll("qa", "api").with("api", func(f *ComponentFacts) {
+			f.verdict("qa", verification.Degraded, "bad").env("qa").Spec.OnDegraded = pipeline.OnDegradedHold
+		}), compose: fine, own: []string{"api: record 723300000000 degraded in qa"}, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified: api-qa: bad"},
+
+		{name: "an incident of one that came along in another environment counts", fixture: degraded().with("web", func(f *ComponentFacts) {
+			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "api-prod", Component: "api", Environment: "prod", Since: noon}}
+		}), own: []string{degradedWeb}, component: "web", env: "qa", why: "an incident is likely"},
+		{name: "somebody else's work on the revert of several stays", fixture: degraded().openBatchRevert("qa", both, spoilt), own: []string{degradedWeb}, component: "api", env: "qa", why: "not ours"},
+		{name: "and is closed for all where one asks", fixture: degraded().openBatchRevert("qa", both, spoilt).with("api", request("retry", "qa", "", noon)), own: []string{degradedWeb, "api: answer 3: #9 is closed; where it is still needed it is opened anew"},
+			want: []string{"close #9: its branch was changed by somebody else; where it is still needed it is opened anew"}},
+		{name: "a revert of several that was asked for merges though nobody is degraded", fixture: verifiedInQA().openBatchRevert("qa", both, nil).with("api", request("revert", "qa", "r2", noon)).with("web", func(f *ComponentFacts) { f.env("prod").Compositions = nil }), want: []string{"merge #9 into qa at undo"}},
+		{name: "but not because something else was", fixture: verifiedInQA().openBatchRevert("qa", both, nil).with("api", func(f *ComponentFacts) {
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "revert", Environment: "prod", Release: id("r2"), At: noon}, {ID: 2, Verb: "promote", Environment: "qa", Release: id("r2"), At: noon}}
+		}), own: []string{"api: answer 2: qa carries it", "api: answer 1: prod no longer carries it"}},
+		{name: "nor a revert of another release", fixture: verifiedInQA().openBatchRevert("qa", both, nil).with("api", request("revert", "qa", "r9", noon)), own: []string{"api: answer 3: qa no longer carries it"}},
+	} {
+		t.Run(c.name, c.check)
+	}
+}
