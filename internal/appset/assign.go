@@ -75,7 +75,7 @@ func templateData(g *generatedApp, s *appSet, application, applicationSet bool) 
 	data := make(map[string]any, len(params)+2)
 	maps.Copy(data, params)
 	if application {
-		object, err := asMap(&g.app)
+		object, err := g.asMap()
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,8 @@ const (
 type generatedApp struct {
 	app    argov1alpha1.Application
 	params map[string]any
-	files  []string // of this commit, that the parameters came of, sorted
+	files  []string        // of this commit, that the parameters came of, sorted
+	newer  map[string]bool // fields below the spec that 2.14's types don't have
 }
 
 // generatedApps is what one set generates, before the controller's validation.
@@ -41,10 +42,11 @@ var errPanicked = errors.New("the generator library failed on it")
 // generatorRun is one run of one ApplicationSet's generators and templates. It
 // is used by one goroutine.
 type generatorRun struct {
-	ctx    context.Context // the library drops the caller's
-	set    *argov1alpha1.ApplicationSet
-	client client.Client
-	gens   map[string]generators.Generator
+	ctx     context.Context // the library drops the caller's
+	set     *argov1alpha1.ApplicationSet
+	version Version // of the Argo CD that runs it
+	client  client.Client
+	gens    map[string]generators.Generator
 
 	render  *renderer
 	repos   *commitRepos
@@ -54,9 +56,10 @@ type generatorRun struct {
 
 func newGeneratorRun(ctx context.Context, s *appSet, c *commit, snap *snapshot, access *generatorAccess, cache *resultCache) *generatorRun {
 	g := &generatorRun{
-		ctx: ctx, set: s.spec.DeepCopy(), cache: cache, origins: newOrigins(),
+		ctx: ctx, set: s.spec.DeepCopy(), version: s.version, cache: cache, origins: newOrigins(),
 		repos: &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing},
 	}
+	g.set.Spec.ApplyNestedSelectors = g.set.Spec.ApplyNestedSelectors || g.version.appliesNestedSelectors()
 	g.render = newRenderer(ctx, g.set)
 	g.client, g.gens = snap.newGenerators(g, access)
 	return g
@@ -101,7 +104,7 @@ func (g *generatorRun) runGenerators(log *zap.Logger, s *appSet, to applicationS
 	}()
 	total := 0
 	for i := range g.set.Spec.Generators {
-		results, err := runGenerator(&g.set.Spec.Generators[i], g.gens, g.set, g.client)
+		results, err := runGenerator(&g.set.Spec.Generators[i], g.gens, g.set, g.version, g.client)
 		if err != nil {
 			return err
 		}
@@ -142,7 +145,8 @@ func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error
 			return fmt.Errorf("%d Applications came of %d sets of parameters", len(apps), len(todo))
 		}
 		for i := range apps {
-			to.addApplication(&generatedApp{apps[i], todo[i], g.origins.filesOf(todo[i])})
+			newer := takeNewerFields(&apps[i])
+			to.addApplication(&generatedApp{apps[i], todo[i], g.origins.filesOf(todo[i]), newer})
 		}
 		todo = todo[:0]
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/generators"
 	"github.com/argoproj/argo-cd/v2/applicationset/services"
@@ -25,6 +26,7 @@ type gitGenerator struct {
 	file          *singleFileRepos
 	fileGenerator generators.Generator // over that file
 	prefetched    map[string][]byte    // files that were read in one go, by id
+	version       Version
 	repos         *commitRepos
 	render        *renderer
 	origins       *origins
@@ -35,7 +37,7 @@ type gitGenerator struct {
 func newGitGenerator(of *generatorRun, namespace string, fresh bool) *gitGenerator {
 	g := &gitGenerator{
 		folders: &folderRepos{repos: of.repos, cache: of.cache}, file: &singleFileRepos{},
-		repos: of.repos, render: of.render, origins: of.origins, cache: of.cache, fresh: fresh,
+		version: of.version, repos: of.repos, render: of.render, origins: of.origins, cache: of.cache, fresh: fresh,
 	}
 	g.Generator, g.fileGenerator = generators.NewGitGenerator(g.folders, namespace), generators.NewGitGenerator(g.file, namespace)
 	return g
@@ -86,17 +88,27 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 	return out, nil
 }
 
-// locateFiles lists the files that a generator's paths match, sorted, each once.
+// locateFiles lists the files that a generator's paths match and none that excludes
+// does, sorted, each once.
 func (g *gitGenerator) locateFiles(git *argov1alpha1.GitGenerator) ([]fileAt, error) {
 	var out []fileAt
+	excluded := map[string]bool{}
 	for _, item := range git.Files {
-		found, err := g.repos.locateFiles(git.RepoURL, git.Revision, item.Path)
-		g.cache.queries.recordQuery(repoQuery{git.RepoURL, git.Revision, item.Path, false}, found, nil, err)
+		pattern, exclude := strings.CutPrefix(item.Path, excludedPath)
+		found, err := g.repos.locateFiles(git.RepoURL, git.Revision, pattern)
+		g.cache.queries.recordQuery(repoQuery{git.RepoURL, git.Revision, pattern, false}, found, nil, err)
 		if err != nil {
 			return nil, fmt.Errorf("error generating params from git: %w", err)
 		}
-		out = append(out, found...)
+		if !exclude {
+			out = append(out, found...)
+			continue
+		}
+		for i := range found {
+			excluded[found[i].name] = true
+		}
 	}
+	out = slices.DeleteFunc(out, func(f fileAt) bool { return excluded[f.name] })
 	slices.SortFunc(out, func(a, b fileAt) int { return strings.Compare(a.name, b.name) })
 	return slices.CompactFunc(out, func(a, b fileAt) bool { return a.name == b.name }), nil
 }
@@ -143,10 +155,28 @@ func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitG
 
 // parseParams has the library make parameters of one file; "" is none.
 func (g *gitGenerator) parseParams(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+	if g.version.skipsEmptyLists() && isEmptyList(data) {
+		return nil, nil
+	}
 	g.file.name, g.file.data = name, asList(data)
 	spec := *git
 	spec.Files = []argov1alpha1.GitFileGeneratorItem{{Path: name}}
 	return g.fileGenerator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &spec}, set, c)
+}
+
+// isEmptyList says that a file is a list of nothing.
+func isEmptyList(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("---")) {
+			continue
+		}
+		if line[0] != '[' { // a list that has no brackets has elements
+			return false
+		}
+		var list []any
+		return yaml.Unmarshal(data, &list) == nil && len(list) == 0
+	}
+	return false
 }
 
 // asList makes a list of a JSON object, which the library would parse twice:
@@ -212,7 +242,8 @@ func literalPrefix(glob string) string {
 // block, which the library renders slowly.
 type clustersGenerator struct {
 	generators.Generator
-	render *renderer
+	render  *renderer
+	version Version
 }
 
 // GenerateParams gives the parameters of clusters.
@@ -226,6 +257,9 @@ func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGene
 	if err != nil {
 		return nil, err
 	}
+	if g.version.listsClustersOnce() {
+		out = listClustersOnce(out, clusters.FlatList)
+	}
 	for _, params := range out {
 		each := []map[string]any{params}
 		if clusters.FlatList {
@@ -238,4 +272,22 @@ func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGene
 		}
 	}
 	return out, nil
+}
+
+// listClustersOnce leaves out the clusters whose name was there before.
+func listClustersOnce(all []map[string]any, flat bool) []map[string]any {
+	seen := map[any]bool{}
+	repeats := func(params map[string]any) bool {
+		before := seen[params["name"]]
+		seen[params["name"]] = true
+		return before
+	}
+	if !flat {
+		return slices.DeleteFunc(all, repeats)
+	}
+	for _, params := range all {
+		list, _ := params["clusters"].([]map[string]any)
+		params["clusters"] = slices.DeleteFunc(list, repeats)
+	}
+	return all
 }

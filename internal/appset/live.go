@@ -286,11 +286,18 @@ func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error
 	g.app.Name, g.app.Namespace = object.Metadata.Name, object.Metadata.Namespace
 	g.app.Labels, g.app.Annotations = object.Metadata.Labels, object.Metadata.Annotations
 	wrong, err := kjson.UnmarshalStrict(object.Spec, &g.app.Spec)
+	if err == nil && len(wrong) > 0 {
+		var known []byte
+		if known, g.newer, err = splitLiveSpec(object.Spec); err == nil && g.newer != nil {
+			g.app.Spec = argov1alpha1.ApplicationSpec{}
+			wrong, err = kjson.UnmarshalStrict(known, &g.app.Spec)
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the spec of %s can't be read: %w", object.Metadata.Name, err)
 	}
 	if len(wrong) > 0 {
-		unknown = fmt.Errorf("its spec has an %w, which this version of the resolver doesn't know: what it reads is not sure", wrong[0])
+		unknown = fmt.Errorf("its spec has an %w; this version of the resolver doesn't know it: what it reads is not sure", explainUnknown(wrong[0]))
 	}
 	return g, unknown, nil
 }

@@ -38,7 +38,9 @@ type appSet struct {
 	raw     []byte
 	spec    argov1alpha1.ApplicationSet
 	policy  Policy
-	unknown error // what of it isn't known here, so that it can't be resolved; the rest is decoded
+	version Version      // of the Argo CD that it is resolved for
+	moved   []movedField // newer fields that are understood
+	unknown error        // what of it isn't known here, so that it can't be resolved; the rest is decoded
 }
 
 func (s *appSet) newProblem(application, message string) Problem {
@@ -203,12 +205,34 @@ func (s *appSet) decodeSpec(version string) error {
 	if version != apiVersion {
 		return fmt.Errorf("its apiVersion is %q; only %s is known", version, apiVersion)
 	}
-	wrong, err := decodeStrictly(s.raw, &s.spec, "")
+	wrong, err := s.decodeKnown(s.raw)
 	if err != nil {
 		return err
 	}
+	if wrong != nil {
+		m := fieldMover{}
+		moved, err := m.moveFields(s.raw)
+		if err == nil && len(m.moved) > 0 {
+			s.spec, s.moved = argov1alpha1.ApplicationSet{}, m.moved
+			wrong, err = s.decodeKnown(moved)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if s.spec.Name == "" {
 		return errors.New("metadata.name is missing")
+	}
+	s.unknown, s.policy = wrong, policyOf(&s.spec)
+	return nil
+}
+
+// decodeKnown decodes what 2.14's types know; the first of what they don't is its first
+// result.
+func (s *appSet) decodeKnown(raw []byte) (unknown, err error) {
+	wrong, err := decodeStrictly(raw, &s.spec, "")
+	if err != nil {
+		return nil, err
 	}
 	for i := range s.spec.Spec.Generators {
 		g, at := &s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
@@ -219,11 +243,10 @@ func (s *appSet) decodeSpec(version string) error {
 			err = cmp.Or(err, checkNested(g.Merge.Generators, at+".merge", &wrong))
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	s.unknown, s.policy = wrong, policyOf(&s.spec)
-	return nil
+	return wrong, nil
 }
 
 // decodeStrictly decodes as the API server does, names by letter case. What it
@@ -235,7 +258,7 @@ func decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
 		return nil, fmt.Errorf("%s%w", locationPrefix(at), err)
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), wrong[0]), nil
+		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), explainUnknown(wrong[0])), nil
 	}
 	return nil, nil
 }

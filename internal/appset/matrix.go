@@ -26,6 +26,7 @@ type matrixGenerator struct {
 	render   *renderer
 	origins  *origins
 	cache    *resultCache
+	version  Version
 	children map[string]generators.Generator
 	// fresh has every parameter set share no maps with another one that comes
 	// of another value of the first child: a merge writes into them.
@@ -33,7 +34,7 @@ type matrixGenerator struct {
 }
 
 func newMatrixGenerator(g *generatorRun, children map[string]generators.Generator, fresh bool) *matrixGenerator {
-	return &matrixGenerator{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, cache: g.cache, children: children, fresh: fresh}
+	return &matrixGenerator{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, cache: g.cache, version: g.version, children: children, fresh: fresh}
 }
 
 // GenerateParams combines every set of the first child's parameters with every
@@ -110,7 +111,7 @@ func (s *secondChild) paramsFor(a map[string]any) (first map[string]any, second 
 		return a, second, err
 	}
 	if s.plan == nil {
-		s.plan = newRenderPlan(s.matrix.render, s.child.DeepCopy())
+		s.plan = s.newPlan()
 	}
 	if s.plan.fill == nil {
 		second, err = s.untemplatedParams()
@@ -128,6 +129,15 @@ func (s *secondChild) paramsFor(a map[string]any) (first map[string]any, second 
 	rendered.Selector = s.child.Selector
 	second, err = s.matrix.childParams(rendered, s.set, s.client)
 	return seen, second, err
+}
+
+// newPlan prepares the child's templates. Its values block may be left for the child
+// itself, as far as the first child's parameters don't fill it in.
+func (s *secondChild) newPlan() *renderPlan[argov1alpha1.ApplicationSetGenerator] {
+	if s.matrix.version.keepsOwnValues() {
+		return newGeneratorPlan(s.matrix.render, s.child.DeepCopy())
+	}
+	return newRenderPlan(s.matrix.render, s.child.DeepCopy())
 }
 
 // untemplatedParams is what a child without templates gives, whatever the first child does.
@@ -181,7 +191,7 @@ func dropSelectors(nested []argov1alpha1.ApplicationSetNestedGenerator, set *arg
 }
 
 func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	params, err := childParams(child, m.children, set, c)
+	params, err := childParams(child, m.children, set, m.version, c)
 	if err == nil && !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
 		params = m.cache.reuseParams(params)
 	}
@@ -189,8 +199,8 @@ func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerato
 }
 
 // childParams asks the one generator that a child is.
-func childParams(child *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
-	results, err := runGenerator(child, all, set, c)
+func childParams(child *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, v Version, c client.Client) ([]map[string]any, error) {
+	results, err := runGenerator(child, all, set, v, c)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("child generator returned an error on parameter generation: %w", err)
@@ -212,7 +222,7 @@ type generatorResult struct {
 // runGenerator asks every generator that an entry of a set's generators names,
 // as generators.Transform does. That one also flattens every parameter set,
 // whether or not there is a selector to match it with.
-func runGenerator(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, c client.Client) ([]generatorResult, error) {
+func runGenerator(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, v Version, c client.Client) ([]generatorResult, error) {
 	var out []generatorResult
 	for _, one := range selectGenerators(g, all) {
 		params, err := one.GenerateParams(g, set, c)
@@ -220,7 +230,7 @@ func runGenerator(g *argov1alpha1.ApplicationSetGenerator, all map[string]genera
 			return nil, err
 		}
 		if g.Selector != nil {
-			if params, err = filterParams(params, g, set, c); err != nil {
+			if params, err = filterParams(params, g, set, v, c); err != nil {
 				return nil, err
 			}
 		}
@@ -242,13 +252,48 @@ func selectGenerators(g *argov1alpha1.ApplicationSetGenerator, all map[string]ge
 }
 
 // filterParams has the library match parameters with an entry's selector.
-func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, v Version, c client.Client) ([]map[string]any, error) {
 	entry := argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{}, Selector: g.Selector}
-	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{params: params}}, argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
+	seen, original := params, map[uintptr]map[string]any{}
+	if v.selectsInMaps() {
+		seen = make([]map[string]any, len(params))
+		for i := range params {
+			seen[i] = openStringMaps(params[i])
+			original[mapAddress(seen[i])] = params[i]
+		}
+	}
+	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{params: seen}}, argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
 	if err != nil {
 		return nil, err
 	}
-	return out[0].Params, nil
+	selected := out[0].Params
+	for i := range selected {
+		if params, other := original[mapAddress(selected[i])]; other {
+			selected[i] = params
+		}
+	}
+	return selected, nil
+}
+
+// openStringMaps makes maps of strings, which the library's selectors see as one text,
+// maps of anything, which they look into.
+func openStringMaps(in map[string]any) map[string]any {
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		switch value := value.(type) {
+		case map[string]string:
+			inner := make(map[string]any, len(value))
+			for k, v := range value {
+				inner[k] = v
+			}
+			out[key] = inner
+		case map[string]any:
+			out[key] = openStringMaps(value)
+		default:
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // fixedGenerator is a list generator that gives what it has.

@@ -80,7 +80,7 @@ func bothParams(t rapid.TB, manifest string) (library, ours string, failed [2]er
 				err = fmt.Errorf("%v", p)
 			}
 		}()
-		results, err := runGenerator(gen, g.gens, g.set, g.client)
+		results, err := runGenerator(gen, g.gens, g.set, g.version, g.client)
 		for _, r := range results {
 			out = append(out, r.params...)
 		}

@@ -28,10 +28,11 @@ type mergeGenerator struct {
 	inner   bool // whoever asks is a merge too, which writes into the result
 	origins *origins
 	cache   *resultCache
+	version Version
 }
 
 func newMergeGenerator(g *generatorRun, children, fresh map[string]generators.Generator, inner bool) *mergeGenerator {
-	return &mergeGenerator{generators.NewMergeGenerator(fresh), children, fresh, inner, g.origins, g.cache}
+	return &mergeGenerator{generators.NewMergeGenerator(fresh), children, fresh, inner, g.origins, g.cache, g.version}
 }
 
 // mergeGroup is what is merged into one set of parameters.
@@ -61,7 +62,7 @@ func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 	for i := range all {
 		child, err := newChildGenerator(&all[i], set)
 		if err == nil {
-			given[i], err = childParams(child, children, set, c)
+			given[i], err = childParams(child, children, set, g.version, c)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("error getting param sets from generators: error getting params from generator %d of %d: %w", i+1, len(all), err)
@@ -78,7 +79,7 @@ func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 	for _, one := range groups {
 		if old := g.cache.findGroup(one); old != nil {
 			one = old
-		} else if err := one.mergeParts(set.Spec.GoTemplate, inPlace); err != nil {
+		} else if err := one.mergeParts(set.Spec.GoTemplate, g.version.mergesTyped(), inPlace); err != nil {
 			return nil, err
 		}
 		if !inPlace {
@@ -131,8 +132,9 @@ func groupParams(given [][]map[string]any, keys []string, goTemplate bool) ([]*m
 	return out, nil
 }
 
-// mergeParts merges as the controller does, into the first part if inPlace.
-func (m *mergeGroup) mergeParts(goTemplate, inPlace bool) error {
+// mergeParts merges as the controller does, into the first part if inPlace. Without Go
+// templates, typed keeps the values that aren't strings.
+func (m *mergeGroup) mergeParts(goTemplate, typed, inPlace bool) error {
 	m.merged = m.parts[0]
 	if goTemplate && !inPlace && len(m.parts) > 1 {
 		m.merged = make(map[string]any, len(m.parts[0]))
@@ -140,6 +142,11 @@ func (m *mergeGroup) mergeParts(goTemplate, inPlace bool) error {
 	}
 	for _, part := range m.parts[1:] {
 		switch {
+		case !goTemplate && typed:
+			flat := make(map[string]any, len(m.merged)+len(part))
+			maps.Copy(flat, m.merged)
+			maps.Copy(flat, part)
+			m.merged = flat
 		case !goTemplate:
 			flat, err := utils.CombineStringMapsAllowDuplicates(m.merged, part)
 			if err != nil {

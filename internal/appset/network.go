@@ -25,13 +25,14 @@ type Generators struct {
 // defaultNamespace is where Argo CD's own manifests put it.
 const defaultNamespace = "argocd"
 
-// ArgoCD is what is known of one Argo CD. Clusters, Projects and Globbing are
+// ArgoCD is what is known of one Argo CD. Clusters, Projects, Globbing and Version are
 // as in [Input].
 type ArgoCD struct {
 	Namespace string // where it runs; empty means argocd
 	Clusters  []Cluster
 	Projects  []string
 	Globbing  string
+	Version   Version
 	// Kube reads from the cluster that it runs in, for generators that need
 	// more of it than the above; nil: there is no connection.
 	Kube *Kube
@@ -41,7 +42,7 @@ type ArgoCD struct {
 func (in *Input) argoCD(name string) ArgoCD {
 	a, known := in.ArgoCDs[cmp.Or(name, in.Main)]
 	if !known {
-		a = ArgoCD{Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing}
+		a = ArgoCD{Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, Version: in.Version}
 	}
 	a.Namespace, a.Globbing = cmp.Or(a.Namespace, defaultNamespace), cmp.Or(a.Globbing, GlobbingGit)
 	return a
@@ -55,7 +56,7 @@ func newSnapshots(in *Input) map[string]*snapshot {
 		name := in.Pipeline.Spec.ApplicationSets[i].ArgoCDName()
 		if out[name] == nil {
 			a := in.argoCD(name)
-			s := newSnapshot(a.Clusters, a.Projects)
+			s := newSnapshot(a.Version.exposedAnnotations(a.Clusters), a.Projects)
 			s.name, s.argocd, s.allowed = cmp.Or(name, in.Main), a, in.Generators
 			out[name] = s
 		}
@@ -116,7 +117,7 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 	}
 	terminal := map[string]generators.Generator{
 		"List":                    generators.NewListGenerator(),
-		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render},
+		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render, g.version},
 		"Git":                     newGitGenerator(g, namespace, false),
 		"SCMProvider":             asking("scmProvider", generators.NewSCMProviderGenerator(c, scm)),
 		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(g.ctx, dyn, clientset, namespace)),

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/utils"
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
@@ -65,6 +67,16 @@ func newRenderPlan[T any](r *renderer, copied *T) *renderPlan[T] {
 	return &renderPlan[T]{copied, p.planValue(reflect.ValueOf(copied).Elem())}
 }
 
+// newGeneratorPlan is newRenderPlan for a generator whose values block keeps the
+// templates that the parameters can't fill in: the generator's own may.
+func newGeneratorPlan(r *renderer, copied *argov1alpha1.ApplicationSetGenerator) *renderPlan[argov1alpha1.ApplicationSetGenerator] {
+	options := append(slices.DeleteFunc(slices.Clone(r.options), func(o string) bool { return strings.HasPrefix(o, "missingkey=") }), "missingkey=error")
+	p := renderPlanner{parse: r.parseText, parseOwn: func(raw string) *parsedString {
+		return newParsedString(raw, r.goTemplate, options, r.limits)
+	}}
+	return &renderPlan[argov1alpha1.ApplicationSetGenerator]{copied, p.planValue(reflect.ValueOf(copied).Elem())}
+}
+
 // render makes a value for one set of parameters. Only its top level is its own.
 func (p *renderPlan[T]) render(params map[string]any) (*T, error) {
 	out := *p.value
@@ -112,9 +124,13 @@ func (r *renderer) mutatesParams(set, over *argov1alpha1.ApplicationSetTemplate,
 	return r.limits.mutates
 }
 
-// Replace renders one string.
+// Replace renders a templatePatch, the only string that the library renders by itself.
 func (r *renderer) Replace(raw string, params map[string]any, _ bool, _ []string) (string, error) {
-	return r.parseText(raw).render(params)
+	patch, err := r.parseText(raw).render(params)
+	if err != nil {
+		return "", err
+	}
+	return movePatchFields(patch), nil
 }
 
 // renderValues adds a generator's values block to parameters: the controller

@@ -24,6 +24,9 @@ type templateFiller func(into reflect.Value, params map[string]any) error
 // renderPlanner makes plans. text gives a parsed string.
 type renderPlanner struct {
 	parse func(raw string) *parsedString
+	// parseOwn gives a parsed string of a generator's values block whose missing
+	// parameters are errors; nil: such blocks are like any other map.
+	parseOwn func(raw string) *parsedString
 }
 
 // planValue prepares a value: it normalizes what lies below it as rendering does
@@ -94,6 +97,8 @@ func (p *renderPlanner) planStruct(v reflect.Value) templateFiller {
 		var fill templateFiller
 		if v.Type().Field(i).Name == "Raw" && v.Field(i).Type() == reflect.TypeFor[[]byte]() {
 			fill = p.planRawJSON(v.Field(i))
+		} else if values, ok := v.Field(i).Interface().(map[string]string); ok && p.parseOwn != nil && v.Type().Field(i).Name == "Values" {
+			fill = p.planOwnValues(values)
 		} else {
 			fill = p.planValue(v.Field(i))
 		}
@@ -112,6 +117,42 @@ func (p *renderPlanner) planStruct(v reflect.Value) templateFiller {
 		}
 		return nil
 	}
+}
+
+// planOwnValues renders what the parameters fill in and keeps the rest as it is. Keys
+// are no templates.
+func (p *renderPlanner) planOwnValues(values map[string]string) templateFiller {
+	parsed := make(map[string]*parsedString, len(values))
+	some := false
+	for key, raw := range values {
+		parsed[key] = p.parseOwn(raw)
+		some = some || !parsed[key].plain
+	}
+	if !some {
+		return nil
+	}
+	return func(into reflect.Value, params map[string]any) error {
+		out := make(map[string]string, len(parsed))
+		for key, t := range parsed {
+			text, err := t.render(params)
+			if err != nil && !isMissingParameter(err) {
+				return fmt.Errorf("failed to pre-resolve Values key %q: %w", key, err)
+			}
+			if err != nil {
+				text = t.raw
+			}
+			out[key] = text
+		}
+		into.Set(reflect.ValueOf(out))
+		return nil
+	}
+}
+
+// isMissingParameter says that a template failed on a parameter that isn't there. The
+// template package has no better way to know.
+func isMissingParameter(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "map has no entry for key") || strings.Contains(text, "can't evaluate field")
 }
 
 func (p *renderPlanner) planSlice(v reflect.Value) templateFiller {

@@ -37,7 +37,9 @@ type Input struct {
 	// Globbing is how the controller matches git file generators' paths;
 	// empty means GlobbingGit, its default.
 	Globbing string
-	// ArgoCDs are the Argo CDs of which other things are known than the three
+	// Version is the Argo CD's.
+	Version Version
+	// ArgoCDs are the Argo CDs of which other things are known than the four
 	// fields above say, by the name that the pipeline's entries use. Those that
 	// are not here are as the fields above say.
 	ArgoCDs map[string]ArgoCD
@@ -175,7 +177,10 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 	for i := range sets {
 		wg.Go(func() {
 			e := entries[sets[i].entry].withContext(ctx)
-			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snaps[e.argocd])
+			snap := snaps[e.argocd]
+			sets[i].settleVersion(snap.argocd.Version)
+			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snap)
+			outcomes[i].notes = append(sets[i].versionNotes(snap.argocd.Version), outcomes[i].notes...)
 		})
 	}
 	for i := range plain {

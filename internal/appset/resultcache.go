@@ -174,7 +174,7 @@ type setCacheKeys struct {
 func newSetCacheKeys(in *Input, s *appSet, e *pipelineEntry, snap *snapshot) (setCacheKeys, error) {
 	var k setCacheKeys
 	var err error
-	if k.set, err = digestValues(in.RepoURLs, in.Branch, in.Pipeline.File, in.Pipeline.Name(), e.argocd, s.file, s.spec.Namespace, s.spec.Name); err != nil {
+	if k.set, err = digestValues(s.version, in.RepoURLs, in.Branch, in.Pipeline.File, in.Pipeline.Name(), e.argocd, s.file, s.spec.Namespace, s.spec.Name); err != nil {
 		return k, err
 	}
 	spec := s.spec

@@ -68,6 +68,11 @@ func (m *targetBuilder) addApplication(g *generatedApp) {
 	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: m.over, project: m.internString(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
 	g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
+	for i := range g.app.Spec.Sources {
+		if m.set.version.normalizesSources() {
+			argoutil.NormalizeSource(&g.app.Spec.Sources[i])
+		}
+	}
 	var o setOutcome
 	out.target = m.entry.buildTarget(m.in, m.set, g, m.here, &o)
 	for _, p := range o.problems {

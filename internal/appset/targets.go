@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
-
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -77,7 +75,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
 		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
 		Sources:   sourcesOf(&g.app, here),
-		AutoSync:  g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil,
+		AutoSync:  g.autoSyncs(),
 		Hydration: hydrationOf(&g.app),
 
 		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
@@ -95,7 +93,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 		wrong(errors.New(why))
 	}
 	if in.Manifests {
-		raw, err := applicationManifest(&g.app)
+		raw, err := applicationManifest(g)
 		if err != nil {
 			wrong(err)
 		}
@@ -129,8 +127,8 @@ func (e *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) e
 }
 
 // applicationManifest is the Application as a file would hold it.
-func applicationManifest(app *argov1alpha1.Application) (json.RawMessage, error) {
-	object, err := asMap(app)
+func applicationManifest(g *generatedApp) (json.RawMessage, error) {
+	object, err := g.asMap()
 	if err != nil {
 		return nil, err
 	}

@@ -66,21 +66,25 @@ func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 		o.problems = append(o.problems, set.newProblem(m.target.Name, text))
 	}
 	kept := make([]*builtTarget, 0, len(all))
-	seen := make(map[string]bool, len(all))
+	seen, dropped := make(map[string]bool, len(all)), map[string]bool{}
 	for _, m := range all {
-		err := s.checkTarget(m)
+		err := s.checkTarget(m, set.version)
 		if seen[m.target.Name] {
-			err = errors.New("the set generates more than one Application of this name; Argo CD keeps the first only")
+			err = set.version.explainDuplicate()
 		}
 		seen[m.target.Name] = true
 		if err != nil {
 			problem(m, err.Error())
+			dropped[m.target.Namespace+"/"+m.target.Name] = true
 			continue
 		}
 		for _, text := range m.problems {
 			problem(m, text)
 		}
 		kept = append(kept, m)
+	}
+	if set.version.dropsDuplicates() {
+		kept = slices.DeleteFunc(kept, func(m *builtTarget) bool { return dropped[m.target.Namespace+"/"+m.target.Name] })
 	}
 	slices.SortFunc(kept, func(a, b *builtTarget) int { return cmp.Compare(a.target.Name, b.target.Name) })
 	for _, m := range kept {
@@ -100,7 +104,15 @@ func compareBuilt(a, b *builtTarget) int {
 	return bytes.Compare(ra, rb)
 }
 
-func (s *snapshot) checkTarget(m *builtTarget) error {
+// explainDuplicate says what becomes of several Applications of one name.
+func (v Version) explainDuplicate() error {
+	if v.dropsDuplicates() {
+		return errors.New("the set generates more than one Application of this name; Argo CD creates none of them")
+	}
+	return errors.New("the set generates more than one Application of this name; Argo CD keeps the first only")
+}
+
+func (s *snapshot) checkTarget(m *builtTarget, v Version) error {
 	if s.projects != nil && !s.projects[m.project] {
 		return fmt.Errorf("its project %q does not exist", m.project)
 	}
@@ -109,8 +121,14 @@ func (s *snapshot) checkTarget(m *builtTarget) error {
 		return fmt.Errorf("its destination has both a name (%s) and a server (%s): Argo CD takes one", name, server)
 	case name != "":
 		return s.checkDestination(name, s.servers)
+	case server != "" && v.needsDestination():
+		if s.clustersKnown && len(s.names[strings.TrimRight(server, "/")]) == 0 {
+			return fmt.Errorf("its destination %s is not a cluster that Argo CD knows", server)
+		}
 	case server != "":
 		return s.checkDestination(server, s.names)
+	case v.needsDestination():
+		return errors.New("it has no destination: Argo CD wants a cluster's server or name")
 	}
 	return nil
 }

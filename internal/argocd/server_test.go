@@ -31,6 +31,7 @@ type apiServer struct {
 	cut      chan struct{}  // closed to end all watches
 	requests []string
 	watching int
+	schema   []byte // what describes the kinds; none: there is no such path
 }
 
 type serverEvent struct {
@@ -157,6 +158,10 @@ func (s *apiServer) watches(resource string) int {
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == schemaPath && s.schema != nil {
+		_, _ = w.Write(s.schema)
+		return
+	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/apis/argoproj.io/v1alpha1/")
 	if !ok {
 		path, ok = strings.CutPrefix(r.URL.Path, "/api/v1/")

@@ -15,6 +15,7 @@ type SetsAndProjects struct {
 	SetsErr     error
 	Projects    []string // their names; nil: not known
 	ProjectsErr error
+	Line        string // the line of Argo CD that its kinds are of, as "3.5"; empty: not known
 }
 
 // ListSetsAndProjects lists the ApplicationSets and the AppProjects once, for a program that
@@ -50,6 +51,7 @@ func (w *Watcher) ListSetsAndProjects(ctx context.Context) (*SetsAndProjects, er
 		}
 	}
 	slices.Sort(a.Projects)
+	a.Line, _ = w.detectLine(ctx) // without it, sets are resolved as where there is no connection
 	if a.SetsErr != nil && a.ProjectsErr != nil {
 		return nil, fmt.Errorf("argocd %s (%s): %w", w.name, w.host, a.SetsErr)
 	}

@@ -12,6 +12,8 @@ type Version struct {
 	// Applications counts changes of what is written into Applications (their
 	// specifications, labels and owners), not of how they are.
 	Applications uint64
+	// Line is the line of Argo CD that its kinds are of, as "3.5"; empty: not known.
+	Line string
 }
 
 // changeKind is what a change was of.
@@ -52,4 +54,15 @@ func (n *versionCounter) currentVersion() Version {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.current
+}
+
+// setLine says which line of Argo CD it is, which is a change where it is another one.
+func (n *versionCounter) setLine(found string) {
+	n.mu.Lock()
+	changed := n.current.Line != found
+	n.current.Line = found
+	n.mu.Unlock()
+	if changed {
+		n.onChange()
+	}
 }

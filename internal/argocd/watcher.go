@@ -161,6 +161,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if w.clusters != nil {
 		wg.Go(func() { w.clusters.run(ctx) })
 	}
+	wg.Go(func() { w.followLine(ctx) })
 	wg.Wait()
 	return nil
 }

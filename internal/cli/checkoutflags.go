@@ -26,6 +26,7 @@ type checkoutFlags struct {
 	urls     []string
 	clusters string
 	globbing string
+	version  string
 	output   string
 
 	connection checkout.Connection
@@ -40,6 +41,7 @@ func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
 	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
 	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
+	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate depends on it (default: that of the running one where there is a connection, else as 2.14 does)")
 	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD (default: as kubectl does)")
 	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
 	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
@@ -55,6 +57,11 @@ func (c *checkoutFlags) loadKnown(ctx context.Context, connect bool) (k checkout
 		k.Globbing = c.globbing
 	default:
 		return k, fmt.Errorf("--globbing is %s or %s, not %q", appset.GlobbingGit, appset.GlobbingDoublestar, c.globbing)
+	}
+	if c.version != "" {
+		if k.Version, err = appset.ParseVersion(c.version); err != nil {
+			return k, fmt.Errorf("--argocd-version: %w", err)
+		}
 	}
 	switch c.clusters {
 	case "":

@@ -62,7 +62,7 @@ func TestLoadSample(t *testing.T) {
 		}},
 		ArgoCD: []ArgoCD{{
 			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
-			Refresh: RefreshAnnotation, Globbing: GlobbingGit,
+			Refresh: RefreshAnnotation, Globbing: GlobbingGit, Version: "v3.5.7",
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml")},
 		}},
 		API:   API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
@@ -257,6 +257,7 @@ func TestRefused(t *testing.T) {
 		"Argo CD's API":           {"", "    api: {url: https://argocd.example.com}\n", []string{`11: argocd[0].api: not supported yet`}},
 		"refresh by API":          {"", "    refresh: api\n", []string{`11: argocd[0].refresh: api is not supported yet; only annotation and off`}},
 		"another globbing":        {"", "    globbing: bash\n", []string{`11: argocd[0].globbing: "bash" is not one of git, doublestar`}},
+		"a version":               {"", "    version: newest\n", []string{`11: argocd[0].version: "newest" is no version of Argo CD; v3.5.7 is one, and 3.5 names its line`}},
 		"no clusters' file":       {"", "    clusters: {file: \"\"}\n", []string{`11: argocd[0].clusters.file: the path of a file is missing`}},
 		"clusters in a word":      {"", "    clusters: live\n", []string{`11: argocd[0].clusters: expected a mapping, found text`}},
 		"no namespaces":           {"", "    kubernetes: {namespaces: []}\n", []string{`11: argocd[0].kubernetes.namespaces: at least one namespace is needed`}},

@@ -158,6 +158,7 @@ type ArgoCD struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	Refresh    string     `yaml:"refresh"`
 	Globbing   string     `yaml:"globbing"`
+	Version    string     `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
 	Clusters   Clusters   `yaml:"clusters"`
 }
 

@@ -193,6 +193,9 @@ func validBranch(name string) bool {
 		!slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasSuffix(part, ".lock") })
 }
 
+// argoCDVersion is what Argo CD calls its versions, and what its lines are called.
+var argoCDVersion = regexp.MustCompile(`^v?[1-9][0-9]{0,3}\.[0-9]{1,4}(\.[0-9]{1,4}(\+[0-9A-Za-z.-]{1,64})?)?$`)
+
 func (c *checker) checkArgoCDs(instances []ArgoCD) {
 	c.NotEmpty("argocd", len(instances), "Argo CD")
 	first := map[string]int{}
@@ -201,6 +204,9 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 		c.checkUniqueName("argocd", i, a.Name, first)
 		c.Supported(at+".refresh", a.Refresh, []string{"api"}, RefreshAnnotation, RefreshOff)
 		c.OneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
+		if (a.Version != "" || c.Doc.Has(at+".version")) && !argoCDVersion.MatchString(a.Version) {
+			c.Errorf(at+".version", "%q is no version of Argo CD; v3.5.7 is one, and 3.5 names its line", a.Version)
+		}
 		if a.Clusters.File == "" && c.Doc.Has(at+".clusters.file") {
 			c.Errorf(at+".clusters.file", "the path of a file is missing")
 		}

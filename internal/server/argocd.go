@@ -16,6 +16,7 @@ import (
 // argocdConnection is one Argo CD of the server's file with what reaches it.
 type argocdConnection struct {
 	config  config.ArgoCD
+	version appset.Version // as the file says; not known: what the watcher finds
 	watcher *argocd.Watcher
 	kube    *appset.Kube
 }
@@ -27,6 +28,11 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 		return nil, err
 	}
 	out := &argocdConnection{config: a}
+	if a.Version != "" {
+		if out.version, err = appset.ParseVersion(a.Version); err != nil {
+			return nil, err
+		}
+	}
 	if out.kube, err = appset.NewKube(rest); err != nil {
 		return nil, err
 	}
@@ -41,7 +47,7 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 // factsArgoCD is the Argo CD as the observer knows it.
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	return facts.ArgoCD{
-		Apps: a.watcher, Live: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing,
+		Apps: a.watcher, Live: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing, Version: a.version,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 	}
 }

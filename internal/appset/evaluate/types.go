@@ -38,6 +38,7 @@ type Input struct {
 	Clusters     []appset.Cluster // nil: not known
 	Projects     []string         // nil: not known
 	Globbing     string
+	Version      appset.Version
 	ArgoCDs      map[string]appset.ArgoCD
 	Main         string
 	Live         *appset.Live                                                                     `json:"-"`

@@ -69,7 +69,7 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	resolve := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.Resolution, error) {
 		in := evaluate.Input{
 			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
-			Clusters: known.Clusters, Globbing: known.Globbing, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
+			Clusters: known.Clusters, Globbing: known.Globbing, Version: known.Version, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
 		}
 		if on.branch == "" {
 			return evaluate.InProcess(ctx, resolver, t.FS, in)

@@ -63,7 +63,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		}
 		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 		in.KnownInputs = func(to *appset.Input) {
-			to.Clusters, to.Globbing, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Globbing, known.ArgoCDs, known.Main, known.Live
+			to.Clusters, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
 			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
 		}
 		if err := r.setBranches(ctx, s, in.Branch, planned); err != nil {

@@ -59,6 +59,7 @@ func Connect(ctx context.Context, c Connection) (*Running, error) {
 type Known struct {
 	Clusters []appset.Cluster // nil: not known
 	Globbing string           // how git file generators match paths; "" is the controller's default
+	Version  appset.Version   // not known: what Running shows, if that is known
 
 	Running *Running // nil: no connection
 	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
@@ -72,9 +73,21 @@ func (k *Known) uncheckedNotes() []appset.Problem {
 	return []appset.Problem{{Message: fmt.Sprintf("whether the Applications' projects exist is not checked: %v", k.Running.liveState.ProjectsErr)}}
 }
 
+// settledVersion is the version that was said, or else the line that the running Argo CD is of.
+func (k *Known) settledVersion() appset.Version {
+	if k.Version.IsKnown() || k.Running == nil {
+		return k.Version
+	}
+	v, err := appset.ParseVersion(k.Running.liveState.Line)
+	if err != nil {
+		return appset.Version{} // it could not be found out
+	}
+	return v
+}
+
 // resolverInput is a resolver's view of what is known, for some pipelines.
 func (k *Known) resolverInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
-	in := appset.Input{Clusters: k.Clusters, Globbing: k.Globbing}
+	in := appset.Input{Clusters: k.Clusters, Globbing: k.Globbing, Version: k.Version}
 	if k.Running == nil {
 		return in, nil
 	}
@@ -94,7 +107,7 @@ func (k *Known) resolverInput(pipes []*pipeline.Pipeline) (appset.Input, error) 
 		clusters = k.Running.clusters
 	}
 	in.Main = main
-	in.ArgoCDs = map[string]appset.ArgoCD{main: {Namespace: k.Running.namespace, Clusters: clusters, Projects: k.Running.liveState.Projects, Globbing: k.Globbing}}
+	in.ArgoCDs = map[string]appset.ArgoCD{main: {Namespace: k.Running.namespace, Clusters: clusters, Projects: k.Running.liveState.Projects, Globbing: k.Globbing, Version: k.settledVersion()}}
 	in.Live = k.Running.liveObjects(main, names)
 	return in, nil
 }

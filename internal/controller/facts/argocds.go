@@ -46,7 +46,8 @@ type ArgoCD struct {
 	Live      Live   // nil: only its Applications are known
 	Namespace string // its own, where its projects and clusters are
 	Globbing  string
-	NoRefresh bool // refresh: off
+	Version   appset.Version // as the server's file says; else what Live finds
+	NoRefresh bool           // refresh: off
 	// ClustersFile holds cluster Secrets; with those of Live, where both are
 	// given, they are all that there are. Empty: none.
 	ClustersFile string

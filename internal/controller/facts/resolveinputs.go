@@ -100,12 +100,15 @@ func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.
 		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
 		return nil
 	}
-	known := appset.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Kube: a.Kube}
+	known := appset.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Version: a.Version, Kube: a.Kube}
 	seen := argocdInputs{}
 	if a.Live != nil {
 		// Before what it is the version of: what changes in between is seen again.
 		seen.version = a.Live.Version()
 		seen.version.Applications = 0
+		if line, err := appset.ParseVersion(seen.version.Line); err == nil && !known.Version.IsKnown() {
+			known.Version = line
+		}
 		sets, err := a.Live.Sets()
 		if err != nil {
 			in.Live.Unknown[name] = err.Error()

@@ -322,3 +322,25 @@ func TestClustersOfAFileAndOfWhatRuns(t *testing.T) {
 		})
 	}
 }
+
+// What an Argo CD's kinds show decides how its sets are resolved, unless the server's
+// file says it.
+func TestVersionReachesResolution(t *testing.T) {
+	for _, c := range []struct {
+		file  appset.Version
+		found string
+		want  appset.Version
+	}{
+		{want: appset.Version{}},
+		{found: "3.5", want: appset.Version{Major: 3, Minor: 5}},
+		{file: appset.Version{Major: 2, Minor: 14, Patch: 21}, found: "3.5", want: appset.Version{Major: 2, Minor: 14, Patch: 21}},
+	} {
+		live := &fakeArgoCD{version: argocd.Version{Line: c.found}}
+		targets := &targetGatherer{argocds: &argoCDs{byName: map[string]ArgoCD{"hub": {Live: live, Version: c.file}}, main: "hub"}}
+		s := &inputCollector{targets: targets, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}}}
+		in := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}}}
+		if err := s.addArgoCD(t.Context(), "hub", &in); err != nil || in.ArgoCDs["hub"].Version != c.want {
+			t.Errorf("%v and %q: %v, %v", c.file, c.found, in.ArgoCDs["hub"].Version, err)
+		}
+	}
+}
