@@ -179,9 +179,9 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 		return reverting && j.pull == nil
 	})
 	for _, a := range b.decision.Actions {
-		o, reverts := a.(OpenRevert)
+		o, _ := a.(OpenRevert)
 		for _, p := range o.Members {
-			if _, in := FindMember(j.current, p.Component); in && reverts && o.Environment == env {
+			if _, in := FindMember(j.current, p.Component); in && o.Environment == env {
 				// Merged over it, what goes back could no longer be put back.
 				j.blocked = fmt.Sprintf("%s of #%d is being taken back", p, o.Pull)
 			}

@@ -52,7 +52,7 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 			if !canMoveOnward(u, a, requested) || !a.IsVerified() || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
-			if c, ok := here[a.Release]; !ok || a.Seq > c.Rank {
+			if _, newer := here[a.Release]; !newer {
 				here[a.Release] = candidate{Release: a.Release, Name: a.Name, Rank: a.Seq, Since: a.VerifiedAt, Commit: a.Commit}
 			}
 		}
@@ -171,7 +171,7 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 			st.addReason("upstream", fmt.Sprintf("%s can't be read", name))
 			continue
 		}
-		if e.Release.OK && u.Release.Value.ID == e.Release.Value.ID {
+		if u.Release.Value.ID == e.Release.Value.ID {
 			continue
 		}
 		l, here := u.Landed.Value, u.currentArrival()

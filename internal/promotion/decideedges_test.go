@@ -54,6 +54,9 @@ func TestDecideCurrent(t *testing.T) {
 		{name: "a target is looked after as long as it is watched", facts: landedInProd(watchWindow).with(refresh), want: []string{"refresh web-prod", "sync web-prod to prod-r2"}, env: "prod", state: Verifying},
 		{name: "and no longer", facts: landedInProd(watchWindow + time.Second).with(refresh), env: "prod", state: Idle},
 		{name: "well at last is written down all the same", facts: landedInProd(2 * watchWindow), want: []string{"record 723200000000 verified in prod"}, env: "prod", state: Verified},
+		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {
+			f.env("dev").Landed.Value.At, f.env("qa").Release = noon.Add(-2*watchWindow), Unsure[Release]("line 3")
+		}).verdict("dev", verification.Soaking, "?").with(func(f *ComponentFacts) { f.env("dev").History[0].VerifiedAt = time.Time{} }), env: "dev", state: Idle},
 		{name: "what a person put there is neither", facts: landedInProd(time.Minute).with(refresh).with(func(f *ComponentFacts) { f.env("prod").Landed.Value.By = ByPerson }), env: "prod", state: Diverged},
 		{name: "what was there before is degraded too", facts: linearFacts().verdict("prod", verification.Degraded, "bad"), env: "prod", state: Degraded},
 		{name: "what was there before is judged where somebody wants it to move", facts: linearFacts().with(request("promote", "prod", "", noon)), want: []string{"record 723100000000 verified in qa", "answer 3: there is nothing to promote to prod"}, env: "qa", state: Verified},
@@ -154,6 +157,7 @@ func TestDecideOpening(t *testing.T) {
 		{name: "when the change was seen here counts, not what its commit says", facts: ready().with(func(f *ComponentFacts) {
 			f.land("qa", "r9", ByPerson, 0).Landed.Value.At = noon.Add(time.Hour)
 		}).with(request("promote", "qa", "", noon)), want: open},
+		{name: "an unknown command from before a person's change", facts: ready().with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }).with(request("dance", "qa", "", noon.Add(-time.Hour))), want: []string{"answer 3: there is no command dance"}},
 		{name: "a command for an environment that isn't there", facts: linearFacts().with(request("retry", "moon", "", noon)), want: []string{"answer 3: this component has no environment moon"}},
 		{name: "a revert of a source environment", facts: linearFacts().with(request("revert", "dev", "", noon)), want: []string{"answer 3: dev is a source environment: releases arrive there by commits, not by promotions"}},
 	})

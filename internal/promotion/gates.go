@@ -92,7 +92,7 @@ func mergeableRecheckDelay(age time.Duration) time.Duration {
 // addPromotionGates are the conditions that a promotion must still meet when it is
 // merged: the world moved since it was opened.
 func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies.Outcome, string)) {
-	if e.Landed.OK && e.Landed.Value.By == ByPerson && j.findBoundCommand("promote", e.Name, p.Release) == nil {
+	if e.Landed.Value.By == ByPerson && j.findBoundCommand("promote", e.Name, p.Release) == nil {
 		l := e.Landed.Value
 		add("diverged", policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name, orSomebody(l.Author), e.Name))
 	}
@@ -110,7 +110,7 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	}
 	// What is there must have come to its end first: otherwise a busy upstream
 	// replaces every release before it is verified, and nothing ever gets past here.
-	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && e.Landed.OK && (l.By == ByPromotion || l.By == ByRevert) {
+	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByRevert) {
 		if until := l.At.Add(e.Spec.Verify.WatchWindow()); j.facts.Now.Before(until) {
 			add("settled", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			j.recheckAt(until)

@@ -50,7 +50,7 @@ func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 	}
 	c, _ := j.pickCandidate(e, st, forced)
 	if c == nil {
-		if forced != nil && !j.stillVerifying(e) {
+		if !j.stillVerifying(e) {
 			why := "there is nothing to promote to " + e.Name
 			if len(st.Why) > 0 {
 				why += ": " + st.Why[len(st.Why)-1].Text
@@ -96,7 +96,7 @@ func (j *evaluator) finishOvertakenPromotes(e *Env) bool {
 func (j *evaluator) stillVerifying(e *Env) bool {
 	for _, name := range e.Spec.After {
 		u := j.facts.findEnv(name)
-		if u != nil && u.Release.OK && e.Release.OK && u.Release.Value.ID != e.Release.Value.ID && j.rollups[name].state == Verifying && len(u.Targets) > 0 {
+		if u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID && j.rollups[name].state == Verifying && len(u.Targets) > 0 {
 			return true
 		}
 	}
