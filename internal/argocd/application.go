@@ -38,6 +38,7 @@ type wireMeta struct {
 	UID               string            `json:"uid"`
 	ResourceVersion   string            `json:"resourceVersion"`
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
+	CreationTimestamp *time.Time        `json:"creationTimestamp"`
 	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 	OwnerReferences   []struct {
@@ -216,7 +217,7 @@ func bareApplication(argoCD string, raw []byte) verification.App {
 func (w *wireApplication) toApp(argoCD string) verification.App {
 	_, refreshing := w.Metadata.Annotations[refreshAnnotation]
 	a := verification.App{
-		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID,
+		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID, CreatedAt: timeOrZero(w.Metadata.CreationTimestamp),
 		Sources:        w.Spec.decodeSources(),
 		Destination:    verification.Destination(w.Spec.Destination),
 		AutoSync:       w.Spec.isAutomated(),

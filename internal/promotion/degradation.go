@@ -97,6 +97,9 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 		if !t.HealthyBefore.Value {
 			return "hold", fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
 		}
+		if t.Verdict.UnhealthyBefore {
+			return "hold", fmt.Sprintf("%s became unwell before the sync of this release began; a person has to decide (/liftlock revert)", t.Name)
+		}
 		if n := j.facts.Limits.RevertsByCluster[t.Cluster]; j.revertLimitReached(n) {
 			return "storm", j.revertLimitReason(n, "on cluster "+t.Cluster)
 		}
@@ -172,6 +175,11 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 	for _, t := range e.degradedTargets() {
 		w := j.findClusterIncident(e, t)
 		if w == nil {
+			if w, until := j.awaitsIncident(e, t); w != nil {
+				st.addReason("hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)))
+				j.recheckAt(until)
+				return false
+			}
 			continue
 		}
 		bad, but := verification.Culprits(t.Unhealthy), ""
@@ -206,9 +214,8 @@ func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 		w := &j.facts.ClusterIncidents[i]
 		over := w.Until.Add(incidentAftermath + e.Spec.Verify.Debounce.AsDuration())
 		switch {
-		case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)), !w.Until.IsZero() && !over.After(j.facts.Now):
-		case w.Component == j.facts.Unit.Component && !j.hasFormerRelease(w.Environment, e):
-		case w.Component != j.facts.Unit.Component && (w.Cluster != t.Cluster || e.Landed.Value.broughtTarget(w, e.Name)):
+		case !j.speaksForIncident(w, e, t), !w.Until.IsZero() && !over.After(j.facts.Now):
+		case w.Unsettled && lastsUntil(w, e).After(cmp.Or(w.Until, j.facts.Now)): // it hasn't lasted
 		default:
 			if !w.Until.IsZero() {
 				j.recheckAt(over)
@@ -217,6 +224,38 @@ func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 		}
 	}
 	return nil
+}
+
+// speaksForIncident says that what became of another target may have to do with a target's
+// being degraded: it is on the same cluster and not the promotion's own, or it is the same
+// component with what was there before; and it wasn't so already before the merge.
+func (j *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) bool {
+	switch {
+	case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)):
+		return false
+	case w.Component == j.facts.Unit.Component:
+		return j.hasFormerRelease(w.Environment, e)
+	}
+	return w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name)
+}
+
+// lastsUntil is how long another target that only isn't settled must be so to count.
+func lastsUntil(w *ClusterIncident, e *Env) time.Time {
+	return w.Since.Add(e.Spec.Verify.Debounce.AsDuration())
+}
+
+// awaitsIncident is when it is known of another target, which turned Progressing or Unknown
+// before the target degraded, whether that lasts; zero when there is none. It is
+// never later than a debounce after the degradation.
+func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Time) {
+	for i := range j.facts.ClusterIncidents {
+		w := &j.facts.ClusterIncidents[i]
+		until := lastsUntil(w, e)
+		if w.Unsettled && w.Until.IsZero() && until.After(j.facts.Now) && !w.Since.After(t.Verdict.Since) && j.speaksForIncident(w, e, t) {
+			return w, until
+		}
+	}
+	return nil, time.Time{}
 }
 
 // hasFormerRelease says that an environment has what another had before its last promotion.

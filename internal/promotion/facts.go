@@ -65,10 +65,14 @@ type Hold struct {
 // ClusterIncident is another unit's target that became unhealthy, or one of this unit's
 // own in another environment.
 type ClusterIncident struct {
-	Cluster string    `json:"cluster"`
-	Target  string    `json:"target"`
-	Since   time.Time `json:"since"`          // by our clock
-	Until   time.Time `json:"until,omitzero"` // when it had recovered, a short while ago; zero: it hasn't
+	ID      string `json:"id,omitempty"` // the Application's name across Argo CDs
+	Cluster string `json:"cluster"`
+	Target  string `json:"target"`
+	// Unsettled says that it is Progressing or Unknown without having changed itself, not
+	// Degraded or Missing: that counts only when it lasts.
+	Unsettled bool      `json:"unsettled,omitempty"`
+	Since     time.Time `json:"since"`          // by our clock
+	Until     time.Time `json:"until,omitzero"` // when it had recovered, a short while ago; zero: it hasn't
 	// Whose it is, where that is a component of this pipeline.
 	Component   string `json:"component,omitempty"`
 	Environment string `json:"environment,omitempty"`
@@ -200,11 +204,13 @@ func (e *Env) Source() bool { return e.Spec.IsSource() }
 
 // Target is one target of an environment with the verdict about what landed.
 type Target struct {
-	Name      string                     `json:"name"`
-	Cluster   string                     `json:"cluster"`
-	Verdict   verification.Verdict       `json:"verdict"`
-	Unhealthy []verification.Resource    `json:"unhealthy,omitempty"`
-	Timeline  []verification.StateChange `json:"timeline,omitempty"`
+	Name       string                     `json:"name"`         // unique in its environment
+	ID         string                     `json:"id,omitempty"` // its name across Argo CDs
+	Cluster    string                     `json:"cluster"`
+	Verdict    verification.Verdict       `json:"verdict"`
+	NotHealthy bool                       `json:"notHealthy,omitempty"` // Argo CD calls it something else than Healthy
+	Unhealthy  []verification.Resource    `json:"unhealthy,omitempty"`
+	Timeline   []verification.StateChange `json:"timeline,omitempty"`
 	// HealthyBefore: was it well just before the promotion was merged? Not OK when
 	// that evidence is gone; then a degradation is left to a person.
 	HealthyBefore Known[bool] `json:"healthyBefore"`

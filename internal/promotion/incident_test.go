@@ -117,3 +117,54 @@ func TestIncidentThatIsOver(t *testing.T) {
 		})
 	}
 }
+
+// TestUnsettledOtherTarget counts a neighbour that turned Progressing or Unknown by itself
+// once that has lasted, waits to know while the target degraded after it, and no longer.
+func TestUnsettledOtherTarget(t *testing.T) {
+	ago := func(seconds int) time.Time { return noon.Add(-time.Duration(seconds) * time.Second) }
+	for _, c := range []struct {
+		name         string
+		since, until time.Time
+		want         bool // a revert
+		why          string
+		next         time.Time
+	}{
+		{"it lasts", ago(30), time.Time{}, false, "became unwell too", time.Time{}},
+		{"it lasted, and is over", ago(60), ago(30), false, "became unwell too", ago(-60)},
+		{"it was a blip", ago(60), ago(31), true, "", time.Time{}},
+		{"it began before the target degraded, and may last", ago(20), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:10Z", ago(-10)},
+		{"it began after the target degraded", ago(4), time.Time{}, true, "", time.Time{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := linearFacts()
+			f.land("dev", "r2", ByPerson, 0)
+			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+			f.verdict("qa", verification.Degraded, "health is Degraded")
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].ChangedObjects = Sure([]Object(nil))
+			e.Targets[0].Verdict.Since = ago(5)
+			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db", Since: c.since, Until: c.until, Unsettled: true}}
+			d := decideAlone(t, *f)
+			got := slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })
+			said := c.why == "" || slices.ContainsFunc(d.Env("qa").Why, func(r Reason) bool { return strings.Contains(r.Text, c.why) })
+			if got != c.want || !said || !c.next.IsZero() && !d.Next.Equal(c.next) {
+				t.Errorf("it does %v, says %+v and looks again at %v", d.Actions, d.Env("qa").Why, d.Next)
+			}
+		})
+	}
+}
+
+// TestUnhealthyBeforeItsSync leaves to a person what was unwell before the release could do
+// anything.
+func TestUnhealthyBeforeItsSync(t *testing.T) {
+	f := linearFacts()
+	f.land("dev", "r2", ByPerson, 0)
+	e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+	f.verdict("qa", verification.Degraded, "health is Degraded")
+	e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+	e.Targets[0].Verdict.UnhealthyBefore = true
+	d := decideAlone(t, *f)
+	if len(d.Actions) != 1 || !strings.Contains(d.Env("qa").Why[0].Text, "became unwell before the sync of this release began") {
+		t.Errorf("it does %v and says %+v", d.Actions, d.Env("qa").Why)
+	}
+}

@@ -224,49 +224,37 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Comp
 	return err
 }
 
-// findTarget finds a target of an environment by name.
-func findTarget(c *facts.ComponentEvaluation, env, name string) (argocd, namespace string, ok bool) {
+// findTarget finds a target of an environment by what decisions call it, and its Argo CD.
+func (a *Actor) findTarget(c *facts.ComponentEvaluation, env, name string) (w ArgoCD, namespace, application string, err error) {
 	at := c.Unit.Envs[env]
-	if at == nil {
-		return "", "", false
-	}
-	for i := range at.Targets {
-		if at.Targets[i].Name == name {
-			return at.Targets[i].ArgoCD, at.Targets[i].Namespace, true
+	for i := 0; at != nil && i < len(at.Targets); i++ {
+		t := &at.Targets[i]
+		if a.opts.Gatherer.TargetLabel(at, t) != name {
+			continue
 		}
+		w = a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDOf(t)]
+		if w == nil {
+			return nil, "", "", fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDOf(t))
+		}
+		return w, t.Namespace, t.Name, nil
 	}
-	return "", "", false
-}
-
-func (a *Actor) findArgoCD(c *facts.ComponentEvaluation, env, name string) (ArgoCD, string, error) {
-	argo, ns, ok := findTarget(c, env, name)
-	if !ok {
-		return nil, "", fmt.Errorf("%w: %s is no target any more", ErrStale, name)
-	}
-	if argo == "" {
-		argo = a.opts.Gatherer.MainArgoCD()
-	}
-	w := a.opts.ArgoCDs[argo]
-	if w == nil {
-		return nil, "", fmt.Errorf("the server's file has no Argo CD named %q", argo)
-	}
-	return w, ns, nil
+	return nil, "", "", fmt.Errorf("%w: %s is no target any more", ErrStale, name)
 }
 
 func (a *Actor) refreshTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Refresh) error {
-	w, ns, err := a.findArgoCD(c, x.Environment, x.Target)
+	w, namespace, application, err := a.findTarget(c, x.Environment, x.Target)
 	if err != nil {
 		return err
 	}
-	return w.Refresh(ctx, ns, x.Target)
+	return w.Refresh(ctx, namespace, application)
 }
 
 func (a *Actor) syncTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Sync) error {
-	w, ns, err := a.findArgoCD(c, x.Environment, x.Target)
+	w, namespace, application, err := a.findTarget(c, x.Environment, x.Target)
 	if err != nil {
 		return err
 	}
-	return w.Sync(ctx, ns, x.Target, x.Commit)
+	return w.Sync(ctx, namespace, application, x.Commit)
 }
 
 // restartVerification starts the verification of what landed again.

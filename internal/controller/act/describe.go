@@ -88,7 +88,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	}
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: facts.ClusterOf(&t)}
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t)}
 		if t.Environment == in.Environment && s.moves(t.Component) {
 			in.Reached = append(in.Reached, at)
 			continue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,6 +100,40 @@ func (a *argoCDs) namesOf(p *pipeline.Pipeline) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// How Argo CD names the cluster that it runs in, in a destination's name or its server.
+const (
+	inCluster        = "in-cluster"
+	inClusterAddress = "https://kubernetes.default.svc"
+)
+
+// clusterOf is a destination's cluster, the same for all that name it alike. The one that
+// an Argo CD runs in has two names, and is another one for each Argo CD.
+func (a *argoCDs) clusterOf(argocd string, d verification.Destination) string {
+	switch {
+	case d.Name != inCluster && (d.Name != "" || strings.TrimSuffix(d.Server, "/") != inClusterAddress):
+		return d.Cluster()
+	case len(a.byName) < 2:
+		return inCluster
+	}
+	return argocd + "/" + inCluster
+}
+
+// ClusterOf is the cluster that a target deploys to.
+func (a *argoCDs) ClusterOf(t *appset.Target) string {
+	return a.clusterOf(a.ArgoCDOf(t), verification.Destination{Name: t.Cluster, Server: t.Server})
+}
+
+// TargetLabel is what a target is called among those of its component and environment: its
+// name, or, where another one has the same, its name across Argo CDs.
+func (a *argoCDs) TargetLabel(at *ResolvedEnv, t *appset.Target) string {
+	for i := range at.Targets {
+		if o := &at.Targets[i]; o.Name == t.Name && a.TargetName(o) != a.TargetName(t) {
+			return a.TargetName(t)
+		}
+	}
+	return t.Name
+}
+
 // appKey names an Application among all Argo CDs.
 type appKey struct{ argocd, namespace, name string }
 
@@ -107,7 +142,11 @@ type appKey struct{ argocd, namespace, name string }
 const recoveredFor = 30 * time.Minute
 
 // unhealthySpan is since when an Application is, or was, unhealthy, by our clock.
-type unhealthySpan struct{ since, until time.Time } // until is zero while it is
+type unhealthySpan struct {
+	since, until time.Time // until is zero while it is
+	// unsettled says that it was never worse than Progressing or Unknown, by itself.
+	unsettled bool
+}
 
 // healthClock remembers since when Applications are unhealthy, by our clock, and for a
 // while that they were. It is no cache: a limit on reverts rests on it, so nothing of it
@@ -135,11 +174,12 @@ func (h *healthClock) unhealthy() map[appKey]unhealthySpan {
 	return maps.Clone(h.spans)
 }
 
-// RecordApp remembers since when an Application is unhealthy, by our clock. It is
-// called with every change that the watch reports.
+// RecordApp remembers since when an Application is unhealthy, by our clock: Degraded or
+// Missing, or Progressing or Unknown without having changed itself. It is called with every change that the watch reports.
 func (h *healthClock) RecordApp(a verification.App, deleted bool) {
 	key := appKey{a.ArgoCD, a.Namespace, a.Name}
-	bad := !deleted && a.HasBadHealth()
+	unsettled := !deleted && a.TurnedByItself()
+	bad := unsettled || !deleted && a.HasBadHealth()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	span, known := h.spans[key]
@@ -154,6 +194,9 @@ func (h *healthClock) RecordApp(a verification.App, deleted bool) {
 		if !a.HealthSince.IsZero() && a.HealthSince.Before(since) {
 			since = a.HealthSince
 		}
-		h.spans[key] = unhealthySpan{since: since}
+		h.spans[key] = unhealthySpan{since: since, unsettled: unsettled}
+	case bad && !unsettled:
+		span.unsettled = false
+		h.spans[key] = span
 	}
 }

@@ -125,8 +125,8 @@ func TestClusterIncidents(t *testing.T) {
 	p := &ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: []appset.Target{target("web"), target("api")}}}
 	apps["argocd/api-dev"] = &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "api-dev", Health: "Progressing", Destination: verification.Destination{Name: "c1"}}
 	health.RecordApp(*apps["argocd/api-dev"], false)
-	want := []promotion.ClusterIncident{{Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Since: now, Until: now},
-		{Component: "web", Environment: "dev", Cluster: "c1", Target: "web-dev", Since: now}, {Cluster: "c2", Target: "zoo", Since: now}}
+	want := []promotion.ClusterIncident{{ID: "hub/argocd/api-dev", Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Since: now, Until: now},
+		{ID: "hub/argocd/web-dev", Component: "web", Environment: "dev", Cluster: "c1", Target: "web-dev", Since: now}, {ID: "hub/argocd/zoo", Cluster: "c2", Target: "zoo", Since: now}}
 	if diff := cmp.Diff(want, g.clusterIncidents(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -172,5 +172,79 @@ func TestApplicationsAreListedOnce(t *testing.T) {
 	}
 	if s := c.Stats(); s.Bytes == 0 || s.Entries != 1 {
 		t.Errorf("it holds %d bytes in %d entries", s.Bytes, s.Entries)
+	}
+}
+
+// TestUnsettledOtherTargets counts as unhealthy what turned Progressing or Unknown without
+// having changed itself, and says so; what was deployed or made just before doesn't count.
+func TestUnsettledOtherTargets(t *testing.T) {
+	start := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	now := start
+	h := newHealthClock(func() time.Time { return now })
+	app := func(health string, since, synced int) verification.App {
+		return verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "db", Health: health, HealthSince: start.Add(time.Duration(since) * time.Minute),
+			Operation: &verification.Operation{Phase: "Succeeded", FinishedAt: start.Add(time.Duration(synced) * time.Minute)}}
+	}
+	for i, step := range []struct {
+		app  verification.App
+		want string
+	}{
+		{app("Healthy", -9, -9), "none"},
+		{app("Progressing", 1, 1), "none"}, // its own rollout
+		{app("Healthy", 2, 1), "none"},
+		{app("Progressing", 3, 1), "unsettled since 3"},
+		{app("Unknown", 4, 1), "unsettled since 3"},
+		{app("Degraded", 5, 1), "since 3"},
+		{app("Progressing", 6, 1), "since 3"},
+		{app("Healthy", 7, 1), "since 3 until 7"},
+		{app("Unknown", 8, 1), "unsettled since 8"},
+		{app("Healthy", 9, 1), "unsettled since 8 until 9"},
+	} {
+		now = start.Add(time.Duration(i) * time.Minute)
+		h.RecordApp(step.app, false)
+		got := "none"
+		for _, s := range h.unhealthy() {
+			got = fmt.Sprintf("since %.0f", s.since.Sub(start).Minutes())
+			if s.unsettled {
+				got = "unsettled " + got
+			}
+			if !s.until.IsZero() {
+				got += fmt.Sprintf(" until %.0f", s.until.Sub(start).Minutes())
+			}
+		}
+		if got != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
+		}
+	}
+}
+
+// TestManyArgoCDs tells targets of one name apart, and the cluster that each Argo CD runs
+// in, however a destination names it.
+func TestManyArgoCDs(t *testing.T) {
+	one := &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {}}}
+	two := &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {}, "edge": {}}}
+	for _, c := range []struct {
+		target   appset.Target
+		one, two string
+	}{
+		{appset.Target{Server: "https://kubernetes.default.svc"}, "in-cluster", "hub/in-cluster"},
+		{appset.Target{Server: "https://kubernetes.default.svc/", ArgoCD: "edge"}, "in-cluster", "edge/in-cluster"},
+		{appset.Target{Cluster: "in-cluster", ArgoCD: "edge"}, "in-cluster", "edge/in-cluster"},
+		{appset.Target{Cluster: "prod-eu", Server: "https://10.0.0.1", ArgoCD: "edge"}, "prod-eu", "prod-eu"},
+		{appset.Target{Server: "https://10.0.0.1"}, "https://10.0.0.1", "https://10.0.0.1"},
+	} {
+		if a, b := one.ClusterOf(&c.target), two.ClusterOf(&c.target); a != c.one || b != c.two {
+			t.Errorf("%+v is on %s, and with two Argo CDs on %s", c.target, a, b)
+		}
+	}
+	at := &ResolvedEnv{Targets: []appset.Target{{Namespace: "argocd", Name: "web-prod"}, {Namespace: "argocd", Name: "web-prod", ArgoCD: "edge"}, {Namespace: "argocd", Name: "web-test"}}}
+	for i, want := range []string{"hub/argocd/web-prod", "edge/argocd/web-prod", "web-test"} {
+		if got := two.TargetLabel(at, &at.Targets[i]); got != want {
+			t.Errorf("a target is called %s, want %s", got, want)
+		}
+	}
+	list := []promotion.ClusterIncident{{ID: "hub/argocd/web-prod", Cluster: "one", Target: "web-prod"}}
+	if got := withEarlier(list, []promotion.ClusterIncident{{ID: "edge/argocd/web-prod", Cluster: "one", Target: "web-prod"}}, time.Now()); len(got) != 2 {
+		t.Errorf("one hides the other: %v", got)
 	}
 }

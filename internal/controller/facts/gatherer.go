@@ -125,7 +125,7 @@ func New(o Options) *Gatherer {
 		authorGatherer: newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches),
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store},
 		effectGatherer: newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches),
-		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls},
+		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
 		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 	}

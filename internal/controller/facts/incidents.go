@@ -18,7 +18,7 @@ import (
 // that saw it may be gone.
 func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *ComponentEvaluation) ([]promotion.ClusterIncident, error) {
 	isDegraded := func(t *promotion.Target) bool { return t.Verdict.State == verification.Degraded }
-	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || len(t.Unhealthy) > 0 }) {
+	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || t.NotHealthy || len(t.Unhealthy) > 0 }) {
 		return nil, nil
 	}
 	now := o.clusterIncidents(p)
@@ -37,10 +37,20 @@ func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *
 }
 
 // withEarlier adds the incidents of an earlier list that are over; what isn't said of
-// them any more is over as of now.
+// them any more is over as of now. One that goes on is as old, and was as bad, as the
+// earlier list says: the process that saw its beginning may be gone.
 func withEarlier(list, earlier []promotion.ClusterIncident, now time.Time) []promotion.ClusterIncident {
 	for _, w := range earlier {
-		if slices.ContainsFunc(list, func(k promotion.ClusterIncident) bool { return k.Target == w.Target && k.Cluster == w.Cluster }) {
+		i := slices.IndexFunc(list, func(k promotion.ClusterIncident) bool {
+			return k.ID == w.ID && k.Target == w.Target && k.Cluster == w.Cluster
+		})
+		if i >= 0 && w.Until.IsZero() && list[i].Until.IsZero() {
+			if w.Since.Before(list[i].Since) {
+				list[i].Since = w.Since
+			}
+			list[i].Unsettled = list[i].Unsettled && w.Unsettled
+		}
+		if i >= 0 && (w.Until.IsZero() || w.Unsettled || !list[i].Unsettled) {
 			continue
 		}
 		if w.Until.IsZero() {

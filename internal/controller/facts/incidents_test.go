@@ -26,6 +26,16 @@ func TestIncidentsOutliveWhoSawThem(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	unsettled := incident("going on", at(-1), time.Time{})
+	unsettled.Unsettled = true
+	got = withEarlier([]promotion.ClusterIncident{unsettled}, []promotion.ClusterIncident{incident("going on", at(-4), time.Time{})}, now)
+	if diff := cmp.Diff([]promotion.ClusterIncident{incident("going on", at(-4), time.Time{})}, got); diff != "" {
+		t.Errorf("what goes on is as bad as it was (-want +got):\n%s", diff)
+	}
+	got = withEarlier([]promotion.ClusterIncident{unsettled}, []promotion.ClusterIncident{incident("going on", at(-9), at(-4))}, now)
+	if diff := cmp.Diff([]promotion.ClusterIncident{unsettled, incident("going on", at(-9), at(-4))}, got); diff != "" {
+		t.Errorf("what was over was over (-want +got):\n%s", diff)
+	}
 	c := &ComponentEvaluation{Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Targets: []promotion.Target{{Name: "web-qa"}}}}}}
 	var g Gatherer // while all is well nothing is asked
 	if list, err := g.gatherIncidents(t.Context(), nil, c); err != nil || list != nil {
@@ -37,7 +47,7 @@ func TestIncidentsOutliveWhoSawThem(t *testing.T) {
 	g.argocdGatherer = &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: map[string]*verification.App{"argocd/db": app}}}}}, health: health}
 	c.Facts.Envs[0].Targets[0].Unhealthy = []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}
 	kept, err := g.gatherIncidents(t.Context(), &ResolvedPipeline{TargetSet: &appset.TargetSet{}}, c)
-	if diff := cmp.Diff([]promotion.ClusterIncident{incident("db", now, time.Time{})}, kept); err != nil || diff != "" {
+	if diff := cmp.Diff([]promotion.ClusterIncident{{ID: "hub/argocd/db", Cluster: "one", Target: "db", Since: now}}, kept); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -51,7 +51,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 			since = bad
 		}
 		if c.Snapshot.Repo.IsOurs(row.Author, 0) && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
-			if err := c.countRevert(&l, row); err != nil {
+			if err := o.countRevert(c, &l, row); err != nil {
 				return l, err
 			}
 		}
@@ -86,7 +86,7 @@ func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 // countRevert adds one revert. It counts for as long as its window lasts, and for an
 // environment that became degraded within that window until it is mended: what was
 // held while many failed stays held when time passes, and is reported once.
-func (c *ComponentEvaluation) countRevert(l *promotion.Limits, row store.Pull) error {
+func (o *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits, row store.Pull) error {
 	e, err := decodeCachedPull(row)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *ComponentEvaluation) countRevert(l *promotion.Limits, row store.Pull) e
 	if l.OldestRecentRevert.IsZero() || row.CreatedAt.Before(l.OldestRecentRevert) {
 		l.OldestRecentRevert = row.CreatedAt
 	}
-	for cluster := range c.clustersOf(row.Environment, row.Component, e.PR.Body) {
+	for cluster := range o.clustersOf(c, row.Environment, row.Component, e.PR.Body) {
 		l.RevertsByCluster[cluster]++
 	}
 	return nil
@@ -103,7 +103,7 @@ func (c *ComponentEvaluation) countRevert(l *promotion.Limits, row store.Pull) e
 
 // clustersOf are the clusters that a pull request of ours deploys to: those of
 // its component, or of all components that it moves.
-func (c *ComponentEvaluation) clustersOf(env, component, body string) map[string]bool {
+func (o *recordGatherer) clustersOf(c *ComponentEvaluation, env, component, body string) map[string]bool {
 	components := []string{component}
 	for _, p := range markedMembers(body) {
 		components = append(components, p.Component)
@@ -112,7 +112,7 @@ func (c *ComponentEvaluation) clustersOf(env, component, body string) map[string
 	for _, name := range components {
 		if at := c.envAt(env, name); at != nil {
 			for i := range at.Targets {
-				out[ClusterOf(&at.Targets[i])] = true
+				out[o.argocds.ClusterOf(&at.Targets[i])] = true
 			}
 		}
 	}

@@ -17,8 +17,9 @@ import (
 // recordGatherer says what the store has of promotions: their records, the queue for
 // places, and what is in use of limits.
 type recordGatherer struct {
-	store recordStore
-	pulls *pullGatherer
+	store   recordStore
+	pulls   *pullGatherer
+	argocds *argoCDs
 }
 
 // recordStore is what is read of the store for that.

@@ -38,7 +38,7 @@ type stateStore interface {
 func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
-		out := promotion.Target{Name: t.Name, Cluster: ClusterOf(t)}
+		out := promotion.Target{Name: o.argocds.TargetLabel(at, t), ID: o.argocds.TargetName(t), Cluster: o.argocds.ClusterOf(t)}
 		app, appErr := o.argocds.findApp(t)
 		if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
 			c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
@@ -60,7 +60,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 		e.Generated = generatedSpec(at, t, c.contents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
-			out.Unhealthy = app.Unhealthy
+			out.Unhealthy, out.NotHealthy = app.Unhealthy, !verification.WasHealthy(app)
 			rel = o.revisionRelations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
 				e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
@@ -88,11 +88,6 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
 		env.Targets = append(env.Targets, out)
 	}
-}
-
-// ClusterOf is the cluster that a target deploys to.
-func ClusterOf(t *appset.Target) string {
-	return verification.Destination{Name: t.Cluster, Server: t.Server}.Cluster()
 }
 
 func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
@@ -165,7 +160,10 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline) []promotion.Clust
 	whose := map[appKey]*appset.Target{}
 	for i := range p.TargetSet.Targets {
 		t := &p.TargetSet.Targets[i]
-		whose[appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}] = t
+		key := appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}
+		if _, ok := unhealthy[key]; ok {
+			whose[key] = t
+		}
 	}
 	var out []promotion.ClusterIncident
 	for key, span := range unhealthy { // not all Applications: every evaluation does this
@@ -174,28 +172,31 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline) []promotion.Clust
 			continue
 		}
 		a, ok := argo.Apps.Get(key.namespace, key.name)
-		if !ok || !a.HasBadHealth() && span.until.IsZero() { // the watch is about to report it
+		if !ok || !a.HasBadHealth() && !a.TurnedByItself() && span.until.IsZero() { // the watch is about to report it
 			continue
 		}
-		w := promotion.ClusterIncident{Cluster: a.Destination.Cluster(), Target: a.Name, Since: span.since, Until: span.until}
+		w := promotion.ClusterIncident{
+			ID: key.argocd + "/" + key.namespace + "/" + key.name, Cluster: o.argocds.clusterOf(key.argocd, a.Destination), Target: a.Name,
+			Since: span.since, Until: span.until, Unsettled: span.unsettled,
+		}
 		if t := whose[key]; t != nil {
 			w.Component, w.Environment = t.Component, t.Environment
 		}
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b promotion.ClusterIncident) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(out, func(a, b promotion.ClusterIncident) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 
 // healthBeforeKey is where the store keeps how an environment's targets were before a merge.
 func healthBeforeKey(repo string, pull int) string {
-	return "before|" + repo + "|" + strconv.Itoa(pull)
+	return "healthBefore|" + repo + "|" + strconv.Itoa(pull)
 }
 
 // healthBeforeMerge is how targets were when their pull request was still open.
 type healthBeforeMerge struct {
 	At         time.Time       `json:"at"`
-	Healthy    map[string]bool `json:"well"`
+	Healthy    map[string]bool `json:"well"`            // by the targets' names across Argo CDs
 	Components map[string]bool `json:"noted,omitempty"` // the components whose targets were looked at
 }
 
@@ -218,7 +219,7 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	}
 	for i := range env.Targets {
 		t := &env.Targets[i]
-		well, known := b.Healthy[t.Name]
+		well, known := b.Healthy[t.ID]
 		switch {
 		case !ok:
 			t.HealthyBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
@@ -257,14 +258,15 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 	}
 	for i := range at.Targets {
 		t := &at.Targets[i]
+		id := o.argocds.TargetName(t)
 		app, err := o.argocds.findApp(t)
 		switch {
 		case err != nil:
-			now.Healthy[t.Name] = false // nobody can tell: never held for the promotion's doing
+			now.Healthy[id] = false // nobody can tell: never held for the promotion's doing
 		case app != nil && o.isDeployed(c, at, env.Open.Release, t, app):
-			now.Healthy[t.Name] = last.Healthy[t.Name]
+			now.Healthy[id] = last.Healthy[id]
 		case app != nil:
-			now.Healthy[t.Name] = verification.WasHealthy(app)
+			now.Healthy[id] = verification.WasHealthy(app)
 		}
 	}
 	if ok && maps.Equal(last.Healthy, now.Healthy) && maps.Equal(last.Components, now.Components) {

@@ -123,5 +123,29 @@ func messageSuffix(message string) string {
 // clipMessage makes one bounded line of a message from outside.
 func clipMessage(s string) string { return wording.ClipLine(s, maxReason) }
 
+// settlingTime is how long after its own sync an Application may still turn Progressing or
+// Unknown by what was synced: the controllers of its cluster take a moment to begin.
+const settlingTime = time.Minute
+
+// TurnedByItself says that the Application turned Progressing or Unknown without an
+// operation of its own and without having just been made: what it runs hasn't changed,
+// so what surrounds it has. All times are its Argo CD's. Where that doesn't report since
+// when the health is so, nobody can tell, and the answer is false.
+func (a *App) TurnedByItself() bool {
+	if a.Health != progressing && a.Health != unknown || a.Deleting || a.Pending || inProgress(a) || a.HealthSince.IsZero() {
+		return false
+	}
+	changed := a.CreatedAt
+	if op := a.Operation; op != nil && !op.DryRun && op.FinishedAt.After(changed) {
+		changed = op.FinishedAt
+	}
+	for _, d := range a.Deployed {
+		if d.At.After(changed) {
+			changed = d.At
+		}
+	}
+	return a.HealthSince.After(changed.Add(settlingTime))
+}
+
 // HasBadHealth says that Argo CD calls the Application Degraded or Missing.
 func (a *App) HasBadHealth() bool { return a.Health == degradedHealth || a.Health == missing }

@@ -102,7 +102,7 @@ func (j *judgement) rememberVerdict(v *Verdict) {
 		m.State, m.Health = v.State, health
 		m.appendTimeline(StateChange{At: j.now, State: v.State, Note: v.Reason})
 	}
-	v.Since = m.Since
+	v.Since, v.UnhealthyBefore = m.Since, m.UnhealthyBefore
 }
 
 // appendTimeline appends to a copy of the Timeline, so that an earlier Memory keeps its own.

@@ -1,6 +1,9 @@
 package verification
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // bystanders are operations that end badly and say nothing of a release.
 var bystanders = []struct {
@@ -160,5 +163,70 @@ func TestDeletionErrorHidesNothing(t *testing.T) {
 		s.app.Conditions = []Condition{{kind, "x"}}
 		s.sync()
 		s.judgeAt(0, Unclear, kind)
+	}
+}
+
+// TestTurnedByItself tells what happened to an Application from what it did itself.
+func TestTurnedByItself(t *testing.T) {
+	at := func(minutes int) time.Time { return cluster.Add(time.Duration(minutes) * minute) }
+	finished := func(minutes int) *Operation {
+		return &Operation{Phase: "Succeeded", StartedAt: at(minutes - 1), FinishedAt: at(minutes)}
+	}
+	for name, c := range map[string]struct {
+		app  App
+		want bool
+	}{
+		"Progressing long after its sync":          {App{Health: "Progressing", HealthSince: at(9), Operation: finished(0)}, true},
+		"Unknown long after its sync":              {App{Health: "Unknown", HealthSince: at(9), Operation: finished(0)}, true},
+		"without any operation":                    {App{Health: "Progressing", HealthSince: at(9), CreatedAt: at(0)}, true},
+		"after a dry run":                          {App{Health: "Progressing", HealthSince: at(9), Operation: &Operation{Phase: "Succeeded", DryRun: true, FinishedAt: at(9)}}, true},
+		"just made":                                {App{Health: "Progressing", HealthSince: at(9), CreatedAt: at(9)}, false},
+		"right after its sync":                     {App{Health: "Progressing", HealthSince: at(1), Operation: finished(1)}, false},
+		"right after its sync, then a dry run":     {App{Health: "Progressing", HealthSince: at(1), Operation: &Operation{Phase: "Failed", DryRun: true, FinishedAt: at(9)}, Deployed: []Deployment{{At: at(1)}}}, false},
+		"since before a later sync":                {App{Health: "Progressing", HealthSince: at(1), Operation: finished(9)}, false},
+		"a sync runs":                              {App{Health: "Progressing", HealthSince: at(9), Operation: &Operation{Phase: "Running", StartedAt: at(8)}}, false},
+		"a sync was asked for":                     {App{Health: "Progressing", HealthSince: at(9), Pending: true}, false},
+		"it is being deleted":                      {App{Health: "Progressing", HealthSince: at(9), Deleting: true}, false},
+		"since when isn't told":                    {App{Health: "Progressing", Operation: finished(0)}, false},
+		"Healthy":                                  {App{Health: "Healthy", HealthSince: at(9)}, false},
+		"Degraded, which counts for itself anyway": {App{Health: "Degraded", HealthSince: at(9)}, false},
+	} {
+		if got := c.app.TurnedByItself(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestUnhealthyBeforeItsSync remembers that a target was unwell before the sync of the commit
+// began, and forgets it when it was healthy again before that.
+func TestUnhealthyBeforeItsSync(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		healths []string
+		want    bool
+	}{
+		{"well", []string{"Healthy"}, false},
+		{"unwell", []string{"Healthy", "Degraded"}, true},
+		{"and then rolling", []string{"Missing", "Progressing"}, true},
+		{"well again", []string{"Degraded", "Healthy"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScenario(t)
+			for i, h := range c.healths {
+				s.app.Health = h
+				s.judgeAt(time.Duration(i)*second, Arriving, "")
+			}
+			s.notice()
+			s.judgeAt(10*second, Syncing, "")
+			s.operate("Running", "")
+			s.app.Health = "Degraded"
+			s.judgeAt(11*second, Syncing, "")
+			s.sync()
+			s.judgeAt(12*second, Refreshing, "")
+			s.refresh(13*second, Progressing, "")
+			if v := s.judgeAt(minute, Degraded, ""); v.UnhealthyBefore != c.want {
+				t.Errorf("UnhealthyBefore = %v", v.UnhealthyBefore)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ type App struct {
 	Namespace string
 	Name      string
 	UID       string
+	CreatedAt time.Time `json:",omitzero"` // by the API server's clock
 
 	Sources     []Source // spec.source or spec.sources, in order
 	Destination Destination
@@ -226,6 +227,7 @@ type Memory struct {
 	BadSince        time.Time // continuously degraded or missing since
 	NotReadySince   time.Time // not healthy since, after having been healthy
 	SuspendedSince  time.Time
+	UnhealthyBefore bool      `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
 	SyncFailedSince time.Time // the release's own sync ended Failed or Error
 	SyncFailure     string    `json:",omitempty"` // how that convicts the release; empty: it doesn't
 	ErrorRetried    bool      `json:",omitempty"` // another sync was asked for after one that ended Error
@@ -250,4 +252,7 @@ type Verdict struct {
 	Next    time.Time // when the verdict changes at the latest if nothing is heard; zero: only on news
 	Refresh bool      // ask Argo CD for a refresh now
 	Sync    bool      // ask Argo CD for a sync now (sync: trigger)
+	// UnhealthyBefore says that the target was Degraded or Missing when last seen before the
+	// sync of the commit began.
+	UnhealthyBefore bool `json:",omitempty"`
 }

@@ -59,6 +59,7 @@ func (j *judgement) decideVerdict() Verdict {
 		return j.unclearVerdict(why)
 	}
 	j.mem.resume(j.now)
+	j.recordHealthBefore(relation)
 	if relation != Holds {
 		return j.arrivingVerdict()
 	}
@@ -68,6 +69,21 @@ func (j *judgement) decideVerdict() Verdict {
 		}
 	}
 	return j.comparedVerdict()
+}
+
+// recordHealthBefore remembers how the target is while the sync of the commit has not
+// begun: what is wrong by then is nothing of the release's making.
+func (j *judgement) recordHealthBefore(relation Relation) {
+	begun := j.app.Operation != nil && j.operationRelation() == Holds || !j.mem.Done.IsZero() || j.e.DeployedBefore
+	if begun || relation == Holds && j.app.SyncStatus != outOfSync {
+		return
+	}
+	switch {
+	case j.app.HasBadHealth():
+		j.mem.UnhealthyBefore = true
+	case j.app.Health == healthy:
+		j.mem.UnhealthyBefore = false
+	}
 }
 
 // unreachableVerdict suspends every clock: neither the time to arrive nor the time to
