@@ -84,6 +84,7 @@ type wireSpec struct {
 	Source            json.RawMessage   `json:"source"`
 	Sources           []json.RawMessage `json:"sources"`
 	SourceHydrator    *wireHydrator     `json:"sourceHydrator"`
+	Project           string            `json:"project"`
 	Destination       wireDestination   `json:"destination"`
 	IgnoreDifferences json.RawMessage   `json:"ignoreDifferences"`
 	SyncPolicy        *struct {
@@ -220,6 +221,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID, CreatedAt: timeOrZero(w.Metadata.CreationTimestamp),
 		Sources:        w.Spec.decodeSources(),
 		Destination:    verification.Destination(w.Spec.Destination),
+		Project:        w.Spec.Project,
 		AutoSync:       w.Spec.isAutomated(),
 		Deleting:       w.Metadata.DeletionTimestamp != nil,
 		SyncStatus:     w.Status.Sync.Status,

@@ -62,10 +62,10 @@ func (s setSink) dropObject(key string) {
 func (s setSink) listKeys(namespace string) []string { return keysIn(&s.mu, s.steps, namespace) }
 
 // decodeSet reduces an ApplicationSet to what a resolver needs of it, and the
-// RollingSync status of each of its Applications. The result holds no part of
+// RollingSync turn of each of its Applications. The result holds no part of
 // raw. steps is never nil.
-func decodeSet(raw []byte) (set ApplicationSet, steps map[string]string, err error) {
-	steps = map[string]string{}
+func decodeSet(raw []byte) (set ApplicationSet, steps setSteps, err error) {
+	steps = setSteps{}
 	var top, meta map[string]json.RawMessage
 	var w struct {
 		Metadata struct {
@@ -73,12 +73,8 @@ func decodeSet(raw []byte) (set ApplicationSet, steps map[string]string, err err
 			Name        string                     `json:"name"`
 			Annotations map[string]json.RawMessage `json:"annotations"`
 		} `json:"metadata"`
-		Status struct {
-			ApplicationStatus []struct {
-				Application string `json:"application"`
-				Status      string `json:"status"`
-			} `json:"applicationStatus"`
-		} `json:"status"`
+		Spec   wireSetSpec   `json:"spec"`
+		Status wireSetStatus `json:"status"`
 	}
 	for _, into := range []any{&top, &w} {
 		if err := json.Unmarshal(raw, into); err != nil {
@@ -88,9 +84,7 @@ func decodeSet(raw []byte) (set ApplicationSet, steps map[string]string, err err
 	if err := json.Unmarshal(top["metadata"], &meta); err != nil {
 		return ApplicationSet{}, steps, fmt.Errorf("decode an ApplicationSet's metadata: %w", err)
 	}
-	for _, a := range w.Status.ApplicationStatus {
-		steps[strings.Clone(a.Application)] = a.Status
-	}
+	steps = decodeSteps(&w.Spec, &w.Status)
 	delete(top, "status")
 	for _, noise := range []string{"managedFields", "resourceVersion", "generation", "selfLink"} {
 		delete(meta, noise)
@@ -145,7 +139,7 @@ func (s *appStore) liveSets() ([]ApplicationSet, error) {
 
 // setSteps takes over the RollingSync statuses of one set's Applications; nil
 // forgets the set's.
-func (s *appStore) setSteps(key string, steps map[string]string) {
+func (s *appStore) setSteps(key string, steps setSteps) {
 	s.changeMu.Lock()
 	defer s.changeMu.Unlock()
 	s.mu.Lock()
@@ -157,7 +151,7 @@ func (s *appStore) setSteps(key string, steps map[string]string) {
 	}
 	s.mu.Unlock()
 	namespace, set, _ := strings.Cut(key, "/")
-	for _, from := range []map[string]string{old, steps} {
+	for _, from := range []setSteps{old, steps} {
 		for name := range from {
 			if old[name] == steps[name] {
 				continue
@@ -175,10 +169,16 @@ func (s *appStore) setSteps(key string, steps map[string]string) {
 	}
 }
 
-// projectSink are the names of the AppProjects in Argo CD's own namespace.
+// projectSink are the names of the AppProjects in Argo CD's own namespace, and their sync
+// windows.
 type projectSink struct {
 	*appStore
-	names map[string]bool // by namespace/name, guarded by the store's mu
+	names   map[string]bool         // by namespace/name, guarded by the store's mu
+	windows map[string][]syncWindow // likewise, of those that have some
+}
+
+func newProjectSink(s *appStore) *projectSink {
+	return &projectSink{appStore: s, names: map[string]bool{}, windows: map[string][]syncWindow{}}
 }
 
 func (p *projectSink) decodeObject(raw []byte) (string, func()) {
@@ -186,10 +186,31 @@ func (p *projectSink) decodeObject(raw []byte) (string, func()) {
 	if key == "" {
 		p.log.Warn("skipping an AppProject without a readable name", zap.ByteString("begins", raw[:min(len(raw), 100)]))
 	}
-	return key, func() { p.setName(key, true) }
+	windows, err := decodeWindows(raw)
+	if err != nil {
+		p.log.Warn("an AppProject's sync windows can't be read; they count as unknown until they can", zap.String("project", key), zap.Error(err))
+	}
+	return key, func() {
+		p.setName(key, true)
+		p.setWindows(key, windows)
+	}
 }
 
-func (p *projectSink) dropObject(key string) { p.setName(key, false) }
+func (p *projectSink) dropObject(key string) {
+	p.setName(key, false)
+	p.setWindows(key, nil)
+}
+
+// setWindows replaces a project's sync windows.
+func (p *projectSink) setWindows(key string, windows []syncWindow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(windows) == 0 {
+		delete(p.windows, key)
+	} else {
+		p.windows[key] = windows
+	}
+}
 
 // setName notes that there is a project, or that there is none.
 func (p *projectSink) setName(key string, exists bool) {

@@ -22,7 +22,7 @@ type appStore struct {
 	mu       sync.RWMutex
 	apps     map[string]*verification.App // by namespace/name; replaced, never changed in place
 	specs    map[string]uint64            // of each Application: what its specification, labels and owner were when last seen
-	steps    map[string]map[string]string // namespace/set → application → its RollingSync status
+	steps    map[string]setSteps          // namespace/set → application → its turn in a RollingSync
 	sets     map[string]ApplicationSet    // namespace/set → what a resolver needs of it
 	setBytes int                          // bytes of all sets' objects
 }
@@ -36,7 +36,7 @@ func newAppStore(argoCD string, log *zap.Logger, onChange func(verification.App,
 	}
 	return &appStore{
 		argoCD: argoCD, log: log, onChange: onChange, versions: versions,
-		apps: map[string]*verification.App{}, specs: map[string]uint64{}, steps: map[string]map[string]string{}, sets: map[string]ApplicationSet{},
+		apps: map[string]*verification.App{}, specs: map[string]uint64{}, steps: map[string]setSteps{}, sets: map[string]ApplicationSet{},
 	}
 }
 
@@ -48,6 +48,9 @@ func (s *appStore) getApplication(namespace, name string) (*verification.App, bo
 		return nil, false
 	}
 	out := *app
+	if step := &out.SetStep; step.Status == "Waiting" || step.Status == "Pending" {
+		step.WaitsFor = s.findBlocker(app)
+	}
 	return &out, true
 }
 

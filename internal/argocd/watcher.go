@@ -68,7 +68,7 @@ type Watcher struct {
 	appFeeds     []*feed
 	setFeeds     []*feed
 	projectFeeds []*feed
-	projectNames *projectSink
+	projects     *projectSink
 	clusters     *clusterCache // nil: the cluster Secrets may not be listed
 }
 
@@ -105,7 +105,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	n := &versionCounter{onChange: o.OnVersionChange}
 	w := &Watcher{name: o.Name, host: config.Host, refreshOff: o.Refresh == RefreshOff, client: client, store: newAppStore(o.Name, log, o.OnChange, n), log: log}
-	w.projectNames = &projectSink{appStore: w.store, names: map[string]bool{}}
+	w.projects = newProjectSink(w.store)
 	own := ""
 	if len(o.Namespaces) > 0 {
 		own = o.Namespaces[0]
@@ -125,7 +125,7 @@ func New(o Options) (*Watcher, error) {
 		w.setFeeds = append(w.setFeeds, w.newOptionalFeed("applicationsets", ns, setSink{w.store}, ofSets,
 			"live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced while they wait"))
 	}
-	w.projectFeeds = []*feed{w.newOptionalFeed("appprojects", own, w.projectNames, ofProjects, "AppProjects stay unknown: whether a target's project exists is not checked")}
+	w.projectFeeds = []*feed{w.newOptionalFeed("appprojects", own, w.projects, ofProjects, "AppProjects stay unknown: whether a target's project exists is not checked")}
 	if o.Clusters {
 		core, err := newClient(config, "/api", schema.GroupVersion{Version: "v1"})
 		if err != nil {
@@ -218,7 +218,7 @@ func (w *Watcher) Projects() ([]string, error) {
 			return nil, w.readyOf(w.projectFeeds)
 		}
 	}
-	return w.projectNames.listNames(), w.readyOf(w.projectFeeds)
+	return w.projects.listNames(), w.readyOf(w.projectFeeds)
 }
 
 // ErrClustersOff is returned by Clusters when the server's file doesn't allow it.

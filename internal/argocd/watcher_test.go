@@ -314,18 +314,18 @@ func TestRollingSyncSteps(t *testing.T) {
 	s.set("applications", "argocd", "web-qa", owned)
 	step := func(want string) {
 		t.Helper()
-		w.next("step "+want, func(c appChange) bool { return c.app.Name == "web-qa" && c.app.SetStep == want })
+		w.next("step "+want, func(c appChange) bool { return c.app.Name == "web-qa" && c.app.SetStep.Status == want })
 	}
 	step("Waiting")
 	s.set("applicationsets", "argocd", "shop", `{"status":{"applicationStatus":[{"application":"web-qa","status":"Pending"}]}}`)
 	step("Pending")
 	s.set("applications", "argocd", "web-qa", strings.Replace(owned, "Healthy", "Progressing", 1))
-	if c := w.next("health", healthIs("web-qa", "Progressing")); c.app.SetStep != "Pending" || c.app.OwnedBySet != "shop" {
+	if c := w.next("health", healthIs("web-qa", "Progressing")); c.app.SetStep.Status != "Pending" || c.app.OwnedBySet != "shop" {
 		t.Errorf("%+v", c)
 	}
 	s.remove("applicationsets", "argocd", "shop")
 	step("")
-	if app, _ := w.Get("argocd", "plain"); app.SetStep != "" {
+	if app, _ := w.Get("argocd", "plain"); app.SetStep.Status != "" {
 		t.Errorf("a set that doesn't own it: %+v", app)
 	}
 }

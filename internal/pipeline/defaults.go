@@ -38,6 +38,9 @@ func (e *Environment) SetDefaults() {
 		Watch:        Duration(30 * time.Minute),
 		Debounce:     Duration(30 * time.Second),
 		Sync:         SyncWait,
+		QueueFor:     Duration(24 * time.Hour),
+		Suspended:    SuspendedWait,
+		SuspendedFor: Duration(24 * time.Hour),
 	}
 }
 

@@ -32,6 +32,7 @@ func TestParseSample(t *testing.T) {
 	verify := Verify{
 		ArriveWithin: Duration(15 * time.Minute), Timeout: Duration(10 * time.Minute), HealthyFor: Duration(time.Minute),
 		Watch: Duration(30 * time.Minute), Debounce: Duration(30 * time.Second), Sync: "wait",
+		QueueFor: Duration(24 * time.Hour), Suspended: "wait", SuspendedFor: Duration(24 * time.Hour),
 	}
 	want := []*Pipeline{{
 		APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: "shop"}, File: "argo/.liftlock.yaml",

@@ -284,6 +284,12 @@ const (
 	SyncTrigger = "trigger"
 )
 
+// What becomes of a target that is suspended.
+const (
+	SuspendedWait = "wait"
+	SuspendedFail = "fail"
+)
+
 // Verify holds the times of a verification.
 type Verify struct {
 	// How long a target may take to notice the commit and begin to sync it.
@@ -298,6 +304,12 @@ type Verify struct {
 	Debounce Duration `yaml:"debounce" json:"debounce" jsonschema:"default=30s"`
 	// wait: Argo CD syncs by itself; trigger: Liftlock asks for the sync of targets without an automated policy.
 	Sync string `yaml:"sync" json:"sync" jsonschema:"enum=wait,enum=trigger,default=wait"`
+	// How long a target may wait for its turn (its step of a RollingSync, a sync window) until a person is asked. Its other clocks stand still meanwhile. 0s: for ever.
+	QueueFor Duration `yaml:"queueFor" json:"queueFor" jsonschema:"default=24h"`
+	// wait: a suspended target (a paused rollout) may go on, within suspendedFor; fail: a person is asked at once.
+	Suspended string `yaml:"suspended" json:"suspended" jsonschema:"enum=wait,enum=fail,default=wait"`
+	// How long a target may be suspended until a person is asked.
+	SuspendedFor Duration `yaml:"suspendedFor" json:"suspendedFor" jsonschema:"default=24h"`
 }
 
 // WatchWindow is how long after its merge a promotion may still be taken back by itself,

@@ -305,10 +305,15 @@ func (c *checker) checkVerify(at string, v Verify) {
 		{"healthyFor", v.HealthyFor},
 		{"watch", v.Watch},
 		{"debounce", v.Debounce},
+		{"suspendedFor", v.SuspendedFor},
 	} {
 		if d.value <= 0 {
 			c.Errorf(at+"."+d.key, "must be longer than 0; it is %s", d.value)
 		}
 	}
+	if v.QueueFor < 0 {
+		c.Errorf(at+".queueFor", "must not be shorter than 0; it is %s", v.QueueFor)
+	}
 	c.OneOf(at+".sync", v.Sync, SyncWait, SyncTrigger)
+	c.OneOf(at+".suspended", v.Suspended, SuspendedWait, SuspendedFail)
 }

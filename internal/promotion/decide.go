@@ -212,8 +212,8 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 }
 
 // needsVerdict says whether anybody needs to know how this environment is: it landed
-// within its watch, or what is there may still have to go further. Without this
-// a start on a large repository would have Argo CD refresh everything.
+// within its watch, or a target still waited its turn within that time, or what is
+// there may still have to go further. Without this a start on a large repository would have Argo CD refresh everything.
 func (j *evaluator) needsVerdict(e *Env) bool {
 	if !e.Landed.OK || !e.Release.OK {
 		return false
@@ -238,7 +238,10 @@ func (j *evaluator) needsVerdict(e *Env) bool {
 	if l.By == ByBaseline {
 		return requested
 	}
-	return requested || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()
+	heldUp := func(t Target) bool {
+		return !t.Verdict.HeldUpAt.IsZero() && j.facts.Now.Sub(t.Verdict.HeldUpAt) <= e.Spec.Verify.WatchWindow()
+	}
+	return requested || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow() || slices.ContainsFunc(e.Targets, heldUp)
 }
 
 func (j *evaluator) addAction(a Action) {

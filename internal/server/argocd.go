@@ -47,7 +47,7 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 // factsArgoCD is the Argo CD as the observer knows it.
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	return facts.ArgoCD{
-		Apps: a.watcher, Live: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing, Version: a.version,
+		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing, Version: a.version,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 	}
 }

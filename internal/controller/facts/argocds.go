@@ -41,11 +41,19 @@ type Live interface {
 	Version() argocd.Version
 }
 
+// Windows knows the sync windows. *argocd.Watcher does.
+type Windows interface {
+	// ClosedWindow is the one that keeps an Application from being synced; nil where there
+	// is none, or that isn't known.
+	ClosedWindow(app *verification.App, at time.Time) *verification.Window
+}
+
 // ArgoCD is one Argo CD of the server's file.
 type ArgoCD struct {
 	Apps      Apps
-	Live      Live   // nil: only its Applications are known
-	Namespace string // its own, where its projects and clusters are
+	Live      Live    // nil: only its Applications are known
+	Windows   Windows // nil: sync windows are not known
+	Namespace string  // its own, where its projects and clusters are
 	Globbing  string
 	Version   appset.Version // as the server's file says; else what Live finds
 	NoRefresh bool           // refresh: off
@@ -73,6 +81,16 @@ func (a *argoCDs) findApp(t *appset.Target) (*verification.App, error) {
 	}
 	app, _ := argo.Apps.Get(t.Namespace, t.Name)
 	return app, nil
+}
+
+// closedWindow is the sync window that an Application that is out of sync waits for; nil
+// where there is none.
+func (a *argoCDs) closedWindow(t *appset.Target, app *verification.App, now time.Time) *verification.Window {
+	argo := a.byName[a.ArgoCDOf(t)]
+	if argo.Windows == nil || app.SyncStatus == "Synced" {
+		return nil
+	}
+	return argo.Windows.ClosedWindow(app, now)
 }
 
 // ArgoCDOf is the name of the Argo CD that runs a target.

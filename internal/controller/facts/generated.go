@@ -19,7 +19,10 @@ func generatedSpec(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release, app
 	if t.ApplicationSet == "" || t.Live {
 		return nil
 	}
-	g := &verification.Generated{Set: t.ApplicationSet, Rolling: t.Policy.Rolling, NoUpdate: t.Policy.NoUpdate, Carries: carriesRelease(at, t, rel)}
+	// The controller takes the automated policy away where it syncs step by step; where it
+	// is still there, progressive syncs are switched off and the strategy says nothing.
+	rolling := t.Policy.Rolling && (app == nil || !app.AutoSync)
+	g := &verification.Generated{Set: t.ApplicationSet, Rolling: rolling, NoUpdate: t.Policy.NoUpdate, Carries: carriesRelease(at, t, rel)}
 	for i, s := range t.Sources {
 		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
 		if app != nil && i < len(app.Sources) && appset.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {

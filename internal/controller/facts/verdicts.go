@@ -60,6 +60,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 		e.Generated = generatedSpec(at, t, c.contents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
+			e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
 			out.Unhealthy, out.NotHealthy = app.Unhealthy, !verification.WasHealthy(app)
 			rel = o.revisionRelations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
@@ -93,6 +94,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
+		QueueFor: v.QueueFor.AsDuration(), SuspendedFor: v.SuspendedFor.AsDuration(), SuspendedFails: v.Suspended == pipeline.SuspendedFail,
 		Trigger: v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
 	}
 }

@@ -107,7 +107,10 @@ func (j *judgement) suspendedVerdict() Verdict {
 		j.mem.SuspendedSince = j.now
 	}
 	why := "suspended (a paused rollout)" + messageSuffix(j.healthDetail())
-	until := j.mem.SuspendedSince.Add(j.Timeout)
+	if j.SuspendedFails && !j.mem.isVerified() {
+		return Verdict{State: Failed, Reason: why + ", and verify.suspended is fail"}
+	}
+	until := j.mem.SuspendedSince.Add(j.SuspendedFor)
 	if j.now.Before(until) || j.mem.isVerified() {
 		v := Verdict{State: Suspended, Reason: why}
 		if j.now.Before(until) {
@@ -115,7 +118,7 @@ func (j *judgement) suspendedVerdict() Verdict {
 		}
 		return j.keepVerified(v)
 	}
-	return Verdict{State: Failed, Reason: fmt.Sprintf("suspended for longer than %s%s", formatDuration(j.Timeout), messageSuffix(j.healthDetail()))}
+	return Verdict{State: Failed, Reason: fmt.Sprintf("suspended for longer than %s%s", formatDuration(j.SuspendedFor), messageSuffix(j.healthDetail()))}
 }
 
 // unhealthyVerdict answers for Progressing, Degraded and Missing: the target is degraded

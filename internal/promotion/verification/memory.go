@@ -35,7 +35,7 @@ func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	for _, t := range []*time.Time{
 		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncRequestedAt, &mem.RefreshRequestedAt, &mem.FreshAt,
 		&mem.TimeoutFrom, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
-		&mem.SuspendedSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
+		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
 	} {
 		if t.After(now) {
 			*t = now
@@ -58,7 +58,7 @@ func (m *Memory) startAgain() {
 	*m = Memory{
 		Commit: m.Commit, Release: m.Release, UID: m.UID,
 		State: m.State, Health: m.Health, Since: m.Since, Timeline: m.Timeline,
-		Arrival: arrival,
+		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt,
 	}
 }
 
@@ -102,6 +102,13 @@ func (j *judgement) rememberVerdict(v *Verdict) {
 		m.State, m.Health = v.State, health
 		m.appendTimeline(StateChange{At: j.now, State: v.State, Note: v.Reason})
 	}
+	if v.State == Queued || v.State == Suspended {
+		m.HeldUpAt = j.now
+	}
+	if !j.queued && v.State != Unclear {
+		m.QueuedSince = time.Time{}
+	}
+	v.HeldUpAt = m.HeldUpAt
 	v.Since, v.UnhealthyBefore = m.Since, m.UnhealthyBefore
 }
 

@@ -34,7 +34,7 @@ const (
 )
 
 func limits() Limits {
-	return Limits{ArriveWithin: 15 * time.Minute, Timeout: 10 * time.Minute, HealthyFor: time.Minute, Watch: 30 * time.Minute, Debounce: 30 * time.Second}
+	return Limits{ArriveWithin: 15 * time.Minute, Timeout: 10 * time.Minute, HealthyFor: time.Minute, Watch: 30 * time.Minute, Debounce: 30 * time.Second, QueueFor: 24 * time.Hour, SuspendedFor: 24 * time.Hour}
 }
 
 // newScenario begins with a target that runs W, well, and has not noticed X.

@@ -30,9 +30,9 @@ func (j *judgement) describeOutdated() string {
 }
 
 // usesRollingSync says that the ApplicationSet's controller asks for the syncs, whether
-// or not the Application's step is known.
+// or not the Application's step is known; not of one that it leaves out.
 func (j *judgement) usesRollingSync() bool {
-	return j.app.SetStep != "" || j.e.Generated != nil && j.e.Generated.Rolling
+	return !j.app.SetStep.isLeftOut() && (j.app.SetStep.Status != "" || j.e.Generated != nil && j.e.Generated.Rolling)
 }
 
 // firstDifference names the first difference between an Application's sources and those

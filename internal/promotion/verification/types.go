@@ -15,6 +15,7 @@ type App struct {
 
 	Sources     []Source // spec.source or spec.sources, in order
 	Destination Destination
+	Project     string `json:",omitempty"`
 	AutoSync    bool   // spec.syncPolicy.automated is set
 	OwnedBySet  string // name of the owning ApplicationSet, empty when plain
 	Deleting    bool
@@ -36,8 +37,27 @@ type App struct {
 	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
 	Unhealthy      []Resource // resources whose health is neither Healthy nor empty
-	SetStep        string     // this application's status in its ApplicationSet's RollingSync: Waiting, Pending, Progressing, Healthy; empty without one
+	SetStep        SetStep    `json:",omitzero"` // its turn in its ApplicationSet's RollingSync
 }
+
+// SetStep is an Application's turn in its ApplicationSet's RollingSync.
+type SetStep struct {
+	Status   string      // Waiting, Pending, Progressing or Healthy; empty: there is no RollingSync, or it isn't told
+	Step     string      `json:",omitempty"` // from 1; -1: it is in none, so only people sync it
+	Since    time.Time   `json:",omitzero"`
+	NoUpdate bool        `json:",omitempty"` // its step's maxUpdate is 0: only people sync it
+	WaitsFor *StepMember `json:",omitempty"` // while it is Waiting or Pending: the first that has to be Healthy before; nil: it isn't told
+}
+
+// StepMember is another Application of the same ApplicationSet.
+type StepMember struct {
+	Application, Step, Status string
+	Health                    string    // empty: not known
+	Since                     time.Time // since when it has the status
+}
+
+// isLeftOut says that the RollingSync never syncs the Application.
+func (s *SetStep) isLeftOut() bool { return s.Step == "-1" || s.NoUpdate }
 
 // Source is one source of an Application. Options stands for whatever else the
 // source says: sources with equal Options say the same.
@@ -124,6 +144,9 @@ const (
 // Limits are the times of a verification, from the pipeline file.
 type Limits struct {
 	ArriveWithin, Timeout, HealthyFor, Watch, Debounce time.Duration
+	QueueFor                                           time.Duration // 0: for ever
+	SuspendedFor                                       time.Duration
+	SuspendedFails                                     bool // suspended: fail
 	Trigger                                            bool // sync: trigger
 	NoRefresh                                          bool // the server's refresh: off
 }
@@ -153,6 +176,16 @@ type Expect struct {
 	// Unreachable says why Argo CD can't be asked at this look (the watch is
 	// broken, access is refused), so that App may be old or missing. Empty: it can.
 	Unreachable string
+
+	// Window is the sync window that keeps the target from being synced right now; nil:
+	// there is none, or that isn't known.
+	Window *Window
+}
+
+// Window is a closed sync window, or one that denies.
+type Window struct {
+	Project string    // the AppProject that has it
+	Opens   time.Time // when syncs are possible again; zero: not within a year
 }
 
 // Generated is what an ApplicationSet generates for one target, as far as a
@@ -177,7 +210,7 @@ type State string
 const (
 	Absent      State = "absent"      // no such Application yet
 	Arriving    State = "arriving"    // has not taken the commit yet
-	Queued      State = "queued"      // a RollingSync step waits its turn; the clock has not started
+	Queued      State = "queued"      // it waits its turn, or for a sync window: the clock has not started
 	Syncing     State = "syncing"     // has it, not done
 	Refreshing  State = "refreshing"  // done, but the health may be about an older state
 	Progressing State = "progressing" // fresh, not healthy yet
@@ -205,6 +238,8 @@ type Memory struct {
 	// Taking the commit.
 	Arrival         time.Time // when the arriveWithin clock started; zero: not yet (queued, or Argo CD out of reach)
 	Done            time.Time // when the commit was first seen taken and synced (2 and 3)
+	QueuedSince     time.Time `json:",omitzero"` // continuously waiting its turn since
+	HeldUpAt        time.Time `json:",omitzero"` // when last seen queued or suspended
 	UndoneSince     time.Time // after Done: since when that no longer holds; zero: it does
 	SyncRequestedAt time.Time `json:"SyncAsked"` // when a sync was last wanted
 	SyncRequests    int       `json:"SyncAsks"`  // how often in a row
@@ -255,4 +290,7 @@ type Verdict struct {
 	// UnhealthyBefore says that the target was Degraded or Missing when last seen before the
 	// sync of the commit began.
 	UnhealthyBefore bool `json:",omitempty"`
+	// HeldUpAt is when the target was last seen queued or suspended: what it does after
+	// that is news, however long ago the commit landed.
+	HeldUpAt time.Time `json:",omitzero"`
 }

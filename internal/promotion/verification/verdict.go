@@ -38,6 +38,8 @@ type judgement struct {
 	rel []Relation
 	now time.Time
 	mem Memory
+
+	queued bool // this look found that the target waits its turn
 }
 
 // decideVerdict goes through the questions in PROMOTION's order; whatever can't be
@@ -106,6 +108,9 @@ func (j *judgement) unclearVerdict(why string) Verdict {
 	if j.mem.isVerified() {
 		return Verdict{State: Verified, Lapsed: true, Reason: "verified before; at the moment it can't be told how it is: " + why}
 	}
+	if j.mem.Done.IsZero() && isBlockedByWindow(j.app) {
+		return j.waitTurn(why + j.describeOpening())
+	}
 	if j.mem.Done.IsZero() {
 		return j.waitingVerdict(Unclear, why)
 	}
@@ -157,19 +162,6 @@ func (j *judgement) whyNotArrived() string {
 	return why
 }
 
-// queuedVerdict answers for a target whose RollingSync step waits its turn: its clock
-// has not started. A step that is over, or another state of it, is no reason to wait.
-func (j *judgement) queuedVerdict() (Verdict, bool) {
-	if j.app.SetStep != "Waiting" && j.app.SetStep != "Pending" {
-		return Verdict{}, false
-	}
-	if inProgress(j.app) {
-		return Verdict{}, false
-	}
-	j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
-	return Verdict{State: Queued, Reason: fmt.Sprintf("its step of the ApplicationSet's RollingSync waits its turn (%s)", j.app.SetStep)}, true
-}
-
 // comparedVerdict answers when the compared revision holds the commit.
 func (j *judgement) comparedVerdict() Verdict {
 	notDone := j.whyNotDone()
@@ -187,13 +179,18 @@ func (j *judgement) comparedVerdict() Verdict {
 		}
 		return j.healthVerdict(true, "")
 	}
+	if j.isPausedInSync() {
+		j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
+		j.mem.pause(j.now)
+		return j.suspendedVerdict()
+	}
 	if j.mem.Fresh {
 		// What runs is the commit; that the target differs again (drift, a
 		// later commit's sync) stops it from becoming verified, but its
 		// health still counts.
 		return j.healthVerdict(false, notDone)
 	}
-	j.mem.DoneReconciled = time.Time{}
+	j.mem.DoneReconciled, j.mem.SuspendedSince = time.Time{}, time.Time{}
 	return j.syncingVerdict(notDone)
 }
 
@@ -203,10 +200,17 @@ func (j *judgement) syncingVerdict(why string) Verdict {
 		if v, ok := j.queuedVerdict(); ok {
 			return v
 		}
+		if j.e.Window != nil && !j.app.Pending && !inProgress(j.app) && (j.app.AutoSync || j.isTriggered()) {
+			return j.waitTurn(fmt.Sprintf("a sync window of the project %s keeps it from being synced%s", j.e.Window.Project, j.describeOpening()))
+		}
 	}
 	v := j.waitingVerdict(Syncing, why)
 	if v.State == Syncing {
 		j.requestSync(&v)
+		if j.app.SyncStatus == outOfSync && !j.mem.HeldUpAt.IsZero() && !inProgress(j.app) && !j.app.Pending {
+			// Argo CD may not look again by itself when a window opens.
+			j.requestRefresh(&v)
+		}
 	}
 	return v
 }
@@ -277,6 +281,8 @@ func (j *judgement) whyOutOfSync() string {
 		return status + " although the sync of this commit succeeded" + messageSuffix(a.Operation.Message)
 	case a.AutoSync:
 		return status + ", and no sync has begun although one is automated: a closed sync window, or a prune that isn't automated"
+	case j.app.SetStep.isLeftOut() && !j.Trigger:
+		return status + ": its ApplicationSet's RollingSync never syncs it (" + j.whyLeftOut() + "); sync it, or set verify.sync to trigger"
 	case j.usesRollingSync():
 		return status + ": the ApplicationSet's RollingSync has not synced it"
 	case j.Trigger:

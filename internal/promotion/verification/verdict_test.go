@@ -189,7 +189,7 @@ func TestVerification(t *testing.T) {
 			if v := s.judgeAt(0, Syncing, "automated"); v.Sync {
 				s.t.Error("automated")
 			}
-			s.app.AutoSync, s.app.SetStep = false, "Progressing"
+			s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Progressing"}
 			if v := s.judgeAt(0, Syncing, "RollingSync"); v.Sync {
 				s.t.Error("RollingSync syncs it")
 			}
@@ -205,8 +205,8 @@ func TestVerification(t *testing.T) {
 		{"2 failed: a sync window", func(s *scenario) {
 			s.notice()
 			s.operate("Running", "Sync operation blocked by sync window")
-			s.judgeAt(0, Unclear, "sync window")
-			s.judgeAt(15*minute, Failed, "sync window")
+			s.judgeAt(0, Queued, "sync window")
+			s.judgeAt(24*time.Hour, Failed, "has waited for its turn for longer than 24h: a sync window")
 		}},
 		{"2 failed: automated, but nothing syncs", func(s *scenario) {
 			s.notice()
@@ -223,13 +223,13 @@ func TestVerification(t *testing.T) {
 			s.app.AutoSync = false
 			s.judgeAt(0, Arriving, "")
 			s.notice()
-			s.app.SetStep = "Waiting"
+			s.app.SetStep.Status = "Waiting"
 			s.judgeAt(10*minute, Queued, "waits its turn")
-			s.app.SetStep = "Pending"
+			s.app.SetStep.Status = "Pending"
 			s.judgeAt(3*time.Hour, Queued, "Pending")
-			s.app.SetStep = "Progressing"
+			s.wantNext(24*time.Hour + 10*minute)
+			s.app.SetStep.Status = "Progressing"
 			s.judgeAt(4*time.Hour, Syncing, "")
-			s.wantNext(4*time.Hour + 15*minute)
 			s.judgeAt(4*time.Hour+15*minute, Failed, "RollingSync")
 		}},
 		{"2 sync: trigger leaves a step-wise target alone whose step is unknown", func(s *scenario) {
@@ -242,7 +242,7 @@ func TestVerification(t *testing.T) {
 		}},
 		{"2 queued: what is synced is not waiting, whatever the set says", func(s *scenario) {
 			s.sync()
-			s.app.SetStep = "Waiting"
+			s.app.SetStep.Status = "Waiting"
 			s.judgeAt(0, Refreshing, "")
 		}},
 		{"3 done: compared to an older spec", func(s *scenario) {
@@ -456,10 +456,10 @@ func TestVerification(t *testing.T) {
 		}},
 		{"5 well: suspended waits, then failed", func(s *scenario) {
 			s.deploy(0, "Suspended", Suspended)
-			s.wantNext(10 * minute)
-			s.judgeAt(10*minute, Failed, "suspended for longer than 10m")
+			s.wantNext(24 * time.Hour)
+			s.judgeAt(24*time.Hour, Failed, "suspended for longer than 24h")
 			s.app.Health = "Healthy"
-			s.judgeAt(11*minute, Soaking, "")
+			s.judgeAt(25*time.Hour, Soaking, "")
 		}},
 		{"5 well: unknown waits and is not healthy time", func(s *scenario) {
 			s.deploy(0, "Healthy", Soaking)

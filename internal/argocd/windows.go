@@ -1,0 +1,210 @@
+package argocd
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gobwas/glob"
+	"github.com/robfig/cron/v3"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+const (
+	// maxWindows bounds the sync windows of one AppProject that are looked at.
+	maxWindows = 200
+	// maxBoundaries bounds how many openings and closings are tried for the next time when
+	// syncs are possible, and maxAhead how far ahead.
+	maxBoundaries = 1000
+	maxAhead      = 366 * 24 * time.Hour
+)
+
+// wireWindow is a sync window as its AppProject says it.
+type wireWindow struct {
+	Kind         string   `json:"kind"`
+	Schedule     string   `json:"schedule"`
+	Duration     string   `json:"duration"`
+	Applications []string `json:"applications"`
+	Namespaces   []string `json:"namespaces"`
+	Clusters     []string `json:"clusters"`
+	ManualSync   bool     `json:"manualSync"`
+	TimeZone     string   `json:"timeZone"`
+	AndOperator  bool     `json:"andOperator"`
+}
+
+// syncWindow is one that can be evaluated.
+type syncWindow struct {
+	wireWindow
+	starts   cron.Schedule
+	duration time.Duration
+	zone     *time.Location
+}
+
+// decodeWindows reads a project's sync windows. One that can't be read is an error:
+// without it nobody knows what the others allow.
+func decodeWindows(raw []byte) ([]syncWindow, error) {
+	var p struct {
+		Spec struct {
+			SyncWindows []wireWindow `json:"syncWindows"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, fmt.Errorf("decode an AppProject's sync windows: %w", err)
+	}
+	if len(p.Spec.SyncWindows) > maxWindows {
+		return nil, fmt.Errorf("decode an AppProject's sync windows: there are %d, more than the %d that are read", len(p.Spec.SyncWindows), maxWindows)
+	}
+	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	var out []syncWindow
+	for _, w := range p.Spec.SyncWindows {
+		s := syncWindow{wireWindow: w}
+		var err error
+		if s.starts, err = parser.Parse(w.Schedule); err != nil {
+			return nil, fmt.Errorf("decode the sync window %q: %w", clipMessage(w.Schedule), err)
+		}
+		if s.duration, err = time.ParseDuration(w.Duration); err != nil || s.duration <= 0 {
+			return nil, fmt.Errorf("decode the sync window %q: its duration is %q", clipMessage(w.Schedule), clipMessage(w.Duration))
+		}
+		if s.zone, err = time.LoadLocation(w.TimeZone); err != nil {
+			s.zone = time.UTC // as Argo CD does
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// matches says that the window is about an Application, as Argo CD decides it: any of
+// the three lists, or all that aren't empty.
+func (w *syncWindow) matches(app *verification.App) bool {
+	d := app.Destination
+	answers := []struct {
+		patterns []string
+		names    []string
+	}{{w.Applications, []string{app.Name}}, {w.Clusters, []string{d.Name, d.Server}}, {w.Namespaces, []string{d.Namespace}}}
+	found := false
+	for _, a := range answers {
+		if len(a.patterns) == 0 {
+			continue
+		}
+		matched := matchesAny(a.patterns, a.names)
+		if matched && !w.AndOperator {
+			return true
+		}
+		if !matched && w.AndOperator {
+			return false
+		}
+		found = matched
+	}
+	return found
+}
+
+func matchesAny(patterns, names []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		g, err := glob.Compile(pattern)
+		return err == nil && slices.ContainsFunc(names, func(name string) bool { return name != "" && g.Match(name) })
+	})
+}
+
+// wallClock is a time as Argo CD's schedules see it: the zone's wall clock, taken for UTC.
+func (w *syncWindow) wallClock(at time.Time) time.Time {
+	_, offset := at.In(w.zone).Zone()
+	return at.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// isActive says that a time is within the window; its very start isn't.
+func (w *syncWindow) isActive(at time.Time) bool {
+	wall := w.wallClock(at)
+	next := w.starts.Next(wall.Add(-w.duration))
+	return !next.IsZero() && next.Before(wall)
+}
+
+// nextBoundary is when the window opens or closes next; zero: never.
+func (w *syncWindow) nextBoundary(at time.Time) time.Time {
+	wall := w.wallClock(at)
+	start := w.starts.Next(wall)
+	if begun := w.starts.Next(wall.Add(-w.duration)); !begun.IsZero() && begun.Before(wall) {
+		if end := begun.Add(w.duration); start.IsZero() || end.Before(start) {
+			start = end
+		}
+	}
+	if start.IsZero() {
+		return time.Time{}
+	}
+	return at.Add(start.Sub(wall))
+}
+
+// allowsSync decides as Argo CD does: a deny wins over an allow, and where there are
+// allows one has to be open. manual is about a sync that somebody asks for.
+func allowsSync(windows []syncWindow, manual bool, at time.Time) bool {
+	denied, denyManual := false, true
+	allowed, closed, closedManual := false, false, true
+	for i := range windows {
+		switch w := &windows[i]; {
+		case w.Kind == "deny" && w.isActive(at):
+			denied, denyManual = true, denyManual && w.ManualSync
+		case w.Kind == "allow" && w.isActive(at):
+			allowed = true
+		case w.Kind == "allow":
+			closed, closedManual = true, closedManual && w.ManualSync
+		}
+	}
+	switch {
+	case denied:
+		return manual && denyManual
+	case allowed || !closed:
+		return true
+	}
+	return manual && closedManual
+}
+
+// findOpening is when syncs are possible again after a time when they aren't; zero: not
+// within a year.
+func findOpening(windows []syncWindow, manual bool, after time.Time) time.Time {
+	at := after
+	for range maxBoundaries {
+		next := time.Time{}
+		for i := range windows {
+			if b := windows[i].nextBoundary(at); !b.IsZero() && (next.IsZero() || b.Before(next)) {
+				next = b
+			}
+		}
+		if next.IsZero() || next.Sub(after) > maxAhead {
+			return time.Time{}
+		}
+		at = next.Add(time.Second) // a window's very start isn't within it
+		if allowsSync(windows, manual, at) {
+			return next
+		}
+	}
+	return time.Time{}
+}
+
+// ClosedWindow is the sync window that keeps an Application from being synced at a time,
+// nil when there is none or its project's windows aren't known.
+func (w *Watcher) ClosedWindow(app *verification.App, at time.Time) *verification.Window {
+	windows := slices.DeleteFunc(w.projects.listWindows(app.Namespace, app.Project), func(s syncWindow) bool { return !s.matches(app) })
+	manual := !app.AutoSync
+	if len(windows) == 0 || allowsSync(windows, manual, at) {
+		return nil
+	}
+	return &verification.Window{Project: app.Project, Opens: findOpening(windows, manual, at)}
+}
+
+// listWindows gives a copy of a project's windows. A project is in Argo CD's own namespace,
+// which only the server's file names: where several have one, the Application's counts.
+func (p *projectSink) listWindows(namespace, project string) []syncWindow {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if windows, ok := p.windows[namespace+"/"+project]; ok {
+		return slices.Clone(windows)
+	}
+	for key, windows := range p.windows {
+		if strings.HasSuffix(key, "/"+project) {
+			return slices.Clone(windows)
+		}
+	}
+	return nil
+}

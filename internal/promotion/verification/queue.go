@@ -1,0 +1,89 @@
+package verification
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// waitingForHealth is how an operation says that it waits for what it has applied.
+const waitingForHealth = "waiting for healthy state"
+
+// queuedVerdict answers for a target whose RollingSync step waits its turn: its clock
+// has not started. A step that is over, or another state of it, is no reason to wait,
+// and neither is one that never syncs the target.
+func (j *judgement) queuedVerdict() (Verdict, bool) {
+	step := &j.app.SetStep
+	if step.Status != "Waiting" && step.Status != "Pending" || step.isLeftOut() || inProgress(j.app) {
+		return Verdict{}, false
+	}
+	why := fmt.Sprintf("its step of the ApplicationSet's RollingSync waits its turn (%s)", step.Status)
+	if w := step.WaitsFor; w != nil {
+		why += fmt.Sprintf(": waits for step %s: %s (%s)", w.Step, w.Application, w.describe())
+	}
+	return j.waitTurn(why), true
+}
+
+// describe says how another Application of the set is.
+func (w *StepMember) describe() string {
+	said := w.Status
+	if w.Health == degradedHealth || w.Health == missing {
+		said = w.Health + ", so it is blocked"
+	}
+	if !w.Since.IsZero() {
+		said += " since " + w.Since.UTC().Format(time.RFC3339)
+	}
+	return said
+}
+
+// waitTurn answers for a target that waits for its turn or a sync window. Its other
+// clocks stand still; when it has waited for queueFor a person is asked.
+func (j *judgement) waitTurn(why string) Verdict {
+	m := &j.mem
+	j.queued = true
+	m.Arrival, m.UndoneSince = time.Time{}, time.Time{}
+	if m.QueuedSince.IsZero() {
+		m.QueuedSince = j.now
+	}
+	v := Verdict{State: Queued, Reason: why}
+	if w := j.e.Window; w != nil && w.Opens.After(j.now) {
+		v.Next = w.Opens
+	}
+	if j.QueueFor <= 0 {
+		return v
+	}
+	until := m.QueuedSince.Add(j.QueueFor)
+	if !j.now.Before(until) {
+		return Verdict{State: Failed, Reason: fmt.Sprintf("has waited for its turn for longer than %s: %s", formatDuration(j.QueueFor), why)}
+	}
+	v.lowerNext(until)
+	return v
+}
+
+// describeOpening says when the sync window lets syncs through again, where that is known.
+func (j *judgement) describeOpening() string {
+	switch w := j.e.Window; {
+	case w == nil:
+		return ""
+	case w.Opens.IsZero():
+		return ", for a year at least"
+	default:
+		return " until " + w.Opens.UTC().Format(time.RFC3339)
+	}
+}
+
+func (j *judgement) whyLeftOut() string {
+	if j.app.SetStep.NoUpdate {
+		return "its step's maxUpdate is 0"
+	}
+	return "it is in no step"
+}
+
+// isPausedInSync says that the sync of the commit runs and waits for something that is
+// suspended, such as a canary that waits for a person.
+func (j *judgement) isPausedInSync() bool {
+	a := j.app
+	return inProgress(a) && j.operationRelation() == Holds && strings.Contains(a.Operation.Message, waitingForHealth) &&
+		(a.Health == suspended || slices.ContainsFunc(a.Unhealthy, func(r Resource) bool { return r.Health == suspended }))
+}
