@@ -55,7 +55,7 @@ func TrackRefresh(prev *App, next App) App {
 // of it. It is asked before a merge; a degradation after it is only the
 // promotion's doing if the answer was true. A nil App was not well.
 func WasHealthy(app *App) bool {
-	return app != nil && unclearReason(app) == "" && app.Health == healthy
+	return app != nil && unclearReason(app) == "" && app.assessHealth() == healthy
 }
 
 // UnreadableCondition is the condition of an Application that could not be read.
@@ -132,7 +132,7 @@ const settlingTime = time.Minute
 // so what surrounds it has. All times are its Argo CD's. Where that doesn't report since
 // when the health is so, nobody can tell, and the answer is false.
 func (a *App) TurnedByItself() bool {
-	if a.Health != progressing && a.Health != unknown || a.Deleting || a.Pending || inProgress(a) || a.HealthSince.IsZero() {
+	if h := a.assessHealth(); h != progressing && h != unknown || a.Deleting || a.Pending || inProgress(a) || a.HealthSince.IsZero() {
 		return false
 	}
 	changed := a.CreatedAt
@@ -147,5 +147,37 @@ func (a *App) TurnedByItself() bool {
 	return a.HealthSince.After(changed.Add(settlingTime))
 }
 
-// HasBadHealth says that Argo CD calls the Application Degraded or Missing.
-func (a *App) HasBadHealth() bool { return a.Health == degradedHealth || a.Health == missing }
+// HasBadHealth says that the Application is Degraded or lacks a resource that it needs.
+func (a *App) HasBadHealth() bool {
+	h := a.assessHealth()
+	return h == degradedHealth || h == missing
+}
+
+// assessedKinds are the kinds that Argo CD itself assesses. Up to 3.3 one of these that is
+// Missing makes its Application Missing; another kind that is Missing never did.
+var assessedKinds = map[string][]string{
+	"":                       {"Pod", "PersistentVolumeClaim", "Service"},
+	"apiregistration.k8s.io": {"APIService"},
+	"apps":                   {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
+	"argoproj.io":            {"Workflow"},
+	"autoscaling":            {"HorizontalPodAutoscaler"},
+	"batch":                  {"CronJob", "Job"},
+	"extensions":             {"Ingress"},
+	"networking.k8s.io":      {"Ingress"},
+}
+
+// assessHealth is the Application's health as every Argo CD means it. From 3.4 on an
+// Application is only Missing when all of its resources are (argo-cd#25962): one that
+// lacks a Deployment stays Healthy, and OutOfSync. Here it is Missing, as it was before.
+func (a *App) assessHealth() string {
+	lesser := a.Health == healthy || a.Health == suspended || a.Health == progressing
+	if lesser && a.SyncStatus == outOfSync && slices.ContainsFunc(a.Unhealthy, Resource.isAbsent) {
+		return missing
+	}
+	return a.Health
+}
+
+// isAbsent says that a resource that Argo CD assesses isn't in the cluster.
+func (r Resource) isAbsent() bool {
+	return r.Health == missing && slices.Contains(assessedKinds[r.Group], r.Kind)
+}

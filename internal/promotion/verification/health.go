@@ -57,7 +57,7 @@ func (j *judgement) refreshingVerdict() Verdict {
 // undone: then it can't become verified.
 func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 	m := &j.mem
-	switch j.app.Health {
+	switch j.health {
 	case healthy:
 		return j.healthyVerdict(done, notDone)
 	case suspended:
@@ -66,7 +66,7 @@ func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 		return j.suspendedVerdict()
 	case progressing, degradedHealth, missing:
 		m.HealthySince, m.SuspendedSince = time.Time{}, time.Time{}
-		if j.app.Health == missing && (j.app.Pending || inProgress(j.app)) {
+		if j.health == missing && (j.app.Pending || inProgress(j.app)) {
 			// In the middle of a sync a resource may be gone for a moment.
 			m.BadSince = time.Time{}
 			return j.keepVerified(Verdict{State: Progressing, Reason: "health is Missing while a sync is under way"})
@@ -134,13 +134,13 @@ func (j *judgement) unhealthyVerdict() Verdict {
 			until, verdict = at, why
 		}
 	}
-	if j.app.Health == progressing {
+	if j.health == progressing {
 		m.BadSince = time.Time{}
 	} else {
 		if m.BadSince.IsZero() {
 			m.BadSince = j.now
 		}
-		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s for %s or longer", j.app.Health, formatDuration(j.Debounce)))
+		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s for %s or longer", j.health, formatDuration(j.Debounce)))
 	}
 	if m.EverHealthy {
 		if m.NotReadySince.IsZero() {
@@ -156,12 +156,12 @@ func (j *judgement) unhealthyVerdict() Verdict {
 	}
 	if m.Unhealed || !j.now.Before(until) {
 		if m.Unhealed {
-			verdict = "health is " + j.app.Health + " and has not been Healthy since it degraded"
+			verdict = "health is " + j.health + " and has not been Healthy since it degraded"
 		}
 		m.Unhealed = true
 		return j.degradedVerdict(verdict + messageSuffix(j.healthDetail()))
 	}
-	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.app.Health + messageSuffix(j.healthDetail()), Next: until})
+	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.health + messageSuffix(j.healthDetail()), Next: until})
 }
 
 // keepVerified keeps a verified target verified while nothing has convicted it, with
@@ -178,10 +178,14 @@ func (j *judgement) healthDetail() string {
 	if j.app.HealthMessage != "" {
 		return clipMessage(j.app.HealthMessage)
 	}
+	absent := ""
 	for _, r := range j.app.Unhealthy {
-		if r.Message != "" {
+		switch {
+		case r.Message != "":
 			return clipMessage(fmt.Sprintf("%s %s: %s", r.Kind, r.Name, r.Message))
+		case absent == "" && r.isAbsent():
+			absent = clipMessage(fmt.Sprintf("%s %s is not there", r.Kind, r.Name))
 		}
 	}
-	return ""
+	return absent
 }

@@ -93,7 +93,7 @@ func (m *Memory) resume(now time.Time) {
 func (j *judgement) rememberVerdict(v *Verdict) {
 	m, health := &j.mem, ""
 	if j.app != nil && j.e.Unreachable == "" {
-		health = j.app.Health
+		health = j.health
 	}
 	if m.State != v.State || m.Health != health {
 		if m.State != v.State || m.Since.IsZero() {

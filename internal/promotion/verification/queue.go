@@ -85,5 +85,5 @@ func (j *judgement) whyLeftOut() string {
 func (j *judgement) isPausedInSync() bool {
 	a := j.app
 	return inProgress(a) && j.operationRelation() == Holds && strings.Contains(a.Operation.Message, waitingForHealth) &&
-		(a.Health == suspended || slices.ContainsFunc(a.Unhealthy, func(r Resource) bool { return r.Health == suspended }))
+		(j.health == suspended || slices.ContainsFunc(a.Unhealthy, func(r Resource) bool { return r.Health == suspended }))
 }

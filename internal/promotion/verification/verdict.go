@@ -25,6 +25,9 @@ import (
 func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdict, Memory) {
 	now = normalizeTime(now)
 	j := &judgement{Limits: e.Limits, e: e, app: app, rel: rel, now: now, mem: resumeMemory(mem, e, app, now)}
+	if app != nil {
+		j.health = app.assessHealth()
+	}
 	v := j.decideVerdict()
 	j.rememberVerdict(&v)
 	return v, j.mem
@@ -39,7 +42,8 @@ type judgement struct {
 	now time.Time
 	mem Memory
 
-	queued bool // this look found that the target waits its turn
+	health string // the Application's, empty without one
+	queued bool   // this look found that the target waits its turn
 }
 
 // decideVerdict goes through the questions in PROMOTION's order; whatever can't be
@@ -83,7 +87,7 @@ func (j *judgement) recordHealthBefore(relation Relation) {
 	switch {
 	case j.app.HasBadHealth():
 		j.mem.UnhealthyBefore = true
-	case j.app.Health == healthy:
+	case j.health == healthy:
 		j.mem.UnhealthyBefore = false
 	}
 }

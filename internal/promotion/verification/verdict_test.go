@@ -539,6 +539,34 @@ func TestDegraded(t *testing.T) {
 			s.deploy(0, "Missing", Progressing)
 			s.judgeAt(30*second, Degraded, "health is Missing")
 		}},
+		{"a lost resource, as Argo CD says it up to 3.3", func(s *scenario) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health, s.app.SyncStatus, s.app.Unhealthy = "Missing", "OutOfSync", []Resource{{Group: "apps", Kind: "Deployment", Name: "web", Health: "Missing"}}
+			s.judgeAt(0, Progressing, "health is Missing: Deployment web is not there")
+			s.judgeAt(30*second, Degraded, "health is Missing for 30s or longer: Deployment web is not there")
+		}},
+		{"a lost resource, as Argo CD says it from 3.4 on", func(s *scenario) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.SyncStatus, s.app.Unhealthy = "OutOfSync", []Resource{{Group: "apps", Kind: "Deployment", Name: "web", Health: "Missing"}}
+			s.judgeAt(0, Progressing, "health is Missing: Deployment web is not there")
+			s.judgeAt(30*second, Degraded, "health is Missing for 30s or longer: Deployment web is not there")
+			if WasHealthy(s.app) || !s.app.HasBadHealth() {
+				s.t.Error("it is unhealthy for others too")
+			}
+		}},
+		{"a lost resource that a sync is about to bring back", func(s *scenario) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.SyncStatus, s.app.Unhealthy = "OutOfSync", []Resource{{Kind: "Service", Name: "web", Health: "Missing"}}
+			s.operate("Running", "")
+			s.judgeAt(10*minute, Progressing, "while a sync is under way")
+		}},
+		{"a lost resource of a kind that never counted", func(s *scenario) {
+			s.verify()
+			s.app.SyncStatus, s.app.Unhealthy = "OutOfSync", []Resource{{Kind: "ConfigMap", Name: "web", Health: "Missing"}, {Group: "example.com", Kind: "Deployment", Name: "web", Health: "Missing"}}
+			s.judgeAt(10*minute, Verified, "")
+			s.app.SyncStatus, s.app.Unhealthy = "Synced", []Resource{{Kind: "Service", Name: "web", Health: "Missing"}} // left from before
+			s.judgeAt(11*minute, Verified, "")
+		}},
 		{"Degraded and Missing in turns is still continuous", func(s *scenario) {
 			s.deploy(0, "Missing", Progressing)
 			s.app.Health = "Degraded"
