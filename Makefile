@@ -16,6 +16,7 @@ MUTANT_WORLDS ?= 200
 PKG ?= internal/promotion
 N ?= 100
 SEED ?= 1
+STORIES ?= .
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -90,8 +91,8 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	done
 
 .PHONY: e2e
-e2e: ## tell the stories in a real world: Kubernetes, Argo CD, Gitea (builds them first, about 15 minutes)
-	deploy/lab/e2e
+e2e: ## tell the stories in a real world: Kubernetes, Argo CD, Gitea (builds them first, about 15 minutes; ARGOCD=v3.5.7 or v3.2.11: on that one; STORIES=regexp)
+	deploy/lab/e2e -run '$(STORIES)'
 
 .PHONY: lab-up
 lab-up: ## start the real world and leave it running

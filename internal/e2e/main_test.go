@@ -35,12 +35,16 @@ var program, artifacts string
 type testCluster struct {
 	name       string
 	kubeconfig string
+	argocd     argocdClient
 	giteaURL   string // URL
 	adminToken string
 	kube       dynamic.Interface
 	accounts   map[string]*account
 	org        string
 }
+
+// argocdClient is Argo CD's own command line, of the world's version.
+type argocdClient struct{ program, server, version string }
 
 // The worlds; set before the first test.
 var normalCluster, slowCluster *testCluster
@@ -91,18 +95,21 @@ func findCluster(variable, name string) (*testCluster, error) {
 	if v := os.Getenv(variable); v != "" {
 		name = v
 	}
+	if normalCluster != nil && normalCluster.name == name { // by hand: stories that need the one only
+		return normalCluster, nil
+	}
 	lab, err := filepath.Abs("../../deploy/lab/lab")
 	if err != nil {
 		return nil, err
 	}
-	c := exec.Command("bash", "-c", `set -eu; vars=$("$0" env); eval "$vars"; printf '%s\n' "$KUBECONFIG" "$GITEA_URL" "$GITEA_TOKEN"`, lab)
+	c := exec.Command("bash", "-c", `set -eu; vars=$("$0" env); eval "$vars"; printf '%s\n' "$KUBECONFIG" "$GITEA_URL" "$GITEA_TOKEN" "$(command -v argocd)" "$ARGOCD_SERVER" "$ARGOCD_VERSION"`, lab)
 	c.Env = append(os.Environ(), "LIFTLOCK_LAB_RUN="+name)
 	out, err := c.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if err != nil || len(lines) != 3 {
+	if err != nil || len(lines) != 6 {
 		return nil, fmt.Errorf("the lab's world %q is not up; make e2e brings it up: %w\n%s", name, err, out)
 	}
-	w := &testCluster{name: name, kubeconfig: lines[0], giteaURL: lines[1], adminToken: lines[2]}
+	w := &testCluster{name: name, kubeconfig: lines[0], giteaURL: lines[1], adminToken: lines[2], argocd: argocdClient{lines[3], lines[4], lines[5]}}
 	rest, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the world %q: %w", name, err)

@@ -1,8 +1,21 @@
 # The lab's programs: where they come from, and building what is missing.
 # shellcheck shell=bash
 
-ARGOCD_VERSION=v2.14.21 GITEA_VERSION=v1.23.8 KUBERNETES_VERSION=v1.31.0
+GITEA_VERSION=v1.23.8 KUBERNETES_VERSION=v1.31.0
 KWOK_VERSION=v0.7.0 KUSTOMIZE_VERSION=v5.6.0 HELM_VERSION=v3.17.0
+
+# Argo CD is of the line that ARGOCD names: the pinned ones are the folders of argocd/.
+# Each line's program and files have its version in their names, so that worlds of
+# several lines run side by side.
+ARGOCD_PINNED=$HERE/argocd/${ARGOCD#v} ARGOCD_BIN=$BIN/argocd-$ARGOCD ARGOCD_SHARE=$ROOT/argocd/$ARGOCD
+ARGOCD_MODULE=github.com/argoproj/argo-cd/$(cut -d. -f1 <<<"$ARGOCD")
+
+check_line() {
+  local pinned=("$HERE"/argocd/*/)
+  [ -f "$ARGOCD_PINNED/go.mod" ] && return
+  pinned=("${pinned[@]%/}"); pinned=("${pinned[@]##*/}")
+  die "ARGOCD is '$ARGOCD'; the lab can be built with ${pinned[*]/#/v}"
+}
 
 # need_package COMMAND PACKAGE...: notes the packages as missing when the command is.
 need_package() {
@@ -36,14 +49,14 @@ install_packages() {
 built() { [ -x "$BIN/$1" ] && [ "$(cat "${ROOT:?}/versions/$1" 2>/dev/null)" = "$2" ]; }
 mark_built() { mkdir -p "$ROOT/versions"; echo "$2" >"$ROOT/versions/$1"; }
 
-# from_module NAME MODULE VERSION PACKAGE: builds one of the programs that a
+# from_module NAME MODULE VERSION PACKAGE [LDFLAGS]: builds one of the programs that a
 # go.mod of ours pins. A copy is built: the checkout may be read-only.
 from_module() {
-  local name=$1 module=$2 version=$3 package=$4
+  local name=$1 module=$2 version=$3 package=$4 ldflags=${5:-}
   built "$name" "$version" && return
   say "building $name $version"
-  rm -rf "${SRC:?}/$module"; mkdir -p "$SRC"; cp -R "$HERE/$module" "$SRC/$module"; chmod -R u+w "$SRC/$module"
-  (cd "$SRC/$module" && GOFLAGS="-mod=mod -buildvcs=false" go build -o "$BIN/$name" "$package")
+  rm -rf "${SRC:?}/$module"; mkdir -p "$(dirname "$SRC/$module")"; cp -R "$HERE/$module" "$SRC/$module"; chmod -R u+w "$SRC/$module"
+  (cd "$SRC/$module" && GOFLAGS="-mod=mod -buildvcs=false" go build -ldflags "$ldflags" -o "$BIN/$name" "$package")
   mark_built "$name" "$version"
 }
 
@@ -74,16 +87,25 @@ module_dir() {
   sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p' <<<"$json"
 }
 
+# build_line keeps what a world needs of its Argo CD besides the program. The module
+# cache drops the run bits of the scripts, without which newer ones compare nothing.
+build_line() {
+  local argocd
+  [ -f "$ARGOCD_SHARE/done" ] && return
+  argocd=$(module_dir "$ARGOCD_MODULE@$ARGOCD")
+  rm -rf "$ARGOCD_SHARE"; mkdir -p "$ARGOCD_SHARE/hack"
+  "$BIN/kubectl" kustomize "$argocd/manifests/crds" >"$ARGOCD_SHARE/crds.yaml"
+  cp "$argocd"/hack/{git-ask-pass,git-verify-wrapper,gpg-wrapper}.sh "$ARGOCD_SHARE/hack/"; chmod -R u+wx "$ARGOCD_SHARE/hack"
+  touch "$ARGOCD_SHARE/done"
+}
+
 # What a world needs besides programs, kept so that up needs neither Go nor the module cache.
 build_share() {
-  local version kwok argocd
-  version="$KWOK_VERSION $ARGOCD_VERSION $(cksum <"$HERE/manifests/stages.yaml")"
+  local version kwok
+  version="$KWOK_VERSION $(cksum <"$HERE/manifests/stages.yaml")"
   [ "$(cat "$SHARE/version" 2>/dev/null)" = "$version" ] && return
   kwok=$(module_dir "sigs.k8s.io/kwok@$KWOK_VERSION")
-  argocd=$(module_dir "github.com/argoproj/argo-cd/v2@$ARGOCD_VERSION")
-  rm -rf "$SHARE"; mkdir -p "$SHARE/hack"
-  "$BIN/kubectl" kustomize "$argocd/manifests/crds" >"$SHARE/argocd-crds.yaml"
-  cp "$argocd"/hack/{git-ask-pass,git-verify-wrapper,gpg-wrapper}.sh "$SHARE/hack/"; chmod -R u+w "$SHARE/hack"
+  mkdir -p "$SHARE"
   # kwok's own stages, with its pod-ready told to leave alone the pods that our pod-broken takes.
   local broken; broken=$(sed -n "s/.*{key: '\(.*\"broken\".*\)', operator: Exists}.*/\1/p" "$HERE/manifests/stages.yaml")
   { "$BIN/kubectl" kustomize "$kwok/kustomize/stage/fast" | KEY=$broken awk '
@@ -96,6 +118,7 @@ build_share() {
 }
 
 build() {
+  check_line
   install_packages
   mkdir -p "$BIN"
   exec 8>"$ROOT/build.lock"
@@ -104,11 +127,13 @@ build() {
   for k in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
     from_module "$k" kubernetes "$KUBERNETES_VERSION" "k8s.io/kubernetes/cmd/$k"
   done
-  CGO_ENABLED=0 from_module argocd argocd "$ARGOCD_VERSION" github.com/argoproj/argo-cd/v2/cmd
+  # Argo CD is told its version, which clients ask for.
+  CGO_ENABLED=0 from_module "argocd-$ARGOCD" "argocd/${ARGOCD#v}" "$ARGOCD" "$ARGOCD_MODULE/cmd" "-X $ARGOCD_MODULE/common.version=${ARGOCD#v}"
   build_gitea
   from_install kwok "$KWOK_VERSION" sigs.k8s.io/kwok/cmd/kwok
   from_install kustomize "$KUSTOMIZE_VERSION" sigs.k8s.io/kustomize/kustomize/v5
   from_install helm "$HELM_VERSION" helm.sh/helm/v3/cmd/helm
+  build_line
   build_share
   exec 8>&-
 }

@@ -6,7 +6,8 @@ PORTS=(
   API_PORT:kube-apiserver ETCD_PORT:etcd ETCD_PEER_PORT:etcd KWOK_PORT:kwok REDIS_PORT:redis
   REPO_PORT:argocd-repo-server REPO_METRICS_PORT:argocd-repo-server CONTROLLER_METRICS_PORT:argocd-application-controller
   SETS_METRICS_PORT:argocd-applicationset-controller SETS_PROBE_PORT:argocd-applicationset-controller
-  SETS_WEBHOOK_PORT:argocd-applicationset-controller ARGO_PORT:argocd-server ARGO_METRICS_PORT:argocd-server GITEA_PORT:gitea
+  SETS_WEBHOOK_PORT:argocd-applicationset-controller
+  COMMIT_PORT:argocd-commit-server COMMIT_METRICS_PORT:argocd-commit-server ARGO_PORT:argocd-server ARGO_METRICS_PORT:argocd-server GITEA_PORT:gitea
 )
 
 taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }

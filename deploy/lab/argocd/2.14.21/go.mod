@@ -1,4 +1,4 @@
-module github.com/liftlock/liftlock/deploy/lab/argocd
+module github.com/liftlock/liftlock/deploy/lab/argocd/2.14.21
 
 go 1.24.6
 
