@@ -63,6 +63,7 @@ var rooms = map[string][]string{
 	"internal/appset/history":         {"internal/appset", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
 	"internal/appset/impact":          {"internal/appset", "internal/appset/evaluate", "internal/pipeline"},
 	"internal/appset/isolation":       {"internal/appset", "internal/appset/evaluate", "internal/manifest/deps", "internal/manifest/render"},
+	"internal/appset/randomset":       {},
 	"internal/console":                {"internal/console/api", "internal/promotion", "internal/promotion/command", "internal/store"},
 	"internal/console/api":            {},
 	"internal/console/client":         {"internal/console/api"},

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/liftlock/liftlock/internal/appset/randomset"
 )
 
 // recorded is what the forges and the plugin answer, by method and path.
@@ -138,7 +140,7 @@ spec:
 func TestNetworkGenerators(t *testing.T) {
 	withoutTokens(t)
 	s := newRecordingServer(t)
-	o := &oracle{dir: checkout(t, randomTree(3, 3)), clusters: oracleClusters, projects: []string{"default"}, objects: networkObjects(s.URL),
+	o := &oracle{dir: checkout(t, randomset.Tree(3, 3)), clusters: oracleClusters, projects: []string{"default"}, objects: networkObjects(s.URL),
 		duck: []runtime.Object{placement("test", object{"clusterName": "engineering-dev", "x": "y"}, object{"clusterName": "gone"}), placement("broken", object{"other": "a"})}}
 	const token = "tokenRef: {secretName: github-token, key: token}"
 	for _, c := range []struct {

@@ -11,5 +11,5 @@
 // never for a time.
 //
 // The world itself is not made here, and no other package's internals are used but
-// the API's types.
+// names, the API's types, and sets at random.
 package e2e

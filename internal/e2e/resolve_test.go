@@ -241,11 +241,11 @@ func (s *scenario) addClusters(tiers ...string) (file string) {
 	s.Helper()
 	list := map[string]any{"apiVersion": "v1", "kind": "List"}
 	var items []any
-	for _, tier := range tiers {
+	for i, tier := range tiers {
 		name := s.prefix + "-" + tier
 		secret := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Secret",
-			"metadata":   map[string]any{"name": name, "namespace": "argocd", "labels": map[string]any{"argocd.argoproj.io/secret-type": "cluster", "run": s.prefix, "tier": tier}},
+			"metadata":   map[string]any{"name": name, "namespace": "argocd", "labels": map[string]any{"argocd.argoproj.io/secret-type": "cluster", "run": s.prefix, "tier": tier, "environment": []string{"prod", "staging"}[i%2]}},
 			"stringData": map[string]any{"name": name, "server": "https://" + name + ".invalid", "config": `{"bearerToken": "not-a-token"}`},
 		}}
 		made, err := s.cluster.kube.Resource(secrets).Namespace("argocd").Create(s.ctx, secret, metav1.CreateOptions{})
