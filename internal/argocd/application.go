@@ -29,6 +29,7 @@ const (
 	maxSources    = 100
 	maxResults    = 20 // of an operation
 	maxDeployed   = 3
+	maxDiffering  = 20
 )
 
 // wireMeta is the metadata that is used of any object.
@@ -89,7 +90,8 @@ type wireSpec struct {
 	IgnoreDifferences json.RawMessage   `json:"ignoreDifferences"`
 	SyncPolicy        *struct {
 		Automated *struct {
-			Enabled *bool `json:"enabled"`
+			Enabled  *bool `json:"enabled"`
+			SelfHeal *bool `json:"selfHeal"`
 		} `json:"automated"`
 	} `json:"syncPolicy"`
 }
@@ -142,8 +144,13 @@ type wireStatus struct {
 		Namespace string      `json:"namespace"`
 		Name      string      `json:"name"`
 		Health    *wireHealth `json:"health"`
+
+		Status          string `json:"status"`
+		Hook            bool   `json:"hook"`
+		RequiresPruning bool   `json:"requiresPruning"`
 	} `json:"resources"`
-	Sync struct {
+	ResourceHealthSource string `json:"resourceHealthSource"`
+	Sync                 struct {
 		wireRevisions
 		Status     string `json:"status"`
 		ComparedTo *struct {
@@ -223,6 +230,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		Destination:    verification.Destination(w.Spec.Destination),
 		Project:        w.Spec.Project,
 		AutoSync:       w.Spec.isAutomated(),
+		SelfHeal:       w.Spec.isSelfHealing(),
 		Deleting:       w.Metadata.DeletionTimestamp != nil,
 		SyncStatus:     w.Status.Sync.Status,
 		Revisions:      w.dryRevisions(w.Status.Sync.allRevisions()),
@@ -246,6 +254,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		a.Conditions = append(a.Conditions, verification.Condition{Type: c.Type, Message: clipMessage(c.Message)})
 	}
 	a.Unhealthy = w.unhealthyResources()
+	a.Differences, a.Differing = w.outOfSyncResources()
 	return a
 }
 
@@ -294,6 +303,33 @@ func (w *wireApplication) unhealthyResources() []verification.Resource {
 	return all
 }
 
+// outOfSyncResources are the resources that aren't in the cluster as Git says, the worst
+// first, and how many there are.
+func (w *wireApplication) outOfSyncResources() ([]verification.Difference, int) {
+	var all []verification.Difference
+	for _, r := range w.Status.Resources {
+		if r.Status != "OutOfSync" || r.Hook {
+			continue
+		}
+		d := verification.Difference{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, How: verification.IsDifferent}
+		switch {
+		case r.RequiresPruning:
+			d.How = verification.IsExtra
+		case r.Health != nil && r.Health.Status == "Missing":
+			d.How = verification.IsMissing
+		case w.Status.ResourceHealthSource == healthInTree:
+			d.How = verification.IsOutOfSync // whether it is there is kept outside the Application
+		}
+		all = append(all, d)
+	}
+	slices.SortStableFunc(all, func(a, b verification.Difference) int { return cmp.Compare(a.How.Rank(), b.How.Rank()) })
+	return slices.Clone(all[:min(len(all), maxDiffering)]), len(all)
+}
+
+// healthInTree is how an Argo CD from 3.0 on says that the health of resources isn't in
+// the Application.
+const healthInTree = "appTree"
+
 func healthSeverity(health string) int {
 	return slices.Index([]string{"Suspended", "Progressing", "Missing", "Degraded"}, health)
 }
@@ -302,6 +338,11 @@ func healthSeverity(health string) int {
 func (s *wireSpec) isAutomated() bool {
 	p := s.SyncPolicy
 	return p != nil && p.Automated != nil && (p.Automated.Enabled == nil || *p.Automated.Enabled)
+}
+
+// isSelfHealing says that Argo CD undoes changes in the cluster.
+func (s *wireSpec) isSelfHealing() bool {
+	return s.isAutomated() && s.SyncPolicy.Automated.SelfHeal != nil && *s.SyncPolicy.Automated.SelfHeal
 }
 
 func (r wireRevisions) allRevisions() []string {

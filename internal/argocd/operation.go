@@ -54,7 +54,21 @@ type wireSyncResult struct {
 // sync that was of the whole Application, no dry run, and succeeded.
 type wireDeployment struct {
 	wireRevisions
-	DeployedAt *time.Time `json:"deployedAt"`
+	DeployedAt *time.Time        `json:"deployedAt"`
+	Source     json.RawMessage   `json:"source"`
+	Sources    []json.RawMessage `json:"sources"`
+}
+
+// hasSources says that a deployment was of the sources that the Application has now. Of
+// what a hydrator wrote that isn't known.
+func (w *wireApplication) hasSources(h *wireDeployment) bool {
+	switch {
+	case w.Spec.SourceHydrator != nil:
+		return false
+	case len(w.Spec.Sources) > 0:
+		return slices.EqualFunc(w.Spec.Sources, h.Sources, equalIgnoringEmpty)
+	}
+	return equalIgnoringEmpty(w.Spec.Source, h.Source)
 }
 
 func (w *wireApplication) lastOperation() *verification.Operation {
@@ -117,7 +131,7 @@ func (w *wireApplication) lastDeployments() []verification.Deployment {
 	for i := len(w.Status.History) - 1; i >= 0 && len(out) < maxDeployed; i-- {
 		h := w.Status.History[i]
 		if revisions := h.allRevisions(); len(revisions) > 0 {
-			out = append(out, verification.Deployment{Revisions: w.dryRevisions(revisions), At: timeOrZero(h.DeployedAt)})
+			out = append(out, verification.Deployment{Revisions: w.dryRevisions(revisions), At: timeOrZero(h.DeployedAt), OfSpec: w.hasSources(&h)})
 		}
 	}
 	return out

@@ -29,7 +29,7 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Enviro
 		VerifiedAt: s.VerifiedAt, Commit: s.Commit, LandedBy: s.LandedBy, LandedIn: r.buildPull(repo, s.LandedPull),
 	}
 	for name, t := range s.Targets {
-		e.Targets = append(e.Targets, api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since})
+		e.Targets = append(e.Targets, api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Drift: buildDrift(t.Drift)})
 	}
 	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
 	if s.Candidate != "" || s.Pull != 0 {
@@ -52,6 +52,18 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Enviro
 		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: w.Text, Who: w.Who, When: w.When})
 	}
 	return e
+}
+
+// buildDrift makes a target's drift's API shape.
+func buildDrift(d *promotion.Drift) *api.Drift {
+	if d == nil {
+		return nil
+	}
+	out := &api.Drift{Since: d.Since, Text: d.Describe(), Total: d.Total, SelfHeal: d.SelfHeal}
+	for _, r := range d.Resources {
+		out.Resources = append(out.Resources, api.DriftedResource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, How: string(r.How)})
+	}
+	return out
 }
 
 // groupPipelines groups what is shown by repository and pipeline, with components;

@@ -189,6 +189,11 @@ func (w *testConsole) seed() {
 	}
 	web := []promotion.EnvState{env("dev", promotion.Verified, "1.5.0", 3*time.Hour, 1), env("qa", promotion.Verified, "1.5.0", 80*time.Minute, 2), env("prod", promotion.Verified, "1.4.2", 9*24*time.Hour, 3)}
 	web[1].LandedPull, web[1].LandedBy, web[1].VerifiedAt = 12, promotion.ByPromotion, before(70*time.Minute)
+	drifted := web[1].Targets["qa-b"]
+	drifted.Drift = &promotion.Drift{Since: before(25 * time.Minute), Total: 1}
+	w.must(json.Unmarshal([]byte(`[{"group":"apps","kind":"Deployment","namespace":"shop","name":"web","how":"missing"}]`), &drifted.Drift.Resources))
+	drifted.Reason = "verified and healthy; it " + drifted.Drift.Describe()
+	web[1].Targets["qa-b"] = drifted
 	p := &web[2]
 	p.Promotion, p.Candidate, p.CandidateName, p.Pull, p.ReadySince = promotion.Opened, releaseID("1.5.0"), "1.5.0", 14, before(70*time.Minute)
 	gates(p, `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]}]`)

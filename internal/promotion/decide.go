@@ -116,7 +116,22 @@ func rollUpTargets(e *Env) rollup {
 			return rollup{state: Verified, reason: t.Name + ": " + t.Verdict.Reason}
 		}
 	}
-	return rollup{state: Verified, reason: fmt.Sprintf("synced and healthy on %s", wording.Count(len(e.Targets), "target")), clear: true}
+	reason := fmt.Sprintf("synced and healthy on %s", wording.Count(len(e.Targets), "target"))
+	if n := e.countDrifted(); n > 0 {
+		reason = fmt.Sprintf("verified and healthy on %s; %s changed in the cluster since", wording.Count(len(e.Targets), "target"), wording.Plural(n, "was", "were"))
+	}
+	return rollup{state: Verified, reason: reason, clear: true}
+}
+
+// countDrifted counts the targets that differ from what was synced to them.
+func (e *Env) countDrifted() int {
+	n := 0
+	for i := range e.Targets {
+		if e.Targets[i].Verdict.Drift != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // currentArrival is the history's entry for what is there now; nil when the
@@ -138,7 +153,7 @@ func (e *Env) currentArrival() *Arrival {
 func (j *evaluator) evaluateEnv(e *Env) {
 	st := EnvState{Environment: e.Name, Promotion: Idle, Targets: map[string]TargetView{}}
 	for _, t := range e.Targets {
-		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since}
+		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since, Drift: t.Verdict.Drift}
 		j.recheckAt(t.Verdict.Next)
 	}
 	if e.Open != nil {

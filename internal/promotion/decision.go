@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -56,7 +57,13 @@ type TargetView struct {
 	State  string    `json:"state"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
+	// Drift is how it differs from Git although that was synced to it; nothing is done
+	// about it. nil: it doesn't, or that can't be told.
+	Drift *Drift `json:"drift,omitempty"`
 }
+
+// Drift is how a target differs from what was synced to it, as its verification found it.
+type Drift = verification.Drift
 
 // Reason is why something doesn't happen, and who can change that.
 type Reason struct {

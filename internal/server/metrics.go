@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -43,7 +45,7 @@ func newMetrics(s *store.Store, caches *cache.Group) *metrics {
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s), newDriftCollector(s), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -118,6 +120,49 @@ func (q *queueCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(q.depth, prometheus.GaugeValue, float64(n), state)
 	}
 	ch <- prometheus.MustNewConstMetric(q.age, prometheus.GaugeValue, d.Oldest.Seconds())
+}
+
+// driftCollector counts targets that differ from what was synced to them, as they were
+// last judged, when it is asked for.
+type driftCollector struct {
+	store   *store.Store
+	drifted *prometheus.Desc
+}
+
+func newDriftCollector(s *store.Store) *driftCollector {
+	return &driftCollector{store: s,
+		drifted: prometheus.NewDesc("liftlock_targets_drifted", "Targets that were changed in the cluster and differ from what was synced to them.", []string{"pipeline", "environment"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (d *driftCollector) Describe(ch chan<- *prometheus.Desc) { ch <- d.drifted }
+
+// Collect implements prometheus.Collector.
+func (d *driftCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	units, err := d.store.Units(ctx, store.UnitFilter{Contains: `"drift":{`})
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(d.drifted, err)
+		return
+	}
+	counts := map[[2]string]int{}
+	for _, u := range units {
+		var view facts.UnitView
+		if json.Unmarshal(u.Data, &view) != nil {
+			continue // it is written again at its next change
+		}
+		for i := range view.Decision.Envs {
+			for _, t := range view.Decision.Envs[i].Targets {
+				if t.Drift != nil {
+					counts[[2]string{u.Pipeline, view.Decision.Envs[i].Environment}]++
+				}
+			}
+		}
+	}
+	for at, n := range counts {
+		ch <- prometheus.MustNewConstMetric(d.drifted, prometheus.GaugeValue, float64(n), at[0], at[1])
+	}
 }
 
 // cacheCollector shows the caches of this process by name.

@@ -20,7 +20,10 @@ type Unit struct {
 }
 
 // UnitFilter chooses units; an empty field chooses all.
-type UnitFilter struct{ Repo, Pipeline string }
+type UnitFilter struct {
+	Repo, Pipeline string
+	Contains       string // a piece of the data's text, without % and _
+}
 
 // PutUnit writes the unit down, unless its Digest is what is there already.
 func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
@@ -64,6 +67,9 @@ func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	var w whereClause
 	addEquals(&w, "repo", f.Repo)
 	addEquals(&w, "pipeline", f.Pipeline)
+	if f.Contains != "" {
+		w.addCondition("data LIKE $%d", "%"+f.Contains+"%")
+	}
 	units, err := queryAll(ctx, r.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
 	return units, wrapError(err, "read the units")
 }

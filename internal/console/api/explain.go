@@ -86,6 +86,11 @@ func (e *Environment) Explain() string {
 	if e.Revert != nil {
 		fmt.Fprintf(&b, "\nthe revert #%d is open", e.Revert.Pull.Number)
 	}
+	for _, t := range e.Targets {
+		if t.Drift != nil {
+			fmt.Fprintf(&b, "\n%s %s, since %s", t.Name, t.Drift.Text, formatTime(t.Drift.Since))
+		}
+	}
 	for _, w := range e.WaitReasons() {
 		b.WriteString("\n- " + w)
 	}
@@ -97,6 +102,17 @@ func (e *Environment) Verified() int {
 	n := 0
 	for _, t := range e.Targets {
 		if t.State == "verified" {
+			n++
+		}
+	}
+	return n
+}
+
+// Drifted counts the targets that differ from what was synced to them.
+func (e *Environment) Drifted() int {
+	n := 0
+	for _, t := range e.Targets {
+		if t.Drift != nil {
 			n++
 		}
 	}

@@ -76,6 +76,27 @@ type Target struct {
 	State  string    `json:"state"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
+	// Drift is how it differs from Git although that was synced to it. Nothing is done
+	// about it. Absent: it doesn't, or that can't be told.
+	Drift *Drift `json:"drift,omitempty"`
+}
+
+// Drift is how a target differs from what was synced to it.
+type Drift struct {
+	Since     time.Time         `json:"since"`
+	Text      string            `json:"text"`                // the same for people
+	Resources []DriftedResource `json:"resources,omitempty"` // the worst of them first, at most 20
+	Total     int               `json:"total"`               // how many there are
+	SelfHeal  bool              `json:"selfHeal"`            // Argo CD is to undo it by itself
+}
+
+// DriftedResource is one resource that isn't in the cluster as Git says it.
+type DriftedResource struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	How       string `json:"how"` // missing, different, extra, or out of sync where no more is told
 }
 
 // Incoming is the release that wants to come into an environment.

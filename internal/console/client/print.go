@@ -50,6 +50,9 @@ func formatCell(c *api.Component, name string) string {
 			s = replaceUnprintable(e.Name)
 		}
 		s += " " + e.State
+		if n := e.Drifted(); n > 0 {
+			s += fmt.Sprintf(", %d drifted", n)
+		}
 		if in := e.Incoming; in != nil {
 			s += ", " + replaceUnprintable(in.Name) + " " + in.State
 			if in.Pull != nil {

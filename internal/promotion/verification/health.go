@@ -88,6 +88,8 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 	switch until := m.HealthySince.Add(j.HealthyFor); {
 	case m.isVerified() && j.failedLater():
 		return Verdict{State: Verified, Reason: "verified and healthy; but " + notDone}
+	case m.isVerified() && j.drift != nil:
+		return Verdict{State: Verified, Reason: "verified and healthy; it " + j.drift.Describe()}
 	case m.isVerified():
 		return Verdict{State: Verified, Reason: "synced and healthy"}
 	case !done:

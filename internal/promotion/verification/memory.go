@@ -34,7 +34,7 @@ func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	}
 	for _, t := range []*time.Time{
 		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncRequestedAt, &mem.RefreshRequestedAt, &mem.FreshAt,
-		&mem.TimeoutFrom, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
+		&mem.TimeoutFrom, &mem.DriftSince, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
 		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
 	} {
 		if t.After(now) {
@@ -58,7 +58,7 @@ func (m *Memory) startAgain() {
 	*m = Memory{
 		Commit: m.Commit, Release: m.Release, UID: m.UID,
 		State: m.State, Health: m.Health, Since: m.Since, Timeline: m.Timeline,
-		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt,
+		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt, SyncedWith: m.SyncedWith, DriftSince: m.DriftSince,
 	}
 }
 

@@ -2,6 +2,7 @@ package verification
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 			before := mem
 			v, next := Judge(e, w.app, w.rel, mem, now)
 			again, _ := Judge(e, w.app, w.rel, before, now)
-			if v != again {
+			if !reflect.DeepEqual(v, again) {
 				t.Fatalf("the same arguments gave %+v and %+v", v, again)
 			}
 			mem = throughJSON(t, next)

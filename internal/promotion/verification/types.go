@@ -17,6 +17,7 @@ type App struct {
 	Destination Destination
 	Project     string `json:",omitempty"`
 	AutoSync    bool   // spec.syncPolicy.automated is set
+	SelfHeal    bool   `json:",omitempty"` // and undoes changes in the cluster
 	OwnedBySet  string // name of the owning ApplicationSet, empty when plain
 	Deleting    bool
 
@@ -36,8 +37,10 @@ type App struct {
 	Hydration      *Hydration   // nil without a source hydrator
 	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
-	Unhealthy      []Resource // resources whose health is neither Healthy nor empty
-	SetStep        SetStep    `json:",omitzero"` // its turn in its ApplicationSet's RollingSync
+	Unhealthy      []Resource   // resources whose health is neither Healthy nor empty
+	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
+	Differing      int          `json:",omitempty"` // how many are
+	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
 }
 
 // SetStep is an Application's turn in its ApplicationSet's RollingSync.
@@ -115,6 +118,7 @@ type SyncResult struct {
 type Deployment struct {
 	Revisions []string // one a source
 	At        time.Time
+	OfSpec    bool `json:",omitempty"` // of the very sources that the Application has now
 }
 
 // Condition is one of an Application's conditions.
@@ -269,6 +273,10 @@ type Memory struct {
 	VerifiedAt      time.Time // when it was first verified
 	DegradedAt      time.Time // since when it is degraded; zero: it isn't, or was verified again since
 	Unhealed        bool      // degraded by its health and not healthy since
+
+	// Drift.
+	SyncedWith string    `json:",omitempty"` // what it was compared with when last seen synced
+	DriftSince time.Time `json:",omitzero"`
 }
 
 // StateChange is a change of a target's health or state, for the evidence.
@@ -293,4 +301,5 @@ type Verdict struct {
 	// HeldUpAt is when the target was last seen queued or suspended: what it does after
 	// that is news, however long ago the commit landed.
 	HeldUpAt time.Time `json:",omitzero"`
+	Drift    *Drift    `json:",omitempty"` // nil: none, or it can't be told
 }

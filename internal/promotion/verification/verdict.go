@@ -28,7 +28,9 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	if app != nil {
 		j.health = app.assessHealth()
 	}
+	j.drift = j.findDrift()
 	v := j.decideVerdict()
+	v.Drift = j.drift
 	j.rememberVerdict(&v)
 	return v, j.mem
 }
@@ -43,7 +45,8 @@ type judgement struct {
 	mem Memory
 
 	health string // the Application's, empty without one
-	queued bool   // this look found that the target waits its turn
+	drift  *Drift
+	queued bool // this look found that the target waits its turn
 }
 
 // decideVerdict goes through the questions in PROMOTION's order; whatever can't be

@@ -1,0 +1,116 @@
+package verification
+
+import (
+	"testing"
+	"time"
+)
+
+// TestDrift tells a change in the cluster from what is about to be synced.
+func TestDrift(t *testing.T) {
+	lost := []Difference{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", How: IsDifferent}}
+	drift := func(s *scenario) {
+		s.app.SyncStatus, s.app.Differences, s.app.Differing = "OutOfSync", lost, 1
+	}
+	cases := []struct {
+		name  string
+		run   func(s *scenario)
+		since time.Duration // of the drift; below 0: there is none
+	}{
+		{"changed in the cluster", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.judgeAt(2*minute, Verified, "verified and healthy; it differs from Git in 1 resource: Deployment web (different)")
+			s.judgeAt(3*minute, Verified, "")
+		}, 2 * minute},
+		{"and healed", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.judgeAt(2*minute, Verified, "")
+			s.app.SyncStatus, s.app.Differences, s.app.Differing = "Synced", nil, 0
+			s.judgeAt(3*minute, Verified, "synced and healthy")
+		}, -1},
+		{"what Argo CD heals", func(s *scenario) {
+			s.verify()
+			s.app.SelfHeal = true
+			drift(s)
+			s.judgeAt(2*minute, Verified, "Argo CD is to heal it")
+		}, 2 * minute},
+		{"while it is being synced", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.operate("Running", "")
+			s.judgeAt(2*minute, Verified, "synced and healthy")
+		}, -1},
+		{"a newer commit that waits to be synced", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.Revisions = []string{commitY}
+			s.judgeAt(2*minute, Verified, "synced and healthy")
+		}, -1},
+		{"a newer specification", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.Sources = []Source{{Path: "other"}}
+			s.judgeAt(2*minute, Verified, "synced and healthy")
+		}, -1},
+		{"not compared with the newest specification", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.ComparedToSpec = false
+			s.judgeAt(2*minute, Verified, "")
+		}, -1},
+		{"Argo CD can't tell", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.judgeAt(2*minute, Verified, "differs")
+			s.e.Unreachable = "timeout"
+			s.judgeAt(3*minute, Verified, "can't be asked")
+		}, -1},
+		{"before Liftlock looked, by the Application's own history", func(s *scenario) {
+			s.notice()
+			drift(s)
+			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: cluster, OfSpec: true}}
+			s.judgeAt(minute, Syncing, "")
+		}, minute},
+		{"deployed a moment ago, not compared since", func(s *scenario) {
+			s.notice()
+			drift(s)
+			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: s.app.ReconciledAt, OfSpec: true}}
+			s.judgeAt(minute, Syncing, "")
+		}, -1},
+		{"deployed from other sources", func(s *scenario) {
+			s.notice()
+			drift(s)
+			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: cluster}}
+			s.judgeAt(minute, Syncing, "")
+		}, -1},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScenario(t)
+			c.run(s)
+			switch d := s.v.Drift; {
+			case d == nil && c.since >= 0:
+				t.Error("no drift")
+			case d != nil && (c.since < 0 || !d.Since.Equal(start.Add(c.since)) || d.Total != 1 || len(d.Resources) != 1):
+				t.Errorf("drift %+v", d)
+			}
+		})
+	}
+}
+
+func TestDescribeDrift(t *testing.T) {
+	many := make([]Difference, 5)
+	for i := range many {
+		many[i] = Difference{Kind: "Pod", Name: string(rune('a' + i)), How: IsMissing}
+	}
+	for want, d := range map[string]Drift{
+		"differs from Git": {Total: 0},
+		"differs from Git in 2 resources: Pod a (missing), Pod b (missing); Argo CD is to heal it":     {Resources: many[:2], Total: 2, SelfHeal: true},
+		"differs from Git in 70 resources: Pod a (missing), Pod b (missing), Pod c (missing), 67 more": {Resources: many, Total: 70},
+	} {
+		if got := d.Describe(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
