@@ -49,6 +49,6 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	all, err := queryAll(ctx, r.db, func(a *Audit) []any {
 		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Reason, &a.Outcome, &a.Source}
 	}, `SELECT id, at, actor, via, verb, subject, reason, outcome, source FROM audit`+
-		w.String()+` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)
+		w.String()+` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the audit trail")
 }

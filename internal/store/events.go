@@ -92,6 +92,6 @@ func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 		return []any{&e.Seq, timeColumn{&e.At}, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message,
 			payloadColumn{&e.Data}, &e.IdempotencyKey}
 	}, `SELECT seq, at, repo, pipeline, component, environment, pull, kind, message, data, once FROM events`+
-		w.String()+order+` LIMIT `+w.lastPlaceholder(), w.args...)
+		w.String()+order+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the events")
 }

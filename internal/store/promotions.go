@@ -93,7 +93,7 @@ func (r queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion
 	addIn(&w, "pull", f.Pulls)
 	w.args = append(w.args, clampLimit(f.Limit))
 	all, err := queryAll(ctx, r.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
-		` ORDER BY id DESC LIMIT `+w.lastPlaceholder(), w.args...)
+		` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the promotions")
 }
 

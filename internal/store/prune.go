@@ -42,7 +42,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 
 func (s *Store) pruneTable(ctx context.Context, t prunableTable, before time.Time) (int, error) {
 	query := "DELETE FROM " + t.name + " WHERE (" + t.primaryKey + ") IN (SELECT " + t.primaryKey + " FROM " + t.name +
-		" WHERE " + t.over + " LIMIT $2" + s.backend.sqlDialect().skipLocked + ")"
+		" WHERE " + t.over + limitTo("$2") + s.backend.sqlDialect().skipLocked + ")"
 	total := 0
 	for {
 		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) {

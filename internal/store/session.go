@@ -189,6 +189,10 @@ func addIn[T any](w *whereClause, column string, values []T) {
 	w.addCondition(column+" IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(values)), ", ")+")", args...)
 }
 
+// limitTo bounds how many rows come, by the argument at a place. A bare LIMIT $n lets
+// SQLite plan for the number, and so prepare the statement anew each time it is run.
+func limitTo(placeholder string) string { return " LIMIT CAST(" + placeholder + " AS BIGINT)" }
+
 // lastPlaceholder is the place of the argument that was appended last.
 func (w *whereClause) lastPlaceholder() string { return fmt.Sprintf("$%d", len(w.args)) }
 

@@ -150,7 +150,7 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 
 func (t *Tx) claimWhere(ctx context.Context, owner string, n int, which string) ([]Claim, error) {
 	query := `WITH picked AS MATERIALIZED (
-			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at LIMIT $1` + t.dialect.skipLocked + `)
+			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + t.dialect.skipLocked + `)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency`
 	return queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency} }, query, clampLimit(n), owner, int64(neverDue), t.store.lease.Microseconds())
