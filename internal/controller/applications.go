@@ -19,20 +19,23 @@ type applicationIndex struct {
 	mu          sync.Mutex
 	last        map[applicationID]verification.App // what was last heard of each, but for when it was reconciled
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
-	awaiting    map[wake.Key]bool                  // units for which even a mere reconciliation is news
+	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
 	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
 }
 
 // applicationID names an Application among all Argo CDs.
 type applicationID struct{ argocd, namespace, name string }
 
+// applicationName is what a target knows of its Application: not the namespace.
+func applicationName(argocd, name string) string { return argocd + "/" + name }
+
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
 }
 
 // keysOfChange are the units that an Application's new state is news for. A mere
 // reconciliation, also one of a newer commit in which nothing changed for it, only
-// interests those that wait for Argo CD: after a push every Application has one.
+// interests those that wait for this Application: after a push every one has one.
 func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake.Key {
 	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
 	a.ReconciledAt, a.RefreshedAt = time.Time{}, time.Time{}
@@ -47,8 +50,9 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake
 		x.last[id] = a
 	}
 	var out []wake.Key
-	for k := range x.units[id.argocd+"/"+id.name] {
-		if !same || x.awaiting[k] {
+	name := applicationName(id.argocd, id.name)
+	for k := range x.units[name] {
+		if !same || x.awaiting[k][name] {
 			out = append(out, k)
 		}
 	}
@@ -70,7 +74,7 @@ func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.T
 			key := wake.ForUnit(s.RunsAs(u.Unit))
 			for _, env := range u.Envs {
 				for i := range env.Targets {
-					name := argocdOf(&env.Targets[i]) + "/" + env.Targets[i].Name
+					name := applicationName(argocdOf(&env.Targets[i]), env.Targets[i].Name)
 					if x.units[name] == nil {
 						x.units[name] = map[wake.Key]bool{}
 					}
@@ -81,14 +85,14 @@ func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.T
 	}
 }
 
-// setAwaiting notes whether a unit waits for Argo CD, and which Argo CDs could not
-// be asked when it was evaluated.
-func (x *applicationIndex) setAwaiting(key wake.Key, awaiting bool, unreachable []string) {
+// setAwaiting notes for which Applications, by Argo CD and name, a unit waits, and which
+// Argo CDs could not be asked when it was evaluated.
+func (x *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, unreachable []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.awaiting, key)
-	if awaiting {
-		x.awaiting[key] = true
+	if len(awaited) > 0 {
+		x.awaiting[key] = awaited
 	}
 	for argocd, keys := range x.unreachable {
 		if delete(keys, key); len(keys) == 0 {

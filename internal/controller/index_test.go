@@ -56,19 +56,20 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 	reconciled := func(a *verification.App) { a.ReconciledAt = time.Unix(7, 0) }
 	for _, c := range []struct {
 		name     string
-		awaiting bool
+		awaiting string // what the unit waits for
 		next     verification.App
 		deleted  bool
 		want     []wake.Key
 	}{
 		{name: "the same", next: app(nil)},
 		{name: "only reconciled", next: app(reconciled)},
-		{name: "only reconciled, which the unit waits for", awaiting: true, next: app(reconciled), want: []wake.Key{web}},
+		{name: "only reconciled, which the unit waits for", awaiting: "main/web-dev", next: app(reconciled), want: []wake.Key{web}},
+		{name: "only reconciled, and the unit waits for another", awaiting: "main/web-qa", next: app(reconciled)},
 		{name: "unhealthy", next: app(func(a *verification.App) { a.Health = "Degraded" }), want: []wake.Key{web}},
 		{name: "another operation", next: app(func(a *verification.App) { a.Operation.Phase = "Failed" }), want: []wake.Key{web}},
 		{name: "its operation is gone", next: app(func(a *verification.App) { a.Operation = nil }), want: []wake.Key{web}},
 		{name: "a newer commit, in which nothing changed for it", next: app(func(a *verification.App) { a.Revisions = []string{"c2"} })},
-		{name: "a newer commit, which the unit waits for", awaiting: true, next: app(func(a *verification.App) { a.Revisions = []string{"c2"} }), want: []wake.Key{web}},
+		{name: "a newer commit, which the unit waits for", awaiting: "main/web-dev", next: app(func(a *verification.App) { a.Revisions = []string{"c2"} }), want: []wake.Key{web}},
 		{name: "a newer commit that is to be synced", next: app(func(a *verification.App) { a.Revisions, a.SyncStatus = []string{"c2"}, "OutOfSync" }), want: []wake.Key{web}},
 		{name: "deleted", next: app(nil), deleted: true, want: []wake.Key{web}},
 		{name: "nobody's", next: app(func(a *verification.App) { a.Name = "other"; a.Health = "Degraded" })},
@@ -78,7 +79,7 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 			t.Parallel()
 			x := newApplicationIndex()
 			x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
-			x.setAwaiting(web, c.awaiting, nil)
+			x.setAwaiting(web, map[string]bool{c.awaiting: true}, nil)
 			if first := x.keysOfChange(app(nil), false); !slices.Equal(first, []wake.Key{web}) {
 				t.Errorf("what was never heard of wakes %v", first)
 			}
@@ -112,8 +113,8 @@ func TestTheIndexForgets(t *testing.T) {
 		t.Errorf("two repositories have a target of one Application, and it wakes %v", got)
 	}
 	x.keysOfChange(a, true)
-	x.setAwaiting(unitKey("web"), true, []string{"main"})
-	x.setAwaiting(unitKey("web"), false, nil)
+	x.setAwaiting(unitKey("web"), map[string]bool{"main/web-dev": true}, []string{"main"})
+	x.setAwaiting(unitKey("web"), nil, nil)
 	x.setTargets(targetSnapshot(testRepo, ""), mainArgoCD)
 	x.setTargets(targetSnapshot("hub:acme/other", ""), mainArgoCD)
 	if n := len(x.last) + len(x.units) + len(x.awaiting) + len(x.unreachable); n != 0 {
@@ -125,9 +126,9 @@ func TestTheIndexForgets(t *testing.T) {
 func TestAnArgoCDThatIsBackWakesWhoNeededIt(t *testing.T) {
 	t.Parallel()
 	x := newApplicationIndex()
-	x.setAwaiting(unitKey("web"), false, []string{"main", "edge"})
-	x.setAwaiting(unitKey("api"), false, []string{"edge"})
-	x.setAwaiting(unitKey("api"), false, nil) // evaluated since, with every Argo CD in reach
+	x.setAwaiting(unitKey("web"), nil, []string{"main", "edge"})
+	x.setAwaiting(unitKey("api"), nil, []string{"edge"})
+	x.setAwaiting(unitKey("api"), nil, nil) // evaluated since, with every Argo CD in reach
 	if got := x.takeUnreachable("edge"); !slices.Equal(got, []wake.Key{unitKey("web")}) {
 		t.Errorf("edge wakes %v", got)
 	}

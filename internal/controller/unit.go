@@ -99,13 +99,13 @@ func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation) err
 // storeEvaluation writes down what was seen and decided, in one transaction for each
 // component.
 func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
-	awaiting := false
+	awaited := map[string]bool{}
 	var unreachable []string
 	for i, c := range ev.Components {
-		awaiting = awaiting || waitsForArgoCD(&d.Components[i])
+		e.addAwaited(awaited, c.Unit, d.Components[i].Envs)
 		unreachable = append(unreachable, c.UnreachableArgoCDs...)
 	}
-	e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaiting, unreachable)
+	e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable)
 	for i, c := range ev.Components {
 		if err := e.storeComponent(ctx, c, &d.Components[i]); err != nil {
 			return err
@@ -161,16 +161,29 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 	return out
 }
 
-// waitsForArgoCD says that a unit waits for Argo CD: every reconciliation is news for it.
-func waitsForArgoCD(d *promotion.ComponentDecision) bool {
-	for _, e := range d.Envs {
-		if e.State == promotion.Verifying || e.State == promotion.Degraded || e.Revert != 0 {
-			return true
+// addAwaited adds the Applications of those environments that wait for Argo CD: every
+// reconciliation of one is news.
+func (e *Controller) addAwaited(awaited map[string]bool, u *facts.ResolvedUnit, envs []promotion.EnvState) {
+	for i := range envs {
+		of := u.Envs[envs[i].Environment]
+		if of == nil || !waitsForArgoCD(&envs[i]) {
+			continue
 		}
-		for _, t := range e.Targets {
-			if e.State != promotion.Idle && e.State != promotion.Baseline && t.State != string(verification.Verified) {
-				return true
-			}
+		for k := range of.Targets {
+			t := &of.Targets[k]
+			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(t), t.Name)] = true
+		}
+	}
+}
+
+// waitsForArgoCD says that an environment waits for Argo CD.
+func waitsForArgoCD(env *promotion.EnvState) bool {
+	if env.State == promotion.Verifying || env.State == promotion.Degraded || env.Revert != 0 {
+		return true
+	}
+	for _, t := range env.Targets {
+		if env.State != promotion.Idle && env.State != promotion.Baseline && t.State != string(verification.Verified) {
+			return true
 		}
 	}
 	return false

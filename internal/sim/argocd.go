@@ -198,7 +198,10 @@ type view struct {
 
 // expect lets a state arrive.
 func (v *view) expect(s verification.App) {
-	at := v.sim.now.Add(v.sim.between(10*time.Millisecond, 3*time.Second))
+	at := v.sim.now.Add(v.sim.between(5*time.Millisecond, 50*time.Millisecond))
+	if v.sim.chance.IntN(8) == 0 {
+		at = v.sim.now.Add(v.sim.between(50*time.Millisecond, 5*time.Second))
+	}
 	if until := v.sim.away[theArgoCD]; at.Before(until) {
 		at = until
 	}

@@ -109,7 +109,7 @@ type Simulation struct {
 // Run runs a world to its end, or until a rule is broken.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Lasts == 0 {
-		o.Lasts = 2 * time.Hour
+		o.Lasts = 4 * time.Hour
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()

@@ -80,7 +80,7 @@ func (sim *Simulation) planActs() {
 	for _, a := range deeds {
 		total += a.weight
 	}
-	pace := []time.Duration{90 * time.Second, 3 * time.Minute, 6 * time.Minute}[r.IntN(3)]
+	pace := []time.Duration{45 * time.Second, 90 * time.Second, 3 * time.Minute}[r.IntN(3)]
 	calm := r.IntN(4) == 0 // nothing but releases
 	for at := time.Minute; at < sim.Lasts; at += time.Duration(r.Int64N(int64(2 * pace))) {
 		draw, which := r.IntN(total), 0
