@@ -102,6 +102,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.o.Clock = s.store.Clock(o.Clock)
 	s.metrics = newMetrics(s.store, &s.caches)
 	for _, f := range o.Config.Forges {
 		if s.forges[f.Name], err = s.newForge(f); err != nil {

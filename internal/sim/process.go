@@ -32,7 +32,8 @@ type process struct {
 	view       *view
 	controller *controller.Controller
 	receiver   *webhooks.Receiver
-	skew       time.Duration // of its clock
+	skew       time.Duration // of its own clock
+	store      *store.Store
 }
 
 const (
@@ -65,6 +66,8 @@ func (sim *Simulation) startProcess() {
 
 func (p *process) build(ctx context.Context) error {
 	sim := p.sim
+	p.store = sim.store.ForProcess(p.now)
+	clock := p.store.Clock(processClock{p})
 	mirror := git.OpenMemory(sim.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}, Now: p.now,
 		BeforeRemote: func(ctx context.Context, op string) error {
 			t := taskOf(ctx)
@@ -91,13 +94,13 @@ func (p *process) build(ctx context.Context) error {
 	}
 	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: &reachedForge{sim: sim, Forge: sim.forge.As(bot)}, ForgeRef: "hub", Branch: trunk,
 		Mirror: mirror, URLs: []string{cloneURL}, BotLogin: bot, BotID: botID}
-	gatherer := facts.New(facts.Options{Store: sim.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd"}}, Now: p.now, MaxAge: 2 * sweepInterval})
+	gatherer := facts.New(facts.Options{Store: p.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd"}}, Now: clock.Now, MaxAge: 2 * sweepInterval})
 	for _, s := range p.view.apps {
 		gatherer.RecordApp(s, false)
 	}
-	actor := act.New(act.Options{Store: sim.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: p.now, Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
-	p.controller = controller.New(controller.Options{Store: sim.store, Gatherer: gatherer, Actor: actor, Clock: processClock{p}, Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
+	actor := act.New(act.Options{Store: p.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: clock.Now, Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
+	p.controller = controller.New(controller.Options{Store: p.store, Gatherer: gatherer, Actor: actor, Clock: clock, Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
 		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval}}})
 	if p.receiver, err = webhooks.New(webhooks.GitHub, [][]byte{[]byte(webhookSecret)}, sim.budget); err != nil {
 		return err
@@ -154,14 +157,14 @@ func (p *process) accept(ctx context.Context, id, name, body, signature string) 
 	req.Header.Set("X-Hub-Signature-256", "sha256="+signature)
 	rec := httptest.NewRecorder()
 	webhooks.Handler(p.receiver, func(ctx context.Context, ev *webhooks.Event) error {
-		d := store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.now(),
-			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.sim.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev)}
-		at, err := controller.TimeOfEvent(ctx, p.sim.store, repositoryID, ev, d.ReceivedAt)
+		d := store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.store.Clock(processClock{p}).Now(),
+			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev)}
+		at, err := controller.TimeOfEvent(ctx, p.store, repositoryID, ev, d.ReceivedAt)
 		if err != nil {
 			return err
 		}
 		d.DueAt = at
-		_, err = p.sim.store.Accept(ctx, d)
+		_, err = p.store.Accept(ctx, d)
 		return err
 	}, nil).ServeHTTP(rec, req)
 	return rec.Code < 300

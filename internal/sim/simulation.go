@@ -167,7 +167,7 @@ func fileWrites(files map[string]string) []git.FileWrite {
 // openStore opens an empty database.
 func (sim *Simulation) openStore() (err error) {
 	sim.stores++
-	sim.store, err = store.Open(sim.ctx, "sqlite://"+sim.storePath(), store.Options{Now: sim.nowOfWhoever, DatabaseNow: func() time.Time { return sim.now },
+	sim.store, err = store.Open(sim.ctx, "sqlite://"+sim.storePath(), store.Options{Now: func() time.Time { return sim.now }, DatabaseNow: func() time.Time { return sim.now },
 		Intercept: func(ctx context.Context, name string, answered bool) error {
 			if answered {
 				sim.due.known, sim.mayBeDue = false, sim.mayBeDue || name != "claim"
@@ -182,15 +182,6 @@ func (sim *Simulation) openStore() (err error) {
 
 func (sim *Simulation) storePath() string {
 	return filepath.Join(sim.Dir, fmt.Sprintf("sim-%d-%d.db", sim.Seed, sim.stores))
-}
-
-// nowOfWhoever is the time as the process has it that asks the store, and the world's own
-// where none does.
-func (sim *Simulation) nowOfWhoever() time.Time {
-	if sim.current != nil {
-		return sim.current.process.now()
-	}
-	return sim.now
 }
 
 // reachRead is reach for a read of the store, which has no effect that could be lost.

@@ -80,8 +80,11 @@ func (sim *Simulation) planActs() {
 	for _, a := range deeds {
 		total += a.weight
 	}
-	pace := []time.Duration{45 * time.Second, 90 * time.Second, 3 * time.Minute}[r.IntN(3)]
-	calm := r.IntN(4) == 0 // nothing but releases
+	pace := []time.Duration{90 * time.Second, 3 * time.Minute, 6 * time.Minute}[r.IntN(3)]
+	calm := r.IntN(4) == 0 // nothing but releases, which would supersede each other more quickly than they are verified
+	if calm {
+		pace *= 2
+	}
 	for at := time.Minute; at < sim.Lasts; at += time.Duration(r.Int64N(int64(2 * pace))) {
 		draw, which := r.IntN(total), 0
 		for draw >= deeds[which].weight {

@@ -17,7 +17,7 @@ func TestReplicasNotifyEachOther(t *testing.T) {
 	value(a.AddEvents(ctx, Event{Kind: "k"}))(t)
 	await(t, newEvents, "the other replica's event")
 	c := value(b.Claim(ctx, "b", 1))(t)
-	must(t, b.Finish(ctx, "b", c[0], Outcome{Next: b.now()}))
+	must(t, b.Finish(ctx, "b", c[0], Outcome{Next: b.time.now()}))
 	await(t, a.Wakeups(), "the other replica's finish with a next time")
 }
 

@@ -42,13 +42,15 @@ type Options struct {
 type Store struct {
 	queries // outside of transactions
 
-	log       *zap.Logger
-	now       func() time.Time
-	lease     time.Duration
-	backend   backend
-	intercept func(ctx context.Context, name string, answered bool) error // Options.Intercept
-	signals   *signals
-	closed    sync.Once
+	log  *zap.Logger
+	time *sharedTime
+	// foreignClock: the database has a clock of its own, by which leases end.
+	foreignClock bool
+	lease        time.Duration
+	backend      backend
+	intercept    func(ctx context.Context, name string, answered bool) error // Options.Intercept
+	signals      *signals
+	closed       sync.Once
 }
 
 // backend is one of the two databases.
@@ -80,13 +82,14 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.DatabaseNow == nil {
+	foreign := o.DatabaseNow != nil
+	if !foreign {
 		o.DatabaseNow = o.Now
 	}
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
-	s := &Store{log: o.Log, now: o.Now, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
+	s := &Store{log: o.Log, time: &sharedTime{own: o.Now}, foreignClock: foreign, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
 	scheme, rest, _ := strings.Cut(dsn, "://")
 	switch scheme {
 	case "sqlite":
@@ -94,13 +97,18 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.queries = db, queries{db: s.intercepted(newPreparedSession(db.readers, o.DatabaseNow)), now: o.Now}
+		s.backend, s.queries = db, queries{db: s.intercepted(newPreparedSession(db.readers, o.DatabaseNow)), now: s.time.now}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {
 			return nil, err
 		}
-		s.backend, s.queries = db, queries{db: s.intercepted(plainSession{db: db.pool}), now: o.Now}
+		s.backend, s.queries = db, queries{db: s.intercepted(plainSession{db: db.pool}), now: s.time.now}
+		s.foreignClock = true
+		if err := s.learnTime(ctx); err != nil {
+			db.closeDB()
+			return nil, err
+		}
 	default:
 		return nil, errors.New(`the store's address begins with neither "sqlite://" nor "postgres://"`)
 	}

@@ -90,6 +90,7 @@ func onPostgres(t testing.TB) *testStore {
 	mustExec(t, db, `CREATE TABLE test_clock (us BIGINT)`)
 	mustExec(t, db, `INSERT INTO test_clock VALUES ($1)`, toMicros(start))
 	mustExec(t, db, `CREATE OR REPLACE FUNCTION liftlock_now() RETURNS BIGINT LANGUAGE sql STABLE AS 'SELECT us FROM test_clock'`)
+	must(t, w.learnTime(ctx))
 	c.onAdvance = func(now time.Time) {
 		mustExec(t, w.Store.backend.(*postgresDB).pool, `UPDATE test_clock SET us = $1`, toMicros(now))
 	}

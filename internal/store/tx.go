@@ -67,7 +67,7 @@ func (s *Store) runTx(ctx context.Context, name string, f func(tx *Tx) error) er
 	var own error // f's or our own, which say already what was being done
 	err := s.backend.runTx(ctx, name, func(db session) error {
 		tx = &Tx{
-			queries: queries{db: db, now: s.now}, store: s, dialect: s.backend.sqlDialect(),
+			queries: queries{db: db, now: s.time.now}, store: s, dialect: s.backend.sqlDialect(),
 			wakes: map[string]nextWake{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
 		}
 		own = f(tx)

@@ -152,8 +152,13 @@ func (t *Tx) claimWhere(ctx context.Context, owner string, n int, which string) 
 	query := `WITH picked AS MATERIALIZED (
 			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + t.dialect.skipLocked + `)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
-		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency`
-	return queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency} }, query, clampLimit(n), owner, int64(neverDue), t.store.lease.Microseconds())
+		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, liftlock_now()`
+	before, now := t.store.time.own(), time.Time{}
+	out, err := queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, timeColumn{&now}} }, query, clampLimit(n), owner, int64(neverDue), t.store.lease.Microseconds())
+	if len(out) > 0 && t.store.foreignClock {
+		t.store.time.learn(now, before, t.store.time.own())
+	}
+	return out, err
 }
 
 // Finish ends a run and says when the next one is due. ErrLost: the claim isn't

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	k8sclock "k8s.io/utils/clock"
+)
+
+// clockTolerance is how far a process's time may be from the database's before it is set
+// right: less than what anything is timed in, more than what a slow answer looks like.
+const clockTolerance = 100 * time.Millisecond
+
+// sharedTime is one time for all processes on one database, whose own clocks may differ
+// and jump: that of the database where it has one, as of the last claim, and from there on
+// what has passed. A time that one process wrote down is read by another, so a minute
+// between their clocks would make a release that has just become healthy one that has been
+// so for a minute.
+type sharedTime struct {
+	own func() time.Time
+
+	mu    sync.Mutex
+	at    time.Time // the database's time, zero when it has none of its own or wasn't asked yet
+	ownAt time.Time // and the process's own then
+}
+
+func (c *sharedTime) now() time.Time {
+	own := c.own()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sharedAt(own)
+}
+
+func (c *sharedTime) sharedAt(own time.Time) time.Time {
+	if c.at.IsZero() {
+		return own
+	}
+	return c.at.Add(own.Sub(c.ownAt)) // which a jump of the own clock doesn't change where that is monotonic
+}
+
+// learn sets the time right, by as little as makes it agree: the database's was now
+// between two times of the process's own clock.
+func (c *sharedTime) learn(now, before, after time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case now.Before(c.sharedAt(before).Add(-clockTolerance)):
+		c.at, c.ownAt = now, before
+	case now.After(c.sharedAt(after).Add(clockTolerance)):
+		c.at, c.ownAt = now, after
+	}
+}
+
+// learnTime asks the database for its time.
+func (s *Store) learnTime(ctx context.Context) error {
+	before := s.time.own()
+	now, _, err := queryOne(ctx, s.db, oneColumn[int64], `SELECT liftlock_now()`)
+	if err == nil {
+		s.time.learn(fromMicros(now), before, s.time.own())
+	}
+	return wrapError(err, "ask the database for its time")
+}
+
+// Clock is the time that all processes on this database share, with the timers of the
+// process's own clock. Everything that writes times down, or compares them with some that
+// were, goes by it.
+func (s *Store) Clock(own k8sclock.WithTicker) k8sclock.WithTicker { return storeClock{own, s.time} }
+
+// storeClock is a clock that shows the time that processes share.
+type storeClock struct {
+	k8sclock.WithTicker
+	shared *sharedTime
+}
+
+// Now is the time that all processes on the database share.
+func (c storeClock) Now() time.Time { return c.shared.now() }
+
+// Since is how long ago, by that time, something was.
+func (c storeClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// ForProcess is the same open database as another process has it, whose own clock is now:
+// so that processes can be simulated side by side. Closing one closes all.
+func (s *Store) ForProcess(now func() time.Time) *Store {
+	c := &sharedTime{own: now}
+	return &Store{queries: queries{db: s.db, now: c.now}, log: s.log, time: c, foreignClock: s.foreignClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}
+}
