@@ -52,7 +52,7 @@ func drawScenario(r *rand.Rand) scenario {
 	f.batch = len(f.components) > 1 && r.IntN(3) == 0
 	f.environments = []environment{{name: "dev"}}
 	add := func(name string, after ...string) {
-		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(20) == 0, approvals: r.IntN(5) / 3,
+		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0 && name != "qa", approvals: r.IntN(5) / 3,
 			onDegraded: []string{"revert", "revert-and-merge", "revert-and-merge", "hold"}[r.IntN(4)]})
 	}
 	add("qa", "dev")
