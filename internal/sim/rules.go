@@ -39,6 +39,7 @@ type health struct {
 	wellSince time.Time     // zero: it isn't well
 	longest   time.Duration // it was well at a stretch, before
 	badSince  time.Time     // degraded; zero: it isn't
+	left      time.Time     // it made way for another; zero: it is there
 	wasBad    bool          // ever, by itself
 }
 
@@ -90,6 +91,7 @@ func (sim *Simulation) noteHealth(x *app) {
 		h = &health{}
 		sim.truth.health[d] = h
 	}
+	h.left = time.Time{}
 	switch {
 	case x.state.Health == healthy && h.wellSince.IsZero():
 		h.wellSince = sim.now
@@ -107,9 +109,26 @@ func (sim *Simulation) noteHealth(x *app) {
 
 // leave notes that a deployment makes way for another.
 func (sim *Simulation) leave(x *app) {
-	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && !h.wellSince.IsZero() {
+	h := sim.truth.health[deployment{x.target, x.tag}]
+	if h == nil {
+		return
+	}
+	h.left = sim.now
+	if !h.wellSince.IsZero() {
 		h.longest, h.wellSince = max(h.longest, sim.now.Sub(h.wellSince)), time.Time{}
 	}
+}
+
+// badFor is for how long a deployment is degraded, or was when it made way for another.
+func (sim *Simulation) badFor(d deployment) time.Duration {
+	h := sim.truth.health[d]
+	switch {
+	case h == nil || h.badSince.IsZero():
+		return 0
+	case !h.left.IsZero():
+		return h.left.Sub(h.badSince)
+	}
+	return sim.now.Sub(h.badSince)
 }
 
 // wellFor is for how long a deployment was well at a stretch.
@@ -214,8 +233,8 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 		if at, ok := sim.truth.reverted[d]; ok && !allowed {
 			sim.broke(ruleQuarantine, "%s brought %s to %s, which was taken back from %s at %v", name, tag, p, up, at.Sub(sim.began))
 		}
-		if h := sim.truth.health[d]; h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > 3*time.Minute && !sim.inIncident() && sim.wholeFor(3*time.Minute) && !allowed {
-			sim.broke(ruleUnverified, "%s brought %s to %s, which is degraded in %s since %v", name, tag, p, up, h.badSince.Sub(sim.began))
+		if bad := sim.badFor(d); bad > 3*time.Minute && !sim.inIncident() && sim.wholeFor(3*time.Minute) && !allowed {
+			sim.broke(ruleUnverified, "%s brought %s to %s, which was degraded in %s for %v", name, tag, p, up, bad)
 		}
 	}
 	if at, ok := sim.truth.reverted[now]; ok && !allowed {
