@@ -17,7 +17,7 @@ import (
 // about latency: what it doesn't know is found by the next sweep.
 type applicationIndex struct {
 	mu          sync.Mutex
-	last        map[applicationID]verification.App // what was last heard of each, but for when it was reconciled
+	last        map[applicationID]verification.App // what was last heard of each
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
 	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
 	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
@@ -35,28 +35,42 @@ func newApplicationIndex() *applicationIndex {
 
 // keysOfChange are the units that an Application's new state is news for. A mere
 // reconciliation, also one of a newer commit in which nothing changed for it, only
-// interests those that wait for this Application: after a push every one has one.
+// interests those that wait for this Application: after a push every one has one. That
+// somebody asked for one interests nobody.
 func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake.Key {
 	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
-	a.ReconciledAt, a.RefreshedAt = time.Time{}, time.Time{}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	last, known := x.last[id]
-	last.Revisions = a.Revisions
-	same := known && !deleted && reflect.DeepEqual(last, a)
 	if deleted {
 		delete(x.last, id)
 	} else {
 		x.last[id] = a
 	}
+	news := !known || deleted || !reflect.DeepEqual(withoutComparison(last), withoutComparison(a))
+	if !news && !wasCompared(&last, &a) {
+		return nil
+	}
 	var out []wake.Key
 	name := applicationName(id.argocd, id.name)
 	for k := range x.units[name] {
-		if !same || x.awaiting[k][name] {
+		if news || x.awaiting[k][name] {
 			out = append(out, k)
 		}
 	}
 	return out
+}
+
+// withoutComparison is an Application without what every comparison sets anew.
+func withoutComparison(a verification.App) verification.App {
+	a.ReconciledAt, a.RefreshedAt, a.RefreshPending, a.Revisions = time.Time{}, time.Time{}, false, nil
+	return a
+}
+
+// wasCompared says that Argo CD compared an Application between two of its states. Its
+// times are of whole seconds.
+func wasCompared(last, next *verification.App) bool {
+	return !last.ReconciledAt.Equal(next.ReconciledAt) || last.RefreshPending && !next.RefreshPending || !slices.Equal(last.Revisions, next.Revisions)
 }
 
 // setTargets notes whose the Applications of a repository's targets are.

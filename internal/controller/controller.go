@@ -229,6 +229,10 @@ func (e *Controller) storeWakes(ctx context.Context) {
 	}
 }
 
+// newsDelay is how long news of Argo CD that nothing breaks waits for more: it writes the
+// Applications of one sync several times within a moment, and every process hears of each.
+const newsDelay = 200 * time.Millisecond
+
 // urgentKeys are keys to wake, by how urgent they are.
 type urgentKeys map[store.Urgency][]wake.Key
 
@@ -250,7 +254,14 @@ func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) e
 }
 
 func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
-	return e.wakeAll(ctx, "heard", keys)
+	urgent := maps.Clone(keys)
+	delete(urgent, store.Normal)
+	return e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
+		if err := tx.WakeAt(ctx, e.opts.Clock.Now().Add(newsDelay), wake.Strings(keys[store.Normal]...)...); err != nil {
+			return err
+		}
+		return urgent.wake(ctx, tx)
+	})
 }
 
 // storePending writes what is pending. What can't be written is kept: nobody else says it

@@ -86,10 +86,19 @@ func (a *argocd) compare(x *app) {
 	if sim.tagAt(head, x.target) != x.tag {
 		s.SyncStatus = outOfSync
 		if op := s.Operation; op == nil || !op.FinishedAt.IsZero() {
-			sim.after(sim.between(time.Second, 10*time.Second), func() { a.sync(x) })
+			sim.after(a.untilSync(), func() { a.sync(x) })
 		}
 	}
 	a.publish(x)
+}
+
+// untilSync is how long a comparison that finds something to sync waits before it does:
+// mostly not at all.
+func (a *argocd) untilSync() time.Duration {
+	if a.sim.chance.IntN(4) > 0 {
+		return a.sim.between(10*time.Millisecond, 100*time.Millisecond)
+	}
+	return a.sim.between(time.Second, 10*time.Second)
 }
 
 // sync deploys what the branch has.
