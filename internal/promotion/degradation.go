@@ -184,7 +184,7 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		}
 		bad, but := verification.Culprits(t.Unhealthy), ""
 		switch {
-		case w.Component == j.facts.Unit.Component:
+		case w.Component == j.facts.Unit.Component && j.hasFormerRelease(w.Environment, e):
 			st.addReason("hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name))
 			return false
 		case len(bad) == 0:
@@ -227,14 +227,15 @@ func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 }
 
 // speaksForIncident says that what became of another target may have to do with a target's
-// being degraded: it is on the same cluster and not the promotion's own, or it is the same
-// component with what was there before; and it wasn't so already before the merge.
+// being degraded: it is on the same cluster and has nothing of what the promotion brought,
+// or it is the same component with what was there before, wherever that is; and it wasn't
+// so already before the merge.
 func (j *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) bool {
 	switch {
 	case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)):
 		return false
 	case w.Component == j.facts.Unit.Component:
-		return j.hasFormerRelease(w.Environment, e)
+		return j.hasFormerRelease(w.Environment, e) || w.Cluster == t.Cluster && j.hasOtherRelease(w.Environment, e)
 	}
 	return w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name)
 }
@@ -256,6 +257,12 @@ func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Ti
 		}
 	}
 	return nil, time.Time{}
+}
+
+// hasOtherRelease says that an environment is known to have something else than another.
+func (j *evaluator) hasOtherRelease(name string, e *Env) bool {
+	u := j.facts.findEnv(name)
+	return u != nil && u.Name != e.Name && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
 }
 
 // hasFormerRelease says that an environment has what another had before its last promotion.

@@ -407,15 +407,16 @@ func (sim *Simulation) changes(pr *forge.PullRequest, p target) bool {
 }
 
 // leavesNobody says that an incident struck nothing but what a pull request is about:
-// then nobody can tell it from its doing.
+// then nobody can tell it from its doing. Anything else that is well by itself would tell.
 func (sim *Simulation) leavesNobody(ref promotion.BranchRef) bool {
 	if len(sim.incidents) == 0 || ref.Component != promotion.BatchName && len(sim.scenario.components) > 1 {
 		return false
 	}
 	for _, c := range sim.scenario.components {
-		own := target{c, ref.Environment}
+		now := sim.tagAt(sim.head(), target{c, ref.Environment})
 		for _, e := range sim.scenario.environments {
-			if p := (target{c, e.name}); sim.lastLanding(own).before != "" && sim.tagAt(sim.head(), p) == sim.tagAt(sim.lastLanding(own).before, own) {
+			other := target{c, e.name}
+			if tag := sim.tagAt(sim.head(), other); tag != now && sim.qualityOf(other, tag) == well {
 				return false
 			}
 		}
