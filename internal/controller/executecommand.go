@@ -91,15 +91,7 @@ func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *fact
 	if err != nil {
 		return "", err
 	}
-	needApprover := len(envs) > 0
-	if needApprover && !who.Approver {
-		own, err := e.setHoldsItself(ctx, r, s, o)
-		if err != nil {
-			return "", err
-		}
-		needApprover = !own
-	}
-	if err := command.Authorise(o.Command, who, needApprover); err != nil {
+	if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {
 		return "", newRefusal("%v", err)
 	}
 	return e.runCommand(ctx, r, s, p, unit, o)
@@ -139,19 +131,27 @@ func (e *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command)
 }
 
 // resolvePerson is who gave a command, as far as the forge tells now. An approver is
-// one whose review every gate in question would count.
+// one whose review every gate in question would count, and for lifting holds, whoever
+// set them, whatever is known of the release.
 func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, envs []gatedEnv, o Command) (command.Person, error) {
 	who := command.Person{Login: o.By, Role: o.Role}
-	if o.Role != "" {
+	if o.Role == "" {
+		level, err := r.Forge.Permission(ctx, r.Name, o.By)
+		if err != nil {
+			return who, fmt.Errorf("read the permission of %s: %w", o.By, err)
+		}
+		who.Permission = command.Permission(level)
+		if level < forge.PermissionWrite {
+			return who, nil
+		}
+	}
+	if command.Needs(o.Command.Verb) != command.NeedApprover {
 		return who, nil
 	}
-	level, err := r.Forge.Permission(ctx, r.Name, o.By)
-	if err != nil {
-		return who, fmt.Errorf("read the permission of %s: %w", o.By, err)
-	}
-	who.Permission = command.Permission(level)
-	if level < forge.PermissionWrite || command.Needs(o.Command.Verb) != command.NeedApprover {
-		return who, nil
+	own, err := e.setHoldsItself(ctx, r, s, o)
+	if err != nil || own || o.Role != "" {
+		who.Approver = own
+		return who, err
 	}
 	who.Approver = true
 	for _, g := range envs {

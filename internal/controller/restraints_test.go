@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,6 +129,36 @@ func TestWhoSetAHoldMayLiftIt(t *testing.T) {
 			try("ada", command.RoleOperator, lift, true)
 		})
 	}
+}
+
+// authorless is a forge that can't tell who made a commit.
+type authorless struct{ forge.Forge }
+
+var errAuthorless = &forge.Error{Op: "CommitAuthors", Kind: forge.ErrNotFound, Message: "no history tells"}
+
+func (authorless) CommitAuthors(context.Context, forge.Repo, string, string) ([]forge.CommitAuthors, error) {
+	return nil, errAuthorless
+}
+
+func (authorless) PullRequestAuthors(context.Context, forge.Repo, *forge.PullRequest) ([]forge.CommitAuthors, error) {
+	return nil, errAuthorless
+}
+
+// TestWhoSetAHoldMayLiftItWhoeverMadeTheRelease holds that a hold stays nobody's for ever
+// where who made the release can't be told: whoever set it may lift it, and nobody else.
+func TestWhoSetAHoldMayLiftItWhoeverMadeTheRelease(t *testing.T) {
+	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1}}]", 1)
+	w := newFixture(t, "", gated, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	w.repo.Forge = authorless{w.repo.Forge}
+	_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Hold, Scope: command.ScopePipeline})
+	w.must(err)
+	var refused *RefusedError
+	if _, err := w.command("grace", p.Number, "web", command.Command{Verb: command.Unhold, Scope: command.ScopePipeline}); !errors.As(err, &refused) || !strings.Contains(refused.Why, "can't be told") {
+		t.Errorf("grace lifts it: %v", err)
+	}
+	_, err = w.command("ada", p.Number, "web", command.Command{Verb: command.Unhold, Scope: command.ScopePipeline})
+	w.must(err)
 }
 
 // TestALabelRemovedByHandComesBack holds that a hold set by a command is lifted only as the

@@ -44,7 +44,7 @@ var mutants = []mutant{
 	{"the branch isn't asked for again before a merge", []edit{{"controller/act/merge.go", "if len(moved) > 0 {", "if len(moved) > 0 && false {"}}},
 	{"a veto is forgotten", []edit{{"promotion/candidate.go", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn p", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn nil"}}},
 	{"a hold is acknowledged before it is set", []edit{{"controller/commentcommands.go", "reaction := reactionDone\n", "reaction := reactionDone\n\tif err := r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction); err != nil {\n\t\treturn err\n\t}\n"}}},
-	{"strangers' commands are carried out", []edit{{"controller/executecommand.go", "if err := command.Authorise(o.Command, who, needApprover); err != nil {", "if err := command.Authorise(o.Command, who, needApprover); err != nil && false {"}}},
+	{"strangers' commands are carried out", []edit{{"controller/executecommand.go", "if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {", "if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil && false {"}}},
 	{"the label of a hold isn't read", []edit{{"controller/facts/openpull.go", "Held: pr.HasLabel(promotion.LabelHold),", "Held: false,"}}},
 	{"the quarantine isn't looked at", []edit{{"promotion/candidate.go", "if e.Revert != nil && SameRelease(", "if true {\n\t\treturn \"\", time.Time{}\n\t}\n\tif e.Revert != nil && SameRelease("}}},
 	{"a person's own value is overwritten", []edit{{"promotion/incoming.go", "if st.State == Diverged && forced == nil {", "if false {"}, {"promotion/gates.go", "if e.Landed.OK && e.Landed.Value.By == ByPerson && j.find", "if false && j.find"}}},
