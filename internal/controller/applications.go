@@ -47,14 +47,14 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake
 	} else {
 		x.last[id] = a
 	}
-	news := !known || deleted || !reflect.DeepEqual(withoutComparison(last), withoutComparison(a))
-	if !news && !wasCompared(&last, &a) {
+	matters := !known || deleted || !reflect.DeepEqual(withoutComparison(last), withoutComparison(a))
+	if !matters && !wasCompared(&last, &a) {
 		return nil
 	}
 	var out []wake.Key
 	name := applicationName(id.argocd, id.name)
 	for k := range x.units[name] {
-		if news || x.awaiting[k][name] {
+		if matters || x.awaiting[k][name] {
 			out = append(out, k)
 		}
 	}

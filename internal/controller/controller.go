@@ -229,9 +229,9 @@ func (e *Controller) storeWakes(ctx context.Context) {
 	}
 }
 
-// newsDelay is how long news of Argo CD that nothing breaks waits for more: it writes the
+// burstDelay is how long news of Argo CD that nothing breaks waits for more: it writes the
 // Applications of one sync several times within a moment, and every process hears of each.
-const newsDelay = 200 * time.Millisecond
+const burstDelay = 200 * time.Millisecond
 
 // urgentKeys are keys to wake, by how urgent they are.
 type urgentKeys map[store.Urgency][]wake.Key
@@ -257,7 +257,7 @@ func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
 	urgent := maps.Clone(keys)
 	delete(urgent, store.Normal)
 	return e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
-		if err := tx.WakeAt(ctx, e.opts.Clock.Now().Add(newsDelay), wake.Strings(keys[store.Normal]...)...); err != nil {
+		if err := tx.WakeAt(ctx, e.opts.Clock.Now().Add(burstDelay), wake.Strings(keys[store.Normal]...)...); err != nil {
 			return err
 		}
 		return urgent.wake(ctx, tx)

@@ -55,17 +55,17 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 	}
 	reconciled := func(a *verification.App) { a.ReconciledAt = time.Unix(7, 0) }
 	for _, c := range []struct {
-		name     string
-		awaiting string // what the unit waits for
-		asked    bool   // somebody had asked for a reconciliation
-		next     verification.App
-		deleted  bool
-		want     []wake.Key
+		name      string
+		awaiting  string // what the unit waits for
+		requested bool   // somebody had asked for a reconciliation
+		next      verification.App
+		deleted   bool
+		want      []wake.Key
 	}{
 		{name: "the same", next: app(nil)},
 		{name: "only reconciled", next: app(reconciled)},
 		{name: "only reconciled, which the unit waits for", awaiting: "main/web-dev", next: app(reconciled), want: []wake.Key{web}},
-		{name: "reconciled within the same second, as was asked", awaiting: "main/web-dev", asked: true, next: app(nil), want: []wake.Key{web}},
+		{name: "reconciled within the same second, as was asked", awaiting: "main/web-dev", requested: true, next: app(nil), want: []wake.Key{web}},
 		{name: "somebody asks for a reconciliation, which the unit waits for", awaiting: "main/web-dev", next: app(func(a *verification.App) { a.RefreshPending = true })},
 		{name: "only reconciled, and the unit waits for another", awaiting: "main/web-qa", next: app(reconciled)},
 		{name: "unhealthy", next: app(func(a *verification.App) { a.Health = "Degraded" }), want: []wake.Key{web}},
@@ -83,7 +83,7 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 			x := newApplicationIndex()
 			x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
 			x.setAwaiting(web, map[string]bool{c.awaiting: true}, nil)
-			if first := x.keysOfChange(app(func(a *verification.App) { a.RefreshPending = c.asked }), false); !slices.Equal(first, []wake.Key{web}) {
+			if first := x.keysOfChange(app(func(a *verification.App) { a.RefreshPending = c.requested }), false); !slices.Equal(first, []wake.Key{web}) {
 				t.Errorf("what was never heard of wakes %v", first)
 			}
 			if diff := cmp.Diff(c.want, x.keysOfChange(c.next, c.deleted)); diff != "" {

@@ -83,5 +83,5 @@ func (c storeClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // so that processes can be simulated side by side. Closing one closes all.
 func (s *Store) ForProcess(now func() time.Time) *Store {
 	c := &sharedTime{own: now}
-	return &Store{queries: queries{db: s.db, now: c.now}, log: s.log, time: c, foreignClock: s.foreignClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}
+	return &Store{queries: queries{db: s.db, now: c.now}, log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}
 }

@@ -44,13 +44,13 @@ type Store struct {
 
 	log  *zap.Logger
 	time *sharedTime
-	// foreignClock: the database has a clock of its own, by which leases end.
-	foreignClock bool
-	lease        time.Duration
-	backend      backend
-	intercept    func(ctx context.Context, name string, answered bool) error // Options.Intercept
-	signals      *signals
-	closed       sync.Once
+	// hasOwnClock: the database has a clock of its own, by which leases end.
+	hasOwnClock bool
+	lease       time.Duration
+	backend     backend
+	intercept   func(ctx context.Context, name string, answered bool) error // Options.Intercept
+	signals     *signals
+	closed      sync.Once
 }
 
 // backend is one of the two databases.
@@ -82,14 +82,14 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	foreign := o.DatabaseNow != nil
-	if !foreign {
+	ownClock := o.DatabaseNow != nil
+	if !ownClock {
 		o.DatabaseNow = o.Now
 	}
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
-	s := &Store{log: o.Log, time: &sharedTime{own: o.Now}, foreignClock: foreign, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
+	s := &Store{log: o.Log, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
 	scheme, rest, _ := strings.Cut(dsn, "://")
 	switch scheme {
 	case "sqlite":
@@ -104,7 +104,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 			return nil, err
 		}
 		s.backend, s.queries = db, queries{db: s.intercepted(plainSession{db: db.pool}), now: s.time.now}
-		s.foreignClock = true
+		s.hasOwnClock = true
 		if err := s.learnTime(ctx); err != nil {
 			db.closeDB()
 			return nil, err

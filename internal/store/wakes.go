@@ -155,7 +155,7 @@ func (t *Tx) claimWhere(ctx context.Context, owner string, n int, which string) 
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, liftlock_now()`
 	before, now := t.store.time.own(), time.Time{}
 	out, err := queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, timeColumn{&now}} }, query, clampLimit(n), owner, int64(neverDue), t.store.lease.Microseconds())
-	if len(out) > 0 && t.store.foreignClock {
+	if len(out) > 0 && t.store.hasOwnClock {
 		t.store.time.learn(now, before, t.store.time.own())
 	}
 	return out, err
