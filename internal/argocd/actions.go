@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // callTimeout is how long a single read or write may take.
@@ -39,32 +41,36 @@ func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// Sync asks Argo CD to sync an Application, for a pipeline with sync: trigger.
-// revision is the commit, empty for what the Application's targetRevision says
-// (which Applications with several sources need). The sync options and the retry
-// policy are the Application's own. When a sync is asked for or running already,
-// nothing is done. Errors are as for Refresh; a conflict means that the
-// Application changed meanwhile and is worth another try.
-func (w *Watcher) Sync(ctx context.Context, namespace, name, revision string) error {
-	if err := w.startSync(ctx, namespace, name, revision); err != nil {
+// Sync asks Argo CD to sync an Application, for a pipeline with sync: trigger. The sync
+// options and the retry policy are the Application's own. When a sync is asked for or
+// running already, or somebody else's request gets there first, nothing is done: whoever
+// wants it looks again. Errors are as for Refresh.
+func (w *Watcher) Sync(ctx context.Context, namespace, name string, request verification.SyncRequest) error {
+	if err := w.startSync(ctx, namespace, name, request); err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("argocd %s: sync Application %s/%s: %w", w.name, namespace, name, err)
 	}
 	return nil
 }
 
-func (w *Watcher) startSync(ctx context.Context, namespace, name, revision string) error {
-	var now struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Operation json.RawMessage `json:"operation"`
-		Spec      struct {
-			SyncPolicy struct {
-				SyncOptions []string        `json:"syncOptions"`
-				Retry       json.RawMessage `json:"retry"`
-			} `json:"syncPolicy"`
-		} `json:"spec"`
-	}
+// wireSyncable is what a sync needs to know of its Application.
+type wireSyncable struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Operation json.RawMessage `json:"operation"`
+	Spec      struct {
+		SyncPolicy struct {
+			Automated *struct {
+				Prune *bool `json:"prune"`
+			} `json:"automated"`
+			SyncOptions []string        `json:"syncOptions"`
+			Retry       json.RawMessage `json:"retry"`
+		} `json:"syncPolicy"`
+	} `json:"spec"`
+}
+
+func (w *Watcher) startSync(ctx context.Context, namespace, name string, request verification.SyncRequest) error {
+	var now wireSyncable
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	raw, err := w.client.Get().Namespace(namespace).Resource("applications").Name(name).DoRaw(ctx)
@@ -77,23 +83,36 @@ func (w *Watcher) startSync(ctx context.Context, namespace, name, revision strin
 	if isPresent(now.Operation) {
 		return nil
 	}
-	sync := map[string]any{}
-	if revision != "" {
-		sync["revision"] = revision
-	}
-	if len(now.Spec.SyncPolicy.SyncOptions) > 0 {
-		sync["syncOptions"] = now.Spec.SyncPolicy.SyncOptions
-	}
-	operation := map[string]any{"initiatedBy": map[string]any{"username": "liftlock"}, "sync": sync}
-	if isPresent(now.Spec.SyncPolicy.Retry) {
-		operation["retry"] = now.Spec.SyncPolicy.Retry
-	}
 	// With its resourceVersion the patch is refused when somebody else's
 	// operation got there first, instead of merging into it.
 	return w.patchApplication(ctx, namespace, name, map[string]any{
 		"metadata":  map[string]any{"resourceVersion": now.Metadata.ResourceVersion},
-		"operation": operation,
+		"operation": now.newOperation(request),
 	})
+}
+
+// newOperation is the operation that a request comes to.
+func (now *wireSyncable) newOperation(request verification.SyncRequest) map[string]any {
+	policy := &now.Spec.SyncPolicy
+	sync := map[string]any{}
+	if request.Revision != "" {
+		sync["revision"] = request.Revision
+	}
+	automated := policy.Automated != nil && policy.Automated.Prune != nil && *policy.Automated.Prune
+	if request.Prune == verification.PruneAlways || request.Prune == verification.PruneAuto && automated {
+		sync["prune"] = true
+	}
+	if len(policy.SyncOptions) > 0 {
+		sync["syncOptions"] = policy.SyncOptions
+	}
+	operation := map[string]any{"initiatedBy": map[string]any{"username": "liftlock"}, "sync": sync}
+	if request.Reason != "" {
+		operation["info"] = []map[string]any{{"name": "Reason", "value": clipMessage(request.Reason)}}
+	}
+	if isPresent(policy.Retry) {
+		operation["retry"] = policy.Retry
+	}
+	return operation
 }
 
 func (w *Watcher) patchApplication(ctx context.Context, namespace, name string, patch map[string]any) error {

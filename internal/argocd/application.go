@@ -242,6 +242,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		RefreshPending: refreshing,
 		Operation:      w.lastOperation(),
 		Deployed:       w.lastDeployments(),
+		MarkedFor:      clipMessage(w.Metadata.Annotations[verification.MarkAnnotation]),
 		Hydration:      w.currentHydration(),
 	}
 	if h := w.Spec.SourceHydrator; h != nil {

@@ -377,7 +377,7 @@ func TestSync(t *testing.T) {
 	w := startWatcher(t, s, nil)
 	ctx := context.Background()
 	w.next("web", isNamed("web"))
-	if err := w.Sync(ctx, "argocd", "web", "abc"); err != nil {
+	if err := w.Sync(ctx, "argocd", "web", verification.SyncRequest{Revision: "abc", Prune: verification.PruneAuto, Reason: "web 1.2 in qa"}); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.next("the operation", isNamed("web")); !c.app.Pending {
@@ -390,15 +390,40 @@ func TestSync(t *testing.T) {
 		_ = json.Unmarshal(s.objects["applications/argocd/web"], &o)
 		return string(o.Operation)
 	}
-	want := `{"initiatedBy":{"username":"liftlock"},"retry":{"limit":3},"sync":{"revision":"abc","syncOptions":["ServerSideApply=true"]}}`
+	want := `{"info":[{"name":"Reason","value":"web 1.2 in qa"}],"initiatedBy":{"username":"liftlock"},"retry":{"limit":3},"sync":{"revision":"abc","syncOptions":["ServerSideApply=true"]}}`
 	if got := operation(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := w.Sync(ctx, "argocd", "web", "other"); err != nil || operation() != want {
+	if err := w.Sync(ctx, "argocd", "web", verification.SyncRequest{Revision: "other"}); err != nil || operation() != want {
 		t.Errorf("one is pending already: %v, %s", err, operation())
 	}
-	if err := w.Sync(ctx, "argocd", "none", ""); !errors.Is(err, ErrNotFound) {
+	if err := w.Sync(ctx, "argocd", "none", verification.SyncRequest{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSyncPrunes where the pipeline, or the Application's own policy, says so.
+func TestSyncPrunes(t *testing.T) {
+	const policy = `{"spec":{"syncPolicy":{"automated":{"enabled":false,"prune":true}}}}`
+	for _, c := range []struct {
+		app   string
+		prune verification.Prune
+		want  bool
+	}{
+		{`{}`, verification.PruneAuto, false},
+		{`{"spec":{"syncPolicy":{"automated":{}}}}`, verification.PruneAuto, false},
+		{policy, verification.PruneAuto, true},
+		{policy, verification.PruneNever, false},
+		{`{}`, verification.PruneAlways, true},
+	} {
+		var now wireSyncable
+		if err := json.Unmarshal([]byte(c.app), &now); err != nil {
+			t.Fatal(err)
+		}
+		sync, _ := now.newOperation(verification.SyncRequest{Prune: c.prune})["sync"].(map[string]any)
+		if got := sync["prune"] == true; got != c.want || sync["revision"] != nil {
+			t.Errorf("%s with prune: %s: %v", c.app, c.prune, sync)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ func (e *Environment) SetDefaults() {
 		Watch:        Duration(30 * time.Minute),
 		Debounce:     Duration(30 * time.Second),
 		Sync:         SyncWait,
+		Prune:        PruneAuto,
 		QueueFor:     Duration(24 * time.Hour),
 		Suspended:    SuspendedWait,
 		SuspendedFor: Duration(24 * time.Hour),

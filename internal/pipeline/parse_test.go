@@ -31,7 +31,7 @@ func TestParseSample(t *testing.T) {
 	}
 	verify := Verify{
 		ArriveWithin: Duration(15 * time.Minute), Timeout: Duration(10 * time.Minute), HealthyFor: Duration(time.Minute),
-		Watch: Duration(30 * time.Minute), Debounce: Duration(30 * time.Second), Sync: "wait",
+		Watch: Duration(30 * time.Minute), Debounce: Duration(30 * time.Second), Sync: "wait", Prune: "auto",
 		QueueFor: Duration(24 * time.Hour), Suspended: "wait", SuspendedFor: Duration(24 * time.Hour),
 	}
 	want := []*Pipeline{{

@@ -284,6 +284,13 @@ const (
 	SyncTrigger = "trigger"
 )
 
+// Whether a sync that Liftlock asks for removes what Git no longer has.
+const (
+	PruneAuto   = "auto"
+	PruneAlways = "always"
+	PruneNever  = "never"
+)
+
 // What becomes of a target that is suspended.
 const (
 	SuspendedWait = "wait"
@@ -304,6 +311,8 @@ type Verify struct {
 	Debounce Duration `yaml:"debounce" json:"debounce" jsonschema:"default=30s"`
 	// wait: Argo CD syncs by itself; trigger: Liftlock asks for the sync of targets without an automated policy.
 	Sync string `yaml:"sync" json:"sync" jsonschema:"enum=wait,enum=trigger,default=wait"`
+	// Whether such a sync removes what Git no longer has. auto: where the Application's automated policy says so (one that is switched off has a say too); always; never.
+	Prune string `yaml:"prune" json:"prune" jsonschema:"enum=auto,enum=always,enum=never,default=auto"`
 	// How long a target may wait for its turn (its step of a RollingSync, a sync window) until a person is asked. Its other clocks stand still meanwhile. 0s: for ever.
 	QueueFor Duration `yaml:"queueFor" json:"queueFor" jsonschema:"default=24h"`
 	// wait: a suspended target (a paused rollout) may go on, within suspendedFor; fail: a person is asked at once.

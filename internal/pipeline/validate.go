@@ -315,5 +315,6 @@ func (c *checker) checkVerify(at string, v Verify) {
 		c.Errorf(at+".queueFor", "must not be shorter than 0; it is %s", v.QueueFor)
 	}
 	c.OneOf(at+".sync", v.Sync, SyncWait, SyncTrigger)
+	c.OneOf(at+".prune", v.Prune, PruneAuto, PruneAlways, PruneNever)
 	c.OneOf(at+".suspended", v.Suspended, SuspendedWait, SuspendedFail)
 }

@@ -117,11 +117,12 @@ type RecomposeRevert struct {
 	Members     []Member
 }
 
-// Refresh has Argo CD look at a target again; Sync has it synced to a commit.
+// Refresh has Argo CD look at a target again.
 type Refresh struct{ Environment, Target string }
 
-// Sync has Argo CD sync a target to a commit.
-type Sync struct{ Environment, Target, Commit string }
+// Sync has Argo CD sync a target to the branch's head that was judged, which holds what
+// landed: nobody else's newer commit is rolled back.
+type Sync struct{ Environment, Target, Tip string }
 
 // RestartVerification starts the verification of what landed in an environment again.
 type RestartVerification struct{ Environment string }
@@ -202,7 +203,7 @@ func (a RecomposeRevert) Describe() string { return fmt.Sprintf("compose revert 
 
 func (a Refresh) Describe() string { return "refresh " + a.Target }
 
-func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Commit) }
+func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Tip) }
 
 func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
 

@@ -221,7 +221,7 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 			j.addAction(Refresh{Environment: e.Name, Target: t.Name})
 		}
 		if t.Verdict.Sync {
-			j.addAction(Sync{Environment: e.Name, Target: t.Name, Commit: l.Commit})
+			j.addAction(Sync{Environment: e.Name, Target: t.Name, Tip: e.Tip})
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestDecideCurrent(t *testing.T) {
 		f.env("prod").Targets[0].Verdict = verification.Verdict{State: verification.Soaking, Reason: "not yet", Refresh: true, Sync: true}
 	}
 	runCases(t, []decisionCase{
-		{name: "a target is looked after as long as it is watched", facts: landedInProd(watchWindow).with(refresh), want: []string{"refresh web-prod", "sync web-prod to prod-r2"}, env: "prod", state: Verifying},
+		{name: "a target is looked after as long as it is watched", facts: landedInProd(watchWindow).with(refresh), want: []string{"refresh web-prod", "sync web-prod to cccccccccccc"}, env: "prod", state: Verifying},
 		{name: "and no longer", facts: landedInProd(watchWindow + time.Second).with(refresh), env: "prod", state: Idle},
 		{name: "well at last is written down all the same", facts: landedInProd(2 * watchWindow), want: []string{"record 723200000000 verified in prod"}, env: "prod", state: Verified},
 		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {

@@ -263,7 +263,7 @@ func (v *view) Refresh(ctx context.Context, _, name string) error {
 }
 
 // Sync asks for a sync.
-func (v *view) Sync(ctx context.Context, _, name, _ string) error {
+func (v *view) Sync(ctx context.Context, _, name string, _ verification.SyncRequest) error {
 	return v.request(ctx, "sync "+name, name, v.sim.argocd.sync)
 }
 

@@ -4,23 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
 // ArgoCD is what is asked of a watched Argo CD.
 type ArgoCD interface {
 	Refresh(ctx context.Context, namespace, name string) error
-	Sync(ctx context.Context, namespace, name, revision string) error
+	Sync(ctx context.Context, namespace, name string, request verification.SyncRequest) error
 }
 
 // Store is what is kept of what was done. *store.Store is one.
@@ -225,36 +228,51 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Comp
 }
 
 // findTarget finds a target of an environment by what decisions call it, and its Argo CD.
-func (a *Actor) findTarget(c *facts.ComponentEvaluation, env, name string) (w ArgoCD, namespace, application string, err error) {
+func (a *Actor) findTarget(c *facts.ComponentEvaluation, env, name string) (ArgoCD, *appset.Target, error) {
 	at := c.Unit.Envs[env]
 	for i := 0; at != nil && i < len(at.Targets); i++ {
 		t := &at.Targets[i]
 		if a.opts.Gatherer.TargetLabel(at, t) != name {
 			continue
 		}
-		w = a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDOf(t)]
+		w := a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDOf(t)]
 		if w == nil {
-			return nil, "", "", fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDOf(t))
+			return nil, nil, fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDOf(t))
 		}
-		return w, t.Namespace, t.Name, nil
+		return w, t, nil
 	}
-	return nil, "", "", fmt.Errorf("%w: %s is no target any more", ErrStale, name)
+	return nil, nil, fmt.Errorf("%w: %s is no target any more", ErrStale, name)
 }
 
 func (a *Actor) refreshTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Refresh) error {
-	w, namespace, application, err := a.findTarget(c, x.Environment, x.Target)
+	w, t, err := a.findTarget(c, x.Environment, x.Target)
 	if err != nil {
 		return err
 	}
-	return w.Refresh(ctx, namespace, application)
+	return w.Refresh(ctx, t.Namespace, t.Name)
 }
 
 func (a *Actor) syncTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Sync) error {
-	w, namespace, application, err := a.findTarget(c, x.Environment, x.Target)
+	w, t, err := a.findTarget(c, x.Environment, x.Target)
 	if err != nil {
 		return err
 	}
-	return w.Sync(ctx, namespace, application, x.Commit)
+	env := c.Env(x.Environment)
+	request := verification.SyncRequest{Prune: verification.Prune(env.Spec.Verify.Prune), Reason: fmt.Sprintf("Liftlock: %s of %s in %s", env.Release.Value.Name, c.Facts.Unit.Component, env.Name)}
+	if followsBranch(t, env.Branch) {
+		request.Revision = x.Tip
+	}
+	return w.Sync(ctx, t.Namespace, t.Name, request)
+}
+
+// followsBranch says that a target deploys what a branch of this repository holds, and
+// nothing else, so that it can be synced to one of its commits.
+func followsBranch(t *appset.Target, branch string) bool {
+	if len(t.Sources) != 1 || t.Hydration != nil || !t.Sources[0].Here || t.Sources[0].Chart != "" {
+		return false
+	}
+	at := strings.TrimPrefix(t.Sources[0].TargetRevision, "refs/heads/")
+	return at == "" || at == "HEAD" || at == branch
 }
 
 // restartVerification starts the verification of what landed again.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -93,8 +94,8 @@ func TestArgoCDIsRequested(t *testing.T) {
 	w := newFixture(t, "", "web")
 	ev, d := w.evaluate()
 	w.must(w.do(ev, d, promotion.Refresh{Environment: "qa", Target: "web-qa"}))
-	w.must(w.do(ev, d, promotion.Sync{Environment: "qa", Target: "web-qa", Commit: "c1"}))
-	w.compare("requests", w.argocd.requests, []string{"refresh argocd/web-qa", "sync argocd/web-qa c1"})
+	w.must(w.do(ev, d, promotion.Sync{Environment: "qa", Target: "web-qa", Tip: "c1"}))
+	w.compare("requests", w.argocd.requests, []string{"refresh argocd/web-qa", "sync argocd/web-qa to c1, prune auto: Liftlock: 1.0.0 of web in qa"})
 	for _, a := range []promotion.Action{promotion.Refresh{Environment: "qa", Target: "gone"}, promotion.Refresh{Environment: "nowhere", Target: "web-qa"}, promotion.Sync{Environment: "qa", Target: "web-dev"}} {
 		w.mustBeStale(w.do(ev, d, a), "is no target any more")
 	}
@@ -209,5 +210,29 @@ func TestFailingFetch(t *testing.T) {
 	err := w.do(ev, d, open)
 	if !errors.Is(err, git.ErrLeaseLost) || !errors.Is(err, git.ErrNoRepository) || errors.Is(err, ErrStale) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestSyncRevision syncs to a commit only where the target follows nothing but the branch.
+func TestSyncRevision(t *testing.T) {
+	t.Parallel()
+	own := appset.Source{Here: true, TargetRevision: "main"}
+	for name, c := range map[string]struct {
+		target appset.Target
+		want   bool
+	}{
+		"the branch":         {appset.Target{Sources: []appset.Source{own}}, true},
+		"its full name":      {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "refs/heads/main"}}}, true},
+		"HEAD":               {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "HEAD"}}}, true},
+		"another branch":     {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "release"}}}, false},
+		"a tag":              {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "v1.2"}}}, false},
+		"another repository": {appset.Target{Sources: []appset.Source{{TargetRevision: "main"}}}, false},
+		"a chart":            {appset.Target{Sources: []appset.Source{{Here: true, Chart: "web", TargetRevision: "main"}}}, false},
+		"several sources":    {appset.Target{Sources: []appset.Source{own, own}}, false},
+		"hydrated":           {appset.Target{Sources: []appset.Source{own}, Hydration: &appset.Hydration{Branch: "env/qa"}}, false},
+	} {
+		if got := followsBranch(&c.target, "main"); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

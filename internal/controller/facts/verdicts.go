@@ -60,6 +60,9 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 		e.Generated = generatedSpec(at, t, c.contents[e.Release], app)
 		var rel []verification.Relation
 		if app != nil {
+			if name := c.Pipeline.Metadata.Name; t.ApplicationSet == "" && app.MarkedFor != name {
+				e.Unmarked = name
+			}
 			e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
 			out.Unhealthy, out.NotHealthy = app.Unhealthy, !verification.WasHealthy(app)
 			rel = o.revisionRelations(c, env, at, t, app.Revisions)

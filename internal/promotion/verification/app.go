@@ -58,6 +58,9 @@ func WasHealthy(app *App) bool {
 	return app != nil && unclearReason(app) == "" && app.assessHealth() == healthy
 }
 
+// MarkAnnotation names, on a plain Application, the pipeline that may sync it.
+const MarkAnnotation = "liftlock.dev/pipeline"
+
 // UnreadableCondition is the condition of an Application that could not be read.
 const UnreadableCondition = "UnreadableError"
 

@@ -148,7 +148,7 @@ func (j *judgement) requestSync(v *Verdict) {
 
 // isTriggered says that syncs of the target are Liftlock's to ask for.
 func (j *judgement) isTriggered() bool {
-	return j.Trigger && !j.app.AutoSync && !j.usesRollingSync()
+	return j.Trigger && j.e.Unmarked == "" && !j.app.AutoSync && !j.usesRollingSync()
 }
 
 // scheduleRequest decides whether to request again: not while the last request is

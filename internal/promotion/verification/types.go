@@ -34,6 +34,7 @@ type App struct {
 	Pending        bool      // .operation is set: a sync was asked for and has not begun
 	Operation      *Operation
 	Deployed       []Deployment // the last few, newest first
+	MarkedFor      string       `json:",omitempty"` // the pipeline that an annotation lets sync the Application
 	Hydration      *Hydration   // nil without a source hydrator
 	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
@@ -145,6 +146,25 @@ const (
 	Unresolved Relation = "unresolved"
 )
 
+// SyncRequest is how a sync is asked for.
+type SyncRequest struct {
+	// Revision is the commit to sync; empty: what the Application's targetRevision says,
+	// which is all that several sources, a chart or a hydrated source can be synced to.
+	Revision string
+	Prune    Prune
+	Reason   string // for people, shown with the operation
+}
+
+// Prune says whether a sync removes what Git no longer has.
+type Prune string
+
+// Auto prunes where the Application's automated policy says so, and otherwise not.
+const (
+	PruneAuto   Prune = "auto"
+	PruneAlways Prune = "always"
+	PruneNever  Prune = "never"
+)
+
 // Limits are the times of a verification, from the pipeline file.
 type Limits struct {
 	ArriveWithin, Timeout, HealthyFor, Watch, Debounce time.Duration
@@ -180,6 +200,10 @@ type Expect struct {
 	// Unreachable says why Argo CD can't be asked at this look (the watch is
 	// broken, access is refused), so that App may be old or missing. Empty: it can.
 	Unreachable string
+
+	// Unmarked is the pipeline whose mark a plain Application lacks, so that Liftlock may
+	// not sync it. Empty: it may.
+	Unmarked string
 
 	// Window is the sync window that keeps the target from being synced right now; nil:
 	// there is none, or that isn't known.

@@ -292,6 +292,8 @@ func (j *judgement) whyOutOfSync() string {
 		return status + ": its ApplicationSet's RollingSync never syncs it (" + j.whyLeftOut() + "); sync it, or set verify.sync to trigger"
 	case j.usesRollingSync():
 		return status + ": the ApplicationSet's RollingSync has not synced it"
+	case j.Trigger && j.e.Unmarked != "":
+		return status + ": there is no automated sync policy, and Liftlock syncs a plain Application only where its annotation " + MarkAnnotation + " is " + j.e.Unmarked
 	case j.Trigger:
 		return status + ": there is no automated sync policy, so Liftlock asks for the sync"
 	default:

@@ -240,6 +240,14 @@ func TestVerification(t *testing.T) {
 				s.t.Error("a sync was asked for")
 			}
 		}},
+		{"2 sync: trigger leaves a plain target alone that isn't marked for the pipeline", func(s *scenario) {
+			s.e.Limits.Trigger, s.e.Unmarked = true, "shop"
+			s.app.AutoSync = false
+			s.notice()
+			if v := s.judgeAt(0, Syncing, "where its annotation liftlock.dev/pipeline is shop"); v.Sync {
+				s.t.Error("it asks for a sync")
+			}
+		}},
 		{"2 queued: what is synced is not waiting, whatever the set says", func(s *scenario) {
 			s.sync()
 			s.app.SetStep.Status = "Waiting"
