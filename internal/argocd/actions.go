@@ -16,14 +16,18 @@ import (
 // callTimeout is how long a single read or write may take.
 const callTimeout = 30 * time.Second
 
+// hydrateAnnotation asks for another run of the source hydrator, which a refresh alone
+// doesn't cause. All lines of Argo CD that have a hydrator know it, and remove it.
+const hydrateAnnotation = "argocd.argoproj.io/hydrate"
+
 // ErrRefreshOff is returned by Refresh when the server's file says refresh: off.
 var ErrRefreshOff = errors.New("refreshing is switched off (refresh: off)")
 
 // ErrNotFound is returned by Refresh and Sync when there is no such Application.
 var ErrNotFound = errors.New("no such Application")
 
-// Refresh asks Argo CD to compare an Application with Git again, as its refresh
-// button does. It returns when the request is made, not when it is done: the
+// Refresh asks Argo CD to compare an Application with Git again, and a hydrated one to be
+// hydrated again where that isn't under way, as its refresh button does. It returns when the request is made, not when it is done: the
 // annotation that makes it is App.RefreshPending until then. Asking again
 // meanwhile changes nothing. Errors: ErrRefreshOff, ErrNotFound, or the API
 // server's; where it forbids the patch, the error names the rule that is needed.
@@ -31,7 +35,11 @@ func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
 	if w.refreshOff {
 		return ErrRefreshOff
 	}
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{refreshAnnotation: "normal"}}}
+	annotations := map[string]any{refreshAnnotation: "normal"}
+	if app, ok := w.store.getApplication(namespace, name); ok && app.HydratedPath != "" && (app.Hydration == nil || app.Hydration.Phase != "Hydrating") {
+		annotations[hydrateAnnotation] = "normal"
+	}
+	patch := map[string]any{"metadata": map[string]any{"annotations": annotations}}
 	if err := w.patchApplication(ctx, namespace, name, patch); err != nil {
 		if apierrors.IsForbidden(err) {
 			err = fmt.Errorf("%w; or set refresh: off for this Argo CD in the server's file and wait for its own comparisons", err)

@@ -371,6 +371,28 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// TestRefreshHydrates asks the source hydrator too, unless it is at work.
+func TestRefreshHydrates(t *testing.T) {
+	s := newAPIServer(t)
+	for name, phase := range map[string]string{"web": "Hydrated", "busy": "Hydrating"} {
+		s.set("applications", "argocd", name, `{"spec":{"sourceHydrator":{"drySource":{"path":"."},"syncSource":{"targetBranch":"env/qa","path":"web"}}},"status":{"sourceHydrator":{"currentOperation":{"phase":"`+phase+`"}}}}`)
+	}
+	s.set("applications", "argocd", "plain", object("Healthy"))
+	w := startWatcher(t, s, nil)
+	w.until("ready", func() bool { return w.Ready() == nil })
+	for name, want := range map[string]bool{"web": true, "busy": false, "plain": false} {
+		if err := w.Refresh(context.Background(), "argocd", name); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		has := strings.Contains(string(s.objects["applications/argocd/"+name]), `"argocd.argoproj.io/hydrate":"normal"`)
+		s.mu.Unlock()
+		if has != want {
+			t.Errorf("%s: hydration is asked for: %v", name, has)
+		}
+	}
+}
+
 func TestSync(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "web", `{"spec":{"syncPolicy":{"syncOptions":["ServerSideApply=true"],"retry":{"limit":3}}},"status":{"operationState":{"phase":"Succeeded"}}}`)
