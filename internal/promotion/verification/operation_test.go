@@ -230,3 +230,19 @@ func TestUnhealthyBeforeItsSync(t *testing.T) {
 		})
 	}
 }
+
+// TestLaterFailureHidesNothing convicts a release whose target is Degraded although a later
+// sync of it failed before anybody knew how the target was.
+func TestLaterFailureHidesNothing(t *testing.T) {
+	s := newScenario(t)
+	s.sync()
+	s.judgeAt(0, Refreshing, "")
+	s.operate("Error", "the repo-server is away")
+	s.judgeAt(second, Syncing, "a later sync of this commit ended Error")
+	s.app.Health = "Degraded"
+	if v := s.judgeAt(2*second, Refreshing, ""); !v.Refresh && s.mem.RefreshRequests == 0 {
+		t.Error("no refresh is asked for")
+	}
+	s.refresh(3*second, Progressing, "health is Degraded")
+	s.judgeAt(33*second, Degraded, "health is Degraded for 30s or longer")
+}

@@ -186,6 +186,13 @@ func (j *judgement) comparedVerdict() Verdict {
 		}
 		return j.healthVerdict(true, "")
 	}
+	if j.app.HasBadHealth() && j.isSettled() {
+		// A later sync that failed doesn't hide what the first one did.
+		if !j.isHealthFresh() {
+			return j.refreshingVerdict()
+		}
+		return j.healthVerdict(false, notDone)
+	}
 	if j.isPausedInSync() {
 		j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
 		j.mem.pause(j.now)
@@ -197,7 +204,9 @@ func (j *judgement) comparedVerdict() Verdict {
 		// health still counts.
 		return j.healthVerdict(false, notDone)
 	}
-	j.mem.DoneReconciled, j.mem.SuspendedSince = time.Time{}, time.Time{}
+	if j.mem.SuspendedSince = (time.Time{}); !j.isSettled() {
+		j.mem.DoneReconciled = time.Time{}
+	}
 	return j.syncingVerdict(notDone)
 }
 
@@ -249,6 +258,13 @@ func (j *judgement) degradedVerdict(why string) Verdict {
 		j.mem.DegradedAt = j.now
 	}
 	return Verdict{State: Degraded, Reason: why}
+}
+
+// isSettled says that the target was done with the commit, and that nothing but a later
+// sync of it that failed speaks against its still being so.
+func (j *judgement) isSettled() bool {
+	a := j.app
+	return !j.mem.Done.IsZero() && a.ComparedToSpec && a.SyncStatus == synced && !a.Pending && !inProgress(a) && j.failedLater()
 }
 
 // whyNotDone says what keeps the target from being done with the commit it is

@@ -1,0 +1,263 @@
+package promotion
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// guiltModel is a target over time, with what is done to it and around it. It knows the
+// truth that the properties are about, from what happened and not from what was judged.
+type guiltModel struct {
+	app       verification.App
+	prev      *verification.App
+	rel       verification.Relation
+	opRel     verification.Relation
+	down      string
+	culprits  []verification.Resource
+	incidents []ClusterIncident
+	others    []string // other commits that changed what the target reads
+	wellThen  bool     // it was well before the merge
+	cluster   time.Duration
+
+	now time.Time
+	mem verification.Memory
+
+	// The truth.
+	done           bool      // it is synced to X
+	everDone       bool      // it was
+	reconciles     int       // comparisons since it was done without a break
+	lastSeen       time.Time // the comparison that was seen last
+	fresh          bool      // a comparison since is certain
+	firstFailed    bool      // its own first whole sync failed in a resource, and none succeeded since
+	badSince       time.Time // Degraded or Missing, for certain about X, at every look since
+	unhealthySince time.Time // not Healthy with X, at every look since
+	wasUnhealthy   bool      // for debounce, and not Healthy since
+	illBefore      bool      // Degraded or Missing before its sync began
+	meddled        bool      // at some time there was something that may explain it, or hides it
+}
+
+var ownObject = Object{"apps", "Deployment", "shop", "web"}
+
+const guiltDebounce = 30 * time.Second
+
+func newGuiltModel(t *rapid.T) *guiltModel {
+	return &guiltModel{now: noon, rel: verification.Before, wellThen: rapid.IntRange(0, 5).Draw(t, "well before") > 0,
+		app: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "web-qa", UID: "u", AutoSync: true, SyncStatus: "Synced", Revisions: []string{"w"},
+			ComparedToSpec: true, Health: "Healthy", ReconciledAt: noon.Add(-time.Hour)}}
+}
+
+// step lets something happen.
+func (w *guiltModel) step(t *rapid.T) {
+	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
+	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	case 0, 1, 2:
+		w.compare()
+	case 3: // Argo CD notices the commit
+		if w.rel != verification.Holds {
+			w.rel, w.app.Revisions, w.app.SyncStatus = verification.Holds, []string{"x"}, "OutOfSync"
+			w.compare()
+		}
+	case 4:
+		w.operate(t)
+	case 5, 6:
+		w.app.Health = pick("health", "Healthy", "Healthy", "Degraded", "Degraded", "Missing", "Progressing", "Suspended", "Unknown")
+		w.culprits = nil
+		if w.app.Health == "Degraded" || w.app.Health == "Missing" {
+			switch pick("culprit", "own", "own", "another", "untold") {
+			case "own":
+				w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: w.app.Health}}
+			case "another":
+				w.culprits = []verification.Resource{{Group: "batch", Kind: "CronJob", Namespace: "shop", Name: "nightly", Health: w.app.Health}}
+			}
+		}
+		w.app.Unhealthy = w.culprits
+	case 7:
+		w.down = pick("reach", "", "", "timeout")
+		w.app.Conditions = nil
+		if pick("condition", "", "", "ComparisonError") != "" {
+			w.app.Conditions = []verification.Condition{{Type: "ComparisonError", Message: "m"}}
+		}
+	case 8:
+		w.incidents = nil
+		if pick("incident", "no", "no", "yes") == "yes" {
+			w.incidents = []ClusterIncident{{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: w.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}}
+		}
+	case 9:
+		if pick("commit", "no", "no", "no", "yes") == "yes" {
+			w.others = []string{"another"}
+		}
+	}
+}
+
+// compare lets the controller finish a comparison.
+func (w *guiltModel) compare() {
+	w.cluster += time.Second
+	w.app.ReconciledAt, w.app.RefreshPending = noon.Add(-time.Hour+w.cluster), false
+}
+
+// operate lets an operation begin, or end: of the release or of what was there before, by
+// Argo CD, a person or a self-heal.
+func (w *guiltModel) operate(t *rapid.T) {
+	op := &verification.Operation{Phase: rapid.SampledFrom([]string{"Running", "Succeeded", "Succeeded", "Failed", "Failed", "Error"}).Draw(t, "phase"), Revisions: []string{"w"}}
+	w.opRel = verification.Before
+	if w.rel == verification.Holds && rapid.IntRange(0, 4).Draw(t, "of") > 0 {
+		w.opRel, op.Revisions = verification.Holds, []string{"x"}
+	}
+	switch rapid.SampledFrom([]string{"whole", "whole", "whole", "dry run", "local", "partial", "self-heal", "terminated"}).Draw(t, "kind") {
+	case "dry run":
+		op.DryRun = true
+	case "local":
+		op.Local = true
+	case "partial":
+		op.Partial = true
+	case "self-heal":
+		op.SelfHealAttempts = 2
+	case "terminated":
+		op.Message = "Operation terminated"
+	}
+	if (op.Phase == "Failed" || op.Phase == "Error") && rapid.Bool().Draw(t, "a resource failed") {
+		op.Results = []verification.SyncResult{{Group: "apps", Kind: "Deployment", Name: "web", Status: "SyncFailed", Message: "denied"}}
+	}
+	w.app.Operation = op
+	if w.opRel != verification.Holds || !op.IsWhole() {
+		return
+	}
+	switch op.Phase {
+	case "Succeeded":
+		w.app.SyncStatus, w.firstFailed = "Synced", false
+		w.compare()
+	case "Failed":
+		w.firstFailed = w.firstFailed || !w.everDone && len(op.Results) > 0 && op.Message == ""
+	}
+}
+
+// recordTruth notes what is so at a look.
+func (w *guiltModel) recordTruth() {
+	a := &w.app
+	running := a.Operation != nil && a.Operation.Phase == "Running"
+	sure := w.down == "" && len(a.Conditions) == 0
+	begun := a.Operation != nil && w.opRel == verification.Holds || w.everDone
+	if sure && !begun && !(w.rel == verification.Holds && a.SyncStatus == "Synced") {
+		if a.Health == "Degraded" || a.Health == "Missing" {
+			w.illBefore = true
+		} else if a.Health == "Healthy" {
+			w.illBefore = false
+		}
+	}
+	failed := a.HasFailedSync() && w.opRel == verification.Holds && !w.everDone
+	w.done = sure && w.rel == verification.Holds && a.SyncStatus == "Synced" && !running && !failed
+	w.everDone = w.everDone || w.done
+	switch {
+	case w.fresh:
+	case !w.done && sure:
+		w.reconciles = 0
+	case w.done && w.reconciles == 0 && !a.RefreshPending, w.done && w.reconciles > 0 && !a.ReconciledAt.Equal(w.lastSeen):
+		w.reconciles++
+		w.fresh = w.reconciles > 2
+	}
+	w.lastSeen = a.ReconciledAt
+	bad := a.Health == "Degraded" || a.Health == "Missing"
+	w.badSince = keepSince(w.badSince, sure && w.fresh && bad && !running, w.now)
+	unhealthy := bad || a.Health == "Progressing"
+	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && unhealthy, w.now)
+	if sure && a.Health == "Healthy" {
+		w.wasUnhealthy = false
+	}
+	w.wasUnhealthy = w.wasUnhealthy || !w.unhealthySince.IsZero() && w.now.Sub(w.unhealthySince) >= guiltDebounce
+	w.meddled = w.meddled || !w.wellThen || w.illBefore || len(w.others) > 0 || len(w.incidents) > 0
+}
+
+func keepSince(since time.Time, holds bool, now time.Time) time.Time {
+	switch {
+	case !holds:
+		return time.Time{}
+	case since.IsZero():
+		return now
+	}
+	return since
+}
+
+// innocent says why a revert would be wrong whatever became of the target; empty: nothing.
+func (w *guiltModel) innocent() string {
+	switch {
+	case !w.wellThen:
+		return "it was unwell before the merge"
+	case w.illBefore:
+		return "it was unwell before its sync began"
+	case len(w.others) > 0:
+		return "another commit changed what it reads"
+	}
+	guilty := slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
+	for _, i := range w.incidents {
+		if i.Cluster == "one" && !guilty && (!i.Unsettled || w.now.Sub(i.Since) >= guiltDebounce) {
+			return "there is an incident on its cluster"
+		}
+	}
+	return ""
+}
+
+// evaluate judges the target and decides; true when a revert is opened.
+func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
+	f := linearFacts()
+	f.land("dev", "r2", ByPerson, 0)
+	e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+	e.Landed.Value.At = noon
+	f.Now = w.now
+	v := e.Spec.Verify
+	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, Unreachable: w.down, Limits: verification.Limits{
+		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
+		QueueFor: 24 * time.Hour, SuspendedFor: 24 * time.Hour}}
+	app := verification.TrackRefresh(w.prev, w.app)
+	w.prev = &app
+	verdict, mem := verification.Judge(expect, &app, []verification.Relation{w.rel}, w.mem, w.now)
+	w.mem = mem
+	if verdict.Refresh {
+		w.app.RefreshPending = true
+	}
+	e.Targets[0].Verdict, e.Targets[0].Unhealthy, e.Targets[0].HealthyBefore = verdict, w.culprits, Sure(w.wellThen)
+	e.Targets[0].ChangedSince, e.Targets[0].ChangedObjects = Sure(w.others), Sure([]Object{ownObject})
+	e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+	f.ClusterIncidents = w.incidents
+	d := Decide(Facts{Components: []ComponentFacts{*f}})
+	return verdict, slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })
+}
+
+// TestOnlyTheGuiltyIsReverted looks at a target over random histories of operations, whosever
+// and of whatever kind, health, culprits, incidents and trouble with Argo CD. No revert opens
+// but where the release's own first whole sync failed in a resource, or the target became
+// unwell with it and nothing else explains that. And where it is Degraded or Missing for
+// certain, and nothing else ever could explain that, a revert opens within debounce and one
+// look.
+func TestOnlyTheGuiltyIsReverted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newGuiltModel(t)
+		var next time.Time
+		for range rapid.IntRange(5, 40).Draw(t, "looks") {
+			for range rapid.IntRange(0, 2).Draw(t, "events") {
+				w.step(t)
+			}
+			if next.After(w.now) && next.Sub(w.now) < 2*time.Minute && rapid.Bool().Draw(t, "on time") {
+				w.now = next
+			} else {
+				w.now = w.now.Add(time.Duration(rapid.IntRange(1, 80).Draw(t, "wait")) * time.Second)
+			}
+			w.recordTruth()
+			v, reverts := w.evaluate(t)
+			next = v.Next
+			unhealthy := w.wasUnhealthy && !w.unhealthySince.IsZero()
+			switch why := w.innocent(); {
+			case reverts && why != "":
+				t.Fatalf("a revert opens although %s: %+v", why, v)
+			case reverts && !unhealthy && (!w.firstFailed || w.everDone):
+				t.Fatalf("a revert opens of a release that did nothing: %+v, operation %+v", v, w.app.Operation)
+			case !reverts && !w.meddled && !w.badSince.IsZero() && w.now.Sub(w.badSince) >= guiltDebounce:
+				t.Fatalf("no revert opens %s after it became %s: %+v", w.now.Sub(w.badSince), w.app.Health, v)
+			}
+		}
+	})
+}
