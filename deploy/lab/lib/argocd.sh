@@ -36,7 +36,7 @@ argocd_up() {
     --metrics-port "$CONTROLLER_METRICS_PORT" --loglevel warn --app-resync "$RESYNC"
   spawn argocd-applicationset-controller "${common[@]}" ARGOCD_BINARY_NAME=argocd-applicationset-controller "$ARGOCD_BIN" -n argocd \
     --metrics-addr "127.0.0.1:$SETS_METRICS_PORT" --probe-addr "127.0.0.1:$SETS_PROBE_PORT" --webhook-addr "127.0.0.1:$SETS_WEBHOOK_PORT" \
-    --argocd-repo-server "127.0.0.1:$REPO_PORT" --repo-server-plaintext --loglevel warn
+    --argocd-repo-server "127.0.0.1:$REPO_PORT" --repo-server-plaintext --enable-progressive-syncs --loglevel warn
   spawn argocd-server "${common[@]}" ARGOCD_BINARY_NAME=argocd-server "$ARGOCD_BIN" -n argocd "${cache[@]}" --disable-auth --insecure "${repo[@]}" \
     --address 127.0.0.1 --port "$ARGO_PORT" --metrics-address 127.0.0.1 --metrics-port "$ARGO_METRICS_PORT" --dex-server http://127.0.0.1:1 --loglevel warn
   wait_for argocd-repo-server 90 taken "$REPO_PORT"

@@ -1,0 +1,183 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+var projects = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "appprojects"}
+
+// Somebody tries syncs of their own on a verified target, and they fail: a dry run of a
+// commit that there isn't, and the Deployment alone at a branch whose selector can't be
+// applied over the release's. Neither is the release's doing.
+func TestSomebodyElsesFailedSyncConvictsNobody(t *testing.T) {
+	t.Parallel()
+	s := startScenario(t, normalCluster, "bystander", singleComponent(), nil)
+	s.pushRelease("web", "dev", "1.1.0")
+	first := s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+
+	s.syncByHand("qa", "Error", `"dryRun": true, "revision": "0123456789012345678901234567890123456789"`)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	try, err := s.clone.push(s.ctx, s.cluster.accounts[ada], "main", "try", "Another selector", map[string]edit{
+		"apps/web/base/deployment.yaml": func(old string) string { return strings.ReplaceAll(old, "{app: web}", "{app: other}") },
+	})
+	s.must(err)
+	s.syncByHand("qa", "Failed", `"revision": "`+try+`", "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]`)
+
+	// The next release comes in as ever, and would be the one after a revert otherwise.
+	s.pushRelease("web", "dev", "1.2.0")
+	s.awaitMerged("web", "qa", "1.2.0", first.Index)
+	s.awaitRunning("web", "qa", "1.2.0")
+	s.awaitState("web", "qa", "1.2.0", promotion.Verified)
+	s.checkNoPull(revertPrefix("web", "qa"))
+}
+
+// syncByHand starts an operation on web's Application in an environment, as `argocd app
+// sync` does, and waits until it ended so.
+func (s *scenario) syncByHand(env, phase, sync string) {
+	s.Helper()
+	name := s.prefix + "-web-" + env
+	patch := `{"operation": {"initiatedBy": {"username": "ada"}, "info": [{"name": "phase", "value": "` + phase + `"}], "sync": {` + sync + `}}}`
+	_, err := s.cluster.kube.Resource(applications).Namespace("argocd").Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	s.must(err)
+	eventually(s, ada+"'s sync in "+env+" ended "+phase, func() (bool, error) {
+		u, err := s.cluster.kube.Resource(applications).Namespace("argocd").Get(s.ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		info, _, _ := unstructured.NestedSlice(u.Object, "status", "operationState", "operation", "info") // absent: it isn't this one
+		if a := parseAppState(u); a.phase != phase || !strings.Contains(fmt.Sprint(info), phase) {
+			return false, errors.New(a.String())
+		}
+		return true, nil
+	})
+}
+
+// Somebody deletes the Deployment of a verified release. Every line of Argo CD calls that
+// something else (Missing, or Healthy and OutOfSync); it is degraded, and taken back.
+func TestDeletedDeploymentIsMissing(t *testing.T) {
+	t.Parallel()
+	s := startScenario(t, normalCluster, "deleted", singleComponent(), nil)
+	s.pushRelease("web", "dev", "1.1.0")
+	s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+
+	s.must(s.cluster.kube.Resource(deployments).Namespace(s.prefix+"-qa").Delete(s.ctx, "web", metav1.DeleteOptions{}))
+	revert := s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
+	if !strings.Contains(revert.Body, "Missing") || !strings.Contains(revert.Body, "Deployment") {
+		t.Errorf("the revert doesn't say which Deployment is missing:\n%s", revert.Body)
+	}
+	s.awaitState("web", "qa", firstTag, promotion.Verified)
+	s.awaitRunning("web", "qa", firstTag)
+}
+
+// A sync window is closed over qa: the release waits there, says until when, and goes on
+// when somebody opens it. Nothing has failed.
+func TestClosedSyncWindowIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := singleComponent()
+	f.sets = map[string]string{"shop.yaml": strings.Replace(byDirectory, "project: default", "project: PREFIX", 1)}
+	// Argo CD's windows begin at a minute; it is in UTC.
+	opened := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
+	opens := opened.Add(2 * time.Hour).Format(time.RFC3339)
+	s := newScenario(t, normalCluster, "window", f)
+	s.createProject(nil)
+	s.applySets(f, nil)
+	s.awaitSettled()
+	s.startServer()
+	s.createProject([]any{map[string]any{
+		"kind": "deny", "schedule": fmt.Sprintf("%d %d * * *", opened.Minute(), opened.Hour()), "duration": "2h", "applications": []any{s.prefix + "-web-qa"},
+	}})
+
+	s.pushRelease("web", "dev", "1.1.0")
+	s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitWhy("web", "qa", "waits for the sync window", func(e *api.EnvironmentWhy) error {
+		for _, target := range e.Targets {
+			if target.State == "queued" && strings.Contains(target.Reason, "until "+opens) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the targets are %+v, not queued until %s", e.Targets, opens)
+	})
+	s.checkNoPull(promotionBranch("web", "prod"))
+	s.createProject(nil)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
+	s.checkNoPull(revertPrefix("web", "qa"))
+}
+
+// createProject makes the story's AppProject, or gives it these sync windows.
+func (s *scenario) createProject(windows []any) {
+	s.Helper()
+	spec := map[string]any{
+		"sourceRepos": []any{"*"}, "destinations": []any{map[string]any{"namespace": "*", "server": "*"}},
+		"clusterResourceWhitelist": []any{map[string]any{"group": "*", "kind": "*"}},
+	}
+	if windows != nil {
+		spec["syncWindows"] = windows
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": map[string]any{"name": s.prefix, "namespace": "argocd"}, "spec": spec,
+	}}
+	_, err := s.cluster.kube.Resource(projects).Namespace("argocd").Apply(s.ctx, s.prefix, u, metav1.ApplyOptions{FieldManager: "e2e", Force: true})
+	s.must(err)
+}
+
+// A release's migration fails before anything of it is applied: it is taken back, and
+// what the revert says is the hook.
+func TestFailedHookIsReverted(t *testing.T) {
+	t.Parallel()
+	f := singleComponent()
+	f.sets = map[string]string{"shop.yaml": strings.Replace(byDirectory, "syncPolicy: {", "syncPolicy: {retry: {limit: 1, backoff: {duration: 1s}}, ", 1)}
+	s := newScenario(t, normalCluster, "hook", f)
+	s.pushEdits(dev, "A migration before every sync", map[string]edit{
+		"apps/web/base/kustomization.yaml": func(string) string { return "resources:\n  - deployment.yaml\n  - migration.yaml\n" },
+		"apps/web/base/migration.yaml":     func(string) string { return migrationYAML },
+	})
+	s.applySets(f, nil)
+	s.awaitSettled()
+	s.startServer()
+
+	s.pushRelease("web", "dev", "1.1.0")
+	good := s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.pushRelease("web", "dev", "1.2.0-broken-in-qa")
+	s.awaitMerged("web", "qa", "1.2.0-broken-in-qa", good.Index)
+	revert := s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
+	if !strings.Contains(revert.Body, "Job migration") {
+		t.Errorf("the revert doesn't name the hook that failed:\n%s", revert.Body)
+	}
+	s.awaitRunning("web", "qa", "1.1.0")
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+}
+
+// migrationYAML fails within seconds where its pod doesn't start.
+const migrationYAML = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: migration
+  annotations: {argocd.argoproj.io/hook: PreSync, argocd.argoproj.io/hook-delete-policy: BeforeHookCreation}
+spec:
+  activeDeadlineSeconds: 8
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: migration
+          image: registry.example/web
+`
