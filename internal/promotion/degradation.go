@@ -359,30 +359,6 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	j.addAction(open)
 }
 
-// collectEvidence lists what speaks against the release, a line a fact.
-func (j *evaluator) collectEvidence(e *Env) []string {
-	var out []string
-	for _, t := range e.degradedTargets() {
-		since := ""
-		if !t.Verdict.Since.IsZero() {
-			since = " since " + t.Verdict.Since.UTC().Format(time.RFC3339)
-		}
-		out = append(out, fmt.Sprintf("%s on %s: %s%s", t.Name, cmp.Or(t.Cluster, "its cluster"), t.Verdict.Reason, since))
-		for _, u := range t.Unhealthy {
-			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, cmp.Or(u.Message, "no message")))
-		}
-		if w := j.findClusterIncident(e, t); w != nil && t.ChangedObjects.OK {
-			if own := filterChanged(t, verification.Culprits(t.Unhealthy)); own != nil {
-				out = append(out, fmt.Sprintf("%s: %s on the same cluster became unwell too, but %s is what the promotion changed", t.Name, w.Target, formatResources(own)))
-			}
-		}
-		for _, m := range t.Timeline {
-			out = append(out, fmt.Sprintf("%s: %s %s %s", t.Name, m.At.UTC().Format(time.RFC3339), m.State, m.Note))
-		}
-	}
-	return out
-}
-
 // evaluateRevert judges an open revert: still needed, to be composed anew, or to be merged.
 func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	u := e.Revert

@@ -117,6 +117,7 @@ func revertInput() Input {
 	in.Reached = []Target{{Name: "web-qa-eu", Component: "web", Environment: "qa", Cluster: "eu-1"}, {Name: "web-qa-us", Component: "web", Environment: "qa", Cluster: "us-1"}}
 	in.UnaffectedCounts = map[string]int{"dev": 12, "qa": 10, "prod": 24}
 	in.Evidence = []string{
+		"Deployment web: ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing> (web-qa-eu; #12 changed it)",
 		"web-qa-eu on eu-1: Deployment web is degraded since 2026-03-09T09:20:30Z",
 		"web-qa-eu: Deployment web is Degraded: ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing>",
 		"web-qa-eu: 2026-03-09T09:05:30Z verified healthy",

@@ -9,6 +9,9 @@ func revertBody(in Input) string {
 	if in.BodyMarker != "" {
 		p.writeParagraph("%s", in.BodyMarker)
 	}
+	if cause := causeOf(in); cause != "" {
+		p.writeParagraph("**%s**", escapeText(cause, maxReason))
+	}
 	env, unit := escapeText(in.Environment, maxName), escapeText(subjectOf(in), maxName)
 	s := "Takes **" + unit + "** in **" + env + "** back from " + codeSpan(releaseNameOf(in), maxName)
 	if in.Batch {
@@ -58,6 +61,15 @@ func revertBody(in Input) string {
 	return p.String()
 }
 
+// causeOf is what the body of a revert begins with: what broke, as the first line of the
+// evidence says it; empty where a person asked for the revert, or the evidence is gone.
+func causeOf(in Input) string {
+	if in.By != "" || len(in.Evidence) == 0 {
+		return ""
+	}
+	return in.Evidence[0]
+}
+
 // writeEvidence lists what speaks against the release; a long list is folded.
 func writeEvidence(p *page, in Input) {
 	if len(in.Evidence) == 0 {
@@ -66,8 +78,12 @@ func writeEvidence(p *page, in Input) {
 		}
 		return
 	}
+	list := in.Evidence
+	if causeOf(in) != "" {
+		list = list[1:] // it leads the body
+	}
 	var rows []string
-	for _, s := range in.Evidence {
+	for _, s := range list {
 		rows = append(rows, "- "+escapeText(s, maxReason))
 	}
 	p.writeFolded("", rows)

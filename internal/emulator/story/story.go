@@ -116,6 +116,23 @@ func (s *Story) GoodRelease(ctx context.Context) error {
 	return s.awaitVerified(ctx, "prod", GoodTag)
 }
 
+// findCause is what a revert's body begins with: its first paragraph, without what is
+// hidden and without marks; empty where that isn't in bold, as a cause is.
+func findCause(body string) string {
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "<!--") {
+			continue
+		}
+		inner, bold := strings.CutPrefix(line, "**")
+		if inner, closed := strings.CutSuffix(inner, "**"); bold && closed {
+			return strings.ReplaceAll(inner, "\\", "")
+		}
+		break
+	}
+	return ""
+}
+
 // BadRelease only fails in qa, and comes back from there.
 func (s *Story) BadRelease(ctx context.Context) error {
 	before, _, err := s.Fixture.Forge.File(Repo, Branch, Kustomization("qa"))
@@ -139,8 +156,13 @@ func (s *Story) BadRelease(ctx context.Context) error {
 	if !strings.Contains(revert.Body, "web-qa") || !strings.Contains(revert.Body, "Degraded") {
 		return &StepError{Step: "the revert carries evidence", Seen: revert.Body}
 	}
+	cause := findCause(revert.Body)
+	if !strings.Contains(cause, "Deployment web: ") {
+		return &StepError{Step: "the revert's body begins with the cause", Seen: revert.Body}
+	}
 	s.Narrate("argo cd", "web-qa is Degraded: the new pods never get ready")
 	s.Narrate("liftlock", fmt.Sprintf("opens the revert #%d with the evidence, quarantines %s", revert.Number, BadTag))
+	s.Narrate("liftlock", fmt.Sprintf("#%d begins: %s", revert.Number, cause))
 	if err := s.awaitMerge(ctx, revert, "by itself (onDegraded: revert-and-merge)"); err != nil {
 		return err
 	}

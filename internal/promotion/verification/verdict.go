@@ -186,12 +186,8 @@ func (j *judgement) comparedVerdict() Verdict {
 		}
 		return j.healthVerdict(true, "")
 	}
-	if j.app.HasBadHealth() && j.isSettled() {
-		// A later sync that failed doesn't hide what the first one did.
-		if !j.isHealthFresh() {
-			return j.refreshingVerdict()
-		}
-		return j.healthVerdict(false, notDone)
+	if j.isSettled() && !j.isHealthFresh() && j.app.HasBadHealth() {
+		return j.refreshingVerdict() // a later sync that failed doesn't hide what the first one did
 	}
 	if j.isPausedInSync() {
 		j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
