@@ -47,5 +47,5 @@ kubernetes_up() {
     --root-ca-file "$pki/ca.crt" --use-service-account-credentials --secure-port 0 --controllers='*,-nodelifecycle,-node-ipam-controller,-cloud-node-lifecycle'
   spawn kube-scheduler "$BIN/kube-scheduler" --kubeconfig "$KUBECONFIG" --leader-elect=false --secure-port 0
   spawn kwok "$BIN/kwok" --kubeconfig "$KUBECONFIG" --manage-all-nodes --config "$SHARE/stages.yaml" --server-address "127.0.0.1:$KWOK_PORT"
-  kube apply -f "$HERE/manifests/node.yaml" >/dev/null
+  kube apply -f "$HERE/manifests/node.yaml" -f "$HERE/manifests/rollouts.yaml" >/dev/null
 }
