@@ -21,6 +21,8 @@ const (
 type app struct {
 	target   target
 	state    verification.App // as the API server has it
+	health   string           // as it is in the cluster
+	stale    bool             // the API server's health is from before the last sync
 	tag      string           // what is deployed
 	turn     int              // counts deployments: what was planned for an earlier one doesn't happen
 	incident bool             // its cluster is unwell
@@ -37,7 +39,7 @@ func newArgoCD(sim *Simulation) *argocd {
 	a := &argocd{sim: sim}
 	head, _ := sim.remote.Head(trunk)
 	for _, p := range sim.scenario.targets() {
-		x := &app{target: p, tag: sim.tagAt(head, p), state: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: p.appName(), UID: p.appName() + "-1",
+		x := &app{target: p, tag: sim.tagAt(head, p), health: healthy, state: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: p.appName(), UID: p.appName() + "-1",
 			Sources: []verification.Source{{RepoURL: cloneURL, Path: p.folder(), TargetRevision: trunk}}, Destination: verification.Destination{Server: clusterURL, Namespace: "shop"},
 			AutoSync: true, SyncStatus: synced, Revisions: []string{head}, ComparedToSpec: true, Health: healthy, HealthSince: sim.now.Add(-time.Hour), ReconciledAt: sim.now}}
 		a.apps = append(a.apps, x)
@@ -83,6 +85,7 @@ func (a *argocd) compare(x *app) {
 	s := &x.state
 	s.Revisions, s.ReconciledAt, s.RefreshPending = []string{head}, sim.now, false
 	s.SyncStatus = synced
+	a.showHealth(x)
 	if sim.tagAt(head, x.target) != x.tag {
 		s.SyncStatus = outOfSync
 		if op := s.Operation; op == nil || !op.FinishedAt.IsZero() {
@@ -119,10 +122,25 @@ func (a *argocd) sync(x *app) {
 		sim.leave(x)
 		x.tag = tag
 		x.turn++
+		x.stale = sim.chance.IntN(4) == 0
 		a.setHealth(x, progressing)
+		a.publish(x)
 		a.deployed(x, x.turn)
-		a.compareSoon(x, sim.between(0, 2*time.Second))
+		if x.stale {
+			sim.after(sim.between(0, 2*time.Second), func() { a.endComparison(x, head) })
+		} else {
+			a.compareSoon(x, sim.between(0, 2*time.Second))
+		}
 	})
+}
+
+// endComparison ends a comparison that began before a sync had ended: it says of the commit
+// what was seen before.
+func (a *argocd) endComparison(x *app, head string) {
+	if x.stale {
+		x.state.Revisions, x.state.ReconciledAt, x.state.SyncStatus = []string{head}, a.sim.now, synced
+		a.publish(x)
+	}
 }
 
 // deployed is what a release comes to in a target.
@@ -148,26 +166,38 @@ func (a *argocd) deployed(x *app, turn int) {
 
 // setHealth sets what the release itself makes of its target; an incident hides it.
 func (a *argocd) setHealth(x *app, health string) {
-	s := &x.state
 	if x.incident {
 		health = degraded
 	}
-	if s.Health == health {
+	if x.health == health {
 		return
 	}
-	s.Health, s.HealthSince, s.Unhealthy = health, a.sim.now, nil
-	if health == degraded {
+	x.health = health
+	if health != progressing {
+		a.sim.report("%s turns %s", x.target, health)
+	}
+	a.sim.noteHealth(x)
+	if !x.stale {
+		a.showHealth(x)
+		a.publish(x)
+	}
+}
+
+// showHealth lets the API server have the health that there is.
+func (a *argocd) showHealth(x *app) {
+	x.stale = false
+	s := &x.state
+	if s.Health == x.health {
+		return
+	}
+	s.Health, s.HealthSince, s.Unhealthy = x.health, a.sim.now, nil
+	if x.health == degraded {
 		culprit := verification.Resource{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: x.target.component, Health: degraded, Message: "containers crash"}
 		if x.incident {
 			culprit.Kind, culprit.Name, culprit.Message = "StatefulSet", "database", "the node is gone"
 		}
 		s.Unhealthy = []verification.Resource{culprit}
 	}
-	if health != progressing {
-		a.sim.report("%s turns %s", x.target, health)
-	}
-	a.sim.noteHealth(x)
-	a.publish(x)
 }
 
 // strike makes everything on the cluster unwell for a while.

@@ -48,6 +48,8 @@ var mutants = []mutant{
 	{"the label of a hold isn't read", []edit{{"controller/facts/openpull.go", "Held: pr.HasLabel(promotion.LabelHold),", "Held: false,"}}},
 	{"the quarantine isn't looked at", []edit{{"promotion/candidate.go", "if e.Revert != nil && SameRelease(", "if true {\n\t\treturn \"\", time.Time{}\n\t}\n\tif e.Revert != nil && SameRelease("}}},
 	{"a person's own value is overwritten", []edit{{"promotion/incoming.go", "if st.State == Diverged && forced == nil {", "if false {"}, {"promotion/gates.go", "if e.Landed.OK && e.Landed.Value.By == ByPerson && j.find", "if false && j.find"}}},
+	{"health from before the sync counts", []edit{{"promotion/verification/health.go", "if !refreshed && m.Reconciles < 2 {", "if false && !refreshed {"}}},
+	{"a hold on more than a pull request isn't read", []edit{{"promotion/gates.go", "holds := j.listHolds(e)", "holds := j.listHolds(e)[:0]"}}},
 	{"healthyFor is ignored", []edit{{"promotion/verification/health.go", "m.HealthySince.Add(j.HealthyFor)", "m.HealthySince.Add(0)"}}},
 	{"what isn't verified may go on", []edit{{"promotion/candidate.go", "|| !a.IsVerified() ||", "||"}, {"promotion/gates.go", "if r := j.rollups[u.Name]; !r.clear {", "if r := j.rollups[u.Name]; !r.clear && false {"}}},
 	{"one of several environments upstream is enough", []edit{{"promotion/candidate.go", "delete(all, id)\n", ""}}},

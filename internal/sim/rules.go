@@ -65,6 +65,7 @@ type truth struct {
 	heldSince        map[int]time.Time
 	holdComments     map[int64]int      // what holds a pull request by a command, by comment
 	acknowledged     map[int]time.Time  // since when the service says that it holds a pull request
+	wideHolds        map[int64]wideHold // holds on more than a pull request, by the comment that set them
 	vetoed           map[deployment]int // the pull request that a person closed
 	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
 	comments         map[string]int
@@ -72,9 +73,27 @@ type truth struct {
 	excused          map[string]string // components that people left in a state of their own
 }
 
+// wideHold is a hold on more than a pull request.
+type wideHold struct {
+	scope, env string
+	components []string
+	since      time.Time // since when the service says that it holds; zero: it hasn't yet
+}
+
+// covers says whether a hold stands against bringing something to a target.
+func (h wideHold) covers(p target) bool {
+	switch h.scope {
+	case "component":
+		return slices.Contains(h.components, p.component)
+	case "environment":
+		return h.env == p.env
+	}
+	return true
+}
+
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, vetoed: map[deployment]int{}, comments: map[string]int{},
+		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{},
 		excused: map[string]string{}}
 }
 
@@ -93,18 +112,18 @@ func (sim *Simulation) noteHealth(x *app) {
 	}
 	h.left = time.Time{}
 	switch {
-	case x.state.Health == healthy && h.wellSince.IsZero():
+	case x.health == healthy && h.wellSince.IsZero():
 		h.wellSince = sim.now
-	case x.state.Health != healthy && !h.wellSince.IsZero():
+	case x.health != healthy && !h.wellSince.IsZero():
 		h.longest, h.wellSince = max(h.longest, sim.now.Sub(h.wellSince)), time.Time{}
 	}
 	switch {
-	case x.state.Health != degraded:
+	case x.health != degraded:
 		h.badSince = time.Time{}
 	case h.badSince.IsZero():
 		h.badSince = sim.now
 	}
-	h.wasBad = h.wasBad || x.state.Health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
+	h.wasBad = h.wasBad || x.health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
 }
 
 // leave notes that a deployment makes way for another.
@@ -165,7 +184,7 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 func (sim *Simulation) isWell(p target) bool {
 	for _, x := range sim.argocd.apps {
 		if x.target == p {
-			return x.state.Health == healthy
+			return x.health == healthy
 		}
 	}
 	return false
@@ -277,6 +296,13 @@ func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.
 			sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
 		}
 		return
+	}
+	for p := range moved {
+		for _, h := range sim.truth.wideHolds {
+			if h.covers(p) && !h.since.IsZero() && t != nil && t.began.After(h.since) {
+				sim.broke(ruleUngated, "%s was merged, but that the %s is on hold was acknowledged at %v", name, h.scope, h.since.Sub(sim.began))
+			}
+		}
 	}
 	if !env.auto {
 		sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)

@@ -197,6 +197,10 @@ func (sim *Simulation) noteReaction(comment int64, reaction string) {
 		sim.truth.acknowledged[number] = sim.now
 		delete(sim.truth.holdComments, comment)
 	}
+	if h, holds := sim.truth.wideHolds[comment]; holds && reaction == "+1" && h.since.IsZero() {
+		h.since = sim.now
+		sim.truth.wideHolds[comment] = h
+	}
 }
 
 // forgetHold forgets what was said of a hold: somebody who may lifts it.
@@ -226,14 +230,18 @@ func (sim *Simulation) liftPullHold(number int) {
 }
 
 func (sim *Simulation) holdByCommand(r *rand.Rand) {
-	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		scope := pick(r, []string{"", "component", "environment", "pipeline"})
 		comment := sim.say(reviewer, pr.Number, "/liftlock hold "+scope)
 		if scope == "" {
 			sim.truth.holdComments[comment] = pr.Number
+		} else {
+			sim.truth.wideHolds[comment] = wideHold{scope: scope, env: ref.Environment, components: sim.componentsOf(ref)}
 		}
 		sim.after(sim.between(time.Minute, 15*time.Minute), func() {
 			sim.forgetHold(pr.Number)
+			// Another one of the same is lifted with it.
+			maps.DeleteFunc(sim.truth.wideHolds, func(_ int64, h wideHold) bool { return h.scope == scope })
 			sim.say(reviewer, pr.Number, "/liftlock unhold "+scope)
 		})
 	})
@@ -249,6 +257,7 @@ func (sim *Simulation) promoteByCommand(r *rand.Rand) {
 			for _, c := range sim.componentsOf(ref) {
 				sim.truth.lifted[target{c, ref.Environment}] = true
 			}
+			sim.forgetVetoes(ref)
 		}
 		sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
 	})
@@ -277,11 +286,17 @@ func (sim *Simulation) retryByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		who := pick(r, []string{reviewer, stranger})
 		if who == reviewer {
-			maps.DeleteFunc(sim.truth.vetoed, func(d deployment, _ int) bool {
-				return d.target.env == ref.Environment && slices.Contains(sim.componentsOf(ref), d.target.component)
-			})
+			sim.forgetVetoes(ref)
 		}
 		sim.say(who, pr.Number, "/liftlock retry")
+	})
+}
+
+// forgetVetoes forgets what was closed of what a pull request is about: somebody who may
+// wants it again.
+func (sim *Simulation) forgetVetoes(ref promotion.BranchRef) {
+	maps.DeleteFunc(sim.truth.vetoed, func(d deployment, _ int) bool {
+		return d.target.env == ref.Environment && slices.Contains(sim.componentsOf(ref), d.target.component)
 	})
 }
 
