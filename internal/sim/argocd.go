@@ -288,7 +288,11 @@ func (v *view) Refresh(ctx context.Context, _, name string) error {
 	return v.request(ctx, "refresh "+name, name, func(x *app) {
 		x.state.RefreshPending = true
 		v.sim.argocd.publish(x)
-		v.sim.argocd.compareSoon(x, v.sim.between(200*time.Millisecond, 5*time.Second))
+		d := v.sim.between(200*time.Millisecond, 5*time.Second)
+		if v.sim.chance.IntN(8) == 0 {
+			d = v.sim.between(30*time.Second, 2*time.Minute) // its queue is long
+		}
+		v.sim.argocd.compareSoon(x, d)
 	})
 }
 
