@@ -36,7 +36,7 @@ type edit struct {
 // mutants are the planted bugs. What issue 9 showed of the shell is among them, and what
 // is at the heart of the service besides.
 var mutants = []mutant{
-	{"what somebody else pushed to our branch is taken for ours", []edit{{"promotion/incoming.go", "if p.HeadState == HeadModified {", "if false {"}}},
+	{"what somebody else composed on our branch is taken for ours", []edit{{"controller/facts/pulls.go", "v.DeclaredRelease.Value != v.Release && !promotion", "v.DeclaredRelease.Value != v.Release && false && !promotion"}}},
 	{"a release's authors may approve it", []edit{{"../policies/approvals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
 	{"what was heard from Argo CD is dropped when it can't be written", []edit{{"controller/controller.go", "e.pending.add(false, urgency, keys...)", "_, _ = urgency, keys"}}},
 	{"a stale mirror isn't fetched before it is judged", []edit{{"controller/unit.go", "if err := e.ensureFresh(ctx, r); err != nil {", "if err := ctx.Err(); err != nil {"}}},

@@ -59,7 +59,7 @@ var deeds = []deed{
 	{"retry", 3, (*Simulation).retryByCommand},
 	{"close", 3, (*Simulation).closePull},
 	{"edit a body", 3, (*Simulation).editBody},
-	{"forge a head", 2, (*Simulation).forgeHead},
+	{"forge a head", 4, (*Simulation).forgeHead},
 	{"delete a branch", 2, (*Simulation).deleteBranch},
 	{"hotfix", 2, (*Simulation).hotfix},
 	{"break the pipeline", 2, (*Simulation).breakPipeline},
@@ -327,13 +327,20 @@ func hash(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// forgeHead pushes a release of an intruder's own over the service's branch.
+// forgeHead pushes another release over the service's branch: an intruder's own, or the
+// newest there is, which people would approve.
 func (sim *Simulation) forgeHead(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		c := sim.componentsOf(ref)[0]
 		p := target{c, ref.Environment}
 		sim.planned++
 		tag := fmt.Sprintf("evil-%d", sim.planned)
+		if r.IntN(2) == 0 {
+			tag = sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name})
+		}
+		if tag == sim.tagAt(pr.Head, p) {
+			return
+		}
 		commit, err := sim.remote.Commit(sim.ctx, pr.Head)
 		sim.must(err)
 		if err != nil {
