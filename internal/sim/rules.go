@@ -75,6 +75,7 @@ type truth struct {
 
 // wideHold is a hold on more than a pull request.
 type wideHold struct {
+	pull       int // on which it was said
 	scope, env string
 	components []string
 	since      time.Time // since when the service says that it holds; zero: it hasn't yet

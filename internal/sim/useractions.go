@@ -184,6 +184,16 @@ func (sim *Simulation) componentsOf(ref promotion.BranchRef) []string {
 	return []string{ref.Component}
 }
 
+// movedBy are the components of which a pull request changes something.
+func (sim *Simulation) movedBy(number int, env string) []string {
+	pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(sim.scenario.components), func(c string) bool { return !sim.changes(pr, target{c, env}) })
+}
+
 func (sim *Simulation) say(login string, number int, text string) (comment int64) {
 	sim.report("%s says on #%d: %s", login, number, text)
 	comment, err := sim.forge.Comment(sim.repo, number, login, text)
@@ -199,6 +209,9 @@ func (sim *Simulation) noteReaction(comment int64, reaction string) {
 	}
 	if h, holds := sim.truth.wideHolds[comment]; holds && reaction == "+1" && h.since.IsZero() {
 		h.since = sim.now
+		// It may be composed anew for others while it is read.
+		still := sim.movedBy(h.pull, h.env)
+		h.components = slices.DeleteFunc(h.components, func(c string) bool { return !slices.Contains(still, c) })
 		sim.truth.wideHolds[comment] = h
 	}
 }
@@ -236,7 +249,7 @@ func (sim *Simulation) holdByCommand(r *rand.Rand) {
 		if scope == "" {
 			sim.truth.holdComments[comment] = pr.Number
 		} else {
-			sim.truth.wideHolds[comment] = wideHold{scope: scope, env: ref.Environment, components: sim.componentsOf(ref)}
+			sim.truth.wideHolds[comment] = wideHold{pull: pr.Number, scope: scope, env: ref.Environment, components: sim.movedBy(pr.Number, ref.Environment)}
 		}
 		sim.after(sim.between(time.Minute, 15*time.Minute), func() {
 			sim.forgetHold(pr.Number)
