@@ -107,3 +107,23 @@ func (w *fixture) reasons(component, env string) []string {
 	}
 	return out
 }
+
+// TestJoiningJustBeforeTheMergeIsReverted holds that how a component's targets were
+// before the merge is known also where it came into a batch's pull request a moment
+// before, which nobody looked at since.
+func TestJoiningJustBeforeTheMergeIsReverted(t *testing.T) {
+	w := newFixture(t, "  batch: environment\n", manualQA, "api", "web")
+	p := w.openOne("batch", "2.0.0", "web")
+	w.release("2.0.0", "api")
+	w.settle("batch", "api joins", func() bool { return w.pulls()[0].Head != p.Head })
+	_, err := w.forge.MergePull(repoName, p.Number, "grace", "merge")
+	w.must(err)
+	w.mu.Lock()
+	w.health["api-qa"] = "Degraded"
+	w.mu.Unlock()
+	w.runRepository()
+	w.settle("batch", "the degradation of api is answered", func() bool { return len(w.pulls()) > 1 || len(w.reasons("api", "qa")) > 0 })
+	if all := w.pulls(); len(all) != 2 || !strings.HasPrefix(all[1].Branch, "liftlock-revert/") {
+		t.Errorf("qa says %q, and there are %d pull requests", w.reasons("api", "qa"), len(all))
+	}
+}

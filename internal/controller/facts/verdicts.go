@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,10 +208,10 @@ type healthBeforeMerge struct {
 
 // fillHealthBefore fills in whether the targets were well before what landed was merged,
 // and, while a promotion is open, notes how they are: people may merge it at any
-// moment.
+// moment, a batch's also just after this component came into it.
 func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
-	if env.Open != nil {
-		if err := o.recordHealthBefore(ctx, c, env); err != nil {
+	if p := cmp.Or(env.Open, env.BatchPull); p != nil {
+		if err := o.recordHealthBefore(ctx, c, env, p); err != nil {
 			return err
 		}
 	}
@@ -249,15 +250,15 @@ func (o *argocdGatherer) readHealthBefore(ctx context.Context, key string) (heal
 	return b, true, nil
 }
 
-func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *promotion.Pull) error {
 	at := c.Unit.Envs[env.Name]
-	key := healthBeforeKey(c.Snapshot.Repo.ID, env.Open.Number)
+	key := healthBeforeKey(c.Snapshot.Repo.ID, open.Number)
 	last, ok, err := o.readHealthBefore(ctx, key)
 	if err != nil {
 		return err
 	}
 	now := healthBeforeMerge{Healthy: map[string]bool{}, Components: map[string]bool{c.Facts.Unit.Component: true}}
-	if env.Open.Batch {
+	if open.Batch {
 		maps.Copy(now.Healthy, last.Healthy) // the other members' targets are theirs to record
 		maps.Copy(now.Components, last.Components)
 	}
@@ -268,7 +269,7 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 		switch {
 		case err != nil:
 			now.Healthy[id] = false // nobody can tell: never held for the promotion's doing
-		case app != nil && o.isDeployed(c, at, env.Open.Release, t, app):
+		case app != nil && o.isDeployed(c, at, env, t, app):
 			now.Healthy[id] = last.Healthy[id]
 		case app != nil:
 			now.Healthy[id] = verification.WasHealthy(app)
@@ -287,13 +288,15 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 
 // isDeployed says that a target has the release of a pull request that we still
 // take for open, or a commit that was not fetched yet: it was merged, and how
-// the target is now says nothing of how it was before.
-func (o *argocdGatherer) isDeployed(c *ComponentEvaluation, at *ResolvedEnv, release string, t *appset.Target, app *verification.App) bool {
+// the target is now says nothing of how it was before. What a batch would bring of a
+// component that we don't know to be in it is anything but what the environment has.
+func (o *argocdGatherer) isDeployed(c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue
 		}
-		if id := o.releases.releaseIDAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); id == "" || id == release {
+		switch id := o.releases.releaseIDAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); {
+		case id == "", env.Open != nil && id == env.Open.Release, env.Open == nil && id != env.Release.Value.ID:
 			return true
 		}
 	}
