@@ -85,7 +85,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 			}
 		}
 		out.Verdict, mem = verification.Judge(e, app, rel, mem, c.Facts.Now)
-		out.Timeline = mem.Timeline
+		out.Timeline, out.Unhealthy = mem.Timeline, verification.AddCulprits(out.Unhealthy, out.Verdict.Culprits)
 		data, err := json.Marshal(mem)
 		if err != nil {
 			panic(err) // plain data always marshals

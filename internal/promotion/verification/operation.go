@@ -106,9 +106,9 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 		return Verdict{}, false // nobody can tell yet what was asked for
 	case op != nil && !op.IsWhole() && !done && m.SyncFailure != "":
 		// Somebody else's operation took the place of the release's own.
-		return j.degradedVerdict(m.SyncFailure), true
+		return j.convictBySync(), true
 	case !j.app.HasFailedSync() || j.operationRelation() != Holds || j.hasBeenSynced():
-		m.SyncFailedSince, m.SyncFailure = time.Time{}, ""
+		m.SyncFailedSince, m.SyncFailure, m.SyncCulprits = time.Time{}, "", nil
 		return Verdict{}, false
 	}
 	m.HealthySince = time.Time{}
@@ -128,8 +128,26 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	case op.firstFailure() == nil:
 		return Verdict{State: Failed, Reason: why + "; Argo CD names no resource or hook that failed: sync it again, or revert"}, true
 	}
-	m.SyncFailure = why
-	return j.degradedVerdict(why), true
+	m.SyncFailure, m.SyncCulprits = why, op.listFailed()
+	return j.convictBySync(), true
+}
+
+// convictBySync convicts the release by its own sync, which failed.
+func (j *judgement) convictBySync() Verdict {
+	v := j.degradedVerdict(j.mem.SyncFailure)
+	v.Culprits = j.mem.SyncCulprits
+	return v
+}
+
+// listFailed lists the resources and hooks that failed, as resources that are unhealthy.
+func (op *Operation) listFailed() []Resource {
+	var out []Resource
+	for i := range op.Results {
+		if r := &op.Results[i]; r.HasFailed() {
+			out = append(out, Resource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Health: degradedHealth, Message: r.Message})
+		}
+	}
+	return out
 }
 
 // erroredVerdict answers for the release's own sync that ended in an error: the cluster

@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,7 +64,9 @@ func TestWhatABystanderHides(t *testing.T) {
 			s.judgeAt(minute, Degraded, "admission denied")
 			s.operate("Failed", "other")
 			b.make(s.app.Operation)
-			s.judgeAt(2*minute, Degraded, "admission denied")
+			if v := s.judgeAt(2*minute, Degraded, "admission denied"); len(v.Culprits) != 1 || v.Culprits[0].Name != "web" || v.Culprits[0].Message != "admission denied" {
+				t.Errorf("it names %+v", v.Culprits)
+			}
 			s.app.SyncStatus = "Synced" // it mended what had failed
 			s.judgeAt(3*minute, Refreshing, "")
 			s.app.SyncStatus = "OutOfSync"
@@ -101,7 +104,10 @@ func TestFirstSync(t *testing.T) {
 			s.operate("", "")
 			c.op.Revisions = s.app.Operation.Revisions
 			s.app.Operation = &c.op
-			s.judgeAt(0, c.state, c.because)
+			v := s.judgeAt(0, c.state, c.because)
+			if named := len(v.Culprits) == 1 && v.Culprits[0].Health == degradedHealth && strings.Contains(c.because, v.Culprits[0].Kind+" "+v.Culprits[0].Name); named != (c.state == Degraded) {
+				t.Errorf("it names %+v", v.Culprits)
+			}
 			s.judgeAt(time2h, c.state, c.because)
 
 			s = newScenario(t) // the release was synced before, by the Application's own history

@@ -290,13 +290,14 @@ type Memory struct {
 	BadSince        time.Time // continuously degraded or missing since
 	NotReadySince   time.Time // not healthy since, after having been healthy
 	SuspendedSince  time.Time
-	UnhealthyBefore bool      `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
-	SyncFailedSince time.Time // the release's own sync ended Failed or Error
-	SyncFailure     string    `json:",omitempty"` // how that convicts the release; empty: it doesn't
-	ErrorRetried    bool      `json:",omitempty"` // another sync was asked for after one that ended Error
-	VerifiedAt      time.Time // when it was first verified
-	DegradedAt      time.Time // since when it is degraded; zero: it isn't, or was verified again since
-	Unhealed        bool      // degraded by its health and not healthy since
+	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
+	SyncFailedSince time.Time  // the release's own sync ended Failed or Error
+	SyncFailure     string     `json:",omitempty"` // how that convicts the release; empty: it doesn't
+	SyncCulprits    []Resource `json:",omitempty"` // what failed in it
+	ErrorRetried    bool       `json:",omitempty"` // another sync was asked for after one that ended Error
+	VerifiedAt      time.Time  // when it was first verified
+	DegradedAt      time.Time  // since when it is degraded; zero: it isn't, or was verified again since
+	Unhealed        bool       // degraded by its health and not healthy since
 
 	// Drift.
 	SyncedWith string    `json:",omitempty"` // what it was compared with when last seen synced
@@ -326,4 +327,7 @@ type Verdict struct {
 	// that is news, however long ago the commit landed.
 	HeldUpAt time.Time `json:",omitzero"`
 	Drift    *Drift    `json:",omitempty"` // nil: none, or it can't be told
+	// Culprits are what failed in the sync of the commit, where that is what makes the
+	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
+	Culprits []Resource `json:",omitempty"`
 }
