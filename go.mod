@@ -21,6 +21,7 @@ require (
 	go.uber.org/zap v1.26.0
 	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.48.0
+	golang.org/x/time v0.8.0
 	golang.org/x/tools v0.50.0
 	gopkg.in/yaml.v3 v3.0.1
 	k8s.io/client-go v0.31.1
@@ -198,7 +199,6 @@ require (
 	golang.org/x/net v0.59.0
 	golang.org/x/oauth2 v0.25.0 // indirect
 	golang.org/x/term v0.46.0 // indirect
-	golang.org/x/time v0.8.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/genproto v0.0.0-20240213162025-012b6fc9bca9 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20250106144421-5f5ef82da422 // indirect

@@ -254,7 +254,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	for _, c := range w.Status.Conditions[:min(len(w.Status.Conditions), maxConditions)] {
 		a.Conditions = append(a.Conditions, verification.Condition{Type: c.Type, Message: clipMessage(c.Message)})
 	}
-	a.Unhealthy = w.unhealthyResources()
+	a.Unhealthy, a.HealthInTree = w.unhealthyResources(), w.Status.ResourceHealthSource == healthInTree
 	a.Differences, a.Differing = w.outOfSyncResources()
 	return a
 }

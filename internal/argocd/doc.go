@@ -10,6 +10,9 @@
 // forbidden: then it is unknown, with the reason, and the rest works. What an
 // Application is as a whole is not kept but listed anew when it is wanted (Each).
 //
+// With Argo CD's own API (api) it also says which resources of an Application are
+// unhealthy, and what their pods say (UnhealthyResources).
+//
 // What a state means for a commit is decided in verification; what to do about
 // it, elsewhere. The package imports nothing of Argo CD.
 //

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/liftlock/liftlock/internal/argocd/api"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -38,6 +40,10 @@ type Options struct {
 	// needs a ClusterRole, and projects and clusters are looked for everywhere.
 	Namespaces []string
 	Clusters   bool // the cluster Secrets may be listed
+
+	// API reads resource trees; nil: nobody does.
+	API    *api.Client
+	Caches *cache.Group // that its caches are shown by; nil: none
 
 	Refresh string // RefreshAnnotation (also when empty) or RefreshOff
 	Log     *zap.Logger
@@ -70,6 +76,7 @@ type Watcher struct {
 	projectFeeds []*feed
 	projects     *projectSink
 	clusters     *clusterCache // nil: the cluster Secrets may not be listed
+	trees        *treeReader   // nil: there is no API to read them by
 }
 
 // New makes a Watcher. It doesn't dial: an Argo CD out of reach is no error but
@@ -106,6 +113,9 @@ func New(o Options) (*Watcher, error) {
 	n := &versionCounter{onChange: o.OnVersionChange}
 	w := &Watcher{name: o.Name, host: config.Host, refreshOff: o.Refresh == RefreshOff, client: client, store: newAppStore(o.Name, log, o.OnChange, n), log: log}
 	w.projects = newProjectSink(w.store)
+	if o.API != nil {
+		w.trees = newTreeReader(o.API, o.Caches, o.Name)
+	}
 	own := ""
 	if len(o.Namespaces) > 0 {
 		own = o.Namespaces[0]

@@ -13,7 +13,6 @@ import (
 // unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
 var unsupportedKeys = strictyaml.UnsupportedKeys(
 	"forges[].auth.app",
-	"argocd[].api",
 	"floor[].approvals.from",
 )
 

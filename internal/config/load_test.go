@@ -200,7 +200,7 @@ forges:
     auth: {tokenFile: token}
     webhookSecretsFile: ./hooks
 repositories: [{forge: hub, name: acme/fleet}]
-argocd: [{name: hub, kubernetes: {kubeconfig: hub.kubeconfig}}]
+argocd: [{name: hub, kubernetes: {kubeconfig: hub.kubeconfig}, api: {url: "https://argocd.example.com", tokenFile: token, caFile: ca.pem}}]
 api: {tokens: [{name: ci, role: breakglass, tokenFile: ci}]}
 `)
 	got, err := Load(file, environment)
@@ -218,6 +218,9 @@ api: {tokens: [{name: ci, role: breakglass, tokenFile: ci}]}
 	}
 	if want := filepath.Join(folder, "hub.kubeconfig"); got.ArgoCD[0].Kubernetes.Kubeconfig != want {
 		t.Errorf("the kubeconfig is %s, want %s", got.ArgoCD[0].Kubernetes.Kubeconfig, want)
+	}
+	if a := got.ArgoCD[0].API; a.Token != githubToken || a.CAFile != filepath.Join(folder, "ca.pem") {
+		t.Errorf("the API's token is not what its file holds, or its authority's file is %s", a.CAFile)
 	}
 }
 
@@ -254,7 +257,13 @@ func TestRefused(t *testing.T) {
 		"an interval's unit":      {"name: acme/fleet", "name: acme/fleet\n    pollInterval: 3", []string{`9: repositories[0].pollInterval: expected a duration such as 90s, 15m or 1h30m, found a whole number`}},
 		"no Argo CD":              {"argocd:\n  - name: hub\n", "", []string{`1: argocd: at least one Argo CD is needed`}},
 		"an Argo CD twice":        {"", "  - name: hub\n", []string{`11: argocd[1].name: "hub" is already argocd[0]`}},
-		"Argo CD's API":           {"", "    api: {url: https://argocd.example.com}\n", []string{`11: argocd[0].api: not supported yet`}},
+		"Argo CD's API alone":     {"", "    api: {url: https://argocd.example.com, token: \"${CI_TOKEN}\"}\n", []string{`10: argocd[0]: kubernetes is missing: Applications are not watched by the API yet`}},
+		"Argo CD's API, no token": {"", "    kubernetes: {}\n    api: {url: https://argocd.example.com}\n", []string{`12: argocd[0].api: token or tokenFile is missing: of an account with apiKey, or of a project's role`}},
+		"Argo CD's API, a word":   {"", "    kubernetes: {}\n    api: {url: argocd, token: \"${CI_TOKEN}\"}\n", []string{`12: argocd[0].api.url: must be an address like https://liftlock.example.com`}},
+		"Argo CD's API, no text":  {"", "    kubernetes: {}\n    api:\n      url: https://argocd.example.com\n      token: \"\"\n", []string{`14: argocd[0].api.token: the token is empty`}},
+		"Argo CD's API, letters":  {"", "    kubernetes: {}\n    api:\n      url: https://argocd.example.com\n      token: \"a b\"\n", []string{`14: argocd[0].api.token: the token holds a space or a character that can't be sent`}},
+		"Argo CD's API, no file":  {"", "    kubernetes: {}\n    api:\n      url: https://argocd.example.com\n      token: \"${CI_TOKEN}\"\n      caFile: \"\"\n", []string{`15: argocd[0].api.caFile: the path of a file is missing`}},
+		"Argo CD's API, anybody":  {"", "    kubernetes: {}\n    api:\n      url: https://argocd.example.com\n      token: \"${CI_TOKEN}\"\n      caFile: ca.pem\n      insecure: true\n", []string{`16: argocd[0].api.insecure: caFile is given too, which says whose certificates are believed; keep one of them`}},
 		"refresh by API":          {"", "    refresh: api\n", []string{`11: argocd[0].refresh: api is not supported yet; only annotation and off`}},
 		"another globbing":        {"", "    globbing: bash\n", []string{`11: argocd[0].globbing: "bash" is not one of git, doublestar`}},
 		"a version":               {"", "    version: newest\n", []string{`11: argocd[0].version: "newest" is no version of Argo CD; v3.5.7 is one, and 3.5 names its line`}},

@@ -21,6 +21,11 @@ func (c *checker) readSecrets(config *Config) {
 		c.readSecret(at+".auth.", "token", &f.Auth.Token, f.Auth.TokenFile)
 		c.readWebhookSecrets(at, f)
 	}
+	for i := range config.ArgoCD {
+		if a := config.ArgoCD[i].API; a != nil {
+			c.readSecret(fmt.Sprintf("argocd[%d].api.", i), "token", &a.Token, a.TokenFile)
+		}
+	}
 	for i := range config.API.Tokens {
 		t := &config.API.Tokens[i]
 		c.readSecret(fmt.Sprintf("api.tokens[%d].", i), "token", &t.Token, t.TokenFile)

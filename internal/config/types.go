@@ -156,6 +156,7 @@ const (
 type ArgoCD struct {
 	Name       string     `yaml:"name"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
+	API        *ArgoCDAPI `yaml:"api"` // nil: it isn't used
 	Refresh    string     `yaml:"refresh"`
 	Globbing   string     `yaml:"globbing"`
 	Version    string     `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
@@ -174,6 +175,16 @@ type Kubernetes struct {
 	Kubeconfig string   `yaml:"kubeconfig"` // empty: in-cluster, then the usual lookup
 	Context    string   `yaml:"context"`    // empty: the kubeconfig's current one
 	Namespaces []string `yaml:"namespaces"` // that Applications live in; the first is Argo CD's own
+}
+
+// ArgoCDAPI is how an Argo CD's own API is reached, with the token of an account or of a
+// project's role.
+type ArgoCDAPI struct {
+	URL       string `yaml:"url"` // of argocd-server
+	Token     Secret `yaml:"token"`
+	TokenFile string `yaml:"tokenFile"`
+	CAFile    string `yaml:"caFile"`   // authorities besides the system's, in PEM
+	Insecure  bool   `yaml:"insecure"` // its certificate isn't checked
 }
 
 // Clusters is where the clusters are known from that Argo CD deploys to: without

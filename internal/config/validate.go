@@ -64,7 +64,11 @@ func (c *checker) fillDefaults(config *Config) {
 	}
 	for i := range config.ArgoCD {
 		a := &config.ArgoCD[i]
-		for _, file := range []*string{&a.Kubernetes.Kubeconfig, &a.Clusters.File} {
+		files := []*string{&a.Kubernetes.Kubeconfig, &a.Clusters.File}
+		if a.API != nil {
+			files = append(files, &a.API.CAFile)
+		}
+		for _, file := range files {
 			if *file != "" {
 				*file = c.resolvePath(*file)
 			}
@@ -210,6 +214,7 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 		if a.Clusters.File == "" && c.Doc.Has(at+".clusters.file") {
 			c.Errorf(at+".clusters.file", "the path of a file is missing")
 		}
+		c.checkArgoCDAPI(at, a.API)
 		c.NotEmpty(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
 		for j, n := range a.Kubernetes.Namespaces {
 			path := fmt.Sprintf("%s.kubernetes.namespaces[%d]", at, j)
@@ -219,6 +224,31 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 				c.Errorf(path, "%q is given twice", n)
 			}
 		}
+	}
+}
+
+func (c *checker) checkArgoCDAPI(at string, a *ArgoCDAPI) {
+	if a == nil {
+		return
+	}
+	if !c.Doc.Has(at + ".kubernetes") {
+		c.Errorf(at, "kubernetes is missing: Applications are not watched by the API yet")
+	}
+	at += ".api"
+	c.checkHTTPURL(at+".url", a.URL)
+	switch {
+	case !c.Doc.Has(at+".token") && !c.Doc.Has(at+".tokenFile"):
+		c.Errorf(at, "token or tokenFile is missing: of an account with apiKey, or of a project's role")
+	case a.Token == "" && c.Doc.Has(at+".token"):
+		c.Errorf(at+".token", "the token is empty")
+	case strings.ContainsFunc(a.Token.Reveal(), isUnprintable):
+		c.Errorf(at+".token", "the token holds a space or a character that can't be sent")
+	}
+	switch {
+	case a.CAFile == "" && c.Doc.Has(at+".caFile"):
+		c.Errorf(at+".caFile", "the path of a file is missing")
+	case a.CAFile != "" && a.Insecure:
+		c.Errorf(at+".insecure", "caFile is given too, which says whose certificates are believed; keep one of them")
 	}
 }
 

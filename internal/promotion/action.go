@@ -32,6 +32,7 @@ const (
 	RequestComposition    = "compose"
 	RequestRestore        = "restore"
 	RequestBlame          = "blame"
+	RequestCulprits       = "culprits"
 	RequestChangedObjects = "changed"
 )
 

@@ -267,6 +267,8 @@ func (w *batchSimulation) answerRequest(f *Facts, i int, l FactRequest) {
 		e.Restore = Sure(c)
 	case RequestBlame:
 		e.Targets[0].ChangedSince = Sure[[]string](nil)
+	case RequestCulprits:
+		e.Targets[0].Unhealthy = Sure[[]verification.Resource](nil)
 	}
 }
 

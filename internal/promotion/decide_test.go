@@ -39,8 +39,9 @@ func linearFacts() *ComponentFacts {
 	f.Pipeline = p
 	for i, e := range p.Spec.Environments {
 		env := Env{Name: e.Name, Branch: "main", Tip: tip, Spec: e, Gates: e.Gates, Compositions: map[string]Composition{}, Release: Sure(rel("r1")),
-			Landed:  Sure(Landed{Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}),
-			Targets: []Target{{Name: "web-" + e.Name, Cluster: "one", Verdict: verification.Verdict{State: verification.Verified}, HealthyBefore: Sure(true), ChangedSince: Sure[[]string](nil)}}}
+			Landed: Sure(Landed{Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}),
+			Targets: []Target{{Name: "web-" + e.Name, Cluster: "one", Verdict: verification.Verdict{State: verification.Verified}, HealthyBefore: Sure(true), ChangedSince: Sure[[]string](nil),
+				Unhealthy: Sure[[]verification.Resource](nil)}}}
 		env.History = []Arrival{{Seq: int64(i + 1), Release: id("r1"), Name: "r1", Commit: "base", By: ByBaseline, At: noon.Add(-24 * time.Hour)}}
 		f.Envs = append(f.Envs, env)
 	}
@@ -305,6 +306,7 @@ func TestDecide(t *testing.T) {
 		{name: "degraded: compose the way back", facts: degraded(), want: []string{"record 723200000000 degraded in qa", "look: restore in qa"}},
 		{name: "degraded: revert", facts: restorable(), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}, env: "qa", promo: Reverting},
 		{name: "degraded: onDegraded hold", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedHold }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "onDegraded: hold"},
+		{name: "degraded: then what is unhealthy", facts: degraded().with(func(f *ComponentFacts) { f.env("qa").Targets[0].Unhealthy = Known[[]verification.Resource]{} }), want: []string{"record 723200000000 degraded in qa", "look: culprits in qa"}, env: "qa", state: Degraded},
 		{name: "degraded: was unwell before", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Targets[0].HealthyBefore = Sure(false) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "already unwell before"},
 		{name: "degraded: not known how it was", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Targets[0].HealthyBefore = Unsure[bool]("the record is lost") }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "the record is lost"},
 		{name: "degraded: somebody else's change", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Targets[0].ChangedSince = Sure([]string{"abc"}) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "abc also changed what web-qa reads"},

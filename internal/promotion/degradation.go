@@ -71,11 +71,26 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 			st.addReason(code, why)
 			return
 		}
-		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutIncident(e, st) {
+		if !j.ruledOutOtherCommits(e, st) {
 			return
 		}
 	}
+	if j.requestCulprits(e) || pending == nil && !j.ruledOutIncident(e, st) {
+		return
+	}
 	j.openRevert(e, st, pending)
+}
+
+// requestCulprits asks which resources of the degraded targets are unhealthy, where nobody
+// has looked yet: a revert says it, and an incident is told by it.
+func (j *evaluator) requestCulprits(e *Env) bool {
+	for _, t := range e.degradedTargets() {
+		if !t.Unhealthy.OK && t.Unhealthy.Err == "" {
+			j.addAction(FactRequest{What: RequestCulprits, Environment: e.Name})
+			return true
+		}
+	}
+	return false
 }
 
 // reasonNotToRevert gives the cheap reasons for which a degradation is left to people.
@@ -182,11 +197,13 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 			}
 			continue
 		}
-		bad, but := verification.Culprits(t.Unhealthy), ""
+		bad, but := verification.Culprits(t.Unhealthy.Value), ""
 		switch {
 		case w.Component == j.facts.Unit.Component && j.hasFormerRelease(w.Environment, e):
 			st.addReason("hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name))
 			return false
+		case !t.Unhealthy.OK:
+			but = fmt.Sprintf("which resources of %s are degraded is not known: %s", t.Name, t.Unhealthy.Err)
 		case len(bad) == 0:
 			but = fmt.Sprintf("Argo CD doesn't say which resources of %s are degraded", t.Name)
 		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":

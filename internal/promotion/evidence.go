@@ -20,11 +20,14 @@ func (j *evaluator) collectEvidence(e *Env) []string {
 			since = " since " + t.Verdict.Since.UTC().Format(time.RFC3339)
 		}
 		out = append(out, fmt.Sprintf("%s on %s: %s%s", t.Name, cmp.Or(t.Cluster, "its cluster"), t.Verdict.Reason, since))
-		for _, u := range t.Unhealthy {
+		for _, u := range t.Unhealthy.Value {
 			out = append(out, fmt.Sprintf("%s: %s %s is %s: %s", t.Name, u.Kind, u.Name, u.Health, cmp.Or(u.Message, "no message")))
 		}
+		if !t.Unhealthy.OK {
+			out = append(out, fmt.Sprintf("%s: which of its resources are unhealthy is not known: %s", t.Name, cmp.Or(t.Unhealthy.Err, "nobody has looked")))
+		}
 		if w := j.findClusterIncident(e, t); w != nil && t.ChangedObjects.OK {
-			if own := filterChanged(t, verification.Culprits(t.Unhealthy)); own != nil {
+			if own := filterChanged(t, verification.Culprits(t.Unhealthy.Value)); own != nil {
 				out = append(out, fmt.Sprintf("%s: %s on the same cluster became unwell too, but %s is what the promotion changed", t.Name, w.Target, formatResources(own)))
 			}
 		}
@@ -62,7 +65,7 @@ func (j *evaluator) describeCause(e *Env) []string {
 // promotion changed, and of those one about which Argo CD says something. nil: Argo CD
 // names none.
 func findCulprit(t *Target) (r *verification.Resource, changed bool) {
-	culprits := verification.Culprits(t.Unhealthy)
+	culprits := verification.Culprits(t.Unhealthy.Value)
 	if t.ChangedObjects.OK {
 		if own := filterChanged(t, culprits); own != nil {
 			culprits, changed = own, true

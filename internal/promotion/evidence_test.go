@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -31,7 +32,7 @@ func TestRevertLeadsWithTheCause(t *testing.T) {
 			f := linearFacts()
 			e := f.land("qa", "r2", ByPromotion, 5)
 			f.verdict("qa", verification.Degraded, "the sync of this commit ended Failed: the PreSync hook Job db-migrate: denied")
-			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = c.unhealthy, c.changed
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = Sure(c.unhealthy), c.changed
 			for range c.more {
 				e.Targets = append(e.Targets, e.Targets[0])
 			}
@@ -43,6 +44,14 @@ func TestRevertLeadsWithTheCause(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+	f := linearFacts()
+	e := f.land("qa", "r2", ByPromotion, 5)
+	f.verdict("qa", verification.Degraded, "health is Degraded")
+	e.Targets[0].Unhealthy = Unsure[[]verification.Resource]("403 Forbidden")
+	got := (&evaluator{facts: f, spec: &f.Pipeline.Spec}).collectEvidence(e)
+	if got[0] != "health is Degraded (web-qa)" || !slices.Contains(got, "web-qa: which of its resources are unhealthy is not known: 403 Forbidden") {
+		t.Errorf("where it isn't known: %q", got)
 	}
 	if got := (&evaluator{}).describeCause(&Env{}); got != nil {
 		t.Errorf("nothing is degraded: %q", got)

@@ -204,13 +204,15 @@ func (e *Env) Source() bool { return e.Spec.IsSource() }
 
 // Target is one target of an environment with the verdict about what landed.
 type Target struct {
-	Name       string                     `json:"name"`         // unique in its environment
-	ID         string                     `json:"id,omitempty"` // its name across Argo CDs
-	Cluster    string                     `json:"cluster"`
-	Verdict    verification.Verdict       `json:"verdict"`
-	NotHealthy bool                       `json:"notHealthy,omitempty"` // Argo CD calls it something else than Healthy
-	Unhealthy  []verification.Resource    `json:"unhealthy,omitempty"`
-	Timeline   []verification.StateChange `json:"timeline,omitempty"`
+	Name       string               `json:"name"`         // unique in its environment
+	ID         string               `json:"id,omitempty"` // its name across Argo CDs
+	Cluster    string               `json:"cluster"`
+	Verdict    verification.Verdict `json:"verdict"`
+	NotHealthy bool                 `json:"notHealthy,omitempty"` // Argo CD calls it something else than Healthy
+	// Unhealthy are its resources that aren't Healthy, as far as Argo CD says; where it is
+	// degraded, the answer to RequestCulprits. Not known is something else than none.
+	Unhealthy Known[[]verification.Resource] `json:"unhealthy"`
+	Timeline  []verification.StateChange     `json:"timeline,omitempty"`
 	// HealthyBefore: was it well just before the promotion was merged? Not OK when
 	// that evidence is gone; then a degradation is left to a person.
 	HealthyBefore Known[bool] `json:"healthyBefore"`

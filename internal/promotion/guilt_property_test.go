@@ -19,6 +19,7 @@ type guiltModel struct {
 	opRel     verification.Relation
 	down      string
 	culprits  []verification.Resource
+	treeErr   string // why the culprits can't be read; empty: they can
 	incidents []ClusterIncident
 	others    []string // other commits that changed what the target reads
 	wellThen  bool     // it was well before the merge
@@ -88,6 +89,7 @@ func (w *guiltModel) step(t *rapid.T) {
 			w.incidents = []ClusterIncident{{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: w.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}}
 		}
 	case 9:
+		w.treeErr = pick("tree", "", "", "403 Forbidden")
 		if pick("commit", "no", "no", "no", "yes") == "yes" {
 			w.others = []string{"another"}
 		}
@@ -192,7 +194,7 @@ func (w *guiltModel) innocent() string {
 	case len(w.others) > 0:
 		return "another commit changed what it reads"
 	}
-	guilty := slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
+	guilty := w.treeErr == "" && slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
 	for _, i := range w.incidents {
 		if i.Cluster == "one" && !guilty && (!i.Unsettled || w.now.Sub(i.Since) >= guiltDebounce) {
 			return "there is an incident on its cluster"
@@ -219,11 +221,17 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	if verdict.Refresh {
 		w.app.RefreshPending = true
 	}
-	e.Targets[0].Verdict, e.Targets[0].Unhealthy, e.Targets[0].HealthyBefore = verdict, w.culprits, Sure(w.wellThen)
+	e.Targets[0].Verdict, e.Targets[0].Unhealthy, e.Targets[0].HealthyBefore = verdict, Known[[]verification.Resource]{}, Sure(w.wellThen)
 	e.Targets[0].ChangedSince, e.Targets[0].ChangedObjects = Sure(w.others), Sure([]Object{ownObject})
 	e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
 	f.ClusterIncidents = w.incidents
 	d := Decide(Facts{Components: []ComponentFacts{*f}})
+	if slices.ContainsFunc(d.Components[0].Actions, func(a Action) bool { r, ok := a.(FactRequest); return ok && r.What == RequestCulprits }) {
+		if e.Targets[0].Unhealthy = Sure(w.culprits); w.treeErr != "" {
+			e.Targets[0].Unhealthy = Unsure[[]verification.Resource](w.treeErr)
+		}
+		d = Decide(Facts{Components: []ComponentFacts{*f}})
+	}
 	return verdict, slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })
 }
 

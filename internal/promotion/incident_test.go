@@ -25,6 +25,7 @@ func TestIncident(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		unhealthy []verification.Resource
+		unknown   string // why the unhealthy resources aren't known
 		changed   Known[[]Object]
 		requested bool
 		calm      bool   // nobody else is unwell
@@ -33,6 +34,8 @@ func TestIncident(t *testing.T) {
 	}{
 		{name: "nobody else is unwell", unhealthy: []verification.Resource{web}, calm: true, want: revert},
 		{name: "Argo CD doesn't say what is degraded", why: likely + "Argo CD doesn't say which resources of web-qa are degraded: an incident is likely"},
+		{name: "what is degraded can't be read", unknown: "403 Forbidden", why: likely + "which resources of web-qa are degraded is not known: 403 Forbidden: an incident is likely"},
+		{name: "what is degraded can't be read, and nobody else is unwell", unknown: "403 Forbidden", calm: true, want: revert},
 		{name: "only what is suspended", unhealthy: []verification.Resource{resource("apps", "Deployment", "web", "Suspended")}, why: "doesn't say which"},
 		{name: "what was changed is asked for", unhealthy: []verification.Resource{web}, want: look},
 		{name: "it can't be told", unhealthy: []verification.Resource{web}, changed: Unsure[[]Object]("rendering took longer than 30s"),
@@ -54,7 +57,10 @@ func TestIncident(t *testing.T) {
 			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 			f.verdict("qa", verification.Degraded, "health is Degraded")
 			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
-			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = c.unhealthy, c.changed
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = Sure(c.unhealthy), c.changed
+			if c.unknown != "" {
+				e.Targets[0].Unhealthy = Unsure[[]verification.Resource](c.unknown)
+			}
 			if !c.calm {
 				f.ClusterIncidents = []ClusterIncident{{Cluster: "two", Target: "other", Since: noon}, {Cluster: "one", Target: "db", Since: noon}}
 			}
@@ -107,7 +113,7 @@ func TestIncidentThatIsOver(t *testing.T) {
 			f.env("prod").Release = Sure(rel(c.prod))
 			f.verdict("qa", verification.Degraded, "health is Degraded")
 			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
-			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}, c.changed
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = Sure([]verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}), c.changed
 			f.ClusterIncidents = []ClusterIncident{c.incident}
 			d := decideAlone(t, *f)
 			got := slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })

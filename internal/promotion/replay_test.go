@@ -47,7 +47,7 @@ var replays = map[string]func() *ComponentFacts{
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
 		t := &e.Targets[0]
 		t.Verdict.Since = noon.Add(-time.Minute)
-		t.Unhealthy = []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
+		t.Unhealthy = Sure([]verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}})
 		t.Timeline = []verification.StateChange{{At: noon.Add(-3 * time.Minute), State: verification.Syncing}, {At: noon.Add(-2 * time.Minute), State: verification.Progressing, Note: "Progressing"}}
 		e.Restore = Sure(Composition{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f
@@ -59,7 +59,7 @@ var replays = map[string]func() *ComponentFacts{
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
 		f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Since: noon}}
 		t := &f.env("qa").Targets[0]
-		t.Unhealthy = []verification.Resource{{Group: "apps", Kind: "StatefulSet", Namespace: "web", Name: "cache", Health: "Degraded", Message: "node not ready"}}
+		t.Unhealthy = Sure([]verification.Resource{{Group: "apps", Kind: "StatefulSet", Namespace: "web", Name: "cache", Health: "Degraded", Message: "node not ready"}})
 		t.ChangedObjects = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
 		return f
 	},
@@ -69,7 +69,7 @@ var replays = map[string]func() *ComponentFacts{
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
 		f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Since: noon}}
-		e.Targets[0].Unhealthy = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}}
+		e.Targets[0].Unhealthy = Sure([]verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}})
 		e.Targets[0].ChangedObjects = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})
 		e.Restore = Sure(Composition{Tip: tip, Files: []string{"overlays/qa/kustomization.yaml"}})
 		return f

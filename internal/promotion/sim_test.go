@@ -251,7 +251,7 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 	e.History = slices.Clone(w.store.history[s.Name])
 	w.addPulls(&e, before)
 	for _, t := range w.targets[s.Name] {
-		v := Target{Unhealthy: []verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}}, Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
+		v := Target{Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
 		switch {
 		case w.rest:
 		case t.state == verification.Refreshing:
@@ -369,11 +369,23 @@ func (w *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
 			}
 			e.Targets[i].ChangedSince = Sure(by)
 		}
+	case RequestCulprits:
+		for i := range e.Targets {
+			e.Targets[i].Unhealthy = w.unhealthyResources(e.Landed.Value.Commit)
+		}
 	case RequestChangedObjects:
 		for i := range e.Targets {
 			e.Targets[i].ChangedObjects = w.changedObjects(e.Landed.Value.Commit)
 		}
 	}
+}
+
+// unhealthyResources is what is degraded, or that nobody says so.
+func (w *simulation) unhealthyResources(commit string) Known[[]verification.Resource] {
+	if commit[len(commit)-1]%5 == 0 {
+		return Unsure[[]verification.Resource]("403 Forbidden")
+	}
+	return Sure([]verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}})
 }
 
 // changedObjects is what a commit changed of manifests: what is degraded, something

@@ -2,12 +2,15 @@ package server
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/argocd/api"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -36,18 +39,44 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	if out.kube, err = appset.NewKube(rest); err != nil {
 		return nil, err
 	}
+	client, err := newArgoCDAPI(a.API)
+	if err != nil {
+		return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
+	}
 	out.watcher, err = argocd.New(argocd.Options{
-		Name: a.Name, Config: rest, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
+		Name: a.Name, Config: rest, API: client, Caches: &s.caches, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
 		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged,
 		OnReady: func() { s.argocdReconnected(a.Name) },
 	})
 	return out, err
 }
 
+// maxCAFile bounds a file of certificates; the system's own bundle has 250 kB.
+const maxCAFile = 4 << 20
+
+// newArgoCDAPI builds what reaches an Argo CD's API; nil where the file names none.
+func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
+	if a == nil {
+		return nil, nil
+	}
+	o := api.Options{URL: a.URL, Token: a.Token.Reveal(), Insecure: a.Insecure}
+	if a.CAFile != "" {
+		f, err := os.Open(a.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the file of the API's authority: %w", err)
+		}
+		defer f.Close()
+		if o.CA, err = io.ReadAll(io.LimitReader(f, maxCAFile)); err != nil {
+			return nil, fmt.Errorf("read the file of the API's authority: %w", err)
+		}
+	}
+	return api.New(o)
+}
+
 // factsArgoCD is the Argo CD as the observer knows it.
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	return facts.ArgoCD{
-		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing, Version: a.version,
+		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Trees: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing, Version: a.version,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 	}
 }

@@ -53,6 +53,7 @@ type ArgoCD struct {
 	Apps      Apps
 	Live      Live    // nil: only its Applications are known
 	Windows   Windows // nil: sync windows are not known
+	Trees     Trees   // nil: what an Application itself says of its resources is all that is known
 	Namespace string  // its own, where its projects and clusters are
 	Globbing  string
 	Version   appset.Version // as the server's file says; else what Live finds

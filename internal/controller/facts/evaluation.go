@@ -139,6 +139,8 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l 
 		return o.answerRestore(ctx, c, env)
 	case promotion.RequestBlame:
 		return o.answerBlame(ctx, c, env)
+	case promotion.RequestCulprits:
+		return o.answerCulprits(ctx, c, env, at)
 	case promotion.RequestChangedObjects:
 		return o.answerChangedObjects(ctx, c, env)
 	}

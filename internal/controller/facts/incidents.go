@@ -18,7 +18,7 @@ import (
 // that saw it may be gone.
 func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *ComponentEvaluation) ([]promotion.ClusterIncident, error) {
 	isDegraded := func(t *promotion.Target) bool { return t.Verdict.State == verification.Degraded }
-	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || t.NotHealthy || len(t.Unhealthy) > 0 }) {
+	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || t.NotHealthy || len(t.Unhealthy.Value) > 0 }) {
 		return nil, nil
 	}
 	now := o.clusterIncidents(p)

@@ -65,7 +65,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 				e.Unmarked = name
 			}
 			e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
-			out.Unhealthy, out.NotHealthy = app.Unhealthy, !verification.WasHealthy(app)
+			out.NotHealthy = !verification.WasHealthy(app)
 			rel = o.revisionRelations(c, env, at, t, app.Revisions)
 			if app.Operation != nil {
 				e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
@@ -85,7 +85,7 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 			}
 		}
 		out.Verdict, mem = verification.Judge(e, app, rel, mem, c.Facts.Now)
-		out.Timeline, out.Unhealthy = mem.Timeline, verification.AddCulprits(out.Unhealthy, out.Verdict.Culprits)
+		out.Timeline, out.Unhealthy = mem.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
 		data, err := json.Marshal(mem)
 		if err != nil {
 			panic(err) // plain data always marshals

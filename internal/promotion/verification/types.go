@@ -39,6 +39,7 @@ type App struct {
 	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
 	Conditions     []Condition
 	Unhealthy      []Resource   // resources whose health is neither Healthy nor empty
+	HealthInTree   bool         `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
 	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing      int          `json:",omitempty"` // how many are
 	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync

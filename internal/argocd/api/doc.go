@@ -1,0 +1,10 @@
+// Package api speaks to the API of one Argo CD: its REST interface, over HTTP with the
+// token of an account or of a project's role.
+//
+// It knows addresses, credentials, limits and errors. What an answer means is its
+// caller's: objects are handed on as they came, but for resource trees, which are
+// nowhere else.
+//
+// The invariants: the token leaves for the configured scheme and host only and is in no
+// error; and no answer is read without a bound on its size and on its time.
+package api

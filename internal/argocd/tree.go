@@ -1,0 +1,237 @@
+package argocd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/liftlock/liftlock/internal/argocd/api"
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+const (
+	// treesPerSecond bounds what an incident on a cluster costs Argo CD: everything on it
+	// turns unhealthy at once. So many are read at once before that counts.
+	treesPerSecond = 1
+	treeBurst      = 5
+	// treePatience is how long a tree may have to wait its turn.
+	treePatience = 5 * time.Second
+	// maxKeptTrees bounds the Applications whose unhealthy resources are remembered.
+	maxKeptTrees = 1000
+	// maxTreeDepth bounds how far below a resource its pods are looked for. A CronJob's are
+	// two below it, those of what an operator runs some more.
+	maxTreeDepth = 8
+)
+
+// ErrHealthNotKept says that nobody tells Liftlock which resources are unhealthy.
+var ErrHealthNotKept = errors.New("this Argo CD keeps the health of resources outside the Application: give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm")
+
+// treeReader reads resource trees by the API, once for each state of an Application.
+type treeReader struct {
+	api   *api.Client
+	limit *rate.Limiter
+	kept  *cache.Cache[treeKey, []verification.Resource]
+}
+
+// treeKey is one state of an Application: a comparison may have found others unhealthy.
+type treeKey struct {
+	uid, health string
+	since       time.Time
+	reconciled  time.Time
+}
+
+func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *treeReader {
+	return &treeReader{api: client, limit: rate.NewLimiter(treesPerSecond, treeBurst),
+		kept: cache.New(caches, cache.Options[treeKey, []verification.Resource]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees})}
+}
+
+// UnhealthyResources are the resources of an Application that aren't Healthy, each with
+// what Argo CD says about it and about what it brought forth. Where the API is known it is
+// asked, else the Application says it. An error says why that isn't known, which is
+// something else than that there are none: ErrHealthNotKept, or the API's, which may pass.
+func (w *Watcher) UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error) {
+	if w.trees == nil {
+		if app.HealthInTree {
+			return nil, ErrHealthNotKept
+		}
+		return app.Unhealthy, nil
+	}
+	out, err := w.trees.unhealthyResources(ctx, app)
+	switch {
+	case err == nil:
+		return out, nil
+	case !app.HealthInTree:
+		return app.Unhealthy, nil
+	}
+	return nil, fmt.Errorf("argocd %s: read the resource tree of Application %s/%s: %w", w.name, app.Namespace, app.Name, err)
+}
+
+func (t *treeReader) unhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error) {
+	key := treeKey{app.UID, app.Health, app.HealthSince, app.ReconciledAt}
+	if out, ok := t.kept.Get(key); ok {
+		return out, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	if err := t.limit.Wait(waiting); err != nil {
+		return nil, errors.New("too many Applications are unhealthy at once; it is read later")
+	}
+	nodes, err := t.api.ResourceTree(ctx, app.Namespace, app.Name, app.Project)
+	if err != nil {
+		return nil, err
+	}
+	out := newResourceTree(nodes).unhealthyResources()
+	t.kept.Put(key, out)
+	return out, nil
+}
+
+// resourceTree is an Application's resources and what they brought forth.
+type resourceTree struct {
+	roots    []*api.Node
+	children map[string][]*api.Node // by the parent's identity
+}
+
+func newResourceTree(nodes []api.Node) *resourceTree {
+	t := &resourceTree{children: map[string][]*api.Node{}}
+	known := map[string]bool{}
+	for i := range nodes {
+		known[identityOf(nodes[i].Resource)] = true
+	}
+	for i := range nodes {
+		n, root := &nodes[i], true
+		for _, p := range n.Parents {
+			t.children[identityOf(p)] = append(t.children[identityOf(p)], n)
+			root = root && !known[identityOf(p)]
+		}
+		if root {
+			t.roots = append(t.roots, n)
+		}
+	}
+	return t
+}
+
+// identityOf tells resources of one tree apart. A tree is of one cluster.
+func identityOf(r api.Resource) string {
+	return r.Group + "/" + r.Kind + "/" + r.Namespace + "/" + r.Name
+}
+
+// unhealthyResources are the Application's own, the worst first, bounded.
+func (t *resourceTree) unhealthyResources() []verification.Resource {
+	out := []verification.Resource{}
+	for _, n := range t.roots {
+		if n.Health.Status == "" || n.Health.Status == "Healthy" {
+			continue
+		}
+		out = append(out, verification.Resource{
+			Group: n.Group, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name,
+			Health: n.Health.Status, Message: clipMessage(t.explain(n)),
+		})
+	}
+	slices.SortStableFunc(out, func(a, b verification.Resource) int {
+		return cmp.Compare(healthSeverity(b.Health), healthSeverity(a.Health))
+	})
+	return slices.Clone(out[:min(len(out), maxUnhealthy)])
+}
+
+// explain is what is said of a resource: first what its pods, or others below it, say,
+// because a Deployment only says that it takes too long.
+func (t *resourceTree) explain(root *api.Node) string {
+	var worst *api.Node
+	for _, n := range t.descendants(root) {
+		if remark(n) != "" && (worst == nil || moreTelling(n, worst)) {
+			worst = n
+		}
+	}
+	own := strings.TrimSpace(root.Health.Message)
+	if worst == nil {
+		return own
+	}
+	text := worst.Kind + " " + worst.Name + ": " + remark(worst)
+	if isPod(worst) {
+		text = t.countPods(worst) + remark(worst)
+	}
+	if own != "" {
+		text += " (" + own + ")"
+	}
+	return text
+}
+
+// descendants are all below a node, from the top down.
+func (t *resourceTree) descendants(root *api.Node) []*api.Node {
+	var out []*api.Node
+	seen := map[*api.Node]bool{root: true}
+	level := []*api.Node{root}
+	for range maxTreeDepth {
+		var next []*api.Node
+		for _, n := range level {
+			for _, child := range t.children[identityOf(n.Resource)] {
+				if !seen[child] {
+					seen[child] = true
+					next = append(next, child)
+				}
+			}
+		}
+		out, level = append(out, next...), next
+	}
+	return out
+}
+
+// moreTelling says that one node below a resource tells more about it than another: it is
+// worse, or as bad and a pod.
+func moreTelling(n, than *api.Node) bool {
+	return cmp.Or(cmp.Compare(healthSeverity(n.Health.Status), healthSeverity(than.Health.Status)), comparePods(n, than)) > 0
+}
+
+func comparePods(a, b *api.Node) int {
+	switch {
+	case isPod(a) == isPod(b):
+		return 0
+	case isPod(a):
+		return 1
+	}
+	return -1
+}
+
+func isPod(n *api.Node) bool { return n.Group == "" && n.Kind == "Pod" }
+
+// remark is what is said of a node that isn't Healthy; empty when nothing is.
+func remark(n *api.Node) string {
+	if n.Health.Status == "" || n.Health.Status == "Healthy" {
+		return ""
+	}
+	reason, message := "", strings.TrimSpace(n.Health.Message)
+	for _, i := range n.Info {
+		if i.Name == "Status Reason" && i.Value != "Running" {
+			reason = i.Value
+		}
+	}
+	if message == "" || reason == "" || strings.HasPrefix(message, reason) {
+		return cmp.Or(message, reason)
+	}
+	return reason + ": " + message
+}
+
+// countPods says how many of a pod and those beside it are ready.
+func (t *resourceTree) countPods(pod *api.Node) string {
+	if len(pod.Parents) == 0 {
+		return ""
+	}
+	ready, all := 0, 0
+	for _, n := range t.children[identityOf(pod.Parents[0])] {
+		if !isPod(n) {
+			continue
+		}
+		all++
+		if n.Health.Status == "Healthy" {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d of %d pods ready: ", ready, all)
+}

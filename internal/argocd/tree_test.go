@@ -1,0 +1,131 @@
+package argocd
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/argocd/api"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// treeNode writes a node as Argo CD does; parent is Kind/name, of apps.
+func treeNode(group, kind, name, parent, health, message, reason string) string {
+	n := map[string]any{"group": group, "kind": kind, "namespace": "shop", "name": name}
+	if health != "" {
+		n["health"] = map[string]any{"status": health, "message": message}
+	}
+	if kind, name, ok := strings.Cut(parent, "/"); ok {
+		n["parentRefs"] = []any{map[string]any{"group": "apps", "kind": kind, "namespace": "shop", "name": name, "uid": "u"}}
+	}
+	if reason != "" {
+		n["info"] = []any{map[string]any{"name": "Status Reason", "value": reason}, map[string]any{"name": "Containers", "value": "0/1"}}
+	}
+	raw, err := json.Marshal(n)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// TestUnhealthyInTree reads trees as people would: what is wrong is the pod's reason, of
+// the resource that Git has.
+func TestUnhealthyInTree(t *testing.T) {
+	const deadline = `Deployment "web" exceeded its progress deadline`
+	web := treeNode("apps", "Deployment", "web", "", "Degraded", deadline, "")
+	set := treeNode("apps", "ReplicaSet", "web-7", "Deployment/web", "Progressing", "Waiting for rollout", "")
+	resource := func(group, kind, name, health, message string) verification.Resource {
+		return verification.Resource{Group: group, Kind: kind, Namespace: "shop", Name: name, Health: health, Message: message}
+	}
+	for name, c := range map[string]struct {
+		nodes []string
+		want  []verification.Resource
+	}{
+		"all is well": {[]string{treeNode("apps", "Deployment", "web", "", "Healthy", "", ""), treeNode("", "ConfigMap", "web", "", "", "", "")}, nil},
+		"pods that don't start": {[]string{web, set,
+			treeNode("", "Pod", "web-7-a", "ReplicaSet/web-7", "Degraded", "Back-off pulling image x:2", "ImagePullBackOff"), treeNode("", "Pod", "web-7-b", "ReplicaSet/web-7", "Progressing", "", "ContainerCreating")},
+			[]verification.Resource{resource("apps", "Deployment", "web", "Degraded", "0 of 2 pods ready: ImagePullBackOff: Back-off pulling image x:2 ("+deadline+")")}},
+		"old pods go on": {[]string{web, set, treeNode("apps", "ReplicaSet", "web-6", "Deployment/web", "Healthy", "", ""), treeNode("", "Pod", "web-6-a", "ReplicaSet/web-6", "Healthy", "", "Running"),
+			treeNode("", "Pod", "web-7-a", "ReplicaSet/web-7", "Degraded", "CrashLoopBackOff: exit 1", "CrashLoopBackOff")},
+			[]verification.Resource{resource("apps", "Deployment", "web", "Degraded", "0 of 1 pods ready: CrashLoopBackOff: exit 1 ("+deadline+")")}},
+		"running, and never ready": {[]string{web, treeNode("", "Pod", "web-7-a", "Deployment/web", "Progressing", "", "Running")},
+			[]verification.Resource{resource("apps", "Deployment", "web", "Degraded", deadline)}},
+		"what isn't there": {[]string{treeNode("apps", "Deployment", "web", "", "Missing", "", ""), treeNode("", "Service", "web", "", "Progressing", "no address", "")},
+			[]verification.Resource{resource("apps", "Deployment", "web", "Missing", ""), resource("", "Service", "web", "Progressing", "no address")}},
+		"something else below": {[]string{treeNode("argoproj.io", "Rollout", "web", "", "Degraded", "RolloutAborted", ""),
+			`{"group": "argoproj.io", "kind": "AnalysisRun", "namespace": "shop", "name": "web-1", "parentRefs": [{"group": "argoproj.io", "kind": "Rollout", "namespace": "shop", "name": "web"}], "health": {"status": "Degraded", "message": "metric success-rate failed"}}`},
+			[]verification.Resource{resource("argoproj.io", "Rollout", "web", "Degraded", "AnalysisRun web-1: metric success-rate failed (RolloutAborted)")}},
+		"a circle, and a parent that isn't there": {[]string{treeNode("apps", "A", "a", "B/b", "Degraded", "x", ""), treeNode("apps", "B", "b", "A/a", "Degraded", "y", ""), treeNode("apps", "C", "c", "D/d", "Degraded", "z", "")},
+			[]verification.Resource{resource("apps", "C", "c", "Degraded", "z")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var nodes []api.Node
+			if err := json.Unmarshal([]byte("["+strings.Join(c.nodes, ",")+"]"), &nodes); err != nil {
+				t.Fatal(err)
+			}
+			got := newResourceTree(nodes).unhealthyResources()
+			if diff := cmp.Diff(append([]verification.Resource{}, c.want...), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTreesAreReadSparingly reads a tree once for a state, not more of them at once than
+// Argo CD should be burdened with, and falls back on what the Application says.
+func TestTreesAreReadSparingly(t *testing.T) {
+	calls, code := 0, http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, `{"nodes": [`+treeNode("apps", "Deployment", "web", "", "Degraded", "slow", "")+`]}`)
+	}))
+	defer s.Close()
+	client, err := api.New(api.Options{URL: s.URL, Wait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Watcher{name: "hub", trees: newTreeReader(client, nil, "hub")}
+	inline := []verification.Resource{{Kind: "Job", Name: "x", Health: "Degraded"}}
+	app := &verification.App{Namespace: "argocd", Name: "web", UID: "1", Health: "Degraded", HealthInTree: true, ReconciledAt: time.Unix(1, 0)}
+	want := []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded", Message: "slow"}}
+	for range 3 {
+		got, err := w.UnhealthyResources(t.Context(), app)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("%v %s", err, diff)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("one state was asked for %d times", calls)
+	}
+	app.ReconciledAt = time.Unix(2, 0)
+	code = http.StatusForbidden
+	if _, err := w.UnhealthyResources(t.Context(), app); err == nil || !strings.Contains(err.Error(), "argocd hub: read the resource tree of Application argocd/web: Argo CD answers 403") {
+		t.Errorf("forbidden: %v", err)
+	}
+	if calls != 2 {
+		t.Errorf("a comparison may have found something else: %d calls", calls)
+	}
+	own := &verification.App{UID: "2", Health: "Degraded", Unhealthy: inline}
+	if got, err := w.UnhealthyResources(t.Context(), own); err != nil || cmp.Diff(inline, got) != "" {
+		t.Errorf("what the Application says itself: %v, %v", got, err)
+	}
+	w.trees.limit.SetBurst(0)
+	if _, err := w.UnhealthyResources(t.Context(), app); err == nil || !strings.Contains(err.Error(), "too many Applications are unhealthy at once") {
+		t.Errorf("too many: %v", err)
+	}
+	w.trees = nil
+	if _, err := w.UnhealthyResources(t.Context(), app); !errors.Is(err, ErrHealthNotKept) {
+		t.Errorf("without the API: %v", err)
+	}
+	if got, err := w.UnhealthyResources(t.Context(), own); err != nil || cmp.Diff(inline, got) != "" {
+		t.Errorf("without the API, where the Application says it: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,85 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// Trees says which resources of an Application are unhealthy, also where the Application
+// itself doesn't. *argocd.Watcher does.
+type Trees interface {
+	UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error)
+}
+
+const (
+	// maxTreesAtOnce bounds the targets of which one decision asks what is unhealthy.
+	maxTreesAtOnce = 50
+	// treesTimeout bounds how long it may wait for the answers.
+	treesTimeout = 20 * time.Second
+	// treesRetry is when what failed is looked for again, where it may pass.
+	treesRetry = 30 * time.Second
+)
+
+// unhealthyAtFirst is what is known of a target's unhealthy resources before anybody asks
+// for them, which only a decision about a degraded one does.
+func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.App, v *verification.Verdict) promotion.Known[[]verification.Resource] {
+	switch {
+	case app != nil && v.State == verification.Degraded && o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees != nil:
+		return promotion.Known[[]verification.Resource]{}
+	case app != nil && app.HealthInTree && len(v.Culprits) == 0:
+		return promotion.Unsure[[]verification.Resource](argocd.ErrHealthNotKept.Error())
+	case app == nil:
+		return promotion.Sure(v.Culprits)
+	}
+	return promotion.Sure(verification.AddCulprits(app.Unhealthy, v.Culprits))
+}
+
+// answerCulprits says which resources of the degraded targets are unhealthy. That this is
+// not known is an answer too; where that may pass, it is looked for again.
+func (o *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
+	within, cancel := context.WithTimeout(ctx, treesTimeout)
+	defer cancel()
+	count := 0
+	for i := range env.Targets {
+		out, t := &env.Targets[i], &at.Targets[i]
+		if out.Verdict.State != verification.Degraded || out.Unhealthy.OK {
+			continue
+		}
+		list, err := o.unhealthyResources(within, t, count)
+		count++
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && len(out.Verdict.Culprits) == 0:
+			out.Unhealthy = promotion.Unsure[[]verification.Resource](err.Error())
+		default:
+			out.Unhealthy = promotion.Sure(verification.AddCulprits(list, out.Verdict.Culprits))
+		}
+		if err != nil && !errors.Is(err, argocd.ErrHealthNotKept) {
+			c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
+		}
+	}
+	return nil
+}
+
+// unhealthyResources asks about one target, which so many were before.
+func (o *argocdGatherer) unhealthyResources(ctx context.Context, t *appset.Target, before int) ([]verification.Resource, error) {
+	if before >= maxTreesAtOnce {
+		return nil, fmt.Errorf("more than %d targets are degraded at once; not all of them are looked into", maxTreesAtOnce)
+	}
+	app, err := o.argocds.findApp(t)
+	switch {
+	case err != nil:
+		return nil, err
+	case app == nil:
+		return nil, errors.New("the Application is gone")
+	}
+	return o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees.UnhealthyResources(ctx, app)
+}

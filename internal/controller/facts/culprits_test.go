@@ -1,0 +1,121 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// knownTrees are resource trees by Application.
+type knownTrees struct {
+	lists map[string][]verification.Resource
+	err   error
+	calls int
+}
+
+func (k *knownTrees) UnhealthyResources(_ context.Context, app *verification.App) ([]verification.Resource, error) {
+	k.calls++
+	return k.lists[app.Name], k.err
+}
+
+// degradedTargets makes an environment of so many degraded targets of one Argo CD.
+func degradedTargets(count int, trees Trees, culprits ...verification.Resource) (*argocdGatherer, *ComponentEvaluation, *promotion.Env, *ResolvedEnv) {
+	apps := &knownApps{apps: map[string]*verification.App{}}
+	o := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: apps, Trees: trees}}}}
+	env, at := &promotion.Env{}, &ResolvedEnv{}
+	for i := range count {
+		t := appset.Target{Namespace: "argocd", Name: fmt.Sprintf("web-%d", i)}
+		app := &verification.App{Name: t.Name, HealthInTree: true}
+		apps.apps["argocd/"+t.Name] = app
+		v := verification.Verdict{State: verification.Degraded, Culprits: culprits}
+		at.Targets = append(at.Targets, t)
+		env.Targets = append(env.Targets, promotion.Target{Name: t.Name, Verdict: v, Unhealthy: o.unhealthyAtFirst(&t, app, &v)})
+	}
+	return o, &ComponentEvaluation{Evaluation: &Evaluation{Now: time.Unix(1000, 0)}}, env, at
+}
+
+// TestCulprits asks what is unhealthy of degraded targets only, of a bounded number, and
+// keeps apart what is none from what isn't known.
+func TestCulprits(t *testing.T) {
+	web := verification.Resource{Group: "apps", Kind: "Deployment", Name: "web", Health: "Degraded"}
+	hook := verification.Resource{Group: "batch", Kind: "Job", Name: "migrate"}
+	for name, c := range map[string]struct {
+		trees    *knownTrees
+		culprits []verification.Resource
+		want     promotion.Known[[]verification.Resource]
+		again    bool // it is looked for again
+	}{
+		"they are said":                    {&knownTrees{lists: map[string][]verification.Resource{"web-0": {web}}}, nil, promotion.Sure([]verification.Resource{web}), false},
+		"there are none":                   {&knownTrees{}, nil, promotion.Sure([]verification.Resource(nil)), false},
+		"the API fails":                    {&knownTrees{err: errors.New("502")}, nil, promotion.Unsure[[]verification.Resource]("502"), true},
+		"nobody says so":                   {&knownTrees{err: argocd.ErrHealthNotKept}, nil, promotion.Unsure[[]verification.Resource](argocd.ErrHealthNotKept.Error()), false},
+		"a hook of its own sync failed":    {&knownTrees{err: argocd.ErrHealthNotKept}, []verification.Resource{hook}, promotion.Sure([]verification.Resource{hook}), false},
+		"a hook, and the tree says others": {&knownTrees{lists: map[string][]verification.Resource{"web-0": {web}}}, []verification.Resource{hook}, promotion.Sure([]verification.Resource{hook, web}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, eval, env, at := degradedTargets(1, c.trees, c.culprits...)
+			if u := env.Targets[0].Unhealthy; u.OK || u.Err != "" {
+				t.Fatalf("before anybody asks: %+v", u)
+			}
+			if err := o.answerCulprits(t.Context(), eval, env, at); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, env.Targets[0].Unhealthy); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if eval.RetryAt.IsZero() == c.again {
+				t.Errorf("it is looked for again at %s", eval.RetryAt)
+			}
+		})
+	}
+	t.Run("very many", func(t *testing.T) {
+		trees := &knownTrees{}
+		o, eval, env, at := degradedTargets(maxTreesAtOnce+2, trees)
+		env.Targets[0].Verdict.State = verification.Verified
+		if err := o.answerCulprits(t.Context(), eval, env, at); err != nil {
+			t.Fatal(err)
+		}
+		last := env.Targets[maxTreesAtOnce+1].Unhealthy
+		if trees.calls != maxTreesAtOnce || last.OK || !strings.Contains(last.Err, "not all of them are looked into") {
+			t.Errorf("%d trees are asked for; the last is %+v", trees.calls, last)
+		}
+	})
+	t.Run("who asked is gone", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		o, eval, env, at := degradedTargets(1, &knownTrees{err: errors.New("x")})
+		if err := o.answerCulprits(ctx, eval, env, at); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestUnhealthyAtFirst says what an Application itself says, where nobody need be asked.
+func TestUnhealthyAtFirst(t *testing.T) {
+	web := verification.Resource{Kind: "Deployment", Name: "web", Health: "Degraded"}
+	o := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {}}}}
+	for name, c := range map[string]struct {
+		app  *verification.App
+		want promotion.Known[[]verification.Resource]
+	}{
+		"no Application":        {nil, promotion.Sure([]verification.Resource(nil))},
+		"it says so":            {&verification.App{Unhealthy: []verification.Resource{web}}, promotion.Sure([]verification.Resource{web})},
+		"it is kept outside it": {&verification.App{HealthInTree: true}, promotion.Unsure[[]verification.Resource](argocd.ErrHealthNotKept.Error())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, o.unhealthyAtFirst(&appset.Target{Name: "web"}, c.app, &verification.Verdict{State: verification.Degraded})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
