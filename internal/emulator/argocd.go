@@ -38,8 +38,8 @@ type ArgoCDOptions struct {
 	Log     *zap.Logger      // nil: silent
 }
 
-// ArgoCD is a simulated Argo CD 2.14 behind the API of a Kubernetes server, on a
-// port of 127.0.0.1. All methods may be called concurrently.
+// ArgoCD is a simulated Argo CD 2.14 behind the API of a Kubernetes server, with resource
+// trees by its own API beside it, on a port of 127.0.0.1. All methods may be called concurrently.
 type ArgoCD struct {
 	repos   Repositories
 	timings Timings
@@ -48,9 +48,11 @@ type ArgoCD struct {
 	url     string
 	ca      []byte // its certificate's authority, in PEM
 	token   string // what clients must show
-	server  *http.Server
-	stop    context.CancelFunc
-	done    sync.WaitGroup
+	// apiToken is what clients of Argo CD's own API must show.
+	apiToken string
+	server   *http.Server
+	stop     context.CancelFunc
+	done     sync.WaitGroup
 
 	// mu guards everything below. It may be held while Repositories are asked.
 	mu             sync.Mutex
@@ -82,7 +84,7 @@ func NewArgoCD(o ArgoCDOptions) (*ArgoCD, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &ArgoCD{
 		repos: o.Repos, timings: o.Timings, now: o.Now, log: o.Log, url: "https://" + listener.Addr().String(),
-		ca: authority, token: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()), apps: map[string]*application{},
+		ca: authority, token: newUUID(), apiToken: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()), apps: map[string]*application{},
 		contents: cache.New(nil, cache.Options[string, content]{Name: "emulator-contents", Entries: maxContents}),
 		trees:    cache.New(nil, cache.Options[string, map[string]string]{Name: "emulator-trees", Entries: maxTrees}),
 		blobs:    cache.New(nil, cache.Options[string, string]{Name: "emulator-blobs", Entries: maxBlobs}), watchesCut: make(chan struct{}), requests: map[string]int{},

@@ -13,9 +13,10 @@ import (
 
 // content is what a folder of a repository deploys.
 type content struct {
-	id      string // equal for equal manifests
-	images  []string
-	missing bool // there is no such folder
+	id       string // equal for equal manifests
+	images   []string
+	replicas map[string]int // by Deployment, where the folder says so
+	missing  bool           // there is no such folder
 }
 
 const (
@@ -23,6 +24,8 @@ const (
 	maxContents = 4096
 	maxTrees    = 16
 	maxBlobs    = 4096
+	// maxPods bounds the pods of a Deployment that are told of.
+	maxPods = 20
 	// maxBases bounds how far a kustomization's references are followed.
 	maxBases = 20
 )
@@ -59,6 +62,9 @@ func (a *ArgoCD) readFolder(app *application, commit string) (content, error) {
 			return c, err
 		}
 		c.id, c.images = strings.Join(append([]string{tree[dir]}, ids...), " "), images
+		if c.replicas, err = a.readReplicas(app.Repo, tree[path.Join(dir, "kustomization.yaml")]); err != nil {
+			return c, err
+		}
 	}
 	a.contents.Put(key, c)
 	return c, nil
@@ -70,6 +76,31 @@ func (a *ArgoCD) readTree(repo, commit string) (map[string]string, error) {
 
 func (a *ArgoCD) readBlob(repo, id string) (string, error) {
 	return a.blobs.GetOrLoad(repo+" "+id, func() (string, error) { return a.repos.Blob(repo, id) })
+}
+
+// readReplicas reads how many pods a kustomization wants of each Deployment.
+func (a *ArgoCD) readReplicas(repo, file string) (map[string]int, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := a.readBlob(repo, file)
+	if err != nil {
+		return nil, err
+	}
+	var k struct {
+		Replicas []struct {
+			Name  string `yaml:"name"`
+			Count int    `yaml:"count"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
+		return nil, fmt.Errorf("read the replicas of a kustomization: %w", err)
+	}
+	out := map[string]int{}
+	for _, r := range k.Replicas {
+		out[r.Name] = min(r.Count, maxPods)
+	}
+	return out, nil
 }
 
 // readKustomization reads a folder's images, and the identities of the local
@@ -135,7 +166,13 @@ type health struct {
 	resources       []resource
 }
 
-type resource struct{ name, status, message string }
+type resource struct {
+	name, status, message string
+	pod                   podState // of each of its pods; zero: none is told of
+}
+
+// podState is how a pod is, as Argo CD tells it.
+type podState struct{ health, reason, message string }
 
 // worst first; Argo CD reports the worst of an Application's resources.
 var healthOrder = []string{"Missing", "Degraded", "Progressing", "Healthy"}
@@ -161,18 +198,20 @@ func (a *ArgoCD) actualHealth(app *application, now time.Time) health {
 func (a *ArgoCD) deploymentHealth(app *application, image string, now time.Time) resource {
 	name := path.Base(strings.SplitN(path.Base(image), ":", 2)[0])
 	name, _, _ = strings.Cut(name, "@")
-	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available..."}
+	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available...", pod: podState{health: "Progressing", reason: "ContainerCreating"}}
 	age := now.Sub(app.live.startedAt)
 	failed := resource{name: name, status: "Degraded", message: fmt.Sprintf("Deployment %q exceeded its progress deadline", name)}
 	switch {
 	case imageFails(image, "broken", app.DestinationNamespace):
-		if app.live.preexisting || age >= a.timings.Degrade {
+		r.pod = podState{"Degraded", "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", image)}
+		if failed.pod = r.pod; app.live.preexisting || age >= a.timings.Degrade {
 			return failed
 		}
 	case imageFails(image, "late", app.DestinationNamespace) && (app.live.preexisting || age >= a.timings.Rollout+a.timings.LateFailure):
+		failed.pod = podState{"Degraded", "CrashLoopBackOff", "back-off 10s restarting failed container=" + name}
 		return failed
 	case app.live.preexisting || age >= a.timings.Rollout:
-		return resource{name: name, status: "Healthy"}
+		return resource{name: name, status: "Healthy", pod: podState{health: "Healthy", reason: "Running"}}
 	}
 	return r
 }

@@ -25,6 +25,10 @@ type objectQuery struct {
 
 // serveHTTP is the API server's front door.
 func (a *ArgoCD) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if address, ok := strings.CutPrefix(r.URL.Path, apiRoot+"/api"); ok {
+		a.serveAPI(w, r, address)
+		return
+	}
 	if r.Header.Get("Authorization") != "Bearer "+a.token {
 		writeFailure(w, http.StatusUnauthorized, "Unauthorized")
 		return

@@ -93,8 +93,10 @@ func NewFixture(dir string, p Timings, log *zap.Logger) (_ *Fixture, err error) 
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := w.ArgoCD.WriteKubeconfig(kubeconfig); err != nil {
+	if err := w.ArgoCD.WriteKubeconfig(filepath.Join(dir, "kubeconfig")); err != nil {
+		return nil, err
+	}
+	if err := w.ArgoCD.WriteAuthority(filepath.Join(dir, "argocd-ca.pem")); err != nil {
 		return nil, err
 	}
 	addr, err := freeAddress()
@@ -102,7 +104,7 @@ func NewFixture(dir string, p Timings, log *zap.Logger) (_ *Fixture, err error) 
 		return nil, err
 	}
 	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start, timings: p}
-	return out, os.WriteFile(out.Config, []byte(serverConfig(dir, addr, w.Forge.URL(), kubeconfig, p)), 0o600)
+	return out, os.WriteFile(out.Config, []byte(serverConfig(dir, addr, w, p)), 0o600)
 }
 
 // freeAddress finds a port for the server. The hooks need its address before it
@@ -224,7 +226,7 @@ replicas:
     count: REPLICAS
 `
 
-func serverConfig(dir, addr, forge, kubeconfig string, p Timings) string {
+func serverConfig(dir, addr string, w *emulator.Simulation, p Timings) string {
 	return fmt.Sprintf(`listen: %s
 externalURL: http://%s
 store: sqlite://%s
@@ -240,8 +242,9 @@ repositories:
   - {forge: hub, name: %s, branch: %s, manageWebhooks: true, pollInterval: %s}
 argocd:
   - name: hub
-    kubernetes: {kubeconfig: %s, namespaces: [argocd]}
+    kubernetes: {kubeconfig: kubeconfig, namespaces: [argocd]}
+    api: {url: %s, token: %s, caFile: argocd-ca.pem}
 api:
   tokens: [{name: demo, role: operator, token: %s}]
-`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, forge, botToken, secret, Repo, Branch, p.Poll, kubeconfig, apiToken)
+`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, w.Forge.URL(), botToken, secret, Repo, Branch, p.Poll, w.ArgoCD.APIURL(), w.ArgoCD.APIToken(), apiToken)
 }

@@ -157,7 +157,7 @@ func (s *Story) BadRelease(ctx context.Context) error {
 		return &StepError{Step: "the revert carries evidence", Seen: revert.Body}
 	}
 	cause := findCause(revert.Body)
-	if !strings.Contains(cause, "Deployment web: ") {
+	if !strings.Contains(cause, "Deployment web: 0 of 2 pods ready: ImagePullBackOff") {
 		return &StepError{Step: "the revert's body begins with the cause", Seen: revert.Body}
 	}
 	s.Narrate("argo cd", "web-qa is Degraded: the new pods never get ready")

@@ -1,0 +1,128 @@
+package emulator
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// apiRoot is the root path of Argo CD's own API, beside that of the Kubernetes server.
+const apiRoot = "/argocd"
+
+// APIURL is the address of Argo CD's own API.
+func (a *ArgoCD) APIURL() string { return a.url + apiRoot }
+
+// APIToken is what clients of Argo CD's own API must show.
+func (a *ArgoCD) APIToken() string { return a.apiToken }
+
+// WriteAuthority writes the certificate with which clients know the server.
+func (a *ArgoCD) WriteAuthority(path string) error {
+	if err := os.WriteFile(path, a.ca, 0o600); err != nil {
+		return fmt.Errorf("writing the authority's certificate: %w", err)
+	}
+	return nil
+}
+
+// serveAPI is the front door of Argo CD's own API; address is what comes after /api.
+func (a *ArgoCD) serveAPI(w http.ResponseWriter, r *http.Request, address string) {
+	parts := strings.Split(strings.TrimPrefix(address, "/v1/"), "/")
+	resource := parts[0]
+	if len(parts) == 3 {
+		resource = parts[2]
+	}
+	if r.Header.Get("Authorization") != "Bearer "+a.apiToken {
+		writeAPIFailure(w, http.StatusUnauthorized, 16, "invalid session: token signature is invalid")
+		return
+	}
+	if code := a.admitRequest(r, objectQuery{resource: "api/" + resource}); code != 0 {
+		writeAPIFailure(w, code, 2, "injected: "+http.StatusText(code))
+		return
+	}
+	switch {
+	case r.Method == http.MethodGet && len(parts) == 3 && parts[0] == "applications" && parts[2] == "resource-tree":
+		a.serveTree(w, r, parts[1])
+	default:
+		writeAPIFailure(w, http.StatusNotFound, 5, "Not Found")
+	}
+}
+
+// writeAPIFailure answers as the gRPC gateway does; code is gRPC's.
+func writeAPIFailure(w http.ResponseWriter, status, code int, message string) {
+	writeJSON(w, status, jsonObject{"error": message, "code": code, "message": message})
+}
+
+// findByQuery finds the Application that a request is about. One that isn't there may not be
+// seen either, unless the request names its project.
+func (a *ArgoCD) findByQuery(w http.ResponseWriter, r *http.Request, name string) *application {
+	q := r.URL.Query()
+	namespace := q.Get("appNamespace")
+	if namespace == "" {
+		namespace = "argocd"
+	}
+	app := a.apps[namespace+"/"+name]
+	switch project := q.Get("project"); {
+	case app != nil && app.appearsAt.IsZero() && (project == "" || project == app.Project):
+		return app
+	case project == "":
+		writeAPIFailure(w, http.StatusForbidden, 7, "permission denied")
+	default:
+		writeAPIFailure(w, http.StatusNotFound, 5, fmt.Sprintf("applications.argoproj.io %q not found", name))
+	}
+	return nil
+}
+
+// serveTree serves an Application's resource tree.
+func (a *ArgoCD) serveTree(w http.ResponseWriter, r *http.Request, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if app := a.findByQuery(w, r, name); app != nil {
+		writeJSON(w, http.StatusOK, jsonObject{"nodes": app.listNodes()})
+	}
+}
+
+// listNodes are the Application's resources, and below each Deployment its ReplicaSet and
+// the pods of that.
+func (app *application) listNodes() []any {
+	nodes := []any{}
+	if app.live == nil {
+		return nodes
+	}
+	node := func(group, kind, name string, parent []any) jsonObject {
+		n := jsonObject{"version": "v1", "kind": kind, "namespace": app.DestinationNamespace, "name": name, "uid": kind + "-" + name}
+		if group != "" {
+			n["group"] = group
+		}
+		if parent != nil {
+			n["parentRefs"] = parent
+		}
+		return n
+	}
+	reference := func(kind, name string) []any {
+		return []any{jsonObject{"group": "apps", "kind": kind, "namespace": app.DestinationNamespace, "name": name, "uid": kind + "-" + name}}
+	}
+	nodes = append(nodes, node("", "ConfigMap", app.Name, nil))
+	for _, d := range app.health.resources {
+		set := d.name + "-6d5f9c"
+		deployment, replicas := node("apps", "Deployment", d.name, nil), node("apps", "ReplicaSet", set, reference("Deployment", d.name))
+		deployment["health"], replicas["health"] = healthObject(d.status, d.message), healthObject("Healthy", "")
+		nodes = append(nodes, deployment, replicas)
+		if d.pod == (podState{}) {
+			continue
+		}
+		for i := range max(app.live.content.replicas[d.name], 1) {
+			pod := node("", "Pod", fmt.Sprintf("%s-%d", set, i), reference("ReplicaSet", set))
+			pod["health"], pod["info"] = healthObject(d.pod.health, d.pod.message), []any{jsonObject{"name": "Status Reason", "value": d.pod.reason}}
+			nodes = append(nodes, pod)
+		}
+	}
+	return nodes
+}
+
+func healthObject(status, message string) jsonObject {
+	h := jsonObject{"status": status}
+	if message != "" {
+		h["message"] = message
+	}
+	return h
+}
