@@ -253,7 +253,7 @@ func (v *view) expect(s verification.App) {
 			v.see(s)
 			if c := v.process.controller; c != nil {
 				c.AppChanged(v.apps[s.Name], false)
-				v.sim.mayBeDue = true
+				v.process.hasUpdate, v.sim.mayBeDue = true, true
 			}
 		}
 	})

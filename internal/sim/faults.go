@@ -29,7 +29,7 @@ type faults struct {
 // drawFaults draws how rough a world is.
 func drawFaults(r *rand.Rand) faults {
 	rough := []int{0, 2, 8, 25}[r.IntN(4)]
-	return faults{before: rough, after: rough / 2, slow: rough, crash: []int{0, 0, 1, 4}[r.IntN(4)], switching: []int{2, 10, 40}[r.IntN(3)]}
+	return faults{before: rough, after: rough / 2, slow: rough, crash: []int{0, 0, 1, 2}[r.IntN(4)], switching: []int{2, 10, 40}[r.IntN(3)]}
 }
 
 // What Options.Without may leave out besides what people do.
@@ -38,6 +38,7 @@ const (
 	WithoutSlowness
 	WithoutLostAnswers
 	WithoutFailures
+	WithoutNextReleases // by an author whose last release has arrived
 )
 
 // leaveOut takes kinds of faults out.

@@ -31,6 +31,7 @@ func (sim *Simulation) live() {
 	}
 	sim.advance(sim.now.Add(30 * time.Second)) // what is there at first is the baseline
 	sim.planActs()
+	sim.putRight()
 	sim.faulty = true
 	sim.advance(sim.began.Add(sim.Lasts))
 	sim.calm()
@@ -117,15 +118,10 @@ func (sim *Simulation) excuseOf(component string) string {
 
 // judgeEnd judges whether the last releases came where they belong.
 func (sim *Simulation) judgeEnd(last map[string]string) {
-	byHand := map[string]bool{}
 	for _, e := range sim.scenario.environments[1:] {
-		byHand[e.name] = e.byHand
-		for _, up := range e.after {
-			byHand[e.name] = byHand[e.name] || byHand[up]
-		}
 		for _, c := range sim.scenario.components {
 			p := target{c, e.name}
-			if byHand[e.name] || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] {
+			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] {
 				continue
 			}
 			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen())

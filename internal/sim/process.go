@@ -33,6 +33,7 @@ type process struct {
 	controller *controller.Controller
 	receiver   *webhooks.Receiver
 	skew       time.Duration // of its own clock
+	hasUpdate  bool          // of an Application, and it has not written that down yet
 	store      *store.Store
 }
 
@@ -113,6 +114,7 @@ func (p *process) now() time.Time { return p.sim.now.Add(p.skew) }
 
 // step lets a process run one key, if one is due.
 func (sim *Simulation) step(p *process) {
+	p.hasUpdate = false
 	if p.controller == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -38,10 +39,45 @@ func (sim *Simulation) seeTo(number int) {
 	if sim.chance.IntN(6) == 0 {
 		sim.approve(pr, author, carried) // she may not
 	}
-	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded == "revert") && sim.chance.IntN(3) > 0 {
+	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded != "revert-and-merge") && sim.chance.IntN(3) > 0 {
 		sim.mergeByHand(pr, ref)
 	}
 	sim.after(sim.between(time.Minute, 5*time.Minute), func() { sim.seeTo(number) })
+}
+
+// putRight is what a reviewer does every so often about what stays as it is until somebody
+// sees to it: pull requests over which somebody else pushed, and environments in which a
+// person's release is.
+func (sim *Simulation) putRight() {
+	sim.after(sim.between(5*time.Minute, 20*time.Minute), sim.putRight)
+	if !sim.faulty {
+		return
+	}
+	for _, pr := range sim.ours() {
+		ref, ok := promotion.ParseBranch(pr.Branch)
+		if _, good := sim.carriedBy(&pr, ref); ok && !good {
+			sim.closeOne(pr, ref)
+		}
+	}
+	all, err := sim.forge.As(bot).PullRequests(sim.ctx, sim.repo, time.Time{})
+	sim.must(err)
+	for _, p := range sim.scenario.targets() {
+		if !sim.scenario.isSource(p.env) && sim.lastLanding(p).byPerson && sim.truth.lifted[p].IsZero() {
+			sim.promoteOver(p, all)
+		}
+	}
+}
+
+// promoteOver asks for a promotion over what a person put into a target, on any pull
+// request that was about it.
+func (sim *Simulation) promoteOver(p target, all []forge.PullRequest) {
+	for _, pr := range all {
+		ref, ok := promotion.ParseBranch(pr.Branch)
+		if ok && pr.Author == bot && !ref.Revert && ref.Environment == p.env && slices.Contains(sim.componentsOf(ref), p.component) {
+			sim.promoteTo(reviewer, pr, ref)
+			return
+		}
+	}
 }
 
 // carriedBy is what a pull request brings; good is that it is what it says.
@@ -97,5 +133,9 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 		}
 		return
 	}
-	sim.result.Promotions++
+	for _, c := range sim.componentsOf(ref) {
+		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
+			sim.result.Promotions++
+		}
+	}
 }

@@ -57,8 +57,9 @@ type truth struct {
 	quality          map[deployment]quality
 	health           map[deployment]*health
 	landings         map[target][]landing
+	arrived          map[string]string        // the last release of each component that came everywhere
 	reverted         map[deployment]time.Time // taken back by a revert pull request
-	lifted           map[target]bool          // likewise, whatever it moves
+	lifted           map[target]time.Time     // when a person asked for a promotion, whatever it moves
 	requestedReverts map[target]bool          // a person asked for a revert
 	approvals        map[int]map[string]string
 	reviewed         map[string]bool // who has approved which head
@@ -93,8 +94,8 @@ func (h wideHold) covers(p target) bool {
 }
 
 func newTruth() truth {
-	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]bool{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{},
+	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
+		lifted: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{},
 		excused: map[string]string{}}
 }
 
@@ -179,6 +180,9 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 			sim.report("%s has %s now", p, is)
 		}
 	}
+	if !byPerson {
+		sim.releaseNext(after)
+	}
 }
 
 // isWell says whether a target is healthy right now.
@@ -236,6 +240,10 @@ func (sim *Simulation) judgeMerge(t *task, pr *forge.PullRequest, before, after 
 	sim.judgeGates(t, pr, ref, moved, after)
 }
 
+// commandsActWithin is how long it may take until a command is heard of: what is merged later may
+// be what it asked for, and what comes after that isn't.
+const commandsActWithin = 15 * time.Minute
+
 // judgePromotion judges what a merge brought to a target.
 func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, after string) {
 	tag, env := sim.tagAt(after, p), sim.scenario.environment(p.env)
@@ -244,7 +252,10 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 		sim.broke(ruleUnmanaged, "the merge of %s left %q in %s", name, sim.bytesAt(after, p), p.file())
 	}
 	now := deployment{p, tag}
-	allowed := sim.truth.lifted[p]
+	requested, allowed := sim.truth.lifted[p]
+	if sim.now.Sub(requested) > commandsActWithin {
+		delete(sim.truth.lifted, p)
+	}
 	for _, up := range env.after {
 		d := deployment{target{p.component, up}, tag}
 		if sim.wellFor(d) < healthyFor-time.Second && !allowed { // it is heard of a moment later, or earlier by a hair of the clocks
@@ -404,7 +415,7 @@ func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRe
 		p := target{c, ref.Environment}
 		tag := sim.tagAt(pr.Head, p)
 		number, vetoed := sim.truth.vetoed[deployment{p, tag}]
-		if !vetoed || tag == sim.tagAt(sim.head(), p) || sim.truth.lifted[p] {
+		if !vetoed || tag == sim.tagAt(sim.head(), p) || !sim.truth.lifted[p].IsZero() {
 			continue
 		}
 		closed, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)

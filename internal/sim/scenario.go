@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -80,6 +81,13 @@ func (f *scenario) environment(name string) *environment {
 
 // isSource says whether releases come into an environment from outside.
 func (f *scenario) isSource(env string) bool { return env == f.environments[0].name }
+
+// needsCommand says whether releases come into an environment, or into one before it, only
+// when somebody asks for them.
+func (f *scenario) needsCommand(env string) bool {
+	e := f.environment(env)
+	return e.byHand || slices.ContainsFunc(e.after, f.needsCommand)
+}
 
 func (f *scenario) targets() []target {
 	var out []target

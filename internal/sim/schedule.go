@@ -171,18 +171,22 @@ func deleteEnded(tasks []*task) []*task {
 	return kept
 }
 
-// pickProcess is a process that may take up a key, where one may be due.
+// pickProcess is a process that may take up a key, where one is due, or that has heard
+// something to write down.
 func (sim *Simulation) pickProcess() *process {
 	if !sim.mayBeDue {
 		return nil
 	}
+	at, ok := sim.nextDue()
+	due := ok && !at.After(sim.now)
 	var idle []*process
 	for _, p := range sim.processes {
-		if !p.dead && p.run == nil {
+		if !p.dead && p.run == nil && (due || p.hasUpdate) {
 			idle = append(idle, p)
 		}
 	}
 	if len(idle) == 0 {
+		sim.mayBeDue = false
 		return nil
 	}
 	return idle[sim.chance.IntN(len(idle))]

@@ -129,6 +129,35 @@ func (sim *Simulation) release(r *rand.Rand) {
 	}
 }
 
+// releaseNext lets the author go on to the next release of what has arrived everywhere
+// with a commit: releases that follow each other more quickly supersede each other.
+func (sim *Simulation) releaseNext(head string) {
+	if !sim.faulty || sim.Without[WithoutNextReleases] {
+		return
+	}
+	for _, c := range sim.scenario.components {
+		tag := sim.tagAt(head, target{c, sim.scenario.environments[0].name})
+		if sim.truth.arrived[c] == tag || !sim.isEverywhere(head, c, tag) {
+			continue
+		}
+		sim.truth.arrived[c] = tag
+		r := rand.New(rand.NewPCG(uint64(sim.Seed), sim.chance.Uint64()))
+		sim.after(sim.between(20*time.Second, 3*time.Minute), func() {
+			if sim.faulty && sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name}) == tag {
+				sim.releaseOne(c, r, false)
+			}
+		})
+	}
+}
+
+// isEverywhere says whether a release of a component is wherever it comes without being
+// asked for.
+func (sim *Simulation) isEverywhere(head, component, tag string) bool {
+	return !slices.ContainsFunc(sim.scenario.environments, func(e environment) bool {
+		return !sim.scenario.needsCommand(e.name) && sim.tagAt(head, target{component, e.name}) != tag
+	})
+}
+
 func (sim *Simulation) releaseOne(c string, r *rand.Rand, good bool) {
 	sim.planned++
 	tag := fmt.Sprint(sim.planned)
@@ -265,15 +294,19 @@ func (sim *Simulation) promoteByCommand(r *rand.Rand) {
 		if ref.Revert {
 			return
 		}
-		who := pick(r, []string{reviewer, reviewer, stranger})
-		if who == reviewer {
-			for _, c := range sim.componentsOf(ref) {
-				sim.truth.lifted[target{c, ref.Environment}] = true
-			}
-			sim.forgetVetoes(ref)
-		}
-		sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
+		sim.promoteTo(pick(r, []string{reviewer, reviewer, stranger}), pr, ref)
 	})
+}
+
+// promoteTo asks for a promotion into the environment that a pull request is about.
+func (sim *Simulation) promoteTo(who string, pr forge.PullRequest, ref promotion.BranchRef) {
+	if who == reviewer {
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.lifted[target{c, ref.Environment}] = sim.now
+		}
+		sim.forgetVetoes(ref)
+	}
+	sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
 }
 
 func (sim *Simulation) revertByCommand(r *rand.Rand) {
@@ -314,18 +347,20 @@ func (sim *Simulation) forgetVetoes(ref promotion.BranchRef) {
 }
 
 func (sim *Simulation) closePull(r *rand.Rand) {
-	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
-		sim.report("%s closes %s", reviewer, describePull(pr.Number, pr.Branch))
-		sim.must(sim.forge.Close(sim.repo, pr.Number, reviewer))
-		for _, c := range sim.componentsOf(ref) {
-			p := target{c, ref.Environment}
-			if ref.Revert {
-				sim.truth.excused[c] = "a person closed a revert"
-			} else if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(sim.head(), p) && !pr.HasLabel(promotion.LabelSuperseded) {
-				sim.truth.vetoed[deployment{p, tag}] = pr.Number
-			}
+	sim.onOne(r, sim.closeOne)
+}
+
+func (sim *Simulation) closeOne(pr forge.PullRequest, ref promotion.BranchRef) {
+	sim.report("%s closes %s", reviewer, describePull(pr.Number, pr.Branch))
+	sim.must(sim.forge.Close(sim.repo, pr.Number, reviewer))
+	for _, c := range sim.componentsOf(ref) {
+		p := target{c, ref.Environment}
+		if ref.Revert {
+			sim.truth.excused[c] = "a person closed a revert"
+		} else if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(sim.head(), p) && !pr.HasLabel(promotion.LabelSuperseded) {
+			sim.truth.vetoed[deployment{p, tag}] = pr.Number
 		}
-	})
+	}
 }
 
 func (sim *Simulation) editBody(r *rand.Rand) {

@@ -160,6 +160,8 @@ type arrivalData struct {
 	By      string            `json:"by"`
 	Author  string            `json:"who,omitempty"`
 	Pull    int               `json:"pull,omitempty"`
+
+	release promotion.Release // of Content
 }
 
 // readArrivals reads a unit's history by environment, newest first.
@@ -170,12 +172,12 @@ func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (ma
 	}
 	out := map[string][]promotion.Arrival{}
 	for _, row := range rows {
-		var d arrivalData
-		if err := json.Unmarshal(row.Data, &d); err != nil {
+		d, err := o.arrivals.decode(row.Data, func(d *arrivalData) { d.release = promotion.Release{ID: d.Content.ID(), Name: d.Content.String()} })
+		if err != nil {
 			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
 		}
-		c.RememberRelease(d.Content)
-		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.Content.String(),
+		c.contents[d.release.ID] = d.Content
+		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.release.Name,
 			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
 	}
 	return out, nil

@@ -97,6 +97,7 @@ type Gatherer struct {
 	*recordGatherer
 	*changeGatherer
 
+	arrivals  decodedRows[arrivalData]
 	explained *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
 }
 
@@ -127,6 +128,7 @@ func New(o Options) *Gatherer {
 		effectGatherer: newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches),
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
 		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},
+		arrivals:       newDecodedRows[arrivalData](o.Caches, "arrivals"),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 	}
 }

@@ -99,7 +99,7 @@ func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head s
 	}
 	for _, row := range rows {
 		if row.Branch == branch && r.IsOurs(row.Author, 0) {
-			e, err := decodeCachedPull(row)
+			e, err := o.decodePull(row)
 			if err != nil {
 				return nil, err
 			}

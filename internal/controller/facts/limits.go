@@ -87,7 +87,7 @@ func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 // environment that became degraded within that window until it is mended: what was
 // held while many failed stays held when time passes, and is reported once.
 func (o *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits, row store.Pull) error {
-	e, err := decodeCachedPull(row)
+	e, err := o.pulls.decodePull(row)
 	if err != nil {
 		return err
 	}

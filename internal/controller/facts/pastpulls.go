@@ -82,7 +82,7 @@ func (o *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, 
 		if settled == nil {
 			continue // heard of since
 		}
-		p, err := c.addPull(x, settled.row, settled)
+		p, err := o.addPull(c.Evaluation, x, settled.row, settled)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (o *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*s
 	if err != nil || !ok || row.Version != past.Version || row.Rules != past.Rules {
 		return nil, err
 	}
-	e, err := decodeCachedPull(row)
+	e, err := o.decodePull(row)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (o *Gatherer) addMergedPull(ctx context.Context, c *ComponentEvaluation, en
 		return err
 	}
 	for _, row := range rows {
-		if _, err := c.addPull(c.pulls, row, nil); err != nil {
+		if _, err := o.addPull(c.Evaluation, c.pulls, row, nil); err != nil {
 			return err
 		}
 	}

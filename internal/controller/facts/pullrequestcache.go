@@ -26,6 +26,7 @@ type pullGatherer struct {
 	refused *cache.Cache[string, refusal]      // merges, by detailKey
 	listed  *cache.Cache[string, struct{}]     // repositories whose list was read in this process
 	settled *cache.Cache[string, *settledPull] // the last that were merged
+	rows    decodedRows[cachedPull]
 }
 
 // pullStore is what is read and written of the store for that.
@@ -49,7 +50,8 @@ func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, gr
 		details: newCache[string, *pullDetail](group, "pull_requests", 10_000),
 		refused: newCache[string, refusal](group, "refused_merges", 10_000),
 		listed:  newCache[string, struct{}](group, "listed_repositories", 10_000),
-		settled: newCache[string, *settledPull](group, "settled_pull_requests", 10_000)}
+		settled: newCache[string, *settledPull](group, "settled_pull_requests", 10_000),
+		rows:    newDecodedRows[cachedPull](group, "pull_request_rows")}
 }
 
 // The book is the store's copy of every pull request whose branch is named like
@@ -231,12 +233,12 @@ func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number
 	if err != nil || !ok {
 		return nil, err
 	}
-	return decodeCachedPull(p)
+	return o.decodePull(p)
 }
 
-func decodeCachedPull(p store.Pull) (*cachedPull, error) {
-	var e cachedPull
-	if err := json.Unmarshal(p.Data, &e); err != nil {
+func (o *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
+	e, err := o.rows.decode(p.Data, func(e *cachedPull) { e.PR.Labels = slices.Clip(e.PR.Labels) })
+	if err != nil {
 		return nil, fmt.Errorf("read #%d of %s from the store: %w", p.Number, p.Repo, err)
 	}
 	return &e, nil
@@ -254,7 +256,7 @@ func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.Pu
 			if row.Component == "" {
 				continue // only its name begins like one of ours
 			}
-			e, err := decodeCachedPull(row)
+			e, err := o.decodePull(row)
 			if err != nil {
 				return nil, err
 			}

@@ -54,7 +54,7 @@ func (o *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, er
 			return nil, err
 		}
 		for _, row := range rows {
-			if _, err := ev.addPull(out, row, nil); err != nil {
+			if _, err := o.addPull(ev, out, row, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -72,7 +72,7 @@ func (ev *Evaluation) hasBatches() bool { return ev.Pipeline.Units[promotion.Bat
 
 // addPull adds a pull request in its place, unless it is there; nil where it is on no
 // branch that concerns the unit. settled is the same where it was read before.
-func (ev *Evaluation) addPull(x pullIndex, row store.Pull, settled *settledPull) (*pullRecord, error) {
+func (o *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, settled *settledPull) (*pullRecord, error) {
 	ref, ok := promotion.ParseBranch(row.Branch)
 	byEnv := x[ref.Component]
 	if !ok || byEnv == nil || ref.Pipeline != ev.Unit.Pipeline {
@@ -83,7 +83,7 @@ func (ev *Evaluation) addPull(x pullIndex, row store.Pull, settled *settledPull)
 		return byEnv[ref.Environment][i], nil
 	}
 	if settled == nil {
-		e, err := decodeCachedPull(row)
+		e, err := o.decodePull(row)
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +269,7 @@ func (o *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int) 
 	if err != nil || !ok {
 		return "", nil, err
 	}
-	p, err := ev.addPull(ev.pulls, row, nil)
+	p, err := o.addPull(ev, ev.pulls, row, nil)
 	if err != nil || p == nil {
 		return "", nil, err
 	}
@@ -343,7 +343,7 @@ func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pul
 	if err != nil || !ok {
 		return nil, err
 	}
-	if p, err := ev.addPull(ev.pulls, row, nil); err != nil || p == nil || !o.isReverted(ctx, ev, revert, p) {
+	if p, err := o.addPull(ev, ev.pulls, row, nil); err != nil || p == nil || !o.isReverted(ctx, ev, revert, p) {
 		return nil, err
 	} else {
 		return p, nil
