@@ -29,11 +29,18 @@ var ErrNotFound = errors.New("no such Application")
 // Refresh asks Argo CD to compare an Application with Git again, and a hydrated one to be
 // hydrated again where that isn't under way, as its refresh button does. It returns when the request is made, not when it is done: the
 // annotation that makes it is App.RefreshPending until then. Asking again
-// meanwhile changes nothing. Errors: ErrRefreshOff, ErrNotFound, or the API
+// meanwhile changes nothing. By the API the calls are made one after the other, and what
+// goes wrong with one is in the log only. Errors: ErrRefreshOff, ErrNotFound, or the API
 // server's; where it forbids the patch, the error names the rule that is needed.
 func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
-	if w.refreshOff {
+	switch w.refresh {
+	case RefreshOff:
 		return ErrRefreshOff
+	case RefreshAPI:
+		if err := w.refreshByAPI(namespace, name); err != nil {
+			return fmt.Errorf("argocd %s: refresh Application %s/%s: %w", w.name, namespace, name, err)
+		}
+		return nil
 	}
 	annotations := map[string]any{refreshAnnotation: "normal"}
 	if app, ok := w.store.getApplication(namespace, name); ok && app.HydratedPath != "" && (app.Hydration == nil || app.Hydration.Phase != "Hydrating") {
@@ -54,7 +61,11 @@ func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
 // running already, or somebody else's request gets there first, nothing is done: whoever
 // wants it looks again. Errors are as for Refresh.
 func (w *Watcher) Sync(ctx context.Context, namespace, name string, request verification.SyncRequest) error {
-	if err := w.startSync(ctx, namespace, name, request); err != nil && !apierrors.IsConflict(err) {
+	start := w.startSync
+	if w.api != nil {
+		start = w.syncByAPI
+	}
+	if err := start(ctx, namespace, name, request); err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("argocd %s: sync Application %s/%s: %w", w.name, namespace, name, err)
 	}
 	return nil
@@ -69,7 +80,8 @@ type wireSyncable struct {
 	Spec      struct {
 		SyncPolicy struct {
 			Automated *struct {
-				Prune *bool `json:"prune"`
+				Enabled *bool `json:"enabled"`
+				Prune   *bool `json:"prune"`
 			} `json:"automated"`
 			SyncOptions []string        `json:"syncOptions"`
 			Retry       json.RawMessage `json:"retry"`
@@ -99,6 +111,13 @@ func (w *Watcher) startSync(ctx context.Context, namespace, name string, request
 	})
 }
 
+// prunes says whether a sync removes what Git no longer has.
+func (now *wireSyncable) prunes(request verification.SyncRequest) bool {
+	a := now.Spec.SyncPolicy.Automated
+	automated := a != nil && a.Prune != nil && *a.Prune
+	return request.Prune == verification.PruneAlways || request.Prune == verification.PruneAuto && automated
+}
+
 // newOperation is the operation that a request comes to.
 func (now *wireSyncable) newOperation(request verification.SyncRequest) map[string]any {
 	policy := &now.Spec.SyncPolicy
@@ -106,8 +125,7 @@ func (now *wireSyncable) newOperation(request verification.SyncRequest) map[stri
 	if request.Revision != "" {
 		sync["revision"] = request.Revision
 	}
-	automated := policy.Automated != nil && policy.Automated.Prune != nil && *policy.Automated.Prune
-	if request.Prune == verification.PruneAlways || request.Prune == verification.PruneAuto && automated {
+	if now.prunes(request) {
 		sync["prune"] = true
 	}
 	if len(policy.SyncOptions) > 0 {

@@ -254,7 +254,10 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	for _, c := range w.Status.Conditions[:min(len(w.Status.Conditions), maxConditions)] {
 		a.Conditions = append(a.Conditions, verification.Condition{Type: c.Type, Message: clipMessage(c.Message)})
 	}
-	a.Unhealthy, a.HealthInTree = w.unhealthyResources(), w.Status.ResourceHealthSource == healthInTree
+	// Where it is in the tree, the API puts it into some of its answers and not into others.
+	if a.HealthInTree = w.Status.ResourceHealthSource == healthInTree; !a.HealthInTree {
+		a.Unhealthy = w.unhealthyResources()
+	}
 	a.Differences, a.Differing = w.outOfSyncResources()
 	return a
 }

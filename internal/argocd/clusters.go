@@ -21,8 +21,10 @@ import (
 )
 
 const (
-	// clusterSelector is how Argo CD marks its cluster Secrets.
-	clusterSelector = "argocd.argoproj.io/secret-type=cluster"
+	// clusterLabel, with this value, is how Argo CD marks its cluster Secrets.
+	clusterLabel      = "argocd.argoproj.io/secret-type"
+	clusterLabelValue = "cluster"
+	clusterSelector   = clusterLabel + "=" + clusterLabelValue
 	// clusterInterval is how often the cluster Secrets are listed while somebody
 	// asks for them. They are listed and not watched: a watch would need another
 	// permission, and would keep a buffer with credentials for as long as it lasts.
@@ -40,7 +42,8 @@ type Cluster struct {
 
 // clusterCache knows the cluster Secrets of one Argo CD, from when it is first asked.
 type clusterCache struct {
-	client    rest.Interface // of the core API
+	client    rest.Interface // of the core API; nil: byAPI is asked
+	byAPI     func(ctx context.Context) ([]Cluster, error)
 	namespace string
 	log       *zap.Logger
 	now       func() time.Time
@@ -117,7 +120,11 @@ func (c *clusterCache) run(ctx context.Context) {
 
 // refreshClusters lists once and tells if the answer is another one. The caller holds listing.
 func (c *clusterCache) refreshClusters(ctx context.Context) {
-	clusters, err := c.listClusters(ctx)
+	list := c.byAPI
+	if c.client != nil {
+		list = c.listClusters
+	}
+	clusters, err := list(ctx)
 	if err != nil && ctx.Err() != nil {
 		return // whoever asked is gone: that says nothing about the clusters
 	}
@@ -130,7 +137,7 @@ func (c *clusterCache) refreshClusters(ctx context.Context) {
 	}
 	c.mu.Unlock()
 	if failed {
-		c.log.Warn("the cluster Secrets can't be read", zap.Error(err))
+		c.log.Warn("the clusters can't be read", zap.Error(err))
 	}
 	if changed {
 		c.versions.countChange(ofClusters)

@@ -90,8 +90,12 @@ func lineOf(description []byte) (string, error) {
 	return "", errors.New("it does not describe ApplicationSets")
 }
 
-// detectLine asks the API server which line of Argo CD its kinds are of.
+// detectLine asks Argo CD which line it is of, or else the API server of which its kinds
+// are.
 func (w *Watcher) detectLine(ctx context.Context) (string, error) {
+	if w.api != nil {
+		return w.detectLineByAPI(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
 	defer cancel()
 	body, err := w.client.Get().AbsPath(schemaPath).Stream(ctx)

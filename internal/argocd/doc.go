@@ -1,7 +1,8 @@
 // Package argocd looks at one Argo CD over the Kubernetes API of the cluster it
-// runs in: it lists and watches Applications and keeps of each the few fields of
-// verification.App, and says when one of those changed. It asks for refreshes and
-// syncs by patching the Application, which is all it ever writes.
+// runs in, over Argo CD's own API (api), or both: it lists and watches Applications and
+// keeps of each the few fields of verification.App, and says when one of those changed. It
+// asks for refreshes and syncs by patching the Application or by the API, which is all it
+// ever writes.
 //
 // Beside the Applications it knows what a resolver of ApplicationSets asks of a
 // running Argo CD: the ApplicationSets themselves, the names of the AppProjects
@@ -10,8 +11,9 @@
 // forbidden: then it is unknown, with the reason, and the rest works. What an
 // Application is as a whole is not kept but listed anew when it is wanted (Each).
 //
-// With Argo CD's own API (api) it also says which resources of an Application are
-// unhealthy, and what their pods say (UnhealthyResources).
+// By the API it also says which resources of an Application are unhealthy, and what
+// their pods say (UnhealthyResources). The API's stream of changes replays nothing and
+// loses some: it is a hint, and the list, which is asked for from time to time, the truth.
 //
 // What a state means for a commit is decided in verification; what to do about
 // it, elsewhere. The package imports nothing of Argo CD.

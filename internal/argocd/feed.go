@@ -3,15 +3,12 @@ package argocd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,22 +42,12 @@ const (
 // with a new list when the server no longer knows the place; what is decoded, in
 // pieces of one object, and how the watch is, stays here.
 type feed struct {
-	client        rest.Interface
-	resource      string
-	namespace     string
-	optional      bool   // may be forbidden or absent: said once, then tried rarely
-	missingHint   string // what stays unknown where an optional feed can't be had
-	sink          sink
-	log           *zap.Logger
-	now           func() time.Time
-	retry         time.Duration   // the first wait after an error; it doubles up to 100 times that
-	onReadyChange func(well bool) // called when checkReady turns nil (true), and the first time that it fails (false)
-
-	mu        sync.Mutex
-	listed    bool
-	downSince time.Time // since when there is no watch; zero: there is one
-	lastErr   error     // why, when known
-	logged    bool      // err is in the log
+	feedState
+	client    rest.Interface
+	resource  string
+	namespace string
+	sink      sink
+	retry     time.Duration // the first wait after an error; it doubles up to 100 times that
 }
 
 // sink takes what a feed sees.
@@ -210,23 +197,12 @@ func (s reflectedStore) Replace(list []any, _ string) error {
 			s.feed.sink.dropObject(key)
 		}
 	}
-	s.feed.changeState(func(f *feed) { f.listed, f.lastErr = true, nil })
+	s.feed.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
 	return nil
 }
 
 // Resync has nothing to do: the Reflector is made without a period for it.
 func (s reflectedStore) Resync() error { return nil }
-
-// changeState changes what checkReady says, and reports that what was lost is well again.
-func (f *feed) changeState(change func(*feed)) {
-	lost := f.checkReady() != nil
-	f.mu.Lock()
-	change(f)
-	f.mu.Unlock()
-	if lost && f.checkReady() == nil {
-		f.onReadyChange(true)
-	}
-}
 
 func (f *feed) newRequest() *rest.Request {
 	return f.client.Get().NamespaceIfScoped(f.namespace, f.namespace != "").Resource(f.resource)
@@ -240,70 +216,16 @@ func (f *feed) displayName() string {
 	return f.resource + " in namespace " + f.namespace
 }
 
-func (f *feed) markAlive() {
-	logged := false
-	f.changeState(func(f *feed) {
-		logged = f.logged
-		f.downSince, f.lastErr, f.logged = time.Time{}, nil, false
-	})
-	if logged {
-		f.log.Info("watching again", zap.String("watch", f.displayName()))
-	}
-}
-
-func (f *feed) markEnded() {
-	f.mu.Lock()
-	f.downSince = f.now()
-	f.mu.Unlock()
-}
-
-// recordFailure notes why there is no watch, and says it once; a watch whose place
-// is too old is no failure.
+// recordFailure notes why there is no watch; a watch whose place is too old is no failure.
 func (f *feed) recordFailure(err error) {
-	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || errors.Is(err, context.Canceled) {
+	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
 		return
 	}
-	err = explainError(err, "get, list, watch", "argoproj.io", f.resource)
-	f.mu.Lock()
-	logged := f.logged
-	f.lastErr, f.logged = err, true
-	f.mu.Unlock()
-	if logged {
-		return
-	}
-	f.onReadyChange(false)
-	if f.optional && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
-		f.log.Warn(f.missingHint, zap.Error(err))
-		return
-	}
-	f.log.Warn("Argo CD can't be watched; trying again", zap.Error(err))
+	f.recordTrouble(explainError(err, "get, list, watch", "argoproj.io", f.resource), apierrors.IsForbidden(err) || apierrors.IsNotFound(err))
 }
 
-// checkReady is nil while the feed has listed and has a watch, or had one until a
-// moment ago.
-func (f *feed) checkReady() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.listed && (f.downSince.IsZero() || f.now().Sub(f.downSince) < brokenGrace) {
-		return nil
-	}
-	err := f.lastErr
-	switch {
-	case err != nil:
-	case f.listed:
-		err = fmt.Errorf("watch %s: no answer", f.displayName())
-	default:
-		err = fmt.Errorf("list %s: not complete yet", f.displayName())
-	}
-	return fmt.Errorf("%w (since %s)", err, f.downSince.UTC().Format(time.RFC3339))
-}
-
-// isListed says that everything has been listed once.
-func (f *feed) isListed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.listed
-}
+// covers says that a namespace's objects are among the feed's.
+func (f *feed) covers(namespace string) bool { return f.namespace == "" || f.namespace == namespace }
 
 // explainError adds to an error what a person can do about it.
 func explainError(err error, verbs, group, resource string) error {

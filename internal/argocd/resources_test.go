@@ -152,7 +152,7 @@ func TestClusters(t *testing.T) {
 		t.Errorf("those of before, and the reason: %v, %v", got, err)
 	}
 	w.clusters.refreshClusters(context.Background())
-	if w.logs.FilterMessageSnippet("cluster Secrets").Len() != 1 || w.Version().Clusters != before+2 {
+	if w.logs.FilterMessageSnippet("clusters can't be read").Len() != 1 || w.Version().Clusters != before+2 {
 		t.Error("the failure is news once")
 	}
 	s.failWith("secrets", 0)

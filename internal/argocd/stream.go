@@ -45,9 +45,18 @@ type listMeta struct {
 	Continue        string `json:"continue"`
 }
 
-// readPage reads one page of a list and hands each object to item, whose
-// argument is only valid during the call. It holds one object at a time.
+// readPage reads one page of a list of the API server's, as readList does.
 func readPage(r io.Reader, item func(raw []byte)) (listMeta, error) {
+	meta, err := readList(r, item)
+	if err == nil && meta.ResourceVersion == "" {
+		err = errors.New("the list has no resourceVersion")
+	}
+	return meta, err
+}
+
+// readList reads a list and hands each object to item, whose argument is only valid
+// during the call. It holds one object at a time.
+func readList(r io.Reader, item func(raw []byte)) (listMeta, error) {
 	src := &allowance{r: r}
 	dec := json.NewDecoder(src)
 	var meta listMeta
@@ -75,13 +84,7 @@ func readPage(r io.Reader, item func(raw []byte)) (listMeta, error) {
 		}
 	}
 	src.renew()
-	if err := expectDelim(dec, '}'); err != nil {
-		return meta, err
-	}
-	if meta.ResourceVersion == "" {
-		return meta, errors.New("the list has no resourceVersion")
-	}
-	return meta, nil
+	return meta, expectDelim(dec, '}')
 }
 
 func readItems(dec *json.Decoder, src *allowance, raw *json.RawMessage, item func([]byte)) error {

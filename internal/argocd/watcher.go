@@ -2,6 +2,7 @@ package argocd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ import (
 // How Argo CD is asked for a refresh.
 const (
 	RefreshAnnotation = "annotation"
+	RefreshAPI        = "api" // needs Options.API
 	RefreshOff        = "off"
 )
 
@@ -41,11 +43,15 @@ type Options struct {
 	Namespaces []string
 	Clusters   bool // the cluster Secrets may be listed
 
-	// API reads resource trees; nil: nobody does.
-	API    *api.Client
-	Caches *cache.Group // that its caches are shown by; nil: none
+	// API reads resource trees and asks for syncs; nil: nobody reads them, and syncs are
+	// asked for by a patch. APIAlone has all that is watched above watched by it, and needs
+	// no access to Kubernetes; Projects are those whose Applications are, none: all.
+	API      *api.Client
+	APIAlone bool
+	Projects []string
+	Caches   *cache.Group // that its caches are shown by; nil: none
 
-	Refresh string // RefreshAnnotation (also when empty) or RefreshOff
+	Refresh string // RefreshAnnotation (also when empty), RefreshAPI or RefreshOff
 	Log     *zap.Logger
 
 	// OnChange is told each new state of an Application, also the first, and
@@ -64,41 +70,31 @@ type Options struct {
 // Watcher knows the Applications of one Argo CD. All its methods but Run may be
 // called at any time and concurrently.
 type Watcher struct {
-	name       string
-	host       string
-	refreshOff bool // refresh: off
-	client     rest.Interface
-	store      *appStore
-	log        *zap.Logger
+	name    string
+	host    string
+	refresh string
+	client  rest.Interface // nil: everything goes by the API
+	api     *api.Client    // nil: there is none
+	store   *appStore
+	log     *zap.Logger
 
-	appFeeds     []*feed
-	setFeeds     []*feed
-	projectFeeds []*feed
+	appFeeds     []follower
+	setFeeds     []follower
+	projectFeeds []follower
 	projects     *projectSink
 	clusters     *clusterCache // nil: the cluster Secrets may not be listed
 	trees        *treeReader   // nil: there is no API to read them by
+	refreshes    *refresher    // nil: refreshes don't go by the API
 }
 
 // New makes a Watcher. It doesn't dial: an Argo CD out of reach is no error but
 // what Ready tells.
 func New(o Options) (*Watcher, error) {
-	switch o.Refresh {
-	case "", RefreshAnnotation, RefreshOff:
-	case "api":
-		return nil, fmt.Errorf("argocd %s: refresh: api is not supported yet; use annotation or off", o.Name)
-	default:
-		return nil, fmt.Errorf("argocd %s: refresh: %q is unknown; use annotation or off", o.Name, o.Refresh)
-	}
-	config := o.Config
-	if config == nil {
-		var err error
-		if config, err = RESTConfig(o.Kubeconfig, o.Context); err != nil {
-			return nil, fmt.Errorf("argocd %s: %w", o.Name, err)
-		}
-	}
-	client, err := newClient(config, "/apis", schema.GroupVersion{Group: "argoproj.io", Version: "v1alpha1"})
-	if err != nil {
-		return nil, fmt.Errorf("argocd %s: make a Kubernetes client: %w", o.Name, err)
+	switch {
+	case !slices.Contains([]string{"", RefreshAnnotation, RefreshAPI, RefreshOff}, o.Refresh):
+		return nil, fmt.Errorf("argocd %s: refresh: %q is unknown; use annotation, api or off", o.Name, o.Refresh)
+	case o.API == nil && (o.APIAlone || o.Refresh == RefreshAPI):
+		return nil, fmt.Errorf("argocd %s: there is no API to go by", o.Name)
 	}
 	log := o.Log
 	if log == nil {
@@ -111,11 +107,38 @@ func New(o Options) (*Watcher, error) {
 		}
 	}
 	n := &versionCounter{onChange: o.OnVersionChange}
-	w := &Watcher{name: o.Name, host: config.Host, refreshOff: o.Refresh == RefreshOff, client: client, store: newAppStore(o.Name, log, o.OnChange, n), log: log}
+	w := &Watcher{name: o.Name, refresh: o.Refresh, api: o.API, store: newAppStore(o.Name, log, o.OnChange, n), log: log}
 	w.projects = newProjectSink(w.store)
 	if o.API != nil {
 		w.trees = newTreeReader(o.API, o.Caches, o.Name)
 	}
+	if o.Refresh == RefreshAPI {
+		w.refreshes = newRefresher(o.API, log)
+	}
+	if o.APIAlone {
+		w.watchByAPI(&o)
+		return w, nil
+	}
+	if err := w.watchByKubernetes(&o); err != nil {
+		return nil, fmt.Errorf("argocd %s: %w", o.Name, err)
+	}
+	return w, nil
+}
+
+// watchByKubernetes makes the feeds that ask the API server of Argo CD's cluster.
+func (w *Watcher) watchByKubernetes(o *Options) error {
+	config := o.Config
+	if config == nil {
+		var err error
+		if config, err = RESTConfig(o.Kubeconfig, o.Context); err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.client, err = newClient(config, "/apis", schema.GroupVersion{Group: "argoproj.io", Version: "v1alpha1"}); err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	w.host = config.Host
 	own := ""
 	if len(o.Namespaces) > 0 {
 		own = o.Namespaces[0]
@@ -126,31 +149,66 @@ func New(o Options) (*Watcher, error) {
 	}
 	for _, ns := range namespaces {
 		f := w.newFeed("applications", ns, appSink{w.store})
-		f.onReadyChange = func(well bool) {
-			if well && w.Ready() == nil {
-				o.OnReady()
-			}
-		}
+		f.onReadyChange = w.whenReady(o.OnReady)
 		w.appFeeds = append(w.appFeeds, f)
-		w.setFeeds = append(w.setFeeds, w.newOptionalFeed("applicationsets", ns, setSink{w.store}, ofSets,
-			"live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced while they wait"))
+		w.setFeeds = append(w.setFeeds, w.newOptionalFeed("applicationsets", ns, setSink{w.store}, ofSets, missingSets))
 	}
-	w.projectFeeds = []*feed{w.newOptionalFeed("appprojects", own, w.projects, ofProjects, "AppProjects stay unknown: whether a target's project exists is not checked")}
+	w.projectFeeds = []follower{w.newOptionalFeed("appprojects", own, w.projects, ofProjects, missingProjects)}
 	if o.Clusters {
 		core, err := newClient(config, "/api", schema.GroupVersion{Version: "v1"})
 		if err != nil {
-			return nil, fmt.Errorf("argocd %s: make a Kubernetes client: %w", o.Name, err)
+			return fmt.Errorf("make a Kubernetes client: %w", err)
 		}
-		w.clusters = &clusterCache{client: core, namespace: own, log: log, now: time.Now, versions: n, requested: make(chan struct{})}
+		w.clusters = w.newClusterCache()
+		w.clusters.client, w.clusters.namespace = core, own
 	}
-	return w, nil
+	return nil
+}
+
+// What stays unknown where it may not be seen.
+const (
+	missingSets     = "live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced while they wait"
+	missingProjects = "AppProjects stay unknown: whether a target's project exists is not checked"
+)
+
+// whenReady passes it on when a feed of Applications is well again and with it all of them.
+func (w *Watcher) whenReady(onReady func()) func(well bool) {
+	return func(well bool) {
+		if well && w.Ready() == nil {
+			onReady()
+		}
+	}
+}
+
+func (w *Watcher) newClusterCache() *clusterCache {
+	return &clusterCache{log: w.log, now: time.Now, versions: w.store.versions, requested: make(chan struct{})}
+}
+
+// watchByAPI makes the feeds that ask Argo CD's own API.
+func (w *Watcher) watchByAPI(o *Options) {
+	w.host = o.API.Host()
+	state := func(title string, optional bool, missed string, onReadyChange func(bool)) feedState {
+		return feedState{title: title, optional: optional, missingHint: missed, log: w.log, now: time.Now, downSince: time.Now(), onReadyChange: onReadyChange}
+	}
+	counts := func(k changeKind) func(bool) { return func(bool) { w.store.versions.countChange(k) } }
+	apps := &apiStream{feedState: state("Applications by the API", false, "", w.whenReady(o.OnReady)), client: o.API,
+		filter: api.ApplicationFilter{Projects: o.Projects}, sink: appSink{w.store}, pace: defaultPace, versions: map[string]seenVersion{}}
+	w.appFeeds = []follower{apps}
+	w.setFeeds = []follower{&apiList{feedState: state("ApplicationSets by the API", true, missingSets, counts(ofSets)), client: o.API, which: api.ApplicationSets, sink: setSink{w.store}, interval: defaultPace.sets}}
+	w.projectFeeds = []follower{&apiList{feedState: state("projects by the API", true, missingProjects, counts(ofProjects)), client: o.API, which: api.Projects, sink: w.projects, interval: defaultPace.rest}}
+	if w.refreshes != nil {
+		w.refreshes.take = func(raw json.RawMessage) { w.takeRefreshed(apps, raw) }
+	}
+	if o.Clusters {
+		w.clusters = w.newClusterCache()
+		w.clusters.byAPI = func(ctx context.Context) ([]Cluster, error) { return listClustersByAPI(ctx, o.API) }
+	}
 }
 
 func (w *Watcher) newFeed(resource, namespace string, s sink) *feed {
-	return &feed{
-		client: w.client, resource: resource, namespace: namespace, sink: s,
-		log: w.log, now: time.Now, retry: firstRetry, downSince: time.Now(), onReadyChange: func(bool) {},
-	}
+	f := &feed{client: w.client, resource: resource, namespace: namespace, sink: s, retry: firstRetry}
+	f.title, f.log, f.now, f.downSince, f.onReadyChange = f.displayName(), w.log, time.Now, time.Now(), func(bool) {}
+	return f
 }
 
 // newOptionalFeed makes a feed that may be forbidden; missingHint says what is unknown then.
@@ -170,6 +228,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	if w.clusters != nil {
 		wg.Go(func() { w.clusters.run(ctx) })
+	}
+	if w.refreshes != nil {
+		wg.Go(func() { w.refreshes.run(ctx) })
 	}
 	wg.Go(func() { w.followLine(ctx) })
 	wg.Wait()
@@ -195,7 +256,7 @@ func (w *Watcher) Ready() error {
 	return w.readyOf(w.appFeeds)
 }
 
-func (w *Watcher) readyOf(feeds []*feed) error {
+func (w *Watcher) readyOf(feeds []follower) error {
 	var errs []error
 	for _, f := range feeds {
 		if err := f.checkReady(); err != nil {

@@ -36,6 +36,16 @@ type testWatcher struct {
 
 func startWatcher(t *testing.T, s *apiServer, adjust func(*Options)) *testWatcher {
 	t.Helper()
+	return startAdjusted(t, s, adjust, func(w *Watcher) {
+		for _, f := range slices.Concat(w.appFeeds, w.setFeeds, w.projectFeeds) {
+			f.(*feed).retry = 5 * time.Millisecond
+		}
+	})
+}
+
+// startAdjusted starts a Watcher after its options, and itself, were adjusted.
+func startAdjusted(t *testing.T, s *apiServer, adjust func(*Options), hurry func(*Watcher)) *testWatcher {
+	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	w := &testWatcher{apiServer: s, t: t, changes: make(chan appChange, 100_000), logs: logs}
 	o := Options{Name: "hub", Config: s.config(), Namespaces: []string{"argocd"}, Log: zap.New(core), OnChange: func(app verification.App, deleted bool) { w.changes <- appChange{app, deleted} }}
@@ -47,9 +57,7 @@ func startWatcher(t *testing.T, s *apiServer, adjust func(*Options)) *testWatche
 		t.Fatal(err)
 	}
 	w.Watcher = watcher
-	for _, f := range slices.Concat(watcher.appFeeds, watcher.setFeeds, watcher.projectFeeds) {
-		f.retry = 5 * time.Millisecond
-	}
+	hurry(watcher)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -228,7 +236,7 @@ func TestReadySaysWhyNotAndSince(t *testing.T) {
 	w.until("ready", func() bool { return w.Ready() == nil })
 
 	// A watch that breaks is only told after a while; the last state stays.
-	f := w.appFeeds[0]
+	f := w.appFeeds[0].(*feed)
 	w.until("a watch", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.downSince.IsZero() })
 	s.failWith("applications", http.StatusInternalServerError)
 	s.cutWatches()
@@ -450,7 +458,7 @@ func TestSyncPrunes(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	for refresh, want := range map[string]string{"api": "not supported yet", "never": "unknown"} {
+	for refresh, want := range map[string]string{"api": "there is no API", "never": "unknown"} {
 		if _, err := New(Options{Name: "hub", Config: newAPIServer(t).config(), Refresh: refresh}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", refresh, err)
 		}

@@ -73,9 +73,9 @@ func (w *Watcher) listInNamespace(ctx context.Context, namespace, selector strin
 }
 
 // feedOf is the Applications' feed that a namespace is in; nil when none is.
-func (w *Watcher) feedOf(namespace string) *feed {
+func (w *Watcher) feedOf(namespace string) follower {
 	for _, f := range w.appFeeds {
-		if f.namespace == "" || f.namespace == namespace {
+		if f.covers(namespace) {
 			return f
 		}
 	}

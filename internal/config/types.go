@@ -143,6 +143,7 @@ func (r *Repository) Split() (owner, name string) {
 // How Argo CD is asked to look again.
 const (
 	RefreshAnnotation = "annotation"
+	RefreshAPI        = "api"
 	RefreshOff        = "off"
 )
 
@@ -157,16 +158,17 @@ type ArgoCD struct {
 	Name       string     `yaml:"name"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	API        *ArgoCDAPI `yaml:"api"` // nil: it isn't used
-	Refresh    string     `yaml:"refresh"`
-	Globbing   string     `yaml:"globbing"`
-	Version    string     `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
-	Clusters   Clusters   `yaml:"clusters"`
+	// APIAlone says that there is an api and no kubernetes: everything goes by the API.
+	APIAlone bool     `yaml:"-"`
+	Refresh  string   `yaml:"refresh"`
+	Globbing string   `yaml:"globbing"`
+	Version  string   `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
+	Clusters Clusters `yaml:"clusters"`
 }
 
 // SetDefaults fills in what an Argo CD may leave out.
 func (a *ArgoCD) SetDefaults() {
 	a.Kubernetes.Namespaces = []string{"argocd"}
-	a.Refresh = RefreshAnnotation
 	a.Globbing = GlobbingGit
 }
 
@@ -185,6 +187,18 @@ type ArgoCDAPI struct {
 	TokenFile string `yaml:"tokenFile"`
 	CAFile    string `yaml:"caFile"`   // authorities besides the system's, in PEM
 	Insecure  bool   `yaml:"insecure"` // its certificate isn't checked
+	// Without kubernetes: Argo CD's own namespace, and the projects whose Applications are
+	// watched; none: all.
+	Namespace string   `yaml:"namespace"`
+	Projects  []string `yaml:"projects"`
+}
+
+// Namespace is Argo CD's own namespace.
+func (a *ArgoCD) Namespace() string {
+	if a.APIAlone && a.API.Namespace != "" {
+		return a.API.Namespace
+	}
+	return a.Kubernetes.Namespaces[0]
 }
 
 // Clusters is where the clusters are known from that Argo CD deploys to: without

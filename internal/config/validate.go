@@ -64,6 +64,12 @@ func (c *checker) fillDefaults(config *Config) {
 	}
 	for i := range config.ArgoCD {
 		a := &config.ArgoCD[i]
+		a.APIAlone = a.API != nil && !c.Doc.Has(fmt.Sprintf("argocd[%d].kubernetes", i))
+		if a.Refresh == "" && a.API != nil {
+			a.Refresh = RefreshAPI
+		} else if a.Refresh == "" {
+			a.Refresh = RefreshAnnotation
+		}
 		files := []*string{&a.Kubernetes.Kubeconfig, &a.Clusters.File}
 		if a.API != nil {
 			files = append(files, &a.API.CAFile)
@@ -206,7 +212,7 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 	for i, a := range instances {
 		at := fmt.Sprintf("argocd[%d]", i)
 		c.checkUniqueName("argocd", i, a.Name, first)
-		c.Supported(at+".refresh", a.Refresh, []string{"api"}, RefreshAnnotation, RefreshOff)
+		c.checkRefresh(at+".refresh", &a)
 		c.OneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
 		if (a.Version != "" || c.Doc.Has(at+".version")) && !argoCDVersion.MatchString(a.Version) {
 			c.Errorf(at+".version", "%q is no version of Argo CD; v3.5.7 is one, and 3.5 names its line", a.Version)
@@ -214,7 +220,7 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 		if a.Clusters.File == "" && c.Doc.Has(at+".clusters.file") {
 			c.Errorf(at+".clusters.file", "the path of a file is missing")
 		}
-		c.checkArgoCDAPI(at, a.API)
+		c.checkArgoCDAPI(at, a.API, a.APIAlone)
 		c.NotEmpty(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
 		for j, n := range a.Kubernetes.Namespaces {
 			path := fmt.Sprintf("%s.kubernetes.namespaces[%d]", at, j)
@@ -227,12 +233,20 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 	}
 }
 
-func (c *checker) checkArgoCDAPI(at string, a *ArgoCDAPI) {
+// checkRefresh checks that there is what a refresh is asked for by.
+func (c *checker) checkRefresh(at string, a *ArgoCD) {
+	c.OneOf(at, a.Refresh, RefreshAnnotation, RefreshAPI, RefreshOff)
+	switch {
+	case a.Refresh == RefreshAPI && a.API == nil:
+		c.Errorf(at, "needs api, the address and the token of Argo CD's own")
+	case a.Refresh == RefreshAnnotation && a.APIAlone:
+		c.Errorf(at, "needs kubernetes; without it, use api or off")
+	}
+}
+
+func (c *checker) checkArgoCDAPI(at string, a *ArgoCDAPI, alone bool) {
 	if a == nil {
 		return
-	}
-	if !c.Doc.Has(at + ".kubernetes") {
-		c.Errorf(at, "kubernetes is missing: Applications are not watched by the API yet")
 	}
 	at += ".api"
 	c.checkHTTPURL(at+".url", a.URL)
@@ -249,6 +263,19 @@ func (c *checker) checkArgoCDAPI(at string, a *ArgoCDAPI) {
 		c.Errorf(at+".caFile", "the path of a file is missing")
 	case a.CAFile != "" && a.Insecure:
 		c.Errorf(at+".insecure", "caFile is given too, which says whose certificates are believed; keep one of them")
+	}
+	switch {
+	case a.Namespace != "" && !alone:
+		c.Errorf(at+".namespace", "kubernetes is given too, whose first namespace is Argo CD's own")
+	case a.Namespace != "" && (len(a.Namespace) > maxNameLength || !namespacePattern.MatchString(a.Namespace)):
+		c.Errorf(at+".namespace", "%q is not a namespace's name", a.Namespace)
+	case len(a.Projects) > 0 && !alone:
+		c.Errorf(at+".projects", "kubernetes is given too, by which Applications are watched")
+	}
+	for j, p := range a.Projects {
+		if p == "" || strings.ContainsFunc(p, isUnprintable) {
+			c.Errorf(fmt.Sprintf("%s.projects[%d]", at, j), "%q is not a project's name", p)
+		}
 	}
 }
 

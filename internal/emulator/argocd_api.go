@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -28,8 +29,11 @@ func (a *ArgoCD) WriteAuthority(path string) error {
 func (a *ArgoCD) serveAPI(w http.ResponseWriter, r *http.Request, address string) {
 	parts := strings.Split(strings.TrimPrefix(address, "/v1/"), "/")
 	resource := parts[0]
-	if len(parts) == 3 {
+	switch {
+	case len(parts) == 3:
 		resource = parts[2]
+	case resource == "stream" || resource == "":
+		resource = strings.Join(parts, "/")
 	}
 	if r.Header.Get("Authorization") != "Bearer "+a.apiToken {
 		writeAPIFailure(w, http.StatusUnauthorized, 16, "invalid session: token signature is invalid")
@@ -39,9 +43,38 @@ func (a *ArgoCD) serveAPI(w http.ResponseWriter, r *http.Request, address string
 		writeAPIFailure(w, code, 2, "injected: "+http.StatusText(code))
 		return
 	}
+	a.routeAPI(w, r, parts)
+}
+
+// listsByAPI are the lists besides that of Applications, with their resource in Kubernetes.
+var listsByAPI = map[string]string{"applicationsets": "applicationsets", "projects": "appprojects"}
+
+// routeAPI answers a request that was admitted.
+func (a *ArgoCD) routeAPI(w http.ResponseWriter, r *http.Request, parts []string) {
+	get, post := r.Method == http.MethodGet, r.Method == http.MethodPost
+	address := strings.Join(parts, "/")
 	switch {
-	case r.Method == http.MethodGet && len(parts) == 3 && parts[0] == "applications" && parts[2] == "resource-tree":
+	case get && address == "/version":
+		writeJSON(w, http.StatusOK, jsonObject{"Version": "v2.14.21+emulated"})
+	case get && parts[0] == "account":
+		writeJSON(w, http.StatusOK, jsonObject{"value": "yes"})
+	case get && address == "applications":
+		a.listApplications(w, r)
+	case get && address == "stream/applications":
+		a.streamApplications(w, r)
+	case get && listsByAPI[address] != "":
+		a.mu.Lock()
+		items := a.recordsOf(listsByAPI[address])
+		a.mu.Unlock()
+		writeJSON(w, http.StatusOK, jsonObject{"metadata": jsonObject{}, "items": items})
+	case get && address == "clusters":
+		writeJSON(w, http.StatusOK, jsonObject{"metadata": jsonObject{}, "items": []any{jsonObject{"name": "in-cluster", "server": "https://kubernetes.default.svc"}}})
+	case get && parts[0] == "applications" && len(parts) == 2:
+		a.getApplication(w, r, parts[1])
+	case get && parts[0] == "applications" && len(parts) == 3 && parts[2] == "resource-tree":
 		a.serveTree(w, r, parts[1])
+	case post && parts[0] == "applications" && len(parts) == 3 && parts[2] == "sync":
+		a.requestSync(w, r, parts[1])
 	default:
 		writeAPIFailure(w, http.StatusNotFound, 5, "Not Found")
 	}
@@ -52,16 +85,17 @@ func writeAPIFailure(w http.ResponseWriter, status, code int, message string) {
 	writeJSON(w, status, jsonObject{"error": message, "code": code, "message": message})
 }
 
-// findByQuery finds the Application that a request is about. One that isn't there may not be
-// seen either, unless the request names its project.
+// findByQuery finds the Application that a request's query is about.
 func (a *ArgoCD) findByQuery(w http.ResponseWriter, r *http.Request, name string) *application {
 	q := r.URL.Query()
-	namespace := q.Get("appNamespace")
-	if namespace == "" {
-		namespace = "argocd"
-	}
-	app := a.apps[namespace+"/"+name]
-	switch project := q.Get("project"); {
+	return a.findByProject(w, q.Get("appNamespace"), q.Get("project"), name)
+}
+
+// findByProject finds an Application that a request is about. One that isn't there may not
+// be seen either, unless the request names its project.
+func (a *ArgoCD) findByProject(w http.ResponseWriter, namespace, project, name string) *application {
+	app := a.apps[cmp.Or(namespace, "argocd")+"/"+name]
+	switch {
 	case app != nil && app.appearsAt.IsZero() && (project == "" || project == app.Project):
 		return app
 	case project == "":

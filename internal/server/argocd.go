@@ -26,28 +26,32 @@ type argocdConnection struct {
 
 // newArgoCD builds what reaches one Argo CD. Nothing is dialled.
 func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
-	rest, err := argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
-	if err != nil {
-		return nil, err
-	}
 	out := &argocdConnection{config: a}
+	client, err := newArgoCDAPI(a.API)
+	if err != nil {
+		return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
+	}
+	o := argocd.Options{
+		Name: a.Name, API: client, APIAlone: a.APIAlone, Caches: &s.caches, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
+		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged,
+		OnReady: func() { s.argocdReconnected(a.Name) },
+	}
+	if a.APIAlone {
+		o.Projects = a.API.Projects
+	} else {
+		if o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context); err != nil {
+			return nil, err
+		}
+		if out.kube, err = appset.NewKube(o.Config); err != nil {
+			return nil, err
+		}
+	}
 	if a.Version != "" {
 		if out.version, err = appset.ParseVersion(a.Version); err != nil {
 			return nil, err
 		}
 	}
-	if out.kube, err = appset.NewKube(rest); err != nil {
-		return nil, err
-	}
-	client, err := newArgoCDAPI(a.API)
-	if err != nil {
-		return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
-	}
-	out.watcher, err = argocd.New(argocd.Options{
-		Name: a.Name, Config: rest, API: client, Caches: &s.caches, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
-		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged,
-		OnReady: func() { s.argocdReconnected(a.Name) },
-	})
+	out.watcher, err = argocd.New(o)
 	return out, err
 }
 
@@ -76,7 +80,7 @@ func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
 // factsArgoCD is the Argo CD as the observer knows it.
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	return facts.ArgoCD{
-		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Trees: a.watcher, Namespace: a.config.Kubernetes.Namespaces[0], Globbing: a.config.Globbing, Version: a.version,
+		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Trees: a.watcher, Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 	}
 }

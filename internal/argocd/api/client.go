@@ -43,16 +43,17 @@ type Options struct {
 	Token    string // of an account or a project's role
 	CA       []byte // authorities besides the system's, in PEM; nil: none
 	Insecure bool   // whoever answers is believed to be it
-	// Wait is the first wait before a read is tried again; 0: 300 ms.
-	Wait time.Duration
+	// Wait is the first wait before a read is tried again; 0: 300 ms. Idle is after how long
+	// without a sign of life a stream counts as broken; 0: 45 s.
+	Wait, Idle time.Duration
 }
 
 // Client calls the API of one Argo CD. All methods may be called concurrently.
 type Client struct {
-	base  *url.URL
-	token string
-	wait  time.Duration
-	http  *http.Client
+	base       *url.URL
+	token      string
+	wait, idle time.Duration
+	http       *http.Client
 }
 
 // New makes a client. It doesn't dial.
@@ -76,7 +77,7 @@ func New(o Options) (*Client, error) {
 	// its death, with everything else.
 	transport.ForceAttemptHTTP2, transport.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConnections, maxConnections
-	return &Client{base: base, token: o.Token, wait: cmp.Or(o.Wait, firstWait), http: &http.Client{
+	return &Client{base: base, token: o.Token, wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -85,31 +86,40 @@ func New(o Options) (*Client, error) {
 // Host is where the API is, for people.
 func (c *Client) Host() string { return c.base.Scheme + "://" + c.base.Host + c.base.Path }
 
+// request is one call.
+type request struct {
+	method  string // GET when empty
+	address string // escaped, below the root path
+	query   url.Values
+	accept  string // application/json when empty
+	body    any    // nil: none
+}
+
 // open sends a request and gives the body of a successful answer, which the caller reads
 // with a bound and closes.
-func (c *Client) open(ctx context.Context, method, address string, query url.Values, body any) (io.ReadCloser, error) {
+func (c *Client) open(ctx context.Context, r request) (io.ReadCloser, error) {
 	var payload io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
+	if r.body != nil {
+		raw, err := json.Marshal(r.body)
 		if err != nil {
 			return nil, err
 		}
 		payload = bytes.NewReader(raw)
 	}
 	u := *c.base
-	u.RawPath = c.base.EscapedPath() + address
+	u.RawPath = c.base.EscapedPath() + r.address
 	plain, err := url.PathUnescape(u.RawPath)
 	if err != nil {
 		return nil, err
 	}
-	u.Path, u.RawQuery = plain, query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), payload)
+	u.Path, u.RawQuery = plain, r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), u.String(), payload)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "liftlock")
-	req.Header.Set("Accept", "application/json")
-	if body != nil {
+	req.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
+	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
@@ -140,7 +150,7 @@ func (c *Client) read(ctx context.Context, address string, query url.Values, int
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return c.retry(ctx, func() error {
-		body, err := c.open(ctx, http.MethodGet, address, query, nil)
+		body, err := c.open(ctx, request{address: address, query: query})
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ type runOptions struct {
 	onDeath    func(w *story.Fixture) // after every death, before the server is started again
 	deliveries emulator.DeliveryOptions
 	timings    story.Timings // Fast when zero
+	apiAlone   bool          // the server has no access to Kubernetes
 }
 
 // skipUnderRace skips what is told in the story's time.
@@ -69,6 +70,9 @@ func startRun(t *testing.T, h runOptions) *storyRun {
 	w, err := story.NewFixture(dir, h.timings, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if h.apiAlone {
+		dropKubernetes(t, w)
 	}
 	w.Forge.SetDeliveryOptions(h.deliveries)
 	log, err := os.Create(filepath.Join(dir, "server.log"))

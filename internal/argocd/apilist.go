@@ -1,0 +1,121 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/argocd/api"
+)
+
+// apiList keeps a sink up to date with what there are few of, by listing it again and
+// again: ApplicationSets and projects.
+type apiList struct {
+	feedState
+	client   *api.Client
+	which    string
+	sink     sink
+	interval time.Duration
+}
+
+// run lists until ctx ends.
+func (f *apiList) run(ctx context.Context) {
+	for {
+		err := f.listAll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := f.interval
+		if err != nil {
+			f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
+			f.markBroken()
+			if api.IsForbidden(err) {
+				pause = optionalRetry
+			}
+		} else {
+			f.markAlive()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (f *apiList) listAll(ctx context.Context) error {
+	listed := map[string]bool{}
+	err := f.visitAll(ctx, "", func(raw json.RawMessage) error {
+		if key, put := f.sink.decodeObject(raw); key != "" {
+			listed[key] = true
+			put()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(listed) == 0 {
+		if err := checkMaySee(ctx, f.client, f.which); err != nil {
+			return err
+		}
+	}
+	for _, key := range f.sink.listKeys("") {
+		if !listed[key] {
+			f.sink.dropObject(key)
+		}
+	}
+	f.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
+	return nil
+}
+
+// covers says that a namespace's objects may be among those that are seen.
+func (f *apiList) covers(string) bool { return true }
+
+// visitAll lists the objects anew; there is no selector for them.
+func (f *apiList) visitAll(ctx context.Context, _ string, visit func(json.RawMessage) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	body, err := f.client.List(ctx, f.which)
+	return visitList(body, err, f.title, visit)
+}
+
+// listClustersByAPI lists the clusters that the API tells of. Their credentials aren't
+// among what it tells. The cluster that Argo CD runs in is always one of them; where
+// nobody has described it in a Secret it has no labels, and isn't one that generators find.
+func listClustersByAPI(ctx context.Context, client *api.Client) ([]Cluster, error) {
+	out := []Cluster{}
+	body, err := client.List(ctx, api.Clusters)
+	err = visitList(body, err, "list clusters", func(raw json.RawMessage) error {
+		var c struct {
+			Name        string            `json:"name"`
+			Server      string            `json:"server"`
+			Project     string            `json:"project"`
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		}
+		if err := json.Unmarshal(raw, &c); err != nil || c.Server == "" {
+			return fmt.Errorf("list clusters: one of them can't be read")
+		}
+		if c.Name == "in-cluster" && len(c.Labels) == 0 && len(c.Annotations) == 0 {
+			return nil
+		}
+		labels := map[string]string{clusterLabel: clusterLabelValue} // which the API leaves out
+		for k, v := range c.Labels {
+			labels[k] = v
+		}
+		delete(c.Annotations, lastApplied)
+		out = append(out, Cluster{Secret: "cluster-" + c.Name, Name: c.Name, Server: c.Server, Project: c.Project, Labels: labels, Annotations: c.Annotations})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		if err := checkMaySee(ctx, client, api.Clusters); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,396 @@
+package argocd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/argocd/api"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// argoServer is Argo CD's own API made small, over the objects of an apiServer.
+type argoServer struct {
+	*apiServer
+	url string
+
+	mu       sync.Mutex
+	calls    map[string]int
+	dropping bool // events are lost
+	silent   bool // streams say nothing
+	maySee   string
+	refused  map[string]int // address → status
+	bodies   []string       // of syncs
+	queries  []string       // of lists
+}
+
+func newArgoServer(t *testing.T) *argoServer {
+	s := &argoServer{apiServer: newAPIServer(t), calls: map[string]int{}, refused: map[string]int{}, maySee: "yes"}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(s.cutWatches) // before Close, which waits for streams
+	s.url = server.URL
+	return s
+}
+
+func (s *argoServer) count(call string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[call]
+}
+
+// adjust changes how the server behaves.
+func (s *argoServer) adjust(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *argoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	address := strings.TrimPrefix(r.URL.Path, "/api/")
+	s.mu.Lock()
+	call := r.Method + " " + address
+	if r.URL.Query().Get("refresh") != "" {
+		call += "?refresh"
+	}
+	s.calls[call]++
+	code, maySee := s.refused[address], s.maySee
+	if address == "v1/applications" {
+		s.queries = append(s.queries, r.URL.RawQuery)
+	}
+	s.mu.Unlock()
+	if code != 0 {
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"error": "refused as told", "code": 7, "message": "refused as told"}`)
+		return
+	}
+	resource := map[string]string{"v1/applications": "applications", "v1/applicationsets": "applicationsets", "v1/projects": "appprojects"}[address]
+	name, isApp := strings.CutPrefix(address, "v1/applications/")
+	switch {
+	case address == "version":
+		_, _ = io.WriteString(w, `{"Version": "v3.5.7+1a2b3c4"}`)
+	case strings.HasPrefix(address, "v1/account/can-i/"):
+		_, _ = fmt.Fprintf(w, `{"value": %q}`, maySee)
+	case address == "v1/stream/applications":
+		s.streamEvents(w, r)
+	case resource != "":
+		_, _ = fmt.Fprintf(w, `{"metadata": {"resourceVersion": "7"}, "items": [%s]}`, strings.Join(s.listed(resource), ","))
+	case address == "v1/clusters":
+		_, _ = io.WriteString(w, `{"items": [{"name": "in-cluster", "server": "https://kubernetes.default.svc"}, {"name": "eu", "server": "https://10.0.0.1", "labels": {"env": "prod"}, "config": {}}]}`)
+	case isApp && strings.HasSuffix(name, "/sync"):
+		body, _ := io.ReadAll(r.Body) // what can't be read isn't as wanted either
+		s.adjust(func() { s.bodies = append(s.bodies, string(body)) })
+		_, _ = io.WriteString(w, `{}`)
+	case isApp:
+		s.serveApplication(w, r, name)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (s *argoServer) serveApplication(w http.ResponseWriter, r *http.Request, name string) {
+	s.apiServer.mu.Lock()
+	raw, ok := s.objects["applications/"+r.URL.Query().Get("appNamespace")+"/"+name]
+	s.apiServer.mu.Unlock()
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = w.Write(raw) // a client that is gone needs no answer
+}
+
+// listed are the stored objects of a resource.
+func (s *argoServer) listed(resource string) []string {
+	s.apiServer.mu.Lock()
+	defer s.apiServer.mu.Unlock()
+	var out []string
+	for key, raw := range s.objects {
+		if strings.HasPrefix(key, resource+"/") {
+			out = append(out, string(raw))
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// streamEvents sends changes of Applications from now on.
+func (s *argoServer) streamEvents(w http.ResponseWriter, r *http.Request) {
+	s.apiServer.mu.Lock()
+	at, cut := s.version, s.cut
+	s.apiServer.mu.Unlock()
+	for {
+		s.apiServer.mu.Lock()
+		wake := s.wake
+		var lines []string
+		for _, e := range s.events {
+			if e.version > at && e.resource == "applications" {
+				lines = append(lines, fmt.Sprintf(`data: {"result": {"type": %q, "application": %s}} `, e.kind, e.raw))
+			}
+		}
+		at = s.version
+		s.apiServer.mu.Unlock()
+		s.mu.Lock()
+		dropping, silent := s.dropping, s.silent
+		s.mu.Unlock()
+		if !dropping && !silent {
+			_, _ = io.WriteString(w, ":\n"+strings.Join(lines, "\n\n")+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		select {
+		case <-wake:
+		case <-cut:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// startByAPI watches by the API alone, at a quick pace.
+func startByAPI(t *testing.T, s *argoServer, relist time.Duration, adjust func(*Options)) *testWatcher {
+	return startAdjusted(t, s.apiServer, func(o *Options) {
+		client, err := api.New(api.Options{URL: s.url, Token: "a-token-of-tests", Wait: time.Millisecond, Idle: 200 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Config, o.Namespaces, o.API, o.APIAlone, o.Refresh, o.Clusters = nil, nil, client, true, RefreshAPI, true
+		if adjust != nil {
+			adjust(o)
+		}
+	}, func(w *Watcher) {
+		w.appFeeds[0].(*apiStream).pace = apiPace{relist: relist, settle: 10 * time.Millisecond, retry: 5 * time.Millisecond, maxRetry: 20 * time.Millisecond, spacing: time.Millisecond}
+		w.setFeeds[0].(*apiList).interval = 10 * time.Millisecond
+		w.projectFeeds[0].(*apiList).interval = 10 * time.Millisecond
+	})
+}
+
+// TestWatchedByAPI follows everything without any access to Kubernetes.
+func TestWatchedByAPI(t *testing.T) {
+	s := newArgoServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	s.set("applicationsets", "argocd", "shop", `{"spec": {}}`)
+	s.set("appprojects", "argocd", "default", `{}`)
+	ready := make(chan struct{}, 10)
+	w := startByAPI(t, s, time.Hour, func(o *Options) { o.Projects = []string{"shop"}; o.OnReady = func() { ready <- struct{}{} } })
+	w.next("the first state", healthIs("web", "Healthy"))
+	<-ready
+	if err := w.Ready(); err != nil {
+		t.Fatal(err)
+	}
+	s.set("applications", "argocd", "web", object("Degraded"))
+	w.next("a change", healthIs("web", "Degraded"))
+	s.set("applications", "other", "api", object("Healthy"))
+	w.next("another namespace's", isNamed("api"))
+	s.remove("applications", "argocd", "web")
+	w.next("that it is gone", func(c appChange) bool { return c.deleted && c.app.Name == "web" })
+	if got := s.count("GET v1/applications"); got != 1 || !slices.Equal(s.queries, []string{"projects=shop"}) {
+		t.Errorf("%d lists, by %q", got, s.queries)
+	}
+	w.until("the set, the project and the line", func() bool {
+		sets, err := w.Sets()
+		projects, projectsErr := w.Projects()
+		return err == nil && projectsErr == nil && len(sets) == 1 && slices.Equal(projects, []string{"default"}) && w.Version().Line == "3.5"
+	})
+	s.remove("applicationsets", "argocd", "shop")
+	w.until("no set", func() bool { sets, err := w.Sets(); return err == nil && len(sets) == 0 })
+	clusters, err := w.Clusters(t.Context())
+	want := []Cluster{{Secret: "cluster-eu", Name: "eu", Server: "https://10.0.0.1", Labels: map[string]string{"env": "prod", clusterLabel: clusterLabelValue}}}
+	if diff := cmp.Diff(want, clusters); err != nil || diff != "" {
+		t.Errorf("the clusters: %v %s", err, diff)
+	}
+	whole, err := w.Selected(t.Context(), "other", "team=shop")
+	if err != nil || len(whole) != 1 || s.queries[len(s.queries)-1] != "projects=shop&selector=team%3Dshop" {
+		t.Errorf("whole objects: %v, %v, %q", whole, err, s.queries)
+	}
+}
+
+// TestStreamIsAHint sees by a list what the stream lost, and believes no list that is
+// older than what the stream brought.
+func TestStreamIsAHint(t *testing.T) {
+	s := newArgoServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	s.set("applications", "argocd", "old", object("Healthy"))
+	w := startByAPI(t, s, 30*time.Millisecond, nil)
+	w.next("the first state", healthIs("web", "Healthy"))
+	s.adjust(func() { s.dropping = true })
+	s.set("applications", "argocd", "web", object("Degraded"))
+	s.remove("applications", "argocd", "old")
+	w.next("what was lost", healthIs("web", "Degraded"))
+	w.until("that one is gone", func() bool { _, ok := w.Get("argocd", "old"); return !ok })
+	// Streams without a sign of life are broken.
+	before := s.count("GET v1/stream/applications")
+	w.until("another stream", func() bool { return s.count("GET v1/stream/applications") > before })
+}
+
+// TestListsBesideEvents keeps the order of what comes by two ways.
+func TestListsBesideEvents(t *testing.T) {
+	now := time.Unix(1000, 0)
+	store := newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}})
+	f := &apiStream{feedState: feedState{now: func() time.Time { return now }}, sink: appSink{store}, versions: map[string]seenVersion{}}
+	at := func(version int, health string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"metadata": {"namespace": "argocd", "name": "web", "resourceVersion": "%d"}, "spec": {}, "status": {"health": {"status": %q}}}`, version, health))
+	}
+	listed := map[string]bool{}
+	health := func() string {
+		app, ok := store.getApplication("argocd", "web")
+		if !ok {
+			return "gone"
+		}
+		return app.Health
+	}
+	for i, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { f.takeListed(at(5, "Healthy"), now, listed) }, "Healthy"},
+		{func() { f.takeEvent(api.Event{Type: "MODIFIED", Application: at(7, "Degraded")}) }, "Degraded"},
+		{func() { f.takeEvent(api.Event{Type: "MODIFIED", Application: at(6, "Healthy")}) }, "Degraded"}, // it came late
+		{func() { f.takeListed(at(6, "Healthy"), now, listed) }, "Degraded"},                             // of a server that lags behind
+		{func() { f.takeEvent(api.Event{Type: "DELETED", Application: at(8, "Degraded")}) }, "gone"},
+		{func() { f.takeListed(at(7, "Degraded"), now, listed) }, "gone"},
+		{func() { now = now.Add(2 * staleVersion); f.takeListed(at(7, "Progressing"), now, listed) }, "Progressing"}, // the list is the truth
+		{func() { f.dropUnlisted(now.Add(-time.Second), map[string]bool{}) }, "Progressing"},                         // it came since
+		{func() { now = now.Add(time.Second); f.dropUnlisted(now, map[string]bool{}) }, "gone"},
+		{func() { f.takeEvent(api.Event{Type: "MODIFIED", Application: json.RawMessage(`{"metadata": {}}`)}) }, "gone"},
+	} {
+		step.do()
+		if got := health(); got != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
+		}
+	}
+	if len(f.versions) != 0 {
+		t.Errorf("%v is still remembered", f.versions)
+	}
+}
+
+// TestStreamsThatBreak lists again after each, and is ready in between.
+func TestStreamsThatBreak(t *testing.T) {
+	s := newArgoServer(t)
+	w := startByAPI(t, s, time.Hour, nil)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w.next("the first state", healthIs("web", "Healthy"))
+	for i := range 5 {
+		s.cutWatches()
+		s.set("applications", "argocd", "web", fmt.Sprintf(`{"spec": {}, "status": {"health": {"status": "Healthy", "message": "%d"}}}`, i))
+		w.next("a change behind a break", func(c appChange) bool { return c.app.HealthMessage == fmt.Sprint(i) })
+		if err := w.Ready(); err != nil {
+			t.Errorf("after break %d: %v", i, err)
+		}
+	}
+	// No stream lasts until it may list.
+	s.adjust(func() { s.refused["v1/stream/applications"] = http.StatusNotFound })
+	s.cutWatches()
+	s.set("applications", "argocd", "web", object("Degraded"))
+	w.next("what only a list says", healthIs("web", "Degraded"))
+	if err := w.Ready(); err != nil {
+		t.Errorf("between streams: %v", err)
+	}
+	f := &apiStream{feedState: feedState{now: time.Now}, pace: apiPace{spacing: time.Second}}
+	if got := f.untilList(); got != 0 {
+		t.Errorf("the first list waits %s", got)
+	}
+	f.lastList = time.Now()
+	f.lastTook = f.lastList.Add(10 * time.Second)
+	if got := f.untilList(); got < 199*time.Second || got > 200*time.Second {
+		t.Errorf("after a long list the next waits %s", got)
+	}
+}
+
+// TestNothingMayBeSeen keeps apart what is not there and what isn't shown.
+func TestNothingMayBeSeen(t *testing.T) {
+	s := newArgoServer(t)
+	s.maySee = "no"
+	w := startByAPI(t, s, time.Hour, nil)
+	w.until("the reason", func() bool {
+		return strings.Contains(fmt.Sprint(w.Ready()), "the token of argocd[].api sees none; allow them to its account in argocd-rbac-cm: p, <role>, applications, get, */*, allow")
+	})
+	w.until("why sets are unknown", func() bool {
+		_, err := w.Sets()
+		return err != nil && strings.Contains(err.Error(), "applicationsets, get")
+	})
+	if projects, err := w.Projects(); projects != nil || err == nil {
+		t.Errorf("projects: %v, %v", projects, err)
+	}
+	s.adjust(func() { s.maySee = "yes" })
+	w.until("ready", func() bool { return w.Ready() == nil })
+	s.adjust(func() {
+		s.refused["v1/account/can-i/clusters/get/*"] = http.StatusForbidden
+		s.refused["v1/clusters"] = http.StatusForbidden
+	})
+	if _, err := w.Clusters(t.Context()); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("clusters: %v", err)
+	}
+}
+
+// TestRefreshByAPI asks once however often it is wanted, and knows when it is done.
+func TestRefreshByAPI(t *testing.T) {
+	s := newArgoServer(t)
+	s.set("applications", "argocd", "web", `{"spec": {"project": "shop"}, "status": {"reconciledAt": "2026-03-02T12:00:00Z"}}`)
+	w := startByAPI(t, s, time.Hour, nil)
+	w.next("the first state", isNamed("web"))
+	if err := w.Refresh(t.Context(), "argocd", "none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of one that isn't there: %v", err)
+	}
+	s.adjust(func() { s.dropping = true })
+	s.set("applications", "argocd", "web", `{"spec": {"project": "shop"}, "status": {"reconciledAt": "2026-03-02T12:05:00Z"}}`)
+	if err := w.Refresh(t.Context(), "argocd", "web"); err != nil {
+		t.Fatal(err)
+	}
+	w.next("that it is done", func(c appChange) bool { return c.app.RefreshedAt.Equal(time.Date(2026, 3, 2, 12, 5, 0, 0, time.UTC)) })
+	if got := s.count("GET v1/applications/web?refresh"); got != 1 {
+		t.Errorf("it was asked for %d times", got)
+	}
+	r := newRefresher(nil, nil)
+	for i := range maxRefreshes {
+		if err := errors.Join(r.enqueue(refreshKey{name: fmt.Sprint(i)}), r.enqueue(refreshKey{name: fmt.Sprint(i)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.enqueue(refreshKey{name: "one more"}); !errors.Is(err, errRefreshesQueued) {
+		t.Errorf("too many: %v", err)
+	}
+}
+
+// TestSyncByAPI asks for what a sync by a patch would, where none is under way.
+func TestSyncByAPI(t *testing.T) {
+	s := newArgoServer(t)
+	w := startByAPI(t, s, time.Hour, nil)
+	for _, c := range []struct {
+		name, app, want string
+	}{
+		{"manual", `{"spec": {"project": "shop", "syncPolicy": {"syncOptions": ["CreateNamespace=true"], "retry": {"limit": 2}}}}`,
+			`{"name":"manual","appNamespace":"argocd","project":"shop","revision":"abc","prune":false,"infos":[{"name":"Reason","value":"why"}],"retryStrategy":{"limit":2},"syncOptions":{"items":["CreateNamespace=true"]}}`},
+		{"automated", `{"spec": {"project": "shop", "syncPolicy": {"automated": {"prune": true}}}}`, `{"name":"automated","appNamespace":"argocd","project":"shop","prune":true,"infos":[{"name":"Reason","value":"why"}]}`},
+		{"switched-off", `{"spec": {"project": "shop", "syncPolicy": {"automated": {"enabled": false}}}}`, `{"name":"switched-off","appNamespace":"argocd","project":"shop","revision":"abc","prune":false,"infos":[{"name":"Reason","value":"why"}]}`},
+		{"busy", `{"spec": {"project": "shop"}, "operation": {"sync": {}}}`, ""},
+	} {
+		s.set("applications", "argocd", c.name, c.app)
+		w.next(c.name, isNamed(c.name))
+		s.adjust(func() { s.bodies = nil })
+		if err := w.Sync(t.Context(), "argocd", c.name, verification.SyncRequest{Revision: "abc", Prune: verification.PruneAuto, Reason: "why"}); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := strings.Join(s.bodies, "\n"); got != c.want {
+			t.Errorf("%s: it asks for\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+	if err := w.Sync(t.Context(), "argocd", "none", verification.SyncRequest{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of one that isn't there: %v", err)
+	}
+	s.adjust(func() { s.refused["v1/applications/manual/sync"] = http.StatusForbidden })
+	if err := w.Sync(t.Context(), "argocd", "manual", verification.SyncRequest{}); err == nil || !strings.Contains(err.Error(), "refused as told; allow it to Liftlock's account") {
+		t.Errorf("forbidden: %v", err)
+	}
+}

@@ -1,0 +1,290 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/liftlock/liftlock/internal/argocd/api"
+)
+
+// apiPace is how often an Argo CD is called by its API.
+type apiPace struct {
+	// relist is how often all Applications are listed while the stream of changes goes on:
+	// what it may have missed is seen then at the latest. 10,000 of them are 170 MB.
+	relist time.Duration
+	// settle is how long after a stream was asked for a list may begin: Argo CD has
+	// subscribed to the changes by then.
+	settle time.Duration
+	// retry is the first wait before a stream is opened again, which doubles up to maxRetry.
+	retry, maxRetry time.Duration
+	// spacing is between two lists at least, where streams keep breaking; and of the time,
+	// listing takes one part in listShare at most.
+	spacing time.Duration
+	// sets and rest are how often ApplicationSets, and projects, are listed.
+	sets, rest time.Duration
+}
+
+const listShare = 20
+
+var defaultPace = apiPace{relist: 5 * time.Minute, settle: time.Second, retry: firstRetry, maxRetry: 10 * time.Second, spacing: 10 * time.Second, sets: 30 * time.Second, rest: 2 * time.Minute}
+
+const (
+	// apiListTimeout is how long a list may take, which Argo CD makes in one piece.
+	apiListTimeout = 5 * time.Minute
+	// goodStream is how long a stream lasts at least that counts as having worked.
+	goodStream = 2 * time.Second
+	// staleVersion is how long a version that the stream brought is believed against an
+	// older one in a list: longer than Argo CD's servers lag behind each other.
+	staleVersion = time.Minute
+)
+
+var errStreamEnded = errors.New("the stream ended")
+
+// seenVersion is the version of an Application that was seen last.
+type seenVersion struct {
+	version uint64
+	at      time.Time
+	gone    bool
+}
+
+// apiStream keeps a sink up to date with the Applications by the API: with the stream of
+// their changes, which is a hint, and with lists, which are the truth.
+type apiStream struct {
+	feedState
+	client *api.Client
+	filter api.ApplicationFilter
+	sink   sink
+	pace   apiPace
+
+	lastList, lastTook time.Time // when a list last began and ended
+
+	order    sync.Mutex // one Application at a time
+	versions map[string]seenVersion
+}
+
+// run follows until ctx ends, pausing longer and longer while nothing works.
+func (f *apiStream) run(ctx context.Context) {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(f.pace.retry), backoff.WithMaxInterval(f.pace.maxRetry), backoff.WithMaxElapsedTime(0))
+	for {
+		begun := f.now()
+		broke, err := f.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !errors.Is(err, errStreamEnded) {
+			f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
+		}
+		f.markBroken()
+		if broke && f.untilList() <= 0 {
+			f.listBetweenStreams(ctx)
+		}
+		if f.now().Sub(begun) >= goodStream {
+			wait.Reset()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait.NextBackOff()):
+		}
+	}
+}
+
+// follow is one stream's life: it lists once the stream is there, and again from time to
+// time, until the stream breaks or a list fails.
+func (f *apiStream) follow(ctx context.Context) (broke bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	sent, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err := f.client.StreamApplications(ctx, f.filter, sync.OnceFunc(func() { close(sent) }), f.takeEvent)
+		if err == nil {
+			err = errStreamEnded
+		}
+		ended <- err
+		close(ended)
+	}()
+	defer func() {
+		cancel()
+		for range ended { // its last event is taken before the next stream's first one
+		}
+	}()
+	select {
+	case <-sent:
+	case err := <-ended:
+		return true, err
+	}
+	next := max(f.pace.settle, f.untilList())
+	for {
+		select {
+		case err := <-ended:
+			return true, err
+		case <-time.After(next):
+		}
+		if err := f.listAll(ctx); err != nil {
+			return false, err
+		}
+		f.markAlive()
+		next = f.pace.relist - rand.N(f.pace.relist/20+1)
+	}
+}
+
+// listBetweenStreams lists where no stream lasts long enough for it: things are then known
+// as of a moment ago.
+func (f *apiStream) listBetweenStreams(ctx context.Context) {
+	if err := f.listAll(ctx); err != nil {
+		f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
+		return
+	}
+	f.changeState(func(s *feedState) { s.downSince = f.lastList })
+}
+
+// untilList is how long to wait for the next list where the last one is recent.
+func (f *apiStream) untilList() time.Duration {
+	if f.lastList.IsZero() {
+		return 0
+	}
+	return f.lastList.Add(max(f.pace.spacing, listShare*f.lastTook.Sub(f.lastList))).Sub(f.now())
+}
+
+// takeEvent takes a change from the stream.
+func (f *apiStream) takeEvent(e api.Event) {
+	key, version, put := f.decode(e.Application)
+	if key == "" {
+		return
+	}
+	f.order.Lock()
+	defer f.order.Unlock()
+	if version < f.versions[key].version {
+		return // it came late
+	}
+	gone := e.Type == "DELETED"
+	f.versions[key] = seenVersion{version, f.now(), gone}
+	if gone {
+		f.sink.dropObject(key)
+		return
+	}
+	put()
+}
+
+// listAll reads the list of all Applications, and drops those that it doesn't have.
+func (f *apiStream) listAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, apiListTimeout)
+	defer cancel()
+	began := f.now()
+	f.lastList, f.lastTook = began, began
+	body, err := f.client.ListApplications(ctx, f.filter)
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	defer body.Close()
+	listed := map[string]bool{}
+	if _, err := readList(body, func(raw []byte) { f.takeListed(raw, began, listed) }); err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	f.lastTook = f.now()
+	if len(listed) == 0 {
+		if err := checkMaySee(ctx, f.client, "applications"); err != nil {
+			return err
+		}
+	}
+	f.dropUnlisted(began, listed)
+	f.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
+	return nil
+}
+
+// checkMaySee tells an empty list from one of which nothing may be seen.
+func checkMaySee(ctx context.Context, client *api.Client, which string) error {
+	may, err := client.MaySee(ctx, which)
+	switch {
+	case err != nil:
+		return fmt.Errorf("list %s: there are none; ask whether they may be seen: %w", which, err)
+	case !may:
+		return fmt.Errorf("list %s: the token of argocd[].api sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, */*, allow", which, which)
+	}
+	return nil
+}
+
+// takeListed takes an Application from a list, unless the stream has brought a newer state
+// since, or shortly before.
+func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bool) {
+	key, version, put := f.decode(raw)
+	if key == "" {
+		return
+	}
+	listed[key] = true
+	f.order.Lock()
+	defer f.order.Unlock()
+	if seen := f.versions[key]; version < seen.version && seen.at.After(began.Add(-staleVersion)) {
+		return
+	}
+	f.versions[key] = seenVersion{version: version, at: f.now()}
+	put()
+}
+
+// dropUnlisted forgets what a list doesn't have and no event has brought since it began.
+func (f *apiStream) dropUnlisted(began time.Time, listed map[string]bool) {
+	f.order.Lock()
+	defer f.order.Unlock()
+	for _, key := range f.sink.listKeys("") {
+		if !listed[key] && f.versions[key].at.Before(began) {
+			f.sink.dropObject(key)
+		}
+	}
+	maps.DeleteFunc(f.versions, func(key string, v seenVersion) bool { return !listed[key] && v.at.Before(began) })
+}
+
+// decode reads an Application; put stores it. The key is empty where it can't be read.
+func (f *apiStream) decode(raw []byte) (key string, version uint64, put func()) {
+	var head struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(raw, &head) // the sink says so where it can't be read
+	version, _ = strconv.ParseUint(head.Metadata.ResourceVersion, 10, 64)
+	key, put = f.sink.decodeObject(raw)
+	return key, version, put
+}
+
+// covers says that a namespace's Applications may be among those that are seen.
+func (f *apiStream) covers(string) bool { return true }
+
+// visitAll lists the Applications anew.
+func (f *apiStream) visitAll(ctx context.Context, selector string, visit func(json.RawMessage) error) error {
+	filter := f.filter
+	filter.Selector = selector
+	ctx, cancel := context.WithTimeout(ctx, apiListTimeout)
+	defer cancel()
+	body, err := f.client.ListApplications(ctx, filter)
+	return visitList(body, err, f.title, visit)
+}
+
+// visitList hands the objects of a list that was opened, or wasn't, to visit.
+func visitList(body io.ReadCloser, err error, title string, visit func(json.RawMessage) error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", title, err)
+	}
+	defer body.Close()
+	var refused error
+	_, err = readList(body, func(raw []byte) {
+		if refused == nil {
+			refused = visit(raw)
+		}
+	})
+	if refused != nil {
+		return refused
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", title, err)
+	}
+	return nil
+}
