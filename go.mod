@@ -18,6 +18,7 @@ require (
 	github.com/prometheus/client_golang v1.20.5
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/spf13/cobra v1.8.1
+	github.com/tidwall/btree v1.8.2
 	go.uber.org/zap v1.26.0
 	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.48.0

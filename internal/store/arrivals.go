@@ -31,6 +31,11 @@ func (t *Tx) PutArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 		checkNames("its environment", a.Environment, "its commit", a.Commit, "its release", a.Release), checkJSON(a.Data)); err != nil {
 		return 0, wrapError(err, "store an arrival of %.80q", a.Unit)
 	}
+	seq, err = t.db.putArrival(ctx, a)
+	return seq, wrapError(err, "store the arrival of %s in %s of %s", a.Release, a.Environment, a.Unit)
+}
+
+func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 	// Numbers are never given twice: the newest of a unit is never pruned.
 	seq, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO arrived
 			(unit, environment, commit_id, release_id, seq, at, verified_at, degraded_at, data)
@@ -44,10 +49,9 @@ func (t *Tx) PutArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 			(SELECT seq FROM arrived WHERE unit = $1 AND environment = $2 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
 			a.Unit, a.Environment, maxArrivals)
 	}
-	return seq, wrapError(err, "store the arrival of %s in %s of %s", a.Release, a.Environment, a.Unit)
+	return seq, err
 }
 
-// Arrivals is the unit's history in all its environments, newest first.
 func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
 	all, err := queryAll(ctx, r.db, func(a *Arrival) []any {
 		return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt}, timeColumn{&a.DegradedAt},

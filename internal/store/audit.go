@@ -27,18 +27,21 @@ func (s *Store) AddAudit(ctx context.Context, a Audit) error {
 		return wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
-		a.At = s.now()
+		a.At = s.time.now()
 	}
+	a.Reason, a.Outcome = limitText(a.Reason), limitText(a.Outcome)
 	return s.Tx(ctx, "addAudit", func(tx *Tx) error {
-		_, err := tx.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, reason, outcome, source)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-			toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, limitText(a.Reason), limitText(a.Outcome), a.Source)
-		return wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
+		return wrapError(tx.db.addAudit(ctx, a), "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
 	})
 }
 
-// AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
-// at most 1000.
+func (t sqlTx) addAudit(ctx context.Context, a Audit) error {
+	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, reason, outcome, source)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Reason, a.Outcome, a.Source)
+	return err
+}
+
 func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
 	var w whereClause
 	addEquals(&w, "actor", f.Actor)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-func benchBothDatabases(b *testing.B, f func(b *testing.B, s *Store)) {
+func benchEachDatabase(b *testing.B, f func(b *testing.B, s *Store)) {
+	b.Run("memory", func(b *testing.B) { f(b, OpenMemory(Options{})) })
 	b.Run("sqlite", func(b *testing.B) { f(b, mustOpen(b, onSQLiteAddress(b), Options{})) })
 	b.Run("postgres", func(b *testing.B) { f(b, mustOpen(b, postgresSchema(b), Options{})) })
 }
@@ -15,7 +16,7 @@ func benchBothDatabases(b *testing.B, f func(b *testing.B, s *Store)) {
 func perSecond(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "/s") }
 
 func BenchmarkWake(b *testing.B) {
-	benchBothDatabases(b, func(b *testing.B, s *Store) {
+	benchEachDatabase(b, func(b *testing.B, s *Store) {
 		for i := 0; b.Loop(); i++ {
 			must(b, s.Wake(ctx, fmt.Sprint("key-", i)))
 		}
@@ -25,7 +26,7 @@ func BenchmarkWake(b *testing.B) {
 
 // BenchmarkAccept is a burst of deliveries: on SQLite they share commits.
 func BenchmarkAccept(b *testing.B) {
-	benchBothDatabases(b, func(b *testing.B, s *Store) {
+	benchEachDatabase(b, func(b *testing.B, s *Store) {
 		var n atomic.Int64
 		b.SetParallelism(64)
 		b.RunParallel(func(p *testing.PB) {
@@ -42,7 +43,7 @@ func BenchmarkAccept(b *testing.B) {
 
 // BenchmarkWakeToWork is one key's way: woken, signalled, claimed, finished.
 func BenchmarkWakeToWork(b *testing.B) {
-	benchBothDatabases(b, func(b *testing.B, s *Store) {
+	benchEachDatabase(b, func(b *testing.B, s *Store) {
 		var claiming time.Duration
 		for b.Loop() {
 			begun := time.Now()
@@ -60,7 +61,7 @@ func BenchmarkWakeToWork(b *testing.B) {
 
 // BenchmarkClaimAmongMany claims from a queue that holds many keys for later.
 func BenchmarkClaimAmongMany(b *testing.B) {
-	benchBothDatabases(b, func(b *testing.B, s *Store) {
+	benchEachDatabase(b, func(b *testing.B, s *Store) {
 		must(b, s.Tx(ctx, "fill", func(tx *Tx) error {
 			for i := range 20_000 {
 				if err := tx.WakeAt(ctx, time.Now().Add(time.Hour), fmt.Sprint("later-", i)); err != nil {

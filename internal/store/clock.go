@@ -53,9 +53,9 @@ func (c *sharedTime) learn(now, before, after time.Time) {
 }
 
 // learnTime asks the database for its time.
-func (s *Store) learnTime(ctx context.Context) error {
+func (s *Store) learnTime(ctx context.Context, db session) error {
 	before := s.time.own()
-	now, _, err := queryOne(ctx, s.db, oneColumn[int64], `SELECT liftlock_now()`)
+	now, _, err := queryOne(ctx, db, oneColumn[int64], `SELECT liftlock_now()`)
 	if err == nil {
 		s.time.learn(fromMicros(now), before, s.time.own())
 	}
@@ -83,5 +83,5 @@ func (c storeClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // so that processes can be simulated side by side. Closing one closes all.
 func (s *Store) ForProcess(now func() time.Time) *Store {
 	c := &sharedTime{own: now}
-	return &Store{queries: queries{db: s.db, now: c.now}, log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}
+	return &Store{reader: s.backend.readsBy(c.now), log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}
 }

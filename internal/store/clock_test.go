@@ -10,8 +10,17 @@ import (
 // TestProcessesShareATime holds that processes whose own clocks differ, or jump, go by the
 // database's, as of their last claim.
 func TestProcessesShareATime(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
+		testProcessesShareATime(t, func(o Options) *Store { return OpenMemory(o) })
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		testProcessesShareATime(t, func(o Options) *Store { return mustOpen(t, onSQLiteAddress(t), o) })
+	})
+}
+
+func testProcessesShareATime(t *testing.T, open func(Options) *Store) {
 	now := start
-	s := mustOpen(t, "sqlite://"+t.TempDir()+"/a.db", Options{DatabaseNow: func() time.Time { return now }})
+	s := open(Options{DatabaseNow: func() time.Time { return now }})
 	skew := map[string]time.Duration{"early": -30 * time.Second, "late": 30 * time.Second, "nearly": clockTolerance / 2}
 	clocks := map[string]k8sclock.WithTicker{}
 	claimAs := func(name string) {

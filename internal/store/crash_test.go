@@ -109,7 +109,7 @@ func testKilled(t *testing.T, dsn string, lease time.Duration) {
 		if lease > 0 {
 			// The server may still have been at the child's last claim: then the key
 			// is held until the lease ends, and not lost.
-			held, err := queryAll(ctx, s.db, oneColumn[string], `SELECT key FROM wakes WHERE owner <> '' OR due_at < $1`, int64(neverDue))
+			held, err := queryAll(ctx, plainSession{db: s.backend.(*postgresDB).pool}, oneColumn[string], `SELECT key FROM wakes WHERE owner <> '' OR due_at < $1`, int64(neverDue))
 			must(t, err)
 			for _, key := range held {
 				there[key] = true

@@ -1,8 +1,9 @@
 // Package store is where Liftlock writes things down: deliveries, wakes, what
 // was seen and decided, a person's commands, the history and the audit trail,
-// in SQLite (embedded, the default) or PostgreSQL (for several replicas). It is
-// the only package with SQL. What a record's data means is its user's business:
-// payloads are opaque here, and nothing is decided here.
+// in SQLite (embedded, the default) or PostgreSQL (for several replicas), or, for
+// tests and simulations, in memory (OpenMemory). It is the only package with SQL.
+// What a record's data means is its user's business: payloads are opaque here, and
+// nothing is decided here.
 //
 // The heart of it is the queue of wakes, a row a key. A wake says "look at this
 // key again", now or at a time. A runner claims keys that are due, works, and

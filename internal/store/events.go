@@ -39,19 +39,19 @@ func (s *Store) AddEvents(ctx context.Context, all ...Event) (added int, err err
 // AddEvents is Store.AddEvents. On PostgreSQL, other transactions that add
 // events wait from here to this one's end: call it last.
 func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error) {
-	if len(all) > 0 && t.dialect.lockEvents != "" {
-		// Without the lock a reader that has seen number 8 could miss number 7,
-		// whose transaction began earlier and commits later.
-		if _, err := t.db.exec(ctx, t.dialect.lockEvents); err != nil {
+	if len(all) > 0 {
+		if err := t.db.lockEvents(ctx); err != nil {
 			return 0, wrapError(err, "store events")
 		}
 	}
 	for _, e := range all {
-		n, err := t.addEvent(ctx, e)
+		fresh, err := t.addEvent(ctx, e)
 		if err != nil {
 			return added, wrapError(err, "store the event %.80q of %.80q", e.Kind, e.Component)
 		}
-		added += int(n)
+		if fresh {
+			added++
+		}
 	}
 	if added > 0 {
 		t.subjects[subjectEvents] = true
@@ -59,20 +59,33 @@ func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error)
 	return added, nil
 }
 
-func (t *Tx) addEvent(ctx context.Context, e Event) (int64, error) {
+func (t *Tx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
 	if err := cmp.Or(checkNames("its repository", e.Repo, "its pipeline", e.Pipeline, "its component", e.Component,
 		"its environment", e.Environment, "its kind", e.Kind, "its key", e.IdempotencyKey), checkJSON(e.Data)); err != nil {
-		return 0, err
+		return false, err
 	}
 	if e.At.IsZero() {
 		e.At = t.now()
 	}
-	return t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, once)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
-		toMicros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, limitText(e.Message), string(e.Data), e.IdempotencyKey)
+	e.Message = limitText(e.Message)
+	return t.db.addEvent(ctx, e)
 }
 
-// Events are those that the filter chooses.
+func (t sqlTx) lockEvents(ctx context.Context) error {
+	if t.dialect.lockEvents == "" {
+		return nil
+	}
+	_, err := t.db.exec(ctx, t.dialect.lockEvents)
+	return err
+}
+
+func (t sqlTx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
+	n, err := t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, once)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+		toMicros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, e.Message, string(e.Data), e.IdempotencyKey)
+	return n > 0, err
+}
+
 func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	var w whereClause
 	if f.After > 0 {

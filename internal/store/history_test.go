@@ -10,7 +10,7 @@ import (
 )
 
 func TestPromotions(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		p := Promotion{Unit: "u", Repo: "acme/fleet", Pipeline: "shop", Component: "web", Environment: "qa", Kind: "promotion",
 			Release: "r1", Pull: 7, State: "open", CreatedAt: w.Now(), UpdatedAt: w.Now(), Data: json.RawMessage(`{}`)}
 		p.ID = value(w.PutPromotion(ctx, p))(t)
@@ -64,7 +64,7 @@ func TestPromotions(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		newEvents, cancel := w.Subscribe()
 		event := func(component, once string, pull int) Event {
 			return Event{At: w.Now(), Repo: "acme/fleet", Pipeline: "shop", Component: component, Environment: "qa", Pull: pull, Kind: "opened", Message: "m", IdempotencyKey: once}
@@ -100,7 +100,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		a := Audit{At: w.Now(), Actor: "ada", Via: "comment", Verb: "hold", Subject: "shop/prod", Reason: "r", Outcome: "held", Source: "c1"}
 		must(t, w.AddAudit(ctx, a))
 		must(t, w.AddAudit(ctx, a))
@@ -119,7 +119,7 @@ func TestAudit(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		fill := func(id string) {
 			t.Helper()
 			value(w.Accept(ctx, Delivery{Forge: "hub", ID: id, ReceivedAt: w.Now(), Keys: []string{"idle " + id}}))(t)
@@ -151,7 +151,7 @@ func TestPrune(t *testing.T) {
 
 // More than one portion of old rows goes in one call.
 func TestPruneInPortions(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		must(t, w.Tx(ctx, "fill", func(tx *Tx) error {
 			for range 2*pruneAtOnce + 5 {
 				if _, err := tx.AddEvents(ctx, Event{}); err != nil {

@@ -29,15 +29,9 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 	if err := d.checkFields(); err != nil {
 		return false, wrapError(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
 	}
-	keys, err := json.Marshal(d.Keys)
-	if err != nil {
-		return false, err
-	}
 	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) {
-		n, err := tx.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
-			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-			d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
-		if err != nil || n == 0 {
+		fresh, err := tx.db.addDelivery(ctx, d)
+		if err != nil || !fresh {
 			return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
 		}
 		distance := int64(0)
@@ -46,6 +40,17 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 		}
 		return true, tx.wakeIn(distance, d.Urgency, d.Keys)
 	})
+}
+
+func (t sqlTx) addDelivery(ctx context.Context, d Delivery) (fresh bool, err error) {
+	keys, err := json.Marshal(d.Keys)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
+	return n > 0, err
 }
 
 func (d Delivery) checkFields() error {
@@ -65,5 +70,5 @@ func (d Delivery) checkFields() error {
 // many. What a forge delivers again after that counts as fresh, and does no more
 // harm than a look at the world.
 func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, error) {
-	return s.pruneTable(ctx, prunableTables[0], before)
+	return s.pruneTable(ctx, deliveryTable, before)
 }

@@ -11,12 +11,12 @@ type interceptedSession struct {
 	intercept func(ctx context.Context, name string, answered bool) error
 }
 
-// intercepted is a session for reads that asks Options.Intercept, where there is one.
-func (s *Store) intercepted(db session) session {
-	if s.intercept == nil {
+// interceptReads is a session for reads that asks Options.Intercept, where there is one.
+func (o *Options) interceptReads(db session) session {
+	if o.Intercept == nil {
 		return db
 	}
-	return interceptedSession{db, s.intercept}
+	return interceptedSession{db, o.Intercept}
 }
 
 func (i interceptedSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {

@@ -198,7 +198,7 @@ func TestDamagedDatabase(t *testing.T) {
 }
 
 func TestNewerTables(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onSQLDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.Close())
 		driver, dsn := "sqlite", w.file()
 		if _, ok := w.backend.(*postgresDB); ok {
@@ -215,7 +215,7 @@ func TestNewerTables(t *testing.T) {
 }
 
 func TestReopenKeepsEverything(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onSQLDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.PutState(ctx, "k", []byte("v")))
 		must(t, w.Wake(ctx, "a"))
 		w.reopen()
@@ -225,7 +225,11 @@ func TestReopenKeepsEverything(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	w := onSQLite(t)
+	t.Run("memory", func(t *testing.T) { testClosed(t, onMemory(t)) })
+	t.Run("sqlite", func(t *testing.T) { testClosed(t, onSQLite(t)) })
+}
+
+func testClosed(t *testing.T, w *testStore) {
 	must(t, w.Close())
 	must(t, w.Close())
 	if err := w.Wake(ctx, "a"); !errors.Is(err, ErrClosed) {

@@ -45,11 +45,8 @@ type PastPull struct {
 // SettlePull writes down what a closed pull request moved, as worked out by rules from
 // a version of it. One that was written since stays unsettled.
 func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...PastPull) error {
-	n, err := t.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
-	if err != nil || n == 0 {
-		return wrapError(err, "settle the pull request %s#%d", p.Repo, p.Number)
-	}
-	if _, err := t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number); err != nil {
+	settled, err := t.db.settlePull(ctx, p, rules)
+	if err != nil || !settled {
 		return wrapError(err, "settle the pull request %s#%d", p.Repo, p.Number)
 	}
 	for _, m := range moved {
@@ -59,15 +56,29 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 		err := cmp.Or(checkKey("its component", m.Component), checkNames("its pipeline", m.Pipeline, "its environment", m.Environment, "its branch's component", m.BranchOf,
 			"its release", m.Release, "its commit", m.Commit, "who merged it", m.By, "its rules", rules))
 		if err == nil {
-			_, err = t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short, whole, at, commit_id, by_login, rules, version)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-				p.Repo, p.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, rules, p.Version)
+			m.Repo, m.Number, m.Rules, m.Version = p.Repo, p.Number, rules, p.Version
+			err = t.db.addPastPull(ctx, m)
 		}
 		if err != nil {
 			return wrapError(err, "store what the pull request %s#%d moved", p.Repo, p.Number)
 		}
 	}
 	return nil
+}
+
+func (t sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bool, err error) {
+	n, err := t.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
+	if err == nil && n > 0 {
+		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number)
+	}
+	return n > 0, err
+}
+
+func (t sqlTx) addPastPull(ctx context.Context, m PastPull) error {
+	_, err := t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short, whole, at, commit_id, by_login, rules, version)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, m.Rules, m.Version)
+	return err
 }
 
 const pastColumns = `n.repo, n.number, n.component, n.pipeline, n.environment, n.branch_of, n.kind, n.release_id, n.short, n.whole, n.at, n.commit_id, n.by_login, n.rules, n.version`
@@ -90,7 +101,6 @@ func (p PastPlace) where(table string) *whereClause {
 	return &w
 }
 
-// NewestPastPulls are, of each kind and in each of the environments, the newest one.
 func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments ...string) ([]PastPull, error) {
 	if len(environments) == 0 {
 		return nil, nil
@@ -109,13 +119,10 @@ func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 	return all, wrapError(err, "read the newest closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
 }
 
-// RestrainingPulls are the reverts, and the promotions that a person closed, of which
-// the release in short is one of those given; "" is one that isn't known.
 func (r queries) RestrainingPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
 	return r.pastPullsOf(ctx, at, "n.kind > 0", shorts)
 }
 
-// MergedPulls are the merged promotions of which the release in short is one of those given.
 func (r queries) MergedPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
 	return r.pastPullsOf(ctx, at, "n.kind = 0", shorts)
 }
@@ -137,8 +144,6 @@ func sortNewestFirst(all []PastPull) {
 	slices.SortFunc(all, func(a, b PastPull) int { return cmp.Compare(b.Number, a.Number) })
 }
 
-// PullThatMoved is the newest merged promotion below a number on a branch of a component
-// in an environment that, as a whole, moved what is given in short; false when none is known.
 func (r queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
 	n, ok, err := queryOne(ctx, r.db, oneColumn[int], `SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
 		AND whole = $5 AND kind = 0 AND number < $6 ORDER BY number DESC LIMIT 1`, repo, pipeline, branchOf, environment, whole, below)

@@ -12,7 +12,7 @@ import (
 // TestPastPulls holds that what closed pull requests moved is found by component and
 // release, as long as nothing was heard of them since.
 func TestPastPulls(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		at := w.Now()
 		place := PastPlace{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Rules: []string{"r1", "r2"}}
 		pull := func(number int) Pull {
@@ -62,7 +62,7 @@ func TestPastPulls(t *testing.T) {
 
 // TestPullUsage holds what takes of limits, and how heads and merges are found.
 func TestPullUsage(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		const repo = "hub:acme/fleet"
 		at := w.Now()
 		open := Pull{Repo: repo, State: "open", Pipeline: "shop", Environment: "qa", Author: "bot", CreatedAt: at, UpdatedAt: at}
@@ -101,7 +101,7 @@ func TestPullUsage(t *testing.T) {
 // SQLite says how it would find the rows.
 func TestPullsAreFoundByIndex(t *testing.T) {
 	w := onSQLite(t)
-	seen := &explainingSession{session: w.queries.db, t: t}
+	seen := &explainingSession{session: w.reader.(queries).db, t: t}
 	q := queries{db: seen, now: w.Now}
 	place := PastPlace{Repo: "r", Pipeline: "shop", Component: "web", Rules: []string{"a", "b"}}
 	value(q.OpenPulls(ctx, "r", "liftlock/"))(t)

@@ -30,22 +30,31 @@ func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64,
 	if a.At.IsZero() {
 		a.At = t.now()
 	}
+	a.Reason, a.Outcome = limitText(a.Reason), limitText(a.Outcome)
+	id, err = t.db.addPendingCommand(ctx, a)
+	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
+}
+
+func (t sqlTx) addPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
 	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO asks
 			(unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id`,
-		a.Unit, a.Environment, a.Verb, a.Release, a.By, limitText(a.Reason), a.Source, toMicros(a.At), toMicros(a.DoneAt), limitText(a.Outcome))
+		a.Unit, a.Environment, a.Verb, a.Release, a.By, a.Reason, a.Source, toMicros(a.At), toMicros(a.DoneAt), a.Outcome)
 	if err == nil && !fresh {
 		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM asks WHERE source = $1`, a.Source)
 	}
-	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
+	return id, err
 }
 
 // FinishPendingCommand says that the command has taken effect, or why it won't. The first
 // outcome stays.
 func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string) error {
-	_, err := t.db.exec(ctx, `UPDATE asks SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`,
-		toMicros(t.now()), limitText(outcome), id)
-	return wrapError(err, "store the outcome of the command %d", id)
+	return wrapError(t.db.finishPendingCommand(ctx, id, t.now(), limitText(outcome)), "store the outcome of the command %d", id)
+}
+
+func (t sqlTx) finishPendingCommand(ctx context.Context, id int64, at time.Time, outcome string) error {
+	_, err := t.db.exec(ctx, `UPDATE asks SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at), outcome, id)
+	return err
 }
 
 // BindPendingCommand says which release the command has become about: it stays open, and in
@@ -54,8 +63,12 @@ func (t *Tx) BindPendingCommand(ctx context.Context, id int64, release string) e
 	if err := checkNames("its release", release); err != nil {
 		return wrapError(err, "bind the command %d", id)
 	}
+	return wrapError(t.db.bindPendingCommand(ctx, id, release), "bind the command %d to a release", id)
+}
+
+func (t sqlTx) bindPendingCommand(ctx context.Context, id int64, release string) error {
 	_, err := t.db.exec(ctx, `UPDATE asks SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
-	return wrapError(err, "bind the command %d to a release", id)
+	return err
 }
 
 const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome`
@@ -64,7 +77,6 @@ func (a *PendingCommand) columns() []any {
 	return []any{&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.Reason, &a.Source, timeColumn{&a.At}, timeColumn{&a.DoneAt}, &a.Outcome}
 }
 
-// PendingCommands are the unit's commands that wait, in the order they were given.
 func (r queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
 	all, err := queryAll(ctx, r.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM asks WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
 	return all, wrapError(err, "read the commands that wait for %s", unit)

@@ -28,6 +28,7 @@ const (
 // postgresDB is a PostgreSQL database, shared by replicas.
 type postgresDB struct {
 	pool     *sql.DB
+	reading  session // on the pool
 	onCommit func(name string, before bool)
 	dialect  dialect
 
@@ -50,6 +51,7 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 			err = wrapError(err, "open %s", where)
 		}
 	}()
+	db.reading = o.interceptReads(plainSession{db: db.pool})
 	db.pool.SetMaxOpenConns(pgConnections)
 	db.pool.SetMaxIdleConns(pgConnections)
 	if err := migrateTables(ctx, db.pool, postgresTables); err != nil {
@@ -126,24 +128,24 @@ func relayNotifications(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig
 	}
 }
 
-func (p *postgresDB) sqlDialect() dialect { return p.dialect }
+func (p *postgresDB) readsBy(now func() time.Time) reader { return queries{db: p.reading, now: now} }
 
-func (p *postgresDB) runTx(ctx context.Context, name string, f func(session) error) error {
+func (p *postgresDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
 	for attempt := 1; ; attempt++ {
-		err := p.runTxOnce(ctx, name, f)
+		err := p.runTxOnce(ctx, name, now, f)
 		if err == nil || attempt == pgAttempts || !isRetryable(err) {
 			return err
 		}
 	}
 }
 
-func (p *postgresDB) runTxOnce(ctx context.Context, name string, f func(session) error) error {
+func (p *postgresDB) runTxOnce(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
 	tx, err := p.pool.BeginTx(ctx, nil) // READ COMMITTED: every statement judges the newest rows
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // does nothing after the commit
-	if err := f(plainSession{db: tx}); err != nil {
+	if err := f(sqlTx{queries: queries{db: plainSession{db: tx}, now: now}, dialect: p.dialect}); err != nil {
 		return preferContextError(ctx, err)
 	}
 	p.onCommit(name, true)

@@ -14,13 +14,16 @@ const pruneAtOnce = 1000
 // have not run since are as good as new ones; the arrivals of a unit that is
 // still shown are bounded by their number instead.
 var prunableTables = []prunableTable{
-	{"deliveries", "forge, id", "received_at < $1"},
+	deliveryTable,
 	{"events", "seq", "at < $1"},
 	{"audit", "id", "at < $1"},
 	{"asks", "id", "done_at > 0 AND done_at < $1"},
 	{"wakes", "key", "ready_at = 9223372036854775807 AND fails = 0 AND ended_at < $1"},
 	{"arrived", "unit, environment, commit_id, release_id", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
 }
+
+// deliveryTable is the one that is pruned also by itself.
+var deliveryTable = prunableTable{"deliveries", "forge, id", "received_at < $1"}
 
 type prunableTable struct{ name, primaryKey, over string }
 
@@ -41,16 +44,17 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 }
 
 func (s *Store) pruneTable(ctx context.Context, t prunableTable, before time.Time) (int, error) {
-	query := "DELETE FROM " + t.name + " WHERE (" + t.primaryKey + ") IN (SELECT " + t.primaryKey + " FROM " + t.name +
-		" WHERE " + t.over + limitTo("$2") + s.backend.sqlDialect().skipLocked + ")"
 	total := 0
 	for {
-		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) {
-			return tx.db.exec(ctx, query, toMicros(before), pruneAtOnce)
-		})
+		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) { return tx.db.pruneRows(ctx, t, before) })
 		total += int(n)
 		if err != nil || n < pruneAtOnce {
 			return total, wrapError(err, "prune old %s", t.name)
 		}
 	}
+}
+
+func (t sqlTx) pruneRows(ctx context.Context, p prunableTable, before time.Time) (int64, error) {
+	return t.db.exec(ctx, "DELETE FROM "+p.name+" WHERE ("+p.primaryKey+") IN (SELECT "+p.primaryKey+" FROM "+p.name+
+		" WHERE "+p.over+limitTo("$2")+t.dialect.skipLocked+")", toMicros(before), pruneAtOnce)
 }

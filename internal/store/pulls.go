@@ -68,7 +68,14 @@ func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, er
 	}
 	// A stranger's branch may have any name; the columns only find ours, so a
 	// cut one does no harm, and refusing it would stop the repository.
-	short := func(s string) string { return truncateText(s, maxKey) }
+	for _, s := range []*string{&p.Branch, &p.Pipeline, &p.Environment, &p.Component, &p.Author, &p.Head, &p.MergeCommit} {
+		*s = truncateText(*s, maxKey)
+	}
+	p.State = limitText(p.State)
+	return t.db.putPull(ctx, p, seen)
+}
+
+func (t sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
 	version, written, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
 			created_at, closed_at, updated_at, data, version, rules)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, '')
@@ -77,8 +84,8 @@ func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, er
 			head = excluded.head, merge_commit = excluded.merge_commit, created_at = excluded.created_at, closed_at = excluded.closed_at,
 			updated_at = excluded.updated_at, data = excluded.data, version = pulls.version + 1, rules = ''
 		WHERE excluded.updated_at > pulls.updated_at OR excluded.updated_at = pulls.updated_at AND CAST($16 AS BIGINT) IN (-1, pulls.version) RETURNING version`,
-		p.Repo, p.Number, short(p.Branch), limitText(p.State), short(p.Pipeline), short(p.Environment), short(p.Component), boolNumber(p.Revert), short(p.Author),
-		short(p.Head), short(p.MergeCommit), toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data), seen)
+		p.Repo, p.Number, p.Branch, p.State, p.Pipeline, p.Environment, p.Component, boolNumber(p.Revert), p.Author,
+		p.Head, p.MergeCommit, toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data), seen)
 	if err == nil && written {
 		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number)
 	}
@@ -94,13 +101,15 @@ func boolNumber(b bool) int64 {
 
 // SetPullCursor remembers how far the repository's list of pull requests was read.
 func (t *Tx) SetPullCursor(ctx context.Context, repo string, cursor time.Time) error {
-	_, err := t.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
-		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, toMicros(cursor))
-	return wrapError(err, "store how far the pull requests of %s were read", repo)
+	return wrapError(t.db.setPullCursor(ctx, repo, cursor), "store how far the pull requests of %s were read", repo)
 }
 
-// PullCursor is how far the repository's list of pull requests was read; zero
-// when it never was.
+func (t sqlTx) setPullCursor(ctx context.Context, repo string, cursor time.Time) error {
+	_, err := t.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
+		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, toMicros(cursor))
+	return err
+}
+
 func (r queries) PullCursor(ctx context.Context, repo string) (time.Time, error) {
 	us, _, err := queryOne(ctx, r.db, oneColumn[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
 	return fromMicros(us), wrapError(err, "read how far the pull requests of %s were read", repo)
@@ -113,14 +122,11 @@ func (p *Pull) columns() []any {
 		timeColumn{&p.CreatedAt}, timeColumn{&p.ClosedAt}, timeColumn{&p.UpdatedAt}, &p.Version, &p.Rules, payloadColumn{&p.Data}}
 }
 
-// Pull is one pull request; false when it isn't known.
 func (r queries) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
 	p, ok, err := queryOne(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
 	return p, ok, wrapError(err, "read the pull request %s#%d", repo, number)
 }
 
-// OpenPulls are the repository's open pull requests whose branch begins with the
-// prefix, the newest number first.
 func (r queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
 	var w whereClause
 	w.addCondition("closed_at = 0 AND repo = $%d", repo)
@@ -129,8 +135,6 @@ func (r queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pu
 	return pulls, wrapError(err, "read the open pull requests of %s", repo)
 }
 
-// UnsettledPulls are the pull requests on branches that name a component that are
-// open, or of which what they moved was not worked out by the rules, the newest first.
 func (r queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
 	// Two ranges of one index: what is settled isn't touched.
 	const at = `SELECT ` + pullColumns + ` FROM pulls WHERE repo = $1 AND pipeline = $2 AND component = $3 AND rules `
@@ -138,13 +142,11 @@ func (r queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, 
 	return pulls, wrapError(err, "read the unsettled pull requests of %s in %s of %s", component, pipeline, repo)
 }
 
-// PullsAt are the pull requests with a head, of every state, the newest first.
 func (r queries) PullsAt(ctx context.Context, repo, head string) ([]Pull, error) {
 	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
 	return pulls, wrapError(err, "read the pull requests of %s with the head %s", repo, head)
 }
 
-// PullsMergedAs are the pull requests that were merged as a commit.
 func (r queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull, error) {
 	if commit == "" {
 		return nil, nil
@@ -153,8 +155,6 @@ func (r queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull
 	return pulls, wrapError(err, "read the pull requests of %s that were merged as %s", repo, commit)
 }
 
-// RevertPulls are the pull requests of a pipeline's reverts, of every state, that were
-// opened at or after a time.
 func (r queries) RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]Pull, error) {
 	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls
 		WHERE repo = $1 AND pipeline = $2 AND revert = 1 AND created_at >= $3 ORDER BY number DESC`, repo, pipeline, toMicros(since))
@@ -168,8 +168,6 @@ type PullUsage struct {
 	OldestMerge time.Time      // of those; zero: none
 }
 
-// PullUsage counts the promotions of an author in a pipeline: those of other
-// components that are open, and all that were merged after a time.
 func (r queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error) {
 	out := PullUsage{OpenByEnv: map[string]int{}}
 	type count struct {

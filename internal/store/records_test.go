@@ -22,7 +22,7 @@ func assertEqual(t testing.TB, got, want any) {
 }
 
 func TestDeliveries(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		d := Delivery{Forge: "hub", ID: "1", Event: "push", Repo: "acme/fleet", ReceivedAt: w.Now(), Keys: []string{"repo:acme/fleet", "pr:7"}}
 		if !value(w.Accept(ctx, d))(t) {
 			t.Fatal("the first is not fresh")
@@ -60,7 +60,7 @@ func TestDeliveries(t *testing.T) {
 }
 
 func TestPulls(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		const repo = "acme/fleet"
 		at := w.Now()
 		pull := func(number int, branch string, updated time.Time, data string) Pull {
@@ -114,7 +114,7 @@ func TestPulls(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		web := Unit{Key: "unit:shop/web", Repo: "acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", UpdatedAt: w.Now(), Data: json.RawMessage(`{"n":1}`)}
 		api := Unit{Key: "unit:shop/api", Repo: "acme/fleet", Pipeline: "shop", Component: "api", Digest: "1", UpdatedAt: w.Now(), Data: json.RawMessage(`{}`)}
 		ads := Unit{Key: "unit:ads/web", Repo: "acme/ads", Pipeline: "ads", Component: "web", Digest: "1", UpdatedAt: w.Now()}
@@ -147,7 +147,7 @@ func TestUnits(t *testing.T) {
 }
 
 func TestArrived(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		a := Arrival{Unit: "u", Environment: "qa", Release: "r1", Commit: "c1", At: w.Now()}
 		assertEqual(t, value(w.PutArrival(ctx, a))(t), int64(1))
 		b := Arrival{Unit: "u", Environment: "prod", Release: "r1", Commit: "c2", At: w.Now(), Data: json.RawMessage(`{}`)}
@@ -171,7 +171,7 @@ func TestArrived(t *testing.T) {
 }
 
 func TestObservations(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		obs := func(env, target, data string) Observation {
 			return Observation{Unit: "u", Environment: env, Target: target, Data: json.RawMessage(data)}
 		}
@@ -185,7 +185,7 @@ func TestObservations(t *testing.T) {
 }
 
 func TestPendingCommands(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		newCommand := PendingCommand{Unit: "u", Environment: "prod", Verb: "promote", Release: "r", By: "ada", Reason: "now", Source: "hub:acme/fleet#1/comment/5", At: w.Now()}
 		id := value(w.PutPendingCommand(ctx, newCommand))(t)
 		again := newCommand
@@ -219,7 +219,7 @@ func TestPendingCommands(t *testing.T) {
 }
 
 func TestSlots(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		take := func(owner string, want bool) {
 			t.Helper()
 			assertEqual(t, value(w.TakeSlot(ctx, "merge:acme/fleet", owner, time.Minute))(t), want)
@@ -238,7 +238,7 @@ func TestSlots(t *testing.T) {
 }
 
 func TestMergeQueue(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		for _, u := range []string{"b", "a", "c", "b"} {
 			must(t, w.EnqueueMerge(ctx, "acme/fleet", u))
 		}
@@ -252,7 +252,7 @@ func TestMergeQueue(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		absent(w.State(ctx, "a/1"))(t)
 		must(t, w.PutState(ctx, "a/1", []byte("\x00\xff")))
 		must(t, w.PutState(ctx, "a/2", nil))
@@ -276,7 +276,7 @@ func TestState(t *testing.T) {
 // A transaction sees its own writes, others don't see them before the commit,
 // and a failure takes all of them back.
 func TestTransaction(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		stop := errors.New("stop")
 		put := func(tx *Tx) error {
 			if err := tx.PutState(ctx, "k", []byte("v")); err != nil {
@@ -305,8 +305,9 @@ func TestTransaction(t *testing.T) {
 	})
 }
 
-func TestTooBigIsRefused(t *testing.T) {
-	w := onSQLite(t)
+func TestTooBigIsRefused(t *testing.T) { onEachDatabase(t, testTooBigIsRefused) }
+
+func testTooBigIsRefused(t *testing.T, w *testStore) {
 	big := json.RawMessage(strings.Repeat("x", maxData+1))
 	_, event := w.AddEvents(ctx, Event{Data: big})
 	_, arrived := w.PutArrival(ctx, Arrival{Unit: "u", Data: big})

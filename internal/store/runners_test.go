@@ -15,6 +15,10 @@ import (
 // Three runners at once: no key runs twice at the same time, and every wake is
 // followed by a run that began after it.
 func TestThreeRunners(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
+		s := OpenMemory(Options{})
+		testThreeRunners(t, s, s, s)
+	})
 	t.Run("sqlite", func(t *testing.T) {
 		s := mustOpen(t, onSQLiteAddress(t), Options{})
 		testThreeRunners(t, s, s, s)
@@ -133,7 +137,7 @@ func testThreeRunners(t *testing.T, stores ...*Store) {
 // A reader that follows the events by their numbers misses none, although they
 // are added by transactions that overlap.
 func TestFollowingEventsMissesNone(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		const writers, each = 6, 40
 		newEvents, cancel := w.Subscribe()
 		defer cancel()
@@ -167,7 +171,7 @@ func TestFollowingEventsMissesNone(t *testing.T) {
 
 // Two transactions that finish and wake each other's keys both get through.
 func TestCrossedTransactions(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		for range 20 {
 			must(t, w.Wake(ctx, "a", "b"))
 			claims := w.claim(t, me, "a", "b")

@@ -37,6 +37,7 @@ type sqliteDB struct {
 	conn    *sql.Conn
 	writer  *writer
 	readers *sql.DB
+	reading session // on the readers
 }
 
 // openSQLite opens or creates the database file.
@@ -88,6 +89,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if err := db.readers.PingContext(ctx); err != nil {
 		return nil, err
 	}
+	db.reading = o.interceptReads(newPreparedSession(db.readers, o.DatabaseNow))
 	db.writer = startWriter(db.conn, o.DatabaseNow, o.OnCommit)
 	return db, nil
 }
@@ -203,11 +205,11 @@ func releaseOwners(ctx context.Context, db session) error {
 	return err
 }
 
-func (l *sqliteDB) runTx(ctx context.Context, name string, f func(session) error) error {
-	return l.writer.runTx(ctx, name, f)
-}
+func (l *sqliteDB) readsBy(now func() time.Time) reader { return queries{db: l.reading, now: now} }
 
-func (l *sqliteDB) sqlDialect() dialect { return dialect{} }
+func (l *sqliteDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
+	return l.writer.runTx(ctx, name, func(db session) error { return f(sqlTx{queries: queries{db: db, now: now}}) })
+}
 
 // closeDB is also for a database that was opened half-way.
 func (l *sqliteDB) closeDB() error {

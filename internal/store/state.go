@@ -19,28 +19,35 @@ func (s *Store) DeleteState(ctx context.Context, key string) error {
 func (t *Tx) PutState(ctx context.Context, key string, data []byte) error {
 	err := cmp.Or(checkKey("its key", key), checkData(data))
 	if err == nil {
-		if data == nil {
-			data = []byte{} // nil is NULL to a database
-		}
-		_, err = t.db.exec(ctx, `INSERT INTO state (key, data) VALUES ($1, $2)
-			ON CONFLICT (key) DO UPDATE SET data = excluded.data WHERE excluded.data <> state.data`, key, data)
+		err = t.db.putState(ctx, key, data)
 	}
 	return wrapError(err, "store the state %.80q", key)
 }
 
 // DeleteState is Store.DeleteState.
 func (t *Tx) DeleteState(ctx context.Context, key string) error {
-	_, err := t.db.exec(ctx, `DELETE FROM state WHERE key = $1`, key)
-	return wrapError(err, "forget the state %s", key)
+	return wrapError(t.db.deleteState(ctx, key), "forget the state %s", key)
 }
 
-// State is what was kept under the key; false when nothing is.
+func (t sqlTx) putState(ctx context.Context, key string, data []byte) error {
+	if data == nil {
+		data = []byte{} // nil is NULL to a database
+	}
+	_, err := t.db.exec(ctx, `INSERT INTO state (key, data) VALUES ($1, $2)
+		ON CONFLICT (key) DO UPDATE SET data = excluded.data WHERE excluded.data <> state.data`, key, data)
+	return err
+}
+
+func (t sqlTx) deleteState(ctx context.Context, key string) error {
+	_, err := t.db.exec(ctx, `DELETE FROM state WHERE key = $1`, key)
+	return err
+}
+
 func (r queries) State(ctx context.Context, key string) ([]byte, bool, error) {
 	data, ok, err := queryOne(ctx, r.db, oneColumn[[]byte], `SELECT data FROM state WHERE key = $1`, key)
 	return data, ok, wrapError(err, "read the state %s", key)
 }
 
-// StateByPrefix is everything whose key begins with the prefix, by key.
 func (r queries) StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error) {
 	type entry struct {
 		key  string

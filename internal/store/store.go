@@ -40,7 +40,7 @@ type Options struct {
 
 // Store is an open database. It is safe for concurrent use.
 type Store struct {
-	queries // outside of transactions
+	reader // outside of transactions
 
 	log  *zap.Logger
 	time *sharedTime
@@ -53,20 +53,13 @@ type Store struct {
 	closed      sync.Once
 }
 
-// backend is one of the two databases.
+// backend is one of the databases.
 type backend interface {
+	// readsBy are the reads outside of transactions, of a process whose time is now.
+	readsBy(now func() time.Time) reader
 	// runTx runs f in one write transaction and commits it when f returns nil.
-	runTx(ctx context.Context, name string, f func(session) error) error
-	// sqlDialect are the few places where the databases' SQL differs.
-	sqlDialect() dialect
+	runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error
 	closeDB() error
-}
-
-// dialect are pieces of SQL; empty where a database needs none.
-type dialect struct {
-	skipLocked string // appended to a SELECT: lock its rows, pass over those that others hold
-	lockEvents string // a statement: one transaction at a time appends events, so that seq rises in the order of commits
-	notify     string // a statement: tell the other processes about $1, a subject, once this commits
 }
 
 // Open opens the database at dsn, creates or migrates its tables, and returns
@@ -78,6 +71,34 @@ type dialect struct {
 // The errors wrap ErrInUse, ErrCorrupt, ErrNewer or ErrFull where one of them is
 // the reason. No error contains the password of dsn.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
+	s := o.newStore()
+	scheme, rest, _ := strings.Cut(dsn, "://")
+	switch scheme {
+	case "sqlite":
+		db, err := openSQLite(ctx, rest, o)
+		if err != nil {
+			return nil, err
+		}
+		s.useBackend(db)
+	case "postgres", "postgresql":
+		db, err := openPostgres(ctx, dsn, o, s.signals)
+		if err != nil {
+			return nil, err
+		}
+		s.useBackend(db)
+		s.hasOwnClock = true
+		if err := s.learnTime(ctx, plainSession{db: db.pool}); err != nil {
+			db.closeDB()
+			return nil, err
+		}
+	default:
+		return nil, errors.New(`the store's address begins with neither "sqlite://" nor "postgres://"`)
+	}
+	return s, nil
+}
+
+// newStore fills in what isn't said and makes a store that has no database yet.
+func (o *Options) newStore() *Store {
 	o.Log, o.Lease = cmp.Or(o.Log, zap.NewNop()), cmp.Or(o.Lease, DefaultLease)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -89,31 +110,10 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
-	s := &Store{log: o.Log, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
-	scheme, rest, _ := strings.Cut(dsn, "://")
-	switch scheme {
-	case "sqlite":
-		db, err := openSQLite(ctx, rest, o)
-		if err != nil {
-			return nil, err
-		}
-		s.backend, s.queries = db, queries{db: s.intercepted(newPreparedSession(db.readers, o.DatabaseNow)), now: s.time.now}
-	case "postgres", "postgresql":
-		db, err := openPostgres(ctx, dsn, o, s.signals)
-		if err != nil {
-			return nil, err
-		}
-		s.backend, s.queries = db, queries{db: s.intercepted(plainSession{db: db.pool}), now: s.time.now}
-		s.hasOwnClock = true
-		if err := s.learnTime(ctx); err != nil {
-			db.closeDB()
-			return nil, err
-		}
-	default:
-		return nil, errors.New(`the store's address begins with neither "sqlite://" nor "postgres://"`)
-	}
-	return s, nil
+	return &Store{log: o.Log, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
 }
+
+func (s *Store) useBackend(db backend) { s.backend, s.reader = db, db.readsBy(s.time.now) }
 
 // Close waits for the writes that have begun and closes the database. Calls
 // after it fail, on SQLite with ErrClosed. Closing twice is closing once.

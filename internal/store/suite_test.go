@@ -52,7 +52,7 @@ type testStore struct {
 	*Store
 	*clock
 	t    testing.TB
-	dsn  string
+	dsn  string // empty: in memory
 	open func() *Store
 }
 
@@ -65,10 +65,23 @@ func (w *testStore) reopen() {
 	w.Store = w.open()
 }
 
-// onBothDatabases runs the test over both databases.
-func onBothDatabases(t *testing.T, f func(t *testing.T, w *testStore)) {
+// onEachDatabase runs the test over each database.
+func onEachDatabase(t *testing.T, f func(t *testing.T, w *testStore)) {
+	t.Run("memory", func(t *testing.T) { f(t, onMemory(t)) })
+	onSQLDatabases(t, f)
+}
+
+// onSQLDatabases runs a test of what outlives a process, which nothing in memory does.
+func onSQLDatabases(t *testing.T, f func(t *testing.T, w *testStore)) {
 	t.Run("sqlite", func(t *testing.T) { f(t, onSQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { f(t, onPostgres(t)) })
+}
+
+func onMemory(t testing.TB) *testStore {
+	c := &clock{now: start}
+	w := &testStore{clock: c, t: t, Store: OpenMemory(Options{Now: c.Now})}
+	t.Cleanup(func() { w.Store.Close() })
+	return w
 }
 
 func onSQLite(t testing.TB) *testStore {
@@ -90,7 +103,7 @@ func onPostgres(t testing.TB) *testStore {
 	mustExec(t, db, `CREATE TABLE test_clock (us BIGINT)`)
 	mustExec(t, db, `INSERT INTO test_clock VALUES ($1)`, toMicros(start))
 	mustExec(t, db, `CREATE OR REPLACE FUNCTION liftlock_now() RETURNS BIGINT LANGUAGE sql STABLE AS 'SELECT us FROM test_clock'`)
-	must(t, w.learnTime(ctx))
+	must(t, w.learnTime(ctx, plainSession{db: db}))
 	c.onAdvance = func(now time.Time) {
 		mustExec(t, w.Store.backend.(*postgresDB).pool, `UPDATE test_clock SET us = $1`, toMicros(now))
 	}

@@ -2,25 +2,17 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 )
 
-// queries are the methods that only read. They are the store's and, inside a
-// transaction, the transaction's, which sees its own writes.
-type queries struct {
-	db  session
-	now func() time.Time
-}
-
 // Tx is one write transaction. It is for one goroutine and only until the
 // function that it was given to returns.
 type Tx struct {
-	queries
+	reader
+	db       transaction
 	store    *Store
-	dialect  dialect
 	wakes    map[string]nextWake
 	finishes map[string]runFinish
 	subjects map[string]bool // what to signal after the commit
@@ -28,6 +20,7 @@ type Tx struct {
 
 // nextWake is when a key is to run, and how urgently.
 type nextWake struct {
+	key      string
 	distance int64 // from now, in microseconds
 	urgency  Urgency
 }
@@ -37,7 +30,12 @@ type runFinish struct {
 	owner   string
 	claim   Claim
 	outcome Outcome
+	// The outcome's times as distances from now, in microseconds; below 0: none.
+	next, hold int64
 }
+
+// now is the time that all processes share.
+func (t *Tx) now() time.Time { return t.store.time.now() }
 
 // Tx runs f in one write transaction: all of it is stored, or, when f or the
 // commit fails, nothing. The name is for Options.OnCommit. Wakes and finishes
@@ -65,9 +63,9 @@ func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error
 func (s *Store) runTx(ctx context.Context, name string, f func(tx *Tx) error) error {
 	var tx *Tx
 	var own error // f's or our own, which say already what was being done
-	err := s.backend.runTx(ctx, name, func(db session) error {
+	err := s.backend.runTx(ctx, name, s.time.now, func(db transaction) error {
 		tx = &Tx{
-			queries: queries{db: db, now: s.time.now}, store: s, dialect: s.backend.sqlDialect(),
+			reader: db, db: db, store: s,
 			wakes: map[string]nextWake{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
 		}
 		own = f(tx)
@@ -96,9 +94,12 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 		maps.Keys(t.wakes)(yield)
 		maps.Keys(t.finishes)(yield)
 	}))
-	var run []string // neighbouring keys that are only woken go in one statement
+	var run []nextWake // neighbouring keys that are only woken go in one statement
 	flush := func() error {
-		err := t.writeWakes(ctx, run)
+		if len(run) == 0 {
+			return nil
+		}
+		err := wrapError(t.db.wakeKeys(ctx, run), "wake %s", run[0].key)
 		run = run[:0]
 		return err
 	}
@@ -111,8 +112,8 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, ok := t.wakes[k]; ok {
-			run = append(run, k)
+		if next, ok := t.wakes[k]; ok {
+			run = append(run, next)
 		}
 		if len(run) == wakesAtOnce {
 			if err := flush(); err != nil {
@@ -123,11 +124,8 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	if t.dialect.notify == "" {
-		return nil
-	}
 	for subject := range t.subjects {
-		if _, err := t.db.exec(ctx, t.dialect.notify, subject); err != nil {
+		if err := t.db.announce(ctx, subject); err != nil {
 			return wrapError(err, "announce new %s to the other replicas", subject)
 		}
 	}
@@ -146,12 +144,4 @@ func txWithResult[T any](ctx context.Context, s *Store, name string, f func(tx *
 		return zero, err
 	}
 	return out, nil
-}
-
-// requireRow turns "wrote a row" into an error when there was none to write.
-func requireRow(n int64, err error, format string, args ...any) error {
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: there is no such record", ErrInvalid)
-	}
-	return wrapError(err, format, args...)
 }

@@ -30,12 +30,16 @@ func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 	if err := u.checkFields(); err != nil {
 		return wrapError(err, "store the unit %.80q", u.Key)
 	}
+	return wrapError(t.db.putUnit(ctx, u), "store the unit %s", u.Key)
+}
+
+func (t sqlTx) putUnit(ctx context.Context, u Unit) error {
 	_, err := t.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
 			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.digest <> units.digest`,
 		u.Key, u.Repo, u.Pipeline, u.Component, u.Digest, toMicros(u.UpdatedAt), string(u.Data))
-	return wrapError(err, "store the unit %s", u.Key)
+	return err
 }
 
 func (u Unit) checkFields() error {
@@ -46,11 +50,15 @@ func (u Unit) checkFields() error {
 // DeleteUnit forgets the unit, what was observed of its targets, and its entry in the merge queue.
 // Its history stays. A unit that isn't known is success.
 func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
+	return wrapError(t.db.deleteUnit(ctx, key), "forget the unit %s", key)
+}
+
+func (t sqlTx) deleteUnit(ctx context.Context, key string) error {
 	for _, q := range []string{
 		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM wishes WHERE unit = $1`,
 	} {
 		if _, err := t.db.exec(ctx, q, key); err != nil {
-			return wrapError(err, "forget the unit %s", key)
+			return err
 		}
 	}
 	return nil
@@ -62,7 +70,6 @@ func (u *Unit) columns() []any {
 	return []any{&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, timeColumn{&u.UpdatedAt}, payloadColumn{&u.Data}}
 }
 
-// Units are the units that the filter chooses, sorted by pipeline, component and key.
 func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	var w whereClause
 	addEquals(&w, "repo", f.Repo)
@@ -74,7 +81,6 @@ func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	return units, wrapError(err, "read the units")
 }
 
-// Unit is one unit; false when it isn't known.
 func (r queries) Unit(ctx context.Context, key string) (Unit, bool, error) {
 	u, ok, err := queryOne(ctx, r.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
 	return u, ok, wrapError(err, "read the unit %s", key)

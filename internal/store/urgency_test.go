@@ -9,7 +9,7 @@ import (
 // TestUrgentKeysComeFirst holds the order of claims: by urgency, then by how long
 // a key has been due; and that the longest waiting one can be had whatever it is.
 func TestUrgentKeysComeFirst(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		claim := func() Claim {
 			t.Helper()
 			all := value(w.Claim(ctx, "me", 1))(t)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ const (
 	Urgent     Urgency = -1 // somebody waits, or something breaks
 	Normal     Urgency = 0
 	Background Urgency = 1 // what looks for what was missed
+
+	anyUrgency Urgency = math.MinInt // of a claim that doesn't go by it
 )
 
 // Claim is a key that its owner may work on.
@@ -81,24 +84,22 @@ func (t *Tx) wakeIn(distance int64, u Urgency, keys []string) error {
 		if !ok || u < next.urgency {
 			next.urgency = u
 		}
+		next.key = k
 		t.wakes[k] = next
 		t.subjects[subjectWakes] = true
 	}
 	return nil
 }
 
-// writeWakes wakes at most wakesAtOnce keys, which are in order. A key that is
+// wakeKeys wakes at most wakesAtOnce keys, which are in order. A key that is
 // due no later already, and as urgent, isn't written again, but PostgreSQL locks its row all the
 // same until the commit, so that no run that misses this transaction's other
 // writes can take the wake with it.
-func (t *Tx) writeWakes(ctx context.Context, keys []string) error {
-	if len(keys) == 0 {
-		return nil
-	}
+func (t sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
 	var rows []string
 	var args []any
-	for _, k := range keys {
-		args = append(args, k, t.wakes[k].distance, int64(t.wakes[k].urgency))
+	for _, w := range wakes {
+		args = append(args, w.key, w.distance, int64(w.urgency))
 		rows = append(rows, fmt.Sprintf("($%d, liftlock_now() + $%d, $%d)", len(args)-2, len(args)-1, len(args)))
 	}
 	// One that isn't due yet becomes as urgent as what makes it due.
@@ -106,7 +107,7 @@ func (t *Tx) writeWakes(ctx context.Context, keys []string) error {
 		ON CONFLICT (key) DO UPDATE SET due_at = CASE WHEN excluded.due_at < wakes.due_at THEN excluded.due_at ELSE wakes.due_at END,
 			urgency = CASE WHEN excluded.urgency < wakes.urgency OR excluded.due_at < wakes.due_at AND wakes.due_at > liftlock_now() THEN excluded.urgency ELSE wakes.urgency END
 		WHERE excluded.due_at < wakes.due_at OR excluded.urgency < wakes.urgency`, args...)
-	return wrapError(err, "wake %s", keys[0])
+	return err
 }
 
 // Claim takes at most n keys that are due, the most urgent first, of those the longest
@@ -119,7 +120,7 @@ func (s *Store) Claim(ctx context.Context, owner string, n int) ([]Claim, error)
 // ClaimOldest is Claim without regard to urgency: who takes every so often one this way
 // lets nobody wait for ever.
 func (s *Store) ClaimOldest(ctx context.Context, owner string, n int) ([]Claim, error) {
-	return s.claimKeys(ctx, owner, n)
+	return s.claimKeys(ctx, owner, n, anyUrgency)
 }
 
 func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urgency) ([]Claim, error) {
@@ -130,13 +131,10 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 		return nil, nil
 	}
 	claims, err := txWithResult(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
-		if len(order) == 0 {
-			return tx.claimWhere(ctx, owner, n, "")
-		}
 		var out []Claim
 		for _, u := range order {
 			if len(out) < n {
-				more, err := tx.claimWhere(ctx, owner, n-len(out), fmt.Sprintf(" AND urgency = %d", u))
+				more, err := tx.claimDue(ctx, owner, n-len(out), u)
 				if err != nil {
 					return nil, err
 				}
@@ -148,17 +146,26 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 	return claims, wrapError(err, "claim keys that are due")
 }
 
-func (t *Tx) claimWhere(ctx context.Context, owner string, n int, which string) ([]Claim, error) {
+func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]Claim, error) {
+	before := t.store.time.own()
+	claims, now, err := t.db.claimDue(ctx, owner, clampLimit(n), u, t.store.lease)
+	if len(claims) > 0 && t.store.hasOwnClock {
+		t.store.time.learn(now, before, t.store.time.own())
+	}
+	return claims, err
+}
+
+func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error) {
+	which := ""
+	if u != anyUrgency {
+		which = fmt.Sprintf(" AND urgency = %d", u)
+	}
 	query := `WITH picked AS MATERIALIZED (
 			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + t.dialect.skipLocked + `)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, liftlock_now()`
-	before, now := t.store.time.own(), time.Time{}
-	out, err := queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, timeColumn{&now}} }, query, clampLimit(n), owner, int64(neverDue), t.store.lease.Microseconds())
-	if len(out) > 0 && t.store.hasOwnClock {
-		t.store.time.learn(now, before, t.store.time.own())
-	}
-	return out, err
+	claims, err = queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, timeColumn{&now}} }, query, n, owner, int64(neverDue), lease.Microseconds())
+	return claims, now, err
 }
 
 // Finish ends a run and says when the next one is due. ErrLost: the claim isn't
@@ -175,27 +182,15 @@ func (t *Tx) Finish(_ context.Context, owner string, c Claim, o Outcome) error {
 }
 
 func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
-	next, hold, failed := int64(-1), int64(-1), 0
+	f.next, f.hold = -1, -1
 	if !f.outcome.Next.IsZero() {
-		next = microsUntil(t.now(), f.outcome.Next)
+		f.next = microsUntil(t.now(), f.outcome.Next)
 	}
 	if !f.outcome.NotBefore.IsZero() {
-		hold = microsUntil(t.now(), f.outcome.NotBefore)
+		f.hold = microsUntil(t.now(), f.outcome.NotBefore)
 	}
-	if f.outcome.Failed {
-		failed = 1
-	}
-	// The wakes since the claim are in due_at: the earlier of them and next, as urgent as
-	// that is.
-	due, ok, err := queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
-			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
-				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
-			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
-			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN urgency ELSE CAST($7 AS BIGINT) END,
-			fails = CASE WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
-		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
-		next, hold, failed, f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency))
-	if err == nil && !ok {
+	due, held, err := t.db.finishRun(ctx, f)
+	if err == nil && !held {
 		err = ErrLost
 	}
 	if err == nil && due < neverDue {
@@ -204,21 +199,32 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 	return wrapError(err, "finish the run of %s", f.claim.Key)
 }
 
+func (t sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error) {
+	// The wakes since the claim are in due_at: the earlier of them and next, as urgent as
+	// that is.
+	return queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
+			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
+				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
+			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
+			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN urgency ELSE CAST($7 AS BIGINT) END,
+			fails = CASE WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
+		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
+		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency))
+}
+
 // Renew extends the owner's claims and returns the keys that aren't its own any
 // more: their runs must stop. After an error nothing is known to be renewed.
 func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []string, err error) {
+	if err := checkKey("the claims' owner", owner); err != nil {
+		return nil, err
+	}
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	held, err := txWithResult(ctx, s, "renew", func(tx *Tx) ([]string, error) {
 		var held []string
 		for some := range slices.Chunk(keys, wakesAtOnce) {
-			var w whereClause
-			addEquals(&w, "owner", owner)
-			addIn(&w, "key", some)
-			w.args = append(w.args, s.lease.Microseconds())
-			renewed, err := queryAll(ctx, tx.db, oneColumn[string],
-				`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
+			renewed, err := tx.db.renewClaims(ctx, owner, some, s.lease)
 			if err != nil {
 				return nil, err
 			}
@@ -237,8 +243,15 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	return lost, nil
 }
 
-// NextDue is when the next key can be claimed, by Options.Now; false when no key
-// has a time. The time of a key that is running is the end of its lease.
+func (t sqlTx) renewClaims(ctx context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
+	var w whereClause
+	addEquals(&w, "owner", owner)
+	addIn(&w, "key", keys)
+	w.args = append(w.args, lease.Microseconds())
+	return queryAll(ctx, t.db, oneColumn[string],
+		`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
+}
+
 func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
 	in, ok, err := queryOne(ctx, r.db, oneColumn[int64],
 		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(neverDue))
@@ -248,7 +261,6 @@ func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
 	return r.now().Add(time.Duration(in) * time.Microsecond), true, nil
 }
 
-// Depth counts the keys in the queue.
 func (r queries) Depth(ctx context.Context) (Depth, error) {
 	d, _, err := queryOne(ctx, r.db, func(d *Depth) []any { return []any{&d.Due, &d.Later, &d.Running, &d.Oldest} }, `SELECT
 			coalesce(sum(CASE WHEN ready_at <= liftlock_now() THEN 1 ELSE 0 END), 0),

@@ -202,13 +202,13 @@ func TestWakes(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { onBothDatabases(t, tt.run) })
+		t.Run(tt.name, func(t *testing.T) { onEachDatabase(t, tt.run) })
 	}
 }
 
 // A transaction that finishes its key and wakes it leaves it due.
 func TestFinishAndWakeInOneTransaction(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		must(t, w.Wake(ctx, "b"))
 		c := w.claim(t, me, "b")
 		must(t, w.Tx(ctx, "run", func(tx *Tx) error {
@@ -223,7 +223,7 @@ func TestFinishAndWakeInOneTransaction(t *testing.T) {
 
 // A lost claim takes everything that its run would have stored with it.
 func TestLostClaimStoresNothing(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		must(t, w.Wake(ctx, "a"))
 		c := w.claim(t, me, "a")
 		w.Advance(DefaultLease)
@@ -246,7 +246,7 @@ func TestLostClaimStoresNothing(t *testing.T) {
 }
 
 func TestWakeupsAreSignalled(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "a"))
 		await(t, w.Wakeups(), "a wake")
 		must(t, w.Wake(ctx, "a"))

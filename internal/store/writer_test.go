@@ -77,7 +77,7 @@ func TestGroupCommit(t *testing.T) {
 // A function that panics or ends its goroutine takes its own writes back, and
 // the writer goes on.
 func TestTransactionThatDoesNotReturn(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		ended := make(chan any)
 		go func() {
 			defer func() { ended <- recover() }()
@@ -97,7 +97,11 @@ func TestTransactionThatDoesNotReturn(t *testing.T) {
 // A caller whose context ends while it waits for its turn gives up; its function
 // doesn't run.
 func TestGivingUpBeforeTheTurn(t *testing.T) {
-	w := onSQLite(t)
+	t.Run("memory", func(t *testing.T) { testGivingUpBeforeTheTurn(t, onMemory(t)) })
+	t.Run("sqlite", func(t *testing.T) { testGivingUpBeforeTheTurn(t, onSQLite(t)) })
+}
+
+func testGivingUpBeforeTheTurn(t *testing.T, w *testStore) {
 	started, release := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
@@ -120,15 +124,21 @@ func TestGivingUpBeforeTheTurn(t *testing.T) {
 
 // Every write goes through the hook, before and after, under its own name.
 func TestCommitHook(t *testing.T) {
-	onBothDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		var mu sync.Mutex
 		var seen []string
 		must(t, w.Close())
-		s := mustOpen(t, w.dsn, Options{Now: w.clock.Now, OnCommit: func(name string, before bool) {
+		o := Options{Now: w.clock.Now, OnCommit: func(name string, before bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, fmt.Sprintf("%s %v", name, before))
-		}})
+		}}
+		var s *Store
+		if w.dsn == "" {
+			s = OpenMemory(o)
+		} else {
+			s = mustOpen(t, w.dsn, o)
+		}
 		value(s.Accept(ctx, Delivery{Forge: "f", ID: "1", Keys: []string{"a"}}))(t)
 		c := value(s.Claim(ctx, me, 1))(t)
 		must(t, s.Tx(ctx, "run", func(tx *Tx) error { return tx.Finish(ctx, me, c[0], Outcome{}) }))

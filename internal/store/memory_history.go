@@ -1,0 +1,336 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The orders of the history, beside that of its numbers.
+const (
+	arrivalsBySeq     = 1
+	auditBySource     = 1
+	eventsOnce        = 1
+	eventsByPull      = 2
+	eventsByPlace     = 3
+	promotionsByPull  = 1
+	promotionsByPlace = 2
+)
+
+func newMemoryDeliveries() memoryTable[Delivery] {
+	return newMemoryTable(memoryOrder[Delivery]{compare: func(a, b *Delivery) int {
+		return cmp.Or(strings.Compare(a.Forge, b.Forge), strings.Compare(a.ID, b.ID))
+	}})
+}
+
+func (t *memoryTx) addDelivery(_ context.Context, d Delivery) (fresh bool, err error) {
+	if t.tables.deliveries.find(&d) != nil {
+		return false, nil
+	}
+	d.ReceivedAt, d.Keys = storedTime(d.ReceivedAt), nil // nobody asks for them
+	t.tables.deliveries.put(&d)
+	return true, nil
+}
+
+func newMemoryArrivals() memoryTable[Arrival] {
+	return newMemoryTable(
+		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {
+			return cmp.Or(strings.Compare(a.Unit, b.Unit), strings.Compare(a.Environment, b.Environment), strings.Compare(a.Commit, b.Commit), strings.Compare(a.Release, b.Release))
+		}},
+		memoryOrder[Arrival]{compare: func(a, b *Arrival) int { return cmp.Or(strings.Compare(a.Unit, b.Unit), cmp.Compare(a.Seq, b.Seq)) }})
+}
+
+// arrivalsOf are a unit's, the newest first.
+func (t *memoryTables) arrivalsOf(unit string) iter.Seq[*Arrival] {
+	return takeWhile(t.arrivals.downFrom(arrivalsBySeq, &Arrival{Unit: unit, Seq: neverDue}), func(a *Arrival) bool { return a.Unit == unit })
+}
+
+func (t *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err error) {
+	a.Seq = 1
+	if old := t.tables.arrivals.find(&a); old != nil {
+		a.Seq = old.Seq
+	} else if newest := firstOf(t.tables.arrivalsOf(a.Unit)); newest != nil {
+		a.Seq = newest.Seq + 1
+	}
+	a.At, a.VerifiedAt, a.DegradedAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), copyPayload(a.Data)
+	t.tables.arrivals.put(&a)
+	var over []*Arrival
+	kept := 0
+	for other := range t.tables.arrivalsOf(a.Unit) {
+		if other.Environment != a.Environment {
+			continue
+		}
+		if kept++; kept > maxArrivals {
+			over = append(over, other)
+		}
+	}
+	t.tables.arrivals.removeAll(over)
+	return a.Seq, nil
+}
+
+func (m memoryReader) Arrivals(ctx context.Context, unit string) (out []Arrival, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for a := range tables.arrivalsOf(unit) {
+		found := *a
+		found.Data = copyPayload(a.Data)
+		out = append(out, found)
+	}
+	return out, nil
+}
+
+func newMemoryAudit() memoryTable[Audit] {
+	return newMemoryTable(
+		memoryOrder[Audit]{compare: func(a, b *Audit) int { return cmp.Compare(a.ID, b.ID) }},
+		memoryOrder[Audit]{compare: func(a, b *Audit) int { return strings.Compare(a.Source, b.Source) }, wants: func(a *Audit) bool { return a.Source != "" }})
+}
+
+func (t *memoryTx) addAudit(_ context.Context, a Audit) error {
+	t.tables.last.audit++
+	if a.Source != "" && t.tables.audit.findBy(auditBySource, &a) != nil {
+		return nil
+	}
+	a.ID, a.At = t.tables.last.audit, storedTime(a.At)
+	t.tables.audit.put(&a)
+	return nil
+}
+
+func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) (out []Audit, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for a := range tables.audit.allDown() {
+		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) {
+			if out = append(out, *a); len(out) == clampLimit(limit) {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+func newMemoryEvents() memoryTable[Event] {
+	return newMemoryTable(
+		memoryOrder[Event]{compare: func(a, b *Event) int { return cmp.Compare(a.Seq, b.Seq) }},
+		memoryOrder[Event]{compare: func(a, b *Event) int { return strings.Compare(a.IdempotencyKey, b.IdempotencyKey) }, wants: func(e *Event) bool { return e.IdempotencyKey != "" }},
+		memoryOrder[Event]{compare: func(a, b *Event) int {
+			return cmp.Or(strings.Compare(a.Repo, b.Repo), cmp.Compare(a.Pull, b.Pull), cmp.Compare(a.Seq, b.Seq))
+		}},
+		memoryOrder[Event]{compare: func(a, b *Event) int {
+			return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.Component, b.Component), cmp.Compare(a.Seq, b.Seq))
+		}})
+}
+
+func (t *memoryTx) addEvent(_ context.Context, e Event) (fresh bool, err error) {
+	t.tables.last.event++
+	if e.IdempotencyKey != "" && t.tables.events.findBy(eventsOnce, &e) != nil {
+		return false, nil
+	}
+	e.Seq, e.At, e.Data = t.tables.last.event, storedTime(e.At), copyPayload(e.Data)
+	t.tables.events.put(&e)
+	return true, nil
+}
+
+func (m memoryReader) Events(ctx context.Context, f EventFilter) (out []Event, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for e := range tables.findEvents(f) {
+		if f.After > 0 && e.Seq <= f.After {
+			if f.Newest {
+				break
+			}
+			continue
+		}
+		if chosen(f.Repo, e.Repo) && chosen(f.Pipeline, e.Pipeline) && chosen(f.Component, e.Component) && chosen(f.Environment, e.Environment) && chosen(f.Pull, e.Pull) {
+			found := *e
+			found.Data = copyPayload(e.Data)
+			if out = append(out, found); len(out) == clampLimit(f.Limit) {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// findEvents are events that a filter may choose, in the order that it asks for.
+func (t *memoryTables) findEvents(f EventFilter) iter.Seq[*Event] {
+	order, at, here := byKey, Event{}, func(*Event) bool { return true }
+	switch {
+	case f.Repo != "" && f.Pull != 0:
+		order, at.Repo, at.Pull = eventsByPull, f.Repo, f.Pull
+		here = func(e *Event) bool { return e.Repo == f.Repo && e.Pull == f.Pull }
+	case f.Pipeline != "" && f.Component != "":
+		order, at.Pipeline, at.Component = eventsByPlace, f.Pipeline, f.Component
+		here = func(e *Event) bool { return e.Pipeline == f.Pipeline && e.Component == f.Component }
+	}
+	if f.Newest {
+		at.Seq = neverDue
+		return takeWhile(t.events.downFrom(order, &at), here)
+	}
+	at.Seq = max(f.After, 0)
+	return takeWhile(t.events.from(order, &at), here)
+}
+
+func newMemoryPromotions() memoryTable[Promotion] {
+	return newMemoryTable(
+		memoryOrder[Promotion]{compare: func(a, b *Promotion) int { return cmp.Compare(a.ID, b.ID) }},
+		memoryOrder[Promotion]{compare: func(a, b *Promotion) int {
+			return cmp.Or(strings.Compare(a.Repo, b.Repo), cmp.Compare(a.Pull, b.Pull), strings.Compare(a.Unit, b.Unit))
+		}, wants: func(p *Promotion) bool { return p.Pull > 0 }},
+		memoryOrder[Promotion]{compare: func(a, b *Promotion) int {
+			return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.Component, b.Component), cmp.Compare(a.ID, b.ID))
+		}})
+}
+
+// findByPull finds a unit's promotion with a pull request; nil when it has none.
+func (t *memoryTables) findByPull(unit, repo string, pull int) *Promotion {
+	return t.promotions.findBy(promotionsByPull, &Promotion{Unit: unit, Repo: repo, Pull: pull})
+}
+
+func (t *memoryTx) updatePromotion(_ context.Context, p Promotion) (known bool, err error) {
+	old := t.tables.promotions.find(&p)
+	if old == nil {
+		return false, nil
+	}
+	if other := t.tables.findByPull(p.Unit, p.Repo, p.Pull); other != nil && other.ID != p.ID {
+		return false, fmt.Errorf("the promotion %d has its pull request", other.ID)
+	}
+	p.CreatedAt = old.CreatedAt
+	t.tables.writePromotion(p)
+	return true, nil
+}
+
+func (t *memoryTx) addPromotion(_ context.Context, p Promotion) (id int64, err error) {
+	t.tables.last.promotion++
+	p.ID = t.tables.last.promotion
+	if old := t.tables.findByPull(p.Unit, p.Repo, p.Pull); old != nil {
+		p.ID, p.CreatedAt = old.ID, old.CreatedAt
+	}
+	t.tables.writePromotion(p)
+	return p.ID, nil
+}
+
+func (t *memoryTables) writePromotion(p Promotion) {
+	p.CreatedAt, p.UpdatedAt, p.Data = storedTime(p.CreatedAt), storedTime(p.UpdatedAt), copyPayload(p.Data)
+	t.promotions.put(&p)
+}
+
+func (p *Promotion) copy() Promotion {
+	out := *p
+	out.Data = copyPayload(p.Data)
+	return out
+}
+
+func (m memoryReader) Promotions(ctx context.Context, f PromotionFilter) (out []Promotion, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for p := range tables.findPromotions(f) {
+		if f.chooses(p) {
+			if out = append(out, p.copy()); len(out) == clampLimit(f.Limit) {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+func (f *PromotionFilter) chooses(p *Promotion) bool {
+	return chosen(f.Repo, p.Repo) && chosen(f.Pipeline, p.Pipeline) && chosen(f.Component, p.Component) && chosen(f.Environment, p.Environment) &&
+		chosen(f.Unit, p.Unit) && chosen(f.Kind, p.Kind) && strings.HasPrefix(p.Release, f.Release) && chosen(f.Pull, p.Pull) && (f.Before == 0 || p.ID < f.Before) &&
+		(len(f.States) == 0 || slices.Contains(f.States, p.State)) && (len(f.Pulls) == 0 || slices.Contains(f.Pulls, p.Pull))
+}
+
+// findPromotions are promotions that a filter may choose, the newest first.
+func (t *memoryTables) findPromotions(f PromotionFilter) iter.Seq[*Promotion] {
+	switch {
+	case f.Repo != "" && len(f.Pulls) > 0 && slices.Min(f.Pulls) > 0:
+		return t.promotionsOfPulls(f.Repo, f.Pulls)
+	case f.Pipeline != "" && f.Component != "":
+		return takeWhile(t.promotions.downFrom(promotionsByPlace, &Promotion{Pipeline: f.Pipeline, Component: f.Component, ID: neverDue}),
+			func(p *Promotion) bool { return p.Pipeline == f.Pipeline && p.Component == f.Component })
+	}
+	return t.promotions.allDown()
+}
+
+// promotionsOfPulls are those with pull requests, the newest first.
+func (t *memoryTables) promotionsOfPulls(repo string, pulls []int) iter.Seq[*Promotion] {
+	var found []*Promotion
+	for _, pull := range slices.Compact(slices.Sorted(slices.Values(pulls))) {
+		for p := range takeWhile(t.promotions.from(promotionsByPull, &Promotion{Repo: repo, Pull: pull}), func(p *Promotion) bool { return p.Repo == repo && p.Pull == pull }) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Promotion) int { return cmp.Compare(b.ID, a.ID) })
+	return slices.Values(found)
+}
+
+func (m memoryReader) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return Promotion{}, false, err
+	}
+	p := tables.promotions.find(&Promotion{ID: id})
+	if p == nil {
+		return Promotion{}, false, nil
+	}
+	return p.copy(), true, nil
+}
+
+func (m memoryReader) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return Promotion{}, false, err
+	}
+	p := tables.findByPull(unit, repo, pull)
+	if p == nil {
+		return Promotion{}, false, nil
+	}
+	return p.copy(), true, nil
+}
+
+// pruneRows goes through the whole table: it is done once in a while.
+func (t *memoryTx) pruneRows(_ context.Context, p prunableTable, before time.Time) (int64, error) {
+	over := func(at time.Time) bool { return compareTimes(at, before) < 0 }
+	tables := t.tables
+	switch p.name {
+	case "deliveries":
+		return pruneTable(&tables.deliveries, func(d *Delivery) bool { return over(d.ReceivedAt) }), nil
+	case "events":
+		return pruneTable(&tables.events, func(e *Event) bool { return over(e.At) }), nil
+	case "audit":
+		return pruneTable(&tables.audit, func(a *Audit) bool { return over(a.At) }), nil
+	case "asks":
+		return pruneTable(&tables.commands, func(a *PendingCommand) bool { return !a.waits() && over(a.DoneAt) }), nil
+	case "wakes":
+		return pruneTable(&tables.wakes, func(w *memoryWake) bool { return !w.hasTime() && w.fails == 0 && w.ended < toMicros(before) }), nil
+	case "arrived":
+		return pruneTable(&tables.arrivals, func(a *Arrival) bool { return over(a.At) && tables.units.find(&Unit{Key: a.Unit}) == nil }), nil
+	}
+	return 0, fmt.Errorf("there is no table %q in memory", p.name)
+}
+
+// pruneTable deletes at most pruneAtOnce rows that are over.
+func pruneTable[R any](t *memoryTable[R], isOver func(*R) bool) int64 {
+	var over []*R
+	for row := range t.allBy(byKey) {
+		if len(over) == pruneAtOnce {
+			break
+		}
+		if isOver(row) {
+			over = append(over, row)
+		}
+	}
+	t.removeAll(over)
+	return int64(len(over))
+}

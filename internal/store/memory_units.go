@@ -1,0 +1,266 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"strings"
+	"time"
+)
+
+// The orders of units and commands, beside that of their keys.
+const (
+	unitsByPlace     = 1
+	commandsBySource = 1
+	commandsWaiting  = 2
+	queueByUnit      = 1
+)
+
+func newMemoryUnits() memoryTable[Unit] {
+	return newMemoryTable(
+		memoryOrder[Unit]{compare: func(a, b *Unit) int { return strings.Compare(a.Key, b.Key) }},
+		memoryOrder[Unit]{compare: func(a, b *Unit) int {
+			return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.Component, b.Component), strings.Compare(a.Key, b.Key))
+		}})
+}
+
+func (t *memoryTx) putUnit(_ context.Context, u Unit) error {
+	if old := t.tables.units.find(&u); old != nil && old.Digest == u.Digest {
+		return nil
+	}
+	u.UpdatedAt, u.Data = storedTime(u.UpdatedAt), copyPayload(u.Data)
+	t.tables.units.put(&u)
+	return nil
+}
+
+func (t *memoryTx) deleteUnit(_ context.Context, key string) error {
+	t.tables.units.remove(&Unit{Key: key})
+	var observed []*Observation
+	for o := range t.tables.observationsOf(key) {
+		observed = append(observed, o)
+	}
+	t.tables.observations.removeAll(observed)
+	var queued []*memoryQueued
+	for q := range takeWhile(t.tables.queue.from(queueByUnit, &memoryQueued{unit: key}), func(q *memoryQueued) bool { return q.unit == key }) {
+		queued = append(queued, q)
+	}
+	t.tables.queue.removeAll(queued)
+	return nil
+}
+
+func (m memoryReader) Units(ctx context.Context, f UnitFilter) (out []Unit, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for u := range tables.units.allBy(unitsByPlace) {
+		if chosen(f.Repo, u.Repo) && chosen(f.Pipeline, u.Pipeline) && (f.Contains == "" || strings.Contains(string(u.Data), f.Contains)) {
+			out = append(out, u.copy())
+		}
+	}
+	return out, nil
+}
+
+func (m memoryReader) Unit(ctx context.Context, key string) (Unit, bool, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return Unit{}, false, err
+	}
+	u := tables.units.find(&Unit{Key: key})
+	if u == nil {
+		return Unit{}, false, nil
+	}
+	return u.copy(), true, nil
+}
+
+func (u *Unit) copy() Unit {
+	out := *u
+	out.Data = copyPayload(u.Data)
+	return out
+}
+
+// chosen says whether a row has what a filter asks for, which is anything when it is
+// the zero value.
+func chosen[T comparable](want, have T) bool { return want == *new(T) || want == have }
+
+func newMemoryObservations() memoryTable[Observation] {
+	return newMemoryTable(memoryOrder[Observation]{compare: func(a, b *Observation) int {
+		return cmp.Or(strings.Compare(a.Unit, b.Unit), strings.Compare(a.Environment, b.Environment), strings.Compare(a.Target, b.Target))
+	}})
+}
+
+func (t *memoryTx) putObservation(_ context.Context, o Observation) error {
+	if old := t.tables.observations.find(&o); old != nil && string(old.Data) == string(o.Data) {
+		return nil
+	}
+	o.Data = copyPayload(o.Data)
+	t.tables.observations.put(&o)
+	return nil
+}
+
+func (t *memoryTx) deleteObservation(_ context.Context, unit, environment, target string) error {
+	t.tables.observations.remove(&Observation{Unit: unit, Environment: environment, Target: target})
+	return nil
+}
+
+func (t *memoryTables) observationsOf(unit string) iter.Seq[*Observation] {
+	return takeWhile(t.observations.from(byKey, &Observation{Unit: unit}), func(o *Observation) bool { return o.Unit == unit })
+}
+
+func (m memoryReader) Observations(ctx context.Context, unit string) (out []Observation, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for o := range tables.observationsOf(unit) {
+		found := *o
+		found.Data = copyPayload(o.Data)
+		out = append(out, found)
+	}
+	return out, nil
+}
+
+func newMemoryCommands() memoryTable[PendingCommand] {
+	return newMemoryTable(
+		memoryOrder[PendingCommand]{compare: func(a, b *PendingCommand) int { return cmp.Compare(a.ID, b.ID) }},
+		memoryOrder[PendingCommand]{compare: func(a, b *PendingCommand) int { return strings.Compare(a.Source, b.Source) },
+			wants: func(a *PendingCommand) bool { return a.Source != "" }},
+		memoryOrder[PendingCommand]{compare: func(a, b *PendingCommand) int {
+			return cmp.Or(strings.Compare(a.Unit, b.Unit), cmp.Compare(a.ID, b.ID))
+		}, wants: (*PendingCommand).waits})
+}
+
+func (a *PendingCommand) waits() bool { return a.DoneAt.IsZero() }
+
+func (t *memoryTx) addPendingCommand(_ context.Context, a PendingCommand) (id int64, err error) {
+	t.tables.last.command++
+	if a.Source != "" {
+		if known := t.tables.commands.findBy(commandsBySource, &a); known != nil {
+			return known.ID, nil
+		}
+	}
+	a.ID, a.At, a.DoneAt = t.tables.last.command, storedTime(a.At), storedTime(a.DoneAt)
+	t.tables.commands.put(&a)
+	return a.ID, nil
+}
+
+// changeWaiting changes a command that waits; one that doesn't stays as it is.
+func (t *memoryTables) changeWaiting(id int64, change func(*PendingCommand)) {
+	if old := t.commands.find(&PendingCommand{ID: id}); old != nil && old.waits() {
+		changed := *old
+		change(&changed)
+		t.commands.put(&changed)
+	}
+}
+
+func (t *memoryTx) finishPendingCommand(_ context.Context, id int64, at time.Time, outcome string) error {
+	t.tables.changeWaiting(id, func(a *PendingCommand) { a.DoneAt, a.Outcome = storedTime(at), outcome })
+	return nil
+}
+
+func (t *memoryTx) bindPendingCommand(_ context.Context, id int64, release string) error {
+	t.tables.changeWaiting(id, func(a *PendingCommand) { a.Release = release })
+	return nil
+}
+
+func (m memoryReader) PendingCommands(ctx context.Context, unit string) (out []PendingCommand, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for a := range takeWhile(tables.commands.from(commandsWaiting, &PendingCommand{Unit: unit}), func(a *PendingCommand) bool { return a.Unit == unit }) {
+		out = append(out, *a)
+	}
+	return out, nil
+}
+
+// memoryQueued is a unit that wants to merge.
+type memoryQueued struct {
+	repo, unit string
+	number     int64
+}
+
+func newMemoryQueue() memoryTable[memoryQueued] {
+	return newMemoryTable(
+		memoryOrder[memoryQueued]{compare: func(a, b *memoryQueued) int {
+			return cmp.Or(strings.Compare(a.repo, b.repo), cmp.Compare(a.number, b.number))
+		}},
+		memoryOrder[memoryQueued]{compare: func(a, b *memoryQueued) int {
+			return cmp.Or(strings.Compare(a.unit, b.unit), strings.Compare(a.repo, b.repo))
+		}})
+}
+
+// findQueued finds a unit's entry; nil when it has none.
+func (t *memoryTables) findQueued(repo, unit string) *memoryQueued {
+	return t.queue.findBy(queueByUnit, &memoryQueued{repo: repo, unit: unit})
+}
+
+func (t *memoryTx) enqueueMerge(_ context.Context, repo, unit string) error {
+	if t.tables.findQueued(repo, unit) == nil {
+		t.tables.last.queued++
+		t.tables.queue.put(&memoryQueued{repo: repo, unit: unit, number: t.tables.last.queued})
+	}
+	return nil
+}
+
+func (t *memoryTx) dequeueMerge(_ context.Context, repo, unit string) error {
+	if q := t.tables.findQueued(repo, unit); q != nil {
+		t.tables.queue.remove(q)
+	}
+	return nil
+}
+
+func (m memoryReader) MergeQueue(ctx context.Context, repo string) (units []string, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for q := range takeWhile(tables.queue.from(byKey, &memoryQueued{repo: repo}), func(q *memoryQueued) bool { return q.repo == repo }) {
+		units = append(units, q.unit)
+	}
+	return units, nil
+}
+
+// memoryState is a small thing under a key.
+type memoryState struct {
+	key  string
+	data []byte
+}
+
+func newMemoryStates() memoryTable[memoryState] {
+	return newMemoryTable(memoryOrder[memoryState]{compare: func(a, b *memoryState) int { return strings.Compare(a.key, b.key) }})
+}
+
+func (t *memoryTx) putState(_ context.Context, key string, data []byte) error {
+	t.tables.states.put(&memoryState{key: key, data: copyPayload(data)})
+	return nil
+}
+
+func (t *memoryTx) deleteState(_ context.Context, key string) error {
+	t.tables.states.remove(&memoryState{key: key})
+	return nil
+}
+
+func (m memoryReader) State(ctx context.Context, key string) ([]byte, bool, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	found := tables.states.find(&memoryState{key: key})
+	if found == nil {
+		return nil, false, nil
+	}
+	return copyPayload(found.data), true, nil
+}
+
+func (m memoryReader) StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for s := range takeWhile(tables.states.from(byKey, &memoryState{key: prefix}), func(s *memoryState) bool { return strings.HasPrefix(s.key, prefix) }) {
+		out[s.key] = copyPayload(s.data)
+	}
+	return out, nil
+}

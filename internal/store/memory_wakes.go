@@ -1,0 +1,199 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// memoryWake is a key of the queue; times are in microseconds.
+type memoryWake struct {
+	key       string
+	number    int64 // of keys that are ready at the same time, the one that is known longer comes first
+	gen       int64
+	due       int64 // neverDue since it was claimed
+	notBefore int64
+	owner     string
+	lease     int64
+	ended     int64
+	fails     int
+	urgency   Urgency
+}
+
+// ready is when the key can be claimed.
+func (w *memoryWake) ready() int64 {
+	if w.owner == "" {
+		return max(w.due, w.notBefore)
+	}
+	return w.lease
+}
+
+func (w *memoryWake) hasTime() bool { return w.ready() < neverDue }
+
+// The orders of the keys that have a time, beside that of all.
+const (
+	wakesByReady   = 1
+	wakesByUrgency = 2
+)
+
+func newMemoryWakes() memoryTable[memoryWake] {
+	compareReady := func(a, b *memoryWake) int {
+		return cmp.Or(cmp.Compare(a.ready(), b.ready()), cmp.Compare(a.number, b.number))
+	}
+	return newMemoryTable(
+		memoryOrder[memoryWake]{compare: func(a, b *memoryWake) int { return strings.Compare(a.key, b.key) }},
+		memoryOrder[memoryWake]{compare: compareReady, wants: (*memoryWake).hasTime},
+		memoryOrder[memoryWake]{compare: func(a, b *memoryWake) int {
+			return cmp.Or(cmp.Compare(a.urgency, b.urgency), compareReady(a, b))
+		}, wants: (*memoryWake).hasTime})
+}
+
+func (t *memoryTx) wakeKeys(_ context.Context, wakes []nextWake) error {
+	now := t.databaseNow()
+	for _, next := range wakes {
+		t.tables.wakeKey(next, now)
+	}
+	return nil
+}
+
+func (t *memoryTables) wakeKey(next nextWake, now int64) {
+	due := now + next.distance
+	old := t.wakes.find(&memoryWake{key: next.key})
+	if old == nil {
+		t.last.wake++
+		t.wakes.put(&memoryWake{key: next.key, number: t.last.wake, due: due, urgency: next.urgency})
+		return
+	}
+	if due >= old.due && next.urgency >= old.urgency {
+		return
+	}
+	woken := *old
+	// One that isn't due yet becomes as urgent as what makes it due.
+	if next.urgency < old.urgency || due < old.due && old.due > now {
+		woken.urgency = next.urgency
+	}
+	woken.due = min(due, old.due)
+	t.wakes.put(&woken)
+}
+
+func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error) {
+	at := t.databaseNow()
+	order, first := wakesByUrgency, &memoryWake{urgency: u, due: math.MinInt64, notBefore: math.MinInt64}
+	if u == anyUrgency {
+		order = wakesByReady
+	}
+	var picked []*memoryWake
+	for w := range t.tables.wakes.from(order, first) {
+		if len(picked) == n || w.ready() > at || u != anyUrgency && w.urgency != u {
+			break
+		}
+		picked = append(picked, w)
+	}
+	slices.SortFunc(picked, func(a, b *memoryWake) int { return cmp.Compare(a.number, b.number) }) // as SQLite returns them
+	for _, w := range picked {
+		held := *w
+		held.owner, held.due, held.lease = owner, neverDue, at+lease.Microseconds()
+		held.gen++
+		t.tables.wakes.put(&held)
+		claims = append(claims, Claim{Key: held.key, Gen: held.gen, Fails: held.fails, Urgency: held.urgency})
+	}
+	return claims, fromMicros(at), nil
+}
+
+func (t *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bool, err error) {
+	old := t.tables.wakes.find(&memoryWake{key: f.claim.Key})
+	if old == nil || old.owner != f.owner || old.gen != f.claim.Gen {
+		return 0, false, nil
+	}
+	now, ended := t.databaseNow(), *old
+	ended.owner, ended.lease, ended.ended, ended.notBefore = "", 0, now, 0
+	// The wakes since the claim are in due: the earlier of them and next, as urgent as
+	// that is.
+	if f.next >= 0 && now+f.next <= old.due {
+		ended.due, ended.urgency = now+f.next, f.outcome.Urgency
+	}
+	if f.hold >= 0 {
+		ended.notBefore = now + f.hold
+	}
+	if ended.fails++; !f.outcome.Failed {
+		ended.fails = 0
+	}
+	t.tables.wakes.put(&ended)
+	return ended.due, true, nil
+}
+
+func (t *memoryTx) renewClaims(_ context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
+	now := t.databaseNow()
+	for _, key := range keys {
+		old := t.tables.wakes.find(&memoryWake{key: key})
+		if old == nil || old.owner != owner {
+			continue
+		}
+		renewed := *old
+		renewed.lease = now + lease.Microseconds()
+		t.tables.wakes.put(&renewed)
+		held = append(held, key)
+	}
+	return held, nil
+}
+
+func (m memoryReader) NextDue(ctx context.Context) (time.Time, bool, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	next := firstOf(tables.wakes.allBy(wakesByReady))
+	if next == nil {
+		return time.Time{}, false, nil
+	}
+	return m.now().Add(time.Duration(next.ready()-m.databaseNow()) * time.Microsecond), true, nil
+}
+
+func (m memoryReader) Depth(ctx context.Context) (d Depth, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return d, err
+	}
+	now := m.databaseNow()
+	for w := range tables.wakes.allBy(wakesByReady) {
+		switch ready := w.ready(); {
+		case ready <= now:
+			d.Due++
+			d.Oldest = max(d.Oldest, time.Duration(now-ready)*time.Microsecond)
+		case w.owner == "":
+			d.Later++
+		default:
+			d.Running++
+		}
+	}
+	return d, nil
+}
+
+// memorySlot is a slot that somebody has, or had.
+type memorySlot struct {
+	name, owner string
+	lease       int64
+}
+
+func newMemorySlots() memoryTable[memorySlot] {
+	return newMemoryTable(memoryOrder[memorySlot]{compare: func(a, b *memorySlot) int { return strings.Compare(a.name, b.name) }})
+}
+
+func (t *memoryTx) takeSlot(_ context.Context, name, owner string, ttl time.Duration) (got bool, err error) {
+	now := t.databaseNow()
+	if old := t.tables.slots.find(&memorySlot{name: name}); old != nil && old.owner != owner && old.lease > now {
+		return false, nil
+	}
+	t.tables.slots.put(&memorySlot{name: name, owner: owner, lease: now + ttl.Microseconds()})
+	return true, nil
+}
+
+func (t *memoryTx) freeSlot(_ context.Context, name, owner string) error {
+	if old := t.tables.slots.find(&memorySlot{name: name}); old != nil && old.owner == owner {
+		t.tables.slots.remove(old)
+	}
+	return nil
+}

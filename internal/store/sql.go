@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// queries are the reads of a database that knows SQL.
+type queries struct {
+	db  session
+	now func() time.Time
+}
+
+// sqlTx is a write transaction of a database that knows SQL.
+type sqlTx struct {
+	queries
+	dialect dialect
+}
+
+var _ transaction = sqlTx{}
+
+// dialect are pieces of SQL; empty where a database needs none.
+type dialect struct {
+	skipLocked string // appended to a SELECT: lock its rows, pass over those that others hold
+	lockEvents string // a statement: one transaction at a time appends events, so that seq rises in the order of commits
+	notify     string // a statement: tell the other processes about $1, a subject, once this commits
+}
+
+func (t sqlTx) announce(ctx context.Context, subject string) error {
+	if t.dialect.notify == "" {
+		return nil
+	}
+	_, err := t.db.exec(ctx, t.dialect.notify, subject)
+	return err
+}
