@@ -39,7 +39,7 @@ func TestReleaseIsPromotedAndABrokenOneReverted(t *testing.T) {
 	broken := s.awaitMerged("web", "qa", "1.2.0-broken-in-qa", qa.Index)
 	before, _ := s.checkOneEnvironment(broken, "web", "qa", 2)
 	revert := s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
-	if !strings.Contains(revert.Body, "Deployment") || !strings.Contains(revert.Body, s.prefix+"-web-qa") {
+	if !strings.Contains(revert.Body, "pods ready: ImagePullBackOff") || !strings.Contains(revert.Body, s.prefix+"-web-qa") {
 		t.Errorf("the revert's body has no evidence about qa's Deployment:\n%s", revert.Body)
 	}
 	s.Logf("the revert says:\n%s", revert.Body)

@@ -36,8 +36,11 @@ type server struct {
 	repo    string // owner/name
 	secret  string
 	refresh string // of the Argo CD
-	cmd     *exec.Cmd
-	done    chan error
+	// apiAlone: it reaches Argo CD by this address of its own API alone; empty: by
+	// Kubernetes, and its own API beside it.
+	apiAlone string
+	cmd      *exec.Cmd
+	done     chan error
 }
 
 // newServer writes nothing yet: start does.
@@ -50,6 +53,14 @@ func newServer(w *testCluster, dir, repo string) (*server, error) {
 	}
 	s := &server{cluster: w, dir: dir, address: l.Addr().String(), repo: repo, secret: rand.Text(), refresh: "annotation"}
 	return s, l.Close()
+}
+
+// argocdYAML is how the server's file reaches Argo CD, whose API lets everybody in.
+func (s *server) argocdYAML() string {
+	if s.apiAlone != "" {
+		return fmt.Sprintf("    api: {url: %q, token: lab}\n", s.apiAlone)
+	}
+	return fmt.Sprintf("    kubernetes: {kubeconfig: %s, namespaces: [argocd]}\n    api: {url: \"http://%s\", token: lab}\n    refresh: %s\n", s.cluster.kubeconfig, s.cluster.argocd.server, s.refresh)
 }
 
 // configYAML is the server's file. Secrets come through the environment.
@@ -67,9 +78,7 @@ repositories:
   - {forge: gitea, name: %s, branch: main, manageWebhooks: true}
 argocd:
   - name: lab
-    kubernetes: {kubeconfig: %s, namespaces: [argocd]}
-    refresh: %s
-`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.cluster.kubeconfig, s.refresh)
+%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.argocdYAML())
 }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }

@@ -54,6 +54,7 @@ type Client struct {
 	token      string
 	wait, idle time.Duration
 	http       *http.Client
+	streams    *http.Client // which wait for an answer's beginning for as long as it takes
 }
 
 // New makes a client. It doesn't dial.
@@ -77,10 +78,12 @@ func New(o Options) (*Client, error) {
 	// its death, with everything else.
 	transport.ForceAttemptHTTP2, transport.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConnections, maxConnections
-	return &Client{base: base, token: o.Token, wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	patient := transport.Clone()
+	patient.ResponseHeaderTimeout = 0
+	newClient := func(t http.RoundTripper) *http.Client {
+		return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	return &Client{base: base, token: o.Token, wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: newClient(transport), streams: newClient(patient)}, nil
 }
 
 // Host is where the API is, for people.
@@ -91,8 +94,8 @@ type request struct {
 	method  string // GET when empty
 	address string // escaped, below the root path
 	query   url.Values
-	accept  string // application/json when empty
-	body    any    // nil: none
+	stream  bool // of server-sent events
+	body    any  // nil: none
 }
 
 // open sends a request and gives the body of a successful answer, which the caller reads
@@ -118,14 +121,19 @@ func (c *Client) open(ctx context.Context, r request) (io.ReadCloser, error) {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "liftlock")
-	req.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
+	client := c.http
+	req.Header.Set("Accept", "application/json")
+	if r.stream {
+		client = c.streams
+		req.Header.Set("Accept", "text/event-stream")
+	}
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, shortenURLError(err)
 	}

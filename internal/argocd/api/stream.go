@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// streamIdle is after how long without a sign of life a stream counts as broken. As
-	// server-sent events it has one every 15 seconds.
+	// streamIdle is after how long without a sign of life a stream counts as broken that has
+	// given one. As server-sent events it does every 15 seconds, but only from the first
+	// event on, for which Argo CD lets its clients wait without an answer's beginning.
 	streamIdle = 45 * time.Second
 	// maxEvent bounds one event, in bytes. etcd takes objects of 1.5 MiB unless told
 	// otherwise.
@@ -39,6 +40,7 @@ func (c *Client) StreamApplications(ctx context.Context, f ApplicationFilter, se
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(c.idle, func() { cancel(ErrStreamIdle) })
+	watchdog.Stop()
 	defer watchdog.Stop()
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
 		if info.Err == nil {
@@ -49,7 +51,7 @@ func (c *Client) StreamApplications(ctx context.Context, f ApplicationFilter, se
 	// Without a version it would begin with all that there is; it is none to go on from.
 	q.Set("resourceVersion", "1")
 	err := func() error {
-		body, err := c.open(traced, request{address: "/api/v1/stream/applications", query: q, accept: "text/event-stream"})
+		body, err := c.open(traced, request{address: "/api/v1/stream/applications", query: q, stream: true})
 		if err != nil {
 			return err
 		}

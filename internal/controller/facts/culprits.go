@@ -41,6 +41,25 @@ func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.Ap
 	return promotion.Sure(verification.AddCulprits(app.Unhealthy, v.Culprits))
 }
 
+// lookForAbsent finds out whether a target that was done with what landed lacks a resource,
+// where its Application doesn't say so; nil when it doesn't, or that can't be told.
+func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, mem *verification.Memory) *verification.App {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if app == nil || trees == nil || mem.Done.IsZero() || !app.MayLackResource() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, treesTimeout)
+	defer cancel()
+	list, err := trees.UnhealthyResources(within, app)
+	if err != nil {
+		if !errors.Is(err, argocd.ErrHealthNotKept) {
+			c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
+		}
+		return nil
+	}
+	return app.WithAbsent(list)
+}
+
 // answerCulprits says which resources of the degraded targets are unhealthy. That this is
 // not known is an answer too; where that may pass, it is looked for again.
 func (o *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {

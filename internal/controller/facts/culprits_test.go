@@ -119,3 +119,48 @@ func TestUnhealthyAtFirst(t *testing.T) {
 		})
 	}
 }
+
+// TestLookForAbsent asks where an Application is out of sync and calls itself Healthy, and
+// only then.
+func TestLookForAbsent(t *testing.T) {
+	gone := verification.Resource{Group: "apps", Kind: "Deployment", Name: "web", Health: "Missing"}
+	slow := verification.Resource{Group: "apps", Kind: "Deployment", Name: "api", Health: "Progressing"}
+	app := verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true, SyncStatus: "OutOfSync", Differing: 1}
+	for name, c := range map[string]struct {
+		change func(*verification.App)
+		done   bool
+		trees  knownTrees
+		calls  int
+		want   []verification.Resource
+	}{
+		"one is gone":           {nil, true, knownTrees{lists: map[string][]verification.Resource{"web-0": {slow, gone}}}, 1, []verification.Resource{gone}},
+		"another only differs":  {nil, true, knownTrees{lists: map[string][]verification.Resource{"web-0": {slow}}}, 1, nil},
+		"nobody can tell":       {nil, true, knownTrees{err: errors.New("502")}, 1, nil},
+		"it hasn't arrived yet": {nil, false, knownTrees{}, 0, nil},
+		"it is synced":          {func(a *verification.App) { a.SyncStatus = "Synced" }, true, knownTrees{}, 0, nil},
+		"it says so itself":     {func(a *verification.App) { a.HealthInTree = false }, true, knownTrees{}, 0, nil},
+		"it is bad anyway":      {func(a *verification.App) { a.Health = "Degraded" }, true, knownTrees{}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, eval, _, at := degradedTargets(1, &c.trees)
+			a := app
+			if c.change != nil {
+				c.change(&a)
+			}
+			var mem verification.Memory
+			if c.done {
+				mem.Done = time.Unix(900, 0)
+			}
+			var got []verification.Resource
+			if full := o.lookForAbsent(t.Context(), eval, &at.Targets[0], &a, &mem); full != nil {
+				got = full.Unhealthy
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || c.trees.calls != c.calls {
+				t.Errorf("after %d calls (-want +got):\n%s", c.trees.calls, diff)
+			}
+			if eval.RetryAt.IsZero() == (c.trees.err != nil) {
+				t.Errorf("it is looked for again at %s", eval.RetryAt)
+			}
+		})
+	}
+}

@@ -102,7 +102,7 @@ func (o *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, en
 // gatherComponentEnv fills in what hangs on the release and on the pull requests.
 func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
 	if env.Tip == "" {
-		o.judgeTargets(c, env, at, observations)
+		o.judgeTargets(ctx, c, env, at, observations)
 		return nil
 	}
 	if err := o.assignPulls(ctx, c, env, at); err != nil {
@@ -113,7 +113,7 @@ func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluatio
 		return err
 	}
 	if !env.Release.OK {
-		o.judgeTargets(c, env, at, observations)
+		o.judgeTargets(ctx, c, env, at, observations)
 		return nil
 	}
 	landed, err := o.describeLanded(ctx, c.Snapshot.Repo, c.Pipeline, origin, pulls)
@@ -132,7 +132,7 @@ func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluatio
 	if err := o.recordArrival(ctx, c, env); err != nil {
 		return err
 	}
-	o.judgeTargets(c, env, at, observations)
+	o.judgeTargets(ctx, c, env, at, observations)
 	return o.fillHealthBefore(ctx, c, env)
 }
 

@@ -36,7 +36,7 @@ type stateStore interface {
 }
 
 // judgeTargets fills in an environment's targets with their verdicts about what landed.
-func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
+func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
 		out := promotion.Target{Name: o.argocds.TargetLabel(at, t), ID: o.argocds.TargetName(t), Cluster: o.argocds.ClusterOf(t)}
@@ -84,7 +84,11 @@ func (o *argocdGatherer) judgeTargets(c *ComponentEvaluation, env *promotion.Env
 				}
 			}
 		}
-		out.Verdict, mem = verification.Judge(e, app, rel, mem, c.Facts.Now)
+		verdict, next := verification.Judge(e, app, rel, mem, c.Facts.Now)
+		if full := o.lookForAbsent(ctx, c, t, app, &next); full != nil {
+			verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
+		}
+		out.Verdict, mem = verdict, next
 		out.Timeline, out.Unhealthy = mem.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
 		data, err := json.Marshal(mem)
 		if err != nil {

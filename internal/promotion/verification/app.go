@@ -180,6 +180,31 @@ func (a *App) assessHealth() string {
 	return a.Health
 }
 
+// MayLackResource says that the Application may lack a resource that it needs without
+// saying so: it is out of sync, calls itself anything but that, and keeps the health of its
+// resources elsewhere.
+func (a *App) MayLackResource() bool {
+	lesser := a.Health == healthy || a.Health == suspended || a.Health == progressing
+	return a.HealthInTree && lesser && a.SyncStatus == outOfSync && a.Differing > 0 && !a.Pending && !inProgress(a)
+}
+
+// WithAbsent is the Application with those of its unhealthy resources that aren't in the
+// cluster and should be; nil when there are none.
+func (a *App) WithAbsent(unhealthy []Resource) *App {
+	var absent []Resource
+	for _, r := range unhealthy {
+		if r.isAbsent() {
+			absent = append(absent, r)
+		}
+	}
+	if absent == nil {
+		return nil
+	}
+	out := *a
+	out.Unhealthy = absent
+	return &out
+}
+
 // isAbsent says that a resource that Argo CD assesses isn't in the cluster.
 func (r Resource) isAbsent() bool {
 	return r.Health == missing && slices.Contains(assessedKinds[r.Group], r.Kind)
