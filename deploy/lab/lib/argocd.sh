@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 argocd_up() {
-  local hydrator=false mutual=() health=() cache=(--redis "127.0.0.1:$REDIS_PORT") repo=(--repo-server "127.0.0.1:$REPO_PORT" --repo-server-plaintext)
+  local hydrator=false mutual=() cache=(--redis "127.0.0.1:$REDIS_PORT") repo=(--repo-server "127.0.0.1:$REPO_PORT" --repo-server-plaintext)
   kube get namespace argocd >/dev/null 2>&1 || kube create namespace argocd >/dev/null
   kube apply --server-side --force-conflicts -f "$ARGOCD_SHARE/crds.yaml" >/dev/null
   wait_for kube-apiserver 60 kube get applications.argoproj.io,applicationsets.argoproj.io,appprojects.argoproj.io -A
@@ -21,8 +21,6 @@ argocd_up() {
     ARGOCD_HYDRATOR_ENABLED="$hydrator" ARGOCD_APPLICATION_CONTROLLER_COMMIT_SERVER="127.0.0.1:$COMMIT_PORT")
   # From 3.5 on the repo server wants clients' certificates, unless it is told that there are none.
   case $ARGOCD in v3.[5-9]* | v3.[1-9][0-9]*) mutual=(--client-ca-path '') ;; esac
-  # 2.14 keeps it there anyway.
-  [ -z "$PERSIST_HEALTH" ] || health=(ARGOCD_APPLICATION_CONTROLLER_PERSIST_RESOURCE_HEALTH=true)
   if [ "$hydrator" = true ]; then
     spawn argocd-commit-server "${common[@]}" ARGOCD_BINARY_NAME=argocd-commit-server "$ARGOCD_BIN" --address 127.0.0.1 --port "$COMMIT_PORT" \
       --metrics-address 127.0.0.1 --metrics-port "$COMMIT_METRICS_PORT" --loglevel warn
@@ -32,7 +30,7 @@ argocd_up() {
   fi
   spawn argocd-repo-server "${common[@]}" ARGOCD_BINARY_NAME=argocd-repo-server "$ARGOCD_BIN" --address 127.0.0.1 --port "$REPO_PORT" \
     --metrics-address 127.0.0.1 --metrics-port "$REPO_METRICS_PORT" "${cache[@]}" --revision-cache-expiration "$REVISION_CACHE" --loglevel warn --disable-tls "${mutual[@]}"
-  spawn argocd-application-controller "${common[@]}" "${health[@]}" ARGOCD_BINARY_NAME=argocd-application-controller "$ARGOCD_BIN" -n argocd "${cache[@]}" "${repo[@]}" \
+  spawn argocd-application-controller "${common[@]}" ARGOCD_BINARY_NAME=argocd-application-controller "$ARGOCD_BIN" -n argocd "${cache[@]}" "${repo[@]}" \
     --metrics-port "$CONTROLLER_METRICS_PORT" --loglevel warn --app-resync "$RESYNC"
   spawn argocd-applicationset-controller "${common[@]}" ARGOCD_BINARY_NAME=argocd-applicationset-controller "$ARGOCD_BIN" -n argocd \
     --metrics-addr "127.0.0.1:$SETS_METRICS_PORT" --probe-addr "127.0.0.1:$SETS_PROBE_PORT" --webhook-addr "127.0.0.1:$SETS_WEBHOOK_PORT" \
