@@ -54,23 +54,54 @@ func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *tree
 
 // UnhealthyResources are the resources of an Application that aren't Healthy, each with
 // what Argo CD says about it and about what it brought forth. Where the API is known it is
-// asked, else the Application says it. An error says why that isn't known, which is
-// something else than that there are none: ErrHealthNotKept, or the API's, which may pass.
+// asked, else the Application says it, from Argo CD 3.6 on in its health's message. An error
+// says why that isn't known, which is something else than that there are none:
+// ErrHealthNotKept, or the API's, which may pass.
 func (w *Watcher) UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error) {
-	if w.trees == nil {
-		if app.HealthInTree {
-			return nil, ErrHealthNotKept
+	err := ErrHealthNotKept
+	if w.trees != nil {
+		var out []verification.Resource
+		if out, err = w.trees.unhealthyResources(ctx, app); err == nil {
+			return out, nil
 		}
+	}
+	if !app.HealthInTree {
 		return app.Unhealthy, nil
 	}
-	out, err := w.trees.unhealthyResources(ctx, app)
-	switch {
-	case err == nil:
-		return out, nil
-	case !app.HealthInTree:
-		return app.Unhealthy, nil
+	if causes := healthCauses(app); causes != nil {
+		return causes, nil
+	}
+	if w.trees == nil {
+		return nil, err
 	}
 	return nil, fmt.Errorf("argocd %s: read the resource tree of Application %s/%s: %w", w.name, app.Namespace, app.Name, err)
+}
+
+// healthCauses reads the resources that an Application's health is by, from its message:
+// "Caused by apps/Deployment:shop/web, PersistentVolume:data and 2 more". An Argo CD from
+// 3.6 on writes it when the health changes (setApplicationHealth, formatHealthCauses).
+func healthCauses(app *verification.App) []verification.Resource {
+	list, ok := strings.CutPrefix(app.HealthMessage, "Caused by ")
+	if !ok {
+		return nil
+	}
+	list, _, _ = strings.Cut(list, " and ")
+	var out []verification.Resource
+	for cause := range strings.SplitSeq(list, ", ") {
+		kind, name, ok := strings.Cut(cause, ":")
+		if !ok || name == "" {
+			return nil // it is written in another way
+		}
+		r := verification.Resource{Kind: kind, Name: name, Health: app.Health}
+		if group, kind, ok := strings.Cut(kind, "/"); ok {
+			r.Group, r.Kind = group, kind
+		}
+		if namespace, name, ok := strings.Cut(name, "/"); ok {
+			r.Namespace, r.Name = namespace, name
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 func (t *treeReader) unhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error) {

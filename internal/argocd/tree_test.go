@@ -129,3 +129,25 @@ func TestTreesAreReadSparingly(t *testing.T) {
 		t.Errorf("without the API, where the Application says it: %v, %v", got, err)
 	}
 }
+
+// TestHealthCauses reads what an Argo CD from 3.6 on says of a health, where it says it.
+func TestHealthCauses(t *testing.T) {
+	for message, want := range map[string][]verification.Resource{
+		"":                                   nil,
+		"waiting for the rollout":            nil,
+		"Caused by":                          nil,
+		"Caused by somebody":                 nil,
+		"Caused by apps/Deployment:shop/web": {{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}},
+		"Caused by PersistentVolume:pv-1, batch/Job:shop/migrate, Pod:shop/a and 5 more": {{Kind: "PersistentVolume", Name: "pv-1", Health: "Degraded"},
+			{Group: "batch", Kind: "Job", Namespace: "shop", Name: "migrate", Health: "Degraded"}, {Kind: "Pod", Namespace: "shop", Name: "a", Health: "Degraded"}},
+	} {
+		app := &verification.App{Health: "Degraded", HealthMessage: message, HealthInTree: true}
+		if diff := cmp.Diff(want, healthCauses(app)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", message, diff)
+		}
+		got, err := (&Watcher{}).UnhealthyResources(t.Context(), app)
+		if diff := cmp.Diff(want, got); diff != "" || errors.Is(err, ErrHealthNotKept) != (want == nil) {
+			t.Errorf("%q, without the API: %v %s", message, err, diff)
+		}
+	}
+}
