@@ -46,7 +46,7 @@ func (f *apiList) run(ctx context.Context) {
 
 func (f *apiList) listAll(ctx context.Context) error {
 	listed := map[string]bool{}
-	err := f.visitAll(ctx, "", func(raw json.RawMessage) error {
+	err := f.visitAll(ctx, "", "", func(raw json.RawMessage) error {
 		if key, put := f.sink.decodeObject(raw); key != "" {
 			listed[key] = true
 			put()
@@ -73,8 +73,8 @@ func (f *apiList) listAll(ctx context.Context) error {
 // covers says that a namespace's objects may be among those that are seen.
 func (f *apiList) covers(string) bool { return true }
 
-// visitAll lists the objects anew; there is no selector for them.
-func (f *apiList) visitAll(ctx context.Context, _ string, visit func(json.RawMessage) error) error {
+// visitAll lists the objects anew; there is nothing to choose them by.
+func (f *apiList) visitAll(ctx context.Context, _, _ string, visit func(json.RawMessage) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	body, err := f.client.List(ctx, f.which)

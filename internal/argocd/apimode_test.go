@@ -211,7 +211,7 @@ func TestWatchedByAPI(t *testing.T) {
 		t.Errorf("the clusters: %v %s", err, diff)
 	}
 	whole, err := w.Selected(t.Context(), "other", "team=shop")
-	if err != nil || len(whole) != 1 || s.queries[len(s.queries)-1] != "projects=shop&selector=team%3Dshop" {
+	if err != nil || len(whole) != 1 || s.queries[len(s.queries)-1] != "appNamespace=other&projects=shop&selector=team%3Dshop" {
 		t.Errorf("whole objects: %v, %v, %q", whole, err, s.queries)
 	}
 }

@@ -192,7 +192,7 @@ func (f *apiStream) listAll(ctx context.Context) error {
 	}
 	f.lastTook = f.now()
 	if len(listed) == 0 {
-		if err := checkMaySee(ctx, f.client, "applications"); err != nil {
+		if err := checkMaySee(ctx, f.client, api.Applications, f.filter.Projects...); err != nil {
 			return err
 		}
 	}
@@ -202,13 +202,17 @@ func (f *apiStream) listAll(ctx context.Context) error {
 }
 
 // checkMaySee tells an empty list from one of which nothing may be seen.
-func checkMaySee(ctx context.Context, client *api.Client, which string) error {
-	may, err := client.MaySee(ctx, which)
+func checkMaySee(ctx context.Context, client *api.Client, which string, projects ...string) error {
+	project := ""
+	if len(projects) > 0 {
+		project = projects[0]
+	}
+	may, err := client.MaySee(ctx, which, project)
 	switch {
 	case err != nil:
 		return fmt.Errorf("list %s: there are none; ask whether they may be seen: %w", which, err)
 	case !may:
-		return fmt.Errorf("list %s: the token of argocd[].api sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, */*, allow", which, which)
+		return fmt.Errorf("list %s: the token of argocd[].api sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", which, which, api.AllOf(which, project))
 	}
 	return nil
 }
@@ -259,9 +263,9 @@ func (f *apiStream) decode(raw []byte) (key string, version uint64, put func()) 
 func (f *apiStream) covers(string) bool { return true }
 
 // visitAll lists the Applications anew.
-func (f *apiStream) visitAll(ctx context.Context, selector string, visit func(json.RawMessage) error) error {
+func (f *apiStream) visitAll(ctx context.Context, namespace, selector string, visit func(json.RawMessage) error) error {
 	filter := f.filter
-	filter.Selector = selector
+	filter.Namespace, filter.Selector = namespace, selector
 	ctx, cancel := context.WithTimeout(ctx, apiListTimeout)
 	defer cancel()
 	body, err := f.client.ListApplications(ctx, filter)

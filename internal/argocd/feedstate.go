@@ -17,8 +17,9 @@ type follower interface {
 	run(ctx context.Context) // until ctx ends
 	checkReady() error
 	isListed() bool
-	// visitAll lists the objects anew, of those that a label selector chooses.
-	visitAll(ctx context.Context, selector string, visit func(json.RawMessage) error) error
+	// visitAll lists the objects anew: of those that it covers, the ones that a label selector
+	// chooses. Where that is cheaper, those of other namespaces are left out.
+	visitAll(ctx context.Context, namespace, selector string, visit func(json.RawMessage) error) error
 	covers(namespace string) bool
 }
 

@@ -24,7 +24,7 @@ type SetsAndProjects struct {
 func (w *Watcher) ListSetsAndProjects(ctx context.Context) (*SetsAndProjects, error) {
 	a := &SetsAndProjects{Projects: []string{}}
 	for _, f := range w.setFeeds {
-		err := f.visitAll(ctx, "", func(raw json.RawMessage) error {
+		err := f.visitAll(ctx, "", "", func(raw json.RawMessage) error {
 			set, _, err := decodeSet(raw)
 			a.Sets = append(a.Sets, set)
 			return err
@@ -38,7 +38,7 @@ func (w *Watcher) ListSetsAndProjects(ctx context.Context) (*SetsAndProjects, er
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, f := range w.projectFeeds {
-		err := f.visitAll(ctx, "", func(raw json.RawMessage) error {
+		err := f.visitAll(ctx, "", "", func(raw json.RawMessage) error {
 			var o struct {
 				Metadata wireMeta `json:"metadata"`
 			}

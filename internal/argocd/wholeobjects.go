@@ -17,7 +17,7 @@ import (
 // what was visited is then not all there is.
 func (w *Watcher) Each(ctx context.Context, visit func(raw json.RawMessage) error) error {
 	for _, f := range w.appFeeds {
-		if err := f.visitAll(ctx, "", visit); err != nil {
+		if err := f.visitAll(ctx, "", "", visit); err != nil {
 			return fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
 		}
 	}
@@ -26,7 +26,7 @@ func (w *Watcher) Each(ctx context.Context, visit func(raw json.RawMessage) erro
 
 // visitAll visits the objects of the feed's namespace that a label selector chooses;
 // an empty one chooses all.
-func (f *feed) visitAll(ctx context.Context, selector string, visit func(json.RawMessage) error) error {
+func (f *feed) visitAll(ctx context.Context, _, selector string, visit func(json.RawMessage) error) error {
 	return visitPages(func(o metav1.ListOptions, item func([]byte)) (listMeta, error) { return f.listPage(ctx, o, item) }, selector, visit)
 }
 
@@ -57,7 +57,7 @@ func (w *Watcher) listInNamespace(ctx context.Context, namespace, selector strin
 		return nil, fmt.Errorf("argocd %s: namespace %s is not watched; add it to argocd[].kubernetes.namespaces in the server's file", w.name, namespace)
 	}
 	out := []json.RawMessage{}
-	err := f.visitAll(ctx, selector, func(raw json.RawMessage) error {
+	err := f.visitAll(ctx, namespace, selector, func(raw json.RawMessage) error {
 		var o struct {
 			Metadata wireMeta `json:"metadata"`
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -55,14 +56,15 @@ func (c *Client) ListApplications(ctx context.Context, f ApplicationFilter) (io.
 	return c.openAgain(ctx, "/api/v1/applications", f.query())
 }
 
-// The lists besides that of Applications, by their path.
+// What there are lists of, by their path.
 const (
+	Applications    = "applications"
 	ApplicationSets = "applicationsets"
 	Projects        = "projects"
 	Clusters        = "clusters"
 )
 
-// List opens one of the other lists, under the same conditions as that of Applications.
+// List opens one of the lists besides that of Applications, under the same conditions as that of Applications.
 func (c *Client) List(ctx context.Context, which string) (io.ReadCloser, error) {
 	return c.openAgain(ctx, "/api/v1/"+which, nil)
 }
@@ -112,12 +114,21 @@ func (c *Client) openAgain(ctx context.Context, address string, query url.Values
 	return body, err
 }
 
-// MaySee says whether the token may see all of a kind: applications, applicationsets,
-// projects or clusters. A list is empty where it may not, without an error.
-func (c *Client) MaySee(ctx context.Context, which string) (bool, error) {
+// MaySee says whether the token may see all of a kind, of what is in projects all of one
+// where that is named. A list is empty where it may not, without an error.
+func (c *Client) MaySee(ctx context.Context, which, project string) (bool, error) {
 	var answer struct {
 		Value string `json:"value"`
 	}
-	err := c.read(ctx, "/api/v1/account/can-i/"+which+"/get/*", nil, &answer)
+	err := c.read(ctx, "/api/v1/account/can-i/"+which+"/get/"+AllOf(which, escapeSegment(project)), nil, &answer)
 	return answer.Value == "yes", err
+}
+
+// AllOf is how Argo CD's policies name all of a kind, of what is in projects all of one
+// where that is named.
+func AllOf(which, project string) string {
+	if which == Applications || which == ApplicationSets {
+		return cmp.Or(project, "*") + "/*"
+	}
+	return "*"
 }
