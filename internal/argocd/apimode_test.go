@@ -170,7 +170,7 @@ func startByAPI(t *testing.T, s *argoServer, relist time.Duration, adjust func(*
 			adjust(o)
 		}
 	}, func(w *Watcher) {
-		w.appFeeds[0].(*apiStream).pace = apiPace{relist: relist, settle: 10 * time.Millisecond, retry: 5 * time.Millisecond, maxRetry: 20 * time.Millisecond, spacing: time.Millisecond}
+		w.appFeeds[0].(*apiStream).pace = apiPace{relist: relist, settle: 10 * time.Millisecond, retry: 5 * time.Millisecond, maxRetry: 20 * time.Millisecond, spacing: time.Millisecond, busy: 10 * time.Millisecond}
 		w.setFeeds[0].(*apiList).interval = 10 * time.Millisecond
 		w.projectFeeds[0].(*apiList).interval = 10 * time.Millisecond
 	})
@@ -232,6 +232,23 @@ func TestStreamIsAHint(t *testing.T) {
 	// Streams without a sign of life are broken.
 	before := s.count("GET v1/stream/applications")
 	w.until("another stream", func() bool { return s.count("GET v1/stream/applications") > before })
+}
+
+// TestBusyApplicationsAreFollowed sees by itself what became of an Application that was
+// busy, where the stream has lost it and the next list is far off.
+func TestBusyApplicationsAreFollowed(t *testing.T) {
+	s := newArgoServer(t)
+	s.set("applications", "argocd", "web", object("Progressing"))
+	s.set("applications", "argocd", "db", object("Healthy"))
+	w := startByAPI(t, s, time.Hour, nil)
+	w.next("the first state", healthIs("web", "Progressing"))
+	w.until("ready", func() bool { return w.Ready() == nil })
+	s.adjust(func() { s.dropping = true })
+	s.set("applications", "argocd", "web", object("Healthy"))
+	w.next("what became of it", healthIs("web", "Healthy"))
+	if got := s.count("GET v1/applications/db"); got != 0 {
+		t.Errorf("of one that isn't busy it was asked %d times", got)
+	}
 }
 
 // TestListsBesideEvents keeps the order of what comes by two ways.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/liftlock/liftlock/internal/argocd/api"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // apiPace is how often an Argo CD is called by its API.
@@ -32,17 +34,22 @@ type apiPace struct {
 	spacing time.Duration
 	// sets and rest are how often ApplicationSets, and projects, are listed.
 	sets, rest time.Duration
+	// busy is how long nothing may be said of an Application of which news is due until it
+	// is asked for by itself: the stream may have lost it.
+	busy time.Duration
 }
 
 const listShare = 20
 
-var defaultPace = apiPace{relist: 5 * time.Minute, settle: time.Second, retry: firstRetry, maxRetry: 10 * time.Second, spacing: 10 * time.Second, sets: 30 * time.Second, rest: 2 * time.Minute}
+var defaultPace = apiPace{relist: 5 * time.Minute, settle: time.Second, retry: firstRetry, maxRetry: 10 * time.Second, spacing: 10 * time.Second, sets: 30 * time.Second, rest: 2 * time.Minute, busy: 30 * time.Second}
 
 const (
 	// apiListTimeout is how long a list may take, which Argo CD makes in one piece.
 	apiListTimeout = 5 * time.Minute
 	// goodStream is how long a stream lasts at least that counts as having worked.
 	goodStream = 2 * time.Second
+	// maxBusy bounds the Applications that are asked for by themselves at a time.
+	maxBusy = 20
 	// staleVersion is how long a version that the stream brought is believed against an
 	// older one in a list: longer than Argo CD's servers lag behind each other.
 	staleVersion = time.Minute
@@ -81,15 +88,16 @@ func (f *apiStream) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && !errors.Is(err, errStreamEnded) {
+		worked := f.now().Sub(begun) >= goodStream
+		if worked {
+			wait.Reset()
+		}
+		if !errors.Is(err, errStreamEnded) && (!broke || !worked) { // proxies end streams now and then
 			f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
 		}
 		f.markBroken()
 		if broke && f.untilList() <= 0 {
 			f.listBetweenStreams(ctx)
-		}
-		if f.now().Sub(begun) >= goodStream {
-			wait.Reset()
 		}
 		select {
 		case <-ctx.Done():
@@ -153,6 +161,38 @@ func (f *apiStream) untilList() time.Duration {
 		return 0
 	}
 	return f.lastList.Add(max(f.pace.spacing, listShare*f.lastTook.Sub(f.lastList))).Sub(f.now())
+}
+
+// followBusy asks for Applications by themselves of which news is due and none has come,
+// until ctx ends.
+func (f *apiStream) followBusy(ctx context.Context, apps *appStore) {
+	tick := time.NewTicker(f.pace.busy)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, app := range f.overdue(apps) {
+			raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
+			if err != nil {
+				break // the list comes, and says why if it doesn't
+			}
+			f.takeEvent(api.Event{Type: "MODIFIED", Application: raw})
+		}
+	}
+}
+
+// overdue are Applications of which news is due and none has come for a while, those that
+// have waited longest.
+func (f *apiStream) overdue(apps *appStore) []verification.App {
+	f.order.Lock()
+	defer f.order.Unlock()
+	seen := func(a verification.App) time.Time { return f.versions[a.Namespace+"/"+a.Name].at }
+	out := slices.DeleteFunc(apps.listApplications(), func(a verification.App) bool { return !a.IsBusy() || f.now().Sub(seen(a)) < f.pace.busy })
+	slices.SortStableFunc(out, func(a, b verification.App) int { return seen(a).Compare(seen(b)) })
+	return out[:min(len(out), maxBusy)]
 }
 
 // takeEvent takes a change from the stream.

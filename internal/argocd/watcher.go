@@ -232,6 +232,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if w.refreshes != nil {
 		wg.Go(func() { w.refreshes.run(ctx) })
 	}
+	for _, f := range w.appFeeds {
+		if apps, ok := f.(*apiStream); ok {
+			wg.Go(func() { apps.followBusy(ctx, w.store) })
+		}
+	}
 	wg.Go(func() { w.followLine(ctx) })
 	wg.Wait()
 	return nil

@@ -1,6 +1,7 @@
 package emulator_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +57,66 @@ func TestResourceTree(t *testing.T) {
 	c.ArgoCD.FailRequests("", "api/resource-tree", -1, 500)
 	if _, err := client.ResourceTree(c.ctx, "argocd", "a0", ""); err == nil || !strings.Contains(err.Error(), "500") {
 		t.Errorf("while it fails: %v", err)
+	}
+}
+
+// TestAPI lists, streams, refreshes and syncs as Argo CD's own API does.
+func TestAPI(t *testing.T) {
+	c := newAPIHarness(t, emulator.FastTimings(), 2)
+	client := c.newAPIClient(c.ArgoCD.APIToken())
+	count := func(f api.ApplicationFilter) int {
+		body, err := client.ListApplications(c.ctx, f)
+		c.must(err)
+		defer body.Close()
+		var list struct{ Items []json.RawMessage }
+		c.must(json.NewDecoder(body).Decode(&list))
+		return len(list.Items)
+	}
+	for want, f := range map[int]api.ApplicationFilter{2: {}, 1: {Selector: "team=shop"}, 0: {Projects: []string{"other"}}} {
+		if got := count(f); got != want {
+			t.Errorf("%+v: %d Applications, want %d", f, got, want)
+		}
+	}
+	if got := count(api.ApplicationFilter{Namespace: "elsewhere"}); got != 0 {
+		t.Errorf("%d Applications in another namespace", got)
+	}
+	if version, err := client.Version(c.ctx); err != nil || !strings.HasPrefix(version, "v2.14.") {
+		t.Errorf("the version is %s, %v", version, err)
+	}
+	if may, err := client.MaySee(c.ctx, api.Applications, ""); err != nil || !may {
+		t.Errorf("what may be seen: %t, %v", may, err)
+	}
+
+	sent, events, done := make(chan struct{}), make(chan api.Event, 1000), make(chan error, 1)
+	go func() {
+		done <- client.StreamApplications(c.ctx, api.ApplicationFilter{}, func() { close(sent) }, func(e api.Event) { events <- e })
+	}()
+	<-sent
+	raw, err := client.Application(c.ctx, "argocd", "a1", "default", true)
+	if err != nil || strings.Contains(string(raw), "argocd.argoproj.io/refresh") {
+		t.Errorf("after a refresh: %v %s", err, raw)
+	}
+	// The stream may have begun a moment after the first change.
+	c.must(c.ArgoCD.SetFault("argocd", "a1", emulator.AppFault{Health: "Degraded"}))
+	for degraded := false; !degraded; {
+		select {
+		case e := <-events:
+			degraded = e.Type == "MODIFIED" && strings.Contains(string(e.Application), `"Degraded"`)
+		case <-c.ctx.Done():
+			t.Fatal("nobody says that it is degraded")
+		}
+	}
+	c.must(client.Sync(c.ctx, api.SyncRequest{Name: "a0", Namespace: "argocd", Project: "default", Infos: []api.SyncInfo{{Name: "Reason", Value: "a test"}}}))
+	for synced := false; !synced; {
+		select {
+		case e := <-events:
+			synced = strings.Contains(string(e.Application), `"a test"`) && strings.Contains(string(e.Application), `"Succeeded"`)
+		case <-c.ctx.Done():
+			t.Fatal("the sync has not succeeded")
+		}
+	}
+	c.ArgoCD.CutWatches()
+	if err := <-done; err != nil {
+		t.Errorf("the stream that was cut: %v", err)
 	}
 }

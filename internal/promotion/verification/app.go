@@ -180,6 +180,11 @@ func (a *App) assessHealth() string {
 	return a.Health
 }
 
+// IsBusy says that something is under way, so that another state is due.
+func (a *App) IsBusy() bool {
+	return a.Pending || inProgress(a) || a.RefreshPending || a.Health == progressing
+}
+
 // MayLackResource says that the Application may lack a resource that it needs without
 // saying so: it is out of sync, calls itself anything but that, and keeps the health of its
 // resources elsewhere.
