@@ -32,7 +32,7 @@ func (w *fixture) arrival(component, env string) store.Arrival {
 }
 
 func TestRecordVerification(t *testing.T) {
-	eachKind(t, func(w *fixture) {
+	eachKindAndStore(t, func(w *fixture) {
 		n := w.land("2.0.0")
 		w.evaluate()
 		w.now = w.now.Add(time.Hour)

@@ -72,14 +72,34 @@ func eachKind(t *testing.T, test func(w *fixture)) {
 	}
 }
 
+// eachKindAndStore is eachKind over a store in memory, as the other tests have it, and
+// over SQLite.
+func eachKindAndStore(t *testing.T, test func(w *fixture)) {
+	t.Helper()
+	eachKind(t, test)
+	for name, k := range kindsOfBatch {
+		t.Run(name+" over SQLite", func(t *testing.T) {
+			t.Parallel()
+			test(newFixtureOver(t, func(o store.Options) (*store.Store, error) {
+				return store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), o)
+			}, k.spec, k.components...))
+		})
+	}
+}
+
 // newFixture has components in dev and qa, all at 1.0.0.
 func newFixture(t *testing.T, spec string, components ...string) *fixture {
+	t.Helper()
+	return newFixtureOver(t, func(o store.Options) (*store.Store, error) { return store.OpenMemory(o), nil }, spec, components...)
+}
+
+func newFixtureOver(t *testing.T, open func(store.Options) (*store.Store, error), spec string, components ...string) *fixture {
 	t.Helper()
 	w := &fixture{t: t, remote: git.NewMemoryRemote(), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), names: components, batch: strings.Contains(spec, "batch")}
 	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
 		Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote})
 	var err error
-	w.store, err = store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return w.now }})
+	w.store, err = open(store.Options{Now: func() time.Time { return w.now }})
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
 	marks, err := facts.NewMarkSigner([]byte("a secret of the server's"))

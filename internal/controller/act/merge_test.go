@@ -16,7 +16,7 @@ import (
 )
 
 func TestMergePull(t *testing.T) {
-	eachKind(t, func(w *fixture) {
+	eachKindAndStore(t, func(w *fixture) {
 		n := w.open("2.0.0")
 		opened := w.now
 		w.metrics.recorded = nil
