@@ -287,6 +287,15 @@ func TestListsBesideEvents(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
+	f.takeListed(at(9, "Healthy"), now, listed)
+	if key := f.findUnchanged(at(9, "Healthy")); key != "argocd/web" {
+		t.Errorf("the same version: %q", key)
+	}
+	if key := f.findUnchanged(at(10, "Healthy")); key != "" {
+		t.Errorf("another version: %q", key)
+	}
+	now = now.Add(time.Second)
+	f.dropUnlisted(now, map[string]bool{})
 	if len(f.versions) != 0 {
 		t.Errorf("%v is still remembered", f.versions)
 	}
@@ -409,5 +418,23 @@ func TestSyncByAPI(t *testing.T) {
 	s.adjust(func() { s.refused["v1/applications/manual/sync"] = http.StatusForbidden })
 	if err := w.Sync(t.Context(), "argocd", "manual", verification.SyncRequest{}); err == nil || !strings.Contains(err.Error(), "refused as told; allow it to Liftlock's account") {
 		t.Errorf("forbidden: %v", err)
+	}
+}
+
+// TestIdentify reads what is in front, whatever is behind.
+func TestIdentify(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"metadata": {"namespace": "a", "name": "b", "resourceVersion": "7"}, "spec": {"metadata": 1}}`:             "a/b 7",
+		`{"kind": "Application", "x": {"metadata": {}}, "metadata": {"name": "b", "resourceVersion": "old"}, broken`: "/b 0",
+		`{"metadata": {"namespace": "a"}}`: " 0",
+		`{"spec": {}}`:                     " 0",
+		`[]`:                               " 0",
+		`"metadata"`:                       " 0",
+		``:                                 " 0",
+	} {
+		key, version := identify([]byte(raw))
+		if got := fmt.Sprint(key, " ", version); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package argocd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -260,6 +261,10 @@ func checkMaySee(ctx context.Context, client *api.Client, which string, projects
 // takeListed takes an Application from a list, unless the stream has brought a newer state
 // since, or shortly before.
 func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bool) {
+	if key := f.findUnchanged(raw); key != "" {
+		listed[key] = true
+		return
+	}
 	key, version, put := f.decode(raw)
 	if key == "" {
 		return
@@ -288,15 +293,59 @@ func (f *apiStream) dropUnlisted(began time.Time, listed map[string]bool) {
 
 // decode reads an Application; put stores it. The key is empty where it can't be read.
 func (f *apiStream) decode(raw []byte) (key string, version uint64, put func()) {
-	var head struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(raw, &head) // the sink says so where it can't be read
-	version, _ = strconv.ParseUint(head.Metadata.ResourceVersion, 10, 64)
+	_, version = identify(raw)
 	key, put = f.sink.decodeObject(raw)
 	return key, version, put
+}
+
+// identify reads an object's key and its version, and nothing behind its metadata, which
+// comes first. The version is 0 where there is none, or it is no number.
+func identify(raw []byte) (key string, version uint64) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return "", 0
+		}
+		if token == json.Delim('{') {
+			continue
+		}
+		if token == "metadata" {
+			break
+		}
+		var skipped json.RawMessage
+		if dec.Decode(&skipped) != nil {
+			return "", 0
+		}
+	}
+	var meta struct {
+		Namespace       string `json:"namespace"`
+		Name            string `json:"name"`
+		ResourceVersion string `json:"resourceVersion"`
+	}
+	if dec.Decode(&meta) != nil || meta.Name == "" {
+		return "", 0
+	}
+	version, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
+	if err != nil {
+		version = 0
+	}
+	return meta.Namespace + "/" + meta.Name, version
+}
+
+// findUnchanged is the key of an Application that is as it was when it was last seen; empty
+// where it isn't. It needn't be decoded again, which most of a list needn't.
+func (f *apiStream) findUnchanged(raw []byte) string {
+	key, version := identify(raw)
+	f.order.Lock()
+	defer f.order.Unlock()
+	seen, ok := f.versions[key]
+	if !ok || version == 0 || seen.gone || seen.version != version {
+		return ""
+	}
+	seen.at = f.now()
+	f.versions[key] = seen
+	return key
 }
 
 // covers says that a namespace's Applications may be among those that are seen.
