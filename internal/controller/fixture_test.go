@@ -168,12 +168,27 @@ func (w *fixture) must(err error) {
 	}
 }
 
-// run runs a key once, some time later.
+// run runs a key once, some time later. Time goes on whenever the run waits for it.
 func (w *fixture) run(k wake.Key) error {
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
-	_, err := w.runKey(w.t.Context(), k.String())
-	return err
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.runKey(w.t.Context(), k.String())
+		done <- err
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if w.clock.HasWaiters() {
+				w.clock.Step(firstMergeableDelay)
+			}
+		}
+	}
 }
 
 func (w *fixture) runRepository() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // enqueueMerge asks the repository's merge key to merge for a unit.
@@ -103,22 +105,55 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 	if s.RunsAs(u) != u {
 		return nil // it is merged for all of its pipeline by now
 	}
-	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
-	if errors.Is(err, facts.ErrNoUnit) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := e.storeEvaluation(ctx, ev, d); err != nil {
-		return err
-	}
-	for _, step := range d.Steps() {
-		if m, ok := step.Action.(promotion.Merge); ok {
-			return e.mergeEvaluated(ctx, r, ev, d, step, m)
+	for delay := firstMergeableDelay; ; delay *= 2 {
+		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
+		if errors.Is(err, facts.ErrNoUnit) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := e.storeEvaluation(ctx, ev, d); err != nil {
+			return err
+		}
+		for _, step := range d.Steps() {
+			if m, ok := step.Action.(promotion.Merge); ok {
+				return e.mergeEvaluated(ctx, r, ev, d, step, m)
+			}
+		}
+		if delay > lastMergeableDelay || !awaitsMergeability(ev, d) {
+			return nil
+		}
+		if !e.sleepFor(ctx, delay) {
+			return ctx.Err()
 		}
 	}
-	return nil
+}
+
+// A merge moves the branch, and the forge computes anew, for a moment, whether the next
+// pull request can be merged: it is asked for that long again before another one's turn
+// comes. One that left the queue each time would wait for longer and longer.
+const (
+	firstMergeableDelay = 250 * time.Millisecond
+	lastMergeableDelay  = time.Second
+)
+
+// awaitsMergeability says that a pull request would be merged but for the forge, which is
+// still computing whether it can be.
+func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
+	awaits := func(number int, gates []policies.Result) bool {
+		p := ev.OpenPulls[number]
+		return p != nil && (p.Mergeable == promotion.MergeUnknown || p.Mergeable == promotion.MergeUntold) &&
+			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != "mergeable" })
+	}
+	for i := range d.Components {
+		for _, st := range d.Components[i].Envs {
+			if awaits(st.Pull, st.Gates) || awaits(st.Revert, st.RevertGates) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mergeEvaluated merges what was just evaluated.

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -94,8 +95,35 @@ func (d *discardWriter) Header() http.Header         { return d.header }
 func (d *discardWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discardWriter) WriteHeader(int)             {}
 
+// SetLatency sets how long every REST call takes besides, as over a distance. Git's own
+// requests take no longer.
+func (f *Forge) SetLatency(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.latency = d
+}
+
+// awaitLatency lets a call take as long as it is to; false when its client is gone.
+func (f *Forge) awaitLatency(ctx context.Context) bool {
+	f.mu.Lock()
+	d := f.latency
+	f.mu.Unlock()
+	if d == 0 {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // serveREST answers a REST call.
 func (f *Forge) serveREST(w http.ResponseWriter, r *http.Request, rt *route) {
+	if !f.awaitLatency(r.Context()) {
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
 		f.writeError(w, newAPIError(http.StatusBadRequest, "Problems reading the request"))

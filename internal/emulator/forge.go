@@ -51,6 +51,8 @@ type Forge struct {
 	quotas map[int64]*quota // by account
 	faults []*activeFault
 	calls  map[string]int
+
+	latency time.Duration
 }
 
 // NewForge starts a forge. The caller closes it.

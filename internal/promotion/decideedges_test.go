@@ -192,6 +192,9 @@ func TestDecideGates(t *testing.T) {
 		{name: "the forge still computes, of a new one", facts: open().with(func(f *ComponentFacts) {
 			f.env("qa").Open.Mergeable, f.env("qa").Open.UpdatedAt = MergeUnknown, noon.Add(-4*time.Second)
 		}), env: "qa", why: "still computing", next: 2 * time.Second},
+		{name: "the forge computes anew, of an old one", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Mergeable, f.env("qa").Open.UncomputedSince = MergeUnknown, noon.Add(-time.Second)
+		}), env: "qa", why: "still computing", next: 500 * time.Millisecond},
 		{name: "upstream's word has lapsed", facts: open().with(func(f *ComponentFacts) {
 			f.env("dev").Targets[0].Verdict = verification.Verdict{State: verification.Verified, Lapsed: true, Reason: "nothing was heard"}
 		}), env: "qa", why: "dev carries the same release and is not well right now: web-dev: nothing was heard"},

@@ -254,8 +254,9 @@ type Pull struct {
 	Stale           bool           `json:"stale,omitempty"`      // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
-	Review          policies.Facts `json:"review"`             // what gates are evaluated over; Now is filled in by Decide
-	Diverged        bool           `json:"diverged,omitempty"` // Restore refused: the reverted fields changed since
+	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
+	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
+	Diverged        bool           `json:"diverged,omitempty"`       // Restore refused: the reverted fields changed since
 	// Batch says that it is the pull request of all components of its pipeline that are
 	// ready (batch: environment), maybe of one only. Then Members are what moves in it; in
 	// a component's own pull request they may be left out.

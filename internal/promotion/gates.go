@@ -57,7 +57,11 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	case MergeClean:
 	case MergeUnknown, MergeUntold:
 		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
-		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(p.UpdatedAt))))
+		since := p.UncomputedSince
+		if since.IsZero() {
+			since = p.UpdatedAt
+		}
+		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
 	case MergeDirty:
 		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:

@@ -141,7 +141,7 @@ const (
 )
 
 // freeAddress finds a port for a server whose address must be known before it runs.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -82,6 +83,7 @@ type harnessOptions struct {
 	manageHook      bool                               // manageWebhooks
 	noHook          bool                               // webhooks off
 	access          map[string]emulator.Permission     // changes to who may do what
+	store           string                             // address of the database; empty: SQLite
 	clock           *steppedClock                      // nil: the real one
 	seams           server.Seams
 	botScopes       []string
@@ -90,7 +92,7 @@ type harnessOptions struct {
 // harness is a world with a server in it.
 type harness struct {
 	*emulator.Simulation
-	t    *testing.T
+	t    testing.TB
 	opts harnessOptions
 	dir  string
 	logs *observer.ObservedLogs
@@ -105,9 +107,11 @@ var accounts = map[string]emulator.Permission{
 }
 
 // newHarness makes a world; the server is not started yet.
-func newHarness(t *testing.T, p harnessOptions) *harness {
+func newHarness(t testing.TB, p harnessOptions) *harness {
 	t.Helper()
-	t.Parallel()
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel()
+	}
 	if len(p.components) == 0 {
 		p.components = []string{"web"}
 	}
@@ -170,7 +174,7 @@ func newHarness(t *testing.T, p harnessOptions) *harness {
 }
 
 // startHarness makes a world and starts the server in it.
-func startHarness(t *testing.T, p harnessOptions) *harness {
+func startHarness(t testing.TB, p harnessOptions) *harness {
 	t.Helper()
 	s := newHarness(t, p)
 	s.start()
@@ -234,7 +238,7 @@ func (s *harness) serverOptions(core zapcore.Core) server.Options {
 	}
 	file := filepath.Join(s.dir, "liftlock.yaml")
 	text := fmt.Sprintf(`externalURL: http://server.example
-store: sqlite://%s
+store: %s
 dataDir: %s
 forges:
   - name: hub
@@ -251,7 +255,7 @@ repositories:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, filepath.Join(s.dir, "data", "liftlock.db"), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)

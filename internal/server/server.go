@@ -53,6 +53,7 @@ type Seams struct {
 	StoreMaxPages int
 	JudgeTime     func() time.Duration // how long an edit may be judged; nil: as long as a server gives it
 	Sandbox       sandbox.Limits       // the zero value: those that a server has
+	Workers       int                  // how many keys run at once; 0: as many as a server runs
 }
 
 // Server is a built server. Run runs it once.
@@ -316,7 +317,7 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
-	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner}), nil
+	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner, Workers: s.o.Seams.Workers}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

@@ -192,6 +192,7 @@ func drawRead(d draws) func(r reader) result {
 			return returned(err, v, ok)
 		},
 		func(r reader) result { v, err := r.PullCursor(ctx, repo); return returned(err, v) },
+		func(r reader) result { v, err := r.CountSlots(ctx, "s"); return returned(err, v) },
 		func(r reader) result { v, ok, err := r.Pull(ctx, repo, number); return returned(err, v, ok) },
 		func(r reader) result { v, err := r.OpenPulls(ctx, repo, branch); return returned(err, v) },
 		func(r reader) result {

@@ -197,3 +197,17 @@ func (t *memoryTx) freeSlot(_ context.Context, name, owner string) error {
 	}
 	return nil
 }
+
+func (m memoryReader) CountSlots(ctx context.Context, prefix string) (n int, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now := m.databaseNow()
+	for slot := range takeWhile(tables.slots.from(0, &memorySlot{name: prefix}), func(s *memorySlot) bool { return strings.HasPrefix(s.name, prefix) }) {
+		if slot.lease > now {
+			n++
+		}
+	}
+	return n, nil
+}

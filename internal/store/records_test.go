@@ -234,6 +234,17 @@ func TestSlots(t *testing.T) {
 		w.Advance(time.Minute)
 		take("a", true)
 		assertEqual(t, value(w.TakeSlot(ctx, "merge:acme/other", "b", time.Minute))(t), true)
+
+		count := func(prefix string, want int) {
+			t.Helper()
+			assertEqual(t, value(w.CountSlots(ctx, prefix))(t), want)
+		}
+		count("merge:acme/", 2)
+		count("merge:acme/o", 1)
+		count("merge:acme/p", 0)
+		count("", 2)
+		w.Advance(time.Minute)
+		count("", 0)
 	})
 }
 

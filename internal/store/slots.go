@@ -39,3 +39,11 @@ func (t sqlTx) freeSlot(ctx context.Context, name, owner string) error {
 	_, err := t.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
 	return err
 }
+
+func (r queries) CountSlots(ctx context.Context, prefix string) (int, error) {
+	var w whereClause
+	w.addCondition("lease_until > liftlock_now()")
+	w.addPrefix("name", prefix)
+	n, _, err := queryOne(ctx, r.db, oneColumn[int], `SELECT count(*) FROM slots`+w.String(), w.args...)
+	return n, wrapError(err, "count the slots %s…", prefix)
+}

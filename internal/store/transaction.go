@@ -59,6 +59,8 @@ type reader interface {
 	// PullUsage counts the promotions of an author in a pipeline: those of other
 	// components that are open, and all that were merged after a time.
 	PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error)
+	// CountSlots counts the slots that are taken of those whose names begin with a prefix.
+	CountSlots(ctx context.Context, prefix string) (int, error)
 	// State is what was kept under the key; false when nothing is.
 	State(ctx context.Context, key string) ([]byte, bool, error)
 	// StateByPrefix is everything whose key begins with the prefix, by key.

@@ -34,6 +34,7 @@ type Store interface {
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 	TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
 	FreeSlot(ctx context.Context, name, owner string) error
+	CountSlots(ctx context.Context, prefix string) (int, error)
 }
 
 // Options are the actor's parts. All but Metrics are required.

@@ -179,7 +179,7 @@ func TestOpenFails(t *testing.T) {
 		}
 		w.setRemoteHead("liftlock/shop/qa/web", "")
 		w.fetch()
-		w.must(w.store.FreeSlot(w.ctx(), openSlot, "me/"+unitName(w, "web")))
+		w.must(w.store.FreeSlot(w.ctx(), openSlot+"web", "me/"+unitName(w, "web")))
 		return func() error { return w.do(ev, d, open) }, func() {
 			w.compare("pull requests", len(w.forge.pulls), n+1)
 			w.compare("the row", w.promotionOf("web", n+1).State, promotion.Opened)

@@ -354,6 +354,14 @@ func (s *faultyStore) TakeSlot(ctx context.Context, name, owner string, ttl time
 	return ok, err
 }
 
+func (s *faultyStore) CountSlots(ctx context.Context, prefix string) (n int, err error) {
+	err = s.faults.pass("store: count "+prefix, func() error {
+		n, err = s.Store.CountSlots(ctx, prefix)
+		return err
+	})
+	return n, err
+}
+
 func (s *faultyStore) FreeSlot(ctx context.Context, name, owner string) error {
 	return s.faults.pass("store: free "+name, func() error { return s.Store.FreeSlot(ctx, name, owner) })
 }

@@ -64,7 +64,9 @@ func (w *fixture) ready(tag string) (*facts.Evaluation, *promotion.Decision, pro
 	return ev, d, decided[promotion.Open](w, d)
 }
 
-const openSlot = "open|hub:acme/fleet|shop|qa"
+// openSlot is what the names of the slots begin with that those have who are about to open
+// a pull request.
+const openSlot = "open|hub:acme/fleet|shop|qa|"
 
 func TestOpenPromotion(t *testing.T) {
 	eachKind(t, func(w *fixture) {

@@ -17,7 +17,7 @@ import (
 const slotTTL = 30 * time.Second
 
 // takeSlot takes the right to open one more of something that is counted; ErrStale
-// when another component holds it.
+// when another run holds it, here or in another process.
 func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (func(), error) {
 	owner := a.opts.Owner + "/" + wake.UnitName(u)
 	ok, err := a.opts.Store.TakeSlot(ctx, name, owner, slotTTL)
@@ -25,7 +25,7 @@ func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (fu
 		return nil, err
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: another component holds %s", ErrStale, name)
+		return nil, fmt.Errorf("%w: another run holds %s", ErrStale, name)
 	}
 	return func() {
 		if err := a.opts.Store.FreeSlot(context.WithoutCancel(ctx), name, owner); err != nil {
@@ -58,29 +58,49 @@ func (a *Actor) takeRevertSlot(ctx context.Context, s *subject) (func(), error) 
 	return free, nil
 }
 
-// takeOpenSlot takes the right to open one more pull request in an environment and
-// counts again: two components may have been judged at the same moment.
+// takeOpenSlot says that a component is about to open a pull request in an environment
+// and counts again: several may have been judged at the same moment. Each has a slot of
+// its own, so that nobody waits for another's pull request where there is room for both;
+// where there is room for one only, both may have to try again, and never both open.
 func (a *Actor) takeOpenSlot(ctx context.Context, s *subject) (func(), error) {
-	u, r := s.unit(), s.ev.Snapshot.Repo
-	free, err := a.takeSlot(ctx, u, "open|"+u.Repo+"|"+u.Pipeline+"|"+s.env)
+	u := s.unit()
+	place := "open|" + u.Repo + "|" + u.Pipeline + "|" + s.env + "|"
+	free, err := a.takeSlot(ctx, u, place+u.Component)
 	if err != nil || s.batch {
 		return free, err // all have one pull request, whatever the limit
 	}
-	open, err := a.opts.Gatherer.OpenPulls(ctx, r)
-	if err != nil {
+	if err := a.checkOpenLimit(ctx, s, place); err != nil {
 		free()
 		return nil, err
 	}
-	n := 0
+	return free, nil
+}
+
+// checkOpenLimit is ErrStale where an environment has no room for one more pull request.
+// It must come after the slot was taken: whoever has given back its own by then has its
+// pull request among those that are open.
+func (a *Actor) checkOpenLimit(ctx context.Context, s *subject, place string) error {
+	u, r, limit := s.unit(), s.ev.Snapshot.Repo, s.ev.Pipeline.Spec.Limits.OpenPerEnvironment
+	if limit <= 0 {
+		return nil
+	}
+	n, err := a.opts.Store.CountSlots(ctx, place)
+	if err != nil {
+		return err
+	}
+	n-- // its own
+	open, err := a.opts.Gatherer.OpenPulls(ctx, r)
+	if err != nil {
+		return err
+	}
 	for _, pr := range open {
 		ref, ok := promotion.ParseBranch(pr.Branch)
 		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && r.IsOurs(pr.Author, pr.AuthorID) {
 			n++
 		}
 	}
-	if limit := s.ev.Pipeline.Spec.Limits.OpenPerEnvironment; limit > 0 && n >= limit {
-		free()
-		return nil, fmt.Errorf("%w: %d pull requests are open in %s by now", ErrStale, n, s.env)
+	if n >= limit {
+		return fmt.Errorf("%w: %d pull requests are open in %s by now, or about to be", ErrStale, n, s.env)
 	}
-	return free, nil
+	return nil
 }

@@ -92,6 +92,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
+	p.UncomputedSince = o.uncomputedSince(repo, pr, env.Tip)
 	if !p.Held {
 		// One that a command set holds also while its label is off.
 		_, held, err := o.opts.Store.State(ctx, PullHoldKey(repo.ID, pr.Number))

@@ -74,3 +74,25 @@ func (o *pullGatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
 	}
 	return f.why
 }
+
+// uncomputed is how long the forge has been computing whether a pull request can be merged.
+type uncomputed struct {
+	head, tip string // it computes anew when one of them moves
+	since     time.Time
+}
+
+// uncomputedSince is since when the forge says that it is still computing whether a head
+// can be merged onto a branch's tip; zero when it doesn't.
+func (o *pullGatherer) uncomputedSince(r *Repository, pr *forge.PullRequest, tip string) time.Time {
+	key := detailKey(r, pr.Number)
+	if pr.Mergeable != forge.MergeableUnknown && pr.Mergeable != "" {
+		o.uncomputed.Remove(key)
+		return time.Time{}
+	}
+	known, ok := o.uncomputed.Get(key)
+	if !ok || known.head != pr.Head || known.tip != tip {
+		known = uncomputed{pr.Head, tip, o.now()}
+		o.uncomputed.Put(key, known)
+	}
+	return known.since
+}

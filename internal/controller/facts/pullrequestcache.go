@@ -21,12 +21,13 @@ type pullGatherer struct {
 	now    func() time.Time
 	maxAge time.Duration // how long what was read may be used when nothing was heard of it
 
-	mu      sync.Mutex                         // while reviews are added to a detail
-	details *cache.Cache[string, *pullDetail]  // open pull requests as read from the forge, by detailKey
-	refused *cache.Cache[string, refusal]      // merges, by detailKey
-	listed  *cache.Cache[string, struct{}]     // repositories whose list was read in this process
-	settled *cache.Cache[string, *settledPull] // the last that were merged
-	rows    decodedRows[cachedPull]
+	mu         sync.Mutex                         // while reviews are added to a detail
+	details    *cache.Cache[string, *pullDetail]  // open pull requests as read from the forge, by detailKey
+	refused    *cache.Cache[string, refusal]      // merges, by detailKey
+	uncomputed *cache.Cache[string, uncomputed]   // by detailKey
+	listed     *cache.Cache[string, struct{}]     // repositories whose list was read in this process
+	settled    *cache.Cache[string, *settledPull] // the last that were merged
+	rows       decodedRows[cachedPull]
 }
 
 // pullStore is what is read and written of the store for that.
@@ -47,11 +48,12 @@ type pullStore interface {
 
 func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, group *cache.Group) *pullGatherer {
 	return &pullGatherer{store: s, now: now, maxAge: maxAge,
-		details: newCache[string, *pullDetail](group, "pull_requests", 10_000),
-		refused: newCache[string, refusal](group, "refused_merges", 10_000),
-		listed:  newCache[string, struct{}](group, "listed_repositories", 10_000),
-		settled: newCache[string, *settledPull](group, "settled_pull_requests", 10_000),
-		rows:    newDecodedRows[cachedPull](group, "pull_request_rows")}
+		details:    newCache[string, *pullDetail](group, "pull_requests", 10_000),
+		refused:    newCache[string, refusal](group, "refused_merges", 10_000),
+		uncomputed: newCache[string, uncomputed](group, "uncomputed_merges", 10_000),
+		listed:     newCache[string, struct{}](group, "listed_repositories", 10_000),
+		settled:    newCache[string, *settledPull](group, "settled_pull_requests", 10_000),
+		rows:       newDecodedRows[cachedPull](group, "pull_request_rows")}
 }
 
 // The book is the store's copy of every pull request whose branch is named like
