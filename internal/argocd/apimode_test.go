@@ -438,3 +438,18 @@ func TestIdentify(t *testing.T) {
 		}
 	}
 }
+
+// FuzzIdentify finds the key and the version that decoding the whole finds.
+func FuzzIdentify(f *testing.F) {
+	f.Add([]byte(`{"kind": "Application", "metadata": {"namespace": "a", "name": "b", "resourceVersion": "7"}, "spec": {}}`))
+	f.Add([]byte(`{"spec": {"metadata": {"name": "c"}}, "metadata": {"name": "b"}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var whole map[string]json.RawMessage
+		if json.Unmarshal(raw, &whole) != nil || strings.Count(strings.ToLower(string(raw)), "metadata") != 1 {
+			return // it is no object, or which of several counts isn't said
+		}
+		if key, _ := identify(raw); key != "" && key != keyOf(raw) {
+			t.Errorf("%q, want %q", key, keyOf(raw))
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -150,4 +151,38 @@ func TestHealthCauses(t *testing.T) {
 			t.Errorf("%q, without the API: %v %s", message, err, diff)
 		}
 	}
+}
+
+// TestRecordedTree reads what an Argo CD 3.2 said of a release whose image isn't there.
+func TestRecordedTree(t *testing.T) {
+	raw, err := os.ReadFile("testdata/trees/broken-3.2.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree struct{ Nodes []api.Node }
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	want := []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web-qa", Name: "web", Health: "Degraded",
+		Message: `0 of 1 pods ready: ImagePullBackOff: Back-off pulling image "registry.example/web:1.2.0-broken-in-qa" (Deployment "web" exceeded its progress deadline)`}}
+	if diff := cmp.Diff(want, newResourceTree(tree.Nodes).unhealthyResources()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzResourceTree reads any tree within its bounds.
+func FuzzResourceTree(f *testing.F) {
+	f.Add([]byte(`[{"kind": "Pod", "name": "a", "health": {"status": "Degraded", "message": "x"}, "parentRefs": [{"kind": "Pod", "name": "a"}]}]`))
+	f.Add([]byte("[" + treeNode("apps", "Deployment", "web", "", "Degraded", "slow", "") + "," + treeNode("", "Pod", "a", "Deployment/web", "Degraded", "", "ErrImagePull") + "]"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var nodes []api.Node
+		if json.Unmarshal(raw, &nodes) != nil {
+			return
+		}
+		for _, r := range newResourceTree(nodes).unhealthyResources() {
+			if r.Health == "" || r.Health == "Healthy" || len(r.Message) > maxMessage+len("…") {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
 	"errors"
@@ -173,4 +174,75 @@ func TestUnusableOptions(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+}
+
+// TestStream reads events and signs of life, and says how a stream ends.
+func TestStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		body string
+		want string // the events' types
+		err  string
+	}{
+		"server-sent events": {":\n\ndata: {\"result\": {\"type\": \"ADDED\", \"application\": {}}} \n\n:\ndata: {\"result\": {\"type\": \"DELETED\", \"application\": {}}} \n\n", "ADDED DELETED", ""},
+		"a line each":        {"{\"result\": {\"type\": \"MODIFIED\", \"application\": {}}}\n", "MODIFIED", ""},
+		"an error":           {"{\"error\": {\"message\": \"no " + secretToken + "\"}}\n", "", "the stream ends: no [secret]"},
+		"something else":     {"<html>\n", "", "read the stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Accept") + " " + r.URL.RequestURI(); got != "text/event-stream /root/api/v1/stream/applications?projects=shop&resourceVersion=1" {
+					t.Errorf("it asks for %s", got)
+				}
+				_, _ = io.WriteString(w, c.body)
+			})
+			var got []string
+			sent := false
+			err := client.StreamApplications(t.Context(), ApplicationFilter{Projects: []string{"shop"}}, func() { sent = true }, func(e Event) { got = append(got, e.Type) })
+			if strings.Join(got, " ") != c.want || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) || !sent {
+				t.Errorf("%q, %v, sent: %t", got, err, sent)
+			}
+		})
+	}
+}
+
+// TestSilentStream gives up a stream that has begun and says nothing more, and no other.
+func TestSilentStream(t *testing.T) {
+	for name, begins := range map[string]bool{"it has begun": true, "it hasn't": false} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if begins {
+					_, _ = io.WriteString(w, ":\n")
+					_ = http.NewResponseController(w).Flush()
+				}
+				<-r.Context().Done()
+			}))
+			defer s.Close()
+			client, err := New(Options{URL: s.URL, Idle: 20 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			want := context.DeadlineExceeded
+			if begins {
+				want = ErrStreamIdle
+			}
+			if err := client.StreamApplications(ctx, ApplicationFilter{}, func() {}, func(Event) {}); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// FuzzReadEvents reads anything that a stream may bring.
+func FuzzReadEvents(f *testing.F) {
+	f.Add([]byte(":\ndata: {\"result\": {\"type\": \"ADDED\", \"application\": {}}} \n\n"))
+	f.Add([]byte("{\"error\": {}}\nx"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		events := 0
+		err := (&Client{}).readEvents(bytes.NewReader(raw), func(Event) { events++ })
+		if err == nil && events > bytes.Count(raw, []byte("\n"))+1 {
+			t.Errorf("%d events of %q", events, raw)
+		}
+	})
 }
