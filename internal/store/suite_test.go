@@ -56,6 +56,17 @@ type testStore struct {
 	open func() *Store
 }
 
+// openWith opens the database, which was closed, with other options; in memory a new one.
+func (w *testStore) openWith(o Options) *Store {
+	w.t.Helper()
+	if w.dsn != "" {
+		return mustOpen(w.t, w.dsn, o)
+	}
+	s := OpenMemory(o)
+	w.t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // reopen closes the store and opens it again, as after a restart.
 func (w *testStore) reopen() {
 	w.t.Helper()

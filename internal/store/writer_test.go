@@ -133,12 +133,7 @@ func TestCommitHook(t *testing.T) {
 			defer mu.Unlock()
 			seen = append(seen, fmt.Sprintf("%s %v", name, before))
 		}}
-		var s *Store
-		if w.dsn == "" {
-			s = OpenMemory(o)
-		} else {
-			s = mustOpen(t, w.dsn, o)
-		}
+		s := w.openWith(o)
 		value(s.Accept(ctx, Delivery{Forge: "f", ID: "1", Keys: []string{"a"}}))(t)
 		c := value(s.Claim(ctx, me, 1))(t)
 		must(t, s.Tx(ctx, "run", func(tx *Tx) error { return tx.Finish(ctx, me, c[0], Outcome{}) }))

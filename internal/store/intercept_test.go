@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestIntercept holds when Options.Intercept is asked, and what becomes of its errors: one
+// before an answer keeps the call from having an effect, one after it doesn't.
+func TestIntercept(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
+		must(t, w.Close())
+		var asked []string
+		var failing string
+		away := errors.New("away")
+		s := w.openWith(Options{Now: w.clock.Now, Intercept: func(_ context.Context, name string, answered bool) error {
+			call := fmt.Sprintf("%s %v", name, answered)
+			asked = append(asked, call)
+			if call == failing {
+				return away
+			}
+			return nil
+		}})
+		check := func(want ...string) {
+			t.Helper()
+			assertEqual(t, asked, want)
+			asked = nil
+		}
+		fails := func(err error) {
+			t.Helper()
+			if !errors.Is(err, away) {
+				t.Errorf("it ended with %v", err)
+			}
+		}
+		asked = nil
+		must(t, s.Tx(ctx, "run", func(tx *Tx) error {
+			_, err := tx.Units(ctx, UnitFilter{})
+			return err
+		}))
+		check("run false", "run true")
+		value(s.Units(ctx, UnitFilter{}))(t)
+		check(" false")
+		value(s.PullUsage(ctx, "r", "shop", "bot", "web", "liftlock/", w.Now()))(t)
+		check(" false", " false")
+		value(s.RestrainingPulls(ctx, PastPlace{}))(t)
+		check()
+		if err := s.Tx(ctx, "run", func(*Tx) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("it ended with %v", err)
+		}
+		check("run false")
+
+		failing = "putState false"
+		fails(s.PutState(ctx, "k", nil))
+		absent(s.State(ctx, "k"))(t)
+		failing = "putState true"
+		fails(s.PutState(ctx, "k", nil))
+		found(s.State(ctx, "k"))(t)
+		failing = " false"
+		_, _, err := s.State(ctx, "k")
+		fails(err)
+		_, err = s.ForProcess(w.Now).Depth(ctx)
+		fails(err)
+		failing = ""
+		if !slices.Contains(asked, "putState true") {
+			t.Errorf("asked were %q", asked)
+		}
+	})
+}
