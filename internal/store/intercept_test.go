@@ -13,12 +13,12 @@ import (
 func TestIntercept(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		must(t, w.Close())
-		var asked []string
+		var calls []string
 		var failing string
 		away := errors.New("away")
 		s := w.openWith(Options{Now: w.clock.Now, Intercept: func(_ context.Context, name string, answered bool) error {
 			call := fmt.Sprintf("%s %v", name, answered)
-			asked = append(asked, call)
+			calls = append(calls, call)
 			if call == failing {
 				return away
 			}
@@ -26,8 +26,8 @@ func TestIntercept(t *testing.T) {
 		}})
 		check := func(want ...string) {
 			t.Helper()
-			assertEqual(t, asked, want)
-			asked = nil
+			assertEqual(t, calls, want)
+			calls = nil
 		}
 		fails := func(err error) {
 			t.Helper()
@@ -35,7 +35,7 @@ func TestIntercept(t *testing.T) {
 				t.Errorf("it ended with %v", err)
 			}
 		}
-		asked = nil
+		calls = nil
 		must(t, s.Tx(ctx, "run", func(tx *Tx) error {
 			_, err := tx.Units(ctx, UnitFilter{})
 			return err
@@ -64,8 +64,8 @@ func TestIntercept(t *testing.T) {
 		_, err = s.ForProcess(w.Now).Depth(ctx)
 		fails(err)
 		failing = ""
-		if !slices.Contains(asked, "putState true") {
-			t.Errorf("asked were %q", asked)
+		if !slices.Contains(calls, "putState true") {
+			t.Errorf("the calls were %q", calls)
 		}
 	})
 }

@@ -21,7 +21,7 @@ type draws struct {
 
 func (d draws) name(what string, all ...string) string { return rapid.SampledFrom(all).Draw(d.t, what) }
 func (d draws) unit() string                           { return d.name("unit", "u1", "u2", "u1", "u2", "") }
-func (d draws) repo() string                           { return d.name("repo", "r1", "r2") }
+func (d draws) repo() string                           { return d.name("repo", "r1", "r1", "r2") }
 func (d draws) pipeline() string                       { return d.name("pipeline", "shop", "shop", "ads") }
 func (d draws) component() string                      { return d.name("component", "web", "api", "") }
 func (d draws) env() string                            { return d.name("environment", "qa", "prod") }
@@ -32,7 +32,7 @@ func (d draws) branch() string {
 }
 func (d draws) login() string        { return d.name("login", "ada", "bot") }
 func (d draws) source() string       { return d.name("source", "", "", "s1", "s2", "s3") }
-func (d draws) number() int          { return rapid.IntRange(0, 5).Draw(d.t, "number") }
+func (d draws) number() int          { return rapid.IntRange(0, 4).Draw(d.t, "number") }
 func (d draws) yes(what string) bool { return rapid.Bool().Draw(d.t, what) }
 func (d draws) at() time.Time {
 	if n := rapid.IntRange(-6, 5).Draw(d.t, "at"); n != 5 {
@@ -51,15 +51,16 @@ func (d draws) keys() []string {
 }
 func (d draws) pull() Pull {
 	return Pull{Repo: d.repo(), Number: d.number(), Branch: d.branch(), State: "open", Pipeline: d.pipeline(), Environment: d.env(), Component: d.component(), Revert: d.yes("revert"), Author: d.login(),
-		Head: d.release(), MergeCommit: d.release(), CreatedAt: d.at(), ClosedAt: d.at(), UpdatedAt: d.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(d.t, "updated")) * time.Second), Data: d.data()}
+		Head: d.release(), MergeCommit: d.release(), CreatedAt: d.at(), ClosedAt: d.at(), UpdatedAt: start.Add(time.Duration(d.number()/3) * time.Second), Data: d.data()}
 }
 func (d draws) promotion() Promotion {
 	return Promotion{Unit: d.unit(), Repo: d.repo(), Pipeline: d.pipeline(), Component: d.component(), Environment: d.env(), Kind: "promotion", Release: d.release(), Pull: d.number(), State: d.name("state", "open", "merged"),
 		CreatedAt: d.at(), Data: d.data()}
 }
 func (d draws) pastPull() PastPull {
-	return PastPull{Component: d.name("component", "web", "api"), Pipeline: d.pipeline(), Environment: d.env(), BranchOf: d.component(), Kind: PastKind(rapid.IntRange(0, int(PastSuperseded)).Draw(d.t, "kind")),
-		Release: "full", Short: d.release(), Whole: d.release(), At: d.at(), Commit: "c", By: d.login()}
+	kind := rapid.SampledFrom([]PastKind{PastMerged, PastMerged, PastRevert, PastRefused, PastSuperseded}).Draw(d.t, "kind")
+	return PastPull{Component: d.name("component", "web", "web", "api"), Pipeline: "shop", Environment: d.env(), BranchOf: "web", Kind: kind,
+		Release: "full", Short: d.release(), Whole: d.release(), At: start.Add(time.Duration(d.number()/3) * time.Second), Commit: "c", By: d.login()}
 }
 
 // result is what a method returned.
@@ -69,6 +70,9 @@ type result struct {
 }
 
 func returned(err error, values ...any) result { return result{values, err} }
+
+// Where drawWrite has the writes of pull requests.
+const putsPull, settlesPull = 9, 10
 
 // drawWrite draws one write of a transaction.
 func drawWrite(d draws) func(tx *Tx) result {
@@ -159,6 +163,7 @@ func drawWrite(d draws) func(tx *Tx) result {
 			}
 		},
 	}
+	writes = append(writes, writes[putsPull], writes[settlesPull], writes[putsPull], writes[settlesPull]) // which must meet each other
 	return writes[rapid.IntRange(0, len(writes)-1).Draw(d.t, "write")]()
 }
 
