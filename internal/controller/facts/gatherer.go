@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
@@ -124,7 +125,7 @@ func New(o Options) *Gatherer {
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
 		authorGatherer: newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches),
-		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store},
+		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows[verification.Memory](o.Caches, "verification_memories")},
 		effectGatherer: newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches),
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
 		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},

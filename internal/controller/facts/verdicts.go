@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ import (
 type argocdGatherer struct {
 	argocds  *argoCDs
 	health   *healthClock
+	memories decodedRows[verification.Memory]
 	releases *releaseReader
 	store    stateStore
 }
@@ -77,24 +79,26 @@ func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluatio
 		}
 		var mem verification.Memory
 		name := o.argocds.TargetName(t)
-		for _, m := range memories {
-			if m.Environment == env.Name && m.Target == name {
-				if err := json.Unmarshal(m.Data, &mem); err != nil {
-					mem = verification.Memory{} // an unreadable memory is none: the clock starts again
-				}
+		known := slices.IndexFunc(memories, func(m store.Observation) bool { return m.Environment == env.Name && m.Target == name })
+		if known >= 0 {
+			var err error
+			if mem, err = o.memories.decode(memories[known].Data, nil); err != nil {
+				mem = verification.Memory{} // an unreadable memory is none: the clock starts again
 			}
 		}
 		verdict, next := verification.Judge(e, app, rel, mem, c.Facts.Now)
 		if full := o.lookForAbsent(ctx, c, t, app, &next); full != nil {
 			verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
 		}
-		out.Verdict, mem = verdict, next
-		out.Timeline, out.Unhealthy = mem.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
-		data, err := json.Marshal(mem)
-		if err != nil {
-			panic(err) // plain data always marshals
+		out.Verdict = verdict
+		out.Timeline, out.Unhealthy = next.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
+		if known < 0 || !reflect.DeepEqual(mem, next) {
+			data, err := json.Marshal(next)
+			if err != nil {
+				panic(err) // plain data always marshals
+			}
+			c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
 		}
-		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
 		env.Targets = append(env.Targets, out)
 	}
 }
