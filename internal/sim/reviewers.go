@@ -32,7 +32,11 @@ func (sim *Simulation) seeTo(number int) {
 	env := sim.scenario.environment(ref.Environment)
 	carried, good := sim.carriedBy(pr, ref)
 	if good && !ref.Revert && env.approvals > 0 {
-		for _, who := range []string{reviewer, second}[:env.approvals] {
+		approvers := []string{reviewer, second}[:env.approvals]
+		if slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return !sim.truth.lifted[target{c, env.name}].IsZero() }) {
+			approvers = []string{reviewer, second} // who asked for the promotion doesn't count
+		}
+		for _, who := range approvers {
 			sim.approve(pr, who, carried)
 		}
 	}

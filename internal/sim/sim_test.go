@@ -103,7 +103,7 @@ func TestSimulation(t *testing.T) {
 	if *forFlag == 0 && limit == 0 {
 		limit, lasts = fewWorlds, fewLast
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small and short-lived
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // worlds are small and short-lived
 	began := time.Now()
 	all := tally{next: first}
 	var workers sync.WaitGroup

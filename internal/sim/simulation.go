@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Seed int64
 	// Lasts is how long people act and faults happen, in virtual time; then the world
-	// comes to rest. 0: two hours.
+	// comes to rest. 0: three hours.
 	Lasts time.Duration
 	// Without leaves out what people do and what befalls the world, by its number in the
 	// story: what a failing seed doesn't need to fail.
@@ -109,7 +109,7 @@ type Simulation struct {
 // Run runs a world to its end, or until a rule is broken.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Lasts == 0 {
-		o.Lasts = 4 * time.Hour
+		o.Lasts = 3 * time.Hour
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -165,7 +165,7 @@ func fileWrites(files map[string]string) []git.FileWrite {
 }
 
 // openStore opens an empty database: in memory, where a world takes half the time; in
-// every fourth world SQLite, so that the database that people run is in the simulation
+// one of sixteen SQLite, so that the database that people run is in the simulation
 // too. Nothing else of the world's story depends on which it is.
 func (sim *Simulation) openStore() (err error) {
 	sim.stores++
@@ -187,7 +187,7 @@ func (sim *Simulation) openStore() (err error) {
 	return err
 }
 
-func (sim *Simulation) isOnSQLite() bool { return sim.Seed%4 == 0 }
+func (sim *Simulation) isOnSQLite() bool { return sim.Seed%16 == 0 }
 
 func (sim *Simulation) storePath() string {
 	return filepath.Join(sim.Dir, fmt.Sprintf("sim-%d-%d.db", sim.Seed, sim.stores))
