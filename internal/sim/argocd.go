@@ -235,11 +235,14 @@ type view struct {
 	last    time.Time // when the latest of what is on its way arrives
 }
 
+// slowestView is how long a state is on its way at most, while the Argo CD isn't away.
+const slowestView = 5 * time.Second
+
 // expect lets a state arrive.
 func (v *view) expect(s verification.App) {
 	at := v.sim.now.Add(v.sim.between(5*time.Millisecond, 50*time.Millisecond))
 	if v.sim.chance.IntN(8) == 0 {
-		at = v.sim.now.Add(v.sim.between(50*time.Millisecond, 5*time.Second))
+		at = v.sim.now.Add(v.sim.between(50*time.Millisecond, slowestView))
 	}
 	if until := v.sim.away[theArgoCD]; at.Before(until) {
 		at = until

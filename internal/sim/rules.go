@@ -38,6 +38,8 @@ type deployment struct {
 type health struct {
 	wellSince time.Time     // zero: it isn't well
 	longest   time.Duration // it was well at a stretch, before
+	last      time.Duration // it was well, the last time
+	wellUntil time.Time     // and when that ended
 	badSince  time.Time     // degraded; zero: it isn't
 	left      time.Time     // it made way for another; zero: it is there
 	wasBad    bool          // ever, by itself
@@ -117,7 +119,7 @@ func (sim *Simulation) noteHealth(x *app) {
 	case x.health == healthy && h.wellSince.IsZero():
 		h.wellSince = sim.now
 	case x.health != healthy && !h.wellSince.IsZero():
-		h.longest, h.wellSince = max(h.longest, sim.now.Sub(h.wellSince)), time.Time{}
+		h.endWell(sim.now)
 	}
 	switch {
 	case x.health != degraded:
@@ -136,7 +138,7 @@ func (sim *Simulation) leave(x *app) {
 	}
 	h.left = sim.now
 	if !h.wellSince.IsZero() {
-		h.longest, h.wellSince = max(h.longest, sim.now.Sub(h.wellSince)), time.Time{}
+		h.endWell(sim.now)
 	}
 }
 
@@ -152,14 +154,23 @@ func (sim *Simulation) badFor(d deployment) time.Duration {
 	return sim.now.Sub(h.badSince)
 }
 
-// wellFor is for how long a deployment was well at a stretch.
+func (h *health) endWell(now time.Time) {
+	h.last, h.wellUntil, h.wellSince = now.Sub(h.wellSince), now, time.Time{}
+	h.longest = max(h.longest, h.last)
+}
+
+// wellFor is for how long a deployment was well at a stretch, as a process may see it:
+// that it no longer is arrives a moment later.
 func (sim *Simulation) wellFor(d deployment) time.Duration {
 	h := sim.truth.health[d]
-	if h == nil {
+	switch {
+	case h == nil:
 		return 0
-	}
-	if !h.wellSince.IsZero() {
+	case !h.wellSince.IsZero():
 		return max(h.longest, sim.now.Sub(h.wellSince))
+	}
+	if unseen := sim.now.Sub(h.wellUntil); unseen <= slowestView {
+		return max(h.longest, h.last+unseen)
 	}
 	return h.longest
 }
