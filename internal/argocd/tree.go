@@ -33,6 +33,10 @@ const (
 // ErrHealthNotKept says that nobody tells Liftlock which resources are unhealthy.
 var ErrHealthNotKept = errors.New("this Argo CD keeps the health of resources outside the Application: give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm")
 
+// errTreeBehind says that a tree is older than the Application's health: Argo CD keeps the
+// two apart, and one may be written before the other.
+var errTreeBehind = errors.New("all in it is Healthy, so it is older than the Application's health; it is read again")
+
 // treeReader reads resource trees by the API, once for each state of an Application.
 type treeReader struct {
 	api   *api.Client
@@ -62,7 +66,7 @@ func (w *Watcher) UnhealthyResources(ctx context.Context, app *verification.App)
 	if w.trees != nil {
 		var out []verification.Resource
 		if out, err = w.trees.unhealthyResources(ctx, app); err == nil {
-			return out, nil
+			return verification.AddCulprits(app.Unhealthy, out), nil
 		}
 	}
 	if !app.HealthInTree {
@@ -119,6 +123,9 @@ func (t *treeReader) unhealthyResources(ctx context.Context, app *verification.A
 		return nil, err
 	}
 	out := newResourceTree(nodes).unhealthyResources()
+	if len(out) == 0 && len(app.Unhealthy) == 0 && app.HasBadHealth() {
+		return nil, errTreeBehind
+	}
 	t.kept.Put(key, out)
 	return out, nil
 }

@@ -131,6 +131,39 @@ func TestTreesAreReadSparingly(t *testing.T) {
 	}
 }
 
+// TestTreeBesideTheApplication holds that what the Application itself says is not lost
+// where its tree is older, and that a tree without a cause is not taken for "none".
+func TestTreeBesideTheApplication(t *testing.T) {
+	nodes := treeNode("apps", "Deployment", "web", "", "Healthy", "", "")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"nodes": [`+nodes+`]}`)
+	}))
+	defer s.Close()
+	client, err := api.New(api.Options{URL: s.URL, Wait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Watcher{name: "hub", trees: newTreeReader(client, nil, "hub")}
+	gone := verification.Resource{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Missing"}
+	own := &verification.App{UID: "1", Health: "Missing", SyncStatus: "OutOfSync", Unhealthy: []verification.Resource{gone}}
+	if got, err := w.UnhealthyResources(t.Context(), own); err != nil || cmp.Diff([]verification.Resource{gone}, got) != "" {
+		t.Errorf("the Application says it, the tree not yet: %v, %v", got, err)
+	}
+	inTree := &verification.App{UID: "2", Health: "Degraded", HealthInTree: true}
+	if _, err := w.UnhealthyResources(t.Context(), inTree); !errors.Is(err, errTreeBehind) {
+		t.Errorf("a tree without a cause: %v", err)
+	}
+	nodes = treeNode("apps", "Deployment", "web", "", "Degraded", "slow", "")
+	if got, err := w.UnhealthyResources(t.Context(), inTree); err != nil || len(got) != 1 || got[0].Message != "slow" {
+		t.Errorf("read again: %v, %v", got, err)
+	}
+	well := &verification.App{UID: "3", Health: "Healthy", SyncStatus: "OutOfSync", HealthInTree: true}
+	nodes = ""
+	if got, err := w.UnhealthyResources(t.Context(), well); err != nil || len(got) != 0 {
+		t.Errorf("nothing is wrong: %v, %v", got, err)
+	}
+}
+
 // TestHealthCauses reads what an Argo CD from 3.6 on says of a health, where it says it.
 func TestHealthCauses(t *testing.T) {
 	for message, want := range map[string][]verification.Resource{
