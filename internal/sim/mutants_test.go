@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,7 +49,7 @@ var mutants = []mutant{
 	{"strangers' commands are carried out", []edit{{"controller/executecommand.go", "if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {", "if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil && false {"}}},
 	{"the label of a hold isn't read", []edit{{"controller/facts/openpull.go", "Held: pr.HasLabel(promotion.LabelHold),", "Held: false,"}}},
 	{"the quarantine isn't looked at", []edit{{"promotion/candidate.go", "if e.Revert != nil && SameRelease(", "if true {\n\t\treturn \"\", time.Time{}\n\t}\n\tif e.Revert != nil && SameRelease("}}},
-	{"a person's own value is overwritten", []edit{{"promotion/incoming.go", "if st.State == Diverged && forced == nil {", "if false {"}, {"promotion/gates.go", "if e.Landed.OK && e.Landed.Value.By == ByPerson && j.find", "if false && j.find"}}},
+	{"a person's own value is overwritten", []edit{{"promotion/incoming.go", "if st.State == Diverged && forced == nil {", "if false {"}, {"promotion/gates.go", "if e.Landed.Value.By == ByPerson && j.find", "if false && j.find"}}},
 	{"health from before the sync counts", []edit{{"promotion/verification/health.go", "if !refreshed && m.Reconciles < 2 {", "if false && !refreshed {"}}},
 	{"a hold on more than a pull request isn't read", []edit{{"promotion/gates.go", "holds := j.listHolds(e)", "holds := j.listHolds(e)[:0]"}}},
 	{"healthyFor is ignored", []edit{{"promotion/verification/health.go", "m.HealthySince.Add(j.HealthyFor)", "m.HealthySince.Add(0)"}}},
@@ -56,7 +58,7 @@ var mutants = []mutant{
 	{"onDegraded: hold is ignored", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded == pipeline.OnDegradedHold {", "if e.Spec.OnDegraded == pipeline.OnDegradedHold && false {"}}},
 	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge && false {"}}},
 	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if e.Spec.Merge == pipeline.Manual {", "if false {"}}},
-	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", "|| !j.ruledOutIncident(e, st) {", "{"}}},
+	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", "|| pending == nil && !j.ruledOutIncident(e, st) {", "{"}}},
 	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Failed, out.Next = true, retryTime(now, delay, next)", "_ = delay\n\t\tout.Failed, out.Next = true, next"}}},
 	{"what was done isn't looked at again", []edit{{"controller/unit.go", "return e.opts.Clock.Now(), failed.joined()", "return next, failed.joined()"}}},
 	{"a broken pipeline file keeps nothing from merging", []edit{{"promotion/gates.go", "if j.facts.PipelineErr != \"\" {", "if false {"}}},
@@ -65,25 +67,47 @@ var mutants = []mutant{
 	{"a revert restores what was there ten commits before", []edit{{"controller/facts/compose.go", "files, err := changedPaths(ctx, m, info.Parents[0], commit)", "for range 10 {\n\t\tif p, err := m.Commit(ctx, info.Parents[0]); err == nil && len(p.Parents) > 0 {\n\t\t\tinfo = p\n\t\t}\n\t}\n\tfiles, err := changedPaths(ctx, m, info.Parents[0], commit)"}}},
 }
 
+// apply gives a file's path and what is in it with the edit.
+func (e edit) apply(t *testing.T) (path, code string) {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", e.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(before), e.old); n != 1 {
+		t.Fatalf("%q is %d times in %s, and must be there once", e.old, n, e.file)
+	}
+	return path, strings.Replace(string(before), e.old, e.new, 1)
+}
+
+// TestMutantsApply holds that the code that the bugs are planted into is still there, and
+// that it stays Go.
+func TestMutantsApply(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			for _, e := range m.edits {
+				path, code := e.apply(t)
+				if _, err := parser.ParseFile(token.NewFileSet(), path, code, parser.SkipObjectResolution); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 // plant builds the test binary of this package with a bug in it.
 func (m mutant) plant(t *testing.T) (binary string) {
 	t.Helper()
 	dir := t.TempDir()
 	replaced := map[string]string{}
 	for i, e := range m.edits {
-		path, err := filepath.Abs(filepath.Join("..", e.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		code, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(code), e.old); n != 1 {
-			t.Fatalf("%q is %d times in %s, and must be there once", e.old, n, e.file)
-		}
+		path, code := e.apply(t)
 		replaced[path] = filepath.Join(dir, fmt.Sprintf("planted%d.go", i))
-		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(code), e.old, e.new, 1)), 0o600); err != nil {
+		if err := os.WriteFile(replaced[path], []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
