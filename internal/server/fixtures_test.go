@@ -32,17 +32,22 @@ func (s *harness) repositoryFiles() map[string]string {
 		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", s.Forge.URL()+"/"+repoName+".git"),
 		".liftlock.yaml":   s.opts.pipeline,
 	}
-	for _, c := range s.opts.components {
-		out["apps/"+c+"/base/kustomization.yaml"] = "resources:\n  - deployment.yaml\n"
-		out["apps/"+c+"/base/deployment.yaml"] = strings.ReplaceAll(deploymentTemplate, "NAME", c)
-		for _, env := range s.environmentNames() {
-			out[overlayPath(c, env)+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", s.opts.tag(c, env)).Replace(kustomizationTemplate)
-		}
-	}
+	s.addComponentFiles(out, s.opts.components)
 	for name, text := range s.opts.files {
 		out[name] = text
 	}
 	return out
+}
+
+// addComponentFiles adds the bases and overlays of components.
+func (s *harness) addComponentFiles(files map[string]string, components []string) {
+	for _, c := range components {
+		files["apps/"+c+"/base/kustomization.yaml"] = "resources:\n  - deployment.yaml\n"
+		files["apps/"+c+"/base/deployment.yaml"] = strings.ReplaceAll(deploymentTemplate, "NAME", c)
+		for _, env := range s.environmentNames() {
+			files[overlayPath(c, env)+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", s.opts.tag(c, env)).Replace(kustomizationTemplate)
+		}
+	}
 }
 
 const applicationSetTemplate = `apiVersion: argoproj.io/v1alpha1

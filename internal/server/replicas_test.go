@@ -7,12 +7,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -71,15 +74,18 @@ func (s *harness) startReplica(name string) {
 }
 
 // The benchmark's forge is far away, as forges are, and a replica has few workers: the
-// forge and Argo CD share its processors. There is one repository, whose merges come one
-// after the other, whoever makes them.
+// forge and Argo CD share its processors. A repository's merges come one after the other,
+// whoever makes them, so there are several.
 const (
-	replicaPromotions = 60
-	replicaLatency    = 50 * time.Millisecond
-	replicaWorkers    = 2
+	replicaRepositories = 10
+	replicaComponents   = 12 // of each
+	replicaLatency      = 50 * time.Millisecond
+	replicaWorkers      = 2
+	replicaPatience     = 20 * time.Minute
 )
 
-// BenchmarkReplicas promotes 60 components on one PostgreSQL, by one replica and by three.
+// BenchmarkReplicas promotes the components of several repositories on one PostgreSQL, by
+// one replica and by three.
 func BenchmarkReplicas(b *testing.B) {
 	for _, replicas := range []int{1, 3} {
 		b.Run(fmt.Sprintf("replicas=%d", replicas), func(b *testing.B) {
@@ -88,40 +94,106 @@ func BenchmarkReplicas(b *testing.B) {
 				promoteWithReplicas(b, replicas)
 				b.StartTimer()
 			}
+			b.ReportMetric(float64(b.N*replicaRepositories*replicaComponents)/b.Elapsed().Seconds(), "promotions/s")
 		})
 	}
 }
 
-func promoteWithReplicas(b *testing.B, replicas int) {
-	var components []string
-	for i := range replicaPromotions {
-		components = append(components, fmt.Sprintf("c%03d", i))
+// benchedRepository is one of several repositories.
+type benchedRepository struct {
+	name       string
+	components []string
+}
+
+// addRepository makes a repository whose components the server's one Argo CD deploys too.
+func (s *harness) addRepository(f benchedRepository, set string) {
+	s.t.Helper()
+	files := map[string]string{".liftlock.yaml": s.opts.pipeline,
+		"argocd/shop.yaml": strings.NewReplacer("REPO", s.Forge.URL()+"/"+f.name+".git", "name: shop", "name: "+set).Replace(applicationSetTemplate)}
+	s.addComponentFiles(files, f.components)
+	s.must("make "+f.name, s.Forge.CreateRepo(f.name, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: files, Access: map[string]emulator.Permission{bot: emulator.Admin, "linus": emulator.Write}}))
+	for _, c := range f.components {
+		for _, env := range s.environmentNames() {
+			s.must("add an Application", s.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: f.name, Path: overlayPath(c, env),
+				DestinationNamespace: c + "-" + env, Cluster: "https://kubernetes.default.svc", ApplicationSet: set}))
+		}
 	}
-	s := newHarness(b, harnessOptions{components: components, store: newSchema(b), seams: server.Seams{Workers: replicaWorkers},
+}
+
+func promoteWithReplicas(b *testing.B, replicas int) {
+	var repositories []benchedRepository
+	lines := ""
+	for i := range replicaRepositories {
+		f := benchedRepository{name: fmt.Sprintf("acme/fleet-%d", i)}
+		for k := range replicaComponents {
+			f.components = append(f.components, fmt.Sprintf("c%d-%d", i, k))
+		}
+		repositories, lines = append(repositories, f), lines+fmt.Sprintf("  - {forge: hub, name: %s}\n", f.name)
+	}
+	s := newHarness(b, harnessOptions{store: newSchema(b), seams: server.Seams{Workers: replicaWorkers}, repositoryLines: lines,
 		pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 10000}"}, dev, qa)})
+	for i, f := range repositories {
+		s.addRepository(f, fmt.Sprintf("shop-%d", i))
+	}
 	s.start()
+	for _, f := range repositories {
+		s.must("make a hook", s.Forge.AddHook(f.name, bot, emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
+	}
 	for i := 1; i < replicas; i++ {
 		s.startReplica(fmt.Sprintf("replica-%d", i))
 	}
-	s.awaitJudged()
-	s.Forge.SetLatency(replicaLatency)
-	var pairs []string
-	for _, c := range components {
-		pairs = append(pairs, c, "1.1.0")
+	for _, f := range repositories {
+		s.awaitAllJudged(f)
 	}
+	s.Forge.SetLatency(replicaLatency)
 	b.StartTimer()
-	s.commitReleases(pairs...)
-	s.waitEvery(time.Second, "everything is promoted", func() (bool, string) {
-		pulls, err := s.Forge.Pulls(repoName)
-		s.must("list the pull requests", err)
-		merged := 0
-		for _, p := range pulls {
-			if p.Merged {
-				merged++
-			}
+	for _, f := range repositories {
+		files := map[string]string{}
+		for _, c := range f.components {
+			files[overlayPath(c, "dev")+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", "1.1.0").Replace(kustomizationTemplate)
 		}
-		return merged == replicaPromotions, fmt.Sprintf("%d of %d merged", merged, len(pulls))
-	})
+		_, err := s.Forge.CommitAs(f.name, "linus", "main", "Release", files)
+		s.must("release", err)
+	}
+	s.awaitAllMerged(repositories)
 	b.StopTimer()
 	s.stop()
+}
+
+// awaitAllJudged waits until every component of a repository was looked at.
+func (s *harness) awaitAllJudged(f benchedRepository) {
+	s.t.Helper()
+	for _, c := range f.components {
+		s.waitFor("the server looks at "+c, func() (bool, string) {
+			var why api.Why
+			q := url.Values{"repository": {"hub:" + f.name}, "pipeline": {"shop"}, "component": {c}, "environment": {"dev"}}
+			if _, err := s.getJSON("/api/v1/why?"+q.Encode(), &why); err != nil {
+				return false, err.Error()
+			}
+			return len(why.Environments) == 1, c
+		})
+	}
+}
+
+// awaitAllMerged waits until a pull request of each component is merged.
+func (s *harness) awaitAllMerged(repositories []benchedRepository) {
+	s.t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	deadline := time.Now().Add(replicaPatience)
+	for _, f := range repositories {
+		for merged := -1; merged < len(f.components); <-tick.C {
+			pulls, err := s.Forge.Pulls(f.name)
+			s.must("list the pull requests", err)
+			merged = 0
+			for _, p := range pulls {
+				if p.Merged {
+					merged++
+				}
+			}
+			if time.Now().After(deadline) {
+				s.t.Fatalf("%s: %d of %d are merged", f.name, merged, len(f.components))
+			}
+		}
+	}
 }
