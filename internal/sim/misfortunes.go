@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+func (sim *Simulation) editBody(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+		sim.report("%s edits the text of #%d", intruder, pr.Number)
+		sim.must(sim.forge.EditBody(sim.repo, pr.Number, intruder, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" + hash("x") + " -->"})))
+	})
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// forgeHead pushes another release over the service's branch: an intruder's own, or the
+// newest there is, which people would approve.
+func (sim *Simulation) forgeHead(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		c := sim.componentsOf(ref)[0]
+		p := target{c, ref.Environment}
+		sim.planned++
+		tag := fmt.Sprintf("evil-%d", sim.planned)
+		if r.IntN(2) == 0 {
+			tag = sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name})
+		}
+		if tag == sim.tagAt(pr.Head, p) {
+			return
+		}
+		commit, err := sim.remote.Commit(sim.ctx, pr.Head)
+		sim.must(err)
+		if err != nil {
+			return
+		}
+		head := sim.head()
+		ident := sim.forge.Ident(bot)
+		sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: p.file(), Content: []byte(kustomization(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
+		sim.must(err)
+		if err != nil {
+			return
+		}
+		sim.report("%s pushes %s over %s", intruder, tag, describePull(pr.Number, pr.Branch))
+		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, sha, true))
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.excused[c] = "somebody pushed to the service's branch"
+		}
+	})
+}
+
+func (sim *Simulation) deleteBranch(r *rand.Rand) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
+		sim.report("%s deletes the branch of #%d", intruder, pr.Number)
+		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, "", true))
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.excused[c] = "somebody deleted the service's branch"
+		}
+	})
+}
+
+// forgeDelivery sends what claims to be the forge's.
+func (sim *Simulation) forgeDelivery(*rand.Rand) {
+	sim.deliverTo(fmt.Sprint("forged-", sim.planned), "push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/fleet"}}`, hash("guessed"), false)
+}
+
+func (sim *Simulation) incident(r *rand.Rand) {
+	sim.argocd.strike(time.Duration(1+r.IntN(8)) * time.Minute)
+}
+
+func (sim *Simulation) outage(r *rand.Rand) {
+	of := pick(r, []part{theStore, theStore, theForge, theGit, theArgoCD})
+	d := time.Duration(1+r.IntN(120)) * time.Second
+	sim.report("%s is away for %v", of, d)
+	sim.away[of] = sim.now.Add(d)
+}
+
+func (sim *Simulation) killOne(r *rand.Rand) {
+	alive := slices.DeleteFunc(slices.Clone(sim.processes), func(p *process) bool { return p.dead })
+	if len(alive) > 0 {
+		p := pick(r, alive)
+		sim.report("%s is killed", p.name)
+		sim.kill(p)
+	}
+}
+
+func (sim *Simulation) clockJump(r *rand.Rand) {
+	for _, p := range sim.processes {
+		if !p.dead {
+			p.skew = pick(r, sim.skews)
+		}
+	}
+}
+
+// loseStore deletes the database under the servers, which start again with an empty one.
+func (sim *Simulation) loseStore(*rand.Rand) {
+	sim.report("the database is lost")
+	for _, p := range sim.processes {
+		sim.kill(p)
+	}
+	for t := sim.pickTask(); t != nil; t = sim.pickTask() {
+		sim.switchTo(t)
+	}
+	sim.closeStore()
+	sim.must(sim.openStore())
+	// What loosens may have to be said again.
+	clear(sim.truth.lifted)
+}

@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// deployment is a release in a target.
+type deployment struct {
+	target target
+	tag    string
+}
+
+// health is how a deployment has been.
+type health struct {
+	wellSince time.Time     // zero: it isn't well
+	longest   time.Duration // it was well at a stretch, before
+	last      time.Duration // it was well, the last time
+	wellUntil time.Time     // and when that ended
+	badSince  time.Time     // degraded; zero: it isn't
+	left      time.Time     // it made way for another; zero: it is there
+	wasBad    bool          // ever, by itself
+}
+
+// landing is a tag that came to a target.
+type landing struct {
+	tag      string
+	at       time.Time
+	byPerson bool   // by a person's own push
+	before   string // the commit before it
+	wasWell  bool   // the target was healthy then
+}
+
+// truth is what the world knows of what happened.
+type truth struct {
+	quality          map[deployment]quality
+	health           map[deployment]*health
+	landings         map[target][]landing
+	arrived          map[string]string        // the last release of each component that came everywhere
+	reverted         map[deployment]time.Time // taken back by a revert pull request
+	lifted           map[target]time.Time     // when a person asked for a promotion, whatever it moves
+	requestedReverts map[target]bool          // a person asked for a revert
+	approvals        map[int]map[string]string
+	reviewed         map[string]bool // who has approved which head
+	heldSince        map[int]time.Time
+	holdComments     map[int64]int      // what holds a pull request by a command, by comment
+	acknowledged     map[int]time.Time  // since when the service says that it holds a pull request
+	wideHolds        map[int64]wideHold // holds on more than a pull request, by the comment that set them
+	vetoed           map[deployment]int // the pull request that a person closed
+	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
+	comments         map[string]int
+	lastWrite        time.Time
+	excused          map[string]string // components that people left in a state of their own
+}
+
+// wideHold is a hold on more than a pull request.
+type wideHold struct {
+	pull       int // on which it was said
+	scope, env string
+	components []string
+	since      time.Time // since when the service says that it holds; zero: it hasn't yet
+}
+
+// covers says whether a hold stands against bringing something to a target.
+func (h wideHold) covers(p target) bool {
+	switch h.scope {
+	case "component":
+		return slices.Contains(h.components, p.component)
+	case "environment":
+		return h.env == p.env
+	}
+	return true
+}
+
+func newTruth() truth {
+	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
+		lifted: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{},
+		excused: map[string]string{}}
+}
+
+// qualityOf is what becomes of a release in a target.
+func (sim *Simulation) qualityOf(p target, tag string) quality {
+	return sim.truth.quality[deployment{p, tag}]
+}
+
+// noteHealth keeps how what is deployed has been.
+func (sim *Simulation) noteHealth(x *app) {
+	d := deployment{x.target, x.tag}
+	h := sim.truth.health[d]
+	if h == nil {
+		h = &health{}
+		sim.truth.health[d] = h
+	}
+	h.left = time.Time{}
+	switch {
+	case x.health == healthy && h.wellSince.IsZero():
+		h.wellSince = sim.now
+	case x.health != healthy && !h.wellSince.IsZero():
+		h.endWell(sim.now)
+	}
+	switch {
+	case x.health != degraded:
+		h.badSince = time.Time{}
+	case h.badSince.IsZero():
+		h.badSince = sim.now
+	}
+	h.wasBad = h.wasBad || x.health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
+}
+
+// leave notes that a deployment makes way for another.
+func (sim *Simulation) leave(x *app) {
+	h := sim.truth.health[deployment{x.target, x.tag}]
+	if h == nil {
+		return
+	}
+	h.left = sim.now
+	if !h.wellSince.IsZero() {
+		h.endWell(sim.now)
+	}
+}
+
+// badFor is for how long a deployment is degraded, or was when it made way for another.
+func (sim *Simulation) badFor(d deployment) time.Duration {
+	h := sim.truth.health[d]
+	switch {
+	case h == nil || h.badSince.IsZero():
+		return 0
+	case !h.left.IsZero():
+		return h.left.Sub(h.badSince)
+	}
+	return sim.now.Sub(h.badSince)
+}
+
+func (h *health) endWell(now time.Time) {
+	h.last, h.wellUntil, h.wellSince = now.Sub(h.wellSince), now, time.Time{}
+	h.longest = max(h.longest, h.last)
+}
+
+// wellFor is for how long a deployment was well at a stretch, as a process may see it:
+// that it no longer is arrives a moment later.
+func (sim *Simulation) wellFor(d deployment) time.Duration {
+	h := sim.truth.health[d]
+	switch {
+	case h == nil:
+		return 0
+	case !h.wellSince.IsZero():
+		return max(h.longest, sim.now.Sub(h.wellSince))
+	}
+	if unseen := sim.now.Sub(h.wellUntil); unseen <= slowestView {
+		return max(h.longest, h.last+unseen)
+	}
+	return h.longest
+}
+
+// noteLandings keeps what a move of the branch brought to each target.
+func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
+	for _, p := range sim.scenario.targets() {
+		was, is := sim.tagAt(before, p), sim.tagAt(after, p)
+		if was == is {
+			continue
+		}
+		sim.truth.landings[p] = append(sim.truth.landings[p], landing{is, sim.now, byPerson, before, sim.isWell(p)})
+		delete(sim.truth.vetoed, deployment{p, is})
+		if byPerson {
+			delete(sim.truth.lifted, p)
+			sim.report("%s has %s now, by hand", p, is)
+		} else {
+			sim.report("%s has %s now", p, is)
+		}
+	}
+	if !byPerson {
+		sim.releaseNext(after)
+	}
+}
+
+// isWell says whether a target is healthy right now.
+func (sim *Simulation) isWell(p target) bool {
+	for _, x := range sim.argocd.apps {
+		if x.target == p {
+			return x.health == healthy
+		}
+	}
+	return false
+}
+
+func (sim *Simulation) lastLanding(p target) landing {
+	all := sim.truth.landings[p]
+	if len(all) == 0 {
+		return landing{tag: firstTag}
+	}
+	return all[len(all)-1]
+}
