@@ -207,15 +207,24 @@ func (s *harness) start() {
 	if first && !s.opts.noHook && !s.opts.manageHook {
 		s.must("make a hook", s.Forge.AddHook(repoName, bot, emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- srv.Run(ctx) }()
+	end := s.run(srv)
 	ended := false
 	s.stop = func() {
 		if ended {
 			return
 		}
 		ended, s.stop = true, nil
+		end()
+	}
+	s.t.Cleanup(s.stop)
+}
+
+// run runs a server; end ends it.
+func (s *harness) run(srv *server.Server) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	return func() {
 		cancel()
 		select {
 		case err := <-done:
@@ -226,7 +235,6 @@ func (s *harness) start() {
 			s.t.Error("the server doesn't end")
 		}
 	}
-	s.t.Cleanup(s.stop)
 }
 
 // serverOptions are the server's; the address stays the same over restarts.

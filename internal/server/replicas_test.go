@@ -2,57 +2,20 @@ package server_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/store/storetest"
 )
-
-// postgresVariable names a PostgreSQL database; every world makes a schema of its own there.
-const postgresVariable = "LIFTLOCK_TEST_POSTGRES"
-
-// newSchema makes an empty schema and returns the address that uses it.
-func newSchema(t testing.TB) string {
-	t.Helper()
-	address := os.Getenv(postgresVariable)
-	if address == "" {
-		t.Skipf("%s is not set to the URL of a PostgreSQL database", postgresVariable)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatalf("%s: %v", postgresVariable, err)
-	}
-	db, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := fmt.Sprintf("liftlock_server_%d_%d", os.Getpid(), time.Now().UnixNano())
-	exec := func(statement string) {
-		if _, err := db.Exec(statement + schema); err != nil {
-			t.Errorf("%s: %v", statement, err)
-		}
-	}
-	exec("CREATE SCHEMA ")
-	t.Cleanup(func() {
-		exec("SET client_min_messages = error; DROP SCHEMA IF EXISTS " + schema + " CASCADE; SELECT 1 AS ")
-		_ = db.Close() // nothing is read any more
-	})
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
-}
 
 // startReplica runs one more server on the scene's database, with files of its own, until
 // the test's end.
@@ -62,15 +25,7 @@ func (s *harness) startReplica(name string) {
 	o.Config.Listen, o.Config.DataDir = "127.0.0.1:0", filepath.Join(s.dir, name)
 	srv, err := server.New(context.Background(), o)
 	s.must("build "+name, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- srv.Run(ctx) }()
-	s.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.t.Errorf("%s ended: %v", name, err)
-		}
-	})
+	s.t.Cleanup(s.run(srv))
 }
 
 // The benchmark's forge is far away, as forges are, and a replica has few workers: the
@@ -130,7 +85,7 @@ func promoteWithReplicas(b *testing.B, replicas int) {
 		}
 		repositories, lines = append(repositories, f), lines+fmt.Sprintf("  - {forge: hub, name: %s}\n", f.name)
 	}
-	s := newHarness(b, harnessOptions{store: newSchema(b), seams: server.Seams{Workers: replicaWorkers}, repositoryLines: lines,
+	s := newHarness(b, harnessOptions{store: storetest.PostgresSchema(b), seams: server.Seams{Workers: replicaWorkers}, repositoryLines: lines,
 		pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 10000}"}, dev, qa)})
 	for i, f := range repositories {
 		s.addRepository(f, fmt.Sprintf("shop-%d", i))

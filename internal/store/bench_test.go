@@ -5,12 +5,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/store/storetest"
 )
 
 func benchEachDatabase(b *testing.B, f func(b *testing.B, s *Store)) {
 	b.Run("memory", func(b *testing.B) { f(b, OpenMemory(Options{})) })
 	b.Run("sqlite", func(b *testing.B) { f(b, mustOpen(b, onSQLiteAddress(b), Options{})) })
-	b.Run("postgres", func(b *testing.B) { f(b, mustOpen(b, postgresSchema(b), Options{})) })
+	b.Run("postgres", func(b *testing.B) { f(b, mustOpen(b, storetest.PostgresSchema(b), Options{})) })
 }
 
 func perSecond(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "/s") }

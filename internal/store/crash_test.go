@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/store/storetest"
 )
 
 var long = flag.Bool("long", false, "run the long form of tests that look for rare failures")
@@ -78,7 +80,7 @@ func beKilled(dsn string, out io.Writer) error {
 // cut off can be claimed at once.
 func TestKilled(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { testKilled(t, onSQLiteAddress(t), 0) })
-	t.Run("postgres", func(t *testing.T) { testKilled(t, postgresSchema(t), DefaultLease) })
+	t.Run("postgres", func(t *testing.T) { testKilled(t, storetest.PostgresSchema(t), DefaultLease) })
 }
 
 // testKilled tells a database whose claims outlive their process by a lease from one

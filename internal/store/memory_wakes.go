@@ -204,7 +204,7 @@ func (m memoryReader) CountSlots(ctx context.Context, prefix string) (n int, err
 		return 0, err
 	}
 	now := m.databaseNow()
-	for slot := range takeWhile(tables.slots.from(0, &memorySlot{name: prefix}), func(s *memorySlot) bool { return strings.HasPrefix(s.name, prefix) }) {
+	for slot := range takeWhile(tables.slots.from(byKey, &memorySlot{name: prefix}), func(s *memorySlot) bool { return strings.HasPrefix(s.name, prefix) }) {
 		if slot.lease > now {
 			n++
 		}

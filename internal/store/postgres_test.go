@@ -4,11 +4,13 @@ import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/liftlock/liftlock/internal/store/storetest"
 )
 
 // What one replica writes, the others hear of.
 func TestReplicasNotifyEachOther(t *testing.T) {
-	dsn := postgresSchema(t)
+	dsn := storetest.PostgresSchema(t)
 	a, b := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
 	newEvents, cancel := b.Subscribe()
 	defer cancel()
@@ -23,7 +25,7 @@ func TestReplicasNotifyEachOther(t *testing.T) {
 
 // Two Liftlocks in one database, each in its own schema, don't wake each other.
 func TestSchemasAreApart(t *testing.T) {
-	a, b := mustOpen(t, postgresSchema(t), Options{}), mustOpen(t, postgresSchema(t), Options{})
+	a, b := mustOpen(t, storetest.PostgresSchema(t), Options{}), mustOpen(t, storetest.PostgresSchema(t), Options{})
 	must(t, a.Wake(ctx, "a"))
 	must(t, b.Wake(ctx, "b"))
 	await(t, b.Wakeups(), "its own wake")
@@ -35,7 +37,7 @@ func TestSchemasAreApart(t *testing.T) {
 // After its connection was cut, a replica listens again, and is signalled for
 // what it may have missed.
 func TestListeningAgain(t *testing.T) {
-	dsn := postgresSchema(t)
+	dsn := storetest.PostgresSchema(t)
 	a, b := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
 	mustExec(t, a.backend.(*postgresDB).pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE query LIKE 'LISTEN "liftlock ' || current_schema() || '"%'`)
@@ -45,7 +47,7 @@ func TestListeningAgain(t *testing.T) {
 }
 
 func TestReplicasStartingAtOnce(t *testing.T) {
-	dsn := postgresSchema(t)
+	dsn := storetest.PostgresSchema(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/store/storetest"
 )
 
 // Three runners at once: no key runs twice at the same time, and every wake is
@@ -24,7 +26,7 @@ func TestThreeRunners(t *testing.T) {
 		testThreeRunners(t, s, s, s)
 	})
 	t.Run("postgres", func(t *testing.T) {
-		dsn := postgresSchema(t)
+		dsn := storetest.PostgresSchema(t)
 		testThreeRunners(t, mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{}))
 	})
 }

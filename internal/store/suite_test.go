@@ -3,21 +3,15 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/zap/zaptest"
-)
 
-// postgresEnv names a PostgreSQL database for the tests; every test makes a
-// schema of its own there.
-const postgresEnv = "LIFTLOCK_TEST_POSTGRES"
+	"github.com/liftlock/liftlock/internal/store/storetest"
+)
 
 var ctx = context.Background()
 
@@ -105,7 +99,7 @@ func onSQLite(t testing.TB) *testStore {
 
 // onPostgres opens a store whose database's clock is the test's.
 func onPostgres(t testing.TB) *testStore {
-	dsn := postgresSchema(t)
+	dsn := storetest.PostgresSchema(t)
 	c := &clock{now: start}
 	w := &testStore{clock: c, t: t, dsn: dsn}
 	w.open = func() *Store { return mustOpen(t, dsn, Options{Now: c.Now}) }
@@ -119,34 +113,6 @@ func onPostgres(t testing.TB) *testStore {
 		mustExec(t, w.Store.backend.(*postgresDB).pool, `UPDATE test_clock SET us = $1`, toMicros(now))
 	}
 	return w
-}
-
-var schemas atomic.Int64
-
-// postgresSchema makes an empty schema and returns the address that uses it.
-func postgresSchema(t testing.TB) string {
-	t.Helper()
-	dsn := os.Getenv(postgresEnv)
-	if dsn == "" {
-		t.Skipf("%s is not set to the URL of a PostgreSQL database", postgresEnv)
-	}
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	schema := fmt.Sprintf("liftlock_test_%d_%d", os.Getpid(), schemas.Add(1))
-	mustExec(t, db, `DROP SCHEMA IF EXISTS `+schema+` CASCADE`)
-	mustExec(t, db, `CREATE SCHEMA `+schema)
-	t.Cleanup(func() { mustExec(t, db, `DROP SCHEMA `+schema+` CASCADE`) })
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatalf("%s: %v", postgresEnv, err)
-	}
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
