@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/argocd/api"
@@ -102,9 +103,7 @@ func listClustersByAPI(ctx context.Context, client *api.Client) ([]Cluster, erro
 			return nil
 		}
 		labels := map[string]string{clusterLabel: clusterLabelValue} // which the API leaves out
-		for k, v := range c.Labels {
-			labels[k] = v
-		}
+		maps.Copy(labels, c.Labels)
 		delete(c.Annotations, lastApplied)
 		out = append(out, Cluster{Secret: "cluster-" + c.Name, Name: c.Name, Server: c.Server, Project: c.Project, Labels: labels, Annotations: c.Annotations})
 		return nil

@@ -143,7 +143,7 @@ const (
 func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
-		return p != nil && (p.Mergeable == promotion.MergeUnknown || p.Mergeable == promotion.MergeUntold) &&
+		return p != nil && !p.UncomputedSince.IsZero() &&
 			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != "mergeable" })
 	}
 	for i := range d.Components {

@@ -39,7 +39,7 @@ func (s *slowRuns) add(repo string, n int) {
 	}
 }
 
-// isHanging says that no more runs of a repository are begun for now.
+// isHanging says that no more runs of a repository are begun until one of them has ended.
 func (s *slowRuns) isHanging(repo string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

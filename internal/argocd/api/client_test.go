@@ -23,7 +23,7 @@ func newTestClient(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	c, err := New(Options{URL: s.URL + "/root/", Token: secretToken, Wait: time.Millisecond})
+	c, err := New(Options{URL: s.URL + "/argo-cd/", Token: secretToken, Wait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func newTestClient(t *testing.T, h http.HandlerFunc) *Client {
 func TestResourceTree(t *testing.T) {
 	c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 		got := r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("Authorization")
-		if want := "GET /root/api/v1/applications/web%2Fqa/resource-tree?appNamespace=argocd&project=shop Bearer " + secretToken; got != want {
+		if want := "GET /argo-cd/api/v1/applications/web%2Fqa/resource-tree?appNamespace=argocd&project=shop Bearer " + secretToken; got != want {
 			t.Errorf("it asks for %s, want %s", got, want)
 		}
 		_, _ = io.WriteString(w, `{"nodes": [
@@ -190,7 +190,7 @@ func TestStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
-				if got := r.Header.Get("Accept") + " " + r.URL.RequestURI(); got != "text/event-stream /root/api/v1/stream/applications?projects=shop&resourceVersion=1" {
+				if got := r.Header.Get("Accept") + " " + r.URL.RequestURI(); got != "text/event-stream /argo-cd/api/v1/stream/applications?projects=shop&resourceVersion=1" {
 					t.Errorf("it asks for %s", got)
 				}
 				_, _ = io.WriteString(w, c.body)

@@ -164,6 +164,10 @@ type arrivalData struct {
 	release promotion.Release // of Content
 }
 
+func (d *arrivalData) nameRelease() {
+	d.release = promotion.Release{ID: d.Content.ID(), Name: d.Content.String()}
+}
+
 // readArrivals reads a unit's history by environment, newest first.
 func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (map[string][]promotion.Arrival, error) {
 	rows, err := o.opts.Store.Arrivals(ctx, wake.UnitName(c.Facts.Unit))
@@ -172,7 +176,7 @@ func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (ma
 	}
 	out := map[string][]promotion.Arrival{}
 	for _, row := range rows {
-		d, err := o.arrivals.decode(row.Data, func(d *arrivalData) { d.release = promotion.Release{ID: d.Content.ID(), Name: d.Content.String()} })
+		d, err := o.arrivals.decode(row.Data)
 		if err != nil {
 			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
 		}

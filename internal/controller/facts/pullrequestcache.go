@@ -53,7 +53,7 @@ func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, gr
 		uncomputed: newCache[string, uncomputed](group, "uncomputed_merges", 10_000),
 		listed:     newCache[string, struct{}](group, "listed_repositories", 10_000),
 		settled:    newCache[string, *settledPull](group, "settled_pull_requests", 10_000),
-		rows:       newDecodedRows[cachedPull](group, "pull_request_rows")}
+		rows:       newDecodedRows(group, "pull_request_rows", (*cachedPull).clipLabels)}
 }
 
 // The book is the store's copy of every pull request whose branch is named like
@@ -238,8 +238,11 @@ func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number
 	return o.decodePull(p)
 }
 
+// clipLabels lets nobody append to the labels that others have too.
+func (e *cachedPull) clipLabels() { e.PR.Labels = slices.Clip(e.PR.Labels) }
+
 func (o *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
-	e, err := o.rows.decode(p.Data, func(e *cachedPull) { e.PR.Labels = slices.Clip(e.PR.Labels) })
+	e, err := o.rows.decode(p.Data)
 	if err != nil {
 		return nil, fmt.Errorf("read #%d of %s from the store: %w", p.Number, p.Repo, err)
 	}

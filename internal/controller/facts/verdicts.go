@@ -82,7 +82,7 @@ func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluatio
 		known := slices.IndexFunc(memories, func(m store.Observation) bool { return m.Environment == env.Name && m.Target == name })
 		if known >= 0 {
 			var err error
-			if mem, err = o.memories.decode(memories[known].Data, nil); err != nil {
+			if mem, err = o.memories.decode(memories[known].Data); err != nil {
 				mem = verification.Memory{} // an unreadable memory is none: the clock starts again
 			}
 		}
