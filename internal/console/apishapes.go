@@ -59,7 +59,7 @@ func buildDrift(d *promotion.Drift) *api.Drift {
 	if d == nil {
 		return nil
 	}
-	out := &api.Drift{Since: d.Since, Text: d.Describe(), Total: d.Total, SelfHeal: d.SelfHeal}
+	out := &api.Drift{Since: d.Since, Text: d.Describe(), Total: d.Total, SelfHeal: d.SelfHeal, AutoSync: d.AutoSync}
 	for _, r := range d.Resources {
 		out.Resources = append(out.Resources, api.DriftedResource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, How: string(r.How)})
 	}

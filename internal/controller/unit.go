@@ -141,7 +141,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
-		_, err := tx.AddEvents(ctx, append(events, revertLimitEvents(c, d)...)...)
+		_, err := tx.AddEvents(ctx, append(append(events, revertLimitEvents(c, d)...), driftEvents(c)...)...)
 		return err
 	})
 }

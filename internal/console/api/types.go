@@ -88,6 +88,7 @@ type Drift struct {
 	Resources []DriftedResource `json:"resources,omitempty"` // the worst of them first, at most 20
 	Total     int               `json:"total"`               // how many there are
 	SelfHeal  bool              `json:"selfHeal"`            // Argo CD is to undo it by itself
+	AutoSync  bool              `json:"autoSync"`            // the sync of a newer commit undoes it, and needs nobody
 }
 
 // DriftedResource is one resource that isn't in the cluster as Git says it.

@@ -41,11 +41,12 @@ func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.Ap
 	return promotion.Sure(verification.AddCulprits(app.Unhealthy, v.Culprits))
 }
 
-// lookForAbsent finds out whether a target that was done with what landed lacks a resource,
-// where its Application doesn't say so; nil when it doesn't, or that can't be told.
-func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, mem *verification.Memory) *verification.App {
+// lookForAbsent finds out whether a target that was done with what landed, or has drifted,
+// lacks a resource, where its Application doesn't say so; nil when it doesn't, or that
+// can't be told.
+func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
 	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || mem.Done.IsZero() || !app.MayLackResource() {
+	if app == nil || trees == nil || mem.Done.IsZero() && v.Drift == nil || !app.MayLackResource() {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, treesTimeout)

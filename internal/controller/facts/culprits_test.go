@@ -129,17 +129,19 @@ func TestLookForAbsent(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*verification.App)
 		done   bool
+		drift  *verification.Drift
 		trees  knownTrees
 		calls  int
 		want   []verification.Resource
 	}{
-		"one is gone":           {nil, true, knownTrees{lists: map[string][]verification.Resource{"web-0": {slow, gone}}}, 1, []verification.Resource{gone}},
-		"another only differs":  {nil, true, knownTrees{lists: map[string][]verification.Resource{"web-0": {slow}}}, 1, nil},
-		"nobody can tell":       {nil, true, knownTrees{err: errors.New("502")}, 1, nil},
-		"it hasn't arrived yet": {nil, false, knownTrees{}, 0, nil},
-		"it is synced":          {func(a *verification.App) { a.SyncStatus = "Synced" }, true, knownTrees{}, 0, nil},
-		"it says so itself":     {func(a *verification.App) { a.HealthInTree = false }, true, knownTrees{}, 0, nil},
-		"it is bad anyway":      {func(a *verification.App) { a.Health = "Degraded" }, true, knownTrees{}, 0, nil},
+		"one is gone":                        {nil, true, nil, knownTrees{lists: map[string][]verification.Resource{"web-0": {slow, gone}}}, 1, []verification.Resource{gone}},
+		"another only differs":               {nil, true, nil, knownTrees{lists: map[string][]verification.Resource{"web-0": {slow}}}, 1, nil},
+		"nobody can tell":                    {nil, true, nil, knownTrees{err: errors.New("502")}, 1, nil},
+		"it hasn't arrived yet":              {nil, false, nil, knownTrees{}, 0, nil},
+		"it drifted before it was looked at": {nil, false, &verification.Drift{}, knownTrees{lists: map[string][]verification.Resource{"web-0": {gone}}}, 1, []verification.Resource{gone}},
+		"it is synced":                       {func(a *verification.App) { a.SyncStatus = "Synced" }, true, nil, knownTrees{}, 0, nil},
+		"it says so itself":                  {func(a *verification.App) { a.HealthInTree = false }, true, nil, knownTrees{}, 0, nil},
+		"it is bad anyway":                   {func(a *verification.App) { a.Health = "Degraded" }, true, nil, knownTrees{}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, eval, _, at := degradedTargets(1, &c.trees)
@@ -152,7 +154,7 @@ func TestLookForAbsent(t *testing.T) {
 				mem.Done = time.Unix(900, 0)
 			}
 			var got []verification.Resource
-			if full := o.lookForAbsent(t.Context(), eval, &at.Targets[0], &a, &mem); full != nil {
+			if full := o.lookForAbsent(t.Context(), eval, &at.Targets[0], &a, &verification.Verdict{Drift: c.drift}, &mem); full != nil {
 				got = full.Unhealthy
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" || c.trees.calls != c.calls {

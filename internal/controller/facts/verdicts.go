@@ -87,7 +87,7 @@ func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluatio
 			}
 		}
 		verdict, next := verification.Judge(e, app, rel, mem, c.Facts.Now)
-		if full := o.lookForAbsent(ctx, c, t, app, &next); full != nil {
+		if full := o.lookForAbsent(ctx, c, t, app, &verdict, &next); full != nil {
 			verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
 		}
 		out.Verdict = verdict

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -110,6 +111,19 @@ func pages() map[string]Input {
 			{Target: "web-prod-za"},
 			{Target: "web-prod-zz", Summary: "900 added", Diff: strings.Repeat("+ spec.more: of it\n", 3000)},
 		}
+	})
+	with("promotion-drifted", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
+		differs := func(name string, auto, heals bool, all ...verification.Difference) {
+			d := &verification.Drift{Since: at(8, 10), Resources: all, Total: len(all), AutoSync: auto, SelfHeal: heals}
+			e.Targets = append(e.Targets, promotion.Target{Name: name, Verdict: verification.Verdict{Drift: d}})
+		}
+		gone, edited := verification.Difference{Kind: "Deployment", Name: "web", How: verification.IsMissing}, verification.Difference{Kind: "ConfigMap", Name: "web_@ada", How: verification.IsDifferent}
+		differs("web-prod-eu", true, false, gone, edited)
+		differs("web-prod-us", false, false, edited)
+		differs("web-prod-ap", true, false, edited)
+		differs("web-prod-sa", true, false, verification.Difference{Kind: "Job", Name: "old", How: verification.IsExtra})
+		differs("web-prod-za", true, true, edited)
+		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"})
 	})
 	with("promotion-not-rendered", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
 		in.RenderedErr, in.DiffURL = "rendering took longer than 30s", ""

@@ -194,20 +194,35 @@ func (a *App) MayLackResource() bool {
 }
 
 // WithAbsent is the Application with those of its unhealthy resources that aren't in the
-// cluster and should be; nil when there are none.
+// cluster and should be, also among what differs; nil when there are none.
 func (a *App) WithAbsent(unhealthy []Resource) *App {
-	var absent []Resource
+	out := *a
+	out.Unhealthy, out.Differences = nil, slices.Clone(a.Differences)
+	found := false
 	for _, r := range unhealthy {
+		if r.Health != missing {
+			continue
+		}
+		found = true
 		if r.isAbsent() {
-			absent = append(absent, r)
+			out.Unhealthy = append(out.Unhealthy, r)
+		}
+		for i := range out.Differences {
+			if d := &out.Differences[i]; d.isAbout(r) {
+				d.How = IsMissing
+			}
 		}
 	}
-	if absent == nil {
+	if !found {
 		return nil
 	}
-	out := *a
-	out.Unhealthy = absent
+	slices.SortStableFunc(out.Differences, func(a, b Difference) int { return cmp.Compare(a.How.Rank(), b.How.Rank()) })
 	return &out
+}
+
+// isAbout says that a difference is a resource's.
+func (d *Difference) isAbout(r Resource) bool {
+	return d.Group == r.Group && d.Kind == r.Kind && d.Namespace == r.Namespace && d.Name == r.Name
 }
 
 // isAbsent says that a resource that Argo CD assesses isn't in the cluster.

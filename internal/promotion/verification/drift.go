@@ -18,6 +18,8 @@ type Drift struct {
 	Resources []Difference `json:"resources,omitempty"` // the worst of them first
 	Total     int          `json:"total"`               // how many there are
 	SelfHeal  bool         `json:"selfHeal"`            // Argo CD is to undo it by itself
+	// AutoSync says that a newer commit is synced without a person's doing, which undoes it.
+	AutoSync bool `json:"autoSync,omitempty"`
 }
 
 // Difference is one resource that isn't in the cluster as Git says it.
@@ -67,6 +69,13 @@ func (d *Drift) Describe() string {
 	return clipMessage(what)
 }
 
+// IsOverwritten says that the sync of a newer commit, which needs nobody, overwrites what was
+// changed. Whether it also removes what Git doesn't have is another question.
+func (d *Drift) IsOverwritten() bool {
+	onlyExtra := d.Total > 0 && len(d.Resources) == d.Total && !slices.ContainsFunc(d.Resources, func(r Difference) bool { return r.How != IsExtra })
+	return d.AutoSync && !onlyExtra
+}
+
 // findDrift remembers what was synced, and says how the target differs from it. A target
 // that a newer commit or specification waits to be synced to has not drifted; and while a
 // sync is under way nobody can tell.
@@ -87,7 +96,8 @@ func (j *judgement) findDrift() *Drift {
 	if m.DriftSince.IsZero() {
 		m.DriftSince = j.now
 	}
-	return &Drift{Since: m.DriftSince, Resources: a.Differences, Total: a.Differing, SelfHeal: a.SelfHeal}
+	return &Drift{Since: m.DriftSince, Resources: a.Differences, Total: a.Differing, SelfHeal: a.SelfHeal,
+		AutoSync: a.AutoSync || j.usesRollingSync() || j.isTriggered()}
 }
 
 // comparedWith stands for the revisions and sources that Argo CD compares with; empty

@@ -3,6 +3,8 @@ package verification
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDrift tells a change in the cluster from what is about to be synced.
@@ -96,6 +98,45 @@ func TestDrift(t *testing.T) {
 				t.Errorf("drift %+v", d)
 			}
 		})
+	}
+}
+
+// TestDriftAutoSync says whether the sync of a newer commit needs a person.
+func TestDriftAutoSync(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scenario)
+		want   bool
+	}{
+		"by hand":             {func(s *scenario) { s.app.AutoSync = false }, false},
+		"automated":           {func(s *scenario) { s.app.AutoSync = true }, true},
+		"asked for":           {func(s *scenario) { s.app.AutoSync, s.e.Limits.Trigger = false, true }, true},
+		"not marked":          {func(s *scenario) { s.app.AutoSync, s.e.Limits.Trigger, s.e.Unmarked = false, true, "shop" }, false},
+		"by its set":          {func(s *scenario) { s.app.AutoSync, s.app.SetStep.Status = false, "Healthy" }, true},
+		"left out by its set": {func(s *scenario) { s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Healthy", Step: "-1"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			s.verify()
+			s.app.SyncStatus, s.app.Differing = "OutOfSync", 1
+			c.change(s)
+			if s.judgeAt(2*minute, Verified, "differs"); s.v.Drift == nil || s.v.Drift.AutoSync != c.want {
+				t.Errorf("drift %+v", s.v.Drift)
+			}
+		})
+	}
+}
+
+// TestWithAbsent tells what is missing also where it needs no health.
+func TestWithAbsent(t *testing.T) {
+	web, notes := Difference{Group: "apps", Kind: "Deployment", Name: "web", How: IsOutOfSync}, Difference{Kind: "ConfigMap", Name: "notes", How: IsOutOfSync}
+	app := &App{Differences: []Difference{web, notes}, Differing: 2}
+	full := app.WithAbsent([]Resource{{Group: "apps", Kind: "Deployment", Name: "web", Health: degradedHealth}, {Kind: "ConfigMap", Name: "notes", Health: missing}})
+	notes.How = IsMissing
+	if diff := cmp.Diff(&App{Differences: []Difference{notes, web}, Differing: 2}, full); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if app.Differences[0].How != IsOutOfSync || app.WithAbsent([]Resource{{Kind: "Pod", Name: "web", Health: degradedHealth}}) != nil {
+		t.Errorf("it changed %+v", app.Differences)
 	}
 }
 
