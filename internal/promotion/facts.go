@@ -213,8 +213,8 @@ type Target struct {
 	// degraded, the answer to RequestCulprits. Not known is something else than none.
 	Unhealthy Known[[]verification.Resource] `json:"unhealthy"`
 	Timeline  []verification.StateChange     `json:"timeline,omitempty"`
-	// HealthyBefore: was it well just before the promotion was merged? Not OK when
-	// that evidence is gone; then a degradation is left to a person.
+	// HealthyBefore: was a degraded one well just before the promotion was merged? Not OK
+	// when that evidence is gone; then the degradation is left to a person.
 	HealthyBefore Known[bool] `json:"healthyBefore"`
 	// ChangedSince are commits other than the landed one that changed what the target
 	// reads since; the answer to RequestBlame.

@@ -81,10 +81,11 @@ func (t sqlTx) addPastPull(ctx context.Context, m PastPull) error {
 	return err
 }
 
-const pastColumns = `n.repo, n.number, n.component, n.pipeline, n.environment, n.branch_of, n.kind, n.release_id, n.short, n.whole, n.at, n.commit_id, n.by_login, n.rules, n.version`
+// pastColumns are what a PastPlace doesn't say already.
+const pastColumns = `n.number, n.environment, n.branch_of, n.kind, n.release_id, n.short, n.whole, n.at, n.commit_id, n.by_login, n.rules, n.version`
 
 func (p *PastPull) columns() []any {
-	return []any{&p.Repo, &p.Number, &p.Component, &p.Pipeline, &p.Environment, &p.BranchOf, &p.Kind, &p.Release, &p.Short, &p.Whole, timeColumn{&p.At}, &p.Commit, &p.By, &p.Rules, &p.Version}
+	return []any{&p.Number, &p.Environment, &p.BranchOf, &p.Kind, &p.Release, &p.Short, &p.Whole, timeColumn{&p.At}, &p.Commit, &p.By, &p.Rules, &p.Version}
 }
 
 // PastPlace is where closed pull requests are asked for: those that moved a component
@@ -115,7 +116,7 @@ func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 	all, err := queryAll(ctx, r.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4))
 		SELECT `+pastColumns+` FROM e CROSS JOIN k CROSS JOIN past_pulls n WHERE n.repo = $1 AND n.component = $3 AND n.number =
 			(SELECT p.number FROM past_pulls p`+w.String()+` AND p.environment = e.environment AND p.kind = k.kind ORDER BY p.at DESC LIMIT 1)`, w.args...)
-	sortNewestFirst(all)
+	at.completePastPulls(all)
 	return all, wrapError(err, "read the newest closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
 }
 
@@ -135,8 +136,16 @@ func (r queries) pastPullsOf(ctx context.Context, at PastPlace, kinds string, sh
 	w.addCondition(kinds)
 	addIn(w, "n.short", shorts)
 	all, err := queryAll(ctx, r.db, (*PastPull).columns, `SELECT `+pastColumns+` FROM past_pulls n`+w.String(), w.args...)
-	sortNewestFirst(all)
+	at.completePastPulls(all)
 	return all, wrapError(err, "read the closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
+}
+
+// completePastPulls fills in what the rows that were asked for have in common.
+func (p PastPlace) completePastPulls(all []PastPull) {
+	for i := range all {
+		all[i].Repo, all[i].Pipeline, all[i].Component = p.Repo, p.Pipeline, p.Component
+	}
+	sortNewestFirst(all)
 }
 
 // sortNewestFirst sorts here what the databases would otherwise look for by another index.

@@ -214,8 +214,8 @@ type healthBeforeMerge struct {
 	Components map[string]bool `json:"noted,omitempty"` // the components whose targets were looked at
 }
 
-// fillHealthBefore fills in whether the targets were well before what landed was merged,
-// and, while a promotion is open, notes how they are: people may merge it at any
+// fillHealthBefore fills in whether the degraded targets were well before what landed was
+// merged: of others nobody asks. And, while a promotion is open, notes how they are: people may merge it at any
 // moment, a batch's also just after this component came into it.
 func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	if p := cmp.Or(env.Open, env.BatchPull); p != nil {
@@ -224,7 +224,8 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 		}
 	}
 	l := env.Landed.Value
-	if l.By != promotion.ByPromotion {
+	isDegraded := func(t promotion.Target) bool { return t.Verdict.State == verification.Degraded }
+	if l.By != promotion.ByPromotion || !slices.ContainsFunc(env.Targets, isDegraded) {
 		return nil
 	}
 	b, ok, err := o.readHealthBefore(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
@@ -235,6 +236,7 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 		t := &env.Targets[i]
 		well, known := b.Healthy[t.ID]
 		switch {
+		case !isDegraded(*t):
 		case !ok:
 			t.HealthyBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
 		case !known && !b.Components[c.Facts.Unit.Component] && len(l.Members) > 0:
