@@ -100,7 +100,7 @@ var owners = map[string][]string{
 	"sigs.k8s.io/controller-runtime":   {"internal/appset"},
 	"sigs.k8s.io/kustomize/":           {"internal/manifest/render"},
 	"github.com/hashicorp/golang-lru/": {"internal/cache"},
-	"github.com/robfig/cron/":          {"internal/argocd"},
+	"github.com/robfig/cron/":          {"internal/argocd", "policies"},
 	"helm.sh/helm/":                    {"internal/manifest/render"},
 }
 

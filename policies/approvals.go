@@ -37,9 +37,20 @@ type Approval struct {
 // keyboard that would block an environment for good.
 const maxApprovals = 100
 
+// maxDescribedUsers bounds who is named where a gate is described.
+const maxDescribedUsers = 10
+
 var _ evaluator = (*Approvals)(nil)
 
 func (*Approvals) kindName() string { return "approvals" }
+
+func (a *Approvals) describe() string {
+	from := "anybody who may write to the repository"
+	if len(a.From.Users) > 0 {
+		from = wording.JoinFew(a.From.Users, maxDescribedUsers)
+	}
+	return fmt.Sprintf("%s from %s; not from the release's authors", wording.Count(a.Count, "approval"), from)
+}
 
 func (a *Approvals) validate() []Problem {
 	var problems []Problem

@@ -167,11 +167,11 @@ func TestInvalidGateFails(t *testing.T) {
 		name string
 		want []Problem
 	}{
-		"no kind":       {Gate{}, "", []Problem{{"", "a gate has exactly one kind (approvals); this one has 0"}}},
-		"no count":      {Gate{&Approvals{}}, "approvals", []Problem{{"approvals.count", "must be at least 1; it is 0"}}},
-		"a huge count":  {Gate{&Approvals{Count: 101}}, "approvals", []Problem{{"approvals.count", "must be at most 100; it is 101"}}},
-		"bad users":     {Gate{&Approvals{Count: 1, From: From{Users: []string{"@ada", "", "a b", "ok", "OK"}}}}, "approvals", []Problem{{"approvals.from.users[0]", `"@ada" is not a login; write it without @ and spaces`}, {"approvals.from.users[1]", `"" is not a login; write it without @ and spaces`}, {"approvals.from.users[2]", `"a b" is not a login; write it without @ and spaces`}, {"approvals.from.users[4]", `"OK" is given twice`}}},
-		"too few users": {Gate{&Approvals{Count: 2, From: From{Users: []string{"ada"}}}}, "approvals", []Problem{{"approvals.count", "2 approvals can't come from 1 person"}}},
+		"no kind":       {Gate{}, "", []Problem{{"", "a gate has exactly one kind (approvals, window, windows); this one has 0"}}},
+		"no count":      {Gate{Approvals: &Approvals{}}, "approvals", []Problem{{"approvals.count", "must be at least 1; it is 0"}}},
+		"a huge count":  {Gate{Approvals: &Approvals{Count: 101}}, "approvals", []Problem{{"approvals.count", "must be at most 100; it is 101"}}},
+		"bad users":     {Gate{Approvals: &Approvals{Count: 1, From: From{Users: []string{"@ada", "", "a b", "ok", "OK"}}}}, "approvals", []Problem{{"approvals.from.users[0]", `"@ada" is not a login; write it without @ and spaces`}, {"approvals.from.users[1]", `"" is not a login; write it without @ and spaces`}, {"approvals.from.users[2]", `"a b" is not a login; write it without @ and spaces`}, {"approvals.from.users[4]", `"OK" is given twice`}}},
+		"too few users": {Gate{Approvals: &Approvals{Count: 2, From: From{Users: []string{"ada"}}}}, "approvals", []Problem{{"approvals.count", "2 approvals can't come from 1 person"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.gate.Validate()
@@ -185,12 +185,12 @@ func TestInvalidGateFails(t *testing.T) {
 		})
 	}
 	for _, count := range []int{1, maxApprovals} {
-		valid := Gate{&Approvals{Count: count}}
+		valid := Gate{Approvals: &Approvals{Count: count}}
 		if err := valid.Validate(); err != nil || Problems(err) != nil || valid.Name() != "approvals" {
 			t.Errorf("a valid gate %s has the error %v", valid.Name(), err)
 		}
 	}
-	few := Gate{&Approvals{}}
+	few := Gate{Approvals: &Approvals{}}
 	if err := few.Validate(); err.Error() != "approvals.count: must be at least 1; it is 0" {
 		t.Errorf("a problem with a path says %q", err)
 	}
@@ -210,7 +210,7 @@ var (
 		if len(users) > 0 {
 			most = len(users)
 		}
-		return Gate{&Approvals{Count: rapid.IntRange(1, most).Draw(t, "count"), From: From{Users: users}}}
+		return Gate{Approvals: &Approvals{Count: rapid.IntRange(1, most).Draw(t, "count"), From: From{Users: users}}}
 	})
 	factsOf = rapid.Custom(func(t *rapid.T) Facts {
 		return Facts{Approvals: approvals.Draw(t, "approvals"), Authors: accounts(rapid.SliceOfN(logins, 0, 2).Draw(t, "authors")...), Bot: Account{Login: "liftlock-bot"}}
@@ -255,7 +255,9 @@ func TestApprovalsHold(t *testing.T) {
 }
 
 func TestApplyFloor(t *testing.T) {
-	gate := func(count int, users ...string) Gate { return Gate{&Approvals{Count: count, From: From{Users: users}}} }
+	gate := func(count int, users ...string) Gate {
+		return Gate{Approvals: &Approvals{Count: count, From: From{Users: users}}}
+	}
 	for name, test := range map[string]struct {
 		gates []Gate
 		floor *Approvals

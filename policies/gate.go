@@ -3,6 +3,7 @@ package policies
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,14 @@ import (
 type Gate struct {
 	// Asks for reviews that approve, given on the forge.
 	Approvals *Approvals `yaml:"approvals" json:"approvals,omitempty"`
+	// Lets it merge only within recurring times.
+	Window *Window `yaml:"window" json:"window,omitempty"`
+	// The same for several windows of which one that is open is enough.
+	Windows Windows `yaml:"windows" json:"windows,omitempty"`
 }
+
+// Kinds are the keys of which a gate has exactly one.
+func Kinds() []string { return []string{"approvals", "window", "windows"} }
 
 // Outcome is a gate's answer.
 type Outcome string
@@ -48,6 +56,7 @@ type Result struct {
 // evaluator is one kind of gate.
 type evaluator interface {
 	kindName() string
+	describe() string
 	validate() []Problem
 	evaluate(Facts) Result
 }
@@ -58,6 +67,12 @@ func (g *Gate) setKinds() []evaluator {
 	if g.Approvals != nil {
 		set = append(set, g.Approvals)
 	}
+	if g.Window != nil {
+		set = append(set, g.Window)
+	}
+	if g.Windows != nil {
+		set = append(set, g.Windows)
+	}
 	return set
 }
 
@@ -66,6 +81,15 @@ func (g *Gate) setKinds() []evaluator {
 func (g *Gate) Name() string {
 	if kinds := g.setKinds(); len(kinds) > 0 {
 		return kinds[0].kindName()
+	}
+	return ""
+}
+
+// Describe says in a few words what the gate asks for, whatever is true now; "" when the
+// gate sets no kind.
+func (g *Gate) Describe() string {
+	if kinds := g.setKinds(); len(kinds) > 0 {
+		return kinds[0].describe()
 	}
 	return ""
 }
@@ -99,7 +123,7 @@ func (p Problem) Error() string {
 func (g *Gate) Validate() error {
 	kinds := g.setKinds()
 	if len(kinds) != 1 {
-		return Problem{Message: fmt.Sprintf("a gate has exactly one kind (approvals); this one has %d", len(kinds))}
+		return Problem{Message: fmt.Sprintf("a gate has exactly one kind (%s); this one has %d", strings.Join(Kinds(), ", "), len(kinds))}
 	}
 	var errs []error
 	for _, p := range kinds[0].validate() {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // windows and freezes name zones, also where the system has none
 
 	"github.com/liftlock/liftlock/internal/cli"
 )

@@ -11,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/policies"
 )
 
 var update = flag.Bool("update", false, "write the generated files in docs/ anew")
@@ -33,7 +36,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 		FieldNameTag:               "yaml",
 		RequiredFromJSONSchemaTags: true,
 		Mapper: func(of reflect.Type) *jsonschema.Schema {
-			if of == reflect.TypeFor[Duration]() {
+			if of == reflect.TypeFor[Duration]() || of == reflect.TypeFor[time.Duration]() {
 				return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
 			}
 			return nil
@@ -51,7 +54,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	s.ID = ""
 	s.Title = "Liftlock pipeline"
 	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json", "files")
-	exactlyOne(s.Definitions["Gate"], "approvals")
+	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "live")
 	for _, k := range []string{"applicationSets", "applications"} {
 		someOf := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{k}}

@@ -18,6 +18,7 @@ import (
 const (
 	maxNameLength     = 63
 	maxEnvironments   = 100
+	maxGates          = 50   // of an environment
 	maxListed         = 1000 // entries of any other list
 	maxTemplateLength = 4096
 )
@@ -88,7 +89,7 @@ func (c *checker) checkListLengths(s *Spec) {
 	for i, e := range s.Environments {
 		at := fmt.Sprintf("spec.environments[%d]", i)
 		c.checkAtMost(at+".after", len(e.After), maxEnvironments)
-		c.checkAtMost(at+".gates", len(e.Gates), maxListed)
+		c.checkAtMost(at+".gates", len(e.Gates), maxGates)
 	}
 	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
 	c.checkAtMost("spec.applications", len(s.Applications), maxListed)

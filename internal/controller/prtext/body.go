@@ -256,16 +256,7 @@ func mergeRules(in Input) []string {
 	var out []string
 	if !in.Revert {
 		for i := range e.Gates {
-			g := &e.Gates[i]
-			if g.Approvals == nil {
-				out = append(out, "the gate "+codeSpan(g.Name(), maxName))
-				continue
-			}
-			who := "anybody who may write to the repository"
-			if users := g.Approvals.From.Users; len(users) > 0 {
-				who = joinLogins(users)
-			}
-			out = append(out, fmt.Sprintf("%s from %s; not from the release's authors", wording.Count(g.Approvals.Count, "approval"), who))
+			out = append(out, escapeText(e.Gates[i].Describe(), maxReason))
 		}
 	}
 	switch {

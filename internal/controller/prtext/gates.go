@@ -11,6 +11,8 @@ import (
 // few words, and what helps. Gates of the pipeline file speak for themselves.
 var gateWords = map[string]struct{ waitsFor, remedy string }{
 	"approvals":     {"", "a review by somebody who may write and is no author of the release"},
+	"window":        {"its window", "by itself"},
+	"windows":       {"one of its windows", "by itself"},
 	"pipeline-file": {"a working pipeline file", "a commit that mends the pipeline file"},
 	"targets":       {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
 	gateHold:        {"the hold", "`/liftlock unhold`, as the reason says"},

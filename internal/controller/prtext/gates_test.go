@@ -19,7 +19,8 @@ func TestWhoCanChangeIt(t *testing.T) {
 		{policies.Result{Gate: "approvals"}, "approvals", "a review by somebody who may write and is no author of the release"},
 		{policies.Result{Gate: "approvals", Outcome: policies.Fail}, "approvals", "a commit that changes the pipeline file, or another release"},
 		{policies.Result{Gate: "approvals", Outcome: policies.Pass, Who: []string{"ada"}}, "approvals", ""},
-		{policies.Result{Gate: "window", Until: at(17, 0)}, "window", "at 2026-03-09 17:00 UTC"},
+		{policies.Result{Gate: "window", Until: at(17, 0)}, "its window", "by itself; at 2026-03-09 17:00 UTC"},
+		{policies.Result{Gate: "windows"}, "one of its windows", "by itself"},
 		{policies.Result{Gate: "limit", Until: at(17, 0)}, "the limit of merges", "by itself; at 2026-03-09 17:00 UTC"},
 		{policies.Result{Gate: "pipeline-file"}, "a working pipeline file", "a commit that mends the pipeline file"},
 		{policies.Result{Gate: "targets"}, "its targets", "a commit that mends the ApplicationSets or the pipeline file"},
@@ -58,7 +59,7 @@ func TestLongListsAreCut(t *testing.T) {
 			t.Errorf("the comment doesn't say %q:\n%s", want, p.Comment)
 		}
 	}
-	if !strings.Contains(p.Body, "70 more; not from the release's authors") {
+	if !strings.Contains(p.Body, "72 more; not from the release's authors") {
 		t.Errorf("the body lists everybody:\n%s", p.Body)
 	}
 	if got := WhyText(in.Members[0].Decision.Envs, "prod"); !strings.Contains(got, "and 31 more gates") {

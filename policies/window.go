@@ -1,0 +1,192 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Window lets a promotion merge only within recurring times. It goes by the clock on the
+// wall of its zone: 22:00 for eight hours ends at 06:00 in every night, also in one in
+// which the clocks change. A start that the clocks skip opens when they have jumped; one
+// in an hour that comes twice opens twice. It includes its start and not its end.
+type Window struct {
+	// When it opens: minute, hour, day of the month, month and day of the week, as cron has them. Days of the month and of the week can't both be given; 7 is Sunday too.
+	Cron string `yaml:"cron" json:"cron" jsonschema:"required,minLength=1"`
+	// How long it stays open, by the clock on the wall; at most seven days (168h).
+	Duration time.Duration `yaml:"duration" json:"duration" jsonschema:"required"`
+	// Whose clock, as the IANA database names it: Europe/Berlin, UTC.
+	Timezone string `yaml:"timezone" json:"timezone" jsonschema:"required,minLength=1"`
+}
+
+// Windows is open while any of its windows is.
+type Windows []Window
+
+const (
+	// maxWindows bounds the windows of one gate.
+	maxWindows = 20
+	// maxWindowDuration is the longest window: a longer one overlaps itself every week.
+	maxWindowDuration = 7 * 24 * time.Hour
+	// maxWindowChain bounds how far a window that opens again before it closes is followed.
+	maxWindowChain = 48 * time.Hour
+)
+
+var (
+	_ evaluator = (*Window)(nil)
+	_ evaluator = Windows(nil)
+)
+
+func (*Window) kindName() string { return "window" }
+func (Windows) kindName() string { return "windows" }
+
+func (w *Window) describe() string { return "a window: " + w.String() }
+
+func (w Windows) describe() string {
+	texts := make([]string, len(w))
+	for i := range w {
+		texts[i] = w[i].String()
+	}
+	return "one of several windows: " + strings.Join(texts, ", or ")
+}
+
+// String is the window as people write it: 0 9 * * MON-THU for 8h (Europe/Berlin).
+func (w *Window) String() string {
+	return fmt.Sprintf("%s for %s (%s)", w.Cron, formatDuration(w.Duration), w.Timezone)
+}
+
+func (w *Window) validate() []Problem { return w.findProblems(w.kindName()) }
+
+func (w *Window) evaluate(f Facts) Result {
+	return evaluateWindows(w.kindName(), []Window{*w}, f.Now)
+}
+
+func (w Windows) validate() []Problem {
+	switch n := len(w); {
+	case n == 0:
+		return []Problem{{Path: w.kindName(), Message: "at least one window is needed"}}
+	case n > maxWindows:
+		return []Problem{{Path: w.kindName(), Message: fmt.Sprintf("%d windows are too many; at most %d", n, maxWindows)}}
+	}
+	var problems []Problem
+	for i := range w {
+		problems = append(problems, w[i].findProblems(fmt.Sprintf("%s[%d]", w.kindName(), i))...)
+	}
+	return problems
+}
+
+func (w Windows) evaluate(f Facts) Result { return evaluateWindows(w.kindName(), w, f.Now) }
+
+// findProblems says what is wrong with the window's settings.
+func (w *Window) findProblems(path string) []Problem {
+	var problems []Problem
+	add := func(key string, err error) {
+		if err != nil {
+			problems = append(problems, Problem{Path: path + "." + key, Message: err.Error()})
+		}
+	}
+	_, err := parseCron(w.Cron)
+	add("cron", err)
+	switch {
+	case w.Duration <= 0:
+		add("duration", fmt.Errorf("must be longer than 0; it is %s", w.Duration))
+	case w.Duration > maxWindowDuration:
+		add("duration", fmt.Errorf("must be at most seven days (168h); it is %s", w.Duration))
+	}
+	_, err = loadZone(w.Timezone)
+	add("timezone", err)
+	return problems
+}
+
+// newRecurrence is the window as something that can be asked for times.
+func (w *Window) newRecurrence() (*recurrence, error) {
+	starts, err := parseCron(w.Cron)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := loadZone(w.Timezone)
+	if err != nil {
+		return nil, err
+	}
+	return &recurrence{starts: starts, duration: w.Duration, zone: zone}, nil
+}
+
+// evaluateWindows answers for several windows of which one that is open is enough.
+func evaluateWindows(gate string, windows []Window, now time.Time) Result {
+	r := Result{Gate: gate, Outcome: Wait}
+	if now.IsZero() {
+		r.Reason = "what time it is isn't known"
+		return r
+	}
+	all := make([]*recurrence, len(windows))
+	for i := range windows {
+		var err error
+		if all[i], err = windows[i].newRecurrence(); err != nil {
+			r.Reason = "the window can't be evaluated: " + err.Error()
+			return r
+		}
+	}
+	if findOpen(all, now) != nil {
+		r.Outcome = Pass
+		closes, zone, known := findClosing(all, now)
+		r.Until, r.Reason = closes, "open"
+		if known {
+			r.Reason += " until " + formatInstant(closes, zone)
+		}
+		return r
+	}
+	opens, zone := findOpening(all, now)
+	r.Until, r.Reason = opens, "closed"
+	if !opens.IsZero() {
+		r.Reason += " until " + formatInstant(opens, zone)
+	}
+	return r
+}
+
+// findOpen is a window that is open at a time; nil when none is.
+func findOpen(all []*recurrence, at time.Time) *recurrence {
+	for _, r := range all {
+		if r.isOpen(at) {
+			return r
+		}
+	}
+	return nil
+}
+
+// findOpening is when the first of windows that are all closed opens, and its zone.
+func findOpening(all []*recurrence, now time.Time) (opens time.Time, zone *time.Location) {
+	for _, r := range all {
+		if at, _ := r.findChange(now); !at.IsZero() && (opens.IsZero() || at.Before(opens)) {
+			opens, zone = at, r.zone
+		}
+	}
+	return opens, zone
+}
+
+// findClosing is when none of several windows is open any more, and the zone of the one
+// that closes last. Not known: one or another is open for so long that nobody needs to
+// know for how long; then closes is when to look again.
+func findClosing(all []*recurrence, now time.Time) (closes time.Time, zone *time.Location, known bool) {
+	closes = now
+	for open := findOpen(all, now); open != nil; open = findOpen(all, closes) {
+		zone = open.zone
+		if closes, known = open.findChange(closes); closes.IsZero() {
+			return time.Time{}, zone, false
+		}
+		if !known || closes.Sub(now) > maxWindowDuration+maxWindowChain {
+			return closes, zone, false
+		}
+	}
+	return closes, zone, true
+}
+
+// formatDuration writes a duration without the zero units at its end: 8h.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
