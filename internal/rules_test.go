@@ -37,7 +37,7 @@ var rooms = map[string][]string{
 	"internal/lock":                   {},
 	"internal/wording":                {},
 	"internal/proc":                   {},
-	"internal/config":                 {"internal/strictyaml"},
+	"internal/config":                 {"internal/strictyaml", "policies"},
 	"internal/pipeline":               {"internal/pipeline/placeholder", "internal/strictyaml", "policies"},
 	"internal/pipeline/fieldpath":     {},
 	"internal/pipeline/placeholder":   {"internal/pipeline/fieldpath"},

@@ -15,10 +15,12 @@ type Gate struct {
 	Window *Window `yaml:"window" json:"window,omitempty"`
 	// The same for several windows of which one that is open is enough.
 	Windows Windows `yaml:"windows" json:"windows,omitempty"`
+	// Keeps it from merging for a while.
+	Freeze *Freeze `yaml:"freeze" json:"freeze,omitempty"`
 }
 
 // Kinds are the keys of which a gate has exactly one.
-func Kinds() []string { return []string{"approvals", "window", "windows"} }
+func Kinds() []string { return []string{"approvals", "window", "windows", "freeze"} }
 
 // Outcome is a gate's answer.
 type Outcome string
@@ -72,6 +74,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Windows != nil {
 		set = append(set, g.Windows)
+	}
+	if g.Freeze != nil {
+		set = append(set, g.Freeze)
 	}
 	return set
 }

@@ -3,9 +3,12 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/policies"
 )
 
 // FloorApprovals is how many approvals the floor asks for in an environment, by
@@ -16,13 +19,27 @@ func (c *Config) FloorApprovals(environment string) int {
 		if f.Approvals == nil {
 			continue
 		}
-		for _, glob := range f.Environments {
-			if doublestar.MatchUnvalidated(glob, environment) {
-				count = max(count, f.Approvals.Count)
-			}
+		if matchesAny(f.Environments, environment) {
+			count = max(count, f.Approvals.Count)
 		}
 	}
 	return count
+}
+
+// FreezesOf are the freezes of an environment, in the file's order, as gates have them.
+func (c *Config) FreezesOf(environment string) []*policies.Freeze {
+	var out []*policies.Freeze
+	for i := range c.Freezes {
+		if f := &c.Freezes[i]; matchesAny(f.Environments, environment) {
+			out = append(out, f.Gate())
+		}
+	}
+	return out
+}
+
+// matchesAny says whether one of some valid globs matches a name.
+func matchesAny(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { return doublestar.MatchUnvalidated(glob, name) })
 }
 
 // checkUniqueName checks the name of a list's entry.

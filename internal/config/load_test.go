@@ -65,8 +65,9 @@ func TestLoadSample(t *testing.T) {
 			Refresh: RefreshAnnotation, Globbing: GlobbingGit, Version: "v3.5.7",
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml")},
 		}},
-		API:   API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
-		Floor: []Floor{{Environments: []string{"prod*"}, Approvals: &FloorApprovals{Count: 1}}},
+		API:     API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
+		Floor:   []Floor{{Environments: []string{"prod*"}, Approvals: &FloorApprovals{Count: 1}}},
+		Freezes: []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the sample (-want +got):\n%s", diff)
@@ -186,6 +187,18 @@ func TestFloorApprovals(t *testing.T) {
 	}
 }
 
+func TestFreezesOf(t *testing.T) {
+	c := &Config{Freezes: []Freeze{
+		{Environments: []string{"prod*", "stage"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"},
+		{Environments: []string{"prod-eu"}, From: "2026-11-01T00:00:00Z", To: "2026-11-02T00:00:00Z"},
+	}}
+	for environment, want := range map[string]int{"dev": 0, "stage": 1, "prod": 1, "prod-eu": 2} {
+		if got := c.FreezesOf(environment); len(got) != want || want > 0 && got[0].Reason != "holidays" {
+			t.Errorf("%s has the freezes %v", environment, got)
+		}
+	}
+}
+
 func TestSecretFiles(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, "token", githubToken+"\n")
@@ -279,6 +292,7 @@ func TestRefused(t *testing.T) {
 		"no API token":             {"", "api: {tokens: [{name: ci, role: viewer}]}\n", []string{`11: api.tokens[0]: token or tokenFile is missing`}},
 		"one API token for two":    {"", "api:\n  tokens:\n  - {name: ci, role: viewer, token: \"${CI_TOKEN}\"}\n  - {name: cd, role: operator, token: \"${CI_TOKEN}\"}\n", []string{`14: api.tokens[1].token: is the same as that of "ci"; whose it is could not be told`}},
 		"an API token's file":      {"", "api: {tokens: [{name: ci, role: viewer, tokenFile: none}]}\n", []string{`11: api.tokens[0].tokenFile: can't read FOLDER/none: no such file or directory`}},
+		"a freeze":                 {"", "freezes:\n  - {environments: [], from: 2026-12-20, to: 2026-12-20T01:00:00+02:00, timezone: UTC}\n  - {environments: [prod], to: 2026-12-20, reason: \"a\\nb\"}\n", []string{`12: freezes[0].environments: at least one glob on environments' names is needed`, `12: freezes[0].to: 2026-12-20T01:00:00+02:00 is not after from, 2026-12-20`, `13: freezes[1].from: is missing; write a date like 2026-12-20, or a time with its offset like 2026-12-20T18:00:00+01:00`, `13: freezes[1].timezone: is missing; write the zone like Europe/Berlin, or UTC`, `13: freezes[1].reason: must be one line`}},
 		"a floor's glob":           {"", "floor: [{environments: [\"prod[\"], approvals: {count: 1}}]\n", []string{`11: floor[0].environments[0]: "prod[" is not a valid glob`}},
 		"a floor of nothing":       {"", "floor: [{environments: [prod]}]\n", []string{`11: floor[0]: approvals is missing: what these environments need at least`}},
 		"a floor of zero":          {"", "floor: [{environments: [], approvals: {count: 0}}]\n", []string{`11: floor[0].environments: at least one glob on environments' names is needed`, `11: floor[0].approvals.count: must be at least 1; it is 0`}},

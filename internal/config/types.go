@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/policies"
 )
 
 // Config is the server's file with its defaults filled in, its variables
@@ -40,6 +42,7 @@ type Config struct {
 	ArgoCD       []ArgoCD     `yaml:"argocd"`
 	API          API          `yaml:"api"`
 	Floor        []Floor      `yaml:"floor"`
+	Freezes      []Freeze     `yaml:"freezes"`
 	Authors      Authors      `yaml:"authors"`
 	Generators   Generators   `yaml:"generators"`
 }
@@ -242,6 +245,21 @@ type Floor struct {
 // write to the repository.
 type FloorApprovals struct {
 	Count int `yaml:"count"`
+}
+
+// Freeze keeps promotions into some environments from merging for a while, whatever the
+// pipeline files say.
+type Freeze struct {
+	Environments []string        `yaml:"environments"` // globs on names
+	From         policies.Moment `yaml:"from"`
+	To           policies.Moment `yaml:"to"`
+	Timezone     string          `yaml:"timezone"`
+	Reason       string          `yaml:"reason"`
+}
+
+// Gate is the freeze as a gate has it.
+func (f *Freeze) Gate() *policies.Freeze {
+	return &policies.Freeze{From: f.From, To: f.To, Timezone: f.Timezone, Reason: f.Reason}
 }
 
 // Authors says how a release's authors are told, whose approval doesn't count.

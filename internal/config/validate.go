@@ -91,6 +91,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkArgoCDs(config.ArgoCD)
 	c.checkTokens(config.API.Tokens)
 	c.checkFloors(config.Floor)
+	c.checkFreezes(config.Freezes)
 }
 
 func (c *checker) checkServer(config *Config) {
@@ -306,17 +307,31 @@ func (c *checker) checkTokens(tokens []Token) {
 func (c *checker) checkFloors(floors []Floor) {
 	for i, f := range floors {
 		at := fmt.Sprintf("floor[%d]", i)
-		c.NotEmpty(at+".environments", len(f.Environments), "glob on environments' names")
-		for j, glob := range f.Environments {
-			if glob == "" || !doublestar.ValidatePattern(glob) {
-				c.Errorf(fmt.Sprintf("%s.environments[%d]", at, j), "%q is not a valid glob", glob)
-			}
-		}
+		c.checkEnvironmentGlobs(at+".environments", f.Environments)
 		switch {
 		case f.Approvals == nil:
 			c.Errorf(at, "approvals is missing: what these environments need at least")
 		case f.Approvals.Count < 1:
 			c.Errorf(at+".approvals.count", "must be at least 1; it is %d", f.Approvals.Count)
+		}
+	}
+}
+
+func (c *checker) checkEnvironmentGlobs(at string, globs []string) {
+	c.NotEmpty(at, len(globs), "glob on environments' names")
+	for j, glob := range globs {
+		if glob == "" || !doublestar.ValidatePattern(glob) {
+			c.Errorf(fmt.Sprintf("%s[%d]", at, j), "%q is not a valid glob", glob)
+		}
+	}
+}
+
+func (c *checker) checkFreezes(freezes []Freeze) {
+	for i := range freezes {
+		at := fmt.Sprintf("freezes[%d]", i)
+		c.checkEnvironmentGlobs(at+".environments", freezes[i].Environments)
+		for _, p := range freezes[i].Gate().Problems() {
+			c.Errorf(at+"."+p.Path, "%s", p.Message)
 		}
 	}
 }

@@ -72,8 +72,8 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	}
 	facts := p.Review
 	facts.Now = j.facts.Now
-	for i := range e.Gates {
-		r := e.Gates[i].Evaluate(facts)
+	for _, g := range orderGates(e.Gates) {
+		r := g.Evaluate(facts)
 		j.recheckAt(r.Until)
 		out = append(out, r)
 	}
@@ -87,6 +87,22 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.recheckAt(until)
 	}
 	return out
+}
+
+// orderGates puts freezes first: where several gates wait the first one speaks, and that
+// it is frozen says more than that a window is closed too.
+func orderGates(gates []policies.Gate) []policies.Gate {
+	ordered := slices.Clone(gates)
+	slices.SortStableFunc(ordered, func(a, b policies.Gate) int {
+		switch {
+		case a.Freeze != nil && b.Freeze == nil:
+			return -1
+		case a.Freeze == nil && b.Freeze != nil:
+			return 1
+		}
+		return 0
+	})
+	return ordered
 }
 
 func mergeableRecheckDelay(age time.Duration) time.Duration {

@@ -1,9 +1,11 @@
 package promotion
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -23,6 +25,9 @@ func TestGates(t *testing.T) {
 	window := func(cron string) policies.Gate {
 		return policies.Gate{Window: &policies.Window{Cron: cron, Duration: time.Hour, Timezone: "UTC"}}
 	}
+	freeze := func(from, to policies.Moment) policies.Gate {
+		return policies.Gate{Freeze: &policies.Freeze{From: from, To: to, Timezone: "Europe/Berlin", Reason: "holidays"}}
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
 		"no gate":                    {facts: gatedFacts(), want: merge},
@@ -31,6 +36,10 @@ func TestGates(t *testing.T) {
 		"a window that closes now":   {facts: gatedFacts(window("0 11 * * *")), next: 23 * time.Hour, why: "closed until Tue 2026-03-03 11:00 UTC"},
 		"a window that opens later":  {facts: gatedFacts(window("15 12 * * *")), next: 15 * time.Minute, why: "closed until Mon 2026-03-02 12:15 UTC"},
 		"the earlier of two windows": {facts: gatedFacts(window("15 12 * * *"), window("10 12 * * *")), next: 10 * time.Minute, why: "closed until"},
+		"a freeze":                   {facts: gatedFacts(freeze("2026-03-02", "2026-03-03")), next: 11 * time.Hour, why: "frozen until Tue 2026-03-03 00:00 CET: holidays"},
+		"a freeze beats a window":    {facts: gatedFacts(window("30 11 * * *"), freeze("2026-03-02", "2026-03-03")), next: 30 * time.Minute, why: "frozen until"},
+		"a freeze to come":           {facts: gatedFacts(freeze("2026-03-02T12:30:00Z", "2026-03-03")), want: merge, next: 30 * time.Minute},
+		"a freeze that is over":      {facts: gatedFacts(freeze("2026-03-01", "2026-03-02T12:00:00Z")), want: merge},
 		"a gate that isn't valid":    {facts: gatedFacts(window("@daily")), why: "the gate is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,4 +47,27 @@ func TestGates(t *testing.T) {
 			c.check(t)
 		})
 	}
+}
+
+// TestFreezeSpeaksFirst holds that of several gates that wait the freeze is named first.
+func TestFreezeSpeaksFirst(t *testing.T) {
+	f := gatedFacts(policies.Gate{Approvals: &policies.Approvals{Count: 1}}, policies.Gate{Window: &policies.Window{Cron: "0 13 * * *", Duration: time.Hour, Timezone: "UTC"}},
+		policies.Gate{Freeze: &policies.Freeze{From: "2026-03-02", To: "2026-03-03", Timezone: "UTC"}})
+	var got []string
+	d := decideAlone(t, *f)
+	for _, g := range d.Env("qa").Gates {
+		got = append(got, g.Gate)
+	}
+	if want := []string{"freeze", "approvals", "window"}; !slices.Equal(got, want) {
+		t.Errorf("the gates are %q, want %q", got, want)
+	}
+}
+
+// TestGatesDontStopReverts holds that no gate of the pipeline is asked about a revert.
+func TestGatesDontStopReverts(t *testing.T) {
+	f := linearFacts()
+	e := f.land("qa", "r2", ByPromotion, 5)
+	e.Gates = []policies.Gate{{Freeze: &policies.Freeze{From: "2026-03-01", To: "2026-03-09", Timezone: "UTC"}}, {Window: &policies.Window{Cron: "0 13 * * *", Duration: time.Hour, Timezone: "UTC"}}}
+	f.verified("qa").openRevert("qa", "r2").verdict("qa", verification.Degraded, "it crashes")
+	decisionCase{facts: f, want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}, env: "qa"}.check(t)
 }

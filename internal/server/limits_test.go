@@ -245,6 +245,17 @@ func TestFloor(t *testing.T) {
 	s.awaitMerged(p.Number)
 }
 
+// TestServerFreeze keeps what would merge from merging while the server's file says so;
+// it is opened all the same.
+func TestServerFreeze(t *testing.T) {
+	open := "name: prod\nafter: [qa]\nmerge: auto\nverify: " + verifyFast
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, open), serverLines: "freezes:\n  - {environments: [\"prod*\"], from: 2020-01-01, to: 2100-01-01, timezone: UTC, reason: holidays}\n"})
+	p := s.releaseToProd("1.1.0")
+	if d := liftlockStatus(p.Statuses).Description; d != "waits for the end of a freeze: frozen until Fri 2100-01-01 00:00 UTC: holidays" {
+		t.Errorf("the status is %q", d)
+	}
+}
+
 // TestMergeMethods squashes and rebases; what landed is known to be ours and is
 // verified, and its revert restores the bytes.
 func TestMergeMethods(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -322,6 +323,9 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 
 // applyFloor raises an environment's gates to what the server's file demands.
 func (s *Server) applyFloor(env string, gates []policies.Gate) []policies.Gate {
+	for _, f := range s.o.Config.FreezesOf(env) {
+		gates = append(slices.Clip(gates), policies.Gate{Freeze: f})
+	}
 	if n := s.o.Config.FloorApprovals(env); n > 0 {
 		return policies.ApplyFloor(gates, &policies.Approvals{Count: n})
 	}
