@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/argocd/api"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -28,6 +29,10 @@ const (
 	// maxTreeDepth bounds how far below a resource its pods are looked for. A CronJob's are
 	// two below it, those of what an operator runs some more.
 	maxTreeDepth = 8
+	// maxDescendants bounds those that are kept of what a resource brought forth, and
+	// maxRemark the bytes that are kept of what each of them says.
+	maxDescendants = 5
+	maxRemark      = 300
 )
 
 // ErrHealthNotKept says that nobody tells Liftlock which resources are unhealthy.
@@ -169,7 +174,7 @@ func (t *resourceTree) unhealthyResources() []verification.Resource {
 		}
 		out = append(out, verification.Resource{
 			Group: n.Group, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name,
-			Health: n.Health.Status, Message: clipMessage(t.explain(n)),
+			Health: n.Health.Status, Message: clipMessage(t.explain(n)), Descendants: t.tellingDescendants(n),
 		})
 	}
 	slices.SortStableFunc(out, func(a, b verification.Resource) int {
@@ -183,7 +188,7 @@ func (t *resourceTree) unhealthyResources() []verification.Resource {
 func (t *resourceTree) explain(root *api.Node) string {
 	var worst *api.Node
 	for _, n := range t.descendants(root) {
-		if remark(n) != "" && (worst == nil || moreTelling(n, worst)) {
+		if remark(n) != "" && (worst == nil || compareTelling(n, worst) > 0) {
 			worst = n
 		}
 	}
@@ -199,6 +204,24 @@ func (t *resourceTree) explain(root *api.Node) string {
 		text += " (" + own + ")"
 	}
 	return text
+}
+
+// tellingDescendants are those below a resource of which something is said, the most
+// telling first.
+func (t *resourceTree) tellingDescendants(root *api.Node) []verification.Descendant {
+	var all []*api.Node
+	for _, n := range t.descendants(root) {
+		if remark(n) != "" {
+			all = append(all, n)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *api.Node) int { return -compareTelling(a, b) })
+	var out []verification.Descendant
+	for _, n := range all[:min(len(all), maxDescendants)] {
+		out = append(out, verification.Descendant{Kind: n.Kind, Name: n.Name, Health: n.Health.Status,
+			Reason: wording.Clip(statusReason(n), maxRemark), Message: wording.Clip(strings.TrimSpace(n.Health.Message), maxRemark)})
+	}
+	return out
 }
 
 // descendants are all below a node, from the top down.
@@ -221,10 +244,10 @@ func (t *resourceTree) descendants(root *api.Node) []*api.Node {
 	return out
 }
 
-// moreTelling says that one node below a resource tells more about it than another: it is
-// worse, or as bad and a pod.
-func moreTelling(n, than *api.Node) bool {
-	return cmp.Or(cmp.Compare(healthSeverity(n.Health.Status), healthSeverity(than.Health.Status)), comparePods(n, than)) > 0
+// compareTelling orders nodes below a resource by how much they tell about it: one that is
+// worse, or as bad and a pod, tells more.
+func compareTelling(a, b *api.Node) int {
+	return cmp.Or(cmp.Compare(healthSeverity(a.Health.Status), healthSeverity(b.Health.Status)), comparePods(a, b))
 }
 
 func comparePods(a, b *api.Node) int {
@@ -244,16 +267,21 @@ func remark(n *api.Node) string {
 	if n.Health.Status == "" || n.Health.Status == "Healthy" {
 		return ""
 	}
-	reason, message := "", strings.TrimSpace(n.Health.Message)
-	for _, i := range n.Info {
-		if i.Name == "Status Reason" && i.Value != "Running" {
-			reason = i.Value
-		}
-	}
+	reason, message := statusReason(n), strings.TrimSpace(n.Health.Message)
 	if message == "" || reason == "" || strings.HasPrefix(message, reason) {
 		return cmp.Or(message, reason)
 	}
 	return reason + ": " + message
+}
+
+// statusReason is why a pod is as it is, in one word; empty where that isn't said.
+func statusReason(n *api.Node) string {
+	for _, i := range n.Info {
+		if i.Name == "Status Reason" && i.Value != "Running" {
+			return i.Value
+		}
+	}
+	return ""
 }
 
 // countPods says how many of a pod and those beside it are ready.

@@ -3,6 +3,7 @@ package argocd
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -72,6 +73,9 @@ func TestUnhealthyInTree(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := newResourceTree(nodes).unhealthyResources()
+			for i := range got {
+				got[i].Descendants = nil // TestTellingDescendants
+			}
 			if diff := cmp.Diff(append([]verification.Resource{}, c.want...), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -197,8 +201,32 @@ func TestRecordedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web-qa", Name: "web", Health: "Degraded",
-		Message: `0 of 1 pods ready: ImagePullBackOff: Back-off pulling image "registry.example/web:1.2.0-broken-in-qa" (Deployment "web" exceeded its progress deadline)`}}
+		Message: `0 of 1 pods ready: ImagePullBackOff: Back-off pulling image "registry.example/web:1.2.0-broken-in-qa" (Deployment "web" exceeded its progress deadline)`,
+		Descendants: []verification.Descendant{
+			{Kind: "Pod", Name: "web-6bb8c8b5c-r9l59", Health: "Degraded", Reason: "ImagePullBackOff", Message: `Back-off pulling image "registry.example/web:1.2.0-broken-in-qa"`},
+			{Kind: "ReplicaSet", Name: "web-6bb8c8b5c", Health: "Progressing", Message: "Waiting for rollout to finish: 0 out of 1 new replicas are available..."},
+		}}}
 	if diff := cmp.Diff(want, newResourceTree(tree.Nodes).unhealthyResources()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestTellingDescendants names the worst that a resource brought forth, pods first, a few of them.
+func TestTellingDescendants(t *testing.T) {
+	nodes := []string{treeNode("apps", "Deployment", "web", "", "Degraded", "", ""), treeNode("", "Pod", "well", "Deployment/web", "Healthy", "", ""), treeNode("", "Pod", "slow", "Deployment/web", "Progressing", "starting", "")}
+	for i := range 8 {
+		nodes = append(nodes, treeNode("", "Pod", fmt.Sprint("bad-", i), "Deployment/web", "Degraded", strings.Repeat("x", 2000), "CrashLoopBackOff"))
+	}
+	var all []api.Node
+	if err := json.Unmarshal([]byte("["+strings.Join(nodes, ",")+"]"), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := newResourceTree(all).unhealthyResources()[0].Descendants
+	if len(got) != 5 || got[0].Name != "bad-0" || got[0].Reason != "CrashLoopBackOff" || len(got[0].Message) > maxRemark || got[4].Name != "bad-4" {
+		t.Errorf("%+v", got)
+	}
+	few := newResourceTree(all[:3]).unhealthyResources()[0].Descendants
+	if diff := cmp.Diff([]verification.Descendant{{Kind: "Pod", Name: "slow", Health: "Progressing", Message: "starting"}}, few); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

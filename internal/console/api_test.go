@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -119,8 +121,18 @@ func TestPromotionShowsItsHistory(t *testing.T) {
 		t.Errorf("its events are %v, want %v", kinds, want)
 	}
 	revert := readJSON[api.Promotion](w, "/api/v1/promotions/4")
-	if revert.Kind != "revert" || len(revert.Detail.Evidence) != 3 || len(revert.Detail.Gates) != 1 || revert.Detail.Current {
+	if revert.Kind != "revert" || len(revert.Detail.Evidence) != 4 || len(revert.Detail.Gates) != 1 || revert.Detail.Current {
 		t.Errorf("the revert is %+v with %+v", revert, revert.Detail)
+	}
+	records := revert.Detail.Records
+	if len(records) != 1 || records[0].Confidence != "guilty" || records[0].Pull.Number != 16 || len(records[0].RuledOut) != 1 || records[0].Held != nil {
+		t.Fatalf("what it was judged by is %+v", records)
+	}
+	if k := records[0].Targets[0]; k.Operation.InitiatedBy != "ada" || !k.Resources[0].Changed() || k.Resources[1].Changed() || *k.OtherTargets[0].RevisionChanged {
+		t.Errorf("what is known of the target is %+v", k)
+	}
+	if diff := cmp.Diff(records, d.Records); diff != "" {
+		t.Errorf("the promotion that is taken back says something else (-revert +promotion):\n%s", diff)
 	}
 	if r := revert.Detail.Reverts; r == nil || r.ID != 3 || r.Pull.Number != 16 || d.RevertedBy == nil || d.RevertedBy.ID != 4 || d.Reverts != nil {
 		t.Errorf("the two know of each other %+v and %+v", r, d.RevertedBy)
@@ -128,6 +140,28 @@ func TestPromotionShowsItsHistory(t *testing.T) {
 	open := readJSON[api.Promotion](w, "/api/v1/promotions/2")
 	if len(open.Detail.Gates) != 1 || open.Detail.Gates[0].Gate != "approvals" {
 		t.Errorf("the open promotion waits for %+v", open.Detail.Gates)
+	}
+}
+
+// TestHeldDegradation shows what a degradation was judged by that is left to people.
+func TestHeldDegradation(t *testing.T) {
+	w := newTestConsole(t, nil)
+	held := cartEvidence()
+	held.Confidence, held.Held, held.RuledOut = promotion.LikelyIncident, &promotion.Reason{Code: "hold", Text: "stock-qa became unwell too"}, nil
+	qa := env("qa", promotion.Degraded, "2.3.0", 12*time.Minute, 2)
+	qa.LandedPull, qa.LandedBy, qa.Evidence = 16, promotion.ByPromotion, &held
+	w.unit(testRepo, "shop", "cart", "", env("dev", promotion.Verified, "2.3.0", time.Hour, 1), qa)
+	n := w.promotion("cart", "qa", "promotion", "2.3.0", "degraded", 16, 20*time.Minute)
+	d := readJSON[api.Promotion](w, fmt.Sprintf("/api/v1/promotions/%d", n)).Detail
+	if len(d.Records) != 1 || d.Records[0].Held == nil || d.Records[0].Held.Text != "stock-qa became unwell too" || d.Records[0].Confidence != "incident" || d.Evidence != nil {
+		t.Errorf("the promotion has %+v", d)
+	}
+	why := readJSON[api.Why](w, "/api/v1/why?pipeline=shop&component=cart")
+	if why.Environments[0].Evidence != nil || why.Environments[1].Evidence == nil {
+		t.Fatalf("why has %+v", why.Environments)
+	}
+	if diff := cmp.Diff(d.Records[0], *why.Environments[1].Evidence); diff != "" {
+		t.Errorf("why says something else (-promotion +why):\n%s", diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 func (c *server) getPipelines(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +119,11 @@ func (c *server) getWhy(w http.ResponseWriter, r *http.Request) {
 	out := api.Why{Repository: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component, At: comp.At, Troubles: s.troubles,
 		Environments: make([]api.EnvironmentWhy, 0, len(envs))}
 	for i := range envs {
-		out.Environments = append(out.Environments, api.EnvironmentWhy{Text: envs[i].Explain(), Environment: envs[i]})
+		e := api.EnvironmentWhy{Text: envs[i].Explain(), Environment: envs[i]}
+		if held := s.findHeldEvidence(comp, envs[i].Environment); held != nil {
+			e.Evidence = &c.reader.buildEvidence(comp.Repository, []promotion.Evidence{*held})[0]
+		}
+		out.Environments = append(out.Environments, e)
 	}
 	writeJSON(w, http.StatusOK, out)
 }

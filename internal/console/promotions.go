@@ -107,6 +107,9 @@ func (r *reader) readPromotion(ctx context.Context, id int64) (*api.Promotion, e
 	if err := r.addRelated(ctx, row, d); err != nil {
 		return nil, err
 	}
+	if err := r.addRevertedEvidence(ctx, row, d); err != nil {
+		return nil, err
+	}
 	if err := r.addCurrentState(ctx, s, row, d); err != nil {
 		return nil, err
 	}
@@ -121,22 +124,6 @@ func (r *reader) readPromotion(ctx context.Context, id int64) (*api.Promotion, e
 	sort.Slice(events, func(a, b int) bool { return events[a].Seq < events[b].Seq })
 	d.Events = r.buildEvents(events)
 	return &p, nil
-}
-
-// addEvidence fills in why a revert was opened.
-func (r *reader) addEvidence(ctx context.Context, row store.Promotion, d *api.PromotionDetail) error {
-	if row.Kind != promotion.KindRevert || row.Pull == 0 {
-		return nil
-	}
-	raw, ok, err := r.store.State(ctx, evidenceKey(row.Repo, row.Pull))
-	if err != nil || !ok {
-		return err
-	}
-	var e evidenceRecord
-	if json.Unmarshal(raw, &e) == nil {
-		d.Evidence, d.By, d.Reason = e.Evidence, e.By, e.Reason
-	}
-	return nil
 }
 
 // addRelated fills in the two ends of a way back: a revert carries the release that
@@ -186,6 +173,9 @@ func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Pro
 			d.Gates, d.Why = e.Revert.Gates, e.Why
 		case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
 			d.Current, d.Targets = true, e.Targets
+			if held := findHeldEvidence(v, row.Environment); held != nil {
+				d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
+			}
 			return r.addTimelines(ctx, row, e.Commit, d)
 		}
 	}

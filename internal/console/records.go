@@ -45,9 +45,9 @@ type observationRecord struct {
 
 // evidenceRecord is why a revert was opened; it is kept as a state.
 type evidenceRecord struct {
-	Evidence []string `json:"evidence"`
-	By       string   `json:"by"`
-	Reason   string   `json:"reason"`
+	Evidence []promotion.Evidence `json:"records"`
+	By       string               `json:"by"`
+	Reason   string               `json:"reason"`
 }
 
 func evidenceKey(repo string, pull int) string { return fmt.Sprintf("evidence|%s|%d", repo, pull) }

@@ -179,6 +179,22 @@ func (w *testConsole) event(component, environment, kind string, pull int, age t
 	w.must(err)
 }
 
+// cartEvidence is why cart's promotion is taken back from qa.
+func cartEvidence() promotion.Evidence {
+	yes, no := true, false
+	return promotion.Evidence{
+		Component: "cart", Environment: "qa", Pull: 16, Commit: releaseID("qa2.3.0")[:40], Release: releaseID("2.3.0"), Name: "2.3.0", AllTargets: 2, Confidence: promotion.Guilty,
+		Targets: []promotion.TargetEvidence{{
+			Target: "qa-b", ArgoCD: "hub", Cluster: "eu-1", Reason: "Degraded for 31 s: Deployment cart: 0 of 3 replicas are available", Since: before(4 * time.Minute),
+			Operation: &promotion.SyncInfo{StartedAt: before(12 * time.Minute), FinishedAt: before(11 * time.Minute), Phase: "Succeeded", InitiatedBy: "ada"},
+			Resources: []promotion.ResourceEvidence{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "cart", Health: "Degraded", Message: "0 of 3 pods ready: Back-off restarting failed container", ChangedByPromotion: &yes},
+				{Kind: "Service", Namespace: "shop", Name: "cart", Health: "Progressing", ChangedByPromotion: &no}},
+			OtherTargets: []promotion.OtherTarget{{Application: "hub/argocd/stock-qa", Cluster: "eu-1", Health: "Degraded", Since: before(3 * time.Minute), RevisionChanged: &no}},
+		}},
+		RuledOut: []promotion.RuledOut{{Check: promotion.CheckOtherCommit, Answer: "no other commit has changed what the degraded targets read since"}},
+	}
+}
+
 // seed puts the story into the store: a promotion that waits for approvals, one
 // that degraded and is being reverted, a held one, a diverged prod, a first day.
 func (w *testConsole) seed() {
@@ -233,11 +249,7 @@ func (w *testConsole) seed() {
 	w.promotion("cart", "qa", "promotion", "2.3.0", "reverting", 16, 20*time.Minute)
 	w.promotion("cart", "qa", "revert", "2.3.0", "open", 17, 4*time.Minute)
 	w.promotion("mail", "qa", "promotion", "v9", "open", 19, 4*time.Hour)
-	w.must(w.store.PutState(ctx, evidenceKey(testRepo, 17), mustJSON(evidenceRecord{Evidence: []string{
-		"qa-b: Degraded for 31 s: Deployment cart: 0 of 3 replicas are available",
-		"apps/Deployment shop/cart: Back-off restarting failed container cart in pod cart-7d9f",
-		"it was healthy before the merge, and no other commit touched what it reads since",
-	}})))
+	w.must(w.store.PutState(ctx, evidenceKey(testRepo, 17), mustJSON(evidenceRecord{Evidence: []promotion.Evidence{cartEvidence()}})))
 	w.event("web", "dev", "landed", 0, 3*time.Hour, "1.5.0 is in dev (person, 5f0c2d41a7b3)")
 	w.event("web", "dev", "verified", 0, 3*time.Hour-2*time.Minute, "1.5.0 is verified in dev")
 	w.event("web", "qa", "opened", 12, 2*time.Hour, "#12 opened: 1.5.0 to qa")

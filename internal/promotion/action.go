@@ -102,8 +102,8 @@ type OpenRevert struct {
 	Release     string // the one that is taken back, of a batch its BatchID
 	Commit      string // where it landed
 	Tip         string
-	Evidence    []string // for people
-	By          string   // who requested it; empty: the degradation
+	Evidence    []Evidence // of each component that is degraded
+	By          string     // who requested it; empty: the degradation
 	Reason      string
 	Members     []Member
 	Batch       bool

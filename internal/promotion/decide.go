@@ -42,7 +42,8 @@ type evaluator struct {
 	facts     *ComponentFacts
 	spec      *pipeline.Spec
 	with      companions
-	rollups   map[string]rollup // by environment
+	rollups   map[string]rollup     // by environment
+	ruledOut  map[string][]RuledOut // by environment: what else a degradation isn't by
 	decision  ComponentDecision
 	intents   []PullAction      // what is done with pull requests if the component is alone
 	finished  map[int64]bool    // commands that this decision answers
@@ -69,7 +70,7 @@ func evaluateComponent(f ComponentFacts, with companions) *evaluator {
 		f.Pipeline = &pipeline.Pipeline{}
 		f.PipelineErr = cmp.Or(f.PipelineErr, "there is none")
 	}
-	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, finished: map[int64]bool{}, reverting: map[string]string{}}
+	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, ruledOut: map[string][]RuledOut{}, finished: map[int64]bool{}, reverting: map[string]string{}}
 	for i := range f.Envs {
 		j.rollups[f.Envs[i].Name] = rollUpTargets(&f.Envs[i])
 	}

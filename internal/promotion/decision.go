@@ -50,6 +50,8 @@ type EnvState struct {
 	LandedPull    int                   `json:"landedPull,omitempty"`
 	LandedBy      string                `json:"landedBy,omitempty"`
 	Commit        string                `json:"commit,omitempty"`
+	// Evidence is what a degradation that is left to people was judged by.
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // TargetView is a target for people.

@@ -53,7 +53,7 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		if pending != nil {
 			j.finishCommand(pending, false, why)
 		} else {
-			st.addReason("hold", why+"; a person has to decide")
+			j.holdDegradation(e, st, "hold", why+"; a person has to decide", Unclear)
 		}
 		return
 	}
@@ -62,20 +62,23 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		if pending != nil {
 			j.finishCommand(pending, false, why)
 		} else {
-			st.addReason("hold", why)
+			j.holdDegradation(e, st, "hold", why, Unclear)
 		}
+		return
+	}
+	if (pending != nil || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()) && j.requestCulprits(e) {
 		return
 	}
 	if pending == nil {
 		if code, why := j.reasonNotToRevert(e); why != "" {
-			st.addReason(code, why)
+			j.holdDegradation(e, st, code, why, Unclear)
 			return
 		}
 		if !j.ruledOutOtherCommits(e, st) {
 			return
 		}
 	}
-	if j.requestCulprits(e) || pending == nil && !j.ruledOutIncident(e, st) {
+	if pending == nil && !j.ruledOutIncident(e, st) {
 		return
 	}
 	j.openRevert(e, st, pending)
@@ -122,6 +125,7 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	if n := j.facts.Limits.RevertsByEnv[e.Name]; j.revertLimitReached(n) {
 		return "storm", j.revertLimitReason(n, "in "+e.Name)
 	}
+	j.ruleOut(e, CheckUnhealthyBefore, "every degraded target was well just before #%d was merged, and until its sync began", l.Pull)
 	return "", ""
 }
 
@@ -169,17 +173,18 @@ func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 	for _, t := range e.degradedTargets() {
 		if !t.ChangedSince.OK {
 			if t.ChangedSince.Err != "" {
-				st.addReason("hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err)
+				j.holdDegradation(e, st, "hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err, Unclear)
 				return false
 			}
 			j.addAction(FactRequest{What: RequestBlame, Environment: e.Name})
 			return false
 		}
 		if len(t.ChangedSince.Value) > 0 {
-			st.addReason("hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide (/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name))
+			j.holdDegradation(e, st, "hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide (/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name), Unclear)
 			return false
 		}
 	}
+	j.ruleOut(e, CheckOtherCommit, "no other commit has changed what the degraded targets read since")
 	return true
 }
 
@@ -187,11 +192,12 @@ func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 // on the same cluster too, whether it changed what is degraded: if it did, it is
 // to blame all the same. If it didn't, or that can't be told, a person decides.
 func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
+	var blamed []string
 	for _, t := range e.degradedTargets() {
 		w := j.findClusterIncident(e, t)
 		if w == nil {
 			if w, until := j.awaitsIncident(e, t); w != nil {
-				st.addReason("hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)))
+				j.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)), Unclear)
 				j.recheckAt(until)
 				return false
 			}
@@ -200,7 +206,7 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		bad, but := verification.Culprits(t.Unhealthy.Value), ""
 		switch {
 		case w.Component == j.facts.Unit.Component && j.hasFormerRelease(w.Environment, e):
-			st.addReason("hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name))
+			j.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
 			return false
 		case !t.Unhealthy.OK:
 			but = fmt.Sprintf("which resources of %s are degraded is not known: %s", t.Name, t.Unhealthy.Err)
@@ -214,10 +220,17 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		case filterChanged(t, bad) == nil:
 			but = fmt.Sprintf("what is degraded in %s (%s) is nothing that the promotion changed", t.Name, formatResources(bad))
 		default:
+			blamed = append(blamed, fmt.Sprintf("%s, which #%d didn't touch, became unwell too, but what is degraded in %s (%s) is what #%[2]d changed", w.Target, e.Landed.Value.Pull, t.Name, formatResources(filterChanged(t, bad))))
 			continue
 		}
-		st.addReason("hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but))
+		j.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
 		return false
+	}
+	if blamed == nil {
+		blamed = []string{fmt.Sprintf("no target that #%d didn't touch became unwell in the same window", e.Landed.Value.Pull)}
+	}
+	for _, answer := range blamed[:min(len(blamed), maxEvidenceTargets)] {
+		j.ruleOut(e, CheckIncident, "%s", answer)
 	}
 	return true
 }
@@ -358,7 +371,11 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 		return
 	}
 	own := j.member(e.Release.Value.ID, e.Release.Value.Name, pending)
-	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip, Evidence: j.collectEvidence(e), Members: []Member{own}}
+	sure := Guilty
+	if pending != nil {
+		sure = Unclear
+	}
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip, Evidence: []Evidence{j.collectEvidence(e, sure)}, Members: []Member{own}}
 	if l.Batch {
 		open.Batch, open.Members = true, slices.Clone(l.Members)
 		for i := range open.Members {

@@ -71,11 +71,14 @@ type ClusterIncident struct {
 	// Unsettled says that it is Progressing or Unknown without having changed itself, not
 	// Degraded or Missing: that counts only when it lasts.
 	Unsettled bool      `json:"unsettled,omitempty"`
-	Since     time.Time `json:"since"`          // by our clock
-	Until     time.Time `json:"until,omitzero"` // when it had recovered, a short while ago; zero: it hasn't
+	Health    string    `json:"health,omitempty"` // Argo CD's word
+	Since     time.Time `json:"since"`            // by our clock
+	Until     time.Time `json:"until,omitzero"`   // when it had recovered, a short while ago; zero: it hasn't
 	// Whose it is, where that is a component of this pipeline.
 	Component   string `json:"component,omitempty"`
 	Environment string `json:"environment,omitempty"`
+	// RevisionChanged says that it was synced, or made, just before; nil: that can't be told.
+	RevisionChanged *bool `json:"revisionChanged,omitempty"`
 }
 
 // Limits are what is in use of the pipeline's limits, this unit not counted
@@ -206,7 +209,9 @@ func (e *Env) Source() bool { return e.Spec.IsSource() }
 type Target struct {
 	Name       string               `json:"name"`         // unique in its environment
 	ID         string               `json:"id,omitempty"` // its name across Argo CDs
+	ArgoCD     string               `json:"argocd,omitempty"`
 	Cluster    string               `json:"cluster"`
+	LastSync   *SyncInfo            `json:"lastSync,omitempty"` // the Application's, while the target is degraded
 	Verdict    verification.Verdict `json:"verdict"`
 	NotHealthy bool                 `json:"notHealthy,omitempty"` // Argo CD calls it something else than Healthy
 	// Unhealthy are its resources that aren't Healthy, as far as Argo CD says; where it is

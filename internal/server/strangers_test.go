@@ -199,7 +199,7 @@ func TestBadReleaseDuringIncident(t *testing.T) {
 		_, why := s.readEnvironment("web", "qa")
 		return len(s.listReverts("web", "qa")) == 1, why
 	})
-	if body := s.listReverts("web", "qa")[0].Body; !strings.Contains(body, "api-qa on the same cluster became unwell too, but Deployment web is what the promotion changed") {
+	if body := s.listReverts("web", "qa")[0].Body; !strings.Contains(body, "became unwell too, but what is degraded in web-qa (Deployment web) is what") {
 		t.Errorf("the revert doesn't say why all the same:\n%s", body)
 	}
 }

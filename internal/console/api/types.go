@@ -163,8 +163,11 @@ type Promotion struct {
 type PromotionDetail struct {
 	Title    string   `json:"title,omitempty"`    // the pull request's
 	Evidence []string `json:"evidence,omitempty"` // a revert's: what speaks against the release
-	By       string   `json:"by,omitempty"`       // a revert's: who asked for it; empty: the degradation
-	Reason   string   `json:"reason,omitempty"`   // the reason that was given
+	// Records are what Evidence says in words, one for each component that is degraded; also
+	// of a promotion that is taken back, or that degraded and is left to people.
+	Records []Evidence `json:"records,omitempty"`
+	By      string     `json:"by,omitempty"`     // a revert's: who asked for it; empty: the degradation
+	Reason  string     `json:"reason,omitempty"` // the reason that was given
 	// Reverts is the promotion that a revert takes back, RevertedBy the revert
 	// that takes a promotion back; nil where there is none on record.
 	Reverts    *Related `json:"reverts,omitempty"`
@@ -212,6 +215,8 @@ type Why struct {
 // EnvironmentWhy is why one environment is as it is.
 type EnvironmentWhy struct {
 	Text string `json:"text"` // the same in words, several lines
+	// Evidence is what a degradation that is left to people was judged by.
+	Evidence *Evidence `json:"evidence,omitempty"`
 	Environment
 }
 

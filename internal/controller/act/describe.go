@@ -131,9 +131,9 @@ func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input,
 
 // Why a revert was opened is kept, so that its page can be written again.
 type revertEvidence struct {
-	Evidence []string `json:"evidence"`
-	By       string   `json:"by,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
+	Evidence []promotion.Evidence `json:"records"`
+	By       string               `json:"by,omitempty"`
+	Reason   string               `json:"reason,omitempty"`
 }
 
 func evidenceKey(repo string, pull int) string { return "evidence|" + repo + "|" + strconv.Itoa(pull) }

@@ -191,7 +191,7 @@ func TestPresentRevert(t *testing.T) {
 		if err := w.actor.Present(w.ctx(), ev, d); err == nil || !strings.Contains(err.Error(), "evidence of #2") {
 			w.t.Errorf("evidence that can't be read: %v", err)
 		}
-		w.must(w.store.PutState(w.ctx(), evidenceKey(w.repo.ID, n+1), []byte(`{"evidence":["it burns"]}`)))
+		w.must(w.store.PutState(w.ctx(), evidenceKey(w.repo.ID, n+1), []byte(`{"records":[{"targets":[{"target":"web-qa","reason":"it burns"}]}]}`)))
 		w.present()
 		if pr := w.forge.pulls[n+1]; pr.Title != opened.Title || !strings.Contains(pr.Body, "it burns") {
 			w.t.Errorf("the evidence is not shown: %+v", *pr)

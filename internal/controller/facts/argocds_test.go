@@ -125,8 +125,8 @@ func TestClusterIncidents(t *testing.T) {
 	p := &ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: []appset.Target{target("web"), target("api")}}}
 	apps["argocd/api-dev"] = &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "api-dev", Health: "Progressing", Destination: verification.Destination{Name: "c1"}}
 	health.RecordApp(*apps["argocd/api-dev"], false)
-	want := []promotion.ClusterIncident{{ID: "hub/argocd/api-dev", Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Since: now, Until: now},
-		{ID: "hub/argocd/web-dev", Component: "web", Environment: "dev", Cluster: "c1", Target: "web-dev", Since: now}, {ID: "hub/argocd/zoo", Cluster: "c2", Target: "zoo", Since: now}}
+	want := []promotion.ClusterIncident{{ID: "hub/argocd/api-dev", Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Health: "Progressing", Since: now, Until: now},
+		{ID: "hub/argocd/web-dev", Component: "web", Environment: "dev", Cluster: "c1", Target: "web-dev", Health: "Degraded", Since: now}, {ID: "hub/argocd/zoo", Cluster: "c2", Target: "zoo", Health: "Degraded", Since: now}}
 	if diff := cmp.Diff(want, g.clusterIncidents(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -47,7 +47,7 @@ func TestIncidentsOutliveWhoSawThem(t *testing.T) {
 	g.argocdGatherer = &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: map[string]*verification.App{"argocd/db": app}}}}}, health: health}
 	c.Facts.Envs[0].Targets[0].Unhealthy = promotion.Sure([]verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded"}})
 	kept, err := g.gatherIncidents(t.Context(), &ResolvedPipeline{TargetSet: &appset.TargetSet{}}, c)
-	if diff := cmp.Diff([]promotion.ClusterIncident{{ID: "hub/argocd/db", Cluster: "one", Target: "db", Since: now}}, kept); err != nil || diff != "" {
+	if diff := cmp.Diff([]promotion.ClusterIncident{{ID: "hub/argocd/db", Cluster: "one", Target: "db", Health: "Degraded", Since: now}}, kept); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

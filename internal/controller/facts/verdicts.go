@@ -41,7 +41,7 @@ type stateStore interface {
 func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	for i := range at.Targets {
 		t := &at.Targets[i]
-		out := promotion.Target{Name: o.argocds.TargetLabel(at, t), ID: o.argocds.TargetName(t), Cluster: o.argocds.ClusterOf(t)}
+		out := promotion.Target{Name: o.argocds.TargetLabel(at, t), ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t)}
 		app, appErr := o.argocds.findApp(t)
 		if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
 			c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
@@ -91,6 +91,9 @@ func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluatio
 			verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
 		}
 		out.Verdict = verdict
+		if verdict.State == verification.Degraded {
+			out.LastSync = lastSyncOf(app)
+		}
 		out.Timeline, out.Unhealthy = next.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
 		if known < 0 || !reflect.DeepEqual(mem, next) {
 			data, err := json.Marshal(next)
@@ -101,6 +104,15 @@ func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluatio
 		}
 		env.Targets = append(env.Targets, out)
 	}
+}
+
+// lastSyncOf is an Application's last sync; nil where there was none.
+func lastSyncOf(app *verification.App) *promotion.SyncInfo {
+	if app == nil || app.Operation == nil {
+		return nil
+	}
+	op := app.Operation
+	return &promotion.SyncInfo{StartedAt: op.StartedAt, FinishedAt: op.FinishedAt, Phase: op.Phase, InitiatedBy: op.By, Message: op.Message}
 }
 
 func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
@@ -191,7 +203,10 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline) []promotion.Clust
 		}
 		w := promotion.ClusterIncident{
 			ID: key.argocd + "/" + key.namespace + "/" + key.name, Cluster: o.argocds.clusterOf(key.argocd, a.Destination), Target: a.Name,
-			Since: span.since, Until: span.until, Unsettled: span.unsettled,
+			Since: span.since, Until: span.until, Unsettled: span.unsettled, Health: a.Health,
+		}
+		if span.until.IsZero() {
+			w.RevisionChanged = a.TurnedByChange()
 		}
 		if t := whose[key]; t != nil {
 			w.Component, w.Environment = t.Component, t.Environment

@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -116,13 +117,22 @@ func revertInput() Input {
 	in.Changes = []Change{{File: "overlays/qa/web/kustomization.yaml", Path: "images[name=registry.example/web].newTag", Old: "1.5.0", New: "1.4.2", Line: 12}}
 	in.Reached = []Target{{Name: "web-qa-eu", Component: "web", Environment: "qa", Cluster: "eu-1"}, {Name: "web-qa-us", Component: "web", Environment: "qa", Cluster: "us-1"}}
 	in.UnaffectedCounts = map[string]int{"dev": 12, "qa": 10, "prod": 24}
-	in.Evidence = []string{
-		"Deployment web: ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing> (web-qa-eu; #12 changed it)",
-		"web-qa-eu on eu-1: Deployment web is degraded since 2026-03-09T09:20:30Z",
-		"web-qa-eu: Deployment web is Degraded: ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing>",
-		"web-qa-eu: 2026-03-09T09:05:30Z verified healthy",
-		"web-qa-eu: 2026-03-09T09:20:00Z progressing 1 of 3 replicas are available",
-		"web-qa-eu: 2026-03-09T09:20:30Z degraded Deployment web is degraded",
-	}
+	changed := true
+	in.Evidence = []promotion.Evidence{{
+		Component: "web", Environment: "qa", Pull: 12, Commit: commit, Release: newRelease, Name: "1.5.0", AllTargets: 2, Confidence: promotion.Guilty,
+		Targets: []promotion.TargetEvidence{{Target: "web-qa-eu", ArgoCD: "hub", Cluster: "eu-1", Reason: "Deployment web is degraded", Since: at(9, 20),
+			Resources: []promotion.ResourceEvidence{{Group: "apps", Kind: "Deployment", Name: "web", Health: "Degraded", ChangedByPromotion: &changed,
+				Message: "ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing>"}},
+			Timeline: []verification.StateChange{
+				{At: at(9, 5), State: verification.Verified, Note: "healthy"},
+				{At: at(9, 19), State: verification.Progressing, Note: "1 of 3 replicas are available"},
+				{At: at(9, 20), State: verification.Degraded, Note: "Deployment web is degraded"},
+			}}},
+		RuledOut: []promotion.RuledOut{
+			{Check: promotion.CheckUnhealthyBefore, Answer: "every degraded target was well just before #12 was merged, and until its sync began"},
+			{Check: promotion.CheckOtherCommit, Answer: "no other commit has changed what the degraded targets read since"},
+			{Check: promotion.CheckIncident, Answer: "api-qa-eu, which #12 didn't touch, became unwell too, but what is degraded in web-qa-eu (Deployment web) is what #12 changed"},
+		},
+	}}
 	return in
 }

@@ -136,7 +136,8 @@ func pages() map[string]Input {
 	})
 	with("revert-long", revertInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		for i := range 70 {
-			in.Evidence = append(in.Evidence, fmt.Sprintf("web-qa-us: 2026-03-09T09:%02d:00Z progressing replica %d", i%60, i))
+			t := &in.Evidence[0].Targets[0]
+			t.Timeline = append(t.Timeline, verification.StateChange{At: at(9, i%60), State: verification.Progressing, Note: fmt.Sprintf("replica %d", i)})
 		}
 		in.Changes = append(in.Changes, Change{File: "overlays/qa/web/config.json", Path: "releaseTag", Old: "b", New: "a"})
 		st.RevertGates = []policies.Result{{Gate: "degraded", Outcome: policies.Wait, Reason: "qa is not degraded right now (synced and healthy on 2 targets); a person merges or closes it"}}

@@ -44,7 +44,9 @@ func filled(s string, revert bool) Input {
 		Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
 		Changes:          []Change{{File: s, Path: s, Old: s, New: s, Line: 3}},
 		Reached:          []Target{{Name: s, Component: s, Environment: s, Cluster: s}, {Name: s, Component: s, Environment: "other", Cluster: s}},
-		UnaffectedCounts: map[string]int{s: 3}, RevertedPull: 12, Evidence: []string{s, s}, Reason: s,
+		UnaffectedCounts: map[string]int{s: 3}, RevertedPull: 12, Reason: s,
+		Evidence: []promotion.Evidence{{Targets: []promotion.TargetEvidence{{Target: s, Cluster: s, Reason: s, ResourcesUnknown: s, Resources: []promotion.ResourceEvidence{{Kind: s, Name: s, Health: s, Message: s}}}},
+			RuledOut: []promotion.RuledOut{{Check: s, Answer: s}}}},
 		ConsoleURL: "https://liftlock.example.com/pipelines/x", BodyMarker: "<!-- liftlock:promotion release=x -->", Now: t,
 	}
 }

@@ -1,6 +1,9 @@
 package prtext
 
 import (
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -32,12 +35,7 @@ func revertBody(in Input) string {
 	}
 	p.writeGap()
 	writeEvidence(&p, in)
-	if in.By == "" {
-		p.writeParagraph("### What was ruled out")
-		p.writeLine("- That it was unwell before: every degraded target was well just before %s was merged.", pullRef(in.RevertedPull))
-		p.writeLine("- That another commit did it: none has changed what those targets read since.")
-		p.writeParagraph("- That the cluster is in trouble: no target that %s didn't touch degraded there in the same window, or what is degraded here is what %[1]s changed.", pullRef(in.RevertedPull))
-	}
+	writeRuledOut(&p, in)
 	writeMoves(&p, in)
 	p.writeParagraph("These are exactly the bytes from before %s.", pullRef(in.RevertedPull))
 	writeReach(&p, in)
@@ -64,29 +62,59 @@ func revertBody(in Input) string {
 // causeOf is what the body of a revert begins with: what broke, as the first line of the
 // evidence says it; empty where a person asked for the revert, or the evidence is gone.
 func causeOf(in Input) string {
-	if in.By != "" || len(in.Evidence) == 0 {
+	lines := promotion.DescribeAll(in.Evidence)
+	if in.By != "" || len(lines) == 0 {
 		return ""
 	}
-	return in.Evidence[0]
+	return lines[0]
 }
 
 // writeEvidence lists what speaks against the release; a long list is folded.
 func writeEvidence(p *page, in Input) {
-	if len(in.Evidence) == 0 {
+	lines := promotion.DescribeAll(in.Evidence)
+	if len(lines) == 0 {
 		if in.By == "" {
 			p.writeParagraph("The record of the evidence is gone.")
 		}
 		return
 	}
-	list := in.Evidence
 	if causeOf(in) != "" {
-		list = list[1:] // it leads the body
+		lines = lines[1:] // it leads the body
 	}
 	var rows []string
-	for _, s := range list {
+	for _, s := range lines {
 		rows = append(rows, "- "+escapeText(s, maxReason))
 	}
 	p.writeFolded("", rows)
+}
+
+// ruledOutPhrase says what a check is about.
+func ruledOutPhrase(check string) string {
+	switch check {
+	case promotion.CheckUnhealthyBefore:
+		return "That it was unwell before: "
+	case promotion.CheckOtherCommit:
+		return "That another commit did it: "
+	case promotion.CheckIncident:
+		return "That the cluster is in trouble: "
+	}
+	return ""
+}
+
+// writeRuledOut lists what else was looked into.
+func writeRuledOut(p *page, in Input) {
+	var rows []string
+	for i := range in.Evidence {
+		for _, r := range in.Evidence[i].RuledOut {
+			if row := "- " + ruledOutPhrase(r.Check) + escapeText(r.Answer, maxReason) + "."; !slices.Contains(rows, row) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	if len(rows) > 0 {
+		p.writeParagraph("### What was ruled out")
+		p.writeFolded("", rows)
+	}
 }
 
 // RevertedComment is the comment of a promotion that was taken back: by the revert

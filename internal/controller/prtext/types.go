@@ -35,10 +35,10 @@ type Input struct {
 	Rendered    []Rendered
 	RenderedErr string
 
-	RevertedPull int      // a revert: the promotion that it takes back
-	Evidence     []string // a revert: what speaks against the release
-	By           string   // a revert: who asked for it; empty: the degradation
-	Reason       string   // a revert: the reason that was given
+	RevertedPull int                  // a revert: the promotion that it takes back
+	Evidence     []promotion.Evidence // a revert: what speaks against the release, of each component
+	By           string               // a revert: who asked for it; empty: the degradation
+	Reason       string               // a revert: the reason that was given
 
 	ConsoleURL   string // the console's address of this component, empty without an externalURL
 	DiffURL      string // the console's address of the whole rendered difference, empty likewise

@@ -138,6 +138,12 @@ func (a *App) TurnedByItself() bool {
 	if h := a.assessHealth(); h != progressing && h != unknown || a.Deleting || a.Pending || inProgress(a) || a.HealthSince.IsZero() {
 		return false
 	}
+	return !a.turnedByChange()
+}
+
+// turnedByChange says that the health is as it is since it was synced or made, or a moment
+// after that.
+func (a *App) turnedByChange() bool {
 	changed := a.CreatedAt
 	if op := a.Operation; op != nil && !op.DryRun && op.FinishedAt.After(changed) {
 		changed = op.FinishedAt
@@ -147,7 +153,18 @@ func (a *App) TurnedByItself() bool {
 			changed = d.At
 		}
 	}
-	return a.HealthSince.After(changed.Add(settlingTime))
+	return !a.HealthSince.After(changed.Add(settlingTime))
+}
+
+// TurnedByChange says whether the Application's health is as it is by a change of its own:
+// it was being synced, or had just been synced or made. nil: its Argo CD doesn't report
+// since when the health is so.
+func (a *App) TurnedByChange() *bool {
+	if a.HealthSince.IsZero() {
+		return nil
+	}
+	by := a.Pending || inProgress(a) || a.turnedByChange()
+	return &by
 }
 
 // HasBadHealth says that the Application is Degraded or lacks a resource that it needs.

@@ -37,6 +37,5 @@ func AddCulprits(unhealthy, culprits []Resource) []Resource {
 
 // isSameAs says that two are about one resource, however it is in each.
 func (r Resource) isSameAs(other Resource) bool {
-	r.Health, r.Message, other.Health, other.Message = "", "", "", ""
-	return r == other
+	return r.Group == other.Group && r.Kind == other.Kind && r.Namespace == other.Namespace && r.Name == other.Name
 }

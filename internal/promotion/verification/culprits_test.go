@@ -1,9 +1,11 @@
 package verification
 
 import (
-	"slices"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCulprits(t *testing.T) {
@@ -34,10 +36,34 @@ func TestAddCulprits(t *testing.T) {
 	db, denied := web, web
 	db.Name = "db"
 	denied.Health, denied.Message = "Degraded", "admission denied"
-	if got := AddCulprits([]Resource{db, web}, []Resource{denied}); !slices.Equal(got, []Resource{denied, db}) {
+	if got := AddCulprits([]Resource{db, web}, []Resource{denied}); !reflect.DeepEqual(got, []Resource{denied, db}) {
 		t.Errorf("got %+v", got)
 	}
-	if got := AddCulprits([]Resource{web}, nil); !slices.Equal(got, []Resource{web}) {
+	if got := AddCulprits([]Resource{web}, nil); !reflect.DeepEqual(got, []Resource{web}) {
 		t.Errorf("without culprits: %+v", got)
+	}
+}
+
+// TestTurnedByChange says whether a health comes of a change of the Application's own.
+func TestTurnedByChange(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	synced := &Operation{Phase: "Succeeded", FinishedAt: at}
+	for name, c := range map[string]struct {
+		app  App
+		want string
+	}{
+		"nobody says since when": {App{Operation: synced}, "unknown"},
+		"just synced":            {App{Operation: synced, HealthSince: at.Add(30 * time.Second)}, "true"},
+		"long after":             {App{Operation: synced, HealthSince: at.Add(time.Hour)}, "false"},
+		"being synced":           {App{Operation: &Operation{Phase: "Running"}, HealthSince: at}, "true"},
+		"just made":              {App{CreatedAt: at, HealthSince: at}, "true"},
+	} {
+		got := "unknown"
+		if by := c.app.TurnedByChange(); by != nil {
+			got = strconv.FormatBool(*by)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }

@@ -130,6 +130,16 @@ type Condition struct{ Type, Message string }
 type Resource struct {
 	Group, Kind, Namespace, Name string
 	Health, Message              string
+	Descendants                  []Descendant `json:",omitempty"` // that aren't Healthy either, the most telling first, bounded
+}
+
+// Descendant is what a resource brought forth, such as a pod.
+type Descendant struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Health  string `json:"health"`
+	Reason  string `json:"reason,omitempty"` // such as ImagePullBackOff
+	Message string `json:"message,omitempty"`
 }
 
 // Relation is how a revision that Argo CD reports stands to the commit that is
