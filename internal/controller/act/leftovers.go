@@ -3,6 +3,8 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -19,14 +21,20 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 	if ev.Pipeline.Spec.Mode == pipeline.ModeDryRun {
 		return nil
 	}
-	left, err := a.opts.Gatherer.Leftovers(ctx, ev)
-	if err != nil {
+	left, err := a.findLeftovers(ctx, ev)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	// Whoever opened a pull request may have died, or lost the store, before it was known,
+	// and with its branch the forge would close it: nobody's word, and taken for one.
+	if err := a.opts.Gatherer.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
+		return err
+	}
+	known := len(left)
+	if left, err = a.findLeftovers(ctx, ev); err != nil {
 		return err
 	}
 	for _, l := range left {
-		if _, refused := a.undeletable.Load(l); refused {
-			continue
-		}
 		a.opts.Log.Info("deleting a branch that is left over", append(unitFields(ev.Unit), zap.String("branch", l.Branch))...)
 		err := ev.Snapshot.Repo.Mirror.Push(ctx, git.PushSpec{Branch: l.Branch, Old: l.Head})
 		switch {
@@ -38,5 +46,17 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 			return err
 		}
 	}
+	if len(left) < known {
+		return fmt.Errorf("%w: a branch has a pull request that wasn't known", ErrStale)
+	}
 	return nil
+}
+
+// findLeftovers leaves out those whose deletion was refused.
+func (a *Actor) findLeftovers(ctx context.Context, ev *facts.Evaluation) ([]facts.Leftover, error) {
+	left, err := a.opts.Gatherer.Leftovers(ctx, ev)
+	return slices.DeleteFunc(left, func(l facts.Leftover) bool {
+		_, refused := a.undeletable.Load(l)
+		return refused
+	}), err
 }

@@ -2,6 +2,7 @@ package act
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -68,4 +69,27 @@ func TestDeleteLeftoversOnlyWhereTheyWere(t *testing.T) {
 	w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
 	w.compare("the branch", w.remoteHead(branch), "")
 	w.compare("it was merged", w.forge.pulls[1].State, forge.Merged)
+}
+
+// TestBranchOfUnknownPull holds that a branch is kept whose pull request the store was never
+// told of: the forge would close it.
+func TestBranchOfUnknownPull(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		ev, d, open := w.ready("2.0.0")
+		w.faults.hook = func(call string) {
+			if strings.Contains(call, "create") {
+				w.faults.at, w.faults.after = len(w.faults.calls), true
+			}
+		}
+		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
+			w.t.Fatalf("opened, and the answer was lost: %v", err)
+		}
+		w.faults = faults{}
+		const n = 1
+		branch, head := w.forge.pulls[n].Branch, w.forge.pulls[n].Head
+		w.mustBeStale(w.actor.DeleteLeftovers(w.ctx(), ev), "wasn't known")
+		w.compare("the branch and its pull request", []any{w.remoteHead(branch), w.forge.pulls[n].State, w.cachedPull(n).State}, []any{head, forge.Open, forge.Open})
+		w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
+		w.compare("the branch", w.remoteHead(branch), head)
+	})
 }
