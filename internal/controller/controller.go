@@ -31,7 +31,7 @@ type Repository struct {
 	Hook          *forge.Hook // nil: hooks aren't managed
 }
 
-// Options are the controller's parts. All are required but Metrics and Caches.
+// Options are the controller's parts. All are required but Metrics and Caches, and those whose zero value is explained.
 type Options struct {
 	Store     *store.Store
 	Gatherer  *facts.Gatherer
@@ -43,6 +43,7 @@ type Options struct {
 	Metrics   Metrics
 	Owner     string // this process; nobody else uses it
 	Workers   int
+	Lease     time.Duration // of the store's claims; 0: store.DefaultLease
 	Retention time.Duration // how long history is kept
 	Caches    *cache.Group  // for metrics; nil: nobody asks
 }
@@ -84,6 +85,9 @@ type Controller struct {
 func New(o Options) *Controller {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
+	}
+	if o.Lease == 0 {
+		o.Lease = store.DefaultLease
 	}
 	if o.Retention == 0 {
 		o.Retention = defaultRetention

@@ -31,7 +31,7 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
 // again with fresh facts, merge what is still to be merged.
 func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Time, error) {
 	slot := "merge|" + r.ID
-	ok, err := e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotTTL)
+	ok, err := e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotLeases*e.opts.Lease)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -85,8 +85,9 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 // after another one GitHub answers "Base branch was modified".
 const mergeRetryDelay = 250 * time.Millisecond
 
-// mergeSlotTTL bounds how long a lost process keeps a repository from merging.
-const mergeSlotTTL = 2 * time.Minute
+// mergeSlotLeases bounds how long a lost process keeps a repository from merging: two
+// minutes with the store's usual lease.
+const mergeSlotLeases = 4
 
 // mergeUnit merges one pull request of a unit that, evaluated again, may be merged.
 func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit) error {

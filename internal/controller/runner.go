@@ -15,9 +15,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// leaseRenewal is how often a process renews the leases of the keys it runs: a
-// third of store.DefaultLease.
-const leaseRenewal = store.DefaultLease / 3
+// renewalsPerLease is how often within a lease a process renews those of the keys it
+// runs.
+const renewalsPerLease = 3
 
 // Run claims keys and runs them until the context ends, then waits for the runs
 // that have begun.
@@ -252,7 +252,7 @@ func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Ti
 // on for too long, the run stops.
 func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim) {
 	began := e.opts.Clock.Now()
-	for e.sleepFor(ctx, leaseRenewal) {
+	for e.sleepFor(ctx, e.opts.Lease/renewalsPerLease) {
 		if e.opts.Clock.Now().Sub(began) >= runTimeout {
 			cancel(fmt.Errorf("it was at it for more than %s, in which something didn't answer", runTimeout))
 			return

@@ -20,6 +20,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
+// leaseRenewal is how often the fixture's controller renews its leases.
+const leaseRenewal = store.DefaultLease / renewalsPerLease
+
 // unreachableForge answers every question about a pull request with what a test says.
 type unreachableForge struct {
 	forge.Forge

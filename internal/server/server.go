@@ -55,6 +55,7 @@ type Seams struct {
 	JudgeTime     func() time.Duration // how long an edit may be judged; nil: as long as a server gives it
 	Sandbox       sandbox.Limits       // the zero value: those that a server has
 	Workers       int                  // how many keys run at once; 0: as many as a server runs
+	Lease         time.Duration        // how long what a dead process was at is kept from others; 0: as long as a server keeps it
 }
 
 // Server is a built server. Run runs it once.
@@ -100,7 +101,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 			s.Close()
 		}
 	}()
-	s.store, err = store.Open(ctx, o.Config.Store.Reveal(), store.Options{Log: o.Log.Named("store"), Now: o.Clock.Now, OnCommit: o.Seams.OnCommit, MaxPages: o.Seams.StoreMaxPages})
+	s.store, err = store.Open(ctx, o.Config.Store.Reveal(), store.Options{Log: o.Log.Named("store"), Now: o.Clock.Now, Lease: o.Seams.Lease, OnCommit: o.Seams.OnCommit, MaxPages: o.Seams.StoreMaxPages})
 	if err != nil {
 		return nil, err
 	}
@@ -317,8 +318,8 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
-		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner})
-	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner, Workers: s.o.Seams.Workers}), nil
+		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner, Lease: s.o.Seams.Lease})
+	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner, Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

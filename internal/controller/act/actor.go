@@ -37,7 +37,7 @@ type Store interface {
 	CountSlots(ctx context.Context, prefix string) (int, error)
 }
 
-// Options are the actor's parts. All but Metrics are required.
+// Options are the actor's parts. All but Metrics and Lease are required.
 type Options struct {
 	Store    Store
 	Gatherer *facts.Gatherer
@@ -47,6 +47,9 @@ type Options struct {
 	Log      *zap.Logger
 	Metrics  Metrics
 	Owner    string // of slots: one process
+	// Lease bounds how long one process may hold the right to count what is open and add
+	// one; 0: store.DefaultLease.
+	Lease time.Duration
 }
 
 // Metrics is told what was done.
@@ -63,7 +66,12 @@ type Actor struct {
 }
 
 // New makes an actor.
-func New(o Options) *Actor { return &Actor{opts: o} }
+func New(o Options) *Actor {
+	if o.Lease == 0 {
+		o.Lease = store.DefaultLease
+	}
+	return &Actor{opts: o}
+}
 
 // ErrStale says that the world is no longer what the action was judged on: look
 // again. It is not a failure.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -12,15 +11,11 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// slotTTL bounds how long one process may hold the right to count what is open
-// and add one.
-const slotTTL = 30 * time.Second
-
 // takeSlot takes the right to open one more of something that is counted; ErrStale
 // when another run holds it, here or in another process.
 func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (func(), error) {
 	owner := a.opts.Owner + "/" + wake.UnitName(u)
-	ok, err := a.opts.Store.TakeSlot(ctx, name, owner, slotTTL)
+	ok, err := a.opts.Store.TakeSlot(ctx, name, owner, a.opts.Lease)
 	if err != nil {
 		return nil, err
 	}

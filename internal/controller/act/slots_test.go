@@ -5,13 +5,14 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // TestSlots holds that nobody opens anything while another counts.
 func TestSlots(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		take := func(slot string) func() {
-			ok, err := w.store.TakeSlot(w.ctx(), slot, "another", slotTTL)
+			ok, err := w.store.TakeSlot(w.ctx(), slot, "another", store.DefaultLease)
 			if err != nil || !ok {
 				w.t.Fatal(slot, ok, err)
 			}
@@ -105,7 +106,7 @@ func TestOthersAboutToOpen(t *testing.T) {
 		ev, d, open := w.ready("2.0.0")
 		ev.Pipeline.Spec.Limits.OpenPerEnvironment = limit
 		for _, slot := range []string{openSlot + "api", openSlot + "worker", "open|hub:acme/fleet|shop|prod|api", "open|hub:acme/fleet|shop|qa-eu|api"} {
-			ok, err := w.store.TakeSlot(w.ctx(), slot, "another", slotTTL)
+			ok, err := w.store.TakeSlot(w.ctx(), slot, "another", store.DefaultLease)
 			w.must(err)
 			w.compare("it is free", ok, true)
 		}
@@ -118,7 +119,7 @@ func TestOthersAboutToOpen(t *testing.T) {
 		n, err := w.store.CountSlots(w.ctx(), openSlot)
 		w.must(err)
 		w.compare("slots", n, 2) // its own is given back
-		w.now = w.now.Add(slotTTL)
+		w.now = w.now.Add(store.DefaultLease)
 		w.must(w.do(ev, d, open))
 	}
 }
