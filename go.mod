@@ -34,6 +34,13 @@ require (
 )
 
 require (
+	cel.dev/expr v0.24.0 // indirect
+	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
+	github.com/google/cel-go v0.26.1
+	github.com/stoewer/go-strcase v1.2.0 // indirect
+)
+
+require (
 	github.com/BurntSushi/toml v1.3.2
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/xeipuuv/gojsonpointer v0.0.0-20190905194746-02993c407bfb // indirect

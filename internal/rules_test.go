@@ -101,6 +101,7 @@ var owners = map[string][]string{
 	"sigs.k8s.io/kustomize/":           {"internal/manifest/render"},
 	"github.com/hashicorp/golang-lru/": {"internal/cache"},
 	"github.com/robfig/cron/":          {"internal/argocd", "policies"},
+	"github.com/google/cel-go/":        {"policies"},
 	"helm.sh/helm/":                    {"internal/manifest/render"},
 }
 

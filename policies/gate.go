@@ -17,10 +17,12 @@ type Gate struct {
 	Windows Windows `yaml:"windows" json:"windows,omitempty"`
 	// Keeps it from merging for a while.
 	Freeze *Freeze `yaml:"freeze" json:"freeze,omitempty"`
+	// A condition in CEL.
+	Expression *Expression `yaml:"expression" json:"expression,omitempty"`
 }
 
 // Kinds are the keys of which a gate has exactly one.
-func Kinds() []string { return []string{"approvals", "window", "windows", "freeze"} }
+func Kinds() []string { return []string{"approvals", "window", "windows", "freeze", "expression"} }
 
 // Outcome is a gate's answer.
 type Outcome string
@@ -44,6 +46,8 @@ type Facts struct {
 	// AuthorsErr says why the authors could not be read; then the gate waits.
 	AuthorsErr string
 	Bot        Account
+	// Promotion is what expressions are asked about; nil: it isn't known.
+	Promotion *Promotion
 }
 
 // Result is a gate's answer with its reason.
@@ -77,6 +81,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Freeze != nil {
 		set = append(set, g.Freeze)
+	}
+	if g.Expression != nil {
+		set = append(set, g.Expression)
 	}
 	return set
 }

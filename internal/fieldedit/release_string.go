@@ -53,32 +53,55 @@ func (r Release) String() string {
 
 // imageNames names the release's images, one an entry.
 func (r Release) imageNames() []string {
-	var order []string
-	entries := map[string]map[string]string{}
-	for _, f := range r.Fields {
-		image, key, err := parseImagePath(f.Path)
-		if f.Kind != KindImage || err != nil {
-			continue
-		}
-		if entries[f.File+image] == nil {
-			entries[f.File+image] = map[string]string{}
-			order = append(order, f.File+image)
-		}
-		entries[f.File+image][key] = f.Value
-	}
 	var names []string
-	for _, at := range order {
-		e := entries[at]
+	for _, i := range r.Images() {
 		switch {
-		case e[imageNewTag] != "":
-			names = append(names, e[imageNewTag])
-		case e[imageDigest] != "":
-			names = append(names, shortDigest(e[imageDigest]))
+		case i.Tag != "":
+			names = append(names, i.Tag)
+		case i.Digest != "":
+			names = append(names, shortDigest(i.Digest))
 		default:
-			names = append(names, e[imageNewName])
+			names = append(names, i.NewName)
 		}
 	}
 	return names
+}
+
+// Image is an entry of a kustomization's images list, as far as it is carried.
+type Image struct {
+	File    string
+	Name    string // by which it is found
+	NewName string // empty: it keeps its name
+	Tag     string
+	Digest  string
+}
+
+// Images are the release's images, in the order of its fields.
+func (r Release) Images() []Image {
+	var images []Image
+	at := map[[2]string]int{}
+	for _, f := range r.Fields {
+		name, key, err := parseImagePath(f.Path)
+		if f.Kind != KindImage || err != nil {
+			continue
+		}
+		place := [2]string{f.File, name}
+		i, known := at[place]
+		if !known {
+			i = len(images)
+			at[place] = i
+			images = append(images, Image{File: f.File, Name: name})
+		}
+		switch key {
+		case imageNewName:
+			images[i].NewName = f.Value
+		case imageNewTag:
+			images[i].Tag = f.Value
+		case imageDigest:
+			images[i].Digest = f.Value
+		}
+	}
+	return images
 }
 
 // shortDigest is a digest with its first 12 hex digits.

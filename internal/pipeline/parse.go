@@ -11,7 +11,6 @@ import (
 var unsupportedKeys = []string{
 	"spec.environments[].gates[].soak",
 	"spec.environments[].gates[].checks",
-	"spec.environments[].gates[].expression",
 	"spec.environments[].gates[].approvals.from.teams",
 	"spec.breakGlass",
 }

@@ -19,6 +19,7 @@ const (
 	maxNameLength     = 63
 	maxEnvironments   = 100
 	maxGates          = 50   // of an environment
+	maxExpressions    = 100  // of a pipeline: each is compiled
 	maxListed         = 1000 // entries of any other list
 	maxTemplateLength = 4096
 )
@@ -86,10 +87,19 @@ func (c *checker) checkAtMost(path string, n, most int) {
 // checkListLengths checks the lengths of all lists.
 func (c *checker) checkListLengths(s *Spec) {
 	c.checkAtMost("spec.environments", len(s.Environments), maxEnvironments)
+	expressions := 0
 	for i, e := range s.Environments {
+		for _, g := range e.Gates {
+			if g.Expression != nil {
+				expressions++
+			}
+		}
 		at := fmt.Sprintf("spec.environments[%d]", i)
 		c.checkAtMost(at+".after", len(e.After), maxEnvironments)
 		c.checkAtMost(at+".gates", len(e.Gates), maxGates)
+	}
+	if expressions > maxExpressions {
+		c.Errorf("spec.environments", "%d gates with an expression are too many; at most %d", expressions, maxExpressions)
 	}
 	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
 	c.checkAtMost("spec.applications", len(s.Applications), maxListed)

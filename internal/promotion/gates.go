@@ -71,7 +71,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		return out
 	}
 	facts := p.Review
-	facts.Now = j.facts.Now
+	facts.Now, facts.Promotion = j.facts.Now, j.describePromotion(e, p)
 	for _, g := range orderGates(e.Gates) {
 		r := g.Evaluate(facts)
 		j.recheckAt(r.Until)
@@ -87,6 +87,31 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.recheckAt(until)
 	}
 	return out
+}
+
+// describePromotion is what gates know of the promotion; nil where nobody read it.
+func (j *evaluator) describePromotion(e *Env, p *Pull) *policies.Promotion {
+	if p.Review.Promotion == nil {
+		return nil
+	}
+	known := *p.Review.Promotion
+	known.Pipeline, known.Environment, known.Component = j.facts.Unit.Pipeline, e.Name, j.facts.Unit.Component
+	for _, u := range j.listUpstream(e) {
+		upstream := policies.UpstreamEnvironment{Name: u.Name}
+		for i := range u.History {
+			if a := &u.History[i]; a.Release == p.Release {
+				if a.IsVerified() {
+					upstream.Verified, upstream.VerifiedAt = true, a.VerifiedAt
+				}
+				break // the newest arrival speaks
+			}
+		}
+		known.Upstream = append(known.Upstream, upstream)
+	}
+	for _, t := range e.Targets {
+		known.Targets = append(known.Targets, policies.Target{Name: t.Name, Cluster: t.Cluster})
+	}
+	return &known
 }
 
 // orderGates puts freezes first: where several gates wait the first one speaks, and that

@@ -28,19 +28,30 @@ func TestGates(t *testing.T) {
 	freeze := func(from, to policies.Moment) policies.Gate {
 		return policies.Gate{Freeze: &policies.Freeze{From: from, To: to, Timezone: "Europe/Berlin", Reason: "holidays"}}
 	}
+	expression := func(text policies.Expression) policies.Gate { return policies.Gate{Expression: &text} }
+	expressed := func(text policies.Expression) *ComponentFacts {
+		f := gatedFacts(expression(text))
+		f.env("qa").Open.Review.Promotion = &policies.Promotion{Release: &policies.Release{Name: "r2", Images: []policies.Image{{Name: "web", Tag: "r2"}}}, Pull: policies.PullRequest{Number: 7}}
+		return f
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
-		"no gate":                    {facts: gatedFacts(), want: merge},
-		"a window that is open":      {facts: gatedFacts(window("30 11 * * *")), want: merge, next: 30 * time.Minute},
-		"a window that opens now":    {facts: gatedFacts(window("0 12 * * *")), want: merge, next: time.Hour},
-		"a window that closes now":   {facts: gatedFacts(window("0 11 * * *")), next: 23 * time.Hour, why: "closed until Tue 2026-03-03 11:00 UTC"},
-		"a window that opens later":  {facts: gatedFacts(window("15 12 * * *")), next: 15 * time.Minute, why: "closed until Mon 2026-03-02 12:15 UTC"},
-		"the earlier of two windows": {facts: gatedFacts(window("15 12 * * *"), window("10 12 * * *")), next: 10 * time.Minute, why: "closed until"},
-		"a freeze":                   {facts: gatedFacts(freeze("2026-03-02", "2026-03-03")), next: 11 * time.Hour, why: "frozen until Tue 2026-03-03 00:00 CET: holidays"},
-		"a freeze beats a window":    {facts: gatedFacts(window("30 11 * * *"), freeze("2026-03-02", "2026-03-03")), next: 30 * time.Minute, why: "frozen until"},
-		"a freeze to come":           {facts: gatedFacts(freeze("2026-03-02T12:30:00Z", "2026-03-03")), want: merge, next: 30 * time.Minute},
-		"a freeze that is over":      {facts: gatedFacts(freeze("2026-03-01", "2026-03-02T12:00:00Z")), want: merge},
-		"a gate that isn't valid":    {facts: gatedFacts(window("@daily")), why: "the gate is not valid"},
+		"no gate":                                        {facts: gatedFacts(), want: merge},
+		"a window that is open":                          {facts: gatedFacts(window("30 11 * * *")), want: merge, next: 30 * time.Minute},
+		"a window that opens now":                        {facts: gatedFacts(window("0 12 * * *")), want: merge, next: time.Hour},
+		"a window that closes now":                       {facts: gatedFacts(window("0 11 * * *")), next: 23 * time.Hour, why: "closed until Tue 2026-03-03 11:00 UTC"},
+		"a window that opens later":                      {facts: gatedFacts(window("15 12 * * *")), next: 15 * time.Minute, why: "closed until Mon 2026-03-02 12:15 UTC"},
+		"the earlier of two windows":                     {facts: gatedFacts(window("15 12 * * *"), window("10 12 * * *")), next: 10 * time.Minute, why: "closed until"},
+		"a freeze":                                       {facts: gatedFacts(freeze("2026-03-02", "2026-03-03")), next: 11 * time.Hour, why: "frozen until Tue 2026-03-03 00:00 CET: holidays"},
+		"a freeze beats a window":                        {facts: gatedFacts(window("30 11 * * *"), freeze("2026-03-02", "2026-03-03")), next: 30 * time.Minute, why: "frozen until"},
+		"a freeze to come":                               {facts: gatedFacts(freeze("2026-03-02T12:30:00Z", "2026-03-03")), want: merge, next: 30 * time.Minute},
+		"a freeze that is over":                          {facts: gatedFacts(freeze("2026-03-01", "2026-03-02T12:00:00Z")), want: merge},
+		"an expression":                                  {facts: expressed(`release.images.all(i, i.tag == "r2") && upstream[0].verified && pull.number == 7`), want: merge},
+		"an expression about what it is of":              {facts: expressed(`pipeline == "shop" && component == "web" && environment == "qa" && targets[0].name == "web-qa" && upstream[0].name == "dev" && now - upstream[0].verifiedAt == duration("2m")`), want: merge, next: time.Minute},
+		"an expression that is false":                    {facts: expressed(`release.name != "r2"`), why: "the expression is false"},
+		"an expression about time":                       {facts: expressed(`now.getHours() > 12`), next: time.Minute, why: "the expression is false"},
+		"an expression that nobody read the release for": {facts: gatedFacts(expression("true")), why: "what is promoted isn't known"},
+		"a gate that isn't valid":                        {facts: gatedFacts(window("@daily")), why: "the gate is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.env, c.promo = "qa", Opened

@@ -202,6 +202,7 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		if err := o.authorFacts(ctx, c, env, v.Release, &v.Review); err != nil {
 			return fmt.Errorf("look at who made what #%d moves: %w", v.Number, err)
 		}
+		c.releaseFacts(env, open, v)
 		if v.Batch == batches {
 			env.Open = v
 		} else {

@@ -13,6 +13,7 @@ var gateWords = map[string]struct{ waitsFor, remedy string }{
 	"approvals":     {"", "a review by somebody who may write and is no author of the release"},
 	"window":        {"its window", "by itself"},
 	"windows":       {"one of its windows", "by itself"},
+	"expression":    {"its expression", "another release, or a change of what the expression asks for"},
 	"freeze":        {"the end of a freeze", "by itself"},
 	"pipeline-file": {"a working pipeline file", "a commit that mends the pipeline file"},
 	"targets":       {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},

@@ -1,0 +1,253 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/ext"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Expression is a condition in CEL, the Common Expression Language. It gives true (pass)
+// or false (wait), or a map of the outcome (pass, wait or fail) and the reason. It is
+// checked for its types where the pipeline file is read; what goes wrong later waits.
+type Expression string
+
+// Promotion is what an expression knows of the promotion that it is asked about.
+type Promotion struct {
+	Pipeline    string
+	Environment string
+	Component   string
+	// Release is nil where it can't be read; ReleaseErr says why.
+	Release    *Release
+	ReleaseErr string
+	Upstream   []UpstreamEnvironment
+	Pull       PullRequest
+	Targets    []Target
+}
+
+// Release is what is promoted.
+type Release struct {
+	ID     string  `cel:"id" json:"id"`       // 64 hex digits
+	Short  string  `cel:"short" json:"short"` // the first 12 of them
+	Name   string  `cel:"name" json:"name"`
+	Images []Image `cel:"images" json:"images,omitempty"`
+	Fields []Field `cel:"fields" json:"fields,omitempty"`
+}
+
+// Image is an image that a kustomization sets.
+type Image struct {
+	Name   string `cel:"name" json:"name"` // as the kustomization has it
+	Tag    string `cel:"tag" json:"tag,omitempty"`
+	Digest string `cel:"digest" json:"digest,omitempty"`
+	File   string `cel:"file" json:"file,omitempty"`
+}
+
+// Field is a carried field with its value in the release and in the environment.
+type Field struct {
+	File  string `cel:"file" json:"file"`
+	Field string `cel:"field" json:"field,omitempty"` // its address; empty: the whole file
+	Old   string `cel:"old" json:"old,omitempty"`     // empty: it isn't there
+	New   string `cel:"new" json:"new,omitempty"`
+}
+
+// UpstreamEnvironment is an environment that the promoted one comes after.
+type UpstreamEnvironment struct {
+	Name       string    `cel:"name" json:"name"`
+	Verified   bool      `cel:"verified" json:"verified"`     // the release, and it hasn't degraded there since
+	VerifiedAt time.Time `cel:"verifiedAt" json:"verifiedAt"` // where it is
+}
+
+// PullRequest is the promotion's pull request.
+type PullRequest struct {
+	Number int64    `cel:"number" json:"number"`
+	Labels []string `cel:"labels" json:"labels,omitempty"`
+}
+
+// Target is a target of the environment.
+type Target struct {
+	Name    string `cel:"name" json:"name"`
+	Cluster string `cel:"cluster" json:"cluster,omitempty"`
+}
+
+// Bounds on an expression, on what it may cost, and on what it says.
+const (
+	maxExpressionLength = 2048
+	maxExpressionNodes  = 2000
+	maxExpressionDepth  = 50
+	// maxExpressionNesting bounds macros within macros, whose cost multiplies.
+	maxExpressionNesting = 3
+	maxExpressionCost    = 100_000 // in CEL's own units; a call is about one
+	maxExpressionTime    = 50 * time.Millisecond
+	maxExpressionReason  = 400 // in characters
+	// expressionInterval is how often an expression that depends on the time is asked.
+	expressionInterval = time.Minute
+	// interruptEvery is after how many steps of a comprehension the time is looked at.
+	interruptEvery = 100
+)
+
+var _ evaluator = (*Expression)(nil)
+
+func (*Expression) kindName() string { return "expression" }
+
+func (e *Expression) describe() string { return "an expression: " + string(*e) }
+
+func (e *Expression) validate() []Problem {
+	if _, err := e.compile(); err != nil {
+		return []Problem{{Path: e.kindName(), Message: err.Error()}}
+	}
+	return nil
+}
+
+// compiledExpression can be evaluated.
+type compiledExpression struct {
+	program cel.Program
+	usesNow bool
+	vacuous bool // it looks at all images, and nowhere at whether there is one
+}
+
+// newExpressionEnv is what expressions know.
+func newExpressionEnv() (*cel.Env, error) {
+	list := func(name string) *cel.Type { return cel.ListType(cel.ObjectType("policies." + name)) }
+	return cel.NewEnv(
+		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Release](), reflect.TypeFor[UpstreamEnvironment](), reflect.TypeFor[PullRequest](), reflect.TypeFor[Target]()),
+		ext.Strings(ext.StringsVersion(2)),
+		cel.HomogeneousAggregateLiterals(),
+		cel.ParserExpressionSizeLimit(maxExpressionLength),
+		cel.ParserRecursionLimit(maxExpressionDepth),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateComprehensionNestingLimit(maxExpressionNesting)),
+		cel.Variable("pipeline", cel.StringType),
+		cel.Variable("environment", cel.StringType),
+		cel.Variable("component", cel.StringType),
+		cel.Variable("release", cel.ObjectType("policies.Release")),
+		cel.Variable("upstream", list("UpstreamEnvironment")),
+		cel.Variable("pull", cel.ObjectType("policies.PullRequest")),
+		cel.Variable("targets", list("Target")),
+		cel.Variable("now", cel.TimestampType),
+	)
+}
+
+func (e *Expression) compile() (*compiledExpression, error) {
+	switch {
+	case strings.TrimSpace(string(*e)) == "":
+		return nil, errors.New("is empty; write a condition, like size(release.images) > 0")
+	case len(*e) > maxExpressionLength:
+		return nil, fmt.Errorf("is longer than %d bytes", maxExpressionLength)
+	}
+	env, err := newExpressionEnv()
+	if err != nil {
+		return nil, fmt.Errorf("make the environment of expressions: %w", err)
+	}
+	checked, issues := env.Compile(string(*e))
+	if err := issues.Err(); err != nil {
+		first := issues.Errors()[0]
+		return nil, fmt.Errorf("can't be compiled: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, wording.ClipLine(first.Message, maxExpressionReason))
+	}
+	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.MapType(cel.StringType, cel.StringType)) {
+		return nil, fmt.Errorf(`must give true or false, or {"outcome": …, "reason": …}; it gives %s`, wording.ClipLine(out.String(), maxExpressionReason))
+	}
+	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery))
+	if err != nil {
+		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
+	}
+	c := &compiledExpression{program: program}
+	nodes := 0
+	images, ranges := 0, 0
+	celast.PreOrderVisit(checked.NativeRep().Expr(), celast.NewExprVisitor(func(x celast.Expr) {
+		nodes++
+		switch {
+		case x.Kind() == celast.IdentKind && x.AsIdent() == "now":
+			c.usesNow = true
+		case isReleaseImages(x):
+			images++
+		case x.Kind() == celast.ComprehensionKind && isReleaseImages(x.AsComprehension().IterRange()):
+			ranges++
+		}
+	}))
+	if nodes > maxExpressionNodes {
+		return nil, fmt.Errorf("is too large: it has %d parts with what its macros stand for; at most %d", nodes, maxExpressionNodes)
+	}
+	c.vacuous = ranges > 0 && ranges == images
+	return c, nil
+}
+
+// isReleaseImages says that a part of an expression is release.images.
+func isReleaseImages(x celast.Expr) bool {
+	if x.Kind() != celast.SelectKind || x.AsSelect().FieldName() != "images" {
+		return false
+	}
+	of := x.AsSelect().Operand()
+	return of.Kind() == celast.IdentKind && of.AsIdent() == "release"
+}
+
+func (e *Expression) evaluate(f Facts) Result {
+	r := Result{Gate: e.kindName(), Outcome: Wait}
+	p := f.Promotion
+	switch {
+	case f.Now.IsZero():
+		r.Reason = "what time it is isn't known"
+		return r
+	case p == nil:
+		r.Reason = "what is promoted isn't known"
+		return r
+	case p.Release == nil:
+		r.Reason = "what is promoted can't be read: " + p.ReleaseErr
+		return r
+	}
+	c, err := e.compile()
+	if err != nil {
+		r.Reason = "the expression " + err.Error()
+		return r
+	}
+	if c.usesNow {
+		r.Until = f.Now.Add(expressionInterval)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxExpressionTime)
+	defer cancel()
+	out, _, err := c.program.ContextEval(ctx, map[string]any{
+		"pipeline": p.Pipeline, "environment": p.Environment, "component": p.Component, "release": *p.Release,
+		"upstream": p.Upstream, "pull": p.Pull, "targets": p.Targets, "now": f.Now.UTC(),
+	})
+	if err != nil {
+		r.Reason = "the expression can't be evaluated: " + wording.ClipLine(err.Error(), maxExpressionReason)
+		if ctx.Err() != nil {
+			r.Until = f.Now.Add(expressionInterval) // the machine was busy
+		}
+		return r
+	}
+	if passed, is := out.Value().(bool); is {
+		r.Reason = "the expression is false"
+		if passed {
+			r.Outcome, r.Reason = Pass, "the expression is true"
+		}
+	} else if said, err := out.ConvertToNative(reflect.TypeFor[map[string]string]()); err != nil {
+		r.Reason = "the expression can't be evaluated: it gives neither true nor false nor an outcome"
+	} else {
+		r.setOutcome(said.(map[string]string))
+	}
+	if r.Outcome == Pass && c.vacuous && len(p.Release.Images) == 0 {
+		r.Outcome, r.Reason = Wait, "no image in this release, so the expression would be true of nothing; where that is meant, say so with size(release.images) == 0"
+	}
+	return r
+}
+
+// setOutcome takes an expression's map for the answer.
+func (r *Result) setOutcome(said map[string]string) {
+	reason := wording.ClipLine(said["reason"], maxExpressionReason)
+	switch o := Outcome(said["outcome"]); o {
+	case Pass, Wait, Fail:
+		if reason == "" {
+			reason = "the expression says " + string(o)
+		}
+		r.Outcome, r.Reason = o, reason
+	default:
+		r.Reason = fmt.Sprintf("the expression gives the outcome %q; it must be pass, wait or fail", wording.ClipLine(said["outcome"], maxExpressionReason))
+	}
+}

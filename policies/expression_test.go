@@ -1,0 +1,155 @@
+package policies
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func promotionFacts() Facts {
+	return Facts{
+		Now: time.Date(2026, 11, 23, 10, 30, 0, 0, time.UTC),
+		Promotion: &Promotion{
+			Pipeline: "shop", Environment: "prod", Component: "web",
+			Release: &Release{ID: strings.Repeat("a", 64), Short: "aaaaaaaaaaaa", Name: "v1.5.0",
+				Images: []Image{{Name: "registry.example/web", Tag: "v1.5.0", File: "kustomization.yaml"}},
+				Fields: []Field{{File: "kustomization.yaml", Field: "images[name=registry.example/web].newTag", Old: "v1.4.2", New: "v1.5.0"}}},
+			Upstream: []UpstreamEnvironment{{Name: "qa", Verified: true, VerifiedAt: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}},
+			Pull:     PullRequest{Number: 14, Labels: []string{"env/prod", "liftlock"}},
+			Targets:  []Target{{Name: "web-prod-eu", Cluster: "eu-1"}},
+		},
+	}
+}
+
+func TestExpression(t *testing.T) {
+	for expression, want := range map[string]Result{
+		`true`:  {Outcome: Pass, Reason: "the expression is true"},
+		`false`: {Outcome: Wait, Reason: "the expression is false"},
+		`size(release.images) > 0 && release.images.all(i, i.tag.matches("^v[0-9.]+$"))`:                     {Outcome: Pass, Reason: "the expression is true"},
+		`release.images.all(i, i.digest != "")`:                                                              {Outcome: Wait, Reason: "the expression is false"},
+		`release.fields.exists(f, f.field.endsWith("newTag") && f.old == "v1.4.2" && f.new.startsWith("v"))`: {Outcome: Pass, Reason: "the expression is true"},
+		`pipeline == "shop" && environment == "prod" && component == "web" && release.short == "aaaaaaaaaaaa" && release.id.startsWith(release.short) && release.name == "v1.5.0"`: {Outcome: Pass, Reason: "the expression is true"},
+		`"hotfix" in pull.labels || pull.number == 14`:                         {Outcome: Pass, Reason: "the expression is true"},
+		`targets.all(t, t.cluster == "eu-1" && t.name.lowerAscii() == t.name)`: {Outcome: Pass, Reason: "the expression is true"},
+		`upstream.all(u, u.verified && now - u.verifiedAt > duration("2h"))`:   {Outcome: Pass, Reason: "the expression is true"},
+		`now.getHours("Europe/Berlin") < 11`:                                   {Outcome: Wait, Reason: "the expression is false"},
+		`{"outcome": "wait", "reason": "ask " + component}`:                    {Outcome: Wait, Reason: "ask web"},
+		`{"outcome": "fail", "reason": "never\non a Monday"}`:                  {Outcome: Fail, Reason: "never on a Monday"},
+		`{"outcome": "pass"}`:           {Outcome: Pass, Reason: "the expression says pass"},
+		`{"outcome": "maybe"}`:          {Outcome: Wait, Reason: `the expression gives the outcome "maybe"; it must be pass, wait or fail`},
+		`{"reason": "none"}`:            {Outcome: Wait, Reason: `the expression gives the outcome ""; it must be pass, wait or fail`},
+		`release.images[7].tag == "v1"`: {Outcome: Wait, Reason: "the expression can't be evaluated: index out of bounds: 7"},
+		`release.fields[0].new.split("v")[1].split(".").map(n, int(n)) == [1, 5, 0]`: {Outcome: Pass, Reason: "the expression is true"},
+		`int(release.name) == 1`: {Outcome: Wait, Reason: `the expression can't be evaluated: type conversion error from 'string' to 'int'`},
+	} {
+		t.Run(expression, func(t *testing.T) {
+			e := Expression(expression)
+			gate, facts := Gate{Expression: &e}, promotionFacts()
+			got := gate.Evaluate(facts)
+			if got.Gate != "expression" || got.Outcome != want.Outcome || got.Reason != want.Reason {
+				t.Errorf("it says %+v, want %+v", got, want)
+			}
+			until := time.Time{}
+			if strings.Contains(expression, "now") {
+				until = facts.Now.Add(time.Minute)
+			}
+			if !got.Until.Equal(until) {
+				t.Errorf("it looks again at %s, want %s", got.Until, until)
+			}
+		})
+	}
+}
+
+// TestExpressionIsStopped holds that one that costs too much, or takes too long, waits.
+func TestExpressionIsStopped(t *testing.T) {
+	e := Expression(`[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, [1,2,3,4,5,6,7,8,9,10].map(c, (release.name+release.id+release.id+release.id+release.id+release.id).matches("(a*)*b")))).size() == 10`)
+	if got := (&Gate{Expression: &e}).Evaluate(promotionFacts()); got.Outcome != Wait || !strings.HasPrefix(got.Reason, "the expression can't be evaluated: operation ") {
+		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestExpressionOverNothing holds that an expression about all images isn't true where
+// there is none, unless it says that this is meant.
+func TestExpressionOverNothing(t *testing.T) {
+	const nothing = "no image in this release, so the expression would be true of nothing; where that is meant, say so with size(release.images) == 0"
+	for expression, want := range map[string]string{
+		`release.images.all(i, i.tag != "")`:                                    nothing,
+		`!release.images.exists(i, i.tag == "")`:                                nothing,
+		`environment == "prod" && release.images.all(i, i.tag != "")`:           nothing,
+		`release.images.all(i, i.tag != "") ? {"outcome": "pass"} : {"a": "b"}`: nothing,
+		`size(release.images) == 0 || release.images.all(i, i.tag != "")`:       "the expression is true",
+		`size(release.images) > 0 && release.images.all(i, i.tag != "")`:        "the expression is false",
+		`release.images.exists(i, i.tag == "")`:                                 "the expression is false",
+		`release.fields.all(f, f.new != "")`:                                    "the expression is true",
+	} {
+		e, facts := Expression(expression), promotionFacts()
+		facts.Promotion.Release.Images = nil
+		got := (&Gate{Expression: &e}).Evaluate(facts)
+		if got.Reason != want || (got.Outcome == Pass) != (want == "the expression is true") {
+			t.Errorf("%s says %+v, want %q", expression, got, want)
+		}
+	}
+}
+
+func TestExpressionWaitsOnDoubt(t *testing.T) {
+	for want, change := range map[string]func(*Facts){
+		"what time it is isn't known":                       func(f *Facts) { f.Now = time.Time{} },
+		"what is promoted isn't known":                      func(f *Facts) { f.Promotion = nil },
+		"what is promoted can't be read: the head is foggy": func(f *Facts) { f.Promotion.Release, f.Promotion.ReleaseErr = nil, "the head is foggy" },
+	} {
+		e, facts := Expression("true"), promotionFacts()
+		change(&facts)
+		if got := (&Gate{Expression: &e}).Evaluate(facts); got.Outcome != Wait || got.Reason != want {
+			t.Errorf("it says %+v, want %q", got, want)
+		}
+	}
+}
+
+func TestExpressionProblems(t *testing.T) {
+	for expression, want := range map[string]string{
+		"":                        "is empty; write a condition, like size(release.images) > 0",
+		strings.Repeat("x", 2049): "is longer than 2048 bytes",
+		`1 + 1`:                   `must give true or false, or {"outcome": …, "reason": …}; it gives int`,
+		`release.imagez.size()`:   "can't be compiled: line 1, column 8: undefined field 'imagez'",
+		"true &&\n  relase.id":    "can't be compiled: line 2, column 3: undeclared reference to 'relase' (in container '')",
+		`release.id.matches("[")`: "can't be compiled: line 1, column 20: invalid matches argument",
+		`upstream.all(a, upstream.all(b, upstream.all(c, upstream.all(d, d.verified))))`: "can't be compiled: line 1, column 61: comprehension exceeds nesting limit",
+		`["a", 1].size() == 2`:             "can't be compiled: line 1, column 7: expected type 'string' but found 'int'",
+		`dyn(release.id)`:                  `must give true or false, or {"outcome": …, "reason": …}; it gives dyn`,
+		strings.Repeat("(", 1000):          "",
+		strings.Repeat("!", 2000) + "true": "",
+		"true":                             "none",
+	} {
+		e := Expression(expression)
+		got := "none"
+		if err := (&Gate{Expression: &e}).Validate(); err != nil {
+			got = strings.TrimPrefix(err.Error(), "expression: ")
+		}
+		if got != want && (want != "" || got == "none" && !strings.HasPrefix(expression, "!")) {
+			t.Errorf("%.40s: it says\n%q, want\n%q", expression, got, want)
+		}
+	}
+}
+
+func FuzzExpression(f *testing.F) {
+	f.Add(`release.images.all(i, i.tag.matches("^v[0-9.]+$"))`, "v1", "web")
+	f.Add(`{"outcome": pull.labels[0]}`, "pass", "")
+	f.Add(`now > timestamp("2026-01-01T00:00:00Z") && "x" in pull.labels`, "", "x")
+	f.Fuzz(func(t *testing.T, expression, tag, label string) {
+		e, facts := Expression(expression), promotionFacts()
+		facts.Promotion.Release.Images[0].Tag = tag
+		facts.Promotion.Pull.Labels = []string{label}
+		gate := Gate{Expression: &e}
+		got := gate.Evaluate(facts)
+		if (gate.Validate() != nil) && got.Outcome != Fail || got.Reason == "" || len(got.Reason) > 4*maxExpressionReason {
+			t.Fatalf("it says %+v", got)
+		}
+	})
+}
+
+func BenchmarkExpression(b *testing.B) {
+	e, facts := Expression(`size(release.images) > 0 && release.images.all(i, i.tag.matches("^v[0-9.]+$"))`), promotionFacts()
+	for b.Loop() {
+		(&Gate{Expression: &e}).Evaluate(facts)
+	}
+}
