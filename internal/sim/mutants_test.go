@@ -45,6 +45,8 @@ var mutants = []mutant{
 	{"degraded is ordered by plain clocks", []edit{{"promotion/facts.go", "{ a.DegradedAt = later(now, a.VerifiedAt) }", "{ a.DegradedAt = now }"}}},
 	{"the branch isn't asked for again before a merge", []edit{{"controller/act/merge.go", "if len(moved) > 0 {", "if len(moved) > 0 && false {"}}},
 	{"a veto is forgotten", []edit{{"promotion/candidate.go", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn p", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn nil"}}},
+	{"what is remembered of closed pull requests isn't read again", []edit{{"controller/facts/rememberedhistory.go", "known.version == c.pastVersion && known.about", "known.about"}}},
+	{"what is remembered of arrivals isn't read again", []edit{{"controller/facts/rememberedhistory.go", "if !ok || known.version != version {", "if !ok {"}}},
 	{"a hold is acknowledged before it is set", []edit{{"controller/commentcommands.go", "reaction := reactionDone\n", "reaction := reactionDone\n\tif err := r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction); err != nil {\n\t\treturn err\n\t}\n"}}},
 	{"strangers' commands are carried out", []edit{{"controller/executecommand.go", "if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {", "if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil && false {"}}},
 	{"the label of a hold isn't read", []edit{{"controller/facts/openpull.go", "Held: pr.HasLabel(promotion.LabelHold),", "Held: false,"}}},

@@ -49,6 +49,9 @@ func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error)
 			(SELECT seq FROM arrived WHERE unit = $1 AND environment = $2 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
 			a.Unit, a.Environment, maxArrivals)
 	}
+	if err == nil {
+		err = t.raiseVersion(ctx, arrivalsScope(a.Unit))
+	}
 	return seq, err
 }
 

@@ -69,6 +69,7 @@ func (t *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err erro
 		}
 	}
 	t.tables.arrivals.removeAll(over)
+	t.raiseVersion(arrivalsScope(a.Unit))
 	return a.Seq, nil
 }
 

@@ -44,12 +44,13 @@ func newMemoryPastPulls() memoryTable[memoryPastPull] {
 }
 
 // forgetPast forgets what a pull request moved.
-func (t *memoryTables) forgetPast(repo string, number int) {
+func (t *memoryTx) forgetPast(repo string, number int) {
 	var moved []*memoryPastPull
-	for p := range takeWhile(t.pastPulls.from(byKey, &memoryPastPull{PastPull: PastPull{Repo: repo, Number: number}}), func(p *memoryPastPull) bool { return p.Repo == repo && p.Number == number }) {
+	for p := range takeWhile(t.tables.pastPulls.from(byKey, &memoryPastPull{PastPull: PastPull{Repo: repo, Number: number}}), func(p *memoryPastPull) bool { return p.Repo == repo && p.Number == number }) {
 		moved = append(moved, p)
+		t.raiseVersion(pastPullsScope(p.Repo, p.Pipeline, p.Component))
 	}
-	t.pastPulls.removeAll(moved)
+	t.tables.pastPulls.removeAll(moved)
 }
 
 func (t *memoryTx) addPastPull(_ context.Context, m PastPull) error {
@@ -60,6 +61,7 @@ func (t *memoryTx) addPastPull(_ context.Context, m PastPull) error {
 		return fmt.Errorf("%s moved %s twice", m.Repo, m.Component)
 	}
 	t.tables.pastPulls.put(row)
+	t.raiseVersion(pastPullsScope(m.Repo, m.Pipeline, m.Component))
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (t *memoryTx) putPull(_ context.Context, p Pull, seen int64) (version int64
 		p.Version = old.Version + 1
 	}
 	t.tables.pulls.put(&p)
-	t.tables.forgetPast(p.Repo, p.Number)
+	t.forgetPast(p.Repo, p.Number)
 	return p.Version, nil
 }
 
@@ -69,7 +69,7 @@ func (t *memoryTx) settlePull(_ context.Context, p Pull, rules string) (settled 
 	changed := *old
 	changed.Rules = rules
 	t.tables.pulls.put(&changed)
-	t.tables.forgetPast(p.Repo, p.Number)
+	t.forgetPast(p.Repo, p.Number)
 	return true, nil
 }
 

@@ -174,6 +174,7 @@ func drawRead(d draws) func(r reader) result {
 	since, branch, login, rules := d.at(), d.branch(), d.login(), d.rules()
 	questions := []func(r reader) result{
 		func(r reader) result { v, err := r.Arrivals(ctx, unit); return returned(err, v) },
+		func(r reader) result { v, err := r.ArrivalsVersion(ctx, unit); return returned(err, v) },
 		func(r reader) result {
 			v, err := r.AuditTrail(ctx, AuditFilter{Actor: login, Subject: unit}, number)
 			return returned(err, v)
@@ -181,6 +182,10 @@ func drawRead(d draws) func(r reader) result {
 		func(r reader) result { v, err := r.MergeQueue(ctx, repo); return returned(err, v) },
 		func(r reader) result { v, err := r.Observations(ctx, unit); return returned(err, v) },
 		func(r reader) result { v, err := r.NewestPastPulls(ctx, place, env, "qa"); return returned(err, v) },
+		func(r reader) result {
+			v, err := r.PastPullsVersion(ctx, place.Repo, place.Pipeline, place.Component)
+			return returned(err, v)
+		},
 		func(r reader) result {
 			v, err := r.RestrainingPulls(ctx, place, release, "aaa")
 			return returned(err, v)

@@ -69,7 +69,7 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 func (t sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bool, err error) {
 	n, err := t.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
 	if err == nil && n > 0 {
-		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number)
+		err = t.forgetPast(ctx, p.Repo, p.Number)
 	}
 	return n > 0, err
 }
@@ -78,6 +78,9 @@ func (t sqlTx) addPastPull(ctx context.Context, m PastPull) error {
 	_, err := t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short, whole, at, commit_id, by_login, rules, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, m.Rules, m.Version)
+	if err == nil {
+		err = t.raiseVersion(ctx, pastPullsScope(m.Repo, m.Pipeline, m.Component))
+	}
 	return err
 }
 

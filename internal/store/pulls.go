@@ -87,7 +87,7 @@ func (t sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, 
 		p.Repo, p.Number, p.Branch, p.State, p.Pipeline, p.Environment, p.Component, boolNumber(p.Revert), p.Author,
 		p.Head, p.MergeCommit, toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data), seen)
 	if err == nil && written {
-		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, p.Repo, p.Number)
+		err = t.forgetPast(ctx, p.Repo, p.Number)
 	}
 	return version, err
 }

@@ -10,6 +10,9 @@ import (
 type reader interface {
 	// Arrivals is the unit's history in all its environments, newest first.
 	Arrivals(ctx context.Context, unit string) ([]Arrival, error)
+	// ArrivalsVersion is 0 where nothing ever arrived; as long as it is the same, so are
+	// the unit's Arrivals, but for those that were pruned with the unit.
+	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	// AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
 	// at most 1000.
 	AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error)
@@ -27,6 +30,9 @@ type reader interface {
 	RestrainingPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error)
 	// MergedPulls are the merged promotions of which the release in short is one of those given.
 	MergedPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error)
+	// PastPullsVersion is 0 where no pull request ever closed; as long as it is the same,
+	// so is what NewestPastPulls, RestrainingPulls and MergedPulls answer of the component.
+	PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error)
 	// PullThatMoved is the newest merged promotion below a number on a branch of a component
 	// in an environment that, as a whole, moved what is given in short; false when none is known.
 	PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error)

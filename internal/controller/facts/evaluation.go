@@ -28,6 +28,7 @@ type Evaluation struct {
 	OpenPulls  map[int]*OpenPull            // ours that move any of the components, by number
 	RetryAt    time.Time                    // when a fact that ran out of time is looked for again; zero: none did
 	contents   map[string]fieldedit.Release // what releases carry, by identity
+	rules      map[string]string            // rulesOf, by component
 
 	holdsCommit  string          // of the branch that keeps holds; empty: there is none
 	envs         []promotion.Env // the pipeline's, without what differs by component
@@ -48,6 +49,7 @@ type ComponentEvaluation struct {
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment
 	past               []store.PastPull            // what closed pull requests did for it, as the store has it
+	pastVersion        int64                       // the store's of that
 }
 
 // editKey names a composition: of a component's release, or of what moves by one

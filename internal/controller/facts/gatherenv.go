@@ -168,25 +168,6 @@ func (d *arrivalData) nameRelease() {
 	d.release = promotion.Release{ID: d.Content.ID(), Name: d.Content.String()}
 }
 
-// readArrivals reads a unit's history by environment, newest first.
-func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (map[string][]promotion.Arrival, error) {
-	rows, err := o.opts.Store.Arrivals(ctx, wake.UnitName(c.Facts.Unit))
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]promotion.Arrival{}
-	for _, row := range rows {
-		d, err := o.arrivals.decode(row.Data)
-		if err != nil {
-			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
-		}
-		c.contents[d.release.ID] = d.Content
-		out[row.Environment] = append(out[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.release.Name,
-			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
-	}
-	return out, nil
-}
-
 // recordArrival writes down what is in the environment now, where that is new.
 func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	l, id := env.Landed.Value, env.Release.Value.ID

@@ -50,6 +50,7 @@ type Store interface {
 	recordStore
 	stateStore
 	Arrivals(ctx context.Context, unit string) ([]store.Arrival, error)
+	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	Observations(ctx context.Context, unit string) ([]store.Observation, error)
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 }
@@ -98,8 +99,9 @@ type Gatherer struct {
 	*recordGatherer
 	*changeGatherer
 
-	arrivals  decodedRows[arrivalData]
-	explained *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
+	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
+	arrivalRows decodedRows[arrivalData]
+	explained   *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
 }
 
 // New makes a gatherer.
@@ -129,7 +131,8 @@ func New(o Options) *Gatherer {
 		effectGatherer: newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches),
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
 		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},
-		arrivals:       newDecodedRows(o.Caches, "arrivals", (*arrivalData).nameRelease),
+		arrivals:       newRememberedArrivals(o.Caches),
+		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 	}
 }

@@ -36,6 +36,17 @@ const (
 // rulesOf names what the releases of closed pull requests depend on besides Git, by
 // the component that their branch names.
 func (ev *Evaluation) rulesOf(component string) string {
+	known, ok := ev.rules[component]
+	if !ok {
+		if known = ev.nameRules(component); ev.rules == nil {
+			ev.rules = map[string]string{}
+		}
+		ev.rules[component] = known
+	}
+	return known
+}
+
+func (ev *Evaluation) nameRules(component string) string {
 	unit := ev.Pipeline.Units[component]
 	if unit == nil {
 		return "all " + ev.Pipeline.overlaysKey()
@@ -65,7 +76,11 @@ func (o *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, 
 		names[i] = c.envs[i].Name
 	}
 	var err error
-	if c.past, err = o.pullGatherer.store.NewestPastPulls(ctx, c.pastLocation(), names...); err != nil {
+	u := c.Facts.Unit
+	if c.pastVersion, err = o.pullGatherer.store.PastPullsVersion(ctx, u.Repo, u.Pipeline, u.Component); err != nil {
+		return err
+	}
+	if c.past, err = o.readPast(ctx, c, newestPulls(), names); err != nil {
 		return err
 	}
 	last := map[string]store.PastPull{}
@@ -259,7 +274,7 @@ func (o *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) e
 	var restraints []store.PastPull
 	if slices.ContainsFunc(c.past, func(p store.PastPull) bool { return p.Kind != store.PastMerged }) { // else there are none
 		var err error
-		if restraints, err = o.pullGatherer.store.RestrainingPulls(ctx, c.pastLocation(), c.releasesAtHand(known)...); err != nil {
+		if restraints, err = o.readPast(ctx, c, restrainingPulls(), c.releasesAtHand(known)); err != nil {
 			return err
 		}
 	}
@@ -274,7 +289,7 @@ func (o *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) e
 			lifted[wording.Short(p.Release)] = true
 		}
 	}
-	merged, err := o.pullGatherer.store.MergedPulls(ctx, c.pastLocation(), slices.Sorted(maps.Keys(lifted))...)
+	merged, err := o.readPast(ctx, c, mergedPulls(), slices.Sorted(maps.Keys(lifted)))
 	c.past = slices.Concat(c.past, restraints, merged)
 	return err
 }

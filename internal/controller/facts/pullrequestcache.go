@@ -27,6 +27,7 @@ type pullGatherer struct {
 	uncomputed *cache.Cache[string, uncomputed]   // by detailKey
 	listed     *cache.Cache[string, struct{}]     // repositories whose list was read in this process
 	settled    *cache.Cache[string, *settledPull] // the last that were merged
+	past       *cache.Cache[string, pastAnswer]   // the last answers about closed ones
 	rows       decodedRows[cachedPull]
 }
 
@@ -37,6 +38,7 @@ type pullStore interface {
 	UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]store.Pull, error)
 	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
 	PullsMergedAs(ctx context.Context, repo, commit string) ([]store.Pull, error)
+	PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error)
 	NewestPastPulls(ctx context.Context, at store.PastPlace, environments ...string) ([]store.PastPull, error)
 	RestrainingPulls(ctx context.Context, at store.PastPlace, shorts ...string) ([]store.PastPull, error)
 	MergedPulls(ctx context.Context, at store.PastPlace, shorts ...string) ([]store.PastPull, error)
@@ -53,6 +55,7 @@ func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, gr
 		uncomputed: newCache[string, uncomputed](group, "uncomputed_merges", 10_000),
 		listed:     newCache[string, struct{}](group, "listed_repositories", 10_000),
 		settled:    newCache[string, *settledPull](group, "settled_pull_requests", 10_000),
+		past:       newPastAnswers(group),
 		rows:       newDecodedRows(group, "pull_request_rows", (*cachedPull).clipLabels)}
 }
 

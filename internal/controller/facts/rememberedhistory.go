@@ -1,0 +1,117 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// A component's history is long and changes seldom, and every look reads it. What was
+// read is remembered as long as the store says that it is the same: its version is read
+// before it, so that what is remembered is never older than its version.
+
+// rememberedArrivals are a unit's.
+type rememberedArrivals struct {
+	version  int64
+	byEnv    map[string][]promotion.Arrival // newest first
+	contents map[string]fieldedit.Release   // what their releases carry, by identity
+	bytes    int64                          // of the rows, about
+}
+
+func newRememberedArrivals(group *cache.Group) *cache.Cache[string, *rememberedArrivals] {
+	return cache.New(group, cache.Options[string, *rememberedArrivals]{Name: "arrivals", Entries: maxDecodedRows, Bytes: maxDecodedBytes,
+		Size: func(_ string, r *rememberedArrivals) int64 { return r.bytes }})
+}
+
+// readArrivals reads a unit's history by environment, newest first.
+func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (map[string][]promotion.Arrival, error) {
+	unit := wake.UnitName(c.Facts.Unit)
+	version, err := o.opts.Store.ArrivalsVersion(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	known, ok := o.arrivals.Get(unit)
+	if !ok || known.version != version {
+		rows, err := o.opts.Store.Arrivals(ctx, unit)
+		if err != nil {
+			return nil, err
+		}
+		if known, err = o.decodeArrivals(version, rows); err != nil {
+			return nil, err
+		}
+		o.arrivals.Put(unit, known)
+	}
+	maps.Copy(c.contents, known.contents)
+	own := make(map[string][]promotion.Arrival, len(known.byEnv)) // what is decided is written into it
+	for env, arrivals := range known.byEnv {
+		own[env] = slices.Clone(arrivals)
+	}
+	return own, nil
+}
+
+func (o *Gatherer) decodeArrivals(version int64, rows []store.Arrival) (*rememberedArrivals, error) {
+	r := &rememberedArrivals{version: version, byEnv: map[string][]promotion.Arrival{}, contents: map[string]fieldedit.Release{}}
+	for _, row := range rows {
+		d, err := o.arrivalRows.decode(row.Data)
+		if err != nil {
+			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
+		}
+		r.bytes += 2*int64(len(row.Data)) + rowBytes
+		r.contents[d.release.ID] = d.Content
+		r.byEnv[row.Environment] = append(r.byEnv[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.release.Name,
+			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt})
+	}
+	return r, nil
+}
+
+// rowBytes is about what a row takes besides its text.
+const rowBytes = 512
+
+// pastQuestion is one of the questions about a component's closed pull requests: which
+// are the newest in environments, or about releases in short.
+type pastQuestion struct {
+	name string
+	read func(s pullStore, ctx context.Context, at store.PastPlace, names ...string) ([]store.PastPull, error)
+}
+
+func newestPulls() pastQuestion      { return pastQuestion{"newest", pullStore.NewestPastPulls} }
+func restrainingPulls() pastQuestion { return pastQuestion{"restraining", pullStore.RestrainingPulls} }
+func mergedPulls() pastQuestion      { return pastQuestion{"merged", pullStore.MergedPulls} }
+
+// pastAnswer is what the store answered last to one of them.
+type pastAnswer struct {
+	version int64
+	about   string
+	rows    []store.PastPull
+}
+
+func newPastAnswers(group *cache.Group) *cache.Cache[string, pastAnswer] {
+	return cache.New(group, cache.Options[string, pastAnswer]{Name: "closed_pull_requests", Entries: maxDecodedRows, Bytes: maxDecodedBytes,
+		Size: func(_ string, a pastAnswer) int64 { return int64(len(a.about) + rowBytes*(1+len(a.rows))) }})
+}
+
+// readPast reads the answer to a question about a component's closed pull requests. What it returns is
+// shared: nobody changes it.
+func (o *pullGatherer) readPast(ctx context.Context, c *ComponentEvaluation, q pastQuestion, names []string) ([]store.PastPull, error) {
+	at := c.pastLocation()
+	key := strings.Join([]string{at.Repo, at.Pipeline, at.Component, q.name}, "|")
+	about := strings.Join(at.Rules, "|") + "\n" + strings.Join(names, "|")
+	if known, ok := o.past.Get(key); ok && known.version == c.pastVersion && known.about == about {
+		return known.rows, nil
+	}
+	rows, err := q.read(o.store, ctx, at, names...)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.Clip(rows)
+	o.past.Put(key, pastAnswer{version: c.pastVersion, about: about, rows: rows})
+	return rows, nil
+}

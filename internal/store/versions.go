@@ -1,0 +1,52 @@
+package store
+
+import "context"
+
+// What a look reads of a component's history is much, and changes seldom: so there is a
+// version of it, which whoever remembers what it read compares. It is raised with every
+// change, and is never below the time in microseconds at which it was raised: in a
+// database that was lost and made anew it isn't the same again.
+
+// arrivalsScope and pastPullsScope name what has a version. Two that have one name by
+// chance are only read again more often.
+func arrivalsScope(unit string) string { return "arrivals " + unit }
+
+func pastPullsScope(repo, pipeline, component string) string {
+	return "past " + repo + " " + pipeline + " " + component
+}
+
+// upsertVersion raises the versions of the scopes that a SELECT gives; WHERE tells SQLite
+// that ON CONFLICT isn't a join's.
+func upsertVersion(selectScopes string) string {
+	return `INSERT INTO history_versions (scope, version) SELECT scope, liftlock_now() FROM (` + selectScopes + `) AS s WHERE true
+		ON CONFLICT (scope) DO UPDATE SET version = CASE WHEN excluded.version > history_versions.version THEN excluded.version ELSE history_versions.version + 1 END`
+}
+
+func (t sqlTx) raiseVersion(ctx context.Context, scope string) error {
+	_, err := t.db.exec(ctx, upsertVersion(`SELECT CAST($1 AS TEXT) AS scope`), scope)
+	return err
+}
+
+// forgetPast forgets what a pull request moved.
+func (t sqlTx) forgetPast(ctx context.Context, repo string, number int) error {
+	// In the order of the names: two that wait for each other would both wait for good.
+	n, err := t.db.exec(ctx, upsertVersion(`SELECT DISTINCT 'past ' || repo || ' ' || pipeline || ' ' || component AS scope
+		FROM past_pulls WHERE repo = $1 AND number = $2 ORDER BY scope`), repo, number)
+	if err == nil && n > 0 {
+		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, repo, number)
+	}
+	return err
+}
+
+func (r queries) readVersion(ctx context.Context, scope string) (int64, error) {
+	version, _, err := queryOne(ctx, r.db, oneColumn[int64], `SELECT version FROM history_versions WHERE scope = $1`, scope)
+	return version, wrapError(err, "read the version of what is kept of %s", scope)
+}
+
+func (r queries) ArrivalsVersion(ctx context.Context, unit string) (int64, error) {
+	return r.readVersion(ctx, arrivalsScope(unit))
+}
+
+func (r queries) PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error) {
+	return r.readVersion(ctx, pastPullsScope(repo, pipeline, component))
+}
