@@ -26,6 +26,7 @@ const (
 	maxMessage    = 1000 // bytes of one message
 	maxConditions = 20
 	maxUnhealthy  = 50
+	maxChildren   = 500 // more than are looked at
 	maxSources    = 100
 	maxResults    = 20 // of an operation
 	maxDeployed   = 3
@@ -259,7 +260,19 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		a.Unhealthy = w.unhealthyResources()
 	}
 	a.Differences, a.Differing = w.outOfSyncResources()
+	a.Children = w.childApplications()
 	return a
+}
+
+// childApplications are the Applications among the resources that are to stay.
+func (w *wireApplication) childApplications() []verification.ChildRef {
+	var out []verification.ChildRef
+	for _, r := range w.Status.Resources {
+		if r.Group == "argoproj.io" && r.Kind == "Application" && !r.Hook && !r.RequiresPruning && len(out) < maxChildren {
+			out = append(out, verification.ChildRef{Namespace: r.Namespace, Name: r.Name})
+		}
+	}
+	return out
 }
 
 // dryRevisions maps the commit that the source hydrator wrote back to the one it was made

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -263,5 +264,26 @@ func TestEventWithoutAVersionLeavesThePlace(t *testing.T) {
 		if got := object.(*slimObject).ResourceVersion; got != want {
 			t.Errorf("the watch is at %q, want %q", got, want)
 		}
+	}
+}
+
+// TestChildApplications are those among the resources that are to stay, so many at most.
+func TestChildApplications(t *testing.T) {
+	decode := func(resources string) []verification.ChildRef {
+		app, _, err := decodeApplication("hub", []byte(`{"metadata": {"name": "parent"}, "status": {"resources": [`+resources+`]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return app.Children
+	}
+	got := decode(`{"group": "argoproj.io", "kind": "Application", "namespace": "argocd", "name": "a"}, {"group": "argoproj.io", "kind": "Application", "name": "b", "status": "OutOfSync"},
+		{"group": "argoproj.io", "kind": "Application", "name": "leaving", "requiresPruning": true}, {"group": "argoproj.io", "kind": "Application", "name": "hook", "hook": true},
+		{"group": "app.k8s.io", "kind": "Application", "name": "another"}, {"group": "argoproj.io", "kind": "AppProject", "name": "shop"}`)
+	if diff := cmp.Diff([]verification.ChildRef{{Namespace: "argocd", Name: "a"}, {Name: "b"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	one := `{"group": "argoproj.io", "kind": "Application", "name": "x"}`
+	if n := len(decode(one + strings.Repeat(","+one, 2*maxChildren))); n != maxChildren {
+		t.Errorf("%d are kept", n)
 	}
 }

@@ -20,6 +20,7 @@ type applicationIndex struct {
 	last        map[applicationID]verification.App // what was last heard of each
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
 	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
+	children    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, below its targets
 	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
 }
 
@@ -30,7 +31,7 @@ type applicationID struct{ argocd, namespace, name string }
 func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
 }
 
 // keysOfChange are the units that an Application's new state is news for. A mere
@@ -58,7 +59,22 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake
 			out = append(out, k)
 		}
 	}
+	for k, names := range x.children {
+		if names[name] && (matters || x.awaiting[k][name]) && !x.units[name][k] {
+			out = append(out, k)
+		}
+	}
 	return out
+}
+
+// setChildren notes which Applications are below a unit's targets.
+func (x *applicationIndex) setChildren(key wake.Key, names map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.children, key)
+	if len(names) > 0 {
+		x.children[key] = names
+	}
 }
 
 // withoutComparison is an Application without what every comparison sets anew.

@@ -99,13 +99,14 @@ func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation) err
 // storeEvaluation writes down what was seen and decided, in one transaction for each
 // component.
 func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
-	awaited := map[string]bool{}
+	awaited, children := map[string]bool{}, map[string]bool{}
 	var unreachable []string
 	for i, c := range ev.Components {
-		e.addAwaited(awaited, c.Unit, d.Components[i].Envs)
+		e.addAwaited(awaited, children, c, d.Components[i].Envs)
 		unreachable = append(unreachable, c.UnreachableArgoCDs...)
 	}
 	e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable)
+	e.apps.setChildren(wake.ForUnit(ev.Unit), children)
 	for i, c := range ev.Components {
 		if err := e.storeComponent(ctx, c, &d.Components[i]); err != nil {
 			return err
@@ -161,17 +162,24 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 	return out
 }
 
-// addAwaited adds the Applications of those environments that wait for Argo CD: every
-// reconciliation of one is news.
-func (e *Controller) addAwaited(awaited map[string]bool, u *facts.ResolvedUnit, envs []promotion.EnvState) {
+// addAwaited adds the Applications of those environments that wait for Argo CD, of which
+// every reconciliation is news, and all that are below targets.
+func (e *Controller) addAwaited(awaited, children map[string]bool, c *facts.ComponentEvaluation, envs []promotion.EnvState) {
 	for i := range envs {
-		of := u.Envs[envs[i].Environment]
-		if of == nil || !waitsForArgoCD(&envs[i]) {
+		of := c.Unit.Envs[envs[i].Environment]
+		if of == nil {
 			continue
 		}
-		for k := range of.Targets {
-			t := &of.Targets[k]
-			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(t), t.Name)] = true
+		targets := c.ChildTargets(envs[i].Environment)
+		for k := range targets {
+			children[applicationName(e.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
+		}
+		if !waitsForArgoCD(&envs[i]) {
+			continue
+		}
+		targets = append(targets, of.Targets...)
+		for k := range targets {
+			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
 		}
 	}
 }

@@ -50,6 +50,7 @@ type application struct {
 	history         []any
 
 	live      *rollout // what the cluster runs; nil: nothing
+	children  []string // the Applications among its resources
 	fault     AppFault
 	requested pendingRequests
 	dirty     bool // the reported state has changed
@@ -169,6 +170,20 @@ func (a *ArgoCD) SetOptions(namespace, name string, options map[string]any) erro
 	}
 	app.Options, app.compareNext = options, true
 	a.updateObject(app, func(x jsonObject) { x["spec"] = app.buildSpec(a.repos.CloneURL(app.Repo)) })
+	return nil
+}
+
+// SetChildren has an Application list other Applications of its namespace among its
+// resources, as one that is a parent of theirs does.
+func (a *ArgoCD) SetChildren(namespace, name string, children ...string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	app, err := a.findApplication(namespace, name)
+	if err != nil {
+		return err
+	}
+	app.children = children
+	a.updateObject(app, func(x jsonObject) { x["status"] = a.buildStatus(app) })
 	return nil
 }
 

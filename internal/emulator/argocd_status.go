@@ -139,6 +139,9 @@ func (app *application) listResources() []any {
 			"name": r.name, "status": status, "health": h,
 		})
 	}
+	for _, name := range app.children {
+		list = append(list, jsonObject{"group": "argoproj.io", "kind": "Application", "version": "v1alpha1", "namespace": app.Namespace, "name": name, "status": "Synced"})
+	}
 	return list
 }
 

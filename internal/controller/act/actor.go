@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -238,19 +239,15 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Comp
 
 // findTarget finds a target of an environment by what decisions call it, and its Argo CD.
 func (a *Actor) findTarget(c *facts.ComponentEvaluation, env, name string) (ArgoCD, *appset.Target, error) {
-	at := c.Unit.Envs[env]
-	for i := 0; at != nil && i < len(at.Targets); i++ {
-		t := &at.Targets[i]
-		if a.opts.Gatherer.TargetLabel(at, t) != name {
-			continue
-		}
-		w := a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDOf(t)]
-		if w == nil {
-			return nil, nil, fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDOf(t))
-		}
-		return w, t, nil
+	t := a.opts.Gatherer.FindTarget(c, env, name)
+	if t == nil {
+		return nil, nil, fmt.Errorf("%w: %s is no target any more", ErrStale, name)
 	}
-	return nil, nil, fmt.Errorf("%w: %s is no target any more", ErrStale, name)
+	w := a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDOf(t)]
+	if w == nil {
+		return nil, nil, fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDOf(t))
+	}
+	return w, t, nil
 }
 
 func (a *Actor) refreshTarget(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Refresh) error {
@@ -287,10 +284,10 @@ func followsBranch(t *appset.Target, branch string) bool {
 // restartVerification starts the verification of what landed again.
 func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvaluation, x promotion.RestartVerification) error {
 	env := c.Env(x.Environment)
-	at := c.Unit.Envs[x.Environment]
+	targets := slices.Concat(c.Unit.Envs[x.Environment].Targets, c.ChildTargets(x.Environment))
 	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
-		for i := range at.Targets {
-			if err := tx.DeleteObservation(ctx, wake.UnitName(c.Facts.Unit), x.Environment, a.opts.Gatherer.TargetName(&at.Targets[i])); err != nil {
+		for i := range targets {
+			if err := tx.DeleteObservation(ctx, wake.UnitName(c.Facts.Unit), x.Environment, a.opts.Gatherer.TargetName(&targets[i])); err != nil {
 				return err
 			}
 		}

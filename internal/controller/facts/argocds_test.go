@@ -127,7 +127,7 @@ func TestClusterIncidents(t *testing.T) {
 	health.RecordApp(*apps["argocd/api-dev"], false)
 	want := []promotion.ClusterIncident{{ID: "hub/argocd/api-dev", Component: "api", Environment: "dev", Cluster: "c1", Target: "api-dev", Health: "Progressing", Since: now, Until: now},
 		{ID: "hub/argocd/web-dev", Component: "web", Environment: "dev", Cluster: "c1", Target: "web-dev", Health: "Degraded", Since: now}, {ID: "hub/argocd/zoo", Cluster: "c2", Target: "zoo", Health: "Degraded", Since: now}}
-	if diff := cmp.Diff(want, g.clusterIncidents(p)); diff != "" {
+	if diff := cmp.Diff(want, g.clusterIncidents(p, nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

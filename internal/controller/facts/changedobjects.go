@@ -23,6 +23,10 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentE
 	}
 	for i := range env.Targets {
 		t := &env.Targets[i]
+		if c.findChild(env.Name, t.Name) != nil {
+			t.ChangedObjects = promotion.Unsure[[]promotion.Object]("it is an Application of an app of apps, whose manifests aren't compared")
+			continue
+		}
 		if err != nil {
 			t.ChangedObjects = promotion.Unsure[[]promotion.Object](err.Error())
 			continue

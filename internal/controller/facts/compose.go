@@ -233,8 +233,12 @@ func (o *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env 
 			return nil
 		}
 	}
-	for i := range env.Targets {
-		env.Targets[i].ChangedSince = promotion.Sure(changed[env.Targets[i].Name])
+	for i := range env.Targets { // parents come before what is below them
+		name := env.Targets[i].Name
+		if k := c.findChild(env.Name, name); k != nil && changed[name] == nil {
+			changed[name] = changed[k.parent]
+		}
+		env.Targets[i].ChangedSince = promotion.Sure(changed[name])
 	}
 	return nil
 }
@@ -270,7 +274,10 @@ func (o *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env
 		}
 		readers := index.AffectedReaders(paths)
 		for i := range env.Targets {
-			if name := env.Targets[i].Name; readers[ix.targetID(name)] != nil {
+			name := env.Targets[i].Name
+			// Which files an Application below a target reads is not known.
+			k := c.findChild(env.Name, name)
+			if k == nil && readers[ix.targetID(name)] != nil || k != nil && own && !hasNoLocalSource(&k.Target) {
 				changed[name] = append(changed[name], ci.SHA)
 			}
 		}

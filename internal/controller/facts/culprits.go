@@ -68,8 +68,9 @@ func (o *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluat
 	defer cancel()
 	count := 0
 	for i := range env.Targets {
-		out, t := &env.Targets[i], &at.Targets[i]
-		if out.Verdict.State != verification.Degraded || out.Unhealthy.OK {
+		out := &env.Targets[i]
+		t := c.targetAt(env, at, i)
+		if t == nil || out.Verdict.State != verification.Degraded || out.Unhealthy.OK {
 			continue
 		}
 		list, err := o.unhealthyResources(within, t, count)

@@ -48,6 +48,7 @@ type ComponentEvaluation struct {
 	UnknownRevisions   []string                    // revisions that Argo CD reports and Git doesn't know yet
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment
+	children           map[string][]childTarget    // the Applications below the targets, by environment
 	past               []store.PastPull            // what closed pull requests did for it, as the store has it
 	pastVersion        int64                       // the store's of that
 }
@@ -239,7 +240,7 @@ func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.U
 	}
 	for _, component := range components {
 		unit := p.Units[component]
-		c := &ComponentEvaluation{Evaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, Facts: ev.newComponentFacts(unit.Unit)}
+		c := &ComponentEvaluation{Evaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, children: map[string][]childTarget{}, Facts: ev.newComponentFacts(unit.Unit)}
 		c.Facts.Problems = p.ProblemsOf(component)
 		for i := range c.Facts.Envs {
 			c.Facts.Envs[i].Compositions = map[string]promotion.Composition{}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -21,7 +22,15 @@ func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *
 	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || t.NotHealthy || len(t.Unhealthy.Value) > 0 }) {
 		return nil, nil
 	}
-	now := o.clusterIncidents(p)
+	var children []appset.Target
+	if c.Evaluation != nil {
+		for _, member := range c.Components {
+			for env := range member.children {
+				children = append(children, member.ChildTargets(env)...)
+			}
+		}
+	}
+	now := o.clusterIncidents(p, children)
 	if !hasTarget(c, isDegraded) {
 		return now, nil
 	}

@@ -37,73 +37,104 @@ type stateStore interface {
 	PutState(ctx context.Context, key string, data []byte) error
 }
 
-// judgeTargets fills in an environment's targets with their verdicts about what landed.
+// targetLook is one look at the targets of an environment of a component.
+type targetLook struct {
+	ctx      context.Context
+	c        *ComponentEvaluation
+	env      *promotion.Env
+	memories []store.Observation
+}
+
+// judgeTargets fills in an environment's targets, and the Applications below them, with
+// their verdicts about what landed.
 func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
+	l, isDone := &targetLook{ctx, c, env, memories}, map[string]bool{}
 	for i := range at.Targets {
-		t := &at.Targets[i]
-		out := promotion.Target{Name: o.argocds.TargetLabel(at, t), ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t)}
-		app, appErr := o.argocds.findApp(t)
-		if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
-			c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
-		}
-		if !env.Release.OK || !env.Landed.OK {
-			out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
-			env.Targets = append(env.Targets, out)
-			continue
-		}
-		e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: o.verificationLimits(env.Spec.Verify, t)}
-		for _, a := range env.History {
-			if a.Commit == e.Commit && a.Release == e.Release {
-				e.Landed = a.At
-			}
-		}
-		if appErr != nil {
-			e.Unreachable = appErr.Error()
-		}
-		e.Generated = generatedSpec(at, t, c.contents[e.Release], app)
-		var rel []verification.Relation
-		if app != nil {
-			if name := c.Pipeline.Metadata.Name; t.ApplicationSet == "" && app.MarkedFor != name {
-				e.Unmarked = name
-			}
-			e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
-			out.NotHealthy = !verification.WasHealthy(app)
-			rel = o.revisionRelations(c, env, at, t, app.Revisions)
-			if app.Operation != nil {
-				e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
-				e.DeployedBefore = app.HasFailedSync() && o.wasDeployedBefore(c, env, at, t, app)
-			}
-			if hasNoLocalSource(t) && e.Generated != nil && e.Generated.Carries {
-				rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
-			}
-		}
-		var mem verification.Memory
-		name := o.argocds.TargetName(t)
-		known := slices.IndexFunc(memories, func(m store.Observation) bool { return m.Environment == env.Name && m.Target == name })
-		if known >= 0 {
-			var err error
-			if mem, err = o.memories.decode(memories[known].Data); err != nil {
-				mem = verification.Memory{} // an unreadable memory is none: the clock starts again
-			}
-		}
-		verdict, next := verification.Judge(e, app, rel, mem, c.Facts.Now)
-		if full := o.lookForAbsent(ctx, c, t, app, &verdict, &next); full != nil {
-			verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
-		}
-		out.Verdict = verdict
-		if verdict.State == verification.Degraded {
-			out.LastSync = lastSyncOf(app)
-		}
-		out.Timeline, out.Unhealthy = next.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
-		if known < 0 || !reflect.DeepEqual(mem, next) {
-			data, err := json.Marshal(next)
-			if err != nil {
-				panic(err) // plain data always marshals
-			}
-			c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: env.Name, Target: name, Data: data})
-		}
-		env.Targets = append(env.Targets, out)
+		label := o.argocds.TargetLabel(at, &at.Targets[i])
+		isDone[label] = o.judgeTarget(l, at, &at.Targets[i], label, false)
 	}
+	o.judgeChildren(l, at, isDone)
+}
+
+func (o *argocdGatherer) newTarget(t *appset.Target, label string) promotion.Target {
+	return promotion.Target{Name: label, ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t)}
+}
+
+// judgeTarget adds a target with its verdict; true when it is done with what landed. What a
+// child has through its parent it has as soon as that one is done.
+func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.Target, label string, isChild bool) bool {
+	c, env := l.c, l.env
+	out := o.newTarget(t, label)
+	app, appErr := o.argocds.findApp(t)
+	if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
+		c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
+	}
+	if !env.Release.OK || !env.Landed.OK {
+		out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
+		env.Targets = append(env.Targets, out)
+		return false
+	}
+	e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: o.verificationLimits(env.Spec.Verify, t)}
+	for _, a := range env.History {
+		if a.Commit == e.Commit && a.Release == e.Release {
+			e.Landed = a.At
+		}
+	}
+	if appErr != nil {
+		e.Unreachable = appErr.Error()
+	}
+	e.Generated = generatedSpec(at, t, c.contents[e.Release], app)
+	var rel []verification.Relation
+	if app != nil {
+		if name := c.Pipeline.Metadata.Name; t.ApplicationSet == "" && app.MarkedFor != name {
+			e.Unmarked = name
+		}
+		e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
+		out.NotHealthy = !verification.WasHealthy(app)
+		rel = o.revisionRelations(c, env, at, t, app.Revisions)
+		if app.Operation != nil {
+			e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
+			e.DeployedBefore = app.HasFailedSync() && o.wasDeployedBefore(c, env, at, t, app)
+		}
+		if hasNoLocalSource(t) && (isChild || e.Generated != nil && e.Generated.Carries) {
+			rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
+		}
+	}
+	next := o.judgeWithMemory(l, t, e, app, rel, &out)
+	if out.Verdict.State == verification.Degraded {
+		out.LastSync = lastSyncOf(app)
+	}
+	out.Timeline, out.Unhealthy = next.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
+	env.Targets = append(env.Targets, out)
+	return !next.Done.IsZero() && next.UndoneSince.IsZero()
+}
+
+// judgeWithMemory gives a target its verdict, by what was remembered of it, and keeps what
+// is to be remembered.
+func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App, rel []verification.Relation, out *promotion.Target) verification.Memory {
+	c := l.c
+	var mem verification.Memory
+	name := o.argocds.TargetName(t)
+	known := slices.IndexFunc(l.memories, func(m store.Observation) bool { return m.Environment == l.env.Name && m.Target == name })
+	if known >= 0 {
+		var err error
+		if mem, err = o.memories.decode(l.memories[known].Data); err != nil {
+			mem = verification.Memory{} // an unreadable memory is none: the clock starts again
+		}
+	}
+	verdict, next := verification.Judge(e, app, rel, mem, c.Facts.Now)
+	if full := o.lookForAbsent(l.ctx, c, t, app, &verdict, &next); full != nil {
+		verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
+	}
+	out.Verdict = verdict
+	if known < 0 || !reflect.DeepEqual(mem, next) {
+		data, err := json.Marshal(next)
+		if err != nil {
+			panic(err) // plain data always marshals
+		}
+		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: l.env.Name, Target: name, Data: data})
+	}
+	return next
 }
 
 // lastSyncOf is an Application's last sync; nil where there was none.
@@ -177,13 +208,17 @@ func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion
 }
 
 // clusterIncidents lists the targets, a unit's own and others', that are unhealthy, or
-// were a while ago.
-func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline) []promotion.ClusterIncident {
+// were a while ago. children are the Applications below the unit's targets.
+func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, children []appset.Target) []promotion.ClusterIncident {
 	unhealthy := o.health.unhealthy()
 	if len(unhealthy) == 0 {
 		return nil
 	}
 	whose := map[appKey]*appset.Target{}
+	for i := range children {
+		t := &children[i]
+		whose[appKey{t.ArgoCD, t.Namespace, t.Name}] = t
+	}
 	for i := range p.TargetSet.Targets {
 		t := &p.TargetSet.Targets[i]
 		key := appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}
@@ -287,8 +322,9 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 		maps.Copy(now.Healthy, last.Healthy) // the other members' targets are theirs to record
 		maps.Copy(now.Components, last.Components)
 	}
-	for i := range at.Targets {
-		t := &at.Targets[i]
+	targets := slices.Concat(at.Targets, c.ChildTargets(env.Name))
+	for i := range targets {
+		t := &targets[i]
 		id := o.argocds.TargetName(t)
 		app, err := o.argocds.findApp(t)
 		switch {

@@ -43,7 +43,11 @@ type App struct {
 	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing      int          `json:",omitempty"` // how many are
 	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
+	Children       []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
 }
+
+// ChildRef names an Application that is a resource of another one.
+type ChildRef struct{ Namespace, Name string }
 
 // SetStep is an Application's turn in its ApplicationSet's RollingSync.
 type SetStep struct {
