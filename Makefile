@@ -16,6 +16,9 @@ MUTANT_WORLDS ?= 200
 PKG ?= internal/promotion
 N ?= 100
 SEED ?= 1
+CRASH ?= .
+CRASH_SEED ?= 1
+KILLS ?= 1000
 STORIES ?= .
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
@@ -40,8 +43,8 @@ race: ## run the tests with the race detector, a package at a time
 	$(GO) test -race -p 1 -timeout 20m ./...
 
 .PHONY: crash
-crash: ## kill the server at every point of the story, and at 50 random moments (minutes)
-	$(GO) test ./internal/emulator/story -count=1 -timeout 60m -long
+crash: ## kill the server at every point of the story and at random, and three replicas with their PostgreSQL 1,000 times (an hour; CRASH=ReplicasKilled KILLS=1000 CRASH_SEED=1)
+	$(GO) test ./internal/emulator/story -count=1 -timeout 120m -v -long -run '$(CRASH)' -kills $(KILLS) -seed $(CRASH_SEED)
 
 .PHONY: sim
 sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_FOR=0: tell the story of SIM_SEED)

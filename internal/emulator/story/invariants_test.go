@@ -69,7 +69,11 @@ func (r *storyRun) checkForgeTidy() error {
 			wanted[p.Branch] = true
 		}
 	}
-	branches, err := r.listBranches()
+	dir, err := r.fixture.Forge.GitDir(story.Repo)
+	if err != nil {
+		return err
+	}
+	branches, err := listBranches(dir)
 	if err != nil {
 		return err
 	}
@@ -124,12 +128,8 @@ func checkEvidence(p *emulator.PullRequest) error {
 	return nil
 }
 
-// listBranches are the forge's own.
-func (r *storyRun) listBranches() (map[string]bool, error) {
-	dir, err := r.fixture.Forge.GitDir(story.Repo)
-	if err != nil {
-		return nil, err
-	}
+// listBranches are those of a bare repository.
+func listBranches(dir string) (map[string]bool, error) {
 	out, err := exec.Command("git", "-C", dir, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the branches: %w", err)

@@ -1,12 +1,10 @@
 package story_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,20 +20,11 @@ import (
 
 // storyRun is one world with a server that is started again whenever it dies.
 type storyRun struct {
-	t          *testing.T
+	*serverProcess
 	fixture    *story.Fixture
 	pointsFile string
-	log        *os.File
-	done       chan struct{}
 	// storeLost: the store was lost, and with it what only it knew.
 	storeLost bool
-
-	mu      sync.Mutex
-	cmd     *exec.Cmd
-	stopped bool
-	deaths  int
-	died    chan struct{} // closed at the first death, after onDeath
-	onDeath func()        // may change what the server finds when it comes back
 }
 
 // runOptions says what is unusual about a telling.
@@ -79,11 +68,18 @@ func startRun(t *testing.T, h runOptions) *storyRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &storyRun{t: t, fixture: w, pointsFile: filepath.Join(dir, "points"), log: log, done: make(chan struct{}), died: make(chan struct{})}
+	r := &storyRun{fixture: w, pointsFile: filepath.Join(dir, "points")}
+	r.serverProcess = &serverProcess{t: t, config: w.Config, log: log, done: make(chan struct{}), died: make(chan struct{})}
+	dieAt := h.dieAt
+	r.environ = func() []string {
+		at := dieAt
+		dieAt = "" // once
+		return []string{pointsVariable + "=" + r.pointsFile, dieAtVariable + "=" + at}
+	}
 	if h.onDeath != nil {
 		r.onDeath = func() { h.onDeath(w) }
 	}
-	go r.keepServerRunning(h.dieAt)
+	go r.keepRunning()
 	t.Cleanup(func() {
 		r.stopServer()
 		if err := w.Close(); err != nil {
@@ -98,97 +94,6 @@ func startRun(t *testing.T, h runOptions) *storyRun {
 		}
 	})
 	return r
-}
-
-// checkServerLog holds that the server did nothing that it survived by luck.
-func (r *storyRun) checkServerLog() {
-	text, err := os.ReadFile(r.log.Name())
-	if err != nil {
-		r.t.Errorf("read the server's log: %v", err)
-	}
-	for _, bad := range []string{"DATA RACE", "panic while running"} {
-		if i := bytes.Index(text, []byte(bad)); i >= 0 {
-			r.t.Errorf("in the server's log: %s", text[i:min(len(text), i+4000)])
-		}
-	}
-}
-
-// lastLines are the last lines of the server's log.
-func (r *storyRun) lastLines(n int) []byte {
-	text, err := os.ReadFile(r.log.Name())
-	if err != nil {
-		return []byte(err.Error())
-	}
-	lines := bytes.Split(text, []byte("\n"))
-	return bytes.Join(lines[max(0, len(lines)-n):], []byte("\n"))
-}
-
-// keepServerRunning runs the server, and runs it again when it died.
-func (r *storyRun) keepServerRunning(dieAt string) {
-	defer close(r.done)
-	for {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), configVariable+"="+r.fixture.Config, pointsVariable+"="+r.pointsFile, dieAtVariable+"="+dieAt)
-		cmd.Stderr = r.log
-		r.mu.Lock()
-		if r.stopped {
-			r.mu.Unlock()
-			return
-		}
-		_, err := cmd.StdinPipe() // it ends with this process
-		if err == nil {
-			err = cmd.Start()
-		}
-		r.cmd = cmd
-		r.mu.Unlock()
-		if err != nil {
-			r.t.Errorf("start the server: %v", err)
-			return
-		}
-		err = cmd.Wait()
-		r.mu.Lock()
-		stopped := r.stopped
-		r.mu.Unlock()
-		if stopped {
-			return
-		}
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != -1 {
-			r.t.Errorf("the server ended by itself: %v", err)
-			return
-		}
-		dieAt = "" // once
-		if r.onDeath != nil {
-			r.onDeath()
-		}
-		r.mu.Lock()
-		if r.deaths++; r.deaths == 1 {
-			close(r.died)
-		}
-		r.mu.Unlock()
-	}
-}
-
-func (r *storyRun) killServer() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.cmd != nil && r.cmd.Process != nil {
-		_ = r.cmd.Process.Kill() // it may have died meanwhile
-	}
-}
-
-func (r *storyRun) stopServer() {
-	r.mu.Lock()
-	r.stopped = true
-	r.mu.Unlock()
-	r.killServer()
-	<-r.done
-}
-
-func (r *storyRun) deathCount() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.deaths
 }
 
 // runStory tells the whole story and says how it ended.

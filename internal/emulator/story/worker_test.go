@@ -30,6 +30,7 @@ const (
 	configVariable = "LIFTLOCK_TEST_SERVER"
 	dieAtVariable  = "LIFTLOCK_TEST_DIE_AT" // the point at which the process kills itself
 	pointsVariable = "LIFTLOCK_TEST_POINTS" // a file to which every point that is passed is appended
+	leaseVariable  = "LIFTLOCK_TEST_LEASE"  // server.Seams.Lease
 )
 
 func TestMain(m *testing.M) {
@@ -70,17 +71,29 @@ type crashPoints struct {
 func (p *crashPoints) reach(place string, before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	name := p.count(place, before)
+	p.appendLine(name)
+	write := ""
+	if !strings.HasPrefix(place, "store ") {
+		write = p.count(anyWrite, before)
+	}
+	if name == p.dieAt || write != "" && write == p.dieAt {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
+}
+
+// anyWrite is the place of every write to the forge and every push, counted together.
+const anyWrite = "write"
+
+// count counts a place and names the point.
+func (p *crashPoints) count(place string, before bool) string {
 	seen, when := p.after, "after"
 	if before {
 		seen, when = p.before, "before"
 	}
 	seen[place]++
-	name := fmt.Sprintf("%s#%d %s", place, seen[place], when)
-	p.appendLine(name)
-	if name == p.dieAt {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // the signal is on its way
-	}
+	return fmt.Sprintf("%s#%d %s", place, seen[place], when)
 }
 
 func (p *crashPoints) appendLine(name string) {
@@ -115,6 +128,12 @@ func runWorker(file string) int {
 	if err != nil {
 		return printError(err)
 	}
+	var lease time.Duration
+	if text := os.Getenv(leaseVariable); text != "" {
+		if lease, err = time.ParseDuration(text); err != nil {
+			return printError(err)
+		}
+	}
 	enc := zap.NewProductionEncoderConfig()
 	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.AddSync(os.Stderr), zapcore.InfoLevel))
@@ -123,6 +142,7 @@ func runWorker(file string) int {
 		OnCommit:   func(name string, before bool) { p.reach("store "+name, before) },
 		BeforePush: func(ref string) { p.reach("push "+ref, true) },
 		AfterPush:  func(ref string) { p.reach("push "+ref, false) },
+		Lease:      lease,
 	}})
 	if err != nil {
 		return printError(err)
