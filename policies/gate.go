@@ -17,12 +17,16 @@ type Gate struct {
 	Windows Windows `yaml:"windows" json:"windows,omitempty"`
 	// Keeps it from merging for a while.
 	Freeze *Freeze `yaml:"freeze" json:"freeze,omitempty"`
+	// Asks for commit statuses and check runs on the pull request's head.
+	Checks *Checks `yaml:"checks" json:"checks,omitempty"`
 	// A condition in CEL.
 	Expression *Expression `yaml:"expression" json:"expression,omitempty"`
 }
 
 // Kinds are the keys of which a gate has exactly one.
-func Kinds() []string { return []string{"approvals", "window", "windows", "freeze", "expression"} }
+func Kinds() []string {
+	return []string{"approvals", "window", "windows", "freeze", "checks", "expression"}
+}
 
 // Outcome is a gate's answer.
 type Outcome string
@@ -46,6 +50,11 @@ type Facts struct {
 	// AuthorsErr says why the authors could not be read; then the gate waits.
 	AuthorsErr string
 	Bot        Account
+	// Checks are those on the head, where ChecksRead says that they were read.
+	Checks     []Check
+	ChecksRead bool
+	// ChecksErr says why the checks could not be read; then the gate waits.
+	ChecksErr string
 	// Promotion is what expressions are asked about; nil: it isn't known.
 	Promotion *Promotion
 }
@@ -81,6 +90,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Freeze != nil {
 		set = append(set, g.Freeze)
+	}
+	if g.Checks != nil {
+		set = append(set, g.Checks)
 	}
 	if g.Expression != nil {
 		set = append(set, g.Expression)

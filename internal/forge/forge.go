@@ -135,6 +135,41 @@ type Status struct {
 	Creator     string
 }
 
+// CheckState is how a check stands.
+type CheckState string
+
+// The states of a check. Skipped is one that didn't run because its conditions weren't met.
+const (
+	CheckPending CheckState = "pending"
+	CheckPassed  CheckState = "passed"
+	CheckSkipped CheckState = "skipped"
+	CheckFailed  CheckState = "failed"
+)
+
+// Check is what a program says of a commit: a commit status, or a check run where the
+// forge has those.
+type Check struct {
+	Name  string
+	App   string // login of the account; of an app, with its [bot]
+	State CheckState
+	Word  string // the forge's own for the state
+}
+
+// CheckOfStatus is a commit status as a check. A state that no forge is known to have
+// didn't pass.
+func CheckOfStatus(context, creator, state string) Check {
+	c := Check{Name: context, App: creator, State: CheckFailed, Word: state}
+	switch state {
+	case "success":
+		c.State = CheckPassed
+	case "pending":
+		c.State = CheckPending
+	case "skipped":
+		c.State = CheckSkipped
+	}
+	return c
+}
+
 // NewPullRequest is what is needed to open one.
 type NewPullRequest struct {
 	Title, Body string
@@ -240,6 +275,10 @@ type Forge interface {
 	SetStatus(ctx context.Context, r Repo, commit string, s Status) error
 	// Statuses are the newest status of each context on a commit.
 	Statuses(ctx context.Context, r Repo, commit string) ([]Status, error)
+	// Checks are the statuses and check runs on a commit, of all pages: the newest of
+	// each name and app, sorted by both. A status and a check run of the same name and
+	// app are two.
+	Checks(ctx context.Context, r Repo, commit string) ([]Check, error)
 
 	// EnsureHook creates the webhook, or repairs the one with the same URL
 	// (events, content type, active, secret). changed says whether it had to.

@@ -34,6 +34,11 @@ func TestGates(t *testing.T) {
 		f.env("qa").Open.Review.Promotion = &policies.Promotion{Release: &policies.Release{Name: "r2", Images: []policies.Image{{Name: "web", Tag: "r2"}}}, Pull: policies.PullRequest{Number: 7}}
 		return f
 	}
+	checked := func(state policies.CheckState) *ComponentFacts {
+		f := gatedFacts(policies.Gate{Checks: &policies.Checks{Require: []string{"ci"}}})
+		f.env("qa").Open.Review.Checks, f.env("qa").Open.Review.ChecksRead = []policies.Check{{Name: "ci", State: state}}, true
+		return f
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
 		"no gate":                                        {facts: gatedFacts(), want: merge},
@@ -46,6 +51,10 @@ func TestGates(t *testing.T) {
 		"a freeze beats a window":                        {facts: gatedFacts(window("30 11 * * *"), freeze("2026-03-02", "2026-03-03")), next: 30 * time.Minute, why: "frozen until"},
 		"a freeze to come":                               {facts: gatedFacts(freeze("2026-03-02T12:30:00Z", "2026-03-03")), want: merge, next: 30 * time.Minute},
 		"a freeze that is over":                          {facts: gatedFacts(freeze("2026-03-01", "2026-03-02T12:00:00Z")), want: merge},
+		"checks that passed":                             {facts: checked(policies.CheckPassed), want: merge},
+		"checks that aren't done":                        {facts: checked(policies.CheckPending), why: "not done: ci"},
+		"checks that failed":                             {facts: checked(policies.CheckFailed), why: "failed: ci"},
+		"checks that nobody read":                        {facts: gatedFacts(policies.Gate{Checks: &policies.Checks{Require: []string{"ci"}}}), why: "the checks aren't read yet"},
 		"an expression":                                  {facts: expressed(`release.images.all(i, i.tag == "r2") && upstream[0].verified && pull.number == 7`), want: merge},
 		"an expression about what it is of":              {facts: expressed(`pipeline == "shop" && component == "web" && environment == "qa" && targets[0].name == "web-qa" && upstream[0].name == "dev" && now - upstream[0].verifiedAt == duration("2m")`), want: merge, next: time.Minute},
 		"an expression that is false":                    {facts: expressed(`release.name != "r2"`), why: "the expression is false"},

@@ -256,6 +256,27 @@ func TestServerFreeze(t *testing.T) {
 	}
 }
 
+// TestChecksGate merges when the checks that the pipeline asks for have passed on the very
+// head, and says meanwhile what is missing.
+func TestChecksGate(t *testing.T) {
+	checked := "name: prod\nafter: [qa]\nmerge: auto\ngates:\n  - checks: {require: [\"ci/*\"], from: [ada]}\nverify: " + verifyFast
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, checked)})
+	p := s.releaseToProd("1.1.0")
+	report := func(login, context, state string) {
+		t.Helper()
+		s.must("report a check", s.Forge.SetStatus(repoName, login, p.Head, emulator.Status{Context: context, State: state}))
+	}
+	s.awaitGate("no check named ci/* from ada has reported")
+	report("grace", "ci/build", "success")
+	s.awaitGate("by nobody who is asked: ci/build by grace")
+	report("ada", "ci/build", "pending")
+	s.awaitGate("not done: ci/build (pending)")
+	report("ada", "ci/build", "failure")
+	s.awaitGate("failed: ci/build (failure)")
+	report("ada", "ci/build", "success")
+	s.awaitMerged(p.Number)
+}
+
 // TestMergeMethods squashes and rebases; what landed is known to be ours and is
 // verified, and its revert restores the bytes.
 func TestMergeMethods(t *testing.T) {

@@ -81,6 +81,10 @@ func (f *reachedForge) Statuses(ctx context.Context, r forge.Repo, commit string
 	return call(ctx, f, "Statuses", false, func() ([]forge.Status, error) { return f.Forge.Statuses(ctx, r, commit) })
 }
 
+func (f *reachedForge) Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
+	return call(ctx, f, "Checks", false, func() ([]forge.Check, error) { return f.Forge.Checks(ctx, r, commit) })
+}
+
 func (f *reachedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, u forge.PullRequestUpdate) error {
 	return effect(ctx, f, "UpdatePullRequest", true, func() error { return f.Forge.UpdatePullRequest(ctx, r, number, u) })
 }

@@ -62,7 +62,7 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 				continue
 			}
 			// Also without a gate that counts them: an approved promotion keeps its place.
-			d, err := o.readDetail(ctx, r, &p.cachedPull, !p.ref.Revert, fresh)
+			d, err := o.readDetail(ctx, r, &p.cachedPull, !p.ref.Revert, !p.ref.Revert && requiresChecks(env), fresh)
 			if err != nil {
 				return err
 			}
@@ -137,6 +137,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base); err != nil {
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
+		addChecks(&p.Review, p.Head, r.detail)
 	}
 	return p, nil
 }

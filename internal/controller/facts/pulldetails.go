@@ -15,6 +15,9 @@ type pullDetail struct {
 	reviews    []forge.Review
 	reviewsErr string
 	hasReviews bool
+	checks     []forge.Check
+	checksErr  string
+	hasChecks  bool
 	at         time.Time
 }
 
@@ -22,7 +25,7 @@ func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r
 
 // readDetail reads an open pull request again unless nothing was heard of it since
 // the last time; fresh always reads.
-func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, fresh bool) (*pullDetail, error) {
+func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, checks, fresh bool) (*pullDetail, error) {
 	key := detailKey(r, e.PR.Number)
 	d, _ := o.details.Get(key)
 	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
@@ -34,17 +37,29 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
 		}
 	}
-	if !reviews || d.hasReviews || d.pr.State != forge.Open {
+	reviews, checks = reviews && !d.hasReviews, checks && !d.hasChecks
+	if !reviews && !checks || d.pr.State != forge.Open {
 		return d, nil
 	}
 	full := *d
-	full.hasReviews = true
 	var err error
-	if full.reviews, err = r.Forge.Reviews(ctx, r.Name, e.PR.Number); err != nil {
-		if forge.IsRetryable(err) {
-			return nil, fmt.Errorf("read the reviews of #%d: %w", e.PR.Number, err)
+	if reviews {
+		full.hasReviews = true
+		if full.reviews, err = r.Forge.Reviews(ctx, r.Name, e.PR.Number); err != nil {
+			if forge.IsRetryable(err) {
+				return nil, fmt.Errorf("read the reviews of #%d: %w", e.PR.Number, err)
+			}
+			full.reviewsErr = err.Error()
 		}
-		full.reviewsErr = err.Error()
+	}
+	if checks {
+		full.hasChecks = true
+		if full.checks, err = r.Forge.Checks(ctx, r.Name, d.pr.Head); err != nil {
+			if forge.IsRetryable(err) {
+				return nil, fmt.Errorf("read the checks of #%d: %w", e.PR.Number, err)
+			}
+			full.checksErr = err.Error()
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -3,11 +3,13 @@ package facts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -87,6 +89,22 @@ func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, logi
 	}
 	o.permissions.Put(key, permission{level: level, at: o.now()})
 	return level, nil
+}
+
+// requiresChecks says whether a gate of an environment asks for checks.
+func requiresChecks(env *promotion.Env) bool {
+	return slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Checks != nil })
+}
+
+// addChecks fills in the checks on a head, as far as they were read of that very one.
+func addChecks(f *policies.Facts, head string, d *pullDetail) {
+	f.ChecksErr, f.ChecksRead = d.checksErr, d.hasChecks && d.pr.Head == head
+	if !f.ChecksRead {
+		return
+	}
+	for _, c := range d.checks {
+		f.Checks = append(f.Checks, policies.Check{Name: c.Name, App: c.App, State: policies.CheckState(c.State), Word: c.Word})
+	}
 }
 
 // Gates are an environment's gates, raised to the server's floor.

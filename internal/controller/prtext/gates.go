@@ -14,6 +14,7 @@ var gateWords = map[string]struct{ waitsFor, remedy string }{
 	"window":        {"its window", "by itself"},
 	"windows":       {"one of its windows", "by itself"},
 	"expression":    {"its expression", "another release, or a change of what the expression asks for"},
+	"checks":        {"checks on its head", "the checks, when they pass"},
 	"freeze":        {"the end of a freeze", "by itself"},
 	"pipeline-file": {"a working pipeline file", "a commit that mends the pipeline file"},
 	"targets":       {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
@@ -37,6 +38,8 @@ func waitsFor(gate string) string { return cmp.Or(gateWords[gate].waitsFor, gate
 // gateRemedy is what helps with a gate that doesn't say who can change it.
 func gateRemedy(in Input, g policies.Result) string {
 	switch {
+	case g.Outcome == policies.Fail && g.Gate == "checks":
+		return "the checks, when they run again and pass; or another release"
 	case g.Outcome == policies.Fail:
 		return "a commit that changes the pipeline file, or another release"
 	case g.Gate == "diverged":

@@ -22,6 +22,8 @@ func TestWhoCanChangeIt(t *testing.T) {
 		{policies.Result{Gate: "window", Until: at(17, 0)}, "its window", "by itself; at 2026-03-09 17:00 UTC"},
 		{policies.Result{Gate: "freeze", Until: at(17, 0)}, "the end of a freeze", "by itself; at 2026-03-09 17:00 UTC"},
 		{policies.Result{Gate: "expression"}, "its expression", "another release, or a change of what the expression asks for"},
+		{policies.Result{Gate: "checks"}, "checks on its head", "the checks, when they pass"},
+		{policies.Result{Gate: "checks", Outcome: policies.Fail}, "checks on its head", "the checks, when they run again and pass; or another release"},
 		{policies.Result{Gate: "windows"}, "one of its windows", "by itself"},
 		{policies.Result{Gate: "limit", Until: at(17, 0)}, "the limit of merges", "by itself; at 2026-03-09 17:00 UTC"},
 		{policies.Result{Gate: "pipeline-file"}, "a working pipeline file", "a commit that mends the pipeline file"},

@@ -1,6 +1,7 @@
 package forgetest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,5 +175,33 @@ func testStatuses(t *testing.T, s *fixture) {
 	}
 	if st := byContext["ci/test"]; st.State != forge.StatusError || st.Description != "broke" || st.Creator == s.ownLogin(t) {
 		t.Errorf("the other: %+v", st)
+	}
+	s.checkChecks(t, head, set)
+}
+
+// checkChecks holds that of checks the newest of each name and app is told: what somebody
+// else says by the same name replaces nothing.
+func (s *fixture) checkChecks(t *testing.T, head string, set func(forge.Forge, forge.Status)) {
+	t.Helper()
+	set(s.Forge, forge.Status{Context: "ci/test", State: forge.StatusPending})
+	set(s.Forge, forge.Status{Context: "ci/test", State: forge.StatusSuccess})
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []forge.Check{
+		{Name: "ci/test", App: s.ownLogin(t), State: forge.CheckPassed, Word: "success"},
+		{Name: "ci/test", App: reviewer.Login, State: forge.CheckFailed, Word: "error"},
+		{Name: "liftlock", App: s.ownLogin(t), State: forge.CheckPassed, Word: "success"},
+	}
+	if want[0].App > want[1].App {
+		want[0], want[1] = want[1], want[0]
+	}
+	if got, err := s.Forge.Checks(s.ctx, s.Repo, head); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the checks are %+v, %v; want %+v", got, err, want)
+	}
+	other := s.pushCommit(t, "other-checks", "main", "b.txt", "b\n")
+	if got, err := s.Forge.Checks(s.ctx, s.Repo, other); err != nil || len(got) != 0 {
+		t.Errorf("the checks of another commit are %+v, %v", got, err)
 	}
 }

@@ -1,6 +1,7 @@
 package gitea
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -53,5 +54,30 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 		})
 	}
 	slices.SortFunc(found, func(a, b forge.Status) int { return strings.Compare(a.Context, b.Context) })
+	return found, nil
+}
+
+// Checks are the statuses: Gitea has nothing else, and its own actions report by them.
+func (d *Driver) Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
+	type key struct{ name, app string }
+	newest := map[key]*sdk.Status{}
+	err := forEachPage("list the statuses of a commit of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		page, resp, err := d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
+		for _, s := range page {
+			k := key{s.Context, loginOf(s.Creator)}
+			if known := newest[k]; known == nil || s.ID > known.ID {
+				newest[k] = s
+			}
+		}
+		return len(page), false, resp, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []forge.Check
+	for k, s := range newest {
+		found = append(found, forge.CheckOfStatus(k.name, k.app, string(s.State)))
+	}
+	slices.SortFunc(found, func(a, b forge.Check) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.App, b.App)) })
 	return found, nil
 }

@@ -312,6 +312,48 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// TestChecks holds that statuses and check runs are read from all pages, and that of each
+// name and app the newest counts.
+func TestChecks(t *testing.T) {
+	r, d := newReplayServer(t)
+	r.on("GET repos/acme/fleet/commits/"+head1+"/statuses", okResponse([]jsonObject{
+		{"context": "ci", "state": "success", "creator": jsonObject{"login": "ada"}},
+		{"context": "ci", "state": "pending", "creator": jsonObject{"login": "grace"}},
+		{"context": "ci", "state": "failure", "creator": jsonObject{"login": "ada"}},
+	}))
+	run := func(id int, name, app, status, conclusion string) jsonObject {
+		return jsonObject{"id": id, "name": name, "app": jsonObject{"slug": app}, "status": status, "conclusion": conclusion}
+	}
+	first := okResponse(jsonObject{"total_count": 8, "check_runs": []jsonObject{
+		run(3, "build", "actions", "completed", "failure"), run(9, "build", "actions", "in_progress", ""), run(4, "build", "other", "completed", "neutral"), run(5, "skip", "actions", "completed", "skipped"),
+	}})
+	first.header = map[string]string{"Link": `<https://api.github.com/x?page=2>; rel="next"`}
+	r.on("GET repos/acme/fleet/commits/"+head1+"/check-runs", first, okResponse(jsonObject{"total_count": 8, "check_runs": []jsonObject{
+		run(6, "build", "actions", "completed", "success"), run(7, "old", "actions", "completed", "stale"), run(8, "stuck", "actions", "completed", "timed_out"), run(2, "ci", "ada", "queued", ""),
+	}}))
+	got, err := d.Checks(ctx, testRepoName, head1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []forge.Check{
+		{Name: "build", App: "actions[bot]", State: forge.CheckPending, Word: "in_progress"},
+		{Name: "build", App: "other[bot]", State: forge.CheckPassed, Word: "neutral"},
+		{Name: "ci", App: "ada", State: forge.CheckPassed, Word: "success"},
+		{Name: "ci", App: "ada[bot]", State: forge.CheckPending, Word: "queued"},
+		{Name: "ci", App: "grace", State: forge.CheckPending, Word: "pending"},
+		{Name: "old", App: "actions[bot]", State: forge.CheckFailed, Word: "stale"},
+		{Name: "skip", App: "actions[bot]", State: forge.CheckSkipped, Word: "skipped"},
+		{Name: "stuck", App: "actions[bot]", State: forge.CheckFailed, Word: "timed_out"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	r.on("GET repos/acme/fleet/commits/"+head1+"/check-runs", response{status: 403})
+	if _, err := d.Checks(ctx, testRepoName, head1); err == nil {
+		t.Error("check runs that can't be read are none")
+	}
+}
+
 func TestPermission(t *testing.T) {
 	r, d := newReplayServer(t)
 	for login, word := range map[string]string{"ada": "admin", "grace": "write", "edsger": "read", "alan": "none"} {

@@ -1,7 +1,9 @@
 package github
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	gh "github.com/google/go-github/v60/github"
 
@@ -54,4 +56,84 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 		return resp, false, err
 	})
 	return found, err
+}
+
+// Checks reads the statuses and the check runs, and keeps the newest of each name and app.
+// All check runs are read, not only the latest: those are the latest of a check suite.
+func (d *Driver) Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
+	found, err := d.listStatusChecks(ctx, r, commit)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := d.listCheckRuns(ctx, r, commit)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, runs...)
+	slices.SortStableFunc(found, func(a, b forge.Check) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.App, b.App)) })
+	return found, nil
+}
+
+// checkKey is what a newer check replaces an older one by.
+type checkKey struct{ name, app string }
+
+func (d *Driver) listStatusChecks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
+	owner, name := repoPath(r)
+	var found []forge.Check
+	seen := map[checkKey]bool{}
+	err := forEachPage("list the statuses of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page) // newest first
+		for _, s := range list {
+			if key := (checkKey{s.GetContext(), s.GetCreator().GetLogin()}); !seen[key] {
+				seen[key] = true
+				found = append(found, forge.CheckOfStatus(key.name, key.app, s.GetState()))
+			}
+		}
+		return resp, false, err
+	})
+	return found, err
+}
+
+func (d *Driver) listCheckRuns(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
+	owner, name := repoPath(r)
+	newest := map[checkKey]*gh.CheckRun{}
+	err := forEachPage("list the check runs of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.Checks.ListCheckRunsForRef(ctx, owner, name, commit, &gh.ListCheckRunsOptions{Filter: gh.String("all"), ListOptions: page})
+		if err != nil {
+			return resp, false, err
+		}
+		for _, run := range list.CheckRuns {
+			key := checkKey{run.GetName(), run.GetApp().GetSlug() + "[bot]"}
+			if known := newest[key]; known == nil || run.GetID() > known.GetID() {
+				newest[key] = run
+			}
+		}
+		return resp, false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []forge.Check
+	for key, run := range newest {
+		found = append(found, checkOfRun(key, run))
+	}
+	return found, nil
+}
+
+// checkOfRun is a check run as a check. GitHub takes neutral and skipped for success.
+func checkOfRun(key checkKey, run *gh.CheckRun) forge.Check {
+	c := forge.Check{Name: key.name, App: key.app, State: forge.CheckPending, Word: run.GetStatus()}
+	if run.GetStatus() != "completed" {
+		return c
+	}
+	c.Word = run.GetConclusion()
+	switch c.Word {
+	case "success", "neutral":
+		c.State = forge.CheckPassed
+	case "skipped":
+		c.State = forge.CheckSkipped
+	default:
+		c.State = forge.CheckFailed
+	}
+	return c
 }

@@ -268,6 +268,7 @@ func (s *both) compareHistory() {
 			return f.CommitAuthors(s.ctx, s.repo, base, commit)
 		})
 		sameAnswer(s, "the statuses of "+commit, func(f forge.Forge) ([]forge.Status, error) { return f.Statuses(s.ctx, s.repo, commit) })
+		sameAnswer(s, "the checks of "+commit, func(f forge.Forge) ([]forge.Check, error) { return f.Checks(s.ctx, s.repo, commit) })
 	}
 }
 

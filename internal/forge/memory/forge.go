@@ -65,9 +65,10 @@ type repository struct {
 	byCommit map[string][]*pull // the merged ones that brought a commit or landed as it
 	newest   *pull              // the most recently updated; its older goes on
 
-	heads    map[string]string       // branches as they were last seen
-	pushes   map[string][]forge.Push // by branch, oldest first; only ever appended to
-	statuses map[string][]*status    // by commit, newest first, one of each context
+	heads    map[string]string        // branches as they were last seen
+	pushes   map[string][]forge.Push  // by branch, oldest first; only ever appended to
+	checks   map[string][]forge.Check // by commit: the newest of each name and account
+	statuses map[string][]*status     // by commit, newest first, one of each context
 	comments map[int64]*comment
 }
 
@@ -79,7 +80,7 @@ func (f *Forge) AddRepo(r forge.Repo, remote *git.MemoryRemote, defaultBranch st
 	f.repos[strings.ToLower(r.String())] = &repository{
 		name: r, remote: remote, defaultBranch: defaultBranch, access: map[string]forge.Permission{}, protections: map[string]Protection{},
 		hooks: map[string]string{}, open: map[int]*pull{}, byBranch: map[string][]*pull{}, byCommit: map[string][]*pull{},
-		heads: remote.Heads(), pushes: map[string][]forge.Push{}, statuses: map[string][]*status{}, comments: map[int64]*comment{},
+		heads: remote.Heads(), pushes: map[string][]forge.Push{}, statuses: map[string][]*status{}, checks: map[string][]forge.Check{}, comments: map[int64]*comment{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -47,8 +48,16 @@ func (c *call) addStatus(commit string, s forge.Status) error {
 	}
 	others := slices.DeleteFunc(c.repo.statuses[commit], func(o *status) bool { return o.info.Context == s.Context })
 	c.repo.statuses[commit] = slices.Insert(others, 0, made)
+	c.repo.addCheck(commit, forge.CheckOfStatus(s.Context, s.Creator, string(s.State)))
 	c.emitEvent(Event{Kind: StatusEvent, Action: string(s.State), Commit: commit, Branch: c.repo.findOnlyBranch(commit)}, c.by)
 	return nil
+}
+
+// addCheck puts a check in the place of what the same account said by that name before.
+func (r *repository) addCheck(commit string, added forge.Check) {
+	same := func(o forge.Check) bool { return o.Name == added.Name && o.App == added.App }
+	r.checks[commit] = append(slices.DeleteFunc(r.checks[commit], same), added)
+	slices.SortFunc(r.checks[commit], func(a, b forge.Check) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.App, b.App)) })
 }
 
 // findOnlyBranch is the branch whose tip the commit is, if there is one alone.

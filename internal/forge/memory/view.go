@@ -260,6 +260,18 @@ func (v *view) Statuses(ctx context.Context, r forge.Repo, commit string) (found
 	return found, err
 }
 
+// Checks are the newest statuses of each context and account: there are no check runs.
+func (v *view) Checks(ctx context.Context, r forge.Repo, commit string) (found []forge.Check, err error) {
+	err = v.read(ctx, "list the statuses of a commit of "+r.String(), r, func(c *call) error {
+		if err := c.requireCommit(commit); err != nil {
+			return err
+		}
+		found = slices.Clone(c.repo.checks[commit])
+		return nil
+	})
+	return found, err
+}
+
 // EnsureHook records a hook. Nothing is delivered: Options.OnEvent is told.
 func (v *view) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (changed bool, err error) {
 	err = v.forge.withRepository(ctx, "create the webhook of "+r.String(), v.login, r, forge.PermissionAdmin, func(c *call) error {

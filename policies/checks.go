@@ -1,0 +1,207 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Checks asks for what programs say of the pull request's head: commit statuses, and check
+// runs where the forge has those. Every pattern must match at least one, and all that
+// match must have passed. Liftlock's own status never counts.
+type Checks struct {
+	// Names of checks that must have passed: ci/*. A * stands for any text, also for none.
+	Require []string `yaml:"require" json:"require" jsonschema:"required,minItems=1"`
+	// Whose checks count, by login; of an app with its [bot]: github-actions[bot]. Not set: those of anybody who may write to the repository, because that is who can set one.
+	From []string `yaml:"from" json:"from,omitempty"`
+	// A check that was skipped counts as passed. GitHub takes a required job that was skipped for passed.
+	AllowSkipped bool `yaml:"allowSkipped" json:"allowSkipped,omitempty"`
+}
+
+// Check is what a program says of the head. There is at most one of a name and app: the
+// newest.
+type Check struct {
+	Name  string
+	App   string // login of the account; of an app with its [bot]
+	State CheckState
+	Word  string // the forge's own for the state
+}
+
+// CheckState is how a check stands.
+type CheckState string
+
+// The states of a check. What is none of them counts as failed.
+const (
+	CheckPending CheckState = "pending"
+	CheckPassed  CheckState = "passed"
+	CheckSkipped CheckState = "skipped"
+	CheckFailed  CheckState = "failed"
+)
+
+const (
+	// ownCheck is Liftlock's own status, which says what the gates say.
+	ownCheck = "liftlock"
+	// maxCheckPatterns and maxCheckLength bound what is required, maxNamedChecks how many
+	// are named in a reason.
+	maxCheckPatterns = 50
+	maxCheckLength   = 200
+	maxNamedChecks   = 5
+)
+
+var _ evaluator = (*Checks)(nil)
+
+func (*Checks) kindName() string { return "checks" }
+
+func (c *Checks) describe() string {
+	s := "checks that pass: " + strings.Join(c.Require, ", ")
+	if len(c.From) > 0 {
+		s += " from " + strings.Join(c.From, ", ")
+	}
+	return s
+}
+
+func (c *Checks) validate() []Problem {
+	var problems []Problem
+	add := func(path, format string, args ...any) {
+		problems = append(problems, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	switch n := len(c.Require); {
+	case n == 0:
+		add("checks.require", "at least one check's name is needed, like ci/*")
+	case n > maxCheckPatterns:
+		add("checks.require", "%d names are too many; at most %d", n, maxCheckPatterns)
+	}
+	for i, pattern := range c.Require {
+		at := fmt.Sprintf("checks.require[%d]", i)
+		switch {
+		case strings.TrimSpace(pattern) == "" || len(pattern) > maxCheckLength || strings.ContainsFunc(pattern, unicode.IsControl):
+			add(at, "%q is not a check's name", wording.ClipLine(pattern, maxCheckLength))
+		case pattern == ownCheck:
+			add(at, "%s is Liftlock's own status, which waits for the gates", ownCheck)
+		case slices.Index(c.Require, pattern) < i:
+			add(at, "%q is given twice", pattern)
+		}
+	}
+	if len(c.From) > maxCheckPatterns {
+		add("checks.from", "%d logins are too many; at most %d", len(c.From), maxCheckPatterns)
+	}
+	for i, login := range c.From {
+		if login == "" || len(login) > maxCheckLength || strings.ContainsAny(login, " \t\r\n@/,") {
+			add(fmt.Sprintf("checks.from[%d]", i), "%q is not a login; write it without @ and spaces", wording.ClipLine(login, maxCheckLength))
+		}
+	}
+	return problems
+}
+
+// checkTally are the checks that count, by how they stand, and what is missing.
+type checkTally struct {
+	passed, pending, failed []string
+	missing                 []string // patterns without a check
+	notFrom                 []string // checks that match and are by nobody who is asked
+}
+
+func (c *Checks) evaluate(f Facts) Result {
+	r := Result{Gate: c.kindName(), Outcome: Wait}
+	switch {
+	case f.ChecksErr != "":
+		r.Reason = "the checks can't be read: " + f.ChecksErr
+		return r
+	case !f.ChecksRead:
+		r.Reason = "the checks aren't read yet"
+		return r
+	}
+	t := c.countChecks(f.Checks)
+	var reasons []string
+	say := func(names []string, format string) {
+		if len(names) > 0 {
+			reasons = append(reasons, fmt.Sprintf(format, wording.JoinFew(names, maxNamedChecks)))
+		}
+	}
+	say(t.failed, "failed: %s")
+	say(t.pending, "not done: %s")
+	if len(t.missing) > 0 {
+		from := ""
+		if len(c.From) > 0 {
+			from = " from " + wording.JoinFew(c.From, maxNamedChecks)
+		}
+		reasons = append(reasons, fmt.Sprintf("no check named %s%s has reported; is it spelt so?", wording.JoinFew(t.missing, maxNamedChecks), from))
+	}
+	say(t.notFrom, "by nobody who is asked: %s")
+	switch {
+	case len(t.failed) > 0:
+		r.Outcome = Fail
+	case len(t.pending)+len(t.missing) == 0:
+		r.Outcome, reasons = Pass, []string{"passed: " + wording.JoinFew(t.passed, maxNamedChecks)}
+	}
+	r.Reason = strings.Join(reasons, "; ")
+	return r
+}
+
+func (c *Checks) countChecks(checks []Check) checkTally {
+	var t checkTally
+	matched := make([]bool, len(c.Require))
+	for _, k := range checks {
+		wanted := false
+		for i, pattern := range c.Require {
+			if k.Name == ownCheck || !matchesPattern(pattern, k.Name) {
+				continue
+			}
+			wanted = true
+			matched[i] = matched[i] || c.isFrom(k.App)
+		}
+		name := fmt.Sprintf("%s (%s)", wording.ClipLine(k.Name, maxCheckLength), wording.ClipLine(k.Word, maxCheckLength))
+		switch {
+		case !wanted:
+		case !c.isFrom(k.App):
+			t.notFrom = append(t.notFrom, fmt.Sprintf("%s by %s", wording.ClipLine(k.Name, maxCheckLength), wording.ClipLine(k.App, maxCheckLength)))
+		case k.State == CheckPassed:
+			t.passed = append(t.passed, wording.ClipLine(k.Name, maxCheckLength))
+		case k.State == CheckSkipped && c.AllowSkipped:
+			t.passed = append(t.passed, name)
+		case k.State == CheckPending:
+			t.pending = append(t.pending, name)
+		case k.State == CheckSkipped:
+			t.pending = append(t.pending, name+", which needs allowSkipped")
+		default:
+			t.failed = append(t.failed, name)
+		}
+	}
+	for i, pattern := range c.Require {
+		if !matched[i] {
+			t.missing = append(t.missing, pattern)
+		}
+	}
+	for _, list := range []([]string){t.passed, t.pending, t.failed, t.notFrom} {
+		slices.Sort(list)
+	}
+	return t
+}
+
+// isFrom says whether an account's checks count.
+func (c *Checks) isFrom(app string) bool { return len(c.From) == 0 || containsLogin(c.From, app) }
+
+// matchesPattern says whether a name is as a pattern has it, in which each * stands for
+// any text. The slash is no border: what isn't matched isn't required.
+func matchesPattern(pattern, name string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == name
+	}
+	if !strings.HasPrefix(name, first) {
+		return false
+	}
+	name = name[len(first):]
+	parts := strings.Split(rest, "*")
+	last := parts[len(parts)-1]
+	for _, part := range parts[:len(parts)-1] {
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(part):]
+	}
+	return strings.HasSuffix(name, last)
+}
