@@ -134,6 +134,9 @@ func describeTarget(in Input, t Target) string {
 	if t.Cluster != "" {
 		s += " on " + codeSpan(t.Cluster, maxName)
 	}
+	if t.Follows != "" {
+		s += "; **the merge doesn't reach it**: it follows " + codeSpan(t.Follows, maxName) + ", so somebody has to move that, or it fails after arriveWithin"
+	}
 	return s
 }
 

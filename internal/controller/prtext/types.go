@@ -65,6 +65,7 @@ type Member struct {
 // Target is a target as the body names it.
 type Target struct {
 	Name, Component, Environment, Cluster string
+	Follows                               string // the revision that it follows instead of the branch that is merged into; empty: it follows that
 }
 
 // Page is everything that Liftlock writes on a pull request.
