@@ -1,0 +1,99 @@
+package promotion
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/policies"
+)
+
+// drawGate is a gate at random, some of which pass now and then.
+func drawGate(t *rapid.T) policies.Gate {
+	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	case 0:
+		return policies.Gate{Approvals: &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count")}}
+	case 1:
+		return policies.Gate{Window: &policies.Window{Cron: pick("cron", "0 9 * * *", "30 11 * * MON-7", "* * * * *", "0 0 31 * *", "@daily"), Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute, Timezone: pick("zone", "UTC", "Europe/Berlin", "Asia/Kolkata")}}
+	case 2:
+		days := []string{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"}
+		return policies.Gate{Freeze: &policies.Freeze{From: policies.Moment(pick("from", days...)), To: policies.Moment(pick("to", days...)), Timezone: "Europe/Berlin"}}
+	case 3:
+		text := policies.Expression(pick("expression", "true", "false", `release.images.all(i, i.tag == "r2")`, "now.getMinutes() < 30", "targets[9].name == ''", `{"outcome": "fail"}`))
+		return policies.Gate{Expression: &text}
+	case 4:
+		return policies.Gate{Checks: &policies.Checks{Require: []string{pick("check", "ci", "*", "e2e")}}}
+	}
+	return policies.Gate{}
+}
+
+// drawReview is what is known of the pull request that the gates are about, or not.
+func drawReview(t *rapid.T) policies.Facts {
+	var f policies.Facts
+	for _, who := range []string{"ada", "grace"} {
+		if rapid.Bool().Draw(t, who) {
+			f.Approvals = append(f.Approvals, policies.Approval{User: who, MayWrite: true, Current: rapid.IntRange(0, 3).Draw(t, "current") > 0})
+		}
+	}
+	f.ApprovalsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "approvalsErr")
+	f.AuthorsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "authorsErr")
+	f.ChecksErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "checksErr")
+	if f.ChecksRead = rapid.IntRange(0, 3).Draw(t, "checksRead") > 0; f.ChecksRead {
+		f.Checks = []policies.Check{{Name: "ci", State: rapid.SampledFrom([]policies.CheckState{policies.CheckPassed, policies.CheckPassed, policies.CheckPending, policies.CheckFailed}).Draw(t, "check")}}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "released") > 0 {
+		f.Promotion = &policies.Promotion{Release: &policies.Release{Name: "r2"}}
+		if rapid.Bool().Draw(t, "image") {
+			f.Promotion.Release.Images = []policies.Image{{Name: "web", Tag: "r2"}}
+		}
+	}
+	return f
+}
+
+// TestNothingMergesPastAGate holds, over random gates, facts and times, that a merge is
+// decided exactly while every gate passes at that very moment, of the head that was
+// judged, and that it is looked at again no later than any of them says.
+func TestNothingMergesPastAGate(t *testing.T) {
+	merges, waits := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		var gates []policies.Gate
+		for range rapid.IntRange(0, 3).Draw(t, "gates") {
+			gates = append(gates, drawGate(t))
+		}
+		f := gatedFacts(gates...)
+		f.Now = noon.Add(time.Duration(rapid.IntRange(-30*60, 30*60).Draw(t, "now")) * time.Minute)
+		p := f.env("qa").Open
+		p.Review = drawReview(t)
+		d := decideAlone(t, *f)
+		facts := p.Review
+		facts.Now = f.Now
+		pass := true
+		for i := range gates {
+			r := gates[i].Evaluate(facts)
+			pass = pass && r.Outcome == policies.Pass
+			if !r.Until.IsZero() && (d.Next.IsZero() || d.Next.After(r.Until)) {
+				t.Fatalf("it looks again at %s, the gate says %+v", d.Next, r)
+			}
+		}
+		i := slices.IndexFunc(d.Actions, func(a Action) bool { _, is := a.(Merge); return is })
+		switch {
+		case i >= 0 && !pass:
+			t.Fatalf("it merges past its gates: %+v", d.Env("qa").Gates)
+		case i < 0 && pass:
+			t.Fatalf("it waits although all gates pass: %+v", d.Env("qa"))
+		case i >= 0:
+			merges++
+			if m := d.Actions[i].(Merge); m.Head != p.Head {
+				t.Fatalf("it merges %s, judged was %s", m.Head, p.Head)
+			}
+		default:
+			waits++
+		}
+	})
+	if merges < 20 || waits < 20 {
+		t.Errorf("only %d merges and %d waits were tried", merges, waits)
+	}
+}
