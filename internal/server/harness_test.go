@@ -86,6 +86,7 @@ type harnessOptions struct {
 	store           string                             // address of the database; empty: SQLite
 	clock           *steppedClock                      // nil: the real one
 	seams           server.Seams
+	timings         emulator.Timings // of Argo CD; zero: FastTimings
 	botScopes       []string
 }
 
@@ -133,8 +134,11 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	if p.sweep == 0 {
 		p.sweep = time.Hour
 	}
+	if p.timings == (emulator.Timings{}) {
+		p.timings = emulator.FastTimings()
+	}
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
-	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: emulator.FastTimings()}
+	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}

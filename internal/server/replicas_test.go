@@ -39,6 +39,14 @@ const (
 	replicaPatience     = 20 * time.Minute
 )
 
+// replicaTimings are those of an Argo CD that doesn't look at what is quiet a hundred
+// times a second: it runs on the replicas' processors.
+func replicaTimings() emulator.Timings {
+	t := emulator.FastTimings()
+	t.Tick, t.Resync = 100*time.Millisecond, 2*time.Minute
+	return t
+}
+
 // BenchmarkReplicas promotes the components of several repositories on one PostgreSQL, by
 // one replica and by three.
 func BenchmarkReplicas(b *testing.B) {
@@ -85,7 +93,7 @@ func promoteWithReplicas(b *testing.B, replicas int) {
 		}
 		repositories, lines = append(repositories, f), lines+fmt.Sprintf("  - {forge: hub, name: %s}\n", f.name)
 	}
-	s := newHarness(b, harnessOptions{store: storetest.PostgresSchema(b), seams: server.Seams{Workers: replicaWorkers}, repositoryLines: lines,
+	s := newHarness(b, harnessOptions{store: storetest.PostgresSchema(b), timings: replicaTimings(), seams: server.Seams{Workers: replicaWorkers}, repositoryLines: lines,
 		pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 10000}"}, dev, qa)})
 	for i, f := range repositories {
 		s.addRepository(f, fmt.Sprintf("shop-%d", i))
