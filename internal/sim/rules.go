@@ -222,7 +222,7 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 		}
 		fine = append(fine, now+" from "+p.String())
 	}
-	if len(fine) > 0 && !sim.leavesNobody(ref) {
+	if len(fine) > 0 && !sim.leavesNobody(ref, base) {
 		sim.broke(ruleNeedless, "%s wants to take back %s, where it was never unwell by itself", describePull(pr.Number, pr.Branch), strings.Join(fine, ", "))
 	}
 }
@@ -264,17 +264,18 @@ func (sim *Simulation) changes(pr *forge.PullRequest, p target) bool {
 	return err == nil && ok && sim.tagAt(base, p) != sim.tagAt(pr.Head, p)
 }
 
-// leavesNobody says that an incident struck nothing but what a pull request is about:
-// then nobody can tell it from its doing. Anything else that is well by itself would tell.
-func (sim *Simulation) leavesNobody(ref promotion.BranchRef) bool {
+// leavesNobody says that, at the commit on which a pull request was made, an incident struck
+// nothing but what it is about: then nobody can tell it from its doing. Anything else that
+// is well by itself would tell.
+func (sim *Simulation) leavesNobody(ref promotion.BranchRef, base string) bool {
 	if len(sim.incidents) == 0 || ref.Component != promotion.BatchName && len(sim.scenario.components) > 1 {
 		return false
 	}
 	for _, c := range sim.scenario.components {
-		now := sim.tagAt(sim.head(), target{c, ref.Environment})
+		now := sim.tagAt(base, target{c, ref.Environment})
 		for _, e := range sim.scenario.environments {
 			other := target{c, e.name}
-			if tag := sim.tagAt(sim.head(), other); tag != now && sim.qualityOf(other, tag) == well {
+			if tag := sim.tagAt(base, other); tag != now && sim.qualityOf(other, tag) == well {
 				return false
 			}
 		}
