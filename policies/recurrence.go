@@ -169,7 +169,7 @@ func loadZone(name string) (*time.Location, error) {
 	case "":
 		return nil, fmt.Errorf("is missing; write the zone like Europe/Berlin, or UTC")
 	case "Local":
-		return nil, fmt.Errorf("Local is another zone on every machine; write the zone like Europe/Berlin, or UTC")
+		return nil, fmt.Errorf("\"Local\" is another zone on every machine; write the zone like Europe/Berlin, or UTC")
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestWindowProblems(t *testing.T) {
 		"a duration below zero":      {Window{"0 9 * * *", -time.Hour, "UTC"}, "window.duration: must be longer than 0; it is -1h0m0s"},
 		"a long duration":            {Window{"0 9 * * *", 168*time.Hour + 1, "UTC"}, "window.duration: must be at most seven days (168h); it is 168h0m0.000000001s"},
 		"no zone":                    {Window{"0 9 * * *", time.Hour, ""}, "window.timezone: " + missing},
-		"the machine's zone":         {Window{"0 9 * * *", time.Hour, "Local"}, "window.timezone: Local is another zone on every machine; write the zone like Europe/Berlin, or UTC"},
+		"the machine's zone":         {Window{"0 9 * * *", time.Hour, "Local"}, `window.timezone: "Local" is another zone on every machine; write the zone like Europe/Berlin, or UTC`},
 		"an unknown zone":            {Window{"0 9 * * *", time.Hour, "Europe/Berln"}, `window.timezone: there is no time zone "Europe/Berln"; write it as the IANA database has it, like Europe/Berlin or UTC`},
 		"a file for a zone":          {Window{"0 9 * * *", time.Hour, "../../etc/localtime"}, `window.timezone: there is no time zone "../../etc/localtime"; write it as the IANA database has it, like Europe/Berlin or UTC`},
 		"none":                       {Window{"0 9 * * *", 168 * time.Hour, "UTC"}, ""},

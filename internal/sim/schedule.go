@@ -206,6 +206,7 @@ func (sim *Simulation) passTime(end time.Time) {
 		}
 	}
 	if sim.hasIdle() {
+		sim.noteIdle()
 		if due, ok := sim.nextDue(); ok && due.Before(next) {
 			next = due
 		}

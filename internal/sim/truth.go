@@ -18,6 +18,7 @@ type health struct {
 	last      time.Duration // it was well, the last time
 	wellUntil time.Time     // and when that ended
 	badSince  time.Time     // degraded; zero: it isn't
+	badSeen   bool          // while it has been so for knownAfter a process had nothing else to do
 	left      time.Time     // it made way for another; zero: it is there
 	wasBad    bool          // ever, by itself
 }
@@ -100,7 +101,7 @@ func (sim *Simulation) noteHealth(x *app) {
 	}
 	switch {
 	case x.health != degraded:
-		h.badSince = time.Time{}
+		h.badSince, h.badSeen = time.Time{}, false
 	case h.badSince.IsZero():
 		h.badSince = sim.now
 	}
@@ -119,11 +120,28 @@ func (sim *Simulation) leave(x *app) {
 	}
 }
 
-// badFor is for how long a deployment is degraded, or was when it made way for another.
+// knownAfter is how long after something turned degraded a process that has nothing else to
+// do has judged it so: a view's delay, the debounce and a run that failed added up.
+const knownAfter = time.Minute
+
+// noteIdle notes that a process has nothing to do.
+func (sim *Simulation) noteIdle() {
+	for _, x := range sim.argocd.apps {
+		if x.health != degraded {
+			continue
+		}
+		if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > knownAfter {
+			h.badSeen = true
+		}
+	}
+}
+
+// badFor is for how long a deployment is degraded, or was when it made way for another, as
+// far as a process had the time to find out.
 func (sim *Simulation) badFor(d deployment) time.Duration {
 	h := sim.truth.health[d]
 	switch {
-	case h == nil || h.badSince.IsZero():
+	case h == nil || h.badSince.IsZero() || !h.badSeen:
 		return 0
 	case !h.left.IsZero():
 		return h.left.Sub(h.badSince)
