@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -113,6 +114,7 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	}
 	sim.closeStore()
 	sim.must(sim.openStore())
-	// What loosens may have to be said again.
+	// What loosens may have to be said again, but for what wasn't read yet.
+	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)
 	clear(sim.truth.lifted)
 }

@@ -33,7 +33,7 @@ func (sim *Simulation) seeTo(number int) {
 	carried, good := sim.carriedBy(pr, ref)
 	if good && !ref.Revert && env.approvals > 0 {
 		approvers := []string{reviewer, second}[:env.approvals]
-		if slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return !sim.truth.lifted[target{c, env.name}].IsZero() }) {
+		if slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return sim.isLifted(target{c, env.name}) }) {
 			approvers = []string{reviewer, second} // who asked for the promotion doesn't count
 		}
 		for _, who := range approvers {

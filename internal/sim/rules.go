@@ -77,8 +77,8 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 		sim.broke(ruleUnmanaged, "the merge of %s left %q in %s", name, sim.bytesAt(after, p), p.file())
 	}
 	now := deployment{p, tag}
-	requested, allowed := sim.truth.lifted[p]
-	if sim.now.Sub(requested) > commandsActWithin {
+	allowed := sim.isLifted(p)
+	if requested, ok := sim.truth.lifted[p]; ok && sim.now.Sub(requested) > commandsActWithin {
 		delete(sim.truth.lifted, p)
 	}
 	for _, up := range env.after {
@@ -100,6 +100,15 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
 	sim.result.Promotions++
+}
+
+// isLifted says whether somebody who may has asked for a promotion to a target, also where
+// the database was lost since, before the command was read.
+func (sim *Simulation) isLifted(p target) bool {
+	if before, ok := sim.truth.liftedBefore[p]; ok && sim.now.Sub(before) <= commandsActWithin {
+		return true
+	}
+	return !sim.truth.lifted[p].IsZero()
 }
 
 // judgeRevert judges what a revert took back from a target.
@@ -240,7 +249,7 @@ func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRe
 		p := target{c, ref.Environment}
 		tag := sim.tagAt(pr.Head, p)
 		number, vetoed := sim.truth.vetoed[deployment{p, tag}]
-		if !vetoed || tag == sim.tagAt(sim.head(), p) || !sim.truth.lifted[p].IsZero() {
+		if !vetoed || tag == sim.tagAt(sim.head(), p) || sim.isLifted(p) {
 			continue
 		}
 		closed, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)

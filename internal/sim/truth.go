@@ -40,6 +40,7 @@ type truth struct {
 	arrived          map[string]string        // the last release of each component that came everywhere
 	reverted         map[deployment]time.Time // taken back by a revert pull request
 	lifted           map[target]time.Time     // when a person asked for a promotion, whatever it moves
+	liftedBefore     map[target]time.Time     // the same, of what was asked before the database was lost
 	requestedReverts map[target]bool          // a person asked for a revert
 	approvals        map[int]map[string]string
 	reviewed         map[string]bool // who has approved which head
@@ -75,7 +76,7 @@ func (h wideHold) covers(p target) bool {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{},
 		excused: map[string]string{}}
 }
 
@@ -181,6 +182,7 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
 			delete(sim.truth.lifted, p)
+			delete(sim.truth.liftedBefore, p)
 			sim.report("%s has %s now, by hand", p, is)
 		} else {
 			sim.report("%s has %s now", p, is)

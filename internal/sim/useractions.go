@@ -280,6 +280,9 @@ func (sim *Simulation) holdByCommand(r *rand.Rand) {
 		}
 		sim.after(sim.between(time.Minute, 15*time.Minute), func() {
 			sim.forgetHold(pr.Number)
+			if scope == "" {
+				delete(sim.truth.heldSince, pr.Number) // the label goes with it, whoever set it
+			}
 			// Another one of the same is lifted with it.
 			maps.DeleteFunc(sim.truth.wideHolds, func(_ int64, h wideHold) bool { return h.scope == scope })
 			sim.say(reviewer, pr.Number, "/liftlock unhold "+scope)
