@@ -140,7 +140,7 @@ func (sim *Simulation) releaseNext(head string) {
 		}
 		sim.truth.arrived[c] = tag
 		r := rand.New(rand.NewPCG(uint64(sim.Seed), sim.chance.Uint64()))
-		sim.after(sim.between(5*time.Second, 45*time.Second), func() {
+		sim.after(sim.between(20*time.Second, 3*time.Minute), func() {
 			if sim.faulty && sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name}) == tag {
 				sim.releaseOne(c, r, false)
 			}
