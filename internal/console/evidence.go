@@ -96,21 +96,14 @@ func buildTargetEvidence(t *promotion.TargetEvidence) api.TargetEvidence {
 }
 
 // findHeldEvidence is what a degradation that is left to people was judged by; nil where
-// there is none.
+// there is none, or no record.
 func findHeldEvidence(v *unitRecord, environment string) *promotion.Evidence {
+	if v == nil {
+		return nil
+	}
 	for i := range v.Decision.Envs {
 		if s := &v.Decision.Envs[i]; s.Environment == environment {
 			return s.Evidence
-		}
-	}
-	return nil
-}
-
-// findHeldEvidence is findHeldEvidence of a component's record.
-func (s *snapshot) findHeldEvidence(c *api.Component, environment string) *promotion.Evidence {
-	for _, v := range s.units {
-		if v.Unit == (promotion.Unit{Repo: c.Repository, Pipeline: c.Pipeline, Component: c.Component}) {
-			return findHeldEvidence(v, environment)
 		}
 	}
 	return nil

@@ -154,30 +154,26 @@ func (r *reader) addRelated(ctx context.Context, row store.Promotion, d *api.Pro
 // addCurrentState fills in what is true of the promotion at this moment: its gates while it
 // is open, its targets while what it brought is there.
 func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Promotion, d *api.PromotionDetail) error {
-	if row.Pull == 0 {
+	v := s.findUnit(row.Unit)
+	if row.Pull == 0 || v == nil {
 		return nil
 	}
-	for _, v := range s.units {
-		if unitKey(v.Unit) != row.Unit {
-			continue
+	c := r.buildComponent(v)
+	e, err := environmentOf(&c, row.Environment)
+	if err != nil {
+		return nil // the pipeline has no such environment any more
+	}
+	switch {
+	case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == row.Pull:
+		d.Gates, d.Why = e.Incoming.Gates, e.Why
+	case e.Revert != nil && e.Revert.Pull.Number == row.Pull:
+		d.Gates, d.Why = e.Revert.Gates, e.Why
+	case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
+		d.Current, d.Targets = true, e.Targets
+		if held := findHeldEvidence(v, row.Environment); held != nil {
+			d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
 		}
-		c := r.buildComponent(v)
-		e, err := environmentOf(&c, row.Environment)
-		if err != nil {
-			return nil // the pipeline has no such environment any more
-		}
-		switch {
-		case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == row.Pull:
-			d.Gates, d.Why = e.Incoming.Gates, e.Why
-		case e.Revert != nil && e.Revert.Pull.Number == row.Pull:
-			d.Gates, d.Why = e.Revert.Gates, e.Why
-		case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
-			d.Current, d.Targets = true, e.Targets
-			if held := findHeldEvidence(v, row.Environment); held != nil {
-				d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
-			}
-			return r.addTimelines(ctx, row, e.Commit, d)
-		}
+		return r.addTimelines(ctx, row, e.Commit, d)
 	}
 	return nil
 }

@@ -49,6 +49,16 @@ type snapshot struct {
 	digest   [sha256.Size]byte // equal: nothing that is shown has changed
 }
 
+// findUnit finds a unit's record by its key; nil where there is none.
+func (s *snapshot) findUnit(key string) *unitRecord {
+	for _, v := range s.units {
+		if unitKey(v.Unit) == key {
+			return v
+		}
+	}
+	return nil
+}
+
 func newReader(s *store.Store, health func(context.Context) []api.Trouble, caches *cache.Group) *reader {
 	return &reader{store: s, health: health, decoded: map[string]decodedUnit{}, pullBaseURLs: map[string]string{},
 		releaseNames: cache.New(caches, cache.Options[string, string]{Name: "console-release-names", Entries: maxReleaseNames})}
