@@ -50,6 +50,7 @@ type RuledOut struct {
 const (
 	CheckUnhealthyBefore = "unhealthy-before"
 	CheckOtherCommit     = "other-commit"
+	CheckSelfRunning     = "self-running"
 	CheckIncident        = "incident"
 )
 

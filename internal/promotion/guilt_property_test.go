@@ -29,6 +29,9 @@ type guiltModel struct {
 	mem verification.Memory
 
 	// The truth.
+	deployed       bool      // a whole sync of X succeeded
+	deployedBefore bool      // and did so before the last operation began
+	failSince      time.Time // its own first whole sync has failed in a resource, at every look since
 	done           bool      // it is synced to X
 	everDone       bool      // it was
 	reconciles     int       // comparisons since it was done without a break
@@ -55,7 +58,7 @@ func newGuiltModel(t *rapid.T) *guiltModel {
 // step lets something happen.
 func (w *guiltModel) step(t *rapid.T) {
 	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
-	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	switch rapid.IntRange(0, 10).Draw(t, "event") {
 	case 0, 1, 2:
 		w.compare()
 	case 3: // Argo CD notices the commit
@@ -93,6 +96,13 @@ func (w *guiltModel) step(t *rapid.T) {
 		if pick("commit", "no", "no", "no", "yes") == "yes" {
 			w.others = []string{"another"}
 		}
+	case 10: // the branch goes on
+		if w.rel == verification.Before {
+			return
+		}
+		w.app.Revisions = []string{pick("revision", "x", "x", "y", "y", "unknown", "newer")}
+		w.rel = map[string]verification.Relation{"x": verification.Holds, "y": verification.Holds, "unknown": verification.Unresolved, "newer": verification.Superseded}[w.app.Revisions[0]]
+		w.compare()
 	}
 }
 
@@ -106,7 +116,7 @@ func (w *guiltModel) compare() {
 // Argo CD, a person or a self-heal.
 func (w *guiltModel) operate(t *rapid.T) {
 	op := &verification.Operation{Phase: rapid.SampledFrom([]string{"Running", "Succeeded", "Succeeded", "Failed", "Failed", "Error"}).Draw(t, "phase"), Revisions: []string{"w"}}
-	w.opRel = verification.Before
+	w.opRel, w.deployedBefore = verification.Before, w.deployed
 	if w.rel == verification.Holds && rapid.IntRange(0, 4).Draw(t, "of") > 0 {
 		w.opRel, op.Revisions = verification.Holds, []string{"x"}
 	}
@@ -131,10 +141,10 @@ func (w *guiltModel) operate(t *rapid.T) {
 	}
 	switch op.Phase {
 	case "Succeeded":
-		w.app.SyncStatus, w.firstFailed = "Synced", false
+		w.app.SyncStatus, w.firstFailed, w.deployed = "Synced", false, true
 		w.compare()
 	case "Failed":
-		w.firstFailed = w.firstFailed || !w.everDone && len(op.Results) > 0 && op.Message == ""
+		w.firstFailed = w.firstFailed || !w.everDone && !w.deployed && len(op.Results) > 0 && op.Message == ""
 	}
 }
 
@@ -142,8 +152,11 @@ func (w *guiltModel) operate(t *rapid.T) {
 func (w *guiltModel) recordTruth() {
 	a := &w.app
 	running := a.Operation != nil && a.Operation.Phase == "Running"
-	sure := w.down == "" && len(a.Conditions) == 0
-	begun := a.Operation != nil && w.opRel == verification.Holds || w.everDone
+	if w.down == "" && w.rel == verification.Superseded { // whatever comes back has to arrive anew
+		w.everDone, w.fresh, w.reconciles, w.illBefore, w.wasUnhealthy = false, false, 0, false, false
+	}
+	sure := w.down == "" && len(a.Conditions) == 0 && w.rel != verification.Superseded
+	begun := a.Operation != nil && w.opRel == verification.Holds || w.everDone || w.deployedBefore
 	if sure && !begun && !(w.rel == verification.Holds && a.SyncStatus == "Synced") {
 		if a.Health == "Degraded" || a.Health == "Missing" {
 			w.illBefore = true
@@ -151,7 +164,9 @@ func (w *guiltModel) recordTruth() {
 			w.illBefore = false
 		}
 	}
-	failed := a.HasFailedSync() && w.opRel == verification.Holds && !w.everDone
+	failed := a.HasFailedSync() && w.opRel == verification.Holds && !w.everDone && !w.deployedBefore
+	convicted := failed && a.Operation.Phase == "Failed" && len(a.Operation.Results) > 0 && a.Operation.Message == ""
+	w.failSince = keepSince(w.failSince, sure && w.rel == verification.Holds && convicted, w.now)
 	w.done = sure && w.rel == verification.Holds && a.SyncStatus == "Synced" && !running && !failed
 	w.everDone = w.everDone || w.done
 	switch {
@@ -164,9 +179,9 @@ func (w *guiltModel) recordTruth() {
 	}
 	w.lastSeen = a.ReconciledAt
 	bad := a.Health == "Degraded" || a.Health == "Missing"
-	w.badSince = keepSince(w.badSince, sure && w.fresh && bad && !running, w.now)
+	w.badSince = keepSince(w.badSince, sure && w.fresh && w.rel == verification.Holds && bad && !running, w.now)
 	unhealthy := bad || a.Health == "Progressing"
-	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && unhealthy, w.now)
+	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && w.rel == verification.Holds && unhealthy, w.now)
 	if sure && a.Health == "Healthy" {
 		w.wasUnhealthy = false
 	}
@@ -185,7 +200,8 @@ func keepSince(since time.Time, holds bool, now time.Time) time.Time {
 }
 
 // innocent says why a revert would be wrong whatever became of the target; empty: nothing.
-func (w *guiltModel) innocent() string {
+// bySync says that it is the release's own sync that convicts it.
+func (w *guiltModel) innocent(bySync bool) string {
 	switch {
 	case !w.wellThen:
 		return "it was unwell before the merge"
@@ -193,8 +209,12 @@ func (w *guiltModel) innocent() string {
 		return "it was unwell before its sync began"
 	case len(w.others) > 0:
 		return "another commit changed what it reads"
+	case w.rel == verification.Superseded || w.rel == verification.Unresolved:
+		return "it isn't known to run the release"
+	case !bySync && w.treeErr == "" && len(w.culprits) > 0 && w.culprits[0].Kind == "CronJob":
+		return "what is degraded fails by itself, and wasn't changed"
 	}
-	guilty := w.treeErr == "" && slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
+	guilty := bySync || w.treeErr == "" && slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
 	for _, i := range w.incidents {
 		if i.Cluster == "one" && !guilty && (!i.Unsettled || w.now.Sub(i.Since) >= guiltDebounce) {
 			return "there is an incident on its cluster"
@@ -211,7 +231,7 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	e.Landed.Value.At = noon
 	f.Now = w.now
 	v := e.Spec.Verify
-	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, Unreachable: w.down, Limits: verification.Limits{
+	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, DeployedBefore: w.deployedBefore && w.app.HasFailedSync(), Unreachable: w.down, Limits: verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: 24 * time.Hour, SuspendedFor: 24 * time.Hour}}
 	app := verification.TrackRefresh(w.prev, w.app)
@@ -227,7 +247,7 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	f.ClusterIncidents = w.incidents
 	d := Decide(Facts{Components: []ComponentFacts{*f}})
 	if slices.ContainsFunc(d.Components[0].Actions, func(a Action) bool { r, ok := a.(FactRequest); return ok && r.What == RequestCulprits }) {
-		if e.Targets[0].Unhealthy = Sure(w.culprits); w.treeErr != "" {
+		if e.Targets[0].Unhealthy = Sure(verification.AddCulprits(w.culprits, verdict.Culprits)); w.treeErr != "" && len(verdict.Culprits) == 0 {
 			e.Targets[0].Unhealthy = Unsure[[]verification.Resource](w.treeErr)
 		}
 		d = Decide(Facts{Components: []ComponentFacts{*f}})
@@ -236,11 +256,11 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 }
 
 // TestOnlyTheGuiltyIsReverted looks at a target over random histories of operations, whosever
-// and of whatever kind, health, culprits, incidents and trouble with Argo CD. No revert opens
-// but where the release's own first whole sync failed in a resource, or the target became
-// unwell with it and nothing else explains that. And where it is Degraded or Missing for
-// certain, and nothing else ever could explain that, a revert opens within debounce and one
-// look.
+// and of whatever kind, revisions, health, culprits, incidents and trouble with Argo CD. No
+// revert opens but where the release's own first whole sync failed in a resource, or the
+// target became unwell with it and nothing else explains that. And where that sync has failed
+// so, or the target is Degraded or Missing for certain, and nothing else ever could explain
+// that, a revert opens within debounce and one look.
 func TestOnlyTheGuiltyIsReverted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newGuiltModel(t)
@@ -258,13 +278,16 @@ func TestOnlyTheGuiltyIsReverted(t *testing.T) {
 			v, reverts := w.evaluate(t)
 			next = v.Next
 			unhealthy := w.wasUnhealthy && !w.unhealthySince.IsZero()
-			switch why := w.innocent(); {
+			switch why := w.innocent(len(v.Culprits) > 0); {
 			case reverts && why != "":
 				t.Fatalf("a revert opens although %s: %+v", why, v)
 			case reverts && !unhealthy && (!w.firstFailed || w.everDone):
 				t.Fatalf("a revert opens of a release that did nothing: %+v, operation %+v", v, w.app.Operation)
-			case !reverts && !w.meddled && !w.badSince.IsZero() && w.now.Sub(w.badSince) >= guiltDebounce:
+			case reverts || why != "" || w.meddled:
+			case !w.badSince.IsZero() && w.now.Sub(w.badSince) >= guiltDebounce:
 				t.Fatalf("no revert opens %s after it became %s: %+v", w.now.Sub(w.badSince), w.app.Health, v)
+			case !w.failSince.IsZero() && (w.app.Revisions[0] == "x" || w.now.Sub(w.failSince) >= guiltDebounce):
+				t.Fatalf("no revert opens %s after its own first sync failed: %+v", w.now.Sub(w.failSince), v)
 			}
 		}
 	})

@@ -83,6 +83,66 @@ func TestIncident(t *testing.T) {
 	}
 }
 
+// TestSelfRunning degrades, while nobody else is unwell, what also fails by itself: only what
+// the promotion changed of it, and what failed in the release's own sync, is its doing.
+func TestSelfRunning(t *testing.T) {
+	resource := func(group, kind, name string) verification.Resource {
+		return verification.Resource{Group: group, Kind: kind, Namespace: "shop", Name: name, Health: "Degraded"}
+	}
+	nightly, web := resource("batch", "CronJob", "nightly"), resource("apps", "Deployment", "web")
+	const revert, look = "open a revert of #5 in qa", "look: changed in qa"
+	for _, c := range []struct {
+		name      string
+		unhealthy []verification.Resource
+		another   []verification.Resource // of a second target that is degraded too
+		failed    bool                    // in the release's own sync
+		changed   Known[[]Object]
+		want, why string
+	}{
+		{name: "what was changed is asked for", unhealthy: []verification.Resource{nightly}, want: look},
+		{name: "it wasn't changed", unhealthy: []verification.Resource{nightly}, changed: Sure([]Object{{"apps", "Deployment", "shop", "web"}}),
+			why: "all that is degraded in web-qa (CronJob nightly) also fails by itself, and the promotion didn't change it; a person has to decide (/liftlock revert)"},
+		{name: "it can't be told", unhealthy: []verification.Resource{nightly}, changed: Unsure[[]Object]("rendering took longer than 30s"), why: "whether the promotion changed it can't be told: rendering took longer than 30s"},
+		{name: "it was changed", unhealthy: []verification.Resource{nightly}, changed: Sure([]Object{{"batch", "CronJob", "shop", "nightly"}}), want: revert},
+		{name: "other kinds that do", unhealthy: []verification.Resource{resource("autoscaling", "HorizontalPodAutoscaler", "web"), resource("cert-manager.io", "Certificate", "web"), resource("", "PersistentVolumeClaim", "data"), resource("batch", "Job", "import")},
+			changed: Sure([]Object(nil)), why: "(HorizontalPodAutoscaler web, Certificate web, PersistentVolumeClaim data, 1 more) also fails by itself"},
+		{name: "the same kinds of other groups", unhealthy: []verification.Resource{resource("jobs.example", "CronJob", "nightly")}, want: revert},
+		{name: "something else is degraded too", unhealthy: []verification.Resource{nightly, web}, want: revert},
+		{name: "something else only isn't ready", unhealthy: []verification.Resource{nightly, {Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Progressing"}}, changed: Sure([]Object(nil)), why: "(CronJob nightly) also fails by itself"},
+		{name: "another target is degraded by something else", unhealthy: []verification.Resource{nightly}, another: []verification.Resource{web}, changed: Sure([]Object(nil)), want: revert},
+		{name: "another target is degraded by the same", unhealthy: []verification.Resource{nightly}, another: []verification.Resource{nightly}, changed: Sure([]Object(nil)), why: "; all that is degraded in web-qa-2 (CronJob nightly)"},
+		{name: "a hook of the release's own sync", unhealthy: []verification.Resource{resource("batch", "Job", "db-migrate")}, failed: true, want: revert},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := linearFacts()
+			f.land("dev", "r2", ByPerson, 0)
+			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+			f.verdict("qa", verification.Degraded, "health is Degraded")
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = Sure(c.unhealthy), c.changed
+			if c.failed {
+				e.Targets[0].Verdict.Culprits = c.unhealthy
+			}
+			if c.another != nil {
+				e.Targets = append(e.Targets, e.Targets[0])
+				e.Targets[1].Name, e.Targets[1].ID, e.Targets[1].Unhealthy = "web-qa-2", "web-qa-2", Sure(c.another)
+			}
+			d := decideAlone(t, *f)
+			var done []string
+			for _, a := range d.Actions[1:] { // the first one writes down that it is degraded
+				done = append(done, a.Describe())
+			}
+			if want := slices.DeleteFunc([]string{c.want}, func(s string) bool { return s == "" }); !slices.Equal(done, want) {
+				t.Errorf("it does %q, want %q", done, want)
+			}
+			said := slices.ContainsFunc(d.Env("qa").Why, func(r Reason) bool { return r.Code == "hold" && strings.Contains(r.Text, c.why) })
+			if said != (c.why != "") {
+				t.Errorf("it says %+v, want %q", d.Env("qa").Why, c.why)
+			}
+		})
+	}
+}
+
 // TestIncidentThatIsOver holds for a while after another target has recovered: they don't
 // all recover at once. What still has what was there before the promotion, in whatever
 // environment, speaks for an incident as well.

@@ -95,6 +95,8 @@ func ruledOutPhrase(check string) string {
 		return "That it was unwell before: "
 	case promotion.CheckOtherCommit:
 		return "That another commit did it: "
+	case promotion.CheckSelfRunning:
+		return "That it failed by itself: "
 	case promotion.CheckIncident:
 		return "That the cluster is in trouble: "
 	}
