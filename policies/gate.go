@@ -17,6 +17,8 @@ type Gate struct {
 	Windows Windows `yaml:"windows" json:"windows,omitempty"`
 	// Keeps it from merging for a while.
 	Freeze *Freeze `yaml:"freeze" json:"freeze,omitempty"`
+	// Asks that the release was verified before for a while.
+	Soak *Soak `yaml:"soak" json:"soak,omitempty"`
 	// Asks for commit statuses and check runs on the pull request's head.
 	Checks *Checks `yaml:"checks" json:"checks,omitempty"`
 	// A condition in CEL.
@@ -25,7 +27,7 @@ type Gate struct {
 
 // Kinds are the keys of which a gate has exactly one.
 func Kinds() []string {
-	return []string{"approvals", "window", "windows", "freeze", "checks", "expression"}
+	return []string{"approvals", "window", "windows", "freeze", "soak", "checks", "expression"}
 }
 
 // Outcome is a gate's answer.
@@ -55,6 +57,8 @@ type Facts struct {
 	ChecksRead bool
 	// ChecksErr says why the checks could not be read; then the gate waits.
 	ChecksErr string
+	// Soaked is for how long the release was verified in the environments before.
+	Soaked []Soaked
 	// Promotion is what expressions are asked about; nil: it isn't known.
 	Promotion *Promotion
 }
@@ -90,6 +94,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Freeze != nil {
 		set = append(set, g.Freeze)
+	}
+	if g.Soak != nil {
+		set = append(set, g.Soak)
 	}
 	if g.Checks != nil {
 		set = append(set, g.Checks)

@@ -33,7 +33,7 @@ func (e *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake.
 		p := s.Pipeline(row.Pipeline)
 		for i := range v.Decision.Envs {
 			st := &v.Decision.Envs[i]
-			if p == nil || p.Spec.EnvironmentByName(st.Environment) == nil || isUnsettled(st, p.Spec.EnvironmentByName(st.Environment).Verify.WatchWindow(), e.opts.Clock.Now()) {
+			if p == nil || p.Spec.EnvironmentByName(st.Environment) == nil || promotion.IsSoaking(&p.Spec, v.Decision.Envs, st) || isUnsettled(st, p.Spec.EnvironmentByName(st.Environment).Verify.WatchWindow(), e.opts.Clock.Now()) {
 				keys = append(keys, wake.ForUnit(s.RunsAs(promotion.Unit{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component})))
 				break
 			}

@@ -128,6 +128,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 		if err := tx.PutObservations(ctx, c.Observations...); err != nil {
 			return err
 		}
+		for _, a := range c.Soaks {
+			if err := tx.UpdateArrivalData(ctx, a); err != nil {
+				return err
+			}
+		}
 		if err := tx.PutUnit(ctx, row); err != nil {
 			return err
 		}

@@ -129,7 +129,7 @@ func TestSchemaAgrees(t *testing.T) {
 		"a name":                {"name: dev", "name: Dev"},
 		"no gate":               {"approvals: {count: 2, from: {users: [ada, grace]}}", "{}"},
 		"a gate's count":        {"count: 2", "count: none"},
-		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "soak: {environment: qa, for: 2h}"},
+		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "approvals: {count: 2, from: {teams: [acme/sre]}}"},
 		"another kind":          {"kind: Pipeline", "kind: Pipe"},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
 		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},

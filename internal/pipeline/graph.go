@@ -65,3 +65,19 @@ func (s *Spec) findCycle() []string {
 	}
 	return nil
 }
+
+// isUpstream says that a release reaches one environment only through another: it stands,
+// directly or not, before it. A circle, which Parse refuses, comes to an end too.
+func (s *Spec) isUpstream(name, of string) bool {
+	seen := map[string]bool{}
+	var walk func(of string) bool
+	walk = func(of string) bool {
+		e := s.EnvironmentByName(of)
+		if e == nil || seen[of] {
+			return false
+		}
+		seen[of] = true
+		return slices.Contains(e.After, name) || slices.ContainsFunc(e.After, walk)
+	}
+	return walk(of)
+}

@@ -9,7 +9,6 @@ import (
 
 // unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
 var unsupportedKeys = []string{
-	"spec.environments[].gates[].soak",
 	"spec.environments[].gates[].approvals.from.teams",
 	"spec.breakGlass",
 }

@@ -258,6 +258,7 @@ func (c *checker) checkEnvironments(s *Spec) {
 		c.OneOf(at+".onDegraded", e.OnDegraded, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
 		c.checkSourceKeys(at, e)
 		c.checkGates(at, e.Gates)
+		c.checkSoaks(at, e, s)
 		c.checkVerify(at+".verify", e.Verify)
 	}
 	if cycle := s.findCycle(); cycle != nil {
@@ -302,6 +303,22 @@ func (c *checker) checkGates(at string, gates []policies.Gate) {
 				path += "." + p.Path
 			}
 			c.Errorf(path, "%s", p.Message)
+		}
+	}
+}
+
+// checkSoaks checks that the environments of soaks come before this one.
+func (c *checker) checkSoaks(at string, e *Environment, s *Spec) {
+	for i, g := range e.Gates {
+		if g.Soak == nil || g.Soak.Environment == "" {
+			continue
+		}
+		name, path := g.Soak.Environment, fmt.Sprintf("%s.gates[%d].soak.environment", at, i)
+		switch {
+		case s.EnvironmentByName(name) == nil:
+			c.Errorf(path, "there is no environment %q%s", name, strictyaml.DidYouMean(name, s.environmentNames()))
+		case !s.isUpstream(name, e.Name):
+			c.Errorf(path, "%s doesn't come before %s, so no release was there first", name, e.Name)
 		}
 	}
 }

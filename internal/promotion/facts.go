@@ -143,6 +143,8 @@ type Arrival struct {
 	// clocks of those who said it.
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
+	// Soak is for how long it was verified without a break.
+	Soak Soak `json:"soak,omitzero"`
 }
 
 // verdictStep is the least time between two verdicts on an arrival: what the store

@@ -71,7 +71,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		return out
 	}
 	facts := p.Review
-	facts.Now, facts.Promotion = j.facts.Now, j.describePromotion(e, p)
+	facts.Now, facts.Promotion, facts.Soaked = j.facts.Now, j.describePromotion(e, p), j.listSoaked(e, p.Release)
 	for _, g := range orderGates(e.Gates) {
 		r := g.Evaluate(facts)
 		j.recheckAt(r.Until)

@@ -13,7 +13,7 @@ import (
 // drawGate is a gate at random, some of which pass now and then.
 func drawGate(t *rapid.T) policies.Gate {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
 		return policies.Gate{Approvals: &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count")}}
 	case 1:
@@ -26,8 +26,22 @@ func drawGate(t *rapid.T) policies.Gate {
 		return policies.Gate{Expression: &text}
 	case 4:
 		return policies.Gate{Checks: &policies.Checks{Require: []string{pick("check", "ci", "*", "e2e")}}}
+	case 5:
+		return policies.Gate{Soak: &policies.Soak{Environment: pick("soak", "", "dev", "prod"), For: time.Duration(rapid.IntRange(1, 3).Draw(t, "hours")) * time.Hour}}
 	}
 	return policies.Gate{}
+}
+
+// drawSoak is how long something was verified without a break.
+func drawSoak(t *rapid.T, now time.Time) Soak {
+	hours := func(label string) time.Duration {
+		return time.Duration(rapid.IntRange(0, 3).Draw(t, label)) * time.Hour
+	}
+	s := Soak{Longest: hours("longest")}
+	if rapid.Bool().Draw(t, "runs") {
+		s.Served, s.Seen, s.Paused = hours("served"), now, rapid.Bool().Draw(t, "paused")
+	}
+	return s
 }
 
 // drawReview is what is known of the pull request that the gates are about, or not.
@@ -67,9 +81,12 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		f.Now = noon.Add(time.Duration(rapid.IntRange(-30*60, 30*60).Draw(t, "now")) * time.Minute)
 		p := f.env("qa").Open
 		p.Review = drawReview(t)
+		soak := drawSoak(t, f.Now)
+		f.env("dev").History[0].Soak = soak
 		d := decideAlone(t, *f)
 		facts := p.Review
 		facts.Now = f.Now
+		facts.Soaked = []policies.Soaked{{Environment: "dev", Direct: true, Running: soak.Served, Goes: !soak.Seen.IsZero() && !soak.Paused, Longest: soak.Longest}}
 		pass := true
 		for i := range gates {
 			r := gates[i].Evaluate(facts)

@@ -55,6 +55,24 @@ func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error)
 	return seq, err
 }
 
+// UpdateArrivalData writes only the Data of an arrival anew, so that what another process
+// wrote down of its verification meanwhile stays. An arrival that isn't there stays absent.
+func (t *Tx) UpdateArrivalData(ctx context.Context, a Arrival) error {
+	if err := cmp.Or(checkKey("its unit", a.Unit), checkJSON(a.Data)); err != nil {
+		return wrapError(err, "store the data of an arrival of %.80q", a.Unit)
+	}
+	return wrapError(t.db.updateArrivalData(ctx, a), "store the data of the arrival of %s in %s of %s", a.Release, a.Environment, a.Unit)
+}
+
+func (t sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
+	changed, err := t.db.exec(ctx, `UPDATE arrived SET data = $5 WHERE unit = $1 AND environment = $2 AND commit_id = $3 AND release_id = $4`,
+		a.Unit, a.Environment, a.Commit, a.Release, string(a.Data))
+	if err != nil || changed == 0 {
+		return err
+	}
+	return t.raiseVersion(ctx, arrivalsScope(a.Unit))
+}
+
 func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
 	all, err := queryAll(ctx, r.db, func(a *Arrival) []any {
 		return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt}, timeColumn{&a.DegradedAt},

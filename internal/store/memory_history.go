@@ -73,6 +73,18 @@ func (t *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err erro
 	return a.Seq, nil
 }
 
+func (t *memoryTx) updateArrivalData(_ context.Context, a Arrival) error {
+	old := t.tables.arrivals.find(&a)
+	if old == nil {
+		return nil
+	}
+	changed := *old
+	changed.Data = copyPayload(a.Data)
+	t.tables.arrivals.put(&changed)
+	t.raiseVersion(arrivalsScope(a.Unit))
+	return nil
+}
+
 func (m memoryReader) Arrivals(ctx context.Context, unit string) (out []Arrival, err error) {
 	tables, err := m.tables(ctx)
 	if err != nil {

@@ -72,7 +72,7 @@ type result struct {
 func returned(err error, values ...any) result { return result{values, err} }
 
 // Where drawWrite has the writes of pull requests.
-const putsPull, settlesPull = 9, 10
+const putsPull, settlesPull = 10, 11
 
 // drawWrite draws one write of a transaction.
 func drawWrite(d draws) func(tx *Tx) result {
@@ -80,6 +80,10 @@ func drawWrite(d draws) func(tx *Tx) result {
 		func() func(tx *Tx) result {
 			a := Arrival{Unit: d.unit(), Environment: d.env(), Release: d.release(), Commit: d.release(), At: d.at(), VerifiedAt: d.at(), Data: d.data()}
 			return func(tx *Tx) result { seq, err := tx.PutArrival(ctx, a); return returned(err, seq) }
+		},
+		func() func(tx *Tx) result {
+			a := Arrival{Unit: d.unit(), Environment: d.env(), Release: d.release(), Commit: d.release(), Data: d.data()}
+			return func(tx *Tx) result { return returned(tx.UpdateArrivalData(ctx, a)) }
 		},
 		func() func(tx *Tx) result {
 			e := Event{At: d.at(), Repo: d.repo(), Pipeline: d.pipeline(), Component: d.component(), Environment: d.env(), Pull: d.number(), Data: d.data(), IdempotencyKey: d.source()}

@@ -158,6 +158,20 @@ func TestArrived(t *testing.T) {
 		a.Seq, b.Seq = 1, 2
 		assertEqual(t, value(w.Arrivals(ctx, "u"))(t), []Arrival{b, a})
 
+		update := func(changed Arrival) {
+			t.Helper()
+			must(t, w.Tx(ctx, "update", func(tx *Tx) error { return tx.UpdateArrivalData(ctx, changed) }))
+		}
+		version := value(w.ArrivalsVersion(ctx, "u"))(t)
+		update(Arrival{Unit: "u", Environment: "qa", Release: "r2", Commit: "c1", Data: json.RawMessage(`{}`)})
+		assertEqual(t, value(w.ArrivalsVersion(ctx, "u"))(t), version)
+		a.Data = json.RawMessage(`{"n":1}`)
+		update(Arrival{Unit: "u", Environment: "qa", Release: "r1", Commit: "c1", Data: a.Data}) // without the times
+		assertEqual(t, value(w.Arrivals(ctx, "u"))(t), []Arrival{b, a})
+		if now := value(w.ArrivalsVersion(ctx, "u"))(t); now <= version {
+			t.Errorf("the version of what changed was %d and is %d", version, now)
+		}
+
 		for i := range 2 * maxArrivals {
 			seq := value(w.PutArrival(ctx, Arrival{Unit: "u", Environment: "qa", Release: fmt.Sprint("r", i), Commit: "c9"}))(t)
 			assertEqual(t, seq, int64(3+i))

@@ -88,6 +88,7 @@ type transaction interface {
 	reader // which sees what was written here
 
 	putArrival(ctx context.Context, a Arrival) (seq int64, err error)
+	updateArrivalData(ctx context.Context, a Arrival) error
 	putObservation(ctx context.Context, o Observation) error
 	deleteObservation(ctx context.Context, unit, environment, target string) error
 	putUnit(ctx context.Context, u Unit) error

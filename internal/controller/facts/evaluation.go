@@ -45,6 +45,7 @@ type ComponentEvaluation struct {
 	Unit  *ResolvedUnit
 
 	Observations       []store.Observation         // verification memories that changed, to be written with the run
+	Soaks              []store.Arrival             // arrivals whose soak went on, likewise
 	UnknownRevisions   []string                    // revisions that Argo CD reports and Git doesn't know yet
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment

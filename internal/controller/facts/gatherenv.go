@@ -1,11 +1,13 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
@@ -114,7 +116,7 @@ func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluatio
 	}
 	if !env.Release.OK {
 		o.judgeTargets(ctx, c, env, at, observations)
-		return nil
+		return o.advanceSoaks(c, env)
 	}
 	landed, err := o.describeLanded(ctx, c.Snapshot.Repo, c.Pipeline, origin, pulls)
 	if err != nil {
@@ -133,8 +135,29 @@ func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluatio
 		return err
 	}
 	o.judgeTargets(ctx, c, env, at, observations)
+	if err := o.advanceSoaks(c, env); err != nil {
+		return err
+	}
 	return o.fillHealthBefore(ctx, c, env)
 }
+
+// advanceSoaks counts for how long what the environment has, or had, was verified.
+func (o *Gatherer) advanceSoaks(c *ComponentEvaluation, env *promotion.Env) error {
+	for _, a := range env.AdvanceSoaks(c.Facts.Now, o.soakGap()) {
+		row, err := c.ArrivalRow(env.Name, a)
+		if err != nil {
+			return err
+		}
+		c.Soaks = append(c.Soaks, row)
+	}
+	return nil
+}
+
+// defaultSoakGap is the longest time between two looks that counts for a soak where the
+// gatherer isn't told how often it looks.
+const defaultSoakGap = 10 * time.Minute
+
+func (o *Gatherer) soakGap() time.Duration { return cmp.Or(o.opts.MaxAge, defaultSoakGap) }
 
 // isUnexplained says, once for each commit, that what landed is by none of our
 // merges as far as the book knows while one of ours was open: the branch's news
@@ -160,6 +183,7 @@ type arrivalData struct {
 	By      string            `json:"by"`
 	Author  string            `json:"who,omitempty"`
 	Pull    int               `json:"pull,omitempty"`
+	Soak    promotion.Soak    `json:"soak,omitzero"`
 
 	release promotion.Release // of Content
 }
@@ -179,6 +203,8 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	if i >= 0 {
 		a = env.History[i]
 		a.By, a.Author, a.Pull = l.By, l.Author, l.Pull
+	} else if len(env.History) > 0 && env.History[0].Release == id {
+		a.Soak = env.History[0].Soak // another commit with the same release breaks nothing
 	}
 	row, err := c.ArrivalRow(env.Name, &a)
 	if err != nil {
@@ -205,7 +231,7 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 
 // ArrivalRow is the store's row of an arrival.
 func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
-	data, err := json.Marshal(arrivalData{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull})
+	data, err := json.Marshal(arrivalData{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull, Soak: a.Soak})
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}

@@ -75,7 +75,8 @@ type Options struct {
 	Now         func() time.Time
 	Log         *zap.Logger
 	// MaxAge is how long what was read of an open pull request may be used when
-	// nothing was heard of it.
+	// nothing was heard of it, and the longest time between two looks that counts for a
+	// soak: twice the time between two sweeps.
 	MaxAge time.Duration
 	// EditTimeout is how long an edit may be judged; nil: 30 seconds.
 	EditTimeout func() time.Duration

@@ -15,6 +15,7 @@ var gateWords = map[string]struct{ waitsFor, remedy string }{
 	"windows":       {"one of its windows", "by itself"},
 	"expression":    {"its expression", "another release, or a change of what the expression asks for"},
 	"checks":        {"checks on its head", "the checks, when they pass"},
+	"soak":          {"its soak", "by itself, while the environment before stays well"},
 	"freeze":        {"the end of a freeze", "by itself"},
 	"pipeline-file": {"a working pipeline file", "a commit that mends the pipeline file"},
 	"targets":       {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
