@@ -200,7 +200,7 @@ func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, bo
 
 func holdCommand(verb, short string) *cobra.Command {
 	r := &serverFlags{}
-	var environment, promotion, reason string
+	var environment, promotion, reason, lasts, until string
 	var all, reverts bool
 	c := &cobra.Command{
 		Use:   verb + " [PIPELINE [COMPONENT]]",
@@ -213,12 +213,12 @@ func holdCommand(verb, short string) *cobra.Command {
 				if len(args) > 0 || environment != "" || all || reverts {
 					return errors.New("--promotion stands alone: it names the pull request by itself")
 				}
-				return r.onPromotion(cmd, promotion, verb, api.PromotionCommand{Reason: reason})
+				return r.onPromotion(cmd, promotion, verb, api.PromotionCommand{For: lasts, Until: until, Reason: reason})
 			}
 			if len(args) == 0 {
 				return errors.New("name a pipeline, or a promotion with --promotion")
 			}
-			body := api.PipelineCommand{Environment: environment, Reverts: reverts, Reason: reason}
+			body := api.PipelineCommand{Environment: environment, Reverts: reverts, For: lasts, Until: until, Reason: reason}
 			if len(args) == 2 {
 				body.Component = args[1]
 			}
@@ -232,6 +232,8 @@ func holdCommand(verb, short string) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
 	if verb == "hold" {
 		c.Flags().BoolVar(&reverts, "reverts", false, "stop reverts too")
+		c.Flags().StringVar(&lasts, "for", "", "how long, such as 2h or 3d; without it and --until, until somebody lifts it")
+		c.Flags().StringVar(&until, "until", "", "until when: a date (when it begins in UTC) or a time with its offset")
 	}
 	c.Flags().StringVar(&promotion, "promotion", "", "one promotion's pull request: the promotion's number, or #14 for the pull request's")
 	c.Flags().StringVar(&reason, "reason", "", "why, for the others")

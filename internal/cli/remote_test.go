@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/store"
@@ -89,6 +90,8 @@ func TestRemoteCommands(t *testing.T) {
 	}{
 		{"promote shop web prod", console.Command{Verb: "promote", Component: "web", Environment: "prod"}},
 		{"hold shop web --reason later", console.Command{Verb: "hold", Scope: "component", Component: "web", Reason: "later"}},
+		{"hold shop web --for 2h", console.Command{Verb: "hold", Scope: "component", Component: "web", For: 2 * time.Hour}},
+		{"hold --promotion #14 --until 2027-01-03", console.Command{Verb: "hold", Scope: "pr", Component: "web", Environment: "prod", Pull: 14, Until: time.Date(2027, 1, 3, 0, 0, 0, 0, time.UTC)}},
 		{"hold shop --environment prod", console.Command{Verb: "hold", Scope: "environment", Environment: "prod"}},
 		{"unhold shop --all --repository hub:acme/fleet", console.Command{Verb: "unhold", Scope: "pipeline"}},
 		{"hold --promotion #14", console.Command{Verb: "hold", Scope: "pr", Component: "web", Environment: "prod", Pull: 14}},
@@ -113,6 +116,7 @@ func TestRemoteCommandsThatAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"hold":                              "name a pipeline",
 		"hold shop":                         "say what it is about",
+		"hold shop web --for ever":          "write it like 90m, 2h or 3d",
 		"hold shop web --environment prod":  "name one of them",
 		"hold shop --promotion 1":           "stands alone",
 		"promote shop web qa":               `no environment "qa"`,

@@ -73,7 +73,8 @@ func (c *server) parsePipelineCommand(r *http.Request, verb string, b *api.Pipel
 			return nil, err
 		}
 	}
-	return &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reverts: b.Reverts, Reason: b.Reason}, nil
+	o := &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reverts: b.Reverts, Reason: b.Reason}
+	return o, o.setEnd(b.For, b.Until)
 }
 
 // resolveScope fills in a hold's scope and refuses what contradicts it.
@@ -156,7 +157,20 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if verb == command.Hold || verb == command.Unhold {
 		o.Scope = command.ScopePR
 	}
-	return o, nil
+	return o, o.setEnd(b.For, b.Until)
+}
+
+// setEnd sets a hold's end as a body has it.
+func (o *Command) setEnd(lasts, until string) (err error) {
+	if o.For, o.Until, err = command.ParseHoldEnd(lasts, until); err != nil {
+		return apiErrorf(http.StatusBadRequest, "%v", err)
+	}
+	return nil
+}
+
+// Grammar is the command as a comment would have said it.
+func (o *Command) Grammar() command.Command {
+	return command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, For: o.For, Until: o.Until, Environment: o.Environment, Reason: o.Reason}
 }
 
 // checkBodyFields checks pairs of a key and its value.
@@ -172,7 +186,7 @@ func checkBodyFields(pairs ...string) error {
 // runCommand hands a well-formed order over and answers what came of it.
 func (c *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tokenHolder, o *Command) {
 	// What a comment couldn't say, the API doesn't take either.
-	if err := (command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, Environment: o.Environment, Reason: o.Reason}).Check(); err != nil {
+	if err := o.Grammar().Check(); err != nil {
 		writeErrorf(w, http.StatusBadRequest, "%s", err)
 		return
 	}

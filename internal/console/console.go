@@ -33,12 +33,14 @@ type Token struct {
 // its component and environment exist where they are named.
 type Command struct {
 	Repo, Pipeline string
-	Component      string // empty: a hold on an environment or the pipeline
-	Environment    string // empty: a hold on the component or the pipeline
-	Pull           int    // the promotion's pull request; 0: it is about none
-	Verb           string // promote, hold, unhold, retry or revert
-	Reverts        bool   // hold: reverts stand still too
-	Scope          string // hold and unhold: pr, component, environment or pipeline
+	Component      string        // empty: a hold on an environment or the pipeline
+	Environment    string        // empty: a hold on the component or the pipeline
+	Pull           int           // the promotion's pull request; 0: it is about none
+	Verb           string        // promote, hold, unhold, retry or revert
+	Reverts        bool          // hold: reverts stand still too
+	For            time.Duration // hold: how long; 0: until somebody lifts it
+	Until          time.Time     // hold: until when; zero: as For says
+	Scope          string        // hold and unhold: pr, component, environment or pipeline
 	Reason         string
 	By             string // the token's name
 	Role           string // the token's role

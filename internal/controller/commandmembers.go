@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -171,47 +172,75 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 	return len(units) > 0, nil
 }
 
-// setHolds sets or lifts a hold, on a component for each that the command is about.
-func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) error {
-	if o.Command.Scope != command.ScopeComponent {
-		return e.setHold(ctx, r, p, o)
+// setHolds sets or lifts a hold, on a component for each that the command is about. The
+// answer says when it ends, where that is what was said or isn't.
+func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
+	now := e.opts.Clock.Now()
+	given := o.At
+	if given.IsZero() {
+		given = now
 	}
-	units, err := e.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true })
+	end, err := o.Command.End(given)
 	if err != nil {
-		return err
+		return "", newRefusal("%v", err)
 	}
+	if o.Command.Verb == command.Hold && !end.IsZero() && !end.After(now) {
+		return "", newRefusal("it was to last until %s, which is over; nothing is held", end.UTC().Format(time.RFC3339))
+	}
+	units := []promotion.Unit{o.Unit}
+	if o.Command.Scope == command.ScopeComponent {
+		if units, err = e.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true }); err != nil {
+			return "", err
+		}
+	}
+	answer := ""
 	for _, u := range units {
 		one := o
 		one.Unit = u
-		if err := e.setHold(ctx, r, p, one); err != nil {
-			return err
+		active, err := e.setHold(ctx, r, p, one, end)
+		if err != nil {
+			return "", err
+		}
+		if o.Command.Verb == command.Hold && (!end.IsZero() || !active.Until.IsZero()) {
+			answer = prtext.HoldEnds(active.By, active.Until)
 		}
 	}
-	return nil
+	return answer, nil
 }
 
 // setHold sets or lifts a hold: on the pull request as its label, on anything larger
-// as a file on the state branch.
-func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command) error {
+// as a file on the state branch. It gives what stands then.
+func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command, end time.Time) (active promotion.Hold, err error) {
 	c := o.Command
 	set := c.Verb == command.Hold
 	if c.Scope == "" || c.Scope == command.ScopePR {
 		if o.Pull == 0 {
-			return newRefusal("which pull request? name a component, an environment or the pipeline as the scope")
+			return active, newRefusal("which pull request? name a component, an environment or the pipeline as the scope")
 		}
-		if err := e.changePullHold(ctx, r, o, set); err != nil {
-			return err
+		if set {
+			active, err = e.holdPull(ctx, r, o, end)
+		} else {
+			err = e.liftPullHold(ctx, r, o.Pull)
+		}
+		if err != nil {
+			return active, err
 		}
 		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
-			return err
+			return active, err
 		}
-		return e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
+		if !active.Until.IsZero() { // when it is lifted
+			if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForPull(r.ID, o.Pull).String()); err != nil {
+				return active, err
+			}
+		}
+		return active, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 	}
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
-		return newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
+		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	if err := e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Set: set}); err != nil {
-		return err
+	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Until: end, Set: set})
+	if err != nil {
+		return active, err
 	}
-	return e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForRepository(r.ID).String())
+	return active, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForRepository(r.ID).String())
 }

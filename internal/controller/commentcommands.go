@@ -115,7 +115,7 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 		if c.Environment == "" {
 			c.Environment = defaultEnvironment(p, c, pr, ref)
 		}
-		answer, err := e.ExecuteCommand(ctx, Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i)})
+		answer, err := e.ExecuteCommand(ctx, Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt})
 		var refused *RefusedError
 		switch {
 		case errors.As(err, &refused):

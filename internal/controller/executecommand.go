@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -26,11 +27,12 @@ type Command struct {
 	Unit    promotion.Unit
 	Pull    int // the pull request that it was given on or is about; 0: none
 	Command command.Command
-	By      string // login, or the API token's name
-	ByID    int64  // of the account, as far as the forge tells; 0 with a token
-	Role    string // the API token's role; empty: a person on the forge
-	Via     string // comment or api
-	Source  string // unique in the world; a command is recorded once for it
+	By      string    // login, or the API token's name
+	ByID    int64     // of the account, as far as the forge tells; 0 with a token
+	Role    string    // the API token's role; empty: a person on the forge
+	Via     string    // comment or api
+	Source  string    // unique in the world; a command is recorded once for it
+	At      time.Time // when it was given; zero: now
 }
 
 // RefusedError is a command that is not carried out, with the reason for its author.
@@ -227,7 +229,7 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 	case command.Diff:
 		return e.replyDiff(ctx, s, o)
 	case command.Hold, command.Unhold:
-		return "", e.setHolds(ctx, r, s, p, o)
+		return e.setHolds(ctx, r, s, p, o)
 	case command.Promote, command.Revert, command.Retry:
 		if p == nil || unit == nil && !s.IsBatch(o.Unit) {
 			return "", newRefusal("the tracked branch has no component %s in a pipeline %s any more", o.Unit.Component, o.Unit.Pipeline)

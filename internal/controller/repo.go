@@ -250,9 +250,11 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := e.restorePullHold(ctx, r, number); err != nil {
+	ends, err := e.keepPullHold(ctx, r, number)
+	if err != nil {
 		return time.Time{}, err
 	}
+	again = earliest(again, ends)
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
 		return time.Time{}, err

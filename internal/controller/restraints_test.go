@@ -131,6 +131,56 @@ func TestWhoSetAHoldMayLiftIt(t *testing.T) {
 	}
 }
 
+// TestAHoldEnds holds that a hold with an end keeps what it is about until then, and nothing
+// longer: the label goes, and nobody takes that for somebody's doing.
+func TestAHoldEnds(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	pull := wake.ForPull(w.repo.ID, p.Number)
+	held := func() bool { return slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) }
+	hold := func(by, text string) string {
+		t.Helper()
+		c, err := command.ParseArgs(strings.Fields("hold " + text))
+		w.must(err)
+		answer, err := w.command(by, p.Number, "web", c)
+		w.must(err)
+		w.must(w.run(pull))
+		return answer
+	}
+	if got := hold("ada", "for 2h"); !strings.HasPrefix(got, "On hold by ada until 2026-") || !held() {
+		t.Errorf("held: %t, %q", held(), got)
+	}
+	if got := hold("grace", "for 1h"); !strings.HasPrefix(got, "On hold by ada until 2026-") {
+		t.Errorf("for less: %q", got)
+	}
+	comments := len(w.pulls()[0].Comments)
+	w.clock.Step(119 * time.Minute)
+	w.must(w.run(pull))
+	if !held() {
+		t.Error("it ended before its time")
+	}
+	w.clock.Step(time.Minute)
+	for range 2 {
+		w.must(w.run(pull))
+		if held() || len(w.pulls()[0].Comments) != comments {
+			t.Errorf("it stands after its end: %t, %+v", held(), w.pulls()[0].Comments)
+		}
+	}
+	w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	if got := hold("ada", "for 1h"); got != "It is on hold by hand, by its label, without an end; `/liftlock unhold` lifts it." {
+		t.Errorf("over a label: %q", got)
+	}
+	w.clock.Step(2 * time.Hour)
+	if w.must(w.run(pull)); !held() {
+		t.Error("somebody's own label was taken off")
+	}
+	var refused *RefusedError
+	c := command.Command{Verb: command.Hold, Scope: command.ScopePipeline, Until: w.clock.Now().Add(-time.Minute)}
+	if _, err := w.command("ada", p.Number, "web", c); !errors.As(err, &refused) || !strings.Contains(refused.Why, "is over") {
+		t.Errorf("until a time that was: %v", err)
+	}
+}
+
 // authorless is a forge that can't tell who made a commit.
 type authorless struct{ forge.Forge }
 

@@ -135,7 +135,7 @@ func (j *evaluator) reasonToLeave(e *Env) string {
 		return ""
 	}
 	why := ""
-	for _, h := range j.facts.Holds.Value {
+	for _, h := range j.activeHolds() {
 		switch h.Scope {
 		case "component":
 			why = fmt.Sprintf("it is on hold by %s since %s", orSomebody(h.By), h.At.UTC().Format(time.RFC3339))

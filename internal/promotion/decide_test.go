@@ -225,6 +225,12 @@ func TestDecide(t *testing.T) {
 		{name: "environment on hold", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) {
 			f.Holds = Sure([]Hold{{Scope: "environment", Environment: "qa", By: "ada", At: noon}})
 		}), env: "qa", why: "environment qa is on hold by ada", promo: Held},
+		{name: "on hold for a while", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) {
+			f.Holds = Sure([]Hold{{Scope: "component", By: "ada", At: noon, Until: noon.Add(time.Hour)}})
+		}), env: "qa", why: "component web is on hold by ada since 2026-03-02T12:00:00Z until 2026-03-02T13:00:00Z; /liftlock unhold component lifts it", promo: Held, next: time.Hour},
+		{name: "a hold that is over", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) {
+			f.Holds = Sure([]Hold{{Scope: "component", By: "ada", At: noon.Add(-time.Hour), Until: noon}})
+		}), want: []string{"open a promotion of r2 into qa"}},
 		{name: "another environment on hold", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "environment", Environment: "prod"}}) }), want: []string{"open a promotion of r2 into qa"}},
 		{name: "no place", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) {
 			f.Limits.OpenByOthers = map[string]int{"qa": 9}

@@ -60,7 +60,11 @@ type Hold struct {
 	Reason      string    `json:"reason,omitempty"`
 	Reverts     bool      `json:"reverts,omitempty"` // reverts stand still too
 	At          time.Time `json:"at"`
+	Until       time.Time `json:"until,omitzero"` // zero: until somebody lifts it
 }
+
+// IsOver says whether a hold has come to its end.
+func (h Hold) IsOver(now time.Time) bool { return !h.Until.IsZero() && !now.Before(h.Until) }
 
 // ClusterIncident is another unit's target that became unhealthy, or one of this unit's
 // own in another environment.
@@ -255,7 +259,8 @@ type Pull struct {
 	Name            string         `json:"name"`
 	CreatedAt       time.Time      `json:"createdAt"`
 	UpdatedAt       time.Time      `json:"updatedAt,omitzero"`
-	Held            bool           `json:"held,omitempty"` // the label liftlock/hold
+	Held            bool           `json:"held,omitempty"`     // the label liftlock/hold
+	HeldUntil       time.Time      `json:"heldUntil,omitzero"` // when that is lifted by itself; zero: never
 	HeadState       HeadState      `json:"headState,omitempty"`
 	HeadReason      string         `json:"headReason,omitempty"` // HeadModified: why
 	Stale           bool           `json:"stale,omitempty"`      // the files it edits changed on its base since, or it conflicts

@@ -35,7 +35,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		add("hold", policies.Wait, "the holds can't be read: "+cmp.Or(j.facts.Holds.Err, "not read yet"))
 	}
 	if p.Held {
-		add("hold", policies.Wait, "the pull request has the label liftlock/hold; /liftlock unhold lifts it")
+		add("hold", policies.Wait, "the pull request has the label liftlock/hold"+untilText(p.HeldUntil)+"; /liftlock unhold lifts it")
 	}
 	holds := j.listHolds(e)
 	if revert {

@@ -326,17 +326,37 @@ func (j *evaluator) listHolds(e *Env) []string {
 
 func (j *evaluator) listHoldsOn(e *Env, counts func(Hold) bool) []string {
 	var out []string
-	for _, h := range j.facts.Holds.Value {
+	for _, h := range j.activeHolds() {
 		if h.Scope == "environment" && h.Environment != e.Name || !counts(h) {
 			continue
 		}
-		s := fmt.Sprintf("%s is on hold by %s since %s", holdSubject(h, j.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339))
+		s := fmt.Sprintf("%s is on hold by %s since %s%s", holdSubject(h, j.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339), untilText(h.Until))
 		if h.Reason != "" {
 			s += ": " + h.Reason
 		}
 		out = append(out, s+"; /liftlock unhold "+h.Scope+" lifts it")
 	}
 	return out
+}
+
+// activeHolds lists the holds that haven't come to their end.
+func (j *evaluator) activeHolds() []Hold {
+	var out []Hold
+	for _, h := range j.facts.Holds.Value {
+		if !h.IsOver(j.facts.Now) {
+			out = append(out, h)
+			j.recheckAt(h.Until)
+		}
+	}
+	return out
+}
+
+// untilText says when something ends; "" where it doesn't by itself.
+func untilText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.UTC().Format(time.RFC3339)
 }
 
 func holdSubject(h Hold, component string) string {

@@ -13,7 +13,6 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/promotion"
-	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // newConsole builds the pages and the API.
@@ -35,7 +34,7 @@ func (s *Server) runCommand(ctx context.Context, o console.Command) (string, err
 	}
 	answer, err := e.ExecuteCommand(ctx, controller.Command{
 		Unit: promotion.Unit{Repo: o.Repo, Pipeline: o.Pipeline, Component: o.Component}, Pull: o.Pull,
-		Command: command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, Environment: o.Environment, Reason: o.Reason},
+		Command: o.Grammar(),
 		By:      o.By, Role: o.Role, Via: o.Via, Source: o.Source,
 	})
 	var refused *controller.RefusedError

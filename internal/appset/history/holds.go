@@ -25,6 +25,34 @@ type HoldFile struct {
 
 	Reverts bool   `yaml:"reverts,omitempty"` // reverts stand still too
 	Via     string `yaml:"via,omitempty"`     // api: By is the name of one of its tokens; empty: somebody on the forge
+	Until   string `yaml:"until,omitempty"`   // RFC 3339; empty: until somebody lifts it
+}
+
+// decodeHold reads a hold's file. One that can't be read still holds, reverts too, and
+// one whose end can't be read has none.
+func decodeHold(file string, data []byte) (h promotion.Hold, via string) {
+	var f HoldFile
+	if err := strictyaml.Decode(file, data, &f); err != nil {
+		return promotion.Hold{Reason: "its file can't be read: " + err.Error(), Reverts: true}, ""
+	}
+	h = promotion.Hold{By: f.By, Reason: f.Reason, Reverts: f.Reverts}
+	h.At, _ = time.Parse(time.RFC3339, f.At) // zero where it can't be read
+	h.Until, _ = time.Parse(time.RFC3339, f.Until)
+	return h, f.Via
+}
+
+// ReadHold reads a hold's file, and whether its author is the name of one of the API's
+// tokens (via is api then). False where there is none.
+func ReadHold(tree fs.FS, file string) (h promotion.Hold, via string, ok bool, err error) {
+	data, err := fs.ReadFile(tree, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, "", false, nil
+	}
+	if err != nil {
+		return h, "", false, fmt.Errorf("read %s on %s: %w", file, StateBranch, err)
+	}
+	h, via = decodeHold(file, data)
+	return h, via, true, nil
 }
 
 // HoldPath is where a hold's file lies on the state branch.
@@ -41,21 +69,11 @@ func HoldPath(pipeline, scope, name string) string {
 func Holds(tree fs.FS, pipeline, component string) ([]promotion.Hold, error) {
 	var out []promotion.Hold
 	add := func(scope, env, file string) error {
-		data, err := fs.ReadFile(tree, file)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+		h, _, ok, err := ReadHold(tree, file)
+		if err != nil || !ok {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("read %s on %s: %w", file, StateBranch, err)
-		}
-		h := promotion.Hold{Scope: scope, Environment: env}
-		var f HoldFile
-		if err := strictyaml.Decode(file, data, &f); err != nil {
-			h.By, h.Reason, h.Reverts = "somebody", "its file can't be read: "+err.Error(), true
-		} else {
-			h.By, h.Reason, h.Reverts = f.By, f.Reason, f.Reverts
-			h.At, _ = time.Parse(time.RFC3339, f.At) // zero where it can't be read
-		}
+		h.Scope, h.Environment = scope, env
 		out = append(out, h)
 		return nil
 	}

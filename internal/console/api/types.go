@@ -292,13 +292,17 @@ type PipelineCommand struct {
 	// is named; a pipeline's hold must say it.
 	Scope   string `json:"scope,omitempty"`
 	Reverts bool   `json:"reverts,omitempty"` // hold: reverts stand still too
+	For     string `json:"for,omitempty"`     // hold: how long, such as 2h or 3d
+	Until   string `json:"until,omitempty"`   // hold: until a date (when it begins in UTC) or a time with its offset
 	Reason  string `json:"reason,omitempty"`
 }
 
 // PromotionCommand is the body of POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip};
 // it may be left out.
 type PromotionCommand struct {
-	Gate   string `json:"gate,omitempty"` // skip: which
+	Gate   string `json:"gate,omitempty"`  // skip: which
+	For    string `json:"for,omitempty"`   // hold: as in PipelineCommand
+	Until  string `json:"until,omitempty"` // hold: as in PipelineCommand
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -21,30 +20,33 @@ type Hold struct {
 	Scope       string // component, environment or pipeline
 	Environment string
 	By, Reason  string
-	Via         string // api: By is the name of one of its tokens
-	Reverts     bool   // reverts stand still too
-	Set         bool   // false: lift
+	Via         string    // api: By is the name of one of its tokens
+	Reverts     bool      // reverts stand still too
+	Until       time.Time // zero: until somebody lifts it
+	Set         bool      // false: lift
 }
 
 // holdTries bounds how often a hold is written again when somebody else wrote
 // the state branch at the same moment.
 const holdTries = 5
 
-// SetHold writes or removes a hold's file on the state branch, one commit each.
-func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Unit, h Hold) error {
+// SetHold writes or removes a hold's file on the state branch, one commit each, and gives
+// the hold that stands then. One that stands already is never made weaker: the later
+// end counts, and it stays that of whoever set it first.
+func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Unit, h Hold) (active promotion.Hold, err error) {
 	file, err := holdFile(u, h.Scope, h.Environment)
 	if err != nil {
-		return err
+		return active, err
 	}
 	for range holdTries {
-		if err = a.writeHold(ctx, r, file, h); !errors.Is(err, git.ErrLeaseLost) {
-			return err
+		if active, err = a.writeHold(ctx, r, file, h); !errors.Is(err, git.ErrLeaseLost) {
+			return active, err
 		}
 		if _, ferr := r.Mirror.Fetch(ctx); ferr != nil {
-			return ferr
+			return active, ferr
 		}
 	}
-	return err
+	return active, err
 }
 
 // holdFile is the file of a hold on a unit's component, on an environment or on its pipeline.
@@ -70,53 +72,68 @@ func (a *Actor) WhoHolds(ctx context.Context, r *facts.Repository, u promotion.U
 	if err != nil || !ok {
 		return "", "", err
 	}
-	data, err := fs.ReadFile(r.Mirror.Tree(head), file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", nil
+	h, via, ok, err := history.ReadHold(r.Mirror.Tree(head), file)
+	if err != nil || !ok || h.IsOver(a.opts.Now()) {
+		return "", "", err
 	}
-	if err != nil {
-		return "", "", fmt.Errorf("read %s: %w", file, err)
-	}
-	var h history.HoldFile
-	if yaml.Unmarshal(data, &h) != nil {
-		return "", "", nil
-	}
-	return h.By, h.Via, nil
+	return h.By, via, nil
 }
 
-func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) error {
-	m := r.Mirror
+// extendHold is what stands where a hold is set while another one stands.
+func extendHold(active promotion.Hold, h Hold) promotion.Hold {
+	active.Reverts = active.Reverts || h.Reverts
+	if h.Until.IsZero() || !active.Until.IsZero() && h.Until.After(active.Until) {
+		active.Until = h.Until
+	}
+	return active
+}
+
+func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, err error) {
+	m, now := r.Mirror, a.opts.Now()
 	head, ok, err := m.Head(ctx, history.StateBranch)
 	if err != nil {
-		return err
+		return active, err
 	}
-	exists := false
-	if ok {
-		_, err := fs.Stat(m.Tree(head), file)
-		exists = err == nil
-	}
-	if exists == h.Set {
-		return nil
-	}
-	spec := git.CommitSpec{When: a.opts.Now()}
+	there, spec, via := false, git.CommitSpec{When: now}, h.Via
 	if ok {
 		spec.Parents, spec.Base = []string{head}, head
+		if active, via, there, err = history.ReadHold(m.Tree(head), file); err != nil {
+			return active, err
+		}
 	}
-	verb := "Lift the hold on"
-	w := git.FileWrite{Path: file, Delete: true}
+	verb, w := "Lift the hold on", git.FileWrite{Path: file, Delete: true}
 	if h.Set {
 		verb = "Hold"
-		body, err := yaml.Marshal(history.HoldFile{By: h.By, Reason: h.Reason, At: a.opts.Now().UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via})
-		if err != nil {
-			return fmt.Errorf("write the hold %s: %w", file, err)
+		next := promotion.Hold{By: h.By, Reason: h.Reason, At: now, Reverts: h.Reverts, Until: h.Until}
+		if there && !active.IsOver(now) {
+			next = extendHold(active, h)
+			if next == active {
+				return active, nil
+			}
+		} else {
+			via = h.Via
 		}
-		w = git.FileWrite{Path: file, Content: body}
+		if w.Content, err = encodeHold(next, via); err != nil {
+			return active, fmt.Errorf("write the hold %s: %w", file, err)
+		}
+		w.Delete, active = false, next
+	} else if !there {
+		return active, nil
 	}
 	spec.Files = []git.FileWrite{w}
 	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml"), h.By)
 	commit, err := m.Write(ctx, spec)
 	if err != nil {
-		return err
+		return active, err
 	}
-	return m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head})
+	return active, m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head})
+}
+
+// encodeHold is the content of a hold's file.
+func encodeHold(h promotion.Hold, via string) ([]byte, error) {
+	f := history.HoldFile{By: h.By, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: via}
+	if !h.Until.IsZero() {
+		f.Until = h.Until.UTC().Format(time.RFC3339)
+	}
+	return yaml.Marshal(f)
 }

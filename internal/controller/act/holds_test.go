@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // stateFile is a file of the state branch; false when there is none.
@@ -22,6 +24,54 @@ func (w *fixture) stateFile(name string) (string, bool) {
 	return string(raw), err == nil
 }
 
+// setHold sets or lifts a hold on web, and gives what stands then.
+func (w *fixture) setHold(h Hold) promotion.Hold {
+	w.t.Helper()
+	active, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), h)
+	w.must(err)
+	return active
+}
+
+// TestHoldsEnd holds that of holds that meet the strongest stands, as that of whoever set
+// the first, and that one which is over makes way.
+func TestHoldsEnd(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	hour := func(n int) time.Time { return w.now.Add(time.Duration(n) * time.Hour).Truncate(time.Second) }
+	hold := func(by string, until time.Time, reverts bool) promotion.Hold {
+		return w.setHold(Hold{Scope: "component", By: by, Reason: "of " + by, Until: until, Reverts: reverts, Set: true})
+	}
+	check := func(what string, got promotion.Hold, by string, until time.Time, reverts bool) {
+		t.Helper()
+		stored, _, held, err := history.ReadHold(w.repo.Mirror.Tree(w.remoteHead(history.StateBranch)), "holds/shop/component/web.yaml")
+		w.must(err)
+		for _, h := range []promotion.Hold{got, stored} {
+			if !held || h.By != by || h.Reason != "of "+by || !h.Until.Equal(until) || h.Reverts != reverts {
+				t.Errorf("%s: %+v", what, h)
+			}
+		}
+	}
+	who := func(want string) {
+		t.Helper()
+		by, _, err := w.actor.WhoHolds(w.ctx(), w.repo, w.unit("web"), "component", "")
+		w.must(err)
+		w.compare("who holds", by, want)
+	}
+	check("for two hours", hold("ada", hour(2), false), "ada", hour(2), false)
+	head := w.remoteHead(history.StateBranch)
+	check("for one", hold("grace", hour(1), false), "ada", hour(2), false)
+	w.compare("the branch", w.remoteHead(history.StateBranch), head)
+	check("for three", hold("grace", hour(3), false), "ada", hour(3), false)
+	check("of reverts", hold("grace", hour(1), true), "ada", hour(3), true)
+	who("ada")
+	w.now = hour(3)
+	who("")
+	check("after its end", hold("grace", hour(4), false), "grace", hour(4), false)
+	check("without an end", hold("ada", time.Time{}, false), "grace", time.Time{}, false)
+	check("once more", hold("ada", hour(9), false), "grace", time.Time{}, false)
+	who("grace")
+}
+
 func TestSetHold(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
@@ -29,21 +79,21 @@ func TestSetHold(t *testing.T) {
 		{"component", "holds/shop/component/web.yaml"}, {"environment", "holds/shop/environment/qa.yaml"}, {"pipeline", "holds/shop/pipeline.yaml"},
 	} {
 		hold := Hold{Scope: c.scope, Environment: "qa", By: "ada", Reason: "a freeze", Set: true}
-		w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold))
+		w.setHold(hold)
 		text, _ := w.stateFile(c.file)
 		w.compare(c.file, text, fmt.Sprintf("by: ada\nreason: a freeze\nat: %q\n", w.now.Format("2006-01-02T15:04:05Z")))
 		head := w.remoteHead(history.StateBranch)
 		info, err := w.repo.Mirror.Commit(w.ctx(), head)
 		w.must(err)
 		w.compare("message", info.Message, "Hold "+strings.TrimSuffix(strings.TrimPrefix(c.file, "holds/"), ".yaml")+"\n\nBy: ada\n")
-		w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold))
+		w.setHold(hold)
 		w.compare("held once more", w.remoteHead(history.StateBranch), head)
 	}
 	ev, _ := w.evaluate()
 	w.compare("holds", len(ev.Components[0].Facts.Holds.Value), 3)
 	before := w.remoteHead(history.StateBranch)
 	lift := Hold{Scope: "environment", Environment: "qa", By: "grace"}
-	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), lift))
+	w.setHold(lift)
 	if _, held := w.stateFile("holds/shop/environment/qa.yaml"); held {
 		t.Error("it is held still")
 	}
@@ -54,20 +104,21 @@ func TestSetHold(t *testing.T) {
 	info, err := w.repo.Mirror.Commit(w.ctx(), head)
 	w.must(err)
 	w.compare("lifted", []any{info.Message, info.Parents}, []any{"Lift the hold on shop/environment/qa\n\nBy: grace\n", []string{before}})
-	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), lift))
+	w.setHold(lift)
 	w.compare("lifted once more", w.remoteHead(history.StateBranch), head)
 
 	for _, h := range []Hold{{Scope: "environment"}, {Scope: "environment", Environment: "a/b"}, {Scope: "environment", Environment: `a\b`}} {
 		h.Set = true
-		if err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), h); err == nil || !strings.Contains(err.Error(), "hold a environment") {
+		if _, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), h); err == nil || !strings.Contains(err.Error(), "hold a environment") {
 			t.Errorf("%+v: %v", h, err)
 		}
 	}
-	if err := w.actor.SetHold(w.ctx(), w.repo, w.unit(""), Hold{Scope: "component", Set: true}); err == nil {
+	if _, err := w.actor.SetHold(w.ctx(), w.repo, w.unit(""), Hold{Scope: "component", Set: true}); err == nil {
 		t.Error("nobody is held")
 	}
 	w.compare("nothing was written", w.remoteHead(history.StateBranch), head)
-	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit(""), Hold{Scope: "pipeline", By: "ada"})) // which has a name of its own
+	_, err = w.actor.SetHold(w.ctx(), w.repo, w.unit(""), Hold{Scope: "pipeline", By: "ada"}) // which has a name of its own
+	w.must(err)
 	if _, held := w.stateFile("holds/shop/pipeline.yaml"); held {
 		t.Error("the pipeline is held still")
 	}
@@ -77,7 +128,7 @@ func TestSetHold(t *testing.T) {
 func TestLiftNothing(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
-	w.must(w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), Hold{Scope: "pipeline", By: "ada"}))
+	w.setHold(Hold{Scope: "pipeline", By: "ada"})
 	w.compare("the branch", w.remoteHead(history.StateBranch), "")
 }
 
@@ -109,7 +160,7 @@ func TestHoldsMeet(t *testing.T) {
 			}
 			pushes++
 		}
-		err = w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold)
+		_, err = w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold)
 		return pushes, err
 	}
 	pushes, err := meet(holdTries - 1)
@@ -124,7 +175,7 @@ func TestHoldsMeet(t *testing.T) {
 		t.Errorf("after %d pushes: %v", pushes, err)
 	}
 	w.beforePush = func() { w.breakRemote() } // not a race: it is told, and not tried again
-	if err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold); err == nil || errors.Is(err, git.ErrLeaseLost) {
+	if _, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold); err == nil || errors.Is(err, git.ErrLeaseLost) {
 		t.Errorf("a remote that is away: %v", err)
 	}
 }

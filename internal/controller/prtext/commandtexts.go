@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -20,7 +21,7 @@ func HelpText(bare bool) string {
 		{"status", "what each environment carries and how it is"},
 		{"why [environment]", "what a release waits for"},
 		{"diff", "what this pull request changes in files and in rendered manifests"},
-		{"hold [scope] [reverts] [reason]", "stop; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`; those stop reverts only with `reverts`"},
+		{"hold [scope] [for 2h] [reverts] [reason]", "stop, `for` so long, `until 2027-01-03` or until somebody lifts it; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`; those stop reverts only with `reverts`"},
 		{"unhold [scope]", "lift that hold"},
 		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was reverted, takes over what was changed by hand"},
 		{"revert [reason]", "open a pull request that takes the promotion back"},
@@ -195,6 +196,19 @@ func quoteName(s string) string {
 		return "(nothing)"
 	}
 	return "`" + strings.ReplaceAll(cleanLine(s, maxName), "`", "'") + "`"
+}
+
+// HoldEnds answers who set a hold that was to have an end, or that joined one which has
+// none: whose it is, and until when it stands.
+func HoldEnds(by string, until time.Time) string {
+	who := "by hand, by its label,"
+	if by != "" {
+		who = "by " + escapeText(by, maxReason)
+	}
+	if until.IsZero() {
+		return "It is on hold " + who + " without an end; `/liftlock unhold` lifts it."
+	}
+	return "On hold " + who + " until " + formatTime(until) + "; `/liftlock unhold` lifts it before."
 }
 
 // HoldIsBack says on a pull request why its label that somebody took off is back.

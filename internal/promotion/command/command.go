@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -38,6 +39,11 @@ const (
 // of a table and kept in a file on the state branch.
 const maxReason = 300
 
+const (
+	day     = 24 * time.Hour
+	maxHold = 366 * day
+)
+
 // Command is one command. Only what its verb takes is set.
 type Command struct {
 	Verb        string `json:"verb"`
@@ -46,6 +52,11 @@ type Command struct {
 	Gate        string `json:"gate,omitempty"`        // skip
 	Reverts     bool   `json:"reverts,omitempty"`     // hold: reverts too
 	Reason      string `json:"reason,omitempty"`      // hold, unhold, revert; one line
+
+	// A hold's end: so long after the command was given, or at a time; neither: when
+	// somebody lifts it.
+	For   time.Duration `json:"for,omitempty"`
+	Until time.Time     `json:"until,omitzero"`
 }
 
 var verbs = []string{Help, Status, Diff, Why, Hold, Unhold, Promote, Revert, Retry, Skip}
@@ -79,6 +90,12 @@ func (c Command) Check() error {
 		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, truncateWord(c.Scope), strings.Join(scopes, ", "))
 	case c.Reverts && c.Verb != Hold:
 		return fmt.Errorf("/liftlock %s takes no reverts", c.Verb)
+	case (c.For != 0 || !c.Until.IsZero()) && c.Verb != Hold:
+		return fmt.Errorf("/liftlock %s takes no end", c.Verb)
+	case c.For != 0 && !c.Until.IsZero():
+		return errors.New("a hold has one end: say for or until, not both")
+	case c.For < 0 || c.For > maxHold:
+		return fmt.Errorf("a hold lasts up to %d days; without for and until it lasts until somebody lifts it", maxHold/day)
 	case c.Environment != "" && !environmentName.MatchString(c.Environment):
 		return fmt.Errorf("%q can't be an environment: names have lower-case letters, digits and dashes", truncateWord(c.Environment))
 	case utf8.RuneCountInString(c.Reason) > maxReason:
@@ -98,10 +115,32 @@ func Describe(c Command) string {
 			words = append(words, oneLine(w))
 		}
 	}
+	if c.For != 0 {
+		words = append(words, "for", c.For.String())
+	}
+	if !c.Until.IsZero() {
+		words = append(words, "until", c.Until.Format(time.RFC3339))
+	}
 	if c.Reverts {
 		words = append(words, "reverts")
 	}
 	return strings.Join(words, " ")
+}
+
+// End is when a hold that is given at a time ends; zero: when somebody lifts it. The error
+// is for its author: that is over.
+func (c Command) End(given time.Time) (time.Time, error) {
+	end := c.Until
+	if c.For != 0 {
+		end = given.Add(c.For)
+	}
+	if c.For == 0 && !end.IsZero() && !end.After(given) {
+		return time.Time{}, fmt.Errorf("%s is over; nothing is held", end.UTC().Format(time.RFC3339))
+	}
+	if end.Sub(given) > maxHold {
+		return time.Time{}, fmt.Errorf("a hold lasts up to %d days; without for and until it lasts until somebody lifts it", maxHold/day)
+	}
+	return end, nil
 }
 
 // oneLine keeps what can be seen of a text, with single spaces.

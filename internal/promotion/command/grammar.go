@@ -3,7 +3,9 @@ package command
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
@@ -12,7 +14,7 @@ import (
 // behind the program's name on the command line. Without words it is help. The
 // error tells the author what to write instead.
 func ParseArgs(words []string) (Command, error) {
-	if len(words) == 0 {
+	if words = strings.Fields(oneLine(strings.Join(words, " "))); len(words) == 0 {
 		return Command{Verb: Help}, nil
 	}
 	c := Command{Verb: strings.ToLower(words[0])}
@@ -36,8 +38,8 @@ func ParseArgs(words []string) (Command, error) {
 				c.Scope, rest = s, rest[1:]
 			}
 		}
-		if c.Verb == Hold && len(rest) > 0 && strings.ToLower(strings.TrimRight(rest[0], ":,")) == "reverts" {
-			c.Reverts, rest = true, rest[1:]
+		if c.Verb == Hold {
+			rest, err = parseHold(&c, rest)
 		}
 		c.Reason = oneLine(strings.Join(rest, " "))
 	case Revert:
@@ -50,6 +52,76 @@ func ParseArgs(words []string) (Command, error) {
 		return Command{}, err
 	}
 	return c, nil
+}
+
+// parseHold reads what a hold has behind its scope, in any order, and gives what is left:
+// the reason.
+func parseHold(c *Command, words []string) (rest []string, err error) {
+	for len(words) > 0 {
+		switch word := strings.ToLower(strings.TrimRight(words[0], ":,")); {
+		case word == "reverts" && !c.Reverts:
+			c.Reverts, words = true, words[1:]
+		case word == "for" && c.For == 0 && startsWithDigit(words[1:]):
+			if c.For, err = parseHoldDuration(strings.TrimRight(words[1], ":,")); err != nil {
+				return nil, err
+			}
+			words = words[2:]
+		case word == "until" && c.Until.IsZero() && startsWithDigit(words[1:]):
+			if c.Until, err = parseHoldEnd(strings.TrimRight(words[1], ":,")); err != nil {
+				return nil, err
+			}
+			words = words[2:]
+		default:
+			return words, nil
+		}
+	}
+	return nil, nil
+}
+
+// startsWithDigit tells "for 2h" from a reason such as "for the weekend", which holds
+// until somebody lifts it.
+func startsWithDigit(words []string) bool {
+	return len(words) > 0 && words[0][0] >= '0' && words[0][0] <= '9'
+}
+
+// ParseHoldEnd reads a hold's end as the API and the command line have it: for how long,
+// or until when, or, with neither, no end.
+func ParseHoldEnd(lasts, until string) (d time.Duration, t time.Time, err error) {
+	if lasts != "" {
+		d, err = parseHoldDuration(lasts)
+	}
+	if until != "" && err == nil {
+		t, err = parseHoldEnd(until)
+	}
+	return d, t, err
+}
+
+// parseHoldDuration reads 90m, 2h, 1h30m or 3d.
+func parseHoldDuration(s string) (time.Duration, error) {
+	var d time.Duration
+	var err error
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(min(max(n, -1), int(maxHold/day)+1)) * day
+	} else {
+		d, err = time.ParseDuration(s)
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("hold for %s: that is no time; write it like 90m, 2h or 3d", truncateWord(s))
+	}
+	return d, nil
+}
+
+// parseHoldEnd reads a date, which is its first instant in UTC, or a time with its offset.
+func parseHoldEnd(s string) (time.Time, error) {
+	s = strings.ToUpper(s)
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04Z07:00", time.RFC3339} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC().Truncate(time.Second), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("hold until %s: that is no date; write 2027-01-03 (when it begins in UTC) or 2027-01-03T08:00+01:00", truncateWord(s))
 }
 
 func unknownVerb(verb string) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,13 @@ func TestParse(t *testing.T) {
 			"hold environment: it burns\nunhold pipeline\nhold pr\nhold component"},
 		{"a hold of reverts", "/liftlock hold pipeline reverts: a long weekend\n/liftlock hold reverts\n/liftlock hold component reverts", false,
 			"hold pipeline reverts: a long weekend\nhold pr reverts\nhold component reverts"},
+		{"holds with an end", "/liftlock hold for 2h\n/liftlock hold component for 3d: the audit\n/liftlock hold pipeline reverts for 1h30m\n/liftlock hold environment until 2027-01-03: reverts, holidays\n/liftlock hold until 2027-01-03T08:00+01:00 x\n/liftlock hold until 2027-01-03t08:00:30z", false,
+			"hold pr for 2h0m0s\nhold component for 72h0m0s: the audit\nhold pipeline for 1h30m0s reverts\nhold environment until 2027-01-03T00:00:00Z reverts: holidays\nhold pr until 2027-01-03T07:00:00Z: x\nhold pr until 2027-01-03T08:00:30Z"},
+		{"reasons that begin like an end", "/liftlock hold for the weekend\n/liftlock hold until ada is back\n/liftlock hold for\n/liftlock hold for 1h for 2h more", false,
+			"hold pr: for the weekend\nhold pr: until ada is back\nhold pr: for\nhold pr for 1h0m0s: for 2h more"},
+		{"ends that are none", "/liftlock hold for 2\n/liftlock hold for 0h\n/liftlock hold for 400d\n/liftlock hold for 99999999999999999999d\n/liftlock hold until 2027-13-01\n/liftlock hold for 1h until 2027-01-03", false,
+			"! hold for 2: that is no time; write it like 90m, 2h or 3d\n! hold for 0h: that is no time; write it like 90m, 2h or 3d\n! a hold lasts up to 366 days; without for and until it lasts until somebody lifts it\n" +
+				"! hold for 99999999999999999999d: that is no time; write it like 90m, 2h or 3d\n! hold until 2027-13-01: that is no date; write 2027-01-03 (when it begins in UTC) or 2027-01-03T08:00+01:00\n! a hold has one end: say for or until, not both"},
 		{"a reason that begins like no scope", "/liftlock hold components are late", false, "hold pr: components are late"},
 		{"an environment", "/liftlock promote prod-us\n/liftlock why qa", false, "promote prod-us\nwhy qa"},
 		{"a revert's reason", "/liftlock revert checkout is slow", false, "revert: checkout is slow"},
@@ -144,6 +152,9 @@ func TestCheck(t *testing.T) {
 		{Command{Verb: Promote, Gate: "approvals"}, "takes no gate"},
 		{Command{Verb: Promote, Scope: ScopePR}, "takes no scope"},
 		{Command{Verb: Unhold, Reverts: true}, "takes no reverts"},
+		{Command{Verb: Retry, For: time.Hour}, "takes no end"},
+		{Command{Verb: Unhold, Until: time.Unix(1, 0)}, "takes no end"},
+		{Command{Verb: Hold, For: -1}, "up to 366 days"},
 		{Command{Verb: Hold, Scope: "world"}, "pr, component, environment, pipeline"},
 		{Command{Verb: Promote, Environment: strings.Repeat("x", 64)}, "can't be an environment"},
 		{Command{Verb: Hold, Reason: "two\nlines"}, "one line"},
@@ -153,6 +164,26 @@ func TestCheck(t *testing.T) {
 		err := c.in.Check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.in, err, c.want)
+		}
+	}
+}
+
+func TestHoldEnd(t *testing.T) {
+	given := time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		in   Command
+		want time.Time
+		err  string
+	}{
+		"none":         {Command{}, time.Time{}, ""},
+		"for a while":  {Command{For: 2 * time.Hour}, given.Add(2 * time.Hour), ""},
+		"until a time": {Command{Until: given.Add(time.Hour)}, given.Add(time.Hour), ""},
+		"over":         {Command{Until: given}, time.Time{}, "2026-12-31T23:00:00Z is over; nothing is held"},
+		"too far":      {Command{Until: given.Add(400 * day)}, time.Time{}, "up to 366 days"},
+	} {
+		got, err := c.in.End(given)
+		if !got.Equal(c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }
@@ -173,7 +204,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "/liftlock promote qa", "> /liftlock hold\n/liftlock hold\n\n/promote", "```\n/liftlock retry\n```", "<!--\n/liftlock retry\n-->", "`<pre>` ``\n/liftlock hold environment: x <!-- y", "\r/liftlock\r\n/hold \u202e"} {
+	for _, s := range []string{"", "/liftlock promote qa", "> /liftlock hold\n/liftlock hold\n\n/promote", "```\n/liftlock retry\n```", "<!--\n/liftlock retry\n-->", "`<pre>` ``\n/liftlock hold environment: x <!-- y", "/liftlock hold for 2h reverts x\n/liftlock hold component until 2027-01-03", "\r/liftlock\r\n/hold \u202e"} {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
@@ -187,7 +218,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%+v: %v", c, err)
 			}
 			// What was understood can be said again.
-			again, err := ParseArgs(strings.Fields(Describe(Command{Verb: c.Verb, Scope: c.Scope, Environment: c.Environment}) + " " + c.Reason))
+			again, err := ParseArgs(strings.Fields(Describe(c) + " " + c.Reason))
 			if err != nil || again != c {
 				t.Fatalf("%+v became %+v: %v", c, again, err)
 			}
