@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -17,9 +19,10 @@ func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
-		Long:  "Checks pipeline files and server files, told apart by their content. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nPrints file:line: messages and exits with 1 when anything is wrong.",
+		Long:  "Checks pipeline files and server files, told apart by their content. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong.",
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if len(files) == 0 {
+			whole := len(files) == 0
+			if whole {
 				var err error
 				if files, err = checkoutFiles(); err != nil {
 					return err
@@ -33,6 +36,16 @@ func validateCommand() *cobra.Command {
 					continue
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", f)
+			}
+			if whole && !bad {
+				unreached, err := checkout.UnreachedTargets(cmd.Context())
+				if err != nil {
+					return err
+				}
+				for _, p := range unreached {
+					fmt.Fprintln(cmd.ErrOrStderr(), appset.Printable(p.String()))
+				}
+				bad = len(unreached) > 0
 			}
 			if bad {
 				return exitError{1}

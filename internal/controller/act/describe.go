@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/fieldedit"
@@ -90,7 +89,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	branch := s.ev.Snapshot.BranchFor(s.ev.Pipeline.Pipeline, in.Environment).Branch
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t), Follows: otherRevision(&t, branch, files)}
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t), Follows: t.OtherRevision(branch, files)}
 		if t.Environment == in.Environment && s.moves(t.Component) {
 			in.Reached = append(in.Reached, at)
 			continue
@@ -111,27 +110,6 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	for _, t := range others {
 		in.UnaffectedCounts[t.Environment]++
 	}
-}
-
-// otherRevision is what a target follows instead of the branch that files are edited on, such
-// as a tag: a merge doesn't reach it. Empty where one of its sources does follow that branch,
-// where none is in this repository, and where the edit is in what its revision is made from.
-func otherRevision(t *appset.Target, branch string, files []string) string {
-	if slices.ContainsFunc(files, func(f string) bool { return f == t.ApplicationSetFile || slices.Contains(t.GeneratorFiles, f) }) {
-		return ""
-	}
-	out := ""
-	for i := range t.Sources {
-		s := &t.Sources[i]
-		if !s.Here {
-			continue
-		}
-		if at := appset.BranchName(s.TargetRevision); at == "" || at == branch {
-			return ""
-		}
-		out = s.TargetRevision
-	}
-	return out
 }
 
 // renderEffects fills in what an edit does to the manifests. That it can't be told

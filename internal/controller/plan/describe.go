@@ -44,8 +44,7 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 		}
 		files, out.Changes, out.Files = append(files, e.File), append(out.Changes, e.Changes...), append(out.Files, f)
 	}
-	var err error
-	if out.Reached, out.Unaffected, err = m.splitReaders(ctx, u.Pipeline, open, files); err != nil || !m.input.Rendered {
+	if err := m.addReaders(ctx, u.Pipeline, open, files, &out); err != nil || !m.input.Rendered {
 		return out, err
 	}
 	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
@@ -60,14 +59,15 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 	return out, nil
 }
 
-// splitReaders says which targets that a promotion is for read its files, and which
-// others do.
-func (m *planner) splitReaders(ctx context.Context, of *facts.ResolvedPipeline, open promotion.Open, files []string) (reached, others []string, err error) {
+// addReaders says which targets that a promotion is for read its files, to which of them it
+// doesn't come, and which others read them.
+func (m *planner) addReaders(ctx context.Context, of *facts.ResolvedPipeline, open promotion.Open, files []string, out *Promotion) error {
 	inside, outside := map[string]bool{}, map[string]bool{}
+	branch := m.snapshot.BranchFor(of.Pipeline, open.Environment).Branch
 	for _, p := range m.snapshot.Pipelines {
-		readers, err := p.AffectedReaders(ctx, m.snapshot.BranchFor(of.Pipeline, open.Environment).Branch, files)
+		readers, err := p.AffectedReaders(ctx, branch, files)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		for i := range p.TargetSet.Targets {
 			t := &p.TargetSet.Targets[i]
@@ -76,13 +76,17 @@ func (m *planner) splitReaders(ctx context.Context, of *facts.ResolvedPipeline, 
 			}
 			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
 				inside[t.Name] = true
+				if follows := t.OtherRevision(branch, files); follows != "" {
+					out.Unreached = append(out.Unreached, Unreached{t.Name, follows})
+				}
 			} else {
 				outside[t.Name] = true
 			}
 		}
 	}
 	maps.DeleteFunc(outside, func(name string, _ bool) bool { return inside[name] })
-	return append([]string{}, slices.Sorted(maps.Keys(inside))...), append([]string{}, slices.Sorted(maps.Keys(outside))...), nil
+	out.Reached, out.Unaffected = append([]string{}, slices.Sorted(maps.Keys(inside))...), append([]string{}, slices.Sorted(maps.Keys(outside))...)
+	return nil
 }
 
 // describeFile is an edit of a tree as git would show it.

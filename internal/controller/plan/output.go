@@ -82,6 +82,9 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].String()))
 	}
 	fmt.Fprintf(b, "  reaches %s\n", joinNames(p.Reached))
+	for _, u := range p.Unreached {
+		fmt.Fprintf(b, "  does not reach %s, which follows %s: somebody has to move that, or it fails after arriveWithin\n", appset.Printable(u.Target), appset.Printable(u.Follows))
+	}
 	if len(p.Unaffected) > 0 {
 		fmt.Fprintf(b, "  also read by %s, which provably stay as they are\n", joinNames(p.Unaffected))
 	}

@@ -67,6 +67,7 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 			return err
 		}
 		p.Pipelines = append(p.Pipelines, part)
+		p.Notes = append(p.Notes, appset.UnreachedTargets(of.Pipeline, of.TargetSet.Targets, in.Branch)...)
 	}
 	return nil
 }

@@ -36,9 +36,18 @@ type Promotion struct {
 	Files       []File             `json:"files"`
 	// Reached are the targets that it is for and that read these files; Unaffected are
 	// others that read them and, as was proven, stay as they are.
-	Reached    []string   `json:"reaches"`
-	Unaffected []string   `json:"spares"`
-	Rendered   []Rendered `json:"rendered,omitempty"`
+	Reached    []string `json:"reaches"`
+	Unaffected []string `json:"spares"`
+	// Unreached are those of Reached that follow something else than the branch that is merged
+	// into, which the merge doesn't reach.
+	Unreached []Unreached `json:"unreached,omitempty"`
+	Rendered  []Rendered  `json:"rendered,omitempty"`
+}
+
+// Unreached is a target that a merge doesn't reach.
+type Unreached struct {
+	Target  string `json:"target"`
+	Follows string `json:"follows"` // such as a tag
 }
 
 // Part is one component that a promotion moves.

@@ -1,0 +1,102 @@
+package appset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// OtherRevision is what a target follows instead of the branch that files are edited on, such
+// as a tag: a merge doesn't reach it. Empty where one of its sources does follow that branch,
+// where none is in this repository, and where the edit is in what its revision is made from.
+func (t *Target) OtherRevision(branch string, files []string) string {
+	if slices.ContainsFunc(files, func(f string) bool { return f == t.ApplicationSetFile || slices.Contains(t.GeneratorFiles, f) }) {
+		return ""
+	}
+	out := ""
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		if !s.Here {
+			continue
+		}
+		if s.readAt(branch, branch) {
+			return ""
+		}
+		out = s.TargetRevision
+	}
+	return out
+}
+
+// floatingRevision is a range of versions, or a name that moves, in place of the version of a
+// chart or of an artifact in a registry; empty where it is one version. Only of a target that
+// has nothing in this repository: all that is known of what it deploys is what is written there.
+func (t *Target) floatingRevision() string {
+	for i := range t.Sources {
+		if t.Sources[i].Here {
+			return ""
+		}
+	}
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		if s.Chart == "" && !strings.HasPrefix(s.RepoURL, "oci://") {
+			continue
+		}
+		v := s.TargetRevision
+		if v == "" || v == "latest" || v == "HEAD" || strings.ContainsAny(v, "*^~<>=|, ") || strings.HasSuffix(v, ".x") {
+			return cmp.Or(v, "the newest version")
+		}
+	}
+	return ""
+}
+
+// maxUnreachedNames bounds the targets that one problem names.
+const maxUnreachedNames = 8
+
+// UnreachedTargets say which of a pipeline's targets no merge into the tracked branch reaches,
+// as they follow something else that no carried field is in, and of which it can't be proven
+// what they deploy. One problem for all of an ApplicationSet in an environment with the same
+// revision. None where the environments have branches of their own, where such a target is
+// a problem when it is resolved, and where the tracked branch isn't known (branch is empty).
+func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []Problem {
+	if branch == "" {
+		return nil
+	}
+	type group struct{ file, set, environment, revision, why string }
+	names := map[group][]string{}
+	var order []group
+	add := func(t *Target, revision, why string) {
+		g := group{t.ApplicationSetFile, t.ApplicationSet, t.Environment, revision, why}
+		if names[g] == nil {
+			order = append(order, g)
+		}
+		names[g] = append(names[g], t.Name)
+	}
+	for i := range targets {
+		t := &targets[i]
+		if !t.Managed() || t.Branch != "" {
+			continue
+		}
+		if v := t.OtherRevision(branch, carriedGenerators(p, t)); v != "" {
+			add(t, v, fmt.Sprintf("a merge into %s doesn't reach it; let it follow %[1]s, or carry the field that its targetRevision is made from", branch))
+		} else if v := t.floatingRevision(); v != "" {
+			add(t, v, "which version that is at a time isn't in Git, so it can't be proven that it deploys what was verified before; name one version")
+		}
+	}
+	var out []Problem
+	for _, g := range order {
+		out = append(out, Problem{File: g.file, ApplicationSet: g.set, Message: fmt.Sprintf("%s in %s: targetRevision is %s: %s", wording.JoinFew(names[g], maxUnreachedNames), g.environment, g.revision, g.why)})
+	}
+	return out
+}
+
+// carriedGenerators are those of the files that a target is generated from in which fields of
+// the pipeline's carry may be.
+func carriedGenerators(p *pipeline.Pipeline, t *Target) []string {
+	return slices.DeleteFunc(append(slices.Clone(t.GeneratorFiles), t.ApplicationSetFile), func(file string) bool {
+		return !p.MayCarryFrom(file, t.Environment, t.Component)
+	})
+}

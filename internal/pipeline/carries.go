@@ -1,0 +1,36 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
+)
+
+// MayCarryFrom says whether some entry of carry is about a file, given from the repository's
+// root, of an environment of a component: as far as the names tell, whichever folder above the
+// file is the root that the entry's globs are relative to. Kustomizations don't count.
+func (p *Pipeline) MayCarryFrom(file, environment, component string) bool {
+	at := placeholder.Values{Environment: environment, Component: component}
+	matches := func(glob string) bool {
+		filled, err := at.FillGlob(glob)
+		if err != nil {
+			return false
+		}
+		ok, err := doublestar.Match("**/"+filled, file)
+		return err == nil && ok
+	}
+	return slices.ContainsFunc(p.Spec.Carry, func(c Carry) bool {
+		var globs []string
+		for _, pick := range []*FieldPick{c.YAML, c.JSON} {
+			if pick != nil {
+				globs = append(globs, pick.Files...)
+			}
+		}
+		if c.Files != nil {
+			globs = append(globs, c.Files.Include...)
+		}
+		return slices.ContainsFunc(globs, matches)
+	})
+}
