@@ -28,8 +28,8 @@ const (
 type generatedApp struct {
 	app    argov1alpha1.Application
 	params map[string]any
-	files  []string        // of this commit, that the parameters came of, sorted
-	newer  map[string]bool // fields below the spec that 2.14's types don't have
+	files  []string          // of this commit, that the parameters came of, sorted
+	newer  map[string]string // fields below the spec that 2.14's types don't have
 }
 
 // generatedApps is what one set generates, before the controller's validation.

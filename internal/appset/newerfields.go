@@ -156,7 +156,20 @@ func (m *fieldMover) moveExclusions(list any, at string) {
 
 // understoodFields are an Application's newer fields that change nothing of what it
 // reads, below its spec.
-var understoodFields = [][]string{{"syncPolicy", "automated", "enabled"}, {"syncPolicy", "retry", "refresh"}}
+var understoodFields = [][]string{{"syncPolicy", "automated", "enabled"}, {"syncPolicy", "retry", "refresh"}, {"sourceHydrator", "syncSource", "repoURL"}}
+
+// hydratedRepository is where the source hydrator writes to, where that is another repository.
+const hydratedRepository = "sourceHydrator.syncSource.repoURL"
+
+// understoodValue is the text of an understood field's value; not of one of another type.
+func understoodValue(path []string, value any) (string, bool) {
+	if strings.Join(path, ".") == hydratedRepository {
+		text, ok := value.(string)
+		return text, ok
+	}
+	flag, ok := value.(bool)
+	return fmt.Sprint(flag), ok
+}
 
 // moveTemplateFields moves the fields of an Application's template, or of a patch of
 // one, to its annotations.
@@ -165,12 +178,12 @@ func (m *fieldMover) moveTemplateFields(template any, at string) {
 	spec, _ := object["spec"].(map[string]any)
 	for _, path := range understoodFields {
 		parent := lookupMap(spec, path[:len(path)-1])
-		value, isBool := parent[path[len(path)-1]].(bool)
-		if !isBool {
+		value, ok := understoodValue(path, parent[path[len(path)-1]])
+		if !ok {
 			continue
 		}
 		delete(parent, path[len(path)-1])
-		setAnnotation(object, newerField+strings.Join(path, "."), fmt.Sprint(value))
+		setAnnotation(object, newerField+strings.Join(path, "."), value)
 		m.recordMoved(at + ".spec." + strings.Join(path, "."))
 	}
 }
@@ -199,7 +212,7 @@ func setAnnotation(object map[string]any, key, value string) {
 // movePatchFields does the same for a rendered templatePatch. One that isn't YAML is
 // left to the library, whose error is the controller's.
 func movePatchFields(patch string) string {
-	if !strings.Contains(patch, "enabled") && !strings.Contains(patch, "refresh") {
+	if !strings.Contains(patch, "enabled") && !strings.Contains(patch, "refresh") && !strings.Contains(patch, "syncSource") {
 		return patch
 	}
 	var object map[string]any
@@ -219,11 +232,11 @@ func movePatchFields(patch string) string {
 }
 
 // takeNewerFields takes an Application's newer fields out of its annotations again.
-func takeNewerFields(app *argov1alpha1.Application) map[string]bool {
-	var out, rest = map[string]bool{}, map[string]string{}
+func takeNewerFields(app *argov1alpha1.Application) map[string]string {
+	var out, rest = map[string]string{}, map[string]string{}
 	for key, value := range app.Annotations {
 		if path, newer := strings.CutPrefix(key, newerField); newer {
-			out[path] = value == "true"
+			out[path] = value
 		} else {
 			rest[key] = value
 		}
@@ -239,7 +252,7 @@ func takeNewerFields(app *argov1alpha1.Application) map[string]bool {
 
 // splitLiveSpec takes the newer fields out of a live Application's spec; nil where there
 // are none.
-func splitLiveSpec(raw json.RawMessage) (known []byte, newer map[string]bool, err error) {
+func splitLiveSpec(raw json.RawMessage) (known []byte, newer map[string]string, err error) {
 	var spec map[string]any
 	if err := json.Unmarshal(raw, &spec); err != nil {
 		return nil, nil, err
@@ -247,13 +260,13 @@ func splitLiveSpec(raw json.RawMessage) (known []byte, newer map[string]bool, er
 	for _, path := range understoodFields {
 		last := path[len(path)-1]
 		parent := lookupMap(spec, path[:len(path)-1])
-		value, isBool := parent[last].(bool)
-		if !isBool {
+		value, ok := understoodValue(path, parent[last])
+		if !ok {
 			continue
 		}
 		delete(parent, last)
 		if newer == nil {
-			newer = map[string]bool{}
+			newer = map[string]string{}
 		}
 		newer[strings.Join(path, ".")] = value
 	}
@@ -264,7 +277,7 @@ func splitLiveSpec(raw json.RawMessage) (known []byte, newer map[string]bool, er
 // autoSyncs says that Argo CD syncs an Application without being told to.
 func (g *generatedApp) autoSyncs() bool {
 	enabled, said := g.newer["syncPolicy.automated.enabled"]
-	return g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil && (enabled || !said)
+	return g.app.Spec.SyncPolicy != nil && g.app.Spec.SyncPolicy.Automated != nil && (enabled == "true" || !said)
 }
 
 // asMap is the Application as a file would hold it, newer fields included.
@@ -276,8 +289,10 @@ func (g *generatedApp) asMap() (map[string]any, error) {
 	spec, _ := object["spec"].(map[string]any)
 	for path, value := range g.newer {
 		words := strings.Split(path, ".")
-		if parent := lookupMap(spec, words[:len(words)-1]); parent != nil {
+		if parent := lookupMap(spec, words[:len(words)-1]); parent != nil && path == hydratedRepository {
 			parent[words[len(words)-1]] = value
+		} else if parent != nil {
+			parent[words[len(words)-1]] = value == "true"
 		}
 	}
 	return object, nil

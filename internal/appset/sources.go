@@ -24,12 +24,12 @@ func sourcesOf(app *argov1alpha1.Application, here func(url string) bool) []Sour
 	return out
 }
 
-func hydrationOf(app *argov1alpha1.Application) *Hydration {
-	s := app.Spec.SourceHydrator
+func hydrationOf(g *generatedApp) *Hydration {
+	s := g.app.Spec.SourceHydrator
 	if s == nil {
 		return nil
 	}
-	h := &Hydration{Branch: s.SyncSource.TargetBranch, Path: s.SyncSource.Path}
+	h := &Hydration{RepoURL: g.newer[hydratedRepository], Branch: s.SyncSource.TargetBranch, Path: s.SyncSource.Path}
 	if s.HydrateTo != nil {
 		h.Staging = s.HydrateTo.TargetBranch
 	}

@@ -76,7 +76,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
 		Sources:   sourcesOf(&g.app, here),
 		AutoSync:  g.autoSyncs(),
-		Hydration: hydrationOf(&g.app),
+		Hydration: hydrationOf(g),
 
 		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
 	}

@@ -71,6 +71,7 @@ func (t Target) ID() string { return t.ArgoCD + "/" + t.Namespace + "/" + t.Name
 // Application syncs from Branch, so its synced revisions are commits of that
 // branch and not of the one that Sources name.
 type Hydration struct {
+	RepoURL string `json:"repoURL,omitempty"` // syncSource.repoURL; empty: that of Sources
 	Branch  string `json:"branch"`            // syncSource.targetBranch
 	Path    string `json:"path"`              // syncSource.path
 	Staging string `json:"staging,omitempty"` // hydrateTo.targetBranch: written there first, and moved to Branch by somebody else

@@ -287,6 +287,49 @@ func TestLiveNewerFields(t *testing.T) {
 	}
 }
 
+// The repository that manifests are hydrated into may come from the template, its
+// parameters and a patch; without one it is the source's own.
+func TestHydratedIntoAnotherRepository(t *testing.T) {
+	const set = `
+  goTemplate: true
+  generators: [{list: {elements: [{env: dev, into: hydrated}]}}]
+  template:
+    metadata: {name: 'app-{{ .env }}'}
+    spec:
+      project: default
+      sourceHydrator:
+        drySource: {repoURL: "https://git.example.com/acme/fleet.git", targetRevision: main, path: a}
+        syncSource: {REPO targetBranch: env/dev, path: a}
+      destination: {name: in-cluster, namespace: x}
+  PATCH`
+	const want = "https://git.example.com/acme/hydrated.git"
+	for _, c := range []struct{ repo, patch, want string }{
+		{`repoURL: "https://git.example.com/acme/{{ .into }}.git",`, "", want},
+		{"", `templatePatch: 'spec: {sourceHydrator: {syncSource: {repoURL: "https://git.example.com/acme/{{ .into }}.git"}}}'`, want},
+		{"", "", ""},
+	} {
+		spec := strings.NewReplacer("REPO", c.repo, "PATCH", c.patch).Replace(set)
+		in := input(files(map[string]string{"argocd/set.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: set}\nspec:" + spec}), shop("argocd/*.yaml"))
+		in.Pipeline.Spec.Component, in.Pipeline.Spec.Environment = "", ""
+		in.Version, in.Manifests = Version{3, 5, 7}, true
+		f := mustResolve(t, in)
+		if len(f.Targets) != 1 || len(f.Problems) > 0 {
+			t.Fatalf("%s: %+v", c.repo, f)
+		}
+		var app struct {
+			Spec struct {
+				SourceHydrator struct {
+					SyncSource struct{ RepoURL, TargetBranch string }
+				}
+			}
+		}
+		must(t, json.Unmarshal(f.Targets[0].Application, &app))
+		if got := app.Spec.SourceHydrator.SyncSource; f.Targets[0].Hydration.RepoURL != c.want || got.RepoURL != c.want || got.TargetBranch != "env/dev" {
+			t.Errorf("%s %s: %+v, and in the Application %+v", c.repo, c.patch, f.Targets[0].Hydration, got)
+		}
+	}
+}
+
 // What the cluster Secrets say for Argo CD itself is no parameter since some patches.
 func TestOwnAnnotations(t *testing.T) {
 	in := []Cluster{{Name: "a", Annotations: map[string]string{"argocd.argoproj.io/refresh": "now", "team": "x"}}}

@@ -100,6 +100,7 @@ type wireSpec struct {
 type wireHydrator struct {
 	DrySource  wireSource `json:"drySource"`
 	SyncSource struct {
+		RepoURL      string `json:"repoURL"` // since 3.5; empty: the dry source's
 		TargetBranch string `json:"targetBranch"`
 		Path         string `json:"path"`
 	} `json:"syncSource"`
@@ -172,6 +173,7 @@ type wireStatus struct {
 	SourceHydrator struct {
 		LastSuccessfulOperation *wireHydration `json:"lastSuccessfulOperation"`
 		CurrentOperation        *wireHydration `json:"currentOperation"`
+		LastComparedDryRevision string         `json:"lastComparedDryRevision"` // since 3.5
 	} `json:"sourceHydrator"`
 }
 
@@ -234,7 +236,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		SelfHeal:       w.Spec.isSelfHealing(),
 		Deleting:       w.Metadata.DeletionTimestamp != nil,
 		SyncStatus:     w.Status.Sync.Status,
-		Revisions:      w.dryRevisions(w.Status.Sync.allRevisions()),
+		Revisions:      w.Status.Sync.allRevisions(),
 		ComparedToSpec: w.comparedToSpec(),
 		Health:         w.Status.Health.Status,
 		HealthMessage:  clipMessage(w.Status.Health.Message),
@@ -247,7 +249,8 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		Hydration:      w.currentHydration(),
 	}
 	if h := w.Spec.SourceHydrator; h != nil {
-		a.HydratedPath = h.SyncSource.Path
+		a.HydratedPath, a.HydratedRepo = h.SyncSource.Path, clipMessage(h.SyncSource.RepoURL)
+		a.HydratedFrom, a.ComparedDry = w.hydratedCommits(), w.Status.SourceHydrator.LastComparedDryRevision
 	}
 	a.OwnedBySet = w.Metadata.ownerSet()
 	// Argo CD keeps .operation while it runs the sync and removes it with the result.
@@ -275,20 +278,20 @@ func (w *wireApplication) childApplications() []verification.ChildRef {
 	return out
 }
 
-// dryRevisions maps the commit that the source hydrator wrote back to the one it was made
-// from, where the Application's own status says so. Another one stays as it is:
-// the hydrated tree itself may say it.
-func (w *wireApplication) dryRevisions(revisions []string) []string {
-	if w.Spec.SourceHydrator == nil || len(revisions) != 1 {
-		return revisions
-	}
+// hydratedCommits are the commits that the source hydrator says it wrote, with those that they
+// were made from.
+func (w *wireApplication) hydratedCommits() []verification.HydratedCommit {
+	var out []verification.HydratedCommit
 	h := &w.Status.SourceHydrator
 	for _, op := range []*wireHydration{h.LastSuccessfulOperation, h.CurrentOperation} {
-		if op != nil && revisions[0] != "" && op.HydratedSHA == revisions[0] && op.DrySHA != "" {
-			return []string{op.DrySHA}
+		if op == nil || op.HydratedSHA == "" || op.DrySHA == "" {
+			continue
+		}
+		if c := (verification.HydratedCommit{Hydrated: op.HydratedSHA, Dry: op.DrySHA}); !slices.Contains(out, c) {
+			out = append(out, c)
 		}
 	}
-	return revisions
+	return out
 }
 
 // currentHydration is the hydrator's present or last run; nil when there was none.

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Each testdata/*.json is an Application as Argo CD 2.14 leaves it; beside it is
+// Each testdata/*.json is an Application as Argo CD (2.14 where its name has no other) leaves it; beside it is
 // what is kept of it.
 func TestDecodeApplication(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")

@@ -84,7 +84,7 @@ func (w *wireApplication) lastOperation() *verification.Operation {
 		revisions = s.SyncResult.allRevisions()
 	}
 	op := &verification.Operation{
-		Phase: s.Phase, Message: clipMessage(s.Message), Revisions: w.dryRevisions(revisions),
+		Phase: s.Phase, Message: clipMessage(s.Message), Revisions: revisions,
 		StartedAt: timeOrZero(s.StartedAt), Retries: s.RetryCount, RetryLimit: s.Operation.Retry.Limit,
 		By: clipMessage(s.Operation.InitiatedBy.Username), DryRun: request.DryRun, Local: len(request.Manifests) > 0,
 		Partial: len(request.Resources) > 0, SelfHealAttempts: request.SelfHealAttempts, Results: s.worstResults(),
@@ -131,7 +131,7 @@ func (w *wireApplication) lastDeployments() []verification.Deployment {
 	for i := len(w.Status.History) - 1; i >= 0 && len(out) < maxDeployed; i-- {
 		h := w.Status.History[i]
 		if revisions := h.allRevisions(); len(revisions) > 0 {
-			out = append(out, verification.Deployment{Revisions: w.dryRevisions(revisions), At: timeOrZero(h.DeployedAt), OfSpec: w.hasSources(&h)})
+			out = append(out, verification.Deployment{Revisions: revisions, At: timeOrZero(h.DeployedAt), OfSpec: w.hasSources(&h)})
 		}
 	}
 	return out

@@ -19,25 +19,28 @@ type fetchRequests struct {
 	requested *cache.Cache[string, bool]
 
 	mu      sync.Mutex
-	waiting map[wake.Key]bool // units
+	waiting map[string]map[wake.Key]bool // units, by the repository that they wait for
 }
 
 func newFetchRequests(group *cache.Group) *fetchRequests {
-	return &fetchRequests{requested: cache.New(group, cache.Options[string, bool]{Name: "requested_revisions", Entries: maxRequestedRevisions}), waiting: map[wake.Key]bool{}}
+	return &fetchRequests{requested: cache.New(group, cache.Options[string, bool]{Name: "requested_revisions", Entries: maxRequestedRevisions}), waiting: map[string]map[wake.Key]bool{}}
 }
 
-// add notes the unknown revisions of a unit; true when one of them is new.
-func (f *fetchRequests) add(unit wake.Key, revisions []string) bool {
+// add notes what of a repository a unit doesn't know; true when some of it is new.
+func (f *fetchRequests) add(unit wake.Key, repo string, revisions []string) bool {
 	if len(revisions) == 0 {
 		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.waiting[unit] = true
+	if f.waiting[repo] == nil {
+		f.waiting[repo] = map[wake.Key]bool{}
+	}
+	f.waiting[repo][unit] = true
 	isNew := false
 	for _, rev := range revisions {
-		if _, known := f.requested.Get(rev); !known {
-			f.requested.Put(rev, true)
+		if _, known := f.requested.Get(repo + " " + rev); !known {
+			f.requested.Put(repo+" "+rev, true)
 			isNew = true
 		}
 	}
@@ -48,9 +51,7 @@ func (f *fetchRequests) add(unit wake.Key, revisions []string) bool {
 func (f *fetchRequests) takeWaiting(repo string) []wake.Key {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := slices.DeleteFunc(slices.Collect(maps.Keys(f.waiting)), func(k wake.Key) bool { return k.Repository != repo })
-	for _, k := range out {
-		delete(f.waiting, k)
-	}
+	out := slices.Collect(maps.Keys(f.waiting[repo]))
+	delete(f.waiting, repo)
 	return out
 }

@@ -180,10 +180,12 @@ func TestARevisionIsFetchedForOnce(t *testing.T) {
 	other := wake.ForUnit(promotion.Unit{Repo: "hub:acme/other", Pipeline: "shop", Component: "web"})
 	for _, c := range []struct {
 		unit      wake.Key
+		repo      string
 		revisions []string
 		want      bool
-	}{{unitKey("web"), nil, false}, {unitKey("web"), []string{"c1"}, true}, {unitKey("api"), []string{"c1"}, false}, {unitKey("web"), []string{"c1", "c2"}, true}, {other, []string{"c3"}, true}} {
-		if got := f.add(c.unit, c.revisions); got != c.want {
+	}{{unitKey("web"), testRepo, nil, false}, {unitKey("web"), testRepo, []string{"c1"}, true}, {unitKey("api"), testRepo, []string{"c1"}, false}, {unitKey("web"), testRepo, []string{"c1", "c2"}, true},
+		{other, "hub:acme/other", []string{"c3"}, true}, {other, "hub:acme/hydrated", []string{"c3"}, true}} {
+		if got := f.add(c.unit, c.repo, c.revisions); got != c.want {
 			t.Errorf("%v needs a fetch for %v: %t", c.unit, c.revisions, got)
 		}
 	}
@@ -196,8 +198,11 @@ func TestARevisionIsFetchedForOnce(t *testing.T) {
 	if got := f.takeWaiting("hub:acme/other"); !slices.Equal(got, []wake.Key{other}) {
 		t.Errorf("the other repository's wakes %v", got)
 	}
+	if got := f.takeWaiting("hub:acme/hydrated"); !slices.Equal(got, []wake.Key{other}) {
+		t.Errorf("that of the repository that it is hydrated into wakes %v", got)
+	}
 	for i := range maxRequestedRevisions + 10 {
-		f.add(other, []string{fmt.Sprint("r", i)})
+		f.add(other, "hub:acme/other", []string{fmt.Sprint("r", i)})
 	}
 	if n := f.requested.Stats().Entries; n > maxRequestedRevisions {
 		t.Errorf("%d revisions are remembered", n)

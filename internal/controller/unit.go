@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,14 +87,21 @@ func earliest(a, b time.Time) time.Time {
 // push's own event may be lost or late. The unit looks again after the fetch, also
 // when it only brought a branch that isn't tracked.
 func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation) error {
-	var unknown []string
+	unknown := map[string][]string{}
 	for _, c := range ev.Components {
-		unknown = append(unknown, c.UnknownRevisions...)
+		for repo, list := range c.FetchRequests {
+			unknown[repo] = append(unknown[repo], list...)
+		}
 	}
-	if !e.fetches.add(wake.ForUnit(ev.Unit), unknown) {
-		return nil
+	for _, repo := range slices.Sorted(maps.Keys(unknown)) {
+		if !e.fetches.add(wake.ForUnit(ev.Unit), repo, unknown[repo]) {
+			continue
+		}
+		if err := e.opts.Store.Wake(ctx, wake.ForRepository(repo).String()); err != nil {
+			return err
+		}
 	}
-	return e.opts.Store.Wake(ctx, wake.ForRepository(ev.Unit.Repo).String())
+	return nil
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each

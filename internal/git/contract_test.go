@@ -20,6 +20,7 @@ type contractFixture struct {
 	t              *testing.T
 	mirror, person *Mirror
 	deleteRef      func(ref string)
+	setRef         func(ref, sha string) // to a commit that the remote has
 	// addLinks makes a commit on no branch of the remote with a link, a submodule
 	// and a file, and points a ref to it.
 	addLinks func(ref string) string
@@ -38,6 +39,7 @@ func eachEngine(t *testing.T, test func(f *contractFixture)) {
 		o := newOrigin(t)
 		test(&contractFixture{t: t, mirror: open(t, Options{URL: o.url(), Author: author}), person: open(t, Options{URL: o.url(), Author: author}),
 			deleteRef: func(ref string) { git(t, o.bare, "update-ref", "-d", ref) },
+			setRef:    func(ref, sha string) { git(t, o.bare, "update-ref", ref, sha) },
 			addLinks: func(ref string) string {
 				stream := fmt.Sprintf("commit %s\ncommitter a <a@example.com> 1700000000 +0000\ndata 5\nLinks\nM 120000 inline dir/link\ndata 7\n../file\nM 160000 %s module\nM 100644 inline file\ndata 2\nhi\n", ref, linkSubmodule)
 				gitIn(t, o.bare, []byte(stream), "fast-import", "--quiet", "--force")
@@ -47,7 +49,7 @@ func eachEngine(t *testing.T, test func(f *contractFixture)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		r := NewMemoryRemote()
-		test(&contractFixture{t: t, mirror: OpenMemory(r, MemoryOptions{Author: author}), person: OpenMemory(r, MemoryOptions{Author: author}), deleteRef: func(ref string) { r.SetRef(ref, "") },
+		test(&contractFixture{t: t, mirror: OpenMemory(r, MemoryOptions{Author: author}), person: OpenMemory(r, MemoryOptions{Author: author}), deleteRef: func(ref string) { r.SetRef(ref, "") }, setRef: r.SetRef,
 			addLinks: func(ref string) string {
 				o := r.engine.objects
 				dir := o.storeFolder([]treeEntry{{"link", Symlink, o.storeBlob([]byte("../file"))}})
@@ -136,6 +138,43 @@ func TestContractFetch(t *testing.T) {
 		cancel()
 		_, err = f.mirror.Fetch(ended)
 		f.isKind("a context that has ended", err, context.Canceled)
+	})
+}
+
+// TestContractHydratorNotes reads what the source hydrator noted, however deep git has sorted
+// the notes, and nothing that it didn't.
+func TestContractHydratorNotes(t *testing.T) {
+	eachEngine(t, func(f *contractFixture) {
+		ctx := f.t.Context()
+		one := f.push("main", "One", map[string]string{"a": "1"})
+		two := f.push("main", "Two", map[string]string{"a": "2"})
+		three := f.push("main", "Three", map[string]string{"a": "3"})
+		four := f.push("main", "Four", map[string]string{"a": "4"})
+		mustFetch(f.t, f.mirror)
+		note := func(what, commit, want string) {
+			f.t.Helper()
+			got, ok, err := f.mirror.HydratorNote(ctx, commit)
+			f.must(err)
+			f.compare(what, []any{string(got), ok}, []any{want, want != ""})
+		}
+		note("there are no notes", one, "")
+		first := f.push("notes", "Notes", map[string]string{one: "n1", two[:2] + "/" + two[2:]: "n2", three[:2] + "/" + three[2:4] + "/" + three[4:]: "n3"})
+		f.setRef("refs/notes/hydrator.metadata", first)
+		note("they aren't fetched yet", one, "")
+		f.compare("notes are no branch", mustFetch(f.t, f.mirror), []RefChange{{"notes", "", first}})
+		note("at once", one, "n1")
+		note("in a folder", two, "n2")
+		note("in a folder's folder", three, "n3")
+		note("none", four, "")
+		second := f.push("notes", "Notes", map[string]string{one: "n4"})
+		f.setRef("refs/notes/hydrator.metadata", second)
+		mustFetch(f.t, f.mirror)
+		note("another one", one, "n4")
+		f.deleteRef("refs/notes/hydrator.metadata")
+		mustFetch(f.t, f.mirror)
+		note("they are gone", one, "")
+		_, _, err := f.mirror.HydratorNote(ctx, "main")
+		f.isKind("no commit's name", err, ErrInvalid)
 	})
 }
 

@@ -18,8 +18,8 @@ type RefChange struct {
 }
 
 // Fetch brings the mirror's branches to where the remote's are, those that are
-// gone included, and returns what changed, sorted by branch. Tags and other
-// refs are not mirrored. Concurrent calls run one after the other. A mirror
+// gone included, and returns what changed, sorted by branch. The notes of Argo CD's source
+// hydrator come along (HydratorNote); tags and other refs are not mirrored. Concurrent calls run one after the other. A mirror
 // that turns out to be damaged is made anew, fetched whole and logged; then
 // the changes are against what it held before. A remote that suddenly has no
 // branches at all is ErrRemote, and the mirror keeps what it has.
@@ -132,7 +132,7 @@ func (m *Mirror) allHeads(ctx context.Context) (map[string]string, error) {
 func (m *Mirror) setHeads(heads map[string]string) {
 	m.headsMu.Lock()
 	defer m.headsMu.Unlock()
-	m.heads = heads
+	m.heads, m.notes = heads, nil
 }
 
 func (m *Mirror) readHeads(ctx context.Context) (map[string]string, error) {

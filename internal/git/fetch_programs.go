@@ -32,7 +32,8 @@ func (p *mirrorPrograms) fetchBranches(ctx context.Context) error {
 func (p *mirrorPrograms) runFetch(ctx context.Context) error {
 	_, err := p.runRemote(ctx, "fetch "+p.remote.url,
 		"fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--", p.remote.url, "+refs/heads/*:refs/heads/*")
+		"--no-recurse-submodules", "--", p.remote.url, "+refs/heads/*:refs/heads/*",
+		"+"+hydratorNotes+"*:"+hydratorNotes+"*") // as a pattern it needn't be there
 	return err
 }
 

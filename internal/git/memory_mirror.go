@@ -75,6 +75,12 @@ func (e *memoryMirror) callRemote(ctx context.Context, op string, call func() er
 func (e *memoryMirror) fetchBranches(ctx context.Context) error {
 	return e.callRemote(ctx, "fetch", func() error {
 		heads := e.remote.Heads()
+		notes, ok := e.remote.findRef(hydratorNotes)
+		if ok {
+			if err := e.learn(notes); err != nil {
+				return &Error{Op: "fetch " + hydratorNotes, Kind: ErrRemote, Err: err}
+			}
+		}
 		for branch, sha := range heads {
 			if err := e.learn(sha); err != nil {
 				return &Error{Op: "fetch " + headsPrefix + branch, Kind: ErrRemote, Err: err}
@@ -90,6 +96,7 @@ func (e *memoryMirror) fetchBranches(ctx context.Context) error {
 		for branch, sha := range heads {
 			e.moveRef(headsPrefix+branch, sha)
 		}
+		e.moveRef(hydratorNotes, notes)
 		return nil
 	})
 }

@@ -73,6 +73,7 @@ type Mirror struct {
 
 	headsMu sync.Mutex
 	heads   map[string]string // by branch; nil: to be read. Replaced, never changed.
+	notes   map[string]string // by ref; nil: to be read
 }
 
 // Open opens the mirror in o.Dir, or makes it. What an earlier process left

@@ -119,6 +119,13 @@ func New(group *cache.Group, bytes int) *Renderer {
 	return &Renderer{cache: render.NewMemo(group, bytes)}
 }
 
+// RenderTarget renders a target at a resolution, of which only the tree and the branches are
+// read. why says for people why it can't be rendered; the error is that of a context that
+// ended.
+func (r *Renderer) RenderTarget(ctx context.Context, at Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {
+	return r.renderTarget(ctx, &at, t, revision)
+}
+
 // renderTarget renders a target of a resolution; a target that isn't there has no
 // manifests. why says for people why there are none; err is the context's.
 func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {

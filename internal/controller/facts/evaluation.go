@@ -46,12 +46,20 @@ type ComponentEvaluation struct {
 
 	Observations       []store.Observation         // verification memories that changed, to be written with the run
 	Soaks              []store.Arrival             // arrivals whose soak went on, likewise
-	UnknownRevisions   []string                    // revisions that Argo CD reports and Git doesn't know yet
+	FetchRequests      map[string][]string         // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment
 	children           map[string][]childTarget    // the Applications below the targets, by environment
 	past               []store.PastPull            // what closed pull requests did for it, as the store has it
 	pastVersion        int64                       // the store's of that
+}
+
+// requestFetch asks for a repository to be fetched, once for what it is for.
+func (c *ComponentEvaluation) requestFetch(r *Repository, because string) {
+	if c.FetchRequests == nil {
+		c.FetchRequests = map[string][]string{}
+	}
+	c.FetchRequests[r.ID] = append(c.FetchRequests[r.ID], because)
 }
 
 // editKey names a composition: of a component's release, or of what moves by one

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"go.uber.org/zap"
@@ -118,6 +119,7 @@ func New(o Options) *Gatherer {
 	releases := newReleaseReader(o.Caches)
 	targets := newTargetGatherer(&o, argocds, releases)
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
+	effects := newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches)
 	return &Gatherer{
 		opts:           o,
 		argoCDs:        argocds,
@@ -128,8 +130,9 @@ func New(o Options) *Gatherer {
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
 		authorGatherer: newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches),
-		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {})},
-		effectGatherer: newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches),
+		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
+			repos: &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches, "hydrated_manifests", maxEnvironments)},
+		effectGatherer: effects,
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
 		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},
 		arrivals:       newRememberedArrivals(o.Caches),

@@ -1,8 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
-	"io/fs"
 	"path"
 	"slices"
 
@@ -61,37 +59,4 @@ func carriesRelease(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release) bo
 // it has of it, it has through its ApplicationSet.
 func hasNoLocalSource(t *appset.Target) bool {
 	return !slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
-}
-
-// hydratorFile is where Argo CD's source hydrator writes what a commit was made
-// from: in each hydrated folder and in the root.
-const hydratorFile = "hydrator.metadata"
-
-// maxHydratorFile bounds it, in bytes; it holds a commit's name and the commands
-// that rendered it.
-const maxHydratorFile = 1 << 20
-
-// hydratedFrom is the commit that a hydrated tree was made from, as it says itself in
-// the folder that the target deploys, or else in its root; empty when it says
-// nothing about this repository.
-func hydratedFrom(tree fs.FS, folder string, urls []string) string {
-	for _, dir := range []string{path.Clean(folder), "."} {
-		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
-		if err != nil || info.Size() > maxHydratorFile {
-			continue
-		}
-		raw, err := fs.ReadFile(tree, path.Join(dir, hydratorFile))
-		if err != nil {
-			continue
-		}
-		var meta struct {
-			RepoURL string `json:"repoURL"`
-			DrySHA  string `json:"drySha"`
-		}
-		ours := func(url string) bool { return appset.SameRepository(url, meta.RepoURL) }
-		if json.Unmarshal(raw, &meta) == nil && (meta.RepoURL == "" || slices.ContainsFunc(urls, ours)) {
-			return meta.DrySHA
-		}
-	}
-	return ""
 }

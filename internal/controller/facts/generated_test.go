@@ -3,7 +3,6 @@ package facts
 import (
 	"encoding/json"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,31 +37,5 @@ func TestGeneratedSpec(t *testing.T) {
 		if change(&other); generatedSpec(at, &other, release, app) != nil {
 			t.Errorf("%s: nothing is generated", name)
 		}
-	}
-}
-
-func TestHydratedFrom(t *testing.T) {
-	const dry, old = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
-	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-	ours := []string{"https://git.example/acme/fleet.git"}
-	for name, c := range map[string]struct {
-		tree   fstest.MapFS
-		folder string
-		want   string
-	}{
-		"the folder's own":          {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + old + `"}`)}, "envs/qa", dry},
-		"the root's":                {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"git@git.example:acme/fleet","drySha":"` + dry + `"}`)}, "./envs/qa/", dry},
-		"deployed from the root":    {fstest.MapFS{"hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, ".", dry},
-		"another repository's":      {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`)}, ".", ""},
-		"not JSON":                  {fstest.MapFS{"hydrator.metadata": file(`drySha: x`)}, ".", ""},
-		"an enormous one":           {fstest.MapFS{"hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}}, ".", ""},
-		"no hydrated tree":          {fstest.MapFS{"README.md": file("x")}, "envs/qa", ""},
-		"a folder that climbs away": {fstest.MapFS{"README.md": file("x")}, "../..", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := hydratedFrom(c.tree, c.folder, ours); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
 	}
 }

@@ -3,6 +3,7 @@ package facts
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -29,6 +32,10 @@ type argocdGatherer struct {
 	memories decodedRows[verification.Memory]
 	releases *releaseReader
 	store    stateStore
+
+	repos    *trackedRepositories
+	renderer *isolation.Renderer
+	hydrated *cache.Cache[[sha256.Size]byte, string] // why hydrated manifests don't have what landed; empty: they do
 }
 
 // stateStore keeps small values by name. *store.Store is one.
@@ -91,10 +98,10 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 		}
 		e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
 		out.NotHealthy = !verification.WasHealthy(app)
-		rel = o.revisionRelations(c, env, at, t, app.Revisions)
+		rel, e.NotHydrated = o.revisionRelations(l, at, t, app, app.Revisions, isChild)
 		if app.Operation != nil {
-			e.OperationRel = o.revisionRelations(c, env, at, t, app.Operation.Revisions)
-			e.DeployedBefore = app.HasFailedSync() && o.wasDeployedBefore(c, env, at, t, app)
+			e.OperationRel, _ = o.revisionRelations(l, at, t, app, app.Operation.Revisions, isChild)
+			e.DeployedBefore = app.HasFailedSync() && o.wasDeployedBefore(l, at, t, app, isChild)
 		}
 		if hasNoLocalSource(t) && (isChild || e.Generated != nil && e.Generated.Carries) {
 			rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
@@ -154,34 +161,36 @@ func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target)
 	}
 }
 
-// revisionRelations says how revisions that Argo CD reports, one a source, stand to what
-// landed; only for the sources that lie in this repository.
-func (o *argocdGatherer) revisionRelations(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, revisions []string) []verification.Relation {
-	var out []verification.Relation
+// revisionRelations says how revisions that an Application reports, one a source, stand to what
+// landed; only for the sources that lie in this repository. notHydrated says, of a hydrated
+// one, what it lacks to be known to have that.
+func (o *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, revisions []string, isChild bool) (out []verification.Relation, notHydrated string) {
 	for i, s := range t.Sources {
 		if !s.Here {
 			continue
 		}
 		if i >= len(revisions) {
-			return nil
+			return nil, ""
 		}
-		rel := o.revisionRelation(c, env, at, revisions[i])
-		if r := c.Snapshot.Repo; t.Hydration != nil && (rel == verification.Before || rel == verification.Unresolved) {
-			if dry := hydratedFrom(r.Mirror.Tree(revisions[i]), t.Hydration.Path, r.URLs); dry != "" {
-				rel = o.revisionRelation(c, env, at, dry)
-			}
+		if t.Hydration == nil {
+			out = append(out, o.revisionRelation(l.c, l.env, at, revisions[i]))
+			continue
 		}
-		out = append(out, rel)
+		rel, why := o.hydratedRelation(l, at, t, app, revisions[i], isChild)
+		out, notHydrated = append(out, rel), cmp.Or(notHydrated, why)
 	}
-	return out
+	return out, notHydrated
 }
 
 // wasDeployedBefore says that an Application was synced as a whole to what landed before
 // its last operation began. Both times are Argo CD's.
-func (o *argocdGatherer) wasDeployedBefore(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, t *appset.Target, app *verification.App) bool {
+func (o *argocdGatherer) wasDeployedBefore(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, isChild bool) bool {
 	return slices.ContainsFunc(app.Deployed, func(d verification.Deployment) bool {
-		rel := o.revisionRelations(c, env, at, t, d.Revisions)
-		return !d.At.After(app.Operation.StartedAt) && len(rel) > 0 && !slices.ContainsFunc(rel, func(r verification.Relation) bool { return r != verification.Holds })
+		if d.At.After(app.Operation.StartedAt) {
+			return false
+		}
+		rel, _ := o.revisionRelations(l, at, t, app, d.Revisions, isChild)
+		return len(rel) > 0 && !slices.ContainsFunc(rel, func(r verification.Relation) bool { return r != verification.Holds })
 	})
 }
 
@@ -195,7 +204,7 @@ func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion
 	ok, err := r.Mirror.IsAncestor(ctx, landed, rev)
 	switch {
 	case errors.Is(err, git.ErrUnknownCommit):
-		c.UnknownRevisions = append(c.UnknownRevisions, rev)
+		c.requestFetch(c.Snapshot.Repo, rev)
 		return verification.Unresolved
 	case err != nil:
 		return verification.Unresolved
@@ -330,7 +339,7 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 		switch {
 		case err != nil:
 			now.Healthy[id] = false // nobody can tell: never held for the promotion's doing
-		case app != nil && o.isDeployed(c, at, env, t, app):
+		case app != nil && o.isDeployed(ctx, c, at, env, t, app):
 			now.Healthy[id] = last.Healthy[id]
 		case app != nil:
 			now.Healthy[id] = verification.WasHealthy(app)
@@ -351,12 +360,18 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 // take for open, or a commit that was not fetched yet: it was merged, and how
 // the target is now says nothing of how it was before. What a batch would bring of a
 // component that we don't know to be in it is anything but what the environment has.
-func (o *argocdGatherer) isDeployed(c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target, app *verification.App) bool {
+func (o *argocdGatherer) isDeployed(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue
 		}
-		switch id := o.releases.releaseIDAt(c.Snapshot.Repo, app.Revisions[i], c.Pipeline, at); {
+		rev := app.Revisions[i]
+		if into := o.hydratedRepository(c.Snapshot.Repo, app); t.Hydration != nil && into != nil {
+			if claims := hydrationClaims(ctx, into, c.Snapshot.Repo.URLs, app, rev); len(claims) > 0 {
+				rev = claims[0]
+			}
+		}
+		switch id := o.releases.releaseIDAt(c.Snapshot.Repo, rev, c.Pipeline, at); {
 		case id == "", env.Open != nil && id == env.Open.Release, env.Open == nil && id != env.Release.Value.ID:
 			return true
 		}

@@ -184,6 +184,59 @@ func fieldsOf(o *Object) map[string]any {
 // Empty says that nothing differs.
 func (c *Changes) Empty() bool { return c == nil || len(c.Objects) == 0 }
 
+// FirstShared names an object and a field of it in which both changes differ, such as
+// "Deployment web (spec.replicas)"; empty where they have none in common. nil for other stands
+// for changes of anything.
+func (c *Changes) FirstShared(other *Changes) string {
+	for i := range c.Objects {
+		o := &c.Objects[i]
+		name := o.Kind + " " + o.Name
+		if other == nil {
+			return name
+		}
+		for k := range other.Objects {
+			if at := &other.Objects[k]; at.isAbout(o) {
+				if field, ok := o.sharedField(at); ok {
+					return name + field
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (c *Change) isAbout(o *Change) bool {
+	group := func(version string) string {
+		group, _, ok := strings.Cut(version, "/")
+		if !ok {
+			return ""
+		}
+		return group
+	}
+	return c.Kind == o.Kind && c.Namespace == o.Namespace && group(c.APIVersion) == group(o.APIVersion) &&
+		(c.Name == o.Name || c.PreviousName == o.Name || c.Name == o.PreviousName)
+}
+
+// sharedField is a field that both change, or that is within one that the other changes; of
+// an object that comes or goes it is all of it.
+func (c *Change) sharedField(o *Change) (string, bool) {
+	if c.Op != Changed || o.Op != Changed {
+		return "", true
+	}
+	within := func(path, of string) bool {
+		rest, ok := strings.CutPrefix(path, of)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	}
+	for _, f := range c.Fields {
+		for _, g := range o.Fields {
+			if within(f.Path, g.Path) || within(g.Path, f.Path) {
+				return " (" + f.Path + ")", true
+			}
+		}
+	}
+	return "", false
+}
+
 // Summary counts the objects, e.g. "1 added, 2 changed"; "no changes" for none.
 func (c *Changes) Summary() string {
 	if c.Empty() {

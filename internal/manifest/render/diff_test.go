@@ -224,3 +224,33 @@ func FuzzYAML(f *testing.F) {
 		}
 	})
 }
+
+// TestFirstShared finds what two changes have in common: a field, or one within the other's.
+func TestFirstShared(t *testing.T) {
+	object := func(spec string) *Manifests {
+		return manifestsOf(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: "+spec+"\n---\nkind: Service\napiVersion: v1\nmetadata: {name: web}\n")
+	}
+	base := object("{image: a, replicas: 1, options: {a: 1, b: 1}}")
+	brought := Diff(object("{image: z, replicas: 1, options: {a: 1, b: 1}}"), base)
+	options := Diff(object("{image: a, replicas: 1}"), base)
+	for _, c := range []struct {
+		name    string
+		now     *Manifests
+		brought *Changes
+		want    string
+	}{
+		{"nothing differs", base, nil, ""},
+		{"the field", object("{image: z, replicas: 1, options: {a: 1, b: 1}}"), brought, "Deployment web (spec.image)"},
+		{"another field", object("{image: a, replicas: 2, options: {a: 1, b: 1}}"), brought, ""},
+		{"another field, and anything may have changed", object("{image: a, replicas: 2, options: {a: 1, b: 1}}"), nil, "Deployment web"},
+		{"a field within", object("{image: a, replicas: 1, options: {a: 1, b: 2}}"), options, "Deployment web (spec.options.b)"},
+		{"the object isn't there", manifestsOf(t, "kind: Service\napiVersion: v1\nmetadata: {name: web}\n"), brought, "Deployment web"},
+		{"another object isn't there", manifestsOf(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {image: a, replicas: 1, options: {a: 1, b: 1}}\n"), brought, ""},
+		{"nothing is there", nil, brought, "Deployment web"},
+		{"nothing had changed", object("{image: z}"), &Changes{}, ""},
+	} {
+		if got := Diff(base, c.now).FirstShared(c.brought); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

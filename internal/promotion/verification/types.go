@@ -37,13 +37,18 @@ type App struct {
 	MarkedFor      string       `json:",omitempty"` // the pipeline that an annotation lets sync the Application
 	Hydration      *Hydration   // nil without a source hydrator
 	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
-	Conditions     []Condition
-	Unhealthy      []Resource   // resources whose health is neither Healthy nor empty
-	HealthInTree   bool         `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
-	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
-	Differing      int          `json:",omitempty"` // how many are
-	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
-	Children       []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
+	HydratedRepo   string       `json:",omitempty"` // the repository of that branch; empty: that of Sources
+	// HydratedFrom is what the source hydrator says it made, and from what. It has said so of
+	// commits that don't have it (argo-cd#25190).
+	HydratedFrom []HydratedCommit `json:",omitempty"`
+	ComparedDry  string           `json:",omitempty"` // the last commit that the hydrator looked at, whether or not it changed a manifest; from 3.5 on
+	Conditions   []Condition
+	Unhealthy    []Resource   // resources whose health is neither Healthy nor empty
+	HealthInTree bool         `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
+	Differences  []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
+	Differing    int          `json:",omitempty"` // how many are
+	SetStep      SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
+	Children     []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
 }
 
 // ChildRef names an Application that is a resource of another one.
@@ -74,6 +79,9 @@ type Source struct {
 	RepoURL, Path, Chart, TargetRevision, Ref string
 	Options                                   string
 }
+
+// HydratedCommit is a commit of the source hydrator's with the one that it was made from.
+type HydratedCommit struct{ Hydrated, Dry string }
 
 // Hydration is the source hydrator's present or last run for an Application.
 type Hydration struct {
@@ -211,6 +219,10 @@ type Expect struct {
 	// Generated is how the target's ApplicationSet wants its Application to be.
 	// nil: there is no set, or what it generates is not known.
 	Generated *Generated
+
+	// NotHydrated says what the hydrated revision in App.Revisions lacks to be known to have
+	// the commit. Empty: nothing, or nothing is hydrated, or nobody knows more than rel says.
+	NotHydrated string
 
 	// Unreachable says why Argo CD can't be asked at this look (the watch is
 	// broken, access is refused), so that App may be old or missing. Empty: it can.

@@ -157,6 +157,8 @@ func (j *judgement) whyNotArrived() string {
 		return "the source hydrator failed" + messageSuffix(h.Message)
 	case h != nil && h.Phase == "Hydrating":
 		return "the source hydrator is at work"
+	case j.e.NotHydrated != "":
+		return clipMessage(j.e.NotHydrated)
 	case len(j.rel) == 0 || at == "":
 		return "Argo CD has not reported a revision yet"
 	case slices.Contains(j.rel, Unresolved):

@@ -154,6 +154,11 @@ func TestVerification(t *testing.T) {
 			s.judgeAt(0, Arriving, "the source hydrator is at work")
 			s.app.Hydration = &Hydration{Phase: "Failed", Message: "kustomize build failed"}
 			s.judgeAt(minute, Arriving, "the source hydrator failed: kustomize build failed")
+			s.e.NotHydrated = "the hydrated manifests don't have it"
+			s.judgeAt(minute, Arriving, "the source hydrator failed: kustomize build failed")
+			s.app.Hydration = &Hydration{Phase: "Hydrated", Dry: commitX}
+			s.judgeAt(minute, Arriving, "the hydrated manifests don't have it")
+			s.e.NotHydrated = ""
 			s.app.Hydration = &Hydration{Phase: "Hydrated", Dry: commitW}
 			s.judgeAt(2*minute, Arriving, "has not noticed")
 			s.judgeAt(15*minute, Failed, "")

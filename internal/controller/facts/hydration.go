@@ -1,0 +1,282 @@
+package facts
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// hydratorFile is where Argo CD's source hydrator writes what a commit was made
+// from: in each hydrated folder and in the root.
+const hydratorFile = "hydrator.metadata"
+
+// maxHydratorFile bounds it, in bytes; it holds a commit's name and the commands
+// that rendered it.
+const maxHydratorFile = 1 << 20
+
+// hydrationTimeout is how long it may take to find out whether hydrated manifests have a
+// release.
+const hydrationTimeout = 20 * time.Second
+
+// commitName is what a commit may be called that others say hydrated manifests were made from.
+var commitName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// hydratedRelation says how a commit that the source hydrator wrote stands to what landed: as
+// the commit that it was made from does, where its manifests show it. why says, of one that
+// isn't known to have what landed, what is missing; empty where nobody knows more.
+func (o *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, hydrated string, isChild bool) (rel verification.Relation, why string) {
+	into := o.hydratedRepository(l.c.Snapshot.Repo, app)
+	if into == nil {
+		return verification.Unresolved, fmt.Sprintf("it is hydrated into %s, which is none of the repositories in the server's file: add it to repositories there", app.HydratedRepo)
+	}
+	if ok, err := into.Mirror.Has(l.ctx, hydrated); err != nil || !ok {
+		l.c.requestFetch(into, hydrated)
+		return verification.Unresolved, ""
+	}
+	claims := hydrationClaims(l.ctx, into, l.c.Snapshot.Repo.URLs, app, hydrated)
+	if len(claims) == 0 {
+		return verification.Unresolved, fmt.Sprintf("nothing says which commit the hydrated %s was made from", wording.Short(hydrated))
+	}
+	rel = verification.Before
+	for _, dry := range claims {
+		switch of := o.revisionRelation(l.c, l.env, at, dry); {
+		case of == verification.Holds:
+			missing := ""
+			if !isChild { // what such an Application reads isn't known
+				missing = o.whyNotHydrated(l, t, app, into, hydrated, dry)
+			}
+			if missing == "" {
+				return verification.Holds, ""
+			}
+			rel, why = verification.Unresolved, missing
+		case of == verification.Superseded, of == verification.Unresolved && rel == verification.Before:
+			rel, why = of, ""
+		}
+	}
+	if h := app.Hydration; rel == verification.Before && h != nil && h.Phase == "Hydrated" {
+		// What it noted of a commit that changed no manifest is on no branch.
+		l.c.requestFetch(into, fmt.Sprintf("hydrated %s %s %s", hydrated, h.Dry, app.ComparedDry))
+	}
+	return rel, why
+}
+
+// hydratedRepository is the repository that an Application's manifests are hydrated into; nil
+// when it is none of those that are tracked.
+func (o *argocdGatherer) hydratedRepository(own *Repository, app *verification.App) *Repository {
+	isOf := func(r *Repository) bool {
+		return slices.ContainsFunc(r.URLs, func(url string) bool { return appset.SameRepository(url, app.HydratedRepo) })
+	}
+	if app.HydratedRepo == "" || isOf(own) {
+		return own
+	}
+	all := o.repos.all()
+	if i := slices.IndexFunc(all, isOf); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// hydrationClaims are the commits of the repository with these addresses that a hydrated one
+// is said to be made from: by its note, by Argo CD's status, by the file in its tree, and the
+// one that the hydrator compared last, which may have changed no manifest. Argo CD has said so
+// of what it didn't write (argo-cd#25190).
+func hydrationClaims(ctx context.Context, into *Repository, urls []string, app *verification.App, hydrated string) []string {
+	var out []string
+	add := func(dry string) {
+		if commitName.MatchString(dry) && !slices.Contains(out, dry) {
+			out = append(out, dry)
+		}
+	}
+	if note, ok, err := into.Mirror.HydratorNote(ctx, hydrated); err == nil && ok {
+		add(decodeHydratorFile(note, urls))
+	}
+	for _, h := range app.HydratedFrom {
+		if h.Hydrated == hydrated {
+			add(h.Dry)
+		}
+	}
+	add(hydratedFrom(into.Mirror.Tree(hydrated), app.HydratedPath, urls))
+	if slices.Contains(app.Revisions, hydrated) {
+		add(app.ComparedDry)
+	}
+	return out
+}
+
+// hydratedFrom is the commit that a hydrated tree was made from, as it says itself in
+// the folder that the target deploys, or, where that says nothing, in its root; empty when it
+// says nothing about this repository.
+func hydratedFrom(tree fs.FS, folder string, urls []string) string {
+	for _, dir := range []string{path.Clean(folder), "."} {
+		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
+		if err != nil || info.Size() > maxHydratorFile {
+			continue
+		}
+		if raw, err := fs.ReadFile(tree, path.Join(dir, hydratorFile)); err == nil {
+			return decodeHydratorFile(raw, urls)
+		}
+	}
+	return ""
+}
+
+// decodeHydratorFile reads what the hydrator says of a commit, in a file or a note: which one
+// of the repository with these addresses it was made from. Empty: it doesn't say, or it was
+// made from another repository.
+func decodeHydratorFile(raw []byte, urls []string) string {
+	var meta struct {
+		RepoURL string `json:"repoURL"`
+		DrySHA  string `json:"drySha"`
+	}
+	ours := func(url string) bool { return appset.SameRepository(url, meta.RepoURL) }
+	if len(raw) > maxHydratorFile || json.Unmarshal(raw, &meta) != nil || meta.RepoURL != "" && !slices.ContainsFunc(urls, ours) {
+		return ""
+	}
+	return meta.DrySHA
+}
+
+// whyNotHydrated says why the manifests of a hydrated commit aren't known to have what landed,
+// though they are said to be made from a commit that has it; empty when they are.
+func (o *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) string {
+	if l.env.Landed.Value.By == promotion.ByBaseline {
+		return "" // nothing hangs on it
+	}
+	key, err := hashHydration(l, t, app, into, hydrated, dry)
+	if err != nil {
+		return err.Error()
+	}
+	if known, ok := o.hydrated.Get(key); ok {
+		return known
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, hydrationTimeout)
+	defer cancel()
+	why, err := o.compareHydrated(ctx, l, t, app, into, hydrated, dry)
+	if err != nil {
+		l.c.scheduleRetry(retryState{tries: 1, retryAt: l.c.Now.Add(treesRetry)})
+		return fmt.Sprintf("whether the hydrated manifests have the release can't be told: %v", err)
+	}
+	o.hydrated.Put(key, why)
+	return why
+}
+
+// hashHydration writes down what it depends on whether hydrated manifests have a release.
+func hashHydration(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) ([sha256.Size]byte, error) {
+	landed, options := l.env.Landed.Value, []json.RawMessage{}
+	for i := range t.Sources {
+		options = append(options, t.Sources[i].Options)
+	}
+	branches := l.c.Snapshot.otherBranches(BranchHead{l.env.Branch, landed.Commit})
+	raw, err := json.Marshal([]any{l.c.Snapshot.Repo.ID, into.ID, hydrated, app.HydratedPath, dry, landed.Parent, landed.Commit, l.env.Release.Value.ID, t.ID(), t.DestNS, t.Sources, options, branches})
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("write down what hydrated manifests are compared by: %w", err)
+	}
+	return sha256.Sum256(raw), nil
+}
+
+// compareHydrated renders what the hydrator should have, and looks whether what landed changed
+// anything in which its manifests differ from that. Where it can't be rendered here, the
+// release's values have to be in them. The error is for a context that ended.
+func (o *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) (string, error) {
+	own, landed := l.c.Snapshot.Repo, l.env.Landed.Value
+	written, why, err := o.renderer.RenderTarget(ctx, l.treeAt(into, hydrated), &appset.Target{Name: t.Name, DestNS: t.DestNS, Sources: []appset.Source{{Path: app.HydratedPath, Here: true}}}, hydrated)
+	if err != nil || why != "" {
+		return prefixed("the hydrated manifests can't be read: ", why), err
+	}
+	wanted, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, dry), t, dry)
+	if err != nil {
+		return "", err
+	}
+	if why != "" {
+		return whyValuesMissing(written, l.c.contents[l.env.Release.Value.ID], why), nil
+	}
+	differs := render.Diff(wanted, written)
+	if differs.Empty() {
+		return "", nil
+	}
+	brought, err := o.renderLanded(ctx, l, t, landed)
+	if err != nil {
+		return "", err
+	}
+	if at := differs.FirstShared(brought); at != "" {
+		return fmt.Sprintf("the hydrated manifests at %s don't have what %s renders to: %s differs", wording.Short(hydrated), wording.Short(dry), at), nil
+	}
+	return "", nil
+}
+
+// renderLanded is what a commit that landed changed in a target's manifests; nil where that
+// can't be told, so that it may be anything.
+func (o *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (*render.Changes, error) {
+	if landed.Parent == "" {
+		return nil, nil
+	}
+	own := l.c.Snapshot.Repo
+	before, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Parent), t, landed.Parent)
+	if err != nil || why != "" {
+		return nil, err
+	}
+	after, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Commit), t, landed.Commit)
+	if err != nil || why != "" {
+		return nil, err
+	}
+	return render.Diff(before, after), nil
+}
+
+// treeAt is a repository at a commit, with the branches that sources may be at.
+func (l *targetLook) treeAt(r *Repository, commit string) isolation.Resolution {
+	tree := r.Mirror.Tree(commit)
+	out := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}
+	if r != l.c.Snapshot.Repo {
+		return out
+	}
+	for _, b := range l.c.Snapshot.otherBranches(BranchHead{l.env.Branch, commit}) {
+		if b.Commit != "" {
+			other := r.Mirror.Tree(b.Commit)
+			out.Branches[b.Branch] = render.Tree{FS: other, ID: other.Identity}
+		}
+	}
+	return out
+}
+
+// whyValuesMissing looks for a release's values in hydrated manifests, whose source can't be
+// rendered here; empty when all are there.
+func whyValuesMissing(written *render.Manifests, release fieldedit.Release, cannot string) string {
+	found := 0
+	for _, f := range release.Fields {
+		if f.Kind == fieldedit.KindFile || f.Value == "" {
+			continue
+		}
+		quoted, err := json.Marshal(f.Value)
+		if err != nil {
+			continue
+		}
+		value := quoted[1 : len(quoted)-1] // it may be a part of a text, as a tag is of an image
+		if !slices.ContainsFunc(written.Objects, func(o render.Object) bool { return bytes.Contains(o.JSON, value) }) {
+			return fmt.Sprintf("its source can't be rendered here (%s), and the hydrated manifests don't have %s of %s", cannot, f.Value, f.Path)
+		}
+		found++
+	}
+	if found == 0 {
+		return fmt.Sprintf("its source can't be rendered here (%s), so it can't be told whether the hydrated manifests have the release", cannot)
+	}
+	return ""
+}
+
+func prefixed(prefix, why string) string {
+	if why == "" {
+		return ""
+	}
+	return prefix + why
+}

@@ -1,0 +1,274 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+func TestHydratedFrom(t *testing.T) {
+	const dry, old = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	ours := []string{"https://git.example/acme/fleet.git"}
+	for name, c := range map[string]struct {
+		tree   fstest.MapFS
+		folder string
+		want   string
+	}{
+		"the folder's own":          {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + old + `"}`)}, "envs/qa", dry},
+		"the root's":                {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"git@git.example:acme/fleet","drySha":"` + dry + `"}`)}, "./envs/qa/", dry},
+		"deployed from the root":    {fstest.MapFS{"hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, ".", dry},
+		"the folder's is another's": {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, "envs/qa", ""},
+		"another repository's":      {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`)}, ".", ""},
+		"not JSON":                  {fstest.MapFS{"hydrator.metadata": file(`drySha: x`)}, ".", ""},
+		"an enormous one":           {fstest.MapFS{"hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}}, ".", ""},
+		"no hydrated tree":          {fstest.MapFS{"README.md": file("x")}, "envs/qa", ""},
+		"a folder that climbs away": {fstest.MapFS{"README.md": file("x")}, "../..", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := hydratedFrom(c.tree, c.folder, ours); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// hydrationFixture is qa of web, whose manifests the source hydrator writes.
+type hydrationFixture struct {
+	t          *testing.T
+	remotes    map[*Repository]*git.MemoryRemote
+	own, other *Repository // the other is only tracked where a test says so
+	before     string      // the commit before what landed
+	landed     string
+	o          *argocdGatherer
+	look       *targetLook
+	at         *ResolvedEnv
+	target     appset.Target
+	app        *verification.App
+}
+
+func newHydrationFixture(t *testing.T) *hydrationFixture {
+	f := &hydrationFixture{t: t, remotes: map[*Repository]*git.MemoryRemote{}}
+	f.own, f.other = f.newRepository("hub:acme/fleet", repositoryURL), f.newRepository("hub:acme/hydrated", "https://git.example/acme/hydrated.git")
+	f.before = f.commit(f.own, "main", "", map[string]string{"apps/web/qa/deploy.yaml": deployment("web:1.0.0", 1)})
+	f.landed = f.commit(f.own, "main", f.before, map[string]string{"apps/web/qa/deploy.yaml": deployment("web:1.1.0", 1)})
+	f.target = appset.Target{Name: "web-qa", Namespace: "argocd", Component: "web", Environment: "qa", Hydration: &appset.Hydration{Branch: "env/qa", Path: "web"},
+		Sources: []appset.Source{{RepoURL: repositoryURL, Path: "apps/web/qa", TargetRevision: "main", Here: true}}}
+	f.app = &verification.App{Name: "web-qa", HydratedPath: "web"}
+	f.o = &argocdGatherer{releases: newReleaseReader(nil), repos: &trackedRepositories{list: []*Repository{f.own}}, renderer: isolation.New(nil, 1<<20), hydrated: newCache[[sha256.Size]byte, string](nil, "hydrated", 100)}
+	p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}
+	c := &ComponentEvaluation{Evaluation: &Evaluation{Now: time.Unix(0, 0), Pipeline: p, Snapshot: &Snapshot{Repo: f.own}, contents: map[string]fieldedit.Release{
+		"r": {Fields: []fieldedit.Field{{Kind: fieldedit.KindYAML, File: "deploy.yaml", Path: "spec.image", Value: "web:1.1.0"}}}}}}
+	env := &promotion.Env{Name: "qa", Branch: "main", Release: promotion.Sure(promotion.Release{ID: "r"}), Landed: promotion.Sure(promotion.Landed{Commit: f.landed, Parent: f.before, By: promotion.ByPromotion})}
+	f.at = &ResolvedEnv{Targets: []appset.Target{f.target}}
+	f.look = &targetLook{ctx: t.Context(), c: c, env: env}
+	return f
+}
+
+func deployment(image string, replicas int) string {
+	raw, _ := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"image": image, "replicas": replicas}})
+	return string(raw) + "\n" // JSON is YAML
+}
+
+func (f *hydrationFixture) newRepository(id, url string) *Repository {
+	remote := git.NewMemoryRemote()
+	r := &Repository{ID: id, URLs: []string{url}, Branch: "main", Mirror: git.OpenMemory(remote, git.MemoryOptions{})}
+	f.remotes[r] = remote
+	return r
+}
+
+// commit makes a commit on a branch, and fetches it.
+func (f *hydrationFixture) commit(r *Repository, branch, parent string, files map[string]string) string {
+	f.t.Helper()
+	s := git.CommitSpec{Message: "m", When: time.Unix(1_700_000_000, 0)}
+	if parent != "" {
+		s.Parents, s.Base = []string{parent}, parent
+	}
+	for name, text := range files {
+		s.Files = append(s.Files, git.FileWrite{Path: name, Content: []byte(text)})
+	}
+	remote := f.remotes[r]
+	sha, err := remote.Write(f.t.Context(), s)
+	if err == nil {
+		err = remote.Update(branch, sha, parent)
+	}
+	if err == nil {
+		_, err = r.Mirror.Fetch(f.t.Context())
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return sha
+}
+
+// hydrate makes the hydrator's commit in a repository: these manifests, of which its file says
+// what they were made from.
+func (f *hydrationFixture) hydrate(r *Repository, manifest, dry string) string {
+	f.t.Helper()
+	files := map[string]string{"web/manifest.yaml": manifest, "web/README.md": "x"}
+	if dry != "" {
+		files["web/hydrator.metadata"] = `{"drySha":"` + dry + `"}`
+	}
+	sha := f.commit(r, "env/qa", "", files)
+	f.app.Revisions = []string{sha}
+	return sha
+}
+
+// addNote makes what the hydrator notes on a commit.
+func (f *hydrationFixture) addNote(r *Repository, hydrated, dry string) {
+	f.t.Helper()
+	f.remotes[r].SetRef("refs/notes/hydrator.metadata", f.commit(r, "notes", "", map[string]string{hydrated: `{"drySha":"` + dry + `"}`}))
+	if _, err := r.Mirror.Fetch(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestHydratedRelation believes that a hydrated commit has what landed only where something
+// says so and its manifests show it.
+func TestHydratedRelation(t *testing.T) {
+	const differs = "don't have what"
+	for _, c := range []struct {
+		name string
+		make func(f *hydrationFixture)
+		want verification.Relation
+		why  string
+	}{
+		{"the file says so, and the manifests show it", func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.1.0", 1), f.landed) }, verification.Holds, ""},
+		{"the status says so", func(f *hydrationFixture) {
+			f.app.HydratedFrom = []verification.HydratedCommit{{Hydrated: f.hydrate(f.own, deployment("web:1.1.0", 1), ""), Dry: f.landed}}
+		}, verification.Holds, ""},
+		{"the status says so of what was there before", func(f *hydrationFixture) {
+			f.app.HydratedFrom = []verification.HydratedCommit{{Hydrated: f.hydrate(f.own, deployment("web:1.0.0", 1), f.before), Dry: f.landed}}
+		}, verification.Unresolved, differs},
+		{"the file says so of what was there before", func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.0.0", 1), f.landed) }, verification.Unresolved, "Deployment web (spec.image) differs"},
+		{"nothing says so", func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.1.0", 1), "") }, verification.Unresolved, "nothing says which commit"},
+		{"the status is about another commit", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0", 1), "")
+			f.app.HydratedFrom = []verification.HydratedCommit{{Hydrated: f.landed, Dry: f.landed}}
+		}, verification.Unresolved, "nothing says which commit"},
+		{"it was made before", func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.0.0", 1), f.before) }, verification.Before, ""},
+		{"the note says so later than the file", func(f *hydrationFixture) {
+			f.addNote(f.own, f.hydrate(f.own, deployment("web:1.1.0", 1), f.before), f.landed)
+		}, verification.Holds, ""},
+		{"the note says so, and nothing shows it", func(f *hydrationFixture) {
+			f.addNote(f.own, f.hydrate(f.own, deployment("web:1.0.0", 1), f.before), f.landed)
+		}, verification.Unresolved, differs},
+		{"the hydrator compared it, and had nothing to change", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0", 1), f.before)
+			f.app.ComparedDry = f.landed
+		}, verification.Holds, ""},
+		{"something else differs from what is rendered here", func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.1.0", 7), f.landed) }, verification.Holds, ""},
+		{"something else differs, and what landed is the first commit", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0", 7), f.landed)
+			f.look.env.Landed.Value.Parent = ""
+		}, verification.Unresolved, "Deployment web differs"},
+		{"the object isn't there at all", func(f *hydrationFixture) { f.hydrate(f.own, "{}\n", f.landed) }, verification.Unresolved, "Deployment web differs"},
+		{"the manifests can't be read", func(f *hydrationFixture) {
+			f.hydrate(f.own, "{}", f.landed)
+			f.app.HydratedPath = "nowhere"
+			f.app.HydratedFrom = []verification.HydratedCommit{{Hydrated: f.app.Revisions[0], Dry: f.landed}}
+		}, verification.Unresolved, "the hydrated manifests can't be read"},
+		{"a plugin renders it, and its value is there", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0", 7), f.landed)
+			f.target.Sources[0].Options = json.RawMessage(`{"plugin":{}}`)
+		}, verification.Holds, ""},
+		{"a plugin renders it, and its value isn't there", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.0.0", 7), f.landed)
+			f.target.Sources[0].Options = json.RawMessage(`{"plugin":{}}`)
+		}, verification.Unresolved, "the hydrated manifests don't have web:1.1.0 of spec.image"},
+		{"a plugin renders it, and it carries whole files", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0", 7), f.landed)
+			f.target.Sources[0].Options = json.RawMessage(`{"plugin":{}}`)
+			f.look.c.contents["r"] = fieldedit.Release{Fields: []fieldedit.Field{{Kind: fieldedit.KindFile, Value: "100644 1"}}}
+		}, verification.Unresolved, "so it can't be told"},
+		{"what was there when the pipeline came in", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.0.0", 1), f.landed)
+			f.look.env.Landed.Value.By = promotion.ByBaseline
+		}, verification.Holds, ""},
+		{"another repository, which is tracked", func(f *hydrationFixture) {
+			f.hydrate(f.other, deployment("web:1.1.0", 1), f.landed)
+			f.app.HydratedRepo, f.o.repos.list = "git@git.example:acme/hydrated.git", append(f.o.repos.list, f.other)
+		}, verification.Holds, ""},
+		{"another repository, which isn't", func(f *hydrationFixture) {
+			f.hydrate(f.other, deployment("web:1.1.0", 1), f.landed)
+			f.app.HydratedRepo = "git@git.example:acme/hydrated.git"
+		}, verification.Unresolved, "it is hydrated into git@git.example:acme/hydrated.git, which is none of the repositories in the server's file"},
+		{"the hydrated commit isn't fetched yet", func(f *hydrationFixture) { f.app.Revisions = []string{landedHash} }, verification.Unresolved, ""},
+		{"the file says so with a name that is none", func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.1.0", 1), "--all") }, verification.Unresolved, "nothing says which commit"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newHydrationFixture(t)
+			c.make(f)
+			for range 2 { // the second answer is remembered
+				got, why := f.o.revisionRelations(f.look, f.at, &f.target, f.app, f.app.Revisions, false)
+				if len(got) != 1 || got[0] != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+					t.Errorf("%v: %q, want %s: %q", got, why, c.want, c.why)
+				}
+			}
+		})
+	}
+}
+
+// TestHydratedFetches has the repository fetched that a hydrated commit is in, and again when
+// the hydrator has been at work without a new commit: its notes are on no branch.
+func TestHydratedFetches(t *testing.T) {
+	f := newHydrationFixture(t)
+	f.app.HydratedRepo, f.o.repos.list = f.other.URLs[0], append(f.o.repos.list, f.other)
+	f.app.Revisions = []string{landedHash}
+	f.o.revisionRelations(f.look, f.at, &f.target, f.app, f.app.Revisions, false)
+	if got := f.look.c.FetchRequests[f.other.ID]; len(got) != 1 || got[0] != landedHash {
+		t.Errorf("asked for %v", f.look.c.FetchRequests)
+	}
+	f.look.c.FetchRequests = nil
+	f.hydrate(f.other, deployment("web:1.0.0", 1), f.before)
+	f.app.Hydration = &verification.Hydration{Phase: "Hydrating"}
+	f.o.revisionRelations(f.look, f.at, &f.target, f.app, f.app.Revisions, false)
+	if f.look.c.FetchRequests != nil {
+		t.Errorf("asked for %v while it is at work", f.look.c.FetchRequests)
+	}
+	f.app.Hydration = &verification.Hydration{Phase: "Hydrated", Dry: f.landed}
+	f.o.revisionRelations(f.look, f.at, &f.target, f.app, f.app.Revisions, false)
+	if got := f.look.c.FetchRequests[f.other.ID]; len(got) != 1 || !strings.Contains(got[0], f.landed) {
+		t.Errorf("asked for %v", f.look.c.FetchRequests)
+	}
+}
+
+// TestHydratedBeforeAMerge takes a hydrated target that already has a pull request's release
+// for one that was merged.
+func TestHydratedBeforeAMerge(t *testing.T) {
+	f := newHydrationFixture(t)
+	f.look.env.Open = &promotion.Pull{Release: "another"}
+	f.hydrate(f.own, deployment("web:1.1.0", 1), f.landed)
+	f.look.c.Pipeline.Spec.Carry = []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"deploy.yaml"}, Paths: []string{"spec.image"}}}}
+	f.at.Roots = []string{"apps/web/qa"}
+	if f.o.isDeployed(context.Background(), f.look.c, f.at, f.look.env, &f.target, f.app) {
+		t.Error("it has another release")
+	}
+	f.look.env.Open.Release = f.o.releases.releaseIDAt(f.own, f.landed, f.look.c.Pipeline, f.at)
+	if f.look.env.Open.Release == "" || !f.o.isDeployed(context.Background(), f.look.c, f.at, f.look.env, &f.target, f.app) {
+		t.Error("it has the release")
+	}
+}
+
+// FuzzHydratorFile reads what anybody may have written into a hydrated tree or a note.
+func FuzzHydratorFile(f *testing.F) {
+	f.Add([]byte(`{"repoURL":"https://git.example/acme/fleet","drySha":"1111111111111111111111111111111111111111"}`))
+	f.Add([]byte(`{"drySha":{}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if got := decodeHydratorFile(raw, []string{repositoryURL}); got != "" && len(got) > len(raw) {
+			t.Errorf("%q out of %q", got, raw)
+		}
+	})
+}
