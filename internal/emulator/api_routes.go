@@ -3,7 +3,7 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 
@@ -16,6 +16,11 @@ var accountRoutes = []route{
 		}
 		return c.wireUser(a), nil
 	}},
+}
+
+var teamRoutes = []route{
+	{pattern: "GET /orgs/{org}/teams/{slug}", handle: getTeam},
+	{pattern: "GET /orgs/{org}/teams/{slug}/memberships/{login}", handle: getTeamMembership},
 }
 
 var repoRoutes = []route{

@@ -47,6 +47,7 @@ type Forge struct {
 	mu     sync.Mutex
 	users  map[string]*account    // by lower-case login
 	repos  map[string]*repository // by lower-case owner/name
+	teams  map[string]*team       // by lower-case organisation/slug
 	lastID int64
 	quotas map[int64]*quota // by account
 	faults []*activeFault
@@ -65,7 +66,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	}
 	f := &Forge{
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
-		users: map[string]*account{}, repos: map[string]*repository{},
+		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{},
 		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}),
 	}
 	if f.clock == nil {

@@ -242,6 +242,11 @@ type Forge interface {
 	// Permission is the user's effective permission; an unknown user has none.
 	Permission(ctx context.Context, r Repo, login string) (Permission, error)
 
+	// IsTeamMember says whether an account is in a team of an organisation, or in one below
+	// it where the forge nests teams. ErrNotFound where the team isn't there or can't be seen;
+	// an unknown account is in none.
+	IsTeamMember(ctx context.Context, t Team, login string) (bool, error)
+
 	// MergedPullRequests are the merged pull requests that the forge connects with a
 	// commit: those that landed as it, and maybe those that have it among their
 	// commits. With MergedBy. ErrNotFound where the forge doesn't know the commit.

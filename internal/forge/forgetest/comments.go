@@ -146,6 +146,42 @@ func testPermissions(t *testing.T, s *fixture) {
 	}
 }
 
+func testTeams(t *testing.T, s *fixture) {
+	missing := forge.Team{Organisation: "nobody-at-all", Name: "nobody"}
+	if _, err := s.Forge.IsTeamMember(s.ctx, missing, s.ownLogin(t)); err == nil {
+		t.Error("a team that isn't there has been read")
+	} else {
+		wantKind(t, "a team that isn't there", err, forge.ErrNotFound)
+	}
+	if s.Team == (forge.Team{}) {
+		t.Skip("this world has no teams")
+	}
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		who, login string
+		want       bool
+	}{
+		{"a member", reviewer.Login, true},
+		{"a member in other letters", strings.ToUpper(reviewer.Login), true},
+		{"the administrator", s.ownLogin(t), false},
+		{"a stranger", s.Stranger, false},
+		{"nobody", s.Nobody, false},
+		{"no login", "", false},
+		{"a path", "..", false},
+	} {
+		if got, err := s.Forge.IsTeamMember(s.ctx, s.Team, c.login); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v; want %v", c.who, got, err, c.want)
+		}
+	}
+	wrong := s.Team
+	wrong.Name += "-that-is-not-there"
+	_, err = s.Forge.IsTeamMember(s.ctx, wrong, reviewer.Login)
+	wantKind(t, "another team of the organisation", err, forge.ErrNotFound)
+}
+
 func testStatuses(t *testing.T, s *fixture) {
 	head := s.pushCommit(t, branchA, "main", "a.txt", "a\n")
 	if list, err := s.Forge.Statuses(s.ctx, s.Repo, head); err != nil || len(list) != 0 {

@@ -43,6 +43,10 @@ type Repository struct {
 
 	ReviewerEmail string // an address that the forge connects with the second account
 
+	// Team is a team that has the second account in it, also in one below it where the
+	// forge nests teams, and nobody else. Its zero value: the world has none.
+	Team forge.Team
+
 	// Review gives a review as the second account. commit is the head that it is
 	// given on.
 	Review func(t *testing.T, number int, v Verdict, commit string)
@@ -88,6 +92,7 @@ func Run(t *testing.T, w Backend) {
 		{"reactions", testReactions},
 		{"reviews", testReviews},
 		{"permissions", testPermissions},
+		{"teams", testTeams},
 		{"commit statuses", testStatuses},
 		{"merge by a merge commit", testMerge("merge", 2)},
 		{"merge by squash", testMerge("squash", 1)},

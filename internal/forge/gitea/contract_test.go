@@ -38,6 +38,7 @@ func TestContract(t *testing.T) {
 	l := &testServer{url: url, admin: newTestClient(t, url, sdk.SetToken(token)), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	bot, reviewer := l.createAccount(t, "bot"), l.createAccount(t, "reviewer")
 	stranger := l.createAccount(t, "stranger")
+	team := l.createTeam(t, bot, reviewer)
 
 	forgetest.Run(t, forgetest.Backend{
 		Type:         webhooks.Gitea,
@@ -63,6 +64,7 @@ func TestContract(t *testing.T) {
 				Stranger: stranger.login,
 				Nobody:   "nobody-" + l.run,
 
+				Team:          team,
 				ReviewerEmail: reviewer.login + "@example.com",
 				Review:        p.review,
 				Fork:          p.fork,
@@ -100,6 +102,23 @@ func (l *testServer) createAccount(t *testing.T, role string) account {
 		t.Fatal(err)
 	}
 	return account{login, token.Token}
+}
+
+// createTeam makes an organisation of an account's, with a team in it.
+func (l *testServer) createTeam(t *testing.T, owner, member account) forge.Team {
+	t.Helper()
+	c, of := newTestClient(t, l.url, sdk.SetToken(owner.token)), forge.Team{Organisation: "acme-" + l.run, Name: "sre"}
+	if _, _, err := c.CreateOrg(sdk.CreateOrgOption{Name: of.Organisation}); err != nil {
+		t.Fatal(err)
+	}
+	made, _, err := c.CreateTeam(of.Organisation, sdk.CreateTeamOption{Name: of.Name, Permission: sdk.AccessModeWrite, Units: []sdk.RepoUnitType{sdk.RepoUnitCode, sdk.RepoUnitPulls}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AddTeamMember(made.ID, member.login); err != nil {
+		t.Fatal(err)
+	}
+	return of
 }
 
 func newTestClient(t *testing.T, url string, auth sdk.ClientOption) *sdk.Client {

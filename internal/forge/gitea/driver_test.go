@@ -293,6 +293,35 @@ func TestPermissionNeedsAnAdministrator(t *testing.T) {
 	}
 }
 
+func TestIsTeamMember(t *testing.T) {
+	r, d, _ := newReplayServer(t)
+	r.on("GET orgs/acme/teams", okResponse([]jsonObject{{"id": 3, "name": "Owners"}, {"id": 4, "name": "SRE"}}), okResponse([]jsonObject{}))
+	r.on("GET teams/4/members/ada", okResponse(jsonObject{"login": "ada"}))
+	sre := forge.Team{Organisation: "acme", Name: "sre"}
+	if is, err := d.IsTeamMember(ctx, sre, "ada"); err != nil || !is {
+		t.Errorf("a member: %v, %v", is, err)
+	}
+	r.on("GET orgs/acme/teams", okResponse([]jsonObject{{"id": 4, "name": "sre"}}), okResponse([]jsonObject{}))
+	if is, err := d.IsTeamMember(ctx, sre, "../../x"); err != nil || is {
+		t.Errorf("nobody: %v, %v", is, err)
+	}
+	r.on("GET orgs/acme/teams", okResponse([]jsonObject{{"id": 4, "name": "web"}}), okResponse([]jsonObject{}))
+	if _, err := d.IsTeamMember(ctx, sre, "ada"); !errors.Is(err, forge.ErrNotFound) || !strings.Contains(err.Error(), "there is no team acme/sre") {
+		t.Errorf("no such team: %v", err)
+	}
+	for status, kind := range map[int]error{403: forge.ErrForbidden, 404: forge.ErrNotFound, 502: forge.ErrRetryable} {
+		r.on("GET orgs/acme/teams", errorResponse(status, "no"))
+		if is, err := d.IsTeamMember(ctx, sre, "ada"); !errors.Is(err, kind) || is {
+			t.Errorf("the teams: %d: %v, %v", status, is, err)
+		}
+	}
+	r.on("GET orgs/acme/teams", okResponse([]jsonObject{{"id": 4, "name": "sre"}}), okResponse([]jsonObject{}))
+	r.on("GET teams/4/members/ada", errorResponse(403, "no"))
+	if is, err := d.IsTeamMember(ctx, sre, "ada"); !errors.Is(err, forge.ErrForbidden) || is {
+		t.Errorf("the members are nobody's to see: %v, %v", is, err)
+	}
+}
+
 func TestDeleteBranchThatFails(t *testing.T) {
 	r, d, _ := newReplayServer(t)
 	r.on("DELETE repos/acme/fleet/branches/b", errorResponse(500, ""))

@@ -75,3 +75,39 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 		return forge.PermissionNone, nil
 	}
 }
+
+// IsTeamMember says whether an account is in a team; Gitea's aren't nested. Its API knows
+// teams by number, so the organisation's are looked through for the name.
+func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	op := "read whether " + login + " is in " + t.String()
+	if strings.Trim(login, ".") == "" {
+		return false, nil // no account's name, but a path's
+	}
+	var id int64
+	c := d.newClient(ctx)
+	var failed *sdk.Response
+	err := forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+		teams, resp, err := c.ListOrgTeams(t.Organisation, sdk.ListTeamsOptions{ListOptions: o})
+		failed = resp
+		for _, team := range teams {
+			if strings.EqualFold(team.Name, t.Name) {
+				id = team.ID
+			}
+		}
+		return len(teams), id != 0, resp, err
+	})
+	switch {
+	case err != nil && failed != nil && failed.StatusCode == http.StatusNotFound, err == nil && id == 0:
+		return false, forge.MissingTeam(t, op)
+	case err != nil:
+		return false, err
+	}
+	_, resp, err := c.GetTeamMember(id, login)
+	switch {
+	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
+		return false, nil
+	case err != nil:
+		return false, wrapError(op, resp, err)
+	}
+	return true, nil
+}

@@ -40,6 +40,11 @@ func TestContract(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, err := range []error{em.SetTeam("acme/sre", ""), em.SetTeam("acme/sre-on-call", "acme/sre", reviewerLogin), em.SetTeam("acme/web", "", botLogin, strangerLogin)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	var places atomic.Int64
 	forgetest.Run(t, forgetest.Backend{
 		Type:         webhooks.GitHub,
@@ -62,6 +67,7 @@ func TestContract(t *testing.T) {
 				Stranger: strangerLogin,
 				Nobody:   "nobody",
 
+				Team:          forge.Team{Organisation: "acme", Name: "sre"},
 				ReviewerEmail: reviewerLogin + "@users.example",
 				Review:        p.review,
 				Fork:          p.fork,

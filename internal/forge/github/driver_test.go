@@ -375,6 +375,32 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+func TestIsTeamMember(t *testing.T) {
+	r, d := newReplayServer(t)
+	sre := forge.Team{Organisation: "acme", Name: "sre"}
+	const team, member = "GET orgs/acme/teams/sre", "GET orgs/acme/teams/sre/memberships/ada"
+	for name, c := range map[string]struct {
+		member, team response
+		want         bool
+		kind         error
+	}{
+		"a member":               {okResponse(jsonObject{"state": "active"}), response{}, true, nil},
+		"invited":                {okResponse(jsonObject{"state": "pending"}), response{}, false, nil},
+		"not in it":              {errorResponse(404, "Not Found"), okResponse(jsonObject{"id": 1}), false, nil},
+		"no such team":           {errorResponse(404, "Not Found"), errorResponse(404, "Not Found"), false, forge.ErrNotFound},
+		"not for us to see":      {errorResponse(403, "Resource not accessible"), response{}, false, forge.ErrForbidden},
+		"the team can't be read": {errorResponse(404, "Not Found"), errorResponse(403, "no"), false, forge.ErrForbidden},
+		"a gateway in between":   {response{502, nil, "<html>"}, response{}, false, forge.ErrRetryable},
+		"and then, for the team": {errorResponse(404, "Not Found"), response{502, nil, "<html>"}, false, forge.ErrRetryable},
+	} {
+		r.on(member, c.member)
+		r.on(team, c.team)
+		if is, err := d.IsTeamMember(ctx, sre, "ada"); is != c.want || !errors.Is(err, c.kind) {
+			t.Errorf("%s: %v, %v", name, is, err)
+		}
+	}
+}
+
 func TestEnsureHook(t *testing.T) {
 	const url = "https://liftlock.example.com/webhooks/hub"
 	other := jsonObject{"id": 1, "active": true, "events": []string{"push"}, "config": jsonObject{"url": "https://ci.example.com", "content_type": "form"}}

@@ -48,3 +48,29 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (fo
 		return forge.PermissionNone, nil
 	}
 }
+
+// IsTeamMember says whether an account is in a team or in one below it; a person who was
+// invited and hasn't accepted isn't. GitHub answers 404 for who isn't in it and for a team
+// that it doesn't show, so then the team itself is looked for.
+func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	op := "read whether " + login + " is in " + t.String()
+	if strings.Trim(login, ".") == "" {
+		return false, nil // no account's name, but a path's
+	}
+	org, slug := transport.Segment(t.Organisation), transport.Segment(t.Name)
+	m, resp, err := d.api.Teams.GetTeamMembershipBySlug(ctx, org, slug, transport.Segment(login))
+	switch {
+	case err == nil:
+		return m.GetState() == "active", nil
+	case !hasStatus(err, http.StatusNotFound):
+		return false, wrapError(op, resp, err)
+	}
+	switch _, resp, err := d.api.Teams.GetTeamBySlug(ctx, org, slug); {
+	case err == nil:
+		return false, nil
+	case hasStatus(err, http.StatusNotFound):
+		return false, forge.MissingTeam(t, op)
+	default:
+		return false, wrapError(op, resp, err)
+	}
+}

@@ -66,6 +66,17 @@ func (f *Forge) findContributor(email string) forge.User {
 	return forge.User{}
 }
 
+// SetTeam says who is in a team, and so makes it.
+func (f *Forge) SetTeam(t forge.Team, members ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	in := map[string]bool{}
+	for _, login := range members {
+		in[strings.ToLower(login)] = true
+	}
+	f.teams[strings.ToLower(t.String())] = in
+}
+
 // SetPermission says what an account may do in a repository.
 func (f *Forge) SetPermission(r forge.Repo, login string, p forge.Permission) error {
 	f.mu.Lock()

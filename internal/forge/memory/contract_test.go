@@ -33,6 +33,8 @@ func TestContract(t *testing.T) {
 	for i, login := range []string{botLogin, reviewerLogin, strangerLogin} {
 		f.AddUser(login, int64(i+1), false)
 	}
+	sre := forge.Team{Organisation: "acme", Name: "sre"}
+	f.SetTeam(sre, reviewerLogin)
 	count := 0
 	forgetest.Run(t, forgetest.Backend{
 		Type:         webhooks.GitHub,
@@ -47,7 +49,7 @@ func TestContract(t *testing.T) {
 			allow(t, f, r, reviewerLogin, forge.PermissionWrite)
 			return &forgetest.Repository{
 				Repo: r, Forge: f.As(botLogin), Reviewer: f.As(reviewerLogin), Stranger: strangerLogin, Nobody: "nobody",
-				ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
+				Team: sre, ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
 				Review: func(t *testing.T, number int, v forgetest.Verdict, commit string) {
 					verdict := map[forgetest.Verdict]memory.Verdict{
 						forgetest.Approve: memory.Approve, forgetest.Reject: memory.RequestChanges, forgetest.CommentOnly: memory.Remark,

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -53,6 +54,21 @@ func (v *view) CloneURL(_ context.Context, r forge.Repo) (string, error) {
 // GitAuth gives the login alone.
 func (v *view) GitAuth(context.Context) (username, password string, err error) {
 	return v.login, "", nil
+}
+
+// IsTeamMember looks into what SetTeam said.
+func (v *view) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	v.forge.mu.Lock()
+	defer v.forge.mu.Unlock()
+	c := &call{Forge: v.forge, ctx: ctx, op: "read whether " + login + " is in " + t.String()}
+	if err := c.signIn(v.login); err != nil {
+		return false, err
+	}
+	members := v.forge.teams[strings.ToLower(t.String())]
+	if members == nil {
+		return false, forge.MissingTeam(t, c.op)
+	}
+	return members[strings.ToLower(login)], nil
 }
 
 // PullRequests lists without Mergeable and MergedBy, as GitHub does. What was updated

@@ -9,9 +9,9 @@ import (
 // else in a path (owners, numbers, branches) is left out of an endpoint's name.
 var pathWords = map[string]bool{
 	"activities": true, "activity": true, "branches": true, "collaborators": true, "comments": true, "commits": true, "compare": true,
-	"feeds": true, "git": true, "graphql": true, "hooks": true, "issues": true, "labels": true, "merge": true, "permission": true,
+	"feeds": true, "git": true, "graphql": true, "hooks": true, "issues": true, "labels": true, "members": true, "memberships": true, "merge": true, "orgs": true, "permission": true,
 	"pull": true, "pulls": true, "reactions": true, "refs": true, "reviews": true,
-	"search": true, "status": true, "statuses": true, "user": true, "users": true, "version": true,
+	"search": true, "status": true, "statuses": true, "teams": true, "user": true, "users": true, "version": true,
 }
 
 // maxWords keeps names short and their number bounded, whatever a branch is called.

@@ -1,0 +1,86 @@
+package emulator
+
+import (
+	"fmt"
+	"strings"
+)
+
+// team is a team of an organisation.
+type team struct {
+	id                 int64
+	organisation, slug string
+	parent             *team
+	members            map[string]bool // logins in lower case
+}
+
+// contains says whether an account is in the team or in one below it, as GitHub answers.
+func (t *team) contains(login string, all map[string]*team) bool {
+	if t.members[strings.ToLower(login)] {
+		return true
+	}
+	for _, below := range all {
+		if below.parent == t && below.contains(login, all) {
+			return true
+		}
+	}
+	return false
+}
+
+// SetTeam makes a team, named organisation/slug, of accounts that are there, or says anew
+// who is in it. Below another one where parent names it; empty: below none.
+func (f *Forge) SetTeam(name, parent string, members ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	organisation, slug, ok := strings.Cut(name, "/")
+	if !ok || organisation == "" || slug == "" {
+		return fmt.Errorf("making the team %s: write organisation/slug", name)
+	}
+	t := f.teams[strings.ToLower(name)]
+	if t == nil {
+		t = &team{id: f.nextID(), organisation: organisation, slug: slug}
+		f.teams[strings.ToLower(name)] = t
+	}
+	t.parent, t.members = nil, map[string]bool{}
+	if parent != "" {
+		above := f.teams[strings.ToLower(parent)]
+		for at := above; at != nil; at = at.parent {
+			if at == t {
+				return fmt.Errorf("making the team %s: it is above %s already", name, parent)
+			}
+		}
+		if above == nil {
+			return fmt.Errorf("making the team %s: there is no team %s to be above it", name, parent)
+		}
+		t.parent = above
+	}
+	for _, login := range members {
+		a, err := f.findAccount(login)
+		if err != nil {
+			return fmt.Errorf("making the team %s: %w", name, err)
+		}
+		t.members[strings.ToLower(a.login)] = true
+	}
+	return nil
+}
+
+// findTeam finds the team of the path.
+func (c *call) findTeam() *team {
+	return c.teams[strings.ToLower(c.r.PathValue("org")+"/"+c.r.PathValue("slug"))]
+}
+
+func getTeam(c *call) (any, error) {
+	t := c.findTeam()
+	if t == nil {
+		return nil, notFound()
+	}
+	return map[string]any{"id": t.id, "slug": t.slug, "name": t.slug}, nil
+}
+
+func getTeamMembership(c *call) (any, error) {
+	t := c.findTeam()
+	a, err := c.findAccount(c.r.PathValue("login"))
+	if t == nil || err != nil || !t.contains(a.login, c.teams) {
+		return nil, notFound()
+	}
+	return map[string]any{"state": "active", "role": "member"}, nil
+}
